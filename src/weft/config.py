@@ -1,0 +1,135 @@
+"""The one description of an accelerator: every block, tool and driver starts from a `Config`."""
+
+import dataclasses
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Config", "ConfigError", "PAGE_WORDS"]
+
+PAGE_WORDS = 16  # operand words a page; the unit in which operand regions are addressed
+
+
+class ConfigError(ValueError):
+    """A Config that cannot be; the message lists every problem at once."""
+
+
+def _size(low, high, default, text):
+    return field(default=default, metadata={"range": (low, high), "text": text})
+
+
+def _power(low, high, default, text):
+    return field(default=default, metadata={"range": (low, high), "power": True, "text": text})
+
+
+def _choice(default, choices, text):
+    return field(default=default, metadata={"choices": choices, "text": text})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """An accelerator: ``rows * cols * depth`` MAC/cycle, its buffers and its streams.
+
+    Each field's range and meaning stand in its metadata; ``weft info --help`` prints them.
+
+    Raises
+    ------
+    ConfigError
+        With one line a problem, all problems in one message.
+    """
+
+    rows: int = _size(1, 64, 8, "rows of processing elements; rows of C in a tile")
+    cols: int = _size(1, 64, 8, "columns of processing elements; columns of C in a tile")
+    depth: int = _size(1, 64, 1, "operand pairs a PE takes a cycle")
+    hop: int = _size(1, 64, 2, "PEs, each way, that share one operand register")
+    multiplier: str = _choice("plain", ("plain", "fip"), "how a PE multiplies: its MAC leaf")
+    a_type: str = _choice("int8", ("int8",), "type of A")
+    b_type: str = _choice("int8", ("int8",), "type of B")
+    acc_type: str = _choice("int32", ("int32",), "type of the accumulator")
+    a_words: int = _power(2 * PAGE_WORDS, 1 << 16, 4096, "A buffer, in words of rows * depth bytes")
+    b_words: int = _power(2 * PAGE_WORDS, 1 << 16, 4096, "B buffer, in words of cols * depth bytes")
+    bytes_in: int = _power(1, 64, 16, "bytes a cycle of the command stream")
+    bytes_out: int = _power(1, 64, 16, "bytes a cycle of the result stream")
+    jobs: int = _power(2, 8, 4, "jobs accepted and not yet finished, at most")
+
+    def __post_init__(self):
+        problems = [text for f in dataclasses.fields(self) for text in _check(f, getattr(self, f.name))]
+        if not problems and self.multiplier == "fip":
+            if self.depth % 2:
+                problems.append(f"depth must be even with multiplier 'fip', not {self.depth}")
+            if self.bytes_in < 2:
+                problems.append(f"bytes_in must be 2 or more with multiplier 'fip', not {self.bytes_in}")
+        if problems:
+            raise ConfigError("\n".join(problems))
+
+    @property
+    def peak(self) -> int:
+        """MAC/cycle with every PE at work."""
+        return self.rows * self.cols * self.depth
+
+    @property
+    def lanes(self) -> int:
+        """Results a cycle that the result stream carries (1 also where one takes several cycles)."""
+        return max(1, self.bytes_out // 4)
+
+    @property
+    def hash(self) -> int:
+        """32 bits that tell one Config from another: SHA-256 over the sorted JSON of the fields."""
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+    @property
+    def name(self) -> str:
+        """A short name fit for a folder or a file."""
+        tail = "" if self.multiplier == "plain" else f"_{self.multiplier}"
+        return f"{self.rows}x{self.cols}x{self.depth}{tail}"
+
+    @classmethod
+    def from_dict(cls, values: dict) -> "Config":
+        """A Config from field values; unknown names are refused along with every other problem."""
+        known = {f.name: f for f in dataclasses.fields(cls)}
+        problems = [
+            f"{name} is no field of a Config; the fields are {', '.join(known)}"
+            for name in values if name not in known
+        ]
+        try:
+            config = cls(**{name: value for name, value in values.items() if name in known})
+        except ConfigError as error:
+            problems.append(str(error))
+        if problems:
+            raise ConfigError("\n".join(problems))
+        return config
+
+    @classmethod
+    def from_toml(cls, path, **overrides) -> "Config":
+        """A Config from a TOML file of field values, with ``overrides`` on top.
+
+        Raises ConfigError for a file that is not there, is no TOML, or describes no Config.
+        """
+        try:
+            values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ConfigError(f"{path} must be a readable TOML file: {error}") from error
+        try:
+            return cls.from_dict({**values, **overrides})
+        except ConfigError as error:
+            raise ConfigError(f"{path}:\n{error}") from error
+
+
+def _check(f, value):
+    """Problems of one field's value, as text."""
+    rule = f.metadata
+    if "choices" in rule:
+        if value not in rule["choices"]:
+            yield f"{f.name} must be one of {', '.join(rule['choices'])}, not {value!r}"
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        yield f"{f.name} must be an integer, not {value!r}"
+        return
+    low, high = rule["range"]
+    power = rule.get("power", False)
+    if not low <= value <= high or power and value & (value - 1):
+        kind = "a power of two in " if power else "in "
+        yield f"{f.name} must be {kind}{low}..{high}, not {value}"

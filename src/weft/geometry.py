@@ -1,0 +1,67 @@
+"""How operands lie in the buffers and on the stream: words, lines, segments, pages."""
+
+from dataclasses import dataclass
+
+from weft.config import PAGE_WORDS, Config
+
+__all__ = ["Operand", "operands"]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The geometry of one operand's buffer and of its panels.
+
+    A *word* is what the array takes in one cycle: ``edge * depth`` bytes, ``depth`` values of k for each of
+    ``edge`` rows of A (or columns of B); byte ``e * depth + d`` of word ``w`` is value
+    ``k = w * depth + d`` of row ``e``. A panel is ``ceil(K / depth)`` words.
+
+    On the stream, a word of more than ``stream`` bytes takes `segments` stream words, the last one padded;
+    of a smaller word, `group` (a power of two, at most a page) share one stream word, each at a multiple of
+    ``edge * depth`` bytes from its start. A panel starts on a stream word. Padding is zero.
+    """
+
+    edge: int
+    depth: int
+    words: int
+    stream: int
+
+    @property
+    def word_bytes(self) -> int:
+        return self.edge * self.depth
+
+    @property
+    def pages(self) -> int:
+        return self.words // PAGE_WORDS
+
+    @property
+    def segments(self) -> int:
+        """Stream words a word takes."""
+        return -(-self.word_bytes // self.stream)
+
+    @property
+    def group(self) -> int:
+        """Words that one stream word holds: 1 where `segments` is over 1."""
+        fits = self.stream // self.word_bytes
+        return min(PAGE_WORDS, 1 << (fits.bit_length() - 1)) if fits else 1
+
+    def panels(self, size: int) -> int:
+        """Panels of an operand of ``size`` rows of A, or columns of B."""
+        return -(-size // self.edge)
+
+    def panel_words(self, k: int) -> int:
+        return -(-k // self.depth)
+
+    def panel_pages(self, k: int) -> int:
+        return -(-self.panel_words(k) // PAGE_WORDS)
+
+    def panel_stream_words(self, k: int) -> int:
+        """Stream words that carry one panel."""
+        return -(-self.panel_words(k) // self.group) * self.segments
+
+
+def operands(config: Config) -> tuple[Operand, Operand]:
+    """The geometry of A and of B."""
+    return (
+        Operand(config.rows, config.depth, config.a_words, config.bytes_in),
+        Operand(config.cols, config.depth, config.b_words, config.bytes_in),
+    )

@@ -1,0 +1,65 @@
+"""The golden matrix product of integers: the exact sum, wrapped to the accumulator's width."""
+
+import numpy as np
+
+__all__ = ["matmul"]
+
+
+def matmul(a, b, *, a_zero_point=None, b_zero_point=None, start=None, bits=32):
+    """``start + (a - a_zero_point) @ (b - b_zero_point)``, exact, then wrapped to ``bits`` bits.
+
+    Parameters
+    ----------
+    a, b : array of integers of at most 16 bits
+        Of any shapes that `numpy.matmul` takes.
+    a_zero_point : int or array, optional
+        One number, or one for each row of ``a``.
+    b_zero_point : int or array, optional
+        One number, or one for each column of ``b``.
+    start : array of integers, optional
+        What the sums start from; zero where absent.
+    bits : int
+        Width of the two's complement accumulator, 2 to 64.
+
+    Returns
+    -------
+    array
+        Of int32 up to 32 bits, of int64 above.
+    """
+    a, b = (_shifted(*x) for x in ((a, a_zero_point, -2), (b, b_zero_point, -1)))
+    total = _product(a, b)
+    if start is not None:
+        total = total + np.asarray(start).astype(np.int64)
+    # Shifting the sign bit up to bit 63 and back copies it over all the bits above it.
+    wrapped = (total << (64 - bits)) >> (64 - bits)
+    return wrapped.astype(np.int32) if bits <= 32 else wrapped
+
+
+def _shifted(x, zero_point, axis):
+    """``x - zero_point`` in int64; a vector of zero points runs along ``axis`` of ``x``."""
+    x = np.asarray(x)
+    if x.dtype.kind not in "iu" or x.dtype.itemsize > 2:
+        raise TypeError(f"golden operands must be integers of at most 16 bits, not {x.dtype}")
+    x = x.astype(np.int64)
+    if zero_point is None:
+        return x
+    zero_point = np.asarray(zero_point).astype(np.int64)
+    if zero_point.ndim and axis == -2 and x.ndim > 1:
+        zero_point = zero_point[:, None]
+    elif zero_point.ndim and x.ndim == 1:
+        zero_point = zero_point[0]
+    return x - zero_point
+
+
+def _product(a, b):
+    """``a @ b`` of int64, exact, or modulo 2**64 where it would not fit."""
+    largest = a.shape[-1] * _magnitude(a) * _magnitude(b)
+    if largest < 1 << 53:
+        # Every product and every partial sum, in any order, is an integer that float64 holds
+        # exactly; numpy has a fast matmul for float64 and none for integers.
+        return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
+    return np.matmul(a, b)
+
+
+def _magnitude(x):
+    return max(abs(int(x.min())), abs(int(x.max()))) if x.size else 0

@@ -1,0 +1,269 @@
+"""Frames on a byte pipe: their codec, and the transport that speaks them."""
+
+import struct
+import threading
+import time
+import zlib
+from collections import deque
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from queue import SimpleQueue
+
+from weft.commands import Status
+from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
+
+__all__ = ["LIMIT", "Damage", "Decoder", "Frame", "FrameType", "FramedTransport"]
+
+LIMIT = 1 << 24  # bytes of payload, at most: a damaged length must not claim all that follows
+
+_PIECE = 1 << 16  # bytes read or written at once
+_BROKEN = (OSError, ValueError)  # what a pipe raises that broke, or was closed meanwhile
+_MARK = b"WF"
+_HEADER = struct.Struct("<2sBBI")
+_CRC = struct.Struct("<I")
+_RESULTS = struct.Struct("<HBB")
+_READ = struct.Struct("<HH")
+
+
+class FrameType(IntEnum):
+    """Third byte of a frame: what its payload is."""
+
+    COMMANDS = 1
+    READ = 2
+    ABORT = 3
+    RESULTS = 0x81
+    REGISTERS = 0x82
+    ABORTED = 0x83
+    ERROR = 0xFF
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame; ``type`` is a `FrameType`, or another number from a newer peer."""
+
+    type: int
+    sequence: int
+    payload: bytes = b""
+
+    def encode(self) -> bytes:
+        """The frame as bytes on the pipe."""
+        if len(self.payload) > LIMIT:
+            raise ValueError(f"payload must be at most {LIMIT} bytes, not {len(self.payload)}")
+        body = _HEADER.pack(_MARK, self.type, self.sequence, len(self.payload)) + self.payload
+        return body + _CRC.pack(zlib.crc32(body[len(_MARK) :]))
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Bytes that were no frame, up to the next good one; ``text`` says what was wrong."""
+
+    text: str
+
+
+class Decoder:
+    """Bytes in, in pieces of any size; frames out. After damage it looks for the next mark.
+
+    A frame of more than ``limit`` bytes of payload is damage.
+    """
+
+    def __init__(self, limit: int = LIMIT):
+        self._limit = limit
+        self._buffer = bytearray()
+        self._lost = False
+
+    def feed(self, data: bytes) -> list[Frame | Damage]:
+        """The frames, and the damage between them, that ``data`` completes."""
+        self._buffer += data
+        found = []
+        while True:
+            skip = self._buffer.find(_MARK)
+            if skip < 0:  # the last byte may be the first of a mark
+                skip = len(self._buffer) - self._buffer.endswith(_MARK[:1])
+            if skip:
+                start = bytes(self._buffer[:2]).hex()
+                self._damage(found, f"a frame must start with {_MARK.hex()}, not {start}", skip)
+            if len(self._buffer) < _HEADER.size:
+                return found
+            _, kind, sequence, length = _HEADER.unpack_from(self._buffer)
+            if length > self._limit:
+                text = f"a frame's payload must be at most {self._limit} bytes, not {length}"
+                self._damage(found, text, len(_MARK))
+                continue
+            end = _HEADER.size + length
+            if len(self._buffer) < end + _CRC.size:
+                return found
+            body = bytes(self._buffer[:end])
+            (stated,) = _CRC.unpack_from(self._buffer, end)
+            crc = zlib.crc32(body[len(_MARK) :])
+            if crc != stated:
+                text = f"a frame's CRC must be 0x{crc:08x}, not 0x{stated:08x}"
+                self._damage(found, text, len(_MARK))
+                continue
+            self._lost = False
+            del self._buffer[: end + _CRC.size]
+            found.append(Frame(kind, sequence, body[_HEADER.size :]))
+
+    def _damage(self, found, text, skip):
+        # What follows damage is looked at again from within, so it fails again: told once.
+        del self._buffer[:skip]
+        if not self._lost:
+            found.append(Damage(text))
+        self._lost = True
+
+
+class FramedTransport:
+    """The `Transport` over a byte pipe; a base for whatever opens one.
+
+    A thread reads and a thread writes, so that neither a full pipe nor a slow core holds the
+    caller. A wait times out when for that long nothing moved either way.
+
+    Parameters
+    ----------
+    reader : binary file
+        Its ``read1`` (else ``read``) returns what is there, a byte or more; none at the end.
+    writer : binary file
+        With ``write`` and ``flush``.
+    """
+
+    def __init__(self, reader, writer):
+        self._reader, self._writer = reader, writer
+        self._outbox = SimpleQueue()
+        self._changed = threading.Condition()
+        self._results = deque()
+        self._answers = deque()
+        self._faults = deque()
+        self._ended = self._closed = False
+        self._moved = time.monotonic()
+        self._sequence = 0
+        self._threads = [
+            threading.Thread(target=run, daemon=True) for run in (self._read_all, self._write_all)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def explain(self) -> str:
+        """Why the pipe ended, for the error's text; a subclass that knows more says more."""
+        return "the other end must stay open, not close the pipe"
+
+    def send(self, commands: bytes) -> None:
+        # In as few frames as can be: within one, a simulated core never waits for the host.
+        for start in range(0, len(commands), LIMIT):
+            self._post(FrameType.COMMANDS, bytes(commands[start : start + LIMIT]))
+
+    def receive(self, timeout: float) -> Packet:
+        return self._await("results", timeout, self._take_result)
+
+    def read(self, address: int, count: int, timeout: float) -> list[int]:
+        question = _READ.pack(address, count)
+        payload = self._ask(FrameType.READ, question, FrameType.REGISTERS, timeout)
+        if len(payload) != 4 * count:
+            text = f"{count} registers must come as {4 * count} bytes, not {len(payload)}"
+            raise TransportError(text)
+        return list(struct.unpack(f"<{count}I", payload))
+
+    def abort(self, timeout: float) -> None:
+        self._ask(FrameType.ABORT, b"", FrameType.ABORTED, timeout)
+
+    def close(self) -> None:
+        """Close the writer, which tells the other end to stop; the reader closes with its end."""
+        with self._changed:
+            first, self._closed = not self._closed, True
+            self._changed.notify_all()
+        if first:
+            self._outbox.put(None)
+            for thread in self._threads:
+                thread.join(1)
+
+    def _post(self, kind, payload):
+        with self._changed:
+            self._check_open()
+            self._sequence = (self._sequence + 1) % 256
+            # A wait that begins now must not count the quiet time before it.
+            self._moved = time.monotonic()
+            self._outbox.put(Frame(kind, self._sequence, payload).encode())
+            return self._sequence
+
+    def _ask(self, kind, payload, answer, timeout):
+        sequence = self._post(kind, payload)
+
+        def take():
+            while self._answers:  # answers to questions given up earlier go by
+                frame = self._answers.popleft()
+                if (frame.type, frame.sequence) == (answer, sequence):
+                    return frame.payload
+            return None
+
+        return self._await(f"{answer.name} in answer to {kind.name}", timeout, take)
+
+    def _take_result(self):
+        return self._results.popleft() if self._results else None
+
+    def _await(self, what, timeout, take):
+        with self._changed:
+            start = time.monotonic()
+            while (item := take()) is None:
+                if self._faults:
+                    raise TransportError(self._faults.popleft())
+                self._check_open()
+                left = max(start, self._moved) + timeout - time.monotonic()
+                if left <= 0:
+                    raise TransportTimeout(f"{what} must come within {timeout:g} s, not later")
+                self._changed.wait(left)
+            return item
+
+    def _check_open(self):
+        if self._closed:
+            raise TransportClosed("the transport must be open, not closed")
+        if self._ended:
+            raise TransportClosed(self.explain())
+
+    def _write_all(self):
+        with suppress(*_BROKEN), closing(self._writer) as writer:
+            while (frame := self._outbox.get()) is not None:
+                view = memoryview(frame)
+                while view:
+                    view = view[writer.write(view[:_PIECE]) :]
+                    self._moved = time.monotonic()
+                writer.flush()
+        self._end()
+
+    def _read_all(self):
+        read = getattr(self._reader, "read1", self._reader.read)
+        decoder, expected = Decoder(), None
+        with suppress(*_BROKEN), closing(self._reader):
+            while data := read(_PIECE):
+                with self._changed:
+                    self._moved = time.monotonic()
+                    for item in decoder.feed(data):
+                        expected = self._sort(item, expected)
+                    self._changed.notify_all()
+        self._end()
+
+    def _end(self):
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _sort(self, item, expected):
+        """Put what came where its waiter looks; returns the sequence number of the next results."""
+        if isinstance(item, Damage):
+            self._faults.append(f"from the core: {item.text}")
+        elif item.type in (FrameType.REGISTERS, FrameType.ABORTED):
+            self._answers.append(item)
+        elif item.type == FrameType.RESULTS and len(item.payload) >= _RESULTS.size:
+            if expected is not None and item.sequence != expected:
+                self._faults.append(
+                    f"results must come in frame {expected}, not {item.sequence}: frames were lost"
+                )
+            tag, last, status = _RESULTS.unpack_from(item.payload)
+            data = item.payload[_RESULTS.size :]
+            self._results.append(Packet(tag, bool(last), Status(status), data))
+            return (item.sequence + 1) % 256
+        elif item.type == FrameType.ERROR:
+            text = item.payload.decode(errors="replace")
+            self._faults.append(f"the core refused a frame: {text}")
+        else:
+            kind = f"0x{item.type:02x} with {len(item.payload)} bytes"
+            self._faults.append(f"a frame to the host must be of a known type, not {kind}")
+        return expected

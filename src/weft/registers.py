@@ -1,0 +1,56 @@
+"""The read-only register block: the hardware's description of itself, then its counters."""
+
+import dataclasses
+
+from weft.config import Config
+
+__all__ = ["MAGIC", "VERSION", "COUNTERS", "REGISTERS", "decode", "describe"]
+
+MAGIC = int.from_bytes(b"WEFT", "little")
+VERSION = 1
+
+_FIELDS = [f.name for f in dataclasses.fields(Config)]
+
+COUNTERS = {
+    "busy": "cycles with a job accepted and not finished, a command under way or a load word arriving",
+    "active": "cycles in which the sequencer sent operands into the array",
+    "starved": "cycles in which a job waited for its operands",
+    "stalled": "cycles in which a job waited for room for its results",
+    "words_in": "words taken from the command stream",
+    "words_out": "words given to the result stream",
+    "finished": "jobs ended, in whatever way",
+    "errors": "command headers that were no command",
+}
+# Register n is the 32-bit word at address n.
+REGISTERS = ["magic", "version", "hash", *_FIELDS, *COUNTERS]
+
+
+def describe(config: Config) -> list[int]:
+    """The constant registers of ``config``, in the order of `REGISTERS`; a choice is its index."""
+    return [MAGIC, VERSION, config.hash, *(_encode(f, getattr(config, f.name)) for f in dataclasses.fields(config))]
+
+
+def decode(words: list[int]) -> Config:
+    """The Config that constant registers describe.
+
+    Raises ValueError where they are not those of a core of this version, or contradict themselves.
+    """
+    if words[0] != MAGIC:
+        raise ValueError(f"register magic must be 0x{MAGIC:08x} ('WEFT'), not 0x{words[0]:08x}")
+    if words[1] != VERSION:
+        raise ValueError(f"register version must be {VERSION}, not {words[1]}")
+    values = {}
+    for f, word in zip(dataclasses.fields(Config), words[3:]):
+        choices = f.metadata.get("choices")
+        if choices and word >= len(choices):
+            raise ValueError(f"register {f.name} must be under {len(choices)}, not {word}")
+        values[f.name] = choices[word] if choices else word
+    config = Config.from_dict(values)
+    if config.hash != words[2]:
+        raise ValueError(f"register hash must be 0x{config.hash:08x} for its own fields, not 0x{words[2]:08x}")
+    return config
+
+
+def _encode(f, value) -> int:
+    choices = f.metadata.get("choices")
+    return choices.index(value) if choices else value

@@ -1,0 +1,65 @@
+"""The fixed latencies of the pipeline, and the room that full rate needs: what hardware and model agree on."""
+
+from dataclasses import dataclass
+
+from weft.config import Config
+
+__all__ = ["Delays", "MAC_LATENCY", "READ_LATENCY"]
+
+READ_LATENCY = 2  # cycles from an operand address to its word at the array's edge
+MAC_LATENCY = {"plain": 2, "fip": 2}
+CORRECTION_LATENCY = {"plain": 0, "fip": 2}
+
+
+@dataclass(frozen=True)
+class Delays:
+    """Cycles between the stations of a result, for a leaf of ``latency`` and ``slots``."""
+
+    config: Config
+    latency: int
+    slots: int = 1
+
+    @classmethod
+    def of(cls, config: Config) -> "Delays":
+        """Those of the Config's own leaf."""
+        return cls(config, MAC_LATENCY[config.multiplier])
+
+    @property
+    def drain(self) -> int:
+        """From the last step of a pass to the first cycle of its drain."""
+        return READ_LATENCY + self.latency + 1 + (self.config.rows - 1) // self.config.hop
+
+    @property
+    def written(self) -> int:
+        """From the last step of a pass to the cycle in which its first row can be read."""
+        return self.drain + (self.config.cols - 1) // self.config.hop + 1
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of a whole row of a tile."""
+        return -(-self.config.cols // self.config.lanes)
+
+    @property
+    def chunk_words(self) -> int:
+        """Words of the result stream that a chunk takes."""
+        return max(1, 4 // self.config.bytes_out)
+
+    @property
+    def pass_rows(self) -> int:
+        return self.slots * self.config.rows
+
+    @property
+    def room(self) -> int:
+        """Passes that the result buffer holds: all that can be under way at full rate, and no fewer than 2."""
+        row = self.chunks * self.chunk_words
+        held = self.written + self.pass_rows * row + 4
+        wanted = max(2, -(-held // (self.pass_rows * row)) + 1)
+        return self._ring(wanted) // self.pass_rows
+
+    @property
+    def result_rows(self) -> int:
+        """Depth of the result buffer in rows, a power of two."""
+        return self._ring(self.room)
+
+    def _ring(self, passes: int) -> int:
+        return 1 << (passes * self.pass_rows - 1).bit_length()

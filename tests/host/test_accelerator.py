@@ -1,0 +1,260 @@
+"""The driver over the golden transport, whole and broken, against sums in int64."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft import Accelerator, Config
+from weft.commands import Status
+from weft.host.accelerator import AcceleratorError
+from weft.host.golden import GoldenTransport
+from weft.host.record import Record
+from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
+
+SMALL = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
+CONFIGS = [
+    Config(rows=1, cols=1, depth=1, a_words=32, b_words=32, bytes_in=1, bytes_out=1),
+    SMALL,
+    Config(rows=1, cols=16, depth=8, a_words=32, b_words=64, bytes_in=64, bytes_out=64),
+    Config(rows=12, cols=12, depth=2, a_words=64, b_words=32, bytes_in=4, bytes_out=2),
+    Config(rows=8, cols=8, depth=2, multiplier="fip", bytes_in=32),
+]
+
+
+@pytest.fixture(autouse=True)
+def cycles(monkeypatch):
+    def predict(config, commands):
+        return SimpleNamespace(cycles=1000, active=900, starved=60, stalled=40)
+
+    monkeypatch.setitem(sys.modules, "weft.cycles", SimpleNamespace(predict=predict))
+
+
+def numbers(rng, dtype, *shape):
+    limits = np.iinfo(dtype)
+    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+def exact(a, b, p=0, q=0):
+    p, q = np.asarray(p, np.int64), np.asarray(q, np.int64)
+    p = p[:, None] if p.ndim else p
+    return np.matmul(a.astype(np.int64) - p, b.astype(np.int64) - q)
+
+
+def accelerator(config=SMALL, **options):
+    return Accelerator(GoldenTransport(config), config, **options)
+
+
+def check(result, want):
+    assert result.dtype == np.int32
+    assert result.shape == want.shape
+    assert (result == want).all()
+
+
+SIZE = st.integers(1, 40)
+TYPE = st.sampled_from([np.int8, np.uint8])
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(
+    config=st.sampled_from(CONFIGS), m=SIZE, n=SIZE, k=st.integers(1, 200),
+    types=st.tuples(TYPE, TYPE), seed=st.integers(0, 2**32),
+    zeros=st.tuples(*[st.sampled_from(["none", "one", "each"])] * 2),
+    resident=st.sampled_from(["", "a", "b", "ab"]),
+)
+def test_multiplies(config, m, n, k, types, seed, zeros, resident):
+    rng = np.random.default_rng(seed)
+    a, b = numbers(rng, types[0], m, k), numbers(rng, types[1], k, n)
+    zero = {
+        name: {"none": None, "one": int(numbers(rng, t)), "each": numbers(rng, t, size)}[how]
+        for name, how, t, size in zip("pq", zeros, types, (m, n), strict=True)
+    }
+    want = exact(a, b, *(0 if z is None else z for z in zero.values()))
+    acc = accelerator(config)
+    given = {"a": a, "b": b}
+    for side in resident:
+        try:
+            given[side] = acc.load(given[side], side=side)
+            # the rest of a buffer may have no page free
+            acc.matmul(given["a"], given["b"])
+        except ValueError as error:
+            assert "free" in str(error)
+            return
+    for _ in range(2):
+        result = acc.matmul(
+            given["a"], given["b"], a_zero_point=zero["p"], b_zero_point=zero["q"]
+        )
+        check(result, want)
+
+
+I8 = np.zeros((3, 4), np.int8)
+U8 = np.zeros((4, 5), np.uint8)
+
+
+def test_rejects_other_hardware():
+    with pytest.raises(AcceleratorError) as error:
+        Accelerator(GoldenTransport(SMALL), Config(rows=3, cols=6, multiplier="fip", depth=2))
+    assert str(error.value) == (
+        "the core's cols must be 6, not 5\n"
+        "the core's multiplier must be fip, not plain\n"
+        "the core's a_words must be 4096, not 64\n"
+        "the core's b_words must be 4096, not 64"
+    )
+
+
+def test_rejects_what_is_no_core():
+    transport = GoldenTransport(SMALL)
+    transport.read = lambda address, count, timeout: [0] * count
+    with pytest.raises(AcceleratorError) as error:
+        Accelerator(transport)
+    assert str(error.value) == (
+        "the core does not describe itself: "
+        "register magic must be 0x54464557 ('WEFT'), not 0x00000000"
+    )
+
+
+def test_takes_its_config_from_the_core():
+    assert Accelerator(GoldenTransport(SMALL)).config == SMALL
+
+
+def test_records_what_a_product_cost():
+    rng = np.random.default_rng(6)
+    a, b = numbers(rng, np.int8, 6, 8), numbers(rng, np.int8, 8, 5)
+    acc = accelerator()
+    for _ in range(2):
+        result, record = acc.matmul(a, b, record=True)
+        check(result, exact(a, b))
+        # 1 job, 3 loads; A in 2 panels of 2 lines, B in 1 of 4; results in 6 rows of 2 chunks
+        assert record == Record(
+            cycles=1000, macs=240, peak=30, bytes_in=4 * 32 + 16 * (2 * 2 + 4), bytes_out=6 * 32,
+            active=900, starved=60, stalled=40, jobs=1,
+        )
+        assert record.utilization == 240 / 30_000
+    _, nothing = acc.matmul(a[:0], b, record=True)
+    assert nothing == Record(0, 0, 30, 0, 0, 0, 0, 0, 0)
+    assert nothing.utilization == 0
+
+
+class Broken(GoldenTransport):
+    """A golden transport whose next exchange is spoilt by ``spoil``, once."""
+
+    def __init__(self, config, **spoil):
+        super().__init__(config)
+        self.spoil, self.sends = spoil, 0
+
+    def send(self, commands):
+        self.sends += 1
+        super().send(self.spoil.pop("send", lambda x: x)(commands))
+
+    def receive(self, timeout):
+        change = self.spoil.pop("receive", lambda x: x)
+        return change(super().receive(timeout))
+
+
+def fail(error):
+    def raise_it(_):
+        raise error
+
+    return raise_it
+
+
+def changed(**fields):
+    return lambda packet: Packet(**{**vars(packet), **fields})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "text"),
+    [
+        ({"receive": changed(tag=77)}, AcceleratorError, "results must be those of job 0, not 77"),
+        ({"receive": changed(data=b"1234")}, AcceleratorError,
+         "results of job 0 must be 96 bytes, not 4"),
+        ({"receive": changed(status=Status.ABORTED)}, AcceleratorError,
+         "job 0 must end complete, not ABORTED"),
+        ({"receive": changed(status=Status.REJECTED)}, AcceleratorError,
+         "job 0 must end complete, not REJECTED"),
+        ({"receive": fail(TransportError("a frame was lost"))}, TransportError, "a frame was lost"),
+        ({"receive": fail(KeyboardInterrupt())}, KeyboardInterrupt, ""),
+        # the job's header without the loads that feed it
+        ({"send": lambda x: x[:32]}, TransportTimeout, "results must come within 5 s, not later"),
+    ],
+)
+@pytest.mark.parametrize("again", ["matmul", "load"])
+def test_is_right_again_after_a_failure(spoil, kind, text, again):
+    rng = np.random.default_rng(7)
+    a, b = numbers(rng, np.int8, 3, 8), numbers(rng, np.int8, 8, 5)
+    acc = Accelerator(Broken(SMALL, **spoil), timeout=5)
+    with pytest.raises(kind) as error:
+        acc.matmul(a, b)
+    assert str(error.value) == text
+    operand = acc.load(b) if again == "load" else b
+    for rows in (a[::-1], a):
+        check(acc.matmul(rows, operand), exact(rows, b))
+
+
+def test_drops_results_of_jobs_given_up():
+    rng = np.random.default_rng(7)
+    a, b = numbers(rng, np.int8, 3, 8), numbers(rng, np.int8, 8, 5)
+    # headers that nothing feeds follow a job that ends: they are in the way of the next
+    acc = Accelerator(Broken(SMALL, send=lambda x: x + 3 * x[:32]), timeout=5)
+    check(acc.matmul(a, b), exact(a, b))
+    with pytest.raises(TransportTimeout):
+        acc.matmul(a, b)
+    for _ in range(2):
+        check(acc.matmul(a, b), exact(a, b))
+
+
+def test_gives_up_on_a_core_that_does_not_come_to_rest():
+    transport = GoldenTransport(SMALL)
+    acc = Accelerator(transport, timeout=0.05)
+    transport.send = lambda commands: None
+    with pytest.raises(TransportTimeout):
+        acc.matmul(I8, U8)
+    with pytest.raises(AcceleratorError) as error:
+        acc.matmul(I8, U8)
+    assert str(error.value) == (
+        "the core must come to rest within 0.05 s of an abort, not stay at work: it must be reset"
+    )
+
+
+def test_says_at_once_that_the_way_is_gone():
+    acc = accelerator()
+    acc.close()
+    for _ in range(2):
+        with pytest.raises(TransportClosed) as error:
+            acc.matmul(I8, U8)
+        assert str(error.value) == "the transport must be open, not closed"
+
+
+def test_sends_a_batch_at_once():
+    transport = Broken(SMALL)
+    rng = np.random.default_rng(8)
+    a, b = numbers(rng, np.int8, 6, 7, 90), numbers(rng, np.int8, 6, 90, 12)
+    check(Accelerator(transport).matmul(a, b), exact(a, b))
+    assert transport.sends == 1
+
+
+def test_puts_packets_together():
+    class Pieces(GoldenTransport):
+        def _answer(self, tag, status, data=None):
+            super()._answer(tag, status, data)
+            whole = self._packets.pop()
+            for at in range(0, len(whole.data), 16):
+                data = whole.data[at : at + 16]
+                last = at + 16 >= len(whole.data)
+                self._packets.append(Packet(tag, last, status if last else Status(0), data))
+
+    rng = np.random.default_rng(9)
+    a, b = numbers(rng, np.int8, 30, 8), numbers(rng, np.int8, 8, 50)
+    check(Accelerator(Pieces(SMALL)).matmul(a, b), exact(a, b))
+
+
+def test_tells_more_jobs_than_there_are_tags_apart(monkeypatch):
+    monkeypatch.setattr("weft.host.accelerator._MOST_JOBS", 5)
+    transport = Broken(SMALL)
+    rng = np.random.default_rng(10)
+    a, b = numbers(rng, np.int8, 12, 2, 3), numbers(rng, np.int8, 12, 3, 2)
+    check(Accelerator(transport).matmul(a, b), exact(a, b))
+    assert transport.sends == 3

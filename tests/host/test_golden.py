@@ -1,0 +1,244 @@
+"""The golden transport, header by header, against ``docs/interfaces.md``."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from weft.commands import Job, JobFlag, Load, LoadFlag, Status
+from weft.config import Config
+from weft.geometry import operands
+from weft.host.golden import GoldenTransport
+from weft.host.packing import pack, unpack
+from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
+from weft.registers import REGISTERS, decode
+
+CONFIG = Config(rows=2, cols=3, depth=2, a_words=64, b_words=64, bytes_in=8, bytes_out=8, jobs=2)
+FEED = JobFlag.FEED_A | JobFlag.FEED_B
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+
+
+def load(side, matrix, page=0, flags=LoadFlag.FEED, config=CONFIG):
+    """A load of all of A, or of B transposed."""
+    operand = operands(config)[side]
+    panels, words = operand.panels(matrix.shape[0]), operand.panel_words(matrix.shape[1])
+    header = Load(side, page, operand.panel_pages(matrix.shape[1]), panels, words, flags).pack()
+    return header.ljust(config.bytes_in, b"\0") + pack(matrix, operand)
+
+
+def job(m, n, k, tag, flags=FEED, **pages):
+    places = {"a_page": 0, "a_pitch": 1, "a_pages": -(-m // 2)}
+    places |= {"b_page": 0, "b_pitch": 1, "b_pages": -(-n // 3)} | pages
+    return Job(m, n, k, **places, tag=tag, flags=flags).pack()
+
+
+def result(transport, m, n, tag, config=CONFIG):
+    packet = transport.receive(0)
+    assert (packet.tag, packet.last, packet.status) == (tag, True, Status(0))
+    return unpack(packet.data, m, n, config).tolist()
+
+
+def product(a, b):
+    return (a.astype(int) @ b.astype(int)).tolist()
+
+
+@pytest.fixture(autouse=True)
+def predicted(monkeypatch):
+    """What the cycle model was asked to predict; it says 10 cycles a command."""
+    asked = []
+
+    def predict(config, commands):
+        assert config == CONFIG
+        asked.append(commands)
+        return SimpleNamespace(cycles=10 * len(commands), active=3, starved=2, stalled=1)
+
+    monkeypatch.setitem(sys.modules, "weft.cycles", SimpleNamespace(predict=predict))
+    return asked
+
+
+@pytest.fixture
+def transport():
+    return GoldenTransport(CONFIG)
+
+
+def test_multiplies_to_the_byte():
+    config = Config(rows=1, cols=3, a_words=32, b_words=32, bytes_in=4, bytes_out=8)
+    transport = GoldenTransport(config)
+    commands = (
+        bytes.fromhex("01 01 3412 0300 0000 01000000 03000000 02000000")
+        + bytes.fromhex("0000 0100 0000 0100 0100 0100")
+        + bytes.fromhex("02 01 00 01 0000 0100 01000000 02000000 01000000") + bytes(12)
+        + bytes([2, 255, 0, 0])  # two words share one of the stream: A = [2, -1]
+        + bytes.fromhex("02 01 01 01 0000 0100 01000000 02000000 01000000") + bytes(12)
+        + bytes([1, 2, 3, 0, 4, 5, 128, 0])  # B = [1 2 3; 4 5 -128]
+    )
+    transport.send(commands)
+    values = [-2, -1, 134]
+    data = b"".join(v.to_bytes(4, "little", signed=True) for v in values) + bytes(4)
+    assert transport.receive(0) == Packet(0x1234, True, Status(0), data)
+
+
+def test_waits_for_every_byte(transport):
+    a, b = numbers(3, 5), numbers(5, 4, seed=1)
+    commands = job(3, 4, 5, 7) + load(0, a) + load(1, b.T)
+    for at in range(0, len(commands), 8):
+        with pytest.raises(TransportTimeout) as error:
+            transport.receive(2.5)
+        transport.send(commands[at : at + 8])
+    assert str(error.value) == "results must come within 2.5 s, not later"
+    assert result(transport, 3, 4, 7) == product(a, b)
+
+
+def test_keeps_what_was_loaded(transport):
+    a, b, c = numbers(3, 5), numbers(5, 4, seed=1), numbers(2, 5, seed=2)
+    transport.send(load(1, b.T, page=1, flags=LoadFlag(0)))
+    for tag, x in enumerate((a, c, a)):
+        transport.send(job(len(x), 4, 5, tag, JobFlag.FEED_A, b_page=1) + load(0, x))
+        assert result(transport, len(x), 4, tag) == product(x, b)
+    transport.send(job(3, 4, 5, 9, JobFlag(0), b_page=1))
+    assert result(transport, 3, 4, 9) == product(a, b)
+
+
+def test_hands_on_sums(transport):
+    a, b = numbers(2, 12), numbers(12, 3, seed=1)
+    kinds = [JobFlag.KEEP, JobFlag.KEEP | JobFlag.ACCUMULATE, JobFlag.ACCUMULATE]
+    for tag, kind in enumerate(kinds):
+        k = slice(4 * tag, 4 * tag + 4)
+        transport.send(job(2, 3, 4, tag, FEED | kind) + load(0, a[:, k]) + load(1, b[k].T))
+    assert result(transport, 2, 3, 2) == product(a, b)
+    transport.send(job(2, 3, 4, 3, JobFlag(0)))
+    assert result(transport, 2, 3, 3) == product(a[:, 8:], b[8:])
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        job(0, 1, 1, 5), job(1, 0, 1, 5), job(1, 1, 0, 5), job(9, 1, 1, 5), job(1, 13, 1, 5),
+        job(1, 1, 129, 5), job(1, 1, 1, 5, JobFlag(16)),
+        job(1, 1, 1, 5)[:6] + b"\1\0" + job(1, 1, 1, 5)[8:],  # another destination
+    ],
+)
+def test_answers_what_it_cannot_do_as_rejected(transport, header):
+    a, b = numbers(2, 2), numbers(2, 2, seed=1)
+    transport.send(header + job(2, 2, 2, 6) + load(0, a) + load(1, b.T))
+    packet = transport.receive(0)
+    assert (packet.tag, packet.last, packet.status) == (5, True, Status.REJECTED)
+    assert len(packet.data) == 8
+    assert result(transport, 2, 2, 6) == product(a, b)
+
+
+def test_counts_headers_that_are_none(transport):
+    transport.send(bytes(32) + b"\3\1" + bytes(30) + b"\1\2" + bytes(30) + b"\2\0" + bytes(30))
+    assert transport.read(REGISTERS.index("errors"), 1, 1) == [4]
+
+
+def test_abort_ends_the_oldest_waiting_job(transport):
+    a, b = numbers(2, 2), numbers(2, 2, seed=1)
+    transport.send(job(2, 2, 2, 1) + job(2, 2, 2, 2, a_page=1, b_page=1))
+    transport.send(load(0, a, page=1) + load(1, b.T, page=1))
+    with pytest.raises(TransportTimeout):
+        transport.receive(0)
+    transport.abort(1)
+    packet = transport.receive(0)
+    assert (packet.tag, packet.last, packet.status) == (1, True, Status.ABORTED)
+    assert result(transport, 2, 2, 2) == product(a, b)
+    transport.abort(1)
+    with pytest.raises(TransportTimeout):
+        transport.receive(0)
+
+
+def test_load_waits_for_a_job_that_uses_its_pages(transport):
+    a, b, other = numbers(2, 2), numbers(2, 2, seed=1), numbers(2, 2, seed=2)
+    transport.send(load(0, a, flags=LoadFlag(0)) + job(2, 2, 2, 1, JobFlag.FEED_B))
+    transport.send(load(0, other, flags=LoadFlag(0)) + load(1, b.T))
+    with pytest.raises(TransportTimeout):  # the load of A is in the way of what feeds the job
+        transport.receive(0)
+    transport.abort(1)
+    assert transport.receive(0).status == Status.ABORTED
+    transport.send(job(2, 2, 2, 2, JobFlag(0)))
+    assert result(transport, 2, 2, 2) == product(other, b)
+
+
+def test_load_passes_a_rejected_job(transport):
+    transport.send(job(2, 2, 2, 1) + job(0, 1, 1, 2, FEED, a_page=1, a_pages=1))
+    transport.send(load(0, numbers(2, 2), page=1, flags=LoadFlag(0)) + bytes(32))
+    assert transport.read(REGISTERS.index("errors"), 1, 1) == [1]
+    with pytest.raises(TransportTimeout):
+        transport.receive(0)
+    transport.abort(1)
+    answers = [transport.receive(0) for _ in range(2)]
+    assert [(p.tag, p.status) for p in answers] == [(1, Status.ABORTED), (2, Status.REJECTED)]
+
+
+def test_takes_no_more_jobs_than_it_may(transport):
+    a, b = numbers(2, 2), numbers(2, 2, seed=1)
+    transport.send(b"".join(job(2, 2, 2, tag) for tag in range(2)))
+    transport.send(job(2, 2, 2, 2, a_page=1, b_page=1) + bytes(32))
+    transport.send(load(0, a, page=1) + load(1, b.T, page=1))
+    for tag in range(2):
+        # the header that is none stands behind the third job
+        assert transport.read(REGISTERS.index("errors"), 1, 1) == [tag]
+        transport.abort(1)
+        assert transport.receive(0).tag == tag
+    assert result(transport, 2, 2, 2) == product(a, b)
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (Load(0, 2, 1, 3, 16).pack() + bytes(192),
+         "a load must lie within 4 pages, not 3 panels of 16 words every 1 pages from page 2 on"),
+        (Load(0, 0, 1, 1, 17).pack() + bytes(72),
+         "a load must lie within 4 pages, not 1 panels of 17 words every 1 pages from page 0 on"),
+        (Load(2, 0, 1, 1, 1).pack(), "a load's operand must be 0 or 1, not 2"),
+        (job(3, 3, 2, 0, JobFlag.KEEP), "a job with KEEP must be one tile, not 3 x 3"),
+        (job(2, 2, 2, 0, JobFlag(0), a_page=4), "a job's operand must lie within 64 words, not 65"),
+    ],
+)
+def test_rejects_what_the_core_leaves_undefined(transport, command, text):
+    with pytest.raises(TransportError) as error:
+        transport.send(command)
+    assert str(error.value) == text
+
+
+def test_describes_itself_and_counts(transport, predicted):
+    assert decode(transport.read(0, REGISTERS.index("busy"), 1)) == CONFIG
+    a, b = numbers(2, 2), numbers(2, 2, seed=1)
+    for _ in range(2):
+        transport.send(job(2, 2, 2, 1) + load(0, a) + load(1, b.T))
+    counters = dict(zip(REGISTERS, transport.read(0, len(REGISTERS), 1), strict=True))
+    # three headers of 4 words; A in 1 word, B of 6 bytes in 1
+    assert (counters["words_in"], counters["words_out"], counters["finished"]) == (28, 4, 2)
+    assert (counters["busy"], counters["active"]) == (60, 6)
+    assert (counters["starved"], counters["stalled"]) == (4, 2)
+    assert [[type(c) for c in commands] for commands in predicted] == [[Job, Load, Load]] * 2
+    transport.read(0, len(REGISTERS), 1)
+    assert len(predicted) == 2
+
+
+def test_does_not_put_off_predictions_for_ever(transport, predicted):
+    for _ in range(257):
+        transport.send(load(0, numbers(2, 2), flags=LoadFlag(0)))
+    assert len(predicted) == 257
+
+
+def test_rejects_registers_that_are_none(transport):
+    with pytest.raises(TransportError) as error:
+        transport.read(20, 10, 1)
+    assert str(error.value) == f"registers read must lie in 0..{len(REGISTERS) - 1}, not 20..29"
+
+
+def test_rejects_use_after_close(transport):
+    transport.close()
+    transport.close()
+    for call in (
+        lambda: transport.send(b""), lambda: transport.receive(1),
+        lambda: transport.read(0, 1, 1), lambda: transport.abort(1),
+    ):
+        with pytest.raises(TransportClosed) as error:
+            call()
+        assert str(error.value) == "the transport must be open, not closed"

@@ -1,0 +1,269 @@
+"""Frames, damaged in every way, and the transport over pipes with a peer that misbehaves."""
+
+import os
+import threading
+import time
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft.commands import Status
+from weft.host.link import LIMIT, Damage, Decoder, Frame, FramedTransport, FrameType
+from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
+
+FRAMES = [Frame(1, 0, b"abc"), Frame(0xFF, 255), Frame(0x81, 7, b"WFWF\x00W")]
+
+
+def test_encodes_to_the_byte():
+    body = bytes.fromhex("82 05 03000000") + b"xyz"
+    want = b"WF" + body + zlib.crc32(body).to_bytes(4, "little")
+    assert Frame(FrameType.REGISTERS, 5, b"xyz").encode() == want
+
+
+def test_rejects_a_payload_beyond_the_limit():
+    text = f"payload must be at most {LIMIT} bytes, not {LIMIT + 1}"
+    with pytest.raises(ValueError, match=f"^{text}$"):
+        Frame(1, 0, bytes(LIMIT + 1)).encode()
+
+
+@settings(derandomize=True)
+@given(cuts=st.lists(st.integers(1, 9), min_size=1))
+def test_decodes_pieces_of_any_size(cuts):
+    data = b"".join(frame.encode() for frame in FRAMES)
+    decoder, found, at = Decoder(), [], 0
+    while at < len(data):
+        step = cuts[at % len(cuts)]
+        found += decoder.feed(data[at : at + step])
+        at += step
+    assert found == FRAMES
+
+
+@pytest.mark.parametrize("noise", [b"\0", b"W", b"F", b"WF", b"WFWFWF", b"WW" * 9, b"\xff" * 40])
+def test_finds_the_next_frame_after_noise(noise):
+    data = FRAMES[0].encode() + noise + b"".join(f.encode() for f in FRAMES) * 2
+    found = Decoder(limit=64).feed(data)
+    assert [item for item in found if isinstance(item, Frame)] == [FRAMES[0], *FRAMES * 2]
+    assert len([item for item in found if isinstance(item, Damage)]) == 1
+
+
+def test_tells_of_each_stretch_of_noise():
+    found = Decoder().feed((b"\0\0" + FRAMES[0].encode()) * 2)
+    assert [type(item) for item in found] == [Damage, Frame, Damage, Frame]
+
+
+def test_tells_of_every_damaged_byte():
+    good, after = FRAMES[2].encode(), FRAMES[0].encode()
+    for at in range(len(good)):
+        for bit in range(8):
+            data = bytearray(good)
+            data[at] ^= 1 << bit
+            # A larger length claims what follows, until that is enough to find it wrong.
+            found = Decoder(limit=64).feed(bytes(data) + after + bytes(64))
+            assert found[0].text.startswith("a frame")
+            assert found[1] == FRAMES[0]
+
+
+def test_says_what_was_wrong():
+    frame = FRAMES[0].encode()
+    assert Decoder().feed(b"\x01\x02\x03") == [Damage("a frame must start with 5746, not 0102")]
+    crc = int.from_bytes(frame[-4:], "little")
+    wrong = frame[:-4] + (crc ^ 1).to_bytes(4, "little")
+    text = f"a frame's CRC must be 0x{crc:08x}, not 0x{crc ^ 1:08x}"
+    assert Decoder().feed(wrong) == [Damage(text)]
+    long = b"WF\x01\x00" + (LIMIT + 1).to_bytes(4, "little")
+    text = f"a frame's payload must be at most {LIMIT} bytes, not {LIMIT + 1}"
+    assert Decoder().feed(long) == [Damage(text)]
+
+
+class Peer:
+    """The other end of two pipes; ``frames`` are those that came."""
+
+    def __init__(self):
+        read, self.out = os.pipe()
+        self.inp, write = os.pipe()
+        self.transport = FramedTransport(os.fdopen(read, "rb"), os.fdopen(write, "wb"))
+        self.decoder = Decoder()
+
+    def next(self):
+        while True:
+            found = self.decoder.feed(os.read(self.inp, 1 << 16))
+            if found:
+                assert len(found) == 1
+                return found[0]
+
+    def send(self, *frames):
+        os.write(self.out, b"".join(f if isinstance(f, bytes) else f.encode() for f in frames))
+
+    def close(self):
+        for end in (self.out, self.inp):
+            if end is not None:
+                os.close(end)
+        self.out = self.inp = None
+
+
+@pytest.fixture
+def peer():
+    peer = Peer()
+    yield peer
+    peer.close()
+    peer.transport.close()
+
+
+def results(sequence, tag=1, last=1, status=0, data=b""):
+    return Frame(0x81, sequence, tag.to_bytes(2, "little") + bytes([last, status]) + data)
+
+
+def test_sends_commands_in_one_frame(peer):
+    peer.transport.send(b"x" * 1000)
+    assert peer.next() == Frame(FrameType.COMMANDS, 1, b"x" * 1000)
+
+
+def test_receives_packets(peer):
+    peer.send(results(9, 0x1234, 0, 0, b"data"), results(10, 5, 1, 2), results(11))
+    assert peer.transport.receive(5) == Packet(0x1234, False, Status(0), b"data")
+    assert peer.transport.receive(5) == Packet(5, True, Status.REJECTED, b"")
+    assert peer.transport.receive(5) == Packet(1, True, Status(0), b"")
+
+
+def in_thread(call):
+    out = []
+
+    def run():
+        try:
+            out.append(call())
+        except TransportError as error:
+            out.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, out
+
+
+def test_reads_registers_past_old_answers(peer):
+    thread, out = in_thread(lambda: peer.transport.read(3, 2, 5))
+    assert peer.next() == Frame(FrameType.READ, 1, b"\x03\0\x02\0")
+    peer.send(Frame(0x82, 0, b"old."), Frame(0x83, 1), results(0))
+    peer.send(Frame(0x82, 1, b"\1\0\0\0\2\0\0\0"))
+    thread.join(5)
+    assert out == [[1, 2]]
+    assert peer.transport.receive(5).tag == 1
+
+
+def test_rejects_registers_of_another_count(peer):
+    thread, out = in_thread(lambda: peer.transport.read(3, 2, 5))
+    peer.next()
+    peer.send(Frame(0x82, 1, b"1234"))
+    thread.join(5)
+    assert str(out[0]) == "2 registers must come as 8 bytes, not 4"
+
+
+def test_aborts(peer):
+    thread, out = in_thread(lambda: peer.transport.abort(5))
+    assert peer.next() == Frame(FrameType.ABORT, 1)
+    peer.send(Frame(0x83, 1))
+    thread.join(5)
+    assert out == [None]
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda t: t.receive(0.05), "results"),
+        (lambda t: t.read(0, 1, 0.05), "REGISTERS in answer to READ"),
+        (lambda t: t.abort(0.05), "ABORTED in answer to ABORT"),
+    ],
+)
+def test_times_out(peer, call, what):
+    start = time.monotonic()
+    with pytest.raises(TransportTimeout) as error:
+        call(peer.transport)
+    assert str(error.value) == f"{what} must come within 0.05 s, not later"
+    assert time.monotonic() - start < 5
+
+
+def test_waits_while_something_moves(peer):
+    thread, out = in_thread(lambda: peer.transport.abort(0.5))
+    for sequence in range(8):
+        time.sleep(0.1)
+        peer.send(results(sequence))
+    peer.send(Frame(0x83, 1))
+    thread.join(5)
+    assert out == [None]
+
+
+@pytest.mark.parametrize(
+    ("sent", "text"),
+    [
+        ([Frame(0xFF, 3, "bad \u00e9".encode())], "the core refused a frame: bad \u00e9"),
+        ([Frame(0x07, 3)], "a frame to the host must be of a known type, not 0x07 with 0 bytes"),
+        ([Frame(0x81, 3, b"123")],
+         "a frame to the host must be of a known type, not 0x81 with 3 bytes"),
+        ([b"junk", results(0)], "from the core: a frame must start with 5746, not 6a75"),
+        ([results(4), results(6)], "results must come in frame 5, not 6: frames were lost"),
+    ],
+)
+def test_raises_what_went_wrong_once(peer, sent, text):
+    peer.send(*sent)
+    with pytest.raises(TransportError) as error:
+        while True:
+            peer.transport.receive(5)
+    assert str(error.value) == text
+    peer.send(results(sent[-1].sequence + 1, tag=99))
+    assert peer.transport.receive(5).tag == 99
+
+
+def test_does_not_block_on_a_full_pipe(peer):
+    peer.transport.send(bytes(1 << 22))
+    peer.send(results(0))
+    assert peer.transport.receive(5).tag == 1
+
+
+@pytest.mark.parametrize(
+    "call", [lambda t: t.receive(60), lambda t: t.send(b"x"), lambda t: t.abort(60)]
+)
+def test_says_when_the_pipe_ends(peer, call):
+    peer.close()
+    with pytest.raises(TransportClosed) as error:
+        for _ in range(1000):
+            call(peer.transport)
+            time.sleep(0.01)
+    assert str(error.value) == "the other end must stay open, not close the pipe"
+
+
+def test_delivers_what_came_before_the_end(peer):
+    peer.send(results(0))
+    peer.close()
+    assert peer.transport.receive(5).tag == 1
+    with pytest.raises(TransportClosed):
+        peer.transport.receive(5)
+
+
+def test_explains_in_the_words_of_a_subclass(peer):
+    peer.transport.explain = lambda: "the model must run, not end with exit code 3"
+    peer.close()
+    with pytest.raises(TransportClosed) as error:
+        peer.transport.receive(5)
+    assert str(error.value) == "the model must run, not end with exit code 3"
+
+
+def test_wakes_a_waiter_on_close(peer):
+    thread, out = in_thread(lambda: peer.transport.receive(60))
+    time.sleep(0.05)
+    closing, _ = in_thread(peer.transport.close)
+    thread.join(5)
+    assert str(out[0]) == "the transport must be open, not closed"
+    peer.close()
+    closing.join(5)
+    peer.transport.close()
+
+
+def test_close_ends_the_other_side(peer):
+    thread, _ = in_thread(peer.transport.close)
+    assert os.read(peer.inp, 10) == b""
+    peer.close()
+    thread.join(5)
+    with pytest.raises(TransportClosed) as error:
+        peer.transport.send(b"x")
+    assert str(error.value) == "the transport must be open, not closed"

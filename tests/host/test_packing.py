@@ -1,0 +1,105 @@
+"""Layouts of both streams against byte by byte readings of ``docs/interfaces.md``."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft.config import Config
+from weft.geometry import Operand
+from weft.host.packing import pack, panel_slice, result_bytes, unpack
+
+
+def pack_by_hand(matrix, edge, depth, stream):
+    """Word by word, byte by byte, in Python lists."""
+    word_bytes, group = edge * depth, 1
+    while group < 16 and 2 * group * word_bytes <= stream:
+        group *= 2
+    size, k = len(matrix), len(matrix[0])
+    out = []
+    for first in range(0, size, edge):
+        words = []
+        for start in range(0, k, depth):
+            for row in range(first, first + edge):
+                for at in range(start, start + depth):
+                    words.append(matrix[row][at] % 256 if row < size and at < k else 0)
+        for at in range(0, len(words), group * word_bytes):
+            line = words[at : at + group * word_bytes]
+            out += line + [0] * (-len(line) % stream)
+    return bytes(out)
+
+
+def results_by_hand(c, rows, cols, bytes_out):
+    """Result words as a core of ``rows`` x ``cols`` sends them; 0x55 for padding."""
+    lanes, out = max(1, bytes_out // 4), b""
+    for i in range(0, len(c), rows):
+        for j in range(0, len(c[0]), cols):
+            for row in c[i : i + rows]:
+                part = row[j : j + cols]
+                for at in range(0, len(part), lanes):
+                    chunk = part[at : at + lanes]
+                    chunk = b"".join(v.to_bytes(4, "little", signed=True) for v in chunk)
+                    out += chunk.ljust(4 * lanes, b"\x55")
+    return out
+
+
+EDGES = st.integers(1, 13)
+SIZES = st.integers(1, 40)
+POWERS = st.sampled_from([1, 2, 4, 8, 16, 32, 64])
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(edge=EDGES, depth=st.integers(1, 9), stream=POWERS, r=SIZES, k=SIZES)
+def test_packs_panels(edge, depth, stream, r, k):
+    matrix = np.random.default_rng(r * k).integers(-128, 128, (r, k)).astype(np.int8)
+    operand = Operand(edge, depth, 256, stream)
+    assert pack(matrix, operand) == pack_by_hand(matrix.tolist(), edge, depth, stream)
+
+
+def test_packs_a_strided_matrix():
+    matrix = np.arange(-60, 60).astype(np.int8).reshape(10, 12)[::2, ::3].T
+    packed = pack(matrix, Operand(3, 2, 256, 4))
+    assert packed == pack_by_hand(matrix.tolist(), 3, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("edge", "depth", "stream"), [(1, 1, 64), (3, 1, 16), (3, 5, 4), (4, 4, 16)]
+)
+def test_slices_panels_and_chunks(edge, depth, stream):
+    operand = Operand(edge, depth, 256, stream)
+    k, chunk = 40 * depth - depth // 2, 16 * depth
+    matrix = np.random.default_rng(0).integers(-128, 128, (4 * edge, k)).astype(np.int8)
+    packed = pack(matrix, operand)
+    whole = panel_slice(operand, k, 1, 2, 0, operand.panel_words(k))
+    assert packed[whole] == pack(matrix[edge : 3 * edge], operand)
+    middle = panel_slice(operand, k, 2, 1, 16, 16)
+    assert packed[middle] == pack(matrix[2 * edge : 3 * edge, chunk : 2 * chunk], operand)
+    last = panel_slice(operand, k, 3, 1, 32, operand.panel_words(k) - 32)
+    assert packed[last] == pack(matrix[3 * edge :, 2 * chunk :], operand)
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(rows=EDGES, cols=EDGES, bytes_out=POWERS, m=SIZES, n=SIZES)
+def test_unpacks_tiles(rows, cols, bytes_out, m, n):
+    config = Config(rows=rows, cols=cols, bytes_out=bytes_out)
+    c = np.random.default_rng(m * n).integers(-(2**31), 2**31, (m, n)).astype(np.int32)
+    data = results_by_hand(c.tolist(), rows, cols, bytes_out)
+    assert result_bytes(m, n, config) == len(data)
+    result = unpack(data, m, n, config)
+    assert result.dtype == np.int32
+    assert result.tolist() == c.tolist()
+
+
+def test_unpacks_without_a_loop_over_rows():
+    config = Config(rows=1, cols=1)
+    data = bytes(result_bytes(450, 64, config))
+    start = time.perf_counter()
+    unpack(data, 450, 64, config)
+    unpacked = time.perf_counter() - start
+    start = time.perf_counter()
+    for _ in range(1000):
+        unpack(data[:16], 1, 1, config)
+    # 28,800 tiles at once take less than a thousand one by one.
+    assert unpacked < time.perf_counter() - start

@@ -1,0 +1,117 @@
+"""What may be multiplied, and what the product's shape and numbers are, against sums in int64."""
+
+import numpy as np
+import pytest
+
+from weft import Accelerator, Config
+from weft.host.golden import GoldenTransport
+
+SMALL = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
+LARGE = Config(rows=8, cols=8, depth=2, multiplier="fip", bytes_in=32)
+I8 = np.zeros((3, 4), np.int8)
+U8 = np.zeros((4, 5), np.uint8)
+
+
+def numbers(rng, dtype, *shape):
+    limits = np.iinfo(dtype)
+    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+def exact(a, b, p=0, q=0):
+    p, q = np.asarray(p, np.int64), np.asarray(q, np.int64)
+    p = p[:, None] if p.ndim else p
+    return np.matmul(a.astype(np.int64) - p, b.astype(np.int64) - q)
+
+
+def accelerator(config=SMALL, **options):
+    return Accelerator(GoldenTransport(config), config, **options)
+
+
+def check(result, want):
+    assert result.dtype == np.int32
+    assert result.shape == want.shape
+    assert (result == want).all()
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((7,), (7,)), ((7,), (7, 3)), ((3, 7), (7,)), ((4, 3, 7), (7,)), ((7,), (4, 7, 3)),
+        ((4, 3, 7), (7, 6)), ((3, 7), (4, 7, 6)), ((4, 3, 7), (4, 7, 6)),
+        ((2, 1, 3, 7), (4, 7, 6)),
+        ((1, 3, 7), (4, 7, 6)), ((4, 3, 7), (1, 1, 7, 6)), ((1, 7), (7, 1)),
+        ((0, 7), (7, 3)), ((3, 7), (7, 0)), ((3, 0), (0, 4)), ((0, 3, 7), (7, 6)),
+        ((3, 7), (0, 7, 6)),
+        ((0,), (0,)), ((2, 0, 3, 7), (0, 7, 6)), ((4, 3, 7), (4, 7, 0)), ((3, 7), (4, 7, 0)),
+    ],
+)
+@pytest.mark.parametrize("types", [(np.int8, np.int8), (np.uint8, np.int8), (np.int8, np.uint8)])
+def test_takes_the_shapes_of_numpy(shapes, types):
+    rng = np.random.default_rng(1)
+    a, b = (numbers(rng, t, *s) for t, s in zip(types, shapes, strict=True))
+    with accelerator() as acc:
+        check(acc.matmul(a, b, a_zero_point=3, b_zero_point=5), exact(a, b, 3, 5))
+
+
+def test_takes_zero_points_for_each_row_of_a_batch():
+    rng = np.random.default_rng(2)
+    a, b = numbers(rng, np.uint8, 4, 3, 7), numbers(rng, np.int8, 4, 7, 6)
+    p, q = numbers(rng, np.uint8, 3), numbers(rng, np.int8, 6)
+    for x, y in ((a, b), (a[0], b), (a, b[0])):
+        check(accelerator().matmul(x, y, a_zero_point=p, b_zero_point=q), exact(x, y, p, q))
+
+
+def test_takes_strided_arrays():
+    rng = np.random.default_rng(3)
+    a, b = numbers(rng, np.int8, 14, 40)[::-2, ::3], numbers(rng, np.uint8, 9, 14).T
+    check(accelerator().matmul(a, b), exact(a, b))
+
+
+@pytest.mark.parametrize("value", [-128, 127])
+def test_holds_the_largest_sums(value):
+    a = np.full((1, 131_071), value, np.int8)
+    b = np.full((131_071, 1), -128, np.int8)
+    check(accelerator(LARGE).matmul(a, b), np.array([[value * -128 * 131_071]]))
+    a, b = np.full((1, 33_025), 255, np.uint8), np.full((33_025, 1), -128, np.int8)
+    want = np.array([[255 * -255 * 33_025]])
+    check(accelerator(LARGE).matmul(a, b, b_zero_point=127), want)
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "options", "text"),
+    [
+        (TypeError, (I8.astype(np.float32), U8), {}, "a must be int8 or uint8, not float32"),
+        (TypeError, (I8, [[1]] * 4), {}, "b must be int8 or uint8, not int64"),
+        (TypeError, (I8, U8 > 3), {}, "b must be int8 or uint8, not bool"),
+        (ValueError, (np.int8(3), U8), {}, "a must have 1 dimension or more, not 0"),
+        (ValueError, (I8, U8[:3]), {}, "a and b must have the same K, not 4 and 3"),
+        (ValueError, (np.zeros((2, 3, 4), np.int8), np.zeros((3, 4, 5), np.int8)), {},
+         "batches of a and b must broadcast, not be (2,) and (3,)"),
+        (ValueError, (I8, U8), {"a_zero_point": 128}, "a_zero_point must be in -128..127, not 128"),
+        (ValueError, (I8, U8), {"b_zero_point": [0, 1, 256, 2, -1]},
+         "b_zero_point must be in 0..255, not 256"),
+        (ValueError, (I8, U8), {"a_zero_point": [1, 2]},
+         "a_zero_point must be one number or one for each of the 3 rows of a, not of shape (2,)"),
+        (ValueError, (I8, U8), {"b_zero_point": [1, 2]},
+         ("b_zero_point must be one number or one for each of the 5 columns of b, "
+          "not of shape (2,)")),
+        (TypeError, (I8, U8), {"a_zero_point": 1.0},
+         "a_zero_point must be an integer or an array of integers, not float64"),
+        (TypeError, (I8, U8), {"b_zero_point": True},
+         "b_zero_point must be an integer or an array of integers, not bool"),
+        (ValueError, (np.zeros((1, 131_072), np.int8), np.zeros((131_072, 1), np.int8)), {},
+         "K must be at most 131071 with int8, not 131072"),
+        (ValueError, (np.zeros((1, 33_026), np.int8), np.zeros((33_026, 1), np.uint8)), {},
+         "K must be at most 33025 with uint8 operands or zero points, not 33026"),
+        (ValueError, (np.zeros((1, 33_026), np.int8), np.zeros((33_026, 1), np.int8)),
+         {"b_zero_point": [1]},
+         "K must be at most 33025 with uint8 operands or zero points, not 33026"),
+    ],
+)
+def test_rejects_wrong_operands_before_sending(kind, args, options, text):
+    acc = accelerator()
+    sent = acc.counters()["words_in"]
+    with pytest.raises(kind) as error:
+        acc.matmul(*args, **options)
+    assert str(error.value) == text
+    assert acc.counters()["words_in"] == sent == 0
