@@ -1,0 +1,7 @@
+"""Quantized networks that run on an accelerator: matmuls on the hardware, the rest on the host."""
+
+from weft.model.layer import Layer, LayerRun
+from weft.model.network import Network, NetworkError
+from weft.model.requantize import add_bias, requantize, scale
+
+__all__ = ["Layer", "LayerRun", "Network", "NetworkError", "add_bias", "requantize", "scale"]

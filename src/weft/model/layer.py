@@ -1,0 +1,148 @@
+"""One fully connected INT8 layer: its numbers, what they must be, and how it runs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.model.requantize import add_bias, requantize
+
+__all__ = ["Layer", "LayerRun"]
+
+
+@dataclass(frozen=True)
+class LayerRun:
+    """What one layer did on an accelerator.
+
+    Attributes
+    ----------
+    name : str
+    x : int8 [m, k]
+        What went in.
+    record
+        The accelerator's record of the job; None where it gives none.
+    sums : int32 [m, n]
+        Raw results of the accelerator, before bias and requantization.
+    """
+
+    name: str
+    x: np.ndarray
+    record: object
+    sums: np.ndarray
+
+    @property
+    def m(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def k(self) -> int:
+        return self.x.shape[1]
+
+    @property
+    def n(self) -> int:
+        return self.sums.shape[1]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Layer:
+    """``y = clamp(requantize((x - x_zero_point) @ weights.T + bias) + y_zero_point, low, high)``.
+
+    Quantized as TFLite does: weights symmetric and per output channel, activations asymmetric.
+
+    Attributes
+    ----------
+    name : str
+    weights : int8 [N, K]
+    bias : int32 [N]
+        In units of ``x_scale * w_scale``.
+    multiplier, shift : int32 [N]
+        ``x_scale * w_scale / y_scale`` as ``multiplier / 2**31 * 2**shift``.
+    x_zero_point, y_zero_point : int
+    low, high : int
+        The clamp, in int8; a fused ReLU has ``low = y_zero_point``.
+    x_scale, y_scale : float
+        What one step of x, of y, stands for.
+    w_scale : float32 [N]
+    float_weights, float_bias : float32 [N, K], [N]
+        The layer before quantization.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a number out of its rule, by name.
+    """
+
+    name: str
+    weights: np.ndarray
+    bias: np.ndarray
+    multiplier: np.ndarray
+    shift: np.ndarray
+    x_zero_point: int
+    y_zero_point: int
+    low: int
+    high: int
+    x_scale: float
+    y_scale: float
+    w_scale: np.ndarray
+    float_weights: np.ndarray
+    float_bias: np.ndarray
+
+    def __post_init__(self):
+        shape = np.shape(self.weights)
+        if len(shape) != 2 or 0 in shape:
+            raise ValueError(f"weights must be of shape [N, K], not {shape}")
+        n, k = shape
+        for name, dtype, shape in (
+            ("weights", np.int8, (n, k)),
+            ("bias", np.int32, (n,)),
+            ("multiplier", np.int32, (n,)),
+            ("shift", np.int32, (n,)),
+            ("w_scale", np.float32, (n,)),
+            ("float_weights", np.float32, (n, k)),
+            ("float_bias", np.float32, (n,)),
+        ):
+            value = np.asarray(getattr(self, name))
+            if value.dtype != dtype:
+                raise TypeError(f"{name} must be {np.dtype(dtype)}, not {value.dtype}")
+            if value.shape != shape:
+                raise ValueError(f"{name} must be of shape {shape}, not {value.shape}")
+            if not np.all(np.isfinite(value)):
+                raise ValueError(f"{name} must be finite, not {value[~np.isfinite(value)][0]}")
+        for name in ("x_zero_point", "y_zero_point", "low", "high"):
+            value = getattr(self, name)
+            if not -128 <= value <= 127:
+                raise ValueError(f"{name} must be in -128..127, not {value}")
+        for name in ("x_scale", "y_scale", "w_scale"):
+            value = np.ravel(getattr(self, name))
+            good = (value > 0) & np.isfinite(value)
+            if not good.all():
+                raise ValueError(f"{name} must be positive and finite, not {value[~good][0]}")
+        # The rules of multiplier, shift, low and high stand where they are used.
+        self.finish(np.zeros((1, n), np.int32))
+
+    @property
+    def k(self) -> int:
+        """Inputs."""
+        return self.weights.shape[1]
+
+    @property
+    def n(self) -> int:
+        """Outputs."""
+        return self.weights.shape[0]
+
+    def finish(self, sums) -> np.ndarray:
+        """Output, int8 [M, N], from raw sums, int32 [M, N]: bias, requantization, clamp."""
+        acc = add_bias(sums, self.bias)
+        return requantize(acc, self.multiplier, self.shift, self.y_zero_point, self.low, self.high)
+
+    def run(self, x, accelerator) -> tuple[np.ndarray, LayerRun]:
+        """Output, int8 [M, N], for ``x``, int8 [M, K]; and what the accelerator did for it."""
+        sums, record = accelerator.matmul(
+            x, self.weights.T, a_zero_point=self.x_zero_point, record=True
+        )
+        done = LayerRun(self.name, x, record, sums)
+        return self.finish(sums), done
+
+    def run_float(self, x, relu) -> np.ndarray:
+        """``x @ float_weights.T + float_bias``, with ReLU if ``relu``: before quantization."""
+        y = x @ self.float_weights.T + self.float_bias
+        return np.maximum(y, 0) if relu else y
