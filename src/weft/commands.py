@@ -1,4 +1,4 @@
-"""The command stream: what a host sends to the core, to the byte. ``docs/interfaces.md`` tells the story."""
+"""The command stream, to the byte; ``docs/interfaces.md`` tells the story."""
 
 import struct
 from dataclasses import dataclass
@@ -44,9 +44,9 @@ class Status(IntFlag):
 class Job:
     """One job: ``C[m, n] = A[m, k] x B[k, n]``, operands in pages of the buffers.
 
-    ``a_pitch`` pages lie between the starts of two panels; the operand spans ``a_pages`` pages in all
-    (what a later load must not touch before the job has ended). `ACCUMULATE` and `KEEP` are for jobs of
-    one tile.
+    ``a_pitch`` pages lie between the starts of two panels; the operand spans ``a_pages`` pages in
+    all (what a later load must not touch before the job has ended). `ACCUMULATE` and `KEEP` are
+    for jobs of one tile.
     """
 
     m: int

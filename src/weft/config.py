@@ -24,6 +24,10 @@ def _power(low, high, default, text):
     return field(default=default, metadata={"range": (low, high), "power": True, "text": text})
 
 
+def _words(text):
+    return _power(2 * PAGE_WORDS, 1 << 16, 4096, text)
+
+
 def _choice(default, choices, text):
     return field(default=default, metadata={"choices": choices, "text": text})
 
@@ -48,19 +52,22 @@ class Config:
     a_type: str = _choice("int8", ("int8",), "type of A")
     b_type: str = _choice("int8", ("int8",), "type of B")
     acc_type: str = _choice("int32", ("int32",), "type of the accumulator")
-    a_words: int = _power(2 * PAGE_WORDS, 1 << 16, 4096, "A buffer, in words of rows * depth bytes")
-    b_words: int = _power(2 * PAGE_WORDS, 1 << 16, 4096, "B buffer, in words of cols * depth bytes")
+    a_words: int = _words("A buffer, in words of rows * depth bytes")
+    b_words: int = _words("B buffer, in words of cols * depth bytes")
     bytes_in: int = _power(1, 64, 16, "bytes a cycle of the command stream")
     bytes_out: int = _power(1, 64, 16, "bytes a cycle of the result stream")
-    jobs: int = _power(2, 8, 4, "jobs accepted and not yet finished, at most")
+    jobs: int = _power(2, 16, 8, "jobs accepted and not yet finished, at most")
 
     def __post_init__(self):
-        problems = [text for f in dataclasses.fields(self) for text in _check(f, getattr(self, f.name))]
+        fields = dataclasses.fields(self)
+        problems = [text for f in fields for text in _check(f, getattr(self, f.name))]
         if not problems and self.multiplier == "fip":
             if self.depth % 2:
                 problems.append(f"depth must be even with multiplier 'fip', not {self.depth}")
             if self.bytes_in < 2:
-                problems.append(f"bytes_in must be 2 or more with multiplier 'fip', not {self.bytes_in}")
+                problems.append(
+                    f"bytes_in must be 2 or more with multiplier 'fip', not {self.bytes_in}"
+                )
         if problems:
             raise ConfigError("\n".join(problems))
 
@@ -71,7 +78,7 @@ class Config:
 
     @property
     def lanes(self) -> int:
-        """Results a cycle that the result stream carries (1 also where one takes several cycles)."""
+        """Results a cycle on the result stream (1 also where one takes several cycles)."""
         return max(1, self.bytes_out // 4)
 
     @property

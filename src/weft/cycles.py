@@ -127,11 +127,10 @@ class _Model:
             (job.m, a.pages * a.edge), (job.n, b.pages * b.edge),
             (job.k, min(a.words, b.words) * a.depth),
         )
-        # The hardware looks at no more than the width of the number.
-        wide = any(value.bit_length() > limit.bit_length() for value, limit in limits)
+        fits = all(0 < value <= limit for value, limit in limits)
         unknown = int(job.flags) >> len(JobFlag)
         several = kept and (job.m > a.edge or job.n > b.edge)
-        return wide or bool(unknown) or bool(several) or not (job.m and job.n and job.k)
+        return not fits or bool(unknown) or bool(several)
 
     def _admit(self, load, time):
         """The cycle in which nothing stands in a load's way any more."""
@@ -178,7 +177,8 @@ class _Model:
                     end = self.collector.chunk(last + _ANNOUNCE)
                 else:
                     last = self._gate(last)
-                    end = self._collect(last, min(config.rows, job.m - i), min(config.cols, job.n - j))
+                    rows, cols = min(config.rows, job.m - i), min(config.cols, job.n - j)
+                    end = self._collect(last, rows, cols)
                 time = last + 1
         self.tiler_end = time - 1
         pushed.end = end
@@ -189,14 +189,14 @@ class _Model:
             return 0
         panel = first // self.operands[operand].edge
         if panel >= len(ready):
-            name = "AB"[operand]
+            what = f"panel {panel} of {'AB'[operand]}"
             raise ValueError(
-                f"panel {panel} of {name} must be fed to the job with tag {pushed.job.tag}, and is not"
+                f"{what} must be fed to the job with tag {pushed.job.tag}, and is not"
             )
         return ready[panel]
 
     def _gate(self, last):
-        """The last step of a tile, once its results have room and those before are out of its way."""
+        """The last step of a tile, once its results have room and a way out."""
         full = len(self.released) - self.delays.room
         room = self.released[full] + 1 if full >= 0 else 0
         self.stalled += max(0, room - last)
@@ -214,8 +214,8 @@ class _Model:
 class _Collector:
     """The way of chunks from the result buffer to the result stream.
 
-    A chunk is read, moves on when the station before the sender is free (with corrections: through two more
-    stations, which move together), and is taken in ``words`` cycles.
+    A chunk is read, moves on when the station before the sender is free (with corrections: through
+    two more stations, which move together), and is taken in ``words`` cycles.
     """
 
     def __init__(self, delays, correction):

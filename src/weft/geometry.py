@@ -11,13 +11,14 @@ __all__ = ["Operand", "operands"]
 class Operand:
     """The geometry of one operand's buffer and of its panels.
 
-    A *word* is what the array takes in one cycle: ``edge * depth`` bytes, ``depth`` values of k for each of
-    ``edge`` rows of A (or columns of B); byte ``e * depth + d`` of word ``w`` is value
+    A *word* is what the array takes in one cycle: ``edge * depth`` bytes, ``depth`` values of k
+    for each of ``edge`` rows of A (or columns of B); byte ``e * depth + d`` of word ``w`` is value
     ``k = w * depth + d`` of row ``e``. A panel is ``ceil(K / depth)`` words.
 
-    On the stream, a word of more than ``stream`` bytes takes `segments` stream words, the last one padded;
-    of a smaller word, `group` (a power of two, at most a page) share one stream word, each at a multiple of
-    ``edge * depth`` bytes from its start. A panel starts on a stream word. Padding is zero.
+    On the stream, a word of more than ``stream`` bytes takes `segments` stream words, the last one
+    padded; of a smaller word, `group` (a power of two, at most a page) share one stream word, each
+    at a multiple of ``edge * depth`` bytes from its start. A panel starts on a stream word.
+    Padding is zero.
     """
 
     edge: int

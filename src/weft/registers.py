@@ -12,7 +12,7 @@ VERSION = 1
 _FIELDS = [f.name for f in dataclasses.fields(Config)]
 
 COUNTERS = {
-    "busy": "cycles with a job accepted and not finished, a command under way or a load word arriving",
+    "busy": "cycles with a job not finished, a command under way or a word arriving",
     "active": "cycles in which the sequencer sent operands into the array",
     "starved": "cycles in which a job waited for its operands",
     "stalled": "cycles in which a job waited for room for its results",
@@ -27,7 +27,8 @@ REGISTERS = ["magic", "version", "hash", *_FIELDS, *COUNTERS]
 
 def describe(config: Config) -> list[int]:
     """The constant registers of ``config``, in the order of `REGISTERS`; a choice is its index."""
-    return [MAGIC, VERSION, config.hash, *(_encode(f, getattr(config, f.name)) for f in dataclasses.fields(config))]
+    fields = dataclasses.fields(config)
+    return [MAGIC, VERSION, config.hash, *(_encode(f, getattr(config, f.name)) for f in fields)]
 
 
 def decode(words: list[int]) -> Config:
@@ -40,14 +41,16 @@ def decode(words: list[int]) -> Config:
     if words[1] != VERSION:
         raise ValueError(f"register version must be {VERSION}, not {words[1]}")
     values = {}
-    for f, word in zip(dataclasses.fields(Config), words[3:]):
+    for f, word in zip(dataclasses.fields(Config), words[3:], strict=False):
         choices = f.metadata.get("choices")
         if choices and word >= len(choices):
             raise ValueError(f"register {f.name} must be under {len(choices)}, not {word}")
         values[f.name] = choices[word] if choices else word
     config = Config.from_dict(values)
     if config.hash != words[2]:
-        raise ValueError(f"register hash must be 0x{config.hash:08x} for its own fields, not 0x{words[2]:08x}")
+        raise ValueError(
+            f"register hash must be 0x{config.hash:08x} for its own fields, not 0x{words[2]:08x}"
+        )
     return config
 
 

@@ -1,4 +1,4 @@
-"""The fixed latencies of the pipeline, and the room that full rate needs: what hardware and model agree on."""
+"""The latencies of the pipeline and the room that full rate needs, for hardware and cycle model."""
 
 from dataclasses import dataclass
 
@@ -50,7 +50,7 @@ class Delays:
 
     @property
     def room(self) -> int:
-        """Passes that the result buffer holds: all that can be under way at full rate, and no fewer than 2."""
+        """Passes that the result buffer holds: 2, or all that can be under way at full rate."""
         row = self.chunks * self.chunk_words
         held = self.written + self.pass_rows * row + 4
         wanted = max(2, -(-held // (self.pass_rows * row)) + 1)

@@ -1,0 +1,58 @@
+# Thin verbs over the `weft` command. `make` alone lists them.
+
+# The Python to set up with, and what to add to the command: make sim ARGS='--rows 4 --cols 4'
+PYTHON ?= python3
+ARGS   ?=
+
+SHELL := /bin/sh
+SETUP := $(PYTHON) tools/bootstrap.py
+# The set-up's programs before the system's.
+RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
+
+.DEFAULT_GOAL := help
+.PHONY: help sim test lint verilog waves setup train figures lock clean distclean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+sim:  ## check the default design on two simulators, then run a network on it
+	@$(SETUP) sim
+	@$(RUN) weft sim $(ARGS)
+
+test:  ## run the test suite
+	@$(SETUP) test
+	@$(RUN) python -m pytest $(ARGS)
+
+lint:  ## check the style of the sources
+	@$(SETUP) test
+	@$(RUN) ruff check $(ARGS) .
+
+verilog:  ## write the core as Verilog
+	@$(SETUP) sim
+	@$(RUN) weft generate $(ARGS)
+
+waves:  ## simulate and leave a trace to open
+	@$(SETUP) sim
+	@$(RUN) weft sim --waves $(ARGS)
+
+setup:  ## make .venv with all that `make sim` needs, and say what is there
+	@$(SETUP) sim
+	@$(RUN) weft doctor
+
+train:  ## train the demonstration network again
+	@$(SETUP) train
+	@$(RUN) python tools/train_digits.py $(ARGS)
+
+figures:  ## write docs/figures.md again
+	@$(SETUP) sim
+	@$(RUN) python tools/figures.py
+
+lock:  ## resolve the locked versions again, from pyproject.toml
+	@$(PYTHON) tools/lock.py
+
+clean:  ## delete what was generated; keep .venv
+	rm -rf build out .pytest_cache .ruff_cache .hypothesis
+	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## delete .venv too
+	rm -rf .venv .venv.lock src/*.egg-info

@@ -1,0 +1,1 @@
+"""FPGA boards: one file a board, plus what they share."""

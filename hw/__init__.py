@@ -1,0 +1,1 @@
+"""The hardware, in Amaranth: job -> tiles -> cycles -> buffers -> skew -> array -> results."""

@@ -1,0 +1,1 @@
+"""What a PE computes: MAC leaves behind one protocol."""

@@ -1,0 +1,1 @@
+"""The systolic array: processing elements, their grid, and the skew at its edges."""

@@ -1,0 +1,72 @@
+"""The processing element: a MAC leaf and its place in the chain that drains the column."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Control", "ProcessingElement"]
+
+
+class Control(data.Struct):
+    """What a PE is told beside its operands; ``capture`` comes LATENCY cycles after its step."""
+
+    en: 1
+    clear: 1
+    preload: 1
+    capture: 1
+
+
+class ProcessingElement(wiring.Component):
+    """A MAC whose finished sums wait in result registers while the next ones grow.
+
+    ``chain`` is SLOTS registers of a column-long shift register that runs downwards. ``capture``
+    shifts the MAC's sum in; ``shift`` shifts in what the PE above holds. ``preload`` starts a sum
+    from the oldest register as it stands in the cycle after the step, even where ``capture``
+    replaces it then; with several SLOTS, ``shift`` brings the next slot's start there.
+
+    Parameters
+    ----------
+    mac : Mac
+        The leaf.
+
+    Attributes
+    ----------
+    a, b, control : In
+        Operands and orders, as the leaf takes them.
+    shift : In
+        Move the column's results by one.
+    above : In, below : Out
+        The column's chain.
+    """
+
+    def __init__(self, *, mac):
+        self.mac = mac
+        super().__init__({
+            "a": In(mac.a.shape()),
+            "b": In(mac.b.shape()),
+            "control": In(Control),
+            "shift": In(1),
+            "above": In(mac.ACC),
+            "below": Out(mac.ACC),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.mac = mac = self.mac
+        chain = [Signal(mac.ACC, name=f"chain_{slot}") for slot in range(mac.SLOTS)]
+        m.d.comb += [
+            mac.a.eq(self.a),
+            mac.b.eq(self.b),
+            mac.en.eq(self.control.en),
+            mac.clear.eq(self.control.clear),
+            mac.preload.eq(self.control.preload),
+            mac.init.eq(chain[-1]),
+            self.below.eq(chain[-1]),
+        ]
+        with m.If(self.control.capture):
+            m.d.sync += chain[0].eq(mac.sum)
+        with m.Elif(self.shift):
+            m.d.sync += chain[0].eq(self.above)
+        with m.If(self.control.capture | self.shift):
+            m.d.sync += [late.eq(early) for early, late in zip(chain[:-1], chain[1:], strict=True)]
+        return m

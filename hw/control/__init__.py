@@ -1,0 +1,1 @@
+"""From the command stream to the cycles of the array."""

@@ -1,0 +1,46 @@
+"""The headers of the command stream as the hardware sees them."""
+
+from amaranth.lib import data
+
+__all__ = ["Common", "JobHeader", "LoadHeader"]
+
+
+class Common(data.Struct):
+    """What every header starts with."""
+
+    opcode: 8
+    version: 8
+
+
+class JobHeader(data.Struct):
+    """Field for field `weft.commands.Job`."""
+
+    opcode: 8
+    version: 8
+    tag: 16
+    flags: 16
+    destination: 16
+    m: 32
+    n: 32
+    k: 32
+    a_page: 16
+    a_pitch: 16
+    b_page: 16
+    b_pitch: 16
+    a_pages: 16
+    b_pages: 16
+
+
+class LoadHeader(data.Struct):
+    """Field for field `weft.commands.Load`."""
+
+    opcode: 8
+    version: 8
+    operand: 8
+    flags: 8
+    page: 16
+    pitch: 16
+    panels: 32
+    words: 32
+    pages: 32
+    reserved: 96

@@ -1,0 +1,123 @@
+"""The loader: puts the words of a load where they belong in the operand buffers."""
+
+from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from weft.commands import LoadFlag
+from weft.config import PAGE_WORDS
+from weft.hw.control.headers import LoadHeader
+
+__all__ = ["Loader", "Write"]
+
+
+class Write(data.StructLayout):
+    """One stream word on its way into a buffer."""
+
+    def __init__(self, *, address, segments, pages, bytes_in):
+        super().__init__({
+            "line": address,  # word address over the words a line holds
+            "segment": range(segments),
+            "data": 8 * bytes_in,
+            "begin": 1,  # first word of a panel that does not carry on another
+            "end": 1,  # last word of a panel
+            "page_end": 1,  # last word of a page, or of a panel
+            "page": range(pages),
+        })
+
+
+class Loader(wiring.Component):
+    """Counts through panels, words and segments of a load; takes a stream word every cycle.
+
+    The write leaves in the cycle in which the word is taken.
+
+    Parameters
+    ----------
+    geometries : pair of `weft.geometry.Operand`
+    bytes_in : int
+
+    Attributes
+    ----------
+    load : In, stream of `LoadHeader`
+    words : In, stream of ``bytes_in`` bytes
+    last : Out
+        The word that is due is the load's last.
+    feed : Out
+        The load feeds the latest job.
+    a, b : Out
+        ``valid`` and `Write` for each operand's buffer.
+    """
+
+    def __init__(self, *, geometries, bytes_in):
+        self.geometries = geometries
+        self.ports = [
+            data.StructLayout({
+                "valid": 1,
+                "write": Write(
+                    address=ceil_log2(g.words // g.group), segments=g.segments,
+                    pages=g.pages, bytes_in=bytes_in,
+                ),
+            })
+            for g in geometries
+        ]
+        super().__init__({
+            "load": In(stream.Signature(LoadHeader)),
+            "words": In(stream.Signature(8 * bytes_in)),
+            "last": Out(1),
+            "feed": Out(1),
+            "a": Out(self.ports[0]),
+            "b": Out(self.ports[1]),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        pages = max(g.pages for g in self.geometries)
+        lanes = max(g.words for g in self.geometries)
+        operand = Signal()
+        page = Signal(range(pages))
+        pitch = Signal(range(pages + 1))
+        panels = Signal(range(pages + 1))
+        words = Signal(range(lanes + 1))
+        done = Signal(range(lanes + 1))  # words of the panel that are in the buffer
+        segment = Signal(range(max(g.segments for g in self.geometries)))
+        carries_on = Signal()
+
+        group = Array(g.group for g in self.geometries)[operand]
+        segments = Array(g.segments for g in self.geometries)[operand]
+        word_end = segment == segments - 1
+        panel_end = word_end & (done + group >= words)
+        page_end = word_end & ((done + group) % PAGE_WORDS == 0)
+        m.d.comb += [
+            self.load.ready.eq(1),
+            self.words.ready.eq(1),
+            self.last.eq(panel_end & (panels == 1)),
+        ]
+        with m.If(self.words.valid):
+            m.d.sync += segment.eq(Mux(word_end, 0, segment + 1))
+            with m.If(word_end):
+                m.d.sync += done.eq(done + group)
+            with m.If(panel_end):
+                m.d.sync += [done.eq(0), panels.eq(panels - 1), page.eq(page + pitch)]
+        with m.If(self.load.valid):
+            m.d.sync += [
+                operand.eq(self.load.payload.operand),
+                self.feed.eq((self.load.payload.flags & LoadFlag.FEED).any()),
+                carries_on.eq((self.load.payload.flags & LoadFlag.CONTINUE).any()),
+                page.eq(self.load.payload.page),
+                pitch.eq(self.load.payload.pitch),
+                panels.eq(self.load.payload.panels),
+                words.eq(self.load.payload.words),
+            ]
+        for index, (g, port) in enumerate(zip(self.geometries, (self.a, self.b), strict=True)):
+            m.d.comb += [
+                port.valid.eq(self.words.valid & (operand == index)),
+                port.write.line.eq((page * PAGE_WORDS + done) >> ceil_log2(g.group)),
+                port.write.segment.eq(segment),
+                port.write.data.eq(self.words.payload),
+                port.write.begin.eq((done == 0) & (segment == 0) & ~carries_on),
+                port.write.end.eq(panel_end),
+                port.write.page_end.eq(panel_end | page_end),
+                port.write.page.eq(page + (done >> ceil_log2(PAGE_WORDS))),
+            ]
+        return m

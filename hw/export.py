@@ -1,0 +1,32 @@
+"""Verilog of a Config: plain Verilog-2005 that every tool reads, the same bytes every time."""
+
+from amaranth._toolchain.yosys import find_yosys
+from amaranth.back import rtlil
+
+from weft.hw.top import Top
+
+__all__ = ["verilog"]
+
+# `proc` makes always blocks on clock edges and assignments of processes: an `always @*` whose
+# inputs never change would never run in Icarus, and its outputs stay X.
+SCRIPT = """\
+read_rtlil <<rtlil
+{rtlil}
+rtlil
+hierarchy -top weft
+delete t:$meminit t:$meminit_v2
+proc
+memory_collect
+opt_clean
+write_verilog -noattr
+"""
+
+
+def verilog(config, *, mac=None) -> str:
+    """The Verilog of a `Top`: module ``weft``, its ports, ``clk`` and ``rst``.
+
+    Raises amaranth's ToolNotFound where no Yosys of 0.40 or newer is installed.
+    """
+    source = rtlil.convert(Top(config, mac=mac), name="weft", emit_src=False)
+    yosys = find_yosys(lambda version: version >= (0, 40))
+    return yosys.run(["-q", "-"], SCRIPT.format(rtlil=source))

@@ -1,0 +1,1 @@
+"""On-chip memories: operands before the array, results after it."""

@@ -1,0 +1,74 @@
+"""The operand buffer: takes stream words as they come, gives a word for the array every cycle."""
+
+from amaranth.hdl import Array, Cat, Module, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+__all__ = ["OperandBuffer"]
+
+
+class OperandBuffer(wiring.Component):
+    """Memory of ``words`` words, written by lines and segments, read by words.
+
+    A word over a stream word wide lies in a bank for each of its segments; narrower words share a
+    line, as they share a stream word. A word can be read in the cycle after its write.
+
+    Parameters
+    ----------
+    geometry : `weft.geometry.Operand`
+    write : shape
+        ``valid`` and `weft.hw.control.loader.Write`.
+
+    Attributes
+    ----------
+    write : In
+    address : In
+        Word to read.
+    word : Out, ``edge`` x ``depth`` values
+        LATENCY cycles later.
+    """
+
+    LATENCY = 2
+
+    def __init__(self, *, geometry, write):
+        self.geometry = geometry
+        self.Word = data.ArrayLayout(data.ArrayLayout(signed(8), geometry.depth), geometry.edge)
+        super().__init__({
+            "write": In(write),
+            "address": In(ceil_log2(geometry.words)),
+            "word": Out(self.Word),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        g = self.geometry
+        bits = 8 * g.word_bytes
+        line = self.address[ceil_log2(g.group):]
+        if g.segments > 1:
+            parts = [
+                self._bank(m, n, width=min(8 * g.stream, bits - 8 * g.stream * n), line=line)
+                for n in range(g.segments)
+            ]
+            m.d.sync += self.word.as_value().eq(Cat(parts))
+            return m
+        whole = self._bank(m, 0, width=bits * g.group, line=line)
+        which = Signal(ceil_log2(g.group))
+        m.d.sync += which.eq(self.address)
+        choice = Array(whole.word_select(n, bits) for n in range(g.group))
+        m.d.sync += self.word.as_value().eq(choice[which])
+        return m
+
+    def _bank(self, m, segment, *, width, line):
+        """A bank of lines of ``width`` bits: what is read of it."""
+        lines = self.geometry.words // self.geometry.group
+        m.submodules[f"bank_{segment}"] = bank = Memory(shape=width, depth=lines, init=[])
+        write, read = bank.write_port(), bank.read_port()
+        m.d.comb += [
+            write.addr.eq(self.write.write.line),
+            write.data.eq(self.write.write.data),
+            write.en.eq(self.write.valid & (self.write.write.segment == segment)),
+            read.addr.eq(line),
+        ]
+        return read.data

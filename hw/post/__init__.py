@@ -1,0 +1,1 @@
+"""What happens to a sum between the array and the result stream."""

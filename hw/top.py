@@ -1,0 +1,63 @@
+"""The top: the core behind flat ports with plain names, the same in every tool."""
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.core import Core
+
+__all__ = ["Top"]
+
+
+class Top(wiring.Component):
+    """`Core` with every member of its interface as a port of its own.
+
+    Attributes
+    ----------
+    cmd_valid, cmd_data : In, cmd_ready : Out
+        The command stream.
+    res_valid, res_data, res_last, res_status, res_tag : Out, res_ready : In
+        The result stream.
+    cmd_abort : In
+    reg_address : In, reg_data : Out
+    activity : Out
+    """
+
+    def __init__(self, config, *, mac=None):
+        self.core = Core(config, mac=mac)
+        super().__init__({
+            "cmd_valid": In(1),
+            "cmd_ready": Out(1),
+            "cmd_data": In(8 * config.bytes_in),
+            "res_valid": Out(1),
+            "res_ready": In(1),
+            "res_data": Out(8 * config.bytes_out),
+            "res_last": Out(1),
+            "res_status": Out(8),
+            "res_tag": Out(16),
+            "cmd_abort": In(1),
+            "reg_address": In(8),
+            "reg_data": Out(32),
+            "activity": Out(6),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.core = core = self.core
+        word = core.results.payload
+        m.d.comb += [
+            core.commands.valid.eq(self.cmd_valid),
+            core.commands.payload.eq(self.cmd_data),
+            self.cmd_ready.eq(core.commands.ready),
+            self.res_valid.eq(core.results.valid),
+            self.res_data.eq(word.data),
+            self.res_last.eq(word.last),
+            self.res_status.eq(word.status),
+            self.res_tag.eq(word.tag),
+            core.results.ready.eq(self.res_ready),
+            core.abort.eq(self.cmd_abort),
+            core.address.eq(self.reg_address),
+            self.reg_data.eq(core.data),
+            self.activity.eq(core.activity),
+        ]
+        return m

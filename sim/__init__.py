@@ -1,0 +1,1 @@
+"""Whatever needs a simulator: its tools, benches that cocotb imports, the simulated transport."""

@@ -1,0 +1,255 @@
+"""A session with the core: its clock, jobs sent, answers awaited, nothing awaited in vain."""
+
+import json
+import os
+import random
+from collections import deque
+from dataclasses import dataclass
+
+import cocotb
+import numpy as np
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge
+
+from weft.commands import Job, JobFlag, Load, LoadFlag, Status
+from weft.config import Config
+from weft.geometry import operands
+from weft.golden import matmul
+from weft.host.packing import pack
+from weft.sim.bench import PERIOD_NS
+from weft.sim.bench.expectation import Expectation
+from weft.sim.bench.streams import CommandDriver, ResultMonitor, number
+
+__all__ = ["A", "B", "Placed", "Session", "the_config"]
+
+A, B = 0, 1
+BUSY = 1 << 5  # in `activity`
+_FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
+_PLAIN = JobFlag(0)
+_UNFED = LoadFlag(0)
+_DONE = frozenset({Status(0)})
+_WAYS = ((), (A,), (B,), (A, B))
+
+
+def the_config() -> Config:
+    """The Config of the core under test."""
+    return Config.from_dict(json.loads(os.environ["WEFT_CONFIG"]))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Rows of A, or columns of B, as an int8 matrix [lines, K] and the pages where they are."""
+
+    side: int
+    matrix: np.ndarray
+    page: int
+    pitch: int
+    pages: int
+
+
+class Session:
+    """Drives one core, checks whatever it answers, and fails when nothing moves any more.
+
+    Attributes
+    ----------
+    config : Config
+    rng : numpy.random.Generator
+        All that a test draws; the run's seed and the test's name decide it.
+    commands : CommandDriver
+    results : ResultMonitor
+    jobs : int
+        Jobs sent since the last reset.
+    """
+
+    def __init__(self, dut, *, idle, stall):
+        self.dut = dut
+        self.config = the_config()
+        self.geometry = operands(self.config)
+        self.rng = np.random.default_rng(cocotb.RANDOM_SEED)
+        self.commands = CommandDriver(dut, random.Random(self.rng.bytes(8)), idle)
+        self.results = ResultMonitor(dut, random.Random(self.rng.bytes(8)), stall, self._take)
+        self.jobs = 0
+        self._tag = int(self.rng.integers(1 << 16))
+        self._expected = deque()
+        c = self.config
+        # The longest that nothing may move: all of K for a tile, its results at the slowest.
+        self._patience = 2 * min(c.a_words, c.b_words) + 40 * (c.rows + c.cols) + 2000
+
+    @classmethod
+    async def start(cls, dut, *, idle=0, stall=0) -> "Session":
+        """A session whose core is reset and whose streams run at these percentages."""
+        self = cls(dut, idle=idle, stall=stall)
+        dut._log.info("seed %d, idle %d %%, stall %d %%", cocotb.RANDOM_SEED, idle, stall)
+        dut.cmd_abort.value = 0
+        dut.reg_address.value = 0
+        dut.rst.value = 1
+        Clock(dut.clk, PERIOD_NS, unit="ns").start()
+        cocotb.start_soon(self.commands.run())
+        cocotb.start_soon(self.results.run())
+        await self.reset()
+        cocotb.start_soon(self._watch())
+        return self
+
+    async def cycles(self, count):
+        """Let ``count`` cycles pass."""
+        await ClockCycles(self.dut.clk, count)
+
+    async def reset(self):
+        """Reset the core; what was sent or expected is forgotten."""
+        self.dut.rst.value = 1
+        self.commands.drop()
+        await self.cycles(1)  # a word may still have been taken in the last cycle before it
+        self.results.drop()
+        self._expected.clear()
+        self.jobs = self.commands.taken = self.results.taken = 0
+        await self.cycles(1)
+        self.dut.rst.value = 0
+
+    async def abort(self):
+        """Pulse ``cmd_abort`` for a cycle."""
+        await RisingEdge(self.dut.clk)
+        self.dut.cmd_abort.value = 1
+        await RisingEdge(self.dut.clk)
+        self.dut.cmd_abort.value = 0
+
+    def random(self, lines, k) -> np.ndarray:
+        """A matrix [lines, k] over all of int8."""
+        return self.rng.integers(-128, 128, (lines, k), dtype=np.int8)
+
+    def most_k(self, tiles=1) -> int:
+        """The largest K of which both buffers hold ``tiles`` panels."""
+        pages = min(g.pages for g in self.geometry) // tiles
+        return pages * 16 * self.config.depth
+
+    def fit(self, m, n, k) -> tuple[int, int, int]:
+        """The shape, or the largest within it that both buffers hold."""
+        pages = min(g.pages for g in self.geometry)
+        m, n = min(m, pages * self.config.rows), min(n, pages * self.config.cols)
+        tiles = max(g.panels(size) for g, size in zip(self.geometry, (m, n), strict=True))
+        return m, n, min(k, self.most_k(tiles))
+
+    def place(self, side, matrix, page=None, gap=None) -> Placed:
+        """Where to put a matrix: at ``page``, panels ``gap`` pages apart; at random where None."""
+        g = self.geometry[side]
+        lines, k = matrix.shape
+        panels, pitch = g.panels(lines), g.panel_pages(k)
+        spare = (g.pages - panels * pitch) // panels
+        assert spare >= 0, f"{panels} panels of K={k} must fit {g.pages} pages"
+        pitch += int(self.rng.integers(min(spare, 2) + 1)) if gap is None else gap
+        if page is None:
+            page = int(self.rng.integers(g.pages - panels * pitch + 1))
+        return Placed(side, matrix, page, pitch, panels * pitch)
+
+    def load(self, placed, *, first=0, count=None, flags=_UNFED):
+        """Send ``count`` panels from the ``first`` on, all where absent."""
+        g = self.geometry[placed.side]
+        lines, k = placed.matrix.shape
+        last = g.panels(lines) if count is None else first + count
+        part = placed.matrix[first * g.edge : last * g.edge]
+        page = placed.page + first * placed.pitch
+        header = Load(placed.side, page, placed.pitch, last - first, g.panel_words(k), flags)
+        self.send(header.pack())
+        self.commands.send(pack(part, g))
+
+    def send(self, header: bytes):
+        """Send a header as it is."""
+        self.commands.send(header.ljust(self.config.bytes_in, b"\0"))
+
+    def job(self, a, b, *, flags=_PLAIN, feed=(), start=None, statuses=_DONE):
+        """Send a job on two placed operands and expect its answer; its sums start from ``start``.
+
+        A job that keeps its sums answers only where it has to end otherwise.
+        """
+        (m, k), n = a.matrix.shape, b.matrix.shape[0]
+        for side in feed:
+            flags |= _FEEDS[side]
+        header = Job(
+            m, n, k, a.page, a.pitch, a.pages, b.page, b.pitch, b.pages, self.tag(), flags
+        )
+        self.send(header.pack())
+        if JobFlag.KEEP not in flags:
+            self.expect(matmul(a.matrix, b.matrix.T, start=start), statuses)
+        elif Status(0) not in statuses:
+            self.expect(np.empty((0, 0)), statuses)
+
+    def expect(self, results, statuses):
+        """Expect an answer to the job of the latest `tag`."""
+        self._expected.append(Expectation(self._tag, results, statuses, self.config))
+
+    def tag(self) -> int:
+        """The tag of the next job, which is counted as sent."""
+        self.jobs += 1
+        self._tag = (self._tag + 1) % (1 << 16)
+        return self._tag
+
+    def multiply(self, a, b, **options):
+        """Send operands, somewhere and in some order, and a job on them.
+
+        Operands of a job that accumulates carry on those sent before.
+        """
+        a, b = self.place(A, a), self.place(B, b)
+        carry = JobFlag.ACCUMULATE in options.get("flags", _PLAIN)
+        carry = LoadFlag.CONTINUE if carry else _UNFED
+        feed = _WAYS[self.rng.integers(len(_WAYS))]
+        for side in (a, b):
+            if side.side not in feed:
+                self.load(side, flags=carry)
+        self.job(a, b, feed=feed, **options)
+        left = {side.side: [side, 0] for side in (a, b) if side.side in feed}
+        while left:
+            # Panels of both sides, mixed; those of one side stay in order.
+            chosen = int(self.rng.choice(list(left)))
+            side, first = left[chosen]
+            panels = self.geometry[chosen].panels(len(side.matrix))
+            count = int(self.rng.integers(1, panels - first + 1))
+            self.load(side, first=first, count=count, flags=carry | LoadFlag.FEED)
+            left[chosen][1] += count
+            if first + count == panels:
+                del left[chosen]
+
+    async def sent(self):
+        """Wait until the core has taken all words."""
+        while self.commands.pending:
+            await RisingEdge(self.dut.clk)
+
+    async def finish(self):
+        """Wait for every answer; then nothing more comes, and nothing is under way."""
+        await self.sent()
+        while self._expected:
+            await RisingEdge(self.dut.clk)
+        # Jobs that keep their sums end in silence.
+        while number(self.dut.activity) & BUSY:
+            await RisingEdge(self.dut.clk)
+        quiet = self.results.taken
+        await self.cycles(2 * (self.config.rows + self.config.cols) + 20)
+        assert self.results.taken == quiet, "no result word may follow the last one expected"
+        activity = number(self.dut.activity)
+        assert activity == 0, f"activity must be 0 when all is done, not {activity:#08b}"
+
+    async def register(self, address) -> int:
+        """The value of a register."""
+        self.dut.reg_address.value = address
+        await self.cycles(3)
+        return number(self.dut.reg_data)
+
+    def _take(self, word):
+        assert self._expected, f"no result is due, and there is {word}"
+        if self._expected[0].take(word):
+            self._expected.popleft()
+
+    async def _watch(self):
+        """Fail where no word moves for too long although some should."""
+        seen = None
+        while True:
+            await self.cycles(self._patience)
+            moved = self.commands.taken, self.results.taken
+            owed = self.commands.pending or self._expected or number(self.dut.activity) & BUSY
+            if owed and moved == seen:
+                tags = ", ".join(str(e.tag) for e in self._expected) or "none"
+                raise AssertionError(
+                    f"a word must move every {self._patience} cycles, and none did:"
+                    f" {self.commands.pending} command words wait, jobs without an answer: {tags},"
+                    f" activity {self.dut.activity.value}, cmd_ready {self.dut.cmd_ready.value},"
+                    f" res_valid {self.dut.res_valid.value}"
+                )
+            seen = moved

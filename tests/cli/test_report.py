@@ -1,0 +1,128 @@
+"""The table of layers, and progress with and without a terminal."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from weft.cli.report import LayerRow, layer_table, progress
+
+ROW = {
+    "name": "layer 1", "m": 450, "k": 64, "n": 32, "cycles": 14760, "predicted": 14760,
+    "utilization": 0.9871, "match": True,
+}  # fmt: skip
+
+
+def exactly(message):
+    """A pattern that matches just ``message``."""
+    return f"^{re.escape(message)}$"
+
+
+def row(**changes):
+    return LayerRow(**ROW | changes)
+
+
+def printed(rows, **options):
+    """What the table says, and what it returns."""
+    console = Console(file=io.StringIO(), width=100)
+    good = layer_table(rows, images=450, accuracy=0.97333, float_accuracy=0.97556, console=console)
+    return console.file.getvalue(), good
+
+
+def test_table_shows_every_layer_and_the_accuracies():
+    text, good = printed([row(), row(name="[last]", n=10, cycles=3784, predicted=3784)])
+    lines = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+    assert ["layer 1", "450 x 64 x 32", "14,760", "14,760", "98.7%", "yes"] in lines
+    assert ["[last]", "450 x 64 x 10", "3,784", "3,784", "98.7%", "yes"] in lines
+    assert ["all", "18,544", "18,544", "yes"] in lines
+    assert ["Accuracy on 450 images: 97.33% INT8 on the hardware, 97.56% float."] in lines
+    assert good
+
+
+def test_table_columns_are_aligned():
+    text, _ = printed([row(), row(cycles=7, predicted=7), row(cycles=1234567, predicted=1234567)])
+    ends = {line.rstrip().rfind("98.7%") for line in text.splitlines() if "98.7%" in line}
+    assert len(ends) == 1
+
+
+def test_table_has_no_total_of_one_layer():
+    text, _ = printed([row()])
+    assert "all" not in text
+
+
+def test_table_tells_of_a_mismatch():
+    text, good = printed([row(), row(match=False)])
+    assert re.search(r"98\.7%\s+NO", text) and re.search(r"all .*NO", text)
+    assert not good
+
+
+def test_table_tells_of_a_wrong_prediction():
+    text, good = printed([row(predicted=14759)])
+    assert "14,759" in text
+    assert not good
+
+
+def test_table_marks_what_is_wrong_in_colour():
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
+    layer_table([row(match=False)], images=1, accuracy=0, float_accuracy=1, console=console)
+    assert re.search(r"\x1b\[1;31m +NO", console.file.getvalue())
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"m": 0}, "m must be 1 or more, not 0"),
+    ({"cycles": -1}, "cycles must be 1 or more, not -1"),
+    ({"utilization": 1.01}, "utilization must be in 0..1, not 1.01"),
+    ({"utilization": float("nan")}, "utilization must be in 0..1, not nan"),
+])  # fmt: skip
+def test_rejects_bad_rows(changes, message):
+    with pytest.raises(ValueError, match=exactly(message)):
+        row(**changes)
+
+
+def test_rejects_no_rows():
+    with pytest.raises(ValueError, match=exactly("rows must be one or more, not none")):
+        printed([])
+
+
+def test_rejects_a_bad_accuracy():
+    with pytest.raises(ValueError, match=exactly("accuracy must be in 0..1, not 97.3")):
+        layer_table([row()], images=1, accuracy=97.3, float_accuracy=1)
+
+
+def test_progress_is_plain_lines_without_a_terminal():
+    console = Console(file=io.StringIO(), width=100)
+    with progress(console) as show:
+        with show.task("writing [Verilog]"):
+            pass
+        with show.task("running", total=8) as advance:
+            for _ in range(8):
+                advance()
+    text = re.sub(r"\d+\.\d s", "T", console.file.getvalue())
+    assert text.splitlines() == [
+        "   ...  writing [Verilog]",
+        "  done  writing [Verilog]  T",
+        "   ...  running",
+        "   ...  running: 2 of 8",
+        "   ...  running: 4 of 8",
+        "   ...  running: 6 of 8",
+        "  done  running  T",
+    ]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_lets_errors_through(terminal):
+    console = Console(file=io.StringIO(), width=100, force_terminal=terminal)
+    with pytest.raises(OSError, match="full"), progress(console) as show, show.task("writing"):
+        raise OSError("disk full")
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
+    assert "failed  writing" in text and "done" not in text
+
+
+def test_progress_is_live_on_a_terminal():
+    console = Console(file=io.StringIO(), width=100, force_terminal=True)
+    with progress(console) as show, show.task("running", total=3) as advance:
+        advance(2)
+        show._live.refresh()
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
+    assert "2 of 3" in text and "done  running" in text

@@ -1,0 +1,61 @@
+"""The fast inner product against sums of Python integers: corrected, it is the inner product."""
+
+import random
+
+import pytest
+
+from weft.hw.arith.fip import FastInnerProductMac
+from weft.sim.amaranth_bench import play
+
+LATENCY = FastInnerProductMac.LATENCY
+
+
+def wrapped(value):
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def pairs(x):
+    return sum(x[k] * x[k + 1] for k in range(0, len(x), 2))
+
+
+@pytest.mark.parametrize("depth", [2, 4, 6])
+@pytest.mark.parametrize("values", [(-128, -128), (127, 127), (-128, 127)], ids=str)
+def test_sum_less_its_pairs_is_the_inner_product(depth, values):
+    rng = random.Random(depth)
+    rounds = 40
+    a, b = (
+        [rng.choice([*values, rng.randint(*values)]) for _ in range(rounds * depth)] for _ in "ab"
+    )
+    script = [
+        {"a": a[n : n + depth], "b": b[n : n + depth], "en": 1, "clear": n == 0}
+        for n in range(0, rounds * depth, depth)
+    ]
+    (sums,) = play(FastInnerProductMac(depth=depth), script, "sum", tail=LATENCY)
+    for n in range(rounds):
+        k = (n + 1) * depth
+        dot = sum(x * y for x, y in zip(a[:k], b[:k], strict=True))
+        assert sums[n + LATENCY] - pairs(a[:k]) - pairs(b[:k]) == dot
+
+
+def test_orders_are_those_of_the_protocol():
+    step = {"a": [3, 5], "b": [7, 11], "en": 1}
+    product = (3 + 11) * (5 + 7)
+    script = [
+        {**step, "clear": 1},
+        {"clear": 0},
+        {"preload": 1},
+        {"preload": 0, "en": 0, "init": (1 << 31) - 1},
+        {},
+    ]
+    (sums,) = play(FastInnerProductMac(depth=2), script, "sum", tail=1)
+    started = wrapped((1 << 31) - 1 + product)
+    assert sums == [0, 0, product, 2 * product, started, started]
+
+
+def test_an_odd_pair_is_padded_with_zeros():
+    script = [{"a": [-128, 0], "b": [-128, 0], "en": 1, "clear": 1}]
+    assert play(FastInnerProductMac(depth=2), script, "sum", tail=2) == [[0, 0, 128 * 128]]
+
+
+def test_asks_for_corrections():
+    assert FastInnerProductMac.CORRECTED

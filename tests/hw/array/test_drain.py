@@ -1,0 +1,32 @@
+"""The drain: when results are at the foot, and which rows move."""
+
+import pytest
+
+from weft.hw.array.drain import Drain
+from weft.sim.amaranth_bench import play
+
+
+@pytest.mark.parametrize("rows, slots, delay", [
+    (1, 1, 3), (2, 1, 5), (4, 1, 4), (3, 2, 6), (1, 3, 3), (3, 3, 7),
+])
+@pytest.mark.parametrize("gap", [0, 1, 5])
+def test_results_move_behind_each_start(rows, slots, delay, gap):
+    cycles = rows * slots
+    starts = [2, 2 + cycles + gap, 2 + 2 * cycles + gap, 2 + 3 * cycles + 2 * gap]
+    script = [{"start": t in starts} for t in range(starts[-1] + delay + cycles + 3)]
+    valid, shift = play(Drain(rows=rows, slots=slots, delay=delay), script, "valid", "shift")
+    wanted_valid, wanted_shift = [0] * len(script), [0] * len(script)
+    for start in starts:
+        for n in range(cycles):
+            wanted_valid[start + delay + n] = 1
+            wanted_shift[start + delay + n] = sum(
+                1 << p for p in range(rows) if n < (p + 1) * slots - 1
+            )
+    assert valid == wanted_valid
+    assert shift == wanted_shift
+
+
+def test_a_row_of_one_result_keeps_it():
+    script = [{"start": t == 0} for t in range(20)]
+    (shift,) = play(Drain(rows=4, slots=1, delay=3), script, "shift")
+    assert not any(moves & 1 for moves in shift)

@@ -1,0 +1,16 @@
+"""Skew against its delays."""
+
+import random
+
+from weft.hw.array.skew import Skew
+from weft.sim.amaranth_bench import play
+
+
+def test_each_element_is_late_by_its_delay():
+    rng = random.Random(1)
+    delays = [0, 1, 3, 2]
+    script = [{"i": [rng.randrange(256) for _ in delays]} for _ in range(30)]
+    (out,) = play(Skew(shape=8, delays=delays), script, "o")
+    for n, delay in enumerate(delays):
+        given = [cycle["i"][n] for cycle in script]
+        assert [word[n] for word in out] == [0] * delay + given[: 30 - delay]

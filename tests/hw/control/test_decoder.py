@@ -1,0 +1,150 @@
+"""The decoder: headers in, jobs, loads and their words out, on every width of stream."""
+
+import random
+
+import pytest
+
+from weft.commands import Job, JobFlag, Load
+from weft.config import Config
+from weft.geometry import operands
+from weft.hw.control.decoder import Decoder
+from weft.hw.control.headers import JobHeader, LoadHeader
+from weft.sim.amaranth_bench import checker, plain, put, receive, send, simulate, ticks
+
+WIDTHS = [1, 4, 16, 32, 64]
+JOB = Job(m=3, n=5, k=7, a_page=1, a_pitch=2, a_pages=3, b_page=4, b_pitch=5, b_pages=6, tag=0xABCD)
+LOAD = Load(operand=1, page=9, pitch=2, panels=3, words=4)
+
+
+def words(data, width):
+    """``data`` as stream words, the last one filled up with zeros."""
+    return [
+        int.from_bytes(data[n : n + width].ljust(width, b"\0"), "little")
+        for n in range(0, len(data), width)
+    ]
+
+
+def fields(shape, header):
+    return plain(shape.from_bits(int.from_bytes(header.pack(), "little")))
+
+
+def payload(rng, width, count):
+    return [rng.randrange(1 << 8 * width) for _ in range(count)]
+
+
+class Bench:
+    """Sends commands and gathers what comes out: (kind, content) in order."""
+
+    def __init__(self, width, *, idle=0, stall=0):
+        self.dut = Decoder(geometries=operands(Config()), bytes_in=width)
+        self.width, self.idle, self.stall = width, idle, stall
+        self.seen = []
+        self.idles = []
+
+    def run(self, stream, *, jobs, sizes):
+        """``sizes``: words that each load takes."""
+        dut = self.dut
+        rng = random.Random(5)
+
+        async def source(ctx):
+            await send(ctx, dut.commands, stream, idle=self.idle)
+            await ticks(ctx, 3)
+
+        async def take_jobs(ctx):
+            for n in range(jobs):
+                [job] = await receive(ctx, dut.job, 1, stall=self.stall, seed=n)
+                self.seen.append(("job", job))
+
+        async def take_loads(ctx):
+            for size in sizes:
+                [load] = await receive(ctx, dut.load, 1, stall=self.stall, seed=size)
+                self.seen.append(("load", load))
+                for n in range(size):
+                    put(ctx, dut.last, n == size - 1)
+                    while rng.random() < self.stall:
+                        await ctx.tick()
+                    self.seen += [("word", x) for x in await receive(ctx, dut.words, 1)]
+
+        async def watch(ctx):
+            while True:
+                _, _, error, idle = await ctx.tick().sample(dut.error, dut.idle)
+                self.idles.append(idle)
+                if error:
+                    self.seen.append(("error", None))
+
+        streams = ("commands", "job", "load", "words")
+        simulate(
+            dut, source, take_jobs, take_loads,
+            background=[watch, *(checker(getattr(dut, name), name) for name in streams)],
+        )
+
+
+@pytest.mark.parametrize("idle, stall", [(0, 0), (0.5, 0), (0, 0.5), (0.9, 0.5), (0.5, 0.9)])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_commands_come_apart_in_order(width, idle, stall):
+    rng = random.Random(width)
+    bench = Bench(width, idle=idle, stall=stall)
+    stream, expected, sizes = [], [], []
+    for n in range(8):
+        if n % 3:
+            size = rng.randint(1, 5)
+            load = Load(n % 2, rng.randrange(99), rng.randrange(99), 1 + n, rng.randint(1, 9))
+            carried = payload(rng, width, size)
+            stream += words(load.pack(), width) + carried
+            expected += [("load", fields(LoadHeader, load)), *(("word", word) for word in carried)]
+            sizes.append(size)
+        else:
+            stream += words(JOB.pack(), width)
+            expected.append(("job", fields(JobHeader, JOB)))
+    bench.run(stream, jobs=3, sizes=sizes)
+    assert bench.seen == expected
+    assert bench.idles[-1] == 1
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_header_costs_its_words_and_a_cycle(width):
+    count = max(1, 32 // width)
+    bench = Bench(width)
+    bench.run(words(JOB.pack(), width) * 2, jobs=2, sizes=[])
+    # Idle before the first word of each header, and not until it has been handed over.
+    assert bench.idles[: 2 * count + 3] == [1, *[0] * count] * 2 + [1]
+
+
+def test_a_load_word_passes_in_its_cycle():
+    bench = Bench(16)
+    bench.run(words(LOAD.pack(), 16) + [1, 2, 3] + words(JOB.pack(), 16), jobs=1, sizes=[3])
+    assert bench.idles[:9] == [1, 0, 0, 0, 0, 0, 1, 0, 0]
+
+
+def broken(header, **bytes_at):
+    data = bytearray(header.pack())
+    for place, value in bytes_at.items():
+        data[int(place[1:])] = value
+    return bytes(data)
+
+
+@pytest.mark.parametrize("data", [
+    pytest.param(broken(JOB, _0=0), id="opcode-0"),
+    pytest.param(broken(JOB, _0=3), id="opcode-3"),
+    pytest.param(broken(JOB, _1=2), id="version-2-of-a-job"),
+    pytest.param(broken(LOAD, _1=0), id="version-0-of-a-load"),
+    pytest.param(broken(LOAD, _2=2), id="operand-2"),
+    pytest.param(broken(LOAD, _2=0x81), id="operand-129"),
+    pytest.param(Load(operand=0, page=0, pitch=1, panels=0, words=1).pack(), id="no-panels"),
+    pytest.param(Load(operand=0, page=0, pitch=0, panels=257, words=1).pack(), id="many-panels"),
+    pytest.param(Load(operand=0, page=0, pitch=0, panels=1, words=4097).pack(), id="many-words"),
+    pytest.param(Load(operand=0, page=0, pitch=1, panels=1, words=0).pack(), id="no-words"),
+])
+@pytest.mark.parametrize("width", [1, 16, 64])
+def test_rejects_what_is_no_command(data, width):
+    bench = Bench(width)
+    bench.run(words(data, width) + words(JOB.pack(), width), jobs=1, sizes=[])
+    assert bench.seen == [("error", None), ("job", fields(JobHeader, JOB))]
+
+
+def test_takes_jobs_of_any_flags():
+    # What the core does not do is refused further on, with an answer.
+    job = Job(0, 0, 0, 0, 0, 0, 0, 0, 0, flags=JobFlag(0x7FF0))
+    bench = Bench(16)
+    bench.run(words(job.pack(), 16), jobs=1, sizes=[])
+    assert bench.seen == [("job", fields(JobHeader, job))]

@@ -1,0 +1,55 @@
+"""The headers as the hardware sees them, against the bytes that a host packs."""
+
+import pytest
+from amaranth.lib.data import Layout
+
+from weft import commands
+from weft.hw.control.headers import Common, JobHeader, LoadHeader
+
+JOB = commands.Job(
+    m=0x01020304, n=0x11121314, k=0x21222324, a_page=0x3132, a_pitch=0x4142, a_pages=0x5152,
+    b_page=0x6162, b_pitch=0x7172, b_pages=0x8182, tag=0x9192,
+    flags=commands.JobFlag.FEED_B | commands.JobFlag.KEEP,
+)
+LOAD = commands.Load(
+    operand=1, page=0x3132, pitch=0x0142, panels=0x151, words=0x21222324,
+    flags=commands.LoadFlag.FEED | commands.LoadFlag.CONTINUE,
+)
+
+
+def seen(shape, header):
+    size = Layout.cast(shape).size // 8
+    return shape.from_bits(int.from_bytes(header.pack()[:size], "little"))
+
+
+@pytest.mark.parametrize("shape", [JobHeader, LoadHeader])
+def test_a_header_is_32_bytes(shape):
+    assert shape.as_shape().size == 8 * commands.HEADER_BYTES
+
+
+@pytest.mark.parametrize("header", [JOB, LOAD], ids=["job", "load"])
+def test_common_fields_come_first(header):
+    common = seen(Common, header)
+    assert (common.opcode, common.version) == (header.opcode, commands.VERSION)
+
+
+def test_job_fields_lie_where_they_are_packed():
+    header = seen(JobHeader, JOB)
+    names = ("m", "n", "k", "a_page", "a_pitch", "a_pages", "b_page", "b_pitch", "b_pages", "tag")
+    for name in names:
+        assert getattr(header, name) == getattr(JOB, name), name
+    assert header.flags == 2 | 8
+    assert header.destination == 0
+
+
+def test_the_destination_lies_at_byte_6():
+    packed = bytearray(JOB.pack())
+    packed[6:8] = b"\x34\x12"
+    assert JobHeader.from_bits(int.from_bytes(packed, "little")).destination == 0x1234
+
+
+def test_load_fields_lie_where_they_are_packed():
+    header = seen(LoadHeader, LOAD)
+    for name in ("operand", "page", "pitch", "panels", "words", "pages", "flags"):
+        assert getattr(header, name) == getattr(LOAD, name), name
+    assert header.pages == 0x142 * 0x151

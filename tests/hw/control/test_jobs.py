@@ -1,0 +1,215 @@
+"""The job table: order, readiness, conflicts with loads, and what it refuses."""
+
+import pytest
+
+from weft.commands import Job, JobFlag, Load, LoadFlag, Status
+from weft.geometry import Operand
+from weft.hw.control.headers import JobHeader, LoadHeader
+from weft.hw.control.jobs import JobTable
+from weft.sim.amaranth_bench import checker, plain, put, receive, send, simulate
+
+A = Operand(3, 2, 128, 16)  # 8 pages: up to 24 rows, K up to 256
+B = Operand(4, 2, 128, 16)  # 8 pages: up to 32 columns
+FED = JobFlag.FEED_A | JobFlag.FEED_B
+
+
+def job(tag=0, flags=0, **fields):
+    values = {"m": 1, "n": 2, "k": 3, "a_page": 1, "a_pitch": 1, "a_pages": 2}
+    values |= {"b_page": 3, "b_pitch": 2, "b_pages": 4}
+    return Job(**{**values, **fields}, tag=tag, flags=JobFlag(flags))
+
+
+def header(command):
+    shape = JobHeader if isinstance(command, Job) else LoadHeader
+    return plain(shape.from_bits(int.from_bytes(command.pack(), "little")))
+
+
+def run(bench, jobs=4):
+    table = JobTable(geometries=(A, B), jobs=jobs)
+    simulate(table, lambda ctx: bench(ctx, table), background=[checker(table.pull, "pull")])
+
+
+async def push(ctx, table, *jobs):
+    await send(ctx, table.push, [header(one) for one in jobs])
+
+
+async def pull(ctx, table):
+    [one] = await receive(ctx, table.pull, 1)
+    return one
+
+
+async def pulse(ctx, port, value=1):
+    put(ctx, port, value)
+    await ctx.tick()
+    ctx.set(port, [0, 0] if isinstance(value, list) else 0)
+
+
+def test_jobs_leave_in_order_with_all_that_they_say():
+    async def bench(ctx, table):
+        flags = [0, JobFlag.ACCUMULATE, JobFlag.KEEP, FED, JobFlag.KEEP | JobFlag.ACCUMULATE]
+        for n, flag in enumerate(flags * 2):
+            sent = job(tag=1000 + n, flags=flag, m=1 + n % 3, n=1 + n % 4, k=50 + n, a_page=n % 4)
+            await push(ctx, table, sent)
+            got = await pull(ctx, table)
+            for name in ("tag", "m", "n", "k", "a_page", "a_pitch", "b_page", "b_pitch"):
+                assert got[name] == getattr(sent, name), name
+            assert got["accumulate"] == (JobFlag.ACCUMULATE in sent.flags)
+            assert got["keep"] == (JobFlag.KEEP in sent.flags)
+            assert got["status"] == 0
+            await pulse(ctx, table.retire)
+
+    run(bench)
+
+
+@pytest.mark.parametrize("jobs", [2, 4])
+def test_holds_so_many_jobs_until_they_retire(jobs):
+    async def bench(ctx, table):
+        assert ctx.get(table.empty)
+        await push(ctx, table, *(job(tag) for tag in range(jobs)))
+        assert not ctx.get(table.empty) and not ctx.get(table.push.ready)
+        assert [(await pull(ctx, table))["tag"] for _ in range(jobs)] == list(range(jobs))
+        assert not ctx.get(table.pull.valid) and not ctx.get(table.push.ready)
+        for left in reversed(range(jobs)):
+            await pulse(ctx, table.retire)
+            assert ctx.get(table.empty) == (left == 0)
+            assert ctx.get(table.push.ready)
+
+    run(bench, jobs)
+
+
+def test_a_job_can_be_read_in_the_cycle_after_its_push():
+    async def bench(ctx, table):
+        put(ctx, table.push.payload, header(job(7)))
+        ctx.set(table.push.valid, 1)
+        assert not ctx.get(table.pull.valid)
+        await ctx.tick()
+        assert ctx.get(table.pull.valid) and ctx.get(table.pull.payload.tag) == 7
+
+    run(bench)
+
+
+def test_panels_become_ready_as_they_are_fed():
+    async def bench(ctx, table):
+        async def loaded():
+            await ctx.tick()
+            return [ctx.get(table.loaded[x]) for x in range(2)]
+
+        await push(ctx, table, job(1, FED), job(2, JobFlag.FEED_B))
+        await pull(ctx, table)
+        await pulse(ctx, table.panel, [0, 1])  # for the latest, job 2
+        assert await loaded() == [0, 0]
+        await pull(ctx, table)
+        everything = (1 << len(table.loaded[0])) - 1
+        assert await loaded() == [everything, 1]
+        await pulse(ctx, table.panel, [1, 1])
+        assert await loaded() == [everything, 2]
+        await push(ctx, table, job(3, JobFlag.FEED_A), job(4))
+        await pull(ctx, table)
+        assert await loaded() == [0, everything]
+        await pull(ctx, table)
+        assert await loaded() == [everything, everything]
+
+    run(bench)
+
+
+def test_a_fed_slot_starts_again_at_none():
+    async def bench(ctx, table):
+        for tag in range(4):
+            await push(ctx, table, job(tag, FED))
+            await pull(ctx, table)
+            await pulse(ctx, table.panel, [1, 1])
+            await ctx.tick()
+            assert [ctx.get(table.loaded[x]) for x in range(2)] == [1, 1]
+            await pulse(ctx, table.retire)
+
+    run(bench, jobs=2)
+
+
+# A job on pages 4..6 of A and 2..5 of B.
+SPANS = {"a_page": 4, "a_pages": 3, "b_page": 2, "b_pages": 4}
+
+
+@pytest.mark.parametrize("operand", [0, 1])
+@pytest.mark.parametrize("first", [0, 7])
+def test_spans_reach_the_end_of_the_buffer(operand, first):
+    async def bench(ctx, table):
+        pages = 8 - first
+        spans = {"a_page": first, "a_pages": pages, "b_page": first, "b_pages": pages}
+        await push(ctx, table, job(**spans))
+        for page in range(8):
+            put(ctx, table.load, header(Load(operand, page, 1, 1, 1)))
+            assert ctx.get(table.conflict) == (page >= first)
+
+    run(bench)
+
+
+@pytest.mark.parametrize("operand, page, pages, conflict", [
+    (0, 2, 2, 0), (0, 2, 3, 1), (0, 6, 1, 1), (0, 7, 1, 0), (0, 5, 1, 1), (0, 0, 9, 1),
+    (1, 0, 2, 0), (1, 1, 2, 1), (1, 5, 3, 1), (1, 6, 1, 0), (1, 0, 0xFFFF, 1),
+])
+def test_a_load_waits_for_jobs_on_its_pages(operand, page, pages, conflict):
+    async def bench(ctx, table):
+        put(ctx, table.load, header(Load(operand, page, pages, 1, 1)))
+        assert not ctx.get(table.conflict)
+        await push(ctx, table, job(**SPANS))
+        assert ctx.get(table.conflict) == conflict
+        put(ctx, table.load, header(Load(operand, page, 1, pages, 1)))
+        assert ctx.get(table.conflict) == conflict
+        await pull(ctx, table)
+        assert ctx.get(table.conflict) == conflict
+        await pulse(ctx, table.retire)
+        assert not ctx.get(table.conflict)
+
+    run(bench)
+
+
+def test_a_load_does_not_wait_for_the_job_that_it_feeds():
+    async def bench(ctx, table):
+        await push(ctx, table, job(1, FED, **SPANS))
+        put(ctx, table.load, header(Load(0, 4, 1, 1, 1, LoadFlag.CONTINUE)))
+        assert ctx.get(table.conflict)
+        put(ctx, table.load, header(Load(0, 4, 1, 1, 1, LoadFlag.FEED)))
+        assert not ctx.get(table.conflict)
+        await push(ctx, table, job(2, FED, a_page=7))
+        assert ctx.get(table.conflict)  # job 1 is no longer the latest
+        await pulse(ctx, table.retire)
+        assert not ctx.get(table.conflict)
+
+    run(bench)
+
+
+@pytest.mark.parametrize("fields", [
+    {"m": 0}, {"n": 0}, {"k": 0}, {"m": 25}, {"n": 33}, {"k": 257}, {"m": 31}, {"m": 1 << 31},
+    {"n": 1 << 16}, {"k": (1 << 32) - 1}, {"k": 1 << 9}, {"flags": 16}, {"flags": 0x8000},
+    {"flags": 16 | JobFlag.FEED_A},
+    {"flags": JobFlag.KEEP, "m": 4}, {"flags": JobFlag.KEEP, "n": 5},
+    {"flags": JobFlag.ACCUMULATE, "m": 4}, {"flags": JobFlag.ACCUMULATE, "n": 5},
+], ids=str)
+def test_rejects_what_the_core_does_not_do(fields):
+    async def bench(ctx, table):
+        await push(ctx, table, job(9, **fields))
+        got = await pull(ctx, table)
+        assert (got["status"], got["tag"]) == (Status.REJECTED, 9)
+
+    run(bench)
+
+
+@pytest.mark.parametrize("place", [0, 15])
+def test_rejects_a_destination(place):
+    async def bench(ctx, table):
+        await send(ctx, table.push, [{**header(job(9)), "destination": 1 << place}])
+        assert (await pull(ctx, table))["status"] == Status.REJECTED
+
+    run(bench)
+
+
+@pytest.mark.parametrize("fields", [
+    {"m": 24, "n": 32, "k": 256}, {"m": 1, "n": 1, "k": 1},
+    {"flags": 15, "m": 3, "n": 4}, {"flags": 3},
+], ids=str)
+def test_takes_what_the_buffers_hold(fields):
+    async def bench(ctx, table):
+        await push(ctx, table, job(9, **fields))
+        assert (await pull(ctx, table))["status"] == 0
+
+    run(bench)

@@ -1,0 +1,99 @@
+"""The loader: where the words of a load go, against loops over panels, words and segments."""
+
+import random
+
+import pytest
+
+from weft.commands import Load, LoadFlag
+from weft.geometry import Operand
+from weft.hw.control.headers import LoadHeader
+from weft.hw.control.loader import Loader
+from weft.sim.amaranth_bench import plain, play
+
+PAIRS = [  # edge and depth of A and of B, bytes in
+    pytest.param((1, 1), (1, 1), 1, id="bytes"),
+    pytest.param((3, 1), (5, 1), 16, id="group-4-and-2"),
+    pytest.param((1, 1), (8, 4), 16, id="group-16-and-segments-2"),
+    pytest.param((5, 3), (7, 2), 4, id="segments-4"),
+    pytest.param((1, 2), (3, 2), 64, id="group-16-and-8"),
+]
+
+
+def geometries(a, b, stream):
+    return Operand(*a, 64, stream), Operand(*b, 128, stream)
+
+
+def header(load):
+    return plain(LoadHeader.from_bits(int.from_bytes(load.pack(), "little")))
+
+
+def writes(load, geometry, words):
+    """What a load writes, a `Write` for each of its stream words."""
+    words = iter(words)
+    for panel in range(load.panels):
+        page = load.page + panel * load.pitch
+        for first in range(0, load.words, geometry.group):
+            for segment in range(geometry.segments):
+                whole = segment == geometry.segments - 1
+                behind = first + geometry.group
+                yield {
+                    "line": (16 * page + first) // geometry.group,
+                    "segment": segment,
+                    "data": next(words),
+                    "begin": int(not first and not segment and LoadFlag.CONTINUE not in load.flags),
+                    "end": int(whole and behind >= load.words),
+                    "page_end": int(whole and (behind >= load.words or behind % 16 == 0)),
+                    "page": page + first // 16,
+                }
+
+
+def size(load, geometry):
+    return load.panels * -(-load.words // geometry.group) * geometry.segments
+
+
+def loads(rng, pair, count):
+    """Loads that stay inside their buffers: whole ones, single words, and what lies between."""
+    for n in range(count):
+        operand = rng.randrange(2)
+        geometry = pair[operand]
+        words = [1, 16, 17, rng.randint(1, geometry.words)][n % 4]
+        pitch = -(-words // 16) + (rng.randrange(2) if words < 33 else 0)
+        panels = rng.randint(1, max(1, geometry.pages // pitch))
+        page = rng.randint(0, geometry.pages - 1 - (panels - 1) * pitch - (-(-words // 16) - 1))
+        yield Load(operand, page, pitch, panels, words, LoadFlag(rng.randrange(4)))
+
+
+@pytest.mark.parametrize("a, b, stream", PAIRS)
+@pytest.mark.parametrize("idle", [0, 0.5])
+def test_every_word_goes_where_it_belongs(a, b, stream, idle):
+    rng = random.Random(stream)
+    pair = geometries(a, b, stream)
+    script, expected = [], []
+    for load in loads(rng, pair, 8):
+        script.append({"load.valid": 1, "load.payload": header(load), "words.valid": 0})
+        expected.append(None)
+        words = [rng.randrange(1 << 8 * stream) for _ in range(size(load, pair[load.operand]))]
+        due = list(writes(load, pair[load.operand], words))
+        for n, write in enumerate(due):
+            while rng.random() < idle:
+                script.append({"load.valid": 0, "words.valid": 0})
+                expected.append(None)
+            script.append({"load.valid": 0, "words.valid": 1, "words.payload": words[n]})
+            expected.append((load.operand, write, n == len(due) - 1, LoadFlag.FEED in load.flags))
+    dut = Loader(geometries=pair, bytes_in=stream)
+    seen_a, seen_b, last, feed = play(dut, script, "a", "b", "last", "feed")
+    for n, due in enumerate(expected):
+        if due is None:
+            assert not seen_a[n]["valid"] and not seen_b[n]["valid"]
+            continue
+        operand, write, ends, fed = due
+        wrote = (seen_a, seen_b)[operand][n]
+        assert wrote["valid"]
+        assert wrote["write"] == write
+        assert not (seen_b, seen_a)[operand][n]["valid"]
+        assert (last[n], feed[n]) == (ends, fed)
+
+
+def test_takes_a_word_every_cycle():
+    dut = Loader(geometries=geometries((1, 1), (1, 1), 1), bytes_in=1)
+    assert play(dut, [{}], "load.ready", "words.ready") == [[1], [1]]

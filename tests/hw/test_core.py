@@ -1,0 +1,301 @@
+"""Whole jobs through small cores, against products of numpy's int64."""
+
+import numpy as np
+import pytest
+from amaranth.hdl import ResetInserter, Signal
+
+from weft.commands import HEADER_BYTES, JobFlag, Load, LoadFlag, Status
+from weft.config import Config
+from weft.geometry import operands
+from weft.hw.core import Core
+from weft.registers import REGISTERS
+from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
+from weft.sim.program import Program
+
+SMALL = {"a_words": 64, "b_words": 128}
+CONFIGS = {
+    "1x1x1": Config(
+        rows=1, cols=1, depth=1, bytes_in=1, bytes_out=1, jobs=2, a_words=32, b_words=64
+    ),
+    "3x5x2": Config(rows=3, cols=5, depth=2, bytes_in=16, bytes_out=8, **SMALL),
+    "1x4x8": Config(rows=1, cols=4, depth=8, hop=1, bytes_in=64, bytes_out=16, **SMALL),
+    "4x2x1": Config(rows=4, cols=2, depth=1, hop=3, bytes_in=4, bytes_out=2, jobs=8, **SMALL),
+    "2x2x2-fip": Config(
+        rows=2, cols=2, depth=2, multiplier="fip", bytes_in=2, bytes_out=4, **SMALL
+    ),
+    "3x5x2-fip": Config(rows=3, cols=5, depth=2, multiplier="fip", hop=1, bytes_out=64, **SMALL),
+}
+FLOWS = [(idle, stall) for idle in (0, 50, 90) for stall in (0, 50, 90)]
+ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+FEW = ["1x1x1", "3x5x2", "2x2x2-fip"]
+SOME = pytest.mark.parametrize("config", [CONFIGS[name] for name in FEW], ids=FEW)
+
+
+def lines(rng, count, k):
+    """int8 values, all of their range, extremes often."""
+    values = rng.integers(-128, 128, (count, k))
+    extreme = rng.random((count, k)) < 0.3
+    return np.where(extreme, rng.choice([-128, 127], (count, k)), values).astype(np.int8)
+
+
+def random_program(config, rng, jobs):
+    """Jobs of any shape that fits, operands resident, loaded before or fed behind."""
+    program = Program(config)
+    a_geometry, b_geometry = operands(config)
+    held = None
+    for tag in range(jobs):
+        k = int(rng.choice([1, 2, rng.integers(1, 4 * config.depth + 2), 17 * config.depth]))
+        room = [geometry.pages // geometry.panel_pages(k) for geometry in (a_geometry, b_geometry)]
+        m = int(rng.integers(1, min(room[0], 3) * config.rows + 1))
+        n = int(rng.integers(1, min(room[1], 3) * config.cols + 1))
+        kind = rng.integers(4)
+        if kind == 0 and held:
+            program.job(*held, tag=tag)  # what the last one used is still there
+            continue
+        held = lines(rng, m, k), lines(rng, n, k)
+        fed = [(), (0, 1), (1,), (0,)][kind]
+        program.multiply(*held, fed=fed, tag=tag)
+    return program
+
+
+async def answers(ctx, core, program, stall=0, **rules):
+    """Take all that the program is due, and see that no more comes."""
+    for seed, answer in enumerate(program.answers):
+        taken = await receive(
+            ctx, core.results, 10_000, stall=stall / 100, seed=seed, until=lambda word: word["last"]
+        )
+        answer.check(taken, **rules)
+    await quiet(ctx, core.results)
+    assert not ctx.get(core.activity.busy)
+
+
+def run(core, program, *, idle=0, stall=0, limit=60_000):
+    async def source(ctx):
+        await send(ctx, core.commands, program.words, idle=idle / 100, seed=1)
+
+    async def sink(ctx):
+        await answers(ctx, core, program, stall)
+
+    simulate(core, source, sink, background=checkers(core), limit=limit)
+
+
+def checkers(core):
+    return [checker(core.results, "results"), checker(core.commands, "commands")]
+
+
+@ALL
+def test_jobs_of_all_shapes(config):
+    rng = np.random.default_rng(1)
+    run(Core(config), random_program(config, rng, 14))
+
+
+@pytest.mark.parametrize("idle, stall", FLOWS)
+def test_streams_run_as_they_like(idle, stall):
+    config = CONFIGS["3x5x2"]
+    rng = np.random.default_rng(idle + stall)
+    run(Core(config), random_program(config, rng, 6), idle=idle, stall=stall)
+
+
+@pytest.mark.parametrize("name", ["1x1x1", "4x2x1", "2x2x2-fip", "3x5x2-fip"])
+@pytest.mark.parametrize("idle, stall", [(90, 50), (50, 90)])
+def test_streams_of_other_cores_do_too(name, idle, stall):
+    config = CONFIGS[name]
+    rng = np.random.default_rng(idle)
+    run(Core(config), random_program(config, rng, 3), idle=idle, stall=stall)
+
+
+@ALL
+def test_short_jobs_back_to_back(config):
+    rng = np.random.default_rng(2)
+    program = Program(config)
+    a, b = lines(rng, 2 * config.rows, 20), lines(rng, config.cols + 1, 20)
+    fits = min(20, 16 * config.depth)
+    for k in range(1, fits + 1):
+        for side, x in enumerate((a, b)):
+            program.load(side, x[:, :k])
+        program.job(a[:, :k], b[:, :k], tag=k)
+        program.job(a[:1, :k], b[:, :k], tag=100 + k)
+    run(Core(config), program)
+
+
+@SOME
+def test_extremes_meet_in_chains(config):
+    program = Program(config)
+    k = 16 * config.depth
+    low = [np.full((edge, k), -128, np.int8) for edge in (config.rows, config.cols)]
+    links = 1024 // k + 1
+    for link in range(links):
+        flags = JobFlag.ACCUMULATE if link else JobFlag(0)
+        flags |= JobFlag.KEEP if link < links - 1 else JobFlag(0)
+        more = LoadFlag.CONTINUE if link else LoadFlag(0)
+        for side in range(2):  # into pages of its own, so that it loads while the one before runs
+            program.load(side, low[side], link % 2, more)
+        program.job(*low, (link % 2, link % 2), flags, tag=link)
+    rng = np.random.default_rng(3)
+    program.multiply(lines(rng, 1, k), lines(rng, 1, k), tag=99)
+    run(Core(config), program, stall=50)
+    assert program.answers[0].words[0][0] & 0xFF == links * k * 128 * 128 & 0xFF
+
+
+@SOME
+def test_refuses_what_it_does_not_do(config):
+    rng = np.random.default_rng(4)
+    program = Program(config)
+    product = lines(rng, config.rows, 3), lines(rng, config.cols, 3)
+    program.multiply(*product, tag=1)
+    a, b = operands(config)
+    most = {"m": a.pages * a.edge, "n": b.pages * b.edge, "k": min(a.words, b.words) * a.depth}
+    for name, limit in most.items():
+        program.reject(tag=2, **{name: 0})
+        program.reject(tag=3, **{name: limit + 1})
+    program.reject(tag=4, flags=JobFlag(16))
+    program.reject(tag=5, flags=JobFlag.KEEP, m=config.rows + 1)
+    program.send(bytes(HEADER_BYTES))
+    program.job(*product, tag=6)
+    core = Core(config)
+    errors = []
+
+    async def source(ctx):
+        await send(ctx, core.commands, program.words)
+
+    async def sink(ctx):
+        await answers(ctx, core, program)
+        errors.append(await register(ctx, core, "errors"))
+
+    simulate(core, source, sink, background=checkers(core))
+    assert errors == [1]
+
+
+async def register(ctx, core, name):
+    ctx.set(core.address, REGISTERS.index(name))
+    await ctx.tick()
+    return ctx.get(core.data)
+
+
+@SOME
+@pytest.mark.parametrize("moment", [1, 9, 30])
+def test_an_abort_ends_one_job(config, moment):
+    # Operands in place; the abort comes so many cycles behind the first step of the long job.
+    rng = np.random.default_rng(moment)
+    k = 16 * config.depth
+    program = Program(config)
+    product = lines(rng, 2 * config.rows, k), lines(rng, 2 * config.cols, k)
+    for side in range(2):
+        program.load(side, product[side])
+    program.job(*product, tag=1)
+    program.job(*product, tag=2)
+    core = Core(config)
+
+    async def source(ctx):
+        await send(ctx, core.commands, program.words)
+
+    async def abort(ctx):
+        while not (await ctx.tick().sample(core.activity.active))[-1]:
+            pass
+        await ticks(ctx, moment)
+        ctx.set(core.abort, 1)
+        await ctx.tick()
+        ctx.set(core.abort, 0)
+
+    async def sink(ctx):
+        first, second = program.answers
+        taken = await receive(ctx, core.results, 10_000, until=lambda word: word["last"])
+        first.check(taken, statuses={Status.ABORTED})
+        taken = await receive(ctx, core.results, 10_000, until=lambda word: word["last"])
+        second.check(taken)
+        await quiet(ctx, core.results)
+        assert not ctx.get(core.activity.busy)
+
+    simulate(core, source, abort, sink, background=checkers(core))
+
+
+@SOME
+def test_an_abort_ends_a_job_never_fed(config):
+    rng = np.random.default_rng(5)
+    product = lines(rng, config.rows, 3), lines(rng, config.cols, 3)
+    program = Program(config)
+    program.job(*product, flags=JobFlag.FEED_A, tag=1)
+    program.answers[0].status = Status.ABORTED
+    program.multiply(*product, pages=(1, 1), tag=2)
+    core = Core(config)
+
+    async def source(ctx):
+        await send(ctx, core.commands, program.words)
+
+    async def abort(ctx):
+        ctx.set(core.abort, 1)  # with no job under way it does nothing
+        await ctx.tick()
+        ctx.set(core.abort, 0)
+        await ticks(ctx, 300)
+        assert ctx.get(core.activity.starved)
+        ctx.set(core.abort, 1)
+        await ctx.tick()
+        ctx.set(core.abort, 0)
+
+    async def sink(ctx):
+        await answers(ctx, core, program)
+
+    simulate(core, source, abort, sink, background=checkers(core))
+
+
+@SOME
+@pytest.mark.parametrize("moment", [0, 11, 40])
+def test_a_reset_leaves_nothing_behind(config, moment):
+    # So many cycles behind the first step: operands and results are on their ways, words come in.
+    rng = np.random.default_rng(moment)
+    k = 16 * config.depth
+    product = lines(rng, 2 * config.rows, k), lines(rng, 2 * config.cols, k)
+    lost = Program(config)
+    lost.multiply(*product, fed=(1,), tag=7)
+    lost.job(*product, flags=JobFlag.FEED_A, tag=8)
+    lost.load(0, product[0], flags=LoadFlag.FEED)
+    program = random_program(config, rng, 3)
+    core, reset, ended = Core(config), Signal(), []
+
+    async def over(ctx):
+        while not ended or ctx.get(reset):
+            await ctx.tick()
+
+    async def source(ctx):
+        for word in lost.words:
+            if not ended:  # a word that is offered as the reset comes goes with it
+                await send(ctx, core.commands, [word])
+        await over(ctx)
+        await send(ctx, core.commands, program.words)
+
+    async def end(ctx):
+        while not (await ctx.tick().sample(core.activity.active))[-1]:
+            pass
+        await ticks(ctx, moment)
+        ended.append(moment)
+        ctx.set(reset, 1)
+        await ticks(ctx, 4)
+        ctx.set(reset, 0)
+
+    async def sink(ctx):
+        while not ended:
+            ctx.set(core.results.ready, int(rng.integers(2)))
+            await ctx.tick()
+        await over(ctx)
+        await answers(ctx, core, program)
+
+    checks = [checker(core.results, "results", reset)]
+    simulate(ResetInserter(reset)(core), source, end, sink, background=checks)
+
+
+def test_a_load_waits_for_the_jobs_on_its_pages():
+    config = CONFIGS["3x5x2"]
+    rng = np.random.default_rng(6)
+    program = Program(config)
+    for tag in range(6):
+        program.multiply(lines(rng, 4, 9), lines(rng, 7, 9), tag=tag)
+    run(Core(config), program, stall=90)
+
+
+def test_a_load_of_nothing_is_an_error():
+    config = CONFIGS["3x5x2"]
+    rng = np.random.default_rng(7)
+    program = Program(config)
+    program.send(Load(0, 0, 1, 0, 4).pack())
+    program.multiply(lines(rng, 3, 2), lines(rng, 5, 2))
+    run(Core(config), program)

@@ -1,0 +1,68 @@
+"""The exported Verilog: its ports, its bytes, and nothing of the builder's machine in it."""
+
+import getpass
+import re
+import subprocess
+import sys
+
+import pytest
+
+from weft.config import Config
+from weft.hw.export import verilog
+
+CONFIG = Config(rows=2, cols=3, depth=2, a_words=32, b_words=32, bytes_in=8, bytes_out=4)
+FIP = Config(rows=2, cols=2, depth=2, multiplier="fip", a_words=32, b_words=32, bytes_in=4)
+
+
+@pytest.fixture(scope="module")
+def text():
+    return verilog(CONFIG)
+
+
+def test_the_same_config_gives_the_same_bytes(text):
+    # In another process, with another seed for hashes.
+    program = "from weft.config import Config; from weft.hw.export import verilog; import sys;"
+    program += f"sys.stdout.write(verilog({CONFIG!r}))"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120,
+        env={"PYTHONHASHSEED": "7", "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert run.stdout == text
+
+
+def test_another_config_gives_others(text):
+    assert verilog(FIP) != text
+
+
+def test_the_ports_are_those_of_the_top(text):
+    [module] = re.findall(r"^module weft\(.*?^endmodule", text, re.M | re.S)
+    ports = {
+        name: (direction, int(high) + 1 if high else 1)
+        for direction, high, name in re.findall(
+            r"^  (input|output) (?:\[(\d+):0\] )?(\w+);", module, re.M
+        )
+    }
+    assert ports == {
+        "clk": ("input", 1), "rst": ("input", 1),
+        "cmd_valid": ("input", 1), "cmd_ready": ("output", 1), "cmd_data": ("input", 64),
+        "cmd_abort": ("input", 1),
+        "res_valid": ("output", 1), "res_ready": ("input", 1), "res_data": ("output", 32),
+        "res_last": ("output", 1), "res_status": ("output", 8), "res_tag": ("output", 16),
+        "reg_address": ("input", 8), "reg_data": ("output", 32),
+        "activity": ("output", 6),
+    }
+
+
+def test_it_names_nobody(text):
+    user = getpass.getuser()
+    for secret in ("src=", ".py", "/home", "/tmp", "/work", f"/{user}"):
+        assert secret not in text
+
+
+def test_no_block_waits_for_inputs_that_never_change(text):
+    assert "always @*" not in text
+    assert "always @(*)" not in text
+
+
+def test_no_port_is_of_width_nothing(text):
+    assert "[-1:0]" not in text

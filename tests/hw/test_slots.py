@@ -1,0 +1,137 @@
+"""Passes of several tiles: cores around a leaf that holds several sums at once."""
+
+import numpy as np
+import pytest
+
+from weft.commands import JobFlag, Status
+from weft.config import Config
+from weft.hw.core import Core
+from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
+from weft.sim.interleaved import interleaved
+from weft.sim.program import Program
+
+SMALL = {"a_words": 64, "b_words": 64}
+CORES = {
+    "2x2x1-slots3": (Config(rows=2, cols=2, depth=1, **SMALL), interleaved(3, 2)),
+    "3x2x2-slots3": (Config(rows=3, cols=2, depth=2, hop=1, **SMALL), interleaved(3, 5)),
+    "1x3x1-slots4": (Config(rows=1, cols=3, depth=1, bytes_out=4, **SMALL), interleaved(4, 3)),
+}
+ALL = pytest.mark.parametrize("config, leaf", CORES.values(), ids=CORES)
+
+
+def lines(rng, count, k):
+    return rng.integers(-128, 128, (count, k)).astype(np.int8)
+
+
+def run(core, program, *, idle=0, stall=0):
+    async def source(ctx):
+        await send(ctx, core.commands, program.words, idle=idle / 100)
+
+    async def sink(ctx):
+        for seed, answer in enumerate(program.answers):
+            answer.check(await job(ctx, core, stall, seed))
+        await quiet(ctx, core.results)
+        assert not ctx.get(core.activity.busy)
+
+    simulate(core, source, sink, background=[checker(core.results, "results")], limit=20_000)
+
+
+async def job(ctx, core, stall=0, seed=0):
+    """All words of one job."""
+    return await receive(
+        ctx, core.results, 10_000, stall=stall / 100, seed=seed, until=lambda word: word["last"]
+    )
+
+
+@ALL
+@pytest.mark.parametrize("idle, stall", [(0, 0), (0, 50), (50, 0), (90, 90)])
+def test_jobs_of_any_number_of_tiles(config, leaf, idle, stall):
+    # 1 to 9 tiles: whole passes, ragged ones, alone and one behind the other.
+    rng = np.random.default_rng(1)
+    program = Program(config)
+    shapes = [(1, 1), (1, 3), (2, 2), (1, 2), (3, 3), (2, 1), (3, 1), (2, 3)]
+    for tag, (down, across) in enumerate(shapes if not idle + stall else shapes[2:6]):
+        m, n = down * config.rows - tag % 2 * (config.rows > 1), across * config.cols - tag // 2 % 2
+        k = int(rng.choice([1, 2, 3, 9, 16]))
+        product = lines(rng, m, k), lines(rng, n, k)
+        program.multiply(*product, fed=[(), (0, 1)][tag % 2], tag=tag)
+        program.job(*product, tag=100 + tag)
+    run(Core(config, mac=leaf), program, idle=idle, stall=stall)
+
+
+@ALL
+def test_chains_of_one_tile(config, leaf):
+    rng = np.random.default_rng(2)
+    program = Program(config)
+    for link in range(4):
+        flags = JobFlag.ACCUMULATE if link else JobFlag(0)
+        flags |= JobFlag.KEEP if link < 3 else JobFlag(0)
+        product = lines(rng, config.rows, 5 + link), lines(rng, config.cols, 5 + link)
+        program.multiply(*product, pages=(link % 2, link % 2), flags=flags, tag=link)
+    program.multiply(lines(rng, 2 * config.rows, 4), lines(rng, 2 * config.cols, 4), tag=9)
+    run(Core(config, mac=leaf), program)
+
+
+@ALL
+@pytest.mark.parametrize("behind", [-9, 0, 1, 2, 3])
+def test_an_abort_leaves_the_next_job_right(config, leaf, behind):
+    # Around the end of the first pass: the next one is being gathered then.
+    rng = np.random.default_rng(1)
+    program = Program(config)
+    product = lines(rng, 3 * config.rows, 16), lines(rng, 3 * config.cols, 16)
+    moment = leaf.SLOTS * 16 // config.depth + behind
+    for side in range(2):
+        program.load(side, product[side])
+    for tag in range(4):
+        program.job(*product, tag=tag)
+    core = Core(config, mac=leaf)
+
+    async def source(ctx):
+        await send(ctx, core.commands, program.words)
+
+    async def abort(ctx):
+        while not (await ctx.tick().sample(core.activity.active))[-1]:
+            pass
+        await ticks(ctx, moment)
+        ctx.set(core.abort, 1)
+        await ctx.tick()
+        ctx.set(core.abort, 0)
+
+    async def sink(ctx):
+        first, *others = program.answers
+        first.check(await job(ctx, core), statuses={Status.ABORTED})
+        for answer in others:
+            answer.check(await job(ctx, core))
+        await quiet(ctx, core.results)
+        assert not ctx.get(core.activity.busy)
+
+    simulate(core, source, abort, sink, background=[checker(core.results, "results")])
+
+
+@ALL
+def test_full_rate_is_that_of_the_peak(config, leaf):
+    # Whole passes of resident operands: a step in every cycle, from the first to the last.
+    rng = np.random.default_rng(3)
+    program = Program(config)
+    k = 16 * config.depth
+    product = lines(rng, 3 * config.rows, k), lines(rng, 4 * config.cols, k)
+    for side in range(2):
+        program.load(side, product[side])
+    program.job(*product, tag=1)
+    core = Core(config, mac=leaf)
+    steps = []
+
+    async def source(ctx):
+        await send(ctx, core.commands, program.words)
+
+    async def watch(ctx):
+        while True:
+            steps.append((await ctx.tick().sample(core.activity.active))[-1])
+
+    async def sink(ctx):
+        program.answers[0].check(await job(ctx, core))
+
+    simulate(core, source, sink, background=[watch])
+    first, last = steps.index(1), len(steps) - steps[::-1].index(1)
+    assert sum(steps) == 12 * 16
+    assert last - first <= sum(steps) + leaf.SLOTS * 4

@@ -1,0 +1,220 @@
+"""Runs that pass, on many Configs and both simulators; and those that fail or never end."""
+
+import fcntl
+import re
+
+import pytest
+
+from weft.config import Config
+from weft.hw.export import verilog as export
+from weft.sim.build import folder
+from weft.sim.runner import BenchError, run
+
+TINY = Config(rows=1, cols=1, depth=1, a_words=32, b_words=32)
+SMALL = {"a_words": 256, "b_words": 256}
+
+ICARUS = [
+    Config(rows=1, cols=1, depth=1, bytes_in=4, bytes_out=1, **SMALL),
+    Config(rows=3, cols=5, depth=2, **SMALL),
+    Config(rows=4, cols=4, depth=4, bytes_in=4, bytes_out=8, **SMALL),
+    Config(
+        rows=5, cols=2, depth=3, hop=3, bytes_in=64, bytes_out=2, jobs=8, a_words=32, b_words=128
+    ),
+    Config(
+        rows=2, cols=3, depth=2, multiplier="fip", bytes_in=2, bytes_out=64, jobs=2,
+        a_words=32, b_words=32,
+    ),
+]
+VERILATOR = [
+    Config(),
+    Config(rows=12, cols=12, depth=2, **SMALL),
+    Config(rows=4, cols=4, depth=4, multiplier="fip", **SMALL),
+    Config(rows=1, cols=16, depth=8, bytes_in=1, bytes_out=32, **SMALL),
+]
+
+
+@pytest.fixture(scope="session")
+def tiny():
+    """The Verilog of TINY."""
+    return export(TINY)
+
+
+@pytest.fixture
+def benches(tiny, tmp_path):
+    """A run of TINY on Icarus, in a folder of its own."""
+
+    def benches(verilog=tiny, **options):
+        return run(TINY, "icarus", **{"build_dir": tmp_path, "verilog": verilog} | options)
+
+    return benches
+
+
+INPUTS = {
+    "clk": 1, "rst": 1, "cmd_valid": 1, "cmd_data": 128, "cmd_abort": 1, "res_ready": 1,
+    "reg_address": 8,
+}  # fmt: skip
+OUTPUTS = {
+    "cmd_ready": 1, "res_valid": 1, "res_data": 128, "res_last": 1, "res_status": 8, "res_tag": 16,
+    "reg_data": 32, "activity": 6,
+}  # fmt: skip
+
+
+def mutant(verilog, port, value):
+    """Verilog whose output ``port`` is ``value``, in which ``{}`` stands for what it was."""
+    inner, count = re.subn(r"^module weft\(", "module right(", verilog, flags=re.MULTILINE)
+    assert count == 1
+    ports = [f"input [{width - 1}:0] {name}" for name, width in INPUTS.items()]
+    ports += [f"output [{width - 1}:0] {name}" for name, width in OUTPUTS.items()]
+    pins = [f".{name}({name})" for name in INPUTS]
+    pins += [f".{name}(right_{name})" for name in OUTPUTS]
+    values = {name: f"right_{name}" for name in OUTPUTS}
+    values[port] = value.format(values[port])
+    return "\n".join([
+        f"module weft({', '.join(ports)});",
+        *(f"wire [{width - 1}:0] right_{name};" for name, width in OUTPUTS.items()),
+        f"right right({', '.join(pins)});",
+        *(f"assign {name} = {value};" for name, value in values.items()),
+        "endmodule",
+        inner,
+    ])
+
+
+def name(config):
+    return f"{config.name}-{config.bytes_in}-{config.bytes_out}"
+
+
+@pytest.mark.parametrize("config", ICARUS, ids=name)
+def test_benches_pass_on_icarus(config):
+    outcome = run(config, "icarus", build_dir=folder() / "benches")
+    assert outcome.tests >= 29 and outcome.failures == 0
+    assert outcome.cycles > 10_000 and outcome.cycles_per_second > 100
+
+
+@pytest.mark.parametrize("config", VERILATOR, ids=name)
+def test_benches_pass_on_verilator(config):
+    outcome = run(config, "verilator", build_dir=folder() / "benches")
+    assert outcome.tests == 31 and outcome.failures == 0
+    assert outcome.cycles > 10_000 and outcome.cycles_per_second > 1000
+
+
+def test_benches_of_a_name(benches):
+    assert benches(testcase="shapes").tests == 1
+    assert benches(testcase=["flow", "shapes"]).tests == 10
+    assert benches(testcase="flow/idle=0/stall=50").tests == 1
+
+
+def test_seed_decides_the_run(benches):
+    cycles = [benches(testcase="random_jobs", seed=seed).cycles for seed in (3, 3, 4)]
+    assert cycles[0] == cycles[1] != cycles[2]
+
+
+def test_environment_of_the_caller_does_not_steer_the_run(benches, monkeypatch):
+    monkeypatch.setenv("COCOTB_TEST_FILTER", "nothing")
+    monkeypatch.setenv("COCOTB_RANDOM_SEED", "9")
+    monkeypatch.setenv("WAVES", "1")
+    outcome = benches(testcase="shapes")
+    assert (outcome.tests, outcome.seed, outcome.waves) == (1, 1, None)
+
+
+def test_waves(benches):
+    outcome = benches(testcase="shapes", waves=True)
+    assert outcome.waves.name == "weft.fst" and outcome.waves.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("port, value, testcase, message", [
+    ("res_data", "{} ^ 1", "shapes", r"job \d+, word 0 \(row 0, from column 0 on\) must be 0x"),
+    ("res_data", "128'bx", "shapes", "res_data must be known in all its bits, not X"),
+    ("res_last", "1'b0", "shapes", r"last of job \d+ must come with word \d+, and is 0 with word"),
+    ("res_tag", "{} ^ 1", "shapes", r"tag of a result must be \d+, not \d+"),
+    ("res_status", "8'd2", "shapes", "must end with <Status: 0>, not <Status.REJECTED: 2>"),
+    ("res_valid", "{} & ~cmd_valid", "flow", "on offer must stay until it is taken"),
+    ("res_data", "{} + cmd_valid", "flow", "on offer must stay the same until it is taken"),
+    ("res_valid", "{} & res_ready", "queue_full", "res_valid must not wait for res_ready"),
+    ("reg_data", "{} | 1", "description", r"description must be \[\d+"),
+    ("activity", "{} | 32", "shapes", r"every 2144 cycles, and none did: 0 command words wait"),
+    ("res_valid", "1'b0", "shapes", r"a word must move every 2144 cycles, and none did"),
+    ("cmd_ready", "1'b0", "shapes", r"\d+ command words wait, jobs without an answer: \d+, "),
+])  # fmt: skip
+def test_fails_where_hardware_is_wrong(benches, tiny, port, value, testcase, message):
+    with pytest.raises(BenchError, match=message) as caught:
+        benches(mutant(tiny, port, value), testcase=testcase)
+    assert caught.value.outcome.failures >= 1
+    assert str(caught.value.outcome.log) in str(caught.value)
+    assert "on Icarus Verilog 1" in str(caught.value) and ", seed 1: " in str(caught.value)
+
+
+def test_fails_on_verilator_and_leaves_waves(tiny):
+    with pytest.raises(BenchError, match="1 of 1 failed; see .*\n  shapes: job") as caught:
+        run(
+            TINY, "verilator", build_dir=folder() / "mutants", testcase="shapes", waves=True,
+            verilog=mutant(tiny, "res_data", "{} ^ 1"),
+        )
+    waves = caught.value.outcome.waves
+    assert waves.name == "dump.vcd" and waves.stat().st_size > 1000
+
+
+def test_fails_without_tests(benches):
+    with pytest.raises(BenchError, match="must be 1 or more, and none matched 'nothing'; see "):
+        benches(testcase="nothing")
+
+
+def test_fails_where_the_simulator_hangs(benches, tmp_path, monkeypatch):
+    (tmp_path / "hanging_bench.py").write_text(
+        "import cocotb\n\n@cocotb.test()\nasync def hangs(dut):\n    while True:\n        pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(BenchError, match="seed 1, must end within 4 s, and did not; see "):
+        benches(modules=["hanging_bench"], limit=4)
+
+
+def test_fails_where_a_bench_ends_the_simulator(benches, tmp_path, monkeypatch):
+    (tmp_path / "dying_bench.py").write_text(
+        "import cocotb, os\n\n@cocotb.test()\nasync def dies(dut):\n    os._exit(0)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(BenchError, match="must leave results.xml, and did not; see .*test.log"):
+        benches(modules=["dying_bench"])
+
+
+def test_fails_where_verilog_does_not_compile(benches):
+    with pytest.raises(BenchError, match="build of benches .* must end with status 0, not 1: "):
+        benches("module weft(input clk;")
+
+
+def test_build_is_used_again_until_the_verilog_changes(benches, tiny, tmp_path):
+    def built():
+        return next(tmp_path.glob("*/build/sim.vvp")).stat().st_mtime_ns
+
+    benches(testcase="shapes")
+    first = built()
+    benches(testcase="shapes")
+    assert built() == first
+    with pytest.raises(BenchError, match="shapes: job"):
+        benches(mutant(tiny, "res_data", "{} ^ 1"), testcase="shapes")
+    second = built()
+    assert second != first
+    benches(testcase="shapes")
+    assert built() != second
+
+
+def test_build_that_was_interrupted_is_not_used(benches, tmp_path):
+    benches(testcase="shapes")
+    next(tmp_path.glob("*/build/sim.vvp")).write_text("half of it")
+    next(tmp_path.glob("*/stamp")).unlink()
+    assert benches(testcase="shapes").tests == 1
+
+
+def test_one_run_in_a_folder_at_a_time(benches, tmp_path):
+    benches(testcase="shapes")
+    lock = next(tmp_path.glob("*/lock"))
+    with open(lock) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        message = f"{lock.parent} must serve one run at a time, and another one is at work"
+        with pytest.raises(BenchError, match=f"^{re.escape(message)}$"):
+            benches(testcase="shapes")
+
+
+def test_rejects_an_unknown_simulator(tmp_path):
+    message = "simulator must be one of icarus, verilator, not 'vcs'"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        run(TINY, "vcs", build_dir=tmp_path)

@@ -1,0 +1,147 @@
+"""Programs found, missing, too old, or saying nothing of use."""
+
+import os
+import re
+import sys
+
+import pytest
+
+from weft.sim import tools
+
+
+@pytest.fixture
+def bin_folder(tmp_path, monkeypatch):
+    """A PATH of one folder, and a Python that lies beside no set-up's programs."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    return tmp_path
+
+
+def program(folder, name, says, status=0):
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n/bin/cat <<'END'\n{says}\nEND\nexit {status}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+SAID = {
+    "iverilog":  (tools.icarus, "Icarus Verilog version 11.0 (stable) ()\n\nCopyright", "11.0"),
+    "verilator": (tools.verilator, "Verilator 5.048 2026-05-16 rev v5.048", "5.048"),
+    "c++":       (tools.compiler, "c++ (Debian 12.2.0-14+deb12u1) 12.2.0\nCopyright", "12.2"),
+    "make":      (tools.make, "GNU Make 4.3\nBuilt for x86_64-pc-linux-gnu", "4.3"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_finds(bin_folder, name):
+    search, says, version = SAID[name]
+    path = program(bin_folder, name, says)
+    program(bin_folder, "vvp", "")
+    tool = search()
+    assert (tool.path, tool.version) == (path, version)
+    assert str(tool) == f"{tool.name} {version} ({path})"
+
+
+@pytest.mark.parametrize("says", [
+    "Debian clang version 14.0.6\nTarget: x86_64-pc-linux-gnu",
+    "clang version 14.0.0 (https://example.org)",
+    "g++ (Ubuntu 14.0.1-1ubuntu1~20.04) 14.0.1",
+])
+def test_finds_any_compiler(bin_folder, says):
+    program(bin_folder, "c++", says)
+    assert tools.compiler().version == "14.0"
+
+
+def test_finds_the_set_up_before_the_system(tmp_path, monkeypatch):
+    """Also for cocotb's runner and make, which search PATH again."""
+    system, venv = tmp_path / "system", tmp_path / "venv"
+    for folder, version in ((system, "5.040"), (venv, "5.048")):
+        folder.mkdir()
+        program(folder, "verilator", f"Verilator {version}")
+    monkeypatch.setenv("PATH", str(system))
+    monkeypatch.setattr(sys, "executable", str(venv / "python"))
+    assert tools.verilator().path == venv / "verilator"
+    assert os.environ["PATH"] == f"{venv}{os.pathsep}{system}"
+    tools.verilator()
+    assert os.environ["PATH"] == f"{venv}{os.pathsep}{system}"
+
+
+def test_rejects_missing(bin_folder):
+    cases = {
+        tools.icarus: "Icarus Verilog must be 11.0 or newer, and there is no iverilog on PATH;"
+        " type: make setup, or: sudo apt-get install iverilog",
+        tools.verilator: "Verilator must be 5.036 or newer, and there is no verilator on PATH;"
+        " type: make setup",
+        tools.compiler: "C++ compiler must be 10.0 or newer, and there is no c++ on PATH;"
+        " type: make setup, or: sudo apt-get install g++",
+        tools.make: "GNU make must be 4.0 or newer, and there is no make on PATH;"
+        " type: make setup, or: sudo apt-get install make",
+    }
+    for search, text in cases.items():
+        with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
+            search()
+
+
+def test_rejects_icarus_without_vvp(bin_folder):
+    program(bin_folder, "iverilog", SAID["iverilog"][1])
+    text = "Icarus Verilog must be 11.0 or newer, and there is no vvp on PATH;"
+    with pytest.raises(tools.ToolError, match=re.escape(text)):
+        tools.icarus()
+
+
+@pytest.mark.parametrize("name, search, says, rule, mend", [
+    ("iverilog", tools.icarus, "Icarus Verilog version 10.3 (stable)",
+     "Icarus Verilog must be 11.0 or newer, not 10.3", " or: sudo apt-get install iverilog"),
+    ("verilator", tools.verilator, "Verilator 5.006 2023-01-22 rev (Debian 5.006-3)",
+     "Verilator must be 5.036 or newer, not 5.006", ""),
+    ("c++", tools.compiler, "g++ (GCC) 4.8.5 20150623 (Red Hat 4.8.5-44)",
+     "C++ compiler must be 10.0 or newer, not 4.8", " or: sudo apt-get install g++"),
+])
+def test_rejects_too_old(bin_folder, name, search, says, rule, mend):
+    path = program(bin_folder, name, says)
+    text = f"{rule} ({path}); type: make setup" + (f",{mend}" if mend else "")
+    with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
+        search()
+
+
+@pytest.mark.parametrize("says, status, quoted", [
+    ("rev vUNKNOWN-built", 0, "'rev vUNKNOWN-built'"),
+    ("", 0, "''"),
+    ("Verilator five", 0, "'Verilator five'"),
+    ("Verilator 5.048", 3, "'Verilator 5.048'"),
+])
+def test_rejects_garbage(bin_folder, says, status, quoted):
+    path = program(bin_folder, "verilator", says, status)
+    text = (
+        f"Verilator must tell its version, and {path} --version ended with status {status},"
+        f" saying {quoted}; type: make setup"
+    )
+    with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
+        tools.verilator()
+
+
+def test_rejects_what_does_not_run(bin_folder):
+    path = bin_folder / "verilator"
+    path.write_bytes(b"\x7fELF of another machine")
+    path.chmod(0o755)
+    text = f"Verilator must run, and {path} does not: "
+    with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}"):
+        tools.verilator()
+
+
+def test_libpython(monkeypatch):
+    assert tools.libpython().name.startswith("libpython3.")
+    monkeypatch.setattr("find_libpython.find_libpython", lambda: None)
+    name = "libpython{}.{}".format(*sys.version_info)
+    text = (
+        f"{name}.so must be there for cocotb, and is not;"
+        f" type: make setup, or: sudo apt-get install {name}"
+    )
+    with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
+        tools.libpython()
+
+
+def test_libpython_without_cocotb(monkeypatch):
+    monkeypatch.setitem(sys.modules, "find_libpython", None)
+    with pytest.raises(tools.ToolError, match="cocotb is missing; type: make setup$"):
+        tools.libpython()

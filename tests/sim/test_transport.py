@@ -1,0 +1,143 @@
+"""The simulated transport under the driver: right to the last bit, and never hung."""
+
+import contextlib
+import os
+import signal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft.commands import Job, JobFlag
+from weft.config import Config
+from weft.host import Accelerator
+from weft.host.accelerator import AcceleratorError
+from weft.host.transport import TransportClosed, TransportTimeout
+from weft.sim import build, tools
+from weft.sim.transport import SimTransport
+
+SMALL = {"a_words": 512, "b_words": 512}
+ODD = Config(rows=3, cols=5, depth=2, bytes_out=4, **SMALL)
+FIP = Config(rows=4, cols=4, depth=4, multiplier="fip", **SMALL)
+TINY = Config(
+    rows=6, cols=5, depth=2, multiplier="fip", bytes_in=4, bytes_out=1, hop=1, **SMALL
+)
+CONFIGS = [ODD, FIP, TINY]
+types = st.sampled_from([np.int8, np.uint8])
+
+
+def exact(a, b, za=0, zb=0):
+    """By einsum in 64 bits, after numpy.matmul's own rules for shapes."""
+    return np.matmul(a.astype(np.int64) - za, b.astype(np.int64) - zb)
+
+
+def numbers(random, dtype, *shape):
+    info = np.iinfo(dtype)
+    if random.random() < 0.2:  # the extremes alone
+        return random.choice([info.min, info.max], shape).astype(dtype)
+    return random.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(
+    m=st.integers(1, 40), k=st.integers(1, 70), n=st.integers(1, 40), a_type=types, b_type=types,
+    seed=st.integers(0, 1 << 20), batch=st.sampled_from([(), (2,), (3, 1)]),
+    zeros=st.booleans(),
+)
+def test_any_product(config, transports, m, k, n, a_type, b_type, seed, batch, zeros):
+    random = np.random.default_rng(seed)
+    a, b = numbers(random, a_type, *batch, m, k), numbers(random, b_type, k, n)
+    accelerator = Accelerator(transports(config), config)
+    if not zeros:
+        assert np.array_equal(accelerator.matmul(a, b), exact(a, b))
+        return
+    za = numbers(random, a_type, m)
+    zb = numbers(random, b_type, n)
+    c = accelerator.matmul(a, b, a_zero_point=za, b_zero_point=zb)
+    assert np.array_equal(c, exact(a, b, za[:, None].astype(int), zb.astype(int)))
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+def test_splits_k_that_does_not_fit(config, accelerators):
+    random = np.random.default_rng(3)
+    deep = 5 * config.a_words * config.depth // 2 + 3
+    a, b = numbers(random, np.int8, 7, deep), numbers(random, np.int8, deep, 6)
+    accelerator = accelerators(config)
+    c, record = accelerator.matmul(a, b, record=True)
+    assert np.array_equal(c, exact(a, b))
+    assert record.jobs > 4
+    assert np.array_equal(accelerator.matmul(a[:, :9], b[:9]), exact(a[:, :9], b[:9]))
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+def test_resident_part_of_a_split_k(config, accelerators):
+    # B fits whole and stays; A fits only in pieces of K.
+    deep = config.b_words * config.depth
+    random = np.random.default_rng(4)
+    b = numbers(random, np.int8, deep, config.cols)
+    a = numbers(random, np.int8, 2 * config.rows + 1, deep)
+    accelerator = accelerators(config)
+    with accelerator.load(b) as weights:
+        for _ in range(2):
+            assert np.array_equal(accelerator.matmul(a, weights), exact(a, b))
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+def test_most_negative_products_of_a_long_k(config, accelerators):
+    k = min(2048, config.a_words * config.depth)
+    a, b = np.full((4, k), -128, np.int8), np.full((k, 6), -128, np.int8)
+    assert np.array_equal(accelerators(config).matmul(a, b), np.full((4, 6), k * 16384))
+
+
+def test_abort_ends_a_job_that_starves_and_the_next_is_right(transports):
+    transport = transports(ODD)
+    starving = Job(3, 5, 4, 0, 1, 1, 0, 1, 1, 7, JobFlag.FEED_A | JobFlag.FEED_B)
+    transport.send(starving.pack())
+    with pytest.raises(TransportTimeout) as error:
+        transport.receive(0.3)
+    assert str(error.value) == "results must come within 0.3 s, not later"
+    transport.abort(10)
+    packet = transport.receive(10)
+    assert (packet.tag, packet.last, packet.status.name) == (7, True, "ABORTED")
+    a = np.arange(12, dtype=np.int8).reshape(3, 4)
+    assert np.array_equal(Accelerator(transport).matmul(a, a.T), exact(a, a.T))
+
+
+def test_cycles_do_not_depend_on_the_host(transports):
+    a = np.ones((30, 40), np.int8)
+    records = [Accelerator(transports(ODD)).matmul(a, a.T, record=True)[1] for _ in range(3)]
+    assert len({record.cycles for record in records}) == 1
+
+
+def test_rejects_a_model_that_dies():
+    with contextlib.closing(SimTransport(ODD)) as transport:
+        accelerator = Accelerator(transport, ODD, timeout=10)
+        os.kill(transport.process.pid, signal.SIGKILL)
+        with pytest.raises(TransportClosed) as error:
+            accelerator.matmul(np.ones((3, 4), np.int8), np.ones((4, 5), np.int8))
+        assert str(error.value) == "the model must run until it is closed, not end with signal 9"
+
+
+def test_rejects_hardware_of_another_config(transports):
+    with pytest.raises(AcceleratorError) as error:
+        Accelerator(transports(ODD), Config(rows=3, cols=4, depth=2, bytes_out=4, **SMALL))
+    assert str(error.value) == "the core's cols must be 4, not 5"
+
+
+def test_rejects_a_verilog_that_does_not_compile(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_BUILD", str(tmp_path))
+    monkeypatch.setattr("weft.hw.export.verilog", lambda config: "module weft(; endmodule")
+    with pytest.raises(tools.ToolError) as error:
+        build.model(ODD)
+    assert "Verilator must compile the 3x5x2 model, and ended with status 1" in str(error.value)
+    assert (tmp_path / "3x5x2.log").read_text(encoding="utf-8")
+    assert not list((tmp_path / "models").iterdir())  # nothing half built
+
+
+def test_builds_once(monkeypatch):
+    said = []
+    first = build.model(ODD, say=said.append)
+    assert build.model(ODD, say=said.append) == first
+    assert len(said) <= 1

@@ -1,0 +1,141 @@
+"""The cycle model against the hardware, cycle for cycle, and against figures worked out by hand."""
+
+import numpy as np
+import pytest
+
+from weft.commands import Job, JobFlag, Load, LoadFlag
+from weft.config import Config
+from weft.cycles import predict
+from weft.geometry import operands
+from weft.registers import COUNTERS, REGISTERS
+
+SEED = 20261
+SEQUENCES = 30  # of one to six jobs, for each Config
+SMALL = {"a_words": 512, "b_words": 512}
+CONFIGS = [
+    Config(rows=1, cols=1, depth=1, **SMALL),
+    Config(rows=3, cols=5, depth=2, bytes_out=4, **SMALL),
+    Config(rows=1, cols=16, depth=8, a_words=512, b_words=1024),
+    Config(rows=4, cols=4, depth=4, multiplier="fip", **SMALL),
+    Config(rows=6, cols=5, depth=2, multiplier="fip", bytes_in=4, bytes_out=1, hop=1, **SMALL),
+    Config(rows=5, cols=3, depth=6, multiplier="fip", bytes_in=64, bytes_out=64, hop=3, **SMALL),
+    Config(rows=7, cols=2, depth=3, bytes_in=1, bytes_out=2, hop=4, a_words=64, b_words=64, jobs=2),
+    Config(rows=16, cols=1, depth=2, bytes_in=8, bytes_out=32, jobs=8, **SMALL),
+    Config(),
+]
+
+
+def draw(config, random):
+    """Commands of a few jobs: fed or resident, overlapping, kept, refused."""
+    a, b = operands(config)
+
+    def flip(share):
+        return random.random() < share
+
+    commands = []
+    for tag in range(random.integers(1, 7)):
+        deepest = min(60, min(a.words, b.words) * a.depth - 1)
+        k = int(random.integers(1, deepest + 1))
+        pitch = a.panel_pages(k)
+        sizes = [int(random.integers(1, 4 * g.edge + 2)) for g in (a, b)]
+        flags = JobFlag(int(random.integers(0, 4)))
+        if flip(0.1):
+            flags |= JobFlag.ACCUMULATE
+        if flip(0.1):
+            flags |= JobFlag.KEEP
+            sizes = [min(size, g.edge) for size, g in zip(sizes, (a, b), strict=True)]
+        sizes = [
+            min(size, g.pages // pitch * g.edge) for size, g in zip(sizes, (a, b), strict=True)
+        ]
+        panels = [g.panels(size) for size, g in zip(sizes, (a, b), strict=True)]
+        pages = [
+            int(random.integers(0, g.pages - n * pitch + 1))
+            for n, g in zip(panels, (a, b), strict=True)
+        ]
+        words = a.panel_words(k)
+        if flip(0.15):
+            commands.append(Load(0, pages[0], pitch, panels[0], words))
+        commands.append(Job(
+            0 if flip(0.05) else sizes[0], sizes[1], k, pages[0], pitch, panels[0] * pitch,
+            pages[1], pitch, panels[1] * pitch, tag, flags,
+        ))
+        if JobFlag.FEED_A in flags:
+            commands.append(Load(0, pages[0], pitch, 1, words, LoadFlag.FEED))
+        if JobFlag.FEED_B in flags:
+            commands.append(Load(1, pages[1], pitch, panels[1], words, LoadFlag.FEED))
+        if JobFlag.FEED_A in flags and panels[0] > 1:
+            commands.append(
+                Load(0, pages[0] + pitch, pitch, panels[0] - 1, words, LoadFlag.FEED)
+            )
+    return commands
+
+
+def stream(config, commands):
+    """Their bytes; operands are zero, for cycles do not depend on them."""
+    parts = []
+    for command in commands:
+        parts.append(command.pack().ljust(config.bytes_in, b"\0"))
+        if isinstance(command, Load):
+            g = operands(config)[command.operand]
+            words = -(-command.words // g.group) * g.segments * command.panels
+            parts.append(bytes(words * config.bytes_in))
+    return b"".join(parts)
+
+
+def counters(transport):
+    start = len(REGISTERS) - len(COUNTERS)
+    words = transport.read(start, len(COUNTERS), 60)
+    return dict(zip(COUNTERS, words, strict=True))
+
+
+def measure(transport, config, commands):
+    """What the counters count while the hardware runs ``commands``; the last one answers."""
+    before = counters(transport)
+    transport.send(stream(config, commands))
+    while True:
+        packet = transport.receive(60)
+        if packet.last and packet.tag == commands[-1].tag:
+            break
+    after = counters(transport)
+    return {name: after[name] - before[name] for name in COUNTERS}
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+def test_equals_the_hardware(config, transports):
+    random = np.random.default_rng(SEED)
+    transport = transports(config)
+    print(f"seed {SEED}")
+    for _ in range(SEQUENCES):
+        commands = [*draw(config, random), Job(0, 0, 0, 0, 0, 0, 0, 0, 0, tag=99)]
+        found = measure(transport, config, commands)
+        model = predict(config, commands)
+        said = {
+            "busy": model.cycles, "active": model.active, "starved": model.starved,
+            "stalled": model.stalled, "words_in": model.words_in, "words_out": model.words_out,
+        }
+        assert {name: found[name] for name in said} == said, "\n".join(map(str, commands))
+
+
+def test_one_tile_by_hand():
+    # 2 header words, dispatch, table, tiler: the first of 8 steps is in cycle 4. After the last: 2
+    # to the array, 2 in the MAC, 3 rows of blocks down, 1 into the chain, 3 columns of blocks, 1
+    # into the buffer, 1 out of it; then 16 words.
+    job = Job(8, 8, 8, 0, 1, 1, 0, 1, 1)
+    assert predict(Config(), [job]).cycles == 4 + 8 + (2 + 2 + 3 + 1 + 3 + 1 + 1) - 1 + 16
+
+
+def test_tiles_back_to_back_take_their_tile_time():
+    config = Config(rows=4, cols=4, depth=4)
+    for k in range(1, 65):
+        jobs = [Job(4, 4, k, 0, 1, 1, 0, 1, 1)] * 30
+        ends = predict(config, jobs).ends
+        # A job's header costs 3 cycles, which is less than any of its tile.
+        assert ends[-1] - ends[-11] == 10 * max(-(-k // 4), 4)
+
+
+def test_rejects_a_job_never_fed():
+    load = Load(1, 0, 1, 1, 8, LoadFlag.FEED)
+    job = Job(8, 8, 8, 0, 1, 1, 0, 1, 1, 7, JobFlag.FEED_A | JobFlag.FEED_B)
+    with pytest.raises(ValueError) as error:
+        predict(Config(), [job, load])
+    assert str(error.value) == "panel 0 of A must be fed to the job with tag 7, and is not"

@@ -1,0 +1,88 @@
+"""The figures that the project promises, measured by the hardware's own counters in simulation."""
+
+import numpy as np
+import pytest
+
+from weft.commands import Job
+from weft.config import Config
+from weft.cycles import predict
+from weft.golden import matmul
+
+SQUARE = Config(rows=8, cols=8, depth=1)
+CUBE = Config(rows=4, cols=4, depth=4)
+PEAK = 64
+both = pytest.mark.parametrize("config", [SQUARE, CUBE], ids=lambda config: config.name)
+
+
+def operands(m, k, n, seed=1):
+    random = np.random.default_rng(seed)
+    return (
+        random.integers(-128, 128, (m, k), dtype=np.int8),
+        random.integers(-128, 128, (k, n), dtype=np.int8),
+    )
+
+
+def run(accelerator, m, k, n, copies=1):
+    """Cycles of equal products back to back, which must be right."""
+    a, b = operands(m, k, n)
+    c, record = accelerator.matmul(np.stack([a] * copies), np.stack([b] * copies), record=True)
+    assert np.array_equal(c[-1], matmul(a, b))
+    return record.cycles
+
+
+@both
+def test_64_cold(config, accelerators):
+    assert run(accelerators(config), 64, 64, 64) <= 4250
+
+
+@both
+def test_128_cold(config, accelerators):
+    assert run(accelerators(config), 128, 128, 128) <= 33_000
+
+
+@both
+def test_64_in_steady_state(config, accelerators):
+    accelerator = accelerators(config)
+    interval = (run(accelerator, 64, 64, 64, 8) - run(accelerator, 64, 64, 64, 4)) / 4
+    assert 64**3 / (interval * PEAK) >= 0.995
+
+
+@both
+@pytest.mark.parametrize(("size", "limit"), [(8, 40), (16, 110)])
+def test_resident(size, limit, config, accelerators):
+    accelerator = accelerators(config)
+    a, b = operands(size, size, size)
+    with accelerator.load(a, side="a") as left, accelerator.load(b) as right:
+        c, record = accelerator.matmul(left, right, record=True)
+    assert np.array_equal(c, matmul(a, b))
+    assert record.cycles <= limit
+
+
+@both
+@pytest.mark.parametrize("k", range(1, 21))
+def test_short_k_at_the_tile_time(k, config, accelerators):
+    accelerator = accelerators(config)
+    tile_time = max(-(-k // config.depth), config.rows, config.rows * config.cols * 4 // 16)
+
+    def cycles(tiles, jobs):
+        a, b = operands(config.rows, k, config.cols * tiles, seed=k)
+        with accelerator.load(b) as weights, accelerator.load(a, side="a") as rows:
+            steps = [accelerator.matmul(rows, weights, record=True) for _ in range(jobs)]
+        assert all(np.array_equal(c, matmul(a, b)) for c, _ in steps)
+        return steps[0][1].cycles
+
+    assert cycles(24, 1) - cycles(14, 1) == 10 * tile_time
+    # Jobs of one tile, whose operands are there: as the model has them, which equals the hardware.
+    jobs = [Job(config.rows, config.cols, k, 0, 2, 2, 0, 2, 2)] * 30
+    ends = predict(config, jobs).ends
+    assert ends[-1] - ends[-11] == 10 * tile_time
+
+
+@pytest.mark.parametrize("config", [Config(rows=1, cols=16, depth=8, a_words=512, b_words=1024)])
+def test_vector_with_resident_weights(config, accelerators):
+    accelerator = accelerators(config)
+    a, b = operands(1, 640, 128)
+    with accelerator.load(b) as weights:
+        c, record = accelerator.matmul(a, weights, record=True)
+        assert np.array_equal(c, matmul(a, b))
+        assert record.macs / (record.cycles * config.peak) >= 0.90

@@ -1,0 +1,186 @@
+"""The rules of the tree: who may import whom, and what no file of the project holds."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# What each layer may import besides the standard library. The first that fits a path counts.
+BASE = tuple(
+    f"weft.{name}" for name in ("config", "registers", "commands", "geometry", "timing", "cycles")
+)
+PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches
+LAYERS = {
+    "src/weft/__init__.py": PUBLIC,
+    "src/weft/golden/": (*BASE, "weft.golden", "numpy", "ml_dtypes"),
+    "src/weft/host/golden.py": (*BASE, "weft.host", "weft.golden", "numpy"),
+    "src/weft/host/": (*BASE, "weft.host", "numpy"),
+    "src/weft/model/": (*BASE, "weft.host", "weft.model", "numpy"),
+    "src/weft/cli/": ("weft", "numpy", "rich", "matplotlib", "amaranth"),
+    "src/weft/": BASE,
+    "hw/": (*BASE, "weft.hw", "amaranth"),
+    "boards/": (*BASE, "weft.hw", "weft.boards", "amaranth", "amaranth_boards"),
+    "sim/": (
+        *BASE, "weft.hw", "weft.golden", "weft.host", "weft.model", "weft.sim",
+        "amaranth", "cocotb", "cocotb_tools", "find_libpython", "numpy",
+    ),
+}
+
+
+def modules(*folders):
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+SOURCES = modules("src", "hw", "sim", "boards")
+PYTHON = [*SOURCES, *modules("tests", "tools")]
+NOT_OURS = {".git", ".venv", "build", "out", "dist", "__pycache__"}
+
+
+def relative(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def module(path):
+    """The module that a file is: ``hw/core.py`` is ``weft.hw.core``."""
+    name = relative(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return name.removeprefix("src.") if name.startswith("src.") else f"weft.{name}"
+
+
+MODULES = {module(path) for path in SOURCES}
+
+
+def imports(tree, package=""):
+    """Names of all modules that a file imports, inside functions too, with the line of each."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:  # relative
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *([base] if base else [])])
+            for alias in node.names:
+                whole = f"{base}.{alias.name}"
+                yield (whole if whole in MODULES else base), node.lineno
+
+
+def allowed(name, rule):
+    if name.split(".")[0] in sys.stdlib_module_names or name == "__future__":
+        return True
+    if name == "weft":
+        return all(allowed(part, rule) for part in PUBLIC)
+    return any(name == entry or name.startswith(entry + ".") for entry in rule)
+
+
+def violations(path, source, rule):
+    package = module(path) if path.name == "__init__.py" else module(path).rpartition(".")[0]
+    return [
+        f"{relative(path)}:{line} imports {name}"
+        for name, line in imports(ast.parse(source), package) if not allowed(name, rule)
+    ]
+
+
+def test_every_source_keeps_its_layer():
+    found = []
+    for path in SOURCES:
+        rule = next(LAYERS[start] for start in LAYERS if relative(path).startswith(start))
+        found += violations(path, path.read_text(encoding="utf-8"), rule)
+    assert found == []
+
+
+@pytest.mark.parametrize("source, name", [
+    ("import numpy", "numpy"),
+    ("def f():\n    from weft.golden import matmul", "weft.golden.matmul"),
+    ("from weft import sim", "weft.sim"),
+    ("from .. import sim", "weft.sim"),
+    ("import hw.core", "hw.core"),
+])
+def test_a_break_of_the_layers_is_seen(source, name):
+    path = ROOT / "hw" / "core.py"
+    found = violations(path, source, LAYERS["hw/"])
+    assert [text.rpartition(" ")[2] for text in found] == [name]
+
+
+def test_the_command_imports_only_itself_before_it_runs():
+    """``weft --help`` is quick, and ``weft doctor`` runs where packages are missing."""
+    found = []
+    for path in (ROOT / "src/weft/cli/__init__.py", ROOT / "src/weft/cli/doctor.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree.body = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        found += [name for name, _ in imports(tree) if not allowed(name, ("weft.cli",))]
+    assert found == []
+
+
+def test_sources_are_imported_by_their_installed_names():
+    """``import hw`` from the root would make second copies of the classes."""
+    found = [
+        f"{relative(path)}:{line} imports {name}"
+        for path in PYTHON
+        for name, line in imports(ast.parse(path.read_text(encoding="utf-8")), "weft.x")
+        if name.split(".")[0] in {"hw", "sim", "boards", "src"}
+    ]
+    assert found == []
+
+
+def test_every_file_says_what_it_is():
+    trees = {relative(path): ast.parse(path.read_text(encoding="utf-8")) for path in PYTHON}
+    assert [name for name, tree in trees.items() if not ast.get_docstring(tree)] == []
+
+
+def test_no_file_is_too_long_to_read():
+    lines = {relative(path): path.read_text(encoding="utf-8").splitlines() for path in PYTHON}
+    assert {name: len(held) for name, held in lines.items() if len(held) > 400} == {}
+
+
+def texts():
+    """The text of every file that git would keep, or of every file where there is no git."""
+    git = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True,
+    )
+    if git.returncode == 0:
+        paths = [ROOT / name for name in git.stdout.split("\0") if name]
+    else:
+        paths = [p for p in ROOT.rglob("*") if not NOT_OURS & set(p.relative_to(ROOT).parts)]
+    for path in sorted(paths):
+        if path.is_file() and path.suffix not in {".npz", ".png"}:
+            yield path, path.read_text(encoding="utf-8")
+
+
+# Each with a letter in brackets, so that this file does not hold what it looks for.
+BANNED = {
+    "work left to do": r"\b(TO[D]O|FIX[M]E|XX[X])\b",
+    "a suppressed rule": r"#\s*(no[q]a|ruff:\s*no[q]a|type:\s*ig[n]ore)",
+    "a path of one machine": r"(?<![\w.])/(hom[e]|roo[t]|wor[k]|User[s]|tm[p])/[a-z.]",
+}
+
+
+@pytest.mark.parametrize("what", BANNED)
+def test_no_file_holds(what):
+    pattern = re.compile(BANNED[what])
+    found = [
+        f"{relative(path)}:{number}: {line.strip()[:80]}"
+        for path, text in texts()
+        for number, line in enumerate(text.splitlines(), 1) if pattern.search(line)
+    ]
+    assert found == []
+
+
+LOCKED = r"# .*|[a-z0-9.-]+==[0-9a-z.]+ \\|    --hash=sha256:[0-9a-f]{64}( \\)?"
+
+
+def test_locks_name_no_place():
+    """Versions and hashes, and nothing of where they came from."""
+    found = [
+        f"{path.name}: {line}"
+        for path in ROOT.glob("locks/*.txt")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if not re.fullmatch(LOCKED, line)
+    ]
+    assert found == []

@@ -1,0 +1,118 @@
+"""The package that is built holds all of Weft, and works with nothing of this folder beside it."""
+
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FOLDERS = {"weft": "src/weft", "weft.hw": "hw", "weft.sim": "sim", "weft.boards": "boards"}
+CACHES = shutil.ignore_patterns("__pycache__", "*.egg-info")
+
+
+def files():
+    """``path in a wheel -> file`` of everything in the folders of the packages."""
+    found = {}
+    for package, folder in FOLDERS.items():
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                inner = path.relative_to(ROOT / folder).as_posix()
+                found[f"{package.replace('.', '/')}/{inner}"] = path
+    return found
+
+
+def run(*command, cwd):
+    done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from the source distribution as a stranger would."""
+    tree = tmp_path_factory.mktemp("tree")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    for folder in FOLDERS.values():
+        shutil.copytree(ROOT / folder, tree / folder, ignore=CACHES)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", tree / "dist", tree, cwd=tree)
+    return next((tree / "dist").glob("weft-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """``bin`` of an environment that holds the wheel, and reaches the packages it depends on."""
+    home = tmp_path_factory.mktemp("empty")
+    venv.create(home / "venv", symlinks=True)
+    python = home / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+    run(*pip, "install", "--no-index", "--no-deps", wheel, cwd=home)
+    # A path on its own: the .pth files in it, that of an editable Weft among them, are not read.
+    site = run(python, "-c", "import sysconfig as s; print(s.get_path('purelib'))", cwd=home)
+    link = Path(site.strip(), "dependencies.pth")
+    link.write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    return python.parent
+
+
+def test_package_list_equals_the_folders():
+    inits = [name for name in files() if name.endswith("/__init__.py")]
+    packages = sorted(name.removesuffix("/__init__.py").replace("/", ".") for name in inits)
+    assert PROJECT["tool"]["setuptools"]["packages"] == packages
+
+
+def test_every_folder_of_modules_is_a_package():
+    folders = {name.rpartition("/")[0] for name in files()}
+    assert [folder for folder in sorted(folders) if f"{folder}/__init__.py" not in files()] == []
+
+
+def test_wheel_holds_every_file(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        held = {n: archive.read(n) for n in archive.namelist() if ".dist-info/" not in n}
+    assert sorted(held) == sorted(files())
+    assert [n for n, path in files().items() if held[n] != path.read_bytes()] == []
+
+
+def test_wheel_runs_from_its_own_files(installed, tmp_path):
+    code = "import weft, weft.boards, weft.hw.core, weft.sim.tools, sys\n"
+    code += "weft = [m for name, m in sys.modules.items() if name.startswith('weft')]\n"
+    code += "print(*(m.__file__ for m in weft), sep='\\n')"
+    lines = run(installed / "python", "-c", code, cwd=tmp_path).splitlines()
+    assert len(lines) > 8
+    assert all(Path(line).is_relative_to(installed.parent) for line in lines)
+
+
+@pytest.mark.parametrize("arguments, said", [(["--help"], "usage: weft"), (["info"], "8")])
+def test_command_runs(installed, tmp_path, arguments, said):
+    assert said in run(installed / "weft", *arguments, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_locks_hold_what_is_asked_for():
+    """Every requirement of each extra is pinned, with hashes, in the lock of its purpose."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    purposes = {"sim": ["hw", "sim", "report"], "test": ["test"], "train": ["train"]}
+    for name, wanted in purposes.items():
+        lock = (ROOT / "locks" / f"{name}.txt").read_text(encoding="utf-8")
+        requirements = sum((extras[w] for w in wanted), PROJECT["project"]["dependencies"])
+        packages = [re.match(r"[\w.-]+", requirement)[0] for requirement in requirements]
+        lacking = [package for package in packages if f"\n{package}==" not in lock]
+        assert lacking == [], f"locks/{name}.txt is behind pyproject.toml: make lock"
+
+
+def test_locks_agree():
+    """One environment serves all purposes: what the lock of sim pins, the others pin alike."""
+    blocks = {}
+    for path in ROOT.glob("locks/*.txt"):
+        text = path.read_text(encoding="utf-8").replace(" \\\n ", "")
+        blocks[path.stem] = {line for line in text.splitlines() if not line.startswith("#")}
+    assert set(blocks) == {"sim", "test", "train"}
+    assert blocks["sim"] <= blocks["test"]
+    assert blocks["sim"] <= blocks["train"]

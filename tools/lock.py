@@ -1,0 +1,73 @@
+"""Write the lock files: for each purpose, every package with its version and hashes."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+__all__ = ["LOCKS", "main"]
+
+ROOT = Path(__file__).resolve().parent.parent
+PIP_TOOLS = "pip-tools==7.6.2"
+
+# What each lock holds of the extras in pyproject.toml. Each contains the first, at the same
+# versions, so that one environment serves all purposes.
+LOCKS = {
+    "sim": ["hw", "sim", "report"],
+    "test": ["hw", "sim", "report", "test"],
+    "train": ["hw", "sim", "report", "train"],
+}
+
+HEADER = """\
+# Made by `make lock` from pyproject.toml: do not edit. For `make {name}`, on Python 3.11 and newer.
+"""
+
+
+def main() -> int:
+    """Resolve every lock, with the oldest Python supported: what it can install, newer ones can."""
+    if sys.version_info[:2] != (3, 11):
+        found = "{}.{}".format(*sys.version_info)
+        print(f"lock: Python must be 3.11, the oldest supported, not {found}", file=sys.stderr)
+        return 2
+    tools = ROOT / "build" / "lock"
+    if not (tools / "bin" / "pip-compile").exists():
+        venv.create(tools, with_pip=True)
+        subprocess.run([tools / "bin" / "pip", "install", "--quiet", PIP_TOOLS], check=True)
+    # The public index decides; a machine's own indexes and wheels must leave no trace.
+    env = {name: value for name, value in os.environ.items() if name not in _INDEXES}
+    env["PIP_CONFIG_FILE"] = os.devnull
+    for name, extras in LOCKS.items():
+        _compile(tools / "bin" / "pip-compile", name, extras, env)
+    return 0
+
+
+_INDEXES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS")
+
+
+def _compile(pip_compile, name, extras, env):
+    """One lock file, replaced only when complete."""
+    lock, new = ROOT / "locks" / f"{name}.txt", ROOT / "build" / "lock" / f"{name}.txt"
+    print(f"locks/{name}.txt: resolving {', '.join(extras)} ...", flush=True)
+    command = [
+        pip_compile, "--quiet", "--strip-extras", "--generate-hashes",
+        "--no-header", "--no-annotate",
+        "--no-emit-index-url", "--no-emit-find-links", "--no-emit-trusted-host",
+        "--allow-unsafe", "--build-deps-for", "editable",  # setuptools builds weft itself
+        "--output-file", new,
+    ]
+    command += [word for extra in extras for word in ("--extra", extra)]
+    if name != "sim":
+        command += ["--constraint", ROOT / "locks" / "sim.txt"]
+    new.unlink(missing_ok=True)  # else its versions would be kept
+    subprocess.run([*command, ROOT / "pyproject.toml"], check=True, env=env, cwd=ROOT)
+    lines = new.read_text(encoding="utf-8").splitlines()
+    pinned = [line for line in lines if line and not line.startswith("#")]
+    text = HEADER.format(name=name) + "\n".join(pinned) + "\n"
+    new.write_text(text, encoding="utf-8")
+    lock.parent.mkdir(exist_ok=True)
+    new.replace(lock)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
