@@ -1,0 +1,206 @@
+"""Golden against TFLite Micro, run live on models made here.
+
+Where x is its zero point every product is 0 and the sum is the bias: so a fully connected layer of
+one input sweeps the requantizer alone.
+"""
+
+import importlib.util
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from weft.golden import activate, add_bias, matmul, requantize
+from weft.quantize import (
+    activation_table,
+    hard_swish,
+    leaky_relu,
+    quantize_multiplier,
+    sigmoid,
+    tanh,
+    tflite_scale,
+)
+
+ALL = np.arange(256, dtype=np.uint8).view(np.int8)  # every byte
+
+
+@pytest.fixture(scope="module")
+def tflm():
+    """TFLite Micro, if it rounds twice: a build with single rounding would be another mode."""
+    if importlib.util.find_spec("tflite_micro") is None:
+        pytest.skip("TFLite Micro is not installed: its wheels are for Linux on x86_64")
+    import flatbuffers
+    from tflite_micro import runtime
+    from tflite_micro.tensorflow.lite.micro.python import schema_py_generated
+
+    found = SimpleNamespace(flatbuffers=flatbuffers, runtime=runtime, s=schema_py_generated)
+    # -0.5 in the second rounding, and 2**29 times 32.
+    probes = [(-2, 0.25), (1 << 29, 32)]
+    said = [int(fully_connected(found, [acc], 1, scale, 1)[0, 0]) for acc, scale in probes]
+    if said != [-1, 0]:
+        pytest.skip(f"TFLite Micro must round twice and wrap, [-1, 0], not {said}")
+    return found
+
+
+def integers(rng, *shape):
+    return rng.integers(-128, 127, shape, np.int8, endpoint=True)
+
+
+def model(tflm, tensors, code, inputs, options=None, kind=0):
+    """A model of one operator; a tensor is (shape, type, scales, zero point, data or None)."""
+    s = tflm.s
+    graph = s.SubGraphT()
+    graph.tensors, buffers = [], [s.BufferT()]
+    for shape, dtype, scales, zero_point, data in tensors:
+        tensor = s.TensorT()
+        tensor.shape, tensor.type, tensor.buffer = list(shape), dtype, 0
+        tensor.quantization = s.QuantizationParametersT()
+        tensor.quantization.scale = np.atleast_1d(np.float32(scales))
+        tensor.quantization.zeroPoint = np.full(np.size(scales), zero_point, np.int64)
+        if data is not None:
+            buffers.append(s.BufferT())
+            buffers[-1].data = np.frombuffer(data.tobytes(), np.uint8)
+            tensor.buffer = len(buffers) - 1
+        graph.tensors.append(tensor)
+    operator, operator_code, whole = s.OperatorT(), s.OperatorCodeT(), s.ModelT()
+    operator.opcodeIndex, operator.inputs, operator.outputs = 0, inputs, [len(tensors) - 1]
+    operator.builtinOptions, operator.builtinOptionsType = options, kind
+    graph.operators, graph.inputs, graph.outputs = [operator], [0], operator.outputs
+    operator_code.builtinCode = operator_code.deprecatedBuiltinCode = code
+    operator_code.version = 4
+    whole.version, whole.subgraphs, whole.buffers = 3, [graph], buffers
+    whole.operatorCodes = [operator_code]
+    builder = tflm.flatbuffers.Builder(4096)
+    builder.Finish(whole.Pack(builder), b"TFL3")
+    held = bytes(builder.Output())
+    interpreter = tflm.runtime.Interpreter.from_bytes(held, arena_size=20 * len(held) + 20_000)
+
+    def run(x):
+        interpreter.set_input(x[None], 0)
+        interpreter.invoke()
+        return interpreter.get_output(0)[0].copy()
+
+    return run
+
+
+def fully_connected(
+    tflm, bias, x_scale, w_scale, y_scale, *,
+    x=None, x_zero_point=0, w=None, y_zero_point=0, activation=0,
+):
+    """The results of one layer for rows ``x``; without ``x`` and ``w``, of its bias alone."""
+    bias = np.asarray(bias, np.int32)
+    w = np.ones((len(bias), 1), np.int8) if w is None else w
+    x = np.full((1, w.shape[1]), x_zero_point, np.int8) if x is None else x
+    kind = tflm.s.TensorType
+    options = tflm.s.FullyConnectedOptionsT()
+    options.fusedActivationFunction = activation
+    run = model(tflm, [
+        ((1, w.shape[1]), kind.INT8, x_scale, x_zero_point, None),
+        (w.shape, kind.INT8, w_scale, 0, w),
+        (bias.shape, kind.INT32, np.float32(x_scale) * np.float32(w_scale), 0, bias),
+        ((1, len(bias)), kind.INT8, y_scale, y_zero_point, None),
+    ], tflm.s.BuiltinOperator.FULLY_CONNECTED, [0, 1, 2], options,
+        tflm.s.BuiltinOptions.FullyConnectedOptions)
+    return np.array([run(row) for row in x])
+
+
+def test_tflite_sweep_per_channel(tflm, sums):
+    """A million sums and scales: ties, ends of int32, left shifts that wrap, scales too small."""
+    rng = np.random.default_rng(1)
+    seen = set()
+    for _ in range(128):
+        x_scale, y_scale = np.float32(rng.uniform(0.5, 2, 2))
+        w_scale = np.exp2(rng.uniform(-34, 28, 8192)).astype(np.float32)
+        if rng.random() < 0.5:  # powers of two
+            x_scale = y_scale = 1
+            w_scale = np.exp2(rng.integers(-34, 30, 8192, endpoint=True)).astype(np.float32)
+        multiplier, shift = tflite_scale(x_scale, w_scale, y_scale)
+        seen |= set(shift[multiplier > 0].tolist())
+        acc = sums(rng, w_scale * (np.float64(x_scale) / y_scale))
+        zero_point = int(rng.integers(-128, 128))
+        y = fully_connected(tflm, acc, x_scale, w_scale, y_scale, y_zero_point=zero_point)
+        expected = requantize(acc, multiplier, shift, zero_point=zero_point)
+        assert np.array_equal(y[0], expected)
+    assert seen == set(range(-31, 32))
+
+
+def test_tflite_sweep_per_tensor(tflm):
+    """Next to every rounding of 8 bits; the two ways to form the product are told apart."""
+    rng = np.random.default_rng(2)
+    right = {"float32": [], "float64": []}
+    for _ in range(50):
+        scales = np.exp2(rng.uniform([-4, -24, -4], [4, -20, 4])).astype(np.float32)
+        pairs = {product: tflite_scale(*scales, product=product) for product in right}
+        edges = np.arange(-128, 127) + 0.5
+        acc = np.unique(np.concatenate([
+            np.rint(edges / (m * 2.0 ** (s - 31)))[:, None] + np.arange(-2, 3)
+            for m, s in pairs.values()
+        ]))
+        acc = acc[np.abs(acc) < 1 << 31].astype(np.int32)
+        y = fully_connected(tflm, acc, *scales)[0]
+        for product, pair in pairs.items():
+            right[product].append(np.array_equal(y, requantize(acc, *pair)))
+    # This TFLite Micro forms it in one way, always, and never in the other.
+    assert sorted(map(all, right.values())) == [False, True]
+
+
+@pytest.mark.parametrize("activation, top", [(0, None), (1, None), (3, 6)])  # none, ReLU, ReLU6
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_tflite_layer(tflm, per_channel, activation, top):
+    rng = np.random.default_rng([per_channel, activation])
+    w, x = integers(rng, 24, 100), integers(rng, 50, 100)
+    x_scale, w_scale, y_scale = np.float32([0.03, 0.0625, 5.5])
+    if per_channel:
+        w_scale = rng.uniform(0.01, 0.1, 24).astype(np.float32)
+    bias = rng.integers(-50_000, 50_000, 24).astype(np.int32)
+    x_zero_point, y_zero_point = -7, -90
+    y = fully_connected(
+        tflm, bias, x_scale, w_scale, y_scale, x=x, x_zero_point=x_zero_point, w=w,
+        y_zero_point=y_zero_point, activation=activation,
+    )
+    acc = add_bias(matmul(x, w.T, a_zero_point=x_zero_point), bias)
+    expected = requantize(
+        acc, *tflite_scale(x_scale, w_scale, y_scale), zero_point=y_zero_point,
+        low=y_zero_point if activation else -128,
+        high=y_zero_point + round(top / y_scale) if top else 127,
+    )
+    assert np.array_equal(y, expected)
+    assert len(np.unique(y)) > (1 if top else 50)
+
+
+@pytest.mark.parametrize("bias, x", [((1 << 31) - 1, 2), (-(1 << 31), -2)])
+def test_tflite_sums_wrap(tflm, bias, x):
+    y = fully_connected(tflm, [bias], 1, 2.0**-25, 1, x=np.full((1, 1), x, np.int8))
+    acc = add_bias(np.full((1, 1), x), bias)
+    assert np.array_equal(y, requantize(acc, *quantize_multiplier(2.0**-25)))
+    assert np.sign(y[0, 0]) == -np.sign(x)
+
+
+@pytest.mark.parametrize("name, function, exact", [
+    ("LOGISTIC", sigmoid, True), ("TANH", tanh, True),
+    ("ELU", lambda x: x if x > 0 else math.expm1(x), True),
+    # These two it computes in integers of its own, within one of the function.
+    ("HARD_SWISH", hard_swish, False), ("LEAKY_RELU", leaky_relu(np.float32(0.1)), False),
+])
+def test_tflite_tables(tflm, name, function, exact):
+    rng = np.random.default_rng(4)
+    kind, options = tflm.s.TensorType.INT8, None
+    if name == "LEAKY_RELU":
+        options = tflm.s.LeakyReluOptionsT()
+        options.alpha = 0.1
+    for _ in range(40):
+        x_scale, x_zero_point = np.float32(rng.uniform(0.01, 0.08)), int(rng.integers(-128, 128))
+        y_scale, y_zero_point = np.float32(rng.uniform(0.01, 0.08)), int(rng.integers(-128, 128))
+        if name in ("LOGISTIC", "TANH"):  # it takes no others
+            y_scale, y_zero_point = (1 / 256, -128) if name == "LOGISTIC" else (1 / 128, 0)
+        run = model(
+            tflm, [((1, 256), kind, x_scale, x_zero_point, None),
+                   ((1, 256), kind, y_scale, y_zero_point, None)],
+            getattr(tflm.s.BuiltinOperator, name), [0], options,
+            tflm.s.BuiltinOptions.LeakyReluOptions if options else 0,
+        )
+        table = activation_table(function, x_scale, x_zero_point, y_scale, y_zero_point)
+        y = run(ALL)
+        off = np.abs(activate(ALL, table).astype(int) - y)
+        assert off.max() <= (0 if exact else 1)

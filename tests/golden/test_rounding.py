@@ -1,0 +1,157 @@
+"""The rounding of the three modes, against rationals and against other arithmetic in bulk."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft.golden import scaled
+
+LOW, HIGH = -(1 << 31), (1 << 31) - 1
+HALF = 1 << 30  # the multiplier of 0.5
+MILLION = 1_000_000
+
+int32s = st.one_of(
+    st.integers(LOW, HIGH), st.integers(-300, 300), st.sampled_from([LOW, LOW + 1, HIGH - 1, HIGH]),
+    st.builds(
+        lambda n, d, s: s * ((1 << n) + d),
+        st.integers(0, 30), st.integers(-1, 1), st.sampled_from([-1, 1]),
+    ),
+)
+multipliers = st.one_of(st.just(0), st.just(HALF), st.just(HIGH), st.integers(HALF, HIGH))
+shifts = st.integers(-31, 31)
+scales = st.one_of(
+    st.floats(2.0**-34, 2.0**10, width=32),
+    st.integers(-34, 10).map(lambda n: 2.0**n),
+    st.floats(0, 2.0**127, width=32, exclude_min=True),
+)
+
+
+# By rationals: numbers of Python only.
+
+
+def floor(x):
+    return x.numerator // x.denominator
+
+
+def saturated(x):
+    return min(max(x, LOW), HIGH)
+
+
+def by_tflite(acc, multiplier, shift):
+    x = (acc * 2**shift - LOW) % 2**32 + LOW if shift > 0 else acc
+    v = floor(Fraction(x * multiplier, 2**31) + Fraction(1, 2))
+    y = Fraction(v, 2 ** max(-shift, 0))
+    return (-1 if y < 0 else 1) * floor(abs(y) + Fraction(1, 2))
+
+
+def by_single(acc, multiplier, shift):
+    y = Fraction(acc * multiplier) * Fraction(2) ** (shift - 31)
+    return saturated(floor(y + Fraction(1, 2)))
+
+
+def even(x):
+    """The nearest integer, of two the even one."""
+    low, rest = floor(x), x - floor(x)
+    return low + (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and low % 2))
+
+
+def binary32(x):
+    """``x`` with 24 significant bits, and none under 2**-149; no upper end."""
+    if not x:
+        return x
+    exponent = -149
+    while abs(x) >= Fraction(2) ** (exponent + 24):
+        exponent += 1
+    return even(x / Fraction(2) ** exponent) * Fraction(2) ** exponent
+
+
+def by_onnx(acc, scale):
+    return saturated(even(binary32(binary32(Fraction(acc)) * Fraction(scale))))
+
+
+@settings(max_examples=1000, deadline=None, derandomize=True)
+@given(acc=int32s, multiplier=multipliers, shift=shifts)
+def test_scaled_equals_rationals(acc, multiplier, shift):
+    assert int(scaled(acc, multiplier, shift)) == by_tflite(acc, multiplier, shift)
+    single = scaled(acc, multiplier, shift, mode="single")
+    assert int(single) == by_single(acc, multiplier, shift)
+
+
+@settings(max_examples=1000, deadline=None, derandomize=True)
+@given(acc=int32s, scale=scales)
+def test_scaled_equals_rationals_in_onnx(acc, scale):
+    assert int(scaled(acc, scale=np.float32(scale), mode="onnx")) == by_onnx(acc, scale)
+
+
+# In bulk: floating point of 64 significant bits, where each step is exact, and no shifts or masks.
+
+wide = np.longdouble
+needs_wide = pytest.mark.skipif(
+    np.finfo(wide).nmant < 63, reason="numpy's long double has under 64 significant bits here"
+)
+
+
+def in_bulk_tflite(acc, multiplier, shift):
+    x = wide(acc) * wide(2.0) ** np.maximum(shift, 0)
+    x = np.mod(x - LOW, wide(2.0**32)) + LOW
+    v = np.floor(x * multiplier / wide(2.0**31) + wide(0.5))
+    y = v / wide(2.0) ** np.maximum(-shift, 0)
+    return np.trunc(y + np.copysign(wide(0.5), y))
+
+
+def in_bulk_single(acc, multiplier, shift):
+    y = wide(acc) * multiplier * wide(2.0) ** (shift - 31)
+    return np.clip(np.floor(y + wide(0.5)), LOW, HIGH)
+
+
+def in_bulk_onnx(acc, scale):
+    def rounded(x):
+        fraction, exponent = np.frexp(x)
+        return np.ldexp(np.rint(np.ldexp(fraction, 24)), exponent - 24)
+
+    return np.clip(np.rint(rounded(rounded(np.float64(acc)) * np.float64(scale))), LOW, HIGH)
+
+
+@needs_wide
+@pytest.mark.parametrize("mode", ["tflite", "single"])
+def test_a_million_triples(mode, triples):
+    acc, multiplier, shift = triples(np.random.default_rng(1), MILLION)
+    result = scaled(acc, multiplier, shift, mode=mode)
+    expected = {"tflite": in_bulk_tflite, "single": in_bulk_single}[mode](acc, multiplier, shift)
+    assert result.dtype == np.int32
+    assert np.array_equal(result, expected)
+    # The sample reaches what it is for: the modes differ, and 8-bit results are there in plenty.
+    other = {"tflite": "single", "single": "tflite"}[mode]
+    assert np.mean(result != scaled(acc, multiplier, shift, mode=other)) > 0.01
+    assert np.mean(np.abs(expected) < 200) > 0.2
+
+
+def test_a_million_triples_in_onnx(sums):
+    rng = np.random.default_rng(2)
+    scale = np.exp2(rng.uniform(-34, 8, MILLION))
+    scale = np.where(rng.random(MILLION) < 0.3, np.exp2(np.rint(np.log2(scale))), scale)
+    scale = scale.astype(np.float32)
+    acc = sums(rng, scale.astype(np.float64))
+    result = scaled(acc, scale=scale, mode="onnx")
+    assert result.dtype == np.int32
+    assert np.array_equal(result, in_bulk_onnx(acc, scale))
+    # No rounding to 24 bits at all is seen to be wrong.
+    exact = np.clip(np.rint(acc * scale.astype(np.float64)), -128, 127)
+    assert np.any(exact != np.clip(result, -128, 127))
+
+
+@pytest.mark.parametrize("shift", range(-31, 1))
+def test_exact_ties(shift):
+    """Halves of every size and sign: away from zero, up, and to even."""
+    odd = np.array([n for n in range(-301, 302, 2) if LOW <= n * 2**-shift <= HIGH])
+    acc = odd * 2**-shift  # times 2**(shift - 1): odd / 2
+    away = [by_tflite(int(n), HALF, shift) for n in acc]
+    if shift:
+        assert away == [n // 2 + (n > 0) for n in odd]
+    assert np.array_equal(scaled(acc, HALF, shift), away)
+    assert np.array_equal(scaled(acc, HALF, shift, mode="single"), odd // 2 + 1)
+    to_even = scaled(acc, scale=np.float32(2.0 ** (shift - 1)), mode="onnx")
+    assert np.array_equal(to_even, [even(Fraction(int(n), 2)) for n in odd])
