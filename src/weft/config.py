@@ -61,10 +61,10 @@ class Config:
     def __post_init__(self):
         fields = dataclasses.fields(self)
         problems = [text for f in fields for text in _check(f, getattr(self, f.name))]
-        if not problems and self.multiplier == "fip":
-            if self.depth % 2:
+        if self.multiplier == "fip":
+            if _is_integer(self.depth) and self.depth % 2:
                 problems.append(f"depth must be even with multiplier 'fip', not {self.depth}")
-            if self.bytes_in < 2:
+            if _is_integer(self.bytes_in) and self.bytes_in < 2:
                 problems.append(
                     f"bytes_in must be 2 or more with multiplier 'fip', not {self.bytes_in}"
                 )
@@ -125,6 +125,10 @@ class Config:
             raise ConfigError(f"{path}:\n{error}") from error
 
 
+def _is_integer(value):
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _check(f, value):
     """Problems of one field's value, as text."""
     rule = f.metadata
@@ -132,7 +136,7 @@ def _check(f, value):
         if value not in rule["choices"]:
             yield f"{f.name} must be one of {', '.join(rule['choices'])}, not {value!r}"
         return
-    if isinstance(value, bool) or not isinstance(value, int):
+    if not _is_integer(value):
         yield f"{f.name} must be an integer, not {value!r}"
         return
     low, high = rule["range"]

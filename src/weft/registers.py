@@ -36,6 +36,9 @@ def decode(words: list[int]) -> Config:
 
     Raises ValueError where they are not those of a core of this version, or contradict themselves.
     """
+    count = len(REGISTERS) - len(COUNTERS)
+    if len(words) < count:
+        raise ValueError(f"registers must be {count} or more, not {len(words)}")
     if words[0] != MAGIC:
         raise ValueError(f"register magic must be 0x{MAGIC:08x} ('WEFT'), not 0x{words[0]:08x}")
     if words[1] != VERSION:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from weft.config import Config
 
-__all__ = ["Delays", "MAC_LATENCY", "READ_LATENCY"]
+__all__ = ["CORRECTION_LATENCY", "Delays", "MAC_LATENCY", "READ_LATENCY"]
 
 READ_LATENCY = 2  # cycles from an operand address to its word at the array's edge
-MAC_LATENCY = {"plain": 2, "fip": 2}
-CORRECTION_LATENCY = {"plain": 0, "fip": 2}
+MAC_LATENCY = {"plain": 2, "fip": 2}  # that of the leaf
+CORRECTION_LATENCY = {"plain": 0, "fip": 2}  # that of the Corrector, where the leaf wants one
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Delays:
 
     @property
     def room(self) -> int:
-        """Passes that the result buffer holds: 2, or all that can be under way at full rate."""
+        """Passes that the result buffer holds: at least all that can be under way at full rate."""
         row = self.chunks * self.chunk_words
         held = self.written + self.pass_rows * row + 4
-        wanted = max(2, -(-held // (self.pass_rows * row)) + 1)
+        wanted = -(-held // (self.pass_rows * row)) + 1
         return self._ring(wanted) // self.pass_rows
 
     @property

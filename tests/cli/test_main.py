@@ -7,6 +7,7 @@ import pytest
 
 from weft import ConfigError, cli
 from weft.host.transport import TransportError
+from weft.sim.runner import BenchError
 from weft.sim.tools import ToolError
 
 
@@ -52,9 +53,29 @@ def test_says_what_users_can_mend_in_one_line(ending, capsys, error):
     assert capsys.readouterr() == ("", f"weft: error: {error}\n")
 
 
-def test_shows_a_bug_with_its_traceback(ending):
-    with pytest.raises(ZeroDivisionError):
-        ending(ZeroDivisionError())
+def test_a_bench_that_fails_is_a_failed_check(ending, capsys):
+    assert ending(BenchError("1 of 30 failed")) == 1
+    assert capsys.readouterr() == ("", "weft: error: 1 of 30 failed\n")
+
+
+@pytest.mark.parametrize("module, text", [
+    ("amaranth.hdl", "amaranth must be 0.5.8 or newer, and is not installed; {}[hw]"),
+    ("cocotb", "cocotb must be 2.1 or newer, and is not installed; {}[sim]"),
+    ("numpy", "numpy must be 2.0 or newer, and is not installed; {}"),
+])
+def test_says_how_to_get_what_is_not_installed(ending, capsys, module, text):
+    assert ending(ModuleNotFoundError(f"No module named {module!r}", name=module)) == 2
+    mend = "type: make setup, or: pip install weft"
+    assert capsys.readouterr() == ("", f"weft: error: {text.format(mend)}\n")
+
+
+@pytest.mark.parametrize("bug", [
+    ZeroDivisionError(), ValueError(), ModuleNotFoundError(name="weft.nowhere"),
+    ModuleNotFoundError(),
+])
+def test_shows_a_bug_with_its_traceback(ending, bug):
+    with pytest.raises(type(bug)):
+        ending(bug)
 
 
 def test_stops_on_ctrl_c(ending, capsys):

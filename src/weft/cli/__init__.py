@@ -1,6 +1,7 @@
 """The ``weft`` command: one file a subcommand, each importing what it needs only when it runs."""
 
 import argparse
+import contextlib
 import os
 import sys
 
@@ -39,15 +40,22 @@ def main(argv=None) -> int:
     except BrokenPipeError:  # the reader of our output left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except ModuleNotFoundError as error:
+        mend = doctor.mend_module(error.name)
+        if mend is None:
+            raise
+        print(f"weft: error: {mend}", file=sys.stderr)
+        return 2
     except Exception as error:
-        if not isinstance(error, _expected()):
+        status = _status(error)
+        if status is None:
             raise
         print(f"weft: error: {error}", file=sys.stderr)
-        return 2
+        return status
 
 
-def _expected():
-    """What the user can mend; all else is a bug, and shows its traceback."""
+def _status(error):
+    """1 for a failed check, 2 for what the user can mend; None for a bug: show its traceback."""
     from weft.config import ConfigError
     from weft.host.accelerator import AcceleratorError
     from weft.host.transport import TransportError
@@ -55,6 +63,11 @@ def _expected():
     from weft.sim.runner import BenchError
     from weft.sim.tools import ToolError
 
-    return (
-        AcceleratorError, BenchError, ConfigError, NetworkError, TransportError, ToolError, OSError
-    )
+    if isinstance(error, BenchError):
+        return 1
+    mendable = [AcceleratorError, ConfigError, NetworkError, OSError, ToolError, TransportError]
+    with contextlib.suppress(ImportError):  # without it there is no Yosys to fail
+        from amaranth._toolchain.yosys import YosysError
+
+        mendable.append(YosysError)
+    return 2 if isinstance(error, tuple(mendable)) else None

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from importlib import metadata
 
-__all__ = ["Finding", "add", "examine"]
+__all__ = ["Finding", "add", "examine", "mend_module"]
 
 DESCRIPTION = """\
 Look for everything that Weft uses and say, for each, what is needed, what was found and what to
@@ -86,8 +86,7 @@ def _python():
 
 def _package(name, needed, extra):
     optional = name == "matplotlib"
-    extras = f"weft[{extra}]" if extra else "weft"
-    rule, mend = f"{name} must be {needed} or newer", f"type: make setup, or: pip install {extras}"
+    rule, mend = f"{name} must be {needed} or newer", _install(extra)
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -97,13 +96,26 @@ def _package(name, needed, extra):
     return Finding(name, needed, version, optional=optional)
 
 
+def _install(extra):
+    return "type: make setup, or: pip install weft" + (f"[{extra}]" if extra else "")
+
+
+def mend_module(module: str | None) -> str | None:
+    """What helps where a module cannot be imported; None for one of no package that Weft uses."""
+    package = (module or "").partition(".")[0]
+    if package not in PACKAGES:
+        return None
+    needed, extra = PACKAGES[package]
+    return f"{package} must be {needed} or newer, and is not installed; {_install(extra)}"
+
+
 def _numbers(version):
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def _yosys():
     """The Yosys that Amaranth takes for Verilog export: the system's, or that of a package."""
-    rule, mend = "Yosys must be 0.40 or newer", "type: make setup, or: pip install weft[hw]"
+    rule, mend = "Yosys must be 0.40 or newer", _install("hw")
     try:
         from amaranth._toolchain.yosys import YosysError, find_yosys
     except ImportError:

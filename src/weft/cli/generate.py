@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from weft.cli.options import add_config, config_of
+from weft.cli.output import output_folder
 
 __all__ = ["add"]
 
@@ -27,7 +28,9 @@ def add(subparsers):
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="default out/weft_<design>.v")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="the Verilog file; default out/weft_<design>.v"
+    )
     add_config(parser)
     parser.set_defaults(run=_run)
 
@@ -35,14 +38,15 @@ def add(subparsers):
 def _run(args) -> int:
     config = config_of(args)
     path = Path(args.output or f"out/weft_{config.name}.v")
-    if path.is_dir():
-        raise IsADirectoryError(f"output must be a file, and {path} is a folder")
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no regular file"
+        raise OSError(f"output must be a file, and {path} is {kind}")
+    output_folder(path.parent)
     from weft.cli.report import progress
     from weft.hw.export import verilog
 
     with progress() as show, show.task(f"generating {config.name}"):
         text = verilog(config)
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     try:
         part.write_text(text, encoding="utf-8")

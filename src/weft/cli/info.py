@@ -16,7 +16,8 @@ __all__ = ["add", "cost"]
 DESCRIPTION = """\
 Say what a design is: its fields, its buffers, from which K on the array works without waiting for
 its results, and the cycles of some products: cold (from the first load word to the last result
-word), and in steady state (the interval of equal products back to back, loading included).
+word), resident (the same with all operands loaded before; - where they do not fit), and in steady
+state (the interval of equal products back to back, loading included).
 
   weft info
   weft info --rows 4 --cols 4 --depth 4 --shape 100x64x10 --shape 1x640x128
@@ -35,7 +36,7 @@ def add(subparsers):
     )
     parser.add_argument(
         "--shape", action="append", metavar="MxKxN", type=_shape,
-        help="a product to predict, again and again; default " + " ".join(SHAPES),
+        help="a product to predict; may be given several times; default " + " ".join(SHAPES),
     )
     add_config(parser)
     parser.set_defaults(run=_run)
@@ -108,12 +109,17 @@ def _facts(config):
     for name, g in zip("AB", operands(config), strict=True):
         side = "rows" if name == "A" else "columns"
         yield (
-            f"{name} buffer: {g.words * g.word_bytes // 1024} KiB; one panel of {g.edge} {side}"
+            f"{name} buffer: {_bytes(g.words * g.word_bytes)}; one panel of {g.edge} {side}"
             f" holds K up to {g.words * g.depth:,}"
         )
     delays = Delays.of(config)
     out = config.rows * delays.chunks * delays.chunk_words
+    least = (max(out, config.rows) - 1) * config.depth + 1
     yield (
         f"tile time: max(ceil(K / {config.depth}), {config.rows} to drain, {out} to send) cycles;"
-        f" the array never waits for its results from K = {max(out, config.rows) * config.depth} on"
+        f" the array never waits for its results from K = {least} on"
     )
+
+
+def _bytes(count):
+    return f"{count:,} bytes" if count % 1024 else f"{count // 1024:,} KiB"

@@ -2,9 +2,11 @@
 
 import argparse
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from weft.cli.options import add_config, config_of
+from weft.cli.output import output_folder
 
 __all__ = ["add"]
 
@@ -34,13 +36,28 @@ def add(subparsers):
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--out", metavar="DIR", default="out", help="where pictures and traces go")
-    parser.add_argument("--seed", type=int, default=1, help="of the checks (default 1)")
+    parser.add_argument(
+        "--out", metavar="DIR", default="out",
+        help="where the picture (activity.png) or the trace (weft.vcd) goes; default out",
+    )
+    parser.add_argument(
+        "--seed", metavar="INT", type=_seed, default=1,
+        help="decides all that the checks and --waves draw; 0 or more, default 1",
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--network-only", action="store_true", help="leave out the two checks")
-    what.add_argument("--waves", action="store_true", help="only leave a trace (VCD) to open")
+    what.add_argument(
+        "--waves", action="store_true",
+        help="only run two small products, and leave a trace (VCD) to open",
+    )
     add_config(parser)
     parser.set_defaults(run=_run)
+
+
+def _seed(text):
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"seed must be an integer of 0 or more, not {text!r}")
+    return int(text)
 
 
 def _run(args) -> int:
@@ -48,23 +65,21 @@ def _run(args) -> int:
     from weft.cli.report import progress
     from weft.sim import tools
 
-    for need in (tools.icarus, tools.verilator, tools.compiler, tools.make):
+    checks = not (args.network_only or args.waves)
+    for need in (tools.icarus, tools.libpython) if checks else ():
         need()
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
+    for need in (tools.verilator, tools.compiler, tools.make):
+        need()
+    out = output_folder(args.out)
     print(f"{config.name}: {config.peak} MAC/cycle, {config.bytes_in} bytes a cycle in,"
           f" {config.bytes_out} out", flush=True)
     with progress() as show:
         if args.waves:
             return _waves(config, out / "weft.vcd", args.seed, show)
-        if not args.network_only:
+        if checks:
             _check(config, args.seed, show)
         layers, timeline, predictions, network = _network(config, show)
-        picture = out / "activity.png"
-        with show.task("drawing"):
-            from weft.cli.report import activity_picture
-
-            activity_picture(picture, timeline, f"Digits network on {config.name}")
+        picture = _draw(out / "activity.png", timeline, config, show)
     from weft.cli.report import layer_table
 
     good = layer_table(
@@ -73,6 +88,17 @@ def _run(args) -> int:
     )
     print(f"Activity of the array over time: {picture}")
     return 0 if good else 1
+
+
+def _draw(path, timeline, config, show):
+    """Where the picture is, or why there is none: the table is worth having without it."""
+    if find_spec("matplotlib") is None:
+        return "not drawn, for want of matplotlib; type: make setup, or: pip install weft[report]"
+    from weft.cli.report import activity_picture
+
+    with show.task("drawing"):
+        activity_picture(path, timeline, f"Digits network on {config.name}")
+    return path
 
 
 def _check(config, seed, show):
@@ -95,6 +121,7 @@ def _network(config, show):
     """Run every layer; (rows of the table, Timeline, predictions, network)."""
     import numpy as np
 
+    from weft.cli.activity import BUSY
     from weft.cli.report import LayerRow, Timeline
     from weft.golden import matmul
     from weft.host import Accelerator
@@ -123,7 +150,7 @@ def _network(config, show):
                     ))
                     advance()
         flags = np.fromfile(trace, np.uint8)
-    busy = flags[(flags & 32) != 0]
+    busy = flags[(flags & BUSY) != 0]
     starts = np.cumsum([0, *(run.record.cycles for run in runs)]).tolist()
     timeline = Timeline(
         busy[: starts[-1]],

@@ -1,0 +1,124 @@
+"""``weft generate``: the file, whole or not at all, and what it says."""
+
+from pathlib import Path
+
+import pytest
+
+from weft.cli import main
+from weft.config import Config
+from weft.hw import export
+
+TINY = ["--rows", "1", "--cols", "2", "--a-words", "32", "--b-words", "32"]
+CONFIG = Config(rows=1, cols=2, a_words=32, b_words=32)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """A folder of its own to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def fast(monkeypatch):
+    """Verilog of two lines, at once, which names its Config."""
+    monkeypatch.setattr(export, "verilog", lambda config: f"// {config.name}\n// é\n")
+
+
+def files(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_writes_the_core(here, capsys):
+    assert main(["generate", *TINY]) == 0
+    text = (here / "out/weft_1x2x1.v").read_text(encoding="utf-8")
+    assert text == export.verilog(CONFIG)
+    lines = len(text.splitlines())
+    said = capsys.readouterr()
+    assert said.out.splitlines()[0] == "   ...  generating 1x2x1"
+    last = f"out/weft_1x2x1.v: module weft, {lines:,} lines, 2 MAC/cycle"
+    assert said.out.splitlines()[-1] == last
+    assert said.err == ""
+
+
+def test_writes_where_it_is_told(here, fast, capsys):
+    assert main(["generate", *TINY, "-o", "new/deep/core.v"]) == 0
+    assert (here / "new/deep/core.v").read_text(encoding="utf-8") == "// 1x2x1\n// é\n"
+    assert files(here) == ["new/deep/core.v"]
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "new/deep/core.v: module weft, 2 lines, 2 MAC/cycle"
+
+
+def test_takes_the_config_of_a_file(here, fast, capsys):
+    (here / "my.toml").write_text("rows = 3\ncols = 5\n")
+    assert main(["generate", "--config", "my.toml", "--cols", "4"]) == 0
+    assert (here / "out/weft_3x4x1.v").read_text(encoding="utf-8") == "// 3x4x1\n// é\n"
+
+
+def test_replaces_what_was_there(here, fast):
+    (here / "core.v").write_text("old and longer than the new one, by far")
+    assert main(["generate", *TINY, "--output", "core.v"]) == 0
+    assert (here / "core.v").read_text(encoding="utf-8") == "// 1x2x1\n// é\n"
+    assert files(here) == ["core.v"]
+
+
+def test_leaves_what_was_there_where_writing_fails(here, fast, capsys, monkeypatch):
+    (here / "core.v").write_text("old")
+    real = Path.write_text
+
+    def half(path, text, encoding):
+        real(path, text[:5], encoding=encoding)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", half)
+    assert main(["generate", *TINY, "-o", "core.v"]) == 2
+    assert capsys.readouterr().err == "weft: error: [Errno 28] No space left on device\n"
+    assert (here / "core.v").read_text() == "old"
+    assert files(here) == ["core.v"]
+
+
+def refused(*arguments):
+    """Whether the command ends with 2, before any Verilog is made."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "verilog", lambda config: pytest.fail("generated"))
+        return main(["generate", *arguments]) == 2
+
+
+def test_rejects_a_folder_as_output(here, capsys):
+    (here / "core.v").mkdir()
+    assert refused("-o", "core.v")
+    text = "weft: error: output must be a file, and core.v is a folder\n"
+    assert capsys.readouterr() == ("", text)
+    assert files(here) == []
+
+
+def test_rejects_a_device_as_output(capsys):
+    assert refused("-o", "/dev/null")
+    text = "weft: error: output must be a file, and /dev/null is no regular file\n"
+    assert capsys.readouterr() == ("", text)
+    assert Path("/dev/null").is_char_device()
+
+
+def test_rejects_a_folder_that_cannot_be_made(here, capsys):
+    (here / "file").touch()
+    assert refused("-o", "file/core.v")
+    text = "folder of the output must be one to write in: [Errno 17] File exists: 'file'"
+    assert capsys.readouterr() == ("", f"weft: error: {text}\n")
+    assert files(here) == ["file"]
+
+
+def test_rejects_what_is_no_config(here, capsys):
+    assert refused("--rows", "0", "--multiplier", "fip")
+    assert capsys.readouterr() == ("", (
+        "weft: error: rows must be in 1..64, not 0\n"
+        "depth must be even with multiplier 'fip', not 1\n"
+    ))
+    assert files(here) == []
+
+
+def test_says_that_yosys_is_missing(capsys, monkeypatch):
+    monkeypatch.setenv("AMARANTH_USE_YOSYS", "system")
+    monkeypatch.setenv("PATH", "")
+    assert main(["generate", *TINY]) == 2
+    text = "weft: error: Could not find an acceptable Yosys binary. Searched: system\n"
+    assert capsys.readouterr().err == text

@@ -1,0 +1,102 @@
+"""``weft info``: the fields, what the buffers hold, and the cycles of products."""
+
+import dataclasses
+import re
+
+import pytest
+
+from weft.cli import main
+from weft.cli.info import cost
+from weft.config import Config
+
+
+@pytest.fixture
+def info(capsys, monkeypatch):
+    """The lines that ``weft info`` prints, split where columns are."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments):
+        assert main(["info", *arguments]) == 0
+        said = capsys.readouterr()
+        assert said.err == ""
+        return [re.split(r"\s{2,}", line.strip()) for line in said.out.splitlines()]
+
+    return run
+
+
+def test_says_every_field_and_its_meaning(info):
+    lines = info("--rows", "3", "--multiplier", "fip", "--depth", "2", "--shape", "1x1x1")
+    config = Config(rows=3, multiplier="fip", depth=2)
+    assert lines[0] == [f"3x8x2_fip: 48 MAC/cycle, hash {config.hash:08x}"]
+    start = lines.index(["field", "value", "meaning"]) + 2
+    fields = dataclasses.fields(Config)
+    assert lines[start : start + len(fields)] == [
+        [f.name, str(getattr(config, f.name)), f.metadata["text"]] for f in fields
+    ]
+
+
+def test_says_what_the_buffers_hold(info):
+    lines = info(
+        "--rows", "3", "--depth", "2", "--a-words", "64", "--bytes-out", "4", "--shape", "1x1x1"
+    )
+    assert ["A buffer: 384 bytes; one panel of 3 rows holds K up to 128"] in lines
+    assert ["B buffer: 64 KiB; one panel of 8 columns holds K up to 8,192"] in lines
+
+
+def test_says_from_which_k_on_results_are_no_wait(info):
+    def said(*design):
+        return next(line[0] for line in info(*design, "--shape", "1x1x1") if "tile time" in line[0])
+
+    # 3 rows of 8 results, one a cycle: 24 cycles, which 47 pairs take, two a cycle.
+    assert said("--rows", "3", "--depth", "2", "--bytes-out", "4") == (
+        "tile time: max(ceil(K / 2), 3 to drain, 24 to send) cycles;"
+        " the array never waits for its results from K = 47 on"
+    )
+    # Half a word of results a row: 8 cycles to send, as many as to drain.
+    assert said("--cols", "2").endswith("8 to drain, 8 to send) cycles;"
+                                        " the array never waits for its results from K = 8 on")
+
+
+def test_says_the_cycles_of_the_usual_products(info):
+    lines = info()
+    start = lines.index(["M x K x N", "cold", "resident", "steady", "utilization"]) + 2
+    assert lines[start : start + 4] == [
+        ["8 x 8 x 8", "48", "40", "17", "47.1%"],
+        ["16 x 16 x 16", "112", "96", "64", "100.0%"],
+        ["64 x 64 x 64", "4,192", "4,128", "4,096", "100.0%"],
+        ["128 x 128 x 128", "32,928", "32,800", "32,768", "100.0%"],
+    ]
+
+
+def test_says_the_cycles_of_the_products_asked_for(info):
+    lines = info("--shape", "450x64x64", "--shape", "1x640x128")
+    start = lines.index(["M x K x N", "cold", "resident", "steady", "utilization"]) + 2
+    assert lines[start : start + 3] == [
+        ["450 x 64 x 64", "29,268", "29,204", "29,184", "98.7%"],
+        ["1 x 640 x 128", "10,898", "-", "10,240", "12.5%"],
+        [""],
+    ]
+
+
+def test_cost_is_none_for_what_cannot_be_resident():
+    config = Config(a_words=32, b_words=64)
+    assert cost(config, 16, 16, 32)[1] is not None
+    assert cost(config, 17, 16, 32)[1] is None  # three panels of A, and two pages
+    assert cost(config, 16, 16, 33)[1] is None  # five panels of B, and four pages
+    assert cost(config, 16, 17, 16)[1] is None  # two panels of A of two pages each
+
+
+@pytest.mark.parametrize("shape", ["8x8", "8x8x8x8", "0x8x8", "8x8x0", "8x-8x8", "8 x 8 x 8", ""])
+def test_rejects_a_shape_that_is_none(shape, capsys):
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["info", f"--shape={shape}"])
+    last = capsys.readouterr().err.splitlines()[-1]
+    text = f"shape must be MxKxN, each 1 or more, not {shape!r}"
+    assert last == f"weft info: error: argument --shape: {text}"
+
+
+def test_rejects_what_is_no_config(capsys):
+    assert main(["info", "--jobs", "3", "--hop", "65"]) == 2
+    assert capsys.readouterr() == ("", (
+        "weft: error: hop must be in 1..64, not 65\njobs must be a power of two in 2..16, not 3\n"
+    ))

@@ -1,0 +1,112 @@
+"""A flag for every field of a Config, over a file, over the defaults."""
+
+import argparse
+import dataclasses
+import re
+
+import pytest
+
+from weft.cli import main
+from weft.cli.options import add_config, config_of
+from weft.config import Config, ConfigError
+
+FIELDS = dataclasses.fields(Config)
+OTHERS = {
+    "rows": 3, "cols": 5, "depth": 2, "hop": 1, "multiplier": "fip", "a_words": 64, "b_words": 128,
+    "bytes_in": 4, "bytes_out": 2, "jobs": 4,
+}
+
+
+def parser():
+    parser = argparse.ArgumentParser(prog="x")
+    add_config(parser)
+    return parser
+
+
+def parsed(*arguments):
+    return config_of(parser().parse_args(arguments))
+
+
+@pytest.fixture
+def toml(tmp_path):
+    """The path of a TOML file with this text."""
+
+    def write(text):
+        path = tmp_path / "my.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_no_flag_is_the_default():
+    assert parsed() == Config()
+
+
+def test_every_field_has_a_flag():
+    flags = [
+        part for name, value in OTHERS.items()
+        for part in ("--" + name.replace("_", "-"), str(value))
+    ]
+    assert parsed(*flags) == Config(**OTHERS)
+    assert parsed("--a-type=int8", "--b-type=int8", "--acc-type=int32") == Config()
+
+
+def test_a_flag_goes_over_the_file_over_the_default(toml):
+    path = toml("rows = 3\ncols = 5\n")
+    assert parsed("--config", path, "--cols", "4") == Config(rows=3, cols=4)
+
+
+def test_help_says_what_a_field_means(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    said = re.sub(r"\s+", " ", parser().format_help())
+    for f in FIELDS:
+        assert f"--{f.name.replace('_', '-')} " in said
+        assert f.metadata["text"] in said
+    assert "--rows INT rows of processing elements; rows of C in a tile; 1 to 64, default 8" in said
+    assert (
+        "--bytes-in INT bytes a cycle of the command stream; a power of two, 1 to 64, default 16"
+    ) in said
+    assert "--multiplier STR how a PE multiplies: its MAC leaf; plain or fip, default plain" in said
+
+
+@pytest.mark.parametrize("verb", ["sim", "generate", "info"])
+def test_every_command_takes_a_design(verb, capsys):
+    with pytest.raises(SystemExit, match="^0$"):
+        main([verb, "--help"])
+    said = capsys.readouterr().out
+    assert all(f"--{f.name.replace('_', '-')} " in said for f in FIELDS)
+    assert "--config FILE" in said
+
+
+def test_rejects_a_field_that_is_none(toml):
+    path = toml("row = 3\n")
+    with pytest.raises(ConfigError) as error:
+        parsed("--config", path, "--cols", "0")
+    known = ", ".join(f.name for f in FIELDS)
+    assert str(error.value) == (
+        f"{path}:\n"
+        f"row is no field of a Config; the fields are {known}\n"
+        "cols must be in 1..64, not 0"
+    )
+
+
+def test_rejects_a_file_that_is_not_there(tmp_path):
+    path = tmp_path / "none.toml"
+    with pytest.raises(ConfigError) as error:
+        parsed("--config", str(path))
+    reason = f"[Errno 2] No such file or directory: '{path}'"
+    assert str(error.value) == f"{path} must be a readable TOML file: {reason}"
+
+
+def test_rejects_no_integer(capsys):
+    with pytest.raises(SystemExit, match="^2$"):
+        parsed("--rows", "four")
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "x: error: argument --rows: invalid int value: 'four'"
+
+
+def test_rejects_a_choice_that_is_none():
+    with pytest.raises(ConfigError) as error:
+        parsed("--multiplier", "booth")
+    assert str(error.value) == "multiplier must be one of plain, fip, not 'booth'"

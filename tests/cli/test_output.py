@@ -1,0 +1,29 @@
+"""The folders that commands write into."""
+
+import pytest
+
+from weft.cli.output import output_folder
+
+
+def test_is_made_with_those_above_it(tmp_path):
+    path = tmp_path / "a" / "b"
+    assert output_folder(str(path)) == path
+    assert path.is_dir()
+
+
+def test_is_left_as_it_is_where_it_is_there(tmp_path):
+    (tmp_path / "kept").touch()
+    assert output_folder(tmp_path) == tmp_path
+    assert (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize("below, reason", [
+    ("", "[Errno 17] File exists: "), ("below", "[Errno 20] Not a directory: "),
+])
+def test_rejects_what_cannot_be_a_folder(tmp_path, below, reason):
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / below
+    with pytest.raises(OSError) as error:
+        output_folder(path)
+    text = f"folder of the output must be one to write in: {reason}'{path}'"
+    assert str(error.value) == text

@@ -1,0 +1,122 @@
+"""The pages say what is so: README's example and figures, links, names of files and of things."""
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from weft import cli
+from weft.cli.info import cost
+from weft.config import Config
+from weft.cycles import predict
+from weft.host.planner import Planner
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+DESIGNS = {"8 x 8 PEs": Config(), "4 x 4 PEs of 4 pairs": Config(rows=4, cols=4, depth=4)}
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def cells(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def table(text, head):
+    """The rows under the table's head that starts so, as lists of cells."""
+    lines = text[text.index(head) :].split("\n\n")[0].splitlines()
+    return [cells(line) for line in lines[2:]]
+
+
+def test_example_runs(capsys):
+    [code] = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+    space = {}
+    exec(compile(code, "README.md", "exec"), space)
+    a, b, c, record = (space[name] for name in ("a", "b", "c", "record"))
+    assert c.dtype == np.int32
+    assert np.array_equal(c, a.astype(int) @ b)
+    printed = f"{record.cycles} {record.utilization:.1%} {record.bytes_in}\n"
+    assert capsys.readouterr().out == printed
+    assert np.array_equal(space["batch"], a[-10:])  # it came to its end
+
+
+def test_figures_are_those_of_the_cycle_model():
+    rows = table(README, "| design | MAC/cycle |")
+    assert [row[0] for row in rows] == list(DESIGNS)
+    for design, *said in rows:
+        config = DESIGNS[design]
+        cold, _, steady = cost(config, 64, 64, 64)
+        resident = cost(config, 8, 8, 8)[1]
+        used = 64**3 / steady / config.peak
+        assert said == [
+            str(config.peak), f"{cold:,} cycles", f"{steady:,.0f} cycles ({used:.1%})",
+            f"{resident} cycles",
+        ]
+
+
+def test_printed_layers_are_those_of_the_cycle_model():
+    pattern = r"layer \d +(\d+) x (\d+) x (\d+) +([\d,]+) +([\d,]+) +([\d.]+%)"
+    layers = re.findall(pattern, README)
+    assert [tuple(map(int, layer[:3])) for layer in layers] == [
+        (450, 64, 64), (450, 64, 32), (450, 32, 10),
+    ]
+    total = 0
+    for *shape, cycles, predicted, used in layers:
+        m, k, n = map(int, shape)
+        steps = Planner(Config()).plan(m, n, k)
+        taken = predict(Config(), [c for step in steps for c in step.commands]).cycles
+        total += taken
+        assert cycles == predicted == f"{taken:,}"
+        assert used == f"{m * k * n / cost(Config(), m, k, n)[2] / Config().peak:.1%}"
+    assert re.search(rf"all +{total:,} +{total:,} +yes", README)
+
+
+def test_commands_are_all_there():
+    said = [row[0] for row in table(README, "| command | what it does |")]
+    names = [module.__name__.rpartition(".")[2] for module in cli.SUBCOMMANDS]
+    assert said == [f"`weft {name}`" for name in names]
+
+
+@pages
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    ours = [link for link in links if not link.startswith("https://")]
+    assert [link for link in ours if not (page.parent / link).exists()] == []
+
+
+def test_there_are_links():
+    assert len(re.findall(r"\]\(docs/\w+\.md\)", README)) >= 4
+
+
+@pages
+def test_files_that_are_named_are_there(page):
+    text = page.read_text(encoding="utf-8")
+    names = re.findall(r"`((?:src|hw|sim|boards|tests|tools|docs)(?:/[\w.-]+)*/?)`", text)
+    assert [name for name in names if not (ROOT / name).exists()] == []
+
+
+@pages
+def test_things_that_are_named_are_there(page):
+    text = page.read_text(encoding="utf-8")
+    missing = []
+    for name in re.findall(r"`(weft(?:\.\w+)+)", text):
+        try:
+            pkgutil.resolve_name(name)
+        except (ImportError, AttributeError):
+            missing.append(name)
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", ["weft.sim.nothing", "weft.config.Nothing"])
+def test_a_name_of_nothing_is_seen(name):
+    with pytest.raises((ImportError, AttributeError)):
+        pkgutil.resolve_name(name)
+
+
+def test_the_package_names_its_parts():
+    package = importlib.import_module("weft")
+    for name in package.__all__:
+        assert getattr(package, name).__name__ == name

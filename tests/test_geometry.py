@@ -1,0 +1,86 @@
+"""How operands lie, against the words of ``docs/interfaces.md``, told again in loops."""
+
+import itertools
+
+import pytest
+
+from weft.config import Config
+from weft.geometry import Operand, operands
+
+EDGES = (1, 2, 3, 5, 8, 12, 16, 31, 64)
+DEPTHS = (1, 2, 3, 4, 7, 16, 64)
+STREAMS = (1, 2, 4, 8, 16, 32, 64)
+OPERANDS = [
+    Operand(edge, depth, 64, stream)
+    for edge, depth, stream in itertools.product(EDGES, DEPTHS, STREAMS)
+]
+
+
+def test_a_word_is_what_the_array_takes_in_a_cycle():
+    for g in OPERANDS:
+        assert g.word_bytes == len([(e, d) for e in range(g.edge) for d in range(g.depth)])
+
+
+def test_a_page_is_16_words():
+    assert [Operand(3, 2, words, 16).pages for words in (32, 64, 4096, 65536)] == [2, 4, 256, 4096]
+
+
+def test_a_long_word_takes_as_many_stream_words_as_it_needs():
+    for g in OPERANDS:
+        assert g.segments == len(range(0, g.word_bytes, g.stream))
+
+
+def test_short_words_share_a_stream_word():
+    for g in OPERANDS:
+        fitting = [n for n in (1, 2, 4, 8, 16) if n * g.word_bytes <= g.stream]
+        assert g.group == max(fitting, default=1)
+
+
+def test_words_are_split_or_shared_never_both():
+    for g in OPERANDS:
+        assert 1 in (g.segments, g.group)
+
+
+@pytest.mark.parametrize("edge, depth, stream, segments, group", [
+    (8, 1, 16, 1, 2),
+    (4, 4, 16, 1, 1),
+    (3, 2, 16, 1, 2),    # 12 of 16 bytes
+    (5, 3, 64, 1, 4),    # 60 of 64 bytes
+    (1, 1, 64, 1, 16),   # not 64: a page at most
+    (12, 2, 16, 2, 1),   # 24 of 32 bytes
+    (64, 64, 1, 4096, 1),
+])  # fmt: skip
+def test_by_hand(edge, depth, stream, segments, group):
+    g = Operand(edge, depth, 64, stream)
+    assert (g.segments, g.group) == (segments, group)
+
+
+def test_panels_cover_all_rows():
+    for g in OPERANDS[:: len(STREAMS)]:
+        for size in range(1, 3 * g.edge + 2):
+            assert g.panels(size) == len(range(0, size, g.edge))
+
+
+def test_a_panel_is_all_of_k():
+    for g in OPERANDS[:: len(STREAMS)]:
+        for k in (*range(1, 3 * g.depth + 2), 640, 1024):
+            words = len(range(0, k, g.depth))
+            assert g.panel_words(k) == words
+            assert g.panel_pages(k) == len(range(0, words, 16))
+
+
+def test_a_panel_starts_on_a_stream_word():
+    for g in OPERANDS:
+        for k in (1, g.depth, 5 * g.depth + 1, 33 * g.depth):
+            taken = room = 0
+            for _ in range(g.panel_words(k)):
+                if g.word_bytes > g.stream:
+                    taken += len(range(0, g.word_bytes, g.stream))
+                else:
+                    taken, room = (taken, room - 1) if room else (taken + 1, g.group - 1)
+            assert g.panel_stream_words(k) == taken
+
+
+def test_operands_are_those_of_the_config():
+    config = Config(rows=3, cols=5, depth=2, a_words=64, b_words=128, bytes_in=4)
+    assert operands(config) == (Operand(3, 2, 64, 4), Operand(5, 2, 128, 4))
