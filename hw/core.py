@@ -6,7 +6,8 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft import timing
-from weft.geometry import operands
+from weft.commands import JobFlag
+from weft.geometry import memories, operands
 from weft.hw.arith.fip import FastInnerProductMac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.drain import Drain
@@ -22,6 +23,7 @@ from weft.hw.memory.operands import OperandBuffer
 from weft.hw.memory.results import ResultBuffer
 from weft.hw.post.collector import Collector
 from weft.hw.post.corrections import Corrector
+from weft.hw.post.finisher import Finisher
 from weft.hw.post.sender import Result, Sender
 from weft.hw.registers import Registers
 
@@ -90,11 +92,15 @@ class Core(wiring.Component):
     def _commands(self, m):
         """The command stream: jobs to the table, loads to the buffers."""
         c = self.config
-        geometries = operands(c)
-        m.submodules.decoder = decoder = Decoder(
-            geometries=geometries, bytes_in=c.bytes_in
+        geometries = memories(c)
+        flags = JobFlag.FEED_A | JobFlag.FEED_B | JobFlag.ACCUMULATE | JobFlag.KEEP
+        if c.requantize != "none":
+            flags |= JobFlag.REQUANTIZE
+            flags |= JobFlag.TABLE if c.activation != "none" else 0
+        m.submodules.decoder = decoder = Decoder(geometries=geometries, bytes_in=c.bytes_in)
+        m.submodules.table = table = JobTable(
+            geometries=operands(c), jobs=c.jobs, flags=flags
         )
-        m.submodules.table = table = JobTable(geometries=geometries, jobs=c.jobs)
         m.submodules.loader = loader = Loader(geometries=geometries, bytes_in=c.bytes_in)
         connect(m, flipped(self.commands), decoder.commands)
         connect(m, decoder.job, table.push)
@@ -144,6 +150,7 @@ class Core(wiring.Component):
             m.submodules[f"skew_{name}"] = skew
             m.d.comb += [
                 buffer.write.eq(write),
+                buffer.en.eq(1),
                 buffer.address.eq(address),
                 skew.i.eq(buffer.word),
                 entry.eq(skew.o),
@@ -172,7 +179,9 @@ class Core(wiring.Component):
             announced=announced, acc=mac.ACC, rows=c.rows, cols=c.cols, lanes=c.lanes,
             slots=mac.SLOTS, written=len(buffer.written),
         )
-        m.submodules.sender = sender = Sender(chunk=collector.Chunk, bytes_out=c.bytes_out)
+        m.submodules.sender = sender = Sender(
+            chunk=collector.Chunk, bytes_out=c.bytes_out, int8=c.requantize != "none"
+        )
         announce = Signal(announced)
         m.d.comb += [
             drain.start.eq(sequencer.step.drain),
@@ -200,6 +209,16 @@ class Core(wiring.Component):
             connect(m, chunks, corrector.i)
             m.d.comb += [corrector.a.eq(loader.a), corrector.b.eq(loader.b)]
             chunks = corrector.o
+        if c.requantize != "none":
+            inputs = ["a", *loader.names[2:]]
+            m.submodules.finisher = finisher = Finisher(
+                geometries=memories(c), chunk=collector.Chunk, mode=c.requantize,
+                zero_points=c.b_zero_point != "none",
+                writes={name: getattr(loader, name).shape() for name in inputs},
+            )
+            connect(m, chunks, finisher.i)
+            m.d.comb += [getattr(finisher, name).eq(getattr(loader, name)) for name in inputs]
+            chunks = finisher.o
         connect(m, chunks, sender.chunks)
         connect(m, sender.results, flipped(self.results))
         return sender

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from weft.commands import Job, JobFlag, Load, LoadFlag, Status
+from weft.commands import PARAMETER, Job, JobFlag, Load, LoadFlag, Status
 from weft.config import PAGE_WORDS
+from weft.golden import scaled
 
 __all__ = ["Answer", "Program"]
 
@@ -58,29 +59,42 @@ class Program:
         self.words = []
         self.answers = []
         self._kept = None
+        self._columns = self._table = None
 
     def load(self, side, lines, page=0, flags=NONE):
         """Load the panels of ``lines`` into pages from ``page`` on, one behind the other."""
-        config = self.config
-        edge, width = (config.rows, config.cols)[side], config.bytes_in
-        words = -(-lines.shape[1] // config.depth)
+        depth = self.config.depth
+        edge = (self.config.rows, self.config.cols)[side]
+        words = -(-lines.shape[1] // depth)
         pitch = -(-words // PAGE_WORDS)
         panels = -(-lines.shape[0] // edge)
         self._header(Load(side, page, pitch, panels, words, flags))
-        size = edge * config.depth
-        share = 1
-        while share * 2 * size <= width and share < PAGE_WORDS:
-            share *= 2
-        padded = np.zeros((panels * edge, words * config.depth), np.int8)
-        padded[: lines.shape[0], : lines.shape[1]] = lines
-        for panel in range(panels):
-            rows = padded[panel * edge : (panel + 1) * edge]
-            split = [
-                rows[:, word * config.depth : (word + 1) * config.depth].tobytes()
-                for word in range(words)
-            ]
-            for first in range(0, words, share):
-                self._send(b"".join(split[first : first + share]))
+        padded = np.zeros((panels, edge, words, depth), np.int8)
+        padded.reshape(panels * edge, -1)[: len(lines), : lines.shape[1]] = lines
+        for panel in padded:
+            self._panel([panel[:, word].tobytes() for word in range(words)], PAGE_WORDS)
+
+    def parameters(self, columns, page=0, pitch=1):
+        """Load what finishes the columns of B, a tuple for each, whose panels lie like that.
+
+        It counts for all jobs behind it.
+        """
+        self._columns = columns
+        cols, lanes = self.config.cols, self.config.lanes
+        chunks = -(-cols // lanes)
+        panels = -(-len(columns) // cols)
+        self._header(Load(2, page, pitch, panels, chunks))
+        for first in range(0, len(columns), cols):
+            entries = [PARAMETER.pack(*(int(x) for x in c)) for c in columns[first : first + cols]]
+            entries += [bytes(PARAMETER.size)] * (chunks * lanes - len(entries))
+            words = [b"".join(entries[n : n + lanes]) for n in range(0, len(entries), lanes)]
+            self._panel(words, 1 << (chunks - 1).bit_length())
+
+    def table(self, entries):
+        """Load the activation table."""
+        self._table = entries
+        self._header(Load(3, 0, 1, 1, len(entries)))
+        self._panel([bytes([entry & 255]) for entry in entries], PAGE_WORDS)
 
     def job(self, a, b, pages=(0, 0), flags=JobFlag(0), tag=0):
         """A job on operands that lie where `load` put them."""
@@ -102,7 +116,9 @@ class Program:
         if JobFlag.KEEP in flags:
             self._kept = sums
         else:
-            self.answers.append(Answer(tag, list(self._results(sums))))
+            size = 1 if JobFlag.REQUANTIZE in flags else 4
+            due = sums if size == 4 else self._finished(sums, a, JobFlag.TABLE in flags)
+            self.answers.append(Answer(tag, list(self._results(due, size))))
 
     def multiply(self, a, b, *, pages=(0, 0), fed=(), flags=JobFlag(0), tag=0):
         """Load both operands, those ``fed`` behind the header of the job, and run it."""
@@ -132,19 +148,39 @@ class Program:
         for start in range(0, len(data), width):
             self.words.append(int.from_bytes(data[start : start + width], "little"))
 
-    def _results(self, sums):
-        """The words of all results: tiles, rows, chunks."""
-        config = self.config
-        rows, cols, lanes = config.rows, config.cols, max(1, config.bytes_out // 4)
-        for i in range(0, sums.shape[0], rows):
-            for j in range(0, sums.shape[1], cols):
-                for row in sums[i : i + rows, j : j + cols]:
-                    for first in range(0, len(row), lanes):
-                        yield from self._chunk(row[first : first + lanes])
+    def _panel(self, words, page):
+        """The words of a panel, as many to a stream word as fit."""
+        share, size = 1, len(words[0])
+        while share * 2 * size <= self.config.bytes_in and share < min(page, PAGE_WORDS):
+            share *= 2
+        for first in range(0, len(words), share):
+            self._send(b"".join(words[first : first + share]))
 
-    def _chunk(self, values):
-        data = b"".join((int(value) & 0xFFFFFFFF).to_bytes(4, "little") for value in values)
+    def _finished(self, sums, a, looks_up):
+        """The bytes that sums become, by the parameters loaded last."""
+        bias, multiplier, shift, b_zero, zero, low, high = np.array(self._columns, np.int64).T
+        if self.config.b_zero_point != "none":
+            sums = sums - a.sum(axis=1, dtype=np.int64)[:, None] * b_zero
+        acc, mode = (sums + bias).astype(np.int32), self.config.requantize
+        if mode == "onnx":
+            y = scaled(acc, scale=multiplier.astype(np.uint32).view(np.float32), mode=mode)
+        else:
+            y = scaled(acc, multiplier, shift, mode=mode)
+        y = np.clip(y.astype(np.int64) + zero, low, high) & 255
+        return np.array(self._table)[y] if looks_up else y
+
+    def _results(self, results, size):
+        """The words of all results of ``size`` bytes: tiles, rows, chunks, one behind the other."""
+        rows, cols, lanes = self.config.rows, self.config.cols, self.config.lanes
+        data, mask = bytearray(), bytearray()
+        for i in range(0, results.shape[0], rows):
+            for j in range(0, results.shape[1], cols):
+                for row in results[i : i + rows, j : j + cols]:
+                    for value in row:
+                        data += (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
+                    padding = -len(row) % lanes * size
+                    mask += b"\xff" * (len(row) * size) + bytes(padding)
+                    data += bytes(padding)
         width = self.config.bytes_out
         for start in range(0, len(data), width):
-            part = data[start : start + width]
-            yield int.from_bytes(part, "little"), (1 << 8 * len(part)) - 1
+            yield tuple(int.from_bytes(x[start : start + width], "little") for x in (data, mask))

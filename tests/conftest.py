@@ -1,14 +1,18 @@
-"""What tests share: where builds go, and simulated accelerators that live as long as the run."""
+"""What tests share: builds, simulated accelerators, TFLite Micro, sums that meet every tie."""
 
+import importlib.util
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from weft.host import Accelerator
 from weft.sim.transport import SimTransport
 
 os.environ.setdefault("WEFT_BUILD", str(Path(__file__).parent.parent / "build"))
+LOW, HIGH = -(1 << 31), (1 << 31) - 1
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +34,147 @@ def transports():
 def accelerators(transports):
     """``accelerators(config)``: the driver on the simulated transport of a Config."""
     return lambda config: Accelerator(transports(config), config)
+
+
+@pytest.fixture(scope="session")
+def tflm():
+    """TFLite Micro, if it rounds twice: a build with single rounding would be another mode."""
+    if importlib.util.find_spec("tflite_micro") is None:
+        pytest.skip("TFLite Micro is not installed: its wheels are for Linux on x86_64")
+    found = _TfliteMicro()
+    # -0.5 in the second rounding, and 2**29 times 32.
+    said = []
+    for acc, scale in [(-2, 0.25), (1 << 29, 32)]:
+        layer = SimpleNamespace(
+            weights=np.ones((1, 1), np.int8), bias=np.array([acc], np.int32), x_scale=1,
+            w_scale=scale, y_scale=1, x_zero_point=0, y_zero_point=0,
+        )
+        said.append(int(found.fully_connected([layer], [0])(np.zeros(1, np.int8))[0]))
+    if said != [-1, 0]:
+        pytest.skip(f"TFLite Micro must round twice and wrap, [-1, 0], not {said}")
+    return found
+
+
+class _TfliteMicro:
+    """TFLite Micro; ``s``, the schema of its models; and what makes a model and runs it."""
+
+    def __init__(self):
+        import flatbuffers
+        from tflite_micro import runtime
+        from tflite_micro.tensorflow.lite.micro.python import schema_py_generated
+
+        self._flatbuffers, self._runtime = flatbuffers, runtime
+        self.s = schema_py_generated
+
+    def model(self, tensors, code, operators, kind=0):
+        """``run(x)`` of operators ``code``, one behind the other, for one ``x`` without its batch.
+
+        A tensor is (shape, type, scales, zero point, data or None), the first one being the
+        model's input; an operator is (inputs, output, options), tensors by number.
+        """
+        s = self.s
+        graph, operator_code, whole = s.SubGraphT(), s.OperatorCodeT(), s.ModelT()
+        graph.tensors, graph.operators, buffers = [], [], [s.BufferT()]
+        for shape, dtype, scales, zero_point, data in tensors:
+            tensor = s.TensorT()
+            tensor.shape, tensor.type, tensor.buffer = list(shape), dtype, 0
+            tensor.quantization = s.QuantizationParametersT()
+            tensor.quantization.scale = np.atleast_1d(np.float32(scales))
+            tensor.quantization.zeroPoint = np.full(np.size(scales), zero_point, np.int64)
+            if data is not None:
+                buffers.append(s.BufferT())
+                buffers[-1].data = np.frombuffer(data.tobytes(), np.uint8)
+                tensor.buffer = len(buffers) - 1
+            graph.tensors.append(tensor)
+        for inputs, output, options in operators:
+            operator = s.OperatorT()
+            operator.opcodeIndex, operator.inputs, operator.outputs = 0, inputs, [output]
+            operator.builtinOptions, operator.builtinOptionsType = options, kind
+            graph.operators.append(operator)
+        graph.inputs, graph.outputs = [0], graph.operators[-1].outputs
+        operator_code.builtinCode = operator_code.deprecatedBuiltinCode = code
+        operator_code.version = 4
+        whole.version, whole.subgraphs, whole.buffers = 3, [graph], buffers
+        whole.operatorCodes = [operator_code]
+        builder = self._flatbuffers.Builder(4096)
+        builder.Finish(whole.Pack(builder), b"TFL3")
+        held = bytes(builder.Output())
+        interpreter = self._runtime.Interpreter.from_bytes(
+            held, arena_size=20 * len(held) + 20_000
+        )
+
+        def run(x):
+            interpreter.set_input(x[None], 0)
+            interpreter.invoke()
+            return interpreter.get_output(0)[0].copy()
+
+        return run
+
+    def fully_connected(self, layers, activations):
+        """``run(x)`` of layers one behind the other, each with its fused activation function.
+
+        A layer has what a `weft.model.Layer` has, of which scales, zero points, weights and bias
+        count.
+        """
+        s, int8 = self.s, self.s.TensorType.INT8
+        first = layers[0]
+        tensors = [((1, first.weights.shape[1]), int8, first.x_scale, first.x_zero_point, None)]
+        operators = []
+        for layer, activation in zip(layers, activations, strict=True):
+            options = s.FullyConnectedOptionsT()
+            options.fusedActivationFunction = activation
+            x, count = len(tensors) - 1, len(layer.bias)
+            scale = np.float32(layer.x_scale) * np.float32(layer.w_scale)
+            operators.append(([x, x + 1, x + 2], x + 3, options))
+            tensors += [
+                (layer.weights.shape, int8, layer.w_scale, 0, layer.weights),
+                (layer.bias.shape, s.TensorType.INT32, scale, 0, layer.bias),
+                ((1, count), int8, layer.y_scale, layer.y_zero_point, None),
+            ]
+        code, kind = s.BuiltinOperator.FULLY_CONNECTED, s.BuiltinOptions.FullyConnectedOptions
+        return self.model(tensors, code, operators, kind)
+
+
+@pytest.fixture
+def sums():
+    """``sums(rng, scale)``: one int32 for each scale, of every size, most of them near a tie."""
+    return _sums
+
+
+@pytest.fixture
+def triples():
+    """``triples(rng, count)``: int32 vectors of sums, multipliers and shifts."""
+    return _triples
+
+
+def _sums(rng, scale):
+    count = len(scale)
+    kinds = np.array([
+        rng.integers(LOW, HIGH, count, endpoint=True) >> rng.integers(0, 32, count),
+        _near(rng, scale, (rng.integers(-300, 300, count) + 0.5)),  # ties of 8-bit results
+        _near(rng, scale, (rng.integers(-(1 << 30), 1 << 30, count) >> 8) + 0.5),
+        _near(rng, scale, rng.choice([LOW, HIGH], count)),          # where results leave int32
+        rng.choice([LOW, LOW + 1, -2, -1, 0, 1, 2, HIGH - 1, HIGH], count),
+        rng.choice([-1, 1], count) * (1 << rng.integers(0, 31, count)),
+    ])
+    return kinds[rng.integers(0, len(kinds), count), np.arange(count)].astype(np.int32)
+
+
+def _near(rng, scale, result):
+    """The sum that ``scale`` takes next to ``result``, or a neighbour of it."""
+    exact = np.rint(result / scale) + rng.integers(-1, 2, len(scale))
+    return np.clip(exact, LOW, HIGH).astype(np.int64)
+
+
+def _triples(rng, count):
+    kinds = np.array([
+        rng.integers(1 << 30, HIGH, count, endpoint=True),
+        rng.choice([1 << 30, (1 << 30) + 1, 3 << 29, HIGH - 1, HIGH], count),
+        (1 << 30) + (1 << rng.integers(0, 30, count)),
+        np.full(count, 1 << 30),  # a power of two: exact ties
+    ])
+    multiplier = kinds[rng.integers(0, len(kinds), count), np.arange(count)]
+    shift = rng.integers(-31, 31, count, endpoint=True)
+    acc = _sums(rng, multiplier * 2.0 ** (shift - 31))
+    multiplier[rng.random(count) < 0.01] = 0
+    return acc, multiplier.astype(np.int32), shift.astype(np.int32)

@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from weft.commands import HEADER_BYTES, VERSION, Job, JobFlag, Load, LoadFlag, Opcode, Status
+from weft.commands import (
+    HEADER_BYTES,
+    PARAMETER,
+    TABLE_ENTRIES,
+    VERSION,
+    Job,
+    JobFlag,
+    Load,
+    LoadFlag,
+    Opcode,
+    Status,
+)
+from weft.hw.post.finisher import Parameter
 
 INTERFACES = Path(__file__).parent.parent / "docs" / "interfaces.md"
 # field: first byte, bytes
@@ -20,9 +32,15 @@ LOAD = {
     "operand": (2, 1), "flags": (3, 1), "page": (4, 2), "pitch": (6, 2), "panels": (8, 4),
     "words": (12, 4),
 }
+PARAMETERS = {  # and whether it is signed
+    "bias": (0, 4, True), "multiplier": (4, 4, False), "shift": (8, 1, True),
+    "zero point of B": (9, 1, True), "zero point of the result": (10, 2, True),
+    "least result": (12, 2, True), "greatest result": (14, 2, True),
+}
 ZERO_JOB, ZERO_LOAD = dict.fromkeys(JOB, 0), dict.fromkeys(LOAD, 0)
 fields_of_jobs = pytest.mark.parametrize("name", JOB)
 fields_of_loads = pytest.mark.parametrize("name", LOAD)
+fields_of_parameters = pytest.mark.parametrize("name", PARAMETERS)
 
 
 def job(**fields):
@@ -31,6 +49,10 @@ def job(**fields):
 
 def load(**fields):
     return Load(**{**ZERO_LOAD, **fields})
+
+
+def entry(**fields):
+    return PARAMETER.pack(*({**dict.fromkeys(PARAMETERS, 0), **fields}.values()))
 
 
 def expected(opcode, places, fields):
@@ -115,11 +137,56 @@ def test_rejects_a_header_of_another_size(size):
             command.unpack(bytes(size))
 
 
+@fields_of_parameters
+def test_a_field_of_an_entry_is_in_its_place(name):
+    start, size, signed = PARAMETERS[name]
+    data = bytearray(16)
+    data[start : start + size] = range(0x81, 0x81 + size)
+    value = int.from_bytes(data[start : start + size], "little", signed=signed)
+    assert entry(**{name: value}) == bytes(data)
+    assert PARAMETER.unpack(data)[list(PARAMETERS).index(name)] == value
+
+
+@fields_of_parameters
+def test_rejects_an_entry_that_does_not_fit(name):
+    _, size, signed = PARAMETERS[name]
+    high = 1 << 8 * size - signed
+    low = -high if signed else 0
+    assert len(entry(**{name: low})) == len(entry(**{name: high - 1})) == 16
+    for value in (low - 1, high):
+        with pytest.raises(struct.error):
+            entry(**{name: value})
+
+
+def test_an_entry_is_that_of_the_page():
+    assert PARAMETER.size == 16
+    rows = re.findall(r"^\| (\d+) \| ([\w ]+) \((\d+)\)", page_table("| byte | what |"), re.M)
+    page = {name: (int(start), int(bits) // 8) for start, name, bits in rows}
+    assert page == {name: place[:2] for name, place in PARAMETERS.items()}
+
+
+def test_the_hardware_reads_an_entry_as_it_is_packed():
+    data = bytes(range(0x77, 0x87))  # numbers of either sign
+    names = ("bias", "multiplier", "shift", "b_zero", "zero", "low", "high")
+    read = Parameter.from_bits(int.from_bytes(data, "little"))
+    assert Parameter.as_shape().size == 8 * PARAMETER.size
+    assert tuple(read[name] for name in names) == PARAMETER.unpack(data)
+
+
+def test_a_table_has_an_entry_for_each_byte():
+    assert TABLE_ENTRIES == len(bytes(range(256)))
+
+
+def page_table(head):
+    """The table of the page that starts so."""
+    text = INTERFACES.read_text(encoding="utf-8")
+    return text[text.index(head) :].split("\n\n")[0]
+
+
 @pytest.mark.parametrize("flags, title", [
     (JobFlag, "job flag"), (LoadFlag, "load flag"), (Status, "status bit"),
 ])
 def test_flags_are_those_of_the_page(flags, title):
-    text = INTERFACES.read_text(encoding="utf-8")
-    table = text[text.index(f"| {title} |") :].split("\n\n")[0]
+    table = page_table(f"| {title} |")
     page = {name: 1 << int(bit) for bit, name in re.findall(r"^\| (\d+) \| (\w+) \|", table, re.M)}
     assert {flag.name: flag.value for flag in flags} == page

@@ -11,10 +11,15 @@ from weft.config import Config, ConfigError
 FIELDS = {f.name: f for f in dataclasses.fields(Config)}
 SIZES = dict.fromkeys(("rows", "cols", "depth", "hop"), (1, 64))
 POWERS = {
-    "a_words": (32, 65536), "b_words": (32, 65536), "bytes_in": (1, 64), "bytes_out": (1, 64),
-    "jobs": (2, 16),
+    "a_words": (32, 65536), "b_words": (32, 65536), "lanes": (1, 64),
+    "bytes_in": (1, 64), "bytes_out": (1, 64), "jobs": (2, 16),
 }
-CHOICES = {"multiplier": "plain, fip", "a_type": "int8", "b_type": "int8", "acc_type": "int32"}
+CHOICES = {
+    "multiplier": "plain, fip", "a_type": "int8", "b_type": "int8", "acc_type": "int32",
+    "requantize": "none, tflite, single, onnx", "activation": "none, table",
+    "b_zero_point": "none, column",
+}
+RAW = {"requantize": "none"}  # lanes and bytes_out of any size go together
 
 
 def refusal(make, *args, **kwargs):
@@ -28,7 +33,9 @@ def test_init_has_a_default_for_every_field():
     assert dataclasses.asdict(Config()) == {
         "rows": 8, "cols": 8, "depth": 1, "hop": 2, "multiplier": "plain",
         "a_type": "int8", "b_type": "int8", "acc_type": "int32",
-        "a_words": 4096, "b_words": 4096, "bytes_in": 16, "bytes_out": 16, "jobs": 8,
+        "a_words": 4096, "b_words": 4096, "lanes": 4,
+        "requantize": "tflite", "activation": "table", "b_zero_point": "none",
+        "bytes_in": 16, "bytes_out": 16, "jobs": 8,
     }
 
 
@@ -37,7 +44,10 @@ def test_init_takes_every_value_in_range():
         assert [getattr(Config(**{name: n}), name) for n in (low, high)] == [low, high]
     for name, (low, high) in POWERS.items():
         powers = [1 << n for n in range(17) if low <= 1 << n <= high]
-        assert [getattr(Config(**{name: n}), name) for n in powers] == powers
+        assert [getattr(Config(**RAW, **{name: n}), name) for n in powers] == powers
+    for name in ("requantize", "activation", "b_zero_point"):
+        values = CHOICES[name].split(", ")
+        assert [getattr(Config(**{name: value}), name) for value in values] == values
     assert Config(depth=2, multiplier="fip", bytes_in=2).multiplier == "fip"
 
 
@@ -62,7 +72,7 @@ def test_rejects_no_power_of_two_in_range(name):
     low, high = POWERS[name]
     for value in (-low, 0, low // 2, 3 * low, high - 1, 2 * high):
         text = f"{name} must be a power of two in {low}..{high}, not {value}"
-        assert refusal(Config, **{name: value}) == text
+        assert refusal(Config, **RAW, **{name: value}) == text
 
 
 @pytest.mark.parametrize("name", [*SIZES, *POWERS])
@@ -85,17 +95,41 @@ def test_rejects_what_fip_cannot_have():
     )
 
 
+@pytest.mark.parametrize("mode", ["tflite", "single", "onnx"])
+def test_rejects_more_int8_results_than_a_word_of_the_stream_holds(mode):
+    for lanes, bytes_out in [(1, 1), (4, 4), (64, 64), (1, 64)]:
+        assert Config(requantize=mode, lanes=lanes, bytes_out=bytes_out).lanes == lanes
+    for lanes, bytes_out in [(4, 2), (2, 1), (64, 32), (64, 1)]:
+        assert refusal(Config, requantize=mode, lanes=lanes, bytes_out=bytes_out) == (
+            f"lanes must be at most bytes_out ({bytes_out}) unless requantize is none, not {lanes}"
+        )
+        raw = Config(requantize="none", lanes=lanes, bytes_out=bytes_out)
+        assert (raw.lanes, raw.bytes_out) == (lanes, bytes_out)
+
+
+def test_rejects_lanes_only_by_fields_that_are_integers():
+    assert refusal(Config, lanes="8", bytes_out=None) == (
+        "lanes must be an integer, not '8'\nbytes_out must be an integer, not None"
+    )
+    assert refusal(Config, lanes=4, bytes_out=True) == "bytes_out must be an integer, not True"
+
+
 def test_rejects_with_all_problems_at_once():
     assert refusal(
-        Config, rows=0, cols="x", depth=3, multiplier="fip", a_type="int4", a_words=33, bytes_in=0
+        Config, rows=0, cols="x", depth=3, multiplier="fip", a_type="int4", a_words=33, lanes=32,
+        requantize="tflm", activation="relu", b_zero_point="row", bytes_in=0,
     ) == (
         "rows must be in 1..64, not 0\n"
         "cols must be an integer, not 'x'\n"
         "a_type must be one of int8, not 'int4'\n"
         "a_words must be a power of two in 32..65536, not 33\n"
+        "requantize must be one of none, tflite, single, onnx, not 'tflm'\n"
+        "activation must be one of none, table, not 'relu'\n"
+        "b_zero_point must be one of none, column, not 'row'\n"
         "bytes_in must be a power of two in 1..64, not 0\n"
         "depth must be even with multiplier 'fip', not 3\n"
-        "bytes_in must be 2 or more with multiplier 'fip', not 0"
+        "bytes_in must be 2 or more with multiplier 'fip', not 0\n"
+        "lanes must be at most bytes_out (16) unless requantize is none, not 32"
     )
 
 
@@ -188,11 +222,6 @@ def test_peak_is_all_pes_at_work():
     assert Config(rows=3, cols=5, depth=7).peak == 105
 
 
-@pytest.mark.parametrize("bytes_out, lanes", [(1, 1), (2, 1), (4, 1), (8, 2), (16, 4), (64, 16)])
-def test_lanes_are_results_a_cycle(bytes_out, lanes):
-    assert Config(bytes_out=bytes_out).lanes == lanes
-
-
 def test_name_says_the_shape_and_the_leaf():
     assert Config(rows=3, cols=5, depth=2).name == "3x5x2"
     assert Config(rows=3, cols=5, depth=2, multiplier="fip").name == "3x5x2_fip"
@@ -200,14 +229,17 @@ def test_name_says_the_shape_and_the_leaf():
 
 def test_hash_is_the_same_on_any_machine():
     # That of bitstreams out there: if it changes, their version must, too.
-    assert Config().hash == 0xE71B04B4
+    assert Config().hash == 0xFE2D091C
 
 
 def test_hash_tells_every_field():
     others = {name: SIZES[name][1] for name in SIZES} | {name: POWERS[name][1] for name in POWERS}
-    others |= {"multiplier": "fip"}
-    base = {"depth": 2}
+    others |= {
+        "multiplier": "fip", "requantize": "onnx", "activation": "none", "b_zero_point": "column",
+    }
+    base = {"depth": 2, **RAW}
     configs = [Config(**base), *(Config(**{**base, name: others[name]}) for name in others)]
+    configs += [Config(**base | {"requantize": mode}) for mode in ("tflite", "single")]
     for one, other in itertools.combinations(configs, 2):
         assert one.hash != other.hash
     assert all(0 <= config.hash < 1 << 32 for config in configs)

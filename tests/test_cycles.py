@@ -6,7 +6,7 @@ import pytest
 from weft.commands import Job, JobFlag, Load, LoadFlag
 from weft.config import Config
 from weft.cycles import predict
-from weft.geometry import operands
+from weft.geometry import memories
 from weft.registers import COUNTERS, REGISTERS
 
 SEED = 20261
@@ -15,19 +15,37 @@ SMALL = {"a_words": 512, "b_words": 512}
 CONFIGS = [
     Config(rows=1, cols=1, depth=1, **SMALL),
     Config(rows=3, cols=5, depth=2, bytes_out=4, **SMALL),
-    Config(rows=1, cols=16, depth=8, a_words=512, b_words=1024),
+    Config(rows=1, cols=16, depth=8, lanes=16, a_words=512, b_words=1024),
+    Config(
+        rows=4, cols=6, depth=4, multiplier="fip", requantize="onnx", b_zero_point="column", **SMALL
+    ),
+    Config(
+        rows=4, cols=3, depth=2, multiplier="fip", lanes=2, requantize="onnx", bytes_out=2, **SMALL
+    ),
+    Config(
+        rows=2, cols=3, depth=1, lanes=1, requantize="single", activation="none", bytes_in=4,
+        bytes_out=2, **SMALL
+    ),
+    Config(rows=3, cols=9, depth=2, lanes=8, requantize="none", bytes_out=64, **SMALL),
+    Config(rows=3, cols=9, depth=2, lanes=4, requantize="none", bytes_out=1, **SMALL),
+    Config(rows=5, cols=4, depth=1, lanes=1, b_zero_point="column", bytes_out=64, **SMALL),
     Config(rows=4, cols=4, depth=4, multiplier="fip", **SMALL),
-    Config(rows=6, cols=5, depth=2, multiplier="fip", bytes_in=4, bytes_out=1, hop=1, **SMALL),
+    Config(
+        rows=6, cols=5, depth=2, multiplier="fip", lanes=1, bytes_in=4, bytes_out=1, hop=1, **SMALL
+    ),
     Config(rows=5, cols=3, depth=6, multiplier="fip", bytes_in=64, bytes_out=64, hop=3, **SMALL),
-    Config(rows=7, cols=2, depth=3, bytes_in=1, bytes_out=2, hop=4, a_words=64, b_words=64, jobs=2),
+    Config(
+        rows=7, cols=2, depth=3, lanes=2, bytes_in=1, bytes_out=2, hop=4, a_words=64, b_words=64,
+        jobs=2,
+    ),
     Config(rows=16, cols=1, depth=2, bytes_in=8, bytes_out=32, jobs=8, **SMALL),
     Config(),
 ]
 
 
 def draw(config, random):
-    """Commands of a few jobs: fed or resident, overlapping, kept, refused."""
-    a, b = operands(config)
+    """Commands of a few jobs: fed or resident, overlapping, kept, finished, refused."""
+    a, b, *finishing = memories(config)
 
     def flip(share):
         return random.random() < share
@@ -41,6 +59,10 @@ def draw(config, random):
         flags = JobFlag(int(random.integers(0, 4)))
         if flip(0.1):
             flags |= JobFlag.ACCUMULATE
+        if flip(0.5 if finishing else 0.05):
+            flags |= JobFlag.REQUANTIZE
+        if flip(0.3 if len(finishing) > 1 else 0.05):
+            flags |= JobFlag.TABLE
         if flip(0.1):
             flags |= JobFlag.KEEP
             sizes = [min(size, g.edge) for size, g in zip(sizes, (a, b), strict=True)]
@@ -55,6 +77,11 @@ def draw(config, random):
         words = a.panel_words(k)
         if flip(0.15):
             commands.append(Load(0, pages[0], pitch, panels[0], words))
+        if finishing and flip(0.4):
+            chunks = -(-config.cols // config.lanes)
+            commands.append(Load(2, pages[1], pitch, panels[1], chunks))
+        if len(finishing) > 1 and flip(0.15):
+            commands.append(Load(3, 0, 1, 1, 256, LoadFlag(int(random.integers(0, 2)))))
         commands.append(Job(
             0 if flip(0.05) else sizes[0], sizes[1], k, pages[0], pitch, panels[0] * pitch,
             pages[1], pitch, panels[1] * pitch, tag, flags,
@@ -76,7 +103,7 @@ def stream(config, commands):
     for command in commands:
         parts.append(command.pack().ljust(config.bytes_in, b"\0"))
         if isinstance(command, Load):
-            g = operands(config)[command.operand]
+            g = memories(config)[command.operand]
             words = -(-command.words // g.group) * g.segments * command.panels
             parts.append(bytes(words * config.bytes_in))
     return b"".join(parts)

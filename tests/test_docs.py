@@ -10,6 +10,7 @@ import pytest
 
 from weft import cli
 from weft.cli.info import cost
+from weft.commands import JobFlag
 from weft.config import Config
 from weft.cycles import predict
 from weft.host.planner import Planner
@@ -66,7 +67,7 @@ def test_printed_layers_are_those_of_the_cycle_model():
     total = 0
     for *shape, cycles, predicted, used in layers:
         m, k, n = map(int, shape)
-        steps = Planner(Config()).plan(m, n, k)
+        steps = Planner(Config()).plan(m, n, k, flags=JobFlag.REQUANTIZE)
         taken = predict(Config(), [c for step in steps for c in step.commands]).cycles
         total += taken
         assert cycles == predicted == f"{taken:,}"

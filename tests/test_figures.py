@@ -6,7 +6,7 @@ import pytest
 from weft.commands import Job
 from weft.config import Config
 from weft.cycles import predict
-from weft.golden import matmul
+from weft.golden import add_bias, matmul, requantize
 
 SQUARE = Config(rows=8, cols=8, depth=1)
 CUBE = Config(rows=4, cols=4, depth=4)
@@ -45,6 +45,28 @@ def test_64_in_steady_state(config, accelerators):
     accelerator = accelerators(config)
     interval = (run(accelerator, 64, 64, 64, 8) - run(accelerator, 64, 64, 64, 4)) / 4
     assert 64**3 / (interval * PEAK) >= 0.995
+
+
+@both
+@pytest.mark.parametrize("size", [64, 128])
+def test_int8_results_in_steady_state(size, config, accelerators):
+    accelerator = accelerators(config)
+    a, b = operands(size, size, size)
+    bias = np.arange(-size, size, 2, dtype=np.int32)
+    finish = {"multiplier": 3 << 29, "shift": -9, "zero_point": -3}
+    y = requantize(add_bias(matmul(a, b), bias), mode="tflite", **finish)
+
+    def spent(copies):
+        stacks = np.stack([a] * copies), np.stack([b] * copies)
+        found, record = accelerator.matmul(*stacks, bias=bias, record=True, **finish)
+        assert found.dtype == np.int8 and all(np.array_equal(one, y) for one in found)
+        return record
+
+    spent(4)  # from here on the parameters are on the chip
+    early, late = spent(2), spent(4)
+    assert 2 * size**3 / ((late.cycles - early.cycles) * PEAK) >= 0.99
+    raw = accelerator.matmul(a, b, record=True)[1]
+    assert 4 * (late.bytes_out - early.bytes_out) == 2 * raw.bytes_out
 
 
 @both

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from weft.config import Config
-from weft.geometry import Operand, operands
+from weft.geometry import Operand, memories, operands
 
 EDGES = (1, 2, 3, 5, 8, 12, 16, 31, 64)
 DEPTHS = (1, 2, 3, 4, 7, 16, 64)
@@ -84,3 +84,63 @@ def test_a_panel_starts_on_a_stream_word():
 def test_operands_are_those_of_the_config():
     config = Config(rows=3, cols=5, depth=2, a_words=64, b_words=128, bytes_in=4)
     assert operands(config) == (Operand(3, 2, 64, 4), Operand(5, 2, 128, 4))
+
+
+# cols, lanes, bytes_in: words of a panel of parameters, its page, stream words a word and words a
+# stream word. An entry is of 16 bytes.
+PARAMETERS = [
+    (8, 4, 16, 2, 2, 4, 1),
+    (8, 1, 16, 8, 8, 1, 1),
+    (8, 16, 16, 1, 1, 16, 1),    # more lanes than columns
+    (5, 2, 4, 3, 4, 8, 1),       # pages of a power of two
+    (9, 4, 16, 3, 4, 4, 1),
+    (1, 1, 64, 1, 1, 1, 1),      # a panel starts on a stream word: nothing shares it
+    (8, 1, 64, 8, 8, 1, 4),
+    (2, 1, 64, 2, 2, 1, 2),
+    (33, 2, 64, 17, 32, 1, 2),   # 17 words of 32 bytes: 9 stream words
+    (64, 1, 64, 64, 64, 1, 4),
+    (64, 64, 1, 1, 1, 1024, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cols, lanes, stream, words, page, segments, group", PARAMETERS)
+def test_parameters_by_hand(cols, lanes, stream, words, page, segments, group):
+    config = Config(cols=cols, lanes=lanes, bytes_in=stream, bytes_out=64, b_words=128)
+    g = memories(config)[2]
+    assert g == Operand(lanes, 16, 8 * page, stream, page)  # B has 8 pages
+    assert (g.word_bytes, g.pages, g.segments, g.group) == (16 * lanes, 8, segments, group)
+    assert g.panels(cols) == words
+    assert g.panel_stream_words(16 * words) == -(-words // group) * segments
+
+
+def test_a_panel_of_parameters_fits_where_its_panel_of_b_begins():
+    """One page each, as many as B has; on the stream as the words of any operand are."""
+    powers = (1, 2, 4, 8, 16, 32, 64)
+    for cols, lanes, stream in itertools.product(range(1, 65), powers, powers):
+        config = Config(cols=cols, lanes=lanes, bytes_in=stream, bytes_out=64)
+        _, b, g, _ = memories(config)
+        chunks = len(range(0, cols, lanes))
+        assert g.pages == b.pages
+        assert g.page in powers and g.page // 2 < chunks <= g.page
+        # Held back by the page, a group is never too small for the panel.
+        fitting = max((n for n in (1, 2, 4, 8, 16) if 16 * lanes * n <= stream), default=1)
+        lines = len(range(0, chunks, fitting)) * len(range(0, 16 * lanes, stream))
+        assert g.panel_stream_words(16 * chunks) == lines
+
+
+@pytest.mark.parametrize("stream, group", [(1, 1), (2, 2), (8, 8), (16, 16), (64, 16)])
+def test_the_table_is_one_panel_of_256_bytes(stream, group):
+    g = memories(Config(bytes_in=stream))[3]
+    assert g == Operand(1, 1, 256, stream, 256)
+    assert (g.pages, g.segments, g.group) == (1, 1, group)
+    assert (g.panel_words(256), g.panel_pages(256)) == (256, 1)
+    assert g.panel_stream_words(256) == 256 // group
+
+
+@pytest.mark.parametrize("requantize, activation, count", [
+    ("none", "none", 2), ("none", "table", 2), ("tflite", "none", 3), ("onnx", "table", 4),
+])
+def test_memories_are_those_that_the_config_asks_for(requantize, activation, count):
+    config = Config(rows=3, cols=5, depth=2, requantize=requantize, activation=activation)
+    assert memories(config)[:2] == operands(config)
+    assert len(memories(config)) == count

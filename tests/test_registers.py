@@ -7,11 +7,13 @@ from weft.registers import COUNTERS, MAGIC, REGISTERS, VERSION, decode, describe
 
 CONFIGS = [
     Config(),
-    Config(rows=1, cols=1, depth=1, hop=1, a_words=32, b_words=32, bytes_in=1, bytes_out=1, jobs=2),
+    Config(rows=1, cols=1, depth=1, hop=1, a_words=32, b_words=32, lanes=1, requantize="none",
+           activation="none", bytes_in=1, bytes_out=1, jobs=2),
     Config(rows=64, cols=64, depth=64, hop=64, a_words=65536, b_words=65536, bytes_in=64,
-           bytes_out=64, jobs=16, multiplier="fip"),
-    Config(rows=3, cols=5, depth=2, hop=7, multiplier="fip", a_words=64, b_words=128, bytes_in=4,
-           bytes_out=2, jobs=4),
+           bytes_out=64, jobs=16, multiplier="fip", lanes=64, requantize="single"),
+    Config(rows=3, cols=5, depth=2, hop=7, multiplier="fip", a_words=64, b_words=128, lanes=2,
+           requantize="onnx", activation="none", b_zero_point="column", bytes_in=4, bytes_out=2,
+           jobs=4),
 ]  # fmt: skip
 
 
@@ -33,7 +35,8 @@ def test_registers_are_in_the_order_of_the_page():
     assert REGISTERS == [
         "magic", "version", "hash",
         "rows", "cols", "depth", "hop", "multiplier", "a_type", "b_type", "acc_type",
-        "a_words", "b_words", "bytes_in", "bytes_out", "jobs",
+        "a_words", "b_words", "lanes", "requantize", "activation", "b_zero_point",
+        "bytes_in", "bytes_out", "jobs",
         "busy", "active", "starved", "stalled", "words_in", "words_out", "finished", "errors",
     ]
     assert REGISTERS[-len(COUNTERS) :] == list(COUNTERS)
@@ -43,7 +46,7 @@ def test_describes_every_field_in_a_word():
     config = CONFIGS[3]
     assert describe(config) == [
         int.from_bytes(b"WEFT", "little"), 1, config.hash,
-        3, 5, 2, 7, 1, 0, 0, 0, 64, 128, 4, 2, 4,
+        3, 5, 2, 7, 1, 0, 0, 0, 64, 128, 2, 3, 0, 1, 4, 2, 4,
     ]
     assert (MAGIC, VERSION) == (0x54464557, 1)
 
@@ -79,14 +82,19 @@ def test_rejects_a_choice_that_is_none():
     text = "register multiplier must be under 2, not 2"
     assert refusal(described(multiplier=2)) == text
     assert refusal(described(a_type=1)) == "register a_type must be under 1, not 1"
+    assert refusal(described(requantize=4)) == "register requantize must be under 4, not 4"
+    assert refusal(described(activation=2)) == "register activation must be under 2, not 2"
 
 
 def test_rejects_fields_that_are_no_config():
     assert refusal(described(rows=0, jobs=3)) == (
         "rows must be in 1..64, not 0\njobs must be a power of two in 2..16, not 3"
     )
+    assert refusal(described(bytes_out=2)) == (
+        "lanes must be at most bytes_out (2) unless requantize is none, not 4"
+    )
 
 
-@pytest.mark.parametrize("count", [0, 3, 15])
+@pytest.mark.parametrize("count", [0, 3, 19])
 def test_rejects_too_few_words(count):
-    assert refusal(describe(Config())[:count]) == f"registers must be 16 or more, not {count}"
+    assert refusal(describe(Config())[:count]) == f"registers must be 20 or more, not {count}"

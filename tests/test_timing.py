@@ -6,7 +6,8 @@ from weft.config import Config
 from weft.hw.core import MACS
 from weft.hw.memory.operands import OperandBuffer
 from weft.hw.post.corrections import Corrector
-from weft.timing import CORRECTION_LATENCY, MAC_LATENCY, READ_LATENCY, Delays
+from weft.hw.post.scale import SCALERS
+from weft.timing import CORRECTION_LATENCY, MAC_LATENCY, READ_LATENCY, SCALE_LATENCY, Delays
 
 # Two cycles to the array's edge, those of the leaf, one into the result register, then one for
 # each hop between the blocks of rows; written: the same for the columns, and one into the buffer.
@@ -18,7 +19,7 @@ BY_HAND = [
         "pass_rows": 8, "result_rows": 32, "room": 4,
     }),
     # A register a PE; 5 chunks of one result of 2 words. 46 cycles, 30 a tile: 9 rows, so 16.
-    (Delays.of(Config(rows=3, cols=5, depth=2, hop=1, bytes_out=2)), {
+    (Delays.of(Config(rows=3, cols=5, depth=2, hop=1, bytes_out=2, lanes=1, requantize="none")), {
         "drain": 2 + 2 + 1 + 2, "written": 7 + 4 + 1, "chunks": 5, "chunk_words": 2,
         "pass_rows": 3, "result_rows": 16, "room": 5,
     }),
@@ -37,9 +38,25 @@ BY_HAND = [
         "room": 16,
     }),
     # A result in four words; one PE. 14 cycles, 4 a tile: 5 rows, so 8.
-    (Delays.of(Config(rows=1, cols=1, bytes_out=1)), {
+    (Delays.of(Config(rows=1, cols=1, bytes_out=1, lanes=1, requantize="none")), {
         "drain": 5, "written": 6, "chunks": 1, "chunk_words": 4,
         "pass_rows": 1, "result_rows": 8, "room": 8,
+    }),
+    # Requantized, it takes one word. 11 cycles, 1 a tile: 12 rows, so 16.
+    (Delays.of(Config(rows=1, cols=1, bytes_out=1, lanes=1)), {
+        "drain": 5, "written": 6, "chunks": 1, "chunk_words": 4,
+        "pass_rows": 1, "result_rows": 16, "room": 16,
+    }),
+    # Lanes for more columns than there are: a row is a chunk. 24 cycles, 8 a tile: 32 rows.
+    (Delays.of(Config(lanes=16, bytes_out=16)), {
+        "drain": 8, "written": 12, "chunks": 1, "chunk_words": 4,
+        "pass_rows": 8, "result_rows": 32, "room": 4,
+    }),
+    # Two lanes: a chunk is half a word, and takes a cycle all the same. 48 cycles, 32 a tile: 24
+    # rows, so 32.
+    (Delays.of(Config(lanes=2)), {
+        "drain": 8, "written": 12, "chunks": 4, "chunk_words": 1,
+        "pass_rows": 8, "result_rows": 32, "room": 4,
     }),
     # A slower leaf of two sums: passes of 16 rows. 50 cycles, 32 a pass: 48 rows, so 64.
     (Delays(Config(), latency=4, slots=2), {
@@ -65,6 +82,31 @@ def test_every_leaf_is_as_late_as_its_hardware():
 def test_corrections_are_as_late_as_the_corrector_where_there_is_one():
     latencies = {name: Corrector.LATENCY if mac.CORRECTED else 0 for name, mac in MACS.items()}
     assert latencies == CORRECTION_LATENCY
+
+
+def test_scales_are_as_late_as_the_hardware_of_their_mode():
+    assert {mode: scaler.LATENCY for mode, scaler in SCALERS.items()} == SCALE_LATENCY
+
+
+# Two cycles for the parameters to come, one for the bias; one for zero points of B; those of the
+# mode; one for the clamp; two for the table.
+@pytest.mark.parametrize("mode, zero_points, table, cycles", [
+    ("tflite", "none", "none", 2 + 1 + 0 + 4 + 1 + 0),
+    ("tflite", "none", "table", 2 + 1 + 0 + 4 + 1 + 2),
+    ("tflite", "column", "none", 2 + 1 + 1 + 4 + 1 + 0),
+    ("tflite", "column", "table", 2 + 1 + 1 + 4 + 1 + 2),
+    ("single", "none", "none", 2 + 1 + 0 + 4 + 1 + 0),
+    ("single", "none", "table", 2 + 1 + 0 + 4 + 1 + 2),
+    ("single", "column", "none", 2 + 1 + 1 + 4 + 1 + 0),
+    ("single", "column", "table", 2 + 1 + 1 + 4 + 1 + 2),
+    ("onnx", "none", "none", 2 + 1 + 0 + 7 + 1 + 0),
+    ("onnx", "none", "table", 2 + 1 + 0 + 7 + 1 + 2),
+    ("onnx", "column", "none", 2 + 1 + 1 + 7 + 1 + 0),
+    ("onnx", "column", "table", 2 + 1 + 1 + 7 + 1 + 2),
+])
+def test_finish_by_hand(mode, zero_points, table, cycles):
+    config = Config(requantize=mode, b_zero_point=zero_points, activation=table)
+    assert Delays.of(config).finish == cycles
 
 
 @pytest.mark.parametrize("name", MAC_LATENCY)

@@ -8,7 +8,7 @@ The figures are the cycle model's, which the tests hold against the hardware cyc
 import sys
 from pathlib import Path
 
-from weft.cli.info import cost
+from weft.cli.info import cost, kinds
 from weft.config import Config
 
 PATH = Path(__file__).parent.parent / "docs" / "figures.md"
@@ -23,9 +23,9 @@ SHAPES = [(8, 8, 8), (16, 16, 16), (64, 64, 64), (128, 128, 128), (450, 64, 64),
 HEAD = """\
 # Figures
 
-Cycles of a product of int8 operands with int32 results, 16 bytes a cycle in and 16 out, words
-always offered and results always taken, buffers of 4096 words. `make figures` writes this page; a
-test fails where it is stale.
+Cycles of a product of int8 operands with int32 or int8 results, 16 bytes a cycle in and 16 out,
+words always offered and results always taken, buffers of 4096 words. `make figures` writes this
+page; a test fails where it is stale.
 
 * **cold**: from the first load word taken to the last result word taken, nothing resident.
 * **resident**: from the first word of the job's header to the last result word taken, all operands
@@ -42,14 +42,18 @@ def page() -> str:
         lines += [
             f"## {config.name}: {config.peak} MAC/cycle",
             "",
-            "| M x K x N | cold | resident | steady | utilization |",
-            "|---:|---:|---:|---:|---:|",
+            "| M x K x N | results | cold | resident | steady | utilization |",
+            "|---:|---:|---:|---:|---:|---:|",
         ]
         for m, k, n in SHAPES:
-            cold, resident, steady = cost(config, m, k, n)
-            there = "-" if resident is None else f"{resident:,}"
-            used = m * k * n / steady / config.peak
-            lines.append(f"| {m} x {k} x {n} | {cold:,} | {there} | {steady:,.0f} | {used:.1%} |")
+            for results, flags in kinds(config):
+                cold, resident, steady = cost(config, m, k, n, flags)
+                there = "-" if resident is None else f"{resident:,}"
+                used = m * k * n / steady / config.peak
+                lines.append(
+                    f"| {m} x {k} x {n} | {results} | {cold:,} | {there} | {steady:,.0f}"
+                    f" | {used:.1%} |"
+                )
         lines.append("")
     return "\n".join(lines)
 

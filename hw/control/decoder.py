@@ -18,7 +18,7 @@ class Decoder(wiring.Component):
 
     Parameters
     ----------
-    geometries : pair of `weft.geometry.Operand`
+    geometries : sequence of `weft.geometry.Operand`
     bytes_in : int
 
     Attributes
@@ -60,7 +60,7 @@ class Decoder(wiring.Component):
         load = LoadHeader(header)
         is_load = known & (common.opcode == Opcode.LOAD)
         pages, lines = (max(getattr(g, of) for g in self.geometries) for of in ("pages", "words"))
-        possible = (load.operand < 2) & load.panels.any() & load.words.any()
+        possible = (load.operand < len(self.geometries)) & load.panels.any() & load.words.any()
         possible &= (load.panels <= pages) & (load.words <= lines)
         count = Signal(range(words))
         m.d.comb += [

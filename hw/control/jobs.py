@@ -22,6 +22,8 @@ class Job(data.StructLayout):
             "status": 2,
             "accumulate": 1,
             "keep": 1,
+            "requantize": 1,
+            "table": 1,
             **{name: range(size + 1) for name, size in most.items()},
             "a_page": range(a.pages),
             "a_pitch": range(a.pages + 1),
@@ -42,6 +44,8 @@ class JobTable(wiring.Component):
     geometries : pair of `weft.geometry.Operand`
     jobs : int
         Power of two.
+    flags : JobFlag
+        Those that this core knows.
 
     Attributes
     ----------
@@ -60,8 +64,9 @@ class JobTable(wiring.Component):
     empty : Out
     """
 
-    def __init__(self, *, geometries, jobs):
+    def __init__(self, *, geometries, jobs, flags):
         self.geometries = geometries
+        self.flags = flags
         self.jobs = jobs
         self.Job = Job(geometries)
         self.Count = range(max(g.pages for g in geometries) + 1)
@@ -131,18 +136,21 @@ class JobTable(wiring.Component):
                         ]
 
         end = self.load.page + self.load.pages
+        # Parameters lie where B lies; a table is everybody's.
+        with m.If((self.load.operand == 3) & valid.any()):
+            m.d.comb += self.conflict.eq(1)
         for x in range(2):
+            operands = (self.load.operand == x) | ((self.load.operand == 2) & (x == 1))
             for n in ring:
                 overlap = (self.load.page < spans[x][n].end) & (spans[x][n].begin < end)
                 feeds = self.load.flags[0] & fresh[n]
-                with m.If(valid[n] & overlap & ~feeds & (self.load.operand == x)):
+                with m.If(valid[n] & overlap & ~feeds & operands):
                     m.d.comb += self.conflict.eq(1)
         return m
 
     def _fill(self, job, header):
         """Statements that take a header over, and say whether it can be run at all."""
-        known = JobFlag.FEED_A | JobFlag.FEED_B | JobFlag.ACCUMULATE | JobFlag.KEEP
-        wrong = header.destination.any() | (header.flags & (0xFFFF & ~int(known))).any()
+        wrong = header.destination.any() | (header.flags & (0xFFFF & ~int(self.flags))).any()
         for name, most in _most(self.geometries).items():
             wrong |= (header[name] == 0) | (header[name] > most)
         a, b = self.geometries
@@ -152,8 +160,10 @@ class JobTable(wiring.Component):
         return [
             *(job[name].eq(header[name]) for name in same),
             job.status.eq(Mux(wrong, Status.REJECTED, 0)),
-            job.accumulate.eq((header.flags & JobFlag.ACCUMULATE).any()),
-            job.keep.eq((header.flags & JobFlag.KEEP).any()),
+            *(
+                job[flag.name.lower()].eq((header.flags & flag).any())
+                for flag in (JobFlag.ACCUMULATE, JobFlag.KEEP, JobFlag.REQUANTIZE, JobFlag.TABLE)
+            ),
         ]
 
 

@@ -34,7 +34,8 @@ class Loader(wiring.Component):
 
     Parameters
     ----------
-    geometries : pair of `weft.geometry.Operand`
+    geometries : sequence of `weft.geometry.Operand`
+        Of all that can be loaded, by operand number.
     bytes_in : int
 
     Attributes
@@ -45,36 +46,35 @@ class Loader(wiring.Component):
         The word that is due is the load's last.
     feed : Out
         The load feeds the latest job.
-    a, b : Out
-        ``valid`` and `Write` for each operand's buffer.
+    a, b, parameters, table : Out
+        ``valid`` and `Write` for the buffer of each; as many as there are geometries.
     """
 
     def __init__(self, *, geometries, bytes_in):
         self.geometries = geometries
-        self.ports = [
-            data.StructLayout({
-                "valid": 1,
-                "write": Write(
-                    address=ceil_log2(g.words // g.group), segments=g.segments,
-                    pages=g.pages, bytes_in=bytes_in,
-                ),
-            })
-            for g in geometries
-        ]
+        self.names = ("a", "b", "parameters", "table")[:len(geometries)]
         super().__init__({
             "load": In(stream.Signature(LoadHeader)),
             "words": In(stream.Signature(8 * bytes_in)),
             "last": Out(1),
             "feed": Out(1),
-            "a": Out(self.ports[0]),
-            "b": Out(self.ports[1]),
+            **{
+                name: Out(data.StructLayout({
+                    "valid": 1,
+                    "write": Write(
+                        address=ceil_log2(g.words // g.group), segments=g.segments,
+                        pages=g.pages, bytes_in=bytes_in,
+                    ),
+                }))
+                for name, g in zip(self.names, geometries, strict=True)
+            },
         })
 
     def elaborate(self, platform):
         m = Module()
         pages = max(g.pages for g in self.geometries)
         lanes = max(g.words for g in self.geometries)
-        operand = Signal()
+        operand = Signal(range(len(self.geometries)))
         page = Signal(range(pages))
         pitch = Signal(range(pages + 1))
         panels = Signal(range(pages + 1))
@@ -87,7 +87,7 @@ class Loader(wiring.Component):
         segments = Array(g.segments for g in self.geometries)[operand]
         word_end = segment == segments - 1
         panel_end = word_end & (done + group >= words)
-        page_end = word_end & ((done + group) % PAGE_WORDS == 0)
+        page_end = word_end & ((done + group) % PAGE_WORDS == 0)  # of A and B
         m.d.comb += [
             self.load.ready.eq(1),
             self.words.ready.eq(1),
@@ -109,15 +109,16 @@ class Loader(wiring.Component):
                 panels.eq(self.load.payload.panels),
                 words.eq(self.load.payload.words),
             ]
-        for index, (g, port) in enumerate(zip(self.geometries, (self.a, self.b), strict=True)):
+        for index, (g, name) in enumerate(zip(self.geometries, self.names, strict=True)):
+            port = getattr(self, name)
             m.d.comb += [
                 port.valid.eq(self.words.valid & (operand == index)),
-                port.write.line.eq((page * PAGE_WORDS + done) >> ceil_log2(g.group)),
+                port.write.line.eq((page * g.page + done) >> ceil_log2(g.group)),
                 port.write.segment.eq(segment),
                 port.write.data.eq(self.words.payload),
                 port.write.begin.eq((done == 0) & (segment == 0) & ~carries_on),
                 port.write.end.eq(panel_end),
                 port.write.page_end.eq(panel_end | page_end),
-                port.write.page.eq(page + (done >> ceil_log2(PAGE_WORDS))),
+                port.write.page.eq(page + (done >> ceil_log2(g.page))),
             ]
         return m

@@ -28,6 +28,8 @@ class Tile(data.StructLayout):
             "status": 2,
             "accumulate": 1,
             "keep": 1,
+            "requantize": 1,
+            "table": 1,
         })
 
 
@@ -96,8 +98,10 @@ class Tiler(wiring.Component):
             tile.last.eq((m_last & n_last) | void),
             tile.tag.eq(job.tag),
             tile.status.eq(job.status),
-            tile.accumulate.eq(job.accumulate),
-            tile.keep.eq(job.keep),
+            *(
+                tile[name].eq(job[name])
+                for name in ("accumulate", "keep", "requantize", "table")
+            ),
         ]
         taken = self.tiles.valid & self.tiles.ready
         m.d.comb += self.jobs.ready.eq(~active | (taken & tile.last))

@@ -24,6 +24,8 @@ class OperandBuffer(wiring.Component):
     Attributes
     ----------
     write : In
+    en : In
+        The read moves on; without it, what is under way stays where it is.
     address : In
         Word to read.
     word : Out, ``edge`` x ``depth`` values
@@ -37,6 +39,7 @@ class OperandBuffer(wiring.Component):
         self.Word = data.ArrayLayout(data.ArrayLayout(signed(8), geometry.depth), geometry.edge)
         super().__init__({
             "write": In(write),
+            "en": In(1),
             "address": In(ceil_log2(geometry.words)),
             "word": Out(self.Word),
         })
@@ -51,13 +54,14 @@ class OperandBuffer(wiring.Component):
                 self._bank(m, n, width=min(8 * g.stream, bits - 8 * g.stream * n), line=line)
                 for n in range(g.segments)
             ]
-            m.d.sync += self.word.as_value().eq(Cat(parts))
+            with m.If(self.en):
+                m.d.sync += self.word.as_value().eq(Cat(parts))
             return m
         whole = self._bank(m, 0, width=bits * g.group, line=line)
         which = Signal(ceil_log2(g.group))
-        m.d.sync += which.eq(self.address)
         choice = Array(whole.word_select(n, bits) for n in range(g.group))
-        m.d.sync += self.word.as_value().eq(choice[which])
+        with m.If(self.en):
+            m.d.sync += [which.eq(self.address), self.word.as_value().eq(choice[which])]
         return m
 
     def _bank(self, m, segment, *, width, line):
@@ -69,6 +73,7 @@ class OperandBuffer(wiring.Component):
             write.addr.eq(self.write.write.line),
             write.data.eq(self.write.write.data),
             write.en.eq(self.write.valid & (self.write.write.segment == segment)),
+            read.en.eq(self.en),
             read.addr.eq(line),
         ]
         return read.data

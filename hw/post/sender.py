@@ -1,6 +1,6 @@
 """The sender: the last station, where chunks become words of the result stream and jobs end."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,14 +15,19 @@ class Result(data.StructLayout):
 
 
 class Sender(wiring.Component):
-    """Cuts a chunk into words of ``bytes_out`` bytes, low bytes first; silent chunks are swallowed.
+    """Packs chunks into words of ``bytes_out`` bytes, or cuts them, low bytes first.
 
-    Combinational from ``chunks`` to ``results``; of several words a chunk, one leaves a cycle.
+    A chunk is ``lanes`` results, of 4 bytes each or, requantized, of 1. Where a chunk is wider than
+    a word it leaves in several words, one a cycle; where it is narrower a word waits until it is
+    full, or the job ends: what is left of it is undefined. Silent chunks are swallowed.
+    Combinational from ``chunks`` to ``results``.
 
     Parameters
     ----------
     chunk : shape
     bytes_out : int
+    int8 : bool
+        Whether there are requantized chunks.
 
     Attributes
     ----------
@@ -32,8 +37,9 @@ class Sender(wiring.Component):
         Pulse: a job has ended; its last word is taken.
     """
 
-    def __init__(self, *, chunk, bytes_out):
+    def __init__(self, *, chunk, bytes_out, int8):
         self.bytes_out = bytes_out
+        self.int8 = int8
         super().__init__({
             "chunks": In(stream.Signature(chunk)),
             "results": Out(stream.Signature(Result(bytes_out=bytes_out))),
@@ -44,23 +50,50 @@ class Sender(wiring.Component):
         m = Module()
         chunk = self.chunks.payload
         word = self.results.payload
-        bits = 8 * self.bytes_out
-        sums = chunk.sums.as_value()
-        words = max(1, len(sums) // bits)
-        index = Signal(range(words))
-        end = (index == words - 1) | (chunk.status != 0)
-        taken = self.results.valid & self.results.ready
+        wide, wide_end, wide_full = self._packed(m, chunk.sums.as_value(), "wide")
+        m.d.comb += word.data.eq(wide)
+        end, full = wide_end, wide_full
+        if self.int8:
+            lanes = chunk.sums.shape().length
+            low = Cat(chunk.sums[lane][:8] for lane in range(lanes))
+            narrow, narrow_end, narrow_full = self._packed(m, low, "narrow")
+            end = Mux(chunk.requantize, narrow_end, end)
+            full = Mux(chunk.requantize, narrow_full, full)
+            with m.If(chunk.requantize):
+                m.d.comb += word.data.eq(narrow)
+        end |= chunk.status != 0
+        show = ~chunk.silent & (full | (chunk.last & end))
         m.d.comb += [
-            word.data.eq(sums.word_select(index, min(bits, len(sums)))),
             word.last.eq(chunk.last & end),
             word.status.eq(chunk.status),
             word.tag.eq(chunk.tag),
-            self.results.valid.eq(self.chunks.valid & ~chunk.silent),
-            self.chunks.ready.eq((self.results.ready & end) | chunk.silent),
+            self.results.valid.eq(self.chunks.valid & show),
+            self.chunks.ready.eq(Mux(show, self.results.ready & end, 1)),
             self.retire.eq(self.chunks.valid & self.chunks.ready & chunk.last),
         ]
-        with m.If(taken):
-            m.d.sync += index.eq(index + 1)
-            with m.If(end):
-                m.d.sync += index.eq(0)
         return m
+
+    def _packed(self, m, value, name):
+        """``value`` of a chunk as words: (word, it is the chunk's last one, it is full)."""
+        bits = 8 * self.bytes_out
+        moves = self.chunks.valid & (self.chunks.ready | (self.results.valid & self.results.ready))
+        done = self.chunks.valid & self.chunks.ready
+        if len(value) >= bits:  # cut it
+            words = len(value) // bits
+            index = Signal(range(words), name=f"{name}_index")
+            with m.If(done):
+                m.d.sync += index.eq(0)
+            with m.Elif(moves):
+                m.d.sync += index.eq(index + 1)
+            return value.word_select(index, bits), index == words - 1, 1
+        parts = bits // len(value)  # gather them
+        kept = Signal(bits - len(value), name=f"{name}_kept")
+        index = Signal(range(parts), name=f"{name}_index")
+        gathered = Signal(bits, name=f"{name}_word")
+        m.d.comb += gathered.eq(kept)
+        m.d.comb += gathered.word_select(index, len(value)).eq(value)
+        with m.If(done):
+            m.d.sync += [kept.eq(gathered), index.eq(index + 1)]
+            with m.If(self.chunks.payload.last | (index == parts - 1)):
+                m.d.sync += index.eq(0)
+        return gathered, 1, index == parts - 1

@@ -6,5 +6,7 @@ their seed is cocotb's.
 
 __all__ = ["MODULES", "PERIOD_NS"]
 
-MODULES = tuple(f"weft.sim.bench.{name}" for name in ("products", "order", "faults", "registers"))
+MODULES = tuple(
+    f"weft.sim.bench.{name}" for name in ("products", "order", "finish", "faults", "registers")
+)
 PERIOD_NS = 10  # of the clock

@@ -1,5 +1,7 @@
 """What a job must answer, and the comparison of the words that come with it."""
 
+import numpy as np
+
 from weft.commands import Status
 
 __all__ = ["Expectation"]
@@ -14,7 +16,7 @@ class Expectation:
     ----------
     tag : int
     results : array [M, N] of integers
-        Empty where the job never has any.
+        Those of uint8 take a byte each, others four. Empty where the job never has any.
     statuses : set of Status
         How the job may end. One ended early has sent some of its words, right ones.
     config : Config
@@ -63,17 +65,22 @@ class Expectation:
 
 
 def _words(results, config):
-    """Value, mask of the bits that count, row and column of each word, in order."""
+    """Value, mask of the bits that count, row and column of the first result of each word."""
+    size = 1 if results.dtype == np.uint8 else 4
+    data, mask, places = bytearray(), bytearray(), []
     m, n = results.shape
     for top in range(0, m, config.rows):
         for left in range(0, n, config.cols):
+            right = min(left + config.cols, n)
+            padding = bytes((left - right) % config.lanes * size)
             for row in range(top, min(top + config.rows, m)):
-                right = min(left + config.cols, n)
-                for col in range(left, right, config.lanes):
-                    line = results[row, col : min(col + config.lanes, right)]
-                    chunk = b"".join(int(x).to_bytes(4, "little", signed=True) for x in line)
-                    size = min(config.bytes_out, 4 * config.lanes)
-                    for start in range(0, len(chunk), size):
-                        part = chunk[start : start + size]
-                        value = int.from_bytes(part, "little")
-                        yield value, (1 << 8 * len(part)) - 1, row, col
+                line = results[row, left:right]
+                numbers = (int(x) & (1 << 8 * size) - 1 for x in line)
+                data += b"".join(x.to_bytes(size, "little") for x in numbers)
+                mask += b"\xff" * (len(line) * size) + padding
+                data += padding
+                places += [(row, col) for col in range(left, right + len(padding) // size)]
+    for start in range(0, len(data), config.bytes_out):
+        part = slice(start, start + config.bytes_out)
+        value, bits = (int.from_bytes(x[part], "little") for x in (data, mask))
+        yield value, bits, *places[start // size]

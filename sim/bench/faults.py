@@ -31,7 +31,7 @@ async def rejected(dut):
     wrong = [(0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0)]
     wrong += [(most[A] + 1, 1, 1, 0), (1, most[B] + 1, 1, 0), (1, 1, deepest + 1, 0)]
     wrong += [(1 << 31, 1, 1, 0), (1, 1 << 20, 1, 0), (1, 1, (1 << 32) - 1, 0)]
-    wrong += [(1, 1, 1, 1 << bit) for bit in range(4, 16)]
+    wrong += [(1, 1, 1, 1 << bit) for bit in range(6, 16)]
     for flag in (JobFlag.KEEP, JobFlag.ACCUMULATE):  # for one tile only
         wrong += [(s.config.rows + 1, 1, 1, flag), (1, s.config.cols + 1, 1, flag)]
     for number, (m, n, k, flags) in enumerate(wrong):

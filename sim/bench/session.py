@@ -13,16 +13,16 @@ from cocotb.triggers import ClockCycles, RisingEdge
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Status
 from weft.config import Config
-from weft.geometry import operands
+from weft.geometry import memories, operands
 from weft.golden import matmul
 from weft.host.packing import pack
 from weft.sim.bench import PERIOD_NS
 from weft.sim.bench.expectation import Expectation
 from weft.sim.bench.streams import CommandDriver, ResultMonitor, number
 
-__all__ = ["A", "B", "Placed", "Session", "the_config"]
+__all__ = ["A", "B", "PARAMETERS", "Placed", "Session", "TABLE", "the_config"]
 
-A, B = 0, 1
+A, B, PARAMETERS, TABLE = range(4)  # what a load fills
 BUSY = 1 << 5  # in `activity`
 _FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
 _PLAIN = JobFlag(0)
@@ -147,18 +147,24 @@ class Session:
         last = g.panels(lines) if count is None else first + count
         part = placed.matrix[first * g.edge : last * g.edge]
         page = placed.page + first * placed.pitch
-        header = Load(placed.side, page, placed.pitch, last - first, g.panel_words(k), flags)
+        self.load_words(
+            Load(placed.side, page, placed.pitch, last - first, g.panel_words(k), flags), part
+        )
+
+    def load_words(self, header, matrix):
+        """Send a load of whatever operand, and the panels of ``matrix`` behind it."""
         self.send(header.pack())
-        self.commands.send(pack(part, g))
+        self.commands.send(pack(matrix, memories(self.config)[header.operand]))
 
     def send(self, header: bytes):
         """Send a header as it is."""
         self.commands.send(header.ljust(self.config.bytes_in, b"\0"))
 
-    def job(self, a, b, *, flags=_PLAIN, feed=(), start=None, statuses=_DONE):
+    def job(self, a, b, *, flags=_PLAIN, feed=(), start=None, results=None, statuses=_DONE):
         """Send a job on two placed operands and expect its answer; its sums start from ``start``.
 
-        A job that keeps its sums answers only where it has to end otherwise.
+        The answer is the product where ``results`` are not given. A job that keeps its sums answers
+        only where it has to end otherwise.
         """
         (m, k), n = a.matrix.shape, b.matrix.shape[0]
         for side in feed:
@@ -168,7 +174,8 @@ class Session:
         )
         self.send(header.pack())
         if JobFlag.KEEP not in flags:
-            self.expect(matmul(a.matrix, b.matrix.T, start=start), statuses)
+            product = matmul(a.matrix, b.matrix.T, start=start) if results is None else results
+            self.expect(product, statuses)
         elif Status(0) not in statuses:
             self.expect(np.empty((0, 0)), statuses)
 

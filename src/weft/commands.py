@@ -4,10 +4,18 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
-__all__ = ["HEADER_BYTES", "VERSION", "Opcode", "JobFlag", "LoadFlag", "Status", "Job", "Load"]
+__all__ = [
+    "HEADER_BYTES", "PARAMETER", "TABLE_ENTRIES", "VERSION",
+    "Job", "JobFlag", "Load", "LoadFlag", "Opcode", "Status",
+]
 
 VERSION = 1
 HEADER_BYTES = 32
+
+# What finishes a column: bias, multiplier (a float32's bits in mode onnx), shift, zero point of B,
+# zero point of the result, its least and its greatest value.
+PARAMETER = struct.Struct("<iIbbhhh")
+TABLE_ENTRIES = 256
 
 
 class Opcode(IntEnum):
@@ -24,6 +32,8 @@ class JobFlag(IntFlag):
     FEED_B = 2  # B likewise
     ACCUMULATE = 4  # the sums start from those kept by the job before
     KEEP = 8  # the sums stay in the array; no result is sent
+    REQUANTIZE = 16  # results are int8, by the parameters of B's panels
+    TABLE = 32  # ... and go through the activation table
 
 
 class LoadFlag(IntFlag):
@@ -81,9 +91,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Load:
-    """``panels`` panels of ``words`` words each into operand 0 (A) or 1 (B), from ``page`` on.
+    """``panels`` panels of ``words`` words each into an operand, from ``page`` on.
 
-    The panels follow the header on the stream, laid out as `weft.geometry.Operand` says.
+    Operand 0 is A, 1 is B, 2 the parameters, 3 the table. The panels follow the header on the
+    stream, laid out as `weft.geometry.Operand` says.
     """
 
     operand: int

@@ -54,6 +54,12 @@ class Config:
     acc_type: str = _choice("int32", ("int32",), "type of the accumulator")
     a_words: int = _words("A buffer, in words of rows * depth bytes")
     b_words: int = _words("B buffer, in words of cols * depth bytes")
+    lanes: int = _power(1, 64, 4, "results a cycle on their way out of the array")
+    requantize: str = _choice(
+        "tflite", ("none", "tflite", "single", "onnx"), "how int8 results are rounded, if at all"
+    )
+    activation: str = _choice("table", ("none", "table"), "a table over int8 results, at the end")
+    b_zero_point: str = _choice("none", ("none", "column"), "zero points of B, in int8 results")
     bytes_in: int = _power(1, 64, 16, "bytes a cycle of the command stream")
     bytes_out: int = _power(1, 64, 16, "bytes a cycle of the result stream")
     jobs: int = _power(2, 16, 8, "jobs accepted and not yet finished, at most")
@@ -68,6 +74,12 @@ class Config:
                 problems.append(
                     f"bytes_in must be 2 or more with multiplier 'fip', not {self.bytes_in}"
                 )
+        sizes = self.lanes, self.bytes_out
+        if self.requantize != "none" and all(map(_is_integer, sizes)) and sizes[0] > sizes[1]:
+            problems.append(
+                f"lanes must be at most bytes_out ({self.bytes_out}) unless requantize is none,"
+                f" not {self.lanes}"
+            )
         if problems:
             raise ConfigError("\n".join(problems))
 
@@ -75,11 +87,6 @@ class Config:
     def peak(self) -> int:
         """MAC/cycle with every PE at work."""
         return self.rows * self.cols * self.depth
-
-    @property
-    def lanes(self) -> int:
-        """Results a cycle on the result stream (1 also where one takes several cycles)."""
-        return max(1, self.bytes_out // 4)
 
     @property
     def hash(self) -> int:

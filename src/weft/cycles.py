@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag
 from weft.config import Config
-from weft.geometry import operands
+from weft.geometry import memories, operands
 from weft.timing import CORRECTION_LATENCY, Delays
 
 __all__ = ["Prediction", "predict"]
 
 _ANNOUNCE = 2  # cycles from the sequencer's word of a tile to the collector's first look at it
 _READY = 2  # cycles from a panel's last word to the first cycle in which a tile may use it
+_STATIONS = 4  # in which a chunk may wait: buffer, collector, both of the corrector
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,11 @@ class _Pushed:
     end: int | None = None
 
     def conflicts(self, load):
-        begin, pages = (
-            (self.job.a_page, self.job.a_pages), (self.job.b_page, self.job.b_pages)
-        )[load.operand]
+        if load.operand == 3:  # the table is everybody's
+            return True
+        job = self.job
+        # Parameters lie where B lies.
+        begin, pages = (job.a_page, job.a_pages) if load.operand == 0 else (job.b_page, job.b_pages)
         return load.page < begin + pages and begin < load.page + load.pages
 
 
@@ -72,13 +75,14 @@ class _Model:
     def __init__(self, config):
         self.config = config
         self.operands = operands(config)
+        self.memories = memories(config)
         self.delays = Delays.of(config)
         self.jobs = []
         self.todo = deque()
         self.tiler_end = -1  # the last tile was taken
         self.given = -config.rows  # the last step that gave results
         self.released = []  # for each tile that gave results, the cycle of its last read
-        self.collector = _Collector(self.delays, CORRECTION_LATENCY[config.multiplier])
+        self.collector = _Collector(config, self.delays)
         self.active = self.starved = self.stalled = self.words_out = 0
 
     def run(self, commands):
@@ -128,13 +132,14 @@ class _Model:
             (job.k, min(a.words, b.words) * a.depth),
         )
         fits = all(0 < value <= limit for value, limit in limits)
-        unknown = int(job.flags) >> len(JobFlag)
+        known = 4 + sum((len(self.memories) > 2, len(self.memories) > 3))
+        unknown = int(job.flags) >> known
         several = kept and (job.m > a.edge or job.n > b.edge)
         return not fits or bool(unknown) or bool(several)
 
     def _admit(self, load, time):
         """The cycle in which nothing stands in a load's way any more."""
-        feeds = bool(load.flags & LoadFlag.FEED)
+        feeds = bool(load.flags & LoadFlag.FEED) and load.operand < 3
         table = self.jobs[-self.config.jobs:]
         for pushed in table[:-1] if feeds else table:
             if pushed.conflicts(load):
@@ -143,9 +148,9 @@ class _Model:
 
     def _load(self, load, first):
         """Note when the panels of a load are ready; returns its words."""
-        geometry = self.operands[load.operand]
+        geometry = self.memories[load.operand]
         panel = -(-load.words // geometry.group) * geometry.segments
-        if load.flags & LoadFlag.FEED and self.jobs:
+        if load.flags & LoadFlag.FEED and self.jobs and load.operand < 2:
             ready = self.jobs[-1].ready[load.operand]
             if ready is not None:
                 ready.extend(first + panel * (n + 1) - 1 + _READY for n in range(load.panels))
@@ -162,11 +167,14 @@ class _Model:
         time = max(pushed.time + 1, self.tiler_end) + 1  # the first tile may be on offer
         if pushed.rejected:
             self.tiler_end = time
-            pushed.end = self.collector.chunk(time + _ANNOUNCE)
+            narrow = bool(job.flags & JobFlag.REQUANTIZE)
+            pushed.end = self.collector.chunks(time + _ANNOUNCE, 1, narrow, words=1)
             self.words_out += 1
             return
         steps = -(-job.k // config.depth)
         keeps = bool(job.flags & JobFlag.KEEP)
+        narrow = bool(job.flags & JobFlag.REQUANTIZE)
+        chunks = 0
         for i in range(0, job.m, config.rows):
             for j in range(0, job.n, config.cols):
                 start = max(time, self._ready(pushed, 0, i), self._ready(pushed, 1, j))
@@ -174,14 +182,18 @@ class _Model:
                 self.active += steps
                 last = start + steps - 1
                 if keeps:
-                    end = self.collector.chunk(last + _ANNOUNCE)
+                    pushed.end = self.collector.chunks(last + _ANNOUNCE, 1, narrow, words=1)
                 else:
                     last = self._gate(last)
                     rows, cols = min(config.rows, job.m - i), min(config.cols, job.n - j)
-                    end = self._collect(last, rows, cols)
+                    count = rows * -(-cols // config.lanes)
+                    chunks += count
+                    pushed.end = self.collector.chunks(last + self.delays.written, count, narrow)
+                    self.released.append(self.collector.read)
                 time = last + 1
         self.tiler_end = time - 1
-        pushed.end = end
+        size = chunks * config.lanes * (1 if narrow else 4)
+        self.words_out += -(-size // config.bytes_out)
 
     def _ready(self, pushed, operand, first):
         ready = pushed.ready[operand]
@@ -203,54 +215,58 @@ class _Model:
         self.given = max(last, room, self.given + self.config.rows)
         return self.given
 
-    def _collect(self, last, rows, cols):
-        chunks = rows * -(-cols // self.config.lanes)
-        self.words_out += chunks * self.delays.chunk_words
-        end = self.collector.tile(last + self.delays.written, chunks)
-        self.released.append(self.collector.read)
-        return end
-
 
 class _Collector:
     """The way of chunks from the result buffer to the result stream.
 
-    A chunk is read, moves on when the station before the sender is free (with corrections: through
-    two more stations, which move together), and is taken in ``words`` cycles.
+    A chunk is read, moves on when the station before the sender or the finisher is free (with
+    corrections: through two more stations, which move together), and then either is taken in some
+    ``words`` cycles or goes through the finisher, which takes one a cycle. The sender takes a raw
+    chunk when the finisher is empty.
     """
 
-    def __init__(self, delays, correction):
+    def __init__(self, config, delays):
         self.words = delays.chunk_words
-        self.corrected = correction > 0
+        self.finish = delays.finish if config.requantize != "none" else None
+        self.corrected = CORRECTION_LATENCY[config.multiplier] > 0
         self.read = -1  # cycle in which the last chunk was read,
         self.left = -1  # left the collector,
-        self.shown = -1  # left for the sender
-        self.taken = -1  # and was taken
+        self.shown = -1  # came before the sender,
+        self.gone = -1  # and left for good
+        self.finished = -1  # the last one out of the finisher was taken
 
-    def tile(self, time, chunks):
-        """Read ``chunks`` chunks from ``time`` on; the cycle in which the last word is taken."""
-        one_by_one = self.corrected and self.words > 1
-        for _ in range(chunks if one_by_one else 1):
-            self.chunk(time, self.words)
-        if not one_by_one:  # at one pace after the first
-            self.read += (chunks - 1) * self.words
-            self.left += (chunks - 1) * self.words
-            self.shown += (chunks - 1) * self.words
-            self.taken += (chunks - 1) * self.words
-        return self.taken
+    def chunks(self, time, count, narrow, words=None):
+        """Read chunks from ``time`` on; the cycle in which the last word is taken."""
+        narrow = narrow and self.finish is not None
+        words = 1 if narrow else words or self.words
+        # At one pace once every station has had its first; but corrected ones are read in bursts.
+        first = count if self.corrected and words > 1 else min(count, _STATIONS)
+        for _ in range(first):
+            self._chunk(time, narrow, words)
+        more = (count - first) * words
+        self.read += more
+        self.left += more
+        self.shown += more
+        self.gone += more
+        self.finished += more * narrow
+        return self.finished if narrow else self.gone
 
-    def chunk(self, time, words=1):
-        """Read a chunk at ``time`` at the earliest; the cycle in which its last word is taken."""
+    def _chunk(self, time, narrow, words):
         self.read = max(time, self.left)
         if self.corrected:
-            # The stations move but while the sender has words left of the chunk before.
+            # The stations move but while the one before the sender is held.
             self.left = self._moves(max(self.read + 1, self.shown))
             self.shown = self._moves(self.left + 1)
-            self.taken = self.shown + words
         else:
             self.shown = self.read
-            self.left = self.taken = self.read + words
-        return self.taken
+        if narrow:
+            self.gone = self.shown + 1
+            self.finished = self.gone + self.finish
+        else:
+            self.gone = max(self.shown, self.finished) + words
+        if not self.corrected:
+            self.left = self.gone
 
     def _moves(self, time):
-        held = self.shown < time < self.taken
-        return self.taken if held else time
+        held = self.shown < time < self.gone
+        return self.gone if held else time

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from weft.commands import PARAMETER, TABLE_ENTRIES
 from weft.config import PAGE_WORDS, Config
 
-__all__ = ["Operand", "operands"]
+__all__ = ["Operand", "memories", "operands"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Operand:
     depth: int
     words: int
     stream: int
+    page: int = PAGE_WORDS
 
     @property
     def word_bytes(self) -> int:
@@ -32,7 +34,7 @@ class Operand:
 
     @property
     def pages(self) -> int:
-        return self.words // PAGE_WORDS
+        return self.words // self.page
 
     @property
     def segments(self) -> int:
@@ -43,7 +45,7 @@ class Operand:
     def group(self) -> int:
         """Words that one stream word holds: 1 where `segments` is over 1."""
         fits = self.stream // self.word_bytes
-        return min(PAGE_WORDS, 1 << (fits.bit_length() - 1)) if fits else 1
+        return min(self.page, PAGE_WORDS, 1 << (fits.bit_length() - 1)) if fits else 1
 
     def panels(self, size: int) -> int:
         """Panels of an operand of ``size`` rows of A, or columns of B."""
@@ -53,7 +55,7 @@ class Operand:
         return -(-k // self.depth)
 
     def panel_pages(self, k: int) -> int:
-        return -(-self.panel_words(k) // PAGE_WORDS)
+        return -(-self.panel_words(k) // self.page)
 
     def panel_stream_words(self, k: int) -> int:
         """Stream words that carry one panel."""
@@ -66,3 +68,20 @@ def operands(config: Config) -> tuple[Operand, Operand]:
         Operand(config.rows, config.depth, config.a_words, config.bytes_in),
         Operand(config.cols, config.depth, config.b_words, config.bytes_in),
     )
+
+
+def memories(config: Config) -> tuple[Operand, ...]:
+    """The geometry of all that loads fill, by their operand numbers: A, B, parameters, table.
+
+    A panel of parameters belongs to the panel of B whose page it has: a word of ``lanes`` entries
+    for each chunk of its columns. The table is one panel of 256 words of a byte.
+    """
+    a, b = operands(config)
+    if config.requantize == "none":
+        return a, b
+    chunks = -(-config.cols // config.lanes)
+    page = 1 << (chunks - 1).bit_length()
+    parameters = Operand(config.lanes, PARAMETER.size, b.pages * page, config.bytes_in, page)
+    if config.activation == "none":
+        return a, b, parameters
+    return a, b, parameters, Operand(1, 1, TABLE_ENTRIES, config.bytes_in, TABLE_ENTRIES)

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from weft.config import Config
 
-__all__ = ["CORRECTION_LATENCY", "Delays", "MAC_LATENCY", "READ_LATENCY"]
+__all__ = ["CORRECTION_LATENCY", "Delays", "MAC_LATENCY", "READ_LATENCY", "SCALE_LATENCY"]
 
 READ_LATENCY = 2  # cycles from an operand address to its word at the array's edge
 MAC_LATENCY = {"plain": 2, "fip": 2}  # that of the leaf
 CORRECTION_LATENCY = {"plain": 0, "fip": 2}  # that of the Corrector, where the leaf wants one
+SCALE_LATENCY = {"tflite": 4, "single": 4, "onnx": 7}  # that of the scaler of each mode
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,24 @@ class Delays:
         return self.drain + (self.config.cols - 1) // self.config.hop + 1
 
     @property
+    def finish(self) -> int:
+        """From a chunk's entry into the finisher, if there is one, to its being shown."""
+        c = self.config
+        if c.requantize == "none":
+            return 0
+        zero_points = c.b_zero_point != "none"
+        table = READ_LATENCY * (c.activation != "none")
+        return READ_LATENCY + 1 + zero_points + SCALE_LATENCY[c.requantize] + 1 + table
+
+    @property
     def chunks(self) -> int:
         """Chunks of a whole row of a tile."""
         return -(-self.config.cols // self.config.lanes)
 
     @property
     def chunk_words(self) -> int:
-        """Words of the result stream that a chunk takes."""
-        return max(1, 4 // self.config.bytes_out)
+        """Words of the result stream that a chunk of int32 results takes, each a cycle."""
+        return max(1, 4 * self.config.lanes // self.config.bytes_out)
 
     @property
     def pass_rows(self) -> int:
@@ -51,7 +62,8 @@ class Delays:
     @property
     def room(self) -> int:
         """Passes that the result buffer holds: at least all that can be under way at full rate."""
-        row = self.chunks * self.chunk_words
+        # int8 results leave a chunk a cycle, whatever raw ones take.
+        row = self.chunks * (self.chunk_words if self.config.requantize == "none" else 1)
         held = self.written + self.pass_rows * row + 4
         wanted = -(-held // (self.pass_rows * row)) + 1
         return self._ring(wanted) // self.pass_rows

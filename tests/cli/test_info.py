@@ -43,37 +43,46 @@ def test_says_what_the_buffers_hold(info):
     assert ["B buffer: 64 KiB; one panel of 8 columns holds K up to 8,192"] in lines
 
 
+HEAD = ["M x K x N", "results", "cold", "resident", "steady", "utilization"]
+
+
 def test_says_from_which_k_on_results_are_no_wait(info):
     def said(*design):
-        return next(line[0] for line in info(*design, "--shape", "1x1x1") if "tile time" in line[0])
+        lines = info(*design, "--shape", "1x1x1")
+        return [line[0] for line in lines if "tile time" in line[0]]
 
     # 3 rows of 8 results, one a cycle: 24 cycles, which 47 pairs take, two a cycle.
-    assert said("--rows", "3", "--depth", "2", "--bytes-out", "4") == (
-        "tile time: max(ceil(K / 2), 3 to drain, 24 to send) cycles;"
-        " the array never waits for its results from K = 47 on"
-    )
+    assert said("--rows", "3", "--depth", "2", "--bytes-out", "4") == [
+        ("tile time, int32 results: max(ceil(K / 2), 3 to drain, 24 to send) cycles;"
+         " the array never waits for them from K = 47 on"),
+        # Four of them a cycle where they are bytes.
+        ("tile time, int8 results: max(ceil(K / 2), 3 to drain, 6 to send) cycles;"
+         " the array never waits for them from K = 11 on"),
+    ]
     # Half a word of results a row: 8 cycles to send, as many as to drain.
-    assert said("--cols", "2").endswith("8 to drain, 8 to send) cycles;"
-                                        " the array never waits for its results from K = 8 on")
+    [only] = said("--cols", "2", "--requantize", "none")
+    assert only.endswith("8 to send) cycles; the array never waits for them from K = 8 on")
 
 
 def test_says_the_cycles_of_the_usual_products(info):
     lines = info()
-    start = lines.index(["M x K x N", "cold", "resident", "steady", "utilization"]) + 2
-    assert lines[start : start + 4] == [
-        ["8 x 8 x 8", "48", "40", "17", "47.1%"],
-        ["16 x 16 x 16", "112", "96", "64", "100.0%"],
-        ["64 x 64 x 64", "4,192", "4,128", "4,096", "100.0%"],
-        ["128 x 128 x 128", "32,928", "32,800", "32,768", "100.0%"],
+    start = lines.index(HEAD) + 2
+    assert lines[start : start + 8 : 2] == [
+        ["8 x 8 x 8", "int32", "48", "40", "17", "47.1%"],
+        ["16 x 16 x 16", "int32", "112", "96", "64", "100.0%"],
+        ["64 x 64 x 64", "int32", "4,192", "4,128", "4,096", "100.0%"],
+        ["128 x 128 x 128", "int32", "32,928", "32,800", "32,768", "100.0%"],
     ]
+    # Bytes take the finisher's 10 cycles, and the load of 8 panels of parameters before.
+    assert lines[start + 5] == ["64 x 64 x 64", "int8", "4,272", "4,138", "4,096", "100.0%"]
 
 
 def test_says_the_cycles_of_the_products_asked_for(info):
-    lines = info("--shape", "450x64x64", "--shape", "1x640x128")
-    start = lines.index(["M x K x N", "cold", "resident", "steady", "utilization"]) + 2
+    lines = info("--shape", "450x64x64", "--shape", "1x640x128", "--requantize", "none")
+    start = lines.index(HEAD) + 2
     assert lines[start : start + 3] == [
-        ["450 x 64 x 64", "29,268", "29,204", "29,184", "98.7%"],
-        ["1 x 640 x 128", "10,898", "-", "10,240", "12.5%"],
+        ["450 x 64 x 64", "int32", "29,268", "29,204", "29,184", "98.7%"],
+        ["1 x 640 x 128", "int32", "10,898", "-", "10,240", "12.5%"],
         [""],
     ]
 

@@ -13,6 +13,7 @@ from weft.config import Config, ConfigError
 FIELDS = dataclasses.fields(Config)
 OTHERS = {
     "rows": 3, "cols": 5, "depth": 2, "hop": 1, "multiplier": "fip", "a_words": 64, "b_words": 128,
+    "lanes": 2, "requantize": "onnx", "activation": "none", "b_zero_point": "column",
     "bytes_in": 4, "bytes_out": 2, "jobs": 4,
 }
 

@@ -4,7 +4,6 @@ Where x is its zero point every product is 0 and the sum is the bias: so a fully
 one input sweeps the requantizer alone.
 """
 
-import importlib.util
 import math
 from types import SimpleNamespace
 
@@ -25,63 +24,8 @@ from weft.quantize import (
 ALL = np.arange(256, dtype=np.uint8).view(np.int8)  # every byte
 
 
-@pytest.fixture(scope="module")
-def tflm():
-    """TFLite Micro, if it rounds twice: a build with single rounding would be another mode."""
-    if importlib.util.find_spec("tflite_micro") is None:
-        pytest.skip("TFLite Micro is not installed: its wheels are for Linux on x86_64")
-    import flatbuffers
-    from tflite_micro import runtime
-    from tflite_micro.tensorflow.lite.micro.python import schema_py_generated
-
-    found = SimpleNamespace(flatbuffers=flatbuffers, runtime=runtime, s=schema_py_generated)
-    # -0.5 in the second rounding, and 2**29 times 32.
-    probes = [(-2, 0.25), (1 << 29, 32)]
-    said = [int(fully_connected(found, [acc], 1, scale, 1)[0, 0]) for acc, scale in probes]
-    if said != [-1, 0]:
-        pytest.skip(f"TFLite Micro must round twice and wrap, [-1, 0], not {said}")
-    return found
-
-
 def integers(rng, *shape):
     return rng.integers(-128, 127, shape, np.int8, endpoint=True)
-
-
-def model(tflm, tensors, code, inputs, options=None, kind=0):
-    """A model of one operator; a tensor is (shape, type, scales, zero point, data or None)."""
-    s = tflm.s
-    graph = s.SubGraphT()
-    graph.tensors, buffers = [], [s.BufferT()]
-    for shape, dtype, scales, zero_point, data in tensors:
-        tensor = s.TensorT()
-        tensor.shape, tensor.type, tensor.buffer = list(shape), dtype, 0
-        tensor.quantization = s.QuantizationParametersT()
-        tensor.quantization.scale = np.atleast_1d(np.float32(scales))
-        tensor.quantization.zeroPoint = np.full(np.size(scales), zero_point, np.int64)
-        if data is not None:
-            buffers.append(s.BufferT())
-            buffers[-1].data = np.frombuffer(data.tobytes(), np.uint8)
-            tensor.buffer = len(buffers) - 1
-        graph.tensors.append(tensor)
-    operator, operator_code, whole = s.OperatorT(), s.OperatorCodeT(), s.ModelT()
-    operator.opcodeIndex, operator.inputs, operator.outputs = 0, inputs, [len(tensors) - 1]
-    operator.builtinOptions, operator.builtinOptionsType = options, kind
-    graph.operators, graph.inputs, graph.outputs = [operator], [0], operator.outputs
-    operator_code.builtinCode = operator_code.deprecatedBuiltinCode = code
-    operator_code.version = 4
-    whole.version, whole.subgraphs, whole.buffers = 3, [graph], buffers
-    whole.operatorCodes = [operator_code]
-    builder = tflm.flatbuffers.Builder(4096)
-    builder.Finish(whole.Pack(builder), b"TFL3")
-    held = bytes(builder.Output())
-    interpreter = tflm.runtime.Interpreter.from_bytes(held, arena_size=20 * len(held) + 20_000)
-
-    def run(x):
-        interpreter.set_input(x[None], 0)
-        interpreter.invoke()
-        return interpreter.get_output(0)[0].copy()
-
-    return run
 
 
 def fully_connected(
@@ -92,16 +36,11 @@ def fully_connected(
     bias = np.asarray(bias, np.int32)
     w = np.ones((len(bias), 1), np.int8) if w is None else w
     x = np.full((1, w.shape[1]), x_zero_point, np.int8) if x is None else x
-    kind = tflm.s.TensorType
-    options = tflm.s.FullyConnectedOptionsT()
-    options.fusedActivationFunction = activation
-    run = model(tflm, [
-        ((1, w.shape[1]), kind.INT8, x_scale, x_zero_point, None),
-        (w.shape, kind.INT8, w_scale, 0, w),
-        (bias.shape, kind.INT32, np.float32(x_scale) * np.float32(w_scale), 0, bias),
-        ((1, len(bias)), kind.INT8, y_scale, y_zero_point, None),
-    ], tflm.s.BuiltinOperator.FULLY_CONNECTED, [0, 1, 2], options,
-        tflm.s.BuiltinOptions.FullyConnectedOptions)
+    layer = SimpleNamespace(
+        weights=w, bias=bias, x_scale=x_scale, w_scale=w_scale, y_scale=y_scale,
+        x_zero_point=x_zero_point, y_zero_point=y_zero_point,
+    )
+    run = tflm.fully_connected([layer], [activation])
     return np.array([run(row) for row in x])
 
 
@@ -194,10 +133,10 @@ def test_tflite_tables(tflm, name, function, exact):
         y_scale, y_zero_point = np.float32(rng.uniform(0.01, 0.08)), int(rng.integers(-128, 128))
         if name in ("LOGISTIC", "TANH"):  # it takes no others
             y_scale, y_zero_point = (1 / 256, -128) if name == "LOGISTIC" else (1 / 128, 0)
-        run = model(
-            tflm, [((1, 256), kind, x_scale, x_zero_point, None),
-                   ((1, 256), kind, y_scale, y_zero_point, None)],
-            getattr(tflm.s.BuiltinOperator, name), [0], options,
+        run = tflm.model(
+            [((1, 256), kind, x_scale, x_zero_point, None),
+             ((1, 256), kind, y_scale, y_zero_point, None)],
+            getattr(tflm.s.BuiltinOperator, name), [([0], 1, options)],
             tflm.s.BuiltinOptions.LeakyReluOptions if options else 0,
         )
         table = activation_table(function, x_scale, x_zero_point, y_scale, y_zero_point)

@@ -17,10 +17,12 @@ from weft.host.transport import Packet, TransportClosed, TransportError, Transpo
 
 SMALL = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
 CONFIGS = [
-    Config(rows=1, cols=1, depth=1, a_words=32, b_words=32, bytes_in=1, bytes_out=1),
+    Config(
+        rows=1, cols=1, depth=1, a_words=32, b_words=32, bytes_in=1, bytes_out=1, lanes=1
+    ),
     SMALL,
     Config(rows=1, cols=16, depth=8, a_words=32, b_words=64, bytes_in=64, bytes_out=64),
-    Config(rows=12, cols=12, depth=2, a_words=64, b_words=32, bytes_in=4, bytes_out=2),
+    Config(rows=12, cols=12, depth=2, a_words=64, b_words=32, bytes_in=4, bytes_out=2, lanes=2),
     Config(rows=8, cols=8, depth=2, multiplier="fip", bytes_in=32),
 ]
 

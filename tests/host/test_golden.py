@@ -118,7 +118,8 @@ def test_hands_on_sums(transport):
     "header",
     [
         job(0, 1, 1, 5), job(1, 0, 1, 5), job(1, 1, 0, 5), job(9, 1, 1, 5), job(1, 13, 1, 5),
-        job(1, 1, 129, 5), job(1, 1, 1, 5, JobFlag(16)),
+        job(1, 1, 129, 5), job(1, 1, 1, 5, JobFlag(64)),
+        job(3, 3, 2, 5, JobFlag.KEEP), job(1, 4, 2, 5, JobFlag.ACCUMULATE),
         job(1, 1, 1, 5)[:6] + b"\1\0" + job(1, 1, 1, 5)[8:],  # another destination
     ],
 )
@@ -133,7 +134,9 @@ def test_answers_what_it_cannot_do_as_rejected(transport, header):
 
 def test_counts_headers_that_are_none(transport):
     transport.send(bytes(32) + b"\3\1" + bytes(30) + b"\1\2" + bytes(30) + b"\2\0" + bytes(30))
-    assert transport.read(REGISTERS.index("errors"), 1, 1) == [4]
+    loads = [(4, 0, 1, 1, 1), (0, 0, 1, 0, 1), (0, 0, 1, 1, 0), (0, 0, 1, 5, 1), (0, 0, 1, 1, 257)]
+    transport.send(b"".join(Load(*load).pack() for load in loads))
+    assert transport.read(REGISTERS.index("errors"), 1, 1) == [9]
 
 
 def test_abort_ends_the_oldest_waiting_job(transport):
@@ -194,8 +197,8 @@ def test_takes_no_more_jobs_than_it_may(transport):
          "a load must lie within 4 pages, not 3 panels of 16 words every 1 pages from page 2 on"),
         (Load(0, 0, 1, 1, 17).pack() + bytes(72),
          "a load must lie within 4 pages, not 1 panels of 17 words every 1 pages from page 0 on"),
-        (Load(2, 0, 1, 1, 1).pack(), "a load's operand must be 0 or 1, not 2"),
-        (job(3, 3, 2, 0, JobFlag.KEEP), "a job with KEEP must be one tile, not 3 x 3"),
+        (Load(2, 4, 1, 1, 1).pack() + bytes(64),
+         "a load must lie within 4 pages, not 1 panels of 1 words every 1 pages from page 4 on"),
         (job(2, 2, 2, 0, JobFlag(0), a_page=4), "a job's operand must lie within 64 words, not 65"),
     ],
 )
@@ -211,8 +214,8 @@ def test_describes_itself_and_counts(transport, predicted):
     for _ in range(2):
         transport.send(job(2, 2, 2, 1) + load(0, a) + load(1, b.T))
     counters = dict(zip(REGISTERS, transport.read(0, len(REGISTERS), 1), strict=True))
-    # three headers of 4 words; A in 1 word, B of 6 bytes in 1
-    assert (counters["words_in"], counters["words_out"], counters["finished"]) == (28, 4, 2)
+    # three headers of 4 words; A in 1 word, B of 6 bytes in 1; 2 chunks of 4 results
+    assert (counters["words_in"], counters["words_out"], counters["finished"]) == (28, 8, 2)
     assert (counters["busy"], counters["active"]) == (60, 6)
     assert (counters["starved"], counters["stalled"]) == (4, 2)
     assert [[type(c) for c in commands] for commands in predicted] == [[Job, Load, Load]] * 2

@@ -7,9 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weft.commands import PARAMETER
 from weft.config import Config
-from weft.geometry import Operand
-from weft.host.packing import pack, panel_slice, result_bytes, unpack
+from weft.geometry import Operand, memories
+from weft.host.packing import (
+    ENTRY,
+    pack,
+    pack_entries,
+    pack_table,
+    panel_slice,
+    result_bytes,
+    unpack,
+)
 
 
 def pack_by_hand(matrix, edge, depth, stream):
@@ -31,18 +40,18 @@ def pack_by_hand(matrix, edge, depth, stream):
     return bytes(out)
 
 
-def results_by_hand(c, rows, cols, bytes_out):
+def results_by_hand(c, rows, cols, lanes, size, bytes_out):
     """Result words as a core of ``rows`` x ``cols`` sends them; 0x55 for padding."""
-    lanes, out = max(1, bytes_out // 4), b""
+    out = b""
     for i in range(0, len(c), rows):
         for j in range(0, len(c[0]), cols):
             for row in c[i : i + rows]:
                 part = row[j : j + cols]
                 for at in range(0, len(part), lanes):
                     chunk = part[at : at + lanes]
-                    chunk = b"".join(v.to_bytes(4, "little", signed=True) for v in chunk)
-                    out += chunk.ljust(4 * lanes, b"\x55")
-    return out
+                    chunk = b"".join((v % 256**size).to_bytes(size, "little") for v in chunk)
+                    out += chunk.ljust(size * lanes, b"\x55")
+    return out + b"\x55" * (-len(out) % bytes_out)
 
 
 EDGES = st.integers(1, 13)
@@ -81,15 +90,60 @@ def test_slices_panels_and_chunks(edge, depth, stream):
 
 
 @settings(derandomize=True, deadline=None, max_examples=300)
-@given(rows=EDGES, cols=EDGES, bytes_out=POWERS, m=SIZES, n=SIZES)
-def test_unpacks_tiles(rows, cols, bytes_out, m, n):
-    config = Config(rows=rows, cols=cols, bytes_out=bytes_out)
-    c = np.random.default_rng(m * n).integers(-(2**31), 2**31, (m, n)).astype(np.int32)
-    data = results_by_hand(c.tolist(), rows, cols, bytes_out)
-    assert result_bytes(m, n, config) == len(data)
-    result = unpack(data, m, n, config)
-    assert result.dtype == np.int32
+@given(
+    rows=EDGES, cols=EDGES, lanes=POWERS, bytes_out=POWERS, m=SIZES, n=SIZES,
+    dtype=st.sampled_from([np.int32, np.int8, np.uint8]),
+)
+def test_unpacks_tiles(rows, cols, lanes, bytes_out, m, n, dtype):
+    config = Config(rows=rows, cols=cols, lanes=lanes, bytes_out=bytes_out, requantize="none")
+    limits = np.iinfo(dtype)
+    c = np.random.default_rng(m * n).integers(limits.min, limits.max, (m, n), dtype, endpoint=True)
+    data = results_by_hand(c.tolist(), rows, cols, lanes, c.itemsize, bytes_out)
+    assert result_bytes(m, n, config, dtype) == len(data)
+    result = unpack(data, m, n, config, dtype)
+    assert result.dtype == dtype
     assert result.tolist() == c.tolist()
+
+
+@pytest.mark.parametrize("cols, lanes", [(5, 4), (8, 4), (3, 1), (2, 16), (13, 2)])
+@pytest.mark.parametrize("bytes_in", [1, 16, 64])
+@pytest.mark.parametrize("n", [1, 13, 40])
+def test_packs_parameters(cols, lanes, bytes_in, n):
+    config = Config(cols=cols, lanes=lanes, bytes_in=bytes_in, bytes_out=64)
+    rng = np.random.default_rng(n)
+    values = [
+        [int(rng.integers(low, high)) for low, high in (
+            (-(1 << 31), 1 << 31), (0, 1 << 31), (-31, 32), (-128, 128), *[(-128, 256)] * 3
+        )]
+        for _ in range(n)
+    ]
+    entries = np.array([tuple(value) for value in values], ENTRY)
+    out, none = b"", bytes(PARAMETER.size)
+    for first in range(0, n, cols):
+        packed = [PARAMETER.pack(*value) for value in values[first : first + cols]]
+        packed += [none] * (-(-cols // lanes) * lanes - len(packed))
+        words = [b"".join(packed[at : at + lanes]) for at in range(0, len(packed), lanes)]
+        # an operand of ``lanes`` rows and 16 values of k a word
+        matrix = [
+            [byte - 256 * (byte > 127) for word in words for byte in word[16 * e : 16 * e + 16]]
+            for e in range(lanes)
+        ]
+        out += pack_by_hand(matrix, lanes, 16, bytes_in)
+    operand = memories(config)[2]
+    assert pack_entries(entries, operand, cols) == out
+    chunks = -(-cols // lanes)
+    last = (n - 1) // cols
+    where = panel_slice(operand, 16 * chunks, last, 1, 0, chunks)
+    assert out[where] == pack_entries(entries[last * cols :], operand, cols)
+
+
+@pytest.mark.parametrize("bytes_in", [1, 4, 16, 64])
+def test_packs_a_table(bytes_in):
+    table = np.arange(256, dtype=np.uint8)[::-1]
+    operand = memories(Config(bytes_in=bytes_in))[3]
+    used = min(16, bytes_in)
+    lines = [table.tobytes()[at : at + used].ljust(bytes_in, b"\0") for at in range(0, 256, used)]
+    assert pack_table(table, operand) == pack_table(table.view(np.int8), operand) == b"".join(lines)
 
 
 def test_unpacks_without_a_loop_over_rows():

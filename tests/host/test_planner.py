@@ -151,6 +151,54 @@ def test_tags_jobs_in_turn():
     assert [job.tag for job in jobs] == [65535, 0, 1]
 
 
+def parameters_of(config, steps, n, memory=None):
+    """Follow ``steps`` to what page has the parameters of what panel; the panels loaded."""
+    memory = {} if memory is None else memory
+    loaded = 0
+    for step in steps:
+        job, load = step.job, step.parameters and step.parameters.load
+        asked = [step.parameters.load] if step.parameters else []
+        assert step.commands == [*asked, job, *(feed.load for feed in step.feeds)]
+        if load:
+            assert (load.operand, load.flags, load.words) == (2, 0, -(-config.cols // config.lanes))
+            assert load.page + load.pages <= operands(config)[1].pages
+            for panel in range(load.panels):
+                memory[load.page + panel * load.pitch] = step.parameters.panel + panel
+            loaded += load.panels
+        flags = job.flags & (JobFlag.REQUANTIZE | JobFlag.TABLE)
+        assert flags == (JobFlag.REQUANTIZE | JobFlag.TABLE if step.answers else 0)
+        if step.answers:
+            for panel in range(-(-job.n // config.cols)):
+                at = memory[job.b_page + panel * job.b_pitch]
+                assert at == step.cols.start // config.cols + panel
+    return loaded
+
+
+FINISHED = JobFlag.REQUANTIZE | JobFlag.TABLE
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(config=SMALL, m=SIZE, n=SIZE, k=st.integers(1, 400))
+def test_loads_parameters_before_what_needs_them(config, m, n, k):
+    steps = list(Planner(config).plan(m, n, k, flags=FINISHED))
+    follow(config, steps, m, n, k)
+    loaded = parameters_of(config, steps, n)
+    assert loaded >= -(-n // config.cols)
+
+
+@pytest.mark.parametrize(("m", "k"), [(3, 16), (40, 16), (9, 200)])
+def test_loads_parameters_of_a_resident_operand_once(m, k):
+    config = Config(rows=2, cols=2, a_words=64, b_words=1024)
+    for page in (0, 64 - 3 * -(-k // 16)):
+        steps = Planner(config).plan(m, 6, k, b_page=page, flags=FINISHED)
+        assert parameters_of(config, steps, 6) == 3
+
+
+def test_loads_no_parameters_for_raw_results():
+    steps = Planner(Config(rows=2, cols=2, a_words=64, b_words=64)).plan(20, 20, 40)
+    assert not any(step.parameters for step in steps)
+
+
 def test_rejects_a_buffer_without_free_pages():
     with pytest.raises(ValueError, match="^pages free for a must be 1 or more, not 0$"):
         Planner(Config(), [(0, 0), (0, 4)]).plan(1, 1, 1)

@@ -15,16 +15,21 @@ from weft.sim.program import Program
 SMALL = {"a_words": 64, "b_words": 128}
 CONFIGS = {
     "1x1x1": Config(
-        rows=1, cols=1, depth=1, bytes_in=1, bytes_out=1, jobs=2, a_words=32, b_words=64
+        rows=1, cols=1, depth=1, lanes=1, bytes_in=1, bytes_out=1, jobs=2, a_words=32, b_words=64
     ),
     "3x5x2": Config(rows=3, cols=5, depth=2, bytes_in=16, bytes_out=8, **SMALL),
-    "1x4x8": Config(rows=1, cols=4, depth=8, hop=1, bytes_in=64, bytes_out=16, **SMALL),
-    "4x2x1": Config(rows=4, cols=2, depth=1, hop=3, bytes_in=4, bytes_out=2, jobs=8, **SMALL),
+    "1x4x8": Config(rows=1, cols=4, depth=8, hop=1, lanes=2, bytes_in=64, **SMALL),
+    "4x2x1": Config(
+        rows=4, cols=2, depth=1, hop=3, requantize="none", bytes_in=4, bytes_out=2, **SMALL
+    ),
     "2x2x2-fip": Config(
         rows=2, cols=2, depth=2, multiplier="fip", bytes_in=2, bytes_out=4, **SMALL
     ),
     "3x5x2-fip": Config(rows=3, cols=5, depth=2, multiplier="fip", hop=1, bytes_out=64, **SMALL),
 }
+CONFIGS["2x3x2-onnx"] = Config(
+    rows=2, cols=3, depth=2, requantize="onnx", b_zero_point="column", lanes=2, bytes_in=4, **SMALL
+)
 FLOWS = [(idle, stall) for idle in (0, 50, 90) for stall in (0, 50, 90)]
 ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 FEW = ["1x1x1", "3x5x2", "2x2x2-fip"]
@@ -36,6 +41,16 @@ def lines(rng, count, k):
     values = rng.integers(-128, 128, (count, k))
     extreme = rng.random((count, k)) < 0.3
     return np.where(extreme, rng.choice([-128, 127], (count, k)), values).astype(np.int8)
+
+
+def finished(rng, config, columns):
+    """What finishes so many columns of B."""
+    for _ in range(columns):
+        multiplier, shift = int(rng.integers(1 << 30, 1 << 31)), int(rng.integers(-12, 1))
+        if config.requantize == "onnx":
+            multiplier = int(np.float32(rng.uniform(0.001, 0.5)).view(np.uint32))
+        bias, zero = int(rng.integers(-9999, 9999)), int(rng.integers(-128, 128))
+        yield bias, multiplier, shift, int(rng.integers(-128, 128)), zero, -128, 127
 
 
 def random_program(config, rng, jobs):
@@ -104,6 +119,25 @@ def test_streams_of_other_cores_do_too(name, idle, stall):
     run(Core(config), random_program(config, rng, 3), idle=idle, stall=stall)
 
 
+@pytest.mark.parametrize("name", ["3x5x2", "2x2x2-fip", "2x3x2-onnx"])
+@pytest.mark.parametrize("idle, stall", [(0, 0), (50, 90)])
+def test_results_leave_as_bytes(name, idle, stall):
+    config = CONFIGS[name]
+    rng = np.random.default_rng(idle)
+    program = Program(config)
+    program.table(rng.integers(0, 256, 256).tolist())
+    for tag in range(6):
+        n, k = int(rng.integers(1, 3 * config.cols)), int(rng.integers(1, 20))
+        pitch = -(-k // (16 * config.depth))
+        page = tag % 2 * 3
+        program.parameters(list(finished(rng, config, n)), page, pitch)
+        flags = JobFlag.REQUANTIZE | (JobFlag.TABLE if tag % 3 else JobFlag(0))
+        product = lines(rng, config.rows + tag % 2, k), lines(rng, n, k)
+        program.multiply(*product, pages=(0, page), fed=[(), (0, 1)][tag % 2], flags=flags, tag=tag)
+        program.job(*product, pages=(0, page), tag=100 + tag)
+    run(Core(config), program, idle=idle, stall=stall)
+
+
 @ALL
 def test_short_jobs_back_to_back(config):
     rng = np.random.default_rng(2)
@@ -148,7 +182,7 @@ def test_refuses_what_it_does_not_do(config):
     for name, limit in most.items():
         program.reject(tag=2, **{name: 0})
         program.reject(tag=3, **{name: limit + 1})
-    program.reject(tag=4, flags=JobFlag(16))
+    program.reject(tag=4, flags=JobFlag(64))
     program.reject(tag=5, flags=JobFlag.KEEP, m=config.rows + 1)
     program.send(bytes(HEADER_BYTES))
     program.job(*product, tag=6)

@@ -60,6 +60,19 @@ def test_jobs_of_any_number_of_tiles(config, leaf, idle, stall):
 
 
 @ALL
+def test_each_tile_of_a_pass_has_its_own_parameters(config, leaf):
+    rng = np.random.default_rng(4)
+    program = Program(config)
+    for tag, across in enumerate((3, 1, 2, 4)):
+        n = across * config.cols
+        product = lines(rng, config.rows + 1, 5), lines(rng, n, 5)
+        columns = [(int(x), 1 << 30, -5, 0, 3, -128, 127) for x in rng.integers(-9999, 9999, n)]
+        program.parameters(columns)
+        program.multiply(*product, flags=JobFlag.REQUANTIZE, tag=tag)
+    run(Core(config, mac=leaf), program, stall=30)
+
+
+@ALL
 def test_chains_of_one_tile(config, leaf):
     rng = np.random.default_rng(2)
     program = Program(config)

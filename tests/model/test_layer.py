@@ -1,10 +1,12 @@
-"""One layer: its sums on an accelerator, its finish on the host, and numbers that make no layer."""
+"""One layer: whole on an accelerator, or just its sums, and numbers that make no layer."""
 
 import re
 
 import numpy as np
 import pytest
 
+from weft import Accelerator, Config
+from weft.host.golden import GoldenTransport
 from weft.model import Layer
 
 HALF = 1 << 30
@@ -26,23 +28,50 @@ def layer(**changes):
     } | changes)  # fmt: skip
 
 
-class PlainAccelerator:
-    """``matmul`` in numpy, with the operands it had as its record."""
-
-    def matmul(self, a, b, a_zero_point, record):
-        sums = (a.astype(np.int32) - a_zero_point) @ b.astype(np.int32)
-        return sums, (a, b, a_zero_point)
+def accelerator(**fields):
+    config = Config(rows=2, cols=2, a_words=64, b_words=64, **fields)
+    return Accelerator(GoldenTransport(config), config)
 
 
-def test_run_gives_the_output_and_what_was_done():
-    x = np.array([[-3, 7], [50, -3]], np.int8)
-    y, run = layer().run(x, PlainAccelerator())
-    sums = [[20, -40, 1270], [53, 159, -6784]]
-    assert run.sums.tolist() == sums
+X = np.array([[-3, 7], [50, -3]], np.int8)
+# 20 + 10 + 4, -60 + 4 clamped, 650 + 4 clamped; 53 + 10 + 4, 139 + 4 clamped, under low
+Y = [[34, 4, 100], [67, 100, 4]]
+
+
+@pytest.mark.parametrize("mode", ["none", "single", "onnx"])
+def test_run_finishes_sums_where_the_core_does_not(mode):
+    run = layer().run(X, accelerator(requantize=mode))
+    assert run.sums.tolist() == [[20, -40, 1270], [53, 159, -6784]]
     assert (run.name, run.m, run.k, run.n) == ("layer 1", 2, 2, 3)
-    assert run.record[2] == -3
-    # 20 + 10 + 4, -60 + 4 clamped, 650 + 4 clamped; 53 + 10 + 4, 139 + 4 clamped, under low
-    assert y.dtype == np.int8 and y.tolist() == [[34, 4, 100], [67, 100, 4]]
+    assert run.x is X and run.record.macs == 12
+    assert run.y.dtype == np.int8 and run.y.tolist() == Y
+
+
+def test_run_does_all_of_it_on_the_core():
+    run = layer().run(X, accelerator())
+    assert run.sums is None
+    assert (run.name, run.m, run.k, run.n) == ("layer 1", 2, 2, 3)
+    assert run.x is X and run.record.macs == 12
+    # two tiles across: chunks of 4 bytes, two rows each, in one word
+    assert run.record.bytes_out == 16
+    assert run.y.dtype == np.int8 and run.y.tolist() == Y
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_core_and_host_agree(seed):
+    rng = np.random.default_rng(seed)
+    some = layer(
+        weights=rng.integers(-128, 128, (7, 40)).astype(np.int8),
+        bias=rng.integers(-9999, 9999, 7).astype(np.int32),
+        multiplier=rng.integers(1 << 30, 1 << 31, 7).astype(np.int32),
+        shift=rng.integers(-11, -6, 7).astype(np.int32),
+        w_scale=np.ones(7, np.float32), float_weights=np.ones((7, 40), np.float32),
+        float_bias=np.ones(7, np.float32), low=-100,
+    )
+    x = rng.integers(-128, 128, (9, 40)).astype(np.int8)
+    ours, theirs = (some.run(x, accelerator(requantize=mode)).y for mode in ("tflite", "none"))
+    assert np.array_equal(ours, theirs)
+    assert len(np.unique(ours)) > 20
 
 
 def test_finish_clamps_to_low_and_high():

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from weft import Accelerator, Config
+from weft.host.golden import GoldenTransport
 from weft.model import Network, NetworkError
 
 
@@ -19,11 +21,13 @@ def exactly(message):
 class PlainAccelerator:
     """``matmul`` in int64, checking that what comes in is what an accelerator takes."""
 
+    config = Config(requantize="none")
+
     def __init__(self):
         self.jobs = []
 
-    def matmul(self, a, b, a_zero_point=None, b_zero_point=None, record=False):
-        assert a.dtype == b.dtype == np.int8 and b_zero_point is None and record
+    def matmul(self, a, b, a_zero_point=None, record=False):
+        assert a.dtype == b.dtype == np.int8 and record
         self.jobs.append((a.shape, b.shape, a_zero_point))
         sums = (a.astype(np.int64) - a_zero_point) @ b.astype(np.int64)
         return sums.astype(np.int32), SimpleNamespace(cycles=len(self.jobs))
@@ -65,6 +69,19 @@ def test_run_tells_as_many_right_as_recorded(network):
     assert all(run.sums.dtype == np.int32 and run.sums.shape == (run.m, run.n) for run in runs)
 
 
+def test_run_is_the_same_with_whole_layers_on_the_core(network):
+    config = Config()
+    plain, sums = network.run(network.images, PlainAccelerator())
+    predictions, runs = network.run(network.images, Accelerator(GoldenTransport(config), config))
+    assert predictions.tolist() == plain.tolist()
+    for ours, theirs in zip(runs, sums, strict=True):
+        assert np.array_equal(ours.y, theirs.y)
+        assert ours.sums is None
+        # a byte a result, in tiles of 8 columns and whole words of 16 bytes
+        size = ours.m * -(-ours.n // 4) * 4
+        assert ours.record.bytes_out == size + -size % 16
+
+
 def test_run_float_tells_as_many_right_as_recorded(network):
     assert network.accuracy(network.run_float(network.images)) == network.float_accuracy
 
@@ -73,7 +90,7 @@ def test_run_is_near_the_float_model_in_every_output(network):
     """Each logit within 5 % of their span: right answers do not hide a wrong layer."""
     _, runs = network.run(network.images, PlainAccelerator())
     last = network.layers[-1]
-    ours = (last.finish(runs[-1].sums).astype(float) - last.y_zero_point) * last.y_scale
+    ours = (runs[-1].y.astype(float) - last.y_zero_point) * last.y_scale
     x = network.images / np.float32(network.image_max)
     for layer in network.layers:
         x = layer.run_float(x, relu=layer is not last)

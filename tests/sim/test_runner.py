@@ -14,22 +14,23 @@ TINY = Config(rows=1, cols=1, depth=1, a_words=32, b_words=32)
 SMALL = {"a_words": 256, "b_words": 256}
 
 ICARUS = [
-    Config(rows=1, cols=1, depth=1, bytes_in=4, bytes_out=1, **SMALL),
+    Config(rows=1, cols=1, depth=1, lanes=1, bytes_in=4, bytes_out=1, **SMALL),
     Config(rows=3, cols=5, depth=2, **SMALL),
     Config(rows=4, cols=4, depth=4, bytes_in=4, bytes_out=8, **SMALL),
     Config(
-        rows=5, cols=2, depth=3, hop=3, bytes_in=64, bytes_out=2, jobs=8, a_words=32, b_words=128
+        rows=5, cols=2, depth=3, hop=3, requantize="none", bytes_in=64, bytes_out=2, a_words=32,
+        b_words=128,
     ),
     Config(
-        rows=2, cols=3, depth=2, multiplier="fip", bytes_in=2, bytes_out=64, jobs=2,
-        a_words=32, b_words=32,
+        rows=2, cols=3, depth=2, multiplier="fip", requantize="onnx", b_zero_point="column",
+        bytes_in=2, bytes_out=64, jobs=2, a_words=32, b_words=32,
     ),
 ]
 VERILATOR = [
     Config(),
-    Config(rows=12, cols=12, depth=2, **SMALL),
-    Config(rows=4, cols=4, depth=4, multiplier="fip", **SMALL),
-    Config(rows=1, cols=16, depth=8, bytes_in=1, bytes_out=32, **SMALL),
+    Config(rows=12, cols=12, depth=2, lanes=8, requantize="single", **SMALL),
+    Config(rows=4, cols=4, depth=4, multiplier="fip", b_zero_point="column", **SMALL),
+    Config(rows=1, cols=16, depth=8, lanes=8, bytes_in=1, bytes_out=32, **SMALL),
 ]
 
 
@@ -93,7 +94,7 @@ def test_benches_pass_on_icarus(config):
 @pytest.mark.parametrize("config", VERILATOR, ids=name)
 def test_benches_pass_on_verilator(config):
     outcome = run(config, "verilator", build_dir=folder() / "benches")
-    assert outcome.tests == 31 and outcome.failures == 0
+    assert outcome.tests == 46 and outcome.failures == 0
     assert outcome.cycles > 10_000 and outcome.cycles_per_second > 1000
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import re
 
 from weft.cli.options import add_config, config_of
-from weft.commands import Job
+from weft.commands import Job, JobFlag
 from weft.config import Config
 from weft.cycles import predict
 from weft.geometry import operands
@@ -24,6 +24,7 @@ state (the interval of equal products back to back, loading included).
 """
 SHAPES = ["8x8x8", "16x16x16", "64x64x64", "128x128x128"]
 REPEATS = 4
+INT32, INT8 = JobFlag(0), JobFlag.REQUANTIZE
 
 
 def add(subparsers):
@@ -49,8 +50,10 @@ def _shape(text):
     return tuple(int(number) for number in match.groups())
 
 
-def cost(config: Config, m: int, k: int, n: int):
+def cost(config: Config, m: int, k: int, n: int, flags: JobFlag = INT32):
     """(cold, resident, steady) cycles of a product as the driver would send it.
+
+    Its results are int32, or int8 with REQUANTIZE in ``flags``.
 
     ``cold`` counts from the first load word, ``resident`` from the first word of the only job with
     all operands loaded before (None where they do not fit), ``steady`` is the interval of equal
@@ -60,7 +63,7 @@ def cost(config: Config, m: int, k: int, n: int):
 
     def products(count):
         planner = Planner(config)
-        steps = [step for _ in range(count) for step in planner.plan(m, n, k)]
+        steps = [step for _ in range(count) for step in planner.plan(m, n, k, flags=flags)]
         return predict(config, [command for step in steps for command in step.commands])
 
     a, b = operands(config)
@@ -68,7 +71,7 @@ def cost(config: Config, m: int, k: int, n: int):
     resident = None
     if a.panels(m) * pitch <= a.pages and b.panels(n) * pitch <= b.pages:
         spans = a.panels(m) * pitch, b.panels(n) * pitch
-        job = Job(m, n, k, 0, pitch, spans[0], 0, pitch, spans[1])
+        job = Job(m, n, k, 0, pitch, spans[0], 0, pitch, spans[1], 0, flags)
         resident = predict(config, [job]).cycles
     early, late = products(REPEATS), products(2 * REPEATS)
     return products(1).cold, resident, (late.cycles - early.cycles) / REPEATS
@@ -91,17 +94,24 @@ def _run(args) -> int:
     console.print(*_facts(config), sep="\n", highlight=False)
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("M x K x N", "cold", "resident", "steady", "utilization"):
+    for name in ("M x K x N", "results", "cold", "resident", "steady", "utilization"):
         table.add_column(name, justify="right")
     for m, k, n in args.shape or [_shape(text) for text in SHAPES]:
-        cold, resident, steady = cost(config, m, k, n)
-        table.add_row(
-            f"{m} x {k} x {n}", f"{cold:,}", "-" if resident is None else f"{resident:,}",
-            f"{steady:,.0f}", f"{m * k * n / steady / config.peak:.1%}",
-        )
+        for results, flags in kinds(config):
+            cold, resident, steady = cost(config, m, k, n, flags)
+            table.add_row(
+                f"{m} x {k} x {n}", results, f"{cold:,}",
+                "-" if resident is None else f"{resident:,}",
+                f"{steady:,.0f}", f"{m * k * n / steady / config.peak:.1%}",
+            )
     console.print("\nCycles, as the cycle model has them; utilization in steady state:")
     console.print(table)
     return 0
+
+
+def kinds(config: Config) -> list[tuple[str, JobFlag]]:
+    """The types of results that a Config gives, and the flags that ask for them."""
+    return [("int32", INT32), *([("int8", INT8)] if config.requantize != "none" else [])]
 
 
 def _facts(config):
@@ -113,12 +123,13 @@ def _facts(config):
             f" holds K up to {g.words * g.depth:,}"
         )
     delays = Delays.of(config)
-    out = config.rows * delays.chunks * delays.chunk_words
-    least = (max(out, config.rows) - 1) * config.depth + 1
-    yield (
-        f"tile time: max(ceil(K / {config.depth}), {config.rows} to drain, {out} to send) cycles;"
-        f" the array never waits for its results from K = {least} on"
-    )
+    for results, flags in kinds(config):
+        out = config.rows * delays.chunks * (1 if flags else delays.chunk_words)
+        least = (max(out, config.rows) - 1) * config.depth + 1
+        yield (
+            f"tile time, {results} results: max(ceil(K / {config.depth}), {config.rows} to drain,"
+            f" {out} to send) cycles; the array never waits for them from K = {least} on"
+        )
 
 
 def _bytes(count):

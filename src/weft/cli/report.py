@@ -25,7 +25,7 @@ class LayerRow:
     utilization : float
         In steady state, 0..1.
     match : bool
-        Whether every sum equals golden's.
+        Whether every result equals golden's.
     """
 
     name: str

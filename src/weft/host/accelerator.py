@@ -1,38 +1,38 @@
 """The driver: matrix products of numpy arrays on a core behind any transport."""
 
-import contextlib
-import dataclasses
 import functools
-import time
 
 import numpy as np
 
-from weft.commands import Job, Load, Status
+from weft.commands import TABLE_ENTRIES, Load, Status
 from weft.config import PAGE_WORDS, Config
-from weft.geometry import operands
-from weft.host.packing import pack, panel_slice, result_bytes, unpack
+from weft.geometry import memories
+from weft.host.exchange import AcceleratorError, Exchange
+from weft.host.packing import (
+    ENTRY_BYTES,
+    pack,
+    pack_entries,
+    pack_table,
+    panel_slice,
+    unpack,
+)
 from weft.host.pages import Pages
-from weft.host.planner import Planner, tags
+from weft.host.planner import PARAMETERS, Planner
 from weft.host.product import Product
 from weft.host.record import Record
 from weft.host.resident import Resident
-from weft.host.transport import Transport, TransportClosed, TransportError, TransportTimeout
+from weft.host.shelf import Shelf
+from weft.host.transport import Transport
 from weft.host.values import Values, check_type
-from weft.registers import COUNTERS, REGISTERS, decode
 
 __all__ = ["Accelerator", "AcceleratorError"]
 
 _MOST_JOBS = 1 << 14  # sent at once: far fewer than tags, so that a tag tells old results from new
-_QUIET = 0.05  # seconds without results after which recovery gives another abort
-_COMPLETE = Status(0)
-
-
-class AcceleratorError(RuntimeError):
-    """The core is not what it should be, or did not do what it was asked to."""
+_TABLE = 3
 
 
 class Accelerator:
-    """A core and the numbers it multiplies.
+    """A core and the numbers it multiplies. It has the core to itself until it is closed.
 
     Also a context manager that closes the transport.
 
@@ -44,6 +44,10 @@ class Accelerator:
     timeout : float
         Seconds of silence, at most, wherever something is awaited.
 
+    Attributes
+    ----------
+    config : Config
+
     Raises
     ------
     AcceleratorError
@@ -51,13 +55,11 @@ class Accelerator:
     """
 
     def __init__(self, transport: Transport, config: Config | None = None, *, timeout=60.0):
-        self._transport = transport
-        self._timeout = timeout
-        self.config = self._describe(config)
-        self._operands = operands(self.config)
-        self._pages = [Pages(operand.pages) for operand in self._operands]
-        self._tags = tags()
-        self._failed = False
+        self._core = Exchange(transport, config, timeout)
+        self.config = self._core.config
+        self._memories = memories(self.config)
+        self._pages = [Pages(operand.pages) for operand in self._memories[:2]]
+        self._shelf = Shelf()
 
     def __enter__(self) -> "Accelerator":
         return self
@@ -67,13 +69,11 @@ class Accelerator:
 
     def close(self) -> None:
         """Let go of the transport."""
-        self._transport.close()
+        self._core.close()
 
     def counters(self) -> dict[str, int]:
         """The hardware's counters as they stand, by the names of `weft.registers.COUNTERS`."""
-        start = REGISTERS.index(next(iter(COUNTERS)))
-        words = self._transport.read(start, len(COUNTERS), self._timeout)
-        return dict(zip(COUNTERS, words, strict=True))
+        return self._core.counters()
 
     def load(self, matrix, side: str = "b") -> Resident:
         """Load B [K, N] (or, with ``side="a"``, A [M, K]) to stay until freed.
@@ -90,7 +90,7 @@ class Accelerator:
         values = Values.of(matrix, 0).values
         lines = values if side == "a" else values.T
         index = "ab".index(side)
-        operand, pages = self._operands[index], self._pages[index]
+        operand, pages = self._memories[index], self._pages[index]
         panels, pitch = operand.panels(lines.shape[0]), operand.panel_pages(lines.shape[1])
         page = pages.hold(panels * pitch)
         if page is None:
@@ -99,45 +99,74 @@ class Accelerator:
             raise ValueError(f"{side} of {size} must fit in the {room}, not need {panels * pitch}")
         load = Load(index, page, pitch, panels, operand.panel_words(lines.shape[1]))
         try:
-            with self._exchange():
+            with self._core.opened(self._shelf):
                 # The core answers the empty job once it has taken all of the load.
-                barrier = self._barrier()
-                self._transport.send(
-                    self._header(load) + pack(lines, operand) + self._header(barrier)
-                )
-                self._collect(barrier, Status.REJECTED)
+                barrier = self._core.barrier()
+                header = self._core.header
+                self._core.send(header(load) + pack(lines, operand) + header(barrier))
+                self._core.collect(barrier, Status.REJECTED)
         except BaseException:
             pages.release(page)
             raise
         sums = lines.sum(-1, dtype=np.int64)
         return Resident(side, matrix.shape, matrix.dtype, sums, page, self, pages.release)
 
-    def matmul(self, a, b, *, a_zero_point=None, b_zero_point=None, record: bool = False):
-        """``(a - a_zero_point) @ (b - b_zero_point)``, exact, as int32.
+    def matmul(
+        self, a, b, *, a_zero_point=None, b_zero_point=None, bias=None,
+        scale=None, multiplier=None, shift=None, zero_point=0, low=None, high=None,
+        activation=None, out_dtype=None, record: bool = False,
+    ):
+        """``(a - a_zero_point) @ (b - b_zero_point) + bias``: exact, as int32, or scaled to 8 bits.
 
-        Shapes are those of `numpy.matmul`: vectors, matrices, batches that broadcast.
+        Shapes are those of `numpy.matmul`: vectors, matrices, batches that broadcast. With a scale
+        the core finishes the sums, to the bit as the mode in ``Config.requantize`` says::
+
+            activation[clamp(round(sum * scale) + zero_point, low, high)]
+
+        Then sums with their bias wrap at 32 bits, as in the runtimes' accumulators.
 
         Parameters
         ----------
         a, b : array of int8 or uint8, or Resident
         a_zero_point : int or array, optional
-            In the range of a's type; one number, or one for each row of a.
+            In the range of a's type; one number, or, without a scale, one for each row of a.
         b_zero_point : int or array, optional
-            In the range of b's type; one number, or one for each column of b.
+            In the range of b's type; one number, or one for each column of b. With a scale,
+            anything but 0 of int8 and 128 of uint8 needs ``Config.b_zero_point``.
+        bias : int or array, optional
+            Of int32; one number, or one for each column of b.
+        scale : float or array, optional
+            One number, or one for each column of b. In modes ``tflite`` and ``single`` it becomes
+            multiplier and shift by `weft.quantize.quantize_multiplier`; in ``onnx`` a float32.
+        multiplier, shift : int or array, optional
+            In place of a scale, ``multiplier * 2**(shift - 31)``, in modes ``tflite`` and
+            ``single``: multipliers 0 or in 2**30..2**31-1, shifts in -31..31.
+        zero_point, low, high : int, optional
+            In the range of ``out_dtype``, all of which is the clamp's where it is absent. A fused
+            ReLU has ``low=zero_point``.
+        activation : int8 or uint8 [256], optional
+            Results by their bytes, as from `weft.quantize.activation_table`; of ``out_dtype``.
+        out_dtype : int8 or uint8, optional
+            Of scaled results; where absent that of ``activation``, else int8.
         record : bool
             Give ``(array, Record)`` rather than the array.
 
         Raises
         ------
         TypeError, ValueError
-            For what cannot be multiplied without a wrong sum, before anything is sent.
+            For what cannot be multiplied without a wrong sum, breaks a rule, or is not in the
+            Config, before anything is sent; and where int32 sums with their bias leave int32.
         AcceleratorError, TransportError
             Where the core or the way to it failed; the result is lost, the next call is sound.
         """
-        product = Product(a, b, a_zero_point, b_zero_point, self)
-        raw = np.zeros(product.raw_shape, np.int32)
+        product = Product(
+            a, b, a_zero_point, b_zero_point, self, bias=bias, scale=scale, multiplier=multiplier,
+            shift=shift, zero_point=zero_point, low=low, high=high, activation=activation,
+            out_dtype=out_dtype,
+        )
+        raw = np.zeros(product.raw_shape, product.finish.dtype)
         spent = self._run(product, raw, record) if raw.size and product.k else None
-        result = product.finish(raw)
+        result = product.result(raw)
         if not record:
             return result
         return result, spent or Record(0, 0, self.config.peak, 0, 0, 0, 0, 0, 0)
@@ -145,138 +174,63 @@ class Accelerator:
     def _run(self, product, raw, record):
         """Fill ``raw`` [batch, M, N]; the Record if asked for."""
         steps = self._plan(product)
-        with self._exchange():
-            before = self.counters() if record else None
+        core = self._core
+        with core.opened(self._shelf):
+            before = core.counters() if record else None
+            table = self._table(product.finish.table)
             for start in range(0, len(steps), _MOST_JOBS):
                 part = steps[start : start + _MOST_JOBS]
-                self._transport.send(self._commands(product, part))
+                core.send(b"".join([*table, *self._commands(product, part)]))
+                table = []
                 for index, step in part:
                     if step.answers:
-                        data = self._collect(step.job)
-                        tile = unpack(data, step.job.m, step.job.n, self.config)
+                        job = step.job
+                        tile = unpack(core.collect(job), job.m, job.n, self.config, raw.dtype)
                         raw[index, step.rows, step.cols] = tile
             if record:
-                return self._record(before, self.counters(), raw.size * product.k, len(steps))
+                return core.record(before, macs=raw.size * product.k, jobs=len(steps))
 
     def _plan(self, product):
         """The steps of all products of the batch, each with its index."""
-        planner = Planner(self.config, [pages.free() for pages in self._pages], self._tags)
+        planner = Planner(self.config, [pages.free() for pages in self._pages], self._core.tags)
         _, m, n = product.raw_shape
+        places = {"a_page": product.a_page, "b_page": product.b_page}
         return [
             (index, step)
             for index in range(product.raw_shape[0])
-            for step in planner.plan(m, n, product.k, a_page=product.a_page, b_page=product.b_page)
+            for step in planner.plan(m, n, product.k, **places, flags=product.finish.flags)
         ]
 
+    def _table(self, table):
+        """The bytes that load an activation table, where there is one and the core lacks it."""
+        if table is None:
+            return []
+        load, data = Load(_TABLE, 0, 1, 1, TABLE_ENTRIES), pack_table(table, self._memories[_TABLE])
+        return [self._core.header(load), data] if self._shelf.lacks(load, data) else []
+
     def _commands(self, product, steps):
-        """The bytes of some steps: each job's header, then its loads with what they carry."""
+        """The bytes of some steps: parameters, each job's header, then the loads that feed it."""
 
-        @functools.lru_cache(maxsize=2)
+        @functools.lru_cache(maxsize=3)
         def packed(side, index):
-            return memoryview(pack(product.lines(side, index), self._operands[side]))
+            operand = self._memories[side]
+            if side == PARAMETERS:
+                return memoryview(pack_entries(product.entries(index), operand, self.config.cols))
+            return memoryview(pack(product.lines(side, index), operand))
 
-        parts = []
+        def carried(feed, index):
+            load = feed.load
+            k = load.words * ENTRY_BYTES if load.operand == PARAMETERS else product.k
+            operand = self._memories[load.operand]
+            where = panel_slice(operand, k, feed.panel, load.panels, feed.word, load.words)
+            return packed(load.operand, index)[where]
+
+        header = self._core.header
         for index, step in steps:
-            parts.append(self._header(step.job))
+            if step.parameters:
+                load, data = step.parameters.load, carried(step.parameters, index)
+                if self._shelf.lacks(load, data):
+                    yield from (header(load), data)
+            yield header(step.job)
             for feed in step.feeds:
-                load, operand = feed.load, self._operands[feed.load.operand]
-                where = panel_slice(
-                    operand, product.k, feed.panel, load.panels, feed.word, load.words
-                )
-                parts += [self._header(load), packed(load.operand, index)[where]]
-        return b"".join(parts)
-
-    def _header(self, command):
-        return command.pack().ljust(self.config.bytes_in, b"\0")
-
-    def _barrier(self):
-        """A job of nothing: the core answers it in its turn, as REJECTED."""
-        return Job(0, 0, 0, 0, 0, 0, 0, 0, 0, next(self._tags))
-
-    def _collect(self, job, status=_COMPLETE):
-        """The bytes of one job's results, which must end with ``status``: none for complete."""
-        data = []
-        while True:
-            packet = self._transport.receive(self._timeout)
-            if packet.tag != job.tag:
-                raise AcceleratorError(f"results must be those of job {job.tag}, not {packet.tag}")
-            data.append(packet.data)
-            if packet.last:
-                break
-        if packet.status != status:
-            want, got = (s.name or "complete" for s in (status, packet.status))
-            raise AcceleratorError(f"job {job.tag} must end {want}, not {got}")
-        data = b"".join(data)
-        size = result_bytes(job.m, job.n, self.config)
-        if not status and len(data) != size:
-            text = f"results of job {job.tag} must be {size} bytes, not {len(data)}"
-            raise AcceleratorError(text)
-        return data
-
-    @contextlib.contextmanager
-    def _exchange(self):
-        """Around whatever is sent and awaited: what fails in it is cleared away before the next."""
-        if self._failed:
-            self._settle()
-        self._failed = True
-        yield
-        self._failed = False
-
-    def _settle(self):
-        """End whatever the core still has from a failed exchange, and drop its results.
-
-        An empty job is queued last; aborts end those before it that wait for what will never come.
-        """
-        barrier = self._barrier()
-        self._transport.send(self._header(barrier))
-        deadline = time.monotonic() + self._timeout
-        quiet = True
-        while True:
-            try:
-                if quiet:
-                    self._transport.abort(self._timeout)
-                quiet = False
-                packet = self._transport.receive(min(_QUIET, self._timeout))
-                if packet.tag == barrier.tag and packet.last and packet.status:
-                    return
-            except TransportClosed:
-                raise
-            except TransportError as error:
-                if time.monotonic() > deadline:
-                    raise AcceleratorError(
-                        f"the core must come to rest within {self._timeout:g} s of an abort, "
-                        "not stay at work: it must be reset"
-                    ) from error
-                quiet = isinstance(error, TransportTimeout)
-
-    def _record(self, before, after, macs, jobs):
-        spent = {name: (after[name] - before[name]) % (1 << 32) for name in COUNTERS}
-        return Record(
-            cycles=spent["busy"],
-            macs=macs,
-            peak=self.config.peak,
-            bytes_in=spent["words_in"] * self.config.bytes_in,
-            bytes_out=spent["words_out"] * self.config.bytes_out,
-            active=spent["active"],
-            starved=spent["starved"],
-            stalled=spent["stalled"],
-            jobs=jobs,
-        )
-
-    def _describe(self, config):
-        """The Config that the core's registers tell, held against the one that is wanted."""
-        count = REGISTERS.index(next(iter(COUNTERS)))
-        try:
-            found = decode(self._transport.read(0, count, self._timeout))
-        except ValueError as error:
-            raise AcceleratorError(f"the core does not describe itself: {error}") from error
-        if config is not None and found != config:
-            have, want = dataclasses.asdict(found), dataclasses.asdict(config)
-            raise AcceleratorError(
-                "\n".join(
-                    f"the core's {name} must be {want[name]}, not {have[name]}"
-                    for name in want
-                    if want[name] != have[name]
-                )
-            )
-        return found
+                yield from (header(feed.load), carried(feed, index))

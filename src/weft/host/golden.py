@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weft.commands import HEADER_BYTES, VERSION, Job, JobFlag, Load, LoadFlag, Opcode, Status
-from weft.config import PAGE_WORDS, Config
-from weft.geometry import operands
-from weft.golden import matmul
+from weft.config import Config
+from weft.geometry import memories
+from weft.golden import activate, add_bias, matmul, scaled
+from weft.host.packing import ENTRY
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 from weft.registers import COUNTERS, describe
 
 __all__ = ["GoldenTransport"]
 
-_ALL_FLAGS = JobFlag.FEED_A | JobFlag.FEED_B | JobFlag.ACCUMULATE | JobFlag.KEEP
+_FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
+_PARAMETERS, _TABLE = 2, 3
 _UNSETTLED = 256  # batches whose cycles nobody has asked for yet, at most
 
 
@@ -36,15 +38,19 @@ class _Waiting:
 class GoldenTransport:
     """The `Transport` to a core that is exact and takes no time; its cycles are the cycle model's.
 
-    What the core leaves undefined (a load outside the buffer, sums handed on by more than one
-    tile) is refused with `TransportError`.
+    What the core leaves undefined (a load outside the buffer, parameters that are none) is refused
+    with `TransportError`.
     """
 
     def __init__(self, config: Config):
         self._config = config
-        self._operands = operands(config)
+        self._operands = memories(config)
         self._memory = [np.zeros((o.words, o.edge, o.depth), np.int8) for o in self._operands]
+        self._flags = JobFlag.ACCUMULATE | JobFlag.KEEP | _FEEDS[0] | _FEEDS[1]
+        for flag, _ in zip((JobFlag.REQUANTIZE, JobFlag.TABLE), self._operands[2:], strict=False):
+            self._flags |= flag
         self._kept = np.zeros((config.rows, config.cols), np.int32)
+        self._kept_rows = np.zeros(config.rows, np.int64)  # sums of the rows of A
         self._stream = bytearray()
         self._jobs = deque()
         self._latest = None
@@ -121,53 +127,65 @@ class GoldenTransport:
             self._queue(Job.unpack(header), destination=struct.unpack_from("<H", header, 6)[0])
         elif header[1] == VERSION and header[0] == Opcode.LOAD:
             load = Load.unpack(header)
-            end = size + self._payload_bytes(load)
-            if len(self._stream) < end or not self._may_load(load):
-                return False
-            self._load(load, self._stream[size:end])
-            size = end
+            if self._possible(load):
+                end = size + self._payload_bytes(load)
+                if len(self._stream) < end or not self._may_load(load):
+                    return False
+                self._load(load, self._stream[size:end])
+                size = end
+            else:
+                self._counters["errors"] += 1
         else:
             self._counters["errors"] += 1
         del self._stream[:size]
         return True
 
     def _queue(self, job, destination):
-        a, b = self._operands
+        a, b = self._operands[:2]
         limits = (a.pages * a.edge, b.pages * b.edge, min(a.words, b.words) * a.depth)
         sizes = (job.m, job.n, job.k)
+        handed_on = bool(job.flags & (JobFlag.ACCUMULATE | JobFlag.KEEP))
         rejected = (
             any(not 0 < size <= limit for size, limit in zip(sizes, limits, strict=True))
             or destination != 0
-            or bool(int(job.flags) & ~int(_ALL_FLAGS))
+            or bool(int(job.flags) & ~int(self._flags))
+            or handed_on and (job.m > a.edge or job.n > b.edge)
         )
         self._latest = _Waiting(job, rejected)
         if not rejected:
-            for side, flag in enumerate((JobFlag.FEED_A, JobFlag.FEED_B)):
+            for side, flag in enumerate(_FEEDS):
                 if flag in job.flags:
                     self._latest.missing[side] = self._operands[side].panels(sizes[side])
         self._jobs.append(self._latest)
 
+    def _possible(self, load):
+        """Whether the header is one of a load at all."""
+        known = load.operand < len(self._operands)
+        pages, words = (max(getattr(o, of) for o in self._operands) for of in ("pages", "words"))
+        return known and 0 < load.panels <= pages and 0 < load.words <= words
+
     def _payload_bytes(self, load):
-        if load.operand > 1:
-            raise TransportError(f"a load's operand must be 0 or 1, not {load.operand}")
         operand = self._operands[load.operand]
         return load.panels * -(-load.words // operand.group) * operand.segments * operand.stream
 
     def _may_load(self, load):
         """Whether no job yet to run, but for the one that the load feeds, uses a page of it."""
+        if load.operand == _TABLE:  # it is everybody's
+            return not self._jobs
         pages = range(load.page, load.page + load.pages)
         for waiting in self._jobs:
             if waiting.rejected or (LoadFlag.FEED in load.flags and waiting is self._latest):
                 continue
             job = waiting.job
-            first, span = ((job.a_page, job.a_pages), (job.b_page, job.b_pages))[load.operand]
+            # Parameters lie where B lies.
+            first, span = (job.b_page, job.b_pages) if load.operand else (job.a_page, job.a_pages)
             if max(first, pages.start) < min(first + span, pages.stop):
                 return False
         return True
 
     def _load(self, load, payload):
         operand, memory = self._operands[load.operand], self._memory[load.operand]
-        if load.page + load.pages > operand.pages or load.words > load.pitch * PAGE_WORDS:
+        if load.page + load.pages > operand.pages or load.words > load.pitch * operand.page:
             raise TransportError(
                 f"a load must lie within {operand.pages} pages, not {load.panels} panels of "
                 f"{load.words} words every {load.pitch} pages from page {load.page} on"
@@ -177,11 +195,12 @@ class GoldenTransport:
         words = lines[:, :, : operand.group * operand.word_bytes]
         words = words.reshape(load.panels, -1, operand.edge, operand.depth)
         for panel in range(load.panels):
-            start = (load.page + panel * load.pitch) * PAGE_WORDS
+            start = (load.page + panel * load.pitch) * operand.page
             memory[start : start + load.words] = words[panel, : load.words]
         if LoadFlag.FEED in load.flags and self._latest in self._jobs:
             missing = self._latest.missing
-            missing[load.operand] = max(0, missing[load.operand] - load.panels)
+            if load.operand < _PARAMETERS:
+                missing[load.operand] = max(0, missing[load.operand] - load.panels)
             self._latest.loads.append(load)
         else:
             self._batch.append(load)
@@ -198,24 +217,49 @@ class GoldenTransport:
         self._batch += [job, *waiting.loads]
         a = self._operand(0, job.m, job.k, job.a_page, job.a_pitch)
         b = self._operand(1, job.n, job.k, job.b_page, job.b_pitch)
-        handed_on = job.flags & (JobFlag.ACCUMULATE | JobFlag.KEEP)
-        if handed_on and (job.m > self._config.rows or job.n > self._config.cols):
-            text = f"a job with {handed_on.name} must be one tile, not {job.m} x {job.n}"
-            raise TransportError(text)
-        start = self._kept[: job.m, : job.n] if JobFlag.ACCUMULATE in job.flags else None
-        sums = matmul(a, b.T, start=start)
+        carries_on = JobFlag.ACCUMULATE in job.flags
+        sums = matmul(a, b.T, start=self._kept[: job.m, : job.n] if carries_on else None)
+        rows = a.sum(1, dtype=np.int64) + (self._kept_rows[: job.m] if carries_on else 0)
         if JobFlag.KEEP in job.flags:
-            self._kept[: job.m, : job.n] = sums
+            self._kept[: job.m, : job.n], self._kept_rows[: job.m] = sums, rows
             self._counters["finished"] += 1
+        elif JobFlag.REQUANTIZE in job.flags:
+            self._answer(job.tag, Status(0), self._layout(self._finish(job, sums, rows)))
         else:
             self._answer(job.tag, Status(0), self._layout(sums))
         return True
+
+    def _finish(self, job, sums, rows):
+        """Sums to bytes, by the parameters of B's panels and the table."""
+        config, geometry = self._config, self._operands[_PARAMETERS]
+        starts = [
+            (job.b_page + panel * job.b_pitch) * geometry.page
+            for panel in range(-(-job.n // config.cols))
+        ]
+        chunks = -(-config.cols // config.lanes)
+        entries = np.concatenate([
+            self._memory[_PARAMETERS][start : start + chunks].view(ENTRY).reshape(-1)[: config.cols]
+            for start in starts
+        ])[: job.n]
+        acc = add_bias(sums, entries["bias"])
+        if config.b_zero_point != "none":
+            zero = entries["b_zero"].astype(np.int64)
+            acc = (acc - rows[:, None] * zero).astype(np.int32)  # wraps
+        given = {"multiplier": entries["multiplier"], "shift": entries["shift"]}
+        if config.requantize == "onnx":
+            given = {"scale": entries["multiplier"].view(np.float32)}
+        try:
+            y = scaled(acc, **given, mode=config.requantize).astype(np.int64) + entries["zero"]
+        except ValueError as error:
+            raise TransportError(f"of a job's parameters, {error}") from error
+        y = np.clip(y, entries["low"], entries["high"]).astype(np.uint8)
+        return activate(y, self._memory[_TABLE].reshape(-1)) if JobFlag.TABLE in job.flags else y
 
     def _operand(self, side, size, k, page, pitch):
         """[size, k] values out of the buffer."""
         operand = self._operands[side]
         words = operand.panel_words(k)
-        starts = [(page + i * pitch) * PAGE_WORDS for i in range(operand.panels(size))]
+        starts = [(page + i * pitch) * operand.page for i in range(operand.panels(size))]
         if starts[-1] + words > operand.words:
             raise TransportError(
                 f"a job's operand must lie within {operand.words} words, not {starts[-1] + words}"
@@ -225,15 +269,17 @@ class GoldenTransport:
         stacked = np.stack(panels).transpose(0, 2, 1, 3)
         return stacked.reshape(len(panels) * operand.edge, -1)[:size, :k]
 
-    def _layout(self, sums):
+    def _layout(self, results):
         """Results in the order of the stream: tile by tile, its rows cut into padded chunks."""
         config, out = self._config, []
-        for i in range(0, sums.shape[0], config.rows):
-            for j in range(0, sums.shape[1], config.cols):
-                tile = sums[i : i + config.rows, j : j + config.cols]
+        for i in range(0, results.shape[0], config.rows):
+            for j in range(0, results.shape[1], config.cols):
+                tile = results[i : i + config.rows, j : j + config.cols]
                 padding = -tile.shape[1] % config.lanes
-                out.append(np.pad(tile, ((0, 0), (0, padding))).astype("<i4").tobytes())
-        return b"".join(out)
+                tile = np.pad(tile, ((0, 0), (0, padding)))
+                out.append(tile.astype(tile.dtype.newbyteorder("<")).tobytes())
+        data = b"".join(out)
+        return data + bytes(-len(data) % config.bytes_out)
 
     def _answer(self, tag, status, data=None):
         # The one word of a job that ended without results carries none.

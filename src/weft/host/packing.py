@@ -5,7 +5,17 @@ import numpy as np
 from weft.config import Config
 from weft.geometry import Operand
 
-__all__ = ["pack", "panel_slice", "result_bytes", "unpack"]
+__all__ = [
+    "ENTRY", "ENTRY_BYTES", "pack", "pack_entries", "pack_table", "panel_slice", "result_bytes",
+    "unpack",
+]
+
+# What finishes a column: `weft.commands.PARAMETER` as numpy has it.
+ENTRY = np.dtype([
+    ("bias", "<i4"), ("multiplier", "<u4"), ("shift", "i1"), ("b_zero", "i1"),
+    ("zero", "<i2"), ("low", "<i2"), ("high", "<i2"),
+])
+ENTRY_BYTES = ENTRY.itemsize
 
 
 def pack(matrix: np.ndarray, operand: Operand) -> bytes:
@@ -22,6 +32,24 @@ def pack(matrix: np.ndarray, operand: Operand) -> bytes:
     return stream.tobytes()
 
 
+def pack_entries(entries: np.ndarray, operand: Operand, cols: int) -> bytes:
+    """All panels of parameters, `ENTRY` [N], for panels of B of ``cols`` columns."""
+    panels, chunks = -(-len(entries) // cols), -(-cols // operand.edge)
+    whole = np.zeros(panels * cols, ENTRY)
+    whole[: len(entries)] = entries
+    padded = np.zeros((panels, chunks * operand.edge), ENTRY)
+    padded[:, :cols] = whole.reshape(panels, cols)
+    # A lane's entries are to the parameters what a row's values of k are to A.
+    lanes = padded.reshape(panels, chunks, operand.edge).transpose(0, 2, 1)
+    lanes = np.ascontiguousarray(lanes).view(np.int8)
+    return pack(lanes.reshape(panels * operand.edge, chunks * ENTRY_BYTES), operand)
+
+
+def pack_table(table: np.ndarray, operand: Operand) -> bytes:
+    """The one panel of an activation table, 256 entries of 8 bits."""
+    return pack(table.view(np.int8)[None, :], operand)
+
+
 def panel_slice(operand: Operand, k: int, panel: int, panels: int, word: int, words: int) -> slice:
     """Where in packed panels of ``k`` lie ``words`` words, from ``word`` on, of ``panels`` panels.
 
@@ -32,27 +60,28 @@ def panel_slice(operand: Operand, k: int, panel: int, panels: int, word: int, wo
     return slice(start, start + panels * -(-words // operand.group) * line)
 
 
-def result_bytes(m: int, n: int, config: Config) -> int:
-    """Bytes on the result stream of a job's [m, n] results."""
-    full, rest = divmod(n, config.cols)
-    return 4 * m * (full * _row_slots(config.cols, config) + _row_slots(rest, config))
+def result_bytes(m: int, n: int, config: Config, dtype=np.int32) -> int:
+    """Bytes on the result stream of a job's [m, n] results of ``dtype``."""
+    size = m * _row_slots(n, config) * np.dtype(dtype).itemsize
+    return size + -size % config.bytes_out
 
 
-def unpack(data: bytes, m: int, n: int, config: Config) -> np.ndarray:
-    """The [m, n] results of one job, int32, from its words on the result stream.
+def unpack(data: bytes, m: int, n: int, config: Config, dtype=np.int32) -> np.ndarray:
+    """The [m, n] results of one job, of ``dtype``, from its words on the result stream.
 
     Tiles are of four kinds, whole or ragged in height and width; each kind moves at once.
     """
-    words = np.frombuffer(data, "<i4")
-    out = np.empty((m, n), np.int32)
+    dtype = np.dtype(dtype)
+    row = _row_slots(n, config)
+    results = np.frombuffer(data, dtype.newbyteorder("<"), m * row)
+    out = np.empty((m, n), dtype)
     start = 0
     for top, down, height in _kinds(m, config.rows):
         # `down` rows of tiles, one behind the other; in each, all tiles of its width
-        band = words[start : (start := start + down * height * result_bytes(1, n, config) // 4)]
-        band = band.reshape(down, -1)
+        band = results[start : (start := start + down * height * row)].reshape(down, -1)
         offset = 0
         for left, across, width in _kinds(n, config.cols):
-            slots = _row_slots(width, config)
+            slots = _chunk_slots(width, config)
             tiles = band[:, offset : (offset := offset + across * height * slots)]
             tiles = tiles.reshape(down, across, height, slots)[..., :width].transpose(0, 2, 1, 3)
             out[top : top + down * height, left : left + across * width] = tiles.reshape(
@@ -61,7 +90,13 @@ def unpack(data: bytes, m: int, n: int, config: Config) -> np.ndarray:
     return out
 
 
-def _row_slots(width, config):
+def _row_slots(n, config):
+    """Results, padding included, that carry one row of ``n`` columns."""
+    full, rest = divmod(n, config.cols)
+    return full * _chunk_slots(config.cols, config) + _chunk_slots(rest, config)
+
+
+def _chunk_slots(width, config):
     """Results, padding included, that carry ``width`` columns of one row of a tile."""
     return -(-width // config.lanes) * config.lanes
 

@@ -6,19 +6,22 @@ from dataclasses import dataclass
 
 from weft.commands import Job, JobFlag, Load, LoadFlag
 from weft.config import PAGE_WORDS, Config
-from weft.geometry import operands
+from weft.geometry import memories
 from weft.host.pages import Ring
 
 __all__ = ["Feed", "Planner", "Step", "tags"]
 
-A, B = 0, 1
+A, B, PARAMETERS = 0, 1, 2
 _FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
 _PLAIN = JobFlag(0)
 
 
 @dataclass(frozen=True)
 class Feed:
-    """A load for a job, of what starts at word ``word`` of panel ``panel`` of the operand."""
+    """A load for a job, of what starts at word ``word`` of panel ``panel`` of the operand.
+
+    A panel of parameters is that of the panel of B.
+    """
 
     load: Load
     panel: int
@@ -29,13 +32,15 @@ class Feed:
 class Step:
     """A job and, in their order on the stream, the loads that feed it.
 
-    Its results, if it ``answers``, are the ``rows`` x ``cols`` of C.
+    The ``parameters`` that it needs, if they are not there already, go before it. Its results, if
+    it ``answers``, are the ``rows`` x ``cols`` of C.
     """
 
     job: Job
     feeds: tuple[Feed, ...]
     rows: slice
     cols: slice
+    parameters: Feed | None = None
 
     @property
     def answers(self) -> bool:
@@ -43,7 +48,8 @@ class Step:
 
     @property
     def commands(self) -> list[Job | Load]:
-        return [self.job, *(feed.load for feed in self.feeds)]
+        before = [self.parameters.load] if self.parameters else []
+        return [*before, self.job, *(feed.load for feed in self.feeds)]
 
 
 def tags() -> Iterator[int]:
@@ -70,19 +76,24 @@ class Planner:
     """
 
     def __init__(self, config: Config, free=None, tag: Iterable[int] | None = None):
-        self._operands = operands(config)
+        self._operands = memories(config)[:2]
+        self._parameter_words = -(-config.cols // config.lanes)
         free = free or [(0, operand.pages) for operand in self._operands]
         self._rings = [Ring(*gap) for gap in free]
         self._tags = iter(tags() if tag is None else tag)
 
-    def plan(self, m: int, n: int, k: int, *, a_page=None, b_page=None) -> Iterator[Step]:
+    def plan(
+        self, m: int, n: int, k: int, *, a_page=None, b_page=None, flags: JobFlag = _PLAIN
+    ) -> Iterator[Step]:
         """The steps of ``C[m, n] = A[m, k] x B[k, n]``, each of 1 or more.
 
-        With ``a_page`` or ``b_page`` that operand is resident: whole, from that page on.
+        With ``a_page`` or ``b_page`` that operand is resident: whole, from that page on. Jobs that
+        answer have ``flags``, REQUANTIZE and TABLE or none; with REQUANTIZE their parameters are
+        loaded once for each place of a panel of B.
 
         Raises ValueError where no page is free for an operand that must be loaded.
         """
-        product = _Product(self._operands, (m, n), k, (a_page, b_page))
+        product = _Product(self._operands, (m, n), k, (a_page, b_page), flags)
         loaded = [side for side in (A, B) if product.pages[side] is None]
         for side in loaded:
             if not self._rings[side].size:
@@ -147,6 +158,8 @@ class Planner:
         feed = [side for side in (A, B) if side in fresh and product.pages[side] is None]
         for side in feed:
             flags |= _FEEDS[side]
+        if JobFlag.KEEP not in flags:
+            flags |= product.flags
         rows, cols = (product.span(side, panels[side]) for side in (A, B))
         # A resident operand keeps the pitch it was loaded with, of which a chunk is a part.
         pitch = [
@@ -164,7 +177,20 @@ class Planner:
         if len(feed) == 2 and len(panels[A]) > 1:
             parts = [(A, panels[A][:1]), (B, panels[B]), (A, panels[A][1:])]
         feeds = tuple(self._feed(*part, panels, words, place) for part in parts)
-        return Step(job, feeds, rows, cols)
+        return Step(job, feeds, rows, cols, self._parameters(product, job, panels[B]))
+
+    def _parameters(self, product, job, panels):
+        """What loads the parameters of a job; None where it needs none, or they are there."""
+        if JobFlag.REQUANTIZE not in job.flags:
+            return None
+        places = {job.b_page + n * job.b_pitch: panel for n, panel in enumerate(panels)}
+        if places.items() <= product.finished.items():
+            return None
+        product.finished |= places
+        # One panel has no pitch; that of the operand it is a part of may reach past the buffer.
+        pitch = job.b_pitch if len(panels) > 1 else 1
+        load = Load(PARAMETERS, job.b_page, pitch, len(panels), self._parameter_words)
+        return Feed(load, panels.start, 0)
 
     @staticmethod
     def _feed(side, part, panels, words, place):
@@ -177,13 +203,18 @@ class Planner:
 
 
 class _Product:
-    """One product in panels and words; ``pages`` are where resident operands are, else None."""
+    """One product in panels and words; ``pages`` are where resident operands are, else None.
 
-    def __init__(self, geometry, size, k, pages):
+    ``finished`` has the panels of B whose parameters were loaded, by their pages.
+    """
+
+    def __init__(self, geometry, size, k, pages, flags):
         self._geometry = geometry
         self._size = size
         self._k = k
         self.pages = pages
+        self.flags = flags
+        self.finished = {}
         self.panels = [o.panels(extent) for o, extent in zip(geometry, size, strict=True)]
         self.panel_words = geometry[A].panel_words(k)
         self.panel_pages = geometry[A].panel_pages(k)

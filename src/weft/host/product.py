@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from weft.host.finish import Finish
 from weft.host.resident import Resident
 from weft.host.values import Values, check_depth, check_type, correct, zero_point
 
@@ -11,7 +12,7 @@ __all__ = ["Product"]
 
 
 class Product:
-    """The checked operands of one `Accelerator.matmul`.
+    """The checked arguments of one `Accelerator.matmul`.
 
     A batch of A over one B is one product with all rows of the batch, and so for B: one load, one
     job. Only where both have a batch is there a product for each of it.
@@ -23,9 +24,10 @@ class Product:
     k : int
     a_page, b_page : int or None
         Where an operand is that is resident.
+    finish : `Finish`
     """
 
-    def __init__(self, a, b, a_zero_point, b_zero_point, owner):
+    def __init__(self, a, b, a_zero_point, b_zero_point, owner, **finish):
         self._a = _Operand("a", a, owner)
         self._b = _Operand("b", b, owner)
         self._lead = self._check_shapes()
@@ -34,6 +36,9 @@ class Product:
         self._b.centre(b_zero_point, "columns", self._b.shape[-1])
         check_depth(self.k, not np.any(self._a.offset) and not np.any(self._b.offset))
         self.a_page, self.b_page = self._a.page, self._b.page
+        self.finish = Finish.of(owner.config, self._b.shape[-1], **finish)
+        if self.finish.requantizes:
+            self._check_scaled(owner.config)
 
         batch, m, n = math.prod(self._lead), self._a.shape[-2], self._b.shape[-1]
         if math.prod(self._b.shape[:-2]) == 1:
@@ -51,21 +56,53 @@ class Product:
         where = np.unravel_index(index, self._lead)
         return np.broadcast_to(values, self._lead + values.shape[-2:])[where]
 
-    def finish(self, raw: np.ndarray) -> np.ndarray:
+    def entries(self, index: int) -> np.ndarray:
+        """The parameters of the columns of one product.
+
+        ``sum((a - p) * (b - q)) = sum(a * b) - p * sum(b) - q * sum(a) + K * p * q``, of which the
+        core takes off ``q * sum(a)``; the rest is the bias.
+        """
+        p, q = self._a.offset, self._b.offset
+        shape = (*self._b.shape[:-2], self._b.shape[-1])
+        bias = np.zeros(shape, np.int64) + self.finish.bias
+        if p:
+            bias += self.k * p * q - p * self._b.sums()
+        entries = self.finish.entries(bias, q)
+        if self._fold:
+            return entries.reshape(-1)
+        where = np.unravel_index(index, self._lead)
+        return np.broadcast_to(entries, (*self._lead, shape[-1]))[where]
+
+    def result(self, raw: np.ndarray) -> np.ndarray:
         """The result, from what the core's products gave."""
         m, n = self._a.shape[-2], self._b.shape[-1]
         if self._fold == "b":
             raw = raw.reshape(m, -1, n).swapaxes(0, 1) if n else raw
-        result = correct(
-            raw.reshape(*self._lead, m, n), self.k,
-            self._a.offset, self._b.offset, self._a.sums, self._b.sums,
-        )
+        result = raw.reshape(*self._lead, m, n)
+        if not self.finish.requantizes:
+            result = self.finish.add_bias(correct(
+                result, self.k, self._a.offset, self._b.offset, self._a.sums, self._b.sums
+            ))
         # As numpy.matmul: the axis that a vector was given for the product's sake goes again.
         if self._b.vector:
             result = result[..., 0]
         if self._a.vector:
             result = result[..., 0] if self._b.vector else result[..., 0, :]
         return result
+
+    def _check_scaled(self, config):
+        """Refuses what the core can't finish."""
+        if not self.k:
+            raise ValueError("K must be 1 or more for scaled results, not 0")
+        if np.ndim(self._a.offset):
+            text = f"not of shape {self._a.offset.shape}"
+            raise ValueError(f"a_zero_point must be one number for scaled results, {text}")
+        if np.any(self._b.offset) and config.b_zero_point == "none":
+            plain = 0 if self._b.dtype == np.int8 else 128
+            raise ValueError(
+                f"Config.b_zero_point must be column for scaled results where b is"
+                f" {self._b.dtype} and b_zero_point not {plain}, not none"
+            )
 
     def _check_shapes(self):
         """The shape of the batch."""
@@ -89,7 +126,7 @@ class _Operand:
         self.page = self.values = None
         if isinstance(given, Resident):
             _check_resident(name, given, owner)
-            self.page, self.shape, self._dtype = given.page, given.shape, given.dtype
+            self.page, self.shape, self.dtype = given.page, given.shape, given.dtype
             self._array, self._sums = None, given.sums
             return
         array = check_type(name, given)
@@ -98,13 +135,13 @@ class _Operand:
         self.vector = array.ndim == 1
         if self.vector:
             array = array[None, :] if name == "a" else array[:, None]
-        self._array, self.shape, self._dtype = array, array.shape, array.dtype
+        self._array, self.shape, self.dtype = array, array.shape, array.dtype
 
     def centre(self, zero, lines, count):
         """Take the zero point in, and the values to int8."""
         name, lines = f"{self._name}_zero_point", f"{lines} of {self._name}"
-        zero = zero_point(name, zero, self._dtype, lines, count)
-        centred = Values.of(np.empty(0, self._dtype) if self._array is None else self._array, zero)
+        zero = zero_point(name, zero, self.dtype, lines, count)
+        centred = Values.of(np.empty(0, self.dtype) if self._array is None else self._array, zero)
         self.offset = centred.offset
         if self._array is not None:
             self.values = centred.values

@@ -1,4 +1,4 @@
-"""Quantized networks that run on an accelerator: matmuls on the hardware, the rest on the host."""
+"""Quantized networks that run on an accelerator: whole layers, or their matmuls, on the core."""
 
 from weft.model.layer import Layer, LayerRun
 from weft.model.network import Network, NetworkError

@@ -20,14 +20,17 @@ class LayerRun:
         What went in.
     record
         The accelerator's record of the job; None where it gives none.
-    sums : int32 [m, n]
-        Raw results of the accelerator, before bias and requantization.
+    y : int8 [m, n]
+        What came out.
+    sums : int32 [m, n], or None
+        Raw results of the accelerator, before bias and requantization; None where it did these too.
     """
 
     name: str
     x: np.ndarray
     record: object
-    sums: np.ndarray
+    y: np.ndarray
+    sums: np.ndarray | None = None
 
     @property
     def m(self) -> int:
@@ -39,7 +42,7 @@ class LayerRun:
 
     @property
     def n(self) -> int:
-        return self.sums.shape[1]
+        return self.y.shape[1]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,13 +137,28 @@ class Layer:
         acc = add_bias(sums, self.bias)
         return requantize(acc, self.multiplier, self.shift, self.y_zero_point, self.low, self.high)
 
-    def run(self, x, accelerator) -> tuple[np.ndarray, LayerRun]:
-        """Output, int8 [M, N], for ``x``, int8 [M, K]; and what the accelerator did for it."""
-        sums, record = accelerator.matmul(
-            x, self.weights.T, a_zero_point=self.x_zero_point, record=True
+    def run(self, x, accelerator) -> LayerRun:
+        """The layer for ``x``, int8 [M, K]: what came out, and what the accelerator did for it.
+
+        All of it is done there where ``Config.requantize`` is ``tflite``, else the sums alone.
+        """
+        whole = accelerator.config.requantize == "tflite"
+        result, record = accelerator.matmul(
+            x, self.weights.T, record=True, **self.arguments(whole=whole)
         )
-        done = LayerRun(self.name, x, record, sums)
-        return self.finish(sums), done
+        if whole:
+            return LayerRun(self.name, x, record, result)
+        return LayerRun(self.name, x, record, self.finish(result), result)
+
+    def arguments(self, *, whole) -> dict:
+        """What `weft.Accelerator.matmul` takes beside x and the weights, for ``whole`` layers."""
+        given = {"a_zero_point": self.x_zero_point}
+        if whole:
+            given |= {
+                "bias": self.bias, "multiplier": self.multiplier, "shift": self.shift,
+                "zero_point": self.y_zero_point, "low": self.low, "high": self.high,
+            }
+        return given
 
     def run_float(self, x, relu) -> np.ndarray:
         """``x @ float_weights.T + float_bias``, with ReLU if ``relu``: before quantization."""

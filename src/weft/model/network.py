@@ -155,13 +155,13 @@ class Network:
         return np.clip(steps + first.x_zero_point, -128, 127).astype(np.int8)
 
     def run(self, images, accelerator, after=None):
-        """What the network sees in each of ``images``, with every matmul on ``accelerator``.
+        """What the network sees in each of ``images``, with every layer on ``accelerator``.
 
         Parameters
         ----------
         images : uint8 [M, K]
-        accelerator
-            Whose ``matmul(x, w, a_zero_point=, record=True)`` gives int32 sums and a record.
+        accelerator : `weft.Accelerator`
+            Of a Config that requantizes as ``tflite`` it does whole layers, else their matmuls.
         after : callable, optional
             Called with the `LayerRun` of each layer as it ends.
 
@@ -177,7 +177,8 @@ class Network:
         """
         x, runs = self.quantize(images), []
         for layer in self.layers:
-            x, done = layer.run(x, accelerator)
+            done = layer.run(x, accelerator)
+            x = done.y
             runs.append(done)
             if after:
                 after(done)

@@ -6,7 +6,7 @@ import pytest
 
 from weft.commands import Job, JobFlag, Load
 from weft.config import Config
-from weft.geometry import operands
+from weft.geometry import memories, operands
 from weft.hw.control.decoder import Decoder
 from weft.hw.control.headers import JobHeader, LoadHeader
 from weft.sim.amaranth_bench import checker, plain, put, receive, send, simulate, ticks
@@ -35,8 +35,9 @@ def payload(rng, width, count):
 class Bench:
     """Sends commands and gathers what comes out: (kind, content) in order."""
 
-    def __init__(self, width, *, idle=0, stall=0):
-        self.dut = Decoder(geometries=operands(Config()), bytes_in=width)
+    def __init__(self, width, *, idle=0, stall=0, geometries=None):
+        geometries = geometries or operands(Config())
+        self.dut = Decoder(geometries=geometries, bytes_in=width)
         self.width, self.idle, self.stall = width, idle, stall
         self.seen = []
         self.idles = []
@@ -142,9 +143,20 @@ def test_rejects_what_is_no_command(data, width):
     assert bench.seen == [("error", None), ("job", fields(JobHeader, JOB))]
 
 
+@pytest.mark.parametrize("known", [2, 3, 4])
+@pytest.mark.parametrize("operand", [2, 3, 4])
+def test_takes_loads_of_what_there_is(known, operand):
+    load = Load(operand=operand, page=0, pitch=1, panels=1, words=1)
+    bench = Bench(16, geometries=memories(Config())[:known])
+    taken = operand < known
+    bench.run(words(load.pack(), 16) + [7] * taken, jobs=0, sizes=[1] * taken)
+    due = [("load", fields(LoadHeader, load)), ("word", 7)] if taken else [("error", None)]
+    assert bench.seen == due
+
+
 def test_takes_jobs_of_any_flags():
     # What the core does not do is refused further on, with an answer.
-    job = Job(0, 0, 0, 0, 0, 0, 0, 0, 0, flags=JobFlag(0x7FF0))
+    job = Job(0, 0, 0, 0, 0, 0, 0, 0, 0, flags=JobFlag(0x7FC0))
     bench = Bench(16)
     bench.run(words(job.pack(), 16), jobs=1, sizes=[])
     assert bench.seen == [("job", fields(JobHeader, job))]

@@ -11,6 +11,8 @@ from weft.sim.amaranth_bench import checker, plain, put, receive, send, simulate
 A = Operand(3, 2, 128, 16)  # 8 pages: up to 24 rows, K up to 256
 B = Operand(4, 2, 128, 16)  # 8 pages: up to 32 columns
 FED = JobFlag.FEED_A | JobFlag.FEED_B
+PLAIN = FED | JobFlag.ACCUMULATE | JobFlag.KEEP
+ALL = PLAIN | JobFlag.REQUANTIZE | JobFlag.TABLE
 
 
 def job(tag=0, flags=0, **fields):
@@ -24,8 +26,8 @@ def header(command):
     return plain(shape.from_bits(int.from_bytes(command.pack(), "little")))
 
 
-def run(bench, jobs=4):
-    table = JobTable(geometries=(A, B), jobs=jobs)
+def run(bench, jobs=4, flags=ALL):
+    table = JobTable(geometries=(A, B), jobs=jobs, flags=flags)
     simulate(table, lambda ctx: bench(ctx, table), background=[checker(table.pull, "pull")])
 
 
@@ -46,15 +48,16 @@ async def pulse(ctx, port, value=1):
 
 def test_jobs_leave_in_order_with_all_that_they_say():
     async def bench(ctx, table):
-        flags = [0, JobFlag.ACCUMULATE, JobFlag.KEEP, FED, JobFlag.KEEP | JobFlag.ACCUMULATE]
+        flags = [0, *PLAIN, FED, JobFlag.KEEP | JobFlag.ACCUMULATE]
+        flags += [JobFlag.REQUANTIZE, JobFlag.TABLE, JobFlag.REQUANTIZE | JobFlag.TABLE]
         for n, flag in enumerate(flags * 2):
             sent = job(tag=1000 + n, flags=flag, m=1 + n % 3, n=1 + n % 4, k=50 + n, a_page=n % 4)
             await push(ctx, table, sent)
             got = await pull(ctx, table)
             for name in ("tag", "m", "n", "k", "a_page", "a_pitch", "b_page", "b_pitch"):
                 assert got[name] == getattr(sent, name), name
-            assert got["accumulate"] == (JobFlag.ACCUMULATE in sent.flags)
-            assert got["keep"] == (JobFlag.KEEP in sent.flags)
+            for flag in (JobFlag.ACCUMULATE, JobFlag.KEEP, JobFlag.REQUANTIZE, JobFlag.TABLE):
+                assert got[flag.name.lower()] == (flag in sent.flags), flag
             assert got["status"] == 0
             await pulse(ctx, table.retire)
 
@@ -129,7 +132,7 @@ def test_a_fed_slot_starts_again_at_none():
 SPANS = {"a_page": 4, "a_pages": 3, "b_page": 2, "b_pages": 4}
 
 
-@pytest.mark.parametrize("operand", [0, 1])
+@pytest.mark.parametrize("operand", [0, 1, 2])
 @pytest.mark.parametrize("first", [0, 7])
 def test_spans_reach_the_end_of_the_buffer(operand, first):
     async def bench(ctx, table):
@@ -146,6 +149,8 @@ def test_spans_reach_the_end_of_the_buffer(operand, first):
 @pytest.mark.parametrize("operand, page, pages, conflict", [
     (0, 2, 2, 0), (0, 2, 3, 1), (0, 6, 1, 1), (0, 7, 1, 0), (0, 5, 1, 1), (0, 0, 9, 1),
     (1, 0, 2, 0), (1, 1, 2, 1), (1, 5, 3, 1), (1, 6, 1, 0), (1, 0, 0xFFFF, 1),
+    # Parameters lie where B lies; the table is everybody's.
+    (2, 0, 2, 0), (2, 1, 2, 1), (2, 5, 3, 1), (2, 6, 1, 0), (3, 0, 1, 1), (3, 7, 1, 1),
 ])
 def test_a_load_waits_for_jobs_on_its_pages(operand, page, pages, conflict):
     async def bench(ctx, table):
@@ -178,10 +183,35 @@ def test_a_load_does_not_wait_for_the_job_that_it_feeds():
     run(bench)
 
 
+def test_a_table_waits_for_all_jobs():
+    async def bench(ctx, table):
+        await push(ctx, table, job(1), job(2, FED))
+        for flags in (0, LoadFlag.FEED):
+            put(ctx, table.load, header(Load(3, 0, 1, 1, 256, LoadFlag(flags))))
+            assert ctx.get(table.conflict)
+        await pulse(ctx, table.retire)
+        assert ctx.get(table.conflict)
+        await pulse(ctx, table.retire)
+        assert not ctx.get(table.conflict)
+
+    run(bench)
+
+
+@pytest.mark.parametrize("known", [PLAIN, PLAIN | JobFlag.REQUANTIZE, ALL])
+@pytest.mark.parametrize("flag", [JobFlag.REQUANTIZE, JobFlag.TABLE])
+def test_rejects_flags_that_it_does_not_know(known, flag):
+    async def bench(ctx, table):
+        await push(ctx, table, job(9, flag))
+        got = await pull(ctx, table)
+        assert got["status"] == (0 if flag in known else Status.REJECTED)
+
+    run(bench, flags=known)
+
+
 @pytest.mark.parametrize("fields", [
     {"m": 0}, {"n": 0}, {"k": 0}, {"m": 25}, {"n": 33}, {"k": 257}, {"m": 31}, {"m": 1 << 31},
-    {"n": 1 << 16}, {"k": (1 << 32) - 1}, {"k": 1 << 9}, {"flags": 16}, {"flags": 0x8000},
-    {"flags": 16 | JobFlag.FEED_A},
+    {"n": 1 << 16}, {"k": (1 << 32) - 1}, {"k": 1 << 9}, {"flags": 64}, {"flags": 0x8000},
+    {"flags": 64 | JobFlag.FEED_A},
     {"flags": JobFlag.KEEP, "m": 4}, {"flags": JobFlag.KEEP, "n": 5},
     {"flags": JobFlag.ACCUMULATE, "m": 4}, {"flags": JobFlag.ACCUMULATE, "n": 5},
 ], ids=str)
@@ -205,7 +235,7 @@ def test_rejects_a_destination(place):
 
 @pytest.mark.parametrize("fields", [
     {"m": 24, "n": 32, "k": 256}, {"m": 1, "n": 1, "k": 1},
-    {"flags": 15, "m": 3, "n": 4}, {"flags": 3},
+    {"flags": 63, "m": 3, "n": 4}, {"flags": 3}, {"flags": 48, "m": 4},
 ], ids=str)
 def test_takes_what_the_buffers_hold(fields):
     async def bench(ctx, table):

@@ -14,10 +14,11 @@ A = Operand(ROWS, DEPTH, 64, 16)
 B = Operand(4, DEPTH, 128, 16)
 
 
-def tile(tag=0, *, k=5, last=0, a_page=0, b_page=0, status=0, accumulate=0, keep=0):
+def tile(tag=0, *, k=5, last=0, a_page=0, b_page=0, status=0, accumulate=0, keep=0, finish=0):
     return {
         "a_page": a_page, "b_page": b_page, "k": k, "rows": ROWS, "cols": 4, "last": last,
         "tag": tag, "status": status, "accumulate": accumulate, "keep": keep,
+        "requantize": finish & 1, "table": finish >> 1,
     }
 
 
@@ -114,7 +115,7 @@ def random_passes(slots, seed, count):
         size = 1 if keep or status else rng.randint(1, slots)
         yield [
             tile(n, k=k, a_page=rng.randrange(2), b_page=rng.randrange(6), last=int(x == size - 1),
-                 status=status, accumulate=accumulate, keep=int(keep))
+                 status=status, accumulate=accumulate, keep=int(keep), finish=rng.randrange(4))
             for x in range(size)
         ]
 

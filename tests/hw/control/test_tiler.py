@@ -12,6 +12,7 @@ from weft.sim.amaranth_bench import checker, put, quiet, receive, send, simulate
 
 A = Operand(3, 2, 64, 16)
 B = Operand(4, 2, 128, 16)
+FLAGS = ("accumulate", "keep", "requantize", "table")
 ALL = 15
 
 
@@ -20,7 +21,7 @@ def tiler():
 
 
 def job(tag, m, n, k=5, status=0, **fields):
-    values = {"a_page": 1, "a_pitch": 2, "b_page": 3, "b_pitch": 1, "accumulate": 0, "keep": 0}
+    values = {"a_page": 1, "a_pitch": 2, "b_page": 3, "b_pitch": 1, **dict.fromkeys(FLAGS, 0)}
     return {"tag": tag, "m": m, "n": n, "k": k, "status": status, **values, **fields}
 
 
@@ -36,7 +37,7 @@ def tiles(one):
                 "rows": min(3, one["m"] - 3 * i),
                 "cols": min(4, one["n"] - 4 * j),
                 "last": int((i, j) == (down - 1, across - 1)),
-                **{name: one[name] for name in ("tag", "status", "accumulate", "keep")},
+                **{name: one[name] for name in ("tag", "status", *FLAGS)},
             }
 
 
@@ -44,7 +45,7 @@ def jobs(seed, count):
     rng = random.Random(seed)
     for tag in range(count):
         m, n = rng.randint(1, 12), rng.randint(1, 20)
-        flags = {"accumulate": rng.randrange(2), "keep": rng.randrange(2)}
+        flags = {flag: rng.randrange(2) for flag in FLAGS}
         pages = {"a_page": rng.randrange(4), "a_pitch": rng.randrange(4)}
         pages |= {"b_page": rng.randrange(8), "b_pitch": rng.randrange(8)}
         yield job(tag, m, n, rng.randint(1, 128), **pages, **flags)

@@ -56,7 +56,7 @@ def test_every_word_reads_as_it_was_written(geometry):
     fill = list(writes(geometry, held, rng))
     rng.shuffle(fill)  # any order: a line and segment is all that says where
     addresses = [rng.randrange(geometry.words) for _ in range(2 * geometry.words)]
-    script = [{"write": {"valid": 1, "write": write}} for write in fill]
+    script = [{"write": {"valid": 1, "write": write}, "en": 1} for write in fill]
     # What is not valid is not written.
     noise = [
         {"write": {"valid": 0, "write": {**rng.choice(fill), "data": 0}}, "address": address}
@@ -76,8 +76,30 @@ def test_a_word_can_be_read_in_the_cycle_after_its_write(geometry):
         # Read the line whose last segment was written in the cycle before.
         whole = max(0, n // geometry.segments - 1)
         address = whole * geometry.group + rng.randrange(geometry.group)
-        script.append({"write": {"valid": 1, "write": write}, "address": address})
+        script.append({"write": {"valid": 1, "write": write}, "address": address, "en": 1})
     (words,) = play(buffer(geometry), script, "word", tail=LATENCY)
     for n, cycle in enumerate(script):
         if n >= geometry.segments:
             assert words[n + LATENCY] == held[cycle["address"]]
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_what_is_under_way_waits_where_it_is(geometry):
+    rng = random.Random(3)
+    held = contents(geometry, rng)
+    script = [
+        {"write": {"valid": 1, "write": write}, "en": 0} for write in writes(geometry, held, rng)
+    ]
+    fill = len(script)
+    moves = [rng.random() < 0.4 for _ in range(200)]
+    addresses = [rng.randrange(geometry.words) for _ in moves]
+    script += [
+        {"write": {"valid": 0}, "en": int(en), "address": address}
+        for en, address in zip(moves, addresses, strict=True)
+    ]
+    (words,) = play(buffer(geometry), script, "word", tail=1)
+    asked = []
+    for n, (en, address) in enumerate(zip(moves, addresses, strict=True)):
+        asked += [address] * en
+        if len(asked) >= LATENCY:
+            assert words[fill + n + 1] == held[asked[-LATENCY]]

@@ -30,7 +30,9 @@ def passes(rng, cols, slots, count):
         keep = kind == "silent" or kind == "void" and rng.random() < 0.5
         shared = {
             "k": 5, "tag": tag, "accumulate": 0, "keep": int(keep),
-            "a_page": 0, "b_page": 0, "status": rng.choice([1, 2]) if kind == "void" else 0,
+            "a_page": 0, "b_page": rng.randrange(4),
+            "status": rng.choice([1, 2]) if kind == "void" else 0,
+            "requantize": rng.randrange(2), "table": rng.randrange(2),
         }
         yield [
             {
@@ -76,7 +78,9 @@ class Bench:
                 tile = one["tile"]
                 common = {
                     "a_page": one["a_page"], "b_page": one["b_page"], "status": tile["status"],
-                    "tag": tile["tag"], "silent": int(tile["keep"] and not tile["status"]),
+                    "requantize": tile["requantize"], "table": tile["table"],
+                    "panel": tile["b_page"], "tag": tile["tag"],
+                    "silent": int(tile["keep"] and not tile["status"]),
                 }
                 if not gives(tiles):
                     yield {**common, "last": tile["last"]}

@@ -8,17 +8,9 @@ from amaranth.lib.data import ArrayLayout, StructLayout
 
 from weft.geometry import Operand
 from weft.hw.control.loader import Write
-from weft.hw.post.corrections import Corrector, PairSums
+from weft.hw.post.corrections import Corrector
+from weft.hw.post.sums import PairSums
 from weft.sim.amaranth_bench import checker, play, put, quiet, receive, send, simulate
-
-GEOMETRIES = [
-    pytest.param(Operand(1, 2, 64, 2), id="pair-of-pair"),
-    pytest.param(Operand(2, 2, 64, 16), id="group-4"),
-    pytest.param(Operand(3, 2, 64, 16), id="group-2-and-padding"),
-    pytest.param(Operand(3, 4, 64, 4), id="3-segments"),
-    pytest.param(Operand(5, 2, 64, 4), id="3-segments-and-padding"),
-    pytest.param(Operand(1, 64, 32, 16), id="4-segments-of-one-row"),
-]
 
 
 def layout(geometry):
@@ -59,59 +51,6 @@ def panel(rng, geometry, words, *, carries_on=False, page=0):
 
 def pairs(values):
     return [sum(row[k] * row[k + 1] for k in range(0, len(row), 2)) for row in values]
-
-
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-@pytest.mark.parametrize("idle", [0, 0.5])
-def test_each_panel_has_its_sums(geometry, idle):
-    rng = random.Random(geometry.edge)
-    script, expected = [], []
-    noise = {"data": (1 << 8 * geometry.stream) - 1, "begin": 1, "page_end": 1, "page": 0}
-    for page in [*range(geometry.pages), 0, 1]:
-        values, writes = panel(rng, geometry, rng.randint(1, 16), page=page)
-        for write in writes:
-            while rng.random() < idle:
-                script.append({"write": {"valid": 0, "write": noise}})
-            script.append(write)
-        expected = [e for e in expected if e[0] != page] + [(page, pairs(values))]
-    script += [{"write": {"valid": 0}}] * PairSums.LATENCY
-    script += [{"read": 1, "page": page} for page, _ in expected]
-    (sums,) = play(PairSums(geometry=geometry, write=layout(geometry)), script, "sums", tail=1)
-    assert sums[-len(expected) :] == [want for _, want in expected]
-
-
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-def test_each_page_has_the_sums_up_to_its_end(geometry):
-    rng = random.Random(3)
-    words = min(40, geometry.words)
-    values, script = panel(rng, geometry, words)
-    script += [{"write": {"valid": 0}}] * PairSums.LATENCY
-    pages = range(-(-words // 16))
-    script += [{"read": 1, "page": page} for page in pages]
-    (sums,) = play(PairSums(geometry=geometry, write=layout(geometry)), script, "sums", tail=1)
-    ends = [min(words, 16 * (page + 1)) * geometry.depth for page in pages]
-    assert sums[-len(pages) :] == [pairs([row[:end] for row in values]) for end in ends]
-
-
-def test_a_panel_that_carries_on_adds_to_the_one_before():
-    rng = random.Random(4)
-    geometry = Operand(3, 2, 64, 16)
-    first, script = panel(rng, geometry, 20)
-    second, more = panel(rng, geometry, 5, carries_on=True, page=2)
-    script += [*more, *[{"write": {"valid": 0}}] * PairSums.LATENCY, {"read": 1, "page": 2}]
-    (sums,) = play(PairSums(geometry=geometry, write=layout(geometry)), script, "sums", tail=1)
-    assert sums[-1] == pairs([x + y for x, y in zip(first, second, strict=True)])
-
-
-@pytest.mark.parametrize("late", [-1, 0])
-def test_an_entry_is_there_after_the_latency(late):
-    geometry = Operand(1, 2, 32, 2)
-    _, [write] = panel(random.Random(5), geometry, 1)
-    write["write"]["write"]["data"] = 0x0302
-    wait = [{"write": {"valid": 0}}] * (PairSums.LATENCY - 1 + late)
-    script = [write, *wait, {"write": {"valid": 0}, "read": 1}, {"read": 0}]
-    (sums,) = play(PairSums(geometry=geometry, write=layout(geometry)), script, "sums", tail=2)
-    assert sums[-3:] == [[0 if late else 6]] * 3  # and stays while nothing is read
 
 
 CHUNK = {

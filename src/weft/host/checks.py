@@ -1,0 +1,50 @@
+"""What numbers given to the driver must be: refused by name, before anything is sent."""
+
+import numpy as np
+
+__all__ = ["INT32", "columns", "integers", "reals", "require", "scalar"]
+
+INT32 = (-(1 << 31), (1 << 31) - 1)
+
+
+def integers(name: str, value, low: int, high: int, rule: str | None = None) -> np.ndarray:
+    """``value`` as int64, each number in ``low..high``, which ``rule`` may say in other words."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be an integer or an array of integers, not {array.dtype}")
+    require(name, rule or f"in {low}..{high}", array, (array >= low) & (array <= high))
+    return array.astype(np.int64)
+
+
+def reals(name: str, value, dtype) -> np.ndarray:
+    """``value`` in ``dtype``, each number of it finite and above 0."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be real numbers, not {array.dtype}")
+    with np.errstate(over="ignore", under="ignore"):
+        converted = array.astype(dtype)
+    holds = np.isfinite(converted) & (converted > 0)
+    require(name, f"finite and above 0 in {np.dtype(dtype)}", array, holds)
+    return converted
+
+
+def columns(name: str, array: np.ndarray, count: int) -> np.ndarray:
+    """``array``, which must be one number or one for each of ``count`` columns of b."""
+    if array.shape not in ((), (count,)):
+        rule = f"one number or one for each of the {count} columns of b"
+        raise ValueError(f"{name} must be {rule}, not of shape {array.shape}")
+    return array
+
+
+def scalar(name: str, value, low: int, high: int) -> int:
+    """``value`` as an int in ``low..high``."""
+    array = integers(name, value, low, high)
+    if array.ndim:
+        raise ValueError(f"{name} must be one number, not of shape {array.shape}")
+    return int(array)
+
+
+def require(name: str, rule: str, values, holds) -> None:
+    """Refuse ``values`` with the first one that breaks ``rule``."""
+    if not np.all(holds):
+        raise ValueError(f"{name} must be {rule}, not {np.ravel(values)[~np.ravel(holds)][0]}")

@@ -1,0 +1,138 @@
+"""Jobs that finish their results on the golden transport, header by header."""
+
+import numpy as np
+import pytest
+
+from weft.commands import Job, JobFlag, Load, LoadFlag, Status
+from weft.config import Config
+from weft.geometry import memories
+from weft.golden import requantize
+from weft.host.golden import GoldenTransport
+from weft.host.packing import ENTRY, pack, pack_entries, pack_table, unpack
+from weft.host.transport import Packet, TransportError
+from weft.registers import REGISTERS
+
+CONFIG = Config(rows=2, cols=3, depth=2, a_words=64, b_words=64, bytes_in=8, bytes_out=8, jobs=2)
+FEED = JobFlag.FEED_A | JobFlag.FEED_B
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+
+
+def load(side, matrix, page=0, flags=LoadFlag.FEED, config=CONFIG):
+    """A load of all of A, or of B transposed."""
+    operand = memories(config)[side]
+    panels, words = operand.panels(matrix.shape[0]), operand.panel_words(matrix.shape[1])
+    header = Load(side, page, operand.panel_pages(matrix.shape[1]), panels, words, flags).pack()
+    return header.ljust(config.bytes_in, b"\0") + pack(matrix, operand)
+
+
+def job(m, n, k, tag, flags=FEED, **pages):
+    places = {"a_page": 0, "a_pitch": 1, "a_pages": -(-m // 2)}
+    places |= {"b_page": 0, "b_pitch": 1, "b_pages": -(-n // 3)} | pages
+    return Job(m, n, k, **places, tag=tag, flags=flags).pack()
+
+
+def result(transport, m, n, tag, config=CONFIG):
+    packet = transport.receive(0)
+    assert (packet.tag, packet.last, packet.status) == (tag, True, Status(0))
+    return unpack(packet.data, m, n, config).tolist()
+
+
+def product(a, b):
+    return (a.astype(int) @ b.astype(int)).tolist()
+
+
+@pytest.fixture
+def transport():
+    return GoldenTransport(CONFIG)
+
+
+def parameters(*entries, page=0, config=CONFIG):
+    """A load of the parameters of one panel."""
+    operand = memories(config)[2]
+    chunks = -(-config.cols // config.lanes)
+    header = Load(2, page, 1, 1, chunks).pack().ljust(config.bytes_in, b"\0")
+    return header + pack_entries(np.array(list(entries), ENTRY), operand, config.cols)
+
+
+def table(values, config=CONFIG):
+    header = Load(3, 0, 1, 1, 256).pack().ljust(config.bytes_in, b"\0")
+    return header + pack_table(np.array(values, np.uint8), memories(config)[3])
+
+
+HALVE = (1 << 30, 0)  # multiplier and shift
+FINISH = FEED | JobFlag.REQUANTIZE
+
+
+def test_finishes_results_to_the_byte(transport):
+    a, b = np.array([[1, 2], [-3, 4]], np.int8), np.array([[10, -20, 3], [1, 2, -3]], np.int8)
+    entries = (5, *HALVE, 0, 0, -128, 127), (0, *HALVE, 0, 100, 0, 255), (0, *HALVE, 0, 7, 7, 9)
+    transport.send(parameters(*entries) + job(2, 3, 2, 1, FINISH) + load(0, a) + load(1, b.T))
+    # sums 12 -16 -3, -26 68 -21; 17 / 2 goes up, -21 / 2 to -10; a chunk of 4 for each row
+    rows = [[9, 92, 7], [-10, 134, 7]]
+    data = b"".join(bytes(v % 256 for v in row) + b"\0" for row in rows)
+    assert transport.receive(0) == Packet(1, True, Status(0), data)
+    looked_up = [(3 * i) % 256 for i in range(256)]
+    transport.send(table(looked_up) + job(2, 3, 2, 2, JobFlag.REQUANTIZE | JobFlag.TABLE))
+    data = b"".join(bytes(looked_up[v % 256] for v in row) for row in rows)
+    got = transport.receive(0).data
+    assert got[:3] + got[4:7] == data
+    transport.send(job(2, 3, 2, 3, JobFlag.TABLE))  # alone it says nothing
+    assert result(transport, 2, 3, 3) == product(a, b)
+
+
+def test_takes_zero_points_of_b_off_whole_chains():
+    config = Config(
+        rows=2, cols=3, depth=2, a_words=64, b_words=64, bytes_in=8, bytes_out=8, jobs=2,
+        b_zero_point="column",
+    )
+    transport = GoldenTransport(config)
+    a, b = numbers(2, 12), numbers(12, 3, seed=1)
+    kinds = [JobFlag.KEEP, JobFlag.KEEP | JobFlag.ACCUMULATE, JobFlag.ACCUMULATE]
+    entries = [(0, 1 << 30, -8, zero, 0, -128, 127) for zero in (0, -128, 127)]
+    for tag, kind in enumerate(kinds):
+        k = slice(4 * tag, 4 * tag + 4)
+        flags = FEED | kind
+        if kind is kinds[-1]:
+            transport.send(parameters(*entries, config=config))
+            flags |= JobFlag.REQUANTIZE
+        transport.send(job(2, 3, 4, tag, flags) + load(0, a[:, k]) + load(1, b[k].T))
+    sums = (a.astype(int) @ (b.astype(int) - [0, -128, 127])).astype(np.int32)
+    got = unpack(transport.receive(0).data, 2, 3, config, np.int8)
+    assert got.tolist() == requantize(sums, 1 << 30, -8).tolist()
+    assert len(np.unique(got)) > 4
+
+
+def test_loads_of_parameters_and_table_wait_for_jobs(transport):
+    transport.send(job(2, 2, 2, 1, FINISH))  # waits to be fed
+    entry = (0, *HALVE, 0, 0, -128, 127)
+    transport.send(parameters(entry, page=1) + bytes(32))
+    assert transport.read(REGISTERS.index("errors"), 1, 1) == [1]
+    for number, blocked in enumerate((parameters(entry), table(range(256)))):
+        transport.send(blocked + bytes(32))
+        assert transport.read(REGISTERS.index("errors"), 1, 1) == [1 + number]
+        transport.abort(1)
+        assert transport.receive(0).status == Status.ABORTED
+        assert transport.read(REGISTERS.index("errors"), 1, 1) == [2 + number]
+        transport.send(job(2, 2, 2, 1, FINISH))
+
+
+@pytest.mark.parametrize("fields, flags", [
+    ({"requantize": "none"}, JobFlag.REQUANTIZE), ({"requantize": "none"}, JobFlag.TABLE),
+    ({"activation": "none"}, JobFlag.REQUANTIZE | JobFlag.TABLE),
+])  # fmt: skip
+def test_rejects_what_its_config_lacks(fields, flags):
+    transport = GoldenTransport(Config(rows=2, cols=3, a_words=64, b_words=64, **fields))
+    transport.send(job(1, 1, 1, 5, flags))
+    assert transport.receive(0).status == Status.REJECTED
+    transport.send(Load(3, 0, 1, 1, 1).pack())
+    assert transport.read(REGISTERS.index("errors"), 1, 1) == [1]
+
+
+def test_rejects_parameters_that_are_none(transport):
+    with pytest.raises(TransportError) as error:
+        transport.send(parameters((0, 5, 0, 0, 0, 0, 0)) + job(1, 1, 1, 0, JobFlag.REQUANTIZE))
+    want = "of a job's parameters, multiplier must be 0 or in 2**30..2**31-1, not 5"
+    assert str(error.value) == want
