@@ -113,6 +113,13 @@ async def finished(dut, idle, stall):
         send_finished(s, m, n, k, table=any_table(s, table))
         send_random(s)
         send_finished(s, n, m, k, table=any_table(s, table))
+    # One result each, one job right behind the other: sums wait until bytes have left.
+    a, b, entries = send_finished(s, 1, 1, 1)
+    for turn in range(8):
+        if turn % 3 == 1:
+            s.job(a, b)
+        else:
+            send_job(s, a, b, entries, table=any_table(s, table))
     await s.finish()
 
 

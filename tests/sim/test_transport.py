@@ -21,7 +21,7 @@ SMALL = {"a_words": 512, "b_words": 512}
 ODD = Config(rows=3, cols=5, depth=2, bytes_out=4, **SMALL)
 FIP = Config(rows=4, cols=4, depth=4, multiplier="fip", **SMALL)
 TINY = Config(
-    rows=6, cols=5, depth=2, multiplier="fip", bytes_in=4, bytes_out=1, hop=1, **SMALL
+    rows=6, cols=5, depth=2, multiplier="fip", bytes_in=4, bytes_out=1, lanes=1, hop=1, **SMALL
 )
 CONFIGS = [ODD, FIP, TINY]
 types = st.sampled_from([np.int8, np.uint8])

@@ -61,8 +61,8 @@ def loads(rng, pair, count):
         operand = n % len(pair)
         geometry = pair[operand]
         words = rng.choice([1, 16, 17, rng.randint(1, geometry.words)])
-        if operand > 1:  # a page a panel
-            words = {2: rng.randint(1, geometry.page), 3: geometry.words}[operand]
+        if operand > 1:
+            words = {2: rng.randint(1, 3 * geometry.page), 3: geometry.words}[operand]
         pages = -(-words // geometry.page)
         pitch = min(geometry.pages, pages + (rng.randrange(2) if words < 33 else 0))
         panels = rng.randint(1, max(1, geometry.pages // pitch))
