@@ -1,8 +1,12 @@
 # Thin verbs over the `weft` command. `make` alone lists them.
 
-# The Python to set up with, and what to add to the command: make sim ARGS='--rows 4 --cols 4'
+# The Python to set up with, and what to add to the command: make sim ARGS='--rows 4 --cols 4'.
+# The numbers to compute with, int8 where nothing is said: make sim DTYPE=bf16
 PYTHON ?= python3
 ARGS   ?=
+DTYPE  ?=
+
+DESIGN := $(if $(DTYPE),--dtype $(DTYPE)) $(ARGS)
 
 SHELL := /bin/sh
 SETUP := $(PYTHON) tools/bootstrap.py
@@ -10,14 +14,14 @@ SETUP := $(PYTHON) tools/bootstrap.py
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim test lint verilog waves setup train figures lock clean distclean
+.PHONY: help sim test lint verilog waves setup train figures cost mutants lock clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 sim:  ## check the default design on two simulators, then run a network on it
 	@$(SETUP) sim
-	@$(RUN) weft sim $(ARGS)
+	@$(RUN) weft sim $(DESIGN)
 
 test:  ## run the test suite
 	@$(SETUP) test
@@ -29,11 +33,11 @@ lint:  ## check the style of the sources
 
 verilog:  ## write the core as Verilog
 	@$(SETUP) sim
-	@$(RUN) weft generate $(ARGS)
+	@$(RUN) weft generate $(DESIGN)
 
 waves:  ## simulate and leave a trace to open
 	@$(SETUP) sim
-	@$(RUN) weft sim --waves $(ARGS)
+	@$(RUN) weft sim --waves $(DESIGN)
 
 setup:  ## make .venv with all that `make sim` needs, and say what is there
 	@$(SETUP) sim
@@ -46,6 +50,14 @@ train:  ## train the demonstration network again
 figures:  ## write docs/figures.md again
 	@$(SETUP) sim
 	@$(RUN) python tools/figures.py
+
+cost:  ## place and route parts, and write docs/cost.md again (minutes)
+	@$(SETUP) sim
+	@$(RUN) python tools/cost.py $(ARGS)
+
+mutants:  ## break the BF16 leaf in every stage, and write docs/mutants.md (minutes)
+	@$(SETUP) sim
+	@$(RUN) python tools/mutants.py
 
 lock:  ## resolve the locked versions again, from pyproject.toml
 	@$(PYTHON) tools/lock.py

@@ -6,12 +6,13 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft import timing
-from weft.commands import JobFlag
+from weft.commands import Region, finishes, known
 from weft.geometry import memories, operands
+from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
 from weft.hw.arith.fip import FastInnerProductMac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.drain import Drain
-from weft.hw.array.skew import Skew
+from weft.hw.array.feeder import Feeder
 from weft.hw.array.systolic import SystolicArray
 from weft.hw.control.decoder import Decoder
 from weft.hw.control.jobs import JobTable
@@ -19,17 +20,19 @@ from weft.hw.control.loader import Loader
 from weft.hw.control.passes import Passes
 from weft.hw.control.sequencer import Sequencer
 from weft.hw.control.tiler import Tiler
-from weft.hw.memory.operands import OperandBuffer
 from weft.hw.memory.results import ResultBuffer
 from weft.hw.post.collector import Collector
 from weft.hw.post.corrections import Corrector
 from weft.hw.post.finisher import Finisher
+from weft.hw.post.rounder import Rounder
 from weft.hw.post.sender import Result, Sender
 from weft.hw.registers import Registers
 
 __all__ = ["Core", "MACS"]
 
-MACS = {"plain": PlainMac, "fip": FastInnerProductMac}
+MACS = {
+    "plain": PlainMac, "fip": FastInnerProductMac, "bf16": Bf16Mac, "bf16_ftz": FlushingBf16Mac,
+}
 
 
 class Core(wiring.Component):
@@ -56,7 +59,7 @@ class Core(wiring.Component):
 
     def __init__(self, config, *, mac=None):
         self.config = config
-        self.mac = mac or MACS[config.multiplier]
+        self.mac = mac or MACS[config.leaf]
         self.Activity = data.StructLayout(
             dict.fromkeys(("words_in", "active", "starved", "stalled", "words_out", "busy"), 1)
         )
@@ -71,7 +74,9 @@ class Core(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        delays = timing.Delays(self.config, latency=self.mac.LATENCY, slots=self.mac.SLOTS)
+        decoder = self.mac.OPERAND_DECODER
+        latency = self.mac.LATENCY + (decoder.LATENCY if decoder else 0)
+        delays = timing.Delays(self.config, latency=latency, slots=self.mac.SLOTS)
         decoder, table, loader = self._commands(m)
         tiler, sequencer = self._control(m, table, delays)
         array = self._array(m, loader, sequencer.step)
@@ -93,13 +98,10 @@ class Core(wiring.Component):
         """The command stream: jobs to the table, loads to the buffers."""
         c = self.config
         geometries = memories(c)
-        flags = JobFlag.FEED_A | JobFlag.FEED_B | JobFlag.ACCUMULATE | JobFlag.KEEP
-        if c.requantize != "none":
-            flags |= JobFlag.REQUANTIZE
-            flags |= JobFlag.TABLE if c.activation != "none" else 0
         m.submodules.decoder = decoder = Decoder(geometries=geometries, bytes_in=c.bytes_in)
         m.submodules.table = table = JobTable(
-            geometries=operands(c), jobs=c.jobs, flags=flags
+            geometries=geometries, jobs=c.jobs, known=known(c), finishes=finishes(c),
+            slots=self.mac.SLOTS,
         )
         m.submodules.loader = loader = Loader(geometries=geometries, bytes_in=c.bytes_in)
         connect(m, flipped(self.commands), decoder.commands)
@@ -119,47 +121,42 @@ class Core(wiring.Component):
     def _control(self, m, table, delays):
         """Job -> tiles -> passes -> cycles."""
         c, slots = self.config, self.mac.SLOTS
-        geometries = operands(c)
-        m.submodules.tiler = tiler = Tiler(geometries=geometries, job=table.Job, count=table.Count)
+        m.submodules.tiler = tiler = Tiler(
+            geometries=memories(c), job=table.Job, count=table.Count
+        )
         m.submodules.passes = passes = Passes(tile=tiler.Tile, slots=slots)
         m.submodules.sequencer = sequencer = Sequencer(
-            geometries=geometries, tile=tiler.Tile, slots=slots,
+            geometries=operands(c), tile=tiler.Tile, slots=slots,
             rows=c.rows, depth=c.depth, room=delays.room,
         )
         connect(m, table.pull, tiler.jobs)
         connect(m, tiler.tiles, passes.tiles)
         connect(m, passes.passes, sequencer.passes)
-        m.d.comb += [tiler.loaded.eq(table.loaded), tiler.abort.eq(self.abort)]
+        m.d.comb += [
+            tiler.loaded.eq(table.loaded),
+            passes.abort.eq(self.abort),
+            tiler.abort.eq(passes.give_up),
+            passes.slot.eq(sequencer.slot),
+        ]
         return tiler, sequencer
 
     def _array(self, m, loader, step):
         """Cycles -> buffers -> skew -> array."""
         c, mac = self.config, self.mac
+        writes = {name: getattr(loader, name) for name in "abc" if name in loader.names.values()}
         m.submodules.array = array = SystolicArray(
             rows=c.rows, cols=c.cols, hop=c.hop, mac=lambda: mac(depth=c.depth)
         )
-        edges = {
-            "a": (array.a, loader.a, step.a, [n // c.hop for n in reversed(range(c.rows))]),
-            "b": (array.b, loader.b, step.b, [n // c.hop for n in range(c.cols)]),
-        }
-        for (name, edge), geometry in zip(edges.items(), operands(c), strict=True):
-            entry, write, address, delays = edge
-            buffer = OperandBuffer(geometry=geometry, write=write.shape())
-            skew = Skew(shape=entry.shape().elem_shape, delays=delays)
-            m.submodules[name] = buffer
-            m.submodules[f"skew_{name}"] = skew
-            m.d.comb += [
-                buffer.write.eq(write),
-                buffer.en.eq(1),
-                buffer.address.eq(address),
-                skew.i.eq(buffer.word),
-                entry.eq(skew.o),
-            ]
-        read = OperandBuffer.LATENCY
-        orders = {"en": read, "clear": read, "capture": read + mac.LATENCY}
-        m.submodules.orders = skew = Skew(shape=1, delays=list(orders.values()))
-        for n, name in enumerate(orders):
-            m.d.comb += [skew.i[n].eq(step[name]), array.control[name].eq(skew.o[n])]
+        m.submodules.feeder = feeder = Feeder(
+            geometries=memories(c), writes={name: port.shape() for name, port in writes.items()},
+            step=step.shape(), mac=mac, hop=c.hop,
+        )
+        names = ["a", "b", "control", *(["preload", "init"] if feeder.starts else [])]
+        m.d.comb += [
+            *(feeder.writes[name].eq(port) for name, port in writes.items()),
+            feeder.step.eq(step),
+            *(getattr(array, name).eq(getattr(feeder, name)) for name in names),
+        ]
         return array
 
     def _results(self, m, loader, sequencer, array, delays):
@@ -180,7 +177,8 @@ class Core(wiring.Component):
             slots=mac.SLOTS, written=len(buffer.written),
         )
         m.submodules.sender = sender = Sender(
-            chunk=collector.Chunk, bytes_out=c.bytes_out, int8=c.requantize != "none"
+            chunk=collector.Chunk, bytes_out=c.bytes_out,
+            narrow=c.format.narrow.bytes if finishes(c) else 0,
         )
         announce = Signal(announced)
         m.d.comb += [
@@ -209,19 +207,33 @@ class Core(wiring.Component):
             connect(m, chunks, corrector.i)
             m.d.comb += [corrector.a.eq(loader.a), corrector.b.eq(loader.b)]
             chunks = corrector.o
-        if c.requantize != "none":
-            inputs = ["a", *loader.names[2:]]
-            m.submodules.finisher = finisher = Finisher(
-                geometries=memories(c), chunk=collector.Chunk, mode=c.requantize,
-                zero_points=c.b_zero_point != "none",
-                writes={name: getattr(loader, name).shape() for name in inputs},
-            )
-            connect(m, chunks, finisher.i)
-            m.d.comb += [getattr(finisher, name).eq(getattr(loader, name)) for name in inputs]
-            chunks = finisher.o
+        pipeline = self.pipeline(collector.Chunk, loader)
+        if pipeline is not None:
+            m.submodules.pipeline = pipeline
+            connect(m, chunks, pipeline.i)
+            m.d.comb += [
+                getattr(pipeline, name).eq(getattr(loader, name)) for name in pipeline.writes
+            ]
+            chunks = pipeline.o
         connect(m, chunks, sender.chunks)
         connect(m, sender.results, flipped(self.results))
         return sender
+
+    def pipeline(self, chunk, loader):
+        """What makes results of sums; None where the core gives the sums alone."""
+        c = self.config
+        if not finishes(c):
+            return None
+        rest = (Region.PARAMETERS, Region.TABLE)
+        regions = rest if c.dtype == "bf16" else (Region.A, *rest)
+        names = [loader.names[region] for region in regions if region in loader.names]
+        common = {
+            "geometries": memories(c), "chunk": chunk,
+            "writes": {name: getattr(loader, name).shape() for name in names},
+        }
+        if c.dtype == "bf16":
+            return Rounder(**common)
+        return Finisher(mode=c.requantize, zero_points=c.b_zero_point != "none", **common)
 
     def _registers(self, m, count):
         """What the outside may know."""

@@ -1,11 +1,11 @@
-"""Verilog of a Config: plain Verilog-2005 that every tool reads, the same bytes every time."""
+"""Verilog of a design: plain Verilog-2005 that every tool reads, the same bytes every time."""
 
 from amaranth._toolchain.yosys import find_yosys
 from amaranth.back import rtlil
 
 from weft.hw.top import Top
 
-__all__ = ["verilog"]
+__all__ = ["plain", "verilog"]
 
 # `proc` makes always blocks on clock edges and assignments of processes: an `always @*` whose
 # inputs never change would never run in Icarus, and its outputs stay X.
@@ -13,7 +13,7 @@ SCRIPT = """\
 read_rtlil <<rtlil
 {rtlil}
 rtlil
-hierarchy -top weft
+hierarchy -top {name}
 delete t:$meminit t:$meminit_v2
 proc
 memory_collect
@@ -23,10 +23,15 @@ write_verilog -noattr
 
 
 def verilog(config, *, mac=None) -> str:
-    """The Verilog of a `Top`: module ``weft``, its ports, ``clk`` and ``rst``.
+    """The Verilog of a `Top`: module ``weft``, its ports, ``clk`` and ``rst``."""
+    return plain(Top(config, mac=mac), name="weft")
+
+
+def plain(component, *, name) -> str:
+    """The Verilog of any component, as module ``name``.
 
     Raises amaranth's ToolNotFound where no Yosys of 0.40 or newer is installed.
     """
-    source = rtlil.convert(Top(config, mac=mac), name="weft", emit_src=False)
+    source = rtlil.convert(component, name=name, emit_src=False)
     yosys = find_yosys(lambda version: version >= (0, 40))
-    return yosys.run(["-q", "-"], SCRIPT.format(rtlil=source))
+    return yosys.run(["-q", "-"], SCRIPT.format(rtlil=source, name=name))

@@ -1,4 +1,4 @@
-"""Builds the simulated accelerator of a Config, once: Verilog, Verilator, a program."""
+"""Builds programs that simulate, each once: Verilog, Verilator, C++; that of a Config is one."""
 
 import contextlib
 import hashlib
@@ -14,7 +14,7 @@ import weft.hw
 from weft.config import Config
 from weft.sim import tools
 
-__all__ = ["folder", "model"]
+__all__ = ["folder", "key", "model", "program"]
 
 # What Yosys writes and Verilator remarks on: widths follow Verilog's own rules in expressions that
 # Yosys has made explicit, and its priority cases overlap by design.
@@ -44,15 +44,74 @@ def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path
     weft.sim.tools.ToolError
         Where a tool is missing or too old, or does not compile the model.
     """
-    verilator = tools.verilator()
-    key = f"{config.name}-{_key(config, verilator.version, trace)}"
-    place = folder() / "models" / key
+    def verilog():
+        from weft.hw import export
+
+        return export.verilog(config)
+
+    root, hardware = (Path(package.__file__).parent for package in (weft, weft.hw))
+    harness = Path(__file__).with_name("model.cpp")
+    # The sources stand for the Verilog, which takes seconds to make.
+    sources = [*sorted(root.glob("*.py")), *sorted(hardware.rglob("*.py")), harness]
+    made = key(repr(config), trace, *(source.read_bytes() for source in sources))
+    defines = [f"BYTES_IN={config.bytes_in}", f"BYTES_OUT={config.bytes_out}", *["TRACE"] * trace]
+    return program(
+        folder() / "models" / f"{config.name}-{made}", verilog, harness,
+        name=config.name, top="weft", defines=defines, trace=trace,
+        say=lambda: say(f"compiling the {config.name} model (once, some 20 to 60 s)"),
+    )
+
+
+def key(*parts) -> str:
+    """16 digits that change with ``parts``, text or bytes, and with the tools and this file."""
+    versions = tools.verilator().version, importlib.metadata.version("amaranth")
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for part in (*versions, *parts):
+        data = part if isinstance(part, bytes) else str(part).encode()
+        digest.update(hashlib.sha256(data).digest())
+    return digest.hexdigest()[:16]
+
+
+def program(
+    place: Path, verilog, harness: Path, *, name, top, defines=(), trace=False, say=lambda: None,
+) -> Path:
+    """``model`` in the folder ``place``: a simulation of a Verilog text, driven by a C++ harness.
+
+    The folder appears once all is in it, or not at all: processes may build the same one.
+
+    Parameters
+    ----------
+    place : Path
+        Its name tells all that the program is made from: see `key`.
+    verilog : callable
+        Gives the text, where there is no program yet.
+    harness : Path
+        A C++ file with ``main``.
+    name : str
+        Of the model, for errors and logs.
+    top : str
+        The module that is simulated.
+    defines : list of str
+        For the harness: ``NAME`` or ``NAME=value``.
+    trace : bool
+        Whether it can write waveforms.
+    say : callable
+        Called before what takes long.
+
+    Raises
+    ------
+    weft.sim.tools.ToolError
+        Where a tool is missing or too old, or does not compile the model.
+    """
     if not (place / "model").is_file():
-        say(f"compiling the {config.name} model (once, some 20 to 60 s)")
+        say()
         place.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=place.parent))
+        part = Path(tempfile.mkdtemp(prefix=f"{place.name}.", dir=place.parent))
         try:
-            _compile(config, part, trace)
+            tools.compiler()
+            tools.make()
+            (part / f"{top}.v").write_text(verilog(), encoding="utf-8")
+            _compile(part, harness, name, top, defines, trace)
             shutil.rmtree(part / "obj")
             with contextlib.suppress(OSError):  # another process was faster: its model is as good
                 part.rename(place)
@@ -61,50 +120,30 @@ def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path
     return place / "model"
 
 
-def _key(config, version, trace) -> str:
-    """16 digits that change with all that the program is made from."""
-    root, hardware = (Path(package.__file__).parent for package in (weft, weft.hw))
-    digest = hashlib.sha256(f"{config!r} {version} {trace}".encode())
-    digest.update(importlib.metadata.version("amaranth").encode())
-    sources = [*sorted(root.glob("*.py")), *sorted(hardware.rglob("*.py"))]
-    for source in [*sources, _harness(), Path(__file__)]:
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _harness() -> Path:
-    return Path(__file__).with_name("model.cpp")
-
-
-def _compile(config, place, trace):
-    """``model`` and ``weft.v`` in the folder ``place``."""
-    from weft.hw.export import verilog
-
-    tools.compiler()
-    tools.make()
-    (place / "weft.v").write_text(verilog(config), encoding="utf-8")
-    defines = f"-DBYTES_IN={config.bytes_in} -DBYTES_OUT={config.bytes_out}"
+def _compile(place, harness, name, top, defines, trace):
+    """``model`` of ``<top>.v`` in the folder ``place``."""
+    flags = " ".join(["-O2", *(f"-D{define}" for define in defines)])
     command = [
         str(tools.verilator().path), "--cc", "--exe", "--build", "-j", str(os.cpu_count() or 1),
-        "-O3", "--x-assign", "fast", "--x-initial", "fast", *WAIVERS, "--top-module", "weft",
-        "--Mdir", "obj", "-o", "../model", "-CFLAGS", f"-O2 {defines}{' -DTRACE' * trace}",
-        *(["--trace-vcd"] if trace else []), "weft.v", str(_harness()),
+        "-O3", "--x-assign", "fast", "--x-initial", "fast", *WAIVERS, "--top-module", top,
+        "--Mdir", "obj", "-o", "../model", "-CFLAGS", flags,
+        *(["--trace-vcd"] if trace else []), f"{top}.v", str(harness),
     ]
     # Without it, models of several C++ files fail to link with their precompiled header.
-    flags = f"{os.environ.get('MAKEFLAGS', '')} CFG_CXXFLAGS_PCH_I=-include".strip()
+    make_flags = f"{os.environ.get('MAKEFLAGS', '')} CFG_CXXFLAGS_PCH_I=-include".strip()
     try:
         run = subprocess.run(
-            command, cwd=place, env={**os.environ, "MAKEFLAGS": flags}, timeout=LIMIT,
+            command, cwd=place, env={**os.environ, "MAKEFLAGS": make_flags}, timeout=LIMIT,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
     except subprocess.TimeoutExpired:
         raise tools.ToolError(
-            f"the {config.name} model must compile in {LIMIT} s, and did not"
+            f"the {name} model must compile in {LIMIT} s, and did not"
         ) from None
     if run.returncode or not (place / "model").is_file():
-        log = folder() / f"{config.name}.log"
+        log = folder() / f"{name}.log"
         log.write_text(run.stdout, encoding="utf-8")
         raise tools.ToolError(
-            f"Verilator must compile the {config.name} model, and ended with status"
+            f"Verilator must compile the {name} model, and ended with status"
             f" {run.returncode}: {run.stdout.strip().splitlines()[-1:]}; all it said is in {log}"
         )

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from weft.commands import PARAMETER, Job, JobFlag, Load, LoadFlag, Status
+from weft.commands import PARAMETER, Job, JobFlag, Load, LoadFlag, Region, Status
 from weft.config import PAGE_WORDS
-from weft.golden import scaled
+from weft.golden import clamp, matmul, matmul_bf16, scaled, to_bfloat16
 
 __all__ = ["Answer", "Program"]
 
@@ -69,7 +69,7 @@ class Program:
         pitch = -(-words // PAGE_WORDS)
         panels = -(-lines.shape[0] // edge)
         self._header(Load(side, page, pitch, panels, words, flags))
-        padded = np.zeros((panels, edge, words, depth), np.int8)
+        padded = np.zeros((panels, edge, words, depth), lines.dtype)
         padded.reshape(panels * edge, -1)[: len(lines), : lines.shape[1]] = lines
         for panel in padded:
             self._panel([panel[:, word].tobytes() for word in range(words)], PAGE_WORDS)
@@ -83,21 +83,32 @@ class Program:
         cols, lanes = self.config.cols, self.config.lanes
         chunks = -(-cols // lanes)
         panels = -(-len(columns) // cols)
-        self._header(Load(2, page, pitch, panels, chunks))
+        self._header(Load(Region.PARAMETERS, page, pitch, panels, chunks))
+        entry = PARAMETER[self.config.dtype]
         for first in range(0, len(columns), cols):
-            entries = [PARAMETER.pack(*(int(x) for x in c)) for c in columns[first : first + cols]]
-            entries += [bytes(PARAMETER.size)] * (chunks * lanes - len(entries))
+            entries = [entry.pack(*c) for c in columns[first : first + cols]]
+            entries += [bytes(entry.size)] * (chunks * lanes - len(entries))
             words = [b"".join(entries[n : n + lanes]) for n in range(0, len(entries), lanes)]
             self._panel(words, 1 << (chunks - 1).bit_length())
 
     def table(self, entries):
         """Load the activation table."""
         self._table = entries
-        self._header(Load(3, 0, 1, 1, len(entries)))
+        self._header(Load(Region.TABLE, 0, 1, 1, len(entries)))
         self._panel([bytes([entry & 255]) for entry in entries], PAGE_WORDS)
 
-    def job(self, a, b, pages=(0, 0), flags=JobFlag(0), tag=0):
-        """A job on operands that lie where `load` put them."""
+    def start(self, c, page=0, gap=0):
+        """Load ``c`` [M, N] or [1, N], panels ``gap`` words apart, for the jobs to be given it."""
+        rows, cols = len(c), self.config.cols
+        panels = -(-c.shape[1] // cols)
+        self._header(Load(Region.C, page, rows + gap, panels, rows))
+        padded = np.zeros((rows, panels * cols), c.dtype)
+        padded[:, : c.shape[1]] = c
+        for panel in padded.reshape(rows, panels, cols).transpose(1, 0, 2):
+            self._panel([row.tobytes() for row in panel], 1)
+
+    def job(self, a, b, pages=(0, 0), flags=JobFlag(0), tag=0, c=None, c_page=0, gap=0):
+        """A job on operands that lie where `load`, and `start`, put them."""
         config = self.config
         pitches = [-(-x.shape[1] // (PAGE_WORDS * config.depth)) for x in (a, b)]
         spans = [
@@ -108,25 +119,23 @@ class Program:
             *(a.shape[0], b.shape[0], a.shape[1]),
             *(pages[0], pitches[0], spans[0]),
             *(pages[1], pitches[1], spans[1]),
-            tag=tag, flags=flags,
+            **self._place(c, b, c_page, gap), tag=tag, flags=flags | self._begin(c),
         ))
-        sums = a.astype(np.int64) @ b.astype(np.int64).T
-        if JobFlag.ACCUMULATE in flags:
-            sums = sums + self._kept[: sums.shape[0], : sums.shape[1]]
+        start = self._kept if JobFlag.ACCUMULATE in flags else c
+        sums = self._multiplied(a, b, start)
         if JobFlag.KEEP in flags:
             self._kept = sums
         else:
-            size = 1 if JobFlag.REQUANTIZE in flags else 4
-            due = sums if size == 4 else self._finished(sums, a, JobFlag.TABLE in flags)
+            due, size = self._finished(sums, a, flags)
             self.answers.append(Answer(tag, list(self._results(due, size))))
 
-    def multiply(self, a, b, *, pages=(0, 0), fed=(), flags=JobFlag(0), tag=0):
+    def multiply(self, a, b, *, pages=(0, 0), fed=(), flags=JobFlag(0), tag=0, **options):
         """Load both operands, those ``fed`` behind the header of the job, and run it."""
         for side, lines in enumerate((a, b)):
             if side not in fed:
                 self.load(side, lines, pages[side])
         feeds = sum((JobFlag(1 << side) for side in fed), JobFlag(0))
-        self.job(a, b, pages, flags | feeds, tag)
+        self.job(a, b, pages, flags | feeds, tag, **options)
         for side in fed:
             self.load(side, (a, b)[side], pages[side], LoadFlag.FEED)
 
@@ -156,8 +165,40 @@ class Program:
         for first in range(0, len(words), share):
             self._send(b"".join(words[first : first + share]))
 
-    def _finished(self, sums, a, looks_up):
-        """The bytes that sums become, by the parameters loaded last."""
+    @staticmethod
+    def _begin(c):
+        """The flags of a job that starts from ``c``."""
+        if c is None:
+            return JobFlag(0)
+        return JobFlag.PRELOAD | (JobFlag.BROADCAST if len(c) == 1 else JobFlag(0))
+
+    def _place(self, c, b, page, gap):
+        """Where ``c`` lies, as a header says it."""
+        if c is None:
+            return {}
+        pitch = len(c) + gap
+        panels = -(-b.shape[0] // self.config.cols)
+        return {"c_page": page, "c_pitch": pitch, "c_pages": pitch * panels}
+
+    def _multiplied(self, a, b, start):
+        if self.config.dtype == "int8":
+            return matmul(a, b.T, start=start)
+        flush = self.config.flush_subnormals
+        return matmul_bf16(a, b.T, start=start, flush_subnormals=flush)
+
+    def _finished(self, sums, a, flags):
+        """The results that sums become, by the parameters loaded last, and their bytes."""
+        if self.config.dtype == "bf16":
+            if JobFlag.CLAMP in flags:
+                sums = clamp(sums, *np.array(self._columns, np.float32).T)
+            if JobFlag.ROUND in flags:
+                return to_bfloat16(sums).view(np.uint16), 2
+            return sums.view(np.uint32), 4
+        if JobFlag.REQUANTIZE not in flags:
+            return sums, 4
+        return self._requantized(sums, a, JobFlag.TABLE in flags), 1
+
+    def _requantized(self, sums, a, looks_up):
         bias, multiplier, shift, b_zero, zero, low, high = np.array(self._columns, np.int64).T
         if self.config.b_zero_point != "none":
             sums = sums - a.sum(axis=1, dtype=np.int64)[:, None] * b_zero

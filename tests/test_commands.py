@@ -17,22 +17,28 @@ from weft.commands import (
     Load,
     LoadFlag,
     Opcode,
+    Region,
     Status,
+    finishes,
+    known,
+    result,
 )
+from weft.config import Config
 from weft.hw.post.finisher import Parameter
 
 INTERFACES = Path(__file__).parent.parent / "docs" / "interfaces.md"
 # field: first byte, bytes
 JOB = {
-    "tag": (2, 2), "flags": (4, 2), "m": (8, 4), "n": (12, 4), "k": (16, 4),
-    "a_page": (20, 2), "a_pitch": (22, 2), "b_page": (24, 2), "b_pitch": (26, 2),
-    "a_pages": (28, 2), "b_pages": (30, 2),
+    "tag": (2, 2), "flags": (4, 2), "m": (6, 2), "k": (8, 4), "n": (12, 2),
+    "a_page": (14, 2), "a_pitch": (16, 2), "a_pages": (18, 2),
+    "b_page": (20, 2), "b_pitch": (22, 2), "b_pages": (24, 2),
+    "c_page": (26, 2), "c_pitch": (28, 2), "c_pages": (30, 2),
 }
 LOAD = {
     "operand": (2, 1), "flags": (3, 1), "page": (4, 2), "pitch": (6, 2), "panels": (8, 4),
     "words": (12, 4),
 }
-PARAMETERS = {  # and whether it is signed
+PARAMETERS = {  # of int8, and whether it is signed
     "bias": (0, 4, True), "multiplier": (4, 4, False), "shift": (8, 1, True),
     "zero point of B": (9, 1, True), "zero point of the result": (10, 2, True),
     "least result": (12, 2, True), "greatest result": (14, 2, True),
@@ -52,21 +58,21 @@ def load(**fields):
 
 
 def entry(**fields):
-    return PARAMETER.pack(*({**dict.fromkeys(PARAMETERS, 0), **fields}.values()))
+    return PARAMETER["int8"].pack(*({**dict.fromkeys(PARAMETERS, 0), **fields}.values()))
 
 
 def expected(opcode, places, fields):
     """A header put together by hand."""
     data = bytearray(32)
-    data[0], data[1] = opcode, 1
+    data[0], data[1] = opcode, 2
     for name, value in fields.items():
         start, size = places[name]
         data[start : start + size] = value.to_bytes(size, "little")
     return bytes(data)
 
 
-def test_a_header_is_32_bytes_of_version_1():
-    assert (HEADER_BYTES, VERSION) == (32, 1)
+def test_a_header_is_32_bytes_of_version_2():
+    assert (HEADER_BYTES, VERSION) == (32, 2)
     assert (Opcode.JOB, Opcode.LOAD) == (1, 2)
     assert len(job().pack()) == len(load().pack()) == 32
 
@@ -144,7 +150,7 @@ def test_a_field_of_an_entry_is_in_its_place(name):
     data[start : start + size] = range(0x81, 0x81 + size)
     value = int.from_bytes(data[start : start + size], "little", signed=signed)
     assert entry(**{name: value}) == bytes(data)
-    assert PARAMETER.unpack(data)[list(PARAMETERS).index(name)] == value
+    assert PARAMETER["int8"].unpack(data)[list(PARAMETERS).index(name)] == value
 
 
 @fields_of_parameters
@@ -159,8 +165,8 @@ def test_rejects_an_entry_that_does_not_fit(name):
 
 
 def test_an_entry_is_that_of_the_page():
-    assert PARAMETER.size == 16
-    rows = re.findall(r"^\| (\d+) \| ([\w ]+) \((\d+)\)", page_table("| byte | what |"), re.M)
+    assert PARAMETER["int8"].size == 16
+    rows = re.findall(r"^\| (\d+) \| ([\w ]+) \((\d+)\)", page_table("| byte | of int8 |"), re.M)
     page = {name: (int(start), int(bits) // 8) for start, name, bits in rows}
     assert page == {name: place[:2] for name, place in PARAMETERS.items()}
 
@@ -169,8 +175,49 @@ def test_the_hardware_reads_an_entry_as_it_is_packed():
     data = bytes(range(0x77, 0x87))  # numbers of either sign
     names = ("bias", "multiplier", "shift", "b_zero", "zero", "low", "high")
     read = Parameter.from_bits(int.from_bytes(data, "little"))
-    assert Parameter.as_shape().size == 8 * PARAMETER.size
-    assert tuple(read[name] for name in names) == PARAMETER.unpack(data)
+    assert Parameter.as_shape().size == 8 * PARAMETER["int8"].size
+    assert tuple(read[name] for name in names) == PARAMETER["int8"].unpack(data)
+
+
+@pytest.mark.parametrize("config, flags, name", [
+    (Config(), JobFlag.TABLE, "int32"), (Config(), JobFlag.REQUANTIZE | JobFlag.TABLE, "int8"),
+    (Config(requantize="none"), JobFlag.REQUANTIZE, "int32"),
+    (Config(dtype="bf16"), JobFlag.CLAMP | JobFlag.PRELOAD, "float32"),
+    (Config(dtype="bf16"), JobFlag.ROUND, "bfloat16"),
+])
+def test_results_are_sums_or_narrow(config, flags, name):
+    assert result(config, flags).name == name
+
+
+def test_limits_are_two_floats():
+    assert PARAMETER["bf16"].pack(-1.5, float("inf")) == bytes.fromhex("0000c0bf 0000807f")
+    rows = re.findall(r"^\| (\d+) \| ([\w ]+) \(float32\)", page_table("| byte | of bf16 |"), re.M)
+    assert rows == [("0", "least result"), ("4", "greatest result")]
+
+
+def test_regions_are_those_of_the_page():
+    said = re.search(r"operand: (.*?) \|", INTERFACES.read_text(encoding="utf-8"))[1]
+    assert said == "0 A, 1 B, 2 parameters, 3 table, 4 C"
+    numbers = [("A", 0), ("B", 1), ("PARAMETERS", 2), ("TABLE", 3), ("C", 4)]
+    assert [(region.name, region.value) for region in Region] == numbers
+
+
+ALWAYS = JobFlag.FEED_A | JobFlag.FEED_B | JobFlag.ACCUMULATE | JobFlag.KEEP
+START = JobFlag.PRELOAD | JobFlag.BROADCAST
+
+
+@pytest.mark.parametrize("config, finish, start", [
+    (Config(), (JobFlag.REQUANTIZE, JobFlag.TABLE), 0),
+    (Config(activation="none"), (JobFlag.REQUANTIZE,), 0),
+    (Config(requantize="none"), (), 0),
+    (Config(dtype="bf16"), (JobFlag.ROUND, JobFlag.CLAMP), START),
+    (Config(dtype="bf16", activation="none"), (JobFlag.ROUND,), START),
+    (Config(dtype="bf16", c_words=0), (JobFlag.ROUND, JobFlag.CLAMP), 0),
+])
+def test_a_core_knows_the_flags_of_its_config(config, finish, start):
+    assert finishes(config) == finish
+    assert known(config) == ALWAYS | sum(finish) | start
+    assert isinstance(known(config), JobFlag)
 
 
 def test_a_table_has_an_entry_for_each_byte():

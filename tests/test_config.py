@@ -14,11 +14,14 @@ POWERS = {
     "a_words": (32, 65536), "b_words": (32, 65536), "lanes": (1, 64),
     "bytes_in": (1, 64), "bytes_out": (1, 64), "jobs": (2, 16),
 }
+ZERO_OR_POWERS = {"c_words": (32, 65536)}
 CHOICES = {
-    "multiplier": "plain, fip", "a_type": "int8", "b_type": "int8", "acc_type": "int32",
-    "requantize": "none, tflite, single, onnx", "activation": "none, table",
+    "multiplier": "plain, fip", "dtype": "int8, bf16",
+    "requantize": "none, tflite, single, onnx", "activation": "none, table, clamp",
     "b_zero_point": "none, column",
 }
+FLAGS = ("flush_subnormals",)
+BF16 = {"dtype": "bf16"}
 RAW = {"requantize": "none"}  # lanes and bytes_out of any size go together
 
 
@@ -32,11 +35,33 @@ def refusal(make, *args, **kwargs):
 def test_init_has_a_default_for_every_field():
     assert dataclasses.asdict(Config()) == {
         "rows": 8, "cols": 8, "depth": 1, "hop": 2, "multiplier": "plain",
-        "a_type": "int8", "b_type": "int8", "acc_type": "int32",
-        "a_words": 4096, "b_words": 4096, "lanes": 4,
+        "dtype": "int8", "flush_subnormals": False,
+        "a_words": 4096, "b_words": 4096, "c_words": 0, "lanes": 4,
         "requantize": "tflite", "activation": "table", "b_zero_point": "none",
         "bytes_in": 16, "bytes_out": 16, "jobs": 8,
     }
+
+
+def test_init_has_defaults_of_its_own_for_bf16():
+    assert dataclasses.asdict(Config(dtype="bf16")) == dataclasses.asdict(Config()) | {
+        "rows": 4, "cols": 4, "dtype": "bf16",
+        "requantize": "none", "activation": "clamp", "c_words": 1024,
+    }
+
+
+@pytest.mark.parametrize("dtype, values", [
+    ("int8", {
+        "rows": 8, "cols": 8, "requantize": "tflite", "activation": "table", "c_words": 0,
+    }),
+    ("bf16", {
+        "rows": 4, "cols": 4, "requantize": "none", "activation": "clamp", "c_words": 1024,
+    }),
+])
+def test_none_asks_for_the_default_of_the_dtype(dtype, values):
+    config = Config(dtype=dtype, **dict.fromkeys(values))
+    assert {name: getattr(config, name) for name in values} == values
+    assert config == Config(dtype=dtype)
+    assert {name: FIELDS[name].metadata["by_dtype"][dtype] for name in values} == values
 
 
 def test_init_takes_every_value_in_range():
@@ -45,14 +70,23 @@ def test_init_takes_every_value_in_range():
     for name, (low, high) in POWERS.items():
         powers = [1 << n for n in range(17) if low <= 1 << n <= high]
         assert [getattr(Config(**RAW, **{name: n}), name) for n in powers] == powers
-    for name in ("requantize", "activation", "b_zero_point"):
-        values = CHOICES[name].split(", ")
+    for name, (low, high) in ZERO_OR_POWERS.items():
+        values = [0, *(1 << n for n in range(17) if low <= 1 << n <= high)]
+        assert [getattr(Config(**BF16, **{name: n}), name) for n in values] == values
+    for name, values in (
+        ("requantize", ["none", "tflite", "single", "onnx"]), ("activation", ["none", "table"]),
+        ("b_zero_point", ["none", "column"]), ("dtype", ["int8", "bf16"]),
+    ):
         assert [getattr(Config(**{name: value}), name) for value in values] == values
+    for value in ("none", "clamp"):
+        assert Config(**BF16, activation=value).activation == value
+    for value in (False, True):
+        assert Config(**BF16, flush_subnormals=value).flush_subnormals is value
     assert Config(depth=2, multiplier="fip", bytes_in=2).multiplier == "fip"
 
 
 def test_every_field_has_its_rule_here():
-    assert {*SIZES, *POWERS, *CHOICES} == set(FIELDS)
+    assert {*SIZES, *POWERS, *ZERO_OR_POWERS, *CHOICES, *FLAGS} == set(FIELDS)
 
 
 def test_cannot_be_changed():
@@ -75,17 +109,81 @@ def test_rejects_no_power_of_two_in_range(name):
         assert refusal(Config, **RAW, **{name: value}) == text
 
 
-@pytest.mark.parametrize("name", [*SIZES, *POWERS])
+@pytest.mark.parametrize("name", ZERO_OR_POWERS)
+def test_rejects_neither_zero_nor_a_power_of_two_in_range(name):
+    low, high = ZERO_OR_POWERS[name]
+    for value in (-low, 1, low // 2, 3 * low, high - 1, 2 * high):
+        text = f"{name} must be 0 or a power of two in {low}..{high}, not {value}"
+        assert refusal(Config, **BF16, **{name: value}) == text
+
+
+@pytest.mark.parametrize("name", [*SIZES, *POWERS, *ZERO_OR_POWERS])
 @pytest.mark.parametrize("value", [True, False, 4.0, "4", None, [4]])
 def test_rejects_no_integer(name, value):
+    if value is None and "by_dtype" in FIELDS[name].metadata:
+        return  # it asks for the default
     assert refusal(Config, **{name: value}) == f"{name} must be an integer, not {value!r}"
 
 
 @pytest.mark.parametrize("name", CHOICES)
 @pytest.mark.parametrize("value", ["int4", 0, None, ["int8"]])
 def test_rejects_no_choice(name, value):
+    if value is None and "by_dtype" in FIELDS[name].metadata:
+        return
     text = f"{name} must be one of {CHOICES[name]}, not {value!r}"
     assert refusal(Config, **{name: value}) == text
+
+
+@pytest.mark.parametrize("name", FLAGS)
+@pytest.mark.parametrize("value", [0, 1, "true", None, []])
+def test_rejects_neither_true_nor_false(name, value):
+    text = f"{name} must be True or False, not {value!r}"
+    assert refusal(Config, **BF16, **{name: value}) == text
+
+
+def test_rejects_what_int8_cannot_have():
+    assert refusal(Config, flush_subnormals=True, c_words=32, activation="clamp") == (
+        "flush_subnormals must be False with dtype 'int8', not True\n"
+        "c_words must be 0 with dtype 'int8', not 32\n"
+        "activation must be none or table with dtype 'int8', not 'clamp'"
+    )
+
+
+def test_rejects_what_bf16_cannot_have():
+    assert refusal(
+        Config, **BF16, depth=2, multiplier="fip", requantize="tflite", activation="table",
+        b_zero_point="column", bytes_in=1, lanes=4, bytes_out=4,
+    ) == (
+        "depth must be 1 with dtype 'bf16', not 2\n"
+        "multiplier must be plain with dtype 'bf16', not 'fip'\n"
+        "requantize must be none with dtype 'bf16', not 'tflite'\n"
+        "activation must be none or clamp with dtype 'bf16', not 'table'\n"
+        "b_zero_point must be none with dtype 'bf16', not 'column'\n"
+        "bytes_in must be 2 or more with dtype 'bf16', not 1\n"
+        "bytes_in must be 2 or more with multiplier 'fip', not 1"
+    )
+
+
+def test_rejects_a_c_buffer_of_less_than_a_tile():
+    assert Config(**BF16, rows=32, c_words=32).c_words == 32
+    assert Config(**BF16, rows=64, c_words=0).c_words == 0
+    for rows in (33, 64):
+        text = f"c_words must be 0 or at least rows ({rows}), not 32"
+        assert refusal(Config, **BF16, rows=rows, c_words=32) == text
+
+
+def test_rejects_by_dtype_only_what_is_a_value_of_its_field():
+    assert refusal(Config, **BF16, depth="x", requantize="tflm", bytes_in=3) == (
+        "depth must be an integer, not 'x'\n"
+        "requantize must be one of none, tflite, single, onnx, not 'tflm'\n"
+        "bytes_in must be a power of two in 1..64, not 3"
+    )
+
+
+def test_bf16_takes_lanes_and_streams_of_any_size():
+    for lanes, bytes_out in [(1, 1), (64, 1), (1, 64), (64, 64)]:
+        assert Config(**BF16, lanes=lanes, bytes_out=bytes_out).lanes == lanes
+    assert Config(**BF16, bytes_in=2).bytes_in == 2
 
 
 def test_rejects_what_fip_cannot_have():
@@ -116,21 +214,30 @@ def test_rejects_lanes_only_by_fields_that_are_integers():
 
 def test_rejects_with_all_problems_at_once():
     assert refusal(
-        Config, rows=0, cols="x", depth=3, multiplier="fip", a_type="int4", a_words=33, lanes=32,
-        requantize="tflm", activation="relu", b_zero_point="row", bytes_in=0,
+        Config, rows=0, cols="x", depth=3, multiplier="fip", dtype="int4", a_words=33, lanes=32,
+        flush_subnormals=2, c_words=-1, requantize="tflm", activation="relu", b_zero_point="row",
+        bytes_in=0,
     ) == (
         "rows must be in 1..64, not 0\n"
         "cols must be an integer, not 'x'\n"
-        "a_type must be one of int8, not 'int4'\n"
+        "dtype must be one of int8, bf16, not 'int4'\n"
+        "flush_subnormals must be True or False, not 2\n"
         "a_words must be a power of two in 32..65536, not 33\n"
+        "c_words must be 0 or a power of two in 32..65536, not -1\n"
         "requantize must be one of none, tflite, single, onnx, not 'tflm'\n"
-        "activation must be one of none, table, not 'relu'\n"
+        "activation must be one of none, table, clamp, not 'relu'\n"
         "b_zero_point must be one of none, column, not 'row'\n"
         "bytes_in must be a power of two in 1..64, not 0\n"
         "depth must be even with multiplier 'fip', not 3\n"
         "bytes_in must be 2 or more with multiplier 'fip', not 0\n"
         "lanes must be at most bytes_out (16) unless requantize is none, not 32"
     )
+
+
+def test_rejects_an_unknown_dtype_alone():
+    # What the other fields would be by default nobody can say.
+    assert refusal(Config, dtype="fp8") == "dtype must be one of int8, bf16, not 'fp8'"
+    assert refusal(Config, dtype="fp8", c_words=32) == refusal(Config, dtype="fp8")
 
 
 def test_rejects_fip_only_by_fields_that_are_integers():
@@ -174,6 +281,9 @@ def test_from_toml(toml):
     assert Config.from_toml(path) == Config(rows=3, multiplier="fip", depth=2)
     assert Config.from_toml(str(path)) == Config(rows=3, multiplier="fip", depth=2)
     assert Config.from_toml(toml("")) == Config()
+    path = toml('dtype = "bf16"\nflush_subnormals = true\n')
+    assert Config.from_toml(path) == Config(dtype="bf16", flush_subnormals=True)
+    assert Config.from_toml(path, flush_subnormals=False) == Config(dtype="bf16")
 
 
 def test_from_toml_with_overrides(toml):
@@ -225,11 +335,19 @@ def test_peak_is_all_pes_at_work():
 def test_name_says_the_shape_and_the_leaf():
     assert Config(rows=3, cols=5, depth=2).name == "3x5x2"
     assert Config(rows=3, cols=5, depth=2, multiplier="fip").name == "3x5x2_fip"
+    assert Config(dtype="bf16").name == "4x4x1_bf16"
+    assert Config(rows=4, cols=4, dtype="bf16", flush_subnormals=True).name == "4x4x1_bf16_ftz"
+
+
+def test_leaf_is_the_multiplier_or_the_dtype():
+    configs = Config(), Config(depth=2, multiplier="fip"), Config(dtype="bf16")
+    assert [config.leaf for config in configs] == ["plain", "fip", "bf16"]
 
 
 def test_hash_is_the_same_on_any_machine():
     # That of bitstreams out there: if it changes, their version must, too.
-    assert Config().hash == 0xFE2D091C
+    assert Config().hash == 0xD50FDFAC
+    assert Config(dtype="bf16").hash == 0x395D59BD
 
 
 def test_hash_tells_every_field():
@@ -240,6 +358,9 @@ def test_hash_tells_every_field():
     base = {"depth": 2, **RAW}
     configs = [Config(**base), *(Config(**{**base, name: others[name]}) for name in others)]
     configs += [Config(**base | {"requantize": mode}) for mode in ("tflite", "single")]
+    configs += [Config(**BF16 | other) for other in (
+        {}, {"flush_subnormals": True}, {"c_words": 0}, {"c_words": 32}, {"activation": "none"},
+    )]
     for one, other in itertools.combinations(configs, 2):
         assert one.hash != other.hash
     assert all(0 <= config.hash < 1 << 32 for config in configs)

@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 
-from weft.commands import Job, JobFlag, Load, LoadFlag
+from weft.commands import Job, JobFlag, Load, LoadFlag, Region, finishes
 from weft.config import Config
 from weft.cycles import predict
-from weft.geometry import memories
+from weft.geometry import memories, operands
 from weft.registers import COUNTERS, REGISTERS
+from weft.timing import Delays
 
+_FINISHES = {
+    "int8": (JobFlag.REQUANTIZE, JobFlag.TABLE), "bf16": (JobFlag.ROUND, JobFlag.CLAMP),
+}
 SEED = 20261
 SEQUENCES = 30  # of one to six jobs, for each Config
 SMALL = {"a_words": 512, "b_words": 512}
@@ -40,12 +44,25 @@ CONFIGS = [
     ),
     Config(rows=16, cols=1, depth=2, bytes_in=8, bytes_out=32, jobs=8, **SMALL),
     Config(),
+    Config(dtype="bf16", rows=1, cols=1, **SMALL),
+    Config(dtype="bf16", rows=4, cols=4, **SMALL),
+    Config(
+        dtype="bf16", rows=3, cols=5, hop=1, lanes=4, bytes_in=4, bytes_out=4, activation="none",
+        **SMALL
+    ),
+    Config(
+        dtype="bf16", rows=2, cols=3, lanes=8, bytes_out=2, c_words=64, flush_subnormals=True,
+        jobs=2, **SMALL
+    ),
+    Config(dtype="bf16", rows=5, cols=2, lanes=1, bytes_out=64, c_words=0, hop=3, **SMALL),
 ]
 
 
 def draw(config, random):
     """Commands of a few jobs: fed or resident, overlapping, kept, finished, refused."""
-    a, b, *finishing = memories(config)
+    a, b = operands(config)
+    finishing = finishes(config)
+    slots = Delays.of(config).slots
 
     def flip(share):
         return random.random() < share
@@ -59,13 +76,13 @@ def draw(config, random):
         flags = JobFlag(int(random.integers(0, 4)))
         if flip(0.1):
             flags |= JobFlag.ACCUMULATE
-        if flip(0.5 if finishing else 0.05):
-            flags |= JobFlag.REQUANTIZE
-        if flip(0.3 if len(finishing) > 1 else 0.05):
-            flags |= JobFlag.TABLE
-        if flip(0.1):
+        for n, flag in enumerate(_FINISHES[config.dtype]):
+            if flip(0.5 - 0.2 * n if flag in finishing else 0.05):
+                flags |= flag
+        if flip(0.15):
             flags |= JobFlag.KEEP
-            sizes = [min(size, g.edge) for size, g in zip(sizes, (a, b), strict=True)]
+            most = a.edge, slots * b.edge
+            sizes = [min(size, edge) for size, edge in zip(sizes, most, strict=True)]
         sizes = [
             min(size, g.pages // pitch * g.edge) for size, g in zip(sizes, (a, b), strict=True)
         ]
@@ -77,14 +94,19 @@ def draw(config, random):
         words = a.panel_words(k)
         if flip(0.15):
             commands.append(Load(0, pages[0], pitch, panels[0], words))
-        if finishing and flip(0.4):
+        if Region.PARAMETERS in memories(config) and flip(0.4):
             chunks = -(-config.cols // config.lanes)
-            commands.append(Load(2, pages[1], pitch, panels[1], chunks))
-        if len(finishing) > 1 and flip(0.15):
-            commands.append(Load(3, 0, 1, 1, 256, LoadFlag(int(random.integers(0, 2)))))
+            commands.append(Load(Region.PARAMETERS, pages[1], pitch, panels[1], chunks))
+        c = {}
+        if config.c_words and JobFlag.ACCUMULATE not in flags and flip(0.4):
+            c = start(config, random, sizes, commands)
+            flags |= c.pop("flags")
+        if JobFlag.TABLE in finishing and flip(0.15):
+            flag = LoadFlag(int(random.integers(0, 2)))
+            commands.append(Load(Region.TABLE, 0, 1, 1, 256, flag))
         commands.append(Job(
             0 if flip(0.05) else sizes[0], sizes[1], k, pages[0], pitch, panels[0] * pitch,
-            pages[1], pitch, panels[1] * pitch, tag, flags,
+            pages[1], pitch, panels[1] * pitch, **c, tag=tag, flags=flags,
         ))
         if JobFlag.FEED_A in flags:
             commands.append(Load(0, pages[0], pitch, 1, words, LoadFlag.FEED))
@@ -95,6 +117,20 @@ def draw(config, random):
                 Load(0, pages[0] + pitch, pitch, panels[0] - 1, words, LoadFlag.FEED)
             )
     return commands
+
+
+def start(config, random, sizes, commands):
+    """The fields and the flags of a job whose sums start from C, if its C fits; perhaps a load."""
+    panels = -(-sizes[1] // config.cols)
+    flags, rows = JobFlag.PRELOAD, sizes[0]
+    if random.random() < 0.5 or panels * rows > config.c_words:
+        flags, rows = flags | JobFlag.BROADCAST, 1
+    if panels > config.c_words:
+        return {"flags": JobFlag(0)}
+    page = int(random.integers(0, config.c_words - panels * rows + 1))
+    if random.random() < 0.5:
+        commands.append(Load(Region.C, page, rows, panels, rows))
+    return {"flags": flags, "c_page": page, "c_pitch": rows, "c_pages": panels * rows}
 
 
 def stream(config, commands):
@@ -133,7 +169,9 @@ def test_equals_the_hardware(config, transports):
     transport = transports(config)
     print(f"seed {SEED}")
     for _ in range(SEQUENCES):
-        commands = [*draw(config, random), Job(0, 0, 0, 0, 0, 0, 0, 0, 0, tag=99)]
+        # At the end a job that leaves no sums behind, and one that answers at once.
+        rest = Job(1, 1, 1, 0, 1, 1, 0, 1, 1, tag=98), Job(0, 0, 0, 0, 0, 0, 0, 0, 0, tag=99)
+        commands = [*draw(config, random), *rest]
         found = measure(transport, config, commands)
         model = predict(config, commands)
         said = {
@@ -162,7 +200,8 @@ def test_tiles_back_to_back_take_their_tile_time():
 
 def test_rejects_a_job_never_fed():
     load = Load(1, 0, 1, 1, 8, LoadFlag.FEED)
-    job = Job(8, 8, 8, 0, 1, 1, 0, 1, 1, 7, JobFlag.FEED_A | JobFlag.FEED_B)
+    fed = JobFlag.FEED_A | JobFlag.FEED_B
+    job = Job(8, 8, 8, 0, 1, 1, 0, 1, 1, tag=7, flags=fed)
     with pytest.raises(ValueError) as error:
         predict(Config(), [job, load])
     assert str(error.value) == "panel 0 of A must be fed to the job with tag 7, and is not"

@@ -13,12 +13,16 @@ from weft.cli.info import cost
 from weft.commands import JobFlag
 from weft.config import Config
 from weft.cycles import predict
+from weft.golden import clamp, matmul_bf16, to_bfloat16
 from weft.host.planner import Planner
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
-DESIGNS = {"8 x 8 PEs": Config(), "4 x 4 PEs of 4 pairs": Config(rows=4, cols=4, depth=4)}
+DESIGNS = {
+    "8 x 8 PEs": Config(), "4 x 4 PEs of 4 pairs": Config(rows=4, cols=4, depth=4),
+    "4 x 4 PEs, BF16": Config(dtype="bf16"),
+}
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
@@ -41,7 +45,9 @@ def test_example_runs(capsys):
     assert np.array_equal(c, a.astype(int) @ b)
     printed = f"{record.cycles} {record.utilization:.1%} {record.bytes_in}\n"
     assert capsys.readouterr().out == printed
-    assert np.array_equal(space["batch"], a[-10:])  # it came to its end
+    x, w, bias = space["x"], space["w"], np.ones(32, np.float32)
+    z = to_bfloat16(clamp(matmul_bf16(x, w, start=bias), low=np.float32(0)))
+    assert space["z"].tobytes() == z.tobytes()
 
 
 def test_figures_are_those_of_the_cycle_model():

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from weft.commands import Job
 from weft.config import Config
 from weft.cycles import predict
-from weft.golden import add_bias, matmul, requantize
+from weft.golden import add_bias, matmul, matmul_bf16, requantize, to_bfloat16
 
+FLOATS = Config(dtype="bf16", rows=4, cols=4)
 SQUARE = Config(rows=8, cols=8, depth=1)
 CUBE = Config(rows=4, cols=4, depth=4)
 PEAK = 64
@@ -108,3 +110,22 @@ def test_vector_with_resident_weights(config, accelerators):
         c, record = accelerator.matmul(a, weights, record=True)
         assert np.array_equal(c, matmul(a, b))
         assert record.macs / (record.cycles * config.peak) >= 0.90
+
+
+@pytest.mark.parametrize(("m", "share"), [(64, 0.995), (1, 0.2499)])
+@pytest.mark.parametrize("out_dtype", [np.float32, bfloat16], ids=["float32", "bfloat16"])
+def test_bf16_in_steady_state(m, share, out_dtype, accelerators):
+    # With M = 1 one row of four has work: a quarter is all that there is.
+    accelerator = accelerators(FLOATS)
+    a, b = (x.astype(bfloat16) for x in operands(m, 64, 64))
+    want = matmul_bf16(a, b)
+    want = want if out_dtype == np.float32 else to_bfloat16(want)
+
+    def cycles(copies):
+        stacks = np.stack([a] * copies), np.stack([b] * copies)
+        found, record = accelerator.matmul(*stacks, record=True, out_dtype=out_dtype)
+        assert all(one.tobytes() == want.tobytes() for one in found)
+        return record.cycles
+
+    interval = (cycles(8) - cycles(4)) / 4
+    assert m * 64 * 64 / (interval * FLOATS.peak) >= share

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from weft.commands import Region
 from weft.config import Config
 from weft.geometry import Operand, memories, operands
 
@@ -86,6 +87,34 @@ def test_operands_are_those_of_the_config():
     assert operands(config) == (Operand(3, 2, 64, 4), Operand(5, 2, 128, 4))
 
 
+def test_values_of_bf16_take_two_bytes():
+    config = Config(rows=3, cols=5, dtype="bf16", a_words=64, b_words=128, bytes_in=4)
+    a, b = operands(config)
+    assert (a, b) == (Operand(3, 1, 64, 4, size=2), Operand(5, 1, 128, 4, size=2))
+    assert [(g.word_bytes, g.segments, g.group) for g in (a, b)] == [(6, 2, 1), (10, 3, 1)]
+    assert [g.panel_stream_words(7) for g in (a, b)] == [14, 21]
+
+
+@pytest.mark.parametrize("cols, stream, segments", [
+    (1, 16, 1), (4, 16, 1), (5, 16, 2), (4, 4, 4), (64, 64, 4), (1, 64, 1), (3, 2, 6),
+])
+def test_a_word_of_c_is_a_row_of_a_tile(cols, stream, segments):
+    config = Config(cols=cols, dtype="bf16", c_words=64, bytes_in=stream)
+    g = memories(config)[Region.C]
+    # Addressed by words, so no two share a word of the stream.
+    assert (g.word_bytes, g.words, g.pages, g.page, g.group) == (4 * cols, 64, 64, 1, 1)
+    assert (g.edge, g.depth, g.size, g.segments) == (cols, 1, 4, segments)
+    assert (g.panel_words(9), g.panel_pages(9), g.panel_stream_words(9)) == (9, 9, 9 * segments)
+
+
+@pytest.mark.parametrize("cols, lanes, words, page", [(8, 4, 2, 2), (5, 2, 3, 4), (3, 8, 1, 1)])
+def test_limits_lie_as_parameters_do(cols, lanes, words, page):
+    config = Config(cols=cols, lanes=lanes, dtype="bf16", b_words=128)
+    g = memories(config)[Region.PARAMETERS]
+    assert g == Operand(lanes, 8, 8 * page, 16, page)  # B has 8 pages
+    assert (g.word_bytes, g.panels(cols)) == (8 * lanes, words)
+
+
 # cols, lanes, bytes_in: words of a panel of parameters, its page, stream words a word and words a
 # stream word. An entry is of 16 bytes.
 PARAMETERS = [
@@ -118,7 +147,7 @@ def test_a_panel_of_parameters_fits_where_its_panel_of_b_begins():
     powers = (1, 2, 4, 8, 16, 32, 64)
     for cols, lanes, stream in itertools.product(range(1, 65), powers, powers):
         config = Config(cols=cols, lanes=lanes, bytes_in=stream, bytes_out=64)
-        _, b, g, _ = memories(config)
+        b, g = (memories(config)[region] for region in (Region.B, Region.PARAMETERS))
         chunks = len(range(0, cols, lanes))
         assert g.pages == b.pages
         assert g.page in powers and g.page // 2 < chunks <= g.page
@@ -137,10 +166,17 @@ def test_the_table_is_one_panel_of_256_bytes(stream, group):
     assert g.panel_stream_words(256) == 256 // group
 
 
-@pytest.mark.parametrize("requantize, activation, count", [
-    ("none", "none", 2), ("none", "table", 2), ("tflite", "none", 3), ("onnx", "table", 4),
+@pytest.mark.parametrize("fields, regions", [
+    ({"requantize": "none", "activation": "none"}, "A B"),
+    ({"requantize": "none", "activation": "table"}, "A B"),
+    ({"requantize": "tflite", "activation": "none"}, "A B PARAMETERS"),
+    ({"requantize": "onnx", "activation": "table"}, "A B PARAMETERS TABLE"),
+    ({"dtype": "bf16"}, "A B PARAMETERS C"),
+    ({"dtype": "bf16", "activation": "none"}, "A B C"),
+    ({"dtype": "bf16", "c_words": 0}, "A B PARAMETERS"),
+    ({"dtype": "bf16", "c_words": 0, "activation": "none"}, "A B"),
 ])
-def test_memories_are_those_that_the_config_asks_for(requantize, activation, count):
-    config = Config(rows=3, cols=5, depth=2, requantize=requantize, activation=activation)
-    assert memories(config)[:2] == operands(config)
-    assert len(memories(config)) == count
+def test_memories_are_those_that_the_config_asks_for(fields, regions):
+    config = Config(rows=3, cols=5, **fields)
+    assert [region.name for region in memories(config)] == regions.split()
+    assert (memories(config)[Region.A], memories(config)[Region.B]) == operands(config)

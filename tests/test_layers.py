@@ -12,23 +12,25 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # What each layer may import besides the standard library. The first that fits a path counts.
 BASE = tuple(
-    f"weft.{name}" for name in ("config", "registers", "commands", "geometry", "timing", "cycles")
+    f"weft.{name}" for name in (
+        "config", "formats", "registers", "commands", "geometry", "timing", "outlet", "cycles",
+    )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches
 LAYERS = {
     "src/weft/__init__.py": PUBLIC,
     "src/weft/golden/": (*BASE, "weft.golden", "numpy", "ml_dtypes"),
     "src/weft/quantize.py": ("numpy",),
-    "src/weft/host/golden.py": (*BASE, "weft.host", "weft.golden", "numpy"),
-    "src/weft/host/": (*BASE, "weft.host", "weft.quantize", "numpy"),
-    "src/weft/model/": (*BASE, "weft.host", "weft.model", "weft.quantize", "numpy"),
-    "src/weft/cli/": ("weft", "numpy", "rich", "matplotlib", "amaranth"),
+    "src/weft/host/golden": (*BASE, "weft.host", "weft.golden", "numpy", "ml_dtypes"),
+    "src/weft/host/": (*BASE, "weft.host", "weft.quantize", "numpy", "ml_dtypes"),
+    "src/weft/model/": (*BASE, "weft.host", "weft.model", "weft.quantize", "numpy", "ml_dtypes"),
+    "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
     "hw/": (*BASE, "weft.hw", "amaranth"),
     "boards/": (*BASE, "weft.hw", "weft.boards", "amaranth", "amaranth_boards"),
     "sim/": (
         *BASE, "weft.hw", "weft.golden", "weft.host", "weft.model", "weft.quantize", "weft.sim",
-        "amaranth", "cocotb", "cocotb_tools", "find_libpython", "numpy",
+        "amaranth", "cocotb", "cocotb_tools", "find_libpython", "ml_dtypes", "numpy",
     ),
 }
 

@@ -14,6 +14,8 @@ CONFIGS = [
     Config(rows=3, cols=5, depth=2, hop=7, multiplier="fip", a_words=64, b_words=128, lanes=2,
            requantize="onnx", activation="none", b_zero_point="column", bytes_in=4, bytes_out=2,
            jobs=4),
+    Config(rows=3, cols=5, dtype="bf16", flush_subnormals=True, c_words=32, activation="none"),
+    Config(dtype="bf16", c_words=0),
 ]  # fmt: skip
 
 
@@ -34,8 +36,8 @@ def refusal(words):
 def test_registers_are_in_the_order_of_the_page():
     assert REGISTERS == [
         "magic", "version", "hash",
-        "rows", "cols", "depth", "hop", "multiplier", "a_type", "b_type", "acc_type",
-        "a_words", "b_words", "lanes", "requantize", "activation", "b_zero_point",
+        "rows", "cols", "depth", "hop", "multiplier", "dtype", "flush_subnormals",
+        "a_words", "b_words", "c_words", "lanes", "requantize", "activation", "b_zero_point",
         "bytes_in", "bytes_out", "jobs",
         "busy", "active", "starved", "stalled", "words_in", "words_out", "finished", "errors",
     ]
@@ -45,10 +47,14 @@ def test_registers_are_in_the_order_of_the_page():
 def test_describes_every_field_in_a_word():
     config = CONFIGS[3]
     assert describe(config) == [
-        int.from_bytes(b"WEFT", "little"), 1, config.hash,
-        3, 5, 2, 7, 1, 0, 0, 0, 64, 128, 2, 3, 0, 1, 4, 2, 4,
+        int.from_bytes(b"WEFT", "little"), 2, config.hash,
+        3, 5, 2, 7, 1, 0, 0, 64, 128, 0, 2, 3, 0, 1, 4, 2, 4,
     ]
-    assert (MAGIC, VERSION) == (0x54464557, 1)
+    assert describe(CONFIGS[4])[3:] == [
+        3, 5, 1, 2, 0, 1, 1, 4096, 4096, 32, 4, 0, 0, 0, 16, 16, 8,
+    ]
+    assert describe(Config(dtype="bf16"))[15] == 2  # activation: clamp
+    assert (MAGIC, VERSION) == (0x54464557, 2)
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
@@ -66,7 +72,7 @@ def test_rejects_another_magic():
 
 
 def test_rejects_another_version():
-    assert refusal(described(version=2)) == "register version must be 1, not 2"
+    assert refusal(described(version=1)) == "register version must be 2, not 1"
 
 
 def test_rejects_another_hash():
@@ -81,9 +87,11 @@ def test_rejects_another_hash():
 def test_rejects_a_choice_that_is_none():
     text = "register multiplier must be under 2, not 2"
     assert refusal(described(multiplier=2)) == text
-    assert refusal(described(a_type=1)) == "register a_type must be under 1, not 1"
+    assert refusal(described(dtype=2)) == "register dtype must be under 2, not 2"
+    text = "register flush_subnormals must be under 2, not 2"
+    assert refusal(described(flush_subnormals=2)) == text
     assert refusal(described(requantize=4)) == "register requantize must be under 4, not 4"
-    assert refusal(described(activation=2)) == "register activation must be under 2, not 2"
+    assert refusal(described(activation=3)) == "register activation must be under 3, not 3"
 
 
 def test_rejects_fields_that_are_no_config():

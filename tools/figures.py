@@ -18,14 +18,20 @@ CONFIGS = [
     Config(rows=4, cols=4, depth=4, multiplier="fip"),
     Config(rows=12, cols=12, depth=2, multiplier="fip"),
     Config(rows=1, cols=16, depth=8),
+    Config(dtype="bf16", rows=4, cols=4),
+    Config(dtype="bf16", rows=8, cols=8),
 ]
-SHAPES = [(8, 8, 8), (16, 16, 16), (64, 64, 64), (128, 128, 128), (450, 64, 64), (1, 640, 128)]
+SHAPES = [
+    (8, 8, 8), (16, 16, 16), (64, 64, 64), (128, 128, 128), (450, 64, 64), (1, 64, 64),
+    (1, 640, 128),
+]
 HEAD = """\
 # Figures
 
-Cycles of a product of int8 operands with int32 or int8 results, 16 bytes a cycle in and 16 out,
-words always offered and results always taken, buffers of 4096 words. `make figures` writes this
-page; a test fails where it is stale.
+Cycles of a product of int8 operands with int32 or int8 results, or of bfloat16 operands with
+float32 or bfloat16 ones, 16 bytes a cycle in and 16 out, words always offered and results always
+taken, buffers of 4096 words. `make figures` writes this page; a test fails where it is stale. With
+M = 1 one row of the array has work: the best that its utilization can be is 1 / rows.
 
 * **cold**: from the first load word taken to the last result word taken, nothing resident.
 * **resident**: from the first word of the job's header to the last result word taken, all operands

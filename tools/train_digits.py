@@ -103,7 +103,7 @@ def quantize_layers(weights, biases, images):
 
 def int8_predictions(network):
     """What the quantized network sees in its own images, all in numpy integers."""
-    x = network.quantize(network.images)
+    x = network.encode(network.images)
     for layer in network.layers:
         acc = (x.astype(np.int64) - layer.x_zero_point) @ layer.weights.T.astype(
             np.int64

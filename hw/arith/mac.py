@@ -1,6 +1,6 @@
 """The protocol of a MAC leaf, and the plain leaf that any target and simulator takes."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,6 +18,12 @@ class Mac(wiring.Component):
     A leaf with SLOTS = S over 1 holds S sums, one in each phase of S cycles: the step of cycle t
     works on sum ``t mod S``, and :attr:`sum` shows each LATENCY cycles after its phase.
 
+    What a sum starts from is said LATENCY - SLOTS cycles after its step, when the sum comes round.
+
+    OPERAND_DECODER, where there is one, is the component that makes an A or a B of a value in the
+    operand buffers, at the array's edge: its ``o`` is its ``i`` LATENCY cycles later. So does
+    START_DECODER for a START and the C buffer.
+
     Parameters
     ----------
     depth : int
@@ -25,17 +31,16 @@ class Mac(wiring.Component):
 
     Attributes
     ----------
-    a, b : In, ``depth`` values each
+    a, b : In, ``depth`` values each, of shapes A and B
     en : In
         A step: the values count.
     clear : In
-        With ``en``: start from 0.
-    preload : In
-        With ``en``: start from ``init``.
-    init : In
-        Where a preloaded sum starts; read in the cycle after its step.
+        Start from 0, LATENCY - SLOTS cycles after the step; where there was none, the sum may be
+        lost or stay.
+    preload, init : In, where there is a START
+        Start from ``init``, of that shape; at the same time, and with or without a step.
     sum : Out
-        The sum.
+        The sum, of shape ACC.
     """
 
     LATENCY: int
@@ -44,16 +49,19 @@ class Mac(wiring.Component):
     A = signed(8)
     B = signed(8)
     ACC = signed(32)
+    START = None
+    OPERAND_DECODER = None
+    START_DECODER = None
 
     def __init__(self, *, depth):
         self.depth = depth
+        start = {} if self.START is None else {"preload": In(1), "init": In(self.START)}
         super().__init__({
             "a": In(data.ArrayLayout(self.A, depth)),
             "b": In(data.ArrayLayout(self.B, depth)),
             "en": In(1),
             "clear": In(1),
-            "preload": In(1),
-            "init": In(self.ACC),
+            **start,
             "sum": Out(self.ACC),
         })
 
@@ -67,15 +75,9 @@ class Mac(wiring.Component):
         product = self.product()
         p_product = Signal(product.shape())
         p_en = Signal()
-        p_clear = Signal()
-        p_preload = Signal()
-        start = Mux(p_clear, 0, Mux(p_preload, self.init, self.sum))
-        m.d.sync += [
-            p_product.eq(product),
-            Cat(p_en, p_clear, p_preload).eq(Cat(self.en, self.clear, self.preload)),
-        ]
+        m.d.sync += [p_product.eq(product), p_en.eq(self.en)]
         with m.If(p_en):
-            m.d.sync += self.sum.eq(start + p_product)
+            m.d.sync += self.sum.eq(Mux(self.clear, 0, self.sum) + p_product)
         return m
 
 

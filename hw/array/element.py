@@ -8,11 +8,14 @@ __all__ = ["Control", "ProcessingElement"]
 
 
 class Control(data.Struct):
-    """What a PE is told beside its operands; ``capture`` comes LATENCY cycles after its step."""
+    """What a PE is told beside its operands.
+
+    ``clear`` comes when the leaf wants it, LATENCY - SLOTS cycles after its step, and ``capture``
+    LATENCY cycles after.
+    """
 
     en: 1
     clear: 1
-    preload: 1
     capture: 1
 
 
@@ -20,9 +23,7 @@ class ProcessingElement(wiring.Component):
     """A MAC whose finished sums wait in result registers while the next ones grow.
 
     ``chain`` is SLOTS registers of a column-long shift register that runs downwards. ``capture``
-    shifts the MAC's sum in; ``shift`` shifts in what the PE above holds. ``preload`` starts a sum
-    from the oldest register as it stands in the cycle after the step, even where ``capture``
-    replaces it then; with several SLOTS, ``shift`` brings the next slot's start there.
+    shifts the MAC's sum in; ``shift`` shifts in what the PE above holds.
 
     Parameters
     ----------
@@ -33,6 +34,7 @@ class ProcessingElement(wiring.Component):
     ----------
     a, b, control : In
         Operands and orders, as the leaf takes them.
+    preload, init : In, where the leaf has a START
     shift : In
         Move the column's results by one.
     above : In, below : Out
@@ -41,10 +43,12 @@ class ProcessingElement(wiring.Component):
 
     def __init__(self, *, mac):
         self.mac = mac
+        start = {} if mac.START is None else {"preload": In(1), "init": In(mac.START)}
         super().__init__({
             "a": In(mac.a.shape()),
             "b": In(mac.b.shape()),
             "control": In(Control),
+            **start,
             "shift": In(1),
             "above": In(mac.ACC),
             "below": Out(mac.ACC),
@@ -59,10 +63,10 @@ class ProcessingElement(wiring.Component):
             mac.b.eq(self.b),
             mac.en.eq(self.control.en),
             mac.clear.eq(self.control.clear),
-            mac.preload.eq(self.control.preload),
-            mac.init.eq(chain[-1]),
             self.below.eq(chain[-1]),
         ]
+        if mac.START is not None:
+            m.d.comb += [mac.preload.eq(self.preload), mac.init.eq(self.init)]
         with m.If(self.control.capture):
             m.d.sync += chain[0].eq(mac.sum)
         with m.Elif(self.shift):

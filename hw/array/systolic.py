@@ -1,6 +1,6 @@
 """The output-stationary array: operands flow through it, sums stay, results leave at the foot."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -19,8 +19,7 @@ class SystolicArray(wiring.Component):
     array skews it itself.
 
     ``shift[p]`` moves a result from the PE above into row p, in column c ``c // hop`` cycles
-    later; `Drain` says when. ``head`` shifts into row 0: sums to preload. ``valid`` is high while
-    results are at the foot.
+    later; `Drain` says when. ``valid`` is high while results are at the foot.
 
     Parameters
     ----------
@@ -33,8 +32,10 @@ class SystolicArray(wiring.Component):
     a : In, ``rows`` x ``depth`` values, row of the tile first; skewed
     b : In, ``cols`` x ``depth`` values; skewed
     control : In, `Control`; unskewed
+    preload : In, a bit a row of the tile; skewed as A is. Where the leaf has a START
+    init : In, ``cols`` values; skewed as B is, and likewise
+        Row i of the tile, where told to, starts its sums from what comes by.
     shift : In, a bit a row, from the top
-    head : In, ``cols`` values; column c ``c // hop`` cycles late, as its shift is
     valid : In
     foot : Out, ``cols`` of (``valid``, ``sum``)
         Results, a row of the tile at a time, column c ``c // hop`` cycles late.
@@ -46,14 +47,18 @@ class SystolicArray(wiring.Component):
         self.hop = hop
         self._grid = [[mac() for _ in range(cols)] for _ in range(rows)]
         leaf = self._grid[0][0]
+        self.starts = leaf.START is not None
+        start = {}
+        if self.starts:
+            start = {"preload": In(rows), "init": In(data.ArrayLayout(leaf.START, cols))}
         self.Foot = data.StructLayout({"valid": 1, "sum": leaf.ACC})
         super().__init__({
             "a": In(data.ArrayLayout(leaf.a.shape(), rows)),
             "b": In(data.ArrayLayout(leaf.b.shape(), cols)),
             "control": In(Control),
+            **start,
             "shift": In(rows),
             "valid": In(1),
-            "head": In(data.ArrayLayout(leaf.ACC, cols)),
             "foot": Out(data.ArrayLayout(self.Foot, cols)),
         })
 
@@ -75,14 +80,19 @@ class SystolicArray(wiring.Component):
         valid = list(along(self.valid, self.cols))
         down = list(along(self.control, self.rows))
         b = [self.b[c] for c in range(self.cols)]
-        above = [self.head[c] for c in range(self.cols)]
+        init = [self.init[c] for c in range(self.cols)] if self.starts else []
+        above = [Const(0, self._grid[0][0].ACC)] * self.cols
         for p, macs in enumerate(self._grid):
             if p and p % self.hop == 0:
                 b = [later(value) for value in b]
+                init = [later(value) for value in init]
             if p % self.hop == 0:
                 control = list(along(down[p], self.cols))
-            a = along(self.a[self.rows - 1 - p], self.cols)
+            row = self.rows - 1 - p
+            a = along(self.a[row], self.cols)
             shift = along(self.shift[p], self.cols)
+            if self.starts:
+                preload = list(along(self.preload[row], self.cols))
             for c, (mac, value, move) in enumerate(zip(macs, a, shift, strict=True)):
                 m.submodules[f"pe_{p}_{c}"] = pe = ProcessingElement(mac=mac)
                 m.d.comb += [
@@ -92,6 +102,8 @@ class SystolicArray(wiring.Component):
                     pe.shift.eq(move),
                     pe.above.eq(above[c]),
                 ]
+                if self.starts:
+                    m.d.comb += [pe.preload.eq(preload[c]), pe.init.eq(init[c])]
                 above[c] = pe.below
         for c in range(self.cols):
             m.d.comb += [self.foot[c].valid.eq(valid[c]), self.foot[c].sum.eq(above[c])]

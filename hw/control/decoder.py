@@ -18,7 +18,8 @@ class Decoder(wiring.Component):
 
     Parameters
     ----------
-    geometries : sequence of `weft.geometry.Operand`
+    geometries : dict of `weft.geometry.Operand`
+        Of all that can be loaded, by `weft.commands.Region`.
     bytes_in : int
 
     Attributes
@@ -59,8 +60,9 @@ class Decoder(wiring.Component):
         known = common.version == VERSION
         load = LoadHeader(header)
         is_load = known & (common.opcode == Opcode.LOAD)
-        pages, lines = (max(getattr(g, of) for g in self.geometries) for of in ("pages", "words"))
-        possible = (load.operand < len(self.geometries)) & load.panels.any() & load.words.any()
+        there = self.geometries.values()
+        pages, lines = (max(getattr(g, of) for g in there) for of in ("pages", "words"))
+        possible = load.operand.matches(*self.geometries) & load.panels.any() & load.words.any()
         possible &= (load.panels <= pages) & (load.words <= lines)
         count = Signal(range(words))
         m.d.comb += [

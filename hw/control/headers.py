@@ -19,16 +19,18 @@ class JobHeader(data.Struct):
     version: 8
     tag: 16
     flags: 16
-    destination: 16
-    m: 32
-    n: 32
+    m: 16
     k: 32
+    n: 16
     a_page: 16
     a_pitch: 16
+    a_pages: 16
     b_page: 16
     b_pitch: 16
-    a_pages: 16
     b_pages: 16
+    c_page: 16
+    c_pitch: 16
+    c_pages: 16
 
 
 class LoadHeader(data.Struct):

@@ -5,30 +5,28 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from weft.commands import JobFlag, Status
+from weft.commands import JobFlag, Region, Status
 from weft.hw.control.headers import JobHeader, LoadHeader
 
 __all__ = ["Job", "JobTable"]
 
 
 class Job(data.StructLayout):
-    """What the tiler needs of a job."""
+    """What the tiler needs of a job; ``finish`` has a bit for each of the ``finishes``."""
 
-    def __init__(self, geometries):
-        a, b = geometries
-        most = _most(geometries)
+    def __init__(self, geometries, finishes):
+        operands = {
+            name: geometries[region] for name, region in _OPERANDS.items() if region in geometries
+        }
+        flags = [*_FLAGS, *(_C_FLAGS if Region.C in geometries else [])]
         super().__init__({
             "tag": 16,
             "status": 2,
-            "accumulate": 1,
-            "keep": 1,
-            "requantize": 1,
-            "table": 1,
-            **{name: range(size + 1) for name, size in most.items()},
-            "a_page": range(a.pages),
-            "a_pitch": range(a.pages + 1),
-            "b_page": range(b.pages),
-            "b_pitch": range(b.pages + 1),
+            **{flag.name.lower(): 1 for flag in flags},
+            "finish": data.StructLayout({flag.name.lower(): 1 for flag in finishes}),
+            **{name: range(size + 1) for name, size in _most(geometries).items()},
+            **{f"{name}_page": range(g.pages) for name, g in operands.items()},
+            **{f"{name}_pitch": range(g.pages + 1) for name, g in operands.items()},
         })
 
 
@@ -37,15 +35,20 @@ class JobTable(wiring.Component):
 
     A job pushed in one cycle can be read in the next. Panels of a job without FEED are all ready;
     those of one with it become so as FEED loads end. The load on offer conflicts while it spans a
-    page of a job in the table, the job that it feeds excepted.
+    page of a job in the table, the job that it feeds excepted; a job without PRELOAD has no C.
 
     Parameters
     ----------
-    geometries : pair of `weft.geometry.Operand`
+    geometries : dict of `weft.geometry.Operand`
+        Of all that can be loaded, by `weft.commands.Region`.
     jobs : int
         Power of two.
-    flags : JobFlag
-        Those that this core knows.
+    known : JobFlag
+        All flags that this core knows.
+    finishes : sequence of JobFlag
+        Those of its result path.
+    slots : int
+        Tiles of a pass.
 
     Attributes
     ----------
@@ -64,12 +67,13 @@ class JobTable(wiring.Component):
     empty : Out
     """
 
-    def __init__(self, *, geometries, jobs, flags):
+    def __init__(self, *, geometries, jobs, known, finishes, slots):
         self.geometries = geometries
-        self.flags = flags
+        self.known = known
         self.jobs = jobs
-        self.Job = Job(geometries)
-        self.Count = range(max(g.pages for g in geometries) + 1)
+        self.slots = slots
+        self.Job = Job(geometries, finishes)
+        self.Count = range(max(geometries[r].pages for r in (Region.A, Region.B)) + 1)
         super().__init__({
             "push": In(stream.Signature(JobHeader)),
             "pull": Out(stream.Signature(self.Job)),
@@ -84,12 +88,13 @@ class JobTable(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         ring = range(self.jobs)
-        pages = max(g.pages for g in self.geometries)
-        span = data.StructLayout({"begin": range(pages), "end": range(2 * pages + 1)})
+        owners = [name for name, region in _OPERANDS.items() if region in self.geometries]
         m.submodules.jobs = jobs = Memory(shape=self.Job, depth=self.jobs, init=[])
         write, read = jobs.write_port(), jobs.read_port(domain="comb")
         loaded = [Array(Signal(self.Count, name=f"loaded_{x}_{n}") for n in ring) for x in "ab"]
-        spans = [[Signal(span, name=f"span_{x}_{n}") for n in ring] for x in "ab"]
+        spans = {
+            x: [Signal(self._span(x), name=f"span_{x}_{n}") for n in ring] for x in owners
+        }
         valid = Signal(self.jobs)  # in the table
         unread = Signal(self.jobs)  # not yet pulled
         fresh = Signal(self.jobs)  # the latest
@@ -124,52 +129,73 @@ class JobTable(wiring.Component):
                 fresh.eq(1 << tail),
                 tail.eq(tail + 1),
             ]
-            starts = [header.a_page, header.b_page]
-            sizes = [header.a_pages, header.b_pages]
             for n in ring:
                 with m.If(tail == n):
-                    for x in range(2):
+                    for x in owners:
+                        begin = header[f"{x}_page"]
+                        there = _set(header, JobFlag.PRELOAD) if x == "c" else 1
                         m.d.sync += [
-                            spans[x][n].begin.eq(starts[x]),
-                            spans[x][n].end.eq(starts[x] + sizes[x]),
-                            loaded[x][n].eq(Mux(header.flags[x], 0, ~0)),
+                            spans[x][n].begin.eq(begin),
+                            spans[x][n].end.eq(Mux(there, begin + header[f"{x}_pages"], 0)),
                         ]
-
-        end = self.load.page + self.load.pages
-        # Parameters lie where B lies; a table is everybody's.
-        with m.If((self.load.operand == 3) & valid.any()):
-            m.d.comb += self.conflict.eq(1)
-        for x in range(2):
-            operands = (self.load.operand == x) | ((self.load.operand == 2) & (x == 1))
-            for n in ring:
-                overlap = (self.load.page < spans[x][n].end) & (spans[x][n].begin < end)
-                feeds = self.load.flags[0] & fresh[n]
-                with m.If(valid[n] & overlap & ~feeds & operands):
-                    m.d.comb += self.conflict.eq(1)
+                    for x in range(2):
+                        m.d.sync += loaded[x][n].eq(Mux(header.flags[x], 0, ~0))
+        self._compare(m, spans, valid, fresh)
         return m
+
+    def _span(self, x):
+        """The shape of the pages that a job has of an operand."""
+        pages = self.geometries[_OPERANDS[x]].pages
+        return data.StructLayout({"begin": range(pages), "end": range(2 * pages + 1)})
+
+    def _compare(self, m, spans, valid, fresh):
+        """Whether the load has to wait."""
+        load, end = self.load, self.load.page + self.load.pages
+        # The table is everybody's.
+        with m.If((load.operand == Region.TABLE) & valid.any()):
+            m.d.comb += self.conflict.eq(1)
+        for x, held in spans.items():
+            # Parameters lie where B lies.
+            regions = [_OPERANDS[x], *([Region.PARAMETERS] if x == "b" else [])]
+            for n, span in enumerate(held):
+                overlap = (load.page < span.end) & (span.begin < end)
+                feeds = load.flags[0] & fresh[n]
+                with m.If(valid[n] & overlap & ~feeds & load.operand.matches(*regions)):
+                    m.d.comb += self.conflict.eq(1)
 
     def _fill(self, job, header):
         """Statements that take a header over, and say whether it can be run at all."""
-        wrong = header.destination.any() | (header.flags & (0xFFFF & ~int(self.flags))).any()
+        wrong = (header.flags & (0xFFFF & ~int(self.known))).any()
         for name, most in _most(self.geometries).items():
             wrong |= (header[name] == 0) | (header[name] > most)
-        a, b = self.geometries
-        kept = (header.flags & (JobFlag.ACCUMULATE | JobFlag.KEEP)).any()
-        wrong |= kept & ((header.m > a.edge) | (header.n > b.edge))
-        same = ("tag", "m", "n", "k", "a_page", "a_pitch", "b_page", "b_pitch")
+        a, b = self.geometries[Region.A], self.geometries[Region.B]
+        kept = _set(header, JobFlag.ACCUMULATE | JobFlag.KEEP)
+        wrong |= kept & ((header.m > a.edge) | (header.n > self.slots * b.edge))
+        wrong |= _set(header, JobFlag.ACCUMULATE) & _set(header, JobFlag.PRELOAD)
         return [
-            *(job[name].eq(header[name]) for name in same),
             job.status.eq(Mux(wrong, Status.REJECTED, 0)),
+            *(job[name].eq(header[name]) for name in job.shape().members if name in _NUMBERS),
             *(
-                job[flag.name.lower()].eq((header.flags & flag).any())
-                for flag in (JobFlag.ACCUMULATE, JobFlag.KEEP, JobFlag.REQUANTIZE, JobFlag.TABLE)
+                bits[flag.name.lower()].eq(_set(header, flag))
+                for bits in (job, job.finish)
+                for flag in JobFlag if flag.name.lower() in bits.shape().members
             ),
         ]
 
 
+_OPERANDS = {"a": Region.A, "b": Region.B, "c": Region.C}
+_NUMBERS = {"tag", "m", "n", "k", *(f"{x}_{of}" for x in _OPERANDS for of in ("page", "pitch"))}
+_FLAGS = JobFlag.ACCUMULATE, JobFlag.KEEP
+_C_FLAGS = JobFlag.PRELOAD, JobFlag.BROADCAST
+
+
+def _set(header, flags):
+    """Whether a header has any of some flags."""
+    return (header.flags & flags).any()
+
+
 def _most(geometries):
-    """The largest M, N and K that the buffers hold."""
-    a, b = geometries
-    return {
-        "m": a.pages * a.edge, "n": b.pages * b.edge, "k": min(a.words, b.words) * a.depth,
-    }
+    """The largest M, N and K that the buffers and a header hold."""
+    a, b = geometries[Region.A], geometries[Region.B]
+    lines = [min(g.pages * g.edge, 0xFFFF) for g in (a, b)]
+    return {"m": lines[0], "n": lines[1], "k": min(a.words, b.words) * a.depth}

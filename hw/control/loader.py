@@ -1,6 +1,6 @@
 """The loader: puts the words of a load where they belong in the operand buffers."""
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -34,8 +34,8 @@ class Loader(wiring.Component):
 
     Parameters
     ----------
-    geometries : sequence of `weft.geometry.Operand`
-        Of all that can be loaded, by operand number.
+    geometries : dict of `weft.geometry.Operand`
+        Of all that can be loaded, by `weft.commands.Region`.
     bytes_in : int
 
     Attributes
@@ -46,46 +46,51 @@ class Loader(wiring.Component):
         The word that is due is the load's last.
     feed : Out
         The load feeds the latest job.
-    a, b, parameters, table : Out
-        ``valid`` and `Write` for the buffer of each; as many as there are geometries.
+    a, b, parameters, table, c : Out
+        ``valid`` and `Write` for the buffer of each that there is.
     """
 
     def __init__(self, *, geometries, bytes_in):
         self.geometries = geometries
-        self.names = ("a", "b", "parameters", "table")[:len(geometries)]
+        self.names = {region: region.name.lower() for region in geometries}
         super().__init__({
             "load": In(stream.Signature(LoadHeader)),
             "words": In(stream.Signature(8 * bytes_in)),
             "last": Out(1),
             "feed": Out(1),
             **{
-                name: Out(data.StructLayout({
+                self.names[region]: Out(data.StructLayout({
                     "valid": 1,
                     "write": Write(
                         address=ceil_log2(g.words // g.group), segments=g.segments,
                         pages=g.pages, bytes_in=bytes_in,
                     ),
                 }))
-                for name, g in zip(self.names, geometries, strict=True)
+                for region, g in geometries.items()
             },
         })
 
     def elaborate(self, platform):
         m = Module()
-        pages = max(g.pages for g in self.geometries)
-        lanes = max(g.words for g in self.geometries)
-        operand = Signal(range(len(self.geometries)))
+        there = self.geometries.values()
+        pages = max(g.pages for g in there)
+        lines = max(g.words for g in there)
+        operand = Signal(range(max(self.geometries) + 1))
         page = Signal(range(pages))
         pitch = Signal(range(pages + 1))
         panels = Signal(range(pages + 1))
-        words = Signal(range(lanes + 1))
-        done = Signal(range(lanes + 1))  # words of the panel that are in the buffer
-        segment = Signal(range(max(g.segments for g in self.geometries)))
+        words = Signal(range(lines + 1))
+        done = Signal(range(lines + 1))  # words of the panel that are in the buffer
+        segment = Signal(range(max(g.segments for g in there)))
         carries_on = Signal()
 
-        group = Array(g.group for g in self.geometries)[operand]
-        segments = Array(g.segments for g in self.geometries)[operand]
-        word_end = segment == segments - 1
+        group = Signal(range(max(g.group for g in there) + 1))
+        last_segment = Signal.like(segment)
+        with m.Switch(operand):
+            for region, g in self.geometries.items():
+                with m.Case(region):
+                    m.d.comb += [group.eq(g.group), last_segment.eq(g.segments - 1)]
+        word_end = segment == last_segment
         panel_end = word_end & (done + group >= words)
         page_end = word_end & ((done + group) % PAGE_WORDS == 0)  # of A and B
         m.d.comb += [
@@ -109,10 +114,10 @@ class Loader(wiring.Component):
                 panels.eq(self.load.payload.panels),
                 words.eq(self.load.payload.words),
             ]
-        for index, (g, name) in enumerate(zip(self.geometries, self.names, strict=True)):
-            port = getattr(self, name)
+        for region, g in self.geometries.items():
+            port = getattr(self, self.names[region])
             m.d.comb += [
-                port.valid.eq(self.words.valid & (operand == index)),
+                port.valid.eq(self.words.valid & (operand == region)),
                 port.write.line.eq((page * g.page + done) >> ceil_log2(g.group)),
                 port.write.segment.eq(segment),
                 port.write.data.eq(self.words.payload),

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.commands import Status
+from weft.commands import Region, Status
 
 __all__ = ["Tile", "Tiler"]
 
@@ -12,12 +12,17 @@ __all__ = ["Tile", "Tiler"]
 class Tile(data.StructLayout):
     """One block of C: where its panels lie, how much of it there is, and what the job wants of it.
 
-    With a ``status`` other than 0 the tile is void: it ends its job and has no results.
+    With a ``status`` other than 0 the tile is void: it ends its job and has no results. Where there
+    is a C, the tile's first row of it is word ``c``.
     """
 
-    def __init__(self, geometries):
-        a, b = geometries
+    def __init__(self, geometries, finish):
+        a, b = geometries[Region.A], geometries[Region.B]
+        start = {}
+        if Region.C in geometries:
+            start = {"c": range(geometries[Region.C].words), "preload": 1, "broadcast": 1}
         super().__init__({
+            **start,
             "a_page": range(a.pages),
             "b_page": range(b.pages),
             "k": range(min(a.words, b.words) * a.depth + 1),
@@ -28,8 +33,7 @@ class Tile(data.StructLayout):
             "status": 2,
             "accumulate": 1,
             "keep": 1,
-            "requantize": 1,
-            "table": 1,
+            "finish": finish,
         })
 
 
@@ -41,7 +45,8 @@ class Tiler(wiring.Component):
 
     Parameters
     ----------
-    geometries : pair of `weft.geometry.Operand`
+    geometries : dict of `weft.geometry.Operand`
+        Of all that can be loaded, by `weft.commands.Region`.
     job : shape
         What the jobs are.
 
@@ -61,7 +66,8 @@ class Tiler(wiring.Component):
         self.geometries = geometries
         self.job = job
         self.count = count
-        self.Tile = Tile(geometries)
+        self.Tile = Tile(geometries, job["finish"].shape)
+        self.starts = Region.C in geometries
         super().__init__({
             "jobs": In(stream.Signature(job)),
             "loaded": In(data.ArrayLayout(count, 2)),
@@ -72,7 +78,7 @@ class Tiler(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        a, b = self.geometries
+        a, b = self.geometries[Region.A], self.geometries[Region.B]
         active = Signal()
         job = Signal(self.job)  # as it came
         m_left = Signal(job.m.shape())
@@ -98,10 +104,7 @@ class Tiler(wiring.Component):
             tile.last.eq((m_last & n_last) | void),
             tile.tag.eq(job.tag),
             tile.status.eq(job.status),
-            *(
-                tile[name].eq(job[name])
-                for name in ("accumulate", "keep", "requantize", "table")
-            ),
+            *(tile[name].eq(job[name]) for name in ("accumulate", "keep", "finish")),
         ]
         taken = self.tiles.valid & self.tiles.ready
         m.d.comb += self.jobs.ready.eq(~active | (taken & tile.last))
@@ -118,4 +121,21 @@ class Tiler(wiring.Component):
             m.d.sync += [active.eq(self.jobs.valid), job.eq(new), i.eq(0), j.eq(0)]
             m.d.sync += [m_left.eq(new.m), n_left.eq(new.n)]
             m.d.sync += [a_page.eq(new.a_page), b_page.eq(new.b_page)]
+        if self.starts:
+            self._start(m, job, taken, n_last)
         return m
+
+    def _start(self, m, job, taken, n_last):
+        """Where the C of a tile is: ``rows`` words from tile to tile of a panel, or always one."""
+        tile, new = self.tiles.payload, self.jobs.payload
+        row = Signal(tile.c.shape())  # of the first panel
+        following = row + Mux(job.broadcast, 0, self.geometries[Region.A].edge)
+        m.d.comb += [tile.preload.eq(job.preload), tile.broadcast.eq(job.broadcast)]
+        c = Signal(tile.c.shape())
+        m.d.comb += tile.c.eq(c)
+        with m.If(taken):
+            m.d.sync += c.eq(c + job.c_pitch)
+            with m.If(n_last):
+                m.d.sync += [c.eq(following), row.eq(following)]
+        with m.If(self.jobs.ready):
+            m.d.sync += [c.eq(new.c_page), row.eq(new.c_page)]

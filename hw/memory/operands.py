@@ -36,7 +36,8 @@ class OperandBuffer(wiring.Component):
 
     def __init__(self, *, geometry, write):
         self.geometry = geometry
-        self.Word = data.ArrayLayout(data.ArrayLayout(signed(8), geometry.depth), geometry.edge)
+        value = signed(8 * geometry.size)
+        self.Word = data.ArrayLayout(data.ArrayLayout(value, geometry.depth), geometry.edge)
         super().__init__({
             "write": In(write),
             "en": In(1),

@@ -1,11 +1,11 @@
 """The finisher: turns raw sums into int8 results, column by column as their parameters say."""
 
-from amaranth.hdl import Array, Module, Mux, Signal, signed
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Array, Mux, Signal, signed
+from amaranth.lib import data
 
-from weft.geometry import Operand
+from weft.commands import Region
 from weft.hw.memory.operands import OperandBuffer
+from weft.hw.post.pipeline import Pipeline
 from weft.hw.post.scale import SCALERS
 from weft.hw.post.sums import RowSums
 
@@ -24,31 +24,21 @@ class Parameter(data.Struct):
     high: signed(16)
 
 
-class Finisher(wiring.Component):
+class Finisher(Pipeline):
     """``y = table[clamp(scale(S + bias - b_zero * rowsum(A)) + zero, low, high)]``, in int8.
 
-    A pipeline of LATENCY stages that all move together, or wait when its last one is not taken.
-    What is not to be requantized goes by it, once it is empty: combinationally.
+    A result is in the low byte of its lane.
 
     Parameters
     ----------
-    geometries : sequence of `weft.geometry.Operand`
-        Of all that can be loaded.
-    chunk : shape
-        `weft.hw.post.collector.Chunk`.
+    geometries : dict of `weft.geometry.Operand`
+        Of all that can be loaded, by `weft.commands.Region`.
     mode : str
         One of `weft.hw.post.scale.SCALERS`.
     zero_points : bool
         Whether there is ``b_zero * rowsum(A)``.
-    writes : dict of shapes
-        Of ``a``, ``parameters`` and, where there is a table, ``table``.
-
-    Attributes
-    ----------
-    a, parameters, table : In
-        What is loaded.
-    i, o : In, Out, stream of chunks
-        A finished result is in the low byte of its lane.
+    chunk, writes
+        As of `Pipeline`: ``a``, ``parameters`` and, where there is a table, ``table``.
     """
 
     def __init__(self, *, geometries, chunk, mode, zero_points, writes):
@@ -56,53 +46,26 @@ class Finisher(wiring.Component):
         self.scaler = SCALERS[mode]
         self.zero_points = zero_points
         self.has_table = "table" in writes
-        self.lanes = chunk["sums"].shape.length
         self.LATENCY = (
             OperandBuffer.LATENCY + 1 + zero_points + self.scaler.LATENCY + 1
             + OperandBuffer.LATENCY * self.has_table
         )
-        super().__init__({
-            **{name: In(shape) for name, shape in writes.items()},
-            "i": In(stream.Signature(chunk)),
-            "o": Out(stream.Signature(chunk)),
-        })
+        super().__init__(chunk=chunk, writes=writes)
 
-    def elaborate(self, platform):
-        m = Module()
-        move = Signal()
-        valid = Signal(self.LATENCY)
-        last = valid[-1]
-        through = self.i.valid & ~self.i.payload.requantize & ~valid.any()
-        enter = self.i.valid & self.i.payload.requantize
-        m.d.comb += [
-            move.eq(~last | self.o.ready),
-            self.o.valid.eq(last | through),
-            self.i.ready.eq(Mux(self.i.payload.requantize, move, self.o.ready & ~valid.any())),
-        ]
-        # What travels along: everything of the chunk but its sums.
-        chunks = [self.i.payload]
-        with m.If(move):
-            m.d.sync += valid.eq(valid << 1 | enter)
-            for stage in range(self.LATENCY):
-                chunks.append(Signal(chunks[0].shape(), name=f"chunk_{stage}"))
-                m.d.sync += chunks[-1].eq(chunks[-2])
+    def wants(self, chunk):
+        return chunk.finish.requantize
+
+    def results(self, m, move, chunks):
         parameter, acc, stage = self._sums(m, move, chunks)
         result, stage = self._scale(m, move, acc, parameter, stage)
         if self.has_table:
             result, stage = self._look_up(m, move, result, chunks, stage)
         assert stage == self.LATENCY
-        with m.If(through):
-            m.d.comb += self.o.payload.eq(self.i.payload)
-        with m.Else():
-            m.d.comb += self.o.payload.eq(chunks[-1])
-            m.d.comb += [
-                self.o.payload.sums[lane].eq(value) for lane, value in enumerate(result)
-            ]
-        return m
+        return result
 
     def _sums(self, m, move, chunks):
         """Parameters and what is to be scaled, of each lane, and their stage."""
-        geometry: Operand = self.geometries[2]
+        geometry = self.geometries[Region.PARAMETERS]
         m.submodules.parameters = buffer = OperandBuffer(
             geometry=geometry, write=self.parameters.shape()
         )
@@ -125,14 +88,15 @@ class Finisher(wiring.Component):
 
         # The sum of the row is there a stage after the chunk entered; it is multiplied by the
         # zero points as the bias is added.
-        m.submodules.rows = rows = RowSums(geometry=self.geometries[0], write=self.a.shape())
+        geometry_a = self.geometries[Region.A]
+        m.submodules.rows = rows = RowSums(geometry=geometry_a, write=self.a.shape())
         m.d.comb += [
             rows.write.eq(self.a),
             rows.read.eq(move),
             rows.page.eq(self.i.payload.a_page),
         ]
         row = Signal(signed(32))
-        choice = Array(rows.sums[e] for e in range(self.geometries[0].edge))
+        choice = Array(rows.sums[e] for e in range(geometry_a.edge))
         late = [Signal(Parameter, name=f"late_{n}") for n in range(self.lanes)]
         exact = [Signal(signed(32), name=f"exact_{n}") for n in range(self.lanes)]
         with m.If(move):
@@ -175,7 +139,7 @@ class Finisher(wiring.Component):
         found = []
         for n, result in enumerate(results):
             m.submodules[f"table_{n}"] = table = OperandBuffer(
-                geometry=self.geometries[3], write=self.table.shape()
+                geometry=self.geometries[Region.TABLE], write=self.table.shape()
             )
             m.d.comb += [
                 table.write.eq(self.table), table.en.eq(move), table.address.eq(result[:8]),
@@ -186,6 +150,6 @@ class Finisher(wiring.Component):
                     late = Signal(signed(9), name=f"plain_{n}_{step}")
                     m.d.sync += late.eq(plain)
                     plain = late
-            wanted = chunks[stage + OperandBuffer.LATENCY].table
+            wanted = chunks[stage + OperandBuffer.LATENCY].finish.table
             found.append(Mux(wanted, table.word[0][0], plain))
         return found, stage + OperandBuffer.LATENCY

@@ -17,7 +17,7 @@ class Result(data.StructLayout):
 class Sender(wiring.Component):
     """Packs chunks into words of ``bytes_out`` bytes, or cuts them, low bytes first.
 
-    A chunk is ``lanes`` results, of 4 bytes each or, requantized, of 1. Where a chunk is wider than
+    A chunk is ``lanes`` results, of 4 bytes each or of ``narrow``. Where a chunk is wider than
     a word it leaves in several words, one a cycle; where it is narrower a word waits until it is
     full, or the job ends: what is left of it is undefined. Silent chunks are swallowed.
     Combinational from ``chunks`` to ``results``.
@@ -26,8 +26,9 @@ class Sender(wiring.Component):
     ----------
     chunk : shape
     bytes_out : int
-    int8 : bool
-        Whether there are requantized chunks.
+    narrow : int
+        Bytes of a narrow result, the low ones of its lane; 0 where there are none. A chunk is
+        narrow by the first bit of its ``finish``.
 
     Attributes
     ----------
@@ -37,9 +38,9 @@ class Sender(wiring.Component):
         Pulse: a job has ended; its last word is taken.
     """
 
-    def __init__(self, *, chunk, bytes_out, int8):
+    def __init__(self, *, chunk, bytes_out, narrow):
         self.bytes_out = bytes_out
-        self.int8 = int8
+        self.narrow = narrow
         super().__init__({
             "chunks": In(stream.Signature(chunk)),
             "results": Out(stream.Signature(Result(bytes_out=bytes_out))),
@@ -53,13 +54,14 @@ class Sender(wiring.Component):
         wide, wide_end, wide_full = self._packed(m, chunk.sums.as_value(), "wide")
         m.d.comb += word.data.eq(wide)
         end, full = wide_end, wide_full
-        if self.int8:
+        if self.narrow:
+            bits, is_narrow = 8 * self.narrow, chunk.finish.as_value()[0]
             lanes = chunk.sums.shape().length
-            low = Cat(chunk.sums[lane][:8] for lane in range(lanes))
+            low = Cat(chunk.sums[lane][:bits] for lane in range(lanes))
             narrow, narrow_end, narrow_full = self._packed(m, low, "narrow")
-            end = Mux(chunk.requantize, narrow_end, end)
-            full = Mux(chunk.requantize, narrow_full, full)
-            with m.If(chunk.requantize):
+            end = Mux(is_narrow, narrow_end, end)
+            full = Mux(is_narrow, narrow_full, full)
+            with m.If(is_narrow):
                 m.d.comb += word.data.eq(narrow)
         end |= chunk.status != 0
         show = ~chunk.silent & (full | (chunk.last & end))

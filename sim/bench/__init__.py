@@ -7,6 +7,9 @@ their seed is cocotb's.
 __all__ = ["MODULES", "PERIOD_NS"]
 
 MODULES = tuple(
-    f"weft.sim.bench.{name}" for name in ("products", "order", "finish", "faults", "registers")
+    f"weft.sim.bench.{name}" for name in (
+        "products", "order", "finish", "faults", "registers", "floats", "starts", "limits",
+        "aborts",
+    )
 )
 PERIOD_NS = 10  # of the clock

@@ -5,10 +5,10 @@ import numpy as np
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Status
 from weft.geometry import memories
-from weft.golden import matmul, scaled
+from weft.golden import scaled
 from weft.registers import REGISTERS
 from weft.sim.bench.products import send_random
-from weft.sim.bench.session import PARAMETERS, TABLE, A, B, Session, the_config
+from weft.sim.bench.session import TABLE, A, B, Session, the_config
 
 __all__ = ["breaks", "edges", "finished", "random_finished", "refused", "reloaded", "tables"]
 
@@ -63,27 +63,12 @@ def send_table(s) -> np.ndarray:
     return table
 
 
-def send_parameters(s, b, entries):
-    """Load what finishes the columns of a placed B."""
-    config = s.config
-    chunks = -(-config.cols // config.lanes)
-    panels = s.geometry[B].panels(len(entries))
-    cells = np.zeros((panels, config.cols), _DTYPE)
-    cells.reshape(-1)[: len(entries)] = entries
-    padded = np.zeros((panels, chunks * config.lanes), _DTYPE)
-    padded[:, : config.cols] = cells
-    # A word holds an entry a lane, as one of an operand holds 16 bytes a row.
-    lanes = padded.reshape(panels, chunks, config.lanes).transpose(0, 2, 1)
-    matrix = np.ascontiguousarray(lanes).view(np.int8).reshape(panels * config.lanes, -1)
-    s.load_words(Load(PARAMETERS, b.page, b.pitch, panels, chunks), matrix)
-
-
 def send_finished(s, m, n, k, *, table=None, statuses=frozenset({Status(0)})):
     """A product whose results are bytes; its parameters, like its operands, go before it."""
     m, n, k = s.fit(m, n, k)
     a, b = s.place(A, s.random(m, k)), s.place(B, s.random(n, k))
     entries = draw(s, n)
-    parts = [lambda: s.load(a), lambda: s.load(b), lambda: send_parameters(s, b, entries)]
+    parts = [lambda: s.load(a), lambda: s.load(b), lambda: s.load_parameters(b, entries)]
     for part in s.rng.permutation(3):
         parts[part]()
     send_job(s, a, b, entries, table=table, statuses=statuses)
@@ -92,9 +77,8 @@ def send_finished(s, m, n, k, *, table=None, statuses=frozenset({Status(0)})):
 
 def send_job(s, a, b, entries, *, table=None, **options):
     """A job on what lies in the buffers."""
-    due = golden(s, matmul(a.matrix, b.matrix.T), a.matrix, entries, table)
     flags = JobFlag.REQUANTIZE | (JobFlag(0) if table is None else JobFlag.TABLE)
-    s.job(a, b, flags=flags, results=due, **options)
+    s.job(a, b, flags=flags, finish=lambda x: golden(s, x, a.matrix, entries, table), **options)
 
 
 def any_table(s, table):
@@ -152,7 +136,7 @@ async def edges(dut):
             entries["multiplier"][s.rng.random(n) < 0.2] = 0
         s.load(a)
         s.load(b)
-        send_parameters(s, b, entries)
+        s.load_parameters(b, entries)
         send_job(s, a, b, entries)
         s.job(a, b)
     await s.finish()
@@ -169,7 +153,7 @@ async def reloaded(dut):
     s.load(b)
     for _ in range(6):
         entries = draw(s, n)
-        send_parameters(s, b, entries)
+        s.load_parameters(b, entries)
         for _ in range(int(s.rng.integers(1, 4))):
             send_job(s, a, b, entries)
     # Each job's parameters alone, in pages by turns: they load while the one before runs.
@@ -178,7 +162,7 @@ async def reloaded(dut):
         there = s.place(B, b.matrix, page=pages[turn % len(pages)], gap=0)
         s.load(there)
         entries = draw(s, n)
-        send_parameters(s, there, entries)
+        s.load_parameters(there, entries)
         send_job(s, a, there, entries)
     await s.finish()
 
@@ -192,7 +176,7 @@ async def tables(dut):
     entries = draw(s, n)
     s.load(a)
     s.load(b)
-    send_parameters(s, b, entries)
+    s.load_parameters(b, entries)
     for _ in range(4):
         table = send_table(s)
         send_job(s, a, b, entries, table=table)
@@ -206,7 +190,7 @@ async def tables(dut):
     for first in range(0, 256, width):
         entries = draw(s, width)
         entries["low"] = entries["high"] = np.arange(first, first + width) % 256
-        send_parameters(s, b, entries)
+        s.load_parameters(b, entries)
         send_job(s, a, b, entries, table=table)
     await s.finish()
 
@@ -228,15 +212,16 @@ async def breaks(dut):
     # Sums that one job kept are finished by the next.
     a, b = s.random(rows, depth), s.random(cols, depth)
     s.multiply(a, b, flags=JobFlag.KEEP | JobFlag.REQUANTIZE)
-    first, second = a.astype(np.int64) @ b.T, (s.random(rows, depth), s.random(cols, depth))
-    placed = s.place(A, second[0]), s.place(B, second[1])
+    first, more = s.numbers.product(a, b), s.random(rows, depth)
+    placed = s.place(A, more), s.place(B, s.random(cols, depth))
     entries = draw(s, cols)
-    send_parameters(s, placed[1], entries)
+    s.load_parameters(placed[1], entries)
     for side in placed:
         s.load(side, flags=LoadFlag.CONTINUE)
-    total = first + second[0].astype(np.int64) @ second[1].T
-    due = golden(s, total, np.hstack([a, second[0]]), entries)
-    s.job(*placed, flags=JobFlag.ACCUMULATE | JobFlag.REQUANTIZE, results=due)
+    s.job(
+        *placed, flags=JobFlag.ACCUMULATE | JobFlag.REQUANTIZE, start=first,
+        finish=lambda sums: golden(s, sums, np.hstack([a, more]), entries),
+    )
     await s.finish()
 
 
@@ -246,20 +231,20 @@ async def refused(dut):
     s = await Session.start(dut, stall=20)
     lacks = [JobFlag.REQUANTIZE] * (not _FINISHES) + [JobFlag.TABLE] * (not _LOOKS_UP)
     for flag in lacks:
-        s.send(Job(1, 1, 1, 0, 1, 1, 0, 1, 1, s.tag(), flag).pack())
+        s.send(Job(1, 1, 1, 0, 1, 1, 0, 1, 1, tag=s.tag(), flags=flag).pack())
         s.expect(_NOTHING, {Status.REJECTED})
         send_random(s)
     if _FINISHES:
         for shape in ((0, 1, 1), (1, 0, 1), (1, 1, 0)):
             flags = JobFlag.REQUANTIZE
-            s.send(Job(*shape, 0, 1, 1, 0, 1, 1, s.tag(), flags).pack())
+            s.send(Job(*shape, 0, 1, 1, 0, 1, 1, tag=s.tag(), flags=flags).pack())
             s.expect(_NOTHING, {Status.REJECTED})
             send_finished(s, 1, 1, 1)
     await s.finish()
-    there = len(memories(s.config))
-    for operand in range(there, 6):
+    missing = [operand for operand in range(6) if operand not in memories(s.config)]
+    for operand in missing:
         s.send(Load(operand, 0, 1, 1, 1).pack())
     send_random(s)
     await s.finish()
     errors = await s.register(REGISTERS.index("errors"))
-    assert errors == 6 - there, f"register errors must be {6 - there}, not {errors}"
+    assert errors == len(missing), f"register errors must be {len(missing)}, not {errors}"

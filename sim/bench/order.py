@@ -1,11 +1,10 @@
 """Jobs and loads that need one another: resident operands, chains, pages in use, a full queue."""
 
 import cocotb
-import numpy as np
 
 from weft.commands import HEADER_BYTES, JobFlag, LoadFlag
 from weft.geometry import operands
-from weft.sim.bench.session import A, B, Placed, Session, the_config
+from weft.sim.bench.session import A, B, Placed, Session, is_slow, the_config
 from weft.sim.bench.streams import number
 
 __all__ = ["chains", "conflicts", "overlaps", "parts", "queue_full", "resident"]
@@ -36,14 +35,14 @@ async def chains(dut):
     s = await Session.start(dut, idle=20, stall=50)
     rows, cols, depth = s.config.rows, s.config.cols, s.config.depth
     for links, m, n in ((2, rows, cols), (3, 1, cols), (4, rows, 1)):
-        total = np.zeros((m, n), np.int64)
+        total = None
         for link in range(links):
             k = int(s.rng.integers(1, min(s.most_k(), 3 * depth) + 1))
             a, b = s.random(m, k), s.random(n, k)
             flags = JobFlag.KEEP if link < links - 1 else JobFlag(0)
             flags |= JobFlag.ACCUMULATE if link else JobFlag(0)
             s.multiply(a, b, flags=flags, start=total)
-            total += a.astype(np.int64) @ b.T
+            total = s.numbers.product(a, b, total)
         s.multiply(s.random(rows, depth), s.random(cols, depth))
     await s.finish()
 
@@ -53,13 +52,13 @@ async def parts(dut):
     """Operands loaded whole serve a chain of jobs, each of which takes some pages of them."""
     s = await Session.start(dut, stall=20)
     page = 16 * s.config.depth
-    k = min(s.most_k(), 5 * page - 1)
+    k = min(s.most_k(), (2 if is_slow() else 5) * page - 1)
     lines = s.random(s.config.rows, k), s.random(s.config.cols, k)
     whole = [s.place(side, matrix) for side, matrix in enumerate(lines)]
     for side in whole:
         s.load(side)
     for step in (page, 2 * page):
-        total = np.zeros((s.config.rows, s.config.cols), np.int64)
+        total = None
         for start in range(0, k, step):
             a, b = (
                 Placed(p.side, p.matrix[:, start : start + step], p.page + start // page, 1, 2)
@@ -68,7 +67,7 @@ async def parts(dut):
             flags = JobFlag.ACCUMULATE if start else JobFlag(0)
             flags |= JobFlag.KEEP if start + step < k else JobFlag(0)
             s.job(a, b, flags=flags, start=total)
-            total += a.matrix.astype(np.int64) @ b.matrix.T
+            total = s.numbers.product(a.matrix, b.matrix, total)
         s.job(*whole)
     await s.finish()
 
@@ -77,7 +76,7 @@ async def parts(dut):
 async def conflicts(dut):
     """A load of pages that queued jobs use waits for those jobs."""
     s = await Session.start(dut)
-    k = min(s.most_k(tiles=2), 20 * s.config.depth)
+    k = min(s.most_k(tiles=2), (3 if is_slow() else 20) * s.config.depth)
     placed = {}
     for fed in ((), (A,), (B,), (A, B)):
         for new in ((A, B), (A,), (B,)):
@@ -102,16 +101,17 @@ async def overlaps(dut):
     """So does a load that shares but one page with a job, the first or the last of its own."""
     s = await Session.start(dut)
     k = 16 * s.config.depth + 1
+    pairs = ((0, 1), (1, 0), (0, 2), (2, 0))
     for side, other in ((A, B), (B, A)):
         lines = s.geometry[other].edge * min(8, s.geometry[other].pages // 2)
         placed = {other: s.place(other, s.random(lines, k), gap=0)}
         s.load(placed[other])
-        for first, second in ((0, 1), (1, 0), (0, 2), (2, 0)):
+        for first, second in pairs[:2] if is_slow() else pairs:
             for page in (first, second):
                 matrix = s.random(s.geometry[side].edge, k)
                 placed[side] = s.place(side, matrix, page=page, gap=0)
                 s.load(placed[side])
-                for _ in range(3):
+                for _ in range(2 if is_slow() else 3):
                     s.job(placed[A], placed[B])
             await s.finish()
 

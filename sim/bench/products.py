@@ -4,12 +4,10 @@ import cocotb
 import numpy as np
 
 from weft.commands import JobFlag
-from weft.sim.bench.session import A, B, Session, the_config
+from weft.sim.bench.session import A, B, Session, is_slow, the_config
 from weft.sim.bench.streams import on_icarus
 
 __all__ = ["extremes", "flow", "random_jobs", "rates", "shapes", "short_k", "wraps"]
-
-EXTREMES = np.array([-128, -127, -1, 0, 1, 127], np.int8)
 
 
 @cocotb.test()
@@ -40,9 +38,9 @@ async def shapes(dut):
 async def short_k(dut):
     """K of 1 to 20, tiles and jobs back to back: where one sum ends as the next begins."""
     s = await Session.start(dut)
-    most = s.most_k(tiles=2)
-    a, b = s.random(s.config.rows + 1, min(20, most)), s.random(s.config.cols + 1, min(20, most))
-    for k in range(1, min(20, most) + 1):
+    most = min(12 if is_slow() else 20, s.most_k(tiles=2))
+    a, b = s.random(s.config.rows + 1, most), s.random(s.config.cols + 1, most)
+    for k in range(1, most + 1):
         s.multiply(a[:, :k], b[:, :k])
     # With operands in place, nothing but the array's own pace lies between the jobs.
     a, b = s.place(A, a[:, :1], page=0, gap=0), s.place(B, b[:, :1], page=0, gap=0)
@@ -57,7 +55,7 @@ async def short_k(dut):
 async def rates(dut):
     """Tiles and jobs back to back, from the shortest on to those that the array computes alone."""
     s = await Session.start(dut)
-    for words in range(1, 25):
+    for words in range(1, 25, 5 if is_slow() else 1):
         m, n, k = s.fit(3 * s.config.rows, 2 * s.config.cols, words * s.config.depth)
         a, b = s.place(A, s.random(m, k)), s.place(B, s.random(n, k))
         s.load(a)
@@ -71,23 +69,28 @@ async def rates(dut):
 async def extremes(dut):
     """-128 x -128 over K of 1024 and above, in chains if that does not fit; all other extremes."""
     s = await Session.start(dut)
-    for k in (1024, 1024 + 2 * s.config.depth + 1):
-        total = np.zeros((s.config.rows, s.config.cols), np.int64)
+    extremes = s.numbers.EXTREMES
+
+    def full(lines, k, value):
+        return np.full((lines, k), value, extremes.dtype)
+
+    most = 48 if is_slow() else 1024
+    for k in (most, most + 2 * s.config.depth + 1):
+        total = None
         while k:
             part = min(k, s.most_k())
             k -= part
-            a = np.full((s.config.rows, part), -128, np.int8)
-            b = np.full((s.config.cols, part), -128, np.int8)
-            flags = JobFlag.ACCUMULATE if total.any() else JobFlag(0)
+            a, b = full(s.config.rows, part, -128), full(s.config.cols, part, -128)
+            flags = JobFlag(0) if total is None else JobFlag.ACCUMULATE
             s.multiply(a, b, flags=flags | (JobFlag.KEEP if k else JobFlag(0)), start=total)
-            total += a.astype(np.int64) @ b.T
-    k = min(s.most_k(tiles=2), 40)
+            total = s.numbers.product(a, b, total)
+    k = min(s.most_k(tiles=2), 8 if is_slow() else 40)
     for a in (-128, 127):
         for b in (-128, 127):
-            s.multiply(np.full((1, k), a, np.int8), np.full((1, k), b, np.int8))
+            s.multiply(full(1, k, a), full(1, k, b))
     for _ in range(4):
         lines = s.config.rows + 1, s.config.cols + 1
-        s.multiply(*(s.rng.choice(EXTREMES, (count, k)) for count in lines))
+        s.multiply(*(s.rng.choice(extremes, (count, k)) for count in lines))
     await s.finish()
 
 
@@ -96,7 +99,7 @@ async def random_jobs(dut):
     """Shapes and operands as they come, in batches between which all ends."""
     s = await Session.start(dut)
     for _ in range(3):
-        for _ in range(20 if on_icarus() else 60):
+        for _ in range(4 if is_slow() else 20 if on_icarus() else 60):
             send_random(s)
         await s.finish()
 
@@ -107,7 +110,7 @@ async def flow(dut, idle, stall):
     """Commands that come late, results that are taken late."""
     s = await Session.start(dut, idle=idle, stall=stall)
     rows, cols, depth = s.config.rows, s.config.cols, s.config.depth
-    for _ in range(2):
+    for _ in range(1 if is_slow() else 2):
         for m, n, k in ((rows + 1, cols, 2 * depth + 1), (1, 1, 1), (rows, cols + 1, 3 * depth)):
             m, n, k = s.fit(m, n, k)
             s.multiply(s.random(m, k), s.random(n, k))
@@ -115,7 +118,7 @@ async def flow(dut, idle, stall):
 
 
 # 2^17 cycles are too many for Icarus, which tries the same adders with a larger depth.
-@cocotb.test(skip=on_icarus() and the_config().depth < 4)
+@cocotb.test(skip=the_config().dtype != "int8" or on_icarus() and the_config().depth < 4)
 async def wraps(dut):
     """A sum beyond 2^31 wraps, as int32 does: -128 x -128 over K of 2^17 and a bit."""
     s = await Session.start(dut)

@@ -43,7 +43,7 @@ async def counters(dut):
         s.load(side, flags=LoadFlag.FEED)
     s.job(*operands)
     s.send(b"\xff" * 32)
-    s.send(Job(0, 1, 1, 0, 1, 1, 0, 1, 1, s.tag()).pack())
+    s.send(Job(0, 1, 1, 0, 1, 1, 0, 1, 1, tag=s.tag()).pack())
     s.expect(np.empty((0, 0)), {Status.REJECTED})
     await s.finish()
     starved = seen["starved"]

@@ -4,17 +4,22 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
+from weft.config import Config
+from weft.formats import Number
+
 __all__ = [
     "HEADER_BYTES", "PARAMETER", "TABLE_ENTRIES", "VERSION",
-    "Job", "JobFlag", "Load", "LoadFlag", "Opcode", "Status",
+    "Job", "JobFlag", "Load", "LoadFlag", "Opcode", "Region", "Status", "finishes", "known",
+    "result",
 ]
 
-VERSION = 1
+VERSION = 2
 HEADER_BYTES = 32
 
-# What finishes a column: bias, multiplier (a float32's bits in mode onnx), shift, zero point of B,
-# zero point of the result, its least and its greatest value.
-PARAMETER = struct.Struct("<iIbbhhh")
+# What finishes a column, by the dtype of the Config. int8: bias, multiplier (a float32's bits in
+# mode onnx), shift, zero point of B, zero point of the result, its least and its greatest value.
+# bf16: least and greatest result.
+PARAMETER = {"int8": struct.Struct("<iIbbhhh"), "bf16": struct.Struct("<ff")}
 TABLE_ENTRIES = 256
 
 
@@ -23,6 +28,16 @@ class Opcode(IntEnum):
 
     JOB = 1
     LOAD = 2
+
+
+class Region(IntEnum):
+    """What a load fills: its operand number."""
+
+    A = 0
+    B = 1
+    PARAMETERS = 2
+    TABLE = 3
+    C = 4
 
 
 class JobFlag(IntFlag):
@@ -34,6 +49,10 @@ class JobFlag(IntFlag):
     KEEP = 8  # the sums stay in the array; no result is sent
     REQUANTIZE = 16  # results are int8, by the parameters of B's panels
     TABLE = 32  # ... and go through the activation table
+    PRELOAD = 64  # the sums start from C
+    BROADCAST = 128  # ... which is one row, that of every row
+    CLAMP = 256  # results are held between the limits in the parameters of B's panels
+    ROUND = 512  # results are bfloat16
 
 
 class LoadFlag(IntFlag):
@@ -50,13 +69,37 @@ class Status(IntFlag):
     REJECTED = 2
 
 
+def finishes(config: Config) -> tuple[JobFlag, ...]:
+    """The flags that the result path of a core knows; the first one makes results narrow."""
+    if config.dtype == "bf16":
+        return (JobFlag.ROUND, *([JobFlag.CLAMP] if config.activation == "clamp" else []))
+    if config.requantize == "none":
+        return ()
+    return (JobFlag.REQUANTIZE, *([JobFlag.TABLE] if config.activation == "table" else []))
+
+
+def known(config: Config) -> JobFlag:
+    """All flags that a core knows; it refuses a job with any other."""
+    flags = JobFlag.FEED_A | JobFlag.FEED_B | JobFlag.ACCUMULATE | JobFlag.KEEP
+    for flag in finishes(config):
+        flags |= flag
+    return flags | JobFlag.PRELOAD | JobFlag.BROADCAST if config.c_words else flags
+
+
+def result(config: Config, flags: JobFlag) -> Number:
+    """What each result of a job with ``flags`` is: a sum, or narrow."""
+    narrow = any(flag in flags for flag in finishes(config)[:1])
+    return config.format.narrow if narrow else config.format.acc
+
+
 @dataclass(frozen=True)
 class Job:
     """One job: ``C[m, n] = A[m, k] x B[k, n]``, operands in pages of the buffers.
 
     ``a_pitch`` pages lie between the starts of two panels; the operand spans ``a_pages`` pages in
-    all (what a later load must not touch before the job has ended). `ACCUMULATE` and `KEEP` are
-    for jobs of one tile.
+    all (what a later load must not touch before the job has ended). The C of a job with `PRELOAD`
+    lies likewise, but in words; without it the c_ fields are 0. `ACCUMULATE` and `KEEP` are for
+    jobs of one pass: a row of as many tiles as a PE holds sums.
     """
 
     m: int
@@ -68,33 +111,35 @@ class Job:
     b_page: int
     b_pitch: int
     b_pages: int
+    c_page: int = 0
+    c_pitch: int = 0
+    c_pages: int = 0
     tag: int = 0
     flags: JobFlag = JobFlag(0)
 
-    FORMAT = struct.Struct("<BBHHHIIIHHHHHH")
+    FORMAT = struct.Struct("<BBHHHIHHHHHHHHHH")
     opcode = Opcode.JOB
 
     def pack(self) -> bytes:
         """The 32 bytes of the header; struct.error where a field does not fit its width."""
         return self.FORMAT.pack(
-            self.opcode, VERSION, self.tag, self.flags, 0, self.m, self.n, self.k,
-            self.a_page, self.a_pitch, self.b_page, self.b_pitch, self.a_pages, self.b_pages,
+            self.opcode, VERSION, self.tag, self.flags, self.m, self.k, self.n,
+            self.a_page, self.a_pitch, self.a_pages, self.b_page, self.b_pitch, self.b_pages,
+            self.c_page, self.c_pitch, self.c_pages,
         )
 
     @classmethod
     def unpack(cls, data: bytes) -> "Job":
-        (_, _, tag, flags, _, m, n, k, a_page, a_pitch, b_page, b_pitch, a_pages, b_pages) = (
-            cls.FORMAT.unpack(data)
-        )
-        return cls(m, n, k, a_page, a_pitch, a_pages, b_page, b_pitch, b_pages, tag, JobFlag(flags))
+        _, _, tag, flags, m, k, n, *places = cls.FORMAT.unpack(data)
+        return cls(m, n, k, *places, tag=tag, flags=JobFlag(flags))
 
 
 @dataclass(frozen=True)
 class Load:
     """``panels`` panels of ``words`` words each into an operand, from ``page`` on.
 
-    Operand 0 is A, 1 is B, 2 the parameters, 3 the table. The panels follow the header on the
-    stream, laid out as `weft.geometry.Operand` says.
+    ``operand`` is a `Region`. The panels follow the header on the stream, laid out as
+    `weft.geometry.Operand` says.
     """
 
     operand: int

@@ -7,6 +7,8 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from weft.formats import FORMATS, Format
+
 __all__ = ["Config", "ConfigError", "PAGE_WORDS"]
 
 PAGE_WORDS = 16  # operand words a page; the unit in which operand regions are addressed
@@ -20,8 +22,9 @@ def _size(low, high, default, text):
     return field(default=default, metadata={"range": (low, high), "text": text})
 
 
-def _power(low, high, default, text):
-    return field(default=default, metadata={"range": (low, high), "power": True, "text": text})
+def _power(low, high, default, text, zero=False):
+    rule = {"range": (low, high), "power": True, "zero": zero, "text": text}
+    return field(default=default, metadata=rule)
 
 
 def _words(text):
@@ -32,11 +35,22 @@ def _choice(default, choices, text):
     return field(default=default, metadata={"choices": choices, "text": text})
 
 
+def _flag(default, text):
+    return field(default=default, metadata={"flag": True, "text": text})
+
+
+def _by_dtype(int8, bf16, one):
+    """The field ``one`` with a default for each dtype: None until a Config has taken it."""
+    rule = {**one.metadata, "by_dtype": {"int8": int8, "bf16": bf16}}
+    return field(default=None, metadata=rule)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """An accelerator: ``rows * cols * depth`` MAC/cycle, its buffers and its streams.
 
-    Each field's range and meaning stand in its metadata; ``weft info --help`` prints them.
+    Each field's range and meaning stand in its metadata; ``weft info --help`` prints them. Where
+    the default depends on ``dtype``, None asks for it; the field then holds it.
 
     Raises
     ------
@@ -44,21 +58,30 @@ class Config:
         With one line a problem, all problems in one message.
     """
 
-    rows: int = _size(1, 64, 8, "rows of processing elements; rows of C in a tile")
-    cols: int = _size(1, 64, 8, "columns of processing elements; columns of C in a tile")
+    rows: int = _by_dtype(8, 4, _size(
+        1, 64, None, "rows of processing elements; rows of C in a tile"
+    ))
+    cols: int = _by_dtype(8, 4, _size(
+        1, 64, None, "columns of processing elements; columns of C in a tile"
+    ))
     depth: int = _size(1, 64, 1, "operand pairs a PE takes a cycle")
     hop: int = _size(1, 64, 2, "PEs, each way, that share one operand register")
     multiplier: str = _choice("plain", ("plain", "fip"), "how a PE multiplies: its MAC leaf")
-    a_type: str = _choice("int8", ("int8",), "type of A")
-    b_type: str = _choice("int8", ("int8",), "type of B")
-    acc_type: str = _choice("int32", ("int32",), "type of the accumulator")
-    a_words: int = _words("A buffer, in words of rows * depth bytes")
-    b_words: int = _words("B buffer, in words of cols * depth bytes")
+    dtype: str = _choice("int8", tuple(FORMATS), "type of A and B")
+    flush_subnormals: bool = _flag(False, "subnormal operands, sums and results count as zeros")
+    a_words: int = _words("A buffer, in words of rows * depth values")
+    b_words: int = _words("B buffer, in words of cols * depth values")
+    c_words: int = _by_dtype(0, 1024, _power(
+        2 * PAGE_WORDS, 1 << 16, None, "C buffer, in words of cols sums; 0: sums start from 0 only",
+        zero=True,
+    ))
     lanes: int = _power(1, 64, 4, "results a cycle on their way out of the array")
-    requantize: str = _choice(
-        "tflite", ("none", "tflite", "single", "onnx"), "how int8 results are rounded, if at all"
-    )
-    activation: str = _choice("table", ("none", "table"), "a table over int8 results, at the end")
+    requantize: str = _by_dtype("tflite", "none", _choice(
+        None, ("none", "tflite", "single", "onnx"), "how int8 results are rounded, if at all"
+    ))
+    activation: str = _by_dtype("table", "clamp", _choice(
+        None, ("none", "table", "clamp"), "the end: a table over int8 results, limits of bf16 ones"
+    ))
     b_zero_point: str = _choice("none", ("none", "column"), "zero points of B, in int8 results")
     bytes_in: int = _power(1, 64, 16, "bytes a cycle of the command stream")
     bytes_out: int = _power(1, 64, 16, "bytes a cycle of the result stream")
@@ -66,7 +89,18 @@ class Config:
 
     def __post_init__(self):
         fields = dataclasses.fields(self)
-        problems = [text for f in fields for text in _check(f, getattr(self, f.name))]
+        if self.dtype in tuple(FORMATS):
+            for f in fields:
+                if "by_dtype" in f.metadata and getattr(self, f.name) is None:
+                    object.__setattr__(self, f.name, f.metadata["by_dtype"][self.dtype])
+        wrong = {f.name: list(_check(f, getattr(self, f.name))) for f in fields}
+        problems = [text for texts in wrong.values() for text in texts]
+        if not wrong["dtype"]:
+            problems += [
+                f"{name} must be {rule} with dtype {self.dtype!r}, not {getattr(self, name)!r}"
+                for name, rule, may in _RULES[self.dtype]
+                if not wrong[name] and not may(getattr(self, name))
+            ]
         if self.multiplier == "fip":
             if _is_integer(self.depth) and self.depth % 2:
                 problems.append(f"depth must be even with multiplier 'fip', not {self.depth}")
@@ -75,13 +109,29 @@ class Config:
                     f"bytes_in must be 2 or more with multiplier 'fip', not {self.bytes_in}"
                 )
         sizes = self.lanes, self.bytes_out
-        if self.requantize != "none" and all(map(_is_integer, sizes)) and sizes[0] > sizes[1]:
+        raw = self.requantize in ("none", None)
+        if not raw and all(map(_is_integer, sizes)) and sizes[0] > sizes[1]:
             problems.append(
                 f"lanes must be at most bytes_out ({self.bytes_out}) unless requantize is none,"
                 f" not {self.lanes}"
             )
+        given = None not in (self.c_words, self.rows)
+        if given and not wrong["c_words"] and not wrong["rows"] and 0 < self.c_words < self.rows:
+            problems.append(f"c_words must be 0 or at least rows ({self.rows}), not {self.c_words}")
         if problems:
             raise ConfigError("\n".join(problems))
+
+    @property
+    def format(self) -> Format:
+        """The types of operands, sums and results."""
+        return FORMATS[self.dtype]
+
+    @property
+    def leaf(self) -> str:
+        """The name of its MAC leaf: int8 has one for each multiplier."""
+        if self.dtype == "int8":
+            return self.multiplier
+        return f"{self.dtype}_ftz" if self.flush_subnormals else self.dtype
 
     @property
     def peak(self) -> int:
@@ -97,7 +147,7 @@ class Config:
     @property
     def name(self) -> str:
         """A short name fit for a folder or a file."""
-        tail = "" if self.multiplier == "plain" else f"_{self.multiplier}"
+        tail = "" if self.leaf == "plain" else f"_{self.leaf}"
         return f"{self.rows}x{self.cols}x{self.depth}{tail}"
 
     @classmethod
@@ -139,15 +189,41 @@ def _is_integer(value):
 def _check(f, value):
     """Problems of one field's value, as text."""
     rule = f.metadata
+    if value is None and "by_dtype" in rule:  # the dtype is none
+        return
     if "choices" in rule:
         if value not in rule["choices"]:
             yield f"{f.name} must be one of {', '.join(rule['choices'])}, not {value!r}"
+        return
+    if "flag" in rule:
+        if not isinstance(value, bool):
+            yield f"{f.name} must be True or False, not {value!r}"
         return
     if not _is_integer(value):
         yield f"{f.name} must be an integer, not {value!r}"
         return
     low, high = rule["range"]
-    power = rule.get("power", False)
+    power, zero = rule.get("power", False), rule.get("zero", False)
+    if zero and not value:
+        return
     if not low <= value <= high or power and value & (value - 1):
-        kind = "a power of two in " if power else "in "
+        kind = "0 or " * zero + ("a power of two in " if power else "in ")
         yield f"{f.name} must be {kind}{low}..{high}, not {value}"
+
+
+# What each dtype asks of other fields: the field, the rule, and whether a value keeps it.
+_RULES = {
+    "int8": (
+        ("flush_subnormals", "False", lambda flush: not flush),
+        ("c_words", "0", lambda words: words == 0),
+        ("activation", "none or table", lambda kind: kind != "clamp"),
+    ),
+    "bf16": (
+        ("depth", "1", lambda depth: depth == 1),
+        ("multiplier", "plain", lambda kind: kind == "plain"),
+        ("requantize", "none", lambda mode: mode == "none"),
+        ("activation", "none or clamp", lambda kind: kind != "table"),
+        ("b_zero_point", "none", lambda kind: kind == "none"),
+        ("bytes_in", "2 or more", lambda count: count >= 2),
+    ),
+}

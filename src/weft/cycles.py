@@ -4,16 +4,24 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag
+from weft.commands import (
+    HEADER_BYTES,
+    Job,
+    JobFlag,
+    Load,
+    LoadFlag,
+    Region,
+    known,
+)
 from weft.config import Config
 from weft.geometry import memories, operands
-from weft.timing import CORRECTION_LATENCY, Delays
+from weft.outlet import Kind, Outlet
+from weft.timing import Delays
 
 __all__ = ["Prediction", "predict"]
 
 _ANNOUNCE = 2  # cycles from the sequencer's word of a tile to the collector's first look at it
 _READY = 2  # cycles from a panel's last word to the first cycle in which a tile may use it
-_STATIONS = 4  # in which a chunk may wait: buffer, collector, both of the corrector
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,8 @@ class Prediction:
 def predict(config: Config, commands: Iterable[Job | Load]) -> Prediction:
     """The cycles of ``commands`` on an idle core, words always offered and results always taken.
 
+    No sums are kept in it.
+
     Raises ValueError for a job that is never fed.
     """
     return _Model(config).run(commands)
@@ -61,11 +71,17 @@ class _Pushed:
     end: int | None = None
 
     def conflicts(self, load):
-        if load.operand == 3:  # the table is everybody's
+        if load.operand == Region.TABLE:  # it is everybody's
             return True
         job = self.job
-        # Parameters lie where B lies.
-        begin, pages = (job.a_page, job.a_pages) if load.operand == 0 else (job.b_page, job.b_pages)
+        if load.operand == Region.C and JobFlag.PRELOAD not in job.flags:
+            return False
+        begin, pages = {
+            Region.A: (job.a_page, job.a_pages),
+            Region.B: (job.b_page, job.b_pages),
+            Region.PARAMETERS: (job.b_page, job.b_pages),  # they lie where B lies
+            Region.C: (job.c_page, job.c_pages),
+        }[load.operand]
         return load.page < begin + pages and begin < load.page + load.pages
 
 
@@ -77,12 +93,17 @@ class _Model:
         self.operands = operands(config)
         self.memories = memories(config)
         self.delays = Delays.of(config)
+        self.slots = self.delays.slots
+        self.known = known(config)
         self.jobs = []
         self.todo = deque()
         self.tiler_end = -1  # the last tile was taken
-        self.given = -config.rows  # the last step that gave results
-        self.released = []  # for each tile that gave results, the cycle of its last read
-        self.collector = _Collector(config, self.delays)
+        self.passes = deque([-1, -1], 2)  # the last two passes were taken by the sequencer
+        self.kept = False  # a pass left its sums in the array: slots go on being counted,
+        self.phase = 0  # the first of them in this cycle
+        self.given = -self.delays.pass_rows  # the last round that gave results began
+        self.released = []  # for each pass that gave results, the cycle of its last read
+        self.outlet = Outlet(config, self.delays)
         self.active = self.starved = self.stalled = self.words_out = 0
 
     def run(self, commands):
@@ -132,14 +153,14 @@ class _Model:
             (job.k, min(a.words, b.words) * a.depth),
         )
         fits = all(0 < value <= limit for value, limit in limits)
-        known = 4 + sum((len(self.memories) > 2, len(self.memories) > 3))
-        unknown = int(job.flags) >> known
-        several = kept and (job.m > a.edge or job.n > b.edge)
-        return not fits or bool(unknown) or bool(several)
+        unknown = int(job.flags) & ~int(self.known)
+        several = kept and (job.m > a.edge or job.n > self.delays.slots * b.edge)
+        both = JobFlag.ACCUMULATE in job.flags and JobFlag.PRELOAD in job.flags
+        return not fits or bool(unknown) or bool(several) or both
 
     def _admit(self, load, time):
         """The cycle in which nothing stands in a load's way any more."""
-        feeds = bool(load.flags & LoadFlag.FEED) and load.operand < 3
+        feeds = bool(load.flags & LoadFlag.FEED) and load.operand != Region.TABLE
         table = self.jobs[-self.config.jobs:]
         for pushed in table[:-1] if feeds else table:
             if pushed.conflicts(load):
@@ -165,35 +186,80 @@ class _Model:
     def _compute(self, pushed):
         job, config = pushed.job, self.config
         time = max(pushed.time + 1, self.tiler_end) + 1  # the first tile may be on offer
+        kind = Kind.of(self.delays, job.flags)
         if pushed.rejected:
-            self.tiler_end = time
-            narrow = bool(job.flags & JobFlag.REQUANTIZE)
-            pushed.end = self.collector.chunks(time + _ANNOUNCE, 1, narrow, words=1)
+            self.phase = start = self._gather([time], time)[0]
+            pushed.end = self.outlet.chunk(start + _ANNOUNCE, kind.ending)
+            self._taken(start)
             self.words_out += 1
             return
-        steps = -(-job.k // config.depth)
-        keeps = bool(job.flags & JobFlag.KEEP)
-        narrow = bool(job.flags & JobFlag.REQUANTIZE)
+        tiles = [
+            (min(config.rows, job.m - i), min(config.cols, job.n - j),
+             max(self._ready(pushed, 0, i), self._ready(pushed, 1, j)))
+            for i in range(0, job.m, config.rows) for j in range(0, job.n, config.cols)
+        ]
+        rounds = steps = -(-job.k // config.depth)
+        if JobFlag.PRELOAD in job.flags and JobFlag.BROADCAST not in job.flags:
+            rounds += config.rows
         chunks = 0
-        for i in range(0, job.m, config.rows):
-            for j in range(0, job.n, config.cols):
-                start = max(time, self._ready(pushed, 0, i), self._ready(pushed, 1, j))
-                self.starved += start - time
-                self.active += steps
-                last = start + steps - 1
-                if keeps:
-                    pushed.end = self.collector.chunks(last + _ANNOUNCE, 1, narrow, words=1)
-                else:
-                    last = self._gate(last)
-                    rows, cols = min(config.rows, job.m - i), min(config.cols, job.n - j)
-                    count = rows * -(-cols // config.lanes)
-                    chunks += count
-                    pushed.end = self.collector.chunks(last + self.delays.written, count, narrow)
-                    self.released.append(self.collector.read)
-                time = last + 1
-        self.tiler_end = time - 1
-        size = chunks * config.lanes * (1 if narrow else 4)
-        self.words_out += -(-size // config.bytes_out)
+        for first in range(0, len(tiles), self.slots):
+            part = tiles[first : first + self.slots]
+            start, time = self._gather([ready for _, _, ready in part], time)
+            self.active += steps * len(part)
+            last = start + (rounds - 1) * self.slots  # the last round begins
+            self.kept = JobFlag.KEEP in job.flags
+            if self.kept:
+                for slot in range(len(part)):
+                    pushed.end = self.outlet.chunk(last + slot + _ANNOUNCE, kind.ending)
+            else:
+                last = self._gate(last)
+                chunks += self._drain(pushed, part, last + self.slots - 1, kind)
+            self.phase = last
+            self._taken(last + self.slots - 1)
+            time = time or last + 1
+        self.words_out += -(-chunks * config.lanes * kind.bytes // config.bytes_out)
+
+    def _gather(self, ready, time):
+        """First step of a pass of tiles, and the cycle in which the next tile may be taken.
+
+        The first of them is at the tiler's end at ``time``. With one slot the pass is the tile,
+        and is taken when it has been computed.
+        """
+        before, last = self.passes
+        if self.slots == 1:
+            start = max(time, ready[0])
+            self.starved += start - time
+            return start, None
+        for there in ready:
+            self.starved += max(0, there - time)
+            self.tiler_end = max(time, there, before + 1)
+            time = self.tiler_end + 1
+        start = max(time, last + 1)
+        if self.kept:
+            start += (self.phase - start) % self.slots
+        return start, time
+
+    def _taken(self, end):
+        """The sequencer is done with a pass."""
+        self.passes.append(end)
+        if self.slots == 1:
+            self.tiler_end = end
+
+    def _drain(self, pushed, tiles, end, kind):
+        """The chunks of a pass of which the last step was at ``end``."""
+        written, total = end + self.delays.written, 0
+        for slot, (rows, cols, _) in enumerate(tiles):
+            count = -(-cols // self.config.lanes)
+            total += rows * count
+            if self.slots == 1:
+                pushed.end = self.outlet.chunks(written, rows * count, kind)
+                continue
+            for row in range(rows):
+                there = written + row * self.slots + slot
+                for _ in range(count):
+                    pushed.end = self.outlet.chunk(there, kind)
+        self.released.append(self.outlet.read)
+        return total
 
     def _ready(self, pushed, operand, first):
         ready = pushed.ready[operand]
@@ -208,65 +274,13 @@ class _Model:
         return ready[panel]
 
     def _gate(self, last):
-        """The last step of a tile, once its results have room and a way out."""
+        """The start of the last round, once its results have room and a way out."""
         full = len(self.released) - self.delays.room
         room = self.released[full] + 1 if full >= 0 else 0
-        self.stalled += max(0, room - last)
-        self.given = max(last, room, self.given + self.config.rows)
+        self.stalled += self._turns(room - last)
+        self.given = last + self._turns(max(room, self.given + self.delays.pass_rows) - last)
         return self.given
 
-
-class _Collector:
-    """The way of chunks from the result buffer to the result stream.
-
-    A chunk is read, moves on when the station before the sender or the finisher is free (with
-    corrections: through two more stations, which move together), and then either is taken in some
-    ``words`` cycles or goes through the finisher, which takes one a cycle. The sender takes a raw
-    chunk when the finisher is empty.
-    """
-
-    def __init__(self, config, delays):
-        self.words = delays.chunk_words
-        self.finish = delays.finish if config.requantize != "none" else None
-        self.corrected = CORRECTION_LATENCY[config.multiplier] > 0
-        self.read = -1  # cycle in which the last chunk was read,
-        self.left = -1  # left the collector,
-        self.shown = -1  # came before the sender,
-        self.gone = -1  # and left for good
-        self.finished = -1  # the last one out of the finisher was taken
-
-    def chunks(self, time, count, narrow, words=None):
-        """Read chunks from ``time`` on; the cycle in which the last word is taken."""
-        narrow = narrow and self.finish is not None
-        words = 1 if narrow else words or self.words
-        # At one pace once every station has had its first; but corrected ones are read in bursts.
-        first = count if self.corrected and words > 1 else min(count, _STATIONS)
-        for _ in range(first):
-            self._chunk(time, narrow, words)
-        more = (count - first) * words
-        self.read += more
-        self.left += more
-        self.shown += more
-        self.gone += more
-        self.finished += more * narrow
-        return self.finished if narrow else self.gone
-
-    def _chunk(self, time, narrow, words):
-        self.read = max(time, self.left)
-        if self.corrected:
-            # The stations move but while the one before the sender is held.
-            self.left = self._moves(max(self.read + 1, self.shown))
-            self.shown = self._moves(self.left + 1)
-        else:
-            self.shown = self.read
-        if narrow:
-            self.gone = self.shown + 1
-            self.finished = self.gone + self.finish
-        else:
-            self.gone = max(self.shown, self.finished) + words
-        if not self.corrected:
-            self.left = self.gone
-
-    def _moves(self, time):
-        held = self.shown < time < self.gone
-        return self.gone if held else time
+    def _turns(self, cycles):
+        """``cycles``, if there are any, as whole turns of all slots."""
+        return max(0, -(-cycles // self.slots)) * self.slots

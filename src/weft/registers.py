@@ -7,7 +7,7 @@ from weft.config import Config
 __all__ = ["MAGIC", "VERSION", "COUNTERS", "REGISTERS", "decode", "describe"]
 
 MAGIC = int.from_bytes(b"WEFT", "little")
-VERSION = 1
+VERSION = 2
 
 _FIELDS = [f.name for f in dataclasses.fields(Config)]
 
@@ -26,7 +26,10 @@ REGISTERS = ["magic", "version", "hash", *_FIELDS, *COUNTERS]
 
 
 def describe(config: Config) -> list[int]:
-    """The constant registers of ``config``, in the order of `REGISTERS`; a choice is its index."""
+    """The constant registers of ``config``, in the order of `REGISTERS`.
+
+    A choice is its index; False is 0, True 1.
+    """
     fields = dataclasses.fields(config)
     return [MAGIC, VERSION, config.hash, *(_encode(f, getattr(config, f.name)) for f in fields)]
 
@@ -45,7 +48,7 @@ def decode(words: list[int]) -> Config:
         raise ValueError(f"register version must be {VERSION}, not {words[1]}")
     values = {}
     for f, word in zip(dataclasses.fields(Config), words[3:], strict=False):
-        choices = f.metadata.get("choices")
+        choices = _choices(f)
         if choices and word >= len(choices):
             raise ValueError(f"register {f.name} must be under {len(choices)}, not {word}")
         values[f.name] = choices[word] if choices else word
@@ -58,5 +61,10 @@ def decode(words: list[int]) -> Config:
 
 
 def _encode(f, value) -> int:
-    choices = f.metadata.get("choices")
+    choices = _choices(f)
     return choices.index(value) if choices else value
+
+
+def _choices(f):
+    """The values of a field, in the order of their numbers; None for one that is a number."""
+    return (False, True) if "flag" in f.metadata else f.metadata.get("choices")

@@ -2,13 +2,18 @@
 
 from dataclasses import dataclass
 
+from weft.commands import finishes
 from weft.config import Config
+from weft.formats import Number
 
-__all__ = ["CORRECTION_LATENCY", "Delays", "MAC_LATENCY", "READ_LATENCY", "SCALE_LATENCY"]
+__all__ = [
+    "CORRECTION_LATENCY", "MAC_LATENCY", "READ_LATENCY", "SCALE_LATENCY", "SLOTS", "Delays",
+]
 
 READ_LATENCY = 2  # cycles from an operand address to its word at the array's edge
-MAC_LATENCY = {"plain": 2, "fip": 2}  # that of the leaf
-CORRECTION_LATENCY = {"plain": 0, "fip": 2}  # that of the Corrector, where the leaf wants one
+MAC_LATENCY = {"plain": 2, "fip": 2, "bf16": 11, "bf16_ftz": 11}  # that of leaf and decoder
+SLOTS = {"int8": 1, "bf16": 8}  # sums that a PE holds: tiles of a pass
+CORRECTION_LATENCY = {"plain": 0, "fip": 2, "bf16": 0, "bf16_ftz": 0}  # of the Corrector, if wanted
 SCALE_LATENCY = {"tflite": 4, "single": 4, "onnx": 7}  # that of the scaler of each mode
 
 
@@ -23,7 +28,7 @@ class Delays:
     @classmethod
     def of(cls, config: Config) -> "Delays":
         """Those of the Config's own leaf."""
-        return cls(config, MAC_LATENCY[config.multiplier])
+        return cls(config, MAC_LATENCY[config.leaf], SLOTS[config.dtype])
 
     @property
     def drain(self) -> int:
@@ -37,8 +42,10 @@ class Delays:
 
     @property
     def finish(self) -> int:
-        """From a chunk's entry into the finisher, if there is one, to its being shown."""
+        """From a chunk's entry into the pipeline, if there is one, to its being shown."""
         c = self.config
+        if c.dtype == "bf16":
+            return (READ_LATENCY + 2) * (c.activation != "none") + 1
         if c.requantize == "none":
             return 0
         zero_points = c.b_zero_point != "none"
@@ -50,10 +57,9 @@ class Delays:
         """Chunks of a whole row of a tile."""
         return -(-self.config.cols // self.config.lanes)
 
-    @property
-    def chunk_words(self) -> int:
-        """Words of the result stream that a chunk of int32 results takes, each a cycle."""
-        return max(1, 4 * self.config.lanes // self.config.bytes_out)
+    def chunk_words(self, number: Number) -> int:
+        """Words of the result stream that a chunk of results takes, each a cycle."""
+        return max(1, number.bytes * self.config.lanes // self.config.bytes_out)
 
     @property
     def pass_rows(self) -> int:
@@ -62,8 +68,9 @@ class Delays:
     @property
     def room(self) -> int:
         """Passes that the result buffer holds: at least all that can be under way at full rate."""
-        # int8 results leave a chunk a cycle, whatever raw ones take.
-        row = self.chunks * (self.chunk_words if self.config.requantize == "none" else 1)
+        # Narrow results, where there are any, leave faster.
+        kind = self.config.format
+        row = self.chunks * self.chunk_words(kind.narrow if finishes(self.config) else kind.acc)
         held = self.written + self.pass_rows * row + 4
         wanted = -(-held // (self.pass_rows * row)) + 1
         return self._ring(wanted) // self.pass_rows

@@ -50,7 +50,18 @@ def test_every_field_has_a_flag():
         for part in ("--" + name.replace("_", "-"), str(value))
     ]
     assert parsed(*flags) == Config(**OTHERS)
-    assert parsed("--a-type=int8", "--b-type=int8", "--acc-type=int32") == Config()
+    assert parsed("--dtype=int8", "--c-words=0") == Config()
+    bf16 = "--dtype=bf16", "--c-words=64"
+    assert parsed(*bf16) == Config(dtype="bf16", c_words=64)
+    assert parsed(*bf16, "--flush-subnormals") == Config(
+        dtype="bf16", c_words=64, flush_subnormals=True
+    )
+
+
+def test_a_flag_can_be_taken_back(toml):
+    path = toml('dtype = "bf16"\nflush_subnormals = true\n')
+    assert parsed("--config", path).flush_subnormals
+    assert parsed("--config", path, "--no-flush-subnormals") == Config(dtype="bf16")
 
 
 def test_a_flag_goes_over_the_file_over_the_default(toml):
@@ -62,13 +73,25 @@ def test_help_says_what_a_field_means(monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     said = re.sub(r"\s+", " ", parser().format_help())
     for f in FIELDS:
-        assert f"--{f.name.replace('_', '-')} " in said
+        assert re.search(f"--{f.name.replace('_', '-')}[ ,]", said)
         assert f.metadata["text"] in said
-    assert "--rows INT rows of processing elements; rows of C in a tile; 1 to 64, default 8" in said
+    assert (
+        "--rows INT rows of processing elements; rows of C in a tile; 1 to 64, "
+        "default 8 of int8, 4 of bf16"
+    ) in said
     assert (
         "--bytes-in INT bytes a cycle of the command stream; a power of two, 1 to 64, default 16"
     ) in said
     assert "--multiplier STR how a PE multiplies: its MAC leaf; plain or fip, default plain" in said
+    assert (
+        "--c-words INT C buffer, in words of cols sums; 0: sums start from 0 only; 0 or a power of"
+        " two, 32 to 65536, default 0 of int8, 1024 of bf16"
+    ) in said
+    assert "none or table or clamp, default table of int8, clamp of bf16" in said
+    assert (
+        "--flush-subnormals, --no-flush-subnormals subnormal operands, sums and results count as"
+        " zeros; default no"
+    ) in said
 
 
 @pytest.mark.parametrize("verb", ["sim", "generate", "info"])
@@ -76,7 +99,7 @@ def test_every_command_takes_a_design(verb, capsys):
     with pytest.raises(SystemExit, match="^0$"):
         main([verb, "--help"])
     said = capsys.readouterr().out
-    assert all(f"--{f.name.replace('_', '-')} " in said for f in FIELDS)
+    assert all(re.search(f"--{f.name.replace('_', '-')}[ ,]", said) for f in FIELDS)
     assert "--config FILE" in said
 
 

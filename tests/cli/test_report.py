@@ -36,7 +36,7 @@ def test_table_shows_every_layer_and_the_accuracies():
     assert ["layer 1", "450 x 64 x 32", "14,760", "14,760", "98.7%", "yes"] in lines
     assert ["[last]", "450 x 64 x 10", "3,784", "3,784", "98.7%", "yes"] in lines
     assert ["all", "18,544", "18,544", "yes"] in lines
-    assert ["Accuracy on 450 images: 97.33% INT8 on the hardware, 97.56% float."] in lines
+    assert ["Accuracy on 450 images: 97.33% INT8 on the hardware, 97.56% float32."] in lines
     assert good
 
 

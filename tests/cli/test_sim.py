@@ -29,7 +29,7 @@ TABLE = [
     r"layer 2\s+450 x 64 x 32\s+([\d,]+)\s+\1\s+100\.0%\s+yes",
     r"layer 3\s+450 x 32 x 10\s+([\d,]+)\s+\1\s+100\.0%\s+yes",
     r"all\s+([\d,]+)\s+\1\s+yes",
-    r"Accuracy on 450 images: 97\.33% INT8 on the hardware, 97\.56% float\.",
+    r"Accuracy on 450 images: 97\.33% INT8 on the hardware, 97\.56% float32\.",
 ]
 
 
@@ -91,6 +91,28 @@ def test_network_only_leaves_out_the_checks(here, capsys, monkeypatch):
     first, second = (int(re.search(line, said)[1].replace(",", "")) for line in TABLE[:2])
     starts = (("layer 1", 0), ("layer 2", first), ("layer 3", first + second))
     assert timeline.layers == starts
+
+
+FLOATS = ["--dtype", "bf16", "--rows", "2", "--cols", "2", "--a-words", "256", "--b-words", "256"]
+
+
+@pytest.mark.parametrize("more, right", [
+    ([], r"97\.78%"),
+    (["--c-words", "0", "--flush-subnormals"], r"97\.\d\d%"),  # the host adds the bias, at the end
+])
+def test_runs_the_network_in_bf16(more, right, capsys, no_picture):
+    assert main(["sim", *FLOATS, *more, "--network-only"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("2x2x1_bf16")
+    for layer in (r"layer 1\s+450 x 64 x 64", r"layer 2\s+450 x 64 x 32", "all"):
+        assert re.search(rf"{layer}\s+([\d,]+)\s+\1\s+.*yes", said), layer
+    assert re.search(rf"450 images: {right} BF16 on the hardware, 97\.56% float32\.", said)
+
+
+def test_leaves_a_trace_of_bf16_products(here, capsys):
+    assert main(["sim", *FLOATS, "--waves"]) == 0
+    assert "results equal golden" in capsys.readouterr().out
+    assert files(here) == ["out/weft.vcd"]
 
 
 def test_says_why_there_is_no_picture(here, capsys, no_picture):

@@ -69,11 +69,11 @@ def test_multiplies_to_the_byte():
     config = Config(rows=1, cols=3, a_words=32, b_words=32, bytes_in=4, bytes_out=8)
     transport = GoldenTransport(config)
     commands = (
-        bytes.fromhex("01 01 3412 0300 0000 01000000 03000000 02000000")
-        + bytes.fromhex("0000 0100 0000 0100 0100 0100")
-        + bytes.fromhex("02 01 00 01 0000 0100 01000000 02000000 01000000") + bytes(12)
+        bytes.fromhex("01 02 3412 0300 0100 02000000 0300")
+        + bytes.fromhex("0000 0100 0100 0000 0100 0100 0000 0000 0000")
+        + bytes.fromhex("02 02 00 01 0000 0100 01000000 02000000 01000000") + bytes(12)
         + bytes([2, 255, 0, 0])  # two words share one of the stream: A = [2, -1]
-        + bytes.fromhex("02 01 01 01 0000 0100 01000000 02000000 01000000") + bytes(12)
+        + bytes.fromhex("02 02 01 01 0000 0100 01000000 02000000 01000000") + bytes(12)
         + bytes([1, 2, 3, 0, 4, 5, 128, 0])  # B = [1 2 3; 4 5 -128]
     )
     transport.send(commands)
@@ -118,9 +118,8 @@ def test_hands_on_sums(transport):
     "header",
     [
         job(0, 1, 1, 5), job(1, 0, 1, 5), job(1, 1, 0, 5), job(9, 1, 1, 5), job(1, 13, 1, 5),
-        job(1, 1, 129, 5), job(1, 1, 1, 5, JobFlag(64)),
+        job(1, 1, 129, 5), job(1, 1, 1, 5, JobFlag(64)), job(1, 1, 1, 5, JobFlag(0x8000)),
         job(3, 3, 2, 5, JobFlag.KEEP), job(1, 4, 2, 5, JobFlag.ACCUMULATE),
-        job(1, 1, 1, 5)[:6] + b"\1\0" + job(1, 1, 1, 5)[8:],  # another destination
     ],
 )
 def test_answers_what_it_cannot_do_as_rejected(transport, header):
@@ -133,7 +132,7 @@ def test_answers_what_it_cannot_do_as_rejected(transport, header):
 
 
 def test_counts_headers_that_are_none(transport):
-    transport.send(bytes(32) + b"\3\1" + bytes(30) + b"\1\2" + bytes(30) + b"\2\0" + bytes(30))
+    transport.send(bytes(32) + b"\3\2" + bytes(30) + b"\1\1" + bytes(30) + b"\2\0" + bytes(30))
     loads = [(4, 0, 1, 1, 1), (0, 0, 1, 0, 1), (0, 0, 1, 1, 0), (0, 0, 1, 5, 1), (0, 0, 1, 1, 257)]
     transport.send(b"".join(Load(*load).pack() for load in loads))
     assert transport.read(REGISTERS.index("errors"), 1, 1) == [9]

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ml_dtypes import bfloat16
 
-from weft.commands import PARAMETER
+from weft.commands import PARAMETER, Region
 from weft.config import Config
 from weft.geometry import Operand, memories
 from weft.host.packing import (
     ENTRY,
+    LIMITS,
+    cut,
     pack,
     pack_entries,
     pack_table,
@@ -67,6 +70,31 @@ def test_packs_panels(edge, depth, stream, r, k):
     assert pack(matrix, operand) == pack_by_hand(matrix.tolist(), edge, depth, stream)
 
 
+@pytest.mark.parametrize("dtype", [bfloat16, np.float32])
+@pytest.mark.parametrize("edge, stream", [(1, 16), (3, 2), (3, 16), (5, 4), (8, 64), (64, 1)])
+@pytest.mark.parametrize("r, k", [(1, 1), (7, 18), (70, 3)])
+def test_packs_values_of_any_size_low_byte_first(dtype, edge, stream, r, k):
+    size = np.dtype(dtype).itemsize
+    bits = np.random.default_rng(r).integers(0, 1 << 8 * size, (k, r)).astype(f"u{size}")
+    operand = Operand(edge, 1, 256, stream, size=size)
+    # A value is to its panel what so many values of k a byte each are.
+    as_bytes = [[byte for x in row for byte in int(x).to_bytes(size, "little")] for row in bits.T]
+    packed = pack(bits.view(dtype).T, operand)
+    assert packed == pack_by_hand(as_bytes, edge, size, stream)
+
+
+@pytest.mark.parametrize("page", [16, 1])
+def test_cuts_parts_of_several_panels(page):
+    operand = Operand(3, 2, 256, 16, page)
+    matrix = np.random.default_rng(0).integers(-128, 128, (12, 70)).astype(np.int8)
+    packed = pack(matrix, operand)
+    assert bytes(cut(packed, operand, 70, 1, 2, 0, 35)) == pack(matrix[3:9], operand)
+    assert bytes(cut(packed, operand, 70, 3, 1, 32, 3)) == pack(matrix[9:, 64:70], operand)
+    for first, words in ((16, 16), (32, 3), (0, 16)):
+        part = matrix[3:, 2 * first : 2 * (first + words)]
+        assert bytes(cut(packed, operand, 70, 1, 3, first, words)) == pack(part, operand)
+
+
 def test_packs_a_strided_matrix():
     matrix = np.arange(-60, 60).astype(np.int8).reshape(10, 12)[::2, ::3].T
     packed = pack(matrix, Operand(3, 2, 256, 4))
@@ -92,14 +120,14 @@ def test_slices_panels_and_chunks(edge, depth, stream):
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(
     rows=EDGES, cols=EDGES, lanes=POWERS, bytes_out=POWERS, m=SIZES, n=SIZES,
-    dtype=st.sampled_from([np.int32, np.int8, np.uint8]),
+    dtype=st.sampled_from([np.int32, np.int8, np.uint8, np.uint16]),
 )
 def test_unpacks_tiles(rows, cols, lanes, bytes_out, m, n, dtype):
     config = Config(rows=rows, cols=cols, lanes=lanes, bytes_out=bytes_out, requantize="none")
     limits = np.iinfo(dtype)
     c = np.random.default_rng(m * n).integers(limits.min, limits.max, (m, n), dtype, endpoint=True)
     data = results_by_hand(c.tolist(), rows, cols, lanes, c.itemsize, bytes_out)
-    assert result_bytes(m, n, config, dtype) == len(data)
+    assert result_bytes(m, n, config, c.itemsize) == len(data)
     result = unpack(data, m, n, config, dtype)
     assert result.dtype == dtype
     assert result.tolist() == c.tolist()
@@ -118,9 +146,9 @@ def test_packs_parameters(cols, lanes, bytes_in, n):
         for _ in range(n)
     ]
     entries = np.array([tuple(value) for value in values], ENTRY)
-    out, none = b"", bytes(PARAMETER.size)
+    out, none = b"", bytes(PARAMETER["int8"].size)
     for first in range(0, n, cols):
-        packed = [PARAMETER.pack(*value) for value in values[first : first + cols]]
+        packed = [PARAMETER["int8"].pack(*value) for value in values[first : first + cols]]
         packed += [none] * (-(-cols // lanes) * lanes - len(packed))
         words = [b"".join(packed[at : at + lanes]) for at in range(0, len(packed), lanes)]
         # an operand of ``lanes`` rows and 16 values of k a word
@@ -148,7 +176,7 @@ def test_packs_a_table(bytes_in):
 
 def test_unpacks_without_a_loop_over_rows():
     config = Config(rows=1, cols=1)
-    data = bytes(result_bytes(450, 64, config))
+    data = bytes(result_bytes(450, 64, config, 4))
     start = time.perf_counter()
     unpack(data, 450, 64, config)
     unpacked = time.perf_counter() - start
@@ -157,3 +185,25 @@ def test_unpacks_without_a_loop_over_rows():
         unpack(data[:16], 1, 1, config)
     # 28,800 tiles at once take less than a thousand one by one.
     assert unpacked < time.perf_counter() - start
+
+
+@pytest.mark.parametrize("dtype", [np.float32, bfloat16])
+def test_unpacks_floats_bit_by_bit(dtype):
+    config = Config(dtype="bf16", rows=3, cols=5, bytes_out=8)
+    size = np.dtype(dtype).itemsize
+    bits = np.random.default_rng(1).integers(0, 1 << 8 * size, (7, 13)).astype(f"u{size}")
+    data = results_by_hand(bits.tolist(), 3, 5, 4, size, 8)
+    assert result_bytes(7, 13, config, size) == len(data)
+    result = unpack(data, 7, 13, config, dtype)
+    assert result.dtype == dtype
+    assert np.array_equal(result.view(f"u{size}"), bits)
+
+
+@pytest.mark.parametrize("cols, lanes, words", [(5, 4, 2), (3, 8, 1), (4, 1, 4)])
+def test_packs_limits(cols, lanes, words):
+    config = Config(dtype="bf16", cols=cols, lanes=lanes, bytes_in=8)
+    limits = np.array([(-n, n + 0.5) for n in range(cols + 1)], LIMITS)
+    entries = [PARAMETER["bf16"].pack(-n, n + 0.5) for n in range(cols + 1)]
+    panel = words * lanes * 8
+    want = b"".join(entries[:cols]).ljust(panel, b"\0") + entries[cols].ljust(panel, b"\0")
+    assert pack_entries(limits, memories(config)[Region.PARAMETERS], cols) == want

@@ -59,7 +59,7 @@ def follow(config, steps, m, n, k):
         assert step.answers == (first + job.k == k)
         if not step.answers or first:
             assert job.m <= config.rows
-            assert job.n <= config.cols
+            assert job.n <= {"int8": 1, "bf16": 8}[config.dtype] * config.cols
         for i in range(step.rows.start, step.rows.stop, config.rows):
             for j in range(step.cols.start, step.cols.stop, config.cols):
                 assert done.get((i, j), 0) == first
@@ -74,6 +74,31 @@ def follow(config, steps, m, n, k):
 @given(config=SMALL, m=SIZE, n=SIZE, k=st.integers(1, 400))
 def test_covers_any_product(config, m, n, k):
     follow(config, Planner(config).plan(m, n, k), m, n, k)
+
+
+LARGE = {"depth": 64, "a_words": 65536, "b_words": 65536}
+
+
+@pytest.mark.parametrize("m, n, page, jobs", [
+    (65520, 1, None, 1), (65521, 1, None, 2), (1, 65520, None, 1), (1, 65521, None, 2),
+    (65536, 1, 0, 2), (150_000, 1, 0, 3), (1, 150_000, None, 3),
+])
+def test_a_job_has_no_more_lines_than_a_header_holds(m, n, page, jobs):
+    # Both operands fit, one panel a page; a resident one is taken block by block.
+    config = Config(rows=63, cols=63, **LARGE)
+    edge = 63 * (65535 // 63)  # whole panels
+    held = {} if page is None else {"a_page": page}
+    steps = list(Planner(config).plan(m, n, 5, **held))
+    spans = [(s.rows.stop - s.rows.start, s.cols.stop - s.cols.start) for s in steps]
+    assert len(steps) == jobs
+    assert all((s.job.m, s.job.n) == span for s, span in zip(steps, spans, strict=True))
+    assert max(max(span) for span in spans) <= edge
+    assert (sum(x for x, _ in spans) if m > 1 else m) == m
+    assert (sum(y for _, y in spans) if n > 1 else n) == n
+    for step in steps:
+        step.job.pack()
+        if page is not None:
+            assert step.job.a_page == step.rows.start // 63
 
 
 def test_is_one_job_where_all_fits():
@@ -156,14 +181,14 @@ def parameters_of(config, steps, n, memory=None):
     memory = {} if memory is None else memory
     loaded = 0
     for step in steps:
-        job, load = step.job, step.parameters and step.parameters.load
-        asked = [step.parameters.load] if step.parameters else []
+        job, load = step.job, step.before and step.before[0].load
+        asked = [feed.load for feed in step.before]
         assert step.commands == [*asked, job, *(feed.load for feed in step.feeds)]
         if load:
             assert (load.operand, load.flags, load.words) == (2, 0, -(-config.cols // config.lanes))
             assert load.page + load.pages <= operands(config)[1].pages
             for panel in range(load.panels):
-                memory[load.page + panel * load.pitch] = step.parameters.panel + panel
+                memory[load.page + panel * load.pitch] = step.before[0].panel + panel
             loaded += load.panels
         flags = job.flags & (JobFlag.REQUANTIZE | JobFlag.TABLE)
         assert flags == (JobFlag.REQUANTIZE | JobFlag.TABLE if step.answers else 0)
@@ -196,7 +221,7 @@ def test_loads_parameters_of_a_resident_operand_once(m, k):
 
 def test_loads_no_parameters_for_raw_results():
     steps = Planner(Config(rows=2, cols=2, a_words=64, b_words=64)).plan(20, 20, 40)
-    assert not any(step.parameters for step in steps)
+    assert not any(step.before for step in steps)
 
 
 def test_rejects_a_buffer_without_free_pages():

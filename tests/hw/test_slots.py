@@ -6,15 +6,15 @@ import pytest
 from weft.commands import JobFlag, Status
 from weft.config import Config
 from weft.hw.core import Core
-from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
+from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate
 from weft.sim.interleaved import interleaved
 from weft.sim.program import Program
 
-SMALL = {"a_words": 64, "b_words": 64}
+SMALL = {"a_words": 64, "b_words": 128}
 CORES = {
-    "2x2x1-slots3": (Config(rows=2, cols=2, depth=1, **SMALL), interleaved(3, 2)),
+    "2x2x1-slots3": (Config(rows=2, cols=2, depth=1, **SMALL), interleaved(3, 4)),
     "3x2x2-slots3": (Config(rows=3, cols=2, depth=2, hop=1, **SMALL), interleaved(3, 5)),
-    "1x3x1-slots4": (Config(rows=1, cols=3, depth=1, bytes_out=4, **SMALL), interleaved(4, 3)),
+    "1x3x1-slots4": (Config(rows=1, cols=3, depth=1, bytes_out=4, **SMALL), interleaved(4, 7)),
 }
 ALL = pytest.mark.parametrize("config, leaf", CORES.values(), ids=CORES)
 
@@ -73,48 +73,73 @@ def test_each_tile_of_a_pass_has_its_own_parameters(config, leaf):
 
 
 @ALL
-def test_chains_of_one_tile(config, leaf):
+@pytest.mark.parametrize("idle", [0, 80])
+def test_chains_of_one_pass(config, leaf, idle):
+    # Sums stay in their slots, however long the next link is in coming.
     rng = np.random.default_rng(2)
     program = Program(config)
-    for link in range(4):
-        flags = JobFlag.ACCUMULATE if link else JobFlag(0)
-        flags |= JobFlag.KEEP if link < 3 else JobFlag(0)
-        product = lines(rng, config.rows, 5 + link), lines(rng, config.cols, 5 + link)
-        program.multiply(*product, pages=(link % 2, link % 2), flags=flags, tag=link)
-    program.multiply(lines(rng, 2 * config.rows, 4), lines(rng, 2 * config.cols, 4), tag=9)
-    run(Core(config, mac=leaf), program)
+    for across in (1, leaf.SLOTS, 2):
+        n = across * config.cols
+        for link in range(4):
+            flags = JobFlag.ACCUMULATE if link else JobFlag(0)
+            flags |= JobFlag.KEEP if link < 3 else JobFlag(0)
+            product = lines(rng, config.rows, 5 + link), lines(rng, n, 5 + link)
+            pages = link % 2, link % 2 * leaf.SLOTS
+            program.multiply(*product, pages=pages, flags=flags, tag=10 * across + link)
+        program.multiply(lines(rng, 2 * config.rows, 4), lines(rng, 2 * config.cols, 4), tag=9)
+    run(Core(config, mac=leaf), program, idle=idle)
+
+
+MOMENTS = {  # in slots and words of a pass: steps done before the abort
+    "first-step": lambda slots, words: 1,
+    "first-pass": lambda slots, words: slots * 3 + 1,
+    "end-of-a-pass": lambda slots, words: slots * words - 1,
+    "between-passes": lambda slots, words: slots * words,
+    "next-pass": lambda slots, words: slots * (words + 1) + 1,
+    "before-the-last-turn": lambda slots, words: slots * (2 * words - 1) - 1,
+    "last-turn": lambda slots, words: slots * (2 * words - 1),
+    "last-step": lambda slots, words: slots * 2 * words - 1,
+    "next-job": lambda slots, words: slots * 2 * words,
+    "in-the-next-job": lambda slots, words: slots * 2 * words + 1,
+    "last-job": lambda slots, words: slots * 7 * words + 2,
+}
 
 
 @ALL
-@pytest.mark.parametrize("behind", [-9, 0, 1, 2, 3])
-def test_an_abort_leaves_the_next_job_right(config, leaf, behind):
-    # Around the end of the first pass: the next one is being gathered then.
+@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
+def test_an_abort_ends_the_job_that_is_at_work(config, leaf, moment):
+    # Four jobs of two passes each, the next of which is gathered while one is at work.
     rng = np.random.default_rng(1)
     program = Program(config)
-    product = lines(rng, 3 * config.rows, 16), lines(rng, 3 * config.cols, 16)
-    moment = leaf.SLOTS * 16 // config.depth + behind
+    product = lines(rng, 2 * config.rows, 16), lines(rng, leaf.SLOTS * config.cols, 16)
+    slots, words = leaf.SLOTS, 16 // config.depth
     for side in range(2):
         program.load(side, product[side])
     for tag in range(4):
         program.job(*product, tag=tag)
     core = Core(config, mac=leaf)
+    done = moment(slots, words)
+    at_work, left = done // (2 * slots * words), -done % (2 * slots * words)
+    ended = None if 0 < left <= slots else at_work  # in its last turn it is too late
 
     async def source(ctx):
         await send(ctx, core.commands, program.words)
 
     async def abort(ctx):
-        while not (await ctx.tick().sample(core.activity.active))[-1]:
-            pass
-        await ticks(ctx, moment)
+        steps = 0
+        while steps < done:
+            steps += (await ctx.tick().sample(core.activity.active))[-1]
         ctx.set(core.abort, 1)
         await ctx.tick()
         ctx.set(core.abort, 0)
 
     async def sink(ctx):
-        first, *others = program.answers
-        first.check(await job(ctx, core), statuses={Status.ABORTED})
-        for answer in others:
-            answer.check(await job(ctx, core))
+        for tag, answer in enumerate(program.answers):
+            taken = await job(ctx, core)
+            answer.check(taken, statuses={Status.ABORTED if tag == ended else Status(0)})
+            # The passes whose last turn had begun are sent, whole, and nothing more than those.
+            whole = -(-done // slots) // words % 2 if tag == ended else 2
+            assert len(taken) - (tag == ended) == len(answer.words) * whole // 2
         await quiet(ctx, core.results)
         assert not ctx.get(core.activity.busy)
 

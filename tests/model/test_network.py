@@ -115,9 +115,9 @@ def test_run_uses_the_sums_of_the_accelerator(network):
     assert network.accuracy(predictions) < 0.3
 
 
-def test_quantize_spans_int8(network):
+def test_encode_spans_int8(network):
     ramp = np.resize(np.arange(17, dtype=np.uint8), (1, 64))
-    steps = network.quantize(ramp)[0, :17]
+    steps = network.encode(ramp)[0, :17]
     assert steps.dtype == np.int8
     assert (steps[0], steps[16]) == (-128, 127)
     assert np.abs(steps - (np.arange(17) * 255 / 16 - 128)).max() <= 0.5
@@ -143,7 +143,7 @@ def test_multipliers_are_the_quotients_of_the_scales(network):
     (np.full((1, 64), 17, np.uint8), ValueError, "images must be in 0..16, not 17"),
 ])  # fmt: skip
 def test_rejects_bad_images(network, images, error, message):
-    for use in (network.quantize, network.run_float):
+    for use in (network.encode, network.run_float):
         with pytest.raises(error) as caught:
             use(images)
         assert str(caught.value) == message

@@ -21,7 +21,7 @@ def inputs(network):
     rng = np.random.default_rng(1)
     rows = rng.integers(-128, 127, (500, network.layers[0].k), np.int8, endpoint=True)
     assert all(len(np.unique(column)) > 200 for column in rows.T)
-    return np.concatenate([network.quantize(network.images), rows])
+    return np.concatenate([network.encode(network.images), rows])
 
 
 def golden(layer, x):

@@ -101,7 +101,8 @@ def sweep(transport, config, entries):
     program.load(0, np.zeros((1, 1), np.int8))
     program.parameters(entries)
     pages, count = operands(config)[1].pages, len(entries)
-    program.send(Job(1, count, 1, 0, 1, 1, 0, 1, pages, 7, JobFlag.REQUANTIZE).pack())
+    job = Job(1, count, 1, 0, 1, 1, 0, 1, pages, tag=7, flags=JobFlag.REQUANTIZE)
+    program.send(job.pack())
     transport.send(b"".join(word.to_bytes(config.bytes_in, "little") for word in program.words))
     data = b""
     while True:

@@ -93,7 +93,8 @@ def test_most_negative_products_of_a_long_k(config, accelerators):
 
 def test_abort_ends_a_job_that_starves_and_the_next_is_right(transports):
     transport = transports(ODD)
-    starving = Job(3, 5, 4, 0, 1, 1, 0, 1, 1, 7, JobFlag.FEED_A | JobFlag.FEED_B)
+    fed = JobFlag.FEED_A | JobFlag.FEED_B
+    starving = Job(3, 5, 4, 0, 1, 1, 0, 1, 1, tag=7, flags=fed)
     transport.send(starving.pack())
     with pytest.raises(TransportTimeout) as error:
         transport.receive(0.3)

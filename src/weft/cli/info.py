@@ -5,7 +5,7 @@ import dataclasses
 import re
 
 from weft.cli.options import add_config, config_of
-from weft.commands import Job, JobFlag
+from weft.commands import Job, JobFlag, finishes
 from weft.config import Config
 from weft.cycles import predict
 from weft.geometry import operands
@@ -24,7 +24,7 @@ state (the interval of equal products back to back, loading included).
 """
 SHAPES = ["8x8x8", "16x16x16", "64x64x64", "128x128x128"]
 REPEATS = 4
-INT32, INT8 = JobFlag(0), JobFlag.REQUANTIZE
+RAW = JobFlag(0)
 
 
 def add(subparsers):
@@ -50,10 +50,10 @@ def _shape(text):
     return tuple(int(number) for number in match.groups())
 
 
-def cost(config: Config, m: int, k: int, n: int, flags: JobFlag = INT32):
+def cost(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
     """(cold, resident, steady) cycles of a product as the driver would send it.
 
-    Its results are int32, or int8 with REQUANTIZE in ``flags``.
+    Its results are what the job's ``flags`` ask for.
 
     ``cold`` counts from the first load word, ``resident`` from the first word of the only job with
     all operands loaded before (None where they do not fit), ``steady`` is the interval of equal
@@ -71,7 +71,7 @@ def cost(config: Config, m: int, k: int, n: int, flags: JobFlag = INT32):
     resident = None
     if a.panels(m) * pitch <= a.pages and b.panels(n) * pitch <= b.pages:
         spans = a.panels(m) * pitch, b.panels(n) * pitch
-        job = Job(m, n, k, 0, pitch, spans[0], 0, pitch, spans[1], 0, flags)
+        job = Job(m, n, k, 0, pitch, spans[0], 0, pitch, spans[1], flags=flags)
         resident = predict(config, [job]).cycles
     early, late = products(REPEATS), products(2 * REPEATS)
     return products(1).cold, resident, (late.cycles - early.cycles) / REPEATS
@@ -111,7 +111,8 @@ def _run(args) -> int:
 
 def kinds(config: Config) -> list[tuple[str, JobFlag]]:
     """The types of results that a Config gives, and the flags that ask for them."""
-    return [("int32", INT32), *([("int8", INT8)] if config.requantize != "none" else [])]
+    kind = config.format
+    return [(kind.acc.name, RAW), *((kind.narrow.name, flag) for flag in finishes(config)[:1])]
 
 
 def _facts(config):
@@ -124,7 +125,9 @@ def _facts(config):
         )
     delays = Delays.of(config)
     for results, flags in kinds(config):
-        out = config.rows * delays.chunks * (1 if flags else delays.chunk_words)
+        size = (config.format.narrow if flags else config.format.acc).bytes
+        words = max(1, size * config.lanes // config.bytes_out)
+        out = config.rows * delays.chunks * words
         least = (max(out, config.rows) - 1) * config.depth + 1
         yield (
             f"tile time, {results} results: max(ceil(K / {config.depth}), {config.rows} to drain,"

@@ -1,5 +1,6 @@
 """Flags for a Config: a TOML file, and a flag for every field on top of it."""
 
+import argparse
 import dataclasses
 
 from weft.config import Config
@@ -15,9 +16,15 @@ def add_config(parser):
     group.add_argument("--config", metavar="FILE", help="TOML file of field = value lines")
     for f in dataclasses.fields(Config):
         rule = f.metadata
-        text = f"{rule['text']}; {_range(rule)}, default {f.default}"
-        kind = str if "choices" in rule else int
         flag = "--" + f.name.replace("_", "-")
+        if "flag" in rule:
+            text = f"{rule['text']}; default {'yes' if f.default else 'no'}"
+            group.add_argument(
+                flag, dest=f.name, action=argparse.BooleanOptionalAction, default=None, help=text
+            )
+            continue
+        kind = str if "choices" in rule else int
+        text = f"{rule['text']}; {_range(rule)}, default {_default(f)}"
         group.add_argument(flag, dest=f.name, type=kind, metavar=kind.__name__.upper(), help=text)
 
 
@@ -32,4 +39,13 @@ def _range(rule):
     if "choices" in rule:
         return " or ".join(rule["choices"])
     low, high = rule["range"]
-    return f"{'a power of two, ' if rule.get('power') else ''}{low} to {high}"
+    zero = "0 or " if rule.get("zero") else ""
+    return f"{zero}{'a power of two, ' if rule.get('power') else ''}{low} to {high}"
+
+
+def _default(f):
+    """The default of a field; that of each dtype where they differ."""
+    by_dtype = f.metadata.get("by_dtype")
+    if by_dtype is None:
+        return f.default
+    return ", ".join(f"{value} of {dtype}" for dtype, value in by_dtype.items())

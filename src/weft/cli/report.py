@@ -45,7 +45,9 @@ class LayerRow:
             raise ValueError(f"utilization must be in 0..1, not {self.utilization}")
 
 
-def layer_table(rows, *, images, accuracy, float_accuracy, console=None) -> bool:
+def layer_table(
+    rows, *, images, accuracy, float_accuracy, numbers="INT8", console=None
+) -> bool:
     """Prints ``rows``, their total, and a line on accuracy; says whether all is as it should be.
 
     Parameters
@@ -54,7 +56,9 @@ def layer_table(rows, *, images, accuracy, float_accuracy, console=None) -> bool
     images : int
         How many images went through the layers.
     accuracy, float_accuracy : float
-        Shares of ``images`` told right by the INT8 hardware, and by the float model.
+        Shares of ``images`` told right by the hardware, and by the float model.
+    numbers : str
+        What the hardware computes with.
     console : rich Console, optional
 
     Returns
@@ -102,8 +106,8 @@ def layer_table(rows, *, images, accuracy, float_accuracy, console=None) -> bool
     console = console or Console()
     console.print(table)
     console.print(
-        f"Accuracy on {images} images: [bold]{accuracy:.2%}[/] INT8 on the hardware, "
-        f"{float_accuracy:.2%} float.",
+        f"Accuracy on {images} images: [bold]{accuracy:.2%}[/] {numbers} on the hardware, "
+        f"{float_accuracy:.2%} float32.",
         highlight=False,
     )
     return matches and all(row.cycles == row.predicted for row in rows)

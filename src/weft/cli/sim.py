@@ -5,6 +5,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from weft.cli.networks import NETWORKS
 from weft.cli.options import add_config, config_of
 from weft.cli.output import output_folder
 
@@ -18,6 +19,7 @@ model says, and draws the array's activity over time.
 
   weft sim                                        the default design
   weft sim --rows 4 --cols 4 --depth 4            another one
+  weft sim --dtype bf16                           the same network in BF16
   weft sim --network-only                         without the two checks
   weft sim --waves                                two small products, every signal kept
 
@@ -84,7 +86,7 @@ def _run(args) -> int:
 
     good = layer_table(
         layers, images=len(network.images), accuracy=network.accuracy(predictions),
-        float_accuracy=network.float_accuracy,
+        float_accuracy=network.float_accuracy, numbers=NETWORKS[config.dtype].name,
     )
     print(f"Activity of the array over time: {picture}")
     return 0 if good else 1
@@ -123,11 +125,10 @@ def _network(config, show):
 
     from weft.cli.activity import BUSY
     from weft.cli.report import LayerRow, Timeline
-    from weft.host import Accelerator
-    from weft.model import Network
+    from weft.host import Accelerator, GoldenTransport
     from weft.sim.transport import SimTransport
 
-    network = Network.load()
+    network = NETWORKS[config.dtype].load()
     with tempfile.TemporaryDirectory() as scratch:
         trace = Path(scratch) / "activity"
         with show.task("building the simulated accelerator"):
@@ -138,12 +139,15 @@ def _network(config, show):
                 predictions, runs = network.run(
                     network.images, accelerator, after=lambda run: advance()
                 )
+            # The same driver on the cycle model: it too sends nothing that is there already.
+            with Accelerator(GoldenTransport(config), config) as model:
+                predicted = [run.record.cycles for run in network.run(network.images, model)[1]]
             rows = []
             with show.task("measuring the steady state", total=count) as advance:
-                for run, layer in zip(runs, network.layers, strict=True):
+                for run, layer, cycles in zip(runs, network.layers, predicted, strict=True):
                     rows.append(LayerRow(
                         name=run.name, m=run.m, k=run.k, n=run.n, cycles=run.record.cycles,
-                        predicted=_predict(config, run), match=_matches(run, layer),
+                        predicted=cycles, match=_matches(config, run, layer),
                         utilization=_steady(accelerator, run, layer),
                     ))
                     advance()
@@ -157,28 +161,15 @@ def _network(config, show):
     return rows, timeline, predictions, network
 
 
-def _matches(run, layer):
-    """Whether the accelerator gave what golden gives: bytes, and sums where it gave those."""
-    import numpy as np
-
-    from weft.golden import add_bias, matmul, requantize
-
-    sums = matmul(run.x, layer.weights.T, a_zero_point=layer.x_zero_point)
-    y = requantize(
-        add_bias(sums, layer.bias), layer.multiplier, layer.shift, mode="tflite",
-        zero_point=layer.y_zero_point, low=layer.low, high=layer.high,
-    )
-    return np.array_equal(y, run.y) and (run.sums is None or np.array_equal(sums, run.sums))
+def _matches(config, run, layer):
+    """Whether the accelerator gave what golden gives: results, and sums where it gave those."""
+    sums, y = NETWORKS[config.dtype].golden(run, layer, config)
+    return _same(y, run.y) and (run.sums is None or _same(sums, run.sums))
 
 
-def _predict(config, run):
-    from weft.commands import JobFlag
-    from weft.cycles import predict
-    from weft.host.planner import Planner
-
-    flags = JobFlag(0) if run.sums is not None else JobFlag.REQUANTIZE
-    steps = Planner(config).plan(run.m, run.n, run.k, flags=flags)
-    return predict(config, [command for step in steps for command in step.commands]).cycles
+def _same(x, y):
+    """Whether two arrays are the same, bit for bit."""
+    return (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
 
 
 def _steady(accelerator, run, layer):
@@ -199,10 +190,10 @@ def _steady(accelerator, run, layer):
 def _waves(config, path, seed, show):
     import numpy as np
 
-    from weft.golden import matmul
     from weft.host import Accelerator
     from weft.sim.transport import SimTransport
 
+    kind = NETWORKS[config.dtype]
     random = np.random.default_rng(seed)
     with show.task("building the simulated accelerator with its trace"):
         transport = SimTransport(config, waves=path)
@@ -210,9 +201,8 @@ def _waves(config, path, seed, show):
     with Accelerator(transport, config) as accelerator:
         for m, k, n in TRACED:
             with show.task(f"{m} x {k} x {n}, seed {seed}"):
-                a = random.integers(-128, 128, (m, k), dtype=np.int8)
-                b = random.integers(-128, 128, (k, n), dtype=np.int8)
-                right &= np.array_equal(accelerator.matmul(a, b), matmul(a, b))
+                a, b = kind.matrix(random, m, k), kind.matrix(random, k, n)
+                right &= _same(accelerator.matmul(a, b), kind.product(a, b, config))
     print(f"{path}: every signal, {path.stat().st_size:,} bytes;"
           f" results {'equal golden' if right else 'DIFFER from golden'}")
     return 0 if right else 1

@@ -4,31 +4,24 @@ import functools
 
 import numpy as np
 
-from weft.commands import TABLE_ENTRIES, Load, Status
+from weft.commands import TABLE_ENTRIES, Load, Region, Status
 from weft.config import PAGE_WORDS, Config
 from weft.geometry import memories
 from weft.host.exchange import AcceleratorError, Exchange
-from weft.host.packing import (
-    ENTRY_BYTES,
-    pack,
-    pack_entries,
-    pack_table,
-    panel_slice,
-    unpack,
-)
+from weft.host.floats import FloatProduct
+from weft.host.integers import IntegerProduct
+from weft.host.packing import cut, pack, pack_entries, pack_table, unpack
 from weft.host.pages import Pages
-from weft.host.planner import PARAMETERS, Planner
-from weft.host.product import Product
+from weft.host.planner import Planner
 from weft.host.record import Record
 from weft.host.resident import Resident
 from weft.host.shelf import Shelf
 from weft.host.transport import Transport
-from weft.host.values import Values, check_type
 
 __all__ = ["Accelerator", "AcceleratorError"]
 
 _MOST_JOBS = 1 << 14  # sent at once: far fewer than tags, so that a tag tells old results from new
-_TABLE = 3
+_PRODUCTS = {"int8": IntegerProduct, "bf16": FloatProduct}
 
 
 class Accelerator:
@@ -58,8 +51,9 @@ class Accelerator:
         self._core = Exchange(transport, config, timeout)
         self.config = self._core.config
         self._memories = memories(self.config)
-        self._pages = [Pages(operand.pages) for operand in self._memories[:2]]
-        self._shelf = Shelf()
+        self._pages = [Pages(self._memories[side].pages) for side in (Region.A, Region.B)]
+        self._shelf = Shelf(self._memories)
+        self._product = _PRODUCTS[self.config.dtype]
 
     def __enter__(self) -> "Accelerator":
         return self
@@ -75,26 +69,25 @@ class Accelerator:
         """The hardware's counters as they stand, by the names of `weft.registers.COUNTERS`."""
         return self._core.counters()
 
-    def load(self, matrix, side: str = "b") -> Resident:
+    def load(self, matrix, side: str = "b", *, cast: bool = False) -> Resident:
         """Load B [K, N] (or, with ``side="a"``, A [M, K]) to stay until freed.
 
-        Raises TypeError or ValueError for what is no matrix of int8 or uint8, and ValueError where
-        it does not fit in the free pages in a row.
+        Raises TypeError or ValueError for what is no matrix of the types that `matmul` takes, and
+        ValueError where it does not fit in the free pages in a row.
         """
         if side not in ("a", "b"):
             raise ValueError(f"side must be 'a' or 'b', not {side!r}")
-        matrix = check_type(side, matrix)
-        if matrix.ndim != 2 or 0 in matrix.shape:
+        values, dtype = self._product.stored(side, matrix, **self._known(cast=cast or None))
+        if values.ndim != 2 or 0 in values.shape:
             rule = "a matrix of 1 x 1 or more"
-            raise ValueError(f"{side} must be {rule} to be loaded, not of shape {matrix.shape}")
-        values = Values.of(matrix, 0).values
+            raise ValueError(f"{side} must be {rule} to be loaded, not of shape {values.shape}")
         lines = values if side == "a" else values.T
-        index = "ab".index(side)
+        index = Region[side.upper()]
         operand, pages = self._memories[index], self._pages[index]
         panels, pitch = operand.panels(lines.shape[0]), operand.panel_pages(lines.shape[1])
         page = pages.hold(panels * pitch)
         if page is None:
-            size = f"{matrix.shape[0]} x {matrix.shape[1]}"
+            size = f"{values.shape[0]} x {values.shape[1]}"
             room = f"{pages.free()[1]} pages of {PAGE_WORDS} words that are free in a row"
             raise ValueError(f"{side} of {size} must fit in the {room}, not need {panels * pitch}")
         load = Load(index, page, pitch, panels, operand.panel_words(lines.shape[1]))
@@ -108,33 +101,39 @@ class Accelerator:
         except BaseException:
             pages.release(page)
             raise
-        sums = lines.sum(-1, dtype=np.int64)
-        return Resident(side, matrix.shape, matrix.dtype, sums, page, self, pages.release)
+        sums = self._product.sums(lines)
+        return Resident(side, values.shape, dtype, sums, page, self, pages.release)
 
     def matmul(
         self, a, b, *, a_zero_point=None, b_zero_point=None, bias=None,
-        scale=None, multiplier=None, shift=None, zero_point=0, low=None, high=None,
-        activation=None, out_dtype=None, record: bool = False,
+        scale=None, multiplier=None, shift=None, zero_point=None, low=None, high=None,
+        activation=None, c=None, cast: bool = False, out_dtype=None, record: bool = False,
     ):
-        """``(a - a_zero_point) @ (b - b_zero_point) + bias``: exact, as int32, or scaled to 8 bits.
+        """``a @ b`` with what comes before and after, exactly as the core's numerics say.
 
-        Shapes are those of `numpy.matmul`: vectors, matrices, batches that broadcast. With a scale
-        the core finishes the sums, to the bit as the mode in ``Config.requantize`` says::
+        Shapes are those of `numpy.matmul`: vectors, matrices, batches that broadcast.
+
+        On an int8 core, ``(a - a_zero_point) @ (b - b_zero_point) + bias``: exact, as int32, or
+        scaled to 8 bits. With a scale the core finishes the sums, to the bit as the mode in
+        ``Config.requantize`` says::
 
             activation[clamp(round(sum * scale) + zero_point, low, high)]
 
         Then sums with their bias wrap at 32 bits, as in the runtimes' accumulators.
 
+        On a bf16 core, ``clamp(sum, low, high)``, each sum a chain of fused multiply-adds in
+        float32, k ascending, from ``c`` or ``bias`` or +0 on. A ReLU has ``low=0``.
+
         Parameters
         ----------
-        a, b : array of int8 or uint8, or Resident
+        a, b : array of int8 or uint8 (bf16: of bfloat16), or Resident
         a_zero_point : int or array, optional
             In the range of a's type; one number, or, without a scale, one for each row of a.
         b_zero_point : int or array, optional
             In the range of b's type; one number, or one for each column of b. With a scale,
             anything but 0 of int8 and 128 of uint8 needs ``Config.b_zero_point``.
         bias : int or array, optional
-            Of int32; one number, or one for each column of b.
+            Of int32 (bf16: of float32); one number, or one for each column of b.
         scale : float or array, optional
             One number, or one for each column of b. In modes ``tflite`` and ``single`` it becomes
             multiplier and shift by `weft.quantize.quantize_multiplier`; in ``onnx`` a float32.
@@ -143,33 +142,53 @@ class Accelerator:
             ``single``: multipliers 0 or in 2**30..2**31-1, shifts in -31..31.
         zero_point, low, high : int, optional
             In the range of ``out_dtype``, all of which is the clamp's where it is absent. A fused
-            ReLU has ``low=zero_point``.
+            ReLU has ``low=zero_point``. (bf16: low and high of float32, one number or one for each
+            column of b, not NaN.)
         activation : int8 or uint8 [256], optional
             Results by their bytes, as from `weft.quantize.activation_table`; of ``out_dtype``.
-        out_dtype : int8 or uint8, optional
-            Of scaled results; where absent that of ``activation``, else int8.
+        c : float32 array, optional
+            bf16 alone: what the sums start from, of a shape that broadcasts to the result's.
+        cast : bool
+            bf16 alone: ``a`` and ``b`` may be float32 too, and are rounded to nearest even.
+        out_dtype : int8 or uint8 (bf16: float32 or bfloat16), optional
+            Of scaled results; where absent that of ``activation``, else int8. (bf16: of all
+            results; float32 where absent.)
         record : bool
             Give ``(array, Record)`` rather than the array.
 
         Raises
         ------
         TypeError, ValueError
-            For what cannot be multiplied without a wrong sum, breaks a rule, or is not in the
-            Config, before anything is sent; and where int32 sums with their bias leave int32.
+            For what cannot be multiplied without a wrong sum, breaks a rule, is not in the
+            Config, or not for a core of its dtype, before anything is sent; and where int32 sums
+            with their bias leave int32.
         AcceleratorError, TransportError
             Where the core or the way to it failed; the result is lost, the next call is sound.
         """
-        product = Product(
-            a, b, a_zero_point, b_zero_point, self, bias=bias, scale=scale, multiplier=multiplier,
-            shift=shift, zero_point=zero_point, low=low, high=high, activation=activation,
-            out_dtype=out_dtype,
+        given = self._known(
+            a_zero_point=a_zero_point, b_zero_point=b_zero_point, bias=bias, scale=scale,
+            multiplier=multiplier, shift=shift, zero_point=zero_point, low=low, high=high,
+            activation=activation, c=c, cast=cast or None, out_dtype=out_dtype,
         )
-        raw = np.zeros(product.raw_shape, product.finish.dtype)
-        spent = self._run(product, raw, record) if raw.size and product.k else None
+        product = self._product(a, b, self, **given)
+        if product.k:
+            raw = np.zeros(product.raw_shape, product.dtype)
+            spent = self._run(product, raw, record) if raw.size else None
+        else:
+            raw, spent = product.nothing(), None
         result = product.result(raw)
         if not record:
             return result
         return result, spent or Record(0, 0, self.config.peak, 0, 0, 0, 0, 0, 0)
+
+    def _known(self, **arguments):
+        """The arguments that were given; TypeError where some are not for a core of this dtype."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        alien = [name for name in given if name not in self._product.ARGUMENTS]
+        if alien:
+            rule = f"absent where Config.dtype is {self.config.dtype}"
+            raise TypeError(f"{', '.join(alien)} must be {rule}, not given")
+        return given
 
     def _run(self, product, raw, record):
         """Fill ``raw`` [batch, M, N]; the Record if asked for."""
@@ -177,7 +196,7 @@ class Accelerator:
         core = self._core
         with core.opened(self._shelf):
             before = core.counters() if record else None
-            table = self._table(product.finish.table)
+            table = self._table(product.table)
             for start in range(0, len(steps), _MOST_JOBS):
                 part = steps[start : start + _MOST_JOBS]
                 core.send(b"".join([*table, *self._commands(product, part)]))
@@ -198,37 +217,41 @@ class Accelerator:
         return [
             (index, step)
             for index in range(product.raw_shape[0])
-            for step in planner.plan(m, n, product.k, **places, flags=product.finish.flags)
+            for step in planner.plan(m, n, product.k, **places, flags=product.flags)
         ]
 
     def _table(self, table):
         """The bytes that load an activation table, where there is one and the core lacks it."""
         if table is None:
             return []
-        load, data = Load(_TABLE, 0, 1, 1, TABLE_ENTRIES), pack_table(table, self._memories[_TABLE])
+        load = Load(Region.TABLE, 0, 1, 1, TABLE_ENTRIES)
+        data = pack_table(table, self._memories[Region.TABLE])
         return [self._core.header(load), data] if self._shelf.lacks(load, data) else []
 
     def _commands(self, product, steps):
-        """The bytes of some steps: parameters, each job's header, then the loads that feed it."""
+        """The bytes of some steps: what a job needs, its header, then the loads that feed it."""
 
-        @functools.lru_cache(maxsize=3)
-        def packed(side, index):
-            operand = self._memories[side]
-            if side == PARAMETERS:
-                return memoryview(pack_entries(product.entries(index), operand, self.config.cols))
-            return memoryview(pack(product.lines(side, index), operand))
+        @functools.lru_cache(maxsize=4)
+        def packed(region, index):
+            """All panels of an operand, and their values of k."""
+            operand = self._memories[region]
+            if region == Region.PARAMETERS:
+                data = pack_entries(product.entries(index), operand, self.config.cols)
+                return memoryview(data), operand.depth * -(-self.config.cols // operand.edge)
+            # To a panel of C, rows are what values of k are to one of B.
+            lines = product.start(index).T if region == Region.C else product.lines(region, index)
+            return memoryview(pack(lines, operand)), lines.shape[1]
 
         def carried(feed, index):
             load = feed.load
-            k = load.words * ENTRY_BYTES if load.operand == PARAMETERS else product.k
+            panels, k = packed(load.operand, index)
             operand = self._memories[load.operand]
-            where = panel_slice(operand, k, feed.panel, load.panels, feed.word, load.words)
-            return packed(load.operand, index)[where]
+            return cut(panels, operand, k, feed.panel, load.panels, feed.word, load.words)
 
         header = self._core.header
         for index, step in steps:
-            if step.parameters:
-                load, data = step.parameters.load, carried(step.parameters, index)
+            for feed in step.before:
+                load, data = feed.load, carried(feed, index)
                 if self._shelf.lacks(load, data):
                     yield from (header(load), data)
             yield header(step.job)

@@ -1,8 +1,9 @@
 """What numbers given to the driver must be: refused by name, before anything is sent."""
 
 import numpy as np
+from ml_dtypes import bfloat16
 
-__all__ = ["INT32", "columns", "integers", "reals", "require", "scalar"]
+__all__ = ["INT32", "columns", "float32", "integers", "reals", "require", "scalar"]
 
 INT32 = (-(1 << 31), (1 << 31) - 1)
 
@@ -26,6 +27,18 @@ def reals(name: str, value, dtype) -> np.ndarray:
     holds = np.isfinite(converted) & (converted > 0)
     require(name, f"finite and above 0 in {np.dtype(dtype)}", array, holds)
     return converted
+
+
+def float32(name: str, value) -> np.ndarray:
+    """``value`` as float32, which must hold it exactly, unless it is of Python's own numbers."""
+    array = np.asarray(value)
+    real = array.dtype.kind in "iuf"
+    if hasattr(value, "dtype"):
+        real = array.dtype == bfloat16 or real and np.can_cast(array.dtype, np.float32)
+    if not real:
+        raise TypeError(f"{name} must be float32, not {array.dtype}")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)
 
 
 def columns(name: str, array: np.ndarray, count: int) -> np.ndarray:

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import time
 
-from weft.commands import Job, JobFlag, Load, Status
+from weft.commands import Job, Load, Status, result
 from weft.config import Config
 from weft.host.packing import result_bytes
 from weft.host.planner import tags
@@ -79,7 +79,7 @@ class Exchange:
 
     def barrier(self) -> Job:
         """A job of nothing: the core answers it in its turn, as REJECTED."""
-        return Job(0, 0, 0, 0, 0, 0, 0, 0, 0, next(self.tags))
+        return Job(0, 0, 0, 0, 0, 0, 0, 0, 0, tag=next(self.tags))
 
     def collect(self, job: Job, status: Status = _COMPLETE) -> bytes:
         """The bytes of one job's results, which must end with ``status``: none for complete."""
@@ -95,8 +95,8 @@ class Exchange:
             want, got = (s.name or "complete" for s in (status, packet.status))
             raise AcceleratorError(f"job {job.tag} must end {want}, not {got}")
         data = b"".join(data)
-        dtype = "i1" if JobFlag.REQUANTIZE in job.flags else "i4"
-        size = result_bytes(job.m, job.n, self.config, dtype)
+        number = result(self.config, job.flags)
+        size = result_bytes(job.m, job.n, self.config, number.bytes)
         if not status and len(data) != size:
             text = f"results of job {job.tag} must be {size} bytes, not {len(data)}"
             raise AcceleratorError(text)

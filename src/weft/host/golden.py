@@ -1,23 +1,29 @@
 """A transport with a core of numpy behind it: command bytes in, what hardware would answer out."""
 
-import struct
 from collections import deque
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from weft.commands import HEADER_BYTES, VERSION, Job, JobFlag, Load, LoadFlag, Opcode, Status
+from weft.commands import (
+    HEADER_BYTES,
+    VERSION,
+    Job,
+    JobFlag,
+    Load,
+    LoadFlag,
+    Opcode,
+    Region,
+    Status,
+    known,
+)
 from weft.config import Config
-from weft.geometry import memories
-from weft.golden import activate, add_bias, matmul, scaled
-from weft.host.packing import ENTRY
+from weft.host.golden_core import CORES
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 from weft.registers import COUNTERS, describe
+from weft.timing import SLOTS
 
 __all__ = ["GoldenTransport"]
 
 _FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
-_PARAMETERS, _TABLE = 2, 3
 _UNSETTLED = 256  # batches whose cycles nobody has asked for yet, at most
 
 
@@ -44,13 +50,9 @@ class GoldenTransport:
 
     def __init__(self, config: Config):
         self._config = config
-        self._operands = memories(config)
-        self._memory = [np.zeros((o.words, o.edge, o.depth), np.int8) for o in self._operands]
-        self._flags = JobFlag.ACCUMULATE | JobFlag.KEEP | _FEEDS[0] | _FEEDS[1]
-        for flag, _ in zip((JobFlag.REQUANTIZE, JobFlag.TABLE), self._operands[2:], strict=False):
-            self._flags |= flag
-        self._kept = np.zeros((config.rows, config.cols), np.int32)
-        self._kept_rows = np.zeros(config.rows, np.int64)  # sums of the rows of A
+        self._core = CORES[config.dtype](config)
+        self._operands = self._core.memories
+        self._flags = known(config)
         self._stream = bytearray()
         self._jobs = deque()
         self._latest = None
@@ -124,7 +126,7 @@ class GoldenTransport:
         if header[1] == VERSION and header[0] == Opcode.JOB:
             if len(self._jobs) == self._config.jobs:
                 return False
-            self._queue(Job.unpack(header), destination=struct.unpack_from("<H", header, 6)[0])
+            self._queue(Job.unpack(header))
         elif header[1] == VERSION and header[0] == Opcode.LOAD:
             load = Load.unpack(header)
             if self._possible(load):
@@ -140,16 +142,16 @@ class GoldenTransport:
         del self._stream[:size]
         return True
 
-    def _queue(self, job, destination):
-        a, b = self._operands[:2]
+    def _queue(self, job):
+        a, b = self._operands[Region.A], self._operands[Region.B]
         limits = (a.pages * a.edge, b.pages * b.edge, min(a.words, b.words) * a.depth)
         sizes = (job.m, job.n, job.k)
         handed_on = bool(job.flags & (JobFlag.ACCUMULATE | JobFlag.KEEP))
         rejected = (
             any(not 0 < size <= limit for size, limit in zip(sizes, limits, strict=True))
-            or destination != 0
             or bool(int(job.flags) & ~int(self._flags))
-            or handed_on and (job.m > a.edge or job.n > b.edge)
+            or handed_on and (job.m > a.edge or job.n > SLOTS[self._config.dtype] * b.edge)
+            or JobFlag.ACCUMULATE in job.flags and JobFlag.PRELOAD in job.flags
         )
         self._latest = _Waiting(job, rejected)
         if not rejected:
@@ -160,9 +162,10 @@ class GoldenTransport:
 
     def _possible(self, load):
         """Whether the header is one of a load at all."""
-        known = load.operand < len(self._operands)
-        pages, words = (max(getattr(o, of) for o in self._operands) for of in ("pages", "words"))
-        return known and 0 < load.panels <= pages and 0 < load.words <= words
+        there = self._operands.values()
+        pages, words = (max(getattr(o, of) for o in there) for of in ("pages", "words"))
+        exists = load.operand in self._operands
+        return exists and 0 < load.panels <= pages and 0 < load.words <= words
 
     def _payload_bytes(self, load):
         operand = self._operands[load.operand]
@@ -170,36 +173,22 @@ class GoldenTransport:
 
     def _may_load(self, load):
         """Whether no job yet to run, but for the one that the load feeds, uses a page of it."""
-        if load.operand == _TABLE:  # it is everybody's
+        if load.operand == Region.TABLE:  # it is everybody's
             return not self._jobs
         pages = range(load.page, load.page + load.pages)
         for waiting in self._jobs:
             if waiting.rejected or (LoadFlag.FEED in load.flags and waiting is self._latest):
                 continue
-            job = waiting.job
-            # Parameters lie where B lies.
-            first, span = (job.b_page, job.b_pages) if load.operand else (job.a_page, job.a_pages)
+            first, span = _span(waiting.job, load.operand)
             if max(first, pages.start) < min(first + span, pages.stop):
                 return False
         return True
 
     def _load(self, load, payload):
-        operand, memory = self._operands[load.operand], self._memory[load.operand]
-        if load.page + load.pages > operand.pages or load.words > load.pitch * operand.page:
-            raise TransportError(
-                f"a load must lie within {operand.pages} pages, not {load.panels} panels of "
-                f"{load.words} words every {load.pitch} pages from page {load.page} on"
-            )
-        lines = np.frombuffer(bytes(payload), np.int8)
-        lines = lines.reshape(load.panels, -1, operand.segments * operand.stream)
-        words = lines[:, :, : operand.group * operand.word_bytes]
-        words = words.reshape(load.panels, -1, operand.edge, operand.depth)
-        for panel in range(load.panels):
-            start = (load.page + panel * load.pitch) * operand.page
-            memory[start : start + load.words] = words[panel, : load.words]
+        self._core.load(load, bytes(payload))
         if LoadFlag.FEED in load.flags and self._latest in self._jobs:
             missing = self._latest.missing
-            if load.operand < _PARAMETERS:
+            if load.operand in (Region.A, Region.B):
                 missing[load.operand] = max(0, missing[load.operand] - load.panels)
             self._latest.loads.append(load)
         else:
@@ -215,71 +204,12 @@ class GoldenTransport:
             self._answer(job.tag, Status.REJECTED)
             return True
         self._batch += [job, *waiting.loads]
-        a = self._operand(0, job.m, job.k, job.a_page, job.a_pitch)
-        b = self._operand(1, job.n, job.k, job.b_page, job.b_pitch)
-        carries_on = JobFlag.ACCUMULATE in job.flags
-        sums = matmul(a, b.T, start=self._kept[: job.m, : job.n] if carries_on else None)
-        rows = a.sum(1, dtype=np.int64) + (self._kept_rows[: job.m] if carries_on else 0)
-        if JobFlag.KEEP in job.flags:
-            self._kept[: job.m, : job.n], self._kept_rows[: job.m] = sums, rows
+        results = self._core.run(job)
+        if results is None:
             self._counters["finished"] += 1
-        elif JobFlag.REQUANTIZE in job.flags:
-            self._answer(job.tag, Status(0), self._layout(self._finish(job, sums, rows)))
         else:
-            self._answer(job.tag, Status(0), self._layout(sums))
+            self._answer(job.tag, Status(0), results)
         return True
-
-    def _finish(self, job, sums, rows):
-        """Sums to bytes, by the parameters of B's panels and the table."""
-        config, geometry = self._config, self._operands[_PARAMETERS]
-        starts = [
-            (job.b_page + panel * job.b_pitch) * geometry.page
-            for panel in range(-(-job.n // config.cols))
-        ]
-        chunks = -(-config.cols // config.lanes)
-        entries = np.concatenate([
-            self._memory[_PARAMETERS][start : start + chunks].view(ENTRY).reshape(-1)[: config.cols]
-            for start in starts
-        ])[: job.n]
-        acc = add_bias(sums, entries["bias"])
-        if config.b_zero_point != "none":
-            zero = entries["b_zero"].astype(np.int64)
-            acc = (acc - rows[:, None] * zero).astype(np.int32)  # wraps
-        given = {"multiplier": entries["multiplier"], "shift": entries["shift"]}
-        if config.requantize == "onnx":
-            given = {"scale": entries["multiplier"].view(np.float32)}
-        try:
-            y = scaled(acc, **given, mode=config.requantize).astype(np.int64) + entries["zero"]
-        except ValueError as error:
-            raise TransportError(f"of a job's parameters, {error}") from error
-        y = np.clip(y, entries["low"], entries["high"]).astype(np.uint8)
-        return activate(y, self._memory[_TABLE].reshape(-1)) if JobFlag.TABLE in job.flags else y
-
-    def _operand(self, side, size, k, page, pitch):
-        """[size, k] values out of the buffer."""
-        operand = self._operands[side]
-        words = operand.panel_words(k)
-        starts = [(page + i * pitch) * operand.page for i in range(operand.panels(size))]
-        if starts[-1] + words > operand.words:
-            raise TransportError(
-                f"a job's operand must lie within {operand.words} words, not {starts[-1] + words}"
-            )
-        panels = [self._memory[side][start : start + words] for start in starts]
-        # panel, word, edge, depth -> panel, edge, word, depth
-        stacked = np.stack(panels).transpose(0, 2, 1, 3)
-        return stacked.reshape(len(panels) * operand.edge, -1)[:size, :k]
-
-    def _layout(self, results):
-        """Results in the order of the stream: tile by tile, its rows cut into padded chunks."""
-        config, out = self._config, []
-        for i in range(0, results.shape[0], config.rows):
-            for j in range(0, results.shape[1], config.cols):
-                tile = results[i : i + config.rows, j : j + config.cols]
-                padding = -tile.shape[1] % config.lanes
-                tile = np.pad(tile, ((0, 0), (0, padding)))
-                out.append(tile.astype(tile.dtype.newbyteorder("<")).tobytes())
-        data = b"".join(out)
-        return data + bytes(-len(data) % config.bytes_out)
 
     def _answer(self, tag, status, data=None):
         # The one word of a job that ended without results carries none.
@@ -287,3 +217,12 @@ class GoldenTransport:
         self._packets.append(Packet(tag, True, status, data))
         self._counters["words_out"] += len(data) // self._config.bytes_out
         self._counters["finished"] += 1
+
+
+def _span(job, operand):
+    """First page and pages that a job has of what a load fills."""
+    if operand == Region.A:
+        return job.a_page, job.a_pages
+    if operand == Region.C:
+        return (job.c_page, job.c_pages) if JobFlag.PRELOAD in job.flags else (0, 0)
+    return job.b_page, job.b_pages  # parameters lie where B lies

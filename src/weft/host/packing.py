@@ -6,43 +6,47 @@ from weft.config import Config
 from weft.geometry import Operand
 
 __all__ = [
-    "ENTRY", "ENTRY_BYTES", "pack", "pack_entries", "pack_table", "panel_slice", "result_bytes",
+    "ENTRY", "LIMITS", "cut", "pack", "pack_entries", "pack_table", "panel_slice", "result_bytes",
     "unpack",
 ]
 
-# What finishes a column: `weft.commands.PARAMETER` as numpy has it.
+# What finishes a column: `weft.commands.PARAMETER` as numpy has it, of int8 and of bf16.
 ENTRY = np.dtype([
     ("bias", "<i4"), ("multiplier", "<u4"), ("shift", "i1"), ("b_zero", "i1"),
     ("zero", "<i2"), ("low", "<i2"), ("high", "<i2"),
 ])
-ENTRY_BYTES = ENTRY.itemsize
+LIMITS = np.dtype([("low", "<f4"), ("high", "<f4")])
 
 
 def pack(matrix: np.ndarray, operand: Operand) -> bytes:
-    """All panels of an int8 ``matrix`` [R, K] (A, or B transposed), as they follow a load."""
+    """All panels of a ``matrix`` [R, K] (A, or B or C transposed), as they follow a load."""
     size, k = matrix.shape
     panels, words = operand.panels(size), operand.panel_words(k)
     lines = -(-words // operand.group)
-    padded = np.zeros((panels * operand.edge, lines * operand.group * operand.depth), np.int8)
-    padded[:size, :k] = matrix
+    # Values of any type move as the numbers that their bits are.
+    padded = np.zeros(
+        (panels * operand.edge, lines * operand.group * operand.depth), f"<u{operand.size}"
+    )
+    padded[:size, :k] = matrix.view(f"u{operand.size}")
     padded = padded.reshape(panels, operand.edge, lines * operand.group, operand.depth)
-    stream = np.zeros((panels, lines, operand.segments * operand.stream), np.int8)
+    moved = np.ascontiguousarray(padded.transpose(0, 2, 1, 3)).view(np.uint8)
+    stream = np.zeros((panels, lines, operand.segments * operand.stream), np.uint8)
     used = operand.group * operand.word_bytes
-    stream[:, :, :used] = padded.transpose(0, 2, 1, 3).reshape(panels, lines, used)
+    stream[:, :, :used] = moved.reshape(panels, lines, used)
     return stream.tobytes()
 
 
 def pack_entries(entries: np.ndarray, operand: Operand, cols: int) -> bytes:
-    """All panels of parameters, `ENTRY` [N], for panels of B of ``cols`` columns."""
+    """All panels of parameters, `ENTRY` or `LIMITS` [N], for panels of B of ``cols`` columns."""
     panels, chunks = -(-len(entries) // cols), -(-cols // operand.edge)
-    whole = np.zeros(panels * cols, ENTRY)
+    whole = np.zeros(panels * cols, entries.dtype)
     whole[: len(entries)] = entries
-    padded = np.zeros((panels, chunks * operand.edge), ENTRY)
+    padded = np.zeros((panels, chunks * operand.edge), entries.dtype)
     padded[:, :cols] = whole.reshape(panels, cols)
     # A lane's entries are to the parameters what a row's values of k are to A.
     lanes = padded.reshape(panels, chunks, operand.edge).transpose(0, 2, 1)
     lanes = np.ascontiguousarray(lanes).view(np.int8)
-    return pack(lanes.reshape(panels * operand.edge, chunks * ENTRY_BYTES), operand)
+    return pack(lanes.reshape(panels * operand.edge, chunks * entries.itemsize), operand)
 
 
 def pack_table(table: np.ndarray, operand: Operand) -> bytes:
@@ -60,10 +64,18 @@ def panel_slice(operand: Operand, k: int, panel: int, panels: int, word: int, wo
     return slice(start, start + panels * -(-words // operand.group) * line)
 
 
-def result_bytes(m: int, n: int, config: Config, dtype=np.int32) -> int:
-    """Bytes on the result stream of a job's [m, n] results of ``dtype``."""
-    size = m * _row_slots(n, config) * np.dtype(dtype).itemsize
-    return size + -size % config.bytes_out
+def cut(packed, operand: Operand, k: int, panel: int, panels: int, word: int, words: int):
+    """The bytes of any such part of ``packed`` panels: of parts of panels, one behind the other."""
+    if panels == 1 or words == operand.panel_words(k):
+        return packed[panel_slice(operand, k, panel, panels, word, words)]
+    parts = range(panel, panel + panels)
+    return b"".join(packed[panel_slice(operand, k, p, 1, word, words)] for p in parts)
+
+
+def result_bytes(m: int, n: int, config: Config, size: int) -> int:
+    """Bytes on the result stream of a job's [m, n] results of ``size`` bytes each."""
+    total = m * _row_slots(n, config) * size
+    return total + -total % config.bytes_out
 
 
 def unpack(data: bytes, m: int, n: int, config: Config, dtype=np.int32) -> np.ndarray:
@@ -73,8 +85,8 @@ def unpack(data: bytes, m: int, n: int, config: Config, dtype=np.int32) -> np.nd
     """
     dtype = np.dtype(dtype)
     row = _row_slots(n, config)
-    results = np.frombuffer(data, dtype.newbyteorder("<"), m * row)
-    out = np.empty((m, n), dtype)
+    results = np.frombuffer(data, f"<u{dtype.itemsize}", m * row)
+    out = np.empty((m, n), f"u{dtype.itemsize}")
     start = 0
     for top, down, height in _kinds(m, config.rows):
         # `down` rows of tiles, one behind the other; in each, all tiles of its width
@@ -87,7 +99,7 @@ def unpack(data: bytes, m: int, n: int, config: Config, dtype=np.int32) -> np.nd
             out[top : top + down * height, left : left + across * width] = tiles.reshape(
                 down * height, across * width
             )
-    return out
+    return out.view(dtype)
 
 
 def _row_slots(n, config):

@@ -1,112 +1,154 @@
-"""One ``a @ b`` as the caller means it: checked, folded into few products, put together again."""
+"""One ``a @ b`` as the caller means it: its shapes, folded into few products, and back."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from weft.host.finish import Finish
 from weft.host.resident import Resident
-from weft.host.values import Values, check_depth, check_type, correct, zero_point
 
-__all__ = ["Product"]
+__all__ = ["Product", "Side"]
+
+
+class Side:
+    """A or B: its shape with both axes of a matrix, and its values where they are to be loaded.
+
+    Parameters
+    ----------
+    name : str
+        "a" or "b".
+    given : array or Resident
+    owner : Accelerator
+    check : callable
+        ``check(name, array)`` gives what the core takes, or refuses it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    vector : bool
+        An axis was added.
+    values : array or None
+        None where it is resident: ``page`` says where.
+    resident : Resident or None
+    """
+
+    def __init__(self, name: str, given, owner, check: Callable):
+        self.name = name
+        self.vector = False
+        self.values = self.page = self.resident = None
+        if isinstance(given, Resident):
+            _check_resident(name, given, owner)
+            self.resident, self.page, self.shape = given, given.page, given.shape
+            return
+        values = check(name, given)
+        if values.ndim == 0:
+            raise ValueError(f"{name} must have 1 dimension or more, not 0")
+        self.vector = values.ndim == 1
+        if self.vector:
+            values = values[None, :] if name == "a" else values[:, None]
+        self.values, self.shape = values, values.shape
 
 
 class Product:
-    """The checked arguments of one `Accelerator.matmul`.
+    """The shapes of one `Accelerator.matmul`, and which part of it each product of the core is.
 
     A batch of A over one B is one product with all rows of the batch, and so for B: one load, one
     job. Only where both have a batch is there a product for each of it.
 
+    A product of a dtype adds what its operands are and what the core is to do with the sums; the
+    driver asks it for all that is named here, and knows no dtype itself.
+
+    Parameters
+    ----------
+    a, b : Side
+
     Attributes
     ----------
+    ARGUMENTS : frozenset of str
+        Those of `Accelerator.matmul`, beside the operands, that it takes.
     raw_shape : tuple of int
-        (batch, M, N) of the int8 products that the core does.
+        (batch, M, N) of the products that the core does.
     k : int
     a_page, b_page : int or None
         Where an operand is that is resident.
-    finish : `Finish`
+    flags : JobFlag
+        How sums start, and what becomes of them.
+    dtype : numpy.dtype
+        Of what the core gives.
+    table : array or None
+        The activation table that it needs.
     """
 
-    def __init__(self, a, b, a_zero_point, b_zero_point, owner, **finish):
-        self._a = _Operand("a", a, owner)
-        self._b = _Operand("b", b, owner)
-        self._lead = self._check_shapes()
-        self.k = self._a.shape[-1]
-        self._a.centre(a_zero_point, "rows", self._a.shape[-2])
-        self._b.centre(b_zero_point, "columns", self._b.shape[-1])
-        check_depth(self.k, not np.any(self._a.offset) and not np.any(self._b.offset))
-        self.a_page, self.b_page = self._a.page, self._b.page
-        self.finish = Finish.of(owner.config, self._b.shape[-1], **finish)
-        if self.finish.requantizes:
-            self._check_scaled(owner.config)
+    ARGUMENTS: frozenset[str]
+    table = None
 
-        batch, m, n = math.prod(self._lead), self._a.shape[-2], self._b.shape[-1]
-        if math.prod(self._b.shape[:-2]) == 1:
-            self._fold, self.raw_shape = "a", (1, batch * m, n)
-        elif math.prod(self._a.shape[:-2]) == 1:
-            self._fold, self.raw_shape = "b", (1, m, batch * n)
+    def __init__(self, a: Side, b: Side):
+        self.a, self.b = a, b
+        self.lead = self._check_shapes()
+        self.k = a.shape[-1]
+        self.a_page, self.b_page = a.page, b.page
+        batch, m, n = math.prod(self.lead), a.shape[-2], b.shape[-1]
+        if math.prod(b.shape[:-2]) == 1:
+            self.fold, self.raw_shape = "a", (1, batch * m, n)
+        elif math.prod(a.shape[:-2]) == 1:
+            self.fold, self.raw_shape = "b", (1, m, batch * n)
         else:
-            self._fold, self.raw_shape = None, (batch, m, n)
+            self.fold, self.raw_shape = None, (batch, m, n)
+
+    @staticmethod
+    def stored(name: str, array) -> tuple[np.ndarray, np.dtype]:
+        """What is to be resident as the core takes it, and its own dtype; or a refusal."""
+        raise NotImplementedError
+
+    @staticmethod
+    def sums(lines: np.ndarray) -> np.ndarray | None:
+        """What products ask of resident ``lines`` [R, K]: their sums over K, or nothing."""
+        raise NotImplementedError
 
     def lines(self, side: int, index: int) -> np.ndarray:
-        """The rows of A (side 0), or the columns of B, of one product: [R, K] of int8."""
-        values = self._b.values.swapaxes(-1, -2) if side else self._a.values
-        if self._fold:
-            return values.reshape(-1, self.k)
-        where = np.unravel_index(index, self._lead)
-        return np.broadcast_to(values, self._lead + values.shape[-2:])[where]
+        """The rows of A (side 0), or the columns of B, of one product: [R, K]."""
+        values = self.b.values.swapaxes(-1, -2) if side else self.a.values
+        return values.reshape(-1, self.k) if self.fold else self.part(values, index, 2)
 
     def entries(self, index: int) -> np.ndarray:
-        """The parameters of the columns of one product.
+        """The parameters of the columns of one product: [N]."""
+        raise NotImplementedError
 
-        ``sum((a - p) * (b - q)) = sum(a * b) - p * sum(b) - q * sum(a) + K * p * q``, of which the
-        core takes off ``q * sum(a)``; the rest is the bias.
-        """
-        p, q = self._a.offset, self._b.offset
-        shape = (*self._b.shape[:-2], self._b.shape[-1])
-        bias = np.zeros(shape, np.int64) + self.finish.bias
-        if p:
-            bias += self.k * p * q - p * self._b.sums()
-        entries = self.finish.entries(bias, q)
-        if self._fold:
-            return entries.reshape(-1)
-        where = np.unravel_index(index, self._lead)
-        return np.broadcast_to(entries, (*self._lead, shape[-1]))[where]
+    def start(self, index: int) -> np.ndarray:
+        """What the sums of one product start from: [M, N], or [1, N] for every row."""
+        raise NotImplementedError
+
+    def nothing(self) -> np.ndarray:
+        """What the products are where K is 0: the core does no such job."""
+        raise NotImplementedError
 
     def result(self, raw: np.ndarray) -> np.ndarray:
         """The result, from what the core's products gave."""
-        m, n = self._a.shape[-2], self._b.shape[-1]
-        if self._fold == "b":
-            raw = raw.reshape(m, -1, n).swapaxes(0, 1) if n else raw
-        result = raw.reshape(*self._lead, m, n)
-        if not self.finish.requantizes:
-            result = self.finish.add_bias(correct(
-                result, self.k, self._a.offset, self._b.offset, self._a.sums, self._b.sums
-            ))
-        # As numpy.matmul: the axis that a vector was given for the product's sake goes again.
-        if self._b.vector:
-            result = result[..., 0]
-        if self._a.vector:
-            result = result[..., 0] if self._b.vector else result[..., 0, :]
-        return result
+        return self.as_vectors(self.unfolded(raw))
 
-    def _check_scaled(self, config):
-        """Refuses what the core can't finish."""
-        if not self.k:
-            raise ValueError("K must be 1 or more for scaled results, not 0")
-        if np.ndim(self._a.offset):
-            text = f"not of shape {self._a.offset.shape}"
-            raise ValueError(f"a_zero_point must be one number for scaled results, {text}")
-        if np.any(self._b.offset) and config.b_zero_point == "none":
-            plain = 0 if self._b.dtype == np.int8 else 128
-            raise ValueError(
-                f"Config.b_zero_point must be column for scaled results where b is"
-                f" {self._b.dtype} and b_zero_point not {plain}, not none"
-            )
+    def part(self, array: np.ndarray, index: int, axes: int) -> np.ndarray:
+        """Of an array with the batch in front of ``axes`` axes, what belongs to one product."""
+        where = np.unravel_index(index, self.lead)
+        return np.broadcast_to(array, (*self.lead, *array.shape[-axes:]))[where]
+
+    def unfolded(self, raw: np.ndarray) -> np.ndarray:
+        """[batch..., M, N], from the products."""
+        m, n = self.a.shape[-2], self.b.shape[-1]
+        if self.fold == "b":
+            raw = raw.reshape(m, -1, n).swapaxes(0, 1) if n else raw
+        return raw.reshape(*self.lead, m, n)
+
+    def as_vectors(self, result: np.ndarray) -> np.ndarray:
+        """As numpy.matmul: the axis that a vector was given for the product's sake goes again."""
+        if self.b.vector:
+            result = result[..., 0]
+        if self.a.vector:
+            result = result[..., 0] if self.b.vector else result[..., 0, :]
+        return result
 
     def _check_shapes(self):
         """The shape of the batch."""
-        a, b = self._a.shape, self._b.shape
+        a, b = self.a.shape, self.b.shape
         if a[-1] != b[-2]:
             raise ValueError(f"a and b must have the same K, not {a[-1]} and {b[-2]}")
         try:
@@ -115,42 +157,6 @@ class Product:
             raise ValueError(
                 f"batches of a and b must broadcast, not be {a[:-2]} and {b[:-2]}"
             ) from None
-
-
-class _Operand:
-    """A or B: its shape with both axes of a matrix, and its values where they are to be loaded."""
-
-    def __init__(self, name, given, owner):
-        self._name = name
-        self.vector = False
-        self.page = self.values = None
-        if isinstance(given, Resident):
-            _check_resident(name, given, owner)
-            self.page, self.shape, self.dtype = given.page, given.shape, given.dtype
-            self._array, self._sums = None, given.sums
-            return
-        array = check_type(name, given)
-        if array.ndim == 0:
-            raise ValueError(f"{name} must have 1 dimension or more, not 0")
-        self.vector = array.ndim == 1
-        if self.vector:
-            array = array[None, :] if name == "a" else array[:, None]
-        self._array, self.shape, self.dtype = array, array.shape, array.dtype
-
-    def centre(self, zero, lines, count):
-        """Take the zero point in, and the values to int8."""
-        name, lines = f"{self._name}_zero_point", f"{lines} of {self._name}"
-        zero = zero_point(name, zero, self.dtype, lines, count)
-        centred = Values.of(np.empty(0, self.dtype) if self._array is None else self._array, zero)
-        self.offset = centred.offset
-        if self._array is not None:
-            self.values = centred.values
-
-    def sums(self):
-        """The int8 values summed over K."""
-        if self.values is None:
-            return self._sums
-        return self.values.sum(-1 if self._name == "a" else -2, dtype=np.int64)
 
 
 def _check_resident(name, given, owner):

@@ -21,9 +21,9 @@ class Resident:
     shape : tuple of int
         [M, K] of A, [K, N] of B.
     dtype : numpy.dtype
-        int8 or uint8.
-    sums : array of int64
-        Its int8 values summed over K, for zero points: [M] or [N].
+        int8, uint8 or bfloat16.
+    sums : array of int64 or None
+        Its int8 values summed over K, for zero points: [M] or [N]. None on a bf16 core.
     page : int or None
         The first of its pages; None once freed.
     """
@@ -31,7 +31,7 @@ class Resident:
     side: str
     shape: tuple[int, int]
     dtype: np.dtype
-    sums: np.ndarray
+    sums: np.ndarray | None
     page: int | None
     owner: object
     release: Callable[[int], None]

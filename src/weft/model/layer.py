@@ -4,45 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weft.model.arrays import require_arrays
 from weft.model.requantize import add_bias, requantize
+from weft.model.run import LayerRun
 
-__all__ = ["Layer", "LayerRun"]
+__all__ = ["Layer"]
 
-
-@dataclass(frozen=True)
-class LayerRun:
-    """What one layer did on an accelerator.
-
-    Attributes
-    ----------
-    name : str
-    x : int8 [m, k]
-        What went in.
-    record
-        The accelerator's record of the job; None where it gives none.
-    y : int8 [m, n]
-        What came out.
-    sums : int32 [m, n], or None
-        Raw results of the accelerator, before bias and requantization; None where it did these too.
-    """
-
-    name: str
-    x: np.ndarray
-    record: object
-    y: np.ndarray
-    sums: np.ndarray | None = None
-
-    @property
-    def m(self) -> int:
-        return self.x.shape[0]
-
-    @property
-    def k(self) -> int:
-        return self.x.shape[1]
-
-    @property
-    def n(self) -> int:
-        return self.y.shape[1]
+_TYPES = {
+    "weights": np.int8, "bias": np.int32, "multiplier": np.int32, "shift": np.int32,
+    "w_scale": np.float32, "float_weights": np.float32, "float_bias": np.float32,
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,26 +61,7 @@ class Layer:
     float_bias: np.ndarray
 
     def __post_init__(self):
-        shape = np.shape(self.weights)
-        if len(shape) != 2 or 0 in shape:
-            raise ValueError(f"weights must be of shape [N, K], not {shape}")
-        n, k = shape
-        for name, dtype, shape in (
-            ("weights", np.int8, (n, k)),
-            ("bias", np.int32, (n,)),
-            ("multiplier", np.int32, (n,)),
-            ("shift", np.int32, (n,)),
-            ("w_scale", np.float32, (n,)),
-            ("float_weights", np.float32, (n, k)),
-            ("float_bias", np.float32, (n,)),
-        ):
-            value = np.asarray(getattr(self, name))
-            if value.dtype != dtype:
-                raise TypeError(f"{name} must be {np.dtype(dtype)}, not {value.dtype}")
-            if value.shape != shape:
-                raise ValueError(f"{name} must be of shape {shape}, not {value.shape}")
-            if not np.all(np.isfinite(value)):
-                raise ValueError(f"{name} must be finite, not {value[~np.isfinite(value)][0]}")
+        require_arrays(self, _TYPES)
         for name in ("x_zero_point", "y_zero_point", "low", "high"):
             value = getattr(self, name)
             if not -128 <= value <= 127:
@@ -120,7 +72,7 @@ class Layer:
             if not good.all():
                 raise ValueError(f"{name} must be positive and finite, not {value[~good][0]}")
         # The rules of multiplier, shift, low and high stand where they are used.
-        self.finish(np.zeros((1, n), np.int32))
+        self.finish(np.zeros((1, self.n), np.int32))
 
     @property
     def k(self) -> int:

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from weft.hw.arith.fip import FastInnerProductMac
 from weft.hw.arith.mac import Mac, PlainMac
 from weft.sim.amaranth_bench import play
 from weft.sim.interleaved import interleaved
@@ -12,84 +13,136 @@ LEAVES = [
     pytest.param(PlainMac, 1, id="plain-1"),
     pytest.param(PlainMac, 3, id="plain-3"),
     pytest.param(PlainMac, 8, id="plain-8"),
-    pytest.param(interleaved(3, 2), 1, id="interleaved-3-2"),
+    pytest.param(interleaved(1, 2), 1, id="interleaved-1-2"),
+    pytest.param(interleaved(3, 4), 1, id="interleaved-3-4"),
     pytest.param(interleaved(3, 5), 2, id="interleaved-3-5"),
-    pytest.param(interleaved(4, 3), 1, id="interleaved-4-3"),
+    pytest.param(interleaved(4, 7), 1, id="interleaved-4-7"),
+    pytest.param(interleaved(8, 10), 1, id="interleaved-8-10"),
 ]
+LOW, HIGH = -(1 << 31), (1 << 31) - 1
 
 
 def wrapped(value):
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
-def steps(seed, depth, count):
-    """Random steps, extremes among them; what is not ordered is noise."""
+def steps(leaf, seed, depth, count):
+    """Random steps, extremes among them, each with what its sum starts from."""
     rng = random.Random(seed)
     limits = [-128, 127]
-    return [
-        {
+    for _ in range(count):
+        step = {
             "a": [rng.choice([*limits, rng.randint(*limits)]) for _ in range(depth)],
             "b": [rng.choice([*limits, rng.randint(*limits)]) for _ in range(depth)],
-            "en": rng.random() < 0.7,
-            "clear": rng.random() < 0.2,
-            "preload": rng.random() < 0.3,
-            "init": rng.choice([-(1 << 31), (1 << 31) - 1, rng.randint(-1000, 1000)]),
+            "en": int(rng.random() < 0.7),
+            "clear": int(rng.random() < 0.2),
         }
-        for _ in range(count)
-    ]
+        if leaf.START is not None:
+            step["clear"] &= step["en"]
+            step["preload"] = int(rng.random() < 0.3)
+            step["init"] = rng.choice([LOW, HIGH, rng.randint(-1000, 1000)])
+        yield step
 
 
-def expected(leaf, script):
+def script(leaf, given):
+    """The ports in each cycle: what a sum starts from comes LATENCY - SLOTS cycles late."""
+    turn = leaf.LATENCY - leaf.SLOTS
+    cycles = [{} for _ in range(len(given) + turn)]
+    for t, step in enumerate(given):
+        for name, value in step.items():
+            cycles[t if name in ("a", "b", "en") else t + turn][name] = value
+    for cycle in cycles[len(given):]:
+        cycle["en"] = 0
+    return cycles
+
+
+def expected(leaf, given):
     """``sum`` in every cycle from LATENCY on, as the protocol says."""
     sums = [0] * leaf.SLOTS
-    trace = []
-    for t, step in enumerate(script[:-1]):
+    for t, step in enumerate(given):
         slot = t % leaf.SLOTS
+        if step["clear"] and step["en"]:  # without a step, it means nothing
+            sums[slot] = 0
+        if step.get("preload"):
+            sums[slot] = step["init"]
         if step["en"]:
-            start = script[t + 1]["init"] if step["preload"] else sums[slot]
-            start = 0 if step["clear"] else start
             dot = sum(x * y for x, y in zip(step["a"], step["b"], strict=True))
-            sums[slot] = wrapped(start + dot)
-        trace.append(sums[slot])
-    return trace
+            sums[slot] = wrapped(sums[slot] + dot)
+        yield sums[slot]
 
 
 @pytest.mark.parametrize("leaf, depth", LEAVES)
 def test_sum_follows_its_step_by_the_latency(leaf, depth):
-    script = steps(1, depth, 300)
-    (sums,) = play(leaf(depth=depth), script, "sum", tail=leaf.LATENCY)
-    assert sums[leaf.LATENCY : leaf.LATENCY + 299] == expected(leaf, script)
+    given = list(steps(leaf, 1, depth, 300))
+    (sums,) = play(leaf(depth=depth), script(leaf, given), "sum", tail=leaf.SLOTS)
+    assert sums[leaf.LATENCY :] == list(expected(leaf, given))
 
 
 @pytest.mark.parametrize("leaf, depth", LEAVES)
 def test_largest_products_add_up(leaf, depth):
-    low = {"a": [-128] * depth, "b": [-128] * depth, "en": 1, "clear": 1}
+    low = {"a": [-128] * depth, "b": [-128] * depth, "en": 1}
     rounds = 1024 // depth
-    script = [{**low, "clear": n < leaf.SLOTS} for n in range(rounds * leaf.SLOTS)]
-    (sums,) = play(leaf(depth=depth), script, "sum", tail=leaf.LATENCY + 1)
-    assert sums[-2] == rounds * depth * 128 * 128
+    given = [{**low, "clear": int(n < leaf.SLOTS)} for n in range(rounds * leaf.SLOTS)]
+    (sums,) = play(leaf(depth=depth), script(leaf, given), "sum", tail=leaf.SLOTS)
+    assert sums[-leaf.SLOTS :] == [rounds * depth * 128 * 128] * leaf.SLOTS
 
 
-def test_init_is_read_in_the_cycle_after_its_step():
-    script = [
-        {"a": [2], "b": [3], "en": 1, "preload": 1, "init": 100},
-        {"en": 0, "init": 200},
-        {"init": 300},
+def test_clear_is_read_in_the_cycle_after_its_step():
+    cycles = [
+        {"a": [2], "b": [3], "en": 1},
+        {"a": [5], "b": [7]},
+        {"en": 0, "clear": 1},
+        {},
+        {"clear": 0},
     ]
-    assert play(PlainMac(depth=1), script, "sum", tail=1) == [[0, 0, 206, 206]]
+    assert play(PlainMac(depth=1), cycles, "sum", tail=1) == [[0, 0, 6, 35, 35, 35]]
 
 
-def test_clear_goes_before_preload():
-    script = [{"a": [2], "b": [3], "en": 1, "clear": 1, "preload": 1, "init": 100}]
-    assert play(PlainMac(depth=1), script, "sum", tail=2) == [[0, 0, 6]]
+def test_a_start_is_read_as_its_sum_comes_round():
+    # Three sums in five cycles: two cycles behind the step.
+    step = {"a": [2], "b": [3], "en": 1}
+    cycles = [
+        {**step, "preload": 0, "init": 100},
+        {"en": 0, "init": 200},
+        {"preload": 1, "init": 300},
+        {"preload": 0, "init": 400},
+    ]
+    (sums,) = play(interleaved(3, 5)(depth=1), cycles, "sum", tail=5)
+    assert sums == [0, 0, 0, 0, 0, 306, 0, 0, 306]
+
+
+def test_a_start_needs_no_step_and_stays():
+    cycles = [{}, {"preload": 1, "init": 9}, {"preload": 0, "init": 5}]
+    (sums,) = play(interleaved(2, 3)(depth=1), cycles, "sum", tail=4)
+    assert sums == [0, 0, 0, 9, 0, 9, 0]
+
+
+def test_preload_goes_before_clear():
+    cycles = [
+        {"a": [2], "b": [3], "en": 1}, {"clear": 1, "preload": 1, "init": 100},
+    ]
+    (sums,) = play(interleaved(1, 2)(depth=1), cycles, "sum")
+    assert sums == [0, 0]
+    (sums,) = play(interleaved(1, 2)(depth=1), cycles, "sum", tail=1)
+    assert sums[-1] == 106
 
 
 def test_sum_wraps_to_32_bits():
-    script = [
-        {"a": [1], "b": [1], "en": 1, "preload": 1, "init": (1 << 31) - 1},
-        {"a": [-1], "b": [1], "preload": 0},
+    cycles = [
+        {"a": [1], "b": [1], "en": 1}, {"a": [-1], "preload": 1, "init": HIGH},
+        {"en": 0, "preload": 0},
     ]
-    assert play(PlainMac(depth=1), script, "sum", tail=2) == [[0, 0, -(1 << 31), (1 << 31) - 1]]
+    (sums,) = play(interleaved(1, 2)(depth=1), cycles, "sum", tail=1)
+    assert sums == [0, 0, LOW, HIGH]
+
+
+@pytest.mark.parametrize("leaf, start", [
+    (PlainMac, []), (FastInnerProductMac, []), (interleaved(2, 3), ["preload", "init"]),
+])
+def test_only_a_leaf_with_a_start_has_ports_for_it(leaf, start):
+    mac = leaf(depth=2)
+    assert list(mac.signature.members) == ["a", "b", "en", "clear", *start, "sum"]
+    play(mac, [{}], "sum")
 
 
 def test_a_leaf_must_say_what_a_step_adds():

@@ -1,4 +1,4 @@
-"""The array alone: skewed, drained and preloaded by hand, against products of Python integers."""
+"""The array alone: skewed, started and drained by hand, against products of Python integers."""
 
 import random
 
@@ -9,15 +9,25 @@ from weft.hw.array.systolic import SystolicArray
 from weft.sim.amaranth_bench import play
 from weft.sim.interleaved import interleaved
 
-SHAPES = [  # rows, cols, depth, hop, leaf
+PLAIN = [  # rows, cols, depth, hop, leaf
     pytest.param(1, 1, 1, 1, PlainMac, id="1x1x1"),
     pytest.param(3, 4, 1, 1, PlainMac, id="3x4x1-hop1"),
     pytest.param(3, 5, 2, 2, PlainMac, id="3x5x2-hop2"),
     pytest.param(4, 3, 1, 3, PlainMac, id="4x3x1-hop3"),
     pytest.param(2, 2, 1, 8, PlainMac, id="2x2x1-hop8"),
-    pytest.param(3, 3, 1, 2, interleaved(3, 2), id="3x3x1-slots3"),
-    pytest.param(2, 5, 2, 1, interleaved(3, 4), id="2x5x2-slots3"),
 ]
+STARTED = [
+    pytest.param(1, 1, 1, 1, interleaved(1, 2), id="1x1x1-slots1"),
+    pytest.param(4, 3, 1, 1, interleaved(1, 3), id="4x3x1-hop1-slots1"),
+    pytest.param(3, 5, 2, 2, interleaved(1, 2), id="3x5x2-hop2-slots1"),
+    pytest.param(3, 4, 1, 1, interleaved(3, 5), id="3x4x1-hop1-slots3"),
+    pytest.param(5, 3, 1, 2, interleaved(3, 4), id="5x3x1-hop2-slots3"),
+    pytest.param(4, 5, 1, 3, interleaved(3, 5), id="4x5x1-hop3-slots3"),
+    pytest.param(2, 3, 2, 8, interleaved(3, 4), id="2x3x2-hop8-slots3"),
+]
+ALL = pytest.mark.parametrize("rows, cols, depth, hop, leaf", [*PLAIN, *STARTED])
+WITH_START = pytest.mark.parametrize("rows, cols, depth, hop, leaf", STARTED)
+BUBBLES = pytest.mark.parametrize("bubble", [0, 0.5])
 
 
 class Schedule:
@@ -25,8 +35,10 @@ class Schedule:
 
     def __init__(self, rows, cols, depth, hop, leaf, seed):
         self.rows, self.cols, self.depth, self.hop, self.leaf = rows, cols, depth, hop, leaf
+        self.turn = leaf.LATENCY - leaf.SLOTS
         self.rng = random.Random(seed)
         self.said = {}
+        self.living = set()  # cycles of steps, or of none, whose sums are not to be touched
         self.expected = {}  # (cycle, column): sum at the foot
         self.free = 0  # first cycle in which a drain may start
 
@@ -39,37 +51,66 @@ class Schedule:
     def value(self):
         return [self.noise() for _ in range(self.depth)]
 
-    def step(self, t, a, b, **orders):
-        """Operands ``a[row]`` and ``b[col]`` enter at ``t``; orders go with them."""
+    def skew(self, row):
+        return (self.rows - 1 - row) // self.hop
+
+    def step(self, t, a, b, *, clear):
+        """Operands ``a[row]`` and ``b[col]`` enter at ``t``."""
         for row, value in enumerate(a):
-            self.say(t + (self.rows - 1 - row) // self.hop, "a", row, value)
+            self.say(t + self.skew(row), "a", row, value)
         for col, value in enumerate(b):
             self.say(t + col // self.hop, "b", col, value)
-        for name, on in orders.items():
-            self.say(t, "control", name, on)
+        self.say(t, "control", "en", 1)
+        self.say(t + self.turn, "control", "clear", clear)
 
-    def multiply(self, start, words, bubble=0.0, starts=None):
-        """SLOTS products of ``words`` steps each, from ``start`` on; the cycle behind them."""
-        slots = self.leaf.SLOTS
-        sums = starts or [[[0] * self.cols for _ in range(self.rows)] for _ in range(slots)]
-        t, done = start, 0
-        while done < words:
-            last = done == words - 1
+    def start(self, t, rows, values):
+        """Sums of ``rows`` start from ``values``, one a column, with the step at ``t``."""
+        for row in rows:
+            self.say(t + self.turn + self.skew(row), "preload", row, 1)
+        for col, value in enumerate(values):
+            self.say(t + self.turn + col // self.hop, "init", col, value)
+
+    def multiply(self, t, words, bubble=0.0, starts=None, broadcast=False):
+        """SLOTS products of ``words`` steps each, from about ``t`` on; the cycle behind them.
+
+        ``starts[slot][row][col]`` enter a row a round before them; or with the first step, the same
+        for every row.
+        """
+        slots, everywhere = self.leaf.SLOTS, range(self.rows)
+        sums = [[list(row) for row in starts[slot]] for slot in range(slots)] if starts else [
+            [[0] * self.cols for _ in everywhere] for _ in range(slots)
+        ]
+        loads = [("load", row) for row in everywhere] if starts and not broadcast else []
+        rounds = [*loads, *(("step", word) for word in range(words))]
+        t += self.rng.randrange(slots)  # any phase will do
+        begin = None
+        while rounds:
+            kind, n = rounds[0]
             drain = t + slots + self.leaf.LATENCY + (self.rows - 1) // self.hop
-            if self.rng.random() < bubble or last and drain < self.free:
+            if self.rng.random() < bubble or (len(rounds) == 1 and drain < self.free):
                 t += slots
                 continue
+            begin = t if begin is None else begin
+            del rounds[0]
             for slot in range(slots):
-                a, b = ([self.value() for _ in range(n)] for n in (self.rows, self.cols))
-                self.step(t, a, b, en=1, clear=done == 0 and not starts, preload=done == 0)
-                self.say(t + self.leaf.LATENCY, "control", "capture", last)
-                for row, x in enumerate(a):
-                    for col, y in enumerate(b):
-                        sums[slot][row][col] += sum(p * q for p, q in zip(x, y, strict=True))
+                if kind == "load":
+                    self.start(t, [n], starts[slot][n])
+                else:
+                    if broadcast and n == 0:
+                        self.start(t, everywhere, starts[slot][0])
+                    self._multiply(t, sums[slot], clear=n == 0 and not starts, last=not rounds)
                 t += 1
-            done += 1
+        self.living.update(range(begin, t))
         self.drain(drain, sums)
         return t
+
+    def _multiply(self, t, sums, *, clear, last):
+        a, b = ([self.value() for _ in range(n)] for n in (self.rows, self.cols))
+        self.step(t, a, b, clear=clear)
+        self.say(t + self.leaf.LATENCY, "control", "capture", last)
+        for row, x in enumerate(a):
+            for col, y in enumerate(b):
+                sums[row][col] += sum(p * q for p, q in zip(x, y, strict=True))
 
     def drain(self, start, sums):
         slots = self.leaf.SLOTS
@@ -82,22 +123,34 @@ class Schedule:
                 late = start + n + col // self.hop
                 self.expected[late, col] = sums[n % slots][n // slots][col]
 
+    def order(self, t, port, index, late):
+        """0, or noise where the step that it is for, ``late`` cycles ago, is none."""
+        free = t - late not in self.living
+        return self.said.get((t, port, index), int(free and self.rng.random() < 0.5))
+
     def script(self, cycles):
+        said = self.said
         for t in range(cycles):
-            said = self.said
-            yield {
+            cycle = {
                 "a": [said.get((t, "a", row)) or self.value() for row in range(self.rows)],
                 "b": [said.get((t, "b", col)) or self.value() for col in range(self.cols)],
                 "control": {
-                    "en": said.get((t, "control", "en"), 0),
-                    "clear": said.get((t, "control", "clear"), self.rng.random() < 0.5),
-                    "preload": said.get((t, "control", "preload"), self.rng.random() < 0.5),
+                    "en": self.order(t, "control", "en", 0),
+                    "clear": self.order(t, "control", "clear", self.turn),
                     "capture": said.get((t, "control", "capture"), 0),
                 },
                 "shift": sum(said.get((t, "shift", p), 0) << p for p in range(self.rows)),
-                "head": [said.get((t, "head", col), self.noise()) for col in range(self.cols)],
                 "valid": said.get((t, "valid", None), 0),
             }
+            if self.leaf.START is not None:
+                cycle["preload"] = sum(
+                    self.order(t, "preload", row, self.turn + self.skew(row)) << row
+                    for row in range(self.rows)
+                )
+                cycle["init"] = [
+                    said.get((t, "init", col), self.noise()) for col in range(self.cols)
+                ]
+            yield cycle
 
     def check(self):
         cycles = max(t for t, _ in self.expected) + 5
@@ -111,9 +164,18 @@ class Schedule:
         }
         assert seen == self.expected
 
+    def starts(self, *, broadcast):
+        """What the sums of a pass may start from, a number for each."""
+        rows = 1 if broadcast else self.rows
+        values = [
+            [[self.rng.randint(-(10**9), 10**9) for _ in range(self.cols)] for _ in range(rows)]
+            for _ in range(self.leaf.SLOTS)
+        ]
+        return [slot * self.rows for slot in values] if broadcast else values
 
-@pytest.mark.parametrize("rows, cols, depth, hop, leaf", SHAPES)
-@pytest.mark.parametrize("bubble", [0, 0.5])
+
+@ALL
+@BUBBLES
 def test_products_drain_row_by_row(rows, cols, depth, hop, leaf, bubble):
     schedule = Schedule(rows, cols, depth, hop, leaf, seed=1)
     t = 0
@@ -122,27 +184,29 @@ def test_products_drain_row_by_row(rows, cols, depth, hop, leaf, bubble):
     schedule.check()
 
 
-@pytest.mark.parametrize("rows, cols, depth, hop, leaf", SHAPES)
-def test_sums_start_from_what_the_head_fills_in(rows, cols, depth, hop, leaf):
+@WITH_START
+@BUBBLES
+@pytest.mark.parametrize("broadcast", [False, True], ids=["rows", "broadcast"])
+def test_sums_start_from_what_is_given_to_their_row_and_column(
+    rows, cols, depth, hop, leaf, bubble, broadcast
+):
     schedule = Schedule(rows, cols, depth, hop, leaf, seed=2)
-    slots = leaf.SLOTS
-    rng = random.Random(3)
-    starts = [
-        [[rng.randint(-(10**9), 10**9) for _ in range(cols)] for _ in range(rows)]
-        for _ in range(slots)
-    ]
-    # The lowest row first, each row's slots in order; column c hop by hop later.
-    for n in range(rows * slots):
-        for p in range(rows):
-            schedule.say(n, "shift", p, 1)
-        for col in range(cols):
-            schedule.say(n + col // hop, "head", col, starts[n % slots][n // slots][col])
-    begin = rows * slots
-    for p in range(rows):
-        for later in range(1, slots):  # the chain moves on to the next slot's start
-            schedule.say(begin + later + p // hop, "shift", p, 1)
-    end = schedule.multiply(begin, rows + 4, starts=starts)
-    schedule.multiply(end, 2)  # and none of it leaks into the next product
+    t = 0
+    for words in (rows + 4, 1, 2):
+        starts = schedule.starts(broadcast=broadcast)
+        t = schedule.multiply(t, words, bubble, starts, broadcast)
+    schedule.multiply(t, 2)  # and none of it leaks into the next product
+    schedule.check()
+
+
+@WITH_START
+def test_products_of_all_kinds_follow_each_other(rows, cols, depth, hop, leaf):
+    schedule = Schedule(rows, cols, depth, hop, leaf, seed=3)
+    t = 0
+    for n, kind in enumerate("rbcbcrrcb"):
+        broadcast = kind == "b"
+        starts = None if kind == "c" else schedule.starts(broadcast=broadcast)
+        t = schedule.multiply(t, 1 + n % 3, n % 2 * 0.3, starts, broadcast)
     schedule.check()
 
 
@@ -152,3 +216,11 @@ def test_operands_reach_hop_elements_a_cycle():
     schedule.multiply(0, 1)
     schedule.check()
     assert min(schedule.expected) == (1 + PlainMac.LATENCY + 4 // 2, 0)
+
+
+@pytest.mark.parametrize("leaf", [PlainMac, interleaved(3, 4)])
+def test_only_leaves_with_a_start_want_one(leaf):
+    array = SystolicArray(rows=2, cols=3, hop=1, mac=lambda: leaf(depth=1))
+    found = {"preload", "init"} & set(array.signature.members)
+    assert found == (set() if leaf.START is None else {"preload", "init"})
+    play(array, [{}], "foot")

@@ -7,8 +7,9 @@ from weft import commands
 from weft.hw.control.headers import Common, JobHeader, LoadHeader
 
 JOB = commands.Job(
-    m=0x01020304, n=0x11121314, k=0x21222324, a_page=0x3132, a_pitch=0x4142, a_pages=0x5152,
-    b_page=0x6162, b_pitch=0x7172, b_pages=0x8182, tag=0x9192,
+    m=0x0102, n=0x1112, k=0x21222324, a_page=0x3132, a_pitch=0x4142, a_pages=0x5152,
+    b_page=0x6162, b_pitch=0x7172, b_pages=0x8182, c_page=0xA1A2, c_pitch=0xB1B2, c_pages=0xC1C2,
+    tag=0x9192,
     flags=commands.JobFlag.FEED_B | commands.JobFlag.KEEP,
 )
 LOAD = commands.Load(
@@ -35,17 +36,10 @@ def test_common_fields_come_first(header):
 
 def test_job_fields_lie_where_they_are_packed():
     header = seen(JobHeader, JOB)
-    names = ("m", "n", "k", "a_page", "a_pitch", "a_pages", "b_page", "b_pitch", "b_pages", "tag")
-    for name in names:
+    places = [f"{x}_{of}" for x in "abc" for of in ("page", "pitch", "pages")]
+    for name in ("m", "n", "k", "tag", *places):
         assert getattr(header, name) == getattr(JOB, name), name
     assert header.flags == 2 | 8
-    assert header.destination == 0
-
-
-def test_the_destination_lies_at_byte_6():
-    packed = bytearray(JOB.pack())
-    packed[6:8] = b"\x34\x12"
-    assert JobHeader.from_bits(int.from_bytes(packed, "little")).destination == 0x1234
 
 
 def test_load_fields_lie_where_they_are_packed():

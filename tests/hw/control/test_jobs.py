@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.commands import Job, JobFlag, Load, LoadFlag, Status
+from weft.commands import Job, JobFlag, Load, LoadFlag, Region, Status
 from weft.geometry import Operand
 from weft.hw.control.headers import JobHeader, LoadHeader
 from weft.hw.control.jobs import JobTable
@@ -13,6 +13,15 @@ B = Operand(4, 2, 128, 16)  # 8 pages: up to 32 columns
 FED = JobFlag.FEED_A | JobFlag.FEED_B
 PLAIN = FED | JobFlag.ACCUMULATE | JobFlag.KEEP
 ALL = PLAIN | JobFlag.REQUANTIZE | JobFlag.TABLE
+START = JobFlag.PRELOAD | JobFlag.BROADCAST
+C = Operand(4, 1, 32, 16, page=1, size=4)  # 32 words
+MEMORIES = {Region.A: A, Region.B: B}
+FINISHES = JobFlag.REQUANTIZE, JobFlag.TABLE
+# A core that starts from C, of three tiles a pass and another result path.
+FLOAT = {
+    "geometries": {**MEMORIES, Region.C: C}, "known": PLAIN | START | JobFlag.ROUND | JobFlag.CLAMP,
+    "finishes": (JobFlag.ROUND, JobFlag.CLAMP), "slots": 3,
+}
 
 
 def job(tag=0, flags=0, **fields):
@@ -26,8 +35,9 @@ def header(command):
     return plain(shape.from_bits(int.from_bytes(command.pack(), "little")))
 
 
-def run(bench, jobs=4, flags=ALL):
-    table = JobTable(geometries=(A, B), jobs=jobs, flags=flags)
+def run(bench, jobs=4, **options):
+    plain = {"geometries": MEMORIES, "known": ALL, "finishes": FINISHES, "slots": 1}
+    table = JobTable(jobs=jobs, **plain | options)
     simulate(table, lambda ctx: bench(ctx, table), background=[checker(table.pull, "pull")])
 
 
@@ -56,12 +66,35 @@ def test_jobs_leave_in_order_with_all_that_they_say():
             got = await pull(ctx, table)
             for name in ("tag", "m", "n", "k", "a_page", "a_pitch", "b_page", "b_pitch"):
                 assert got[name] == getattr(sent, name), name
-            for flag in (JobFlag.ACCUMULATE, JobFlag.KEEP, JobFlag.REQUANTIZE, JobFlag.TABLE):
+            for flag in (JobFlag.ACCUMULATE, JobFlag.KEEP):
                 assert got[flag.name.lower()] == (flag in sent.flags), flag
+            assert got["finish"] == {
+                "requantize": JobFlag.REQUANTIZE in sent.flags, "table": JobFlag.TABLE in sent.flags
+            }
             assert got["status"] == 0
+            assert not {"preload", "broadcast", "c_page", "c_pitch"} & set(got)
             await pulse(ctx, table.retire)
 
     run(bench)
+
+
+def test_jobs_say_where_they_start_from():
+    async def bench(ctx, table):
+        flags = [0, JobFlag.PRELOAD, JobFlag.BROADCAST, START, JobFlag.ROUND, JobFlag.CLAMP]
+        for n, flag in enumerate([*flags, START | JobFlag.ROUND | JobFlag.CLAMP]):
+            sent = job(tag=n, flags=flag, c_page=31 - n, c_pitch=32 - n, c_pages=1)
+            await push(ctx, table, sent)
+            got = await pull(ctx, table)
+            assert got["status"] == 0
+            assert (got["c_page"], got["c_pitch"]) == (31 - n, 32 - n)
+            for name in ("preload", "broadcast"):
+                assert got[name] == (JobFlag[name.upper()] in sent.flags), name
+            assert got["finish"] == {
+                "round": JobFlag.ROUND in sent.flags, "clamp": JobFlag.CLAMP in sent.flags
+            }
+            await pulse(ctx, table.retire)
+
+    run(bench, **FLOAT)
 
 
 @pytest.mark.parametrize("jobs", [2, 4])
@@ -168,6 +201,49 @@ def test_a_load_waits_for_jobs_on_its_pages(operand, page, pages, conflict):
     run(bench)
 
 
+# A job on words 8..12 of C.
+SPAN_C = {"c_page": 8, "c_pitch": 5, "c_pages": 5}
+
+
+@pytest.mark.parametrize("flags", [JobFlag.PRELOAD, START])
+@pytest.mark.parametrize("page, words, conflict", [
+    (0, 8, 0), (0, 9, 1), (8, 1, 1), (12, 1, 1), (12, 9, 1), (13, 1, 0), (13, 9, 0), (0, 32, 1),
+])
+def test_a_load_of_c_waits_for_jobs_that_start_from_it(flags, page, words, conflict):
+    async def bench(ctx, table):
+        put(ctx, table.load, header(Load(4, page, words, 1, words)))
+        await push(ctx, table, job(**SPAN_C), job(flags=JobFlag.BROADCAST, **SPAN_C))
+        assert not ctx.get(table.conflict)
+        await push(ctx, table, job(flags=flags, **SPAN_C))
+        assert ctx.get(table.conflict) == conflict
+        for left in reversed(range(3)):
+            await pull(ctx, table)
+            await pulse(ctx, table.retire)
+            assert ctx.get(table.conflict) == (conflict and left > 0)
+        # In their places: jobs that start from 0.
+        await push(ctx, table, *[job(**SPAN_C)] * 4)
+        assert not ctx.get(table.conflict)
+
+    run(bench, **FLOAT)
+
+
+def test_c_reaches_the_end_of_its_buffer():
+    async def bench(ctx, table):
+        await push(ctx, table, job(flags=JobFlag.PRELOAD, c_page=31, c_pitch=1, c_pages=1))
+        for page in range(32):
+            put(ctx, table.load, header(Load(4, page, 1, 1, 1)))
+            assert ctx.get(table.conflict) == (page == 31)
+        await push(ctx, table, job(flags=JobFlag.PRELOAD, c_page=0, c_pitch=32, c_pages=32))
+        put(ctx, table.load, header(Load(4, 30, 1, 1, 1)))
+        assert ctx.get(table.conflict)
+        # Other operands have their own pages.
+        for operand in (0, 1):
+            put(ctx, table.load, header(Load(operand, 7, 1, 1, 1)))
+            assert not ctx.get(table.conflict)
+
+    run(bench, **FLOAT)
+
+
 def test_a_load_does_not_wait_for_the_job_that_it_feeds():
     async def bench(ctx, table):
         await push(ctx, table, job(1, FED, **SPANS))
@@ -205,12 +281,12 @@ def test_rejects_flags_that_it_does_not_know(known, flag):
         got = await pull(ctx, table)
         assert got["status"] == (0 if flag in known else Status.REJECTED)
 
-    run(bench, flags=known)
+    run(bench, known=known)
 
 
 @pytest.mark.parametrize("fields", [
-    {"m": 0}, {"n": 0}, {"k": 0}, {"m": 25}, {"n": 33}, {"k": 257}, {"m": 31}, {"m": 1 << 31},
-    {"n": 1 << 16}, {"k": (1 << 32) - 1}, {"k": 1 << 9}, {"flags": 64}, {"flags": 0x8000},
+    {"m": 0}, {"n": 0}, {"k": 0}, {"m": 25}, {"n": 33}, {"k": 257}, {"m": 31}, {"m": 1 << 15},
+    {"n": 0xFFFF}, {"k": (1 << 32) - 1}, {"k": 1 << 9}, {"flags": 64}, {"flags": 0x8000},
     {"flags": 64 | JobFlag.FEED_A},
     {"flags": JobFlag.KEEP, "m": 4}, {"flags": JobFlag.KEEP, "n": 5},
     {"flags": JobFlag.ACCUMULATE, "m": 4}, {"flags": JobFlag.ACCUMULATE, "n": 5},
@@ -224,13 +300,40 @@ def test_rejects_what_the_core_does_not_do(fields):
     run(bench)
 
 
-@pytest.mark.parametrize("place", [0, 15])
-def test_rejects_a_destination(place):
+@pytest.mark.parametrize("fields, good", [
+    ({"flags": JobFlag.PRELOAD, "m": 24, "n": 32}, True),
+    ({"flags": JobFlag.PRELOAD | JobFlag.ACCUMULATE}, False),
+    ({"flags": START | JobFlag.ACCUMULATE | JobFlag.KEEP}, False),
+    ({"flags": JobFlag.BROADCAST | JobFlag.ACCUMULATE}, True),
+    ({"flags": JobFlag.PRELOAD | JobFlag.KEEP, "m": 3, "n": 12}, True),
+    ({"flags": JobFlag.KEEP, "m": 4, "n": 12}, False),
+    ({"flags": JobFlag.KEEP, "m": 3, "n": 13}, False),
+    ({"flags": JobFlag.ACCUMULATE, "m": 3, "n": 12}, True),
+    ({"flags": JobFlag.ACCUMULATE, "m": 3, "n": 13}, False),
+    ({"flags": JobFlag.ACCUMULATE, "m": 4, "n": 1}, False),
+    ({"flags": JobFlag.REQUANTIZE}, False),
+    ({"flags": JobFlag.ROUND | JobFlag.CLAMP}, True),
+    ({"flags": 0x400}, False),
+], ids=str)
+def test_what_a_core_of_several_slots_does(fields, good):
     async def bench(ctx, table):
-        await send(ctx, table.push, [{**header(job(9)), "destination": 1 << place}])
-        assert (await pull(ctx, table))["status"] == Status.REJECTED
+        await push(ctx, table, job(9, **fields))
+        assert (await pull(ctx, table))["status"] == (0 if good else Status.REJECTED)
 
-    run(bench)
+    run(bench, **FLOAT)
+
+
+def test_large_buffers_hold_more_lines_than_a_header_asks_for():
+    large = {
+        Region.A: Operand(64, 1, 65536, 16), Region.B: Operand(64, 1, 65536, 16),
+    }
+
+    async def bench(ctx, table):
+        await push(ctx, table, job(9, m=0xFFFF, n=0xFFFF, k=0x10000))
+        got = await pull(ctx, table)
+        assert (got["status"], got["m"], got["n"], got["k"]) == (0, 0xFFFF, 0xFFFF, 0x10000)
+
+    run(bench, geometries=large)
 
 
 @pytest.mark.parametrize("fields", [

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.commands import Load, LoadFlag
+from weft.commands import Load, LoadFlag, Region
 from weft.geometry import Operand
 from weft.hw.control.headers import LoadHeader
 from weft.hw.control.loader import Loader
@@ -19,12 +19,18 @@ PAIRS = [  # edge and depth of A and of B, bytes in
 ]
 
 
-def geometries(a, b, stream):
-    """Those of A, of B, of parameters of 3 words a page, and of a table."""
-    return (
-        Operand(*a, 64, stream), Operand(*b, 128, stream),
-        Operand(2, 16, 32, stream, page=4), Operand(1, 1, 256, stream, page=256),
-    )
+ALL = list(Region)
+
+
+def geometries(a, b, stream, regions=ALL):
+    """Those of A, of B, of parameters of 3 words a page, of a table, and of C."""
+    held = {
+        Region.A: Operand(*a, 64, stream), Region.B: Operand(*b, 128, stream),
+        Region.PARAMETERS: Operand(2, 16, 32, stream, page=4),
+        Region.TABLE: Operand(1, 1, 256, stream, page=256),
+        Region.C: Operand(b[0], 1, 64, stream, page=1, size=4),
+    }
+    return {region: held[region] for region in regions}
 
 
 def header(load):
@@ -58,11 +64,11 @@ def size(load, geometry):
 def loads(rng, pair, count):
     """Loads that stay inside their buffers: whole ones, single words, and what lies between."""
     for n in range(count):
-        operand = n % len(pair)
+        operand = list(pair)[n % len(pair)]
         geometry = pair[operand]
         words = rng.choice([1, 16, 17, rng.randint(1, geometry.words)])
-        if operand > 1:
-            words = {2: rng.randint(1, 3 * geometry.page), 3: geometry.words}[operand]
+        if operand in (Region.PARAMETERS, Region.TABLE):
+            words = min(geometry.words, rng.randint(1, 3 * geometry.page))
         pages = -(-words // geometry.page)
         pitch = min(geometry.pages, pages + (rng.randrange(2) if words < 33 else 0))
         panels = rng.randint(1, max(1, geometry.pages // pitch))
@@ -71,10 +77,13 @@ def loads(rng, pair, count):
 
 
 @pytest.mark.parametrize("a, b, stream", PAIRS)
-@pytest.mark.parametrize("idle", [0, 0.5])
-def test_every_word_goes_where_it_belongs(a, b, stream, idle):
+@pytest.mark.parametrize("idle, regions", [
+    (0, ALL), (0.5, ALL), (0, ALL[:2]), (0, [Region.A, Region.B, Region.C]),
+    (0, [Region.A, Region.B, Region.PARAMETERS, Region.C]),
+])
+def test_every_word_goes_where_it_belongs(a, b, stream, idle, regions):
     rng = random.Random(stream)
-    pair = geometries(a, b, stream)
+    pair = geometries(a, b, stream, regions)
     script, expected = [], []
     for load in loads(rng, pair, 16):
         script.append({"load.valid": 1, "load.payload": header(load), "words.valid": 0})
@@ -88,15 +97,17 @@ def test_every_word_goes_where_it_belongs(a, b, stream, idle):
             script.append({"load.valid": 0, "words.valid": 1, "words.payload": words[n]})
             expected.append((load.operand, write, n == len(due) - 1, LoadFlag.FEED in load.flags))
     dut = Loader(geometries=pair, bytes_in=stream)
-    assert dut.names == ("a", "b", "parameters", "table")
-    *ports, last, feed = play(dut, script, *dut.names, "last", "feed")
+    names = ("a", "b", "parameters", "table", "c")
+    assert dut.names == {region: names[region] for region in regions}
+    *ports, last, feed = play(dut, script, *dut.names.values(), "last", "feed")
+    ports = dict(zip(regions, ports, strict=True))
     for n, due in enumerate(expected):
-        valid = [port[n]["valid"] for port in ports]
+        valid = {region: port[n]["valid"] for region, port in ports.items()}
         if due is None:
-            assert not any(valid)
+            assert not any(valid.values())
             continue
         operand, write, ends, fed = due
-        assert valid == [place == operand for place in range(len(ports))]
+        assert valid == {region: region == operand for region in regions}
         wrote = ports[operand][n]["write"]
         if operand > 1:  # nobody looks at the ends of their pages
             write = {**write, "page_end": wrote["page_end"]}

@@ -1,133 +1,230 @@
-"""The sequencer: its steps against loops over words and slots, its pace and room against rules."""
+"""The sequencer against its rules in every cycle: words by slots, starts, pace, room, rests."""
 
 import random
 
 import pytest
+from amaranth.hdl import Value
+from amaranth.lib.data import StructLayout
 
+from weft.commands import Region, Status
 from weft.geometry import Operand
 from weft.hw.control.sequencer import Sequencer
 from weft.hw.control.tiler import Tile
-from weft.sim.amaranth_bench import checker, plain, put, send, simulate, ticks
+from weft.sim.amaranth_bench import plain, put, simulate
 
 ROWS, DEPTH = 3, 2
 A = Operand(ROWS, DEPTH, 64, 16)
 B = Operand(4, DEPTH, 128, 16)
+C = Operand(4, 1, 64, 16, 1, 4)
+EVERY = (1 << ROWS) - 1
+C_FIELDS = ("c", "preload", "broadcast")
 
 
-def tile(tag=0, *, k=5, last=0, a_page=0, b_page=0, status=0, accumulate=0, keep=0, finish=0):
+def tile(tag=0, *, k=5, last=0, a_page=0, b_page=0, status=0, accumulate=0, keep=0, finish=0,
+         c=0, preload=0, broadcast=0):
     return {
         "a_page": a_page, "b_page": b_page, "k": k, "rows": ROWS, "cols": 4, "last": last,
         "tag": tag, "status": status, "accumulate": accumulate, "keep": keep,
-        "requantize": finish & 1, "table": finish >> 1,
+        "finish": {"requantize": finish & 1, "table": finish >> 1},
+        "c": c, "preload": preload, "broadcast": broadcast,
     }
 
 
 class Bench:
-    """A sequencer fed with passes: what it orders and announces, with the cycles."""
+    """A sequencer that is offered passes: all that it does, cycle by cycle."""
 
-    def __init__(self, slots, room):
-        self.slots = slots
+    def __init__(self, slots, room, *, starts=True, rows=ROWS):
+        self.slots, self.room, self.starts, self.rows = slots, room, starts, rows
+        geometries = {Region.A: A, Region.B: B} | ({Region.C: C} if starts else {})
+        self.tile = Tile(geometries, StructLayout({"requantize": 1, "table": 1}))
         self.dut = Sequencer(
-            geometries=(A, B), tile=Tile((A, B)), slots=slots, rows=ROWS, depth=DEPTH, room=room
+            geometries=(A, B), tile=self.tile, slots=slots, rows=rows, depth=DEPTH, room=room
         )
-        self.steps = []  # (cycle, step) of those with en
-        self.captures, self.drains, self.stalls = [], [], []
-        self.results = []  # (cycle, results)
+        self.cycles = []  # what is offered and what is seen
 
-    def run(self, passes, *, cycles, releases=None, idle=0):
-        """``releases``: cycles of a pulse; None for one 5 cycles behind each drain."""
-        dut = self.dut
+    def fields(self, one):
+        return one if self.starts else {k: v for k, v in one.items() if k not in C_FIELDS}
 
-        async def source(ctx):
-            padding = tile()
-            payloads = [
-                {
-                    "tiles": [*tiles, *[padding] * (self.slots - len(tiles))],
-                    "active": (1 << len(tiles)) - 1,
-                }
-                for tiles in passes
-            ]
-            await send(ctx, dut.passes, payloads, idle=idle)
+    def run(self, passes, *, cycles, releases=None, idle=0.0, gaps=None, voids=None):
+        """Up to ``cycles``, all that ``passes`` need and some more.
 
-        async def watch(ctx):
+        ``releases``: cycles of a pulse; None for one 5 cycles behind each drain. By the numbers of
+        passes, ``gaps`` has the cycles without any before them, ``voids`` those that they are on
+        offer until they become void.
+        """
+        dut, rng = self.dut, random.Random(cycles)
+        gaps, voids = dict(gaps or {}), voids or {}
+        ports = {
+            name: getattr(dut, name) for name in ("slot", "step", "results", "active", "stalled")
+        }
+        raw = Value.cast(dut.passes.payload)
+
+        async def bench(ctx):
+            number, offered, void, more = 0, 0, False, 2 * self.slots + 8
             for t in range(cycles):
-                due = t - 5 in self.drains if releases is None else t in releases
-                ctx.set(dut.release, due)
-                ports = dut.step, dut.results, dut.active, dut.stalled
-                _, _, *samples = await ctx.tick().sample(*ports)
-                step, results, active, stalled = map(plain, samples)
-                assert active == step["en"]
-                if step["en"]:
-                    self.steps.append((t, step))
-                if step["capture"]:
-                    self.captures.append(t)
-                if step["drain"]:
-                    self.drains.append(t)
-                if stalled:
-                    self.stalls.append(t)
-                if results["valid"]:
-                    self.results.append((t, results))
+                more -= number == len(passes)
+                if not more:
+                    break
+                slot = ctx.get(dut.slot)
+                here = None if number == len(passes) else passes[number]
+                if here and not offered:
+                    gaps[number] = gaps.get(number, 0) - 1
+                    here = None if gaps[number] >= 0 or rng.random() < idle else here
+                if here is None:
+                    ctx.set(raw, rng.getrandbits(len(raw)))
+                else:
+                    void = void or (slot == 0 and offered >= voids.get(number, cycles))
+                    here = [{**here[0], "status": int(Status.ABORTED)}] if void else here
+                    self.offer(ctx, here, slot, rng)
+                    offered += 1
+                ctx.set(dut.passes.valid, here is not None)
+                release = t - 5 in self.drains if releases is None else t in releases
+                ctx.set(dut.release, release)
+                values = await ctx.tick().sample(dut.passes.ready, *ports.values())
+                ready = values[2]
+                seen = dict(zip(ports, map(plain, values[3:]), strict=True))
+                self.cycles.append({"offer": here, "release": release, "ready": ready, **seen})
+                if here and ready:
+                    number, offered, void = number + 1, 0, False
+            assert number == len(passes)
 
-        simulate(dut, source, watch, background=[checker(dut.passes, "passes")])
+        simulate(dut, bench, limit=cycles + 2)
 
-    def check_steps(self, passes):
-        """Every step is what the loops say; a pass's captures cover all its slots."""
-        steps = iter(self.steps)
-        announced = iter(self.results)
-        for tiles in passes:
-            if tiles[0]["status"]:
-                _, result = next(announced)
-                assert result["tile"] == tiles[0]
-                continue
-            words = -(-tiles[0]["k"] // DEPTH)
-            for word in range(words):
-                for slot, one in enumerate(tiles):
-                    t, step = next(steps)
-                    assert t % self.slots == slot
-                    assert step["a"] == one["a_page"] * 16 + word
-                    assert step["b"] == one["b_page"] * 16 + word
-                    assert step["clear"] == (word == 0 and not one["accumulate"])
-                    gives = word == words - 1 and not one["keep"]
-                    assert step["capture"] == gives
-                    assert step["drain"] == (gives and slot == self.slots - 1)
-                    if word == words - 1:
-                        at, result = next(announced)
-                        assert at == t
-                        assert (result["tile"], result["slot"]) == (one, slot)
-                        assert result["end"] == (one is tiles[-1])
-                        assert result["a_page"] == one["a_page"] + word // 16
-                        assert result["b_page"] == one["b_page"] + word // 16
-        assert not list(steps) and not list(announced)
-        giving = [tiles for tiles in passes if not tiles[0]["status"] and not tiles[0]["keep"]]
-        round_of = range(1 - self.slots, 1)
-        assert self.captures == [drain + n for drain in self.drains for n in round_of]
-        assert len(self.drains) == len(giving)
-        gaps = [late - early for early, late in zip(self.drains, self.drains[1:], strict=False)]
-        assert all(gap >= self.slots * ROWS for gap in gaps)
+    def offer(self, ctx, tiles, slot, rng):
+        payload = {
+            "lead": self.fields(tiles[0]), "present": int(slot < len(tiles)),
+            "end": int(slot == len(tiles) - 1),
+        }
+        absent = tile(rng.randrange(99), a_page=rng.randrange(4), c=rng.randrange(64))
+        payload["tile"] = self.fields(tiles[slot] if slot < len(tiles) else absent)
+        put(ctx, self.dut.passes.payload, payload)
+
+    def step(self, name):
+        """What a field of the step is in each cycle."""
+        return [seen["step"][name] for seen in self.cycles]
+
+    @property
+    def drains(self):
+        return [t for t, drain in enumerate(self.step("drain")) if drain]
+
+    @property
+    def stalls(self):
+        return [t for t, seen in enumerate(self.cycles) if seen["stalled"]]
+
+    @property
+    def steps(self):
+        return [(t, seen["step"]) for t, seen in enumerate(self.cycles) if seen["step"]["en"]]
+
+    def rounds(self, lead):
+        """The rounds of a pass, each a row of C or a word."""
+        if lead["preload"] and not lead["broadcast"]:
+            yield from (("row", row) for row in range(self.rows))
+        yield from (("word", word) for word in range(-(-lead["k"] // DEPTH)))
+
+    def check(self):
+        """Every cycle is as the rules say."""
+        slot, kept, room, pace = 0, False, self.room, 0
+        turn, stalled, rounds = None, False, None
+        for t, seen in enumerate(self.cycles):
+            tiles = seen["offer"]
+            lead = tiles[0] if tiles else tile()
+            void = slot == 0 and lead["status"] != 0
+            if tiles and rounds is None:
+                rounds = list(self.rounds(lead))
+            if slot == 0:
+                # A round is decided on here: the last one, where it gives results, may wait.
+                turn, stalled = None, False
+                if tiles and not void:
+                    gives = len(rounds) == 1 and not lead["keep"]
+                    stalled = gives and not room
+                    if not gives or (room and t >= pace):
+                        turn = rounds.pop(0)
+                        if gives:
+                            room, pace = room - 1, t + self.slots * self.rows
+            ends = turn is not None and not rounds
+            taken = void or (ends and slot == self.slots - 1)
+            assert (seen["slot"], seen["stalled"], seen["ready"]) == (slot, stalled, taken), t
+            self.check_step(t, tiles, turn, ends)
+            self.check_results(t, tiles, turn, ends, void)
+            room += seen["release"]
+            if taken:
+                rounds, kept = None, kept if void else lead["keep"] == 1
+            # It counts on while there is a pass to run, or sums that stay where they are.
+            slot = (slot + 1) % self.slots if slot or (tiles and not void) or kept else 0
+
+    def check_step(self, t, tiles, turn, ends):
+        seen, step = self.cycles[t], self.cycles[t]["step"]
+        slot, last_slot = seen["slot"], seen["slot"] == self.slots - 1
+        kind, n = turn or (None, None)
+        present = turn is not None and slot < len(tiles)
+        lead = tiles[0] if turn else tile()
+        gives = ends and not lead["keep"]
+        assert step["en"] == seen["active"] == (kind == "word" and present), t
+        assert (step["capture"], step["drain"]) == (gives, gives and last_slot), t
+        if present or not turn:
+            fresh = not lead["accumulate"] and not lead["preload"]
+            assert step["clear"] == (turn == ("word", 0) and fresh), t
+        if step["en"]:
+            pages = tiles[slot]["a_page"], tiles[slot]["b_page"]
+            assert (step["a"], step["b"]) == tuple(page * 16 + n for page in pages), t
+        if self.starts:
+            every = turn == ("word", 0) and lead["preload"] & lead["broadcast"]
+            rows = 1 << n if kind == "row" else every * ((1 << self.rows) - 1)
+            assert step["preload"] == rows, t
+            if present and step["preload"]:
+                row = n if kind == "row" else 0
+                assert step["c"] == (tiles[slot]["c"] + row) % C.words, t
+
+    def check_results(self, t, tiles, turn, ends, void):
+        results, slot = self.cycles[t]["results"], self.cycles[t]["slot"]
+        assert results["valid"] == (void or (ends and slot < len(tiles))), t
+        if results["valid"]:
+            assert (results["tile"], results["slot"]) == (self.fields(tiles[slot]), slot), t
+        if results["valid"] and not void:
+            assert results["end"] == (slot == len(tiles) - 1), t
+            words = -(-tiles[0]["k"] // DEPTH) - 1
+            for page in ("a_page", "b_page"):
+                assert results[page] == tiles[slot][page] + words // 16, t
 
 
 def random_passes(slots, seed, count):
     rng = random.Random(seed)
     for n in range(count):
         k = rng.choice([1, 2, 3, rng.randint(1, 40)])
-        accumulate, keep = rng.randrange(2), rng.random() < 0.2
-        status = rng.choice([0, 0, 0, 1, 2])
-        size = 1 if keep or status else rng.randint(1, slots)
+        preload = rng.randrange(2)
+        accumulate = 0 if preload else rng.randrange(2)
+        keep, status = rng.random() < 0.3, rng.choice([0, 0, 0, 1, 2])
+        size = 1 if status else rng.randint(1, slots)
+        common = {
+            "k": k, "accumulate": accumulate, "keep": int(keep), "preload": preload,
+            "broadcast": rng.randrange(2), "status": status, "finish": rng.randrange(4),
+        }
         yield [
-            tile(n, k=k, a_page=rng.randrange(2), b_page=rng.randrange(6), last=int(x == size - 1),
-                 status=status, accumulate=accumulate, keep=int(keep), finish=rng.randrange(4))
+            tile(n, a_page=rng.randrange(2), b_page=rng.randrange(6), c=rng.randrange(C.words),
+                 last=int(x == size - 1), **common)
             for x in range(size)
         ]
 
 
-@pytest.mark.parametrize("slots", [1, 2, 3])
-@pytest.mark.parametrize("idle", [0, 0.5])
+@pytest.mark.parametrize("slots, rows", [(1, 1), (1, 3), (2, 3), (3, 1), (3, 3), (8, 2)])
+@pytest.mark.parametrize("idle", [0, 0.5, 0.9])
 @pytest.mark.parametrize("room", [1, 2, 8])
-def test_steps_are_words_by_slots(slots, idle, room):
-    passes = list(random_passes(slots, slots, 16))
-    bench = Bench(slots, room)
-    bench.run(passes, cycles=1000, idle=idle)
-    bench.check_steps(passes)
+def test_every_cycle_is_as_the_rules_say(slots, rows, idle, room):
+    rng = random.Random(slots)
+    passes = list(random_passes(slots, slots + room, 16))
+    voids = {n: rng.randrange(12 * slots) for n in range(16) if rng.random() < 0.3}
+    bench = Bench(slots, room, rows=rows)
+    bench.run(passes, cycles=10_000, idle=idle, voids=voids)
+    bench.check()
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_without_a_c_no_sum_starts_from_one(slots):
+    bench = Bench(slots, 2, starts=False)
+    passes = [[{**one, "preload": 0} for one in tiles] for tiles in random_passes(slots, 9, 16)]
+    bench.run(passes, cycles=10_000, idle=0.3)
+    bench.check()
+    assert "preload" not in bench.cycles[0]["step"]
 
 
 @pytest.mark.parametrize("slots", [1, 3])
@@ -141,12 +238,14 @@ def test_passes_follow_at_full_rate(slots, k):
     gap = max(words, ROWS) * slots
     assert bench.drains == [words * slots - 1 + n * gap for n in range(6)]
     assert bench.stalls == []
+    bench.check()
 
 
 def test_other_words_go_on_while_the_last_one_waits_its_turn():
     bench = Bench(1, 8)
     bench.run([[tile(k=1)], [tile(k=4)]], cycles=9)
     assert [t for t, _ in bench.steps] == [0, 1, 3]
+    bench.check()
 
 
 @pytest.mark.parametrize("room", [1, 2, 3])
@@ -158,6 +257,7 @@ def test_a_pass_waits_for_room(room):
     assert bench.drains == [*full, 41, 61]
     # It stands at its last step, all the others done.
     assert bench.stalls == [*range(full[-1] + 3, 41), *range(44, 61)]
+    bench.check()
 
 
 def test_room_given_back_while_some_is_taken_is_kept():
@@ -184,24 +284,105 @@ def test_a_kept_sum_takes_no_room():
     assert [step["clear"] for _, step in bench.steps] == [1, 0, 0, 0, 0]
 
 
+def test_each_row_of_c_has_a_round_before_the_first_word():
+    bench = Bench(2, 4)
+    one = {"k": 2 * DEPTH, "preload": 1}
+    bench.run([[tile(c=10, **one), tile(c=20, **one)], [tile(k=1)] * 2], cycles=99)
+    assert bench.step("preload")[:12] == [1, 1, 2, 2, 4, 4, *[0] * 6]
+    assert bench.step("c")[:6] == [10, 20, 11, 21, 12, 22]
+    assert bench.step("en")[:12] == [*[0] * 6, *[1] * 4, 0, 0]
+    assert not any(bench.step("clear")[:12])
+    assert bench.drains[0] == 9
+    bench.check()
+
+
+def test_absent_tiles_have_no_step_in_any_round():
+    bench = Bench(3, 4)
+    bench.run([[tile(k=2 * DEPTH, preload=1)]], cycles=99)
+    assert bench.step("en")[:16] == [*[0] * 9, 1, 0, 0, 1, 0, 0, 0]
+    bench.check()
+
+
+def test_a_c_of_one_row_costs_no_round():
+    bench = Bench(2, 4)
+    one = {"k": 2 * DEPTH, "preload": 1, "broadcast": 1}
+    bench.run([[tile(c=10, **one), tile(c=20, **one)]], cycles=99)
+    assert bench.step("preload")[:5] == [EVERY, EVERY, 0, 0, 0]
+    assert bench.step("c")[:2] == [10, 20]
+    assert bench.step("en")[:5] == [1, 1, 1, 1, 0]
+    assert not any(bench.step("clear"))
+    assert bench.drains == [3]
+
+
+def test_broadcast_is_nothing_without_a_preload():
+    bench = Bench(2, 4)
+    bench.run([[tile(k=1, broadcast=1)] * 2], cycles=99)
+    assert not any(bench.step("preload"))
+    assert bench.step("clear")[:3] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("fields, clears", [
+    ({}, 1), ({"accumulate": 1}, 0), ({"preload": 1}, 0), ({"preload": 1, "broadcast": 1}, 0),
+])
+def test_sums_start_from_0_but_where_they_start_from_something(fields, clears):
+    bench = Bench(3, 4)
+    bench.run([[tile(k=3 * DEPTH, **fields)] * 3], cycles=99)
+    assert sum(bench.step("clear")) == 3 * clears
+    bench.check()
+
+
 @pytest.mark.parametrize("slots", [1, 2, 3])
-def test_a_pass_that_becomes_void_ends_at_once(slots):
+@pytest.mark.parametrize("preload", [0, 1])
+@pytest.mark.parametrize("after", range(12))
+def test_a_pass_that_becomes_void_ends_at_the_next_turn(slots, preload, after):
+    # In the midst of its rows of C, or of its words; the next one starts with its own first.
+    passes = [[tile(n, k=12 * DEPTH, c=9 * n, preload=preload)] * slots for n in range(2)]
     bench = Bench(slots, 4)
-    dut = bench.dut
-    whole = [tile(7, k=100)] + [tile(7)] * (slots - 1)
+    bench.run(passes, cycles=200, voids={0: after})
+    bench.check()
+    turn = -(-after // slots) * slots
+    void = bench.cycles[turn]
+    assert void["ready"] and void["results"]["valid"] and void["results"]["tile"]["status"]
+    rounds = 12 + preload * ROWS
+    assert bench.drains == [turn + rounds * slots]
 
-    async def abort(ctx):
-        put(ctx, dut.passes.payload, {"tiles": whole, "active": 1})
-        ctx.set(dut.passes.valid, 1)
-        await ticks(ctx, 3 * slots)
-        put(ctx, dut.passes.payload, {"tiles": [tile(7, status=1, last=1)] * slots, "active": 1})
-        ports = dut.passes.ready, dut.results, dut.step
-        _, _, ready, results, step = await ctx.tick().sample(*ports)
-        assert ready and results.valid and results.tile.status == 1 and results.end
-        assert not step.en and not step.capture and not step.drain
-        put(ctx, dut.passes.payload, {"tiles": [tile(8, k=2)] * slots, "active": 1})
-        await ticks(ctx, slots - 1)
-        _, _, step = await ctx.tick().sample(dut.step)
-        assert step.en and step.clear and step.a == 0  # the next one starts from its first word
 
-    simulate(dut, abort)
+def begins(bench):
+    """The cycles in which a round of words begins."""
+    return [t for t, _ in bench.steps if bench.cycles[t]["slot"] == 0]
+
+
+def test_slots_start_anew_after_a_rest():
+    bench = Bench(4, 4)
+    bench.run([[tile(n, k=ROWS * DEPTH)] * 4 for n in range(4)], cycles=99, gaps={1: 3, 2: 2})
+    # The last one is there in time.
+    assert begins(bench) == [t + n for t in (0, 15, 29, 41) for n in (0, 4, 8)]
+    assert [seen["slot"] for seen in bench.cycles[10:20]] == [2, 3, 0, 0, 0, 0, 1, 2, 3, 0]
+    bench.check()
+
+
+def test_slots_go_on_where_sums_are_kept():
+    bench = Bench(4, 4)
+    k = ROWS * DEPTH
+    passes = [[tile(k=k, keep=1)], [tile(k=k, accumulate=1)] * 2, [tile(k=k)]]
+    bench.run(passes, cycles=99, gaps={1: 3, 2: 1})
+    assert begins(bench) == [t + n for t in (0, 16, 29) for n in (0, 4, 8)]
+    assert not any(bench.step("clear")[4:29])
+    bench.check()
+
+
+def test_a_void_pass_leaves_kept_sums_where_they_are():
+    bench = Bench(4, 4)
+    k = ROWS * DEPTH
+    passes = [[tile(k=k, keep=1)], [tile(status=2, last=1)], [tile(k=k, accumulate=1)]]
+    bench.run(passes, cycles=99, gaps={1: 1, 2: 2})
+    assert begins(bench) == [t + n for t in (0, 20) for n in (0, 4, 8)]
+    bench.check()
+
+
+def test_a_void_pass_alone_takes_a_cycle():
+    bench = Bench(4, 4)
+    void = [tile(status=2, last=1)]
+    bench.run([void, void, [tile(k=2)]], cycles=99)
+    assert [t for t, seen in enumerate(bench.cycles) if seen["results"]["valid"]] == [0, 1, 2]
+    bench.check()

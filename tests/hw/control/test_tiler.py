@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.commands import Status
+from weft.commands import JobFlag, Region, Status
 from weft.geometry import Operand
 from weft.hw.control.jobs import Job
 from weft.hw.control.tiler import Tiler
@@ -12,16 +12,20 @@ from weft.sim.amaranth_bench import checker, put, quiet, receive, send, simulate
 
 A = Operand(3, 2, 64, 16)
 B = Operand(4, 2, 128, 16)
-FLAGS = ("accumulate", "keep", "requantize", "table")
+C = Operand(4, 1, 64, 16, 1, 4)
+FLAGS = ("accumulate", "keep")
+FINISHES = JobFlag.REQUANTIZE, JobFlag.TABLE
 ALL = 15
 
 
-def tiler():
-    return Tiler(geometries=(A, B), job=Job((A, B)), count=range(ALL + 1))
+def tiler(starts=False):
+    geometries = {Region.A: A, Region.B: B} | ({Region.C: C} if starts else {})
+    return Tiler(geometries=geometries, job=Job(geometries, FINISHES), count=range(ALL + 1))
 
 
 def job(tag, m, n, k=5, status=0, **fields):
     values = {"a_page": 1, "a_pitch": 2, "b_page": 3, "b_pitch": 1, **dict.fromkeys(FLAGS, 0)}
+    values["finish"] = {"requantize": 0, "table": 0}
     return {"tag": tag, "m": m, "n": n, "k": k, "status": status, **values, **fields}
 
 
@@ -30,32 +34,43 @@ def tiles(one):
     down, across = -(-one["m"] // 3), -(-one["n"] // 4)
     for i in range(down):
         for j in range(across):
-            yield {
+            tile = {
                 "a_page": (one["a_page"] + i * one["a_pitch"]) % A.pages,
                 "b_page": (one["b_page"] + j * one["b_pitch"]) % B.pages,
                 "k": one["k"],
                 "rows": min(3, one["m"] - 3 * i),
                 "cols": min(4, one["n"] - 4 * j),
                 "last": int((i, j) == (down - 1, across - 1)),
-                **{name: one[name] for name in ("tag", "status", *FLAGS)},
+                **{name: one[name] for name in ("tag", "status", "finish", *FLAGS)},
             }
+            if "preload" in one:
+                tile |= {name: one[name] for name in ("preload", "broadcast")}
+                # Of a panel of C, three words further down; or its only one.
+                row = 0 if one["broadcast"] else 3 * i
+                tile["c"] = (one["c_page"] + j * one["c_pitch"] + row) % C.words
+            yield tile
 
 
-def jobs(seed, count):
+def jobs(seed, count, starts=False):
     rng = random.Random(seed)
     for tag in range(count):
         m, n = rng.randint(1, 12), rng.randint(1, 20)
-        flags = {flag: rng.randrange(2) for flag in FLAGS}
-        pages = {"a_page": rng.randrange(4), "a_pitch": rng.randrange(4)}
-        pages |= {"b_page": rng.randrange(8), "b_pitch": rng.randrange(8)}
-        yield job(tag, m, n, rng.randint(1, 128), **pages, **flags)
+        fields = {flag: rng.randrange(2) for flag in FLAGS}
+        fields["finish"] = {flag.name.lower(): rng.randrange(2) for flag in FINISHES}
+        fields |= {"a_page": rng.randrange(4), "a_pitch": rng.randrange(4)}
+        fields |= {"b_page": rng.randrange(8), "b_pitch": rng.randrange(8)}
+        if starts:
+            fields |= {name: rng.randrange(2) for name in ("preload", "broadcast")}
+            fields |= {"c_page": rng.randrange(C.words), "c_pitch": rng.randrange(C.words + 1)}
+        yield job(tag, m, n, rng.randint(1, 128), **fields)
 
 
+@pytest.mark.parametrize("starts", [False, True], ids=["no-c", "c"])
 @pytest.mark.parametrize("idle", [0, 0.5, 0.9])
 @pytest.mark.parametrize("stall", [0, 0.5, 0.9])
-def test_tiles_come_row_by_row(idle, stall):
-    dut = tiler()
-    given = list(jobs(1, 12))
+def test_tiles_come_row_by_row(starts, idle, stall):
+    dut = tiler(starts)
+    given = list(jobs(1, 16, starts))
     expected = [tile for one in given for tile in tiles(one)]
 
     async def source(ctx):
@@ -67,6 +82,49 @@ def test_tiles_come_row_by_row(idle, stall):
         await quiet(ctx, dut.tiles)
 
     simulate(dut, source, sink, background=[checker(dut.tiles, "tiles"), checker(dut.jobs, "jobs")])
+
+
+@pytest.mark.parametrize("broadcast, words", [
+    (0, [10, 17, 24, 13, 20, 27, 16, 23, 30]), (1, [10, 17, 24] * 3),
+])
+def test_each_tile_has_its_rows_of_c(broadcast, words):
+    # 3 x 3 tiles; panels of C of seven words. The job behind has its own.
+    dut = tiler(starts=True)
+    start = {"preload": 1, "broadcast": broadcast, "c_page": 10, "c_pitch": 7}
+    other = {"preload": 1, "broadcast": 0, "c_page": 61, "c_pitch": 2}
+
+    async def source(ctx):
+        put(ctx, dut.loaded, [ALL, ALL])
+        await send(ctx, dut.jobs, [job(1, 7, 9, **start), job(2, 6, 8, **other)])
+
+    async def sink(ctx):
+        found = [tile["c"] for tile in await receive(ctx, dut.tiles, 13)]
+        assert found == [*words, 61, 63, 0, 2]
+
+    simulate(dut, source, sink)
+
+
+@pytest.mark.parametrize("before", [0, 2, 4])
+def test_an_abort_leaves_the_next_job_its_c(before):
+    dut = tiler(starts=True)
+    start = {"preload": 1, "broadcast": 0, "c_pitch": 7}
+    given = [job(1, 7, 9, c_page=10, **start), job(2, 4, 5, c_page=1, **start)]
+
+    async def source(ctx):
+        put(ctx, dut.loaded, [ALL, ALL])
+        await send(ctx, dut.jobs, given)
+
+    async def sink(ctx):
+        await ticks(ctx, 2)
+        await receive(ctx, dut.tiles, before)
+        ctx.set(dut.abort, 1)
+        await ctx.tick()
+        ctx.set(dut.abort, 0)
+        found = await receive(ctx, dut.tiles, 5)
+        assert found[0]["status"] == Status.ABORTED
+        assert [tile["c"] for tile in found[1:]] == [1, 8, 4, 11]
+
+    simulate(dut, source, sink)
 
 
 def test_a_tile_leaves_every_cycle_from_job_to_job():

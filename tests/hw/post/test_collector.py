@@ -6,6 +6,7 @@ import pytest
 from amaranth.hdl import signed
 from amaranth.lib.data import StructLayout
 
+from weft.commands import Region
 from weft.geometry import Operand
 from weft.hw.control.tiler import Tile
 from weft.hw.post.collector import Collector
@@ -16,9 +17,11 @@ DEPTH = 16  # rows of the ring
 
 
 def announced(cols):
-    a, b = Operand(ROWS, 1, 64, 16), Operand(cols, 1, 64, 16)
+    geometries = {Region.A: Operand(ROWS, 1, 64, 16), Region.B: Operand(cols, 1, 64, 16)}
+    finish = StructLayout({"round": 1, "clamp": 1})
     return StructLayout({
-        "tile": Tile((a, b)), "slot": range(4), "end": 1, "a_page": range(4), "b_page": range(4),
+        "tile": Tile(geometries, finish), "slot": range(4), "end": 1,
+        "a_page": range(4), "b_page": range(4),
     })
 
 
@@ -32,7 +35,7 @@ def passes(rng, cols, slots, count):
             "k": 5, "tag": tag, "accumulate": 0, "keep": int(keep),
             "a_page": 0, "b_page": rng.randrange(4),
             "status": rng.choice([1, 2]) if kind == "void" else 0,
-            "requantize": rng.randrange(2), "table": rng.randrange(2),
+            "finish": {"round": rng.randrange(2), "clamp": rng.randrange(2)},
         }
         yield [
             {
@@ -78,9 +81,8 @@ class Bench:
                 tile = one["tile"]
                 common = {
                     "a_page": one["a_page"], "b_page": one["b_page"], "status": tile["status"],
-                    "requantize": tile["requantize"], "table": tile["table"],
-                    "panel": tile["b_page"], "tag": tile["tag"],
-                    "silent": int(tile["keep"] and not tile["status"]),
+                    "finish": tile["finish"], "panel": tile["b_page"],
+                    "tag": tile["tag"], "silent": int(tile["keep"] and not tile["status"]),
                 }
                 if not gives(tiles):
                     yield {**common, "last": tile["last"]}

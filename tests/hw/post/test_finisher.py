@@ -6,10 +6,11 @@ from amaranth.hdl import signed
 from amaranth.lib.data import StructLayout
 from amaranth.utils import ceil_log2
 
-from weft.commands import PARAMETER
+from weft.commands import PARAMETER, Region, finishes
 from weft.config import Config
-from weft.geometry import memories, operands
+from weft.geometry import memories
 from weft.golden import scaled
+from weft.hw.control.jobs import Job
 from weft.hw.control.loader import Write
 from weft.hw.control.tiler import Tile
 from weft.hw.post.collector import Chunk
@@ -49,20 +50,20 @@ class Bench:
         self.config = config
         self.rng = np.random.default_rng(seed)
         self.geometries = memories(config)
-        tile = Tile(operands(config))
+        tile = Tile(self.geometries, Job(self.geometries, finishes(config))["finish"].shape)
         chunk = Chunk(acc=signed(32), lanes=config.lanes, tile=tile, cols=config.cols)
-        inputs = dict(zip(("a", "b", "parameters", "table"), self.geometries, strict=False))
+        inputs = {region.name.lower(): g for region, g in self.geometries.items()}
         del inputs["b"]
         self.dut = Finisher(
             geometries=self.geometries, chunk=chunk, mode=config.requantize,
             zero_points=config.b_zero_point != "none",
             writes={name: port(geometry) for name, geometry in inputs.items()},
         )
-        pages = self.geometries[1].pages
+        pages = self.geometries[Region.B].pages
         self.columns = [[self.column() for _ in range(config.cols)] for _ in range(pages)]
         self.table = self.rng.integers(0, 256, 256).tolist()
         # Of a panel of A, a word a page.
-        a = self.geometries[0]
+        a = self.geometries[Region.A]
         self.lines = self.rng.integers(-128, 128, (a.pages, a.edge, a.depth))
 
     def column(self):
@@ -86,14 +87,17 @@ class Bench:
             job = int(rng.integers(1, 9))
             count -= job
             requantize, table = (int(x) for x in rng.integers(0, 2, 2))
+            finish = {"requantize": requantize, "table": table}
+            if config.activation == "none":
+                del finish["table"]
             for n in range(job):
                 sums = rng.integers(-(1 << 31), 1 << 31, config.lanes) >> rng.integers(0, 20)
                 chunk = {
                     "sums": sums.tolist(), "row": int(rng.integers(config.rows)),
                     "chunk": int(rng.integers(-(-config.cols // config.lanes))),
                     "a_page": int(rng.integers(len(self.lines))), "b_page": 0,
-                    "panel": int(rng.integers(len(self.columns))), "requantize": requantize,
-                    "table": table, "last": int(n == job - 1), "silent": 0, "status": 0,
+                    "panel": int(rng.integers(len(self.columns))), "finish": finish,
+                    "last": int(n == job - 1), "silent": 0, "status": 0,
                     "tag": int(rng.integers(1 << 16)),
                 }
                 kind = rng.random()
@@ -105,7 +109,7 @@ class Bench:
                     yield chunk, self.finished(chunk)
 
     def finished(self, chunk):
-        if not chunk["requantize"]:
+        if not chunk["finish"]["requantize"]:
             return chunk["sums"]
         first = chunk["chunk"] * self.config.lanes
         due = []
@@ -121,8 +125,7 @@ class Bench:
             mode = self.config.requantize
             by = {"scale": scale} if scale else {"multiplier": multiplier, "shift": shift}
             y = min(max(int(scaled(acc, mode=mode, **by)[0]) + zero, low), high)
-            has_table = chunk["table"] and self.config.activation != "none"
-            due.append(self.table[y & 255] if has_table else y & 255)
+            due.append(self.table[y & 255] if chunk["finish"].get("table") else y & 255)
         return due
 
     def writes(self):
@@ -130,16 +133,16 @@ class Bench:
         config = self.config
         for page, panel in enumerate(self.lines):
             data = b"".join(bytes(int(x) & 255 for x in row) for row in panel)
-            yield from self._lines("a", 0, page, [data], last=1)
+            yield from self._lines("a", Region.A, page, [data], last=1)
         chunks = -(-config.cols // config.lanes)
         for page, columns in enumerate(self.columns):
-            entries = [PARAMETER.pack(*entry) for entry, _ in columns]
+            entries = [PARAMETER["int8"].pack(*entry) for entry, _ in columns]
             entries += [bytes(16)] * (chunks * config.lanes - len(entries))
             lanes = config.lanes
             words = [b"".join(entries[n * lanes : (n + 1) * lanes]) for n in range(chunks)]
-            yield from self._lines("parameters", 2, page, words)
+            yield from self._lines("parameters", Region.PARAMETERS, page, words)
         if config.activation != "none":
-            yield from self._lines("table", 3, 0, [bytes([x]) for x in self.table])
+            yield from self._lines("table", Region.TABLE, 0, [bytes([x]) for x in self.table])
 
     def _lines(self, port, operand, page, words, last=0):
         g = self.geometries[operand]
@@ -166,7 +169,7 @@ class Bench:
         same = [name for name in chunk if name != "sums"]
         assert {name: got[name] for name in same} == {name: chunk[name] for name in same}
         if due is not None:
-            mask = 255 if chunk["requantize"] else -1
+            mask = 255 if chunk["finish"]["requantize"] else -1
             assert [total & mask for total in got["sums"]][: len(due)] == due
 
 
@@ -198,7 +201,8 @@ def test_a_chunk_a_cycle_after_the_latency(config):
     kinds = [1] * 5 + [0] * 2 + [1]
     given = []
     for requantize in kinds:
-        chunk = {**next(bench.chunks(1))[0], "requantize": requantize, "silent": 0, "status": 0}
+        chunk = {**next(bench.chunks(1))[0], "silent": 0, "status": 0}
+        chunk["finish"] = {**chunk["finish"], "requantize": requantize}
         given.append((chunk, bench.finished(chunk)))
     shown = []
 
@@ -225,7 +229,8 @@ def test_a_chunk_a_cycle_after_the_latency(config):
 def test_it_waits_for_no_taker_until_its_last_stage_is_full():
     bench = Bench(CONFIGS["tflite-table"])
     dut = bench.dut
-    chunk = {**next(bench.chunks(1))[0], "requantize": 1, "silent": 0, "status": 0}
+    chunk = {**next(bench.chunks(1))[0], "silent": 0, "status": 0}
+    chunk["finish"] = {**chunk["finish"], "requantize": 1}
     ready = []
 
     async def run(ctx):

@@ -1,0 +1,110 @@
+"""An INT8 product: operands with zero points, sums exact or scaled to 8 bits."""
+
+import numpy as np
+
+from weft.host.finish import Finish
+from weft.host.product import Product, Side
+from weft.host.values import Values, check_depth, check_type, correct, zero_point
+
+__all__ = ["IntegerProduct"]
+
+
+class IntegerProduct(Product):
+    """The checked arguments of one `Accelerator.matmul` on an int8 core.
+
+    Attributes
+    ----------
+    finish : `Finish`
+    """
+
+    ARGUMENTS = frozenset({
+        "a_zero_point", "b_zero_point", "bias", "scale", "multiplier", "shift", "zero_point", "low",
+        "high", "activation", "out_dtype",
+    })
+
+    def __init__(self, a, b, owner, *, a_zero_point=None, b_zero_point=None, **finish):
+        super().__init__(Side("a", a, owner, check_type), Side("b", b, owner, check_type))
+        self._left = _Centred(self.a, a_zero_point, "rows", self.a.shape[-2])
+        self._right = _Centred(self.b, b_zero_point, "columns", self.b.shape[-1])
+        plain = not np.any(self._left.offset) and not np.any(self._right.offset)
+        check_depth(self.k, plain)
+        self.finish = Finish.of(owner.config, self.b.shape[-1], **finish)
+        if self.finish.requantizes:
+            self._check_scaled(owner.config)
+        self.flags, self.dtype = self.finish.flags, self.finish.dtype
+        self.table = self.finish.table
+
+    @staticmethod
+    def stored(name: str, array) -> tuple[np.ndarray, np.dtype]:
+        array = check_type(name, array)
+        return Values.of(array, 0).values, array.dtype
+
+    @staticmethod
+    def sums(lines: np.ndarray) -> np.ndarray:
+        return lines.sum(-1, dtype=np.int64)
+
+    def entries(self, index: int) -> np.ndarray:
+        """The parameters of the columns of one product.
+
+        ``sum((a - p) * (b - q)) = sum(a * b) - p * sum(b) - q * sum(a) + K * p * q``, of which the
+        core takes off ``q * sum(a)``; the rest is the bias.
+        """
+        p, q = self._left.offset, self._right.offset
+        shape = (*self.b.shape[:-2], self.b.shape[-1])
+        bias = np.zeros(shape, np.int64) + self.finish.bias
+        if p:
+            bias += self.k * p * q - p * self._right.sums()
+        entries = self.finish.entries(bias, q)
+        return entries.reshape(-1) if self.fold else self.part(entries, index, 1)
+
+    def nothing(self) -> np.ndarray:
+        return np.zeros(self.raw_shape, self.dtype)
+
+    def result(self, raw: np.ndarray) -> np.ndarray:
+        result = self.unfolded(raw)
+        if not self.finish.requantizes:
+            left, right = self._left, self._right
+            result = self.finish.add_bias(correct(
+                result, self.k, left.offset, right.offset, left.sums, right.sums
+            ))
+        return self.as_vectors(result)
+
+    def _check_scaled(self, config):
+        """Refuses what the core can't finish."""
+        if not self.k:
+            raise ValueError("K must be 1 or more for scaled results, not 0")
+        p, q = self._left.offset, self._right.offset
+        if np.ndim(p):
+            raise ValueError(
+                f"a_zero_point must be one number for scaled results, not of shape {p.shape}"
+            )
+        if np.any(q) and config.b_zero_point == "none":
+            dtype = self._right.dtype
+            plain = 0 if dtype == np.int8 else 128
+            raise ValueError(
+                f"Config.b_zero_point must be column for scaled results where b is"
+                f" {dtype} and b_zero_point not {plain}, not none"
+            )
+
+
+class _Centred:
+    """A side taken to int8: the ``offset`` of its values, zero point included, and their sums."""
+
+    def __init__(self, side, zero, lines, count):
+        self._side = side
+        resident = side.resident
+        self.dtype = side.values.dtype if resident is None else resident.dtype
+        name, lines = f"{side.name}_zero_point", f"{lines} of {side.name}"
+        zero = zero_point(name, zero, self.dtype, lines, count)
+        held = np.empty(0, self.dtype) if resident else side.values
+        centred = Values.of(held, zero)
+        self.offset = centred.offset
+        if not resident:
+            side.values = centred.values
+
+    def sums(self):
+        """The int8 values summed over K."""
+        if self._side.resident:
+            return self._side.resident.sums
+        axis = -1 if self._side.name == "a" else -2
+        return self._side.values.sum(axis, dtype=np.int64)

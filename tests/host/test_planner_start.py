@@ -1,0 +1,226 @@
+"""Plans of products whose sums start from C, and of passes of several tiles, word by word."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft.commands import JobFlag, Load, Region
+from weft.config import Config
+from weft.host.planner import Planner
+
+SMALL = st.builds(
+    Config,
+    dtype=st.just("bf16"), rows=st.integers(1, 13), cols=st.integers(1, 13),
+    a_words=st.sampled_from([32, 64, 128]), b_words=st.sampled_from([32, 64, 512]),
+    c_words=st.sampled_from([32, 64, 256]),
+)
+SIZE = st.integers(1, 90)
+START, ROW = JobFlag.PRELOAD, JobFlag.PRELOAD | JobFlag.BROADCAST
+FINISH = JobFlag.ROUND | JobFlag.CLAMP
+
+
+class Core:
+    """Buffers that remember what word of what panel they hold, and the jobs done on them."""
+
+    def __init__(self, config):
+        self.config = config
+        self.memory = {region: {} for region in Region}
+        self.loaded = dict.fromkeys(Region, 0)
+        self.pages = {Region.A: 16, Region.B: 16, Region.PARAMETERS: 1, Region.C: 1}
+        self.words = {Region.A: config.a_words, Region.B: config.b_words, Region.C: config.c_words}
+
+    def load(self, feed):
+        load = feed.load
+        page = self.pages[load.operand]
+        for panel, word in itertools.product(range(load.panels), range(load.words)):
+            at = page * (load.page + panel * load.pitch) + word
+            if load.operand != Region.PARAMETERS:
+                assert at < self.words[load.operand]
+            elif word:
+                continue
+            self.memory[load.operand][at] = feed.panel + panel, feed.word + word
+        self.loaded[load.operand] += load.panels * load.words
+
+    def follow(self, steps, m, n, k, flags):
+        """Every job finds what it needs; of each tile, the values of k that were summed."""
+        config, done = self.config, {}
+        for step in steps:
+            job = step.job
+            job.pack()
+            assert step.commands == [
+                *(feed.load for feed in step.before), job, *(feed.load for feed in step.feeds)
+            ]
+            for feed in (*step.before, *step.feeds):
+                self.load(feed)
+            first = done.get((step.rows.start, step.cols.start), 0)
+            last = first + job.k == k
+            asked = job.flags & ~(JobFlag.FEED_A | JobFlag.FEED_B)
+            want = (JobFlag(0) if first else flags & ROW) | (flags & FINISH if last else JobFlag(0))
+            want |= (JobFlag.ACCUMULATE if first else want) | (want if last else JobFlag.KEEP)
+            assert asked == want
+            if not last or first:
+                assert job.m <= config.rows and job.n <= 8 * config.cols
+            self.check_operands(step, first)
+            self.check_columns(step)
+            for i in range(step.rows.start, step.rows.stop, config.rows):
+                for j in range(step.cols.start, step.cols.stop, config.cols):
+                    assert done.get((i, j), 0) == first
+                    done[i, j] = first + job.k
+        tiles = itertools.product(range(0, m, config.rows), range(0, n, config.cols))
+        assert done == dict.fromkeys(tiles, k)
+
+    def check_operands(self, step, first):
+        job, config = step.job, self.config
+        sides = (
+            (Region.A, step.rows, config.rows, job.a_page, job.a_pitch, job.a_pages, job.m),
+            (Region.B, step.cols, config.cols, job.b_page, job.b_pitch, job.b_pages, job.n),
+        )
+        for side, span, edge, page, pitch, pages, lines in sides:
+            assert (span.start % edge, span.stop - span.start) == (0, lines)
+            for panel, word in itertools.product(range(-(-lines // edge)), range(job.k)):
+                at = 16 * (page + panel * pitch) + word
+                assert 16 * page <= at < 16 * (page + pages) <= self.words[side]
+                assert self.memory[side][at] == (span.start // edge + panel, first + word)
+
+    def check_columns(self, step):
+        """C and parameters lie where the job looks for them."""
+        job, config = step.job, self.config
+        if JobFlag.PRELOAD not in job.flags:
+            assert (job.c_page, job.c_pitch, job.c_pages) == (0, 0, 0)
+        for panel in range(-(-job.n // config.cols)):
+            whose = step.cols.start // config.cols + panel
+            if JobFlag.CLAMP in job.flags:
+                at = job.b_page + panel * job.b_pitch
+                assert self.memory[Region.PARAMETERS][at] == (whose, 0)
+            if JobFlag.PRELOAD not in job.flags:
+                continue
+            rows = [0]
+            if JobFlag.BROADCAST not in job.flags:
+                rows = range(step.rows.start, step.rows.stop)
+            for n, row in enumerate(rows):
+                at = job.c_page + panel * job.c_pitch + n
+                assert job.c_page <= at < job.c_page + job.c_pages <= config.c_words
+                assert self.memory[Region.C][at] == (whose, row)
+
+
+def plan(config, m, n, k, flags=JobFlag(0), **places):
+    """The steps of a product, followed; and the core."""
+    steps = list(Planner(config).plan(m, n, k, flags=flags, **places))
+    core = Core(config)
+    for name, region in (("a_page", Region.A), ("b_page", Region.B)):
+        if name in places:  # loaded before
+            lines, edge = (m, config.rows) if region == Region.A else (n, config.cols)
+            pitch = -(-k // 16)
+            for panel, word in itertools.product(range(-(-lines // edge)), range(k)):
+                core.memory[region][16 * (places[name] + panel * pitch) + word] = panel, word
+    core.follow(steps, m, n, k, flags)
+    return steps, core
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(
+    config=SMALL, m=SIZE, n=SIZE, k=st.one_of(st.integers(1, 60), st.integers(1, 400)),
+    start=st.sampled_from([JobFlag(0), START, ROW]),
+    finish=st.sampled_from([JobFlag(0), JobFlag.ROUND, JobFlag.CLAMP, FINISH]),
+)
+def test_covers_any_product(config, m, n, k, start, finish):
+    plan(config, m, n, k, start | finish)
+
+
+LARGE = {"dtype": "bf16", "rows": 4, "cols": 4, "a_words": 2048, "b_words": 2048}
+
+
+@pytest.mark.parametrize("start", [JobFlag(0), START, ROW])
+@pytest.mark.parametrize("places", [{"a_page": 0}, {"b_page": 0}, {"a_page": 0, "b_page": 0}])
+@pytest.mark.parametrize("c_words", [32, 64])
+def test_takes_resident_operands_where_they_are(start, places, c_words):
+    config = Config(**LARGE, c_words=c_words)
+    plan(config, 11, 45, 70, start | FINISH, **places)
+
+
+def test_one_job_starts_from_all_of_c_where_it_fits():
+    steps, core = plan(Config(**LARGE, c_words=128), 30, 16, 8, START)
+    (step,) = steps
+    assert (step.job.c_page, step.job.c_pitch, step.job.c_pages) == (0, 30, 120)
+    assert [feed.load for feed in step.before] == [Load(Region.C, 0, 30, 4, 30)]
+    assert core.loaded[Region.C] == 120
+
+
+def test_blocks_of_c_take_half_of_its_buffer():
+    # 30 rows of 5 panels are 150 words of 128: blocks of at most 64 words, in turn.
+    steps, core = plan(Config(**LARGE, c_words=128), 30, 20, 8, START)
+    assert core.loaded[Region.C] == 150
+    for one, two in itertools.pairwise(step.job for step in steps):
+        assert one.c_pages <= 64
+        assert one.c_page + one.c_pages <= two.c_page or two.c_page + two.c_pages <= one.c_page
+
+
+def test_a_tile_may_take_the_whole_of_c():
+    config = Config(dtype="bf16", rows=32, cols=2, c_words=32)
+    steps, _ = plan(config, 70, 5, 8, START)
+    assert sorted(step.job.c_pages for step in steps) == [6] * 3 + [32] * 6
+
+
+def test_a_row_of_c_is_loaded_once():
+    # Blocks of A and of B, each column in several jobs.
+    config = Config(dtype="bf16", rows=2, cols=2, a_words=64, b_words=64, c_words=64)
+    steps, core = plan(config, 40, 60, 16, ROW)
+    assert len(steps) > 8
+    assert core.loaded[Region.C] == 30
+
+
+def test_a_row_of_more_panels_than_c_holds_comes_in_parts():
+    config = Config(dtype="bf16", rows=2, cols=1, b_words=2048, c_words=32)
+    for places in ({}, {"b_page": 0}):
+        steps, core = plan(config, 2, 50, 16, ROW, **places)
+        assert all(step.job.c_pages <= 16 for step in steps)
+        assert core.loaded[Region.C] == 50
+
+
+def test_chains_go_over_eight_column_panels():
+    # Two pages of a panel of A at once, and a page of each of four panels of B.
+    config = Config(dtype="bf16", rows=2, cols=3, a_words=64, b_words=256)
+    steps, core = plan(config, 3, 30, 100, ROW | FINISH)
+    assert [(s.job.m, s.job.n, s.job.k) for s in steps[:7]] == [(2, 15, 16)] * 6 + [(2, 15, 4)]
+    assert len(steps) == 2 * 2 * 7
+    assert core.loaded[Region.B] == 2 * 10 * 100
+    wide = Config(dtype="bf16", rows=2, cols=3, a_words=64, b_words=512)
+    steps, _ = plan(wide, 2, 24, 100)
+    assert [(s.job.m, s.job.n, s.job.k) for s in steps] == [(2, 24, 32)] * 3 + [(2, 24, 4)]
+
+
+def test_chains_of_a_full_c_take_the_panels_that_it_holds():
+    config = Config(dtype="bf16", rows=8, cols=2, a_words=64, b_words=512, c_words=32)
+    steps, _ = plan(config, 8, 16, 100, START)
+    assert {step.job.n for step in steps} == {4}
+
+
+def test_splits_k_rather_than_compute_in_empty_places():
+    # Two panels fit: blocks of one tile would leave seven places of eight empty.
+    config = Config(dtype="bf16", rows=4, cols=4, a_words=256, b_words=256)
+    steps, _ = plan(config, 16, 32, 128)
+    assert max(step.job.n for step in steps) == 32
+    # Where passes are whole all the same, K stays whole.
+    steps, _ = plan(config, 16, 32, 16)
+    assert len(steps) == 1
+    # A resident operand is there at once, however many panels it has.
+    steps, _ = plan(Config(**LARGE), 4, 40, 128, b_page=0)
+    assert len(steps) == 1
+
+
+@pytest.mark.parametrize("bytes_in, wide", [(16, 7), (2, 5)])
+def test_splits_k_only_where_the_stream_keeps_up(bytes_in, wide):
+    # Blocks of 2 x 5 tiles are two passes each: 8 in all. Rows of 7 tiles are 6, but load B twice.
+    config = Config(dtype="bf16", rows=4, cols=4, a_words=512, b_words=512, bytes_in=bytes_in)
+    steps, _ = plan(config, 8, 80, 33)
+    assert max(step.job.n for step in steps) == wide * config.cols
+
+
+def test_takes_resident_operands_in_passes_that_c_holds():
+    # The C of 12 tiles, half of its buffer, would be two passes; eight tiles are one.
+    config = Config(dtype="bf16", rows=5, cols=1, c_words=128)
+    steps, core = plan(config, 10, 24, 20, START, a_page=0, b_page=0)
+    assert [(step.job.m, step.job.n, step.job.k) for step in steps] == [(5, 8, 20)] * 6
+    assert core.loaded[Region.A] == core.loaded[Region.B] == 0

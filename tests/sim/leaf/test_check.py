@@ -1,0 +1,62 @@
+"""A leaf held against golden: what steps start from and leave behind, what a failure says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from weft.hw.arith.bf16 import Bf16Mac
+from weft.sim.leaf import Steps, check, program, wanted
+from weft.sim.leaf.steps import LARGE
+
+ONE, TWO, TINY = 0x3F80, 0x4000, 0x0001
+
+
+@pytest.fixture
+def steps():
+    """One run of three steps: a start, a bubble, a clear among them. Slots 1 to 7 are alike."""
+    def field(dtype, *values):
+        return np.array(values, dtype).reshape(1, 3, 2)[..., [0] + 7 * [1]]
+
+    return Steps(
+        a=field(np.uint16, ONE, TWO, ONE, TINY, TWO, TINY),
+        b=field(np.uint16, ONE, TWO, TWO, TWO, TWO, ONE),
+        c=field(np.uint32, 0x3F800000, 0x7F800001, 0, 0, 0, 0),
+        en=field(bool, 1, 0, 0, 1, 1, 1),
+        clear=field(bool, 0, 0, 0, 0, 0, 1),
+        start=field(bool, 1, 1, 0, 0, 0, 0),
+    )
+
+
+def test_wanted_sums(steps):
+    before, after = wanted(steps, flush=False)
+    assert [f"{x:08x}" for x in before[..., :2].flat] == [
+        "3f800000", "7f800001", "40000000", "7fc00000", "40000000", "00000000",
+    ]
+    assert [f"{x:08x}" for x in after[..., :2].flat] == [
+        "40000000", "7fc00000", "40000000", "7fc00000", "40c00000", "00010000",
+    ]
+
+
+def test_wanted_sums_of_a_leaf_that_flushes(steps):
+    _, after = wanted(steps, flush=True)
+    assert f"{after[0, 2, 1]:08x}" == "00000000"
+
+
+def test_a_leaf_that_is_right_has_no_mismatch(steps):
+    assert check(program(Bf16Mac), steps, flush=False) is None
+
+
+def test_a_mismatch_tells_all(steps):
+    mismatch = check(program(Bf16Mac), steps, flush=True)
+    assert str(mismatch) == (
+        "run 0, step 2, slot 1: a 0x0001, b 0x3f80, c 0x00000000, want 0x00000000, got 0x00010000"
+    )
+    assert "slot 1, without en: a 0x0001" in str(replace(mismatch, en=False))
+
+
+def test_a_mismatch_counts_runs_from_the_first():
+    vectors = np.full(LARGE + 7, ONE, np.uint16), np.full(LARGE + 7, ONE, np.uint16)
+    steps = Steps.alone(*vectors, np.zeros(LARGE + 7, np.uint32))
+    steps.a[LARGE + 3] = TINY
+    assert check(program(Bf16Mac), steps, flush=True).run == LARGE + 3

@@ -1,0 +1,37 @@
+"""The table of mutants: every line that it breaks is there, once, and all stages are broken."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def mutants():
+    spec = importlib.util.spec_from_file_location("mutants", ROOT / "tools" / "mutants.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["mutants"] = module  # dataclasses look themselves up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["mutants"]
+
+
+def test_every_line_is_there_once(mutants):
+    assert mutants.lost(mutants.MUTANTS) == []
+
+
+def test_every_stage_is_broken(mutants):
+    stages = [mutant.stage for mutant in mutants.MUTANTS]
+    for stage in ("multiply", "start", "swap", "align", "add", "normalize", "round"):
+        assert stages.count(stage) >= 2, stage
+
+
+def test_the_page_has_every_mutant(mutants):
+    page = (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("|")][2:]
+    found = [tuple(cell.strip() for cell in row.split(" | "))[:2] for row in rows]
+    assert found == [(f"| {m.stage}", m.what) for m in mutants.MUTANTS]
+    assert not any("| NONE |" in row for row in rows)
