@@ -14,7 +14,7 @@ SETUP := $(PYTHON) tools/bootstrap.py
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim test lint verilog waves setup train figures cost mutants lock clean distclean
+.PHONY: help sim bench test lint verilog waves setup train figures cost mutants lock clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,10 @@ help:  ## this list
 sim:  ## check the default design on two simulators, then run a network on it
 	@$(SETUP) sim
 	@$(RUN) weft sim $(DESIGN)
+
+bench:  ## place and route whole accelerators, and write docs/performance.md (an hour at first)
+	@$(SETUP) sim
+	@$(RUN) weft bench $(ARGS)
 
 test:  ## run the test suite
 	@$(SETUP) test

@@ -6,10 +6,12 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft import timing
-from weft.commands import Region, finishes, known
+from weft.commands import JobFlag, Region, finishes, known
 from weft.geometry import memories, operands
 from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
+from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac, Ecp5PlainMac
 from weft.hw.arith.fip import FastInnerProductMac
+from weft.hw.arith.ice40 import Ice40FastInnerProductMac, Ice40PlainMac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.drain import Drain
 from weft.hw.array.feeder import Feeder
@@ -23,7 +25,10 @@ from weft.hw.control.tiler import Tiler
 from weft.hw.memory.results import ResultBuffer
 from weft.hw.post.collector import Collector
 from weft.hw.post.corrections import Corrector
+from weft.hw.post.delay import delayed
 from weft.hw.post.finisher import Finisher
+from weft.hw.post.lanes import Lanes
+from weft.hw.post.queue import Queue
 from weft.hw.post.rounder import Rounder
 from weft.hw.post.sender import Result, Sender
 from weft.hw.registers import Registers
@@ -32,6 +37,9 @@ __all__ = ["Core", "MACS"]
 
 MACS = {
     "plain": PlainMac, "fip": FastInnerProductMac, "bf16": Bf16Mac, "bf16_ftz": FlushingBf16Mac,
+    "plain_ecp5": Ecp5PlainMac, "fip_ecp5": Ecp5FastInnerProductMac,
+    **dict.fromkeys(("plain_ice40hx", "plain_ice40up"), Ice40PlainMac),
+    **dict.fromkeys(("fip_ice40hx", "fip_ice40up"), Ice40FastInnerProductMac),
 }
 
 
@@ -51,7 +59,7 @@ class Core(wiring.Component):
     abort : In
         Pulse: end the running job.
     address : In, data : Out
-        Registers; data follows the address by a cycle.
+        As of `weft.hw.registers.Registers`.
     activity : Out
         What happens in this cycle: a command word is taken, operands enter the array, a job is
         starved or stalled, a result word is taken, anything at all is under way.
@@ -60,6 +68,7 @@ class Core(wiring.Component):
     def __init__(self, config, *, mac=None):
         self.config = config
         self.mac = mac or MACS[config.leaf]
+        self.folded = config.drain == "folded"
         self.Activity = data.StructLayout(
             dict.fromkeys(("words_in", "active", "starved", "stalled", "words_out", "busy"), 1)
         )
@@ -75,13 +84,20 @@ class Core(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         decoder = self.mac.OPERAND_DECODER
-        latency = self.mac.LATENCY + (decoder.LATENCY if decoder else 0)
+        latency = self.mac.latency(self.config.depth) + (decoder.LATENCY if decoder else 0)
         delays = timing.Delays(self.config, latency=latency, slots=self.mac.SLOTS)
         decoder, table, loader = self._commands(m)
         tiler, sequencer = self._control(m, table, delays)
         array = self._array(m, loader, sequencer.step)
         sender = self._results(m, loader, sequencer, array, delays)
-        m.d.comb += table.retire.eq(sender.retire)
+        word = sender.results.payload
+        m.d.comb += [
+            table.place.eq(word.tag),
+            self.results.payload.eq(word), self.results.payload.tag.eq(table.tag),
+            self.results.valid.eq(sender.results.valid),
+            sender.results.ready.eq(self.results.ready),
+        ]
+        m.d.sync += table.retire.eq(sender.retire)
         self._registers(m, {
             "busy": ~decoder.idle | ~table.empty | (self.commands.valid & self.commands.ready),
             "active": sequencer.active,
@@ -115,24 +131,28 @@ class Core(wiring.Component):
             decoder.last.eq(loader.last),
         ]
         for x, port in enumerate((loader.a, loader.b)):
-            m.d.sync += table.panel[x].eq(port.valid & port.write.end & loader.feed)
+            m.d.comb += table.panel[x].eq(port.valid & port.write.end & loader.feed)
         return decoder, table, loader
 
     def _control(self, m, table, delays):
         """Job -> tiles -> passes -> cycles."""
         c, slots = self.config, self.mac.SLOTS
         m.submodules.tiler = tiler = Tiler(
-            geometries=memories(c), job=table.Job, count=table.Count
+            geometries=memories(c), job=table.Job, count=table.Count,
+            owner=table.owner.shape(),
         )
         m.submodules.passes = passes = Passes(tile=tiler.Tile, slots=slots)
         m.submodules.sequencer = sequencer = Sequencer(
             geometries=operands(c), tile=tiler.Tile, slots=slots,
             rows=c.rows, depth=c.depth, room=delays.room,
+            folded=self.folded,
         )
         connect(m, table.pull, tiler.jobs)
         connect(m, tiler.tiles, passes.tiles)
         connect(m, passes.passes, sequencer.passes)
         m.d.comb += [
+            tiler.owner.eq(table.owner),
+            tiler.rejected.eq(table.rejected),
             tiler.loaded.eq(table.loaded),
             passes.abort.eq(self.abort),
             tiler.abort.eq(passes.give_up),
@@ -145,11 +165,12 @@ class Core(wiring.Component):
         c, mac = self.config, self.mac
         writes = {name: getattr(loader, name) for name in "abc" if name in loader.names.values()}
         m.submodules.array = array = SystolicArray(
-            rows=c.rows, cols=c.cols, hop=c.hop, mac=lambda: mac(depth=c.depth)
+            rows=c.rows, cols=c.cols, hop=c.hop,
+            mac=lambda col: mac(depth=c.depth, dsp=col < c.dsp_cols, folded=self.folded),
         )
         m.submodules.feeder = feeder = Feeder(
             geometries=memories(c), writes={name: port.shape() for name, port in writes.items()},
-            step=step.shape(), mac=mac, hop=c.hop,
+            step=step.shape(), mac=mac, hop=c.hop, target=c.target,
         )
         names = ["a", "b", "control", *(["preload", "init"] if feeder.starts else [])]
         m.d.comb += [
@@ -162,78 +183,107 @@ class Core(wiring.Component):
     def _results(self, m, loader, sequencer, array, delays):
         """Array -> drain -> buffer -> chunks -> result stream."""
         c, mac = self.config, self.mac
-        m.submodules.drain = drain = Drain(rows=c.rows, slots=mac.SLOTS, delay=delays.drain)
+        m.submodules.drain = drain = Drain(
+            rows=c.rows, slots=mac.SLOTS, delay=delays.drain, folded=self.folded
+        )
         m.submodules.buffer = buffer = ResultBuffer(
-            foot=array.Foot, cols=c.cols, depth=delays.result_rows
+            foot=array.Foot, cols=c.cols, depth=delays.result_rows,
+            registered=delays.row > 1, target=c.target,
         )
         # Every tile under way has its place here, and every job that has no results.
-        facts = [name for name in sequencer.Results.members if name != "valid"]
-        announced = data.StructLayout({name: sequencer.Results[name].shape for name in facts})
+        facts = [name for name in sequencer.Results.members if name not in ("valid", "tile")]
+        told = sequencer.results.tile
+        announced = data.StructLayout({
+            "tile": data.StructLayout({name: told[name].shape() for name in Collector.TILE}),
+            **{name: sequencer.Results[name].shape for name in facts},
+            "one_row": 1, "one_chunk": 1,
+        })
         m.submodules.tiles = tiles = SyncFIFOBuffered(
             width=announced.size, depth=delays.room * mac.SLOTS + c.jobs
         )
+        finishing = [flag.name.lower() for flag in finishes(c) if flag != JobFlag.TABLE]
         m.submodules.collector = collector = Collector(
-            announced=announced, acc=mac.ACC, rows=c.rows, cols=c.cols, lanes=c.lanes,
-            slots=mac.SLOTS, written=len(buffer.written),
+            announced=announced, rows=c.rows, cols=c.cols, lanes=c.lanes, slots=mac.SLOTS,
+            depth=delays.result_rows, finishing=finishing, places=delays.places,
+            pace=c.scale_cycles, lag=delays.lag,
+        )
+        m.submodules.lanes = lanes = Lanes(
+            acc=mac.ACC, cols=c.cols, lanes=c.lanes, registered=delays.row > 1
+        )
+        m.submodules.queue = queue = Queue(
+            chunk=collector.Chunk, acc=mac.ACC, lanes=c.lanes, places=delays.places,
+            raw=delays.raw, finished=delays.finish, registered=delays.landing > 0,
         )
         m.submodules.sender = sender = Sender(
-            chunk=collector.Chunk, bytes_out=c.bytes_out,
+            chunk=queue.Arrival, bytes_out=c.bytes_out,
             narrow=c.format.narrow.bytes if finishes(c) else 0,
         )
         announce = Signal(announced)
         m.d.comb += [
             drain.start.eq(sequencer.step.drain),
+            *([drain.flush.eq(sequencer.step.flush)] if self.folded else []),
             array.valid.eq(drain.valid),
             array.shift.eq(drain.shift),
             buffer.foot.eq(array.foot),
             *(announce[name].eq(sequencer.results[name]) for name in facts),
+            *(announce.tile[name].eq(told[name]) for name in Collector.TILE),
+            announce.one_row.eq(told.rows == 1),
+            announce.one_chunk.eq(told.cols <= c.lanes),
             tiles.w_en.eq(sequencer.results.valid),
             tiles.w_data.eq(announce),
             collector.tiles.valid.eq(tiles.r_rdy),
             collector.tiles.payload.eq(tiles.r_data),
             tiles.r_en.eq(collector.tiles.ready),
-            collector.written.eq(buffer.written),
-            buffer.read.eq(collector.read),
-            buffer.address.eq(collector.address),
-            collector.row.eq(buffer.row),
+            collector.landed.eq(buffer.landed),
+            buffer.address.eq(delayed(m, collector.address, delays.wait, "place")),
+            lanes.chunk.eq(delayed(m, collector.chunks.chunk.chunk, delays.wait, "which")),
+            lanes.row.eq(buffer.row),
+            queue.chunks.eq(collector.chunks),
+            collector.taken.eq(queue.o.valid & queue.o.ready),
             sequencer.release.eq(collector.release),
         ]
-        chunks = collector.chunks
+        sums = lanes.sums
+        common = {"chunk": collector.Chunk, "lanes": c.lanes}
         if mac.CORRECTED:
             m.submodules.corrector = corrector = Corrector(
-                geometries=operands(c), chunk=collector.Chunk,
-                writes=(loader.a.shape(), loader.b.shape()),
+                geometries=operands(c), writes=(loader.a.shape(), loader.b.shape()),
+                target=c.target, **common,
             )
-            connect(m, chunks, corrector.i)
-            m.d.comb += [corrector.a.eq(loader.a), corrector.b.eq(loader.b)]
-            chunks = corrector.o
-        pipeline = self.pipeline(collector.Chunk, loader)
+            m.d.comb += [
+                corrector.chunks.eq(collector.chunks), corrector.sums.eq(sums),
+                corrector.a.eq(loader.a), corrector.b.eq(loader.b),
+            ]
+            sums = corrector.corrected
+        m.d.comb += queue.sums.eq(sums)
+        pipeline = self.pipeline(loader, acc=mac.ACC, raw=delays.raw, **common)
         if pipeline is not None:
             m.submodules.pipeline = pipeline
-            connect(m, chunks, pipeline.i)
             m.d.comb += [
-                getattr(pipeline, name).eq(getattr(loader, name)) for name in pipeline.writes
+                pipeline.chunks.eq(collector.chunks), pipeline.sums.eq(sums),
+                queue.results.eq(pipeline.results),
+                *(getattr(pipeline, name).eq(getattr(loader, name)) for name in pipeline.writes),
             ]
-            chunks = pipeline.o
-        connect(m, chunks, sender.chunks)
-        connect(m, sender.results, flipped(self.results))
+        connect(m, queue.o, sender.chunks)
         return sender
 
-    def pipeline(self, chunk, loader):
+    def pipeline(self, loader, **common):
         """What makes results of sums; None where the core gives the sums alone."""
         c = self.config
         if not finishes(c):
             return None
-        rest = (Region.PARAMETERS, Region.TABLE)
-        regions = rest if c.dtype == "bf16" else (Region.A, *rest)
+        zero_points = c.b_zero_point != "none"
+        regions = [Region.A] * zero_points + [Region.PARAMETERS, Region.TABLE]
         names = [loader.names[region] for region in regions if region in loader.names]
-        common = {
-            "geometries": memories(c), "chunk": chunk,
+        common |= {
+            "geometries": memories(c),
             "writes": {name: getattr(loader, name).shape() for name in names},
         }
         if c.dtype == "bf16":
             return Rounder(**common)
-        return Finisher(mode=c.requantize, zero_points=c.b_zero_point != "none", **common)
+        return Finisher(
+            mode=c.requantize, cycles=c.scale_cycles, target=c.target,
+            zero_points=zero_points, **common,
+        )
 
     def _registers(self, m, count):
         """What the outside may know."""

@@ -27,11 +27,11 @@ def verilog(config, *, mac=None) -> str:
     return plain(Top(config, mac=mac), name="weft")
 
 
-def plain(component, *, name) -> str:
-    """The Verilog of any component, as module ``name``.
+def plain(component, *, name, platform=None) -> str:
+    """The Verilog of any component, as module ``name``, with primitives for a ``platform``.
 
     Raises amaranth's ToolNotFound where no Yosys of 0.40 or newer is installed.
     """
-    source = rtlil.convert(component, name=name, emit_src=False)
+    source = rtlil.convert(component, platform=platform, name=name, emit_src=False)
     yosys = find_yosys(lambda version: version >= (0, 40))
     return yosys.run(["-q", "-"], SCRIPT.format(rtlil=source, name=name))

@@ -12,6 +12,7 @@ from pathlib import Path
 import weft
 import weft.hw
 from weft.config import Config
+from weft.registers import LATENCY
 from weft.sim import tools
 
 __all__ = ["folder", "key", "model", "program"]
@@ -54,7 +55,10 @@ def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path
     # The sources stand for the Verilog, which takes seconds to make.
     sources = [*sorted(root.glob("*.py")), *sorted(hardware.rglob("*.py")), harness]
     made = key(repr(config), trace, *(source.read_bytes() for source in sources))
-    defines = [f"BYTES_IN={config.bytes_in}", f"BYTES_OUT={config.bytes_out}", *["TRACE"] * trace]
+    defines = [
+        f"BYTES_IN={config.bytes_in}", f"BYTES_OUT={config.bytes_out}",
+        f"REGISTER_LATENCY={LATENCY}", *["TRACE"] * trace,
+    ]
     return program(
         folder() / "models" / f"{config.name}-{made}", verilog, harness,
         name=config.name, top="weft", defines=defines, trace=trace,

@@ -2,7 +2,8 @@
 //
 // The clock runs while there is something to do: words for the command stream, or a core that is busy. The
 // command stream offers a word every cycle while a COMMANDS frame lasts, and results are always taken; so the
-// cycles of a frame do not depend on how fast the host is. Compiled with BYTES_IN, BYTES_OUT; TRACE adds a VCD.
+// cycles of a frame do not depend on how fast the host is. Compiled with BYTES_IN, BYTES_OUT and
+// REGISTER_LATENCY; TRACE adds a VCD.
 //
 //   model [--activity FILE] [--vcd FILE]     FILE: a byte a cycle, the core's activity; a waveform
 
@@ -188,7 +189,7 @@ public:
 
     uint32_t reg(unsigned address) {
         top_->reg_address = address;
-        cycle();
+        for (int n = 0; n < REGISTER_LATENCY; n++) cycle();
         return top_->reg_data;
     }
 

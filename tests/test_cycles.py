@@ -42,8 +42,21 @@ CONFIGS = [
         rows=7, cols=2, depth=3, lanes=2, bytes_in=1, bytes_out=2, hop=4, a_words=64, b_words=64,
         jobs=2,
     ),
+    Config(
+        rows=2, cols=4, depth=2, multiplier="fip", lanes=1, scale_cycles=8, bytes_in=4,
+        bytes_out=4, **SMALL
+    ),
+    Config(rows=4, cols=6, depth=2, target="ecp5", lanes=2, scale_cycles=2, **SMALL),
     Config(rows=16, cols=1, depth=2, bytes_in=8, bytes_out=32, jobs=8, **SMALL),
     Config(),
+    Config(rows=4, cols=3, depth=2, drain="folded", **SMALL),
+    Config(rows=5, cols=6, depth=2, target="ecp5", drain="folded", dsp_cols=2, hop=2, **SMALL),
+    Config(rows=3, cols=4, depth=4, target="ecp5", requantize="none", **SMALL),
+    Config(
+        rows=4, cols=2, depth=2, target="ice40up", drain="folded", lanes=1, activation="none",
+        scale_cycles=8, bytes_in=2, bytes_out=1, jobs=2, a_words=256, b_words=512,
+    ),
+    Config(rows=3, cols=5, depth=4, target="ice40hx", hop=2, lanes=2, bytes_in=4, **SMALL),
     Config(dtype="bf16", rows=1, cols=1, **SMALL),
     Config(dtype="bf16", rows=4, cols=4, **SMALL),
     Config(

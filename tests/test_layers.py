@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # What each layer may import besides the standard library. The first that fits a path counts.
 BASE = tuple(
     f"weft.{name}" for name in (
-        "config", "formats", "registers", "commands", "geometry", "timing", "outlet", "cycles",
+        "config", "formats", "frames", "registers", "commands", "geometry", "timing", "outlet",
+        "cycles",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches

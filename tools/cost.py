@@ -10,9 +10,10 @@ import sys
 import warnings
 from pathlib import Path
 
-import ecp5
 from amaranth.hdl import UnusedElaboratable
 
+from weft.boards.devices import DEVICES
+from weft.boards.toolchain import VERSIONS, Toolchain, describe
 from weft.commands import finishes
 from weft.config import Config
 from weft.geometry import memories
@@ -22,13 +23,15 @@ from weft.hw.arith.mac import PlainMac
 from weft.hw.array.element import ProcessingElement
 from weft.hw.control.jobs import Job
 from weft.hw.control.loader import Loader
-from weft.hw.control.tiler import Tile
+from weft.hw.control.walker import Tile
 from weft.hw.core import Core
 from weft.hw.post.collector import Chunk
 from weft.hw.post.scale import SCALERS
 
 ROOT = Path(__file__).parent.parent
 PATH = ROOT / "docs" / "cost.md"
+BUILD = ROOT / "build"
+DEVICE = DEVICES["LFE5U-25F"]
 CELLS = {"LUT4": "LUT4", "CCU2C": "CCU2C", "TRELLIS_FF": "FF", "MULT18X18D": "DSP", "DP16KD": "RAM"}
 SEEDS = range(1, 8)
 # Name, leaf, the most LUTs and the least fmax that it should have in the median; None: any.
@@ -44,10 +47,10 @@ HEAD = """\
 
 ## Processing elements
 
-Each alone, placed and routed on an {device}, {seeds} seeds. A PE is its MAC, its result
-registers and all between them. LUT counts what nextpnr places, carry chains and what feeds them
-included. fmax is that of paths between the PE's own registers; how a whole array does is another
-matter.
+Each alone, placed and routed on an {device}, speed grade 6, {seeds} seeds. A PE is its MAC, its
+result registers and all between them. LUT counts what nextpnr places, carry chains and what feeds
+them included. fmax is that of paths between the PE's own registers; how a whole array does is
+another matter.
 
 | PE | LUT | FF | DSP | fmax, best | fmax, median | slowest path of the best |
 |---|---:|---:|---:|---:|---:|---|
@@ -90,39 +93,43 @@ def parts():
     )
 
 
-def elements():
+def synthesized(tools, component):
+    """The netlist of a part."""
+    return tools.synthesize(describe(component), DEVICE, BUILD / "cost")
+
+
+def elements(tools):
     """A row for each PE, and whether that is as it should be."""
     for name, mac, most, least in ELEMENTS:
-        ecp5.synthesize(ProcessingElement(mac=mac(depth=1)))
-        placed = sorted((ecp5.place(seed) for seed in SEEDS), key=lambda one: one.fmax)
-        best, median = placed[-1], statistics.median(one.fmax for one in placed)
-        luts, registers = (best.cells[cell] for cell in ("TRELLIS_COMB", "TRELLIS_FF"))
+        netlist = synthesized(tools, ProcessingElement(mac=mac(depth=1)))
+        placed = [tools.place(netlist, DEVICE, seed, alone=True) for seed in SEEDS]
+        best = max(placed, key=lambda one: one.fmax)
+        median = statistics.median(one.fmax for one in placed)
+        luts, registers, dsp = (best.used[name] for name in ("LUT", "FF", "DSP"))
         good = (most is None or luts <= most) and (least is None or median >= least)
-        path = " to ".join(f"`{_stem(cell)}`" for cell in best.path)
+        first, *_, last = (f"`{name.removeprefix('mac.')}`" for name in best.slowest.names)
         yield (
-            f"| {name} | {luts:,} | {registers:,} | {best.cells['MULT18X18D']}"
-            f" | {best.fmax:.0f} MHz | {median:.0f} MHz | {path} |"
+            f"| {name} | {luts:,} | {registers:,} | {dsp}"
+            f" | {best.fmax:.0f} MHz | {median:.0f} MHz | {first} to {last} |"
         ), good
-
-
-def _stem(cell):
-    """The register that a cell holds a bit of, as the design names it."""
-    return cell.split("_TRELLIS_FF")[0].removeprefix("mac.")
 
 
 def main() -> int:
     # The loader and the core are made for what they know alone.
     warnings.simplefilter("ignore", UnusedElaboratable)
-    lines = [HEAD.format(versions=ecp5.versions(), device=ecp5.DEVICE, seeds=len(SEEDS))]
+    tools = Toolchain(BUILD)
+    tools.set_up()
+    versions = " and ".join(f"{name} {version}" for name, version in VERSIONS.items())
+    lines = [HEAD.format(versions=versions, device=DEVICE.name, seeds=len(SEEDS))]
     good = True
-    for row, right in elements():
+    for row, right in elements(tools):
         lines.append(row + "\n")
         print(row, flush=True)
         good &= right
     rules = "|".join("---:" for _ in CELLS)
     lines.append(PARTS.format(names=" | ".join(CELLS.values()), rules=rules))
     for name, component in parts():
-        cells = ecp5.synthesize(component)
+        cells = synthesized(tools, component).cells
         row = f"| {name} | {' | '.join(f'{cells.get(cell, 0):,}' for cell in CELLS)} |"
         lines.append(row + "\n")
         print(row, flush=True)

@@ -12,7 +12,8 @@ class Mac(wiring.Component):
 
     A leaf is all of a PE's arithmetic; the array around it knows the class attributes below and
     nothing else. A step (``en``) takes ``depth`` pairs. Its effect is in :attr:`sum` LATENCY
-    cycles later, and stays until the next step's. A result is ``C[i, j] = sum[i, j] + R[i] + D[j]``
+    cycles later, or where more products make it later :meth:`latency`, and stays until the next
+    step's. A result is ``C[i, j] = sum[i, j] + R[i] + D[j]``
     with R and D from `weft.hw.post.corrections` where CORRECTED; else it is the sum.
 
     A leaf with SLOTS = S over 1 holds S sums, one in each phase of S cycles: the step of cycle t
@@ -28,17 +29,23 @@ class Mac(wiring.Component):
     ----------
     depth : int
         Pairs a step.
+    dsp : bool
+        Multiply in DSP blocks, where the leaf has a choice; as late as in logic.
+    folded : bool
+        Results leave through the sums: ``sum <= above`` in a cycle of ``shift``. No step takes
+        effect then; and none clears, as the last of what is shifted in is 0.
 
     Attributes
     ----------
     a, b : In, ``depth`` values each, of shapes A and B
     en : In
         A step: the values count.
-    clear : In
+    clear : In, unless folded
         Start from 0, LATENCY - SLOTS cycles after the step; where there was none, the sum may be
         lost or stay.
     preload, init : In, where there is a START
         Start from ``init``, of that shape; at the same time, and with or without a step.
+    shift, above : In, where folded
     sum : Out
         The sum, of shape ACC.
     """
@@ -53,17 +60,25 @@ class Mac(wiring.Component):
     OPERAND_DECODER = None
     START_DECODER = None
 
-    def __init__(self, *, depth):
+    def __init__(self, *, depth, dsp=False, folded=False):
         self.depth = depth
+        self.dsp = dsp
+        self.folded = folded
+        orders = {"shift": In(1), "above": In(self.ACC)} if folded else {"clear": In(1)}
         start = {} if self.START is None else {"preload": In(1), "init": In(self.START)}
         super().__init__({
             "a": In(data.ArrayLayout(self.A, depth)),
             "b": In(data.ArrayLayout(self.B, depth)),
             "en": In(1),
-            "clear": In(1),
+            **orders,
             **start,
             "sum": Out(self.ACC),
         })
+
+    @classmethod
+    def latency(cls, depth):
+        """LATENCY of a leaf of ``depth``."""
+        return cls.LATENCY
 
     def product(self):
         """What one step adds, as a combinational expression of ``a`` and ``b``."""
@@ -76,8 +91,12 @@ class Mac(wiring.Component):
         p_product = Signal(product.shape())
         p_en = Signal()
         m.d.sync += [p_product.eq(product), p_en.eq(self.en)]
+        start = self.sum if self.folded else Mux(self.clear, 0, self.sum)
         with m.If(p_en):
-            m.d.sync += self.sum.eq(Mux(self.clear, 0, self.sum) + p_product)
+            m.d.sync += self.sum.eq(start + p_product)
+        if self.folded:
+            with m.If(self.shift):
+                m.d.sync += self.sum.eq(self.above)
         return m
 
 

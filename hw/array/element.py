@@ -25,6 +25,10 @@ class ProcessingElement(wiring.Component):
     ``chain`` is SLOTS registers of a column-long shift register that runs downwards. ``capture``
     shifts the MAC's sum in; ``shift`` shifts in what the PE above holds.
 
+    Where the MAC is folded its sums are the shift register themselves, and while they move none
+    grows. Then ``clear`` and ``capture`` mean nothing: PE p from the top is shifted p + 1 times, by
+    which its sum is the 0 that has come in at the top.
+
     Parameters
     ----------
     mac : Mac
@@ -57,16 +61,16 @@ class ProcessingElement(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.mac = mac = self.mac
-        chain = [Signal(mac.ACC, name=f"chain_{slot}") for slot in range(mac.SLOTS)]
-        m.d.comb += [
-            mac.a.eq(self.a),
-            mac.b.eq(self.b),
-            mac.en.eq(self.control.en),
-            mac.clear.eq(self.control.clear),
-            self.below.eq(chain[-1]),
-        ]
+        m.d.comb += [mac.a.eq(self.a), mac.b.eq(self.b), mac.en.eq(self.control.en)]
         if mac.START is not None:
             m.d.comb += [mac.preload.eq(self.preload), mac.init.eq(self.init)]
+        if mac.folded:
+            m.d.comb += [
+                mac.shift.eq(self.shift), mac.above.eq(self.above), self.below.eq(mac.sum),
+            ]
+            return m
+        chain = [Signal(mac.ACC, name=f"chain_{slot}") for slot in range(mac.SLOTS)]
+        m.d.comb += [mac.clear.eq(self.control.clear), self.below.eq(chain[-1])]
         with m.If(self.control.capture):
             m.d.sync += chain[0].eq(mac.sum)
         with m.Elif(self.shift):

@@ -29,6 +29,8 @@ class Feeder(wiring.Component):
         `weft.hw.control.sequencer.Step`.
     mac : Mac class
     hop : int
+    target : str
+        Of the Config: what the buffers are made of.
 
     Attributes
     ----------
@@ -39,15 +41,20 @@ class Feeder(wiring.Component):
         As `weft.hw.array.systolic.SystolicArray` takes them.
     """
 
-    def __init__(self, *, geometries, writes, step, mac, hop):
+    def __init__(self, *, geometries, writes, step, mac, hop, target="generic"):
         self.geometries = geometries
         self.mac = mac
         self.hop = hop
+        self.target = target
         self.rows, self.cols = (geometries[region].edge for region in (Region.A, Region.B))
         self.starts = "c" in writes
         depth = geometries[Region.A].depth
+        self._sum = mac.latency(depth)
         self._decode = mac.OPERAND_DECODER.LATENCY if mac.OPERAND_DECODER else 0
-        self.LATENCY = OperandBuffer.LATENCY + self._decode
+        # Blocks of memory are far from the array: a register between them, but on small devices
+        # and where the tool of a generic target moves registers itself.
+        self._way = int(target == "ecp5")
+        self.LATENCY = OperandBuffer.LATENCY + self._way + self._decode
         start = {}
         if self.starts:
             start = {
@@ -71,8 +78,8 @@ class Feeder(wiring.Component):
         self._edge(m, "a", Region.A, self.step.a, rows, decoder, self.a)
         self._edge(m, "b", Region.B, self.step.b, cols, decoder, self.b)
         # A sum comes round so much later than its step's operands.
-        turn = self.mac.LATENCY - self.mac.SLOTS
-        times = {"en": 0, "clear": turn, "capture": self.mac.LATENCY}
+        turn = self._sum - self.mac.SLOTS
+        times = {"en": 0, "clear": turn, "capture": self._sum}
         m.submodules.orders = orders = Skew(
             shape=1, delays=[self.LATENCY + time for time in times.values()]
         )
@@ -95,9 +102,11 @@ class Feeder(wiring.Component):
         """A buffer, its skew, and a decoder for each value of a word."""
         geometry = self.geometries[region]
         write = self.writes[name]
-        buffer = OperandBuffer(geometry=geometry, write=write.shape())
+        buffer = OperandBuffer(
+            geometry=geometry, write=write.shape(), target=self.target
+        )
         word = buffer.word.shape()
-        skew = Skew(shape=word.elem_shape, delays=delays)
+        skew = Skew(shape=word.elem_shape, delays=[self._way + delay for delay in delays])
         m.submodules[name] = buffer
         m.submodules[f"skew_{name}"] = skew
         m.d.comb += [

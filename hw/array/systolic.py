@@ -25,7 +25,7 @@ class SystolicArray(wiring.Component):
     ----------
     rows, cols, hop : int
     mac : callable
-        Makes a leaf: called once a PE.
+        Makes a leaf of the column that it is given: called once a PE.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class SystolicArray(wiring.Component):
         self.rows = rows
         self.cols = cols
         self.hop = hop
-        self._grid = [[mac() for _ in range(cols)] for _ in range(rows)]
+        self._grid = [[mac(col) for col in range(cols)] for _ in range(rows)]
         leaf = self._grid[0][0]
         self.starts = leaf.START is not None
         start = {}

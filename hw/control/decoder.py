@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.commands import HEADER_BYTES, VERSION, Opcode
-from weft.hw.control.headers import Common, JobHeader, LoadHeader
+from weft.hw.control.headers import Common, JobHeader, LoadHeader, exceeds
 
 __all__ = ["Decoder"]
 
@@ -13,7 +13,8 @@ __all__ = ["Decoder"]
 class Decoder(wiring.Component):
     """Collects a header, hands it over as a job or a load, and lets a load's words through.
 
-    A header costs its words and one cycle, the one in which it is handed over; a load's words pass
+    A header costs its words and one cycle, the one in which it is handed over; a load's three more
+    before that, in which it is looked at, here and in the job table. A load's words pass
     combinationally, one a cycle.
 
     Parameters
@@ -56,15 +57,19 @@ class Decoder(wiring.Component):
         words = max(1, HEADER_BYTES // self.bytes_in)
         width = 8 * min(self.bytes_in, HEADER_BYTES)
         header = Signal(8 * HEADER_BYTES)
-        common = Common(header[:Common.as_shape().size])
+        count = Signal(range(words))
+        whole = Cat(header[:-width], self.commands.payload[:width])  # with the last word
+        common = Common(whole[:Common.as_shape().size])
         known = common.version == VERSION
         load = LoadHeader(header)
-        is_load = known & (common.opcode == Opcode.LOAD)
         there = self.geometries.values()
         pages, lines = (max(getattr(g, of) for g in there) for of in ("pages", "words"))
-        possible = load.operand.matches(*self.geometries) & load.panels.any() & load.words.any()
-        possible &= (load.panels <= pages) & (load.words <= lines)
-        count = Signal(range(words))
+        possible = Cat(
+            load.operand.matches(*self.geometries), load.panels.any(), load.words.any(),
+            ~exceeds(load.panels, pages), ~exceeds(load.words, lines),
+        )
+        r_possible = Signal.like(possible)
+        r_job, r_load = Signal(), Signal()
         m.d.comb += [
             self.job.payload.eq(header),
             self.load.payload.eq(header),
@@ -74,23 +79,35 @@ class Decoder(wiring.Component):
             with m.State("HEADER"):
                 m.d.comb += [self.commands.ready.eq(1), self.idle.eq(count == 0)]
                 with m.If(self.commands.valid):
-                    m.d.sync += header.eq(Cat(header[width:], self.commands.payload[:width]))
-                    m.d.sync += count.eq(count + 1)
+                    m.d.sync += [
+                        header.word_select(count, width).eq(self.commands.payload),
+                        count.eq(count + 1),
+                        r_job.eq(known & (common.opcode == Opcode.JOB)),
+                        r_load.eq(known & (common.opcode == Opcode.LOAD)),
+                    ]
                     with m.If(count == words - 1):
                         m.d.sync += count.eq(0)
-                        m.next = "DISPATCH"
+                        m.next = "CHECK"
+                        with m.If(common.opcode == Opcode.JOB):
+                            m.next = "DISPATCH"
+            with m.State("CHECK"):
+                m.d.sync += r_possible.eq(possible)
+                m.next = "COMPARE"
+            with m.State("COMPARE"):
+                m.d.sync += r_load.eq(r_load & r_possible.all())
+                m.next = "SETTLE"
+            with m.State("SETTLE"):
+                m.next = "DISPATCH"
             with m.State("DISPATCH"):
-                with m.If(known & (common.opcode == Opcode.JOB)):
-                    m.d.comb += self.job.valid.eq(1)
-                    with m.If(self.job.ready):
-                        m.next = "HEADER"
-                with m.Elif(is_load & possible):
-                    m.d.comb += self.load.valid.eq(1)
-                    with m.If(self.load.ready):
-                        m.next = "WORDS"
-                with m.Else():
-                    m.d.comb += self.error.eq(1)
+                m.d.comb += [
+                    self.job.valid.eq(r_job),
+                    self.load.valid.eq(r_load),
+                    self.error.eq(~r_job & ~r_load),
+                ]
+                with m.If(~r_load & (self.job.ready | ~r_job)):
                     m.next = "HEADER"
+                with m.If(r_load & self.load.ready):
+                    m.next = "WORDS"
             with m.State("WORDS"):
                 m.d.comb += [
                     self.words.valid.eq(self.commands.valid),

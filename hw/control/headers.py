@@ -2,7 +2,14 @@
 
 from amaranth.lib import data
 
-__all__ = ["Common", "JobHeader", "LoadHeader"]
+__all__ = ["Common", "JobHeader", "LoadHeader", "exceeds"]
+
+
+def exceeds(value, most):
+    """``value > most``, of which mostly a few bits are compared as numbers."""
+    bits = most.bit_length()
+    low = value[bits - 1] & value[:bits - 1].any() if most.bit_count() == 1 else value[:bits] > most
+    return value[bits:].any() | low
 
 
 class Common(data.Struct):

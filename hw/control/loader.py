@@ -30,7 +30,8 @@ class Write(data.StructLayout):
 class Loader(wiring.Component):
     """Counts through panels, words and segments of a load; takes a stream word every cycle.
 
-    The write leaves in the cycle in which the word is taken.
+    The write leaves in the cycle after the one in which the word is taken. What ends with a word is
+    known a word ahead.
 
     Parameters
     ----------
@@ -41,6 +42,7 @@ class Loader(wiring.Component):
     Attributes
     ----------
     load : In, stream of `LoadHeader`
+        There for a cycle before it is handed over.
     words : In, stream of ``bytes_in`` bytes
     last : Out
         The word that is due is the load's last.
@@ -81,42 +83,64 @@ class Loader(wiring.Component):
         panels = Signal(range(pages + 1))
         words = Signal(range(lines + 1))
         done = Signal(range(lines + 1))  # words of the panel that are in the buffer
+        ahead = Signal(range(2 * lines + 1))  # those and two groups more
+        last_line = Signal()  # the group that is due is the panel's last
+        short = Signal()  # so is the first of every panel
+        last_panel = Signal()
         segment = Signal(range(max(g.segments for g in there)))
         carries_on = Signal()
+        single = Signal()  # a panel of the load on offer is one group
 
+        new = self.load.payload
         group = Signal(range(max(g.group for g in there) + 1))
+        first_group = Signal.like(group)
         last_segment = Signal.like(segment)
+        for number, signal in ((new.operand, first_group), (operand, group)):
+            with m.Switch(number):
+                for region, g in self.geometries.items():
+                    with m.Case(region):
+                        m.d.comb += signal.eq(g.group)
         with m.Switch(operand):
             for region, g in self.geometries.items():
                 with m.Case(region):
-                    m.d.comb += [group.eq(g.group), last_segment.eq(g.segments - 1)]
+                    m.d.comb += last_segment.eq(g.segments - 1)
         word_end = segment == last_segment
-        panel_end = word_end & (done + group >= words)
-        page_end = word_end & ((done + group) % PAGE_WORDS == 0)  # of A and B
+        panel_end = word_end & last_line
+        page_end = word_end & ((done + group)[: ceil_log2(PAGE_WORDS)] == 0)  # of A and B
         m.d.comb += [
             self.load.ready.eq(1),
             self.words.ready.eq(1),
-            self.last.eq(panel_end & (panels == 1)),
+            self.last.eq(panel_end & last_panel),
         ]
+        m.d.sync += single.eq(new.words <= first_group)
         with m.If(self.words.valid):
             m.d.sync += segment.eq(Mux(word_end, 0, segment + 1))
             with m.If(word_end):
-                m.d.sync += done.eq(done + group)
+                m.d.sync += [
+                    done.eq(done + group), ahead.eq(ahead + group), last_line.eq(ahead >= words),
+                ]
             with m.If(panel_end):
-                m.d.sync += [done.eq(0), panels.eq(panels - 1), page.eq(page + pitch)]
+                m.d.sync += [
+                    done.eq(0), ahead.eq(group << 1), last_line.eq(short),
+                    panels.eq(panels - 1), last_panel.eq(panels == 2), page.eq(page + pitch),
+                ]
         with m.If(self.load.valid):
             m.d.sync += [
-                operand.eq(self.load.payload.operand),
-                self.feed.eq((self.load.payload.flags & LoadFlag.FEED).any()),
-                carries_on.eq((self.load.payload.flags & LoadFlag.CONTINUE).any()),
-                page.eq(self.load.payload.page),
-                pitch.eq(self.load.payload.pitch),
-                panels.eq(self.load.payload.panels),
-                words.eq(self.load.payload.words),
+                operand.eq(new.operand),
+                self.feed.eq((new.flags & LoadFlag.FEED).any()),
+                carries_on.eq((new.flags & LoadFlag.CONTINUE).any()),
+                page.eq(new.page),
+                pitch.eq(new.pitch),
+                panels.eq(new.panels),
+                last_panel.eq(new.panels == 1),
+                words.eq(new.words),
+                short.eq(single),
+                last_line.eq(single),
+                ahead.eq(first_group << 1),
             ]
         for region, g in self.geometries.items():
             port = getattr(self, self.names[region])
-            m.d.comb += [
+            m.d.sync += [
                 port.valid.eq(self.words.valid & (operand == region)),
                 port.write.line.eq((page * g.page + done) >> ceil_log2(g.group)),
                 port.write.segment.eq(segment),

@@ -92,11 +92,12 @@ class Passes(wiring.Component):
         filled, offered = Signal(), Signal()
         pending = Signal()  # an abort
         dropping = Signal()  # up to the end of a job
+        given_up = Signal()  # in the cycle before: the tiler has still a tile of that job on offer
 
         # On offer.
         shown = self.passes.payload
         # Seen in slot 0 only: a round that has begun stays as it is.
-        voided = pending & (lead[offered].status == 0) & (self.slot == 0)
+        voided = pending & ~lead[offered].void & (self.slot == 0)
         m.d.comb += [
             self.passes.valid.eq(full.bit_select(offered, 1)),
             read.addr.eq(Cat(self.slot, offered)),
@@ -109,6 +110,8 @@ class Passes(wiring.Component):
             m.d.comb += [
                 shown.lead.status.eq(Status.ABORTED),
                 shown.tile.status.eq(Status.ABORTED),
+                shown.lead.void.eq(1),
+                shown.tile.void.eq(1),
                 shown.tile.last.eq(1),
             ]
         taken = self.passes.valid & self.passes.ready
@@ -119,8 +122,9 @@ class Passes(wiring.Component):
 
         # Gathered.
         held = count[filled]
-        alone = new.status != 0
-        open_ = ~full.bit_select(filled, 1) & ~pending & ~dropping
+        alone = new.void
+        open_ = ~full.bit_select(filled, 1) & ~pending & ~dropping & ~given_up
+        m.d.sync += given_up.eq(self.give_up)
         close = Signal()
         m.d.comb += [
             self.tiles.ready.eq(dropping | (open_ & ~(alone & held.any()))),

@@ -18,7 +18,7 @@ class Step(data.StructLayout):
     are given.
     """
 
-    def __init__(self, geometries, tile, rows):
+    def __init__(self, geometries, tile, rows, folded):
         a, b = geometries
         starts = {"c": tile["c"].shape, "preload": rows} if "c" in tile.members else {}
         super().__init__({
@@ -29,6 +29,7 @@ class Step(data.StructLayout):
             **starts,
             "capture": 1,  # the step ends a sum, which is a result
             "drain": 1,  # the step ends the last sum of its pass
+            **({"flush": 1} if folded else {}),  # no step, but what sums there are go
         })
 
 
@@ -41,7 +42,11 @@ class Sequencer(wiring.Component):
     The last round of a pass waits until its results have room, and until the results of the pass
     before are out of its way (``slots * rows`` cycles): so nothing behind the array ever has to
     stop it. Each tile is announced to ``results`` in the cycle of its last step, a void one by
-    itself.
+    itself. Steps and results leave LATENCY cycles after they were decided on.
+
+    Where sums are drained through their own accumulators (``folded``), it is the first round of a
+    pass that waits for the results of the pass before; and sums that nobody has drained, since they
+    were kept or their job was aborted, are flushed before a pass that starts anew.
 
     The slot of a step is the cycle modulo ``slots``, counted from the first step after a rest. The
     array is at rest while there is no pass to run and no sums are kept for the next. A round that
@@ -54,6 +59,8 @@ class Sequencer(wiring.Component):
     slots, rows, depth : int
     room : int
         Passes whose results the result buffer holds.
+    folded : bool
+        With one slot only, and without a C.
 
     Attributes
     ----------
@@ -72,11 +79,14 @@ class Sequencer(wiring.Component):
         A last round waits for room.
     """
 
-    def __init__(self, *, geometries, tile, slots, rows, depth, room):
+    LATENCY = 1
+
+    def __init__(self, *, geometries, tile, slots, rows, depth, room, folded=False):
         self.slots = slots
         self.rows = rows
         self.depth = depth
         self.room = room
+        self.folded = folded
         self.starts = "c" in tile.members
         self.Results = data.StructLayout({
             "valid": 1, "tile": tile, "slot": range(slots), "end": 1,
@@ -85,7 +95,7 @@ class Sequencer(wiring.Component):
         super().__init__({
             "passes": In(stream.Signature(Pass(tile))),
             "slot": Out(range(slots)),
-            "step": Out(Step(geometries, tile, rows)),
+            "step": Out(Step(geometries, tile, rows, folded)),
             "results": Out(self.Results),
             "release": In(1),
             "active": Out(1),
@@ -96,7 +106,7 @@ class Sequencer(wiring.Component):
         m = Module()
         lead, tile = self.passes.payload.lead, self.passes.payload.tile
         present = self.passes.payload.present
-        run = self.passes.valid & (lead.status == 0)
+        run = self.passes.valid & ~lead.void
         slot = self.slot
         first_slot = slot == 0
         last_slot = slot == self.slots - 1
@@ -106,41 +116,58 @@ class Sequencer(wiring.Component):
                 m.d.sync += kept.eq(lead.keep)
             with m.If(~first_slot | run | kept):
                 m.d.sync += slot.eq(Mux(last_slot, 0, slot + 1))
-        void = self.passes.valid & (lead.status != 0) & first_slot
+        void = self.passes.valid & lead.void & first_slot
 
-        # Where the pass stands.
+        # Where the pass stands; what comes next is known a round ahead.
         begun = Signal()
         word = Signal(max(len(self.step.a), len(self.step.b)))
-        k_left = Signal(lead.k.shape())
-        k_now = Mux(begun, k_left, lead.k)
-        word_now = Mux(begun, word, 0)
+        # k at the begin of the round after the next
+        ahead = Signal(range((1 << len(lead.k)) + 2 * self.depth + 1), init=2 * self.depth)
+        last = Signal()  # the round is the pass's last, and not its first
         loading = Signal()  # C, before the first k
-        last_round = ~loading & (k_now <= self.depth)
+        first = ~begun
+        clear = 1  # the array is free for a pass
+        last_round = last | (first & lead.short & ~loading)
 
-        # Room for results, and the cycles since the last round that gave any.
+        # Room for results, and the cycles since the last round that gave any; whether both allow
+        # one more is known ahead.
         take = Signal()
+        turn = self.slots * self.rows + self.folded
         room = Signal(range(self.room + 1), init=self.room)
-        pace = Signal(range(self.slots * self.rows))
+        pace = Signal(range(turn))
+        open_ = Signal(init=1)
+        flush = Signal()
+        going = Signal()
         m.d.sync += room.eq(room - take + self.release)
-        with m.If(take):
-            m.d.sync += pace.eq(self.slots * self.rows - 1)
-        with m.Elif(pace.any()):
-            m.d.sync += pace.eq(pace - 1)
+        with m.If(take | flush):
+            m.d.sync += [pace.eq(turn - 1), open_.eq(((room > 1) | self.release) & (turn == 1))]
+        with m.Else():
+            m.d.sync += open_.eq((room.any() | self.release) & ~pace[1:].any())
+            with m.If(pace.any()):
+                m.d.sync += pace.eq(pace - 1)
+
+        if self.folded:
+            clear = self._fold(m, run & first, take, flush, going, pace)
+            last_round = last | (first & lead.short & clear)
 
         # A round is decided on in its first slot and held through the others.
         gives = last_round & ~lead.keep
-        may = run & (~gives | (room.any() & ~pace.any()))
+        ends = last_round & (lead.keep | open_)
+        may = run & (begun | clear) & (ends | ~last_round)
         held = Signal()
-        going = Signal()
         short = run & gives & ~room.any()
         waiting = Signal()
         m.d.comb += going.eq(Mux(first_slot, may, held))
         with m.If(first_slot):
             m.d.sync += [held.eq(may), waiting.eq(short)]
         with m.If(going & last_slot & ~loading):
-            m.d.sync += [begun.eq(1), k_left.eq(k_now - self.depth), word.eq(word_now + 1)]
-        with m.If(self.passes.ready):
-            m.d.sync += begun.eq(0)
+            m.d.sync += [
+                begun.eq(1), word.eq(word + 1),
+                last.eq(ahead >= lead.k), ahead.eq(ahead + self.depth),
+            ]
+        with m.If(self.passes.ready | ~self.passes.valid):
+            m.d.sync += [begun.eq(0), word.eq(0), last.eq(0), ahead.eq(2 * self.depth)]
+        step, results = Signal.like(self.step), Signal.like(self.results)
         fresh = ~begun & ~lead.accumulate
         if self.starts:
             fresh &= ~lead.preload
@@ -149,31 +176,50 @@ class Sequencer(wiring.Component):
             every = (lead.preload & lead.broadcast & ~begun).replicate(self.rows)
             m.d.comb += [
                 loading.eq(lead.preload & ~lead.broadcast & ~loaded),
-                self.step.preload.eq(Mux(loading, 1 << row, every) & going.replicate(self.rows)),
-                self.step.c.eq(tile.c + row),
+                step.preload.eq(Mux(loading, 1 << row, every) & going.replicate(self.rows)),
+                step.c.eq(tile.c + row),
             ]
             with m.If(going & last_slot & loading):
                 m.d.sync += [row.eq(row + 1), loaded.eq(row == self.rows - 1)]
-            with m.If(self.passes.ready):
+            with m.If(self.passes.ready | ~self.passes.valid):
                 m.d.sync += [row.eq(0), loaded.eq(0)]
 
-        ends = going & last_round
+        ended = run & Mux(first_slot, ends, held & last_round)
         m.d.comb += [
-            take.eq(going & gives & first_slot),
-            self.passes.ready.eq((ends & last_slot) | void),
-            self.step.en.eq(going & present & ~loading),
-            self.step.clear.eq(going & fresh),
-            self.step.a.eq(tile.a_page * PAGE_WORDS + word_now),
-            self.step.b.eq(tile.b_page * PAGE_WORDS + word_now),
-            self.step.capture.eq(going & gives),
-            self.step.drain.eq(going & gives & last_slot),
-            self.active.eq(self.step.en),
+            take.eq(run & ends & ~lead.keep & first_slot),
+            self.passes.ready.eq((ended & last_slot) | void),
+            step.en.eq(going & present & ~loading),
+            step.clear.eq(going & fresh),
+            step.a.eq(tile.a_page * PAGE_WORDS + word),
+            step.b.eq(tile.b_page * PAGE_WORDS + word),
+            step.capture.eq(going & gives),
+            step.drain.eq(going & gives & last_slot),
             self.stalled.eq(Mux(first_slot, short, waiting)),
-            self.results.valid.eq(void | (ends & present)),
-            self.results.tile.eq(tile),
-            self.results.slot.eq(slot),
-            self.results.a_page.eq(self.step.a >> ceil_log2(PAGE_WORDS)),
-            self.results.b_page.eq(self.step.b >> ceil_log2(PAGE_WORDS)),
-            self.results.end.eq(self.passes.payload.end),
+            results.valid.eq(void | (ended & present)),
+            results.tile.eq(tile),
+            results.slot.eq(slot),
+            results.a_page.eq(step.a >> ceil_log2(PAGE_WORDS)),
+            results.b_page.eq(step.b >> ceil_log2(PAGE_WORDS)),
+            results.end.eq(self.passes.payload.end),
         ]
+        if self.folded:
+            m.d.comb += step.flush.eq(flush)
+        m.d.sync += [self.step.eq(step), self.results.eq(results)]
+        m.d.comb += self.active.eq(self.step.en)
         return m
+
+    def _fold(self, m, begins, take, flush, going, pace):
+        """Whether a pass may begin: no results are in its way, and no sums but those it goes on."""
+        accumulates = self.passes.payload.lead.accumulate
+        settled, clean, undrained = Signal(init=1), Signal(init=1), Signal()
+        settles = ~(take | flush) & ~pace[1:].any()
+        m.d.sync += [
+            settled.eq(settles),
+            clean.eq(settles & ~undrained & ~going),
+            flush.eq(begins & ~accumulates & undrained & ~flush),
+        ]
+        with m.If(take | flush):
+            m.d.sync += undrained.eq(0)
+        with m.Elif(going):
+            m.d.sync += undrained.eq(1)
+        return clean | (settled & accumulates)

@@ -1,75 +1,53 @@
-"""The tiler: a job becomes its tiles, row of tiles by row of tiles."""
+"""The tiler: a job becomes its tiles, each on offer once its panels are in the buffers."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.commands import Region, Status
+from weft.commands import Status
+from weft.hw.control.walker import Walker
 
-__all__ = ["Tile", "Tiler"]
-
-
-class Tile(data.StructLayout):
-    """One block of C: where its panels lie, how much of it there is, and what the job wants of it.
-
-    With a ``status`` other than 0 the tile is void: it ends its job and has no results. Where there
-    is a C, the tile's first row of it is word ``c``.
-    """
-
-    def __init__(self, geometries, finish):
-        a, b = geometries[Region.A], geometries[Region.B]
-        start = {}
-        if Region.C in geometries:
-            start = {"c": range(geometries[Region.C].words), "preload": 1, "broadcast": 1}
-        super().__init__({
-            **start,
-            "a_page": range(a.pages),
-            "b_page": range(b.pages),
-            "k": range(min(a.words, b.words) * a.depth + 1),
-            "rows": range(a.edge + 1),
-            "cols": range(b.edge + 1),
-            "last": 1,
-            "tag": 16,
-            "status": 2,
-            "accumulate": 1,
-            "keep": 1,
-            "finish": finish,
-        })
+__all__ = ["Tiler"]
 
 
 class Tiler(wiring.Component):
-    """``for i in tiles of M: for j in tiles of N``, a tile a cycle, without a gap between jobs.
+    """Tiles in the order of the `Walker`, one in two cycles.
 
-    A tile is offered once its panels are ready. An abort makes the tile on offer void, even one
-    under way, and the job end with it.
+    A tile leaves the walker for a station where it waits for its panels, and that for a queue of
+    two: so no path is long, and none goes from one end to the other. The next job is pulled once
+    the last tile of the one before has its panels.
+
+    An abort is for the job of the tile on offer, or else of the next one that there is. From the
+    second cycle after it on the job's tiles are dropped but for the last, which is void; where that
+    has been taken by then, it was too late.
 
     Parameters
     ----------
     geometries : dict of `weft.geometry.Operand`
         Of all that can be loaded, by `weft.commands.Region`.
-    job : shape
-        What the jobs are.
+    job, count, owner : shape
+        Of jobs, of panels, of a place in the job table.
 
     Attributes
     ----------
     jobs : In, stream of jobs
-    loaded : In, 2 counts
-        Panels ready of A and B of the job taken last.
+    owner, rejected, loaded : In
+        What `weft.hw.control.jobs.JobTable` says of them.
     abort : In
-        Pulse: end the job that the tiler has.
-    tiles : Out, stream of `Tile`
+        Pulse: end the job that is at work.
+    tiles : Out, stream of `weft.hw.control.walker.Tile`
+        A tile on offer is withdrawn if its job is aborted.
     starved : Out
-        There is a job, and its next panels are not there.
+        No tile is on offer, since the panels of the next one are not there.
     """
 
-    def __init__(self, *, geometries, job, count):
-        self.geometries = geometries
-        self.job = job
-        self.count = count
-        self.Tile = Tile(geometries, job["finish"].shape)
-        self.starts = Region.C in geometries
+    def __init__(self, *, geometries, job, count, owner):
+        self.walker = Walker(geometries=geometries, job=job, count=count, owner=owner)
+        self.Tile = self.walker.Tile
         super().__init__({
             "jobs": In(stream.Signature(job)),
+            "owner": In(owner),
+            "rejected": In(1),
             "loaded": In(data.ArrayLayout(count, 2)),
             "abort": In(1),
             "tiles": Out(stream.Signature(self.Tile)),
@@ -78,64 +56,76 @@ class Tiler(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        a, b = self.geometries[Region.A], self.geometries[Region.B]
-        active = Signal()
-        job = Signal(self.job)  # as it came
-        m_left = Signal(job.m.shape())
-        n_left = Signal(job.n.shape())
-        a_page = Signal(job.a_page.shape())
-        b_page = Signal(job.b_page.shape())
-        i = Signal(self.count)
-        j = Signal(self.count)
+        m.submodules.walker = walker = self.walker
+        new = walker.tiles.payload
+        ended = Signal()  # a job is aborted:
+        victim = Signal.like(walker.victim)  # this one
 
-        void = job.status != 0
-        ready = (i < self.loaded[0]) & (j < self.loaded[1])
-        m_last = m_left <= a.edge
-        n_last = n_left <= b.edge
-        tile = self.tiles.payload
+        # Waiting for panels: what is in the buffers is compared as a tile comes, and then on.
+        waits, there = Signal(), Signal()
+        place = Signal.like(new)
+        spare_waits = Signal()
+        spare = Signal.like(new)
+        pulls = ~waits | there
+        go = waits & there & ~spare_waits
         m.d.comb += [
-            self.tiles.valid.eq(active & (ready | void)),
-            self.starved.eq(active & ~ready & ~void),
-            tile.a_page.eq(a_page),
-            tile.b_page.eq(b_page),
-            tile.k.eq(job.k),
-            tile.rows.eq(Mux(m_last, m_left, a.edge)),
-            tile.cols.eq(Mux(n_last, n_left, b.edge)),
-            tile.last.eq((m_last & n_last) | void),
-            tile.tag.eq(job.tag),
-            tile.status.eq(job.status),
-            *(tile[name].eq(job[name]) for name in ("accumulate", "keep", "finish")),
+            walker.jobs.payload.eq(self.jobs.payload),
+            walker.jobs.valid.eq(self.jobs.valid & pulls),
+            self.jobs.ready.eq(walker.jobs.ready & pulls),
+            walker.owner.eq(self.owner),
+            walker.rejected.eq(self.rejected),
+            walker.end.eq(ended),
+            walker.victim.eq(victim),
+            walker.tiles.ready.eq(~waits),
         ]
-        taken = self.tiles.valid & self.tiles.ready
-        m.d.comb += self.jobs.ready.eq(~active | (taken & tile.last))
-        with m.If(taken):
-            m.d.sync += [n_left.eq(n_left - b.edge), b_page.eq(b_page + job.b_pitch), j.eq(j + 1)]
-            with m.If(n_last):
-                m.d.sync += [n_left.eq(job.n), b_page.eq(job.b_page), j.eq(0)]
-                m.d.sync += [m_left.eq(m_left - a.edge), i.eq(i + 1)]
-                m.d.sync += a_page.eq(a_page + job.a_pitch)
-        with m.If(self.abort & active & ~void):
-            m.d.sync += job.status.eq(Status.ABORTED)
-        with m.If(self.jobs.ready):
-            new = self.jobs.payload
-            m.d.sync += [active.eq(self.jobs.valid), job.eq(new), i.eq(0), j.eq(0)]
-            m.d.sync += [m_left.eq(new.m), n_left.eq(new.n)]
-            m.d.sync += [a_page.eq(new.a_page), b_page.eq(new.b_page)]
-        if self.starts:
-            self._start(m, job, taken, n_last)
-        return m
+        a, b = self.loaded
+        with m.If(go):
+            m.d.sync += waits.eq(0)
+        with m.If(~waits):
+            m.d.sync += [
+                waits.eq(walker.tiles.valid), place.eq(new),
+                there.eq(((new.i < a) & (new.j < b)) | new.tile.void),
+            ]
+        with m.Elif(((place.i < a) & (place.j < b)) | (ended & (place.owner == victim))):
+            m.d.sync += there.eq(1)
 
-    def _start(self, m, job, taken, n_last):
-        """Where the C of a tile is: ``rows`` words from tile to tile of a panel, or always one."""
-        tile, new = self.tiles.payload, self.jobs.payload
-        row = Signal(tile.c.shape())  # of the first panel
-        following = row + Mux(job.broadcast, 0, self.geometries[Region.A].edge)
-        m.d.comb += [tile.preload.eq(job.preload), tile.broadcast.eq(job.broadcast)]
-        c = Signal(tile.c.shape())
-        m.d.comb += tile.c.eq(c)
-        with m.If(taken):
-            m.d.sync += c.eq(c + job.c_pitch)
-            with m.If(n_last):
-                m.d.sync += [c.eq(following), row.eq(following)]
-        with m.If(self.jobs.ready):
-            m.d.sync += [c.eq(new.c_page), row.eq(new.c_page)]
+        # On offer, and the one behind it.
+        offers = Signal()
+        offer = Signal.like(new)
+        skips = Signal()  # its job is aborted and goes on behind it: it goes, seen by nobody
+        following = Signal.like(new)
+        m.d.comb += [
+            following.eq(Mux(spare_waits, spare, place)),
+            self.tiles.payload.eq(offer.tile),
+        ]
+        gone = (self.tiles.valid & self.tiles.ready) | skips
+        leaves = gone & offer.tile.last
+
+        # The job at work is that of the tile on offer, or else the one that was pulled last.
+        oldest = Mux(offers, offer.owner, walker.at_work)
+        some = offers | waits | walker.active
+        with m.If(leaves):
+            m.d.sync += ended.eq(0)
+        with m.If(self.abort & some & ~leaves):
+            m.d.sync += [ended.eq(1), victim.eq(oldest)]
+        arrives = spare_waits | go
+        chosen = ended & (following.owner == victim)
+        with m.If(~offers | gone):
+            m.d.sync += [
+                offers.eq(arrives), offer.eq(following), spare_waits.eq(0),
+                skips.eq(arrives & chosen & ~following.tile.last),
+                self.tiles.valid.eq(arrives & ~(chosen & ~following.tile.last)),
+            ]
+            with m.If(chosen & ~following.tile.void):
+                m.d.sync += [offer.tile.status.eq(Status.ABORTED), offer.tile.void.eq(1)]
+        with m.Else():
+            with m.If(ended & (offer.owner == victim)):
+                m.d.sync += [skips.eq(~offer.tile.last), self.tiles.valid.eq(offer.tile.last)]
+                with m.If(~offer.tile.void):
+                    m.d.sync += [offer.tile.status.eq(Status.ABORTED), offer.tile.void.eq(1)]
+            with m.If(go):
+                m.d.sync += spare_waits.eq(1)
+        with m.If(~spare_waits):
+            m.d.sync += spare.eq(place)
+        m.d.comb += self.starved.eq(waits & ~there & ~offers)
+        return m

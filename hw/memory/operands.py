@@ -2,9 +2,10 @@
 
 from amaranth.hdl import Array, Cat, Module, Signal, signed
 from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
+
+from weft.hw.memory.bank import Bank
 
 __all__ = ["OperandBuffer"]
 
@@ -20,6 +21,8 @@ class OperandBuffer(wiring.Component):
     geometry : `weft.geometry.Operand`
     write : shape
         ``valid`` and `weft.hw.control.loader.Write`.
+    target : str
+        As of `Bank`.
 
     Attributes
     ----------
@@ -32,10 +35,11 @@ class OperandBuffer(wiring.Component):
         LATENCY cycles later.
     """
 
-    LATENCY = 2
+    LATENCY = Bank.LATENCY
 
-    def __init__(self, *, geometry, write):
+    def __init__(self, *, geometry, write, target="generic"):
         self.geometry = geometry
+        self.target = target
         value = signed(8 * geometry.size)
         self.Word = data.ArrayLayout(data.ArrayLayout(value, geometry.depth), geometry.edge)
         super().__init__({
@@ -55,26 +59,26 @@ class OperandBuffer(wiring.Component):
                 self._bank(m, n, width=min(8 * g.stream, bits - 8 * g.stream * n), line=line)
                 for n in range(g.segments)
             ]
-            with m.If(self.en):
-                m.d.sync += self.word.as_value().eq(Cat(parts))
+            m.d.comb += self.word.as_value().eq(Cat(parts))
             return m
         whole = self._bank(m, 0, width=bits * g.group, line=line)
-        which = Signal(ceil_log2(g.group))
-        choice = Array(whole.word_select(n, bits) for n in range(g.group))
+        which = [Signal(ceil_log2(g.group), name=f"which_{n}") for n in range(Bank.LATENCY)]
         with m.If(self.en):
-            m.d.sync += [which.eq(self.address), self.word.as_value().eq(choice[which])]
+            m.d.sync += [which[0].eq(self.address), which[1].eq(which[0])]
+        choice = Array(whole.word_select(n, bits) for n in range(g.group))
+        m.d.comb += self.word.as_value().eq(choice[which[-1]])
         return m
 
     def _bank(self, m, segment, *, width, line):
         """A bank of lines of ``width`` bits: what is read of it."""
         lines = self.geometry.words // self.geometry.group
-        m.submodules[f"bank_{segment}"] = bank = Memory(shape=width, depth=lines, init=[])
-        write, read = bank.write_port(), bank.read_port()
+        m.submodules[f"bank_{segment}"] = bank = Bank(width=width, depth=lines, target=self.target)
+        write = self.write.write
         m.d.comb += [
-            write.addr.eq(self.write.write.line),
-            write.data.eq(self.write.write.data),
-            write.en.eq(self.write.valid & (self.write.write.segment == segment)),
-            read.en.eq(self.en),
-            read.addr.eq(line),
+            bank.write.eq(self.write.valid & (write.segment == segment)),
+            bank.place.eq(write.line),
+            bank.data.eq(write.data),
+            bank.en.eq(self.en),
+            bank.address.eq(line),
         ]
-        return read.data
+        return bank.word

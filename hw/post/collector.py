@@ -1,76 +1,104 @@
-"""The collector: reads finished tiles out of the result buffer, chunk by chunk, in job order."""
+"""The collector: asks for finished tiles out of the result buffer, chunk by chunk, in job order."""
 
-from amaranth.hdl import Array, Module, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-__all__ = ["Chunk", "Collector"]
+__all__ = ["Chunk", "Collector", "Mark"]
+
+
+class Mark(data.StructLayout):
+    """What the sender is to know of a chunk.
+
+    A chunk with a ``status`` holds no results; a ``silent`` one is not even sent: it only ends its
+    job. The results of a ``narrow`` one are.
+    """
+
+    def __init__(self, *, tile):
+        super().__init__({
+            "last": 1, "silent": 1, "narrow": 1,
+            **{name: tile[name].shape for name in ("status", "tag")},
+        })
 
 
 class Chunk(data.StructLayout):
-    """Up to ``lanes`` neighbouring results of a row, and the last pages read for them.
+    """Up to ``lanes`` neighbouring results of a row that are asked for.
 
-    A chunk with a ``status`` holds no results; a ``silent`` one is not even sent: it only ends its
-    job.
+    With it comes what is to be done with them on their way out: whether something ``finishes``
+    them, and the last pages that were read for their sums.
     """
 
-    def __init__(self, *, acc, lanes, tile, cols):
+    def __init__(self, *, lanes, tile, cols):
         super().__init__({
-            "sums": data.ArrayLayout(acc, lanes),
             "row": tile["rows"].shape,
             "chunk": range(-(-cols // lanes)),
             "a_page": tile["a_page"].shape,
             "b_page": tile["b_page"].shape,
             "panel": tile["b_page"].shape,  # the first page of B's
             "finish": tile["finish"].shape,
-            "last": 1,
-            "silent": 1,
-            "status": tile["status"].shape,
-            "tag": 16,
+            "finishes": 1,
+            "mark": Mark(tile=tile),
         })
 
 
 class Collector(wiring.Component):
     """``for row in rows of the tile: for chunk in chunks of the row``, a chunk a cycle.
 
-    A row is read as soon as it is in the buffer; its chunks leave one cycle after they are read. A
-    pass's room is released with its last read.
+    A row is asked for as soon as it is in the buffer, if there is a place behind the result path
+    for the chunk: so nothing on that path ever has to wait. A pass's room is released with its last
+    read. Chunks that are to be finished follow each other ``pace`` cycles apart; one that is not
+    follows them ``lag`` cycles later, as it takes ``lag - 1`` cycles less.
 
     Parameters
     ----------
     announced : shape
         What the sequencer says of a tile.
-    acc : shape
-        Of a sum.
     rows, cols, lanes, slots : int
-    written : int
-        Width of the count of rows written; buffer rows are its lower bits but two.
+    depth : int
+        Rows of the result buffer, a power of two.
+    finishing : tuple of str
+        What finishes chunks, each by itself: members of a tile's ``finish``.
+    places : int
+    pace, lag : int
 
     Attributes
     ----------
     tiles : In, stream of ``announced``
-    written : In
-    read, address : Out, row : In
-        The result buffer's read port.
-    chunks : Out, stream of `Chunk`
+        With ``one_row`` and ``one_chunk``: whether the tile has but one, or a row of it.
+    landed : In
+        Pulse: one more row is in the buffer from the next cycle on.
+    address : Out
+        Of the row in the result buffer.
+    chunks : Out, ``valid`` and a `Chunk`
+        Each is on its way in this cycle.
+    taken : In
+        Pulse: a chunk has left its place.
     release : Out
         Pulse: a pass has left the buffer.
     """
 
-    def __init__(self, *, announced, acc, rows, cols, lanes, slots, written):
+    # What is read of a tile, or gives shapes.
+    TILE = "rows", "cols", "a_page", "b_page", "finish", "keep", "last", "status", "tag"
+
+    def __init__(
+        self, *, announced, rows, cols, lanes, slots, depth, finishing, places, pace, lag
+    ):
         self.rows = rows
         self.cols = cols
         self.lanes = lanes
         self.slots = slots
-        self.Chunk = Chunk(acc=acc, lanes=lanes, tile=announced["tile"].shape, cols=cols)
+        self.finishing = finishing
+        self.places = places
+        self.pace = pace
+        self.lag = lag
+        self.Chunk = Chunk(lanes=lanes, tile=announced["tile"].shape, cols=cols)
         super().__init__({
             "tiles": In(stream.Signature(announced)),
-            "written": In(written),
-            "read": Out(1),
-            "address": Out(written - 2),
-            "row": In(data.ArrayLayout(acc, cols)),
-            "chunks": Out(stream.Signature(self.Chunk)),
+            "landed": In(1),
+            "address": Out(ceil_log2(depth)),
+            "chunks": Out(data.StructLayout({"valid": 1, "chunk": self.Chunk})),
+            "taken": In(1),
             "release": Out(1),
         })
 
@@ -79,59 +107,95 @@ class Collector(wiring.Component):
         shift = ceil_log2(self.lanes)
         here = self.tiles.payload
         tile = here.tile
-        row = Signal(tile.rows.shape())
-        chunk = Signal(range(-(-self.cols // self.lanes)))
-        base = Signal(len(self.written))
+        out = self.chunks.chunk
+        go = self.chunks.valid
+        place = Signal(len(self.address))
+        size = self.rows * self.slots
+        rest = Signal(range(size), init=size - 1)  # rows of the pass behind it
+        ahead = Signal(signed(len(self.address) + 2), init=-1)  # rows there from it on, but for one
 
         # Which chunk is next, and whether it is there.
         void = tile.status != 0
         silent = tile.keep & ~void
-        place = Signal(len(self.written))
-        ahead = Signal(signed(len(self.written)))
+        none = void | silent
+        next_row = Signal.like(tile.rows, init=1)
+        next_chunk = Signal(range(-(-self.cols // self.lanes) + 1), init=1)
+        chunks = (tile.cols + self.lanes - 1) >> shift
+        # Whether it is the last one is known a chunk ahead, and of the first one from the tile.
+        first_row, first_chunk = Signal(init=1), Signal(init=1)
+        late_row, late_chunk = Signal(), Signal()
+        row_end = late_chunk | (first_chunk & here.one_chunk)
+        tile_end = none | (row_end & (late_row | (first_row & here.one_row)))
         m.d.comb += [
-            place.eq(base + row * self.slots + here.slot),
-            ahead.eq(self.written - place),
             self.address.eq(place),
-        ]
-        row_end = chunk == (tile.cols - 1) >> shift
-        tile_end = void | silent | (row_end & (row == tile.rows - 1))
-
-        out = self.chunks.payload
-        free = ~self.chunks.valid | self.chunks.ready
-        go = self.tiles.valid & free & (void | silent | (ahead > 0))
-        held = Signal(self.Chunk)
-        m.d.comb += [
-            self.read.eq(go & ~void & ~silent),
+            go.eq(self.tiles.valid & self._may(m) & (none | ~ahead[-1])),
             self.tiles.ready.eq(go & tile_end),
-            self.release.eq(self.read & tile_end & here.end),
+            self.release.eq(go & ~none & tile_end & here.end),
+            out.a_page.eq(here.a_page),
+            out.b_page.eq(here.b_page),
+            out.panel.eq(tile.b_page),
+            out.finish.eq(tile.finish),
+            out.finishes.eq(Cat(tile.finish[name] for name in self.finishing).any()),
+            out.mark.last.eq(tile_end & tile.last),
+            out.mark.silent.eq(silent),
+            out.mark.narrow.eq(tile.finish.as_value()[:1]),
+            out.mark.status.eq(tile.status),
+            out.mark.tag.eq(tile.tag),
         ]
-        with m.If(free):
-            m.d.sync += self.chunks.valid.eq(go)
+        row, chunk = Signal.like(out.row), Signal.like(out.chunk)
+        m.d.comb += [out.row.eq(row), out.chunk.eq(chunk)]
         with m.If(go):
             m.d.sync += [
-                held.row.eq(row),
-                held.chunk.eq(chunk),
-                held.a_page.eq(here.a_page),
-                held.b_page.eq(here.b_page),
-                held.panel.eq(tile.b_page),
-                held.finish.eq(tile.finish),
-                held.last.eq(tile_end & tile.last),
-                held.silent.eq(silent),
-                held.status.eq(tile.status),
-                held.tag.eq(tile.tag),
+                chunk.eq(next_chunk), next_chunk.eq(next_chunk + 1),
+                first_chunk.eq(0), late_chunk.eq(next_chunk + 1 == chunks),
             ]
+            with m.If(tile_end | row_end):
+                m.d.sync += [
+                    chunk.eq(0), next_chunk.eq(1), first_chunk.eq(1), late_chunk.eq(0),
+                    row.eq(next_row), next_row.eq(next_row + 1),
+                    first_row.eq(0), late_row.eq(next_row + 1 == tile.rows),
+                ]
             with m.If(tile_end):
-                m.d.sync += [row.eq(0), chunk.eq(0)]
-            with m.Elif(row_end):
-                m.d.sync += [row.eq(row + 1), chunk.eq(0)]
-            with m.Else():
-                m.d.sync += chunk.eq(chunk + 1)
-        with m.If(self.release):
-            m.d.sync += base.eq(base + self.rows * self.slots)
+                m.d.sync += [row.eq(0), next_row.eq(1), first_row.eq(1), late_row.eq(0)]
 
-        m.d.comb += out.eq(held)
-        for lane in range(self.lanes):
-            sums = Array(self.row[c] for c in range(lane, self.cols, self.lanes))
-            if len(sums):
-                m.d.comb += out.sums[lane].eq(sums[held.chunk])
+        # The next row is one of this tile, of the next pass, or of the next tile of the pass.
+        moves = go & ~none & row_end
+        m.d.sync += ahead.eq(ahead + self.landed)
+        with m.If(moves):
+            with m.If(~tile_end):
+                m.d.sync += [
+                    place.eq(place + self.slots), rest.eq(rest - self.slots),
+                    ahead.eq(ahead + Mux(self.landed, 1 - self.slots, -self.slots)),
+                ]
+            with m.Elif(here.end):
+                m.d.sync += [
+                    place.eq(place + rest + 1), rest.eq(size - 1),
+                    ahead.eq(ahead + Cat(~rest, 1).as_signed() + self.landed),
+                ]
+            if self.slots > 1:
+                with m.Else():
+                    back = (size - 2 - here.slot) - rest
+                    m.d.sync += [
+                        place.eq(place - back), rest.eq(size - 2 - here.slot),
+                        ahead.eq(ahead + back + self.landed),
+                    ]
         return m
+
+    def _may(self, m):
+        """Whether there is a place for the chunk, and it is its time."""
+        go, finishes = self.chunks.valid, self.chunks.chunk.finishes
+        # Counters that are there when they are below 0: one bit says so.
+        full = Signal(signed(ceil_log2(self.places + 1) + 1), init=-self.places)
+        taken = Signal()
+        m.d.sync += [taken.eq(self.taken), full.eq(full + go - taken)]
+        if not self.finishing:
+            return full[-1]
+        waits = []
+        for cycles in (self.lag, self.pace - 1):
+            left = Signal(signed(ceil_log2(cycles + 1) + 1), init=-1)
+            with m.If(go & finishes):
+                m.d.sync += left.eq(cycles - 1)
+            with m.Elif(~left[-1]):
+                m.d.sync += left.eq(left - 1)
+            waits.append(left[-1])
+        return full[-1] & Mux(finishes, waits[1], waits[0])

@@ -1,7 +1,7 @@
 """The correction terms of a fast inner product, taken off as results leave."""
 
-from amaranth.hdl import Array, Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Module, Signal, signed
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.post.sums import PairSums
@@ -10,62 +10,71 @@ __all__ = ["Corrector"]
 
 
 class Corrector(wiring.Component):
-    """``C[i, j] = S[i, j] - pairs(A, i) - pairs(B, j)``: two stages, each a cycle.
+    """``C[i, j] = S[i, j] - (pairs(A, i) + pairs(B, j))``.
+
+    What is to be taken off is looked up while the sums are on their way from the result buffer.
 
     Parameters
     ----------
     geometries : pair of `weft.geometry.Operand`
     chunk : shape
         `weft.hw.post.collector.Chunk`.
+    lanes : int
     writes : pair of shapes
         Of ``a`` and ``b``.
+    target : str
+        That of a Config.
 
     Attributes
     ----------
     a, b : In
         What is loaded.
-    i, o : In, Out, stream of chunks
+    chunks : In, ``valid`` and a chunk
+        Asked for.
+    sums : In, ``lanes`` of them
+        Those of the chunk, SUMS cycles later.
+    corrected : Out
+        LATENCY cycles after the chunk was asked for.
     """
 
-    LATENCY = 2
+    # The chunk held; what is taken off looked up, added up, and taken off.
+    SUMS = 1 + PairSums.READ + 1
+    LATENCY = SUMS + 1
 
-    def __init__(self, *, geometries, chunk, writes):
+    def __init__(self, *, geometries, chunk, lanes, writes, target):
         self.geometries = geometries
-        self.lanes = chunk["sums"].shape.length
+        self.writes = writes
+        self.target = target
+        self.lanes = lanes
+        values = data.ArrayLayout(signed(32), lanes)
         super().__init__({
             "a": In(writes[0]),
             "b": In(writes[1]),
-            "i": In(stream.Signature(chunk)),
-            "o": Out(stream.Signature(chunk)),
+            "chunks": In(data.StructLayout({"valid": 1, "chunk": chunk})),
+            "sums": In(values),
+            "corrected": Out(values),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.a = a = PairSums(geometry=self.geometries[0], write=self.a.shape())
-        m.submodules.b = b = PairSums(geometry=self.geometries[1], write=self.b.shape())
-        free = ~self.o.valid | self.o.ready
-        r_valid = Signal()
-        r_chunk = Signal.like(self.i.payload)
-        out = self.o.payload
+        m.submodules.pairs = pairs = PairSums(
+            geometries=self.geometries, writes=self.writes, counts=[1, self.lanes],
+            target=self.target,
+        )
+        chunk = Signal.like(self.chunks.chunk, reset_less=True)
+        m.d.sync += chunk.eq(self.chunks.chunk)
         m.d.comb += [
-            self.i.ready.eq(free),
-            a.write.eq(self.a),
-            b.write.eq(self.b),
-            a.read.eq(free),
-            b.read.eq(free),
-            a.page.eq(self.i.payload.a_page),
-            b.page.eq(self.i.payload.b_page),
+            pairs.write_0.eq(self.a),
+            pairs.write_1.eq(self.b),
+            pairs.page_0.eq(chunk.a_page),
+            pairs.index_0.eq(chunk.row),
+            pairs.page_1.eq(chunk.b_page),
+            pairs.index_1.eq(chunk.chunk),
         ]
-        with m.If(free):
+        for lane in range(self.lanes):
+            off = Signal(signed(32), name=f"off_{lane}", reset_less=True)
             m.d.sync += [
-                r_valid.eq(self.i.valid),
-                r_chunk.eq(self.i.payload),
-                self.o.valid.eq(r_valid),
-                out.eq(r_chunk),
+                off.eq(pairs.sums_0[0] + pairs.sums_1[lane]),
+                self.corrected[lane].eq(self.sums[lane] - off),
             ]
-            row = Array(a.sums[e] for e in range(self.geometries[0].edge))[r_chunk.row]
-            edge = self.geometries[1].edge
-            for lane in range(min(self.lanes, edge)):
-                column = Array(b.sums[c] for c in range(lane, edge, self.lanes))[r_chunk.chunk]
-                m.d.sync += out.sums[lane].eq(r_chunk.sums[lane] - row - column)
         return m

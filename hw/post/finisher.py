@@ -1,10 +1,11 @@
 """The finisher: turns raw sums into int8 results, column by column as their parameters say."""
 
-from amaranth.hdl import Array, Mux, Signal, signed
+from amaranth.hdl import Mux, Signal, signed
 from amaranth.lib import data
 
 from weft.commands import Region
 from weft.hw.memory.operands import OperandBuffer
+from weft.hw.post.delay import Lasting, delayed
 from weft.hw.post.pipeline import Pipeline
 from weft.hw.post.scale import SCALERS
 from weft.hw.post.sums import RowSums
@@ -24,6 +25,11 @@ class Parameter(data.Struct):
     high: signed(16)
 
 
+# What a result is held between, and how far beyond that a scaled sum is still told apart.
+_BOUNDS = data.StructLayout({"zero": signed(9), "low": signed(9), "high": signed(9)})
+_FAR = 11
+
+
 class Finisher(Pipeline):
     """``y = table[clamp(scale(S + bias - b_zero * rowsum(A)) + zero, low, high)]``, in int8.
 
@@ -35,121 +41,138 @@ class Finisher(Pipeline):
         Of all that can be loaded, by `weft.commands.Region`.
     mode : str
         One of `weft.hw.post.scale.SCALERS`.
+    cycles : int
+        That a lane takes to scale a sum: chunks are so many cycles apart.
+    target : str
+        That of a Config.
     zero_points : bool
         Whether there is ``b_zero * rowsum(A)``.
-    chunk, writes
-        As of `Pipeline`: ``a``, ``parameters`` and, where there is a table, ``table``.
+    chunk, acc, lanes, raw, writes
+        As of `Pipeline`: ``parameters``; ``a`` with zero points; ``table`` where there is one.
     """
 
-    def __init__(self, *, geometries, chunk, mode, zero_points, writes):
+    def __init__(
+        self, *, geometries, mode, cycles, target, zero_points, raw, writes, **common
+    ):
         self.geometries = geometries
         self.scaler = SCALERS[mode]
+        self.cycles = cycles
+        self.target = target
         self.zero_points = zero_points
         self.has_table = "table" in writes
+        # Parameters, and sums of rows, come when the sums are there, or these wait.
+        self.met = max(raw, 2 + OperandBuffer.LATENCY, (1 + RowSums.READ) * zero_points)
         self.LATENCY = (
-            OperandBuffer.LATENCY + 1 + zero_points + self.scaler.LATENCY + 1
-            + OperandBuffer.LATENCY * self.has_table
+            self.met + 1 + zero_points + self.scaler.latency(cycles) + 5
+            + (OperandBuffer.LATENCY + 1) * self.has_table
         )
-        super().__init__(chunk=chunk, writes=writes)
+        super().__init__(raw=raw, writes=writes, **common)
 
-    def wants(self, chunk):
-        return chunk.finish.requantize
-
-    def results(self, m, move, chunks):
-        parameter, acc, stage = self._sums(m, move, chunks)
-        result, stage = self._scale(m, move, acc, parameter, stage)
+    def stages(self, m, asked):
+        parameter, acc, stage = self._sums(m, asked)
+        results, stage = self._scale(m, acc, parameter, stage)
         if self.has_table:
-            result, stage = self._look_up(m, move, result, chunks, stage)
+            results, stage = self._look_up(m, results, asked, stage)
         assert stage == self.LATENCY
-        return result
+        for lane, result in enumerate(results):
+            m.d.comb += self.results[lane].eq(result)
 
-    def _sums(self, m, move, chunks):
+    def _sums(self, m, asked):
         """Parameters and what is to be scaled, of each lane, and their stage."""
         geometry = self.geometries[Region.PARAMETERS]
         m.submodules.parameters = buffer = OperandBuffer(
-            geometry=geometry, write=self.parameters.shape()
+            geometry=geometry, write=self.parameters.shape(), target=self.target
+        )
+        address = (asked.panel * geometry.page + asked.chunk)[: len(buffer.address)]
+        # Chunks, and so what belongs to them, stay for as many cycles as they are apart.
+        address = Lasting(address, self.cycles).later(
+            m, self.met - 2 - OperandBuffer.LATENCY, "address"
         )
         m.d.comb += [
             buffer.write.eq(self.parameters),
-            buffer.en.eq(move),
-            buffer.address.eq(self.i.payload.panel * geometry.page + self.i.payload.chunk),
+            buffer.en.eq(1),
+            buffer.address.eq(address.value),
         ]
-        stage = OperandBuffer.LATENCY
-        word = data.ArrayLayout(Parameter, self.lanes)(buffer.word.as_value())
-        parameter = [Signal(Parameter, name=f"parameter_{n}") for n in range(self.lanes)]
-        acc = [Signal(signed(32), name=f"acc_{n}") for n in range(self.lanes)]
-        with m.If(move):
-            for n in range(self.lanes):
-                m.d.sync += parameter[n].eq(word[n])
-                m.d.sync += acc[n].eq(chunks[stage].sums[n] + word[n].bias)
-        stage += 1
+        words = Lasting(buffer.word.as_value(), address.cycles).later(m, 1, "word")
+        word = data.ArrayLayout(Parameter, self.lanes)(words.value)
+        parameter, acc = [], []
+        for n in range(self.lanes):
+            parameter.append(Lasting(word[n], words.cycles).later(m, 1, f"parameter_{n}"))
+            sums = delayed(m, self.sums[n], self.met - self.raw, f"sums_{n}")
+            total = Signal(signed(32), name=f"acc_{n}", reset_less=True)
+            m.d.sync += total.eq(sums + word[n].bias)
+            acc.append(total)
         if not self.zero_points:
-            return parameter, acc, stage
+            return parameter, acc, self.met + 1
 
-        # The sum of the row is there a stage after the chunk entered; it is multiplied by the
-        # zero points as the bias is added.
-        geometry_a = self.geometries[Region.A]
-        m.submodules.rows = rows = RowSums(geometry=geometry_a, write=self.a.shape())
+        # The sum of the row is multiplied by the zero points as the bias is added.
+        m.submodules.rows = rows = RowSums(
+            geometries=[self.geometries[Region.A]], writes=[self.a.shape()], counts=[1],
+            target=self.target,
+        )
         m.d.comb += [
-            rows.write.eq(self.a),
-            rows.read.eq(move),
-            rows.page.eq(self.i.payload.a_page),
+            rows.write_0.eq(self.a), rows.page_0.eq(asked.a_page), rows.index_0.eq(asked.row),
         ]
-        row = Signal(signed(32))
-        choice = Array(rows.sums[e] for e in range(geometry_a.edge))
-        late = [Signal(Parameter, name=f"late_{n}") for n in range(self.lanes)]
-        exact = [Signal(signed(32), name=f"exact_{n}") for n in range(self.lanes)]
-        with m.If(move):
-            m.d.sync += row.eq(choice[chunks[1].row])
-            for n in range(self.lanes):
-                product = Signal(signed(32), name=f"product_{n}")
-                m.d.sync += product.eq(row * word[n].b_zero)
-                m.d.sync += [late[n].eq(parameter[n]), exact[n].eq(acc[n] - product)]
-        return late, exact, stage + 1
+        row = delayed(m, rows.sums_0[0], self.met - 1 - RowSums.READ, "row")
+        late = [one.later(m, 1, f"late_{n}") for n, one in enumerate(parameter)]
+        exact = []
+        for n in range(self.lanes):
+            product = Signal(signed(32), name=f"product_{n}", reset_less=True)
+            exact.append(Signal(signed(32), name=f"exact_{n}", reset_less=True))
+            m.d.sync += [product.eq(row * word[n].b_zero), exact[n].eq(acc[n] - product)]
+        return late, exact, self.met + 2
 
-    def _scale(self, m, move, acc, parameter, stage):
+    def _scale(self, m, acc, parameter, stage):
         """Scaled, offset and clamped, of each lane, and their stage."""
-        latency = self.scaler.LATENCY
+        start = Signal(stage)
+        m.d.sync += start.eq(start << 1 | (self.chunks.valid & self.chunks.chunk.finishes))
         results = []
         for n in range(self.lanes):
-            m.submodules[f"scaler_{n}"] = scaler = self.scaler()
+            given = parameter[n].value
+            m.submodules[f"scaler_{n}"] = scaler = self.scaler(
+                cycles=self.cycles, target=self.target, rest=_BOUNDS, stays=parameter[n].cycles
+            )
             m.d.comb += [
-                scaler.en.eq(move),
+                scaler.start.eq(start[-1]),
                 scaler.acc.eq(acc[n]),
-                scaler.multiplier.eq(parameter[n].multiplier),
-                scaler.shift.eq(parameter[n].shift),
+                scaler.multiplier.eq(given.multiplier),
+                scaler.shift.eq(given.shift),
+                *(scaler.rest[name].eq(given[name]) for name in _BOUNDS.members),
             ]
-            bounds = data.StructLayout({"zero": signed(9), "low": signed(9), "high": signed(9)})
-            here = parameter[n]
-            with m.If(move):
-                for step in range(latency):
-                    following = Signal(bounds, name=f"bounds_{n}_{step}")
-                    m.d.sync += [following[name].eq(here[name]) for name in bounds.members]
-                    here = following
-                y = scaler.y + here.zero
-                result = Signal(signed(9), name=f"result_{n}")
-                m.d.sync += result.eq(
-                    Mux(y < here.low, here.low, Mux(y > here.high, here.high, y))
-                )
-            results.append(result)
-        return results, stage + latency + 1
+            # Beyond all limits it does not matter how far.
+            ones, any_one = scaler.y[_FAR - 1 :].all(), scaler.y[_FAR - 1 :].any()
+            most = (1 << _FAR - 1) - 1
+            near = delayed(m, ones, 1, f"ones_{n}") | ~delayed(m, any_one, 1, f"any_one_{n}")
+            y = delayed(m, scaler.y, 1, f"y_{n}")
+            y = Mux(near, y[:_FAR].as_signed(), Mux(y[-1], -most - 1, most))
+            y = delayed(m, y, 1, f"limited_{n}")
+            zero, low, high = (
+                Lasting(scaler.late[name], scaler.lasts).later(m, wait, f"{name}_{n}").value
+                for name, wait in (("zero", 2), ("low", 3), ("high", 3))
+            )
+            y = delayed(m, y + zero, 1, f"offset_{n}")
+            is_low = delayed(m, (y - low)[-1], 1, f"is_low_{n}")
+            is_high = delayed(m, (high - y)[-1], 1, f"is_high_{n}")
+            y, low, high = (
+                delayed(m, value, 1, f"{name}_late_{n}")
+                for name, value in (("held", y[:9]), ("low", low), ("high", high))
+            )
+            held = Mux(is_low, low, Mux(is_high, high, y.as_signed()))
+            results.append(delayed(m, held, 1, f"result_{n}"))
+        return results, stage + self.scaler.latency(self.cycles) + 5
 
-    def _look_up(self, m, move, results, chunks, stage):
+    def _look_up(self, m, results, asked, stage):
         """Through the table, where the job wants it; a table a lane."""
-        found = []
+        found, latency = [], OperandBuffer.LATENCY
+        wanted = delayed(m, self.chunks.chunk.finish.table, stage + latency, "wanted")
         for n, result in enumerate(results):
             m.submodules[f"table_{n}"] = table = OperandBuffer(
                 geometry=self.geometries[Region.TABLE], write=self.table.shape()
             )
             m.d.comb += [
-                table.write.eq(self.table), table.en.eq(move), table.address.eq(result[:8]),
+                table.write.eq(self.table), table.en.eq(1), table.address.eq(result[:8]),
             ]
-            plain = result
-            with m.If(move):
-                for step in range(OperandBuffer.LATENCY):
-                    late = Signal(signed(9), name=f"plain_{n}_{step}")
-                    m.d.sync += late.eq(plain)
-                    plain = late
-            wanted = chunks[stage + OperandBuffer.LATENCY].finish.table
-            found.append(Mux(wanted, table.word[0][0], plain))
-        return found, stage + OperandBuffer.LATENCY
+            plain = delayed(m, result, latency, f"plain_{n}")
+            result = Mux(wanted, table.word[0][0], plain).as_signed()
+            found.append(delayed(m, result, 1, f"found_{n}"))
+        return found, stage + latency + 1

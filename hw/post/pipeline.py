@@ -1,22 +1,25 @@
-"""What chunks of sums go through to become results: stages that move together, or not at all."""
+"""What sums go through to become results: stages that never wait."""
 
-from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["Pipeline"]
 
 
 class Pipeline(wiring.Component):
-    """LATENCY stages that all move together, or wait when the last one is not taken.
+    """Makes results of the sums of a chunk, LATENCY cycles after the chunk was asked for.
 
-    What has nothing to be done to it goes by the pipeline once that is empty: combinationally, so
-    that it costs nothing, and the order of chunks is kept.
+    What is needed for it is looked up while the sums are on their way.
 
     Parameters
     ----------
     chunk : shape
         `weft.hw.post.collector.Chunk`.
+    acc : shape
+    lanes : int
+    raw : int
+        Cycles in which sums come.
     writes : dict of shapes
         Of what is loaded and used here, by its name.
 
@@ -24,56 +27,34 @@ class Pipeline(wiring.Component):
     ----------
     <name> : In
         What is loaded, for each of ``writes``.
-    i, o : In, Out, stream of chunks
+    chunks : In, ``valid`` and a chunk
+        Asked for.
+    sums : In, ``lanes`` of them
+        Those of the chunk, ``raw`` cycles later.
+    results : Out
     """
 
     LATENCY: int
 
-    def __init__(self, *, chunk, writes):
-        self.lanes = chunk["sums"].shape.length
+    def __init__(self, *, chunk, acc, lanes, raw, writes):
+        self.lanes = lanes
+        self.raw = raw
         self.writes = list(writes)
         super().__init__({
             **{name: In(shape) for name, shape in writes.items()},
-            "i": In(stream.Signature(chunk)),
-            "o": Out(stream.Signature(chunk)),
+            "chunks": In(data.StructLayout({"valid": 1, "chunk": chunk})),
+            "sums": In(data.ArrayLayout(acc, lanes)),
+            "results": Out(data.ArrayLayout(acc, lanes)),
         })
 
-    def wants(self, chunk):
-        """Whether there is something to be done to a chunk."""
-        raise NotImplementedError
-
-    def results(self, m, move, chunks):
-        """What a chunk becomes in its last stage: a value for each lane.
-
-        ``chunks`` are a chunk as it comes and as it is in each stage; stages change with ``move``.
-        """
+    def stages(self, m, asked):
+        """All of them; ``asked`` is the chunk, held from the cycle after it was asked for."""
         raise NotImplementedError
 
     def elaborate(self, platform):
         m = Module()
-        move = Signal()
-        valid = Signal(self.LATENCY)
-        last = valid[-1]
-        enters = self.wants(self.i.payload)
-        through = self.i.valid & ~enters & ~valid.any()
-        m.d.comb += [
-            move.eq(~last | self.o.ready),
-            self.o.valid.eq(last | through),
-            self.i.ready.eq(Mux(enters, move, self.o.ready & ~valid.any())),
-        ]
-        # What travels along: everything of the chunk but its sums.
-        chunks = [self.i.payload]
-        with m.If(move):
-            m.d.sync += valid.eq(valid << 1 | (self.i.valid & enters))
-            for stage in range(self.LATENCY):
-                chunks.append(Signal(chunks[0].shape(), name=f"chunk_{stage}"))
-                m.d.sync += chunks[-1].eq(chunks[-2])
-        results = self.results(m, move, chunks)
-        with m.If(through):
-            m.d.comb += self.o.payload.eq(self.i.payload)
-        with m.Else():
-            m.d.comb += self.o.payload.eq(chunks[-1])
-            m.d.comb += [
-                self.o.payload.sums[lane].eq(value) for lane, value in enumerate(results)
-            ]
+        asked = Signal.like(self.chunks.chunk, reset_less=True)
+        with m.If(self.chunks.valid & self.chunks.chunk.finishes):
+            m.d.sync += asked.eq(self.chunks.chunk)
+        self.stages(m, asked)
         return m

@@ -5,6 +5,7 @@ from amaranth.lib import data
 
 from weft.commands import Region
 from weft.hw.memory.operands import OperandBuffer
+from weft.hw.post.delay import delayed
 from weft.hw.post.pipeline import Pipeline
 
 __all__ = ["Limits", "Rounder"]
@@ -27,69 +28,62 @@ class Rounder(Pipeline):
     ----------
     geometries : dict of `weft.geometry.Operand`
         Of all that can be loaded, by `weft.commands.Region`.
-    chunk, writes
+    chunk, acc, lanes, raw, writes
         As of `Pipeline`; there is no clamp without the write of ``parameters``.
 
     Source: IEEE 754-2019, clauses 4.3.1 and 5.10 (totalOrder).
     """
 
-    def __init__(self, *, geometries, chunk, writes):
+    def __init__(self, *, geometries, raw, writes, **common):
         self.clamps = "parameters" in writes
         self.geometries = geometries
-        self.LATENCY = (OperandBuffer.LATENCY + 2) * self.clamps + 1
-        super().__init__(chunk=chunk, writes=writes)
+        self.met = max(raw, (1 + OperandBuffer.LATENCY) * self.clamps)
+        self.LATENCY = self.met + 2 * self.clamps + 1
+        super().__init__(raw=raw, writes=writes, **common)
 
-    def wants(self, chunk):
-        return chunk.finish.as_value().any()
-
-    def results(self, m, move, chunks):
-        sums = [chunks[0].sums[lane] for lane in range(self.lanes)]
+    def stages(self, m, asked):
+        sums = [
+            delayed(m, self.sums[lane], self.met - self.raw, f"sums_{lane}")
+            for lane in range(self.lanes)
+        ]
+        finish = delayed(m, self.chunks.chunk.finish, self.met, "finish")
         if self.clamps:
-            sums = self._clamped(m, move, chunks)
-        results = []
-        wanted = chunks[self.LATENCY - 1].finish.round
+            sums = self._clamped(m, sums, asked, finish.clamp)
+            finish = delayed(m, finish, 2, "finish_late")
         for lane, value in enumerate(sums):
             up = value[15] & (value[:15].any() | value[16])
-            result = Signal(32, name=f"result_{lane}")
-            with m.If(move):
-                m.d.sync += result.eq(Mux(wanted, value[16:] + up, value))
-            results.append(result)
-        return results
+            m.d.sync += self.results[lane].eq(Mux(finish.round, value[16:] + up, value))
 
-    def _clamped(self, m, move, chunks):
+    def _clamped(self, m, sums, asked, clamps):
         geometry = self.geometries[Region.PARAMETERS]
         m.submodules.parameters = buffer = OperandBuffer(
             geometry=geometry, write=self.parameters.shape()
         )
+        address = (asked.panel * geometry.page + asked.chunk)[: len(buffer.address)]
+        wait = self.met - 1 - OperandBuffer.LATENCY
         m.d.comb += [
             buffer.write.eq(self.parameters),
-            buffer.en.eq(move),
-            buffer.address.eq(self.i.payload.panel * geometry.page + self.i.payload.chunk),
+            buffer.en.eq(1),
+            buffer.address.eq(delayed(m, address, wait, "address")),
         ]
         limits = data.ArrayLayout(Limits, self.lanes)(buffer.word.as_value())
-        read, compared = OperandBuffer.LATENCY, OperandBuffer.LATENCY + 1
-        sums = []
-        for lane in range(self.lanes):
-            value = chunks[read].sums[lane]
+        clamped = []
+        for lane, value in enumerate(sums):
             limit = limits[lane]
-            wanted = chunks[read].finish.clamp & ~_is_nan(value)
-            c_low = Signal(name=f"c_low_{lane}")
-            c_high = Signal(name=f"c_high_{lane}")
-            c_any = Signal(name=f"c_any_{lane}")
-            c_limit = Signal(Limits, name=f"c_limit_{lane}")
+            wanted = clamps & ~_is_nan(value)
+            c_value = delayed(m, value, 1, f"c_value_{lane}")
+            c_limit = delayed(m, limit, 1, f"c_limit_{lane}")
+            c_low, c_high, c_any = (Signal(name=f"c_{n}_{lane}") for n in ("low", "high", "any"))
+            chosen = Mux(c_low, c_limit.low, Mux(c_high, c_limit.high, c_value))
             held = Signal(32, name=f"held_{lane}")
-            value_now = chunks[compared].sums[lane]
-            chosen = Mux(c_low, c_limit.low, Mux(c_high, c_limit.high, value_now))
-            with m.If(move):
-                m.d.sync += [
-                    c_any.eq(wanted),
-                    c_low.eq(wanted & (_rank(value) < _rank(limit.low))),
-                    c_high.eq(wanted & (_rank(value) > _rank(limit.high))),
-                    c_limit.eq(limit),
-                    held.eq(Cat(chosen[:31], chosen[31] & ~(c_any & ~chosen[:31].any()))),
-                ]
-            sums.append(held)
-        return sums
+            m.d.sync += [
+                c_any.eq(wanted),
+                c_low.eq(wanted & (_rank(value) < _rank(limit.low))),
+                c_high.eq(wanted & (_rank(value) > _rank(limit.high))),
+                held.eq(Cat(chosen[:31], chosen[31] & ~(c_any & ~chosen[:31].any()))),
+            ]
+            clamped.append(held)
+        return clamped
 
 
 def _is_nan(value):

@@ -1,98 +1,153 @@
 """Requantization of one sum: the multiply, shift and round of each mode, in a pipeline."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+
+from weft.hw.post.delay import Lasting, delayed
+from weft.hw.post.product import Product
 
 __all__ = ["SCALERS", "OnnxScaler", "Scaler", "SingleScaler", "TfliteScaler"]
 
 
 class Scaler(wiring.Component):
-    """``y`` is ``acc`` scaled and rounded, LATENCY steps (cycles with ``en``) later.
+    """``y`` is ``acc`` scaled and rounded, `latency` cycles later.
 
-    The multiply is four products of 16 x 16 bits and their sum, each a stage: what an FPGA's
-    multipliers take. All modes are exact.
+    One sum goes in each ``cycles`` cycles. All modes are exact.
+
+    Parameters
+    ----------
+    cycles : int
+    target : str
+        As of `Product`.
+    rest : shape
+        Of what is to come out with the result.
+    stays : int
+        Cycles for which ``multiplier``, ``shift`` and ``rest`` are there; up to ``cycles``.
 
     Attributes
     ----------
-    en : In
-        The pipeline moves on.
+    start : In
+        A sum goes in.
     acc : In
     multiplier, shift : In
-    y : Out
+    rest : In
+    y, late : Out
+        ``late`` is there for `lasts` cycles.
     """
 
-    LATENCY: int
+    BEFORE: int  # stages
+    AFTER: int
+    FACTOR = signed(32)
+    CONSTANT = 0
 
-    def __init__(self):
+    @classmethod
+    def latency(cls, cycles):
+        return cls.BEFORE + Product.latency(cycles) + cls.AFTER
+
+    def __init__(self, *, cycles, target, rest, stays=1):
+        self.cycles = cycles
+        self.target = target
+        self.stays = stays
+        self.lasts = max(1, cycles - 1 - self.AFTER)
         super().__init__({
-            "en": In(1),
+            "start": In(1),
             "acc": In(signed(32)),
             "multiplier": In(32),
             "shift": In(signed(8)),
+            "rest": In(rest),
             "y": Out(signed(32)),
+            "late": Out(rest),
         })
 
     def elaborate(self, platform):
         m = Module()
-        with m.If(self.en):
-            self.stages(m)
+        a, b, facts = self.before(m)
+        rest = self.held(m, self.rest, "rest")
+        shape = {name: fact.shape() for name, fact in facts.items()}
+        together = data.StructLayout({**shape, "rest": rest.shape()})
+        m.submodules.product = product = Product(
+            a=self.FACTOR, constant=self.CONSTANT, fact=together, cycles=self.cycles,
+            target=self.target,
+        )
+        start = self.start
+        for stage in range(self.BEFORE):
+            following = Signal(name=f"start_{stage}")
+            m.d.sync += following.eq(start)
+            start = following
+        m.d.comb += [
+            product.start.eq(start),
+            product.a.eq(a),
+            product.b.eq(b),
+            product.fact.rest.eq(rest),
+            *(product.fact[name].eq(fact) for name, fact in facts.items()),
+        ]
+        y = self.after(m, product.product, {name: product.late[name] for name in facts})
+        late = Lasting(product.late.rest, product.lasts).later(m, self.AFTER, "late")
+        m.d.comb += [self.y.eq(y), self.late.eq(late.value)]
         return m
 
-    def stages(self, m):
-        """Statements of all stages, under ``en``."""
+    def held(self, m, value, name):
+        """What came with a sum, BEFORE stages later."""
+        return Lasting(value, self.stays).later(m, self.BEFORE, name).value
+
+    def before(self, m):
+        """The factors, and the facts that go with them, after BEFORE stages."""
         raise NotImplementedError
 
-    @staticmethod
-    def register(m, value, name):
-        """``value``, a stage later."""
-        register = Signal(value.shape(), name=name)
-        m.d.sync += register.eq(value)
-        return register
+    def after(self, m, product, facts):
+        """The result, after AFTER stages."""
+        raise NotImplementedError
 
-    def product(self, m, a, b):
-        """``a * b``, two stages later: ``a`` of up to 32 bits, signed or not, ``b`` unsigned."""
-        low_a, high_a = a[:16], (a >> 16)
-        low_b, high_b = b[:16], b[16:]
-        parts = [
-            self.register(m, x * y, f"p_{name}")
-            for name, x, y in (
-                ("ll", low_a, low_b), ("lh", low_a, high_b),
-                ("hl", high_a, low_b), ("hh", high_a, high_b),
-            )
-        ]
-        ll, lh, hl, hh = parts
-        return self.register(m, ll + ((lh + hl) << 16) + (hh << 32), "p_product")
+
+def _stage(m, value, name):
+    """``value``, a stage later."""
+    return delayed(m, value, 1, name)
+
+
+def _fall(value, rest, amount, powers):
+    """``value >> amount``, as far as ``powers`` of two go, and whether ones have been lost."""
+    for power in powers:
+        rest = rest | (amount[power] & value[: 1 << power].any())
+        value = Mux(amount[power], value >> (1 << power), value)
+    return value, rest
 
 
 class TfliteScaler(Scaler):
     """``v = (wrap(acc << max(shift, 0)) * m + 2^30) >> 31``, then a rounding shift by -shift.
 
     The shift rounds to nearest, halves away from zero: ``y = (v >> e) + (v mod 2^e > ((2^e - 1)
-    >> 1) + (v < 0))``, e the greater of -shift and 0.
+    >> 1) + (v < 0))``, e the greater of -shift and 0: of the bits that are lost the first one must
+    be 1, and for v < 0 another one too.
 
     Source: TensorFlow Lite Micro, MultiplyByQuantizedMultiplier with double rounding.
     """
 
-    LATENCY = 4
+    BEFORE = 2
+    AFTER = 4
+    CONSTANT = 1 << 30
 
-    def stages(self, m):
+    def before(self, m):
         left = Mux(self.shift < 0, 0, self.shift)[:5]
         right = Mux(self.shift < 0, -self.shift, 0)[:5]
-        x = self.register(m, (self.acc << left)[:32].as_signed(), "x")
-        multiplier = self.register(m, self.multiplier, "multiplier")
-        for stage in range(3):
-            right = self.register(m, right, f"right_{stage}")
-        product = self.product(m, x, multiplier)
-        v = Signal(signed(32))
-        mask = Signal(32)
-        m.d.comb += [
-            v.eq((product + (1 << 30)) >> 31),
-            mask.eq((Const(1, 32) << right) - 1),
-        ]
-        rest = v.as_unsigned() & mask
-        half = (mask >> 1) + (v < 0)
-        m.d.sync += self.y.eq((v >> right) + (rest > half))
+        x = _stage(m, (self.acc << (left[3:] << 3))[:32], "x_coarse")
+        left = _stage(m, left[:3], "left")
+        x = _stage(m, (x << left)[:32].as_signed(), "x")
+        return (
+            x, self.held(m, self.multiplier, "multiplier"),
+            {"right": self.held(m, right, "right")},
+        )
+
+    def after(self, m, product, facts):
+        right = Lasting(facts["right"], max(1, self.cycles - 1))
+        v = Cat(Const(0, 1), product[31:63]).as_signed()  # below it, the first bit that is lost
+        rest = Const(0, 1)
+        for powers in ((4, 3), (2, 1), (0,)):
+            v, rest = _fall(v, rest, right.value, powers)
+            v, rest = _stage(m, v, "v"), _stage(m, rest, "rest")
+            right = right.later(m, 1, "right_late")
+        up = v[0] & (~v[-1] | rest)
+        return _stage(m, (v[1:].as_signed() + up)[:32].as_signed(), "y")
 
 
 class SingleScaler(Scaler):
@@ -101,23 +156,22 @@ class SingleScaler(Scaler):
     Source: the single-rounding builds of TensorFlow Lite Micro and CMSIS-NN.
     """
 
-    LATENCY = 4
+    BEFORE = 0
+    AFTER = 5
 
-    def stages(self, m):
-        x = self.register(m, self.acc, "x")
-        multiplier = self.register(m, self.multiplier, "multiplier")
-        total = (31 - self.shift)[:6]
-        for stage in range(3):
-            total = self.register(m, total, f"total_{stage}")
-        product = self.product(m, x, multiplier)
-        rounded = Signal(signed(66))
-        y = Signal(signed(66))
-        m.d.comb += [
-            rounded.eq(product + ((Const(1, 64) << total) >> 1)),
-            y.eq(rounded >> total),
-        ]
+    def before(self, m):
+        return self.acc, self.multiplier, {"total": (31 - self.shift)[:6].as_unsigned()}
+
+    def after(self, m, product, facts):
+        total = facts["total"]
+        v = Cat(Const(0, 1), product).as_signed()  # below it, the first bit that is lost
+        for powers in ((5, 4), (3, 2), (1, 0)):
+            v, _ = _fall(v, Const(0, 1), total, powers)
+            v, total = _stage(m, v, "v"), _stage(m, total, "total")
+        y = _stage(m, (v[1:].as_signed() + v[0]).as_signed(), "rounded")
         low, high = -(1 << 31), (1 << 31) - 1
-        m.d.sync += self.y.eq(Mux(y < low, low, Mux(y > high, high, y)))
+        fits = y[31:].all() | ~y[31:].any()
+        return _stage(m, Mux(fits, y[:32].as_signed(), Mux(y[-1], low, high)), "y")
 
 
 class OnnxScaler(Scaler):
@@ -130,51 +184,55 @@ class OnnxScaler(Scaler):
     Source: onnxruntime, MlasRequantizeOutput.
     """
 
-    LATENCY = 7
+    BEFORE = 5
+    AFTER = 7
+    FACTOR = unsigned(32)
 
-    def stages(self, m):
+    def before(self, m):
         # The magnitude, with its first one moved to bit 31.
-        sign = self.register(m, self.acc < 0, "sign_0")
-        magnitude = self.register(m, abs(self.acc)[:32], "magnitude")
-        zeros = Signal(range(33))
-        m.d.comb += zeros.eq(32)
-        for bit in range(32):
-            with m.If(magnitude[bit]):
-                m.d.comb += zeros.eq(31 - bit)
-        normal = self.register(m, (magnitude << zeros[:5])[:32], "normal")
-        exponent = self.register(m, 31 - zeros, "exponent_0")
-        nothing = self.register(m, zeros[5], "nothing_0")
+        sign = delayed(m, self.acc[-1], 5, "sign")
+        normal = _stage(m, abs(self.acc)[:32], "magnitude")
+        zeros = []
+        for powers in ((4, 3), (2, 1), (0,)):
+            for power in powers:
+                none = ~normal[32 - (1 << power):].any()
+                normal = Mux(none, normal << (1 << power), normal)[:32]
+                zeros.insert(0, none)
+            normal = _stage(m, normal, "normal")
+            zeros = [_stage(m, zero, "zero") for zero in zeros]
+        nothing = _stage(m, ~normal[31], "nothing")
         # To 24 bits.
-        mantissa, carry = self.rounded(normal, 8)
-        a = self.register(m, mantissa, "a")
-        exponent = self.register(m, exponent + carry, "exponent_1")
-
-        scale = self.multiplier
-        for stage in range(3):
-            scale = self.register(m, scale, f"scale_{stage}")
-        product = self.product(m, a, Cat(scale[:23], Const(1, 1)))
+        a, carry = self.rounded(normal, 8)
+        a = _stage(m, a, "a")
+        exponent = _stage(m, 31 - Cat(zeros) + carry, "exponent")
+        scale = self.held(m, self.multiplier, "scale")
         # 2^exponent is the weight of the product's bit 46.
-        exponent = exponent + scale[23:31].as_unsigned() - 127
-        for stage in range(2):
-            exponent = self.register(m, exponent, f"exponent_p{stage}")
+        exponent = (exponent + scale[23:31].as_unsigned() - 127).as_signed()
+        return a, Cat(scale[:23], Const(1, 1)), {
+            "sign": sign, "nothing": nothing, "exponent": exponent
+        }
+
+    def after(self, m, product, facts):
         above = product[47]
-        normal = Mux(above, product[:48], product[:47] << 1)[:48]
+        normal = _stage(m, Mux(above, product[:48], product[:47] << 1)[:48], "normal_p")
+        exponent = _stage(m, (facts["exponent"] + above).as_signed(), "exponent_p")
         mantissa, carry = self.rounded(normal, 24)
-        mantissa = self.register(m, mantissa, "mantissa")
-        exponent = self.register(m, exponent + above + carry, "exponent_2")
-        for stage in range(5):
-            sign = self.register(m, sign, f"sign_{stage + 1}")
-        for stage in range(4):
-            nothing = self.register(m, nothing, f"nothing_{stage + 1}")
+        mantissa = _stage(m, mantissa, "mantissa")
         # To an integer: 2^exponent is the weight of the mantissa's first bit, bit 23.
-        right = 23 - exponent
+        right = _stage(m, (23 - exponent - carry).as_signed(), "right")
         huge, tiny = right < 0, right > 25
-        shifted = Signal(unsigned(50))
-        m.d.comb += shifted.eq((mantissa << 26) >> Mux(huge | tiny, 0, right)[:5])
-        whole, half, rest = shifted[26:], shifted[25], shifted[:25].any()
-        integer = whole + (half & (rest | whole[0]))
-        size = Mux(nothing | tiny, 0, Mux(huge, 1 << 24, integer))
-        m.d.sync += self.y.eq(Mux(sign, -size, size))
+        nothing = delayed(m, facts["nothing"], 2, "nothing_p")
+        facts = Cat(nothing | tiny, huge, delayed(m, facts["sign"], 2, "sign_p"))
+        right = Mux(huge | tiny, 0, right)[:5]
+        value, rest = Cat(Const(0, 1), mantissa), Const(0, 1)
+        for powers in ((4, 3), (2, 1), (0,)):
+            value, rest = _fall(value, rest, right, powers)
+            value, rest = _stage(m, value, "value"), _stage(m, rest, "rest_p")
+            right, facts = _stage(m, right, "right_p"), _stage(m, facts, "facts")
+        up = value[0] & (rest | value[1])
+        size = _stage(m, Mux(facts[0], 0, Mux(facts[1], 1 << 24, value[1:] + up)), "size")
+        sign = _stage(m, facts[2], "sign_last")
+        return _stage(m, Mux(sign, -size, size), "y")
 
     @staticmethod
     def rounded(value, cut):

@@ -15,6 +15,7 @@ from weft.commands import Job, JobFlag, Load, LoadFlag, Region, Status
 from weft.config import Config
 from weft.geometry import memories, operands
 from weft.host.packing import pack
+from weft.registers import LATENCY
 from weft.sim.bench import PERIOD_NS
 from weft.sim.bench.expectation import Expectation
 from weft.sim.bench.numbers import numbers
@@ -298,7 +299,7 @@ class Session:
     async def register(self, address) -> int:
         """The value of a register."""
         self.dut.reg_address.value = address
-        await self.cycles(3)
+        await self.cycles(LATENCY + 1)
         return number(self.dut.reg_data)
 
     def _take(self, word):

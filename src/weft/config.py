@@ -11,6 +11,7 @@ from weft.formats import FORMATS, Format
 
 __all__ = ["Config", "ConfigError", "PAGE_WORDS"]
 
+DSP_TARGETS = "ecp5", "ice40up"  # those with DSP blocks
 PAGE_WORDS = 16  # operand words a page; the unit in which operand regions are addressed
 
 
@@ -65,8 +66,23 @@ class Config:
         1, 64, None, "columns of processing elements; columns of C in a tile"
     ))
     depth: int = _size(1, 64, 1, "operand pairs a PE takes a cycle")
-    hop: int = _size(1, 64, 2, "PEs, each way, that share one operand register")
-    multiplier: str = _choice("plain", ("plain", "fip"), "how a PE multiplies: its MAC leaf")
+    hop: int = _size(1, 64, 4, "PEs, each way, that share one operand register")
+    target: str = _choice(
+        "generic", ("generic", "ecp5", "ice40hx", "ice40up"),
+        "what it is built for: its leaves and memories; generic: any FPGA",
+    )
+    multiplier: str = _choice(
+        "auto", ("auto", "plain", "fip"),
+        "how a PE multiplies; auto: fip where the target has leaves and depth is even, else plain",
+    )
+    dsp_cols: int = field(default=None, metadata={
+        "range": (0, 64), "open": "all where the target has DSP blocks",
+        "text": "columns, from the left, of PEs that multiply in DSP blocks; the others in logic",
+    })
+    drain: str = _choice(
+        "overlapped", ("overlapped", "folded"),
+        "how results leave the array: beside the next tile, or in its way but in less logic",
+    )
     dtype: str = _choice("int8", tuple(FORMATS), "type of A and B")
     flush_subnormals: bool = _flag(False, "subnormal operands, sums and results count as zeros")
     a_words: int = _words("A buffer, in words of rows * depth values")
@@ -79,6 +95,9 @@ class Config:
     requantize: str = _by_dtype("tflite", "none", _choice(
         None, ("none", "tflite", "single", "onnx"), "how int8 results are rounded, if at all"
     ))
+    scale_cycles: int = _power(
+        1, 32, 1, "cycles a lane takes to scale an int8 result: the more, the smaller"
+    )
     activation: str = _by_dtype("table", "clamp", _choice(
         None, ("none", "table", "clamp"), "the end: a table over int8 results, limits of bf16 ones"
     ))
@@ -93,6 +112,7 @@ class Config:
             for f in fields:
                 if "by_dtype" in f.metadata and getattr(self, f.name) is None:
                     object.__setattr__(self, f.name, f.metadata["by_dtype"][self.dtype])
+        self._resolve()
         wrong = {f.name: list(_check(f, getattr(self, f.name))) for f in fields}
         problems = [text for texts in wrong.values() for text in texts]
         if not wrong["dtype"]:
@@ -108,6 +128,18 @@ class Config:
                 problems.append(
                     f"bytes_in must be 2 or more with multiplier 'fip', not {self.bytes_in}"
                 )
+        if not wrong["dsp_cols"] and not wrong["cols"]:
+            most = self.cols if self.target in DSP_TARGETS else 0
+            if self.dsp_cols > most:
+                problems.append(
+                    f"dsp_cols must be at most {most} with {self.cols} columns and target"
+                    f" {self.target!r}, not {self.dsp_cols}"
+                )
+        if not wrong["dsp_cols"] and self.dsp_cols and self._exceeds_a_block():
+            problems.append(
+                "dsp_cols must be 0 with several products a PE and target 'ice40up', not"
+                f" {self.dsp_cols}"
+            )
         sizes = self.lanes, self.bytes_out
         raw = self.requantize in ("none", None)
         if not raw and all(map(_is_integer, sizes)) and sizes[0] > sizes[1]:
@@ -121,6 +153,21 @@ class Config:
         if problems:
             raise ConfigError("\n".join(problems))
 
+    def _resolve(self):
+        """Give the fields that follow from others the values they ask for."""
+        even = _is_integer(self.depth) and self.depth % 2 == 0
+        if self.multiplier == "auto":
+            fast = self.target != "generic" and even and self.dtype == "int8"
+            object.__setattr__(self, "multiplier", "fip" if fast else "plain")
+        if self.dsp_cols is None:
+            blocks = self.target in DSP_TARGETS and not self._exceeds_a_block()
+            object.__setattr__(self, "dsp_cols", self.cols if blocks else 0)
+
+    def _exceeds_a_block(self):
+        """Whether a PE has more products than the one that an SB_MAC16 multiplies and sums."""
+        most = 2 if self.multiplier == "fip" else 1
+        return self.target == "ice40up" and _is_integer(self.depth) and self.depth > most
+
     @property
     def format(self) -> Format:
         """The types of operands, sums and results."""
@@ -128,9 +175,10 @@ class Config:
 
     @property
     def leaf(self) -> str:
-        """The name of its MAC leaf: int8 has one for each multiplier."""
+        """The name of its MAC leaf: int8 has one for each multiplier and target."""
         if self.dtype == "int8":
-            return self.multiplier
+            own = "" if self.target == "generic" else f"_{self.target}"
+            return f"{self.multiplier}{own}"
         return f"{self.dtype}_ftz" if self.flush_subnormals else self.dtype
 
     @property
@@ -189,7 +237,7 @@ def _is_integer(value):
 def _check(f, value):
     """Problems of one field's value, as text."""
     rule = f.metadata
-    if value is None and "by_dtype" in rule:  # the dtype is none
+    if value is None and ("by_dtype" in rule or "open" in rule):  # what it follows is wrong
         return
     if "choices" in rule:
         if value not in rule["choices"]:
@@ -221,7 +269,9 @@ _RULES = {
     "bf16": (
         ("depth", "1", lambda depth: depth == 1),
         ("multiplier", "plain", lambda kind: kind == "plain"),
+        ("drain", "overlapped", lambda kind: kind == "overlapped"),
         ("requantize", "none", lambda mode: mode == "none"),
+        ("scale_cycles", "1", lambda cycles: cycles == 1),
         ("activation", "none or clamp", lambda kind: kind != "table"),
         ("b_zero_point", "none", lambda kind: kind == "none"),
         ("bytes_in", "2 or more", lambda count: count >= 2),

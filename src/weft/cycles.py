@@ -16,12 +16,15 @@ from weft.commands import (
 from weft.config import Config
 from weft.geometry import memories, operands
 from weft.outlet import Kind, Outlet
-from weft.timing import Delays
+from weft.timing import STEP_LATENCY, Delays
 
 __all__ = ["Prediction", "predict"]
 
-_ANNOUNCE = 2  # cycles from the sequencer's word of a tile to the collector's first look at it
-_READY = 2  # cycles from a panel's last word to the first cycle in which a tile may use it
+_CHECK = 3  # cycles that a load's header is looked at before it is handed over
+_RETIRED = 3  # cycles from a job's last word to the first in which no load need mind it
+_ANNOUNCE = 2 + STEP_LATENCY  # from the decision on a tile's end to the collector's look at it
+_LOOK = 2  # cycles from the pull of a job to its first tile's leaving the walker
+_READY = 4  # cycles from a panel's last word to the first cycle in which a tile has it
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,17 @@ class _Model:
         self.known = known(config)
         self.jobs = []
         self.todo = deque()
-        self.tiler_end = -1  # the last tile was taken
+        self.walked = -1  # the last tile left the walker,
+        self.there = -1  # had its panels,
+        self.queued = -1  # and left for the queue
+        self.tiles = deque([-1, -1], 2)  # the last two tiles were taken out of the queue
         self.passes = deque([-1, -1], 2)  # the last two passes were taken by the sequencer
         self.kept = False  # a pass left its sums in the array: slots go on being counted,
         self.phase = 0  # the first of them in this cycle
-        self.given = -self.delays.pass_rows  # the last round that gave results began
+        self.folded = config.drain == "folded"
+        self.turn = self.delays.pass_rows + self.folded  # at least, from results to results
+        self.given = -self.turn  # the last round that gave results began, or sums were flushed
+        self.undrained = False  # there are sums in the array that somebody kept
         self.released = []  # for each pass that gave results, the cycle of its last read
         self.outlet = Outlet(config, self.delays)
         self.active = self.starved = self.stalled = self.words_out = 0
@@ -118,7 +127,7 @@ class _Model:
                 busy = self._push(command, dispatch)
                 time = busy + 1
             else:
-                first = self._admit(command, dispatch) + 1
+                first = self._admit(command, dispatch + _CHECK) + 1
                 first_load = first if first_load is None else first_load
                 words = self._load(command, first)
                 words_in += words
@@ -136,7 +145,7 @@ class _Model:
     def _push(self, job, time):
         """The cycle in which the table takes a job."""
         if len(self.jobs) >= self.config.jobs:
-            time = max(time, self._finish(self.jobs[-self.config.jobs]) + 1)
+            time = max(time, self._finish(self.jobs[-self.config.jobs]) + 2)
         pushed = _Pushed(job, time, self._rejects(job))
         for operand, flag in enumerate((JobFlag.FEED_A, JobFlag.FEED_B)):
             if job.flags & flag:
@@ -164,7 +173,7 @@ class _Model:
         table = self.jobs[-self.config.jobs:]
         for pushed in table[:-1] if feeds else table:
             if pushed.conflicts(load):
-                time = max(time, self._finish(pushed) + 1)
+                time = max(time, self._finish(pushed) + _RETIRED)
         return time
 
     def _load(self, load, first):
@@ -185,12 +194,12 @@ class _Model:
 
     def _compute(self, pushed):
         job, config = pushed.job, self.config
-        time = max(pushed.time + 1, self.tiler_end) + 1  # the first tile may be on offer
+        self.walked = max(pushed.time + 1, self.there) + _LOOK - 1
         kind = Kind.of(self.delays, job.flags)
         if pushed.rejected:
-            self.phase = start = self._gather([time], time)[0]
+            self.phase = start = self._pass([0])
             pushed.end = self.outlet.chunk(start + _ANNOUNCE, kind.ending)
-            self._taken(start)
+            self._done(start)
             self.words_out += 1
             return
         tiles = [
@@ -204,10 +213,12 @@ class _Model:
         chunks = 0
         for first in range(0, len(tiles), self.slots):
             part = tiles[first : first + self.slots]
-            start, time = self._gather([ready for _, _, ready in part], time)
+            start = self._pass([ready for _, _, ready in part])
+            if self.folded:
+                start = self._unfold(start, JobFlag.ACCUMULATE in job.flags)
             self.active += steps * len(part)
             last = start + (rounds - 1) * self.slots  # the last round begins
-            self.kept = JobFlag.KEEP in job.flags
+            self.kept = self.undrained = JobFlag.KEEP in job.flags
             if self.kept:
                 for slot in range(len(part)):
                     pushed.end = self.outlet.chunk(last + slot + _ANNOUNCE, kind.ending)
@@ -215,35 +226,48 @@ class _Model:
                 last = self._gate(last)
                 chunks += self._drain(pushed, part, last + self.slots - 1, kind)
             self.phase = last
-            self._taken(last + self.slots - 1)
-            time = time or last + 1
+            self._done(last + self.slots - 1)
         self.words_out += -(-chunks * config.lanes * kind.bytes // config.bytes_out)
 
-    def _gather(self, ready, time):
-        """First step of a pass of tiles, and the cycle in which the next tile may be taken.
+    def _pass(self, ready):
+        """First step of a pass of tiles, of which each has its panels from a cycle on.
 
-        The first of them is at the tiler's end at ``time``. With one slot the pass is the tile,
-        and is taken when it has been computed.
+        With one slot the pass is the tile, and is taken when it has been computed; else its tiles
+        are gathered, while the pass before is computed.
         """
         before, last = self.passes
-        if self.slots == 1:
-            start = max(time, ready[0])
-            self.starved += start - time
-            return start, None
         for there in ready:
-            self.starved += max(0, there - time)
-            self.tiler_end = max(time, there, before + 1)
-            time = self.tiler_end + 1
-        start = max(time, last + 1)
+            offered = self._offer(there)
+            if self.slots == 1:
+                return offered
+            self.tiles.append(max(offered, before + 1))
+        start = max(self.tiles[-1] + 1, last + 1)
         if self.kept:
             start += (self.phase - start) % self.slots
-        return start, time
+        return start
 
-    def _taken(self, end):
+    def _unfold(self, start, accumulates):
+        """The first step, where results leave through the sums: the ones before, or kept ones."""
+        start = max(start, self.given + self.turn)
+        if self.undrained and not accumulates:
+            self.given = start + 1
+            start = self.given + self.turn
+        return start
+
+    def _offer(self, ready):
+        """The cycle from which on the next tile is on offer: through walker, station and queue."""
+        second, first = self.tiles
+        self.walked = max(self.walked, self.queued) + 1
+        self.there = max(self.walked + 1, ready)
+        self.starved += max(0, self.there - max(self.walked, first) - 1)
+        self.queued = max(self.there, second + 1)
+        return max(self.queued, first) + 1
+
+    def _done(self, end):
         """The sequencer is done with a pass."""
         self.passes.append(end)
         if self.slots == 1:
-            self.tiler_end = end
+            self.tiles.append(end)
 
     def _drain(self, pushed, tiles, end, kind):
         """The chunks of a pass of which the last step was at ``end``."""
@@ -278,7 +302,7 @@ class _Model:
         full = len(self.released) - self.delays.room
         room = self.released[full] + 1 if full >= 0 else 0
         self.stalled += self._turns(room - last)
-        self.given = last + self._turns(max(room, self.given + self.delays.pass_rows) - last)
+        self.given = last + self._turns(max(room, self.given + self.turn) - last)
         return self.given
 
     def _turns(self, cycles):

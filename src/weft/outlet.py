@@ -4,11 +4,9 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from weft.commands import JobFlag, finishes, result
-from weft.timing import CORRECTION_LATENCY, Delays
+from weft.timing import Delays
 
 __all__ = ["Kind", "Outlet"]
-
-_STATIONS = 4  # in which a chunk may wait: buffer, collector, both of the corrector
 
 
 @dataclass(frozen=True)
@@ -18,7 +16,9 @@ class Kind:
     Attributes
     ----------
     finished : bool
-        They go through the pipeline.
+        Something is done to them.
+    gathered : bool
+        Chunks are gathered in words, which leave in the cycle after.
     words : int
         Cycles that a chunk takes to leave.
     bytes : int
@@ -26,18 +26,21 @@ class Kind:
     """
 
     finished: bool
+    gathered: bool
     words: int
     bytes: int
 
     @classmethod
     def of(cls, delays: Delays, flags: JobFlag) -> "Kind":
         """That of the results of a job with ``flags``."""
-        through = finishes(delays.config)
-        if delays.config.dtype == "int8":
+        config = delays.config
+        through = finishes(config)
+        if config.dtype == "int8":
             through = through[:1]  # a table alone does nothing
-        number = result(delays.config, flags)
+        number = result(config, flags)
         finished = any(flag in flags for flag in through)
-        return cls(finished, delays.chunk_words(number), number.bytes)
+        gathered = number.bytes * config.lanes < config.bytes_out
+        return cls(finished, gathered, delays.chunk_words(number), number.bytes)
 
     @property
     def ending(self) -> "Kind":
@@ -48,69 +51,49 @@ class Kind:
 class Outlet:
     """The way of chunks from the result buffer to the result stream, as cycles.
 
-    A chunk is read, moves on when the station before the sender or the pipeline is free (with
-    corrections: through two more stations, which move together), and then either is taken in some
-    words or goes through the pipeline, whose stages all stand while its last chunk leaves in more
-    than one. The sender takes a raw chunk when the pipeline is empty.
+    A chunk is asked for when it is there and has a place at the end of its way, arrives after
+    the latency of its kind, and leaves its place in some words once those before it have left.
     """
 
     def __init__(self, config, delays):
-        self.finish = delays.finish
-        self.corrected = CORRECTION_LATENCY[config.leaf] > 0
-        self.read = -1  # cycle in which the last chunk was read,
-        self.left = -1  # left the collector,
-        self.shown = -1  # came before the sender,
-        self.gone = -1  # and left for good
-        self.finished = -1  # the last one out of the pipeline was taken
-        self.stands = deque()  # (first, last + 1) of the cycles in which the pipeline stands
+        self.delays = delays
+        self.pace = config.scale_cycles
+        self.read = -1  # cycle in which the last chunk was asked for,
+        self.gone = -1  # and left its place
+        self.scaled = -delays.lag - 1  # in which the last one to be finished was asked for
+        self.word = -1  # in which the last gathered word left
+        self.left = deque([-1] * delays.places, delays.places)  # those in which places got free
 
     def chunks(self, time, count, kind):
-        """Read chunks from ``time`` on; the cycle in which the last word is taken."""
-        # At one pace once every station has had its first; but corrected ones are read in bursts.
-        words = 1 if kind.finished else kind.words
-        first = count if self.corrected and words > 1 else min(count, _STATIONS)
-        for _ in range(first):
-            self.chunk(time, kind)
-        more = (count - first) * words
+        """Ask for chunks from ``time`` on; the cycle in which the last word is taken."""
+        pace = max(kind.words, self.pace if kind.finished else 1)
+        steady = end = 0
+        while count and steady <= self.delays.places:
+            read, gone = self.read, self.gone
+            end = self.chunk(time, kind)
+            count -= 1
+            steady = steady + 1 if (self.read - read, self.gone - gone) == (pace, pace) else 0
+        # From here on all go at one pace.
+        more = count * pace
         self.read += more
-        self.left += more
-        self.shown += more
         self.gone += more
-        self.finished += more * kind.finished
-        return self.finished if kind.finished else self.gone
+        self.scaled += more * kind.finished
+        self.word += more * kind.gathered
+        self.left = deque((free + more for free in self.left), self.left.maxlen)
+        return end + more
 
     def chunk(self, time, kind):
-        """Read one chunk, from ``time`` on; the cycle in which its last word is taken."""
-        self.read = max(time, self.left)
-        if self.corrected:
-            # The stations move but while the one before the sender is held.
-            self.left = self._moves(max(self.read + 1, self.shown))
-            self.shown = self._moves(self.left + 1)
-        else:
-            self.shown = self.read
+        """Ask for one chunk, from ``time`` on; the cycle in which its last word is taken."""
+        ready = self.scaled + (self.pace if kind.finished else self.delays.lag + 1)
+        self.read = max(time, self.read + 1, self.left[0] + 2, ready)
         if kind.finished:
-            self._through(kind.words)
-        else:
-            self.gone = max(self.shown, self.finished) + kind.words
-        if not self.corrected:
-            self.left = self.gone
-        return self.finished if kind.finished else self.gone
-
-    def _through(self, words):
-        """Into the pipeline, when it moves, and out of it after so many moves."""
-        while self.stands and self.stands[0][1] <= self.shown + 1:
-            self.stands.popleft()
-        self.gone = self.shown + 1
-        for begin, end in self.stands:
-            if begin <= self.gone < end:
-                self.gone = end
-        out = self.gone + self.finish + sum(
-            end - begin for begin, end in self.stands if begin > self.gone
-        )
-        self.finished = out + words - 1
-        if words > 1:
-            self.stands.append((out, self.finished))
-
-    def _moves(self, time):
-        held = self.shown < time < self.gone
-        return self.gone if held else time
+            self.scaled = self.read
+        way = self.delays.finish if kind.finished else self.delays.raw
+        there = self.read + way + self.delays.landing
+        # What is not gathered waits for the word that is.
+        first = max(there, self.gone + 1, 0 if kind.gathered else self.word + 1)
+        self.gone = first + kind.words - 1
+        self.left.append(self.gone)
+        if kind.gathered:
+            self.word = self.gone + 1
+        return self.gone + kind.gathered

@@ -4,10 +4,12 @@ import dataclasses
 
 from weft.config import Config
 
-__all__ = ["MAGIC", "VERSION", "COUNTERS", "REGISTERS", "decode", "describe"]
+__all__ = ["LATENCY", "MAGIC", "VERSION", "COUNTERS", "REGISTERS", "decode", "describe"]
 
 MAGIC = int.from_bytes(b"WEFT", "little")
-VERSION = 2
+VERSION = 3
+
+LATENCY = 20  # cycles that an address stays until its register can be read
 
 _FIELDS = [f.name for f in dataclasses.fields(Config)]
 

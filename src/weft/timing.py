@@ -7,14 +7,32 @@ from weft.config import Config
 from weft.formats import Number
 
 __all__ = [
-    "CORRECTION_LATENCY", "MAC_LATENCY", "READ_LATENCY", "SCALE_LATENCY", "SLOTS", "Delays",
+    "CORRECTED_LATENCY", "MAC_LATENCY", "READ_LATENCY", "SLOTS", "STEP_LATENCY", "SUMS_LATENCY",
+    "Delays", "mac_latency", "scale_latency",
 ]
 
+STEP_LATENCY = 1  # cycles from the sequencer's decision on a step to the step
 READ_LATENCY = 2  # cycles from an operand address to its word at the array's edge
-MAC_LATENCY = {"plain": 2, "fip": 2, "bf16": 11, "bf16_ftz": 11}  # that of leaf and decoder
+MAC_LATENCY = {  # that of leaf and decoder, with one product
+    "plain": 2, "fip": 2, "bf16": 11, "bf16_ftz": 11, "plain_ecp5": 5, "fip_ecp5": 5,
+    "plain_ice40hx": 5, "fip_ice40hx": 5, "plain_ice40up": 5, "fip_ice40up": 5,
+}
 SLOTS = {"int8": 1, "bf16": 8}  # sums that a PE holds: tiles of a pass
-CORRECTION_LATENCY = {"plain": 0, "fip": 2, "bf16": 0, "bf16_ftz": 0}  # of the Corrector, if wanted
-SCALE_LATENCY = {"tflite": 4, "single": 4, "onnx": 7}  # that of the scaler of each mode
+CORRECTED_LATENCY = 7  # from a chunk that is asked for to its corrected sums, if they are to be
+SUMS_LATENCY = 5  # from a chunk that is asked for to the sums of its row of A
+_SCALE_STAGES = {"tflite": 6, "single": 5, "onnx": 12}  # before and after the product
+
+
+def scale_latency(mode: str, cycles: int) -> int:
+    """That of a scaler which takes a sum each ``cycles`` cycles."""
+    return _SCALE_STAGES[mode] + (5 if cycles == 1 else cycles + 2)
+
+
+def mac_latency(config: Config) -> int:
+    """That of the Config's leaf and decoder: where products have a tree, a cycle a level."""
+    products = config.depth // 2 if config.multiplier == "fip" else config.depth
+    tree = (products - 1).bit_length() if config.target != "generic" else 0
+    return MAC_LATENCY[config.leaf] + tree
 
 
 @dataclass(frozen=True)
@@ -28,29 +46,68 @@ class Delays:
     @classmethod
     def of(cls, config: Config) -> "Delays":
         """Those of the Config's own leaf."""
-        return cls(config, MAC_LATENCY[config.leaf], SLOTS[config.dtype])
+        return cls(config, mac_latency(config), SLOTS[config.dtype])
 
     @property
     def drain(self) -> int:
-        """From the last step of a pass to the first cycle of its drain."""
-        return READ_LATENCY + self.latency + 1 + (self.config.rows - 1) // self.config.hop
+        """From the last step of a pass, when it is under way, to the first cycle of its drain."""
+        c = self.config
+        way, captured = c.target == "ecp5", c.drain == "overlapped"
+        return READ_LATENCY + way + self.latency + captured + (c.rows - 1) // c.hop
 
     @property
     def written(self) -> int:
-        """From the last step of a pass to the cycle in which its first row can be read."""
-        return self.drain + (self.config.cols - 1) // self.config.hop + 1
+        """From the decision on a pass's last step to the cycle in which its first row is there."""
+        return STEP_LATENCY + self.drain + (self.config.cols - 1) // self.config.hop + 1
+
+    @property
+    def row(self) -> int:
+        """From a chunk that is asked for to its sums, out of the result buffer."""
+        return 1 if self.config.target == "generic" else 4
+
+    @property
+    def wait(self) -> int:
+        """That a chunk is asked for before its row is read, so that sums meet their corrections."""
+        return CORRECTED_LATENCY - 1 - self.row if self.config.multiplier == "fip" else 0
+
+    @property
+    def raw(self) -> int:
+        """From a chunk that is asked for to its sums at the end of the way, corrected."""
+        return CORRECTED_LATENCY if self.config.multiplier == "fip" else self.row
 
     @property
     def finish(self) -> int:
-        """From a chunk's entry into the pipeline, if there is one, to its being shown."""
+        """From a chunk that is asked for to its results; 0 where nothing finishes sums."""
         c = self.config
-        if c.dtype == "bf16":
-            return (READ_LATENCY + 2) * (c.activation != "none") + 1
-        if c.requantize == "none":
+        if not finishes(c):
             return 0
+        if c.dtype == "bf16":
+            clamps = c.activation != "none"
+            return max(self.raw, (1 + READ_LATENCY) * clamps) + 2 * clamps + 1
         zero_points = c.b_zero_point != "none"
-        table = READ_LATENCY * (c.activation != "none")
-        return READ_LATENCY + 1 + zero_points + SCALE_LATENCY[c.requantize] + 1 + table
+        met = max(self.raw, 2 + READ_LATENCY, SUMS_LATENCY * zero_points)
+        table = (READ_LATENCY + 1) * (c.activation != "none")
+        return met + 1 + zero_points + scale_latency(c.requantize, c.scale_cycles) + 5 + table
+
+    @property
+    def landing(self) -> int:
+        """From a chunk's arrival at the end of its way to its being there for the sender."""
+        return int(self.config.target != "generic")
+
+    @property
+    def lag(self) -> int:
+        """Cycles that finished results come later than sums."""
+        return max(0, self.finish - self.raw)
+
+    @property
+    def places(self) -> int:
+        """Chunks that may be under way: as many as keep the result stream busy, a power of two."""
+        c, kind = self.config, self.config.format
+        wanted = -(-(self.raw + self.landing + 2) // self.chunk_words(kind.acc))
+        if self.finish:
+            pace = max(c.scale_cycles, self.chunk_words(kind.narrow))
+            wanted = max(wanted, -(-(self.finish + self.landing + 2) // pace))
+        return 1 << (wanted - 1).bit_length()
 
     @property
     def chunks(self) -> int:
@@ -68,9 +125,11 @@ class Delays:
     @property
     def room(self) -> int:
         """Passes that the result buffer holds: at least all that can be under way at full rate."""
-        # Narrow results, where there are any, leave faster.
-        kind = self.config.format
-        row = self.chunks * self.chunk_words(kind.narrow if finishes(self.config) else kind.acc)
+        c, kind = self.config, self.config.format
+        pace = self.chunk_words(kind.acc)
+        if finishes(c):
+            pace = min(pace, max(c.scale_cycles, self.chunk_words(kind.narrow)))
+        row = self.chunks * pace
         held = self.written + self.pass_rows * row + 4
         wanted = -(-held // (self.pass_rows * row)) + 1
         return self._ring(wanted) // self.pass_rows

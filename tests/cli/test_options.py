@@ -82,7 +82,14 @@ def test_help_says_what_a_field_means(monkeypatch):
     assert (
         "--bytes-in INT bytes a cycle of the command stream; a power of two, 1 to 64, default 16"
     ) in said
-    assert "--multiplier STR how a PE multiplies: its MAC leaf; plain or fip, default plain" in said
+    assert (
+        "--multiplier STR how a PE multiplies; auto: fip where the target has leaves and depth is"
+        " even, else plain; auto or plain or fip, default auto"
+    ) in said
+    assert (
+        "--dsp-cols INT columns, from the left, of PEs that multiply in DSP blocks; the others in"
+        " logic; 0 to 64, default all where the target has DSP blocks"
+    ) in said
     assert (
         "--c-words INT C buffer, in words of cols sums; 0: sums start from 0 only; 0 or a power of"
         " two, 32 to 65536, default 0 of int8, 1024 of bf16"
@@ -133,4 +140,4 @@ def test_rejects_no_integer(capsys):
 def test_rejects_a_choice_that_is_none():
     with pytest.raises(ConfigError) as error:
         parsed("--multiplier", "booth")
-    assert str(error.value) == "multiplier must be one of plain, fip, not 'booth'"
+    assert str(error.value) == "multiplier must be one of auto, plain, fip, not 'booth'"

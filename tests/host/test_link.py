@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.commands import Status
-from weft.host.link import LIMIT, Damage, Decoder, Frame, FramedTransport, FrameType
+from weft.frames import FrameType
+from weft.host.link import LIMIT, Damage, Decoder, Frame, FramedTransport
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 
 FRAMES = [Frame(1, 0, b"abc"), Frame(0xFF, 255), Frame(0x81, 7, b"WFWF\x00W")]

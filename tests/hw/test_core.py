@@ -8,7 +8,7 @@ from weft.commands import HEADER_BYTES, JobFlag, Load, LoadFlag, Status
 from weft.config import Config
 from weft.geometry import operands
 from weft.hw.core import Core
-from weft.registers import REGISTERS
+from weft.registers import LATENCY, REGISTERS
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.sim.program import Program
 
@@ -27,12 +27,15 @@ CONFIGS = {
     ),
     "3x5x2-fip": Config(rows=3, cols=5, depth=2, multiplier="fip", hop=1, bytes_out=64, **SMALL),
 }
+CONFIGS["3x2x2-folded"] = Config(
+    rows=3, cols=2, depth=2, drain="folded", multiplier="fip", lanes=2, bytes_out=8, **SMALL
+)
 CONFIGS["2x3x2-onnx"] = Config(
     rows=2, cols=3, depth=2, requantize="onnx", b_zero_point="column", lanes=2, bytes_in=4, **SMALL
 )
 FLOWS = [(idle, stall) for idle in (0, 50, 90) for stall in (0, 50, 90)]
 ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-FEW = ["1x1x1", "3x5x2", "2x2x2-fip"]
+FEW = ["1x1x1", "3x5x2", "2x2x2-fip", "3x2x2-folded"]
 SOME = pytest.mark.parametrize("config", [CONFIGS[name] for name in FEW], ids=FEW)
 
 
@@ -172,6 +175,23 @@ def test_extremes_meet_in_chains(config):
 
 
 @SOME
+def test_sums_that_nobody_took_up_are_no_others(config):
+    # A job that keeps its sums, and one that starts anew: however near, on one tile or on several.
+    rng = np.random.default_rng(8)
+    program = Program(config)
+    k = 3 * config.depth
+    product = lines(rng, config.rows, k), lines(rng, config.cols, k)
+    more = np.concatenate([product[0]] * 2), product[1]
+    for side in range(2):
+        program.load(side, more[side])
+    for tag in range(0, 12, 3):
+        program.job(*product, flags=JobFlag.KEEP, tag=tag)
+        program.job(*(more if tag % 2 else product), tag=tag + 1)
+        program.job(*product, tag=tag + 2)
+    run(Core(config), program)
+
+
+@SOME
 def test_refuses_what_it_does_not_do(config):
     rng = np.random.default_rng(4)
     program = Program(config)
@@ -202,7 +222,7 @@ def test_refuses_what_it_does_not_do(config):
 
 async def register(ctx, core, name):
     ctx.set(core.address, REGISTERS.index(name))
-    await ctx.tick()
+    await ctx.tick().repeat(LATENCY)
     return ctx.get(core.data)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from weft.commands import JobFlag, Status
 from weft.config import Config
+from weft.hw.control.sequencer import Sequencer
 from weft.hw.core import Core
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate
 from weft.sim.interleaved import interleaved
@@ -90,8 +91,8 @@ def test_chains_of_one_pass(config, leaf, idle):
     run(Core(config, mac=leaf), program, idle=idle)
 
 
-MOMENTS = {  # in slots and words of a pass: steps done before the abort
-    "first-step": lambda slots, words: 1,
+MOMENTS = {  # in slots and words of a pass: steps decided on before the abort
+    "first-step": lambda slots, words: 2,
     "first-pass": lambda slots, words: slots * 3 + 1,
     "end-of-a-pass": lambda slots, words: slots * words - 1,
     "between-passes": lambda slots, words: slots * words,
@@ -127,7 +128,7 @@ def test_an_abort_ends_the_job_that_is_at_work(config, leaf, moment):
 
     async def abort(ctx):
         steps = 0
-        while steps < done:
+        while steps < done - Sequencer.LATENCY:
             steps += (await ctx.tick().sample(core.activity.active))[-1]
         ctx.set(core.abort, 1)
         await ctx.tick()

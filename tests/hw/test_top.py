@@ -10,7 +10,7 @@ from weft.commands import JobFlag, Status
 from weft.config import Config
 from weft.hw.post.sender import Result
 from weft.hw.top import Top
-from weft.registers import MAGIC, REGISTERS
+from weft.registers import LATENCY, MAGIC, REGISTERS
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.sim.program import Program
 
@@ -38,7 +38,7 @@ async def job(ctx, top, *, stall, seed):
 
 async def register(ctx, top, name):
     ctx.set(top.reg_address, REGISTERS.index(name))
-    await ctx.tick()
+    await ctx.tick().repeat(LATENCY)
     return ctx.get(top.reg_data)
 
 
@@ -80,7 +80,10 @@ def test_activity_is_the_cores_bit_by_bit():
     program = Program(CONFIG)
     for tag in range(6):
         product = rng.integers(-128, 128, (8, 4)), rng.integers(-128, 128, (9, 4))
-        program.multiply(*(x.astype(np.int8) for x in product), fed=(0, 1), tag=tag)
+        product = [x.astype(np.int8) for x in product]
+        program.multiply(*product, fed=(0, 1), tag=tag)
+    for tag in range(6, 16):  # more, sooner than their results are taken
+        program.job(*product, tag=tag)
     counted = dict.fromkeys(names, 0)
 
     async def source(ctx):

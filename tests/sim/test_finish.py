@@ -13,6 +13,9 @@ from weft.quantize import activation_table, gelu
 
 SMALL = {"a_words": 128, "b_words": 128}
 CONFIGS = {
+    "tflite-slow": Config(
+        rows=3, cols=5, depth=2, target="ecp5", lanes=1, scale_cycles=16, **SMALL
+    ),
     "tflite": Config(rows=4, cols=6, depth=2, **SMALL),
     "onnx": Config(
         rows=3, cols=4, depth=4, multiplier="fip", requantize="onnx", b_zero_point="column",

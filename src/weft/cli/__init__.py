@@ -5,12 +5,12 @@ import contextlib
 import os
 import sys
 
-from weft.cli import doctor, generate, info, sim
+from weft.cli import bench, doctor, generate, info, sim
 
 __all__ = ["SUBCOMMANDS", "main"]
 
 # Each has add(subparsers), which registers it, with set_defaults(run=function(args) -> exit code).
-SUBCOMMANDS = [sim, generate, info, doctor]
+SUBCOMMANDS = [sim, generate, info, bench, doctor]
 
 EPILOG = """\
 exit codes: 0 right, 1 a check failed, 2 wrong input or something missing, 130 stopped by Ctrl-C
@@ -69,5 +69,7 @@ def _status(error):
     with contextlib.suppress(ImportError):  # without it there is no Yosys to fail
         from amaranth._toolchain.yosys import YosysError
 
-        mendable.append(YosysError)
+        from weft.boards.toolchain import ToolchainError
+
+        mendable += [YosysError, ToolchainError]
     return 2 if isinstance(error, tuple(mendable)) else None

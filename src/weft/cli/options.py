@@ -44,7 +44,9 @@ def _range(rule):
 
 
 def _default(f):
-    """The default of a field; that of each dtype where they differ."""
+    """The default of a field; that of each dtype where they differ; in words if it follows."""
+    if "open" in f.metadata:
+        return f.metadata["open"]
     by_dtype = f.metadata.get("by_dtype")
     if by_dtype is None:
         return f.default

@@ -7,35 +7,22 @@ import zlib
 from collections import deque
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from enum import IntEnum
 from queue import SimpleQueue
 
 from weft.commands import Status
+from weft.frames import MARK, FrameType
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 
-__all__ = ["LIMIT", "Damage", "Decoder", "Frame", "FrameType", "FramedTransport"]
+__all__ = ["LIMIT", "Damage", "Decoder", "Frame", "FramedTransport"]
 
 LIMIT = 1 << 24  # bytes of payload, at most: a damaged length must not claim all that follows
 
 _PIECE = 1 << 16  # bytes read or written at once
 _BROKEN = (OSError, ValueError)  # what a pipe raises that broke, or was closed meanwhile
-_MARK = b"WF"
 _HEADER = struct.Struct("<2sBBI")
 _CRC = struct.Struct("<I")
 _RESULTS = struct.Struct("<HBB")
 _READ = struct.Struct("<HH")
-
-
-class FrameType(IntEnum):
-    """Third byte of a frame: what its payload is."""
-
-    COMMANDS = 1
-    READ = 2
-    ABORT = 3
-    RESULTS = 0x81
-    REGISTERS = 0x82
-    ABORTED = 0x83
-    ERROR = 0xFF
 
 
 @dataclass(frozen=True)
@@ -50,8 +37,8 @@ class Frame:
         """The frame as bytes on the pipe."""
         if len(self.payload) > LIMIT:
             raise ValueError(f"payload must be at most {LIMIT} bytes, not {len(self.payload)}")
-        body = _HEADER.pack(_MARK, self.type, self.sequence, len(self.payload)) + self.payload
-        return body + _CRC.pack(zlib.crc32(body[len(_MARK) :]))
+        body = _HEADER.pack(MARK, self.type, self.sequence, len(self.payload)) + self.payload
+        return body + _CRC.pack(zlib.crc32(body[len(MARK) :]))
 
 
 @dataclass(frozen=True)
@@ -77,28 +64,28 @@ class Decoder:
         self._buffer += data
         found = []
         while True:
-            skip = self._buffer.find(_MARK)
+            skip = self._buffer.find(MARK)
             if skip < 0:  # the last byte may be the first of a mark
-                skip = len(self._buffer) - self._buffer.endswith(_MARK[:1])
+                skip = len(self._buffer) - self._buffer.endswith(MARK[:1])
             if skip:
                 start = bytes(self._buffer[:2]).hex()
-                self._damage(found, f"a frame must start with {_MARK.hex()}, not {start}", skip)
+                self._damage(found, f"a frame must start with {MARK.hex()}, not {start}", skip)
             if len(self._buffer) < _HEADER.size:
                 return found
             _, kind, sequence, length = _HEADER.unpack_from(self._buffer)
             if length > self._limit:
                 text = f"a frame's payload must be at most {self._limit} bytes, not {length}"
-                self._damage(found, text, len(_MARK))
+                self._damage(found, text, len(MARK))
                 continue
             end = _HEADER.size + length
             if len(self._buffer) < end + _CRC.size:
                 return found
             body = bytes(self._buffer[:end])
             (stated,) = _CRC.unpack_from(self._buffer, end)
-            crc = zlib.crc32(body[len(_MARK) :])
+            crc = zlib.crc32(body[len(MARK) :])
             if crc != stated:
                 text = f"a frame's CRC must be 0x{crc:08x}, not 0x{stated:08x}"
-                self._damage(found, text, len(_MARK))
+                self._damage(found, text, len(MARK))
                 continue
             self._lost = False
             del self._buffer[: end + _CRC.size]

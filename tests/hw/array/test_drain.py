@@ -26,6 +26,33 @@ def test_results_move_behind_each_start(rows, slots, delay, gap):
     assert shift == wanted_shift
 
 
+FLUSHES = [set(), {0}, {1}, {0, 1}, {1, 2}, {3}]
+
+
+@pytest.mark.parametrize("rows, delay", [(1, 3), (2, 5), (4, 4), (3, 7)])
+@pytest.mark.parametrize("gap", [0, 1, 5])
+@pytest.mark.parametrize("flushes", FLUSHES, ids=str)
+def test_folded_sums_move_until_they_are_0(rows, delay, gap, flushes):
+    # Row p once more than it has sums below it; those that are flushed are nobody's results.
+    starts = [2 + n * (rows + 1 + gap) for n in range(4)]
+    script = [{} for _ in range(starts[-1] + delay + rows + 3)]
+    for cycle in script:
+        cycle |= {"start": 0, "flush": 0}
+    for n, start in enumerate(starts):
+        script[start] |= {"flush" if n in flushes else "start": 1}
+    dut = Drain(rows=rows, slots=1, delay=delay, folded=True)
+    valid, shift = play(dut, script, "valid", "shift")
+    wanted_valid, wanted_shift = [0] * len(script), [0] * len(script)
+    for number, start in enumerate(starts):
+        for n in range(rows):
+            wanted_valid[start + delay + n] = int(number not in flushes)
+            wanted_shift[start + delay + n] = sum(1 << p for p in range(rows) if n < p + 1)
+    assert valid == wanted_valid
+    assert shift == wanted_shift
+    for p in range(rows):
+        assert sum(moves >> p & 1 for moves in shift) == 4 * (p + 1)
+
+
 def test_a_row_of_one_result_keeps_it():
     script = [{"start": t == 0} for t in range(20)]
     (shift,) = play(Drain(rows=4, slots=1, delay=3), script, "shift")

@@ -3,10 +3,12 @@
 import random
 
 import pytest
+from amaranth.hdl import Module
 
+from weft.hw.arith.ecp5 import Ecp5PlainMac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.element import ProcessingElement
-from weft.sim.amaranth_bench import play
+from weft.sim.amaranth_bench import play, put, simulate, ticks
 from weft.sim.interleaved import interleaved
 
 LEAVES = [PlainMac, interleaved(1, 2), interleaved(3, 4), interleaved(3, 5), interleaved(2, 4)]
@@ -106,3 +108,37 @@ def test_only_a_leaf_with_a_start_makes_ports_for_it(leaf):
     assert (leaf.START is not None) == ("preload" in element.signature.members)
     assert (leaf.START is not None) == ("init" in element.signature.members)
     play(element, [{}], "below")
+
+
+@pytest.mark.parametrize("leaf", [PlainMac, Ecp5PlainMac])
+def test_folded_sums_are_the_column(leaf):
+    """Three PEs, two tiles: PE p is shifted p + 1 times, and starts the next tile from 0."""
+    column = [ProcessingElement(mac=leaf(depth=1, folded=True)) for _ in range(3)]
+    m = Module()
+    m.submodules += column
+    m.d.comb += [low.above.eq(high.below) for high, low in zip(column, column[1:], strict=False)]
+
+    async def bench(ctx):
+        for tile in (1, 2):
+            for pe, value in enumerate((3, 5, -7)):
+                put(ctx, column[pe].a, [value * tile])
+                put(ctx, column[pe].b, [11])
+                ctx.set(column[pe].control.en, 1)
+            await ticks(ctx, tile)
+            for pe in column:
+                ctx.set(pe.control.en, 0)
+                ctx.set(pe.control.clear, 1)  # which mean nothing
+                ctx.set(pe.control.capture, 1)
+            await ticks(ctx, leaf.LATENCY - 1)
+            found = []
+            for cycle in range(3):
+                for p, pe in enumerate(column):
+                    ctx.set(pe.shift, p >= cycle)
+                found.append(ctx.get(column[-1].below))
+                await ctx.tick()
+            for pe in column:
+                ctx.set(pe.shift, 0)
+            assert found == [value * tile * 11 * tile for value in (-7, 5, 3)]
+            assert [ctx.get(pe.below) for pe in column] == [0, 0, 0]
+
+    simulate(m, bench)

@@ -15,7 +15,7 @@ from weft.hw.arith.mac import PlainMac
 from weft.hw.array.feeder import Feeder
 from weft.hw.control.loader import Write
 from weft.hw.control.sequencer import Step
-from weft.hw.control.tiler import Tile
+from weft.hw.control.walker import Tile
 from weft.hw.memory.operands import OperandBuffer
 from weft.sim.amaranth_bench import play
 from weft.sim.interleaved import interleaved
@@ -71,7 +71,8 @@ class Case:
 
     def feeder(self):
         tile = Tile(self.geometries, StructLayout({}))
-        step = Step((self.geometries[Region.A], self.geometries[Region.B]), tile, self.rows)
+        pair = self.geometries[Region.A], self.geometries[Region.B]
+        step = Step(pair, tile, self.rows, folded=False)
         writes = {
             region.name.lower(): StructLayout({"valid": 1, "write": Write(
                 address=range(g.words // g.group), segments=g.segments, pages=g.pages,

@@ -155,7 +155,8 @@ class Schedule:
     def check(self):
         cycles = max(t for t, _ in self.expected) + 5
         array = SystolicArray(
-            rows=self.rows, cols=self.cols, hop=self.hop, mac=lambda: self.leaf(depth=self.depth)
+            rows=self.rows, cols=self.cols, hop=self.hop,
+            mac=lambda col: self.leaf(depth=self.depth),
         )
         (feet,) = play(array, list(self.script(cycles)), "foot")
         seen = {
@@ -218,9 +219,20 @@ def test_operands_reach_hop_elements_a_cycle():
     assert min(schedule.expected) == (1 + PlainMac.LATENCY + 4 // 2, 0)
 
 
+def test_a_leaf_knows_its_column():
+    made = []
+
+    def mac(col):
+        made.append(col)
+        return PlainMac(depth=1)
+
+    play(SystolicArray(rows=2, cols=3, hop=1, mac=mac), [{}], "foot")
+    assert made == [0, 1, 2, 0, 1, 2]
+
+
 @pytest.mark.parametrize("leaf", [PlainMac, interleaved(3, 4)])
 def test_only_leaves_with_a_start_want_one(leaf):
-    array = SystolicArray(rows=2, cols=3, hop=1, mac=lambda: leaf(depth=1))
+    array = SystolicArray(rows=2, cols=3, hop=1, mac=lambda col: leaf(depth=1))
     found = {"preload", "init"} & set(array.signature.members)
     assert found == (set() if leaf.START is None else {"preload", "init"})
     play(array, [{}], "foot")

@@ -1,10 +1,14 @@
 """The headers as the hardware sees them, against the bytes that a host packs."""
 
 import pytest
+from amaranth.hdl import Cat, Module
+from amaranth.lib import wiring
 from amaranth.lib.data import Layout
+from amaranth.lib.wiring import In, Out
 
 from weft import commands
-from weft.hw.control.headers import Common, JobHeader, LoadHeader
+from weft.hw.control.headers import Common, JobHeader, LoadHeader, exceeds
+from weft.sim.amaranth_bench import play
 
 JOB = commands.Job(
     m=0x0102, n=0x1112, k=0x21222324, a_page=0x3132, a_pitch=0x4142, a_pages=0x5152,
@@ -47,3 +51,22 @@ def test_load_fields_lie_where_they_are_packed():
     for name in ("operand", "page", "pitch", "panels", "words", "pages", "flags"):
         assert getattr(header, name) == getattr(LOAD, name), name
     assert header.pages == 0x142 * 0x151
+
+
+class Exceeds(wiring.Component):
+    """Which of the numbers 1 to 31 a value is greater than."""
+
+    value: In(8)
+    least: Out(31)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.least.eq(Cat(exceeds(self.value, most) for most in range(1, 32)))
+        return m
+
+
+def test_exceeds_is_greater_than():
+    (found,) = play(Exceeds(), [{"value": value} for value in range(256)], "least")
+    assert found == [
+        sum((value > most) << most - 1 for most in range(1, 32)) for value in range(256)
+    ]

@@ -19,13 +19,16 @@ A = Operand(2, 1, 64, 16)
 B = Operand(2, 1, 128, 16)
 GEOMETRIES = {Region.A: A, Region.B: B}
 ALL = 15
+REJECTED = object()
 
 
 class Control(wiring.Component):
     """All between the job table and the array."""
 
     def __init__(self, slots):
-        self.tiler = Tiler(geometries=GEOMETRIES, job=Job(GEOMETRIES, ()), count=range(ALL + 1))
+        self.tiler = Tiler(
+            geometries=GEOMETRIES, job=Job(GEOMETRIES, ()), count=range(ALL + 1), owner=range(4)
+        )
         self.passes = Passes(tile=self.tiler.Tile, slots=slots)
         self.sequencer = Sequencer(
             geometries=(A, B), tile=self.tiler.Tile, slots=slots, rows=2, depth=1, room=4
@@ -48,9 +51,8 @@ class Control(wiring.Component):
 
 def job(tag, down, across, k, **fields):
     return {
-        "tag": tag, "m": 2 * down, "n": 2 * across, "k": k, "status": 0,
-        "a_page": 0, "a_pitch": 1, "b_page": tag % 4, "b_pitch": 1, "accumulate": 0, "keep": 0,
-        **fields,
+        "tag": tag, "m": 2 * down, "n": 2 * across, "k": k, "a_pitch": 1,
+        "b_page": tag % 4, "b_pitch": 1, "accumulate": 0, "keep": 0, **fields,
     }
 
 
@@ -64,7 +66,11 @@ class Bench:
     def __init__(self, slots, jobs, starved=(0, 0, ALL, ALL)):
         self.slots, self.starved = slots, starved
         self.due = [start for start, *_ in jobs]
-        self.jobs = [job(tag, *sizes, **f) for tag, (_, *sizes, f) in enumerate(jobs)]
+        self.rejected = {tag for tag, (*_, f) in enumerate(jobs) if f is REJECTED}
+        self.jobs = [
+            job(tag, *sizes, **({} if f is REJECTED else f))
+            for tag, (_, *sizes, f) in enumerate(jobs)
+        ]
         self.dut = Control(slots)
 
     def run(self, *apart):
@@ -83,8 +89,8 @@ class Bench:
         offer, results = passes.passes, sequencer.results
         return {
             "slot": sequencer.slot, "offered": offer.valid, "tag": offer.payload.lead.tag,
-            "there": tiler.tiles.valid, "starved": tiler.starved,
-            "tiler": tiler.tiles.payload.tag, "free": tiler.jobs.ready,
+            "tile": tiler.tiles.valid & tiler.tiles.ready, "tile_last": tiler.tiles.payload.last,
+            "free": tiler.jobs.ready,
             "give_up": passes.give_up, "announced": results.valid,
         }, {
             **{name: results.tile[name] for name in ("tag", "a_page", "b_page", "last", "status")},
@@ -92,11 +98,15 @@ class Bench:
         }
 
     async def once(self, ctx, aborts):
-        """What is seen in each cycle."""
+        """What is seen in each cycle; ``work`` is the job that the tiler has, the oldest.
+
+        What the sequencer announces is noted in the cycle in which it decided on it.
+        """
         jobs, loaded = self.dut.tiler.jobs, self.dut.tiler.loaded
         signals, facts = self.signals()
         every = Cat(*signals.values(), *facts.values())
         seen, waiting, quiet = [], list(zip(self.due, self.jobs, strict=True)), 0
+        over = 0  # jobs of which the tiler has given the last tile
         while quiet < 3 * self.slots + 8:
             t = len(seen)
             since, until, *panels = self.starved
@@ -105,6 +115,9 @@ class Bench:
             if given:
                 ctx.set(jobs.payload, waiting[0][1])
             ctx.set(jobs.valid, given)
+            pulled = len(self.jobs) - len(waiting)
+            ctx.set(self.dut.tiler.owner, pulled % 4)
+            ctx.set(self.dut.tiler.rejected, pulled - 1 in self.rejected)
             ctx.set(self.dut.passes.abort, t in aborts)
             _, _, word = await ctx.tick().sample(every)
             values = []
@@ -112,19 +125,23 @@ class Bench:
                 values.append(word & ((1 << len(signal)) - 1))
                 word >>= len(signal)
             now = SimpleNamespace(**dict(zip(signals, values, strict=False)))
-            now.active = now.there or now.starved
+            now.work = over if over < pulled else None
+            now.ends = now.tile and now.tile_last
+            over += now.ends
             now.fact = dict(zip(facts, values[len(signals) :], strict=True))
             seen.append(now)
             if given and now.free:
                 del waiting[0]
-            busy = waiting or now.active or now.offered or t <= max(aborts, default=0)
+            busy = waiting or now.work is not None or now.offered or t <= max(aborts, default=0)
             quiet = 0 if busy else quiet + 1
+        for now, later in zip(seen, seen[self.dut.sequencer.LATENCY :], strict=False):
+            now.announced, now.fact = later.announced, later.fact
         return seen
 
     def tiles(self, one):
         """What is announced of a job that is left alone."""
-        if one["status"]:
-            return [{"status": one["status"], "last": 1}]
+        if one["tag"] in self.rejected:
+            return [{"status": Status.REJECTED, "last": 1}]
         down, across = one["m"] // 2, one["n"] // 2
         found = []
         for n in range(down * across):
@@ -139,18 +156,19 @@ class Bench:
     def target(self, seen, t):
         """The job that an abort in cycle ``t`` is for, or None where there is none to be ended."""
         now = seen[t]
-        following = seen[t + 1] if self.slots > 1 else now
-        if now.offered:
+        if self.slots == 1:
+            # The tiler withdraws a tile in the second cycle after: in the first it may go.
+            tag = None if now.ends or seen[t + 1].ends else now.work
+        elif now.offered:
             # In its last turn it is too late.
             turn = seen[t - now.slot : t - now.slot + self.slots]
             facts = [one.fact for one in turn if one.announced]
             ends = any(fact["tag"] == now.tag and fact["last"] for fact in facts)
             tag = None if ends else now.tag
-        elif following.offered:
-            tag = following.tag
         else:
-            tag = following.tiler if following.active else None
-        return None if tag is None or self.jobs[tag]["status"] else tag
+            following = seen[t + 1]
+            tag = following.tag if following.offered else following.work
+        return None if tag in self.rejected else tag
 
     def check(self, aborts, seen):
         announced = [(t, now.fact) for t, now in enumerate(seen) if now.announced]
@@ -169,24 +187,25 @@ class Bench:
                 assert len(tiles) < len(due) and len(tiles) % self.slots == 0, aborts
                 due = due[: len(tiles)]
                 since = targets[one["tag"]]
-                assert 0 <= end - since <= 2 * self.slots + 4, aborts
+                assert 0 <= end - since <= 2 * self.slots + 8, aborts
                 if self.slots > 1:
-                    self.check_given_up(seen, one["tag"], since, end)
+                    self.check_given_up(seen, one["tag"], since, end, len(aborts))
             assert len(tiles) == len(due), aborts
             for (_, fact), wanted in zip(tiles, due, strict=True):
                 assert {name: fact[name] for name in wanted} == wanted, aborts
         if self.slots > 1:
             # Nobody's job is given up but that of a target.
-            for now in (now for now in seen if now.give_up and now.active):
-                assert now.tiler in targets or self.jobs[now.tiler]["status"], aborts
+            for now in (now for now in seen if now.give_up and now.work is not None):
+                assert now.work in targets or now.work in self.rejected, aborts
         self.check_phase(announced)
 
-    def check_given_up(self, seen, tag, since, end):
-        """The tiler is told to, once, if it still has the job as that ends."""
-        told = [now for now in seen[since : end + 1] if now.give_up]
-        left = seen[end].active and seen[end].tiler == tag
-        voided = not any(now.give_up for now in seen[since:end])
-        assert len(told) == (left if voided else 1), (tag, since)
+    def check_given_up(self, seen, tag, since, end, aborts):
+        """The tiler is told to if it still has the job as that ends: by each abort till then."""
+        told = sum(now.give_up for now in seen[since:end])
+        if told:
+            assert told <= aborts, (tag, since)
+        else:
+            assert seen[end].give_up == (seen[end].work == tag), (tag, since)
 
     def check_phase(self, announced):
         """Sums that are kept wait for the next pass in their slots."""
@@ -195,7 +214,6 @@ class Bench:
                 assert (late - fact["slot"] - early + kept["slot"]) % self.slots == 0
 
 
-REJECTED = {"status": int(Status.REJECTED)}
 KEPT, LAST = {"keep": 1}, {"accumulate": 1}
 SCENES = {
     # Whole passes and parts of one, with and without room for the next to be gathered.

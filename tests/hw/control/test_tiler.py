@@ -1,224 +1,263 @@
-"""The tiler against loops over the tiles of M and of N."""
+"""The tiler: which tiles it offers, when, and what an abort in any cycle leaves of a job."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
-from weft.commands import JobFlag, Region, Status
+from weft.commands import Region, Status
 from weft.geometry import Operand
 from weft.hw.control.jobs import Job
 from weft.hw.control.tiler import Tiler
-from weft.sim.amaranth_bench import checker, put, quiet, receive, send, simulate, ticks
+from weft.sim.amaranth_bench import plain, put, simulate
 
 A = Operand(3, 2, 64, 16)
 B = Operand(4, 2, 128, 16)
-C = Operand(4, 1, 64, 16, 1, 4)
-FLAGS = ("accumulate", "keep")
-FINISHES = JobFlag.REQUANTIZE, JobFlag.TABLE
+GEOMETRIES = {Region.A: A, Region.B: B}
 ALL = 15
+READY = {
+    "always": lambda t: True, "late": lambda t: t > 30, "every-third": lambda t: t % 3 == 0,
+    "every-second": lambda t: t % 2 == 0, "random": lambda t: random.Random(t).random() < 0.3,
+}
 
 
-def tiler(starts=False):
-    geometries = {Region.A: A, Region.B: B} | ({Region.C: C} if starts else {})
-    return Tiler(geometries=geometries, job=Job(geometries, FINISHES), count=range(ALL + 1))
+def always(t):
+    """Panels of a job that is not fed."""
+    return ALL, ALL
 
 
-def job(tag, m, n, k=5, status=0, **fields):
-    values = {"a_page": 1, "a_pitch": 2, "b_page": 3, "b_pitch": 1, **dict.fromkeys(FLAGS, 0)}
-    values["finish"] = {"requantize": 0, "table": 0}
-    return {"tag": tag, "m": m, "n": n, "k": k, "status": status, **values, **fields}
+def job(tag, down, across, *, due=0, rejected=False, panels=always):
+    """A job of ``down`` x ``across`` tiles, there from a cycle on, with its panels in each.
+
+    Its tiles name themselves by their pages.
+    """
+    asked = {"tag": tag, "m": 3 * down, "n": 4 * across, "k": 5, "accumulate": 0, "keep": 0}
+    asked |= {"a_page": 0, "a_pitch": 1, "b_page": 0, "b_pitch": 1, "finish": {}}
+    names = [(tag, i, j) for i in range(down) for j in range(across)]
+    return SimpleNamespace(
+        asked=asked, due=due, rejected=rejected, panels=panels, names=names, tag=tag
+    )
 
 
-def tiles(one):
-    """The tiles of a job, in order."""
-    down, across = -(-one["m"] // 3), -(-one["n"] // 4)
-    for i in range(down):
-        for j in range(across):
-            tile = {
-                "a_page": (one["a_page"] + i * one["a_pitch"]) % A.pages,
-                "b_page": (one["b_page"] + j * one["b_pitch"]) % B.pages,
-                "k": one["k"],
-                "rows": min(3, one["m"] - 3 * i),
-                "cols": min(4, one["n"] - 4 * j),
-                "last": int((i, j) == (down - 1, across - 1)),
-                **{name: one[name] for name in ("tag", "status", "finish", *FLAGS)},
-            }
-            if "preload" in one:
-                tile |= {name: one[name] for name in ("preload", "broadcast")}
-                # Of a panel of C, three words further down; or its only one.
-                row = 0 if one["broadcast"] else 3 * i
-                tile["c"] = (one["c_page"] + j * one["c_pitch"] + row) % C.words
-            yield tile
+class Bench:
+    """A tiler between a job table and somebody who takes tiles: all that it does, by cycle.
+
+    As of the table, ``owner`` comes with a job, ``rejected`` is right from the cycle after its
+    pull on, and ``loaded`` from the one after that on.
+    """
+
+    def __init__(self, jobs, ready=READY["always"]):
+        self.jobs, self.ready = jobs, ready
+        self.dut = Tiler(
+            geometries=GEOMETRIES, job=Job(GEOMETRIES, ()), count=range(ALL + 1), owner=range(4)
+        )
+
+    async def once(self, ctx, aborts=()):
+        """Run until all is over, with aborts in some cycles: what is seen in each."""
+        dut, jobs, seen = self.dut, self.jobs, []
+        ports = {
+            "pulled": dut.jobs.ready, "valid": dut.tiles.valid, "tile": dut.tiles.payload,
+            "starved": dut.starved,
+        }
+        pulled, quiet, panels = 0, 0, (0, 0)
+        while quiet < 12:
+            t = len(seen)
+            given = pulled < len(jobs) and t >= jobs[pulled].due
+            ctx.set(dut.jobs.valid, given)
+            if given:
+                put(ctx, dut.jobs.payload, jobs[pulled].asked)
+            ctx.set(dut.owner, pulled % 4)
+            ctx.set(dut.rejected, pulled > 0 and jobs[pulled - 1].rejected)
+            ctx.set(dut.loaded, list(panels))
+            ctx.set(dut.tiles.ready, self.ready(t))
+            ctx.set(dut.abort, t in aborts)
+            panels = jobs[pulled - 1].panels(t) if pulled else (0, 0)
+            _, _, *values = await ctx.tick().sample(*ports.values())
+            now = SimpleNamespace(**dict(zip(ports, map(plain, values), strict=True)))
+            now.ready = self.ready(t)
+            now.taken = now.valid and now.ready
+            now.pulled = now.pulled and given
+            now.name = now.tile["tag"], now.tile["a_page"], now.tile["b_page"]
+            pulled += now.pulled
+            busy = pulled < len(jobs) or now.valid or now.starved
+            quiet = 0 if busy else quiet + 1
+            seen.append(now)
+        return seen
+
+    def run(self, *aborts):
+        found = []
+
+        async def bench(ctx):
+            found.extend(await self.once(ctx, aborts))
+
+        simulate(self.dut, bench, limit=5_000)
+        return found
+
+    def sweep(self, *apart):
+        """An abort in every cycle until all is over, and others so many cycles behind it."""
+        async def bench(ctx):
+            self.check((), await self.once(ctx))
+            alone = len(await self.once(ctx))
+            for t in range(alone):
+                aborts = t, *(t + cycles for cycles in apart)
+                self.check(aborts, await self.once(ctx, aborts))
+
+        simulate(self.dut, bench, limit=200_000)
+
+    def check(self, aborts, seen):
+        """Every job has its tiles, in order; of one that is aborted those that were taken."""
+        targets = self.targets(aborts, seen)
+        taken = iter([now for now in seen if now.taken])
+        for one in self.jobs:
+            names = one.names
+            if one.rejected:
+                names = []
+            elif one.tag in targets:
+                # A tile may still be taken in the cycle in which the abort is seen.
+                aborted = targets[one.tag]
+                here = [now for now in seen[: aborted + 2] if now.taken]
+                names = [now.name for now in here if now.tile["tag"] == one.tag]
+                assert names == one.names[: len(names)], aborts
+                soon = [now for now in seen[: aborted + 8] if now.valid and now.tile["void"]]
+                over = names[-1:] == one.names[-1:]
+                assert over or one.tag in [now.tile["tag"] for now in soon], aborts
+            for name in names:
+                now = next(taken)
+                last = name == one.names[-1]
+                assert now.name == name, aborts
+                assert (now.tile["last"], now.tile["status"], now.tile["void"]) == (last, 0, 0)
+            if one.names[-1:] != names[-1:]:
+                end = next(taken).tile
+                status = Status.REJECTED if one.rejected else Status.ABORTED
+                assert (end["tag"], end["status"]) == (one.tag, status), aborts
+                assert (end["last"], end["void"]) == (1, 1), aborts
+        assert next(taken, None) is None, aborts
+        self.check_offers(aborts, seen)
+
+    def targets(self, aborts, seen):
+        """By its tag, when each job was aborted: the oldest there is, if it is not just over."""
+        targets = {}
+        for t in aborts:
+            begun = sum(now.pulled for now in seen[:t])
+            over = sum(now.taken and now.tile["last"] for now in seen[:t])
+            just = t < len(seen) and seen[t].taken and seen[t].tile["last"]
+            if begun > over and not just:
+                targets.setdefault(self.jobs[over].tag, t)
+        return targets
+
+    def check_offers(self, aborts, seen):
+        """A tile on offer has its panels, and stays, but for an abort of the cycle before."""
+        pulls = [t for t, now in enumerate(seen) if now.pulled]
+        since = {one.tag: t for one, t in zip(self.jobs, pulls, strict=True)}
+        for t, now in enumerate(seen):
+            assert not (now.starved and now.valid), aborts
+            if now.valid and not now.tile["void"]:
+                tag, i, j = now.name
+                a, b = self.jobs[[one.tag for one in self.jobs].index(tag)].panels(t - 3)
+                assert t >= since[tag] + 4 and i < a and j < b, (aborts, t)
+            before = seen[t - 1] if t else now
+            if before.valid and not before.taken and t - 2 not in aborts:
+                assert now.valid and now.tile == before.tile, (aborts, t)
 
 
-def jobs(seed, count, starts=False):
-    rng = random.Random(seed)
-    for tag in range(count):
-        m, n = rng.randint(1, 12), rng.randint(1, 20)
-        fields = {flag: rng.randrange(2) for flag in FLAGS}
-        fields["finish"] = {flag.name.lower(): rng.randrange(2) for flag in FINISHES}
-        fields |= {"a_page": rng.randrange(4), "a_pitch": rng.randrange(4)}
-        fields |= {"b_page": rng.randrange(8), "b_pitch": rng.randrange(8)}
-        if starts:
-            fields |= {name: rng.randrange(2) for name in ("preload", "broadcast")}
-            fields |= {"c_page": rng.randrange(C.words), "c_pitch": rng.randrange(C.words + 1)}
-        yield job(tag, m, n, rng.randint(1, 128), **fields)
+def fed(*times):
+    """Panels of both operands that are there from some cycles on."""
+    return lambda t: (sum(t >= time for time in times),) * 2
 
 
-@pytest.mark.parametrize("starts", [False, True], ids=["no-c", "c"])
-@pytest.mark.parametrize("idle", [0, 0.5, 0.9])
-@pytest.mark.parametrize("stall", [0, 0.5, 0.9])
-def test_tiles_come_row_by_row(starts, idle, stall):
-    dut = tiler(starts)
-    given = list(jobs(1, 16, starts))
-    expected = [tile for one in given for tile in tiles(one)]
-
-    async def source(ctx):
-        put(ctx, dut.loaded, [ALL, ALL])
-        await send(ctx, dut.jobs, given, idle=idle, seed=1)
-
-    async def sink(ctx):
-        assert await receive(ctx, dut.tiles, len(expected), stall=stall, seed=2) == expected
-        await quiet(ctx, dut.tiles)
-
-    simulate(dut, source, sink, background=[checker(dut.tiles, "tiles"), checker(dut.jobs, "jobs")])
+SCENES = {
+    "long": [job(1, 2, 3), job(2, 1, 1), job(3, 2, 2)],
+    "single": [job(tag, 1, 1) for tag in range(1, 7)],
+    "pairs": [job(tag, 1, 2) for tag in range(1, 5)],
+    "rejected": [job(1, 1, 2), job(2, 1, 1, rejected=True), job(3, 2, 2, rejected=True),
+                 job(4, 2, 1)],
+    "fed-late": [job(1, 2, 2, panels=fed(20, 30)), job(2, 1, 1), job(3, 1, 2, panels=fed(60, 62))],
+    "rejected-unfed": [job(1, 2, 2, rejected=True, panels=fed(10_000)), job(2, 1, 2)],
+    "gaps": [job(1, 1, 2, due=4), job(2, 2, 1, due=20), job(3, 1, 1, due=31)],
+    "fed-in-time": [job(1, 2, 2, panels=fed(3, 9)), job(2, 2, 1, panels=fed(12, 14))],
+}
+EACH = pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+FLOWS = pytest.mark.parametrize("ready", READY.values(), ids=READY)
 
 
-@pytest.mark.parametrize("broadcast, words", [
-    (0, [10, 17, 24, 13, 20, 27, 16, 23, 30]), (1, [10, 17, 24] * 3),
+@EACH
+@FLOWS
+def test_an_abort_in_any_cycle_ends_the_job_at_work_and_no_other(scene, ready):
+    Bench(scene, ready).sweep()
+
+
+@pytest.mark.parametrize("apart", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("name", ["pairs", "rejected", "fed-in-time"])
+@pytest.mark.parametrize("flow", ["always", "every-third"])
+def test_two_aborts_end_no_more_than_what_is_at_work(name, flow, apart):
+    Bench(SCENES[name], READY[flow]).sweep(apart)
+
+
+def offers(seen):
+    """When each tile was first on offer."""
+    before = [False, *(now.valid and not now.taken for now in seen)]
+    return [t for t, now in enumerate(seen) if now.valid and not before[t]]
+
+
+def test_a_tile_leaves_in_two_cycles():
+    # Pulled, looked at, out of the walker, in the station, on offer; then one in two.
+    seen = Bench([job(1, 2, 4)]).run()
+    assert seen[0].pulled
+    assert offers(seen) == [4 + 2 * n for n in range(8)]
+
+
+def test_the_next_job_is_pulled_once_the_last_tile_has_its_panels():
+    seen = Bench([job(1, 1, 2), job(2, 1, 1), job(3, 1, 1)]).run()
+    pulls = [t for t, now in enumerate(seen) if now.pulled]
+    # The last tile is in the station a cycle before it is on offer.
+    assert offers(seen) == [4, 6, 9, 12]
+    assert pulls == [0, 5, 8]
+
+
+@pytest.mark.parametrize("missing, offered, starved", [
+    (0, [23, 25, 43, 45, 48], [*range(3, 22), *range(26, 42)]),
+    (1, [23, 43, 45, 47, 50], [*range(3, 22), *range(24, 42)]),
 ])
-def test_each_tile_has_its_rows_of_c(broadcast, words):
-    # 3 x 3 tiles; panels of C of seven words. The job behind has its own.
-    dut = tiler(starts=True)
-    start = {"preload": 1, "broadcast": broadcast, "c_page": 10, "c_pitch": 7}
-    other = {"preload": 1, "broadcast": 0, "c_page": 61, "c_pitch": 2}
+def test_a_tile_waits_for_both_its_panels(missing, offered, starved):
+    # Panels of one operand, in the table in cycles 20 and 40: three cycles later it is on offer.
+    def panels(t):
+        counts = [ALL, ALL]
+        counts[missing] = (t >= 20) + (t >= 40)
+        return counts
 
-    async def source(ctx):
-        put(ctx, dut.loaded, [ALL, ALL])
-        await send(ctx, dut.jobs, [job(1, 7, 9, **start), job(2, 6, 8, **other)])
-
-    async def sink(ctx):
-        found = [tile["c"] for tile in await receive(ctx, dut.tiles, 13)]
-        assert found == [*words, 61, 63, 0, 2]
-
-    simulate(dut, source, sink)
+    seen = Bench([job(1, 2, 2, panels=panels), job(2, 1, 1)]).run()
+    assert offers(seen) == offered
+    assert [t for t, now in enumerate(seen) if now.starved] == starved
 
 
-@pytest.mark.parametrize("before", [0, 2, 4])
-def test_an_abort_leaves_the_next_job_its_c(before):
-    dut = tiler(starts=True)
-    start = {"preload": 1, "broadcast": 0, "c_pitch": 7}
-    given = [job(1, 7, 9, c_page=10, **start), job(2, 4, 5, c_page=1, **start)]
-
-    async def source(ctx):
-        put(ctx, dut.loaded, [ALL, ALL])
-        await send(ctx, dut.jobs, given)
-
-    async def sink(ctx):
-        await ticks(ctx, 2)
-        await receive(ctx, dut.tiles, before)
-        ctx.set(dut.abort, 1)
-        await ctx.tick()
-        ctx.set(dut.abort, 0)
-        found = await receive(ctx, dut.tiles, 5)
-        assert found[0]["status"] == Status.ABORTED
-        assert [tile["c"] for tile in found[1:]] == [1, 8, 4, 11]
-
-    simulate(dut, source, sink)
+def test_two_tiles_wait_in_a_queue_and_one_before_it():
+    # They leave one after the other, the ones behind them in two cycles each.
+    seen = Bench([job(1, 2, 4)], READY["late"]).run()
+    assert [t for t, now in enumerate(seen) if now.taken] == [31, 32, 33, 35, 37, 39, 41, 43]
 
 
-def test_a_tile_leaves_every_cycle_from_job_to_job():
-    dut = tiler()
-    given = list(jobs(2, 6))
-    count = sum(len(list(tiles(one))) for one in given)
-
-    async def source(ctx):
-        put(ctx, dut.loaded, [ALL, ALL])
-        await send(ctx, dut.jobs, given)
-
-    async def sink(ctx):
-        ctx.set(dut.tiles.ready, 1)
-        valid = [(await ctx.tick().sample(dut.tiles.valid))[-1] for _ in range(count + 2)]
-        assert valid == [0, *[1] * count, 0]
-
-    simulate(dut, source, sink)
+def test_as_many_jobs_are_pulled_as_have_a_tile_there_and_one_more():
+    seen = Bench(SCENES["single"], READY["late"]).run()
+    assert sum(now.pulled for now in seen[:30]) == 4
 
 
-def test_a_tile_waits_for_both_its_panels():
-    dut = tiler()
-    one = job(1, 6, 8)  # 2 x 2 tiles
-
-    async def bench(ctx):
-        async def offered(a, b):
-            put(ctx, dut.loaded, [a, b])
-            assert ctx.get(dut.starved) == (not ctx.get(dut.tiles.valid))
-            return ctx.get(dut.tiles.valid)
-
-        assert not ctx.get(dut.starved)
-        await send(ctx, dut.jobs, [one])
-        needed = [(1, 1), (1, 2), (2, 1), (2, 2)]
-        for (a, b), tile in zip(needed, tiles(one), strict=True):
-            assert not await offered(a - 1, b)
-            assert not await offered(a, b - 1)
-            assert await offered(a, b)
-            assert await receive(ctx, dut.tiles, 1) == [tile]
-        assert not ctx.get(dut.starved) and not ctx.get(dut.tiles.valid)
-
-    simulate(dut, bench)
+def test_a_tile_on_offer_is_withdrawn_if_its_job_is_aborted():
+    seen = Bench([job(1, 2, 4), job(2, 1, 1)], READY["late"]).run(20)
+    # Seen a cycle after the pulse, gone in the next.
+    assert [now.name for now in seen[4:22]] == [(1, 0, 0)] * 18
+    assert all(now.valid for now in seen[4:22])
+    assert not seen[22].valid
+    assert [(now.tile["tag"], now.tile["status"]) for now in seen if now.taken] == [
+        (1, Status.ABORTED), (2, 0),
+    ]
 
 
-@pytest.mark.parametrize("before", [0, 1, 3])
-@pytest.mark.parametrize("loaded", [0, ALL])
-def test_an_abort_ends_the_job_and_no_other(before, loaded):
-    dut = tiler()
-    given = [job(1, 6, 8), job(2, 3, 8)]
-
-    async def source(ctx):
-        await send(ctx, dut.jobs, given)
-
-    async def bench(ctx):
-        put(ctx, dut.loaded, [ALL, ALL])
-        await ticks(ctx, 2)
-        assert await receive(ctx, dut.tiles, before) == list(tiles(given[0]))[:before]
-        put(ctx, dut.loaded, [loaded, loaded])
-        ctx.set(dut.abort, 1)
-        await ctx.tick()
-        ctx.set(dut.abort, 0)
-        assert ctx.get(dut.tiles.valid) and not ctx.get(dut.starved)
-        [end] = await receive(ctx, dut.tiles, 1)
-        assert (end["tag"], end["status"], end["last"]) == (1, Status.ABORTED, 1)
-        put(ctx, dut.loaded, [ALL, ALL])
-        assert await receive(ctx, dut.tiles, 2) == list(tiles(given[1]))
-        await quiet(ctx, dut.tiles)
-
-    simulate(dut, source, bench)
+def test_a_last_tile_on_offer_becomes_void_where_it_is():
+    seen = Bench([job(1, 1, 1), job(2, 1, 1)], READY["late"]).run(20)
+    assert [now.tile["void"] for now in seen[4:31]] == [0] * 18 + [1] * 9
+    assert all(now.valid for now in seen[4:31])
 
 
-def test_an_abort_with_no_job_does_nothing():
-    dut = tiler()
-    one = job(1, 4, 5)
-
-    async def bench(ctx):
-        put(ctx, dut.loaded, [ALL, ALL])
-        ctx.set(dut.abort, 1)
-        await ctx.tick()
-        await send(ctx, dut.jobs, [one])  # the pulse ends as the job comes in
-        ctx.set(dut.abort, 0)
-        assert await receive(ctx, dut.tiles, 4) == list(tiles(one))
-
-    simulate(dut, bench)
-
-
-def test_an_abort_leaves_a_rejected_job_rejected():
-    dut = tiler()
-
-    async def bench(ctx):
-        await send(ctx, dut.jobs, [job(1, 0, 0, 0, status=Status.REJECTED)])
-        ctx.set(dut.abort, 1)
-        await ctx.tick()
-        ctx.set(dut.abort, 0)
-        [end] = await receive(ctx, dut.tiles, 1)
-        assert (end["tag"], end["status"], end["last"]) == (1, Status.REJECTED, 1)
-        await quiet(ctx, dut.tiles)
-
-    simulate(dut, bench)
+def test_an_abort_without_a_job_is_for_nobody():
+    seen = Bench([job(1, 1, 2, due=10), job(2, 1, 2, due=40)]).run(*range(11), *range(25, 41))
+    assert [now.name for now in seen if now.taken] == [(1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 0, 1)]

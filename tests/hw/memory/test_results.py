@@ -16,8 +16,15 @@ def sums(rng, rows, cols):
     return [[rng.randint(-(1 << 31), (1 << 31) - 1) for _ in range(cols)] for _ in range(rows)]
 
 
+def ring(cols, depth, *, registered=False):
+    return ResultBuffer(
+        foot=FOOT, cols=cols, depth=depth, registered=registered, target="generic"
+    )
+
+
+@pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize("cols, depth", [(1, 2), (3, 4), (5, 8)])
-def test_rows_come_out_whole(cols, depth):
+def test_rows_come_out_whole(cols, depth, registered):
     # Column c lags by c cycles; each row is read in the cycle after its last column's write.
     rng = random.Random(cols)
     rows = 11 * depth
@@ -28,12 +35,13 @@ def test_rows_come_out_whole(cols, depth):
             {"valid": 1, "sum": held[t - c][c]} if 0 <= t - c < rows else {"valid": 0, "sum": 7}
             for c in range(cols)
         ]
-        script.append({"foot": foot, "read": t >= cols, "address": max(0, t - cols) % depth})
-    buffer = ResultBuffer(foot=FOOT, cols=cols, depth=depth)
-    written, row = play(buffer, script, "written", "row", tail=1)
-    assert row[cols + 1 :] == held
-    whole = [min(max(0, t - cols), rows) for t in range(1, rows + cols + 2)]
-    assert written == [count % (4 * depth) for count in whole]
+        script.append({"foot": foot, "address": max(0, t - cols) % depth})
+    latency = ResultBuffer.latency(registered)
+    landed, row = play(
+        ring(cols, depth, registered=registered), script, "landed", "row", tail=latency
+    )
+    assert row[cols + latency :] == held
+    assert landed == [int(0 <= t - cols + 1 < rows) for t in range(rows + cols + latency)]
 
 
 def test_gaps_write_nothing():
@@ -47,17 +55,7 @@ def test_gaps_write_nothing():
             if t - c in times:
                 feet[c] = {"valid": 1, "sum": held[times.index(t - c)][c]}
         script.append({"foot": feet})
-    script += [{"foot": [{"valid": 0}] * 2, "read": 1, "address": n} for n in range(4)]
-    written, row = play(ResultBuffer(foot=FOOT, cols=2, depth=4), script, "written", "row", tail=1)
+    script += [{"foot": [{"valid": 0}] * 2, "address": n} for n in range(4)]
+    landed, row = play(ring(2, 4), script, "landed", "row", tail=1)
     assert row[-4:] == held
-    assert written[:12] == [0, 0, 0, 1, 1, 1, 2, 3, 3, 3, 3, 4]
-
-
-def test_a_row_stays_until_the_next_read():
-    script = [{"foot": [{"valid": 1, "sum": value}]} for value in (5, 6)]
-    script += [
-        {"foot": [{"valid": 0}], "read": 1, "address": 1},
-        {"read": 0, "address": 0}, {}, {"read": 1}, {"read": 0},
-    ]
-    (row,) = play(ResultBuffer(foot=FOOT, cols=1, depth=2), script, "row")
-    assert row[3:] == [[6], [6], [6], [5]]
+    assert landed[:12] == [int(t - 1 in times) for t in range(12)]

@@ -3,14 +3,18 @@
 import random
 
 import pytest
-from amaranth.hdl import signed
-from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.hdl import Fragment
+from amaranth.lib.data import StructLayout
 
-from weft.geometry import Operand
+from weft.config import Config
+from weft.geometry import Operand, operands
 from weft.hw.control.loader import Write
 from weft.hw.post.corrections import Corrector
 from weft.hw.post.sums import PairSums
-from weft.sim.amaranth_bench import checker, play, put, quiet, receive, send, simulate
+from weft.sim.amaranth_bench import play
+from weft.timing import Delays
+
+SETTLE = 16  # cycles, more than sums take
 
 
 def layout(geometry):
@@ -58,69 +62,78 @@ CHUNK = {
     2: {"edges": (3, 5), "lanes": 2},
     3: {"edges": (4, 3), "lanes": 4},
     4: {"edges": (2, 8), "lanes": 4},
+    5: {"edges": (12, 20), "lanes": 2},
 }
 
 
 @pytest.mark.parametrize("which", CHUNK)
-@pytest.mark.parametrize("idle, stall", [(0, 0), (0.5, 0), (0, 0.5), (0.9, 0.5), (0.5, 0.9)])
-def test_chunks_leave_corrected(which, idle, stall):
+@pytest.mark.parametrize("idle", [0, 0.5])
+def test_sums_are_corrected_after_the_latency(which, idle):
     rng = random.Random(which)
     edges, lanes = CHUNK[which]["edges"], CHUNK[which]["lanes"]
     a, b = (Operand(edge, 2, 64, 16) for edge in edges)
     chunks = -(-b.edge // lanes)
     chunk = StructLayout({
-        "sums": ArrayLayout(signed(32), lanes), "row": range(a.edge), "chunk": range(chunks),
-        "a_page": range(4), "b_page": range(4), "last": 1, "tag": 16,
+        "row": range(a.edge), "chunk": range(chunks), "a_page": range(4), "b_page": range(4),
     })
-    dut = Corrector(geometries=(a, b), chunk=chunk, writes=(layout(a), layout(b)))
-    terms, writes = [], []
-    for geometry in (a, b):
+    dut = Corrector(
+        geometries=(a, b), chunk=chunk, lanes=lanes, writes=(layout(a), layout(b)),
+        target="generic",
+    )
+    terms, script = [], []
+    for port, geometry in zip("ab", (a, b), strict=True):
         both = [panel(rng, geometry, 3, page=page) for page in range(4)]
         terms.append([pairs(values) for values, _ in both])
-        writes.append([write["write"] for _, some in both for write in some])
-    given, expected = [], []
-    for n in range(60):
+        for write in (write["write"] for _, some in both for write in some):
+            # The word is the same for both.
+            other = {"valid": 0, "write": {"data": write["write"]["data"]}}
+            script.append({"a": other, "b": other, port: write})
+        script.append({"a": {"valid": 0}, "b": {"valid": 0}})
+    script += [{}] * SETTLE
+    expected = {}
+    while len(expected) < 60:
         one = {
-            "sums": [rng.randint(-(1 << 31), (1 << 31) - 1) for _ in range(lanes)],
             "row": rng.randrange(a.edge), "chunk": rng.randrange(chunks),
-            "a_page": rng.randrange(4), "b_page": rng.randrange(4), "last": n % 2, "tag": n,
+            "a_page": rng.randrange(4), "b_page": rng.randrange(4),
         }
-        given.append(one)
-        row = terms[0][one["a_page"]][one["row"]]
+        sums = [rng.randint(-(1 << 31), (1 << 31) - 1) for _ in range(lanes)]
+        now = len(script)
+        script += [{} for _ in range(1 + (rng.random() < idle))]
+        script[now] |= {"chunks": {"valid": 1, "chunk": one}}
+        term = terms[0][one["a_page"]][one["row"]]
         columns = terms[1][one["b_page"]][one["chunk"] * lanes :][:lanes]
-        sums = [value - row - column for value, column in zip(one["sums"], columns, strict=False)]
-        expected.append({**one, "sums": [(s + (1 << 31)) % (1 << 32) - (1 << 31) for s in sums]})
-
-    async def source(ctx):
-        for port, some in zip((dut.a, dut.b), writes, strict=True):
-            for write in some:
-                put(ctx, port, write)
-                await ctx.tick()
-            put(ctx, port, {"valid": 0})
-        for _ in range(PairSums.LATENCY):
-            await ctx.tick()
-        await send(ctx, dut.i, given, idle=idle, seed=1)
-
-    async def sink(ctx):
-        for n, want in enumerate(expected):
-            [got] = await receive(ctx, dut.o, 1, stall=stall, seed=n)
-            got["sums"] = got["sums"][: len(want["sums"])]
-            assert got == want
-        await quiet(ctx, dut.o)
-
-    simulate(dut, source, sink, background=[checker(dut.o, "o"), checker(dut.i, "i")])
+        due = [value - term - column for value, column in zip(sums, columns, strict=False)]
+        expected[now] = sums, [(s + (1 << 31)) % (1 << 32) - (1 << 31) for s in due]
+    script += [{} for _ in range(dut.LATENCY + 1)]
+    for now, (sums, _) in expected.items():
+        script[now + dut.SUMS]["sums"] = sums
+    (found,) = play(dut, script, "corrected")
+    for now, (_, due) in expected.items():
+        assert found[now + dut.LATENCY][: len(due)] == due
 
 
-def test_takes_its_latency_and_a_chunk_a_cycle():
-    a = Operand(1, 2, 64, 16)
-    chunk = StructLayout({
-        "sums": ArrayLayout(signed(32), 1), "row": 1, "chunk": 1, "a_page": 2, "b_page": 2,
-    })
-    dut = Corrector(geometries=(a, a), chunk=chunk, writes=(layout(a), layout(a)))
-    script = [
-        {"i.valid": t < 5, "i.payload": {"sums": [t]}, "o.ready": t >= Corrector.LATENCY}
-        for t in range(8)  # the first one does not wait until it is asked for
-    ]
-    valid, out = play(dut, script, "o.valid", "o.payload", tail=1)
-    assert valid == [0] * Corrector.LATENCY + [1] * 5 + [0] * 2
-    assert [one["sums"] for one in out[Corrector.LATENCY :][:5]] == [[t] for t in range(5)]
+@pytest.mark.parametrize("target", ["generic", "ecp5"])
+@pytest.mark.parametrize("depth, bytes_in", [(2, 16), (8, 16), (16, 16), (16, 64), (64, 64)])
+def test_what_is_taken_off_is_there_before_the_first_sums_can_be(target, depth, bytes_in):
+    # A tile is on offer 5 cycles after the last word of its panels; its first row is asked for when
+    # it is written, after at least one step.
+    config = Config(
+        rows=1, cols=1, depth=depth, multiplier="fip", target=target, bytes_in=bytes_in
+    )
+    both = operands(config)
+    pairs = PairSums(
+        geometries=both, writes=[layout(one) for one in both], counts=[1, 1], target=target
+    )
+    Fragment.get(pairs, None)
+    assert 5 + Delays.of(config).written + 1 >= pairs.latency
+
+
+@pytest.mark.parametrize("target", ["generic", "ecp5", "ice40hx"])
+@pytest.mark.parametrize("drain", ["overlapped", "folded"])
+def test_a_row_is_read_before_another_takes_its_place(target, drain):
+    # Its room is released as it is asked for, and taken again a cycle later at the earliest.
+    delays = Delays.of(
+        Config(rows=1, cols=1, depth=2, multiplier="fip", target=target, drain=drain)
+    )
+    assert delays.wait + delays.row == Corrector.SUMS
+    assert delays.wait < 1 + delays.written

@@ -12,11 +12,11 @@ from weft.geometry import memories
 from weft.golden import scaled
 from weft.hw.control.jobs import Job
 from weft.hw.control.loader import Write
-from weft.hw.control.tiler import Tile
+from weft.hw.control.walker import Tile
 from weft.hw.post.collector import Chunk
 from weft.hw.post.finisher import Finisher
 from weft.hw.post.sums import RowSums
-from weft.sim.amaranth_bench import checker, put, quiet, receive, send, simulate
+from weft.sim.amaranth_bench import play
 from weft.timing import Delays
 
 SMALL = {"rows": 3, "cols": 5, "a_words": 64, "b_words": 64}
@@ -24,6 +24,10 @@ CONFIGS = {
     "tflite-table": Config(lanes=2, **SMALL),
     "tflite-plain": Config(lanes=1, activation="none", bytes_in=64, **SMALL),
     "tflite-zeros": Config(lanes=4, depth=2, b_zero_point="column", bytes_in=4, **SMALL),
+    "tflite-slow": Config(lanes=1, scale_cycles=8, **SMALL),
+    "tflite-slowest": Config(lanes=2, scale_cycles=32, activation="none", **SMALL),
+    "tflite-fip": Config(lanes=2, scale_cycles=2, depth=2, multiplier="fip", **SMALL),
+    "onnx-slow": Config(lanes=1, requantize="onnx", scale_cycles=4, **SMALL),
     "single": Config(lanes=8, requantize="single", activation="none", **SMALL),
     "single-zeros": Config(lanes=1, requantize="single", b_zero_point="column", **SMALL),
     "onnx-table": Config(lanes=2, requantize="onnx", bytes_in=1, **SMALL),
@@ -51,12 +55,15 @@ class Bench:
         self.rng = np.random.default_rng(seed)
         self.geometries = memories(config)
         tile = Tile(self.geometries, Job(self.geometries, finishes(config))["finish"].shape)
-        chunk = Chunk(acc=signed(32), lanes=config.lanes, tile=tile, cols=config.cols)
+        chunk = Chunk(lanes=config.lanes, tile=tile, cols=config.cols)
         inputs = {region.name.lower(): g for region, g in self.geometries.items()}
         del inputs["b"]
+        if config.b_zero_point == "none":
+            del inputs["a"]
         self.dut = Finisher(
-            geometries=self.geometries, chunk=chunk, mode=config.requantize,
-            zero_points=config.b_zero_point != "none",
+            geometries=self.geometries, chunk=chunk, acc=signed(32), lanes=config.lanes,
+            raw=Delays.of(config).raw, mode=config.requantize, cycles=config.scale_cycles,
+            target="generic", zero_points=config.b_zero_point != "none",
             writes={name: port(geometry) for name, geometry in inputs.items()},
         )
         pages = self.geometries[Region.B].pages
@@ -80,40 +87,24 @@ class Bench:
         zero = int(rng.integers(-128, 256))
         return (int(bias), multiplier, shift, b_zero, zero, low, high), scale
 
-    def chunks(self, count):
-        """(chunk, results due in its lanes or None) of jobs of some chunks, raw ones among them."""
+    def chunk(self):
+        """A chunk that is to be finished, and its sums."""
         rng, config = self.rng, self.config
-        while count > 0:
-            job = int(rng.integers(1, 9))
-            count -= job
-            requantize, table = (int(x) for x in rng.integers(0, 2, 2))
-            finish = {"requantize": requantize, "table": table}
-            if config.activation == "none":
-                del finish["table"]
-            for n in range(job):
-                sums = rng.integers(-(1 << 31), 1 << 31, config.lanes) >> rng.integers(0, 20)
-                chunk = {
-                    "sums": sums.tolist(), "row": int(rng.integers(config.rows)),
-                    "chunk": int(rng.integers(-(-config.cols // config.lanes))),
-                    "a_page": int(rng.integers(len(self.lines))), "b_page": 0,
-                    "panel": int(rng.integers(len(self.columns))), "finish": finish,
-                    "last": int(n == job - 1), "silent": 0, "status": 0,
-                    "tag": int(rng.integers(1 << 16)),
-                }
-                kind = rng.random()
-                if kind < 0.1 and chunk["last"]:
-                    yield {**chunk, "status": int(rng.integers(1, 3))}, None
-                elif kind < 0.2 and chunk["last"]:
-                    yield {**chunk, "silent": 1}, None
-                else:
-                    yield chunk, self.finished(chunk)
+        finish = {"requantize": 1, "table": int(rng.integers(2))}
+        if config.activation == "none":
+            del finish["table"]
+        sums = rng.integers(-(1 << 31), 1 << 31, config.lanes) >> rng.integers(0, 20)
+        return {
+            "row": int(rng.integers(config.rows)),
+            "chunk": int(rng.integers(-(-config.cols // config.lanes))),
+            "a_page": int(rng.integers(len(self.lines))),
+            "panel": int(rng.integers(len(self.columns))), "finish": finish, "finishes": 1,
+        }, sums.tolist()
 
-    def finished(self, chunk):
-        if not chunk["finish"]["requantize"]:
-            return chunk["sums"]
+    def finished(self, chunk, sums):
         first = chunk["chunk"] * self.config.lanes
         due = []
-        for lane, total in enumerate(chunk["sums"]):
+        for lane, total in enumerate(sums):
             if first + lane == self.config.cols:
                 break
             entry, scale = self.columns[chunk["panel"]][first + lane]
@@ -154,91 +145,39 @@ class Bench:
                     "line": (page * g.page + first) // g.group, "segment": segment,
                     "data": int.from_bytes(part, "little"), "page": page,
                     "begin": int(segment == 0), "end": last,
-                    "page_end": last * (segment == g.segments - 1),
                 }}
 
-    async def load(self, ctx):
-        for port, write in self.writes():
-            put(ctx, getattr(self.dut, port), write)
-            await ctx.tick()
-            put(ctx, getattr(self.dut, port), {"valid": 0})
-        for _ in range(RowSums.LATENCY):
-            await ctx.tick()
-
-    def check(self, got, chunk, due):
-        same = [name for name in chunk if name != "sums"]
-        assert {name: got[name] for name in same} == {name: chunk[name] for name in same}
-        if due is not None:
-            mask = 255 if chunk["finish"]["requantize"] else -1
-            assert [total & mask for total in got["sums"]][: len(due)] == due
-
-
-@ALL
-@pytest.mark.parametrize("idle, stall", [(0, 0), (0, 0.5), (0.5, 0), (0.5, 0.9), (0.9, 0.5)])
-def test_results_are_goldens_in_order(config, idle, stall):
-    bench = Bench(config)
-    dut, given = bench.dut, list(bench.chunks(150))
-
-    async def source(ctx):
-        await bench.load(ctx)
-        await send(ctx, dut.i, [chunk for chunk, _ in given], idle=idle, seed=1)
-
-    async def sink(ctx):
-        for n, (chunk, due) in enumerate(given):
-            [got] = await receive(ctx, dut.o, 1, stall=stall, seed=n)
-            bench.check(got, chunk, due)
-        await quiet(ctx, dut.o)
-
-    simulate(dut, source, sink, background=[checker(dut.o, "o"), checker(dut.i, "i")])
+    def script(self, count, idle):
+        """A script that loads all and asks for chunks; cycle -> results, as long as they last."""
+        script = [{port: write} for port, write in self.writes() if port in self.dut.writes]
+        script = [{**dict.fromkeys(self.dut.writes, {"valid": 0}), **cycle} for cycle in script]
+        script += [dict.fromkeys(self.dut.writes, {"valid": 0})] * RowSums.LATENCY
+        due, sums = {}, {}
+        for _ in range(count):
+            chunk, values = self.chunk()
+            script.append({"chunks": {"valid": 1, "chunk": chunk}})
+            now = len(script) - 1
+            sums[now + self.dut.raw], due[now + self.dut.LATENCY] = values, self.finished(
+                chunk, values
+            )
+            wait = self.config.scale_cycles - 1
+            while wait or self.rng.random() < idle:
+                wait = max(0, wait - 1)
+                # One that goes by: it must not be looked at.
+                other = {**self.chunk()[0], "finishes": 0}
+                script.append({"chunks": {"valid": int(self.rng.integers(2)), "chunk": other}})
+        script += [{"chunks": {"valid": 0}} for _ in range(self.dut.LATENCY + 1)]
+        for now, values in sums.items():
+            script[now]["sums"] = values
+        return script, due
 
 
 @ALL
-def test_a_chunk_a_cycle_after_the_latency(config):
+@pytest.mark.parametrize("idle", [0, 0.5])
+def test_results_are_goldens_after_the_latency(config, idle):
     bench = Bench(config)
-    dut = bench.dut
-    latency = Delays.of(config).finish
-    assert dut.LATENCY == latency
-    kinds = [1] * 5 + [0] * 2 + [1]
-    given = []
-    for requantize in kinds:
-        chunk = {**next(bench.chunks(1))[0], "silent": 0, "status": 0}
-        chunk["finish"] = {**chunk["finish"], "requantize": requantize}
-        given.append((chunk, bench.finished(chunk)))
-    shown = []
-
-    async def source(ctx):
-        await bench.load(ctx)
-        await ctx.tick()
-        shown.clear()
-        await send(ctx, dut.i, [chunk for chunk, _ in given])
-
-    async def sink(ctx):
-        ctx.set(dut.o.ready, 1)
-        while sum(shown) < len(given):
-            _, _, valid, got = await ctx.tick().sample(dut.o.valid, dut.o.payload)
-            if valid:
-                bench.check(got, *given[sum(shown)])
-            shown.append(valid)
-
-    simulate(dut, source, sink)
-    # Raw ones enter when the last one ahead has left; and pass at once.
-    wait = [0] * latency
-    assert shown[-(2 * latency + len(given)) :] == [*wait, *[1] * 5, 1, 1, *wait, 1]
-
-
-def test_it_waits_for_no_taker_until_its_last_stage_is_full():
-    bench = Bench(CONFIGS["tflite-table"])
-    dut = bench.dut
-    chunk = {**next(bench.chunks(1))[0], "silent": 0, "status": 0}
-    chunk["finish"] = {**chunk["finish"], "requantize": 1}
-    ready = []
-
-    async def run(ctx):
-        put(ctx, dut.i.payload, chunk)
-        ctx.set(dut.i.valid, 1)
-        for _ in range(dut.LATENCY + 3):
-            ready.append(ctx.get(dut.i.ready))
-            await ctx.tick()
-
-    simulate(dut, run)
-    assert ready == [1] * dut.LATENCY + [0] * 3
+    assert bench.dut.LATENCY == Delays.of(config).finish
+    script, due = bench.script(150, idle)
+    (found,) = play(bench.dut, script, "results")
+    for now, results in due.items():
+        assert [value & 255 for value in found[now]][: len(results)] == results

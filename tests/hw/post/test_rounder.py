@@ -12,10 +12,11 @@ from weft.config import Config
 from weft.geometry import memories
 from weft.hw.control.jobs import Job
 from weft.hw.control.loader import Write
-from weft.hw.control.tiler import Tile
+from weft.hw.control.walker import Tile
 from weft.hw.post.collector import Chunk
 from weft.hw.post.rounder import Rounder
-from weft.sim.amaranth_bench import checker, plain, put, quiet, receive, send, simulate
+from weft.sim.amaranth_bench import play, simulate
+from weft.timing import Delays
 
 SMALL = {"dtype": "bf16", "rows": 3, "cols": 5, "a_words": 64, "b_words": 64}
 CONFIGS = {
@@ -55,7 +56,7 @@ class Bench:
         self.rng = np.random.default_rng(1)
         self.geometries = memories(config)
         tile = Tile(self.geometries, Job(self.geometries, finishes(config))["finish"].shape)
-        chunk = Chunk(acc=32, lanes=config.lanes, tile=tile, cols=config.cols)
+        chunk = Chunk(lanes=config.lanes, tile=tile, cols=config.cols)
         self.clamps = Region.PARAMETERS in self.geometries
         writes = {}
         if self.clamps:
@@ -64,7 +65,10 @@ class Bench:
                 address=ceil_log2(g.words // g.group), segments=g.segments, pages=g.pages,
                 bytes_in=g.stream,
             )})
-        self.dut = Rounder(geometries=self.geometries, chunk=chunk, writes=writes)
+        self.dut = Rounder(
+            geometries=self.geometries, chunk=chunk, acc=32, lanes=config.lanes, raw=1,
+            writes=writes,
+        )
         self.panels = self.geometries[Region.B].pages
         self.chunks_a_row = -(-config.cols // config.lanes)
         limits = limits or (self.limits() for _ in range(self.panels * config.cols))
@@ -91,20 +95,18 @@ class Bench:
         finish = {flag.name.lower(): int(rng.integers(2)) for flag in finishes(config)}
         sums = sums or [self.number() for _ in range(config.lanes)]
         chunk = {
-            "sums": sums, "row": int(rng.integers(config.rows)),
-            "chunk": int(rng.integers(self.chunks_a_row)), "a_page": 0, "b_page": 0,
-            "panel": int(rng.integers(self.panels)), "finish": finish,
-            "tag": int(rng.integers(1 << 16)), "last": int(rng.integers(2)), "silent": 0,
-            "status": 0, **fields,
+            "chunk": int(rng.integers(self.chunks_a_row)),
+            "panel": int(rng.integers(self.panels)), "finish": finish, "finishes": 1, **fields,
         }
         first = chunk["chunk"] * config.lanes
         low, high = self.columns[chunk["panel"], first : first + config.lanes].T
-        return chunk, due(
+        return chunk, sums, due(
             sums[: len(low)], low, high,
             clamp=chunk["finish"].get("clamp"), rounds=chunk["finish"]["round"],
         )
 
-    async def load(self, ctx):
+    def load(self):
+        """The cycles in which the limits are loaded."""
         if not self.clamps:
             return
         g, lanes = self.geometries[Region.PARAMETERS], self.config.lanes
@@ -116,40 +118,35 @@ class Bench:
                 line = b"".join(words[first : first + g.group]).ljust(g.segments * g.stream, b"\0")
                 for segment in range(g.segments):
                     part = line[segment * g.stream : (segment + 1) * g.stream]
-                    put(ctx, self.dut.parameters, {"valid": 1, "write": {
+                    yield {"parameters": {"valid": 1, "write": {
                         "line": (panel * g.page + first) // g.group, "segment": segment,
                         "data": int.from_bytes(part, "little"),
-                    }})
-                    await ctx.tick()
-        put(ctx, self.dut.parameters, {"valid": 0})
+                    }}}
+        yield {"parameters": {"valid": 0}}
 
-    def check(self, got, chunk, due):
-        """All of a chunk is as it was, but for its sums."""
-        assert {**got, "sums": None} == {**chunk, "sums": None}
-        assert got["sums"][: len(due)] == due
-
-    def run(self, given, *, idle=0.0, stall=0.0):
-        async def source(ctx):
-            await self.load(ctx)
-            await send(ctx, self.dut.i, [chunk for chunk, _ in given], idle=idle, seed=1)
-
-        async def sink(ctx):
-            for n, (chunk, results) in enumerate(given):
-                [got] = await receive(ctx, self.dut.o, 1, stall=stall, seed=n)
-                self.check(got, chunk, results)
-            await quiet(ctx, self.dut.o)
-
-        checks = [checker(self.dut.o, "o"), checker(self.dut.i, "i")]
-        simulate(self.dut, source, sink, background=checks)
+    def run(self, given, *, idle=0.0):
+        """Chunks of given sums become given results, after the latency."""
+        script, places = list(self.load()), []
+        for chunk, _, _ in given:
+            while self.rng.random() < idle:
+                script.append({"chunks": {"valid": 0}})
+            places.append(len(script))
+            script.append({"chunks": {"valid": 1, "chunk": chunk}})
+        latency = self.dut.LATENCY
+        script += [{} for _ in range(latency + 1)]
+        for now, (_, sums, _) in zip(places, given, strict=True):
+            script[now + 1]["sums"] = sums
+        (found,) = play(self.dut, script, "results")
+        for now, (_, _, results) in zip(places, given, strict=True):
+            assert found[now + latency][: len(results)] == results
 
 
 @ALL
-@pytest.mark.parametrize("idle, stall", [(0, 0), (0, 0.5), (0.5, 0), (0.5, 0.9), (0.9, 0.5)])
-def test_results_are_those_of_numpy_in_order(config, idle, stall):
+@pytest.mark.parametrize("idle", [0, 0.5])
+def test_results_are_those_of_numpy_after_the_latency(config, idle):
     bench = Bench(config)
-    given = [bench.chunk() for _ in range(150)]
-    given += [bench.chunk(silent=1), bench.chunk(status=2)]
-    bench.run(given, idle=idle, stall=stall)
+    assert bench.dut.LATENCY == Delays.of(config).finish == (6 if bench.clamps else 2)
+    bench.run([bench.chunk() for _ in range(150)], idle=idle)
 
 
 @pytest.mark.parametrize("rounds", [0, 1])
@@ -181,10 +178,9 @@ def test_every_upper_half_is_rounded():
     found = []
 
     async def bench(ctx):
-        inputs, outputs = Value.cast(dut.i.payload.sums), Value.cast(dut.o.payload.sums)
-        ctx.set(dut.i.payload.finish.round, 1)
-        ctx.set(dut.o.ready, 1)
-        ctx.set(dut.i.valid, 1)
+        inputs, outputs = Value.cast(dut.sums), Value.cast(dut.results)
+        ctx.set(dut.chunks.chunk.finish.round, 1)
+        await ctx.tick()
         for words in (*sums, sums[0]):
             ctx.set(inputs, int.from_bytes(words.tobytes(), "little"))
             _, _, word = await ctx.tick().sample(outputs)
@@ -206,33 +202,6 @@ def test_limits_leave_a_nan_and_what_is_not_to_be_clamped():
         ({"clamp": 0, "round": 0}, [NAN, 0x80000000], [NAN, 0x80000000]),
         ({"clamp": 1, "round": 1}, [0x3F808001, 0x3F818000], [0x3F81, 0x3F82]),
     ]
-    bench.run([(bench.chunk(sums, chunk=0, finish=f)[0], results) for f, sums, results in rows])
-
-
-@ALL
-def test_a_chunk_a_cycle_after_the_latency(config):
-    bench = Bench(config)
-    dut = bench.dut
-    assert dut.LATENCY == (5 if bench.clamps else 1)
-    flags = dict.fromkeys(bench.chunk()[0]["finish"], 0)
-    some = [{**flags, name: 1} for name in flags]
-    given = [bench.chunk(finish=f) for f in (*some, *some, flags, flags, some[-1])]
-    shown = []
-
-    async def source(ctx):
-        await bench.load(ctx)
-        shown.clear()
-        await send(ctx, dut.i, [chunk for chunk, _ in given])
-
-    async def sink(ctx):
-        ctx.set(dut.o.ready, 1)
-        while sum(shown) < len(given):
-            _, _, valid, got = await ctx.tick().sample(dut.o.valid, dut.o.payload)
-            if valid:
-                bench.check(plain(got), *given[sum(shown)])
-            shown.append(valid)
-
-    simulate(dut, sink, source)
-    # Those with nothing to be done to them enter as the last one ahead leaves; and pass at once.
-    wait = [0] * dut.LATENCY
-    assert shown[-(2 * dut.LATENCY + len(given)) :] == [*wait, *[1] * (len(given) - 1), *wait, 1]
+    bench.run([
+        (bench.chunk(sums, chunk=0, finish=f)[0], sums, results) for f, sums, results in rows
+    ])

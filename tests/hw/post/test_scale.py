@@ -6,7 +6,7 @@ import pytest
 from weft.golden import scaled
 from weft.hw.post.scale import SCALERS
 from weft.sim.amaranth_bench import put, simulate
-from weft.timing import SCALE_LATENCY
+from weft.timing import scale_latency
 
 SEED = 20263
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
@@ -14,32 +14,49 @@ LIMIT = 1 << 24  # of what mode onnx is exact to: any 8-bit clamp treats all bey
 MODES = pytest.mark.parametrize("mode", SCALERS)
 
 
-def run(mode, acc, multiplier, shift, *, wait=0.0):
-    """``y`` for each of the triples; garbage is on the ports in cycles without ``en``."""
-    dut = SCALERS[mode]()
+def scaler(mode, cycles=1, stays=1):
+    return SCALERS[mode](cycles=cycles, target="generic", rest=8, stays=stays)
+
+
+def run(mode, acc, multiplier, shift, *, cycles=1, stays=1, wait=0.0):
+    """``y`` for each of the triples; garbage is on the ports where nothing needs to be."""
+    dut = scaler(mode, cycles, stays)
+    latency = dut.latency(cycles)
     rng = np.random.default_rng(SEED)
     given = list(zip(*(x.tolist() for x in (acc, multiplier, shift)), strict=True))
-    results = []
+    due, results, now = {}, [], 0  # cycle -> number of the triple
+
+    async def step(ctx):
+        nonlocal now
+        _, _, y, late = await ctx.tick().sample(dut.y, dut.late)
+        if now in due:
+            results.append(y)
+        for ago in range(dut.lasts):
+            if now - ago in due:
+                assert late == due[now - ago] % 256
+        now += 1
 
     async def bench(ctx):
         ports = dut.acc, dut.multiplier, dut.shift
-        for n in range(len(given) + dut.LATENCY):
-            triple = given[n] if n < len(given) else (1, 1, 1)
-            held = ctx.get(dut.y)
-            ctx.set(dut.en, 0)
-            while rng.random() < wait:
-                for port in ports:
-                    ctx.set(port, int(rng.integers(1 << 7)))
-                await ctx.tick()
-                assert ctx.get(dut.y) == held
+        for n, triple in enumerate(given):
             for port, value in zip(ports, triple, strict=True):
                 put(ctx, port, value)
-            ctx.set(dut.en, 1)
-            _, _, y = await ctx.tick().sample(dut.y)
-            results.append(y)
+            ctx.set(dut.rest, n % 256)
+            ctx.set(dut.start, 1)
+            due[now + latency] = n
+            await step(ctx)
+            ctx.set(dut.start, 0)
+            there = 1
+            while there < cycles or rng.random() < wait:
+                for port in (*ports, dut.rest)[: 1 if there < stays else None]:
+                    ctx.set(port, int(rng.integers(1 << 7)))
+                there += 1
+                await step(ctx)
+        for _ in range(latency):
+            await step(ctx)
 
-    simulate(dut, bench, limit=10 * len(given) + 100)
-    return np.array(results[dut.LATENCY :])
+    simulate(dut, bench, limit=10 * cycles * len(given) + 100)
+    return np.array(results)
 
 
 def check(mode, acc, multiplier, shift, **options):
@@ -171,26 +188,30 @@ def test_onnx_rounds_halves_to_even():
 
 
 @MODES
-def test_the_latency_is_the_models(mode):
-    dut = SCALERS[mode]()
+@pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])
+def test_the_latency_is_the_models(mode, cycles):
+    dut = scaler(mode, cycles)
     one = int(np.float32(1.0).view(np.uint32)) if mode == "onnx" else 1 << 30
     seen = []
 
     async def bench(ctx):
-        ctx.set(dut.en, 1)
         put(ctx, dut.multiplier, one)
         ctx.set(dut.shift, 1)
-        await ctx.tick().repeat(20)
+        await ctx.tick().repeat(60)
         put(ctx, dut.acc, 7)
-        for _ in range(20):
+        ctx.set(dut.start, 1)
+        for _ in range(60):
             seen.append(ctx.get(dut.y))
             await ctx.tick()
+            ctx.set(dut.start, 0)
             ctx.set(dut.acc, 0)
 
     simulate(dut, bench)
-    assert seen.index(7) == dut.LATENCY == SCALE_LATENCY[mode]
-    assert seen.count(7) == 1
+    assert dut.latency(cycles) == scale_latency(mode, cycles)
+    assert seen[dut.latency(cycles)] == 7
 
 
-def test_the_model_knows_all_of_them():
-    assert SCALE_LATENCY == {mode: scaler.LATENCY for mode, scaler in SCALERS.items()}
+@MODES
+@pytest.mark.parametrize("cycles, stays", [(2, 1), (4, 2), (8, 8), (16, 5)])
+def test_a_sum_may_take_some_cycles(mode, cycles, stays, sums, triples):
+    check(mode, *draw(mode, 200, sums, triples), cycles=cycles, stays=stays, wait=0.1)

@@ -1,0 +1,101 @@
+"""The designs whose performance is measured: each with its device and the figure it must reach."""
+
+from dataclasses import dataclass
+
+from amaranth.lib import wiring
+
+from weft.boards.devices import DEVICES, Device
+from weft.config import Config
+from weft.hw.array.systolic import SystolicArray
+from weft.hw.bus.serial import SerialAccelerator
+from weft.hw.core import MACS
+
+__all__ = ["ENTRIES", "Entry", "component"]
+
+DIVISOR = 50  # of the serial port: 3 to 4 Mbaud at the clocks that are reached
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One line of the performance table.
+
+    Attributes
+    ----------
+    name : str
+    device : Device
+    config : Config
+    goal : float, optional
+        GMAC/s that it must reach.
+    clock : float, optional
+        MHz that it must pass.
+    alone : bool
+        The array and nothing else, its ports ending nowhere: to compare it with bare arrays.
+    """
+
+    name: str
+    device: Device
+    config: Config
+    goal: float | None = None
+    clock: float | None = None
+    alone: bool = False
+
+
+ENTRIES = {
+    entry.name: entry for entry in (
+        Entry(
+            name="ecp5-85f", device=DEVICES["LFE5U-85F"], goal=50,
+            config=Config(
+                target="ecp5", rows=8, cols=8, depth=8, hop=2, dsp_cols=4, lanes=2, jobs=4,
+                activation="none", a_words=512, b_words=512,
+            ),
+        ),
+        Entry(
+            name="ecp5-25f", device=DEVICES["LFE5U-25F"], goal=25,
+            config=Config(
+                target="ecp5", rows=4, cols=6, depth=8, hop=2, dsp_cols=1, lanes=1, jobs=4,
+                activation="none", a_words=512, b_words=512,
+            ),
+        ),
+        Entry(
+            name="ice40up5k", device=DEVICES["iCE40UP5K"], goal=0.7,
+            config=Config(
+                target="ice40up", rows=4, cols=2, depth=2, drain="folded", lanes=1,
+                activation="none", scale_cycles=8, a_words=256, b_words=512, bytes_in=2,
+                bytes_out=1, jobs=2,
+            ),
+        ),
+        Entry(
+            name="ice40hx8k", device=DEVICES["iCE40HX8K"], goal=2,
+            config=Config(
+                target="ice40hx", rows=4, cols=2, depth=2, drain="folded", lanes=1,
+                activation="none", scale_cycles=8, a_words=256, b_words=512, bytes_in=2,
+                bytes_out=1, jobs=2,
+            ),
+        ),
+        Entry(
+            name="ecp5-64", device=DEVICES["LFE5U-25F"], clock=150,
+            config=Config(
+                target="ecp5", rows=4, cols=8, depth=2, hop=2, dsp_cols=4, lanes=1, jobs=4,
+                activation="none", a_words=512, b_words=512,
+            ),
+        ),
+        Entry(
+            name="array-4x4x4", device=DEVICES["LFE5U-85F"], alone=True,
+            config=Config(target="ecp5", rows=4, cols=4, depth=4),
+        ),
+    )
+}
+
+
+def component(entry: Entry) -> wiring.Component:
+    """What is placed: a whole accelerator, or its array."""
+    c = entry.config
+    if entry.alone:
+        leaf = MACS[c.leaf]
+        return SystolicArray(
+            rows=c.rows, cols=c.cols, hop=c.hop,
+            mac=lambda col: leaf(
+                depth=c.depth, dsp=col < c.dsp_cols, folded=c.drain == "folded"
+            ),
+        )
+    return SerialAccelerator(c, divisor=DIVISOR)

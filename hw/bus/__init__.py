@@ -1,0 +1,1 @@
+"""Links: the core's streams over the wires of a board."""

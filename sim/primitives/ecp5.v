@@ -1,0 +1,114 @@
+// The primitives of the ECP5 that the hardware instantiates, as the data sheets say what they do, and no more of
+// them than is used: every register at CLK0 and CE0, resets in step with the clock.
+
+`default_nettype none
+
+// Half of it: f of four inputs, plus the carry; which goes on where f is 1, and else is g of two.
+// Source: Lattice FPGA-DS-02012, ECP5 Family Data Sheet, slices in ripple mode.
+module CCU2C_half #(parameter [15:0] INIT = 0, parameter INJECT1 = "YES") (
+    input wire A, B, C, D, CI,
+    output wire S, CO
+);
+    wire f = INIT[{D, C, B, A}];
+    wire g = INIT[{2'b00, B, A}];
+    wire plain = INJECT1 == "YES";
+    assign S = plain ? f : f ^ CI;
+    assign CO = f ? CI : !plain && g;
+endmodule
+
+module CCU2C #(
+    parameter [15:0] INIT0 = 0, INIT1 = 0, parameter INJECT1_0 = "YES", INJECT1_1 = "YES"
+) (
+    input wire CIN, A0, B0, C0, D0, A1, B1, C1, D1,
+    output wire S0, S1, COUT
+);
+    wire between;
+    CCU2C_half #(INIT0, INJECT1_0) low (A0, B0, C0, D0, CIN, S0, between);
+    CCU2C_half #(INIT1, INJECT1_1) high (A1, B1, C1, D1, between, S1, COUT);
+endmodule
+
+// A register each at the operands, inside and at the product, where its clock is CLK0 rather than NONE.
+// Source: Lattice FPGA-TN-02205, ECP5 and ECP5-5G sysDSP Usage Guide.
+module MULT18X18D #(
+    parameter REG_INPUTA_CLK = "NONE", REG_INPUTA_CE = "CE0", REG_INPUTA_RST = "RST0",
+    parameter REG_INPUTB_CLK = "NONE", REG_INPUTB_CE = "CE0", REG_INPUTB_RST = "RST0",
+    parameter REG_PIPELINE_CLK = "NONE", REG_PIPELINE_CE = "CE0", REG_PIPELINE_RST = "RST0",
+    parameter REG_OUTPUT_CLK = "NONE", REG_OUTPUT_CE = "CE0", REG_OUTPUT_RST = "RST0"
+) (
+    input wire CLK0, CE0, RST0, RST1, SIGNEDA, SIGNEDB,
+    input wire A0, A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12, A13, A14, A15, A16, A17,
+    input wire B0, B1, B2, B3, B4, B5, B6, B7, B8, B9, B10, B11, B12, B13, B14, B15, B16, B17,
+    output wire P0, P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, P11, P12, P13, P14, P15, P16, P17, P18, P19, P20,
+    P21, P22, P23, P24, P25, P26, P27, P28, P29, P30, P31, P32, P33, P34, P35
+);
+    wire [17:0] a = {A17, A16, A15, A14, A13, A12, A11, A10, A9, A8, A7, A6, A5, A4, A3, A2, A1, A0};
+    wire [17:0] b = {B17, B16, B15, B14, B13, B12, B11, B10, B9, B8, B7, B6, B5, B4, B3, B2, B1, B0};
+    wire [35:0] p;
+    assign {P35, P34, P33, P32, P31, P30, P29, P28, P27, P26, P25, P24, P23, P22, P21, P20, P19, P18, P17, P16,
+    P15, P14, P13, P12, P11, P10, P9, P8, P7, P6, P5, P4, P3, P2, P1, P0} = p;
+    reg [18:0] a_held = 0, b_held = 0;  // with the sign that they have
+    reg [35:0] inside = 0, p_held = 0;
+    wire [18:0] a_now = REG_INPUTA_CLK == "CLK0" ? a_held : {SIGNEDA & a[17], a};
+    wire [18:0] b_now = REG_INPUTB_CLK == "CLK0" ? b_held : {SIGNEDB & b[17], b};
+    wire [35:0] product = {{17{a_now[18]}}, a_now} * {{17{b_now[18]}}, b_now};
+    wire [35:0] p_now = REG_PIPELINE_CLK == "CLK0" ? inside : product;
+    assign p = REG_OUTPUT_CLK == "CLK0" ? p_held : p_now;
+    always @(posedge CLK0) begin
+        if (CE0) begin
+            a_held <= {SIGNEDA & a[17], a};
+            b_held <= {SIGNEDB & b[17], b};
+            inside <= product;
+            p_held <= p_now;
+        end
+        if (REG_INPUTA_RST == "RST0" ? RST0 : RST1) a_held <= 0;
+        if (REG_INPUTB_RST == "RST0" ? RST0 : RST1) b_held <= 0;
+        if (REG_PIPELINE_RST == "RST0" ? RST0 : RST1) inside <= 0;
+        if (REG_OUTPUT_RST == "RST0" ? RST0 : RST1) p_held <= 0;
+    end
+endmodule
+
+// Port A writes, port B reads, both in words of one width: 36 bits (halves at the pins of A and of B), 18, 9, 4, 2, 1.
+// The address counts bits; what it has below a word of 18 or 36 enables the bytes that are written.
+// Source: Lattice FPGA-TN-02204, ECP5 and ECP5-5G Memory Usage Guide.
+module DP16KD #(
+    parameter DATA_WIDTH_A = 18, DATA_WIDTH_B = 18, REGMODE_A = "NOREG", REGMODE_B = "NOREG",
+    parameter RESETMODE = "SYNC", GSR = "ENABLED", CSDECODE_A = "0b000", CSDECODE_B = "0b000"
+) (
+    input wire CLKA, CEA, OCEA, WEA, RSTA, CSA0, CSA1, CSA2, CLKB, CEB, OCEB, WEB, RSTB, CSB0, CSB1, CSB2,
+    input wire ADA0, ADA1, ADA2, ADA3, ADA4, ADA5, ADA6, ADA7, ADA8, ADA9, ADA10, ADA11, ADA12, ADA13,
+    input wire ADB0, ADB1, ADB2, ADB3, ADB4, ADB5, ADB6, ADB7, ADB8, ADB9, ADB10, ADB11, ADB12, ADB13,
+    input wire DIA0, DIA1, DIA2, DIA3, DIA4, DIA5, DIA6, DIA7, DIA8, DIA9, DIA10, DIA11, DIA12, DIA13, DIA14,
+    DIA15, DIA16, DIA17,
+    input wire DIB0, DIB1, DIB2, DIB3, DIB4, DIB5, DIB6, DIB7, DIB8, DIB9, DIB10, DIB11, DIB12, DIB13, DIB14,
+    DIB15, DIB16, DIB17,
+    output wire DOA0, DOA1, DOA2, DOA3, DOA4, DOA5, DOA6, DOA7, DOA8, DOA9, DOA10, DOA11, DOA12, DOA13, DOA14,
+    DOA15, DOA16, DOA17,
+    output wire DOB0, DOB1, DOB2, DOB3, DOB4, DOB5, DOB6, DOB7, DOB8, DOB9, DOB10, DOB11, DOB12, DOB13, DOB14,
+    DOB15, DOB16, DOB17
+);
+    localparam WIDTH = DATA_WIDTH_B;
+    localparam BELOW = WIDTH == 36 ? 5 : WIDTH == 18 ? 4 : WIDTH == 9 ? 3 : WIDTH == 4 ? 2 : WIDTH == 2 ? 1 : 0;
+    reg [35:0] memory [0:(1 << 14 - BELOW) - 1];
+    wire [13:0] place = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2, ADA1,
+    ADA0};
+    wire [13:0] address = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2, ADB1,
+    ADB0};
+    wire [35:0] data = {DIB17, DIB16, DIB15, DIB14, DIB13, DIB12, DIB11, DIB10, DIB9, DIB8, DIB7, DIB6, DIB5,
+    DIB4, DIB3, DIB2, DIB1, DIB0, DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7,
+    DIA6, DIA5, DIA4, DIA3, DIA2, DIA1, DIA0};
+    reg [35:0] read = 0, held = 0;
+    wire [35:0] shown = REGMODE_B == "OUTREG" ? held : read;
+    wire [17:0] lower = shown[17:0];
+    assign {DOA17, DOA16, DOA15, DOA14, DOA13, DOA12, DOA11, DOA10, DOA9, DOA8, DOA7, DOA6, DOA5, DOA4, DOA3, DOA2, DOA1, DOA0}
+        = lower;
+    assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0}
+        = WIDTH == 36 ? shown[35:18] : lower;
+    integer n;
+    always @(posedge CLKA) if (CEA && WEA && !WEB && DATA_WIDTH_A == WIDTH)
+        for (n = 0; n < WIDTH; n = n + 1)
+            if (WIDTH < 18 || place[n / 9]) memory[place >> BELOW][n] <= data[n];
+    always @(posedge CLKB) begin
+        if (CEB) read <= memory[address >> BELOW];
+        if (OCEB) held <= read;
+    end
+endmodule

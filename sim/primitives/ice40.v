@@ -1,0 +1,99 @@
+// The primitives of the iCE40 that the hardware instantiates, as the data sheets say what they do, in the modes that
+// are used: of the DSP block the product of 16 x 16 bits, with signs or without.
+
+`default_nettype none
+
+// Source: Lattice FPGA-TN-02026, iCE Technology Library.
+module SB_LUT4 #(parameter [15:0] LUT_INIT = 0) (input wire I0, I1, I2, I3, output wire O);
+    assign O = LUT_INIT[{I3, I2, I1, I0}];
+endmodule
+
+module SB_CARRY (input wire I0, I1, CI, output wire CO);
+    assign CO = I0 & I1 | (I0 ^ I1) & CI;
+endmodule
+
+// Half of its accumulator: 16 bits that are loaded, held, or added to what is in them or comes from outside.
+// Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
+module SB_MAC16_half #(parameter UPPERINPUT = 0, parameter [1:0] OUTPUT_SELECT = 0) (
+    input wire CLK, CE, RST, LOAD, HOLD, SUBTRACT, CI,
+    input wire [15:0] given, term, product,
+    output wire [15:0] O,
+    output wire CO
+);
+    reg [15:0] held = 0;
+    wire [15:0] from = UPPERINPUT ? given : held;
+    wire [16:0] total = {1'b0, term} + {1'b0, SUBTRACT ? ~from : from} + {16'b0, CI};
+    wire [15:0] next = LOAD ? given : SUBTRACT ? ~total[15:0] : total[15:0];
+    assign CO = total[16];
+    assign O = OUTPUT_SELECT == 0 ? next : OUTPUT_SELECT == 1 ? held : OUTPUT_SELECT == 3 ? product : 16'bx;
+    always @(posedge CLK or posedge RST) begin
+        if (RST) held <= 0;
+        else if (CE & !HOLD) held <= next;
+    end
+endmodule
+
+module SB_MAC16 #(
+    parameter [0:0] NEG_TRIGGER = 0, A_REG = 0, B_REG = 0, C_REG = 0, D_REG = 0,
+    parameter [0:0] TOP_8x8_MULT_REG = 0, BOT_8x8_MULT_REG = 0,
+    parameter [0:0] PIPELINE_16x16_MULT_REG1 = 0, PIPELINE_16x16_MULT_REG2 = 0,
+    parameter [1:0] TOPOUTPUT_SELECT = 0, TOPADDSUB_LOWERINPUT = 0, TOPADDSUB_CARRYSELECT = 0,
+    parameter [1:0] BOTOUTPUT_SELECT = 0, BOTADDSUB_LOWERINPUT = 0, BOTADDSUB_CARRYSELECT = 0,
+    parameter [0:0] TOPADDSUB_UPPERINPUT = 0, BOTADDSUB_UPPERINPUT = 0,
+    parameter [0:0] MODE_8x8 = 0, A_SIGNED = 0, B_SIGNED = 0
+) (
+    input wire CLK, CE,
+    input wire [15:0] A, B, C, D,
+    input wire AHOLD, BHOLD, CHOLD, DHOLD, IRSTTOP, IRSTBOT, ORSTTOP, ORSTBOT,
+    input wire OLOADTOP, OLOADBOT, ADDSUBTOP, ADDSUBBOT, OHOLDTOP, OHOLDBOT, CI, ACCUMCI, SIGNEXTIN,
+    output wire [31:0] O
+);
+    wire clock = CLK ^ NEG_TRIGGER;
+    reg [15:0] a_held = 0, b_held = 0, c_held = 0, d_held = 0;
+    wire [15:0] a = A_REG ? a_held : A, b = B_REG ? b_held : B, c = C_REG ? c_held : C, d = D_REG ? d_held : D;
+    always @(posedge clock or posedge IRSTTOP) begin
+        if (IRSTTOP) {a_held, c_held} <= 0;
+        else if (CE) begin
+            if (!AHOLD) a_held <= A;
+            if (!CHOLD) c_held <= C;
+        end
+    end
+    always @(posedge clock or posedge IRSTBOT) begin
+        if (IRSTBOT) {b_held, d_held} <= 0;
+        else if (CE) begin
+            if (!BHOLD) b_held <= B;
+            if (!DHOLD) d_held <= D;
+        end
+    end
+
+    // The product, and two registers behind it: of its parts by the bytes of B, and of their sum.
+    wire [31:0] a_wide = {{16{A_SIGNED & a[15]}}, a};
+    wire [31:0] upper_now = a_wide * {{24{B_SIGNED & b[15]}}, b[15:8]}, lower_now = a_wide * {24'b0, b[7:0]};
+    reg [31:0] upper = 0, lower = 0, whole = 0;
+    wire [31:0] product = PIPELINE_16x16_MULT_REG1 ? lower + (upper << 8) : lower_now + (upper_now << 8);
+    wire [31:0] h = PIPELINE_16x16_MULT_REG2 ? whole : product;
+    always @(posedge clock or posedge IRSTTOP) begin
+        if (IRSTTOP) upper <= 0;
+        else if (CE) upper <= upper_now;
+    end
+    always @(posedge clock or posedge IRSTBOT) begin
+        if (IRSTBOT) {lower, whole} <= 0;
+        else if (CE) begin
+            lower <= lower_now;
+            whole <= product;
+        end
+    end
+
+    wire [15:0] low_term = BOTADDSUB_LOWERINPUT == 0 ? b : BOTADDSUB_LOWERINPUT == 2 ? h[15:0] : 16'bx;
+    wire [15:0] high_term = TOPADDSUB_LOWERINPUT == 0 ? a : TOPADDSUB_LOWERINPUT == 2 ? h[31:16] : 16'bx;
+    wire low_carry, top_carry;
+    wire carry_in = BOTADDSUB_CARRYSELECT == 0 ? 1'b0 : BOTADDSUB_CARRYSELECT == 1 ? 1'b1
+        : BOTADDSUB_CARRYSELECT == 2 ? ACCUMCI : CI;
+    wire carry_up = TOPADDSUB_CARRYSELECT == 0 ? 1'b0 : TOPADDSUB_CARRYSELECT == 1 ? 1'b1
+        : TOPADDSUB_CARRYSELECT == 2 ? low_carry : low_carry ^ ADDSUBBOT;
+    SB_MAC16_half #(BOTADDSUB_UPPERINPUT, BOTOUTPUT_SELECT) low (
+        clock, CE, ORSTBOT, OLOADBOT, OHOLDBOT, ADDSUBBOT, carry_in, d, low_term, h[15:0], O[15:0], low_carry
+    );
+    SB_MAC16_half #(TOPADDSUB_UPPERINPUT, TOPOUTPUT_SELECT) high (
+        clock, CE, ORSTTOP, OLOADTOP, OHOLDTOP, ADDSUBTOP, carry_up, c, high_term, h[31:16], O[31:16], top_carry
+    );
+endmodule

@@ -1,0 +1,202 @@
+"""``weft bench``: the performance table, from synthesis, place and route, and simulation."""
+
+import argparse
+import dataclasses
+import os
+import re
+import sys
+import time
+
+from weft.cli.output import output_folder
+
+__all__ = ["add"]
+
+DESCRIPTION = """\
+Measure whole accelerators: link, buffers, tiler, array and post-processing, each synthesized,
+placed and routed for its device with several seeds. The rate is that of equal products with INT8
+results, back to back, loading included: peak * utilization * fmax, with cycles of the cycle model
+that the simulated hardware must take too. What was measured before is not measured again, as long
+as sources and tools are the same.
+
+  weft bench                       all of the table
+  weft bench ecp5-25f ice40up5k    some of it
+  weft bench --list                what there is
+
+Installs Yosys and nextpnr from PyPI at first use. Exit code 1 where a figure misses its goal or is
+over 3 % worse than the one recorded, which then stays.
+"""
+
+
+def add(subparsers):
+    """Register ``weft bench``."""
+    parser = subparsers.add_parser(
+        "bench",
+        help="measure what designs reach on their devices",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("entry", nargs="*", metavar="ENTRY", help="what to measure; default all")
+    parser.add_argument(
+        "--seeds", metavar="INT,...", type=_seeds, default=[1, 2, 3],
+        help="of place and route; default 1,2,3",
+    )
+    parser.add_argument("--list", action="store_true", help="say what there is, and end")
+    parser.add_argument(
+        "--no-simulation", action="store_true", help="trust the cycle model for the cycles"
+    )
+    parser.add_argument(
+        "--jobs", metavar="INT", type=_jobs, default=os.cpu_count() or 1,
+        help="tools that run at a time; default one for each core of this machine",
+    )
+    parser.add_argument(
+        "--docs", metavar="DIR", default="docs",
+        help="where page, picture and records (performance.*) are; default docs",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _seeds(text):
+    if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
+        raise argparse.ArgumentTypeError(f"seeds must be integers of 0 or more, not {text!r}")
+    return list(dict.fromkeys(map(int, text.split(","))))
+
+
+def _jobs(text):
+    if not re.fullmatch(r"[1-9]\d{0,3}", text):
+        raise argparse.ArgumentTypeError(f"jobs must be an integer of 1 or more, not {text!r}")
+    return int(text)
+
+
+def _run(args) -> int:
+    from weft.boards.presets import ENTRIES
+
+    unknown = [name for name in args.entry if name not in ENTRIES]
+    if unknown:
+        known = ", ".join(ENTRIES)
+        print(f"weft: error: an entry must be one of {known}, not {unknown[0]!r}", file=sys.stderr)
+        return 2
+    entries = [ENTRIES[name] for name in dict.fromkeys(args.entry or ENTRIES)]
+    if args.list:
+        for entry in entries:
+            print(f"{entry.name:14} {entry.device.name:10} {entry.config.name}"
+                  f"{', the array alone' if entry.alone else ''}")
+        return 0
+    return _measure(entries, args)
+
+
+def _measure(entries, args):
+    from weft.boards.bench import measure
+    from weft.boards.presets import ENTRIES
+    from weft.boards.toolchain import Toolchain, ToolchainError
+    from weft.cli.performance import Book, problems, regressions
+    from weft.cli.report import progress
+    from weft.cli.steady import Unequal
+    from weft.sim.build import folder
+    from weft.sim.tools import ToolError
+
+    book = Book(output_folder(args.docs))
+    place = output_folder(folder() / "bench")
+    failures = []
+    with progress() as show:
+        tools = Toolchain(folder(), say=show.say)
+        with show.task("getting the tools ready"):
+            tools.set_up()
+        steps = len(entries) * (1 + len(args.seeds))
+        with show.task("placing and routing", total=steps) as advance:
+            found = measure(
+                tools, entries, args.seeds, folder=place, jobs=args.jobs,
+                said=_told(show, advance, steps),
+            )
+        for entry in entries:
+            measured = found[entry.name]
+            if isinstance(measured, ToolchainError):
+                failures.append(f"{entry.name}: {measured}")
+                continue
+            try:
+                cycles = _cycles(entry, place, not args.no_simulation, show)
+            except (ToolError, Unequal) as error:
+                failures.append(f"{entry.name}: {error}")
+                continue
+            record = _record(entry, measured, cycles)
+            before = book.records.get(entry.name)
+            failures += problems(record, before)
+            if not regressions(record, before):
+                book.add(record)
+    book.save(ENTRIES)
+    _show([book.records[entry.name] for entry in entries if entry.name in book.records])
+    for failure in failures:
+        print(f"MISSED  {failure}")
+    return 1 if failures else 0
+
+
+def _told(show, advance, steps):
+    """Says each step that took a while, and how long the rest takes if it is like those so far."""
+    start = last = time.monotonic()
+    done = 0
+
+    def told(entry, what, left):
+        nonlocal last, done
+        advance(steps - left - done)
+        now, done = time.monotonic(), steps - left
+        if now - last > 1:
+            rest = (now - start) / done * left / 60
+            show.say(f"{entry.name}: {what}")
+            show.say(f"{left} steps left; {rest:.0f} min, should they be like those before")
+        last = now
+
+    return told
+
+
+def _cycles(entry, place, simulate, show):
+    """(size, cycles from one product to the next, whether simulated); Nones of an array alone."""
+    if entry.alone:
+        return None, None, False
+    from weft.boards.bench import Cache, sources
+    from weft.boards.toolchain import digest
+    from weft.cli.steady import Unequal, modelled, simulated
+
+    cache, made = Cache(place / "results"), sources()
+    with show.task(f"counting cycles of {entry.name}"):
+        size, interval = cache.get(digest("model", made, entry.config),
+                                   lambda: modelled(entry.config))
+        if not simulate:
+            return size, interval, False
+        counted = cache.get(digest("simulation", made, entry.config, size),
+                            lambda: simulated(entry.config, size, show.say))
+    if counted != interval:
+        raise Unequal(f"{size}^3 must take {interval:,.1f} cycles in simulation as in the cycle"
+                      f" model, not {counted:,.1f}")
+    return size, interval, True
+
+
+def _record(entry, measured, cycles):
+    from datetime import UTC, datetime
+
+    from weft.cli.performance import Record
+    from weft.config import Config
+
+    size, interval, simulated = cycles
+    best, default = measured.best, dataclasses.asdict(Config())
+    fields = dataclasses.asdict(entry.config)
+    return Record(
+        name=entry.name, device=entry.device.name, alone=entry.alone, goal=entry.goal,
+        clock=entry.clock, used=best.used, path=str(best.slowest), size=size, interval=interval,
+        config={name: value for name, value in fields.items() if value != default[name]},
+        fmax={str(seed): round(one.fmax, 2) for seed, one in sorted(measured.placed.items())},
+        simulated=simulated, design=measured.design, date=datetime.now(UTC).date().isoformat(),
+    )
+
+
+def _show(records):
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    from weft.cli.performance import COLUMNS, rows
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in COLUMNS:
+        table.add_column(name, justify="left" if name in COLUMNS[:2] else "right")
+    for row in rows(records):
+        table.add_row(*row)
+    Console().print(table)

@@ -1,0 +1,131 @@
+"""The measuring of many designs: what is done, what is not done twice, what fails alone."""
+
+import dataclasses
+
+import pytest
+
+from weft.boards import bench
+from weft.boards.bench import Cache, Measured, measure
+from weft.boards.devices import DEVICES
+from weft.boards.presets import Entry
+from weft.boards.toolchain import Netlist, Placed, Slowest, ToolchainError
+from weft.config import Config
+
+DEVICE = DEVICES["LFE5U-25F"]
+ENTRIES = [
+    Entry(name="one", device=DEVICE, config=Config(rows=1)),
+    Entry(name="two", device=DEVICE, config=Config(rows=2), alone=True),
+]
+SLOWEST = Slowest(("a", "b"), 1.0, 2.0)
+
+
+class Tools:
+    """A toolchain whose every design is the faster the larger its seed; ``bad`` does not fit."""
+
+    def __init__(self, bad=()):
+        self.bad = bad
+        self.said = []
+
+    def synthesize(self, design, device, folder):
+        self.said.append(design)
+        folder.mkdir(parents=True, exist_ok=True)
+        if "broken" in self.bad:
+            raise ToolchainError("yosys must do")
+        cells = '{"design": {"num_cells_by_type": {"LUT4": 5}}}'
+        (folder / "cells.json").write_text(cells)
+        return Netlist(folder, {"LUT4": 5})
+
+    def place(self, netlist, device, seed, *, alone):
+        name = netlist.folder.name.split("-")[0]
+        self.said.append((name, seed, alone))
+        if name in self.bad:
+            raise ToolchainError("it must fit")
+        return Placed({"LUT": 7}, 100.0 + seed, SLOWEST, 1.5)
+
+
+@pytest.fixture(autouse=True)
+def designs(monkeypatch):
+    """The text of a design is the number of its rows."""
+    monkeypatch.setattr(bench, "describe", lambda component: component)
+    monkeypatch.setattr(bench.presets, "component", lambda entry: f"rows {entry.config.rows}")
+
+
+def run(tools, folder, seeds=(1, 2, 3), entries=ENTRIES, jobs=2):
+    lefts = []
+
+    def said(entry, what, left):
+        assert what in ("synthesized", "it must fit", "yosys must do") or " MHz with seed " in what
+        lefts.append(left)
+
+    return measure(tools, entries, seeds, folder=folder, jobs=jobs, said=said), lefts
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_every_entry_with_every_seed(tmp_path, jobs):
+    tools = Tools()
+    found, lefts = run(tools, tmp_path, jobs=jobs)
+    assert list(found) == ["one", "two"]
+    assert all(one.best.fmax == 103 and one.median == 102 for one in found.values())
+    assert found["one"].design != found["two"].design
+    steps = ["rows 1", "rows 2", *(("one", n, False) for n in (1, 2, 3))]
+    steps += [("two", n, True) for n in (1, 2, 3)]
+    assert sorted(map(str, tools.said)) == sorted(map(str, steps))
+    assert lefts == [*range(7, -1, -1)]
+
+
+def test_nothing_is_done_twice(tmp_path):
+    first, _ = run(Tools(), tmp_path)
+    tools = Tools()
+    assert run(tools, tmp_path)[0] == first
+    assert tools.said == []
+    found, _ = run(tools, tmp_path, seeds=(2, 9))
+    assert tools.said == [("one", 9, False), ("two", 9, True)] or len(tools.said) == 2
+    assert found["one"].best.fmax == 109 and found["one"].placed[2] == first["one"].placed[2]
+
+
+def test_another_design_is_done_anew(tmp_path):
+    run(Tools(), tmp_path)
+    tools = Tools()
+    changed = dataclasses.replace(ENTRIES[0], config=Config(rows=5))
+    run(tools, tmp_path, seeds=(1,), entries=[changed, ENTRIES[1]])
+    assert tools.said == ["rows 5", ("one", 1, False)]
+
+
+def test_other_sources_of_the_same_design_are_no_other_design(tmp_path, monkeypatch):
+    run(Tools(), tmp_path)
+    monkeypatch.setattr(bench, "sources", lambda: "others")
+    tools = Tools()
+    run(tools, tmp_path)
+    assert tools.said == []
+
+
+def test_what_fails_fails_alone(tmp_path):
+    found, lefts = run(Tools(bad=["two"]), tmp_path)
+    assert isinstance(found["one"], Measured) and len(found["one"].placed) == 3
+    assert str(found["two"]) == "it must fit"
+    assert lefts[-1] == 0
+    found, lefts = run(Tools(), tmp_path)  # a failure is not kept
+    assert isinstance(found["two"], Measured)
+
+
+def test_a_netlist_that_fails_has_no_seeds(tmp_path):
+    found, lefts = run(Tools(bad=["broken"]), tmp_path)
+    assert {str(one) for one in found.values()} == {"yosys must do"}
+    assert lefts[-1] == 0
+
+
+def test_cache_makes_once_and_heals(tmp_path):
+    cache, made = Cache(tmp_path / "c"), []
+
+    def make():
+        made.append(1)
+        return {"a": [1, 2.5, None]}
+
+    assert cache.get("k", make) == cache.get("k", make) == {"a": [1, 2.5, None]}
+    assert len(made) == 1
+    (tmp_path / "c" / "k.json").write_text('{"a"')
+    assert cache.get("k", make) == {"a": [1, 2.5, None]} and len(made) == 2
+
+
+def test_sources_are_16_digits():
+    assert len(bench.sources()) == 16 and int(bench.sources(), 16) >= 0

@@ -1,0 +1,38 @@
+"""The devices against the parts' data sheets, and what the tools' counts become."""
+
+import pytest
+
+from weft.boards.devices import DEVICES, RESOURCES
+
+
+def test_names_are_those_of_the_parts():
+    assert list(DEVICES) == ["LFE5U-25F", "LFE5U-45F", "LFE5U-85F", "iCE40UP5K", "iCE40HX8K"]
+    assert all(device.name == name for name, device in DEVICES.items())
+
+
+@pytest.mark.parametrize(("name", "dsp", "ram", "spram"), [
+    ("LFE5U-25F", 28, 56, None), ("LFE5U-45F", 72, 108, None), ("LFE5U-85F", 156, 208, None),
+    ("iCE40UP5K", 8, 30, 4), ("iCE40HX8K", None, 32, None),
+])
+def test_capacities(name, dsp, ram, spram):
+    found = DEVICES[name].capacity
+    assert [found.get(key) for key in ("DSP", "RAM", "SPRAM")] == [dsp, ram, spram]
+    assert set(found) <= set(RESOURCES)
+
+
+def test_an_ecp5_counts_what_was_placed():
+    placed = {"TRELLIS_COMB": 103, "TRELLIS_FF": 81, "MULT18X18D": 2, "DCCA": 1}
+    used = DEVICES["LFE5U-25F"].used({"LUT4": 65, "TRELLIS_FF": 80}, placed)
+    assert used == {"LUT": 103, "FF": 81, "DSP": 2, "RAM": 0}
+
+
+def test_an_ice40_counts_flip_flops_in_the_netlist():
+    cells = {"SB_LUT4": 97, "SB_DFF": 3, "SB_DFFESR": 64, "SB_DFFSR": 17, "SB_CARRY": 31}
+    placed = {"ICESTORM_LC": 130, "ICESTORM_DSP": 1, "ICESTORM_RAM": 4, "ICESTORM_SPRAM": 2}
+    used = DEVICES["iCE40UP5K"].used(cells, placed)
+    assert used == {"LUT": 130, "FF": 84, "DSP": 1, "RAM": 4, "SPRAM": 2}
+    assert DEVICES["iCE40HX8K"].used(cells, placed) == {"LUT": 130, "FF": 84, "RAM": 4}
+
+
+def test_no_dsp_blocks_are_inferred():
+    assert not any("-dsp" in device.synthesis for device in DEVICES.values())

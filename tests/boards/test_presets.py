@@ -1,0 +1,32 @@
+"""The designs of the performance table: each fits what its device has, and can be made."""
+
+import pytest
+
+from weft.boards.presets import ENTRIES, component
+from weft.boards.toolchain import describe
+
+all_of_them = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+
+
+@all_of_them
+def test_is_made_for_its_device(entry):
+    assert entry.config.target == entry.device.target
+    assert not (entry.goal and entry.clock)
+
+
+@pytest.mark.parametrize(("name", "ports"), [
+    ("array-4x4x4", {"a", "b", "foot"}), ("ice40hx8k", {"rx", "tx"}),
+])
+def test_is_an_array_or_an_accelerator_with_its_pins(name, ports):
+    text = describe(component(ENTRIES[name]))
+    top = text[text.index("module \\top\n") :]
+    assert {port for port in ports if f" \\{port}\n" in top} == ports
+    assert ("\\rx\n" in top) == ("rx" in ports)
+
+
+def test_goals_are_those_promised():
+    assert {entry.device.name: entry.goal for entry in ENTRIES.values() if entry.goal} == {
+        "LFE5U-85F": 50, "LFE5U-25F": 25, "iCE40UP5K": 0.7, "iCE40HX8K": 2,
+    }
+    [clocked] = (entry for entry in ENTRIES.values() if entry.clock)
+    assert (clocked.clock, clocked.config.peak) == (150, 64)

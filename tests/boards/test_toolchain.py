@@ -1,0 +1,166 @@
+"""What the tools say, and what is made of it: with programs in their place that say it."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from weft.boards import toolchain
+from weft.boards.devices import DEVICES
+from weft.boards.toolchain import VERSIONS, Netlist, Toolchain, ToolchainError, describe, digest
+from weft.hw.arith.mac import PlainMac
+
+DEVICE = DEVICES["LFE5U-25F"]
+
+
+def hop(kind, delay, source, target):
+    return {"type": kind, "delay": delay, "from": {"cell": source}, "to": {"cell": target}}
+
+
+REPORT = {
+    "utilization": {
+        "TRELLIS_COMB": {"used": 584, "available": 24288},
+        "TRELLIS_FF": {"used": 736, "available": 24288},
+    },
+    "fmax": {"clk": {"achieved": 149.9, "constraint": 200}, "other": {"achieved": 300.0}},
+    "critical_paths": [
+        {"from": "<async>", "to": "posedge clk", "path": []},
+        {"from": "posedge clk", "to": "posedge clk", "path": [
+            hop("clk-to-q", 0.5, "mac.f_a_TRELLIS_FF_Q_2", "mac.f_a_TRELLIS_FF_Q_2"),
+            hop("routing", 1.25, "mac.f_a_TRELLIS_FF_Q_2", "mac.sum_LUT4_D_Z_CCU2C_A0$ccu2_comb0"),
+            hop("logic", 0.25, "mac.sum_LUT4_D_Z_CCU2C_A0$ccu2_comb0", "mac.sum_CCU2C_S0"),
+            hop("routing", 0.25, "mac.sum_CCU2C_S0", "mac.total.U$0$CCU2_COMB1"),
+            hop("logic", 0.0, "mac.total.U$0$CCU2_COMB1", "mac.total.U$1$CCU2_COMB0"),
+            hop("routing", 0.5, "mac.total.U$1$CCU2_COMB0", "pe.result_TRELLIS_FF_Q"),
+            hop("setup", 0.0, "pe.result_TRELLIS_FF_Q", "pe.result_TRELLIS_FF_Q"),
+        ]},
+    ],
+}
+CELLS = {"design": {"num_cells_by_type": {"LUT4": 65}}}
+OVERFULL = """\
+Info: Device utilisation:
+Info: \t          TRELLIS_IO:       4/    197     2%
+Info: \t        TRELLIS_COMB:   30111/  24288   123%
+Info: \t          MULT18X18D:      31/     28   110%
+ERROR: Unable to place cell 'x', no BELs remaining to implement cell type 'MULT18X18D'
+"""
+
+
+@pytest.fixture
+def tools(monkeypatch, tmp_path):
+    """``tools(script)``: a toolchain whose programs are a shell script; arguments in ``said``."""
+    monkeypatch.setattr(toolchain, "_seen", lambda folder: None)
+
+    def made(script):
+        python = tmp_path / "tools" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/said"\n{script}\n')
+        python.chmod(python.stat().st_mode | stat.S_IXUSR)
+        (tmp_path / "tools" / "versions.json").write_text(json.dumps(VERSIONS))
+        return Toolchain(tmp_path, say=lambda text: None)
+
+    return made
+
+
+def netlist(folder):
+    (folder / "report").write_text(json.dumps(REPORT))
+    return Netlist(folder, {"TRELLIS_FF": 736})
+
+
+def test_place_reads_the_report(tools, tmp_path):
+    placed = tools("cp report report-7.json").place(netlist(tmp_path), DEVICE, 7)
+    assert placed.used == {"LUT": 584, "FF": 736, "DSP": 0, "RAM": 0}
+    assert placed.fmax == 149.9
+    assert placed.slowest.names == ("mac.f_a", "mac.sum", "mac.total", "pe.result")
+    assert (placed.slowest.logic, placed.slowest.routing) == (0.75, 2.0)
+    assert str(placed.slowest) == "mac.f_a to pe.result, 0.8 ns in cells, 2.0 ns between them"
+    said = (tmp_path / "said").read_text()
+    assert "--25k --speed 6" in said and "--seed 7 " in said and "--lpf-allow-uncon" in said
+
+
+def test_a_part_alone_has_no_pins(tools, tmp_path):
+    tools("cp report report-1.json").place(netlist(tmp_path), DEVICE, 1, alone=True)
+    assert "--out-of-context" in (tmp_path / "said").read_text()
+
+
+def test_what_does_not_fit_is_said_in_numbers(tools, tmp_path):
+    script = f"cat <<'end'\n{OVERFULL}end\nexit 1"
+    with pytest.raises(ToolchainError) as error:
+        tools(script).place(netlist(tmp_path), DEVICE, 1)
+    assert str(error.value) == (
+        "the design must fit the LFE5U-25F, and takes LUT 30,111 of 24,288, DSP 31 of 28"
+    )
+
+
+def test_other_errors_are_passed_on(tools, tmp_path):
+    with pytest.raises(ToolchainError) as error:
+        tools("echo Info: fine; echo ERROR: no such file; exit 1").place(
+            netlist(tmp_path), DEVICE, 1
+        )
+    assert str(error.value) == (
+        "nextpnr-ecp5 must place and route the design, and did not: ERROR: no such file"
+    )
+
+
+def test_a_tool_that_hangs_is_ended(tools, tmp_path, monkeypatch):
+    monkeypatch.setattr(toolchain, "LIMIT", 0.2)
+    with pytest.raises(ToolchainError) as error:
+        tools("exec sleep 60").place(netlist(tmp_path), DEVICE, 1)
+    assert str(error.value) == (
+        "nextpnr-ecp5 must place and route the design in 0.2 s, and did not"
+    )
+
+
+def test_synthesize_leaves_a_netlist(tools, tmp_path):
+    (tmp_path / "found").write_text(json.dumps(CELLS))
+    place = tmp_path / "design"
+    made = tools("cp ../found cells.json").synthesize("module", DEVICE, place)
+    assert made == Netlist(place, {"LUT4": 65}) == Netlist.of(place)
+    assert (place / "top.il").read_text() == "module"
+    assert "synth_ecp5 -nowidelut -top top" in (place / "top.ys").read_text()
+
+
+def test_half_a_netlist_is_none(tools, tmp_path):
+    assert Netlist.of(tmp_path) is None
+    (tmp_path / "cells.json").write_text('{"design": ')
+    assert Netlist.of(tmp_path) is None
+    with pytest.raises(ToolchainError, match="^yosys must say which cells it made, in "):
+        tools("true").synthesize("module", DEVICE, tmp_path)
+
+
+def test_set_up_starts_every_tool(tools, tmp_path):
+    tools("true").set_up()
+    said = (tmp_path / "said").read_text()
+    assert said.count("--version") == 3
+    assert all(name in said for name in ("run_yosys", "run_nextpnr_ecp5", "run_nextpnr_ice40"))
+
+
+def test_set_up_says_what_pip_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(toolchain, "_seen", lambda folder: None)
+
+    def create(place, **_):
+        python = Path(place) / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text("#!/bin/sh\necho ERROR: No matching distribution; exit 1\n")
+        os.chmod(python, 0o755)
+
+    monkeypatch.setattr(toolchain.venv, "create", create)
+    said = []
+    with pytest.raises(ToolchainError) as error:
+        Toolchain(tmp_path, say=said.append).set_up()
+    text = "pip must install Yosys and nextpnr: ERROR: No matching distribution"
+    assert str(error.value) == text
+    assert said == ["installing Yosys and nextpnr from PyPI (once, some 200 MB)"]
+
+
+def test_rejects_a_folder_that_the_tools_do_not_see():
+    with pytest.raises(ToolchainError, match="must not lie under /tmp, which they do not see: "):
+        Toolchain(Path("/tmp") / "build", say=print).set_up()
+
+
+def test_a_design_is_the_same_text_every_time():
+    texts = {describe(PlainMac(depth=2)) for _ in range(2)}
+    assert len(texts) == 1 and "module \\top" in texts.pop()
+    assert digest("a", 1) == digest("a", 1) != digest("a", 2)

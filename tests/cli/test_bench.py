@@ -1,0 +1,167 @@
+"""``weft bench`` from end to end, with a toolchain and cycles made up."""
+
+import json
+
+import pytest
+
+from weft.boards import bench as work
+from weft.boards import presets, toolchain
+from weft.boards.devices import DEVICES
+from weft.boards.presets import Entry
+from weft.boards.toolchain import Netlist, Placed, Slowest, ToolchainError
+from weft.cli import main, steady
+from weft.config import Config
+from weft.sim.tools import ToolError
+
+CONFIG = Config(rows=4, cols=4, depth=4)
+DEVICE = DEVICES["LFE5U-25F"]
+ENTRIES = {
+    "core": Entry(name="core", device=DEVICE, config=CONFIG, goal=5),
+    "array": Entry(name="array", device=DEVICE, config=CONFIG, alone=True),
+}
+
+
+class Tools:
+    """A toolchain that needs no tools; the clock of all it places is ``mhz``."""
+
+    mhz = 100.0
+    fits = True
+
+    def __init__(self, root, *, say):
+        pass
+
+    def set_up(self):
+        pass
+
+    def synthesize(self, design, device, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        return Netlist(folder, {})
+
+    def place(self, netlist, device, seed, *, alone):
+        if not self.fits:
+            raise ToolchainError("the design must fit the LFE5U-25F, and takes DSP 31 of 28")
+        used = {"LUT": 1000, "FF": 900, "DSP": 28, "RAM": 12}
+        return Placed(used, self.mhz + seed, Slowest(("a", "b"), 1.0, 2.0), 1.0)
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path, capsys):
+    """``run(*arguments)``: exit code, and what was said."""
+    monkeypatch.setenv("WEFT_BUILD", str(tmp_path / "build"))
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setattr(presets, "ENTRIES", ENTRIES)
+    monkeypatch.setattr(presets, "component", lambda entry: entry.name)
+    monkeypatch.setattr(work, "describe", lambda component: component)
+    monkeypatch.setattr(toolchain, "Toolchain", Tools)
+    monkeypatch.setattr(steady, "modelled", lambda config: (128, 32800.0))
+    monkeypatch.setattr(steady, "simulated", lambda config, size, say: 32800.0)
+
+    def ended(*arguments):
+        code = main(["bench", "--docs", str(tmp_path / "docs"), *arguments])
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    ended.docs = tmp_path / "docs"
+    return ended
+
+
+def records(run):
+    return json.loads((run.docs / "performance.json").read_text())
+
+
+def test_writes_the_table(run):
+    code, said = run("--seeds", "1,2,3", "--jobs", "2")
+    assert code == 0
+    rate = f"{128**3 / 32800 * 103 / 1000:.2f}"
+    assert rate in said and rate in (run.docs / "performance.md").read_text()
+    core, array = records(run)
+    assert (core["name"], core["simulated"], core["interval"]) == ("core", True, 32800)
+    assert core["fmax"] == {"1": 101, "2": 102, "3": 103}
+    assert (array["name"], array["size"]) == ("array", None)
+    assert core["config"] == {"rows": 4, "cols": 4, "depth": 4}
+
+
+def test_some_of_it_and_not_simulated(run, monkeypatch):
+    monkeypatch.setattr(steady, "simulated", None)
+    assert run("core", "--seeds", "4", "--no-simulation")[0] == 0
+    [core] = records(run)
+    assert core["simulated"] is False and core["fmax"] == {"4": 104}
+
+
+def test_a_goal_missed_is_told_and_recorded(run, monkeypatch):
+    monkeypatch.setattr(Tools, "mhz", 70.0)
+    code, said = run("core", "--seeds", "1")
+    assert code == 1
+    assert "MISSED  core must reach 5 GMAC/s, not 4.54: held by a to b, 1.0 ns in cells" in said
+    assert len(records(run)) == 1
+
+
+def test_what_is_worse_than_before_is_not_recorded(run, monkeypatch):
+    assert run("core", "--seeds", "1")[0] == 0
+    monkeypatch.setattr(Tools, "mhz", 90.0)
+    code, said = run("core", "--seeds", "2")
+    assert code == 1
+    assert "MISSED  core must stay within 3% of the 6.46 GMAC/s recorded, not fall to 5.88" in said
+    assert records(run)[-1]["fmax"] == {"1": 101}
+
+
+def test_what_does_not_fit_is_told_and_the_rest_goes_on(run, monkeypatch):
+    monkeypatch.setattr(Tools, "fits", False)
+    code, said = run("--seeds", "1")
+    assert code == 1
+    assert said.count("must fit the LFE5U-25F, and takes DSP 31 of 28") == 2
+
+
+def test_cycles_that_differ_are_told(run, monkeypatch):
+    monkeypatch.setattr(steady, "simulated", lambda config, size, say: 32801.0)
+    code, said = run("core", "--seeds", "1")
+    assert code == 1
+    assert (
+        "MISSED  core: 128^3 must take 32,800.0 cycles in simulation as in the cycle model,"
+        " not 32,801.0"
+    ) in said
+
+
+def test_a_model_that_cannot_be_built_costs_its_entry_alone(run, monkeypatch):
+    def simulated(config, size, say):
+        raise ToolError("Verilator must compile")
+
+    monkeypatch.setattr(steady, "simulated", simulated)
+    code, said = run("--seeds", "1")
+    assert code == 1 and "MISSED  core: Verilator must compile" in said
+    assert [record["name"] for record in records(run)] == ["array"]
+
+
+def test_lists_what_there_is(run):
+    code, said = run("--list")
+    assert code == 0
+    assert [line.split()[0] for line in said.splitlines()] == ["core", "array"]
+    assert not run.docs.exists()
+
+
+def test_rejects_what_is_no_entry(run):
+    code, said = run("core", "cores")
+    assert (code, said) == (2, "weft: error: an entry must be one of core, array, not 'cores'\n")
+
+
+def test_rejects_tools_that_cannot_be_had(run, monkeypatch):
+    def set_up(self):
+        raise ToolchainError("pip must install Yosys and nextpnr: no space left")
+
+    monkeypatch.setattr(Tools, "set_up", set_up)
+    code, said = run()
+    assert code == 2
+    assert said.splitlines()[-1] == (
+        "weft: error: pip must install Yosys and nextpnr: no space left"
+    )
+
+
+@pytest.mark.parametrize(("option", "value", "text"), [
+    ("--seeds", "1,x", "seeds must be integers of 0 or more, not '1,x'"),
+    ("--seeds", "-1", "seeds must be integers of 0 or more, not '-1'"),
+    ("--jobs", "0", "jobs must be an integer of 1 or more, not '0'"),
+])
+def test_rejects_options_that_are_none(run, capsys, option, value, text):
+    with pytest.raises(SystemExit, match="^2$"):
+        run(f"{option}={value}")
+    assert capsys.readouterr().err.splitlines()[-1].endswith(text)

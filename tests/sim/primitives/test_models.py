@@ -1,0 +1,134 @@
+"""The models of primitives against what Yosys knows of them: its own models, or its inference."""
+
+import random
+import re
+import subprocess
+
+import pytest
+
+from weft.hw.arith import carry
+from weft.sim import tools
+from weft.sim.primitives import MODELS
+
+CARRIES = """\
+read_verilog <<both
+{ours}
+module theirs(input [8:0] i, output [2:0] o);
+    CCU2C #({parameters}) cell (
+        .CIN(i[0]), .A0(i[1]), .B0(i[2]), .C0(i[3]), .D0(i[4]), .A1(i[5]), .B1(i[6]), .C1(i[7]),
+        .D1(i[8]), .S0(o[0]), .S1(o[1]), .COUT(o[2])
+    );
+endmodule
+module ours(input [8:0] i, output [2:0] o);
+    OURS #({parameters}) cell (
+        .CIN(i[0]), .A0(i[1]), .B0(i[2]), .C0(i[3]), .D0(i[4]), .A1(i[5]), .B1(i[6]), .C1(i[7]),
+        .D1(i[8]), .S0(o[0]), .S1(o[1]), .COUT(o[2])
+    );
+endmodule
+both
+read_verilog -nooverwrite +/ecp5/cells_sim.v
+delete t:$specify2 t:$specify3 t:$specrule
+hierarchy
+proc
+flatten ours theirs
+miter -equiv -flatten ours theirs miter
+hierarchy -top miter
+sat -verify -prove trigger 0 miter
+"""
+PRODUCT = """\
+read_verilog <<design
+module inferred(input {sign} [{wa}:0] a, input {sign} [{wb}:0] b, output {sign} [{wp}:0] p);
+    assign p = a * b;
+endmodule
+design
+synth_ecp5 -noiopad -top inferred -run begin:map_ffs
+select -assert-count 1 t:MULT18X18D
+write_verilog -noattr
+"""
+BENCH = """\
+module bench;
+    reg {sign} [{wa}:0] a;
+    reg {sign} [{wb}:0] b;
+    wire {sign} [{wp}:0] p;
+    reg {sign} [{wp}:0] wanted;
+    integer n, wrong = 0;
+    inferred inferred (.a(a), .b(b), .p(p));
+    initial begin
+        for (n = 0; n < 5000; n = n + 1) begin
+            a = $random;
+            b = $random;
+            wanted = a * b;
+            #1 if (p !== wanted) wrong = wrong + 1;
+        end
+        $display("%0d", wrong);
+    end
+endmodule
+"""
+
+
+def yosys(script):
+    run = subprocess.run(
+        [tools.yosys().path, "-"], input=script, capture_output=True, text=True,
+    )
+    assert run.returncode == 0, (run.stderr + run.stdout)[-1500:]
+    return run.stdout
+
+
+def models(old="", new=""):
+    text = MODELS.read_text(encoding="utf-8")
+    assert old in text
+    return text.replace(old, new) if old else text
+
+
+def compare(text, low, high, inject):
+    parameters = f'.INIT0({low}), .INIT1({high}), .INJECT1_0("{inject}"), .INJECT1_1("{inject}")'
+    ours = text[: text.index("// A register each")].replace("module CCU2C ", "module OURS ")
+    yosys(CARRIES.format(ours=ours, parameters=parameters))
+
+
+USED = [value for name, value in vars(carry).items() if isinstance(value, int)]
+
+
+@pytest.mark.parametrize("inject", ["NO", "YES"])
+@pytest.mark.parametrize("low", [*USED, *random.Random(1).sample(range(1 << 16), 4)])
+def test_carries_are_yosys(low, inject):
+    compare(models(), low, low * 40503 & 0xFFFF, inject)
+
+
+def test_another_carry_is_seen():
+    with pytest.raises(AssertionError, match="proof did fail"):
+        compare(models("INIT[{2'b00, B, A}]", "INIT[{2'b01, B, A}]"), 0x7888, 0x66F8, "NO")
+
+
+def wrong(text, place, a, b, sign):
+    """How many of some thousand products are not what Yosys took the block for."""
+    sizes = {"wa": a - 1, "wb": b - 1, "wp": a + b - 1, "sign": sign}
+    said = yosys(PRODUCT.format(**sizes)).rpartition("Executing Verilog backend")[2]
+    netlist = re.search(r"^module .*^endmodule", said, re.S | re.M)[0]
+    # Of what it does not use, the model has no ports.
+    unused = r"^ *\.(?!([ABP]\d+|SIGNED[AB]|(CLK|CE|RST)0)\()\w+\(.*\n"
+    netlist = re.sub(unused, "", netlist, flags=re.M)
+    (place / "inferred.v").write_text(re.sub(r",(\s*\);)", r"\1", netlist))
+    (place / "bench.v").write_text(BENCH.format(**sizes))
+    (place / "models.v").write_text(text)
+    sources = ["inferred.v", "bench.v", "models.v"]
+    command = [tools.icarus().path, "-g2005", "-s", "bench", "-o", "bench", *sources]
+    subprocess.run(command, cwd=place, check=True)
+    run = subprocess.run(["vvp", "-n", "bench"], cwd=place, check=True, capture_output=True)
+    return int(run.stdout)
+
+
+@pytest.mark.parametrize("sign", ["signed", ""])
+@pytest.mark.parametrize("a, b", [(18, 18), (18, 4), (5, 18), (9, 9)])
+def test_products_are_what_yosys_takes_the_block_for(a, b, sign, tmp_path):
+    assert wrong(models(), tmp_path, a, b, sign) == 0
+
+
+@pytest.mark.parametrize("old, new, sign", [
+    ("{SIGNEDB & b[17], b};", "{1'b0, b};", "signed"),
+    ("{SIGNEDB & b[17], b};", "{b[17], b};", ""),
+    ("{SIGNEDA & a[17], a};", "{1'b0, a};", "signed"),
+    ("{SIGNEDA & a[17], a};", "{a[17], a};", ""),
+])
+def test_another_product_is_seen(old, new, sign, tmp_path):
+    assert wrong(models(old, new), tmp_path, 18, 18, sign)

@@ -1,0 +1,36 @@
+"""What a `Config` makes of its target: leaves, and columns of DSP blocks."""
+
+import pytest
+
+from weft.config import Config, ConfigError
+
+
+def refusal(**fields):
+    with pytest.raises(ConfigError) as error:
+        Config(**fields)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("target", ["ecp5", "ice40hx", "ice40up"])
+def test_a_target_has_leaves_of_its_own(target):
+    assert Config(target=target).leaf == f"plain_{target}"
+    assert Config(target=target, depth=2).leaf == f"fip_{target}"
+    assert Config(target=target, depth=3).leaf == f"plain_{target}"
+    assert Config(target=target, depth=2, multiplier="plain").leaf == f"plain_{target}"
+    assert Config(target=target, dtype="bf16").leaf == "bf16"
+    assert Config(depth=2).leaf == "plain"
+
+
+@pytest.mark.parametrize(("target", "most"), [
+    ("generic", 0), ("ecp5", 5), ("ice40hx", 0), ("ice40up", 5),
+])
+def test_dsp_cols_are_all_where_there_are_dsp_blocks(target, most):
+    fields = {"target": target, "cols": 5}
+    assert Config(**fields).dsp_cols == most
+    for count in range(most + 1):
+        assert Config(**fields, dsp_cols=count).dsp_cols == count
+    assert refusal(**fields, dsp_cols=most + 1) == (
+        f"dsp_cols must be at most {most} with 5 columns and target {target!r}, not {most + 1}"
+    )
+    assert refusal(**fields, dsp_cols=-1) == "dsp_cols must be in 0..64, not -1"
+    assert refusal(**fields, dsp_cols=True) == "dsp_cols must be an integer, not True"
