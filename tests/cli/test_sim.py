@@ -25,8 +25,8 @@ HEAD = "2x2x2: 8 MAC/cycle, 16 bytes a cycle in, 16 out"
 # Tiles are 225 down, and 32, 16 and 5 across; each takes 32, 32 or 16 cycles.
 COMPUTING = 225 * (32 * 32 + 16 * 32 + 5 * 16)
 TABLE = [
-    r"layer 1\s+450 x 64 x 64\s+([\d,]+)\s+\1\s+100\.0%\s+yes",
-    r"layer 2\s+450 x 64 x 32\s+([\d,]+)\s+\1\s+100\.0%\s+yes",
+    r"layer 1\s+450 x 64 x 64\s+([\d,]+)\s+\1\s+99\.9%\s+yes",
+    r"layer 2\s+450 x 64 x 32\s+([\d,]+)\s+\1\s+99\.9%\s+yes",
     r"layer 3\s+450 x 32 x 10\s+([\d,]+)\s+\1\s+100\.0%\s+yes",
     r"all\s+([\d,]+)\s+\1\s+yes",
     r"Accuracy on 450 images: 97\.33% INT8 on the hardware, 97\.56% float32\.",
@@ -148,7 +148,8 @@ def test_fails_where_cycles_differ_from_the_prediction(capsys, monkeypatch, no_p
 
     monkeypatch.setattr(weft.cycles, "predict", late)
     assert main(["sim", *SMALL, "--network-only"]) == 1
-    rows = re.findall(r"layer \d\s.*?([\d,]+)\s+([\d,]+)\s+100\.0%", capsys.readouterr().out)
+    said = capsys.readouterr().out
+    rows = re.findall(r"layer \d\s.*?([\d,]+)\s+([\d,]+)\s+(?:99\.9|100\.0)%", said)
     numbers = [[int(text.replace(",", "")) for text in row] for row in rows]
     assert [predicted - cycles for cycles, predicted in numbers] == [1, 1, 1]
 
