@@ -56,7 +56,7 @@ def test_describes_every_field_in_a_word():
         3, 5, 1, 4, 0, 1, 0, 0, 1, 1, 4096, 4096, 32, 4, 0, 1, 0, 0, 16, 16, 8,
     ]
     assert describe(CONFIGS[6])[3:] == [
-        4, 6, 4, 2, 1, 2, 3, 1, 0, 0, 4096, 4096, 0, 4, 1, 8, 1, 0, 16, 16, 8,
+        4, 6, 4, 4, 1, 2, 3, 1, 0, 0, 4096, 4096, 0, 4, 1, 8, 1, 0, 16, 16, 8,
     ]
     assert describe(Config(dtype="bf16"))[19] == 2  # activation: clamp
     assert (MAGIC, VERSION) == (0x54464557, 3)

@@ -115,8 +115,11 @@ def test_a_tool_that_hangs_is_ended(tools, tmp_path, monkeypatch):
 
 def test_synthesize_leaves_a_netlist(tools, tmp_path):
     (tmp_path / "found").write_text(json.dumps(CELLS))
+    (tmp_path / "netlist").write_text('{"modules": {}}')
     place = tmp_path / "design"
-    made = tools("cp ../found cells.json").synthesize("module", DEVICE, place)
+    made = tools("cp ../found cells.json; cp ../netlist top.json").synthesize(
+        "module", DEVICE, place
+    )
     assert made == Netlist(place, {"LUT4": 65}) == Netlist.of(place)
     assert (place / "top.il").read_text() == "module"
     assert "synth_ecp5 -nowidelut -top top" in (place / "top.ys").read_text()

@@ -15,7 +15,6 @@ from weft.hw.control.loader import Write
 from weft.hw.control.walker import Tile
 from weft.hw.post.collector import Chunk
 from weft.hw.post.finisher import Finisher
-from weft.hw.post.sums import RowSums
 from weft.sim.amaranth_bench import play
 from weft.timing import Delays
 
@@ -36,6 +35,8 @@ CONFIGS = {
     ),
 }
 ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+
+SETTLE = 16  # cycles, more than sums of rows take
 
 
 def port(geometry):
@@ -151,7 +152,7 @@ class Bench:
         """A script that loads all and asks for chunks; cycle -> results, as long as they last."""
         script = [{port: write} for port, write in self.writes() if port in self.dut.writes]
         script = [{**dict.fromkeys(self.dut.writes, {"valid": 0}), **cycle} for cycle in script]
-        script += [dict.fromkeys(self.dut.writes, {"valid": 0})] * RowSums.LATENCY
+        script += [dict.fromkeys(self.dut.writes, {"valid": 0})] * SETTLE
         due, sums = {}, {}
         for _ in range(count):
             chunk, values = self.chunk()
