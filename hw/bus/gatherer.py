@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.memory.ram import Ram
+from weft.hw.memory.bank import Bank
 from weft.hw.post.sender import Result
 
 __all__ = ["Gatherer"]
@@ -55,14 +55,14 @@ class Gatherer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Ram(width=8, depth=self.depth, target=self.target)
+        m.submodules.memory = memory = Bank(width=8, depth=self.depth, target=self.target)
         word = Signal(8 * self.bytes_out)
         byte = Signal(ceil_log2(self.bytes_out))
         due = Signal(range(self.depth))
         m.d.comb += [memory.address.eq(due), self.byte.eq(memory.word)]
         m.d.sync += [
             memory.place.eq(self.length), memory.data.eq(word.word_select(byte, 8)),
-            memory.en.eq(0),
+            memory.write.eq(0),
         ]
         with m.If(self.take):
             m.d.sync += due.eq(due + 1)
@@ -78,7 +78,7 @@ class Gatherer(wiring.Component):
                     ]
                     m.next = "BYTES"
             with m.State("BYTES"):
-                m.d.sync += memory.en.eq(1)
+                m.d.sync += memory.write.eq(1)
                 m.d.sync += [self.length.eq(self.length + 1), byte.eq(byte + 1)]
                 with m.If(byte == self.bytes_out - 1):
                     m.d.sync += byte.eq(0)

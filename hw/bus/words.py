@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.memory.ram import Ram
+from weft.hw.memory.bank import Bank
 
 __all__ = ["WordQueue"]
 
@@ -51,11 +51,11 @@ class WordQueue(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Ram(width=8, depth=self.depth, target=self.target)
+        m.submodules.memory = memory = Bank(width=8, depth=self.depth, target=self.target)
         head, kept, tail = (Signal(range(2 * self.depth), name=n) for n in ("head", "kept", "tail"))
         m.d.comb += memory.address.eq(tail)
         m.d.sync += [
-            memory.place.eq(head), memory.data.eq(self.value), memory.en.eq(self.put),
+            memory.place.eq(head), memory.data.eq(self.value), memory.write.eq(self.put),
         ]
         m.d.sync += self.used.eq(kept - tail)
         with m.If(self.put):

@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.commands import LoadFlag
-from weft.config import PAGE_WORDS
 from weft.hw.control.headers import LoadHeader
 
 __all__ = ["Loader", "Write"]
@@ -22,7 +21,6 @@ class Write(data.StructLayout):
             "data": 8 * bytes_in,
             "begin": 1,  # first word of a panel that does not carry on another
             "end": 1,  # last word of a panel
-            "page_end": 1,  # last word of a page, or of a panel
             "page": range(pages),
         })
 
@@ -106,7 +104,6 @@ class Loader(wiring.Component):
                     m.d.comb += last_segment.eq(g.segments - 1)
         word_end = segment == last_segment
         panel_end = word_end & last_line
-        page_end = word_end & ((done + group)[: ceil_log2(PAGE_WORDS)] == 0)  # of A and B
         m.d.comb += [
             self.load.ready.eq(1),
             self.words.ready.eq(1),
@@ -147,7 +144,6 @@ class Loader(wiring.Component):
                 port.write.data.eq(self.words.payload),
                 port.write.begin.eq((done == 0) & (segment == 0) & ~carries_on),
                 port.write.end.eq(panel_end),
-                port.write.page_end.eq(panel_end | page_end),
                 port.write.page.eq(page + (done >> ceil_log2(g.page))),
             ]
         return m

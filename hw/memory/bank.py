@@ -47,7 +47,7 @@ class Bank(wiring.Component):
         address = ceil_log2(depth)
         super().__init__({
             "write": In(1), "place": In(address), "data": In(width),
-            "en": In(1), "address": In(address), "word": Out(width),
+            "en": In(1, init=1), "address": In(address), "word": Out(width),
         })
 
     def elaborate(self, platform):

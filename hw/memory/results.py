@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.memory.ram import Ram
+from weft.hw.memory.bank import Bank
 
 __all__ = ["ResultBuffer"]
 
@@ -30,7 +30,7 @@ class ResultBuffer(wiring.Component):
     registered : bool
         Whether banks have registers at their outputs.
     target : str
-        As of `weft.hw.memory.ram.Ram`.
+        As of `weft.hw.memory.bank.Bank`.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class ResultBuffer(wiring.Component):
 
     @staticmethod
     def latency(registered):
-        return Ram.LATENCY if registered else 1
+        return Bank.LATENCY if registered else 1
 
     def __init__(self, *, foot, cols, depth, registered, target):
         self.cols = cols
@@ -72,11 +72,11 @@ class ResultBuffer(wiring.Component):
 
     def _registered(self, m, c, place):
         """A bank: what is read of it."""
-        m.submodules[f"bank_{c}"] = bank = Ram(
+        m.submodules[f"bank_{c}"] = bank = Bank(
             width=len(self.foot[c].sum), depth=self.depth, target=self.target
         )
         m.d.comb += [
-            bank.en.eq(self.foot[c].valid),
+            bank.write.eq(self.foot[c].valid),
             bank.place.eq(place),
             bank.data.eq(self.foot[c].sum),
             bank.address.eq(self.address),

@@ -7,7 +7,7 @@ from amaranth.utils import ceil_log2
 
 from weft.hw.arith.carry import KEEP, chain
 from weft.hw.arith.multiplier import Multiplier
-from weft.hw.memory.ram import Ram
+from weft.hw.memory.bank import Bank
 from weft.hw.post.delay import delayed
 from weft.hw.post.product import multiplier
 from weft.hw.post.select import chosen
@@ -72,7 +72,7 @@ class PanelSums(wiring.Component):
 
     TERM: int  # cycles from a word to its terms
     BYTES = 1  # that a term takes
-    READ = Ram.LATENCY + 2
+    READ = Bank.LATENCY + 2
     SUM = signed(32)
 
     def __init__(self, *, geometries, writes, counts, target):
@@ -206,24 +206,24 @@ class PanelSums(wiring.Component):
         k_valid = Signal(name=f"k_valid_{n}")
         k_place = Signal(len(fold) + len(write.page), name=f"k_place_{n}", reset_less=True)
         m.d.sync += [k_valid.eq(valid), k_place.eq(Cat(fold, write.page))]
-        memory = Ram(width=32 * rows.lanes, depth=g.pages << len(fold), target=self.target)
+        memory = Bank(width=32 * rows.lanes, depth=g.pages << len(fold), target=self.target)
         m.submodules[f"memory_{n}"] = memory
         page, index = getattr(self, f"page_{n}"), getattr(self, f"index_{n}")
         in_fold = ceil_log2(rows.lanes // count) if rows.folds > 1 else len(index)
         address = Cat(index[in_fold:], page) if len(fold) else page
         found = getattr(self, f"sums_{n}")
         m.d.comb += [
-            memory.en.eq(k_valid),
+            memory.write.eq(k_valid),
             memory.place.eq(k_place),
             memory.data.eq(Cat(sums)),
         ]
         if rows.lanes <= count:  # nothing to choose: it is the address that waits
-            wait = self.READ - Ram.LATENCY
+            wait = self.READ - Bank.LATENCY
             m.d.comb += memory.address.eq(delayed(m, address, wait, f"address_{n}"))
             m.d.comb += found.as_value().eq(memory.word)
             return
         m.d.comb += memory.address.eq(address)
-        which = delayed(m, index[:in_fold], Ram.LATENCY - 1, f"which_{n}")
+        which = delayed(m, index[:in_fold], Bank.LATENCY - 1, f"which_{n}")
         for i in range(min(count, rows.lanes)):
             choice = [memory.word[32 * lane :][:32] for lane in range(i, rows.lanes, count)]
             m.d.comb += found[i].eq(chosen(m, choice, which, f"sum_{n}_{i}"))

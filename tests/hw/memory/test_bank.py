@@ -1,5 +1,7 @@
 """A bank of memory: what is written is read, and its blocks equal its twin in every shape."""
 
+import random
+
 import pytest
 
 from weft.hw.memory import bank
@@ -19,6 +21,28 @@ def test_a_word_is_read_in_steps(target):
     read = [{"write": 0, "en": 1, "address": 2}, {"address": 3}, {"en": 0}, {"en": 1}, {}]
     (words,) = play(Bank(width=8, depth=4, target=target), [*fill, *read], "word", tail=1)
     assert words[6:] == [12, 12, 13, 13]
+
+
+@pytest.mark.parametrize("target", ["generic", "ecp5", "ice40hx"])
+@pytest.mark.parametrize("width, depth", [(1, 1), (32, 8), (70, 512)])
+def test_words_come_after_the_latency(width, depth, target):
+    rng = random.Random(width)
+    dut, held, due, script = Bank(width=width, depth=depth, target=target), {}, {}, []
+    asked = None
+    for now in range(200 + 4 * depth):
+        place, address = rng.randrange(depth), rng.randrange(depth)
+        write, data = rng.randrange(2), rng.getrandbits(width)
+        script.append({"write": write, "place": place, "data": data, "address": address})
+        if write and place == asked:  # before it is out: left open
+            due.pop(now - 1 + Bank.LATENCY, None)
+        if address in held and not (write and place == address):
+            due[now + Bank.LATENCY] = held[address]
+        asked = address
+        if write:
+            held[place] = data
+    (found,) = play(dut, script, "word", tail=Bank.LATENCY)
+    assert len(due) > 40
+    assert {now: found[now] for now in due} == due
 
 
 @pytest.mark.parametrize("width, depth", SHAPES)

@@ -47,7 +47,6 @@ def panel(rng, geometry, words, *, carries_on=False, page=0):
                 "line": 0, "segment": segment, "data": int.from_bytes(part, "little"),
                 "begin": int(first == 0 and segment == 0 and not carries_on),
                 "end": int(whole and behind >= words),
-                "page_end": int(whole and (behind >= words or behind % 16 == 0)),
                 "page": page + first // 16,
             })
     return values, [{"write": {"valid": 1, "write": write}} for write in writes]
