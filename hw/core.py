@@ -196,7 +196,7 @@ class Core(wiring.Component):
         announced = data.StructLayout({
             "tile": data.StructLayout({name: told[name].shape() for name in Collector.TILE}),
             **{name: sequencer.Results[name].shape for name in facts},
-            "one_row": 1, "one_chunk": 1,
+            **dict.fromkeys(("one_row", "one_chunk", "none", "silent", "single"), 1),
         })
         m.submodules.tiles = tiles = SyncFIFOBuffered(
             width=announced.size, depth=delays.room * mac.SLOTS + c.jobs
@@ -212,7 +212,7 @@ class Core(wiring.Component):
         )
         m.submodules.queue = queue = Queue(
             chunk=collector.Chunk, acc=mac.ACC, lanes=c.lanes, places=delays.places,
-            raw=delays.raw, finished=delays.finish, registered=delays.landing > 0,
+            raw=delays.raw, finished=delays.finish, landing=delays.landing,
         )
         m.submodules.sender = sender = Sender(
             chunk=queue.Arrival, bytes_out=c.bytes_out,
@@ -229,6 +229,9 @@ class Core(wiring.Component):
             *(announce.tile[name].eq(told[name]) for name in Collector.TILE),
             announce.one_row.eq(told.rows == 1),
             announce.one_chunk.eq(told.cols <= c.lanes),
+            announce.none.eq(told.void | told.keep),
+            announce.single.eq(announce.none | (announce.one_row & announce.one_chunk)),
+            announce.silent.eq(told.keep & ~told.void),
             tiles.w_en.eq(sequencer.results.valid),
             tiles.w_data.eq(announce),
             collector.tiles.valid.eq(tiles.r_rdy),

@@ -68,6 +68,7 @@ class Answers(wiring.Component):
         )
         m.submodules.sum = crc = FrameSum()
         connect(m, flipped(self.results), gatherer.results)
+        m.d.sync += [self.abort.eq(0), gatherer.take.eq(0)]
         kind, number, length, reason = Signal(FrameType), Signal(8), Signal(32), Signal(Refusal)
         part, index, left = Signal(Part), Signal(range(_HEAD)), Signal(range(1024))
         over = Signal()  # nothing is left, a cycle late
@@ -100,6 +101,8 @@ class Answers(wiring.Component):
                 self._choose(m, gatherer, kind, number, length, reason)
             with m.State("PICK"):
                 m.next = "OFFER"
+                with m.If(over):
+                    m.next = "TURN"
                 with m.Switch(part):
                     with m.Case(Part.HEAD):
                         m.d.sync += byte.eq(head.word_select(index, 8))
@@ -107,22 +110,22 @@ class Answers(wiring.Component):
                         m.d.sync += byte.eq(crc.crc.word_select(place, 8))
                     with m.Default():
                         m.d.sync += byte.eq(body)
-                with m.If(over):
-                    m.next = "SETTLE"
-                    with m.Switch(part):
-                        with m.Case(Part.HEAD):
-                            m.d.sync += following(Part.BODY, length)
-                        with m.Case(Part.BODY):
-                            m.d.sync += following(Part.TAIL, _TAIL)
-                        with m.Default():
-                            m.d.comb += gatherer.done.eq(kind == FrameType.RESULTS)
-                            m.next = "CHOOSE"
+            with m.State("TURN"):
+                m.next = "SETTLE"
+                with m.Switch(part):
+                    with m.Case(Part.HEAD):
+                        m.d.sync += following(Part.BODY, length)
+                    with m.Case(Part.BODY):
+                        m.d.sync += following(Part.TAIL, _TAIL)
+                    with m.Default():
+                        m.d.comb += gatherer.done.eq(kind == FrameType.RESULTS)
+                        m.next = "CHOOSE"
             with m.State("OFFER"):
                 m.d.comb += self.bytes.valid.eq(1)
                 with m.If(self.bytes.ready):
                     m.d.sync += [index.eq(index + 1), left.eq(left - 1)]
                     with m.If(part == Part.BODY):
-                        m.d.comb += gatherer.take.eq(~facts & (kind == FrameType.RESULTS))
+                        m.d.sync += gatherer.take.eq(~facts & (kind == FrameType.RESULTS))
                         m.d.sync += facts.eq(facts & (place != _FACTS - 1))
                     m.next = "SETTLE"
             with m.State("SETTLE"):
@@ -148,7 +151,7 @@ class Answers(wiring.Component):
                 with m.Case(Ask.READ):
                     m.d.sync += [kind.eq(FrameType.REGISTERS), length.eq(question.count << 2)]
                 with m.Case(Ask.ABORT):
-                    m.d.comb += self.abort.eq(1)
+                    m.d.sync += self.abort.eq(1)
                     m.d.sync += [kind.eq(FrameType.ABORTED), length.eq(0)]
                 with m.Default():
                     m.d.sync += [kind.eq(FrameType.ERROR), length.eq(len(REASONS[0]))]

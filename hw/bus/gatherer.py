@@ -59,6 +59,8 @@ class Gatherer(wiring.Component):
         word = Signal(8 * self.bytes_out)
         byte = Signal(ceil_log2(self.bytes_out))
         due = Signal(range(self.depth))
+        ready = Signal(init=1)
+        m.d.comb += self.results.ready.eq(ready)
         m.d.comb += [memory.address.eq(due), self.byte.eq(memory.word)]
         m.d.sync += [
             memory.place.eq(self.length), memory.data.eq(word.word_select(byte, 8)),
@@ -68,10 +70,10 @@ class Gatherer(wiring.Component):
             m.d.sync += due.eq(due + 1)
         with m.FSM():
             with m.State("WORD"):
-                m.d.comb += self.results.ready.eq(1)
                 m.d.sync += word.eq(self.results.payload.data)
-                with m.If(self.results.valid):
+                with m.If(self.results.valid & self.results.ready):
                     m.d.sync += [
+                        ready.eq(0),
                         self.facts.tag.eq(self.results.payload.tag),
                         self.facts.last.eq(self.results.payload.last),
                         self.facts.status.eq(self.results.payload.status),
@@ -84,12 +86,14 @@ class Gatherer(wiring.Component):
                     m.d.sync += byte.eq(0)
                     m.next = "LOOK"
             with m.State("LOOK"):
-                m.next = "WORD"
                 with m.If(self.facts.last.any() | (self.length == self.depth)):
                     m.next = "FULL"
+                with m.Else():
+                    m.d.sync += ready.eq(1)
+                    m.next = "WORD"
             with m.State("FULL"):
                 m.d.comb += self.full.eq(1)
                 with m.If(self.done):
-                    m.d.sync += [self.length.eq(0), due.eq(0)]
+                    m.d.sync += [self.length.eq(0), due.eq(0), ready.eq(1)]
                     m.next = "WORD"
         return m

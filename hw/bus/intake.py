@@ -13,7 +13,6 @@ __all__ = ["Ask", "Intake", "Question", "Refusal"]
 _MARK = int.from_bytes(MARK, "little")
 _HEAD, _TAIL = 6, 4  # bytes of a frame before its payload, but for the mark, and behind it
 _READ = 4  # bytes of a READ's payload
-_KINDS = FrameType.COMMANDS, FrameType.READ, FrameType.ABORT
 
 
 class Ask(enum.Enum, shape=2):
@@ -41,6 +40,16 @@ class Question(data.Struct):
     sequence: 8
     address: 8
     count: 8
+
+
+class _Header(data.Struct):
+    """What a frame is: one of commands, what else it asks, too long, of no effect and why."""
+
+    commands: 1
+    ask: Ask
+    long: 1
+    refused: 1
+    refusal: Refusal
 
 
 class Intake(wiring.Component):
@@ -87,35 +96,44 @@ class Intake(wiring.Component):
         m.submodules.sum = crc = FrameSum()
         connect(m, queue.words, flipped(self.commands))
         window = Signal(64)  # the last eight bytes
-        kind, number, size = window[16:24], window[24:32], window[32:64]
         left = Signal(range(FRAME + 1))  # bytes to come of this part of the frame
-        sequence, commands = Signal(8), Signal()
-        ask, refused, refusal = Signal(Ask), Signal(), Signal(Refusal)
         take, byte = Signal(), Signal(8)  # the cycle after it moved on the stream
-        start, more = Signal(), Signal()  # of a frame; of a part of it, a cycle late
-        m.d.sync += more.eq(left != 0)
-        m.d.comb += [
-            queue.value.eq(byte), crc.byte.eq(byte), crc.take.eq(take), crc.start.eq(start),
-            crc.counts.eq(~start),
-        ]
-        moves, inside = self.bytes.valid & self.bytes.ready, Signal()
+        # A cycle late: nothing of the frame has come; more of this part is to come; a mark came.
+        start, more, marked = Signal(), Signal(), Signal()
+        outside, inside = Signal(), Signal()
+        moves = self.bytes.valid & self.bytes.ready
         m.d.sync += [
-            take.eq(moves), byte.eq(self.bytes.payload),
+            start.eq(outside), more.eq(left != 0), take.eq(moves), byte.eq(self.bytes.payload),
+            marked.eq(take & (Cat(window[56:], byte) == _MARK)),
             self.bytes.ready.eq((start | (inside & more)) & crc.idle & ~take & ~moves),
+        ]
+        m.d.comb += [
+            queue.value.eq(byte), queue.drop.eq(start),
+            crc.byte.eq(byte), crc.take.eq(take), crc.start.eq(start), crc.counts.eq(~start),
         ]
         with m.If(take):
             m.d.sync += [window.eq(Cat(window, byte)[8:]), left.eq(left - 1)]
+        sequence = Signal(8)
         full, kept = self._room(m, queue, sequence)
-        # Of the header, a cycle late: it is there for longer before somebody asks.
-        kinds = {of: Signal(name=f"is_{of.name.lower()}") for of in _KINDS}
-        m.d.sync += [flag.eq(kind == of) for of, flag in kinds.items()]
-        long, odd, due = Signal(), Signal(), Signal()
+        seen = self._judge(m, window, full)
+        header = Signal.like(seen)  # as it was when it was whole
+
+        # What is answered, a cycle late: all but commands that are kept.
+        damaged, answers, answer = Signal(), Signal(), Signal()
         m.d.sync += [
-            long.eq(size > FRAME), odd.eq((size % self.bytes_in).any()),
-            due.eq(size == Mux(kinds[FrameType.READ], _READ, 0)),
+            damaged.eq(~crc.match & ~header.long),
+            answers.eq(~crc.match | header.refused | ~header.commands),
         ]
         with m.If(self.question.ready):
             m.d.sync += self.question.valid.eq(0)
+        with m.If(answer & ~self.question.valid):
+            question = self.question.payload
+            m.d.sync += [
+                self.question.valid.eq(1), question.sequence.eq(sequence),
+                question.address.eq(window[:8]), question.count.eq(window[16:24]),
+                question.ask.eq(Mux(damaged | header.refused, Ask.REFUSED, header.ask)),
+                question.refusal.eq(Mux(damaged, Refusal.CRC, header.refusal)),
+            ]
 
         def part(following):
             """Take what is left of a part of the frame."""
@@ -125,57 +143,38 @@ class Intake(wiring.Component):
             with m.Elif(~more & crc.idle):
                 m.next = following
 
-        def refuse(why):
-            return [refused.eq(1), ask.eq(Ask.REFUSED), refusal.eq(why)]
-
-        def answer(ask, refusal):
-            asked = Cat(ask, refusal, sequence, window[:8], window[16:24])
-            with m.If(~self.question.valid):
-                m.d.sync += [self.question.valid.eq(1), self.question.payload.eq(asked)]
-
         with m.FSM():
             with m.State("MARK"):
-                m.d.comb += [start.eq(1), queue.drop.eq(1)]
-                m.d.sync += [left.eq(_HEAD), refused.eq(0)]
-                with m.If(take & (Cat(window[56:], byte) == _MARK)):
+                m.d.comb += outside.eq(1)
+                m.d.sync += left.eq(_HEAD)
+                with m.If(marked):
                     m.next = "HEAD"
             with m.State("HEAD"):
                 part("KIND")
             with m.State("KIND"):
                 m.d.sync += [
-                    commands.eq(kinds[FrameType.COMMANDS]), sequence.eq(number), left.eq(size),
-                    ask.eq(Mux(kinds[FrameType.READ], Ask.READ, Ask.ABORT)),
+                    header.eq(seen), sequence.eq(window[24:32]), left.eq(window[32:64]),
                 ]
-                with m.If(kinds[FrameType.COMMANDS]):
-                    with m.If(full):
-                        m.d.sync += refuse(Refusal.ROOM)
-                    with m.If(odd):
-                        m.d.sync += refuse(Refusal.SIZE)
-                with m.Elif(~(kinds[FrameType.READ] | kinds[FrameType.ABORT])):
-                    m.d.sync += refuse(Refusal.TYPE)
-                with m.Elif(~due):
-                    m.d.sync += refuse(Refusal.SIZE)
-                with m.If(long):
-                    m.d.sync += refuse(Refusal.SIZE)
                 m.next = "SIZE"
             with m.State("SIZE"):
                 m.next = "PAYLOAD"
-                with m.If(long):
-                    answer(ask, refusal)
-                    m.next = "MARK"
+                with m.If(header.long):
+                    m.next = "END"
             with m.State("PAYLOAD"):
-                m.d.comb += queue.put.eq(take & commands & ~refused)
+                m.d.comb += queue.put.eq(take & header.commands & ~header.refused)
                 with m.If(~more & crc.idle):
                     m.d.sync += left.eq(_TAIL)
                 part("STATED")
             with m.State("STATED"):
                 m.next = "TAIL"
             with m.State("TAIL"):
-                part("END")
+                part("SUMMED")
+            with m.State("SUMMED"):
+                m.next = "END"
             with m.State("END"):
                 m.next = "MARK"
-                with m.If(~crc.match | refused | ~commands):
-                    answer(Mux(crc.match, ask, Ask.REFUSED), Mux(crc.match, refusal, Refusal.CRC))
+                with m.If(answers):
+                    m.d.comb += answer.eq(1)
                 with m.Else():
                     m.d.comb += queue.keep.eq(1)
                     m.next = "KEPT"
@@ -185,6 +184,34 @@ class Intake(wiring.Component):
                 m.d.comb += kept.eq(1)
                 m.next = "MARK"
         return m
+
+    def _judge(self, m, window, full):
+        """What a header at the end of the window says, some cycles late: it stays for longer."""
+        kind, size = window[16:24], window[32:64]
+        seen = Signal(_Header)
+        commands, reads, aborts = kinds = [
+            Signal(name=f"is_{of.name.lower()}")
+            for of in (FrameType.COMMANDS, FrameType.READ, FrameType.ABORT)
+        ]
+        long, odd, due = Signal(), Signal(), Signal()
+        m.d.sync += [
+            commands.eq(kind == FrameType.COMMANDS), reads.eq(kind == FrameType.READ),
+            aborts.eq(kind == FrameType.ABORT), long.eq(size > FRAME),
+            odd.eq((size % self.bytes_in).any()), due.eq(size == Mux(reads, _READ, 0)),
+        ]
+        m.d.comb += [
+            seen.commands.eq(commands), seen.ask.eq(Mux(reads, Ask.READ, Ask.ABORT)),
+            seen.long.eq(long), seen.refused.eq(1), seen.refusal.eq(Refusal.SIZE),
+        ]
+        with m.If(long | (commands & odd)):
+            pass
+        with m.Elif(commands & full):
+            m.d.comb += seen.refusal.eq(Refusal.ROOM)
+        with m.Elif(~Cat(kinds).any()):
+            m.d.comb += seen.refusal.eq(Refusal.TYPE)
+        with m.Elif(commands | due):
+            m.d.comb += seen.refused.eq(0)
+        return seen
 
     def _room(self, m, queue, sequence):
         """Tell who asked that a frame was kept: (there is no room for one, one was kept)."""

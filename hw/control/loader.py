@@ -90,18 +90,20 @@ class Loader(wiring.Component):
         single = Signal()  # a panel of the load on offer is one group
 
         new = self.load.payload
-        group = Signal(range(max(g.group for g in there) + 1))
-        first_group = Signal.like(group)
+        group, first_group = (
+            Signal(range(max(g.group for g in there) + 1), name=n) for n in ("group", "first_group")
+        )
         last_segment = Signal.like(segment)
-        for number, signal in ((new.operand, first_group), (operand, group)):
-            with m.Switch(number):
-                for region, g in self.geometries.items():
-                    with m.Case(region):
-                        m.d.comb += signal.eq(g.group)
+        offered = new.words[: len(words)]  # there is room for them
+        with m.Switch(new.operand):
+            for region, g in self.geometries.items():
+                with m.Case(region):
+                    m.d.comb += first_group.eq(g.group)
+                    m.d.sync += single.eq((offered - 1)[ceil_log2(g.group) : len(words)] == 0)
         with m.Switch(operand):
             for region, g in self.geometries.items():
                 with m.Case(region):
-                    m.d.comb += last_segment.eq(g.segments - 1)
+                    m.d.comb += [group.eq(g.group), last_segment.eq(g.segments - 1)]
         word_end = segment == last_segment
         panel_end = word_end & last_line
         m.d.comb += [
@@ -109,7 +111,6 @@ class Loader(wiring.Component):
             self.words.ready.eq(1),
             self.last.eq(panel_end & last_panel),
         ]
-        m.d.sync += single.eq(new.words <= first_group)
         with m.If(self.words.valid):
             m.d.sync += segment.eq(Mux(word_end, 0, segment + 1))
             with m.If(word_end):

@@ -118,12 +118,13 @@ class Sequencer(wiring.Component):
                 m.d.sync += slot.eq(Mux(last_slot, 0, slot + 1))
         void = self.passes.valid & lead.void & first_slot
 
-        # Where the pass stands; what comes next is known a round ahead.
-        begun = Signal()
-        word = Signal(max(len(self.step.a), len(self.step.b)))
+        # Where the pass stands; what comes next is known a round ahead. No pass resets it, too.
+        begun = Signal(reset_less=True)
+        word = Signal(max(len(self.step.a), len(self.step.b)), reset_less=True)
         # k at the begin of the round after the next
-        ahead = Signal(range((1 << len(lead.k)) + 2 * self.depth + 1), init=2 * self.depth)
-        last = Signal()  # the round is the pass's last, and not its first
+        most = (1 << len(lead.k)) + 2 * self.depth
+        ahead = Signal(range(most + 1), init=2 * self.depth, reset_less=True)
+        last = Signal(reset_less=True)  # the round is the pass's last, and not its first
         loading = Signal()  # C, before the first k
         first = ~begun
         clear = 1  # the array is free for a pass

@@ -98,8 +98,8 @@ class Tiler(wiring.Component):
             following.eq(Mux(spare_waits, spare, place)),
             self.tiles.payload.eq(offer.tile),
         ]
-        gone = (self.tiles.valid & self.tiles.ready) | skips
-        leaves = gone & offer.tile.last
+        moves = ~self.tiles.valid | self.tiles.ready
+        leaves = self.tiles.valid & self.tiles.ready & offer.tile.last
 
         # The job at work is that of the tile on offer, or else the one that was pulled last.
         oldest = Mux(offers, offer.owner, walker.at_work)
@@ -110,7 +110,7 @@ class Tiler(wiring.Component):
             m.d.sync += [ended.eq(1), victim.eq(oldest)]
         arrives = spare_waits | go
         chosen = ended & (following.owner == victim)
-        with m.If(~offers | gone):
+        with m.If(moves):
             m.d.sync += [
                 offers.eq(arrives), offer.eq(following), spare_waits.eq(0),
                 skips.eq(arrives & chosen & ~following.tile.last),

@@ -8,6 +8,11 @@ from amaranth.utils import ceil_log2
 __all__ = ["Chunk", "Collector", "Mark"]
 
 
+# The chunk that is next is the first, or the last, of its tile; in the first, or last, row; of it.
+_FIRST = "first", "first_row", "first_chunk"
+_LATE = "late", "late_row", "late_chunk"
+
+
 class Mark(data.StructLayout):
     """What the sender is to know of a chunk.
 
@@ -65,7 +70,9 @@ class Collector(wiring.Component):
     Attributes
     ----------
     tiles : In, stream of ``announced``
-        With ``one_row`` and ``one_chunk``: whether the tile has but one, or a row of it.
+        With ``one_row`` and ``one_chunk``: whether the tile has but one, or a row of it. It has
+        ``none`` to ask for where it is void, or keeps its sums: then it is ``silent``. It is
+        ``single`` where it has one row of one chunk, or none.
     landed : In
         Pulse: one more row is in the buffer from the next cycle on.
     address : Out
@@ -79,7 +86,7 @@ class Collector(wiring.Component):
     """
 
     # What is read of a tile, or gives shapes.
-    TILE = "rows", "cols", "a_page", "b_page", "finish", "keep", "last", "status", "tag"
+    TILE = "rows", "cols", "a_page", "b_page", "finish", "last", "status", "tag"
 
     def __init__(
         self, *, announced, rows, cols, lanes, slots, depth, finishing, places, pace, lag
@@ -115,29 +122,26 @@ class Collector(wiring.Component):
         ahead = Signal(signed(len(self.address) + 2), init=-1)  # rows there from it on, but for one
 
         # Which chunk is next, and whether it is there.
-        void = tile.status != 0
-        silent = tile.keep & ~void
-        none = void | silent
         next_row = Signal.like(tile.rows, init=1)
         next_chunk = Signal(range(-(-self.cols // self.lanes) + 1), init=1)
         chunks = (tile.cols + self.lanes - 1) >> shift
         # Whether it is the last one is known a chunk ahead, and of the first one from the tile.
-        first_row, first_chunk = Signal(init=1), Signal(init=1)
-        late_row, late_chunk = Signal(), Signal()
-        row_end = late_chunk | (first_chunk & here.one_chunk)
-        tile_end = none | (row_end & (late_row | (first_row & here.one_row)))
+        first, first_row, first_chunk = (Signal(init=1, name=n) for n in _FIRST)
+        late, late_row, late_chunk = (Signal(name=n) for n in _LATE)
+        row_end = Mux(first_chunk, here.one_chunk, late_chunk)
+        tile_end = Mux(first, here.single, late)
         m.d.comb += [
             self.address.eq(place),
-            go.eq(self.tiles.valid & self._may(m) & (none | ~ahead[-1])),
+            go.eq(self.tiles.valid & self._may(m) & (here.none | ~ahead[-1])),
             self.tiles.ready.eq(go & tile_end),
-            self.release.eq(go & ~none & tile_end & here.end),
+            self.release.eq(go & ~here.none & tile_end & here.end),
             out.a_page.eq(here.a_page),
             out.b_page.eq(here.b_page),
             out.panel.eq(tile.b_page),
             out.finish.eq(tile.finish),
             out.finishes.eq(Cat(tile.finish[name] for name in self.finishing).any()),
             out.mark.last.eq(tile_end & tile.last),
-            out.mark.silent.eq(silent),
+            out.mark.silent.eq(here.silent),
             out.mark.narrow.eq(tile.finish.as_value()[:1]),
             out.mark.status.eq(tile.status),
             out.mark.tag.eq(tile.tag),
@@ -147,19 +151,21 @@ class Collector(wiring.Component):
         with m.If(go):
             m.d.sync += [
                 chunk.eq(next_chunk), next_chunk.eq(next_chunk + 1),
-                first_chunk.eq(0), late_chunk.eq(next_chunk + 1 == chunks),
+                first_chunk.eq(0), late_chunk.eq(next_chunk + 1 == chunks), first.eq(0),
+                late.eq((next_chunk + 1 == chunks) & Mux(first_row, here.one_row, late_row)),
             ]
             with m.If(tile_end | row_end):
                 m.d.sync += [
-                    chunk.eq(0), next_chunk.eq(1), first_chunk.eq(1), late_chunk.eq(0),
+                    chunk.eq(0), next_chunk.eq(1), first_chunk.eq(1),
                     row.eq(next_row), next_row.eq(next_row + 1),
                     first_row.eq(0), late_row.eq(next_row + 1 == tile.rows),
+                    late.eq((next_row + 1 == tile.rows) & here.one_chunk),
                 ]
             with m.If(tile_end):
-                m.d.sync += [row.eq(0), next_row.eq(1), first_row.eq(1), late_row.eq(0)]
+                m.d.sync += [row.eq(0), next_row.eq(1), first_row.eq(1), first.eq(1)]
 
         # The next row is one of this tile, of the next pass, or of the next tile of the pass.
-        moves = go & ~none & row_end
+        moves = go & ~here.none & row_end
         m.d.sync += ahead.eq(ahead + self.landed)
         with m.If(moves):
             with m.If(~tile_end):

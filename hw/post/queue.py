@@ -32,8 +32,9 @@ class Queue(wiring.Component):
         ``places`` is a power of two.
     raw, finished : int
         ``finished`` is 0 where nothing finishes chunks.
-    registered : bool
-        With a register at the output, in which a chunk is a cycle later.
+    landing : int
+        Cycles until a chunk that has come can be taken: 0 where it is shown as it comes, 1 with a
+        register at the output, 2 where values wait in a block of memory.
 
     Attributes
     ----------
@@ -43,11 +44,11 @@ class Queue(wiring.Component):
     o : Out, stream of `Arrival`
     """
 
-    def __init__(self, *, chunk, acc, lanes, places, raw, finished, registered=False):
+    def __init__(self, *, chunk, acc, lanes, places, raw, finished, landing):
         self.places = places
         self.raw = raw
         self.finished = finished
-        self.registered = registered
+        self.landing = landing
         self.Arrival = Arrival(chunk=chunk, acc=acc, lanes=lanes)
         values = data.ArrayLayout(acc, lanes)
         super().__init__({
@@ -83,7 +84,7 @@ class Queue(wiring.Component):
         spare = Signal(signed(width + 1), init=-1)  # chunks that have landed, but for one
         empty = spare[-1]
         out = stream.Signature(self.Arrival).create()
-        if self.registered:
+        if self.landing == 1:
             m.d.comb += out.ready.eq(~self.o.valid | self.o.ready)
             with m.If(out.ready):
                 m.d.sync += [self.o.valid.eq(out.valid), self.o.payload.eq(out.payload)]
@@ -93,7 +94,10 @@ class Queue(wiring.Component):
         m.submodules.marks = marks = Memory(
             shape=out.payload.mark.shape(), depth=self.places, init=[]
         )
-        m.submodules.landing = landing = Memory(shape=len(sums), depth=self.places, init=[])
+        block = {"ram_block": 1, "no_rw_check": 1} if self.landing == 2 else {}
+        m.submodules.landing = landing = Memory(
+            shape=len(sums), depth=self.places, init=[], attrs=block
+        )
         for memory, en, place, value in (
             (marks, self.chunks.valid, asked, self.chunks.chunk.mark),
             (landing, arrives, landed, sums),
@@ -102,18 +106,28 @@ class Queue(wiring.Component):
             m.d.comb += [write.en.eq(en), write.addr.eq(place), write.data.eq(value)]
             with m.If(en):
                 m.d.sync += place.eq(place + 1)
-        mark, late = marks.read_port(domain="comb"), landing.read_port(domain="comb")
+        mark = marks.read_port(domain="comb")
+        m.d.comb += [mark.addr.eq(next_out), out.payload.mark.eq(mark.data)]
+        if self.landing == 2:  # what is next is asked for; what lies there is known a cycle later
+            late, there = landing.read_port(), Signal()
+            m.d.sync += there.eq(arrives)
+            m.d.comb += [
+                late.addr.eq(next_out + taken),
+                out.valid.eq(~empty),
+                out.payload.sums.as_value().eq(late.data),
+            ]
+            arrives = there
+        else:
+            late = landing.read_port(domain="comb")
+            m.d.comb += [
+                late.addr.eq(next_out),
+                out.valid.eq(~empty | arrives),
+                out.payload.sums.as_value().eq(Mux(empty, sums, late.data)),
+            ]
         with m.If(arrives & ~taken):
             m.d.sync += spare.eq(spare + 1)
         with m.Elif(taken & ~arrives):
             m.d.sync += spare.eq(spare - 1)
         with m.If(taken):
             m.d.sync += next_out.eq(next_out + 1)
-        m.d.comb += [
-            mark.addr.eq(next_out),
-            late.addr.eq(next_out),
-            out.valid.eq(~empty | arrives),
-            out.payload.mark.eq(mark.data),
-            out.payload.sums.as_value().eq(Mux(empty, sums, late.data)),
-        ]
         return m

@@ -20,14 +20,19 @@ def announced(cols):
     finish = StructLayout({"round": 1, "clamp": 1})
     return StructLayout({
         "tile": Tile(geometries, finish), "slot": range(4), "end": 1,
-        "a_page": range(4), "b_page": range(4), "one_row": 1, "one_chunk": 1,
+        "a_page": range(4), "b_page": range(4),
+        **dict.fromkeys(("one_row", "one_chunk", "none", "silent", "single"), 1),
     })
 
 
 def sized(one, lanes):
-    """A tile, along with what is said of its size."""
-    rows, cols = one["tile"].get("rows", 0), one["tile"].get("cols", 0)
-    return one | {"one_row": int(rows == 1), "one_chunk": int(cols <= lanes)}
+    """A tile, along with what is said of its size and its results."""
+    tile = one["tile"]
+    row, chunk, none = tile["rows"] == 1, tile["cols"] <= lanes, not gives([one])
+    return one | {
+        "one_row": int(row), "one_chunk": int(chunk), "none": int(none),
+        "silent": int(tile["keep"] and not tile["status"]), "single": int(none or row and chunk),
+    }
 
 
 def passes(rng, cols, slots, count):

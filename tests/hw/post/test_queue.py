@@ -12,14 +12,18 @@ CHUNK = StructLayout({"finishes": 1, "mark": StructLayout({"tag": 8, "last": 1})
 LANES = 2
 
 
-def queue(*, places, raw, finished):
-    return Queue(chunk=CHUNK, acc=16, lanes=LANES, places=places, raw=raw, finished=finished)
+def queue(*, places, raw, finished, landing):
+    return Queue(
+        chunk=CHUNK, acc=16, lanes=LANES, places=places, raw=raw, finished=finished,
+        landing=landing,
+    )
 
 
 @pytest.mark.parametrize("places, raw, finished", [(1, 1, 0), (2, 1, 0), (4, 3, 0), (8, 1, 5)])
+@pytest.mark.parametrize("late", [0, 1, 2])
 @pytest.mark.parametrize("idle, stall", [(0, 0), (0, 0.5), (0.5, 0), (0.5, 0.9), (0.9, 0.5)])
-def test_chunks_land_and_leave_in_order(places, raw, finished, idle, stall):
-    dut = queue(places=places, raw=raw, finished=finished)
+def test_chunks_land_and_leave_in_order(places, raw, finished, idle, stall, late):
+    dut = queue(places=places, raw=raw, finished=finished, landing=late)
     rng = random.Random(places)
     expected, landing, taken = [], {}, []
 
@@ -47,8 +51,8 @@ def test_chunks_land_and_leave_in_order(places, raw, finished, idle, stall):
                 assert plain(payload) == expected[len(taken)]
             if valid and ready:
                 taken.append(now)
-                if not idle and not stall and places > raw + 1:
-                    assert now in landing  # at once
+                if not idle and not stall and places > raw + late + 1:
+                    assert now - late in landing  # at once
             now += 1
 
     simulate(dut, source, background=[checker(dut.o, "o")])
