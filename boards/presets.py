@@ -59,7 +59,8 @@ ENTRIES = {
         Entry(
             name="ice40up5k", device=DEVICES["iCE40UP5K"], goal=0.7,
             config=Config(
-                target="ice40up", rows=4, cols=2, depth=2, drain="folded", lanes=1,
+                target="ice40up", multiplier="plain", rows=4, cols=2, depth=2, drain="folded",
+                lanes=1,
                 activation="none", scale_cycles=8, a_words=256, b_words=512, bytes_in=2,
                 bytes_out=1, jobs=2,
             ),
@@ -73,9 +74,9 @@ ENTRIES = {
             ),
         ),
         Entry(
-            name="ecp5-64", device=DEVICES["LFE5U-25F"], clock=150,
+            name="ecp5-64", device=DEVICES["LFE5U-85F"], clock=150,
             config=Config(
-                target="ecp5", rows=4, cols=8, depth=2, hop=2, dsp_cols=4, lanes=1, jobs=4,
+                target="ecp5", rows=4, cols=8, depth=2, hop=2, lanes=1, jobs=4,
                 activation="none", a_words=512, b_words=512,
             ),
         ),

@@ -4,6 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.utils import ceil_log2
 
 from weft.hw.arith.ice40_multiplier import HalvesMultiplier
+from weft.hw.arith.ice40_pair import PairMultiplier
 from weft.hw.arith.ice40_sum import BlockSum, ChainSum
 from weft.hw.arith.mac import Mac
 
@@ -11,12 +12,13 @@ __all__ = ["Ice40FastInnerProductMac", "Ice40PlainMac"]
 
 
 class Ice40Mac(Mac):
-    """A `Mac` of one product in a DSP block, or of any in logic, as late.
+    """A `Mac` of one product in a DSP block, of bytes in a block for two, or of any in logic.
 
-    Without a step its products are 0.
+    All are as late. Without a step its products are 0.
 
-    The stages: the factors; the block. In logic: the factors; two for the halves of the products; a
-    tree of adders, a level each, the last of which brings the halves together; the sum.
+    The stages: the factors; the block. Of bytes: the factors; three of a block; a tree of adders, a
+    level each; the sum. In logic: the factors; two for the halves of the products; the tree, whose
+    last level brings the halves together; the sum.
     """
 
     LATENCY = 1 + BlockSum.LATENCY
@@ -42,8 +44,12 @@ class Ice40Mac(Mac):
             factors.append([Signal(value.shape(), name="factor") for value in values])
             a, b = factors[-1]
             m.d.sync += [a.eq(Mux(self.en, values[0], 0)), b.eq(values[1])]
-        in_block = self.dsp and len(factors) == 1
-        m.submodules.total = total = (self._in_block if in_block else self._in_logic)(m, factors)
+        make = self._in_logic
+        if self.dsp and len(factors) == 1:
+            make = self._in_block
+        elif self.dsp and all(len(factor) <= 8 for pair in factors for factor in pair):
+            make = self._in_pairs
+        m.submodules.total = total = make(m, factors)
         m.d.comb += self.sum.eq(total.sum)
         if self.folded:
             m.d.comb += [total.shift.eq(self.shift), total.above.eq(self.above)]
@@ -55,6 +61,19 @@ class Ice40Mac(Mac):
         ((a, b),) = factors
         total = BlockSum(a=a.shape(), b=b.shape(), folded=self.folded)
         m.d.comb += [total.a.eq(a), total.b.eq(b)]
+        return total
+
+    def _in_pairs(self, m, factors):
+        terms = []
+        for n in range(0, len(factors), 2):
+            m.submodules[f"product_{n}"] = pair = PairMultiplier()
+            for (a, b), *values in zip(factors[n : n + 2], pair.a, pair.b, strict=False):
+                m.d.comb += [value.eq(factor) for value, factor in zip(values, (a, b), strict=True)]
+            terms += [pair.product[i] for i in range(len(factors[n : n + 2]))]
+        while len(terms) > 1:
+            terms = self._level(m, terms)
+        total = ChainSum(term=terms[0].shape(), folded=self.folded)
+        m.d.comb += total.term.eq(terms[0])
         return total
 
     def _in_logic(self, m, factors):

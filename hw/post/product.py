@@ -29,7 +29,7 @@ class Product(wiring.Component):
 
     In one cycle: four products of 16 x 16 bits, and their sum. In more: ``32 / cycles`` bits of
     ``b`` a cycle, from the lowest on, times ``a``, and a cycle later added to the upper half of a
-    sum that moves down.
+    sum that moves down. Digits of 4 or 8 bits are multiplied by halves, a cycle before.
 
     Parameters
     ----------
@@ -53,15 +53,21 @@ class Product(wiring.Component):
         ``late`` is there for `lasts` cycles.
     """
 
-    @staticmethod
-    def latency(cycles):
-        return Multiplier.LATENCY + 2 if cycles == 1 else cycles + 2
+    HALVED = 4, 8  # cycles
+
+    @classmethod
+    def latency(cls, cycles):
+        return Multiplier.LATENCY + 2 if cycles == 1 else cycles + 2 + (cycles in cls.HALVED)
+
+    @classmethod
+    def lasts(cls, cycles):
+        """How many ``late`` is there."""
+        return max(1, cycles - 1 - (cycles in cls.HALVED))
 
     def __init__(self, *, a, constant, fact, cycles, target):
         self.constant = constant
         self.cycles = cycles
         self.target = target
-        self.lasts = max(1, cycles - 1)
         self.shape = signed(64) if signed(32) == a else unsigned(64)
         super().__init__({
             "start": In(1), "a": In(a), "b": In(32), "fact": In(fact),
@@ -103,13 +109,18 @@ class Product(wiring.Component):
         b, low = Signal(32, reset_less=True), Signal(32, reset_less=True)
         high = Signal(signed(33) if self.shape.signed else 33, reset_less=True)
         fact = Signal.like(self.fact, reset_less=True)
+        first, term = left == self.cycles, a * b[:bits]
+        if self.cycles in self.HALVED:
+            half = bits // 2
+            h_terms = [delayed(m, a * b[n : n + half], 1, f"half_{n}") for n in (0, half)]
+            first, term = delayed(m, first, 1, "first"), h_terms[0] + (h_terms[1] << half)
         p_first = Signal()
-        p_term = Signal((a * b[:bits]).shape(), reset_less=True)
+        p_term = Signal(term.shape(), reset_less=True)
         total = Mux(p_first, Const(self.constant, high.shape()), high) + p_term
         m.d.sync += [
             left.eq(left - left.any()),
             b.eq(b >> bits),
-            p_first.eq(left == self.cycles), p_term.eq(a * b[:bits]),
+            p_first.eq(first), p_term.eq(term),
             high.eq(total >> bits),
             low.eq(Cat(low[bits:], total[:bits])),
         ]

@@ -91,13 +91,12 @@ class Queue(wiring.Component):
         else:
             connect(m, out, flipped(self.o))
         taken = out.valid & out.ready
-        m.submodules.marks = marks = Memory(
-            shape=out.payload.mark.shape(), depth=self.places, init=[]
+        attrs = {"ram_block": 1, "no_rw_check": 1} if self.landing == 2 else {}
+        marks, landing = (
+            Memory(shape=shape, depth=self.places, init=[], attrs=attrs)
+            for shape in (out.payload.mark.shape(), len(sums))
         )
-        block = {"ram_block": 1, "no_rw_check": 1} if self.landing == 2 else {}
-        m.submodules.landing = landing = Memory(
-            shape=len(sums), depth=self.places, init=[], attrs=block
-        )
+        m.submodules += [marks, landing]
         for memory, en, place, value in (
             (marks, self.chunks.valid, asked, self.chunks.chunk.mark),
             (landing, arrives, landed, sums),
@@ -106,24 +105,25 @@ class Queue(wiring.Component):
             m.d.comb += [write.en.eq(en), write.addr.eq(place), write.data.eq(value)]
             with m.If(en):
                 m.d.sync += place.eq(place + 1)
-        mark = marks.read_port(domain="comb")
-        m.d.comb += [mark.addr.eq(next_out), out.payload.mark.eq(mark.data)]
+        domain = "sync" if self.landing == 2 else "comb"
+        mark, late = (memory.read_port(domain=domain) for memory in (marks, landing))
+        m.d.comb += out.payload.mark.eq(mark.data)
         if self.landing == 2:  # what is next is asked for; what lies there is known a cycle later
-            late, there = landing.read_port(), Signal()
+            there = Signal()
             m.d.sync += there.eq(arrives)
             m.d.comb += [
-                late.addr.eq(next_out + taken),
+                mark.addr.eq(next_out + taken),
                 out.valid.eq(~empty),
                 out.payload.sums.as_value().eq(late.data),
             ]
             arrives = there
         else:
-            late = landing.read_port(domain="comb")
             m.d.comb += [
-                late.addr.eq(next_out),
+                mark.addr.eq(next_out),
                 out.valid.eq(~empty | arrives),
                 out.payload.sums.as_value().eq(Mux(empty, sums, late.data)),
             ]
+        m.d.comb += late.addr.eq(mark.addr)
         with m.If(arrives & ~taken):
             m.d.sync += spare.eq(spare + 1)
         with m.Elif(taken & ~arrives):

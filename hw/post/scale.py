@@ -49,7 +49,7 @@ class Scaler(wiring.Component):
         self.cycles = cycles
         self.target = target
         self.stays = stays
-        self.lasts = max(1, cycles - 1 - self.AFTER)
+        self.lasts = max(1, Product.lasts(cycles) - self.AFTER)
         super().__init__({
             "start": In(1),
             "acc": In(signed(32)),
@@ -83,7 +83,7 @@ class Scaler(wiring.Component):
             *(product.fact[name].eq(fact) for name, fact in facts.items()),
         ]
         y = self.after(m, product.product, {name: product.late[name] for name in facts})
-        late = Lasting(product.late.rest, product.lasts).later(m, self.AFTER, "late")
+        late = Lasting(product.late.rest, Product.lasts(self.cycles)).later(m, self.AFTER, "late")
         m.d.comb += [self.y.eq(y), self.late.eq(late.value)]
         return m
 
@@ -139,7 +139,7 @@ class TfliteScaler(Scaler):
         )
 
     def after(self, m, product, facts):
-        right = Lasting(facts["right"], max(1, self.cycles - 1))
+        right = Lasting(facts["right"], Product.lasts(self.cycles))
         v = Cat(Const(0, 1), product[31:63]).as_signed()  # below it, the first bit that is lost
         rest = Const(0, 1)
         for powers in ((4, 3), (2, 1), (0,)):

@@ -1,5 +1,5 @@
 // The primitives of the iCE40 that the hardware instantiates, as the data sheets say what they do, in the modes that
-// are used: of the DSP block the product of 16 x 16 bits, with signs or without.
+// are used: of the DSP block the product of 16 x 16 bits, or two of 8 x 8 bits, with signs or without.
 
 `default_nettype none
 
@@ -83,8 +83,25 @@ module SB_MAC16 #(
         end
     end
 
-    wire [15:0] low_term = BOTADDSUB_LOWERINPUT == 0 ? b : BOTADDSUB_LOWERINPUT == 2 ? h[15:0] : 16'bx;
-    wire [15:0] high_term = TOPADDSUB_LOWERINPUT == 0 ? a : TOPADDSUB_LOWERINPUT == 2 ? h[31:16] : 16'bx;
+    // The products of bytes, with signs in both halves, and a register behind each.
+    wire [15:0] f_now = {{8{A_SIGNED & a[15]}}, a[15:8]} * {{8{B_SIGNED & b[15]}}, b[15:8]};
+    wire [15:0] g_now = {{8{A_SIGNED & a[7]}}, a[7:0]} * {{8{B_SIGNED & b[7]}}, b[7:0]};
+    reg [15:0] f_held = 0, g_held = 0;
+    always @(posedge clock or posedge IRSTTOP) begin
+        if (IRSTTOP) f_held <= 0;
+        else if (CE) f_held <= f_now;
+    end
+    always @(posedge clock or posedge IRSTBOT) begin
+        if (IRSTBOT) g_held <= 0;
+        else if (CE) g_held <= g_now;
+    end
+    wire [15:0] f = !MODE_8x8 ? 16'bx : TOP_8x8_MULT_REG ? f_held : f_now;
+    wire [15:0] g = !MODE_8x8 ? 16'bx : BOT_8x8_MULT_REG ? g_held : g_now;
+
+    wire [15:0] low_term = BOTADDSUB_LOWERINPUT == 0 ? b : BOTADDSUB_LOWERINPUT == 1 ? g
+        : BOTADDSUB_LOWERINPUT == 2 ? h[15:0] : 16'bx;
+    wire [15:0] high_term = TOPADDSUB_LOWERINPUT == 0 ? a : TOPADDSUB_LOWERINPUT == 1 ? f
+        : TOPADDSUB_LOWERINPUT == 2 ? h[31:16] : 16'bx;
     wire low_carry, top_carry;
     wire carry_in = BOTADDSUB_CARRYSELECT == 0 ? 1'b0 : BOTADDSUB_CARRYSELECT == 1 ? 1'b1
         : BOTADDSUB_CARRYSELECT == 2 ? ACCUMCI : CI;

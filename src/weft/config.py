@@ -137,8 +137,8 @@ class Config:
                 )
         if not wrong["dsp_cols"] and self.dsp_cols and self._exceeds_a_block():
             problems.append(
-                "dsp_cols must be 0 with several products a PE and target 'ice40up', not"
-                f" {self.dsp_cols}"
+                "dsp_cols must be 0 with several products a PE, target 'ice40up' and multiplier"
+                f" 'fip', not {self.dsp_cols}"
             )
         sizes = self.lanes, self.bytes_out
         raw = self.requantize in ("none", None)
@@ -164,9 +164,9 @@ class Config:
             object.__setattr__(self, "dsp_cols", self.cols if blocks else 0)
 
     def _exceeds_a_block(self):
-        """Whether a PE has more products than the one that an SB_MAC16 multiplies and sums."""
-        most = 2 if self.multiplier == "fip" else 1
-        return self.target == "ice40up" and _is_integer(self.depth) and self.depth > most
+        """Whether a PE has products that an SB_MAC16 takes one of, but more than one."""
+        single = self.target == "ice40up" and self.multiplier == "fip"
+        return single and _is_integer(self.depth) and self.depth > 2
 
     @property
     def format(self) -> Format:

@@ -25,7 +25,7 @@ _SCALE_STAGES = {"tflite": 6, "single": 5, "onnx": 12}  # before and after the p
 
 def scale_latency(mode: str, cycles: int) -> int:
     """That of a scaler which takes a sum each ``cycles`` cycles."""
-    return _SCALE_STAGES[mode] + (5 if cycles == 1 else cycles + 2)
+    return _SCALE_STAGES[mode] + (5 if cycles == 1 else cycles + 2 + (cycles in (4, 8)))
 
 
 def mac_latency(config: Config) -> int:

@@ -6,6 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from weft.hw.arith.ice40_multiplier import HalvesMultiplier
+from weft.hw.arith.ice40_pair import PairMultiplier
 from weft.hw.arith.ice40_sum import BlockSum, ChainSum
 from weft.sim.primitives import ICE40, equal
 
@@ -35,6 +36,10 @@ def test_multiplier_in_logic(bits):
     equal(HalvesMultiplier(a=signed(bits), b=signed(bits)), steps=3, models=MODELS)
 
 
+def test_pair_in_a_block():
+    equal(WithoutReset(PairMultiplier()), steps=4, models=MODELS)
+
+
 @pytest.mark.parametrize("folded", [False, True])
 def test_sum_in_logic(folded):
     equal(ChainSum(term=signed(18), folded=folded), steps=2, models=MODELS)
@@ -51,7 +56,9 @@ def test_sum_in_a_block(folded):
     (lambda: HalvesMultiplier(a=signed(9), b=signed(9)), "I0 & I1 |", "I0 & I1 &"),
     (lambda: ChainSum(term=signed(18), folded=True), "LUT_INIT[{I3, I2, I1, I0}]", "I1 ^ I2 ^ I3"),
     (lambda: WithoutReset(BlockSum(a=signed(3), b=signed(3), folded=True)), "LOAD ?", "HOLD ?"),
-], ids=["multiplier", "chain", "block"])
+    (lambda: WithoutReset(PairMultiplier()), "A_SIGNED & a[7]", "A_SIGNED & a[6]"),
+    (lambda: WithoutReset(PairMultiplier()), "? f_held", "? f_now"),
+], ids=["multiplier", "chain", "block", "pair", "pair-late"])
 def test_refutes_what_is_not_so(part, right, wrong):
     assert right in MODELS
     with pytest.raises(AssertionError, match="must equal their twin"):
