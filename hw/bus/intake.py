@@ -56,7 +56,7 @@ class Intake(wiring.Component):
     """Frames of at most `weft.frames.FRAME` bytes of payload, checked before they have effect.
 
     Words of the command stream wait in a `WordQueue` for the frame's CRC. After damage it looks
-    for the next mark. A byte takes 14 cycles at most, whatever the core does; so bytes of a
+    for the next mark. A byte takes 17 cycles at most, whatever the core does; so bytes of a
     `weft.hw.bus.uart.Receiver` always find it ready. A question that comes before the last one
     was taken is dropped.
 

@@ -1,81 +1,65 @@
-"""The leaves of the iCE40, their twins at least, against sums of Python integers."""
-
-import random
+"""The parts of the iCE40 leaves of which primitives and twin differ: proven equal in all cycles."""
 
 import pytest
+from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
 
-from weft.hw.arith.ice40 import Ice40FastInnerProductMac, Ice40PlainMac
-from weft.sim.amaranth_bench import play
+from weft.hw.arith.ice40_multiplier import HalvesMultiplier
+from weft.hw.arith.ice40_pair import PairMultiplier
+from weft.hw.arith.ice40_sum import BlockSum, ChainSum
+from weft.sim.primitives import ICE40, equal
 
-PLAIN = [pytest.param(Ice40PlainMac, depth, id=f"plain-{depth}") for depth in (1, 2, 3, 5)]
-FAST = [pytest.param(Ice40FastInnerProductMac, depth, id=f"fip-{depth}") for depth in (2, 4, 6)]
-ALL = pytest.mark.parametrize("leaf, depth", [*PLAIN, *FAST])
-DSP = pytest.mark.parametrize("dsp", [True, False], ids=["dsp", "logic"])
-
-
-def added(leaf, a, b):
-    """What a step adds: the inner product, with the terms that are corrected later."""
-    dot = sum(x * y for x, y in zip(a, b, strict=True))
-    if not leaf.CORRECTED:
-        return dot
-    return dot + sum(v[d] * v[d + 1] for v in (a, b) for d in range(0, len(a), 2))
+MODELS = ICE40.read_text(encoding="utf-8")
 
 
-def wrapped(value):
-    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+class WithoutReset(wiring.Component):
+    """A block without its reset, which for that of the device takes effect between two edges."""
+
+    def __init__(self, block):
+        self.block = block
+        super().__init__({"clock": In(1), **block.signature.members})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.still = ClockDomain(reset_less=True, local=True)
+        m.submodules.block = DomainRenamer("still")(self.block)
+        m.d.comb += ClockSignal("still").eq(self.clock)
+        for name, member in self.block.signature.members.items():
+            here, there = getattr(self, name), getattr(self.block, name)
+            m.d.comb += there.eq(here) if member.flow == In else here.eq(there)
+        return m
 
 
-def steps(depth, count):
-    rng = random.Random(depth)
-    limits = [-128, 127]
-    for _ in range(count):
-        a, b = ([rng.choice([*limits, rng.randint(*limits)]) for _ in range(depth)] for _ in "ab")
-        yield {"a": a, "b": b, "en": int(rng.random() < 0.7)}
+@pytest.mark.parametrize("bits", [8, 9])
+def test_multiplier_in_logic(bits):
+    equal(HalvesMultiplier(a=signed(bits), b=signed(bits)), steps=3, models=MODELS)
 
 
-@ALL
-@DSP
-def test_sum_follows_its_step_by_the_latency(leaf, depth, dsp):
-    rng = random.Random(2)
-    latency = leaf.latency(depth)
-    script = [*steps(depth, 300), *({"en": 0} for _ in range(latency))]
-    clears = [cycle["en"] and rng.random() < 0.2 for cycle in script]
-    for t, cycle in enumerate(script):
-        cycle["clear"] = int(t >= latency - 1 and clears[t - latency + 1])
-    (sums,) = play(leaf(depth=depth, dsp=dsp), script, "sum")
-    total = 0
-    for t, cycle in enumerate(script[:-latency]):
-        total = 0 if clears[t] else total
-        total += added(leaf, cycle["a"], cycle["b"]) if cycle["en"] else 0
-        assert sums[t + latency] == total
+def test_pair_in_a_block():
+    equal(WithoutReset(PairMultiplier()), steps=4, models=MODELS)
 
 
-@ALL
-@DSP
-def test_folded_sums_move_out_and_zeros_in(leaf, depth, dsp):
-    """Two tiles: what has moved in last is what the second one starts from."""
-    latency = leaf.latency(depth)
-    tile = list(steps(depth, 20))
-    alone = sum(added(leaf, cycle["a"], cycle["b"]) for cycle in tile if cycle["en"])
-    grow = [*({**cycle, "shift": 0} for cycle in tile), *[{"en": 0, "above": 5}] * (latency - 1)]
-    into = [77, -(1 << 31), -12345]
-    moves = [{"shift": 1, "above": value} for value in into]
-    (sums,) = play(leaf(depth=depth, dsp=dsp, folded=True), [*grow, *moves, *grow], "sum", tail=1)
-    assert sums[len(grow) : len(grow) + 4] == [alone, *into]
-    assert sums[-1] == into[-1] + alone
+@pytest.mark.parametrize("folded", [False, True])
+def test_sum_in_logic(folded):
+    equal(ChainSum(term=signed(18), folded=folded), steps=2, models=MODELS)
 
 
-@ALL
-def test_largest_products_add_up(leaf, depth):
-    low = {"a": [-128] * depth, "b": [-128] * depth, "en": 1, "clear": 0}
-    rounds = 40
-    (sums,) = play(leaf(depth=depth, dsp=True), [low] * rounds, "sum", tail=leaf.latency(depth))
-    assert sums[-1] == wrapped(rounds * added(leaf, low["a"], low["b"]))
+@pytest.mark.parametrize("folded", [False, True])
+def test_sum_in_a_block(folded):
+    """Of small factors, for the sake of time: all else is in how it sums, and when."""
+    block = BlockSum(a=signed(3), b=signed(3), folded=folded)
+    equal(WithoutReset(block), steps=5, models=MODELS)
 
 
-@pytest.mark.parametrize("leaf, depth, levels", [
-    (Ice40PlainMac, 1, 0), (Ice40PlainMac, 2, 1), (Ice40PlainMac, 5, 3), (Ice40PlainMac, 64, 6),
-    (Ice40FastInnerProductMac, 2, 0), (Ice40FastInnerProductMac, 6, 2),
-])
-def test_a_level_of_the_tree_is_a_cycle(leaf, depth, levels):
-    assert leaf.latency(depth) == leaf.LATENCY + levels == 5 + levels
+@pytest.mark.parametrize("part, right, wrong", [
+    (lambda: HalvesMultiplier(a=signed(9), b=signed(9)), "I0 & I1 |", "I0 & I1 &"),
+    (lambda: ChainSum(term=signed(18), folded=True), "LUT_INIT[{I3, I2, I1, I0}]", "I1 ^ I2 ^ I3"),
+    (lambda: WithoutReset(BlockSum(a=signed(3), b=signed(3), folded=True)), "LOAD ?", "HOLD ?"),
+    (lambda: WithoutReset(PairMultiplier()), "A_SIGNED & a[7]", "A_SIGNED & a[6]"),
+    (lambda: WithoutReset(PairMultiplier()), "? f_held", "? f_now"),
+], ids=["multiplier", "chain", "block", "pair", "pair-late"])
+def test_refutes_what_is_not_so(part, right, wrong):
+    assert right in MODELS
+    with pytest.raises(AssertionError, match="must equal their twin"):
+        equal(part(), steps=5, models=MODELS.replace(right, wrong))

@@ -1,0 +1,122 @@
+"""The leaves of targets: twins against sums of Python integers, and against their primitives."""
+
+import random
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import connect, flipped
+
+from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac, Ecp5PlainMac
+from weft.hw.arith.ice40 import Ice40FastInnerProductMac, Ice40PlainMac
+from weft.hw.post.delay import delayed
+from weft.sim.amaranth_bench import play
+from weft.sim.primitives import ICE40, MODELS, duel
+
+PLAIN = {"ecp5": Ecp5PlainMac, "ice40": Ice40PlainMac}
+FAST = {"ecp5": Ecp5FastInnerProductMac, "ice40": Ice40FastInnerProductMac}
+BLOCKS = {"ecp5": MODELS, "ice40": ICE40}
+ALL = pytest.mark.parametrize("leaf, depth", [
+    pytest.param(leaves[target], depth, id=f"{target}-{name}-{depth}")
+    for name, leaves, depths in (("plain", PLAIN, (1, 2, 3, 5)), ("fip", FAST, (2, 4, 6)))
+    for target in leaves for depth in depths
+])
+DSP = pytest.mark.parametrize("dsp", [True, False], ids=["dsp", "logic"])
+
+
+def added(leaf, a, b):
+    """What a step adds: the inner product, with the terms that are corrected later."""
+    dot = sum(x * y for x, y in zip(a, b, strict=True))
+    if not leaf.CORRECTED:
+        return dot
+    return dot + sum(v[d] * v[d + 1] for v in (a, b) for d in range(0, len(a), 2))
+
+
+def wrapped(value):
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def steps(depth, count):
+    rng = random.Random(depth)
+    limits = [-128, 127]
+    for _ in range(count):
+        a, b = ([rng.choice([*limits, rng.randint(*limits)]) for _ in range(depth)] for _ in "ab")
+        yield {"a": a, "b": b, "en": int(rng.random() < 0.7)}
+
+
+@ALL
+@DSP
+def test_sum_follows_its_step_by_the_latency(leaf, depth, dsp):
+    rng = random.Random(2)
+    latency = leaf.latency(depth)
+    script = [*steps(depth, 300), *({"en": 0} for _ in range(latency))]
+    clears = [cycle["en"] and rng.random() < 0.2 for cycle in script]
+    for t, cycle in enumerate(script):
+        cycle["clear"] = int(t >= latency - 1 and clears[t - latency + 1])
+    (sums,) = play(leaf(depth=depth, dsp=dsp), script, "sum")
+    total = 0
+    for t, cycle in enumerate(script[:-latency]):
+        total = 0 if clears[t] else total
+        total += added(leaf, cycle["a"], cycle["b"]) if cycle["en"] else 0
+        assert sums[t + latency] == total
+
+
+@ALL
+@DSP
+def test_folded_sums_move_out_and_zeros_in(leaf, depth, dsp):
+    """Two tiles: what has moved in last is what the second one starts from."""
+    latency = leaf.latency(depth)
+    tile = list(steps(depth, 20))
+    alone = sum(added(leaf, cycle["a"], cycle["b"]) for cycle in tile if cycle["en"])
+    grow = [*({**cycle, "shift": 0} for cycle in tile), *[{"en": 0, "above": 5}] * (latency - 1)]
+    into = [77, -(1 << 31), -12345]
+    moves = [{"shift": 1, "above": value} for value in into]
+    (sums,) = play(leaf(depth=depth, dsp=dsp, folded=True), [*grow, *moves, *grow], "sum", tail=1)
+    assert sums[len(grow) : len(grow) + 4] == [alone, *into]
+    assert sums[-1] == into[-1] + alone
+
+
+@ALL
+def test_largest_products_add_up(leaf, depth):
+    low = {"a": [-128] * depth, "b": [-128] * depth, "en": 1, "clear": 0}
+    rounds = 40
+    (sums,) = play(leaf(depth=depth, dsp=True), [low] * rounds, "sum", tail=leaf.latency(depth))
+    assert sums[-1] == wrapped(rounds * added(leaf, low["a"], low["b"]))
+
+
+@pytest.mark.parametrize("target", PLAIN)
+@pytest.mark.parametrize("leaves, depth, levels", [
+    (PLAIN, 1, 0), (PLAIN, 2, 1), (PLAIN, 5, 3), (PLAIN, 64, 6), (FAST, 2, 0), (FAST, 6, 2),
+])
+def test_a_level_of_the_tree_is_a_cycle(target, leaves, depth, levels):
+    leaf = leaves[target]
+    assert leaf.latency(depth) == leaf.LATENCY + levels == 5 + levels
+
+
+class Spaced(wiring.Component):
+    """A folded leaf of which sums move only where it has been told in time to add nothing."""
+
+    def __init__(self, mac, latency):
+        self.mac = mac
+        self.latency = latency
+        super().__init__(mac.signature)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.mac = mac = self.mac
+        connect(m, mac, flipped(self))
+        m.d.comb += [
+            mac.en.eq(self.en & ~self.shift),
+            mac.shift.eq(delayed(m, self.shift, self.latency - 1, "shift")),
+        ]
+        return m
+
+
+@ALL
+@DSP
+@pytest.mark.parametrize("folded", [False, True], ids=["overlapped", "folded"])
+def test_primitives_equal_the_twin(leaf, depth, dsp, folded):
+    models = BLOCKS["ecp5" if leaf in (PLAIN["ecp5"], FAST["ecp5"]) else "ice40"]
+    made = leaf(depth=depth, dsp=dsp, folded=folded)
+    made = Spaced(made, leaf.latency(depth)) if folded else made
+    assert duel(made, cycles=2000, models=models.read_text(encoding="utf-8")) == "ALL RIGHT"
