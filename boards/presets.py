@@ -59,18 +59,17 @@ ENTRIES = {
         Entry(
             name="ice40up5k", device=DEVICES["iCE40UP5K"], goal=0.7,
             config=Config(
-                target="ice40up", multiplier="plain", rows=4, cols=2, depth=2, drain="folded",
-                lanes=1,
-                activation="none", scale_cycles=8, a_words=256, b_words=512, bytes_in=2,
-                bytes_out=1, jobs=2,
+                target="ice40up", multiplier="plain", rows=2, cols=2, depth=4, lanes=1, jobs=2,
+                activation="none", scale_cycles=8, a_words=256, b_words=256, bytes_in=4,
+                bytes_out=1,
             ),
         ),
         Entry(
             name="ice40hx8k", device=DEVICES["iCE40HX8K"], goal=2,
             config=Config(
-                target="ice40hx", rows=4, cols=2, depth=2, drain="folded", lanes=1,
-                activation="none", scale_cycles=8, a_words=256, b_words=512, bytes_in=2,
-                bytes_out=1, jobs=2,
+                target="ice40hx", multiplier="plain", rows=3, cols=2, depth=4, drain="folded",
+                lanes=1, jobs=2, activation="none", scale_cycles=8, a_words=256, b_words=256,
+                bytes_in=8, bytes_out=1,
             ),
         ),
         Entry(

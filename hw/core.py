@@ -11,7 +11,12 @@ from weft.geometry import memories, operands
 from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
 from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac, Ecp5PlainMac
 from weft.hw.arith.fip import FastInnerProductMac
-from weft.hw.arith.ice40 import Ice40FastInnerProductMac, Ice40PlainMac
+from weft.hw.arith.ice40 import (
+    Ice40FastInnerProductMac,
+    Ice40LogicFastInnerProductMac,
+    Ice40LogicPlainMac,
+    Ice40PlainMac,
+)
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.drain import Drain
 from weft.hw.array.feeder import Feeder
@@ -38,8 +43,8 @@ __all__ = ["Core", "MACS"]
 MACS = {
     "plain": PlainMac, "fip": FastInnerProductMac, "bf16": Bf16Mac, "bf16_ftz": FlushingBf16Mac,
     "plain_ecp5": Ecp5PlainMac, "fip_ecp5": Ecp5FastInnerProductMac,
-    **dict.fromkeys(("plain_ice40hx", "plain_ice40up"), Ice40PlainMac),
-    **dict.fromkeys(("fip_ice40hx", "fip_ice40up"), Ice40FastInnerProductMac),
+    "plain_ice40hx": Ice40LogicPlainMac, "fip_ice40hx": Ice40LogicFastInnerProductMac,
+    "plain_ice40up": Ice40PlainMac, "fip_ice40up": Ice40FastInnerProductMac,
 }
 
 

@@ -150,7 +150,8 @@ def test_scales_are_as_late_as_the_hardware_of_their_mode(mode, cycles):
     ({"multiplier": "fip", "depth": 2}, 7 + 1 + 6 + 5 + 5 + 3),
     ({"requantize": "single"}, 4 + 1 + 5 + 5 + 5 + 3),
     ({"requantize": "onnx", "activation": "none"}, 4 + 1 + 12 + 5 + 5),
-    ({"scale_cycles": 8}, 4 + 1 + 6 + 10 + 5 + 3),
+    ({"scale_cycles": 8}, 4 + 1 + 6 + 11 + 5 + 3),
+    ({"scale_cycles": 16}, 4 + 1 + 6 + 18 + 5 + 3),
 ])
 def test_finish_by_hand(fields, cycles):
     assert Delays.of(Config(**fields)).finish == cycles

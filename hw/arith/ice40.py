@@ -7,8 +7,12 @@ from weft.hw.arith.ice40_multiplier import HalvesMultiplier
 from weft.hw.arith.ice40_pair import PairMultiplier
 from weft.hw.arith.ice40_sum import BlockSum, ChainSum
 from weft.hw.arith.mac import Mac
+from weft.hw.post.delay import delayed
 
-__all__ = ["Ice40FastInnerProductMac", "Ice40PlainMac"]
+__all__ = [
+    "Ice40FastInnerProductMac", "Ice40LogicFastInnerProductMac", "Ice40LogicPlainMac",
+    "Ice40PlainMac",
+]
 
 
 class Ice40Mac(Mac):
@@ -17,11 +21,12 @@ class Ice40Mac(Mac):
     All are as late. Without a step its products are 0.
 
     The stages: the factors; the block. Of bytes: the factors; three of a block; a tree of adders, a
-    level each; the sum. In logic: the factors; two for the halves of the products; the tree, whose
-    last level brings the halves together; the sum.
+    level each; the sum. In logic: the factors; again, to be as late as blocks; the halves of the
+    products; the tree, whose last level brings the halves together; the sum.
     """
 
     LATENCY = 1 + BlockSum.LATENCY
+    BLOCKS = True  # there are some
 
     @classmethod
     def products(cls, depth):
@@ -45,9 +50,10 @@ class Ice40Mac(Mac):
             a, b = factors[-1]
             m.d.sync += [a.eq(Mux(self.en, values[0], 0)), b.eq(values[1])]
         make = self._in_logic
-        if self.dsp and len(factors) == 1:
+        blocks = self.dsp and self.BLOCKS
+        if blocks and len(factors) == 1:
             make = self._in_block
-        elif self.dsp and all(len(factor) <= 8 for pair in factors for factor in pair):
+        elif blocks and all(len(factor) <= 8 for pair in factors for factor in pair):
             make = self._in_pairs
         m.submodules.total = total = make(m, factors)
         m.d.comb += self.sum.eq(total.sum)
@@ -79,6 +85,8 @@ class Ice40Mac(Mac):
     def _in_logic(self, m, factors):
         lows, highs = [], []
         for n, (a, b) in enumerate(factors):
+            if self.BLOCKS:
+                a, b = (delayed(m, value, 1, "again") for value in (a, b))
             m.submodules[f"product_{n}"] = product = HalvesMultiplier(a=a.shape(), b=b.shape())
             m.d.comb += [product.a.eq(a), product.b.eq(b)]
             lows.append(product.low)
@@ -124,3 +132,17 @@ class Ice40FastInnerProductMac(Ice40Mac):
     def factors(self, n):
         d = 2 * n
         return [self.a[d], self.b[d + 1]], [self.a[d + 1], self.b[d]]
+
+
+class Ice40LogicPlainMac(Ice40PlainMac):
+    """Where there are no DSP blocks: a cycle sooner."""
+
+    LATENCY = Ice40PlainMac.LATENCY - 1
+    BLOCKS = False
+
+
+class Ice40LogicFastInnerProductMac(Ice40FastInnerProductMac):
+    """Where there are no DSP blocks: a cycle sooner."""
+
+    LATENCY = Ice40FastInnerProductMac.LATENCY - 1
+    BLOCKS = False

@@ -1,6 +1,6 @@
 """A signed multiplier in the logic of the iCE40: a row of cells a bit, in two halves."""
 
-from amaranth.hdl import Cat, Module, Shape, Signal, signed
+from amaranth.hdl import Cat, Module, Shape, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,11 +10,11 @@ __all__ = ["HalvesMultiplier"]
 
 
 class HalvesMultiplier(wiring.Component):
-    """``low + (high << split) <= a * b``, LATENCY cycles later: each half of ``b`` by itself.
+    """``low + (high << split) <= a * b``, a cycle later: each half of ``b`` by itself.
 
     A row adds ``a`` or not, as its bit of ``b`` says; what it adds to has lost its lowest bit. The
-    last bit of ``b`` counts less than nothing: ``h - a = ~(~h + a)``. Registers lie between the
-    rows of each half, and behind them.
+    last bit of ``b`` counts less than nothing: ``h - a = ~(~h + a)``. Registers lie behind the
+    rows.
 
     Parameters
     ----------
@@ -29,8 +29,6 @@ class HalvesMultiplier(wiring.Component):
         Bits of ``b`` in the lower half: the greater one, as the higher one has more to do.
     """
 
-    LATENCY = 2
-
     def __init__(self, *, a, b):
         a, b = (Shape.cast(shape).width for shape in (a, b))
         self.split = (b + 1) // 2
@@ -43,7 +41,7 @@ class HalvesMultiplier(wiring.Component):
         m = Module()
         low, high = self.b[: self.split], self.b[self.split :]
         if platform is None:
-            low, high = (_later(m, self.a * half) for half in (low, high.as_signed()))
+            low, high = self.a * low, self.a * high.as_signed()
         else:
             low, high = self._rows(m, low), self._rows(m, high, away=True)
         m.d.sync += [self.low.eq(low), self.high.eq(high)]
@@ -58,15 +56,7 @@ class HalvesMultiplier(wiring.Component):
         for n in range(1, len(b)):
             done.append(row[0] ^ turned)
             before = Cat(row[1:], row[-1], row[-1])[: len(a) + 1]
-            if n == (len(b) + 1) // 2:
-                a, b, before, *done = (_later(m, value) for value in (a, b, before, *done))
             turned = away and n == len(b) - 2
             init = PART_NOT if away and n >= len(b) - 2 else PART
             row = chain(m, init, b[n], before, Cat(a, a[-1]))
         return Cat(done, row).as_signed()
-
-
-def _later(m, value):
-    register = Signal(value.shape(), name="stage")
-    m.d.sync += register.eq(value)
-    return register

@@ -15,7 +15,7 @@ STEP_LATENCY = 1  # cycles from the sequencer's decision on a step to the step
 READ_LATENCY = 2  # cycles from an operand address to its word at the array's edge
 MAC_LATENCY = {  # that of leaf and decoder, with one product
     "plain": 2, "fip": 2, "bf16": 11, "bf16_ftz": 11, "plain_ecp5": 5, "fip_ecp5": 5,
-    "plain_ice40hx": 5, "fip_ice40hx": 5, "plain_ice40up": 5, "fip_ice40up": 5,
+    "plain_ice40hx": 4, "fip_ice40hx": 4, "plain_ice40up": 5, "fip_ice40up": 5,
 }
 SLOTS = {"int8": 1, "bf16": 8}  # sums that a PE holds: tiles of a pass
 CORRECTED_LATENCY = 7  # from a chunk that is asked for to its corrected sums, if they are to be

@@ -219,7 +219,9 @@ def test_names_a_simulator_that_is_missing(here, capsys, monkeypatch, arguments,
 
 
 def test_stops_on_ctrl_c_and_leaves_no_process(here):
-    program = "import sys; from weft.cli import main; sys.exit(main(sys.argv[1:]))"
+    # What was started in the background may have been told to ignore the signal.
+    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = f"{heeds}; import sys; from weft.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "sim", *SMALL, "--network-only"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
