@@ -21,6 +21,19 @@ __all__ = ["folder", "key", "model", "program"]
 # Yosys has made explicit, and its priority cases overlap by design.
 WAIVERS = ["-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-Wno-CASEOVERLAP", "-Wno-UNOPTFLAT"]
 LIMIT = 3600  # seconds a compilation may take
+HARNESS = Path(__file__).with_name("model.cpp")
+
+
+def _sources():
+    """The texts that a model follows from, but for its Config."""
+    root, hardware = (Path(package.__file__).parent for package in (weft, weft.hw))
+    paths = [*sorted(root.glob("*.py")), *sorted(hardware.rglob("*.py")), HARNESS]
+    return [path.read_bytes() for path in paths]
+
+
+# They stand for the Verilog, which takes seconds to make. As they are now: what a program has
+# imported stays as it was, whoever edits them while it runs.
+SOURCES = _sources()
 
 
 def folder() -> Path:
@@ -50,17 +63,13 @@ def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path
 
         return export.verilog(config)
 
-    root, hardware = (Path(package.__file__).parent for package in (weft, weft.hw))
-    harness = Path(__file__).with_name("model.cpp")
-    # The sources stand for the Verilog, which takes seconds to make.
-    sources = [*sorted(root.glob("*.py")), *sorted(hardware.rglob("*.py")), harness]
-    made = key(repr(config), trace, *(source.read_bytes() for source in sources))
+    made = key(repr(config), trace, *SOURCES)
     defines = [
         f"BYTES_IN={config.bytes_in}", f"BYTES_OUT={config.bytes_out}",
         f"REGISTER_LATENCY={LATENCY}", *["TRACE"] * trace,
     ]
     return program(
-        folder() / "models" / f"{config.name}-{made}", verilog, harness,
+        folder() / "models" / f"{config.name}-{made}", verilog, HARNESS,
         name=config.name, top="weft", defines=defines, trace=trace,
         say=lambda: say(f"compiling the {config.name} model (once, some 20 to 60 s)"),
     )
