@@ -27,6 +27,8 @@ over 3 % worse than the one recorded, which then stays.
 """
 
 
+WIDE = 200  # columns of a table that goes to no terminal
+
 def add(subparsers):
     """Register ``weft bench``."""
     parser = subparsers.add_parser(
@@ -199,4 +201,7 @@ def _show(records):
         table.add_column(name, justify="left" if name in COLUMNS[:2] else "right")
     for row in rows(records):
         table.add_row(*row)
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:  # a file is as wide as what is in it
+        console = Console(width=WIDE)
+    console.print(table)
