@@ -25,9 +25,8 @@ as sources and tools are the same.
 Installs Yosys and nextpnr from PyPI at first use. Exit code 1 where a figure misses its goal or is
 over 3 % worse than the one recorded, which then stays.
 """
-
-
 WIDE = 200  # columns of a table that goes to no terminal
+
 
 def add(subparsers):
     """Register ``weft bench``."""
