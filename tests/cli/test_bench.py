@@ -10,6 +10,7 @@ from weft.boards.devices import DEVICES
 from weft.boards.presets import Entry
 from weft.boards.toolchain import Netlist, Placed, Slowest, ToolchainError
 from weft.cli import main, steady
+from weft.cli.bench import _asked
 from weft.config import Config
 from weft.sim.tools import ToolError
 
@@ -165,3 +166,10 @@ def test_rejects_options_that_are_none(run, capsys, option, value, text):
     with pytest.raises(SystemExit, match="^2$"):
         run(f"{option}={value}")
     assert capsys.readouterr().err.splitlines()[-1].endswith(text)
+
+
+@pytest.mark.parametrize("entry", presets.ENTRIES.values(), ids=presets.ENTRIES)
+def test_what_is_recorded_of_a_config_is_all_of_it(entry):
+    asked = _asked(entry.config)
+    assert Config.from_dict(asked) == entry.config
+    assert len(asked) < 15

@@ -1,6 +1,7 @@
 """``weft bench``: the performance table, from synthesis, place and route, and simulation."""
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import re
@@ -170,19 +171,29 @@ def _cycles(entry, place, simulate, show):
     return size, interval, True
 
 
+def _asked(config):
+    """The fields that make ``config``: the others follow from them."""
+    from weft.config import Config, ConfigError
+
+    asked = dataclasses.asdict(config)
+    for name in list(asked):
+        rest = {other: value for other, value in asked.items() if other != name}
+        with contextlib.suppress(ConfigError):
+            asked = rest if Config.from_dict(rest) == config else asked
+    return asked
+
+
 def _record(entry, measured, cycles):
     from datetime import UTC, datetime
 
     from weft.cli.performance import Record
-    from weft.config import Config
 
     size, interval, simulated = cycles
-    best, default = measured.best, dataclasses.asdict(Config())
-    fields = dataclasses.asdict(entry.config)
+    best = measured.best
     return Record(
         name=entry.name, device=entry.device.name, alone=entry.alone, goal=entry.goal,
         clock=entry.clock, used=best.used, path=str(best.slowest), size=size, interval=interval,
-        config={name: value for name, value in fields.items() if value != default[name]},
+        config=_asked(entry.config),
         fmax={str(seed): round(one.fmax, 2) for seed, one in sorted(measured.placed.items())},
         simulated=simulated, design=measured.design, date=datetime.now(UTC).date().isoformat(),
     )
