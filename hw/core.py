@@ -27,10 +27,10 @@ from weft.hw.control.loader import Loader
 from weft.hw.control.passes import Passes
 from weft.hw.control.sequencer import Sequencer
 from weft.hw.control.tiler import Tiler
+from weft.hw.delay import delayed
 from weft.hw.memory.results import ResultBuffer
 from weft.hw.post.collector import Collector
 from weft.hw.post.corrections import Corrector
-from weft.hw.post.delay import delayed
 from weft.hw.post.finisher import Finisher
 from weft.hw.post.lanes import Lanes
 from weft.hw.post.queue import Queue

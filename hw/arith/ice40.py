@@ -1,13 +1,12 @@
 """The leaves of the iCE40: all in a DSP block of the UltraPlus, or multiplied in logic."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.utils import ceil_log2
 
 from weft.hw.arith.ice40_multiplier import HalvesMultiplier
 from weft.hw.arith.ice40_pair import PairMultiplier
 from weft.hw.arith.ice40_sum import BlockSum, ChainSum
-from weft.hw.arith.mac import Mac
-from weft.hw.post.delay import delayed
+from weft.hw.arith.products import FastInnerProducts, PlainProducts, ProductsMac
+from weft.hw.delay import delayed
 
 __all__ = [
     "Ice40FastInnerProductMac", "Ice40LogicFastInnerProductMac", "Ice40LogicPlainMac",
@@ -15,7 +14,7 @@ __all__ = [
 ]
 
 
-class Ice40Mac(Mac):
+class Ice40Mac(ProductsMac):
     """A `Mac` of one product in a DSP block, of bytes in a block for two, or of any in logic.
 
     All are as late. Without a step its products are 0.
@@ -27,19 +26,6 @@ class Ice40Mac(Mac):
 
     LATENCY = 1 + BlockSum.LATENCY
     BLOCKS = True  # there are some
-
-    @classmethod
-    def products(cls, depth):
-        """How many there are in a step."""
-        raise NotImplementedError
-
-    @classmethod
-    def latency(cls, depth):
-        return cls.LATENCY + ceil_log2(cls.products(depth))
-
-    def factors(self, n):
-        """Those of product ``n``: for each the values that it is the sum of."""
-        raise NotImplementedError
 
     def elaborate(self, platform):
         m = Module()
@@ -73,9 +59,9 @@ class Ice40Mac(Mac):
         terms = []
         for n in range(0, len(factors), 2):
             m.submodules[f"product_{n}"] = pair = PairMultiplier()
-            for (a, b), *values in zip(factors[n : n + 2], pair.a, pair.b, strict=False):
-                m.d.comb += [value.eq(factor) for value, factor in zip(values, (a, b), strict=True)]
-            terms += [pair.product[i] for i in range(len(factors[n : n + 2]))]
+            for i, (a, b) in enumerate(factors[n : n + 2]):
+                m.d.comb += [pair.a[i].eq(a), pair.b[i].eq(b)]
+                terms.append(pair.product[i])
         while len(terms) > 1:
             terms = self._level(m, terms)
         total = ChainSum(term=terms[0].shape(), folded=self.folded)
@@ -109,29 +95,12 @@ class Ice40Mac(Mac):
         return done
 
 
-class Ice40PlainMac(Ice40Mac):
-    """``dot(a, b) = sum(a[d] * b[d])``, a multiplier each."""
-
-    @classmethod
-    def products(cls, depth):
-        return depth
-
-    def factors(self, n):
-        return [self.a[n]], [self.b[n]]
+class Ice40PlainMac(PlainProducts, Ice40Mac):
+    """Plain products."""
 
 
-class Ice40FastInnerProductMac(Ice40Mac):
-    """`weft.hw.arith.fip.FastInnerProductMac`, a multiplier for two pairs."""
-
-    CORRECTED = True
-
-    @classmethod
-    def products(cls, depth):
-        return depth // 2
-
-    def factors(self, n):
-        d = 2 * n
-        return [self.a[d], self.b[d + 1]], [self.a[d + 1], self.b[d]]
+class Ice40FastInnerProductMac(FastInnerProducts, Ice40Mac):
+    """Fast inner products."""
 
 
 class Ice40LogicPlainMac(Ice40PlainMac):

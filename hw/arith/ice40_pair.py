@@ -1,8 +1,10 @@
 """Two signed products of bytes in one DSP block of the UltraPlus."""
 
-from amaranth.hdl import ClockSignal, Const, Instance, Module, ResetSignal, Signal, signed
+from amaranth.hdl import ClockSignal, Const, Instance, Module, ResetSignal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+
+from weft.hw.arith.ice40_sum import held
 
 __all__ = ["PairMultiplier"]
 
@@ -31,7 +33,7 @@ class PairMultiplier(wiring.Component):
         m = Module()
         if platform is None:
             for a, b, product in zip(self.a, self.b, self.product, strict=True):
-                whole = self._later(m, self._later(m, a) * self._later(m, b))
+                whole = held(m, held(m, a) * held(m, b))
                 m.d.sync += product.eq(whole)
             return m
         reset = ResetSignal(allow_reset_less=True)
@@ -58,9 +60,3 @@ class PairMultiplier(wiring.Component):
             **{f"i_{name}": Const(0, 1) for name in ("CI", "ACCUMCI", "SIGNEXTIN")},
         )
         return m
-
-    @staticmethod
-    def _later(m, value):
-        register = Signal(value.shape(), name="stage")
-        m.d.sync += register.eq(value)
-        return register

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.ice40_carry import ONLY, chain
 
-__all__ = ["BlockSum", "ChainSum"]
+__all__ = ["BlockSum", "ChainSum", "held"]
 
 
 class Sum(wiring.Component):
@@ -95,9 +95,9 @@ class BlockSum(Sum):
     def elaborate(self, platform):
         m = Module()
         if platform is None:
-            value = self._later(m, self.a) * self._later(m, self.b)
+            value = held(m, self.a) * held(m, self.b)
             for _ in range(self.LATENCY - 2):
-                value = self._later(m, value)
+                value = held(m, value)
             m.d.sync += self.sum.eq(self.following(value))
             return m
         operands = {}
@@ -133,8 +133,9 @@ class BlockSum(Sum):
         )
         return m
 
-    @staticmethod
-    def _later(m, value):
-        register = Signal(value.shape(), name="stage")
-        m.d.sync += register.eq(value)
-        return register
+
+def held(m, value):
+    """``value`` in a register of a block, which the block's reset clears."""
+    register = Signal(value.shape(), name="held")
+    m.d.sync += register.eq(value)
+    return register

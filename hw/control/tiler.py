@@ -23,10 +23,8 @@ class Tiler(wiring.Component):
 
     Parameters
     ----------
-    geometries : dict of `weft.geometry.Operand`
-        Of all that can be loaded, by `weft.commands.Region`.
-    job, count, owner : shape
-        Of jobs, of panels, of a place in the job table.
+    geometries, job, count, owner
+        As of the `Walker`.
 
     Attributes
     ----------

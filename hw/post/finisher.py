@@ -4,8 +4,8 @@ from amaranth.hdl import Mux, Signal, signed
 from amaranth.lib import data
 
 from weft.commands import Region
+from weft.hw.delay import Lasting, delayed
 from weft.hw.memory.operands import OperandBuffer
-from weft.hw.post.delay import Lasting, delayed
 from weft.hw.post.pipeline import Pipeline
 from weft.hw.post.scale import SCALERS
 from weft.hw.post.sums import RowSums

@@ -4,8 +4,8 @@ from amaranth.hdl import Array, Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.delay import delayed
 from weft.hw.memory.results import ResultBuffer
-from weft.hw.post.delay import delayed
 from weft.hw.post.select import chosen
 
 __all__ = ["Lanes"]

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.multiplier import Multiplier
-from weft.hw.post.delay import delayed
+from weft.hw.delay import delayed
 
 __all__ = ["PlainMultiplier", "Product", "multiplier"]
 

@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Mux, Signal
 from amaranth.lib import data
 
 from weft.commands import Region
+from weft.hw.delay import delayed
 from weft.hw.memory.operands import OperandBuffer
-from weft.hw.post.delay import delayed
 from weft.hw.post.pipeline import Pipeline
 
 __all__ = ["Limits", "Rounder"]

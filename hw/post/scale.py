@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.post.delay import Lasting, delayed
+from weft.hw.delay import Lasting, delayed
 from weft.hw.post.product import Product
 
 __all__ = ["SCALERS", "OnnxScaler", "Scaler", "SingleScaler", "TfliteScaler"]

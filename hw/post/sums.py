@@ -7,8 +7,8 @@ from amaranth.utils import ceil_log2
 
 from weft.hw.arith.carry import KEEP, chain
 from weft.hw.arith.multiplier import Multiplier
+from weft.hw.delay import delayed
 from weft.hw.memory.bank import Bank
-from weft.hw.post.delay import delayed
 from weft.hw.post.product import multiplier
 from weft.hw.post.select import chosen
 

@@ -14,7 +14,7 @@ from weft.hw.arith.ice40 import (
     Ice40LogicPlainMac,
     Ice40PlainMac,
 )
-from weft.hw.post.delay import delayed
+from weft.hw.delay import delayed
 from weft.sim.amaranth_bench import play
 from weft.sim.primitives import ICE40, MODELS, duel
 

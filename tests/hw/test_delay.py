@@ -5,7 +5,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.post.delay import Lasting
+from weft.hw.delay import Lasting
 from weft.sim.amaranth_bench import play
 
 
