@@ -48,6 +48,9 @@ class Device:
     capacity : dict of int
         By `RESOURCES`: LUTs (of an iCE40: logic cells, a LUT and a flip-flop each), flip-flops, DSP
         blocks, block RAMs and single-port RAMs; what it has none of is left out.
+    blocks : pair of tuples of int
+        Columns and lines where DSP blocks lie, four to a group, in nextpnr's coordinates; of an
+        iCE40 none.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Device:
     target: str
     options: tuple[str, ...]
     capacity: Mapping[str, int]
+    blocks: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
     @property
     def program(self) -> str:
@@ -94,17 +98,20 @@ class Device:
         return names.get(cell, cell)
 
 
-def _ecp5(size, package, luts, dsp, ram):
+def _ecp5(size, package, luts, ram, columns, lines):
     options = f"--{size}k", "--speed", "6", "--package", package
-    capacity = {"LUT": luts, "FF": luts, "DSP": dsp, "RAM": ram}
-    return Device(f"LFE5U-{size}F", "ecp5", "ecp5", options, capacity)
+    capacity = {"LUT": luts, "FF": luts, "DSP": 4 * len(columns) * len(lines), "RAM": ram}
+    return Device(f"LFE5U-{size}F", "ecp5", "ecp5", options, capacity, (columns, lines))
 
 
 DEVICES = {
     device.name: device for device in (
-        _ecp5(25, "CABGA381", 24_288, 28, 56),
-        _ecp5(45, "CABGA381", 43_848, 72, 108),
-        _ecp5(85, "CABGA756", 83_640, 156, 208),
+        _ecp5(25, "CABGA381", 24_288, 56, (4, 13, 22, 33, 42, 51, 60), (13,)),
+        _ecp5(45, "CABGA381", 43_848, 108, (4, 13, 22, 31, 42, 51, 60, 69, 78), (22, 46)),
+        _ecp5(
+            85, "CABGA756", 83_640, 208,
+            (4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114), (10, 34, 58),
+        ),
         Device(
             "iCE40UP5K", "ice40", "ice40up", ("--up5k", "--package", "sg48"),
             {"LUT": 5280, "FF": 5280, "DSP": 8, "RAM": 30, "SPRAM": 4},

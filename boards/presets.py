@@ -28,6 +28,8 @@ class Entry:
         GMAC/s that it must reach.
     clock : float, optional
         MHz that it must pass.
+    luts : int, optional
+        LUTs that it may take.
     alone : bool
         The array and nothing else, its ports ending nowhere: to compare it with bare arrays.
     """
@@ -37,7 +39,17 @@ class Entry:
     config: Config
     goal: float | None = None
     clock: float | None = None
+    luts: int | None = None
     alone: bool = False
+
+
+
+def _pe(name, luts, **fields):
+    """A PE alone, with the registers at its ports."""
+    return Entry(
+        name=name, device=DEVICES["LFE5U-25F"], luts=luts, alone=True,
+        config=Config(target="ecp5", rows=1, cols=1, **fields),
+    )
 
 
 ENTRIES = {
@@ -80,9 +92,14 @@ ENTRIES = {
             ),
         ),
         Entry(
-            name="array-4x4x4", device=DEVICES["LFE5U-85F"], alone=True,
+            # The best peer's takes 3,040 LUTs and 256 CCU2C, of two LUTs each.
+            name="array-4x4x4", device=DEVICES["LFE5U-85F"], alone=True, luts=3552,
             config=Config(target="ecp5", rows=4, cols=4, depth=4),
         ),
+        _pe("pe-dsp", 90, depth=2),
+        _pe("pe-dsp-folded", 60, depth=2, drain="folded"),
+        _pe("pe-logic", 640, depth=8, dsp_cols=0),
+        _pe("pe-logic-folded", 160, depth=2, dsp_cols=0, drain="folded"),
     )
 }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
-from weft.boards.carries import loosen
+from weft.boards import carries, floorplan
 from weft.boards.devices import Device
 from weft.hw.devices import Primitives
 
@@ -187,7 +187,8 @@ class Toolchain:
         if netlist is None:
             raise ToolchainError(f"yosys must say which cells it made, in {folder}, and did not")
         if device.family == "ecp5":
-            loosen(folder / "top.json")
+            carries.loosen(folder / "top.json")
+            floorplan.arrange(folder / "top.json", device)
         return netlist
 
     def place(self, netlist: Netlist, device: Device, seed: int, *, alone=False) -> Placed:
@@ -252,8 +253,10 @@ def describe(component) -> str:
 
 
 def digest(*parts) -> str:
-    """16 digits that change with ``parts``, and with the versions of the tools."""
-    whole = hashlib.sha256(repr(sorted(VERSIONS.items())).encode())
+    """16 digits that change with ``parts``, and with the tools and what is done between them."""
+    whole = hashlib.sha256(repr(sorted(VERSIONS.items())).encode() + SYNTHESIS.encode())
+    for module in (carries, floorplan):
+        whole.update(Path(module.__file__).read_bytes())
     for part in parts:
         whole.update(hashlib.sha256(str(part).encode()).digest())
     return whole.hexdigest()[:16]

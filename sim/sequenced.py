@@ -88,10 +88,10 @@ class Bench:
                 release = t - 5 in self.drains if releases is None else t in releases
                 ctx.set(dut.release, release)
                 values = await ctx.tick().sample(dut.passes.ready, *ports.values())
-                ready = values[2]
+                taken = here is not None and values[2]
                 seen = dict(zip(ports, map(plain, values[3:]), strict=True))
-                self.cycles.append({"offer": here, "release": release, "ready": ready, **seen})
-                if here and ready:
+                self.cycles.append({"offer": here, "release": release, "taken": taken, **seen})
+                if taken:
                     number, offered, void = number + 1, 0, False
             assert number == len(passes)
 
@@ -162,7 +162,7 @@ class Bench:
                             room, pace = room - 1, t + apart
             ends = turn is not None and not rounds
             taken = void or (ends and slot == self.slots - 1)
-            assert (seen["slot"], seen["stalled"], seen["ready"]) == (slot, stalled, taken), t
+            assert (seen["slot"], seen["stalled"], seen["taken"]) == (slot, stalled, taken), t
             self.check_step(t, tiles, turn, ends)
             assert seen["step"].get("flush", 0) == (t == flush), t
             self.check_results(t, tiles, turn, ends, void)

@@ -68,7 +68,7 @@ class Answers(wiring.Component):
         )
         m.submodules.sum = crc = FrameSum()
         connect(m, flipped(self.results), gatherer.results)
-        m.d.sync += [self.abort.eq(0), gatherer.take.eq(0)]
+        m.d.sync += [self.abort.eq(0), gatherer.take.eq(0), gatherer.done.eq(0)]
         kind, number, length, reason = Signal(FrameType), Signal(8), Signal(32), Signal(Refusal)
         part, index, left = Signal(Part), Signal(range(_HEAD)), Signal(range(1024))
         over = Signal()  # nothing is left, a cycle late
@@ -118,7 +118,7 @@ class Answers(wiring.Component):
                     with m.Case(Part.BODY):
                         m.d.sync += following(Part.TAIL, _TAIL)
                     with m.Default():
-                        m.d.comb += gatherer.done.eq(kind == FrameType.RESULTS)
+                        m.d.sync += gatherer.done.eq(kind == FrameType.RESULTS)
                         m.next = "CHOOSE"
             with m.State("OFFER"):
                 m.d.comb += self.bytes.valid.eq(1)
@@ -162,7 +162,7 @@ class Answers(wiring.Component):
                 kind.eq(FrameType.TAKEN), number.eq(self.taken.payload), length.eq(0),
             ]
             m.next = "LOOK"
-        with m.Elif(gatherer.full):
+        with m.Elif(gatherer.full & ~gatherer.done):
             m.d.sync += [
                 kind.eq(FrameType.RESULTS), number.eq(sent), sent.eq(sent + 1),
                 length.eq(gatherer.length + _FACTS),

@@ -55,8 +55,11 @@ class _Header(data.Struct):
 class Intake(wiring.Component):
     """Frames of at most `weft.frames.FRAME` bytes of payload, checked before they have effect.
 
-    Words of the command stream wait in a `WordQueue` for the frame's CRC. After damage it looks
-    for the next mark. A byte takes 17 cycles at most, whatever the core does; so bytes of a
+    Words of the command stream wait in a `WordQueue` for the frame's CRC. Only a frame whose
+    sequence number follows that of the last one kept is kept: so a host that sends again what it
+    has no answer to has each taken once, and in its order. After damage it looks for the next mark.
+
+    A byte takes 17 cycles at most, whatever the core does; so bytes of a
     `weft.hw.bus.uart.Receiver` always find it ready. A question that comes before the last one
     was taken is dropped.
 
@@ -74,7 +77,8 @@ class Intake(wiring.Component):
     commands : Out, stream of ``bytes_in`` bytes
     question : Out, stream of `Question`
     taken : Out, stream of 8 bits
-        The sequence number of a frame of command words, as soon as there is room for another.
+        The sequence number of the last frame of command words that was kept: as soon as there is
+        room for another, and after one that was not its successor.
     """
 
     def __init__(self, *, bytes_in, target):
@@ -114,26 +118,12 @@ class Intake(wiring.Component):
         with m.If(take):
             m.d.sync += [window.eq(Cat(window, byte)[8:]), left.eq(left - 1)]
         sequence = Signal(8)
-        full, kept = self._room(m, queue, sequence)
+        full, tell, strange = self._room(m, queue, sequence)
         seen = self._judge(m, window, full)
         header = Signal.like(seen)  # as it was when it was whole
 
-        # What is answered, a cycle late: all but commands that are kept.
-        damaged, answers, answer = Signal(), Signal(), Signal()
-        m.d.sync += [
-            damaged.eq(~crc.match & ~header.long),
-            answers.eq(~crc.match | header.refused | ~header.commands),
-        ]
-        with m.If(self.question.ready):
-            m.d.sync += self.question.valid.eq(0)
-        with m.If(answer & ~self.question.valid):
-            question = self.question.payload
-            m.d.sync += [
-                self.question.valid.eq(1), question.sequence.eq(sequence),
-                question.address.eq(window[:8]), question.count.eq(window[16:24]),
-                question.ask.eq(Mux(damaged | header.refused, Ask.REFUSED, header.ask)),
-                question.refusal.eq(Mux(damaged, Refusal.CRC, header.refusal)),
-            ]
+        answer = Signal()
+        answers = self._answer(m, crc, header, window, sequence, answer)
 
         def part(following):
             """Take what is left of a part of the frame."""
@@ -161,7 +151,7 @@ class Intake(wiring.Component):
                 with m.If(header.long):
                     m.next = "END"
             with m.State("PAYLOAD"):
-                m.d.comb += queue.put.eq(take & header.commands & ~header.refused)
+                m.d.comb += queue.put.eq(take & header.commands & ~header.refused & ~strange)
                 with m.If(~more & crc.idle):
                     m.d.sync += left.eq(_TAIL)
                 part("STATED")
@@ -175,13 +165,15 @@ class Intake(wiring.Component):
                 m.next = "MARK"
                 with m.If(answers):
                     m.d.comb += answer.eq(1)
+                with m.Elif(strange):
+                    m.next = "COUNTED"
                 with m.Else():
                     m.d.comb += queue.keep.eq(1)
                     m.next = "KEPT"
             with m.State("KEPT"):
                 m.next = "COUNTED"
             with m.State("COUNTED"):  # from the next cycle on the queue says so
-                m.d.comb += kept.eq(1)
+                m.d.comb += tell.eq(1)
                 m.next = "MARK"
         return m
 
@@ -213,14 +205,42 @@ class Intake(wiring.Component):
             m.d.comb += seen.refused.eq(0)
         return seen
 
+    def _answer(self, m, crc, header, window, sequence, answer):
+        """Ask the question that a frame is, with ``answer``; whether it is one, a cycle late.
+
+        All are but commands that are kept.
+        """
+        damaged, answers = Signal(), Signal()
+        m.d.sync += [
+            damaged.eq(~crc.match & ~header.long),
+            answers.eq(~crc.match | header.refused | ~header.commands),
+        ]
+        with m.If(self.question.ready):
+            m.d.sync += self.question.valid.eq(0)
+        with m.If(answer & ~self.question.valid):
+            question = self.question.payload
+            m.d.sync += [
+                self.question.valid.eq(1), question.sequence.eq(sequence),
+                question.address.eq(window[:8]), question.count.eq(window[16:24]),
+                question.ask.eq(Mux(damaged | header.refused, Ask.REFUSED, header.ask)),
+                question.refusal.eq(Mux(damaged, Refusal.CRC, header.refusal)),
+            ]
+        return answers
+
     def _room(self, m, queue, sequence):
-        """Tell who asked that a frame was kept: (there is no room for one, one was kept)."""
-        full, kept, waits = Signal(), Signal(), Signal()
-        m.d.sync += full.eq(queue.used > FRAME)
+        """Tell what was kept, as there is room for more: (there is none, tell, it is no successor).
+
+        The last is right a cycle after the sequence number, which it is compared with.
+        """
+        full, tell, waits, strange = Signal(), Signal(), Signal(), Signal()
+        last, following = Signal(8), Signal(8, init=1)
+        m.d.sync += [full.eq(queue.used > FRAME), strange.eq(sequence != following)]
         with m.If(self.taken.ready):
             m.d.sync += self.taken.valid.eq(0)
-        with m.If(waits & ~full):
-            m.d.sync += [waits.eq(0), self.taken.valid.eq(1)]
-        with m.If(kept):
-            m.d.sync += [waits.eq(1), self.taken.payload.eq(sequence)]
-        return full, kept
+        with m.If(waits & ~full & ~self.taken.valid):
+            m.d.sync += [waits.eq(0), self.taken.valid.eq(1), self.taken.payload.eq(last)]
+        with m.If(tell):
+            m.d.sync += waits.eq(1)
+            with m.If(~strange):
+                m.d.sync += [last.eq(sequence), following.eq(sequence + 1)]
+        return full, tell, strange

@@ -10,24 +10,34 @@ __all__ = ["Receiver", "Transmitter"]
 BITS = 10  # of a byte on the wire: start, eight of data from the lowest on, stop
 
 
-def _checked(divisor):
-    if not isinstance(divisor, int) or isinstance(divisor, bool):
-        raise TypeError(f"divisor must be an integer, not {divisor!r}")
-    if not 4 <= divisor < 1 << 16:
-        raise ValueError(f"divisor must be in 4..{(1 << 16) - 1}, not {divisor}")
-    return divisor
-
-
-class Receiver(wiring.Component):
-    """Bytes from a wire; each bit is looked at in its middle.
-
-    A start bit that is over by its middle is none. A byte is out half a bit before its stop bit
-    ends, and must be taken before the next one: one that is not is lost.
+class _Port(wiring.Component):
+    """One direction of the port.
 
     Parameters
     ----------
     divisor : int
         Clock cycles a bit, 4 or more.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a ``divisor`` that is none.
+    """
+
+    def __init__(self, signature, *, divisor):
+        if not isinstance(divisor, int) or isinstance(divisor, bool):
+            raise TypeError(f"divisor must be an integer, not {divisor!r}")
+        if not 4 <= divisor < 1 << 16:
+            raise ValueError(f"divisor must be in 4..{(1 << 16) - 1}, not {divisor}")
+        self.divisor = divisor
+        super().__init__(signature)
+
+
+class Receiver(_Port):
+    """Bytes from a wire; each bit is looked at in its middle.
+
+    A start bit that is over by its middle is none. A byte is out half a bit before its stop bit
+    ends, and must be taken before the next one: one that is not is lost.
 
     Attributes
     ----------
@@ -36,20 +46,14 @@ class Receiver(wiring.Component):
     bytes : Out, stream of 8 bits
     broken : Out
         Pulse: a stop bit was low, or a byte was lost.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a ``divisor`` that is none.
     """
 
     def __init__(self, *, divisor):
-        self.divisor = _checked(divisor)
         super().__init__({
             "rx": In(1, init=1),
             "bytes": Out(stream.Signature(8)),
             "broken": Out(1),
-        })
+        }, divisor=divisor)
 
     def elaborate(self, platform):
         m = Module()
@@ -80,32 +84,21 @@ class Receiver(wiring.Component):
         return m
 
 
-class Transmitter(wiring.Component):
+class Transmitter(_Port):
     """Bytes to a wire, one behind the other.
-
-    Parameters
-    ----------
-    divisor : int
-        Clock cycles a bit, 4 or more.
 
     Attributes
     ----------
     bytes : In, stream of 8 bits
     tx : Out
         The wire: high at rest.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a ``divisor`` that is none.
     """
 
     def __init__(self, *, divisor):
-        self.divisor = _checked(divisor)
         super().__init__({
             "bytes": In(stream.Signature(8)),
             "tx": Out(1, init=1),
-        })
+        }, divisor=divisor)
 
     def elaborate(self, platform):
         m = Module()

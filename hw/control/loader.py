@@ -86,6 +86,8 @@ class Loader(wiring.Component):
         short = Signal()  # so is the first of every panel
         last_panel = Signal()
         segment = Signal(range(max(g.segments for g in there)))
+        word_end = Signal()  # the segment that is due is a word's last
+        one_segment = Signal()  # so is every one of the load on offer
         carries_on = Signal()
         single = Signal()  # a panel of the load on offer is one group
 
@@ -98,13 +100,13 @@ class Loader(wiring.Component):
         with m.Switch(new.operand):
             for region, g in self.geometries.items():
                 with m.Case(region):
-                    m.d.comb += first_group.eq(g.group)
+                    m.d.comb += [first_group.eq(g.group), one_segment.eq(g.segments == 1)]
                     m.d.sync += single.eq((offered - 1)[ceil_log2(g.group) : len(words)] == 0)
         with m.Switch(operand):
             for region, g in self.geometries.items():
                 with m.Case(region):
                     m.d.comb += [group.eq(g.group), last_segment.eq(g.segments - 1)]
-        word_end = segment == last_segment
+        following = Mux(word_end, 0, segment + 1)[: len(segment)]
         panel_end = word_end & last_line
         m.d.comb += [
             self.load.ready.eq(1),
@@ -112,7 +114,7 @@ class Loader(wiring.Component):
             self.last.eq(panel_end & last_panel),
         ]
         with m.If(self.words.valid):
-            m.d.sync += segment.eq(Mux(word_end, 0, segment + 1))
+            m.d.sync += [segment.eq(following), word_end.eq(following == last_segment)]
             with m.If(word_end):
                 m.d.sync += [
                     done.eq(done + group), ahead.eq(ahead + group), last_line.eq(ahead >= words),
@@ -125,6 +127,7 @@ class Loader(wiring.Component):
         with m.If(self.load.valid):
             m.d.sync += [
                 operand.eq(new.operand),
+                word_end.eq(one_segment),
                 self.feed.eq((new.flags & LoadFlag.FEED).any()),
                 carries_on.eq((new.flags & LoadFlag.CONTINUE).any()),
                 page.eq(new.page),

@@ -130,23 +130,8 @@ class Sequencer(wiring.Component):
         clear = 1  # the array is free for a pass
         last_round = last | (first & lead.short & ~loading)
 
-        # Room for results, and the cycles since the last round that gave any; whether both allow
-        # one more is known ahead.
-        take = Signal()
-        turn = self.slots * self.rows + self.folded
-        room = Signal(range(self.room + 1), init=self.room)
-        pace = Signal(range(turn))
-        open_ = Signal(init=1)
-        flush = Signal()
-        going = Signal()
-        m.d.sync += room.eq(room - take + self.release)
-        with m.If(take | flush):
-            m.d.sync += [pace.eq(turn - 1), open_.eq(((room > 1) | self.release) & (turn == 1))]
-        with m.Else():
-            m.d.sync += open_.eq((room.any() | self.release) & ~pace[1:].any())
-            with m.If(pace.any()):
-                m.d.sync += pace.eq(pace - 1)
-
+        take, flush, going = Signal(), Signal(), Signal()
+        room, pace, open_ = self._pace(m, take, flush)
         if self.folded:
             clear = self._fold(m, run & first, take, flush, going, pace)
             last_round = last | (first & lead.short & clear)
@@ -172,23 +157,11 @@ class Sequencer(wiring.Component):
         fresh = ~begun & ~lead.accumulate
         if self.starts:
             fresh &= ~lead.preload
-            row = Signal(range(self.rows))
-            loaded = Signal()
-            every = (lead.preload & lead.broadcast & ~begun).replicate(self.rows)
-            m.d.comb += [
-                loading.eq(lead.preload & ~lead.broadcast & ~loaded),
-                step.preload.eq(Mux(loading, 1 << row, every) & going.replicate(self.rows)),
-                step.c.eq(tile.c + row),
-            ]
-            with m.If(going & last_slot & loading):
-                m.d.sync += [row.eq(row + 1), loaded.eq(row == self.rows - 1)]
-            with m.If(self.passes.ready | ~self.passes.valid):
-                m.d.sync += [row.eq(0), loaded.eq(0)]
-
-        ended = run & Mux(first_slot, ends, held & last_round)
+            self._start(m, step, lead, begun, going, loading)
+        ended = Mux(first_slot, ends, held & last_round)
         m.d.comb += [
             take.eq(run & ends & ~lead.keep & first_slot),
-            self.passes.ready.eq((ended & last_slot) | void),
+            self.passes.ready.eq((ended & last_slot) | (lead.void & first_slot)),
             step.en.eq(going & present & ~loading),
             step.clear.eq(going & fresh),
             step.a.eq(tile.a_page * PAGE_WORDS + word),
@@ -196,7 +169,7 @@ class Sequencer(wiring.Component):
             step.capture.eq(going & gives),
             step.drain.eq(going & gives & last_slot),
             self.stalled.eq(Mux(first_slot, short, waiting)),
-            results.valid.eq(void | (ended & present)),
+            results.valid.eq(void | (run & ended & present)),
             results.tile.eq(tile),
             results.slot.eq(slot),
             results.a_page.eq(step.a >> ceil_log2(PAGE_WORDS)),
@@ -208,6 +181,39 @@ class Sequencer(wiring.Component):
         m.d.sync += [self.step.eq(step), self.results.eq(results)]
         m.d.comb += self.active.eq(self.step.en)
         return m
+
+    def _pace(self, m, take, flush):
+        """Room for results, the cycles until there may be more, whether both allow for some now.
+
+        The last is known a cycle ahead.
+        """
+        turn = self.slots * self.rows + self.folded
+        room = Signal(range(self.room + 1), init=self.room)
+        pace = Signal(range(turn))
+        open_ = Signal(init=1)
+        m.d.sync += room.eq(room - take + self.release)
+        with m.If(take | flush):
+            m.d.sync += [pace.eq(turn - 1), open_.eq(((room > 1) | self.release) & (turn == 1))]
+        with m.Else():
+            m.d.sync += open_.eq((room.any() | self.release) & ~pace[1:].any())
+            with m.If(pace.any()):
+                m.d.sync += pace.eq(pace - 1)
+        return room, pace, open_
+
+    def _start(self, m, step, lead, begun, going, loading):
+        """Rounds before the first k, in which rows of sums start from those of C."""
+        row = Signal(range(self.rows))
+        loaded = Signal()
+        every = (lead.preload & lead.broadcast & ~begun).replicate(self.rows)
+        m.d.comb += [
+            loading.eq(lead.preload & ~lead.broadcast & ~loaded),
+            step.preload.eq(Mux(loading, 1 << row, every) & going.replicate(self.rows)),
+            step.c.eq(self.passes.payload.tile.c + row),
+        ]
+        with m.If(going & (self.slot == self.slots - 1) & loading):
+            m.d.sync += [row.eq(row + 1), loaded.eq(row == self.rows - 1)]
+        with m.If(self.passes.ready | ~self.passes.valid):
+            m.d.sync += [row.eq(0), loaded.eq(0)]
 
     def _fold(self, m, begins, take, flush, going, pace):
         """Whether a pass may begin: no results are in its way, and no sums but those it goes on."""

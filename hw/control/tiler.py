@@ -97,14 +97,15 @@ class Tiler(wiring.Component):
             self.tiles.payload.eq(offer.tile),
         ]
         moves = ~self.tiles.valid | self.tiles.ready
-        leaves = self.tiles.valid & self.tiles.ready & offer.tile.last
+        left = Signal()  # the last tile of a job, a cycle ago
+        m.d.sync += left.eq(self.tiles.valid & self.tiles.ready & offer.tile.last)
 
         # The job at work is that of the tile on offer, or else the one that was pulled last.
         oldest = Mux(offers, offer.owner, walker.at_work)
         some = offers | waits | walker.active
-        with m.If(leaves):
+        with m.If(left):
             m.d.sync += ended.eq(0)
-        with m.If(self.abort & some & ~leaves):
+        with m.If(self.abort & some):
             m.d.sync += [ended.eq(1), victim.eq(oldest)]
         arrives = spare_waits | go
         chosen = ended & (following.owner == victim)

@@ -165,26 +165,21 @@ class Collector(wiring.Component):
                 m.d.sync += [row.eq(0), next_row.eq(1), first_row.eq(1), first.eq(1)]
 
         # The next row is one of this tile, of the next pass, or of the next tile of the pass.
-        moves = go & ~here.none & row_end
-        m.d.sync += ahead.eq(ahead + self.landed)
-        with m.If(moves):
+        step = Signal.like(ahead, init=0)
+        with m.If(go & ~here.none & row_end):
             with m.If(~tile_end):
-                m.d.sync += [
-                    place.eq(place + self.slots), rest.eq(rest - self.slots),
-                    ahead.eq(ahead + Mux(self.landed, 1 - self.slots, -self.slots)),
-                ]
+                m.d.comb += step.eq(-self.slots)
+                m.d.sync += [place.eq(place + self.slots), rest.eq(rest - self.slots)]
             with m.Elif(here.end):
-                m.d.sync += [
-                    place.eq(place + rest + 1), rest.eq(size - 1),
-                    ahead.eq(ahead + Cat(~rest, 1).as_signed() + self.landed),
-                ]
+                m.d.comb += step.eq(Cat(~rest, 1).as_signed())
+                m.d.sync += [place.eq(place + rest + 1), rest.eq(size - 1)]
             if self.slots > 1:
                 with m.Else():
                     back = (size - 2 - here.slot) - rest
-                    m.d.sync += [
-                        place.eq(place - back), rest.eq(size - 2 - here.slot),
-                        ahead.eq(ahead + back + self.landed),
-                    ]
+                    m.d.comb += step.eq(back)
+                    m.d.sync += [place.eq(place - back), rest.eq(size - 2 - here.slot)]
+        # One chain of carries, into which a row that lands comes as the lowest.
+        m.d.sync += ahead.eq((Cat(1, ahead) + Cat(self.landed, step))[1:])
         return m
 
     def _may(self, m):

@@ -118,7 +118,7 @@ def test_cycles_that_differ_are_told(run, monkeypatch):
     code, said = run("core", "--seeds", "1")
     assert code == 1
     assert (
-        "MISSED  core: 128^3 must take 32,800.0 cycles in simulation as in the cycle model,"
+        "MISSED  core: 128^3 must take 32,800 cycles in simulation as in the cycle model,"
         " not 32,801.0"
     ) in said
 

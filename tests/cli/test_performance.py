@@ -46,6 +46,8 @@ def test_rows():
     (ARRAY, []),
     (changed(goal=10.25), ["ecp5 must reach 10.25 GMAC/s, not 10.24: held by a to b"]),
     (changed(clock=199.9), []),
+    (changed(luts=5000), []),
+    (changed(luts=4999), ["ecp5 may take 4,999 LUTs, not 5,000"]),
     (changed(clock=200.0), ["ecp5 must pass 200 MHz, not reach 200.0: held by a to b"]),
 ])
 def test_a_goal_missed_is_a_problem(record, found):

@@ -80,7 +80,7 @@ def _run(args) -> int:
     entries = [ENTRIES[name] for name in dict.fromkeys(args.entry or ENTRIES)]
     if args.list:
         for entry in entries:
-            print(f"{entry.name:14} {entry.device.name:10} {entry.config.name}"
+            print(f"{entry.name:16} {entry.device.name:10} {entry.config.name}"
                   f"{', the array alone' if entry.alone else ''}")
         return 0
     return _measure(entries, args)
@@ -166,8 +166,8 @@ def _cycles(entry, place, simulate, show):
         counted = cache.get(digest("simulation", made, entry.config, size),
                             lambda: simulated(entry.config, size, show.say))
     if counted != interval:
-        raise Unequal(f"{size}^3 must take {interval:,.1f} cycles in simulation as in the cycle"
-                      f" model, not {counted:,.1f}")
+        raise Unequal(f"{size}^3 must take {interval:,.10g} cycles in simulation as in the cycle"
+                      f" model, not {counted:,.10g}")
     return size, interval, True
 
 
@@ -192,7 +192,8 @@ def _record(entry, measured, cycles):
     best = measured.best
     return Record(
         name=entry.name, device=entry.device.name, alone=entry.alone, goal=entry.goal,
-        clock=entry.clock, used=best.used, path=str(best.slowest), size=size, interval=interval,
+        clock=entry.clock, luts=entry.luts, used=best.used, path=str(best.slowest), size=size,
+        interval=interval,
         config=_asked(entry.config),
         fmax={str(seed): round(one.fmax, 2) for seed, one in sorted(measured.placed.items())},
         simulated=simulated, design=measured.design, date=datetime.now(UTC).date().isoformat(),

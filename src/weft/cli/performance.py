@@ -50,6 +50,8 @@ class Record:
         The array without the rest.
     goal, clock : float or None
         GMAC/s and MHz that it must reach, and pass.
+    luts : int or None
+        That it may take.
     used : dict of int
         Resources.
     fmax : dict of float
@@ -81,6 +83,7 @@ class Record:
     simulated: bool
     design: str
     date: str
+    luts: int | None = None
 
     @property
     def peak(self) -> int:
@@ -173,6 +176,10 @@ def problems(record: Record, before: Record | None) -> list[str]:
             f"{record.name} must pass {record.clock:g} MHz, not reach {record.best:.1f}: held by"
             f" {record.path}"
         )
+    if record.luts is not None and record.used["LUT"] > record.luts:
+        found.append(
+            f"{record.name} may take {record.luts:,} LUTs, not {record.used['LUT']:,}"
+        )
     return found + regressions(record, before)
 
 
@@ -207,6 +214,7 @@ def rows(records) -> list[list[str]]:
         ram = str(used["RAM"]) + (f" + {used['SPRAM']}" if used.get("SPRAM") else "")
         must = f"{record.goal:g} GMAC/s" if record.goal is not None else "-"
         must = f"over {record.clock:g} MHz" if record.clock is not None else must
+        must = f"{record.luts:,} LUT" if record.luts is not None else must
         found.append([
             record.name, record.device, str(record.peak), f"{used['LUT']:,}", f"{used['FF']:,}",
             str(dsp), ram, f"{record.best:.1f} MHz",
@@ -230,7 +238,7 @@ def _table(records):
         took = "the array alone"
         if record.size is not None:
             seen = "simulated too" if record.simulated else "of the cycle model only"
-            took = f"{record.interval:,.1f} cycles for {record.size}^3, {seen}"
+            took = f"{record.interval:,.10g} cycles for {record.size}^3, {seen}"
         text += (
             f"\n* **{record.name}**: {fields}; {took}; seeds {', '.join(record.fmax)};"
             f" {record.date}; critical path {record.path}."

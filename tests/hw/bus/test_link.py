@@ -10,6 +10,7 @@ from weft.commands import JobFlag
 from weft.config import Config
 from weft.frames import FRAME, FrameType
 from weft.host.link import Decoder, Frame
+from weft.hw.bus.intake import Intake
 from weft.hw.bus.link import Link
 from weft.hw.core import Core
 from weft.registers import REGISTERS, decode, describe
@@ -59,7 +60,7 @@ class Host:
 
     def __init__(self, dut, *, idle=0, stall=0):
         self.dut, self.idle, self.stall = dut, idle, stall
-        self.came, self.sequence = [], 0
+        self.came, self.sequence, self.kept = [], 0, 0
 
     async def listen(self, ctx):
         decoder, rng = Decoder(), np.random.default_rng(7)
@@ -71,9 +72,13 @@ class Host:
                 self.came += decoder.feed(bytes([byte]))
 
     async def post(self, ctx, kind, payload=b""):
-        self.sequence = (self.sequence + 1) % 256
-        await self.raw(ctx, Frame(kind, self.sequence, payload).encode())
-        return self.sequence
+        """Frames of commands are numbered by themselves."""
+        if kind == FrameType.COMMANDS:
+            number = self.kept = (self.kept + 1) % 256
+        else:
+            number = self.sequence = (self.sequence + 1) % 256
+        await self.raw(ctx, Frame(kind, number, payload).encode())
+        return number
 
     async def raw(self, ctx, data):
         await send(ctx, self.dut.host, data, idle=self.idle, seed=len(data))
@@ -94,6 +99,8 @@ class Host:
             FrameType.TAKEN, FrameType.REGISTERS, FrameType.ABORTED, FrameType.ERROR,
         })
         assert frame.sequence == number
+        if kind == FrameType.COMMANDS and frame.type == FrameType.ERROR:
+            self.kept -= 1
         return frame
 
     async def read(self, ctx, address, count):
@@ -307,9 +314,8 @@ def test_takes_frames_only_where_there_is_room():
         late = await host.post(ctx, FrameType.COMMANDS, commands[FRAME : 2 * FRAME])
         await ticks(ctx, 4000)
         assert host.came == []  # it is kept, but there is no room for another
-        await host.post(ctx, FrameType.COMMANDS, bytes(4))
-        frame = await host.answer(ctx, {FrameType.ERROR})
-        assert (frame.sequence, frame.payload) == (host.sequence, b"room")
+        frame = await host.ask(ctx, FrameType.COMMANDS, bytes(4))
+        assert (frame.type, frame.payload) == (FrameType.ERROR, b"room")
         for tag in range(2 * FRAME // 32):
             await host.post(ctx, FrameType.ABORT)
             assert (await host.answer(ctx, {FrameType.ABORTED})).sequence == host.sequence
@@ -318,3 +324,43 @@ def test_takes_frames_only_where_there_is_room():
         assert (await host.answer(ctx, {FrameType.TAKEN})).sequence == late
 
     run(CONFIG, bench)
+
+
+def test_a_frame_that_is_no_successor_is_not_kept_and_told_what_was():
+    program = program_of(CONFIG)
+    commands = commands_of(CONFIG, program)
+    pieces = [commands[n : n + 128] for n in range(0, len(commands), 128)]
+    assert len(pieces) > 3
+
+    async def bench(ctx, host):
+        kept = 0
+        for piece in pieces:
+            # Again, ahead, the first again, one that goes round: none has an effect, each is told.
+            for number in (kept, kept + 2, 1 - (kept == 0), 255):
+                await host.raw(ctx, Frame(FrameType.COMMANDS, number, bytes(32)).encode())
+                assert await host.answer(ctx, {FrameType.TAKEN}) == Frame(FrameType.TAKEN, kept)
+            kept += 1
+            await host.raw(ctx, Frame(FrameType.COMMANDS, kept, piece).encode())
+            assert await host.answer(ctx, {FrameType.TAKEN}) == Frame(FrameType.TAKEN, kept)
+        await collect(ctx, host, CONFIG, program)
+
+    run(CONFIG, bench)
+
+
+def test_numbers_of_frames_go_round():
+    dut, came = Intake(bytes_in=4, target="generic"), []
+
+    async def host(ctx):
+        ctx.set(dut.taken.ready, 1)
+        for number in (*range(1, 256), 0, 1):
+            data = Frame(FrameType.COMMANDS, number).encode()
+            await send(ctx, dut.bytes, data, idle=0, seed=number)
+        await ticks(ctx, 40)
+
+    async def listen(ctx):
+        while True:
+            _, _, valid, number = await ctx.tick().sample(dut.taken.valid, dut.taken.payload)
+            came.extend([number] * valid)
+
+    simulate(dut, host, background=[listen], limit=100_000)
+    assert came == [*range(1, 256), 0, 1]

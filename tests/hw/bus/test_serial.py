@@ -33,7 +33,7 @@ def test_a_product_over_the_wires():
     async def speak(ctx):
         question = bytes(2) + len(REGISTERS).to_bytes(2, "little")
         await ticks(ctx, 10)
-        for frame in (Frame(FrameType.READ, 1, question), Frame(FrameType.COMMANDS, 2, commands)):
+        for frame in (Frame(FrameType.READ, 7, question), Frame(FrameType.COMMANDS, 1, commands)):
             for byte in frame.encode():
                 for bit in (0, *(byte >> n & 1 for n in range(8)), 1):
                     ctx.set(dut.rx, bit)
@@ -55,9 +55,9 @@ def test_a_product_over_the_wires():
 
     simulate(dut, speak, background=[listen], limit=60_000)
     registers, taken, results = came
-    assert (registers.type, registers.sequence) == (FrameType.REGISTERS, 1)
+    assert (registers.type, registers.sequence) == (FrameType.REGISTERS, 7)
     assert decode(np.frombuffer(registers.payload, "<u4").tolist()) == CONFIG
-    assert taken == Frame(FrameType.TAKEN, 2)
+    assert taken == Frame(FrameType.TAKEN, 1)
     sums = add_bias(matmul(a, b.T), np.int32([7, 7]))
     y = requantize(sums, mode="tflite", multiplier=3 << 29, shift=-8, zero_point=1)
     facts = (0x1234).to_bytes(2, "little") + bytes([1, 0])

@@ -150,7 +150,7 @@ def test_a_pass_that_becomes_void_ends_at_the_next_turn(slots, preload, after):
     bench.check()
     turn = -(-after // slots) * slots
     void = bench.cycles[turn]
-    assert void["ready"] and void["results"]["valid"] and void["results"]["tile"]["status"]
+    assert void["taken"] and void["results"]["valid"] and void["results"]["tile"]["status"]
     rounds = 12 + preload * ROWS
     assert bench.drains == [turn + rounds * slots]
 

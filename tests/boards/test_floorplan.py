@@ -1,0 +1,77 @@
+"""The floorplan: every block at a place of its own, neighbours beside each other, or none told."""
+
+import json
+import re
+
+import pytest
+
+from weft.boards.devices import DEVICES
+from weft.boards.floorplan import arrange
+
+LARGE, SMALL = DEVICES["LFE5U-85F"], DEVICES["LFE5U-25F"]
+
+
+def arranged(tmp_path, device, rows, cols, products, others=3):
+    """Where the block of each product of each PE goes: (x, y, number), None where not told."""
+    names = {
+        f"core.array.pe_{row}_{col}.mac.product_{n}.block": (row, col, n)
+        for row in range(rows) for col in range(cols) for n in range(products)
+    }
+    cells = {name: {"type": "MULT18X18D", "attributes": {}} for name in names}
+    cells |= {
+        f"core.pairs.product_{n}.block": {"type": "MULT18X18D", "attributes": {}}
+        for n in range(others)
+    }
+    cells["core.array.pe_0_0.mac.sum"] = {"type": "CCU2C", "attributes": {}}
+    path = tmp_path / "top.json"
+    path.write_text(json.dumps({"modules": {"top": {"cells": cells}}}))
+    count = arrange(path, device)
+    cells = json.loads(path.read_text())["modules"]["top"]["cells"]
+    found = {names[n]: cell["attributes"].get("BEL") for n, cell in cells.items() if n in names}
+    told = [cell["attributes"] for cell in cells.values() if cell["attributes"]]
+    assert count == len(told) == sum(bel is not None for bel in found.values())
+    return found
+
+
+def site(bel):
+    return tuple(map(int, re.fullmatch(r"X(\d+)/Y(\d+)/MULT18_([0145])", bel).groups()))
+
+
+@pytest.mark.parametrize(
+    ("device", "rows", "cols", "products"),
+    [(LARGE, 6, 6, 4), (LARGE, 8, 4, 4), (LARGE, 12, 13, 1), (SMALL, 4, 6, 1), (SMALL, 4, 1, 4)],
+    ids=str,
+)
+def test_every_block_has_a_place_of_its_own(tmp_path, device, rows, cols, products):
+    bels = arranged(tmp_path, device, rows, cols, products)
+    assert None not in bels.values()
+    assert len(set(bels.values())) == rows * cols * products
+    columns, lines = device.blocks
+    for x, y, number in map(site, bels.values()):
+        assert x - number in columns
+        assert y in lines
+
+
+def test_blocks_of_a_pe_and_of_its_neighbours_are_near(tmp_path):
+    places = {k: site(bel) for k, bel in arranged(tmp_path, LARGE, 6, 6, 4, others=12).items()}
+    for (row, col, n), (x, y, _) in places.items():
+        assert y == LARGE.blocks[1][row // 2]
+        assert abs(x - places[row, col, 0][0]) == (0, 1, 4, 5)[n]
+        if col < 5:  # two rows of PEs to a row of blocks, and once the blocks of nobody between
+            assert 18 <= places[row, col + 1, n][0] - x <= 29
+
+
+def test_blocks_of_nobody_are_in_the_middle(tmp_path):
+    taken = {site(bel)[:2] for bel in arranged(tmp_path, LARGE, 6, 6, 4, others=12).values()}
+    columns, lines = LARGE.blocks
+    free = {x for x in columns if (x, lines[0]) not in taken}
+    assert free == {columns[6]}
+
+
+@pytest.mark.parametrize(
+    ("device", "rows", "cols", "products"),
+    [(LARGE, 4, 8, 1), (LARGE, 12, 4, 4), (SMALL, 3, 1, 4)],
+    ids=["few", "more than a row holds", "few of few"],
+)
+def test_else_nothing_is_told(tmp_path, device, rows, cols, products):
+    assert set(arranged(tmp_path, device, rows, cols, products).values()) == {None}
