@@ -14,7 +14,7 @@ SETUP := $(PYTHON) tools/bootstrap.py
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim bench test lint verilog waves setup train figures cost mutants lock clean distclean
+.PHONY: help sim bench test lint verilog waves setup train figures speed cost mutants lock clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,10 @@ train:  ## train the demonstration network again
 figures:  ## write docs/figures.md again
 	@$(SETUP) sim
 	@$(RUN) python tools/figures.py
+
+speed:  ## measure the simulated accelerator, and write docs/speed.md
+	@$(SETUP) sim
+	@$(RUN) python tools/speed.py
 
 cost:  ## place and route parts, and write docs/cost.md again (minutes)
 	@$(SETUP) sim

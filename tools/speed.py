@@ -1,0 +1,71 @@
+"""Write ``docs/speed.md``: how fast the simulated accelerator is.
+
+    python tools/speed.py
+
+Exit code 1 where the largest array is slower than it must be.
+"""
+
+import resource
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from weft import Accelerator
+from weft.config import Config
+from weft.golden.matmul import matmul
+from weft.sim import build
+from weft.sim.transport import SimTransport
+
+PATH = Path(__file__).parent.parent / "docs" / "speed.md"
+LARGEST, LEAST = Config(rows=16, cols=16), 300_000
+CONFIGS = [Config(rows=4, cols=4, depth=4), Config(rows=8, cols=8), LARGEST]
+SHAPE = 1024, 512, 512
+HEAD = f"""\
+# Speed of the simulation
+
+What the Verilated accelerator of `SimTransport` does in a second of one core, in a product of
+{" x ".join(map(str, SHAPE))} whose operands are loaded with it. Processor time is that of the
+model's process, its start and end included; the driver works beside it. `make speed` writes this
+page, and fails where 16x16x1 is below {LEAST:,} cycles a second. Last run on one core of an
+x86-64 server.
+
+| design | cycles | processor time | cycles/s | MAC/s |
+|---|---:|---:|---:|---:|
+"""
+
+
+def measured(config: Config) -> tuple[int, float]:
+    """Cycles that the product takes, and seconds of processor time."""
+    build.model(config, trace=False, say=print)
+    rng = np.random.default_rng(1)
+    m, k, n = SHAPE
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    with Accelerator(SimTransport(config), config) as accelerator:
+        result, record = accelerator.matmul(a, b, record=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    if not np.array_equal(result, matmul(a, b)):
+        raise SystemExit(f"{config.name} must compute what golden does")
+    return record.cycles, after - before
+
+
+def main() -> int:
+    lines, slow = [HEAD], False
+    m, k, n = SHAPE
+    for config in CONFIGS:
+        cycles, seconds = measured(config)
+        speed = cycles / seconds
+        slow |= config == LARGEST and speed < LEAST
+        lines.append(
+            f"| {config.name} | {cycles:,} | {seconds:.2f} s | {speed:,.0f}"
+            f" | {m * k * n / seconds / 1e6:,.0f} M |\n"
+        )
+        print(lines[-1], end="", flush=True)
+    PATH.write_text("".join(lines), encoding="utf-8")
+    print(PATH)
+    return int(slow)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
