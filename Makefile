@@ -5,6 +5,8 @@
 PYTHON ?= python3
 ARGS   ?=
 DTYPE  ?=
+# The board to build for; `weft build --list` says which there are.
+BOARD  ?=
 
 DESIGN := $(if $(DTYPE),--dtype $(DTYPE)) $(ARGS)
 
@@ -14,7 +16,7 @@ SETUP := $(PYTHON) tools/bootstrap.py
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim bench test lint verilog waves setup train figures speed cost mutants lock clean distclean
+.PHONY: help sim bench bitstream program gatesim test lint verilog waves setup train figures speed cost mutants lock clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +28,18 @@ sim:  ## check the default design on two simulators, then run a network on it
 bench:  ## place and route whole accelerators, and write docs/performance.md (an hour at first)
 	@$(SETUP) sim
 	@$(RUN) weft bench $(ARGS)
+
+bitstream:  ## make the bitstream of a board: make bitstream BOARD=icebreaker
+	@$(SETUP) sim
+	@$(RUN) weft build $(BOARD) $(ARGS)
+
+program:  ## load that onto the board: make program BOARD=icebreaker
+	@$(SETUP) sim
+	@$(RUN) weft program $(BOARD) $(ARGS)
+
+gatesim:  ## simulate what is in it, gate by gate: make gatesim BOARD=icebreaker
+	@$(SETUP) sim
+	@$(RUN) weft gatesim $(BOARD) $(ARGS)
 
 test:  ## run the test suite
 	@$(SETUP) test

@@ -105,11 +105,13 @@ def measure(tools, entries, seeds, *, folder: Path, jobs: int, said=lambda entry
     def text(entry):
         with elaborating:  # of all threads, one
             if entry.name not in texts:
-                texts[entry.name] = describe(presets.component(entry))
+                texts[entry.name] = describe(
+                    presets.component(entry), reset=entry.device.reset
+                )
             return texts[entry.name]
 
     def known(entry):
-        key = digest("design", made, entry)
+        key = digest("design", made, entry, entry.device.reset)
         return cache.get(key, lambda: digest("netlist", entry.device, text(entry)))
 
     designs = {entry.name: known(entry) for entry in entries}

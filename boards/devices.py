@@ -71,6 +71,14 @@ class Device:
         return _AIM[self.family]
 
     @property
+    def reset(self) -> bool:
+        """Whether a reset has a global net: on an ECP5 it takes wires to each slice as any signal.
+
+        Without one, registers start as they were configured.
+        """
+        return self.family == "ice40"
+
+    @property
     def free(self) -> tuple[str, ...]:
         """Its options for a design whose ports may have any pins."""
         return _FREE[self.family]

@@ -17,22 +17,20 @@ CROWDED = 2 / 3  # of the device's blocks
 def arrange(path: Path, device: Device) -> int:
     """Tell nextpnr, in a netlist for it, where the PEs' MULT18X18D go; how many were told.
 
-    Where a design takes most of the blocks that an ECP5 has, nextpnr puts the last ones wherever
-    there is room, up to a whole chip away from their PEs. So rows of PEs go to rows of blocks, two
+    Where PEs take most of the blocks that an ECP5 has, nextpnr puts the last ones wherever there is
+    room, up to a whole chip away from their PEs. So rows of PEs go to rows of blocks, two
     or three to one where there are more of them, a column of them beside the other. The blocks that
     are left in a row, for what is not in a PE, are in its middle.
     """
     netlist = json.loads(path.read_text(encoding="utf-8"))
     pes = {}
-    taken = 0
     for module in netlist["modules"].values():
         for name, cell in module["cells"].items():
-            if cell["type"] != "MULT18X18D":
-                continue
-            taken += 1
-            if found := _PE.search(name):
+            found = _PE.search(name)
+            if cell["type"] == "MULT18X18D" and found:
                 pes.setdefault((int(found[1]), int(found[2])), []).append((name, cell))
-    if not pes or taken < CROWDED * device.capacity["DSP"]:
+    count = sum(map(len, pes.values()))
+    if not pes or count < CROWDED * device.capacity["DSP"]:
         return 0
     columns, lines = device.blocks
     share = -(-(1 + max(row for row, _ in pes)) // len(lines))  # rows of PEs to a row of blocks
@@ -51,4 +49,4 @@ def arrange(path: Path, device: Device) -> int:
             for cell, site in zip(cells, free, strict=False):
                 cell["attributes"]["BEL"] = site
     path.write_text(json.dumps(netlist), encoding="utf-8")
-    return sum(map(len, pes.values()))
+    return count

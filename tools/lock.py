@@ -14,9 +14,9 @@ PIP_TOOLS = "pip-tools==7.6.2"
 # What each lock holds of the extras in pyproject.toml. Each contains the first, at the same
 # versions, so that one environment serves all purposes.
 LOCKS = {
-    "sim": ["hw", "sim", "report"],
-    "test": ["hw", "sim", "report", "test"],
-    "train": ["hw", "sim", "report", "train"],
+    "sim": ["hw", "sim", "serial", "report"],
+    "test": ["hw", "sim", "serial", "report", "test"],
+    "train": ["hw", "sim", "serial", "report", "train"],
 }
 
 HEADER = """\

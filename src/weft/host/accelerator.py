@@ -1,5 +1,6 @@
 """The driver: matrix products of numpy arrays on a core behind any transport."""
 
+import contextlib
 import functools
 
 import numpy as np
@@ -10,6 +11,7 @@ from weft.geometry import memories
 from weft.host.exchange import AcceleratorError, Exchange
 from weft.host.floats import FloatProduct
 from weft.host.integers import IntegerProduct
+from weft.host.opening import open_transport
 from weft.host.packing import cut, pack, pack_entries, pack_table, unpack
 from weft.host.pages import Pages
 from weft.host.planner import Planner
@@ -31,7 +33,8 @@ class Accelerator:
 
     Parameters
     ----------
-    transport : Transport
+    transport : Transport or str
+        The way to the core, or the name of one: see `weft.host.opening.open_transport`.
     config : Config, optional
         What the core must be; taken from its registers where absent.
     timeout : float
@@ -45,10 +48,12 @@ class Accelerator:
     ------
     AcceleratorError
         Where the core's description is none, or not ``config``.
+    TransportError
+        Where a transport that is named cannot be opened.
     """
 
-    def __init__(self, transport: Transport, config: Config | None = None, *, timeout=60.0):
-        self._core = Exchange(transport, config, timeout)
+    def __init__(self, transport: Transport | str, config: Config | None = None, *, timeout=60.0):
+        self._core = _exchange(transport, config, timeout)
         self.config = self._core.config
         self._memories = memories(self.config)
         self._pages = [Pages(self._memories[side].pages) for side in (Region.A, Region.B)]
@@ -257,3 +262,15 @@ class Accelerator:
             yield header(step.job)
             for feed in step.feeds:
                 yield from (header(feed.load), carried(feed, index))
+
+
+def _exchange(transport, config, timeout):
+    """The exchange over a transport; one that was opened here is closed where there is none."""
+    if not isinstance(transport, str):
+        return Exchange(transport, config, timeout)
+    with contextlib.ExitStack() as undo:
+        opened = open_transport(transport, config)
+        undo.callback(opened.close)
+        exchange = Exchange(opened, config, timeout)
+        undo.pop_all()
+        return exchange

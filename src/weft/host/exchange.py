@@ -2,24 +2,20 @@
 
 import contextlib
 import dataclasses
-import time
+from random import randrange
 
 from weft.commands import Job, Load, Status, result
 from weft.config import Config
 from weft.host.packing import result_bytes
 from weft.host.planner import tags
 from weft.host.record import Record
-from weft.host.transport import Transport, TransportClosed, TransportError, TransportTimeout
+from weft.host.recovery import AcceleratorError, padded, settle
+from weft.host.transport import Transport
 from weft.registers import COUNTERS, REGISTERS, decode
 
 __all__ = ["AcceleratorError", "Exchange"]
 
-_QUIET = 0.05  # seconds without results after which recovery gives another abort
 _COMPLETE = Status(0)
-
-
-class AcceleratorError(RuntimeError):
-    """The core is not what it should be, or did not do what it was asked to."""
 
 
 class Exchange:
@@ -49,8 +45,9 @@ class Exchange:
         self._transport = transport
         self._timeout = timeout
         self.config = self._describe(config)
-        self.tags = tags()
-        self._failed = False
+        # Another client may have left a core with answers of its own to give.
+        self.tags = tags() if transport.fresh else tags(randrange(1 << 16))
+        self._failed = not transport.fresh
 
     def close(self) -> None:
         """Let go of the transport."""
@@ -64,7 +61,7 @@ class Exchange:
         """
         if self._failed:
             shelf.clear()
-            self._settle()
+            settle(self._transport, self.config, self.barrier, self._timeout)
         self._failed = True
         yield
         self._failed = False
@@ -75,7 +72,7 @@ class Exchange:
 
     def header(self, command: Job | Load) -> bytes:
         """The words of a header."""
-        return command.pack().ljust(self.config.bytes_in, b"\0")
+        return padded(command, self.config)
 
     def barrier(self) -> Job:
         """A job of nothing: the core answers it in its turn, as REJECTED."""
@@ -123,33 +120,6 @@ class Exchange:
             stalled=spent["stalled"],
             jobs=jobs,
         )
-
-    def _settle(self):
-        """End whatever the core still has from a failed exchange, and drop its results.
-
-        An empty job is queued last; aborts end those before it that wait for what will never come.
-        """
-        barrier = self.barrier()
-        self._transport.send(self.header(barrier))
-        deadline = time.monotonic() + self._timeout
-        quiet = True
-        while True:
-            try:
-                if quiet:
-                    self._transport.abort(self._timeout)
-                quiet = False
-                packet = self._transport.receive(min(_QUIET, self._timeout))
-                if packet.tag == barrier.tag and packet.last and packet.status:
-                    return
-            except TransportClosed:
-                raise
-            except TransportError as error:
-                if time.monotonic() > deadline:
-                    raise AcceleratorError(
-                        f"the core must come to rest within {self._timeout:g} s of an abort, "
-                        "not stay at work: it must be reset"
-                    ) from error
-                quiet = isinstance(error, TransportTimeout)
 
     def _describe(self, config):
         """The Config that the core's registers tell, held against the one that is wanted."""

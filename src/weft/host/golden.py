@@ -48,6 +48,8 @@ class GoldenTransport:
     with `TransportError`.
     """
 
+    fresh = True
+
     def __init__(self, config: Config):
         self._config = config
         self._core = CORES[config.dtype](config)
@@ -61,6 +63,9 @@ class GoldenTransport:
         self._batches = []
         self._counters = dict.fromkeys(COUNTERS, 0)
         self._closed = False
+
+    def restart(self, timeout: float) -> None:
+        """Nothing: all words are taken as they are sent."""
 
     def send(self, commands: bytes) -> None:
         self._check_open()

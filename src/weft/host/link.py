@@ -7,7 +7,7 @@ import zlib
 from collections import deque
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from queue import SimpleQueue
+from functools import partial
 
 from weft.commands import Status
 from weft.frames import MARK, FrameType
@@ -58,6 +58,13 @@ class Decoder:
         self._limit = limit
         self._buffer = bytearray()
         self._lost = False
+
+    def abandon(self) -> list[Frame | Damage]:
+        """What ``feed`` gives where the frame under way is none: no more of it will come."""
+        found = []
+        if self._buffer:
+            self._damage(found, "a frame must be whole, not cut short", 1)
+        return found + self.feed(b"")
 
     def feed(self, data: bytes) -> list[Frame | Damage]:
         """The frames, and the damage between them, that ``data`` completes."""
@@ -111,18 +118,29 @@ class FramedTransport:
         Its ``read1`` (else ``read``) returns what is there, a byte or more; none at the end.
     writer : binary file
         With ``write`` and ``flush``.
+
+    Attributes
+    ----------
+    sent, received : int
+        Bytes that the pipe took, and gave.
     """
+
+    fresh = True
+    _LIMIT = LIMIT  # of a frame that comes
 
     def __init__(self, reader, writer):
         self._reader, self._writer = reader, writer
-        self._outbox = SimpleQueue()
+        self.sent = self.received = 0
         self._changed = threading.Condition()
-        self._results = deque()
+        self._outbox = deque()
+        self._results = deque()  # packets, and in their place errors for those that were lost
         self._answers = deque()
         self._faults = deque()
         self._ended = self._closed = False
-        self._moved = time.monotonic()
+        self._moved = self._arrived = time.monotonic()  # anything; bytes from the other end
         self._sequence = 0
+        self._expected = None  # the number of the next results
+        self._decoder = Decoder(self._LIMIT)
         self._threads = [
             threading.Thread(target=run, daemon=True) for run in (self._read_all, self._write_all)
         ]
@@ -132,6 +150,9 @@ class FramedTransport:
     def explain(self) -> str:
         """Why the pipe ended, for the error's text; a subclass that knows more says more."""
         return "the other end must stay open, not close the pipe"
+
+    def restart(self, timeout: float) -> None:
+        """Nothing: a pipe loses no words."""
 
     def send(self, commands: bytes) -> None:
         # In as few frames as can be: within one, a simulated core never waits for the host.
@@ -156,9 +177,10 @@ class FramedTransport:
         """Close the writer, which tells the other end to stop; the reader closes with its end."""
         with self._changed:
             first, self._closed = not self._closed, True
+            if first:
+                self._outbox.append(None)
             self._changed.notify_all()
         if first:
-            self._outbox.put(None)
             for thread in self._threads:
                 thread.join(1)
 
@@ -168,32 +190,47 @@ class FramedTransport:
             self._sequence = (self._sequence + 1) % 256
             # A wait that begins now must not count the quiet time before it.
             self._moved = time.monotonic()
-            self._outbox.put(Frame(kind, self._sequence, payload).encode())
+            self._put(Frame(kind, self._sequence, payload))
             return self._sequence
 
-    def _ask(self, kind, payload, answer, timeout):
+    def _put(self, frame):
+        self._outbox.append(frame.encode())
+        self._changed.notify_all()
+
+    def _ask(self, kind, payload, answer, timeout, *, strict=True):
         sequence = self._post(kind, payload)
+        what = f"{answer.name} in answer to {kind.name}"
+        take = partial(self._take_answer, answer, sequence)
+        return self._await(what, timeout, take, strict=strict)
 
-        def take():
-            while self._answers:  # answers to questions given up earlier go by
-                frame = self._answers.popleft()
-                if (frame.type, frame.sequence) == (answer, sequence):
-                    return frame.payload
-            return None
-
-        return self._await(f"{answer.name} in answer to {kind.name}", timeout, take)
+    def _take_answer(self, answer, sequence):
+        while self._answers:  # answers to questions given up earlier go by
+            frame = self._answers.popleft()
+            if (frame.type, frame.sequence) == (answer, sequence):
+                return frame.payload
+        return None
 
     def _take_result(self):
-        return self._results.popleft() if self._results else None
+        if not self._results:
+            return None
+        result = self._results.popleft()
+        if isinstance(result, TransportError):
+            raise result
+        return result
 
-    def _await(self, what, timeout, take):
+    def _await(self, what, timeout, take, *, strict=True):
+        """What ``take`` gives, once it is there.
+
+        Unless ``strict``, faults are left for another wait, and what moves does not prolong it.
+        """
         with self._changed:
             start = time.monotonic()
             while (item := take()) is None:
-                if self._faults:
+                if strict and self._faults:
                     raise TransportError(self._faults.popleft())
                 self._check_open()
-                left = max(start, self._moved) + timeout - time.monotonic()
+                since = max(start, self._moved) if strict else start
+                left = since + timeout - time.monotonic()
                 if left <= 0:
                     raise TransportTimeout(f"{what} must come within {timeout:g} s, not later")
                 self._changed.wait(left)
@@ -207,24 +244,43 @@ class FramedTransport:
 
     def _write_all(self):
         with suppress(*_BROKEN), closing(self._writer) as writer:
-            while (frame := self._outbox.get()) is not None:
+            while (frame := self._next()) is not None:
                 view = memoryview(frame)
                 while view:
-                    view = view[writer.write(view[:_PIECE]) :]
-                    self._moved = time.monotonic()
+                    done = writer.write(view[:_PIECE])
+                    view = view[done:]
+                    self.sent += done
+                    self._stir()
                 writer.flush()
         self._end()
 
+    def _next(self):
+        """The next frame to write, once there is one; None at the end."""
+        with self._changed:
+            while not self._outbox:
+                frame, wait = self._due(time.monotonic())
+                if frame is not None:
+                    return frame
+                self._changed.wait(wait)
+            return self._outbox.popleft()
+
+    def _due(self, now):
+        """A frame besides those in the outbox, or None; and how long there will be none."""
+        return None, None
+
+    def _stir(self):
+        """Bytes moved."""
+        self._moved = time.monotonic()
+
     def _read_all(self):
         read = getattr(self._reader, "read1", self._reader.read)
-        decoder, expected = Decoder(), None
         with suppress(*_BROKEN), closing(self._reader):
             while data := read(_PIECE):
                 with self._changed:
-                    self._moved = time.monotonic()
-                    for item in decoder.feed(data):
-                        expected = self._sort(item, expected)
-                    self._changed.notify_all()
+                    self.received += len(data)
+                    self._arrived = time.monotonic()
+                    self._stir()
+                    self._sort_all(self._decoder.feed(data))
         self._end()
 
     def _end(self):
@@ -232,25 +288,30 @@ class FramedTransport:
             self._ended = True
             self._changed.notify_all()
 
-    def _sort(self, item, expected):
-        """Put what came where its waiter looks; returns the sequence number of the next results."""
+    def _sort_all(self, items):
+        for item in items:
+            self._sort(item)
+        self._changed.notify_all()
+
+    def _sort(self, item):
+        """Put what came where its waiter looks."""
         if isinstance(item, Damage):
             self._faults.append(f"from the core: {item.text}")
         elif item.type in (FrameType.REGISTERS, FrameType.ABORTED):
             self._answers.append(item)
         elif item.type == FrameType.RESULTS and len(item.payload) >= _RESULTS.size:
-            if expected is not None and item.sequence != expected:
-                self._faults.append(
-                    f"results must come in frame {expected}, not {item.sequence}: frames were lost"
-                )
+            if self._expected is not None and item.sequence != self._expected:
+                self._results.append(TransportError(
+                    f"results must come in frame {self._expected}, not {item.sequence}:"
+                    " frames were lost"
+                ))
             tag, last, status = _RESULTS.unpack_from(item.payload)
             data = item.payload[_RESULTS.size :]
             self._results.append(Packet(tag, bool(last), Status(status), data))
-            return (item.sequence + 1) % 256
+            self._expected = (item.sequence + 1) % 256
         elif item.type == FrameType.ERROR:
             text = item.payload.decode(errors="replace")
             self._faults.append(f"the core refused a frame: {text}")
         else:
             kind = f"0x{item.type:02x} with {len(item.payload)} bytes"
             self._faults.append(f"a frame to the host must be of a known type, not {kind}")
-        return expected

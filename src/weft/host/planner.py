@@ -58,9 +58,9 @@ class Step:
         return [*before, self.job, *behind]
 
 
-def tags() -> Iterator[int]:
+def tags(first: int = 0) -> Iterator[int]:
     """The tags of jobs, one after another: they wrap at 16 bits."""
-    return itertools.cycle(range(1 << 16))
+    return (tag % (1 << 16) for tag in itertools.count(first))
 
 
 class Planner:

@@ -35,7 +35,20 @@ class Transport(Protocol):
 
     Every method raises `TransportClosed` where the other end is gone, and may raise
     `TransportError` for a fault noticed since the call before.
+
+    Attributes
+    ----------
+    fresh : bool
+        Nobody has used the core before: it is at rest.
     """
+
+    fresh: bool
+
+    def restart(self, timeout: float) -> None:
+        """Forget the words that the core's end has not taken; all that is sent from now on comes.
+
+        The command stream then stands where it stands, be it amid a command.
+        """
 
     def send(self, commands: bytes) -> None:
         """Queue whole words for the command stream; does not wait for the core to take them."""
@@ -47,7 +60,7 @@ class Transport(Protocol):
         """``count`` registers from ``address`` on."""
 
     def abort(self, timeout: float) -> None:
-        """Give the core an abort pulse; it has been given when this returns."""
+        """Give the core an abort pulse or more; they have been given when this returns."""
 
     def close(self) -> None:
         """Let go of the core. Closing twice is fine."""

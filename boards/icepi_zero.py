@@ -1,0 +1,17 @@
+"""Icepi Zero: ECP5-25F, 50 MHz, serial port and JTAG on an FT231X."""
+
+from amaranth_boards.icepi_zero import IcepiZero1_3Platform
+
+from weft.boards.board import Board
+from weft.boards.designs import ECP5_25F
+
+__all__ = ["BOARDS"]
+
+BOARDS = (
+    Board(
+        name="icepi-zero", platform=IcepiZero1_3Platform, config=ECP5_25F,
+        clock=125, baud=3_000_000, bridge="FT231X",
+        leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
+        programmers=(("openFPGALoader", "-b", "icepi-zero"),),
+    ),
+)

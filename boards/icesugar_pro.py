@@ -1,0 +1,18 @@
+"""iCESugar-pro: ECP5-25F, 25 MHz, serial port and JTAG on the DAPLink of its carrier."""
+
+from amaranth_boards.icesugar_pro import ICESugarProPlatform
+
+from weft.boards.board import Board
+from weft.boards.designs import ECP5_25F
+
+__all__ = ["BOARDS"]
+
+BOARDS = (
+    Board(
+        name="icesugar-pro", platform=ICESugarProPlatform, config=ECP5_25F,
+        clock=125, baud=1_000_000, bridge="DAPLink",
+        leds={"alive": ("rgb_led", 0, "g"), "busy": ("rgb_led", 0, "b"),
+              "error": ("rgb_led", 0, "r")},
+        programmers=(("icesprog",), ("openFPGALoader", "-c", "cmsisdap")),
+    ),
+)

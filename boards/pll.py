@@ -1,0 +1,101 @@
+"""The clock: a PLL's parameters for a frequency, within the limits of the data sheets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["Pll", "PllError", "ecp5", "ice40"]
+
+TOLERANCE = 0.001  # of the frequency that is asked for
+
+
+class PllError(ValueError):
+    """No parameters make the frequency that is asked for; the message gives the nearest."""
+
+
+@dataclass(frozen=True)
+class Pll:
+    """A PLL set up.
+
+    Attributes
+    ----------
+    parameters : dict
+        Of the primitive.
+    frequency, vco, detector : float
+        MHz that come out, of its oscillator, and at its phase detector.
+    """
+
+    parameters: Mapping[str, object]
+    frequency: float
+    vco: float
+    detector: float
+
+
+def ice40(source: float, wanted: float) -> Pll:
+    """``source * (DIVF + 1) / (DIVR + 1) / 2**DIVQ``, for an SB_PLL40_PAD or SB_PLL40_CORE.
+
+    Limits: 16 to 275 MHz out, 533 to 1066 MHz in the oscillator, 10 to 133 MHz at the phase
+    detector (iCE40 LP/HX and UltraPlus data sheets, sysCLOCK PLL timing).
+
+    Raises PllError where no parameters make ``wanted`` MHz.
+    """
+    choices = []
+    for divr in range(16):
+        detector = source / (divr + 1)
+        if not 10 <= detector <= 133:
+            continue
+        for divf in range(128):
+            vco = detector * (divf + 1)
+            for divq in range(1, 7):
+                if 533 <= vco <= 1066 and 16 <= vco / 2**divq <= 275:
+                    parameters = {
+                        "FEEDBACK_PATH": "SIMPLE", "DIVR": divr, "DIVF": divf, "DIVQ": divq,
+                        "FILTER_RANGE": _filter(detector),
+                    }
+                    choices.append(Pll(parameters, vco / 2**divq, vco, detector))
+    return _nearest(choices, source, wanted, by=lambda pll: -pll.detector)
+
+
+def _filter(detector):
+    """FILTER_RANGE, by MHz at the phase detector."""
+    return 1 + sum(detector >= limit for limit in (17, 26, 44, 66, 101))
+
+
+def ecp5(source: float, wanted: float) -> Pll:
+    """``source / CLKI_DIV * CLKFB_DIV``, for an EHXPLLL that CLKOP feeds back.
+
+    Limits: 3.125 to 400 MHz out, 400 to 800 MHz in the oscillator, 10 to 400 MHz at the phase
+    detector (ECP5 data sheet, sysCLOCK PLL timing). Where there is a choice, the oscillator is in
+    the middle of its range.
+
+    Raises PllError where no parameters make ``wanted`` MHz.
+    """
+    choices = []
+    for reference in range(1, 129):
+        detector = source / reference
+        if not 10 <= detector <= 400:
+            continue
+        for feedback in range(1, 81):
+            frequency = detector * feedback
+            if not 3.125 <= frequency <= 400:
+                continue
+            for divider in range(1, 129):
+                if 400 <= frequency * divider <= 800:
+                    parameters = {
+                        "CLKI_DIV": reference, "CLKFB_DIV": feedback, "CLKOP_DIV": divider,
+                        "CLKOP_CPHASE": divider // 2, "CLKOP_FPHASE": 0,
+                        "CLKOP_ENABLE": "ENABLED", "FEEDBK_PATH": "CLKOP",
+                    }
+                    choices.append(Pll(parameters, frequency, frequency * divider, detector))
+    return _nearest(choices, source, wanted, by=lambda pll: (abs(pll.vco - 600), -pll.detector))
+
+
+def _nearest(choices, source, wanted, by):
+    if not choices:
+        raise PllError(f"the clock that feeds the PLL must be 10 to 400 MHz, not {source:g} MHz")
+    best = min(choices, key=lambda pll: (round(abs(pll.frequency - wanted), 6), by(pll)))
+    if abs(best.frequency - wanted) > TOLERANCE * wanted:
+        raise PllError(
+            f"clock must be one that the PLL makes of {source:g} MHz,"
+            f" {best.frequency:g} MHz is the nearest, not {wanted:g} MHz"
+        )
+    return best

@@ -1,0 +1,25 @@
+"""ULX3S with any of its four ECP5: 25 MHz, serial port and JTAG on an FT231X."""
+
+from amaranth_boards import ulx3s
+
+from weft.boards.board import Board
+from weft.boards.designs import ECP5_25F, ECP5_45F, ECP5_85F
+
+__all__ = ["BOARDS"]
+
+
+def _ulx3s(size, platform, config, clock=125, baud=3_000_000):
+    return Board(
+        name=f"ulx3s-{size}f", platform=platform, config=config,
+        clock=clock, baud=baud, bridge="FT231X",
+        leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
+        programmers=(("openFPGALoader", "-b", "ulx3s"), ("fujprog",)),
+    )
+
+
+BOARDS = (
+    _ulx3s(12, ulx3s.ULX3S_12F_Platform, ECP5_25F),  # the die of a 25F
+    _ulx3s(25, ulx3s.ULX3S_25F_Platform, ECP5_25F),
+    _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F),
+    _ulx3s(85, ulx3s.ULX3S_85F_Platform, ECP5_85F, clock=100, baud=2_000_000),
+)

@@ -1,0 +1,93 @@
+"""The simulated board: a whole accelerator at the pins of its serial port, in its own process."""
+
+import subprocess
+from pathlib import Path
+
+from weft.config import Config
+from weft.host.board import BoardTransport
+from weft.sim import build
+
+__all__ = ["DIVISOR", "SimBoardTransport", "start"]
+
+DIVISOR = 4  # clock cycles a bit: as few as the hardware takes
+_HARNESS = Path(__file__).with_name("board.cpp")
+_SOURCES = [*build.SOURCES, _HARNESS.read_bytes()]
+_PATIENCE = 5.0  # seconds for an answer: a large core runs at some 100,000 cycles a second
+_ANSWER = 60.0
+
+
+def start(
+    config: Config, *, divisor: int = DIVISOR, say=lambda text: None
+) -> subprocess.Popen:
+    """A process whose standard input and output are the serial port of a board.
+
+    Parameters
+    ----------
+    config : Config
+    divisor : int
+        Clock cycles a bit.
+    say : callable
+        Told, in a line, what takes long.
+
+    Raises
+    ------
+    weft.sim.tools.ToolError
+        Where a tool is missing or too old, or does not compile the model.
+    """
+    def verilog():
+        from weft.hw import export
+        from weft.hw.bus.serial import SerialAccelerator
+
+        return export.plain(SerialAccelerator(config, divisor=divisor), name="board")
+
+    key = build.key(repr(config), divisor, *_SOURCES)
+    program = build.program(
+        build.folder() / "boards" / f"{config.name}-{key}", verilog, _HARNESS,
+        name=f"{config.name} board", top="board", defines=[f"DIVISOR={divisor}"],
+        say=lambda: say(f"compiling the {config.name} board (once, some 20 to 60 s)"),
+    )
+    return subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+class SimBoardTransport(BoardTransport):
+    """The `Transport` to a simulated board: what passes here is what runs on a real one.
+
+    Parameters
+    ----------
+    config : Config
+    divisor : int
+        Clock cycles a bit.
+    say : callable, optional
+        Told, in a line, what takes long.
+
+    Attributes
+    ----------
+    process : Popen
+        The board.
+
+    Raises
+    ------
+    weft.sim.tools.ToolError
+        Where the model can't be built.
+    """
+
+    def __init__(self, config: Config, *, divisor: int = DIVISOR, say=lambda text: None):
+        self.process = start(config, divisor=divisor, say=say)
+        super().__init__(
+            self.process.stdout, self.process.stdin, name="the simulated board",
+            patience=_PATIENCE,
+        )
+        try:
+            self.greet(_ANSWER)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the board; one that does not end by itself in 5 s is killed."""
+        super().close()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()

@@ -1,0 +1,22 @@
+"""Netlists, as synthesis and routing leave them, simulated cell by cell at their serial port."""
+
+from pathlib import Path
+
+from weft.sim import build
+from weft.sim.gates.netlist import FAMILIES, Unmodelled, verilog
+from weft.sim.gates.serial import HARNESS, Gates, GatesError
+from weft.sim.gates.trial import Trial, trial
+
+__all__ = ["FAMILIES", "Gates", "GatesError", "Trial", "Unmodelled", "model", "trial", "verilog"]
+
+
+def model(name: str, text: str, say=lambda text: None) -> Path:
+    """The program for `Gates` that simulates the ``text`` of `verilog`; built once.
+
+    Raises `weft.sim.tools.ToolError` where a tool is missing or does not compile it.
+    """
+    place = build.folder() / "gates" / f"{name}-{build.key(text, HARNESS.read_bytes())}"
+    return build.program(
+        place, lambda: text, HARNESS, name=name, top="gates",
+        say=lambda: say(f"compiling the gates of {name} (once, some minutes)"),
+    )

@@ -1,0 +1,100 @@
+"""The report of a bitstream: what is in it, by block, how fast it is, and a picture."""
+
+import json
+from collections import Counter
+
+__all__ = ["text", "write"]
+
+
+def write(folder, design, netlist, seed, routed, bitstream) -> None:
+    """``report.md``, ``report.json``, ``floorplan.png`` into ``folder``, and the gist printed."""
+    from weft.boards.blocks import cells, table
+    from weft.cli.layout import layout_picture
+
+    board, config, placed = design.board, design.config, routed.placed
+    found = cells(routed.layout, board.device)
+    blocks = table(found)
+    page = text(design, seed, routed, bitstream.name, blocks)
+    (folder / "report.md").write_text(page, encoding="utf-8")
+    record = {
+        "board": board.name, "device": board.device.name, "config": config.name,
+        "clock": routed.clock, "fmax": placed.fmax, "baud": board.baud, "seed": seed,
+        "used": placed.used, "capacity": board.device.capacity, "blocks": blocks,
+        "path": placed.slowest.names, "design": design.digits, "bitstream": bitstream.name,
+    }
+    (folder / "report.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    layout_picture(folder / "floorplan.png", found, title="\n".join(_title(design, routed)))
+    print("\n".join(_title(design, routed)))
+    print(f"slowest: {placed.slowest}")
+    print(f"{bitstream}: {bitstream.stat().st_size:,} bytes; beside it report.md, floorplan.png")
+    print(f"to load it: weft program {board.name} {bitstream}")
+
+
+def _title(design, routed):
+    """Two lines: the design and its clock; the device and how full it is."""
+    c, device, used = design.config, design.board.device, routed.placed.used
+    shares = ", ".join(
+        f"{name} {used[name] / there:.0%}" for name, there in device.capacity.items() if used[name]
+    )
+    clock = f"{routed.clock:.1f} MHz ({routed.placed.fmax:.1f} MHz reached)"
+    array = f"{c.rows} x {c.cols} PEs of {c.depth} MAC, {c.peak} MAC/cycle"
+    return f"{design.board.name}: {array} at {clock}", f"{device.name}: {shares}"
+
+
+def text(design, seed, routed, bitstream, blocks) -> str:
+    """The page."""
+    return "\n".join([
+        *_summary(design, seed, routed, bitstream), *_resources(design.board.device, blocks),
+        *_path(routed.placed.slowest), "",
+    ])
+
+
+def _summary(design, seed, routed, bitstream):
+    board, placed = design.board, routed.placed
+    title, filled = _title(design, routed)
+    off = board.clock * 1e6 / board.divisor / board.baud - 1
+    yield f"""\
+# {board.name}
+
+![Floorplan](floorplan.png)
+
+{title}
+
+{filled}
+
+* bitstream: `{bitstream}`, design `{design.digits}`, seed {seed}
+* Config: `{design.config.name}`
+* clock: {routed.clock:.2f} MHz asked for, {placed.fmax:.2f} MHz reached, \
+{placed.fmax / routed.clock - 1:.1%} in reserve
+* serial port: {board.baud:,} baud, a bit every {board.divisor} cycles ({off:+.2%}), \
+on {board.bridge}
+"""
+
+
+def _resources(device, blocks):
+    """A line a block, in groups."""
+    from weft.boards.blocks import GROUPS
+
+    names = [name for name in device.capacity if any(used[name] for used in blocks.values())]
+    yield from (
+        "## Resources", "", f"| block | for | {' | '.join(names)} |",
+        f"|---|---|{'---:|' * len(names)}",
+    )
+    for group, members in GROUPS.items():
+        for block in members:
+            if block in blocks:
+                yield f"| {block} | {group} | {_row(blocks[block], names)} |"
+    total = sum(blocks.values(), Counter())
+    yield f"| **all** | | {_row(total, names)} |"
+    yield f"| **device** | {device.name} | {_row(device.capacity, names)} |"
+    yield "\nBy the names that synthesis gave: a cell merged of two blocks counts for one.\n"
+
+
+def _path(slowest):
+    yield "## Critical path"
+    yield f"\n{slowest.logic:.1f} ns in cells, {slowest.routing:.1f} ns between them:\n"
+    yield from (f"1. `{name}`" for name in slowest.names)
+
+
+def _row(used, names):
+    return " | ".join(f"{used[name]:,}" for name in names)

@@ -1,0 +1,143 @@
+"""``weft gatesim``: what would be on a board, cell by cell, multiplies over its serial port."""
+
+import argparse
+import json
+import re
+import sys
+import time
+
+from weft.cli.build import add_board, board_of
+
+__all__ = ["add"]
+
+DESCRIPTION = """\
+Simulate what synthesis, and place and route, made for a board: every LUT, flip-flop, memory and DSP
+block, with the PLL as the clock. It must tell its Config over the pins of its serial port, at the
+board's own bits, and run jobs whose results are those of the golden model.
+
+  weft gatesim icebreaker                     the routed netlist that is in the bitstream
+  weft gatesim ulx3s-25f                      of an ECP5 the synthesized one
+  weft gatesim ulx3s-25f --stage routed       the routed one, where an hour does not matter
+  weft gatesim --board ./myboard.py           a board of your own (docs/boards.md)
+
+Installs Yosys and nextpnr from PyPI at first use. Exit code 1 where anything is not as it must be.
+"""
+STAGES = {"ice40": "routed", "ecp5": "synthesized"}  # where nothing is said
+SEEDS = 3  # of place and route, until one meets the clock
+
+
+def add(subparsers):
+    """Register ``weft gatesim``."""
+    parser = subparsers.add_parser(
+        "gatesim",
+        help="simulate what would be on a board, gate by gate",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_board(parser)
+    parser.add_argument(
+        "--stage", choices=("synthesized", "routed"),
+        help="which netlist; default routed, of an ECP5 synthesized",
+    )
+    parser.add_argument(
+        "--seed", metavar="INT", type=_seed, default=1,
+        help="of operands, and of what no cell has set when power comes on; default 1",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _seed(text):
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise argparse.ArgumentTypeError(f"seed must be an integer of 0 or more, not {text!r}")
+    return int(text)
+
+
+def _run(args) -> int:
+    from weft.cli.report import progress
+    from weft.sim.gates import Gates, GatesError, Unmodelled, model, trial, verilog
+
+    board = board_of(args)
+    stage = args.stage or STAGES[board.device.family]
+    with progress() as show:
+        netlist = _netlist(board, stage, show)
+        try:
+            text = verilog(netlist, board.device.family, _pins(board, netlist), seed=args.seed)
+        except Unmodelled as error:
+            print(f"weft: error: {error}", file=sys.stderr)
+            return 2
+        with show.task(f"compiling the {stage} {board.name}"):
+            program = model(f"{board.name}-{stage}", text, show.say)
+        start, problem, done = time.monotonic(), None, None
+        with (
+            show.task(f"simulating the {stage} {board.name}"),
+            Gates(program, divisor=board.divisor, seed=args.seed) as gates,
+        ):
+            try:
+                done = trial(gates, board.config, seed=args.seed, said=show.say)
+            except GatesError as error:
+                problem = error
+    _show(board, stage, netlist, gates, done, time.monotonic() - start)
+    if problem:
+        print(f"DIFFERS  {board.name}: {problem}")
+    return 1 if problem else 0
+
+
+def _netlist(board, stage, show):
+    """The netlist of ``board``, made once, by the same steps as its bitstream."""
+    from weft.boards.bitstream import best, prepare, synthesize
+    from weft.boards.toolchain import Toolchain
+    from weft.cli.output import output_folder
+    from weft.sim.build import folder
+
+    tools = Toolchain(folder(), say=show.say)
+    with show.task("getting the tools ready"):
+        tools.set_up()
+    with show.task(f"elaborating {board.config.name} for {board.name}"):
+        design = prepare(board, board.config)
+    with show.task("synthesizing"):
+        netlist = synthesize(tools, design, output_folder(folder() / "boards"))
+    if stage == "synthesized":
+        return netlist.folder / "top.json"
+    with show.task("placing and routing"):
+        return best(tools, design, netlist, range(1, SEEDS + 1))[1].layout
+
+
+def _pins(board, netlist):
+    """The netlist's names of the pins of clock and serial port."""
+    ports = _module(netlist)["ports"]
+    patterns = {
+        "clk": rf"{board.platform.default_clk}_\d+__(io|p)",
+        "rx": r"uart_\d+__rx__io", "tx": r"uart_\d+__tx__io",
+    }
+    return {
+        pin: next(name for name in ports if re.fullmatch(pattern, name))
+        for pin, pattern in patterns.items()
+    }
+
+
+def _module(netlist):
+    return json.loads(netlist.read_text(encoding="utf-8"))["modules"]["top"]
+
+
+def _show(board, stage, netlist, gates, done, seconds):
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    cells = sum(cell["type"] != "$scopeinfo" for cell in _module(netlist)["cells"].values())
+    columns = {
+        "board": board.name, "device": board.device.name, "Config": board.config.name,
+        "netlist": stage, "cells": f"{cells:,}", "cycles a bit": f"{board.divisor}",
+        "cycles": f"{gates.cycles:,}", "bytes in": f"{gates.sent:,}",
+        "bytes out": f"{gates.heard:,}", "jobs": f"{done.jobs}" if done else "-",
+        "MACs": f"{done.macs:,}" if done else "-", "golden": "equal" if done else "NO",
+        "seconds": f"{seconds:.0f}",
+    }
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="left" if name in list(columns)[:4] else "right")
+    table.add_row(*columns.values())
+    console = Console()
+    if not console.is_terminal:  # a file is as wide as what is in it
+        console = Console(width=160)
+    console.print(table)

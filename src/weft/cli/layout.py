@@ -1,0 +1,92 @@
+"""The floorplan of a bitstream: every cell where it was placed, coloured by what it is for."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+__all__ = ["layout_picture"]
+
+COLOURS = {
+    "array": "#3b6fb6", "operands": "#4fb0c6", "control": "#e0862e", "results": "#5aa454",
+    "post-processing": "#b0527f", "registers": "#8c6d4f", "serial link": "#d9c02f",
+    "board": "#4a4a4a",
+}
+FREE, CHIP = "#eef0f2", "#ffffff"
+DOTS = 4, 2  # lines and columns of a tile, a dot each for its eight logic cells
+
+
+def layout_picture(path: Path, cells, *, title: str) -> None:
+    """Draw ``cells``, of `weft.boards.blocks.cells`, into a PNG.
+
+    A tile of logic is eight dots, a LUT each, pale where it is a flip-flop alone; a DSP block or a
+    RAM is a whole tile with a frame.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import numpy as np
+    from matplotlib.colors import to_rgb
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch, Rectangle
+
+    width, height = 2 + max(cell.x for cell in cells), 2 + max(cell.y for cell in cells)
+    image = np.full((height * DOTS[0], width * DOTS[1], 3), to_rgb(FREE))
+    blocks = []
+    # Flip-flops first: a LUT beside one covers it.
+    for cell in sorted(cells, key=lambda cell: cell.resource != "FF"):
+        colour = np.array(to_rgb(COLOURS[cell.group]))
+        if cell.resource not in ("LUT", "FF"):
+            blocks.append((cell, colour))
+            continue
+        line, column = divmod(_index(cell.bel), DOTS[1])
+        if cell.resource == "FF":
+            colour = 0.5 + colour / 2
+        image[cell.y * DOTS[0] + line, cell.x * DOTS[1] + column] = colour
+
+    size = 11 / max(width, height)
+    figure = Figure(figsize=(size * width + 2.9, max(size * height, 5) + 0.9), dpi=130)
+    axes = figure.add_axes((
+        0.35 / figure.get_figwidth(), 0.25 / figure.get_figheight(),
+        size * width / figure.get_figwidth(), size * height / figure.get_figheight(),
+    ))
+    axes.imshow(
+        image, origin="lower", extent=(0, width, 0, height), aspect="equal",
+        interpolation="nearest",
+    )
+    for cell, colour in blocks:
+        axes.add_patch(Rectangle(
+            (cell.x + 0.04, cell.y + 0.04), 0.92, 0.92, facecolor=colour, edgecolor="black",
+            linewidth=0.9,
+        ))
+    axes.set(xticks=[], yticks=[])
+    for spine in axes.spines.values():
+        spine.set_color("#9aa0a6")
+    counted = {group: Counter() for group in COLOURS}
+    for cell in cells:
+        counted[cell.group][cell.resource] += 1
+    handles = [
+        Patch(color=COLOURS[group], label=f"{group}\n{_counts(used)}")
+        for group, used in counted.items() if used
+    ]
+    handles.append(Patch(facecolor=CHIP, edgecolor="black", label="framed: DSP block or RAM"))
+    axes.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=8,
+        labelspacing=0.9, borderaxespad=0,
+    )
+    figure.text(
+        0.35 / figure.get_figwidth(), 1 - 0.2 / figure.get_figheight(), title, va="top",
+        fontsize=10, fontweight="bold",
+    )
+    figure.savefig(path, metadata={"Software": None})
+
+
+def _index(bel):
+    """Which of the eight logic cells of its tile: ``lc3``, ``SLICEB.COMB1``."""
+    if found := re.match(r"SLICE([A-D])\.\D+(\d)", bel):
+        return 2 * "ABCD".index(found[1]) + int(found[2])
+    return int(re.search(r"\d", bel)[0])
+
+
+def _counts(used):
+    return ", ".join(f"{used[name]:,} {name}" for name in ("LUT", "DSP", "RAM", "SPRAM")
+                     if used[name])

@@ -1,0 +1,73 @@
+"""``weft monitor``: a core's counters while it works."""
+
+import argparse
+import time
+
+from weft.cli.transports import NAMES, add_transport, opened
+
+__all__ = ["add"]
+
+DESCRIPTION = f"""\
+Show what a core does, line by line until Ctrl-C: the share of its cycles in which the array took
+operands, in which a job waited for operands or for room for its results, and words in and out.
+Nothing is sent but questions, so a core is left as it is.
+
+  weft monitor /dev/ttyUSB1
+  weft monitor /dev/ttyUSB1 --count 10 --interval 0.5
+
+{NAMES}"""
+HEAD = (
+    f"{'busy cycles':>17}{'active':>8}{'starved':>8}{'stalled':>8}{'words in':>13}"
+    f"{'words out':>13}{'jobs':>10}{'errors':>7}"
+)
+_TIMEOUT = 10.0  # seconds for an answer
+
+
+def add(subparsers):
+    """Register ``weft monitor``."""
+    parser = subparsers.add_parser(
+        "monitor",
+        help="show a core's counters while it works",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--count", metavar="INT", type=int, help="lines, after which it ends; default no end"
+    )
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=float, default=1.0, help="a line; default 1"
+    )
+    add_transport(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(args) -> int:
+    from weft.cli.report import progress
+    from weft.host.exchange import Exchange
+
+    with progress() as show, show.task(f"opening {args.transport}"):
+        transport, config = opened(args, show)
+    try:
+        core = Exchange(transport, config, _TIMEOUT)
+        print(f"{core.config.name}, {core.config.peak} MAC/cycle", flush=True)
+        print(HEAD)
+        before = core.counters()
+        count = 0
+        while args.count is None or count < args.count:
+            time.sleep(max(0.0, args.interval))
+            after = core.counters()
+            print(_line(before, after), flush=True)
+            before, count = after, count + 1
+    finally:
+        transport.close()
+    return 0
+
+
+def _line(before, after):
+    spent = {name: (after[name] - before[name]) % (1 << 32) for name in after}
+    busy = max(1, spent["busy"])
+    shares = "".join(f"{spent[name] / busy:8.1%}" for name in ("active", "starved", "stalled"))
+    return (
+        f"{spent['busy']:>17,}{shares}{spent['words_in']:>13,}{spent['words_out']:>13,}"
+        f"{spent['finished']:>10,}{spent['errors']:>7,}"
+    )

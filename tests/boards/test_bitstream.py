@@ -1,0 +1,84 @@
+"""From a board to a bitstream, with a toolchain that is made up."""
+
+import dataclasses
+
+import pytest
+
+from weft.boards.bitstream import Design, best, prepare, route, synthesize
+from weft.boards.board import BoardError
+from weft.boards.catalog import BOARDS
+from weft.boards.toolchain import Netlist, Placed, Routed, Slowest
+
+BOARD = BOARDS["icebreaker"]
+DESIGN = Design(BOARD, BOARD.config, "module top", "set_io rx 6")
+
+
+class Tools:
+    """Counts what it is asked; seed n reaches 30 + 2 * n MHz of 36."""
+
+    def __init__(self):
+        self.asked = []
+
+    def synthesize(self, text, device, folder):
+        self.asked.append(text)
+        folder.mkdir(parents=True)
+        (folder / "cells.json").write_text('{"design": {"num_cells_by_type": {"SB_LUT4": 3}}}')
+        return Netlist(folder, {"SB_LUT4": 3})
+
+    def route(self, netlist, device, seed, pins):
+        assert (device, pins) == (BOARD.device, DESIGN.pins)
+        self.asked.append(seed)
+        placed = Placed({"LUT": 3}, 30 + 2 * seed, Slowest(("a", "b"), 1.0, 2.0), 1.0)
+        return Routed(
+            placed, 36.0, netlist.folder / f"top-{seed}.json", netlist.folder / f"top-{seed}.bit"
+        )
+
+
+@pytest.fixture
+def tools():
+    return Tools()
+
+
+@pytest.fixture
+def netlist(tools, tmp_path):
+    return synthesize(tools, DESIGN, tmp_path)
+
+
+def test_rejects_a_platform_that_lacks_a_pin():
+    board = dataclasses.replace(BOARD, leds={"alive": ("led", 9)})
+    with pytest.raises(BoardError, match="^platform of icebreaker must have its pins: .*led#9"):
+        prepare(board, board.config)
+
+
+def test_synthesized_once(tools, netlist, tmp_path):
+    assert netlist.folder == tmp_path / f"icebreaker-{DESIGN.digits}"
+    assert synthesize(tools, DESIGN, tmp_path) == netlist
+    assert tools.asked == ["module top"]
+
+
+def test_another_design_has_a_folder_of_its_own(tools, netlist, tmp_path):
+    other = Design(BOARD, BOARD.config, "module top", "set_io rx 7")
+    assert synthesize(tools, other, tmp_path).folder != netlist.folder
+
+
+def test_routed_once(tools, netlist):
+    first = route(tools, DESIGN, netlist, 4)
+    assert route(tools, DESIGN, netlist, 4) == first
+    assert tools.asked == ["module top", 4]
+    (netlist.folder / "routed-4.json").write_text('{"placed": ')
+    assert route(tools, DESIGN, netlist, 4) == first
+    assert tools.asked == ["module top", 4, 4]
+
+
+def test_best_ends_with_the_first_that_meets_the_clock(tools, netlist):
+    said = []
+    seed, routed = best(
+        tools, DESIGN, netlist, range(1, 9), lambda seed, one: said.append(seed)
+    )
+    assert (seed, routed.placed.fmax) == (3, 36)
+    assert said == tools.asked[1:] == [1, 2, 3]
+
+
+def test_best_is_the_fastest_where_none_meets_it(tools, netlist):
+    seed, routed = best(tools, DESIGN, netlist, [2, 1])
+    assert (seed, routed.placed.fmax) == (2, 34)

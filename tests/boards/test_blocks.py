@@ -1,0 +1,58 @@
+"""Cells of a netlist as nextpnr writes it, by block."""
+
+import json
+
+import pytest
+
+from weft.boards.blocks import Cell, cells, table
+from weft.boards.devices import DEVICES
+
+
+def cell(kind, bel, **parameters):
+    return {"type": kind, "attributes": {"NEXTPNR_BEL": bel}, "parameters": parameters}
+
+
+@pytest.fixture
+def layout(tmp_path):
+    """``layout(cells by name)``: the file."""
+    def written(found):
+        path = tmp_path / "top-1.json"
+        path.write_text(json.dumps({"modules": {"top": {"cells": found}}}))
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize(("name", "block", "group"), [
+    ("accelerator.core.array.pe_0_1.mac.sum_TRELLIS_FF_Q_3", "array", "array"),
+    ("$gbuf_accelerator.core.feeder.x_SB_DFF_Q", "feeder", "operands"),
+    ("accelerator.core.a$106.write.end_LUT4_Z", "core", "control"),
+    ("accelerator.core.data_SB_DFFESR_Q_3_D_SB_LUT4_O", "core", "control"),
+    ("accelerator.core.pipeline.scaler.product", "pipeline", "post-processing"),
+    ("accelerator.link.intake.fsm_state_SB_DFF_Q", "link", "serial link"),
+    ("accelerator.receiver.timer_LUT4_Z", "receiver", "serial link"),
+    ("accelerator.answers__payload_SB_DFFESR_Q_1", "accelerator", "serial link"),
+    ("lamps.count_SB_DFFSR_Q_1", "board", "board"),
+    ("$nextpnr_ICESTORM_LC_79", "nextpnr", "board"),
+])
+def test_block_of_a_name(layout, name, block, group):
+    [found] = cells(layout({name: cell("TRELLIS_FF", "X3/Y4/SLICEA.FF1")}), DEVICES["LFE5U-25F"])
+    assert (found.block, found.group) == (block, group)
+    assert (found.resource, found.x, found.y, found.bel) == ("FF", 3, 4, "SLICEA.FF1")
+
+
+def test_an_ice40s_logic_cell_is_a_lut_and_maybe_a_flip_flop(layout):
+    found = cells(layout({
+        "lamps.a": cell("ICESTORM_LC", "X1/Y1/lc0", DFF_ENABLE="1"),
+        "lamps.b": cell("ICESTORM_LC", "X1/Y1/lc1", DFF_ENABLE="00000000"),
+        "accelerator.core.array.m": cell("ICESTORM_DSP", "X0/Y5/mac16_0"),
+        "led": cell("SB_IO", "X0/Y1/io0"),
+    }), DEVICES["iCE40UP5K"])
+    assert {block: dict(used) for block, used in table(found).items()} == {
+        "array": {"DSP": 1}, "board": {"LUT": 2, "FF": 1},
+    }
+
+
+def test_table_goes_by_groups():
+    some = [Cell(block, "LUT", False, 0, 0, "") for block in ("board", "link", "array", "tiler")]
+    assert list(table(some)) == ["array", "tiler", "link", "board"]

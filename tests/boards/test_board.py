@@ -1,0 +1,66 @@
+"""A board as it is declared: what it may not be, and its FPGA among the devices."""
+
+import dataclasses
+
+import pytest
+from amaranth.vendor import LatticeECP5Platform
+
+from weft.boards.board import Board, BoardError
+from weft.boards.catalog import BOARDS
+from weft.config import Config
+
+ICEBREAKER = BOARDS["icebreaker"]
+
+
+@pytest.mark.parametrize(("name", "device", "options"), [
+    ("icebreaker", "iCE40UP5K", ("--up5k", "--package", "sg48")),
+    ("ice40-hx8k-evn", "iCE40HX8K", ("--hx8k", "--package", "ct256")),
+    ("ulx3s-12f", "LFE5U-12F", ("--12k", "--speed", "6", "--package", "CABGA381")),
+    ("ulx3s-85f", "LFE5U-85F", ("--85k", "--speed", "6", "--package", "CABGA381")),
+    ("ecpix5-45f", "LFE5UM5G-45F", ("--um5g-45k", "--speed", "8", "--package", "CABGA554")),
+    ("icesugar-pro", "LFE5U-25F", ("--25k", "--speed", "6", "--package", "CABGA256")),
+])
+def test_device_is_the_platforms(name, device, options):
+    found = BOARDS[name].device
+    assert (found.name, found.options) == (device, options)
+
+
+def test_a_12f_is_the_die_of_a_25f():
+    small, large = (BOARDS[f"ulx3s-{size}f"].device for size in (12, 25))
+    assert dataclasses.replace(small, name=large.name, options=large.options) == large
+
+
+def test_divisor_is_of_clock_and_baud():
+    assert ICEBREAKER.divisor == 12
+    assert dataclasses.replace(ICEBREAKER, baud=115_200).divisor == 312
+
+
+@pytest.mark.parametrize(("fields", "text"), [
+    ({"name": "A b"}, "name of a board must be lower-case letters, digits and hyphens, not 'A b'"),
+    ({"leds": {"alife": ("led", 0)}}, "LED must be one of alive, busy, error, not 'alife'"),
+    ({"config": Config()}, "target of icebreaker must be ice40up, not generic"),
+    ({"baud": 2_500_000}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 2500000"),
+    ({"baud": 12_000_000}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 12000000"),
+])
+def test_rejects_what_is_no_board(fields, text):
+    with pytest.raises(BoardError) as error:
+        dataclasses.replace(ICEBREAKER, **fields)
+    assert str(error.value) == text
+
+
+@pytest.mark.parametrize("device", ["LFE5U-90F", "iCE40LP1K", "MachXO2"])
+def test_rejects_an_fpga_of_no_target(device):
+    platform = type("Other", (LatticeECP5Platform,), {
+        "device": device, "package": "BG381", "speed": "6", "resources": [], "connectors": [],
+    })
+    with pytest.raises(BoardError) as error:
+        Board(name="other", platform=platform, config=Config(), clock=100, baud=1_000_000,
+              bridge="")
+    assert str(error.value) == (
+        f"FPGA must be an ECP5 of speed 6, 7 or 8, an iCE40UP5K or iCE40HX8K, not {device}"
+    )
+
+
+def test_rejects_a_platform_of_no_fpga():
+    with pytest.raises(BoardError, match="^platform of icebreaker must say its device and package"):
+        dataclasses.replace(ICEBREAKER, platform=LatticeECP5Platform)

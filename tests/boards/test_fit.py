@@ -1,0 +1,43 @@
+"""The arrays that a board may hold, and Configs made of others."""
+
+import dataclasses
+
+import pytest
+
+from weft.boards.catalog import BOARDS
+from weft.boards.fit import changed, least, sizes
+from weft.config import Config
+
+
+@pytest.mark.parametrize("name", ["icebreaker", "ice40-hx8k-evn", "ulx3s-25f", "ulx3s-85f"])
+def test_sizes_go_down_and_hold_what_the_board_is_built_with(name):
+    board = BOARDS[name]
+    found = [config.peak for config in sizes(board)]
+    assert found == sorted(found, reverse=True) and len(set(found)) > 2
+    assert board.config.peak in found
+
+
+def test_sizes_take_no_more_blocks_than_there_are():
+    for name in ("ulx3s-12f", "ulx3s-45f", "ulx3s-85f"):
+        board = BOARDS[name]
+        for config in sizes(board):
+            blocks = config.rows * config.dsp_cols * config.depth // 2
+            assert 0 < blocks + 12 <= board.device.capacity["DSP"]
+
+
+def test_sizes_keep_the_rest_of_the_config():
+    board = BOARDS["ulx3s-25f"]
+    asked = dataclasses.replace(board, config=changed(board.config, jobs=2))
+    assert {config.jobs for config in sizes(asked)} == {2}
+
+
+def test_what_followed_from_a_field_follows_again():
+    config = Config(rows=4, cols=4)
+    assert changed(config, rows=8) == Config(rows=8, cols=4)
+    assert changed(config) == config
+
+
+def test_least_counts_luts_and_carry_chains():
+    cells = {"LUT4": 10, "CCU2C": 3, "TRELLIS_DPR16X4": 2, "TRELLIS_FF": 99}
+    assert least(cells) == 10 + 6 + 8
+    assert least({"SB_LUT4": 7, "SB_CARRY": 5}) == 7

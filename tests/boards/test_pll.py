@@ -1,0 +1,70 @@
+"""PLL parameters against those that icepll and ecppll of the tools print."""
+
+import pytest
+
+from weft.boards import pll
+from weft.boards.pll import PllError
+
+
+@pytest.mark.parametrize(("source", "wanted", "divr", "divf", "divq", "filter_range", "vco"), [
+    (12, 36, 0, 47, 4, 1, 576), (12, 90, 0, 59, 3, 1, 720), (12, 39, 0, 51, 4, 1, 624),
+    (12, 96, 0, 63, 3, 1, 768), (48, 30, 0, 19, 5, 4, 960), (100, 60, 4, 47, 4, 2, 960),
+])
+def test_ice40_is_that_of_icepll(source, wanted, divr, divf, divq, filter_range, vco):
+    made = pll.ice40(source, wanted)
+    assert made.parameters == {
+        "FEEDBACK_PATH": "SIMPLE", "DIVR": divr, "DIVF": divf, "DIVQ": divq,
+        "FILTER_RANGE": filter_range,
+    }
+    assert (made.frequency, made.vco) == (wanted, vco)
+
+
+@pytest.mark.parametrize(("source", "wanted", "reference", "feedback", "divider", "vco"), [
+    (25, 125, 1, 5, 5, 625), (50, 125, 2, 5, 5, 625), (100, 125, 4, 5, 5, 625),
+    (25, 100, 1, 4, 6, 600), (100, 100, 1, 1, 6, 600), (25, 112.5, 2, 9, 5, 562.5),
+    (16, 96, 1, 6, 6, 576),
+])
+def test_ecp5_is_that_of_ecppll(source, wanted, reference, feedback, divider, vco):
+    made = pll.ecp5(source, wanted)
+    names = "CLKI_DIV", "CLKFB_DIV", "CLKOP_DIV", "CLKOP_CPHASE"
+    assert [made.parameters[name] for name in names] == [
+        reference, feedback, divider, divider // 2
+    ]
+    assert (made.frequency, made.vco) == (wanted, vco)
+
+
+@pytest.mark.parametrize("source", [10, 12, 25, 48, 100])
+def test_limits_of_the_data_sheets_are_kept(source):
+    """Whatever is the nearest, and whatever it is the nearest of."""
+    for wanted in range(20, 276, 15):
+        for make, (low, high), detector in (
+            (pll.ice40, (533, 1066), 133), (pll.ecp5, (400, 800), 400)
+        ):
+            try:
+                made = make(source, wanted)
+            except PllError:
+                continue
+            assert low <= made.vco <= high
+            assert 10 <= made.detector <= detector
+            assert made.frequency == pytest.approx(wanted, rel=0.001)
+
+
+@pytest.mark.parametrize(("make", "source", "wanted", "nearest"), [
+    (pll.ice40, 25, 40, "39.8438"), (pll.ice40, 12, 300, "270"), (pll.ice40, 12, 10, "16.125"),
+    (pll.ecp5, 25, 120, "125"), (pll.ecp5, 25, 500, "400"),
+])
+def test_rejects_what_cannot_be_made(make, source, wanted, nearest):
+    with pytest.raises(PllError) as error:
+        make(source, wanted)
+    assert str(error.value) == (
+        f"clock must be one that the PLL makes of {source} MHz, {nearest} MHz is the nearest,"
+        f" not {wanted} MHz"
+    )
+
+
+def test_rejects_a_source_that_is_too_slow():
+    with pytest.raises(PllError) as error:
+        pll.ecp5(8, 100)
+    assert str(error.value) == (
+        "the clock that feeds the PLL must be 10 to 400 MHz, not 8 MHz"
+    )

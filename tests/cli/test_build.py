@@ -1,0 +1,194 @@
+"""``weft build`` from end to end, with a toolchain made up."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from weft.boards import bitstream, toolchain
+from weft.boards.bitstream import Design
+from weft.boards.catalog import BOARDS
+from weft.boards.toolchain import Netlist, Placed, Routed, Slowest, ToolchainError
+from weft.cli import main
+
+MINE = str(Path(__file__).parents[2] / "docs" / "myboard.py")
+NAMES = ", ".join(BOARDS)
+LAYOUT = {"modules": {"top": {"cells": {
+    "accelerator.core.array.pe_0_0.sum": {
+        "type": "ICESTORM_LC", "parameters": {"DFF_ENABLE": "1"},
+        "attributes": {"NEXTPNR_BEL": "X2/Y3/lc5"},
+    },
+    "accelerator.core.array.pe_0_0.mac": {
+        "type": "ICESTORM_DSP", "parameters": {}, "attributes": {"NEXTPNR_BEL": "X0/Y5/mac16_0"},
+    },
+    "lamps.count": {
+        "type": "TRELLIS_FF", "parameters": {}, "attributes": {"NEXTPNR_BEL": "X4/Y5/SLICEA.FF0"},
+    },
+}}}}
+
+
+class Tools:
+    """A toolchain that needs no tools; seed n reaches ``mhz + n``."""
+
+    mhz = 40.0
+    most = 1 << 20  # MAC/cycle that fit
+    luts = 100
+    asked = []
+
+    def __init__(self, root, *, say):
+        pass
+
+    def set_up(self):
+        pass
+
+    def synthesize(self, design, device, folder):
+        folder.mkdir(parents=True)
+        return Netlist(folder, {"SB_LUT4": self.luts})
+
+    def route(self, netlist, device, seed, pins):
+        peak = int(pins)
+        self.asked.append((peak, seed))
+        if peak > self.most:
+            raise ToolchainError(f"the design must fit the {device.name}, and takes DSP 9 of 8")
+        layout, bits = (netlist.folder / f"top-{seed}.{kind}" for kind in ("json", "bit"))
+        layout.write_text(json.dumps(LAYOUT))
+        bits.write_bytes(b"bits %d" % peak)
+        used = dict.fromkeys(device.capacity, 0) | {"LUT": 100}
+        placed = Placed(used, self.mhz + seed, Slowest(("x.a", "y.b"), 1.0, 2.0), 1.0)
+        return Routed(placed, 36.0, layout, bits)
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path, capsys):
+    """``run(*arguments)``: exit code, and what was said."""
+    monkeypatch.setenv("WEFT_BUILD", str(tmp_path / "build"))
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(toolchain, "Toolchain", Tools)
+    monkeypatch.setattr(Tools, "asked", [])
+    monkeypatch.setattr(
+        bitstream, "prepare",
+        lambda board, config: Design(board, config, config.name, str(config.peak)),
+    )
+
+    def ended(*arguments):
+        code = main(["build", *arguments])
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    return ended
+
+
+def test_leaves_a_bitstream_and_a_report(run, tmp_path):
+    code, said = run("icebreaker")
+    assert code == 0
+    place = tmp_path / "out" / "icebreaker"
+    assert (place / "icebreaker.bin").read_bytes() == b"bits 16"
+    assert (place / "floorplan.png").read_bytes().startswith(b"\x89PNG")
+    page = (place / "report.md").read_text()
+    assert "| array | array | 1 | 1 | 1 |" in page
+    assert "36.00 MHz asked for, 41.00 MHz reached, 13.9% in reserve" in page
+    assert "1. `x.a`\n1. `y.b`\n" in page
+    report = json.loads((place / "report.json").read_text())
+    assert (report["fmax"], report["clock"], report["seed"]) == (41, 36, 1)
+    assert report["blocks"] == {"array": {"LUT": 1, "FF": 1, "DSP": 1}}
+    assert "weft program icebreaker out/icebreaker/icebreaker.bin" in said
+    assert not list(place.glob("*.part"))
+
+
+def test_a_design_of_ones_own(run, tmp_path):
+    assert run("icebreaker", "--rows", "1", "-o", "here")[0] == 0
+    assert (tmp_path / "here" / "icebreaker.bin").read_bytes() == b"bits 8"
+    (tmp_path / "my.toml").write_text("rows = 1\ncols = 1\ndepth = 2\n")
+    assert run("icebreaker", "--config", "my.toml", "-o", "here")[0] == 0
+    assert (tmp_path / "here" / "icebreaker.bin").read_bytes() == b"bits 2"
+
+
+def test_a_board_of_ones_own(run, tmp_path):
+    code, said = run("--board", MINE)
+    assert code == 0
+    assert (tmp_path / "out" / "myboard" / "myboard.bit").read_bytes() == b"bits 64"
+
+
+def test_a_clock_missed_is_an_error_without_a_bitstream(run, monkeypatch, tmp_path):
+    assert run("icebreaker")[0] == 0
+    monkeypatch.setattr(Tools, "mhz", 30.0)
+    code, said = run("icebreaker", "--cols", "1", "--seeds", "2")
+    assert code == 1
+    assert said.splitlines()[-1] == (
+        "MISSED  icebreaker: fmax must be 36.00 MHz, not 32.00, 11.1% less, with the best of 2"
+        " seeds: lower --clock, or --rows, --cols or --depth, or try more --seeds; slowest is"
+        " x.a to y.b, 1.0 ns in cells, 2.0 ns between them"
+    )
+    assert Tools.asked[-2:] == [(8, 1), (8, 2)]
+    assert not (tmp_path / "out" / "icebreaker" / "icebreaker.bin").exists()
+
+
+@pytest.mark.parametrize(("field", "value", "what"), [
+    ("most", 4, "DSP 9 of 8"), ("luts", 6000, "LUT 6,000 of 5,280"),
+])
+def test_what_does_not_fit_is_an_error(run, monkeypatch, field, value, what):
+    monkeypatch.setattr(Tools, field, value)
+    code, said = run("icebreaker")
+    assert code == 1
+    assert said.splitlines()[-1] == (
+        f"MISSED  icebreaker: the design must fit the iCE40UP5K, and takes {what}:"
+        " lower --rows, --cols or --depth"
+    )
+    assert len(Tools.asked) == (field == "most")
+
+
+def test_fit_takes_the_largest_that_fits(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(Tools, "most", 8)
+    code, said = run("icebreaker", "--fit")
+    assert code == 0
+    assert [peak for peak, _ in Tools.asked] == [16, 8]
+    assert (tmp_path / "out" / "icebreaker" / "icebreaker.bin").read_bytes() == b"bits 8"
+
+
+def test_fit_may_find_nothing(run, monkeypatch):
+    monkeypatch.setattr(Tools, "most", 1)
+    code, said = run("icebreaker", "--fit")
+    assert code == 1
+    assert said.splitlines()[-1] == (
+        "MISSED  icebreaker: an array must fit the board and meet its clock, and none does"
+    )
+
+
+def test_lists_the_boards(run):
+    code, said = run("--list")
+    assert code == 0
+    assert [line.split()[0] for line in said.splitlines()] == list(BOARDS)
+
+
+def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
+    def route(self, netlist, device, seed, pins):
+        raise ToolchainError("nextpnr-ice40 must place and route the design, and did not: what")
+
+    monkeypatch.setattr(Tools, "route", route)
+    code, said = run("icebreaker")
+    assert code == 2
+    assert said.splitlines()[-1] == (
+        "weft: error: nextpnr-ice40 must place and route the design, and did not: what"
+    )
+
+
+@pytest.mark.parametrize(("arguments", "text"), [
+    (["icebraker"], f"board must be one of {NAMES}, not 'icebraker'; did you mean icebreaker?"),
+    ([], f"board must be one of {NAMES}, or --board FILE, not nothing"),
+    (["icebreaker", "--board", "x.py"],
+     "board must be a name or a file, not both icebreaker and x.py"),
+    (["--board", "x.py"], "file of a board must be there, and x.py is not"),
+    (["icebreaker", "--target", "ecp5"], "target of icebreaker must be ice40up, not ecp5"),
+    (["icebreaker", "--baud", "7"], "baud must divide 36 MHz by 4 to 65535, to within 1%, not 7"),
+])
+def test_rejects_what_is_no_board(run, arguments, text):
+    assert run(*arguments) == (2, f"weft: error: {text}\n")
+
+
+def test_rejects_seeds_that_are_none(run, capsys):
+    with pytest.raises(SystemExit, match="^2$"):
+        run("icebreaker", "--seeds", "0")
+    assert capsys.readouterr().err.splitlines()[-1].endswith(
+        "seeds must be an integer in 1..999, not '0'"
+    )

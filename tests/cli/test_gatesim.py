@@ -1,0 +1,135 @@
+"""``weft gatesim`` from end to end, with netlists and gates made up."""
+
+import dataclasses
+import json
+import shutil
+
+import pytest
+
+from weft.boards import bitstream, catalog, toolchain
+from weft.boards.toolchain import Netlist
+from weft.cli import main
+from weft.sim import gates
+from weft.sim.gates import GatesError, Trial, Unmodelled
+
+PORTS = {
+    name: {"direction": way, "bits": [bit]}
+    for bit, (name, way) in enumerate(
+        {"clk12_0__io": "input", "uart_0__rx__io": "inout", "uart_0__tx__io": "inout"}.items(), 2
+    )
+}
+
+
+class Tools:
+    """A toolchain that needs no tools."""
+
+    def __init__(self, root, *, say):
+        pass
+
+    def set_up(self):
+        pass
+
+
+@dataclasses.dataclass
+class Silent:
+    """Gates that were there."""
+
+    program: str
+    divisor: int
+    seed: int
+    cycles = 12_345
+    sent = 678
+    heard = 90
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path, capsys):
+    """``run(*arguments)``: exit code, what was said, and what the netlist was asked for."""
+    monkeypatch.setenv("WEFT_BUILD", str(tmp_path))
+    asked = {}
+    netlist = tmp_path / "top.json"
+    netlist.write_text(json.dumps({"modules": {"top": {"ports": PORTS, "cells": {}}}}))
+    shutil.copy(netlist, tmp_path / "routed.json")
+
+    def translated(path, family, pins, *, seed):
+        asked.update(netlist=path.name, family=family, pins=pins, seed=seed)
+        return "text"
+
+    routed = type("Routed", (), {"layout": tmp_path / "routed.json"})
+    monkeypatch.setattr(toolchain, "Toolchain", Tools)
+    monkeypatch.setattr(bitstream, "prepare", lambda board, config: None)
+    monkeypatch.setattr(bitstream, "synthesize", lambda *given: Netlist(tmp_path, {}))
+    monkeypatch.setattr(bitstream, "best", lambda *given: (1, routed))
+    monkeypatch.setattr(gates, "verilog", translated)
+    monkeypatch.setattr(gates, "model", lambda name, text, say: name)
+    monkeypatch.setattr(gates, "Gates", Silent)
+
+    def ended(*arguments, trial=lambda *given, **options: Trial(jobs=5, macs=999, results=88)):
+        monkeypatch.setattr(gates, "trial", trial)
+        status = main(["gatesim", *arguments])
+        return status, capsys.readouterr(), asked
+
+    return ended
+
+
+def test_a_board_is_simulated_as_routed(run):
+    status, said, asked = run("icebreaker")
+    assert status == 0
+    assert asked == {
+        "netlist": "routed.json", "family": "ice40", "seed": 1,
+        "pins": {"clk": "clk12_0__io", "rx": "uart_0__rx__io", "tx": "uart_0__tx__io"},
+    }
+    for text in ("icebreaker", "iCE40UP5K", "routed", "12,345", "678", "equal"):
+        assert text in said.out
+
+
+def test_or_as_synthesized(run):
+    status, said, asked = run("icebreaker", "--stage", "synthesized", "--seed", "7")
+    assert (status, asked["netlist"], asked["seed"]) == (0, "top.json", 7)
+    assert "synthesized" in said.out
+
+
+def test_a_difference_is_told(run):
+    def trial(*given, **options):
+        raise GatesError("sums must equal golden: job 1, word 2")
+
+    status, said, _ = run("icebreaker", trial=trial)
+    assert status == 1
+    assert "DIFFERS  icebreaker: sums must equal golden: job 1, word 2" in said.out
+    assert "NO" in said.out
+
+
+def test_a_cell_without_a_model_is_told(run, monkeypatch):
+    def translated(*given, **options):
+        raise Unmodelled("cell c must be of a type that has a model, not PFUMX")
+
+    monkeypatch.setattr(gates, "verilog", translated)
+    status, said, _ = run("icebreaker")
+    assert status == 2
+    assert said.err == "weft: error: cell c must be of a type that has a model, not PFUMX\n"
+
+
+@pytest.mark.parametrize("arguments, problem", [
+    ((), "board must be one of "),
+    (("no-board",), "board must be one of "),
+])
+def test_rejects_no_board(run, arguments, problem):
+    status, said, _ = run(*arguments)
+    assert status == 2
+    assert problem in said.err
+
+
+def test_every_board_has_the_pins():
+    """The names that Amaranth gives them are those that are looked for."""
+    for board in catalog.BOARDS.values():
+        platform = board.platform()
+        assert platform.default_clk
+        assert {io.name for io in platform.lookup("uart", 0).ios if hasattr(io, "name")} >= {
+            "rx", "tx",
+        }

@@ -1,0 +1,108 @@
+"""``weft selftest`` and ``weft monitor``: right where the core is, wrong where it is not."""
+
+import re
+
+import pytest
+
+from weft.cli import main
+from weft.commands import Region
+from weft.config import Config
+from weft.host.golden import GoldenTransport
+from weft.host.golden_core import IntegerCore
+from weft.host.transport import Packet
+
+SMALL = ["--rows", "2", "--cols", "3", "--depth", "2", "--a-words", "64", "--b-words", "32"]
+CHECKS = [
+    "identity", "A buffer", "B buffer", "link", "1 x 1 x 1", "K of 1", "one tile", "ragged edges",
+    "larger than the array", "more K than a buffer holds", "more rows than A holds", "extremes",
+    "resident B", "back to back",
+]
+
+
+def table(said):
+    """``name: right`` of the printed table."""
+    rows = re.findall(r"^ ?(\S.*?)  +(.*?) +(yes|NO) *$", said, re.M)
+    return {name: right for name, _, right in rows}
+
+
+@pytest.mark.parametrize("more, finished", [
+    ([], True), (["--requantize", "none", "--activation", "none"], False),
+    (["--requantize", "single"], True), (["--requantize", "onnx"], True),
+    (["--dtype", "bf16", "--depth", "1"], True),
+    (["--dtype", "bf16", "--depth", "1", "--activation", "none", "--flush-subnormals"], True),
+])
+def test_a_sound_core_is_right(more, finished, capsys):
+    assert main(["selftest", "golden", *SMALL, *more]) == 0
+    want = CHECKS + ["finished on the chip"] * finished
+    assert table(capsys.readouterr().out) == dict.fromkeys(want, "yes")
+
+
+@pytest.mark.parametrize("seed", ["7"])
+def test_a_simulated_core_is_right(seed, capsys):
+    assert main(["selftest", "sim", *SMALL, "--seed", seed]) == 0
+    said = capsys.readouterr().out
+    assert set(table(said).values()) == {"yes"}
+    assert re.search(r"link +[\d,]+ bytes/s to the core,", said)
+
+
+def test_a_wrong_bit_is_told(monkeypatch, capsys):
+    real = GoldenTransport.receive
+    jobs = iter(range(1000))
+
+    def receive(self, timeout):
+        packet = real(self, timeout)
+        if packet.status or next(jobs) != 30:
+            return packet
+        data = bytearray(packet.data)
+        data[0] ^= 1
+        return Packet(packet.tag, packet.last, packet.status, bytes(data))
+
+    monkeypatch.setattr(GoldenTransport, "receive", receive)
+    assert main(["selftest", "golden", *SMALL]) == 1
+    said = capsys.readouterr().out
+    [wrong] = [name for name, right in table(said).items() if right != "yes"]
+    failure = rf"^{wrong}: (\w+: )?1 of \d+ results differ, the first at \(\d+, \d+\): "
+    assert re.search(failure, said, re.M)
+
+
+@pytest.mark.parametrize("region, name", [(Region.A, "A buffer"), (Region.B, "B buffer")])
+def test_a_page_that_lies_on_another_is_told(region, name, monkeypatch, capsys):
+    """As if a line of the address were stuck."""
+    real = IntegerCore.load
+
+    def load(self, load, payload):
+        real(self, load, payload)
+        memory = self._memory[region]
+        memory[16:32] = memory[:16]
+
+    monkeypatch.setattr(IntegerCore, "load", load)
+    assert main(["selftest", "golden", *SMALL]) == 1
+    assert f"\n{name}: noise: " in capsys.readouterr().out
+
+
+def test_rejects_no_transport(capsys):
+    assert main(["selftest", "nonsense"]) == 2
+    assert "transport must be a serial port" in capsys.readouterr().err
+
+
+def test_rejects_a_core_of_another_config(monkeypatch, capsys):
+    monkeypatch.setattr(
+        "weft.cli.transports.said_config", lambda args: Config(rows=5)
+    )
+    monkeypatch.setattr(
+        "weft.host.opening.open_transport",
+        lambda name, config, baud: GoldenTransport(Config()),
+    )
+    assert main(["selftest", "/dev/ttyUSB1"]) == 2
+    assert capsys.readouterr().err == "weft: error: the core's rows must be 5, not 8\n"
+
+
+def test_monitor_shows_counters(capsys):
+    assert main(["monitor", "golden", *SMALL, "--count", "2", "--interval", "0"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-4] == "2x3x2, 12 MAC/cycle"
+    assert lines[-3].split() == [
+        "busy", "cycles", "active", "starved", "stalled", "words", "in", "words", "out", "jobs",
+        "errors",
+    ]
+    assert lines[-1].split() == ["0", "0.0%", "0.0%", "0.0%", "0", "0", "0", "0"]

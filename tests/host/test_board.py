@@ -1,0 +1,400 @@
+"""The link to a board, over pipes that lose, damage and delay, with a model of the board's end."""
+
+import queue
+import random
+import time
+
+import numpy as np
+import pytest
+
+from weft.commands import HEADER_BYTES, Job, JobFlag, Load, Region
+from weft.config import Config
+from weft.frames import FRAME, FrameType
+from weft.host import Accelerator
+from weft.host.accelerator import AcceleratorError
+from weft.host.board import BoardTransport
+from weft.host.golden import GoldenTransport
+from weft.host.link import Damage, Decoder, Frame
+from weft.host.transport import TransportClosed, TransportError, TransportTimeout
+
+CONFIG = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64, bytes_in=4, bytes_out=4)
+CONFIGS = [
+    CONFIG,
+    Config(rows=2, cols=2, depth=1, a_words=32, b_words=32, bytes_in=1, bytes_out=1, lanes=1),
+    Config(rows=2, cols=2, depth=1, a_words=32, b_words=32, bytes_in=64, bytes_out=64),
+]
+PATIENCE = 0.1
+
+
+class End:
+    """The host's end of a pipe to a `Board`: both files of a transport."""
+
+    def __init__(self, board):
+        self.board, self.pipe, self.ended = board, queue.SimpleQueue(), False
+        board.end = self
+
+    def read1(self, count):
+        return self.pipe.get()
+
+    read = read1
+
+    def write(self, data):
+        if self.ended:
+            raise OSError("gone")
+        if not self.board.dead:
+            self.board.take(self.board.to_board(bytes(data)))
+        return len(data)
+
+    flush = staticmethod(lambda: None)
+
+    def close(self):
+        self.ended = True
+        self.pipe.put(b"")
+
+
+class Board:
+    """The board's end, as docs/interfaces.md has it, with a core of numpy behind it.
+
+    What is written acts at once. ``to_board`` and ``to_host`` get each frame as bytes, and give
+    what arrives of it.
+    """
+
+    def __init__(self, config=CONFIG, *, to_board=lambda data: data, to_host=lambda data: data):
+        self.core = GoldenTransport(config)
+        self.to_board, self.to_host = to_board, to_host
+        self.last, self.results = 0, 0
+        self.decoder = Decoder(limit=FRAME)
+        self.frames, self.kept = [], b""  # that came, and the words that counted
+        self.full = False
+        self.dead = False
+        self.end = None
+
+    def take(self, data):
+        for item in self.decoder.feed(data):
+            if isinstance(item, Damage):
+                # Outside of frames, hardware says nothing.
+                if "CRC" in item.text:
+                    self.say(Frame(FrameType.ERROR, 0, b"CRC "))
+                continue
+            self.frames.append(item)
+            self.act(item)
+        self.give()
+
+    def act(self, frame):
+        if frame.type == FrameType.READ:
+            address, count = (int.from_bytes(frame.payload[n : n + 2], "little") for n in (0, 2))
+            words = np.array(self.core.read(address, count, 0), "<u4").tobytes()
+            self.say(Frame(FrameType.REGISTERS, frame.sequence, words))
+        elif frame.type == FrameType.ABORT:
+            self.core.abort(0)
+            self.say(Frame(FrameType.ABORTED, frame.sequence))
+        elif self.full:
+            self.say(Frame(FrameType.ERROR, frame.sequence, b"room"))
+        else:
+            if frame.sequence == (self.last + 1) % 256:
+                self.last = frame.sequence
+                self.kept += frame.payload
+                try:
+                    self.core.send(frame.payload)
+                except TransportError:  # what a real core would take for some operand or other
+                    pass
+            self.say(Frame(FrameType.TAKEN, self.last))
+
+    def give(self):
+        while True:
+            try:
+                packet = self.core.receive(0)
+            except TransportTimeout:
+                return
+            starts = range(0, len(packet.data), FRAME)
+            for start in starts:
+                last = packet.last and start == starts[-1]
+                facts = packet.tag.to_bytes(2, "little") + bytes([last, packet.status * last])
+                body = facts + packet.data[start : start + FRAME]
+                self.say(Frame(FrameType.RESULTS, self.results, body))
+                self.results = (self.results + 1) % 256
+
+    def say(self, frame):
+        if data := self.to_host(frame.encode()):
+            self.end.pipe.put(data)
+
+
+class Faults:
+    """Does something to each n-th frame, or with a chance."""
+
+    def __init__(self, fault, *, at=(), chance=0.0, kinds=None, seed=1):
+        self.fault, self.at, self.chance, self.kinds = fault, set(at), chance, kinds
+        self.rng = random.Random(seed)
+        self.count = self.done = 0
+        self.on = True
+
+    def __call__(self, data):
+        if not self.on or (self.kinds and data[2:3] not in [bytes([k]) for k in self.kinds]):
+            return data
+        self.count += 1
+        if self.count in self.at or self.rng.random() < self.chance:
+            self.done += 1
+            return self.fault(self.rng, data)
+        return data
+
+
+def flip(rng, data):
+    spoilt = bytearray(data)
+    spoilt[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    return bytes(spoilt)
+
+
+def drop_a_byte(rng, data):
+    at = rng.randrange(len(data))
+    return data[:at] + data[at + 1 :]
+
+
+FAULTS = {
+    "flip": flip,
+    "drop a byte": drop_a_byte,
+    "cut": lambda rng, data: data[: rng.randrange(len(data))],
+    "lose": lambda rng, data: b"",
+    "twice": lambda rng, data: data + data,
+    "noise": lambda rng, data: rng.randbytes(30) + data,
+}
+named = pytest.mark.parametrize("fault", FAULTS)
+
+
+def linked(board, **options):
+    end = End(board)
+    return BoardTransport(end, end, patience=PATIENCE, **options)
+
+
+def product(accelerator, m=7, k=40, n=9, seed=1):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(-128, 128, (m, k)).astype(np.int8)
+    b = rng.integers(-128, 128, (k, n)).astype(np.int8)
+    return np.array_equal(accelerator.matmul(a, b), a.astype(int) @ b)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.bytes_in} bytes")
+def test_products_over_a_sound_link(config):
+    board = Board(config)
+    with Accelerator(linked(board), config, timeout=10) as accelerator:
+        assert all(product(accelerator, seed=seed) for seed in range(3))
+    commands = [frame for frame in board.frames if frame.type == FrameType.COMMANDS]
+    assert len(commands) > 8
+    assert all(len(frame.payload) <= FRAME for frame in commands)
+
+
+@named
+@pytest.mark.parametrize("seed", range(2))
+def test_commands_that_are_damaged_are_sent_again(fault, seed):
+    faults = Faults(FAULTS[fault], chance=0.2, seed=seed)
+    board = Board(to_board=faults)
+    with Accelerator(linked(board), timeout=30) as accelerator:
+        assert all(product(accelerator, 20, 60, 20, seed=seed) for seed in range(3))
+    assert faults.done > 0
+
+
+@named
+@pytest.mark.parametrize("seed", range(2))
+def test_answers_that_are_lost_are_asked_for_again(fault, seed):
+    kinds = [FrameType.REGISTERS, FrameType.ABORTED, FrameType.TAKEN, FrameType.ERROR]
+    faults = Faults(FAULTS[fault], chance=0.2, seed=seed, kinds=kinds)
+    board = Board(to_host=faults)
+    right = failed = 0
+    with Accelerator(linked(board), timeout=30) as accelerator:
+        for n in range(6):
+            try:
+                right += product(accelerator, seed=n)
+            except (AcceleratorError, TransportError):
+                failed += 1  # the damage might have been results
+        assert right or fault not in ("lose", "twice")
+        faults.on = False
+        try:
+            product(accelerator)
+        except TransportError:
+            pass  # of damage that came behind the last results
+        assert product(accelerator)
+    assert faults.done > 0
+
+
+@named
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_results_that_are_lost_are_an_error_and_the_next_are_right(fault, at):
+    faults = Faults(FAULTS[fault], at=[at], kinds=[FrameType.RESULTS])
+    faults.on = False
+    board = Board(to_host=faults)
+    with Accelerator(linked(board), timeout=1) as accelerator:
+        assert product(accelerator)
+        faults.on = True
+        try:
+            assert product(accelerator, 40, 30, 40) and fault == "noise"
+        except (AcceleratorError, TransportError):
+            pass
+        assert faults.done == 1
+        assert product(accelerator, seed=2)
+        assert product(accelerator, seed=3)
+
+
+def test_what_it_says_of_results_that_are_lost():
+    board = Board(to_host=Faults(FAULTS["lose"], at=[3], kinds=[FrameType.RESULTS]))
+    with Accelerator(linked(board), timeout=1) as accelerator:
+        with pytest.raises(TransportError) as error:
+            product(accelerator, 40, 30, 40)
+        assert str(error.value) == "results must come in frame 2, not 3: frames were lost"
+
+
+def test_rejects_a_board_that_gives_no_sign():
+    board = Board()
+    board.dead = True
+    transport = linked(board, name="/dev/ttyX at 9 baud")
+    with pytest.raises(TransportTimeout) as error:
+        transport.greet(0.3)
+    assert str(error.value) == (
+        "/dev/ttyX at 9 baud must lead to a board with a Weft core that answers within 0.3 s,"
+        " not to something that gives none"
+    )
+    transport.close()
+
+
+def test_rejects_another_device():
+    board = Board()
+    board.take = lambda data: board.end.pipe.put(b"login: WF")
+    transport = linked(board)
+    with pytest.raises(TransportTimeout, match=r"not to something that gives \d+ bytes that are"):
+        transport.greet(0.3)
+    transport.close()
+
+
+def test_a_board_that_falls_silent_is_an_error_and_comes_back():
+    board = Board()
+    with Accelerator(linked(board), timeout=0.5) as accelerator:
+        assert product(accelerator)
+        board.dead = True
+        with pytest.raises(TransportTimeout) as error:
+            product(accelerator)
+        assert str(error.value) == "results must come within 0.5 s, not later"
+        with pytest.raises(TransportTimeout) as error:
+            product(accelerator)
+        assert str(error.value) == "ABORTED in answer to ABORT must come within 0.5 s, not later"
+        board.dead = False
+        assert product(accelerator)
+
+
+def test_gives_up_a_frame_that_is_never_taken():
+    board = Board(to_board=Faults(flip, chance=1.0, kinds=[FrameType.COMMANDS]))
+    board.to_board.on = False
+    with Accelerator(linked(board), timeout=60) as accelerator:
+        assert product(accelerator)
+        board.to_board.on = True
+        with pytest.raises(TransportError) as error:
+            product(accelerator)
+        assert str(error.value).startswith("the board must take a frame of 20 that are the same")
+        board.to_board.on = False
+        assert product(accelerator)
+
+
+def test_a_board_without_room_is_waited_for():
+    board = Board()
+    with Accelerator(linked(board), timeout=0.5) as accelerator:
+        assert product(accelerator)
+        board.full = True
+        with pytest.raises(TransportTimeout):
+            product(accelerator)
+        board.full = False
+        assert product(accelerator)
+
+
+def test_a_board_that_is_reset_goes_on():
+    board = Board()
+    with Accelerator(linked(board), timeout=10) as accelerator:
+        assert product(accelerator)
+        board.last, board.results = 0, 0
+        board.core = GoldenTransport(CONFIG)
+        with pytest.raises(TransportError):
+            product(accelerator)
+        assert product(accelerator)
+
+
+def test_a_pipe_that_ends_amid_a_job_is_gone_for_good():
+    board = Board()
+    accelerator = Accelerator(linked(board, name="/dev/ttyX"), timeout=10)
+    assert product(accelerator)
+    taken = board.take
+    board.take = lambda data: (taken(data), board.end.close())
+    for _ in range(2):
+        with pytest.raises(TransportClosed) as error:
+            product(accelerator)
+        assert str(error.value) == "/dev/ttyX must stay connected, not come to its end"
+    accelerator.close()
+
+
+def test_commands_must_wait_for_a_restart():
+    transport = linked(Board())
+    with pytest.raises(TransportError) as error:
+        transport.send(bytes(4))
+    assert str(error.value) == "the link must be restarted before it takes commands"
+    transport.restart(5)
+    transport.send(bytes(4))
+    transport.close()
+
+
+@pytest.mark.parametrize("last", [0, 1, 100, 254, 255])
+@pytest.mark.parametrize("late", [[], [0], [1, 0], [1], [2, 0], [2]])
+def test_finds_the_number_that_a_board_expects(last, late, monkeypatch):
+    """TAKEN frames that were on their way, of numbers up to the last one kept, deceive nobody."""
+    for first in range(4):  # it begins with any number
+        monkeypatch.setattr("weft.host.board.randrange", lambda n, at=last + first - 1: at % n)
+        board = Board()
+        board.last = last
+        answers = [Frame(FrameType.TAKEN, (last - n) % 256) for n in late]
+        act = board.act
+
+        def delayed(frame, board=board, act=act, answers=answers):
+            if frame.type == FrameType.COMMANDS:
+                while answers:
+                    board.say(answers.pop(0))
+            act(frame)
+
+        board.act = delayed
+        transport = linked(board)
+        transport.restart(5)
+        transport.send(b"word" * 64 * 3)
+        deadline = time.monotonic() + 5
+        while transport._window._queue and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert board.kept == b"word" * 64 * 3
+        transport.close()
+
+
+def commands_of(config):
+    """A job that waits for its load, then the load: of all that a buffer holds."""
+    job = Job(1, 1, 1, 0, 1, 1, 0, 1, 1, tag=7, flags=JobFlag.FEED_A)
+    load = Load(Region.A, 0, 1, config.a_words // 16, 16)
+    return job.pack().ljust(config.bytes_in, b"\0") + load.pack().ljust(config.bytes_in, b"\0")
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.bytes_in} bytes")
+@pytest.mark.parametrize("words", [1, 7, 8, 17, 65])
+def test_a_core_left_amid_a_command_is_brought_to_rest(config, words):
+    board = Board(config)
+    first = linked(board)
+    first.restart(5)
+    left = (commands_of(config) + bytes(4 * HEADER_BYTES))[: words * config.bytes_in]
+    first.send(left)
+    deadline = time.monotonic() + 5
+    while first._window._queue and time.monotonic() < deadline:
+        time.sleep(0.001)
+    board.end.close()  # the client dies
+    with Accelerator(linked(board), config, timeout=20) as accelerator:
+        assert product(accelerator)
+        assert product(accelerator, seed=2)
+
+
+def test_rejects_a_core_that_never_rests():
+    board = Board()
+    transport = linked(board)
+    with Accelerator(transport, CONFIG, timeout=1) as accelerator:
+        board.give = lambda: None
+        with pytest.raises(AcceleratorError) as error:
+            product(accelerator)
+        assert str(error.value) == (
+            "the core must come to rest within 1 s of an abort, not stay at work: it must be reset"
+        )

@@ -1,0 +1,129 @@
+"""A board on a serial port: a pty with real pyserial, and what goes wrong with ports."""
+
+import os
+import sys
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from weft import Accelerator, Config
+from weft.host import serial_port
+from weft.host.serial_port import SerialTransport
+from weft.host.transport import TransportClosed, TransportError, TransportTimeout
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """No answer is no answer sooner."""
+    monkeypatch.setattr(serial_port, "_ANSWER", 0.3)
+
+
+def right(accelerator):
+    a = np.arange(-60, 60, dtype=np.int8).reshape(12, 10)
+    return np.array_equal(accelerator.matmul(a, a.T), a.astype(int) @ a.T)
+
+
+def test_products_over_a_port_by_its_name(line):
+    with Accelerator(line.path, line.config) as accelerator:
+        assert right(accelerator) and right(accelerator)
+    with Accelerator(line.path) as accelerator:  # the port was let go
+        assert right(accelerator)
+
+
+def test_rejects_a_port_that_is_not_there(monkeypatch):
+    monkeypatch.setattr("serial.tools.list_ports.comports", list)
+    with pytest.raises(TransportError) as error:
+        Accelerator("/dev/ttyWeft7")
+    assert str(error.value) == "/dev/ttyWeft7 must be a serial port of this machine: it has none"
+
+
+def test_lists_the_ports_that_are_there(monkeypatch):
+    ports = [SimpleNamespace(device=name) for name in ("/dev/ttyUSB1", "/dev/ttyUSB0")]
+    monkeypatch.setattr("serial.tools.list_ports.comports", lambda: ports)
+    with pytest.raises(TransportError, match=": there are /dev/ttyUSB0, /dev/ttyUSB1$"):
+        SerialTransport("/dev/ttyWeft7")
+
+
+def test_rejects_a_port_of_another_user(monkeypatch, line):
+    import serial
+
+    def denied(*args, **kwargs):
+        raise serial.SerialException(13, "could not open port: Permission denied")
+
+    monkeypatch.setattr(serial, "Serial", denied)
+    with pytest.raises(TransportError) as error:
+        SerialTransport(line.path)
+    start = f"{line.path} must be open to this user, and is not: its group is "
+    assert str(error.value).startswith(start)
+    assert "sudo usermod -aG" in str(error.value)
+
+
+def test_rejects_a_second_client(line):
+    with Accelerator(line.path) as accelerator:
+        with pytest.raises(TransportError) as error:
+            SerialTransport(line.path)
+        assert str(error.value) == f"{line.path} must be free, and another program has it"
+        assert right(accelerator)
+
+
+def test_rejects_what_is_no_port(tmp_path):
+    path = tmp_path / "file"
+    path.touch()
+    with pytest.raises(TransportError, match="must be a serial port that opens: "):
+        SerialTransport(str(path))
+
+
+@pytest.mark.parametrize("noise, came", [
+    (b"", "none"), (b"login: WF", "9 bytes that are no answer"),
+])
+def test_rejects_another_device(line, noise, came):
+    line.silent = True
+    said = threading.Timer(0.1, lambda: os.write(line.master, noise))
+    said.start()
+    with pytest.raises(TransportTimeout) as error:
+        SerialTransport(line.path, 115200)
+    said.join()
+    assert str(error.value).startswith(f"{line.path} at 115200 baud must lead to a board with a")
+    assert str(error.value).endswith(f"not to something that gives {came}")
+
+
+def test_a_cable_that_is_pulled_amid_a_job_is_an_error(line):
+    accelerator = Accelerator(line.path, timeout=20)
+    assert right(accelerator)
+    line.give = line.pull
+    for _ in range(2):
+        with pytest.raises(TransportClosed) as error:
+            right(accelerator)
+        text = f"{line.path} at 1000000 baud must stay connected, not come to its end"
+        assert str(error.value) == text
+    accelerator.close()
+
+
+def test_rejects_a_core_of_another_config(line):
+    with pytest.raises(RuntimeError, match="^the core's rows must be 4, not 3$"):
+        Accelerator(line.path, Config(rows=4, cols=5, depth=2, a_words=64, b_words=64))
+    with Accelerator(line.path) as accelerator:  # it let go of the port
+        assert right(accelerator)
+
+
+def test_rejects_a_machine_without_pyserial(monkeypatch):
+    monkeypatch.setitem(sys.modules, "serial", None)
+    with pytest.raises(TransportError) as error:
+        SerialTransport("/dev/ttyUSB1")
+    assert str(error.value) == (
+        "pyserial must be 3.5 or newer, and is not installed; type: pip install weft[serial]"
+    )
+
+
+@pytest.mark.parametrize("name", ["ttyUSB1", "tcp:/x:1", "tcp://x", "tcp://x:70000", "", "COM"])
+def test_rejects_a_name_of_no_transport(name):
+    with pytest.raises(ValueError, match="^transport must be .*, not "):
+        Accelerator(name)
+
+
+def test_opens_golden_by_its_name():
+    config = Config(rows=3)
+    assert Accelerator("golden", config).config == config
+    assert Accelerator("golden").config == Config()

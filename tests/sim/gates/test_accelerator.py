@@ -1,0 +1,81 @@
+"""A small accelerator for an ECP5, synthesized: each of its cells, and one of them broken."""
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from weft.boards import carries
+from weft.boards.devices import DEVICES
+from weft.boards.toolchain import SYNTHESIS, describe
+from weft.config import Config
+from weft.hw.bus.serial import SerialAccelerator
+from weft.sim import build, tools
+from weft.sim.gates import Gates, GatesError, Trial, model, trial, verilog
+from weft.sim.gates.trial import programs
+
+CONFIG = Config(
+    target="ecp5", rows=1, cols=1, depth=1, dsp_cols=1, lanes=1, jobs=2, a_words=64, b_words=64,
+    bytes_in=1, bytes_out=1, requantize="none",
+)
+DIVISOR = 4
+PINS = {name: name for name in ("clk", "rst", "rx", "tx")}
+
+
+@pytest.fixture(scope="module")
+def netlist(tmp_path_factory):
+    """As the toolchain makes it, but for the version of Yosys."""
+    script = SYNTHESIS.format(synthesis=DEVICES["LFE5U-25F"].synthesis)
+    build.folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=build.folder()) as place:  # Yosys does not see /tmp
+        folder = Path(place)
+        (folder / "top.il").write_text(describe(SerialAccelerator(CONFIG, divisor=DIVISOR)))
+        (folder / "top.ys").write_text(script)
+        subprocess.run(
+            [tools.yosys().path, "-q", "-s", "top.ys"], cwd=folder, check=True, timeout=600,
+        )
+        carries.loosen(folder / "top.json")
+        return json.loads((folder / "top.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def start(netlist, tmp_path_factory):
+    """``start(netlist)``: its gates, at power on."""
+    folder = tmp_path_factory.mktemp("gates")
+
+    def started(netlist, seed):
+        (folder / "top.json").write_text(json.dumps(netlist))
+        program = model("small", verilog(folder / "top.json", "ecp5", PINS, seed=1))
+        return Gates(program, divisor=DIVISOR, seed=seed)
+
+    return started
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_it_multiplies(netlist, start, seed):
+    with start(netlist, seed) as gates:
+        done = trial(gates, CONFIG, seed=seed)
+    made = list(programs(CONFIG, seed))
+    assert done == Trial(
+        jobs=len(made), macs=sum(work for _, _, work in made),
+        results=sum(len(one.words) for _, program, _ in made for one in program.answers),
+    )
+
+
+def test_it_is_not_another(netlist, start):
+    other = Config.from_dict({**vars(CONFIG), "b_words": 128})
+    with start(netlist, 1) as gates, pytest.raises(GatesError, match="^the registers must tell "):
+        trial(gates, other, seed=1)
+
+
+def test_a_bit_of_a_lut_is_missed(netlist, start):
+    """One of an adder of the PE, for two zeros and a carry."""
+    broken = json.loads(json.dumps(netlist))
+    cells = broken["modules"]["top"]["cells"]
+    adder = min(name for name in cells if ".mac." in name and cells[name]["type"] == "CCU2C")
+    table = cells[adder]["parameters"]["INIT1"]
+    cells[adder]["parameters"]["INIT1"] = f"{int(table, 2) ^ 1 << 12:016b}"
+    with start(broken, 1) as gates, pytest.raises(GatesError, match="must equal golden: job "):
+        trial(gates, CONFIG, seed=1)

@@ -1,0 +1,76 @@
+"""The cells of a routed iCE40 against the models of Yosys."""
+
+import random
+
+import pytest
+
+LOGIC = dict.fromkeys(("I0", "I1", "I2", "I3", "CIN", "CLK", "CEN", "SR"), 1)
+MEMORY = dict.fromkeys((
+    "RCLK", "RCLKE", "RE", "WCLK", "WCLKE", "WE",
+    *(f"{bus}_{n}" for bus in ("RADDR", "WADDR") for n in range(11)),
+    *(f"{bus}_{n}" for bus in ("WDATA", "MASK") for n in range(16)),
+), 1)
+WORD = dict.fromkeys((f"RDATA_{n}" for n in range(16)), 1)
+
+def logic_cells(rng):
+    """Each kind of flip-flop, and none, with and without a carry that starts here."""
+    for n in range(48):
+        yield {
+            "LUT_INIT": rng.randrange(1 << 16), "DFF_ENABLE": n & 1, "SET_NORESET": n >> 1 & 1,
+            "ASYNC_SR": n >> 2 & 1, "NEG_CLK": n >> 3 & 1, "CARRY_ENABLE": rng.randrange(2),
+            "CIN_CONST": rng.randrange(2), "CIN_SET": rng.randrange(2),
+        }
+
+
+def logic(verdict, **options):
+    outputs = dict.fromkeys(("LO", "O", "COUT"), 1)
+    modes = list(logic_cells(random.Random(1)))
+    options = {"clocks": ("CLK",), "rare": ("SR",), **options}
+    return verdict("ice40", "ICESTORM_LC", LOGIC, outputs, modes, **options)
+
+
+def memory(verdict, **options):
+    """All pairs of widths, with what is there at the start; never a word read as it is written."""
+    rng = random.Random(2)
+    modes = [
+        {
+            "WRITE_MODE": write, "READ_MODE": read, "NEG_CLK_W": rng.randrange(2),
+            "NEG_CLK_R": rng.randrange(2),
+            **{f"INIT_{n:X}": f"256'h{rng.randrange(1 << 256):x}" for n in range(16)},
+        }
+        for write in range(4) for read in range(4)
+    ]
+    return verdict(
+        "ice40", "ICESTORM_RAM", MEMORY, WORD, modes, clocks=("RCLK", "WCLK"),
+        apart=[("WADDR_0", "RADDR_0")], steps=900, **options,
+    )
+
+
+def test_logic_is_that_of_yosys(verdict):
+    assert logic(verdict) == "EQUAL"
+
+
+def test_memory_is_that_of_yosys(verdict):
+    assert memory(verdict) == "EQUAL"
+
+
+@pytest.mark.parametrize("right, wrong", [
+    ("{I3, I2, I1, I0}", "{I2, I3, I1, I0}"),
+    ("(I1 ^ I2) & carry", "(I0 ^ I1) & carry"),
+    ("if (CEN) held <= SR ?", "if (CEN | SR) held <= SR ?"),
+    ("CLK ^ NEG_CLK", "CLK"),
+    ("posedge SR", "negedge SR"),
+])
+def test_other_logic_is_seen(verdict, right, wrong):
+    assert "WRONG" in logic(verdict, fix=(right, wrong))
+
+
+@pytest.mark.parametrize("right, wrong", [
+    ("!mask[k]", "mask[k]"),
+    ("(WRITE_STEP >> 1) - 1", "0"),
+    ("k - READ_PIN + part % READ_STEP", "k"),
+    ("RE & RCLKE", "RE"),
+    ("start[16 * n +: 16]", "start[16 * (255 - n) +: 16]"),
+])
+def test_another_memory_is_seen(verdict, right, wrong):
+    assert "WRONG" in memory(verdict, fix=(right, wrong))

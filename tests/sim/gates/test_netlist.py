@@ -1,0 +1,122 @@
+"""A netlist becomes Verilog cell by cell, or an error that says what has no model."""
+
+import json
+import re
+
+import pytest
+
+from weft.sim.gates import Unmodelled, verilog
+
+PINS = {"clk": "clock", "rx": "rx", "tx": "tx"}
+
+
+def ports(**bits):
+    way = {"tx": "output"}
+    return {
+        name: {"direction": way.get(name, "input"), "bits": [bit]} for name, bit in bits.items()
+    }
+
+
+def text(folder, family, cells, seed=1, more=()):
+    module = {
+        "ports": ports(clock=2, rx=3, tx=4, **dict(more)),
+        "cells": {
+            name: {"type": kind, "parameters": parameters, "connections": connections}
+            for name, (kind, parameters, connections) in cells.items()
+        },
+    }
+    path = folder / "netlist.json"
+    path.write_text(json.dumps({"modules": {"top": module}}), encoding="utf-8")
+    return verilog(path, family, PINS, seed=seed)
+
+
+def instance(whole, name):
+    """Parameters and pins of a cell."""
+    line = next(line for line in whole.splitlines() if f"\\{name} (" in line)
+    return dict(re.findall(r"\.(\w+)\(([^()]*)\)", line))
+
+
+def test_pins_and_cells_are_wired(tmp_path):
+    lut = {"A": [3], "B": ["1"], "C": ["0"], "D": [2], "Z": [4]}
+    cells = {"l": ("LUT4", {"INIT": "1010101010101010"}, lut)}
+    found = text(tmp_path, "ecp5", cells, more=[("n", 9)])
+    assert instance(found, "l") == {
+        "INIT": "16'b1010101010101010", "A": "n3", "B": "1'b1", "C": "1'b0", "D": "n2", "Z": "n4",
+    }
+    for line in ("assign n2 = clk;", "assign n3 = rx;", "assign tx = n4;", "assign n9 = 0;"):
+        assert line in found.splitlines()
+
+
+def test_buses_and_texts(tmp_path):
+    cells = {
+        "m": ("TRELLIS_DPR16X4", {"WCKMUX": "INV"}, {"DI": [5, 6, "0", 7], "DO": [4, "x", 8, 9]}),
+        "f": ("TRELLIS_FF", {"CEMUX": "1 ", "GSR": "DISABLED"}, {"Q": [4], "CLK": [2]}),
+    }
+    found = text(tmp_path, "ecp5", cells)
+    assert "#(.WCKMUX(\"INV\")) \\m (.DI({n7, 1'b0, n6, n5})" in found
+    assert '#(.CEMUX("1")) \\f (.CLK(n2), .LSR(1\'b0)' in found
+
+
+@pytest.mark.parametrize("family, kind, port, mux, value", [
+    ("ice40", "ICESTORM_LC", "CEN", None, "1'b1"),
+    ("ice40", "ICESTORM_LC", "SR", None, "1'b0"),
+    ("ice40", "ICESTORM_DSP", "CE", None, "1'b1"),
+    ("ecp5", "TRELLIS_COMB", "A", None, "1'b1"),
+    ("ecp5", "MULT18X18D", "A0", "0 ", "1'b0"),
+    ("ecp5", "DP16KD", "CEA", "CEA", "1'b1"),
+    ("ecp5", "DP16KD", "CSA0", "INV", "1'b0"),
+])
+def test_what_is_not_connected(tmp_path, family, kind, port, mux, value):
+    parameters = {f"{port}MUX": mux} if mux else {}
+    found = text(tmp_path, family, {"c": (kind, parameters, {port: []})})
+    assert instance(found, "c")[port] == value
+
+
+def test_a_multiplexer_inverts(tmp_path):
+    found = text(tmp_path, "ecp5", {"c": ("DP16KD", {"WEBMUX": "INV"}, {"WEB": [3]})})
+    assert instance(found, "c")["WEB"] == "~n3"
+
+
+def test_what_is_left_open_is_noise(tmp_path):
+    cells = {
+        "c": ("CCU2C", {"INIT0": "x" * 16}, {"CIN": ["x"], "COUT": ["x"], "A0": ["x"]}),
+        "r": ("ICESTORM_RAM", {"INIT_7": "x" * 256}, {}),
+    }
+    found = {
+        text(tmp_path, "ecp5", {"c": cells["c"]}, seed) + text(tmp_path, "ice40", {"r": cells["r"]})
+        for seed in range(8)
+    }
+    assert len(found) == 8
+    assert {instance(one, "c")["COUT"] for one in found} == {""}
+    assert {instance(one, "c")["CIN"] for one in found} == {"1'b0", "1'b1"}
+
+
+def test_a_pll_has_the_wires_of_the_chip(tmp_path):
+    """From the pin of the clock, and to the buffer that says of nobody that it drives it."""
+    cells = {
+        "p": ("ICESTORM_PLL", {}, {"LOCK": [7], "RESETB": [8]}),
+        "b": ("SB_GB", {}, {"USER_SIGNAL_TO_GLOBAL_BUFFER": [], "GLOBAL_BUFFER_OUTPUT": [9]}),
+        "o": ("SB_GB", {}, {"USER_SIGNAL_TO_GLOBAL_BUFFER": [7], "GLOBAL_BUFFER_OUTPUT": [8]}),
+    }
+    found = text(tmp_path, "ice40", cells)
+    assert instance(found, "p")["REFERENCECLK"] == "n2"
+    assert instance(found, "p")["PLLOUT_A"] == "npll"
+    assert instance(found, "b")["USER_SIGNAL_TO_GLOBAL_BUFFER"] == "npll"
+    assert instance(found, "o")["USER_SIGNAL_TO_GLOBAL_BUFFER"] == "n7"
+
+
+@pytest.mark.parametrize("cell, problem", [
+    (("PFUMX", {}, {}), "cell c must be of a type that has a model, not PFUMX"),
+    (("LUT4", {"MORE": "1"}, {}), "parameter MORE of LUT4 c must have a model, to be set"),
+    (("LUT4", {}, {"E": [3]}), "port E of LUT4 c must have a model, to be connected"),
+])
+def test_rejects_what_has_no_model(tmp_path, cell, problem):
+    with pytest.raises(Unmodelled, match=f"^{re.escape(problem)}$"):
+        text(tmp_path, "ecp5", {"c": cell})
+
+
+def test_rejects_a_pin_that_is_none(tmp_path):
+    path = tmp_path / "netlist.json"
+    path.write_text(json.dumps({"modules": {"top": {"ports": ports(clk=2), "cells": {}}}}))
+    with pytest.raises(ValueError, match="^a pin must be one of clk, not 'clock'$"):
+        verilog(path, "ice40", {"clk": "clock"}, seed=1)

@@ -1,0 +1,76 @@
+"""A simulated board at the pins of its serial port: the driver, right to the last bit."""
+
+import contextlib
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from weft.commands import Job, JobFlag
+from weft.config import Config
+from weft.host import Accelerator
+from weft.host.transport import TransportClosed
+from weft.sim.board import SimBoardTransport
+
+CONFIG = Config(
+    rows=2, cols=3, depth=2, a_words=64, b_words=64, bytes_in=4, bytes_out=8, lanes=2, jobs=2,
+)
+
+
+@pytest.fixture(scope="module")
+def board():
+    with contextlib.closing(SimBoardTransport(CONFIG)) as board:
+        yield board
+
+
+def operands(m, k, n, seed=1):
+    rng = np.random.default_rng(seed)
+    return (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 7, 4), (9, 200, 8)])
+def test_products_over_the_wires(board, shape):
+    a, b = operands(*shape)
+    accelerator = Accelerator(board, CONFIG)
+    for _ in range(2):
+        assert np.array_equal(accelerator.matmul(a, b), a.astype(int) @ b)
+
+
+def test_results_finished_on_the_chip(board):
+    a, b = operands(5, 7, 4)
+    y = Accelerator(board).matmul(a, b, multiplier=1 << 30, shift=-8, zero_point=3)
+    assert np.abs(y - np.clip((a.astype(int) @ b) / 512 + 3, -128, 127)).max() < 1
+
+
+def test_bytes_are_counted(board):
+    a, b = operands(5, 7, 4)
+    accelerator = Accelerator(board)
+    accelerator.matmul(a, b)
+    sent, received = board.sent, board.received
+    _, record = accelerator.matmul(a, b, record=True)
+    frames = -(-record.bytes_in // 256)
+    assert board.sent - sent == record.bytes_in + 12 * frames + 2 * 16
+    # A frame of results a job, TAKEN for each of commands, the counters twice.
+    answers = 16 * record.jobs + 12 * frames + 2 * (12 + 4 * 8)
+    assert board.received - received == record.bytes_out + answers
+
+
+def test_a_job_that_starves_is_cleared_away(board):
+    accelerator = Accelerator(board, timeout=20)
+    a, b = operands(5, 7, 4)
+    assert np.array_equal(accelerator.matmul(a, b), a.astype(int) @ b)
+    starving = Job(2, 3, 4, 0, 1, 1, 0, 1, 1, tag=7, flags=JobFlag.FEED_A | JobFlag.FEED_B)
+    board.send(starving.pack() + starving.pack()[:12])  # and the stream stands amid a header
+    again = Accelerator(board, timeout=60)  # as another client
+    assert np.array_equal(again.matmul(a, b), a.astype(int) @ b)
+
+
+def test_rejects_a_board_that_dies():
+    with contextlib.closing(SimBoardTransport(CONFIG)) as board:
+        accelerator = Accelerator(board, timeout=20)
+        os.kill(board.process.pid, signal.SIGKILL)
+        with pytest.raises(TransportClosed) as error:
+            accelerator.matmul(*operands(2, 3, 4))
+        text = "the simulated board must stay connected, not come to its end"
+        assert str(error.value) == text
