@@ -111,17 +111,18 @@ def verilog(path: Path, family: str, pins: dict[str, str], *, seed: int) -> str:
 def _wire_up(module, clock):
     """Connect what an iCE40 has wires for of its own, which nextpnr leaves out of a netlist.
 
-    They are from the clock's pin to its PLL, and from there to a global buffer.
+    They are from the clock's pin to its PLL, through a global buffer or not, and from there to a
+    global buffer.
     """
     cells = list(module["cells"].values())
-    for pll in (cell for cell in cells if cell["type"] == "ICESTORM_PLL"):
-        if not pll["connections"].get("REFERENCECLK"):
-            pll["connections"]["REFERENCECLK"] = module["ports"][clock]["bits"]
-        for cell in cells:
-            if cell["type"] == "SB_GB" and not cell["connections"]["USER_SIGNAL_TO_GLOBAL_BUFFER"]:
-                made = pll["connections"].get("PLLOUT_A") or ["pll"]
-                pll["connections"]["PLLOUT_A"] = made
-                cell["connections"]["USER_SIGNAL_TO_GLOBAL_BUFFER"] = made
+    pin = module["ports"][clock]["bits"]
+    for pll in (cell["connections"] for cell in cells if cell["type"] == "ICESTORM_PLL"):
+        reference = pll["REFERENCECLK"] = pll.get("REFERENCECLK") or pin
+        made = pll["PLLOUT_A"] = pll.get("PLLOUT_A") or ["pll"]
+        for buffer in (cell["connections"] for cell in cells if cell["type"] == "SB_GB"):
+            if not buffer["USER_SIGNAL_TO_GLOBAL_BUFFER"]:
+                before = buffer["GLOBAL_BUFFER_OUTPUT"] == reference
+                buffer["USER_SIGNAL_TO_GLOBAL_BUFFER"] = pin if before else made
 
 
 def _model(name, cell, family):

@@ -105,6 +105,18 @@ def test_a_pll_has_the_wires_of_the_chip(tmp_path):
     assert instance(found, "o")["USER_SIGNAL_TO_GLOBAL_BUFFER"] == "n7"
 
 
+def test_a_pll_behind_a_buffer_has_its_pin_before_it(tmp_path):
+    cells = {
+        "p": ("ICESTORM_PLL", {}, {"REFERENCECLK": [8], "RESETB": [7]}),
+        "b": ("SB_GB", {}, {"USER_SIGNAL_TO_GLOBAL_BUFFER": [], "GLOBAL_BUFFER_OUTPUT": [9]}),
+        "i": ("SB_GB", {}, {"USER_SIGNAL_TO_GLOBAL_BUFFER": [], "GLOBAL_BUFFER_OUTPUT": [8]}),
+    }
+    found = text(tmp_path, "ice40", cells)
+    assert instance(found, "p")["REFERENCECLK"] == "n8"
+    assert instance(found, "i")["USER_SIGNAL_TO_GLOBAL_BUFFER"] == "n2"
+    assert instance(found, "b")["USER_SIGNAL_TO_GLOBAL_BUFFER"] == "npll"
+
+
 @pytest.mark.parametrize("cell, problem", [
     (("PFUMX", {}, {}), "cell c must be of a type that has a model, not PFUMX"),
     (("LUT4", {"MORE": "1"}, {}), "parameter MORE of LUT4 c must have a model, to be set"),
