@@ -367,8 +367,9 @@ def _overfull(said, device):
 
 def _slowest(paths):
     """The slowest path of those that start and end at a clock's edge."""
-    hops = next(
-        path["path"] for path in paths if "edge" in path["from"] and "edge" in path["to"]
+    hops = max(
+        (path["path"] for path in paths if "edge" in path["from"] and "edge" in path["to"]),
+        key=lambda hops: sum(hop["delay"] for hop in hops),
     )
     names = [_CELL.sub("", hop["to"]["cell"]) for hop in hops if hop["type"] != "setup"]
     routing = sum(hop["delay"] for hop in hops if hop["type"] == "routing")

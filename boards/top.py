@@ -132,10 +132,10 @@ class Clock(wiring.Component):
         source = platform.default_clk_frequency / 1e6
         made, locked, lasts = Signal(), Signal(), Signal()
         make = self._ecp5 if self.board.device.family == "ecp5" else self._ice40
-        make(m, pin, source, made, locked)
+        watch = make(m, pin, source, made, locked)
         m.submodules.locked = FFSynchronizer(locked, lasts, o_domain="start")
         count = Signal(range(WAIT + 1))
-        m.d.comb += ClockSignal("start").eq(made)
+        m.d.comb += ClockSignal("start").eq(watch)
         m.d.start += self.steady.eq(count == WAIT)
         with m.If(~lasts):
             m.d.start += count.eq(0)
@@ -146,6 +146,8 @@ class Clock(wiring.Component):
         else:
             m.submodules.gate = Instance("DCCA", i_CLKI=made, i_CE=self.steady, o_CLKO=self.clk)
         return m
+
+    # Each gives the clock that the start is counted with.
 
     def _ice40(self, m, pin, source, made, locked):
         found = pll.ice40(source, self.board.clock)
@@ -158,6 +160,7 @@ class Clock(wiring.Component):
             f"SB_PLL40_{kind}", **{f"p_{name}": value for name, value in found.parameters.items()},
             i_RESETB=1, i_BYPASS=0, **reference, o_PLLOUTGLOBAL=made, o_LOCK=locked,
         )
+        return made
 
     def _ecp5(self, m, pin, source, made, locked):
         found = pll.ecp5(source, self.board.clock)
@@ -167,6 +170,7 @@ class Clock(wiring.Component):
             **{f"a_{name}": value for name, value in _FILTER.items()},
             i_CLKI=buffer.i, i_CLKFB=made, i_RST=0, i_STDBY=0, o_CLKOP=made, o_LOCK=locked,
         )
+        return buffer.i  # a clock that anything else has too cannot be brought to the gate
 
 
 class Lamps(wiring.Component):

@@ -83,6 +83,7 @@ class Locking(Clock):
     def _ice40(self, m, pin, source, made, locked):
         assert source == 12
         m.d.comb += [made.eq(ClockSignal()), locked.eq(self.lock)]
+        return made
 
 
 def test_the_start_waits_until_a_while_after_lock():
