@@ -101,7 +101,8 @@ def programs(config: Config, seed: int) -> Iterator[tuple[str, Program, int]]:
             flags = JobFlag.ROUND
         elif finished and config.requantize != "none":
             flags = JobFlag.REQUANTIZE
-            program.parameters([_column(config, rng) for _ in range(n)])
+            pitch = -(-k // (PAGE_WORDS * config.depth))  # as far apart as panels of B
+            program.parameters([_column(config, rng) for _ in range(n)], pitch=pitch)
         program.multiply(a, b, flags=flags, tag=int(rng.integers(1 << 16)))
         yield name, program, len(a) * len(b) * a.shape[1]
 
