@@ -4,29 +4,23 @@ Source: https://github.com/wuxx/Colorlight-FPGA-Projects, colorlight_i9_v7.2.md:
 module that carry the i5's serial port lead to the same pins.
 """
 
-from amaranth.build import Attrs, Clock, Pins, PinsN, Resource
-from amaranth.vendor import LatticeECP5Platform
-from amaranth_boards.resources import UARTResource
+from amaranth.build import Attrs, PinsN, Resource
 
 from weft.boards.board import Board
+from weft.boards.colorlight_i5 import ColorlightI5Platform
 from weft.boards.designs import ECP5_45F
 
 __all__ = ["BOARDS", "ColorlightI9Platform"]
 
 
-class ColorlightI9Platform(LatticeECP5Platform):
-    """The module, and the DAPLink's serial port on the extension board."""
+class ColorlightI9Platform(ColorlightI5Platform):
+    """The i5 but for its FPGA and its LED."""
 
     device = "LFE5U-45F"
-    package = "BG381"
-    speed = "6"
-    default_clk = "clk25"
     resources = [
-        Resource("clk25", 0, Pins("P3", dir="i"), Clock(25e6), Attrs(IO_TYPE="LVCMOS33")),
+        *(one for one in ColorlightI5Platform.resources if one.name != "led"),
         Resource("led", 0, PinsN("L2", dir="o"), Attrs(IO_TYPE="LVCMOS33")),
-        UARTResource(0, rx="H18", tx="J17", attrs=Attrs(IO_TYPE="LVCMOS33")),
     ]
-    connectors = []
 
 
 BOARDS = (

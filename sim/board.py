@@ -6,6 +6,7 @@ from pathlib import Path
 from weft.config import Config
 from weft.host.board import BoardTransport
 from weft.sim import build
+from weft.sim.transport import end
 
 __all__ = ["DIVISOR", "SimBoardTransport", "start"]
 
@@ -86,8 +87,4 @@ class SimBoardTransport(BoardTransport):
     def close(self) -> None:
         """End the board; one that does not end by itself in 5 s is killed."""
         super().close()
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end(self.process)

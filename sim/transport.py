@@ -7,7 +7,7 @@ from weft.config import Config
 from weft.host.link import FramedTransport
 from weft.sim import build
 
-__all__ = ["SimTransport"]
+__all__ = ["SimTransport", "end"]
 
 
 class SimTransport(FramedTransport):
@@ -65,9 +65,14 @@ class SimTransport(FramedTransport):
     def close(self) -> None:
         """End the model; one that does not end by itself in 5 s is killed."""
         super().close()
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end(self.process)
         self._stderr.close()
+
+
+def end(process: subprocess.Popen) -> None:
+    """Wait for a process whose input was closed; one that does not end by itself is killed."""
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
