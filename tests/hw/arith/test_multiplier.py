@@ -57,7 +57,7 @@ def test_the_block_equals_its_twin(a, b):
 
 
 @pytest.mark.parametrize("line", [
-    "b_held <= {SIGNEDB & b[17], b};", "if (CE0) begin", "inside <= product;",
+    "b_held <= {SIGNEDB & b[17], b};", "if (CE0) begin", "piped <= product;",
     'if (REG_INPUTA_RST == "RST0" ? RST0 : RST1) a_held <= 0;',
 ])
 def test_a_block_of_other_function_is_seen(line):
