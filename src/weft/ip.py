@@ -1,0 +1,83 @@
+"""What an IP core is beside its Config: the bus that it is reached by, and its clocks."""
+
+from dataclasses import dataclass
+
+from weft.config import Config, ConfigError
+
+__all__ = ["BUSES", "Ip"]
+
+BUSES = {
+    "axi": "AXI4-Lite alone: commands and results go through windows of the register space",
+    "wishbone": "Wishbone B4, the same way",
+    "stream": "AXI4-Stream in and out, with AXI4-Lite registers",
+    "dma": "AXI4 master that fetches operands and writes results, with AXI4-Lite registers",
+}
+WORD_BYTES = 4  # of the register space, and of a word of its windows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ip:
+    """The core of a Config behind a bus.
+
+    Parameters
+    ----------
+    config : Config
+    bus : str
+        One of `BUSES`.
+    clocks : int
+        1: bus and core have one clock; 2: the core has its own, ``core_clk``.
+    pipelined : bool
+        Of Wishbone: the pipelined cycles of B4, rather than the classic ones.
+
+    Raises
+    ------
+    ConfigError
+        With one line a problem, all problems in one message.
+    """
+
+    config: Config
+    bus: str
+    clocks: int = 1
+    pipelined: bool = False
+
+    def __post_init__(self):
+        if problems := [*self._problems()]:
+            raise ConfigError("\n".join(problems))
+
+    @property
+    def windows(self) -> bool:
+        """Whether commands and results pass through the register space."""
+        return self.bus in ("axi", "wishbone")
+
+    @property
+    def name(self) -> str:
+        """A short name fit for a folder, a file or a module."""
+        return f"weft_{self.bus}_{self.config.name}"
+
+    def _problems(self):
+        c = self.config
+        if self.bus not in BUSES:
+            yield f"bus must be one of {', '.join(BUSES)}, not {self.bus!r}"
+            return
+        if self.clocks not in (1, 2):
+            yield f"clocks must be 1 or 2, not {self.clocks!r}"
+        if self.pipelined and self.bus != "wishbone":
+            yield f"pipelined must be False with bus {self.bus!r}, not {self.pipelined!r}"
+        if self.bus == "stream":
+            return
+        for field in ("bytes_in", "bytes_out"):
+            if getattr(c, field) < WORD_BYTES:
+                yield (
+                    f"{field} must be at least {WORD_BYTES} with bus {self.bus!r},"
+                    f" not {getattr(c, field)}"
+                )
+        if self.bus == "dma":
+            if c.bytes_in != c.bytes_out:
+                yield (
+                    f"bytes_in and bytes_out must be equal with bus 'dma', not {c.bytes_in} and"
+                    f" {c.bytes_out}"
+                )
+            if c.depth & (c.depth - 1):
+                yield f"depth must be a power of two with bus 'dma', not {c.depth}"
+            if c.cols % c.lanes:
+                yield f"cols must be a multiple of lanes ({c.lanes}) with bus 'dma', not {c.cols}"

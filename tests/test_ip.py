@@ -1,0 +1,45 @@
+"""What an IP core may be: the rules of its buses."""
+
+import pytest
+
+from weft.config import Config, ConfigError
+from weft.ip import BUSES, Ip
+
+
+@pytest.mark.parametrize("bus", BUSES)
+def test_the_default_design_goes_on_every_bus(bus):
+    ip = Ip(config=Config(), bus=bus)
+    assert ip.name == f"weft_{bus}_8x8x1"
+    assert ip.windows == (bus in ("axi", "wishbone"))
+
+
+@pytest.mark.parametrize("fields, options, message", [
+    ({}, {"bus": "pci"}, "bus must be one of axi, wishbone, stream, dma, not 'pci'"),
+    ({}, {"bus": "axi", "clocks": 3}, "clocks must be 1 or 2, not 3"),
+    ({}, {"bus": "axi", "pipelined": True}, "pipelined must be False with bus 'axi', not True"),
+    ({"bytes_in": 2}, {"bus": "axi"}, "bytes_in must be at least 4 with bus 'axi', not 2"),
+    ({"bytes_out": 8}, {"bus": "dma"},
+     "bytes_in and bytes_out must be equal with bus 'dma', not 16 and 8"),
+    ({"depth": 3}, {"bus": "dma"}, "depth must be a power of two with bus 'dma', not 3"),
+    ({"cols": 6}, {"bus": "dma"}, "cols must be a multiple of lanes (4) with bus 'dma', not 6"),
+])
+def test_what_cannot_be_is_refused(fields, options, message):
+    with pytest.raises(ConfigError) as refusal:
+        Ip(config=Config(**fields), **options)
+    assert str(refusal.value) == message
+
+
+def test_all_problems_are_said_at_once():
+    with pytest.raises(ConfigError) as refusal:
+        Ip(config=Config(depth=3, cols=6), bus="dma", clocks=0)
+    assert len(str(refusal.value).splitlines()) == 3
+
+
+@pytest.mark.parametrize("bus", ["stream", "axi"])
+def test_narrow_streams_are_for_streams(bus):
+    config = Config(bytes_in=1, bytes_out=4)
+    if bus == "stream":
+        assert Ip(config=config, bus=bus).config is config
+    else:
+        with pytest.raises(ConfigError, match="bytes_in must be at least 4"):
+            Ip(config=config, bus=bus)
