@@ -98,7 +98,10 @@ def test_command_runs(installed, tmp_path, arguments, said):
 def test_locks_hold_what_is_asked_for():
     """Every requirement of each extra is pinned, with hashes, in the lock of its purpose."""
     extras = PROJECT["project"]["optional-dependencies"]
-    purposes = {"sim": ["hw", "sim", "serial", "report"], "test": ["test"], "train": ["train"]}
+    purposes = {
+        "sim": ["hw", "sim", "serial", "report"], "test": ["kit", "test"], "train": ["train"],
+        "kit": ["kit", "surroundings"],
+    }
     for name, wanted in purposes.items():
         lock = (ROOT / "locks" / f"{name}.txt").read_text(encoding="utf-8")
         requirements = sum((extras[w] for w in wanted), PROJECT["project"]["dependencies"])
@@ -113,6 +116,5 @@ def test_locks_agree():
     for path in ROOT.glob("locks/*.txt"):
         text = path.read_text(encoding="utf-8").replace(" \\\n ", "")
         blocks[path.stem] = {line for line in text.splitlines() if not line.startswith("#")}
-    assert set(blocks) == {"sim", "test", "train"}
-    assert blocks["sim"] <= blocks["test"]
-    assert blocks["sim"] <= blocks["train"]
+    assert set(blocks) == {"sim", "test", "train", "kit"}
+    assert all(blocks["sim"] <= block for block in blocks.values())

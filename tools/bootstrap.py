@@ -31,7 +31,7 @@ VENV = ROOT / ".venv"
 MARK = VENV / "made-by-weft"  # says that the folder is ours to delete
 STAMP = VENV / "ready.json"   # purpose -> digest of what it was made from
 LOG = ROOT / "build" / "setup.log"
-PURPOSES = ("sim", "test", "train")
+PURPOSES = ("sim", "test", "kit", "train")
 
 BASE = getattr(sys, "_base_executable", sys.executable)  # not the one in the .venv we may delete
 VERSION = "{}.{}".format(*sys.version_info)

@@ -15,7 +15,8 @@ PIP_TOOLS = "pip-tools==7.6.2"
 # versions, so that one environment serves all purposes.
 LOCKS = {
     "sim": ["hw", "sim", "serial", "report"],
-    "test": ["hw", "sim", "serial", "report", "test"],
+    "test": ["hw", "sim", "serial", "report", "kit", "test"],
+    "kit": ["hw", "sim", "serial", "report", "kit", "surroundings"],
     "train": ["hw", "sim", "serial", "report", "train"],
 }
 
