@@ -114,7 +114,7 @@ class Placed:
     used : dict of int
         By `weft.boards.devices.RESOURCES`.
     fmax : float
-        MHz, of the slowest clock.
+        MHz; of several clocks that of the one which is nearest to missing what is asked of it.
     slowest : Slowest
     seconds : float
         That place and route took.
@@ -134,7 +134,7 @@ class Routed:
     ----------
     placed : Placed
     clock : float
-        MHz that were to be reached, as nextpnr made them out of the pin's and the PLL's.
+        MHz asked of that clock, as nextpnr made them out of the pin's and the PLL's.
     layout : Path
         The netlist with the places of its cells.
     bitstream : Path
@@ -250,7 +250,7 @@ class Toolchain:
         constraints, configuration = _CONSTRAINED[device.family]
         (netlist.folder / "top.pins").write_text(pins, encoding="utf-8")
         layout, made = (netlist.folder / f"top-{seed}.{kind}" for kind in ("json", "config"))
-        placed, clocks = self._placed(netlist, device, seed, [
+        placed, clock = self._placed(netlist, device, seed, [
             constraints, "top.pins", configuration, made.name, "--write", layout.name,
         ])
         bitstream = made.with_suffix(".bit")
@@ -259,11 +259,10 @@ class Toolchain:
         self._run(
             _PACKERS[device.family], [*compressed, *files], netlist.folder, "make the bitstream"
         )
-        clock = min(clocks, key=lambda one: one["achieved"])["constraint"]
         return Routed(placed, clock, layout, bitstream)
 
     def _placed(self, netlist, device, seed, options):
-        """`Placed`, and what is reported of its clocks."""
+        """`Placed`, and the MHz asked of the clock that is nearest to missing them."""
         report = netlist.folder / f"report-{seed}.json"
         with contextlib.suppress(FileNotFoundError):
             report.unlink()
@@ -279,13 +278,18 @@ class Toolchain:
         seconds = time.monotonic() - start
         found = json.loads(report.read_text(encoding="utf-8"))
         used = {name: value["used"] for name, value in found["utilization"].items()}
-        clocks = list(found["fmax"].values())
+        clocks = found["fmax"]
+        name = min(clocks, key=lambda name: clocks[name]["achieved"] / clocks[name]["constraint"])
+        held, edge = clocks[name], f"posedge {name}"
         return Placed(
             device.used(netlist.cells, used),
-            min(clock["achieved"] for clock in clocks),
-            _slowest(found["critical_paths"]),
+            held["achieved"],
+            _slowest(next(
+                path["path"] for path in found["critical_paths"]
+                if path["from"] == path["to"] == edge
+            )),
             seconds,
-        ), clocks
+        ), held["constraint"]
 
     def _run(self, program, arguments, folder, what):
         """Run a tool in a process of its own, in the folder that is all it sees."""
@@ -365,12 +369,8 @@ def _overfull(said, device):
     return f"the design must fit the {device.name}, and takes {', '.join(short)}" if short else ""
 
 
-def _slowest(paths):
-    """The slowest path of those that start and end at a clock's edge."""
-    hops = max(
-        (path["path"] for path in paths if "edge" in path["from"] and "edge" in path["to"]),
-        key=lambda hops: sum(hop["delay"] for hop in hops),
-    )
+def _slowest(hops):
+    """What a path passes, as the design calls it."""
     names = [_CELL.sub("", hop["to"]["cell"]) for hop in hops if hop["type"] != "setup"]
     routing = sum(hop["delay"] for hop in hops if hop["type"] == "routing")
     logic = sum(hop["delay"] for hop in hops) - routing

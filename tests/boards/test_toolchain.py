@@ -25,9 +25,13 @@ REPORT = {
         "TRELLIS_COMB": {"used": 584, "available": 24288},
         "TRELLIS_FF": {"used": 736, "available": 24288},
     },
-    "fmax": {"clk": {"achieved": 149.9, "constraint": 200}, "other": {"achieved": 300.0}},
+    "fmax": {
+        "start": {"achieved": 100.0, "constraint": 25},  # slower, but fast enough
+        "clk": {"achieved": 149.9, "constraint": 200},
+    },
     "critical_paths": [
         {"from": "<async>", "to": "posedge clk", "path": []},
+        {"from": "posedge start", "to": "posedge start", "path": [hop("logic", 10.0, "a", "b")]},
         {"from": "posedge clk", "to": "posedge clk", "path": [
             hop("clk-to-q", 0.5, "mac.f_a_TRELLIS_FF_Q_2", "mac.f_a_TRELLIS_FF_Q_2"),
             hop("routing", 1.25, "mac.f_a_TRELLIS_FF_Q_2", "mac.sum_LUT4_D_Z_CCU2C_A0$ccu2_comb0"),

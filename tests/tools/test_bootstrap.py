@@ -28,7 +28,7 @@ def bootstrap(tree, *arguments, path=None):
 
 
 def test_rejects_another_purpose(tree):
-    assert bootstrap(tree, "simm") == (2, "usage: bootstrap.py [sim | test | train]\n")
+    assert bootstrap(tree, "simm") == (2, "usage: bootstrap.py [sim | test | kit | train]\n")
 
 
 def test_rejects_a_folder_that_is_not_its_own(tree):
