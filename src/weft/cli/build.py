@@ -29,7 +29,7 @@ Exit code 1 where the design misses its clock or does not fit: then there is no 
 """
 SEEDS = 3
 # Seconds of place and route for each of synthesis, on any machine.
-RATIO = {"ecp5": 12, "ice40": 6}
+RATIO = {"ecp5": 6, "ice40": 6}
 
 
 def add(subparsers):
