@@ -7,6 +7,7 @@ from pathlib import Path
 
 from amaranth.build import ResourceError
 
+from weft.boards import pll
 from weft.boards.board import Board, BoardError
 from weft.boards.toolchain import Netlist, Placed, Routed, Slowest, digest
 from weft.boards.top import Top
@@ -43,7 +44,8 @@ class Design:
 def prepare(board: Board, config: Config) -> Design:
     """``config`` on ``board``; the same text every time.
 
-    Raises BoardError where the platform lacks a pin that the board names, or the serial port.
+    Raises BoardError where the platform lacks a pin that the board names, or the serial port, and
+    PllError where its PLL does not make the board's clock.
     """
     platform = board.platform()
     try:
@@ -51,6 +53,7 @@ def prepare(board: Board, config: Config) -> Design:
             platform.lookup(name, number)
     except ResourceError as error:
         raise BoardError(f"platform of {board.name} must have its pins: {error}") from error
+    pll.PLLS[board.device.family](platform.default_clk_frequency / 1e6, board.clock)
     plan = platform.prepare(Top(board, config), "top", emit_src=False)
     pins = plan.files["top.lpf" if board.device.family == "ecp5" else "top.pcf"]
     return Design(board, config, plan.files["top.il"], pins)

@@ -69,8 +69,13 @@ class Board:
             raise BoardError(
                 f"target of {self.name} must be {self.device.target}, not {self.config.target}"
             )
-        off = abs(self.clock * 1e6 / self.divisor / self.baud - 1)
-        if not 4 <= self.divisor < 1 << 16 or off > OFF:
+        if not self.clock > 0 or not self.baud > 0:
+            raise BoardError(
+                f"clock and baud of {self.name} must be over 0, not {self.clock:g} MHz and"
+                f" {self.baud}"
+            )
+        cycles = self.clock * 1e6 / self.baud
+        if not 4 <= cycles < (1 << 16) - 1 or abs(cycles / self.divisor - 1) > OFF:
             raise BoardError(
                 f"baud must divide {self.clock:g} MHz by 4 to 65535, to within {OFF:.0%},"
                 f" not {self.baud}"

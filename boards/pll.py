@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Pll", "PllError", "ecp5", "ice40"]
+__all__ = ["PLLS", "Pll", "PllError", "ecp5", "ice40"]
 
 TOLERANCE = 0.001  # of the frequency that is asked for
 
@@ -99,3 +99,6 @@ def _nearest(choices, source, wanted, by):
             f" {best.frequency:g} MHz is the nearest, not {wanted:g} MHz"
         )
     return best
+
+
+PLLS = {"ecp5": ecp5, "ice40": ice40}  # by the device's family

@@ -7,6 +7,7 @@ import pytest
 from weft.boards.bitstream import Design, best, prepare, route, synthesize
 from weft.boards.board import BoardError
 from weft.boards.catalog import BOARDS
+from weft.boards.pll import PllError
 from weft.boards.toolchain import Netlist, Placed, Routed, Slowest
 
 BOARD = BOARDS["icebreaker"]
@@ -47,6 +48,12 @@ def netlist(tools, tmp_path):
 def test_rejects_a_platform_that_lacks_a_pin():
     board = dataclasses.replace(BOARD, leds={"alive": ("led", 9)})
     with pytest.raises(BoardError, match="^platform of icebreaker must have its pins: .*led#9"):
+        prepare(board, board.config)
+
+
+def test_rejects_a_clock_before_anything_is_elaborated():
+    board = dataclasses.replace(BOARD, clock=500)
+    with pytest.raises(PllError, match="one that the PLL makes of 12 MHz, 270 MHz is the nearest"):
         prepare(board, board.config)
 
 

@@ -40,6 +40,11 @@ def test_divisor_is_of_clock_and_baud():
     ({"leds": {"alife": ("led", 0)}}, "LED must be one of alive, busy, error, not 'alife'"),
     ({"config": Config()}, "target of icebreaker must be ice40up, not generic"),
     ({"baud": 2_500_000}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 2500000"),
+    ({"baud": 123_456_789}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 123456789"),
+    ({"baud": 0}, "clock and baud of icebreaker must be over 0, not 36 MHz and 0"),
+    ({"clock": -1}, "clock and baud of icebreaker must be over 0, not -1 MHz and 3000000"),
+    ({"clock": float("nan")},
+     "clock and baud of icebreaker must be over 0, not nan MHz and 3000000"),
     ({"baud": 12_000_000}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 12000000"),
 ])
 def test_rejects_what_is_no_board(fields, text):
