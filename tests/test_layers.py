@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BASE = tuple(
     f"weft.{name}" for name in (
         "config", "formats", "frames", "registers", "commands", "geometry", "timing", "outlet",
-        "cycles", "ip", "register_map",
+        "cycles", "ip", "register_map", "descriptors",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches

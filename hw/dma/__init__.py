@@ -1,0 +1,1 @@
+"""The DMA engine: operands from memory to the command stream, results to memory, by strides."""
