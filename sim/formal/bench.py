@@ -1,0 +1,129 @@
+"""The bench of a proof: a design whose inputs may be anything, and rules that watch its pins."""
+
+import time
+from dataclasses import dataclass
+
+from amaranth.hdl import ClockSignal, Module, ResetSignal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.sim.formal.engine import Verdict, decide
+
+__all__ = ["Bench", "Report", "prove"]
+
+CLOCKS = ("aclk", "wb_clk_i")
+
+
+class Bench(wiring.Component):
+    """A design, and rules for some of its pins.
+
+    A pin is named by the members that lead to it, with ``_`` between. Pins that are inputs of the
+    design are inputs here, of the same names. Its clock is the clock here; its reset is ``rst``,
+    which may come in any cycle.
+
+    Parameters
+    ----------
+    design : Component
+    rules : dict
+        `Rules` by what is before the names of their pins in the design's.
+
+    Attributes
+    ----------
+    ``<pin>`` : In
+    ``<prefix>broken``, ``<prefix>seen`` : Out
+        Of the rules.
+    """
+
+    def __init__(self, design, rules):
+        self.design = design
+        self.rules = rules
+        self.pins = {
+            "_".join(map(str, path)): (member, value)
+            for path, member, value in design.signature.flatten(design)
+        }
+        self.own = {
+            name: value for name, value in {
+                **dict.fromkeys(CLOCKS, ClockSignal()),
+                "aresetn": ~ResetSignal(), "wb_rst_i": ResetSignal(),
+            }.items() if name in self.pins
+        }
+        free = {
+            name: In(member.shape) for name, (member, _) in self.pins.items()
+            if member.flow == In and name not in self.own
+        }
+        told = {
+            f"{prefix}{kind}": Out(getattr(one, kind).shape())
+            for prefix, one in rules.items() for kind in ("broken", "seen")
+        }
+        super().__init__(free | told)
+
+    @property
+    def names(self) -> dict[tuple[str, str], str]:
+        """The bit of the outputs, ``port[bit]``, of each rule and cover, by kind and name.
+
+        A name is that in RULES or COVERS with the prefix before it.
+        """
+        return {
+            (kind, prefix + name): f"{prefix}{kind}[{bit}]"
+            for prefix, one in self.rules.items()
+            for kind, texts in (("broken", one.RULES), ("seen", one.COVERS))
+            for bit, name in enumerate(texts)
+        }
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.design = self.design
+        for name, (member, value) in self.pins.items():
+            if member.flow == In:
+                m.d.comb += value.eq(self.own[name] if name in self.own else getattr(self, name))
+        for prefix, one in self.rules.items():
+            m.submodules[f"{prefix}rules"] = one
+            m.d.comb += [
+                *(getattr(one, pin).eq(self.pins[f"{prefix}{pin}"][1]) for pin in one.PINS),
+                getattr(self, f"{prefix}broken").eq(one.broken),
+                getattr(self, f"{prefix}seen").eq(one.seen),
+            ]
+        return m
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found of a bench.
+
+    Attributes
+    ----------
+    rules, covers : dict of Verdict
+        By name, with the prefix before it.
+    seconds : float
+        That it took.
+    """
+
+    rules: dict[str, Verdict]
+    covers: dict[str, Verdict]
+    seconds: float
+
+    @property
+    def wrong(self) -> list[str]:
+        """What is not as it must be: rules not proven, covers not reached."""
+        return [
+            f"{name}: {verdict.answer}"
+            for found, right in ((self.rules, "never"), (self.covers, "reached"))
+            for name, verdict in found.items() if verdict.answer != right
+        ]
+
+
+def prove(bench, *, only=None, seconds=60, cuts="") -> Report:
+    """Decide all rules and covers of a `Bench`, or ``only`` some, by name.
+
+    The rest is as of `weft.sim.formal.engine.decide`.
+    """
+    names = {
+        key: bit for key, bit in bench.names.items() if only is None or key[1] in only
+    }
+    started = time.monotonic()
+    found = decide(bench, only=set(names.values()), seconds=seconds, cuts=cuts)
+    kinds = {
+        kind: {name: found[bit] for (one, name), bit in names.items() if one == kind}
+        for kind in ("broken", "seen")
+    }
+    return Report(kinds["broken"], kinds["seen"], time.monotonic() - started)

@@ -1,0 +1,103 @@
+"""The rules of AXI4-Stream: a right source keeps them all, and each is broken by a wrong one."""
+
+import pytest
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.sim.formal.axi_stream import SinkRules, SourceRules
+from weft.sim.formal.bench import Bench, prove
+
+WIDTH = 8
+
+
+class Pipe(wiring.Component):
+    """A register between two streams, four words a packet; wrong in one way with a ``bug``."""
+
+    def __init__(self, bug=None):
+        self.bug = bug
+        pins = SourceRules.PINS | {"tdata": WIDTH}
+        super().__init__({
+            "i_tvalid": In(1), "i_tready": Out(1), "i_tdata": In(WIDTH),
+            **{f"o_{name}": (In if name == "tready" else Out)(w) for name, w in pins.items()},
+        })
+
+    def elaborate(self, platform):
+        m, bug = Module(), self.bug
+        valid = Signal(reset_less=bug == "a word survives a reset")
+        data, tag, count = Signal(WIDTH), Signal(16), Signal(2)
+        done = valid if bug == "a word leaves at once" else valid & self.o_tready
+        pace = Signal()
+        m.d.sync += pace.eq(~pace)
+        m.d.comb += [
+            self.o_tvalid.eq(valid & (pace if bug == "a word comes and goes" else 1)),
+            self.i_tready.eq(~valid | done),
+            self.o_tdata.eq(data ^ (self.i_tdata if bug == "data follow the sink" else 0)),
+            self.o_tlast.eq(count.all() & (pace if bug == "last comes and goes" else 1)),
+            self.o_tid.eq(tag ^ (self.i_tvalid if bug == "id follows the sink" else 0)),
+            self.o_tuser.eq(Cat(count, pace if bug == "user comes and goes" else 0)),
+        ]
+        with m.If(done):
+            last = 0 if bug == "tags change in packets" else 3
+            m.d.sync += [
+                valid.eq(0), count.eq(count + 1), tag.eq(Mux(count == last, tag + 1, tag)),
+            ]
+        with m.If(self.i_tvalid & self.i_tready):
+            m.d.sync += [valid.eq(1), data.eq(self.i_tdata)]
+        return m
+
+
+BUGS = {
+    "a word leaves at once": "valid_stays",
+    "a word comes and goes": "valid_stays",
+    "data follow the sink": "data_stay",
+    "last comes and goes": "last_stays",
+    "id follows the sink": "id_stays",
+    "user comes and goes": "user_stays",
+    "a word survives a reset": "after_reset",
+    "tags change in packets": "one_id",
+}
+
+
+def bench(bug=None):
+    rules = {"i_": SinkRules(tdata=WIDTH), "o_": SourceRules(tdata=WIDTH)}
+    return Bench(Pipe(bug), rules)
+
+
+def test_every_rule_is_broken_by_a_bug():
+    assert set(BUGS.values()) == set(SourceRules.RULES)
+
+
+def test_a_right_source_keeps_every_rule():
+    report = prove(bench())
+    assert report.wrong == []
+    assert set(report.rules) == {f"o_{name}" for name in SourceRules.RULES}
+    assert set(report.covers) == {
+        *(f"o_{name}" for name in SourceRules.COVERS), *(f"i_{name}" for name in SinkRules.COVERS)
+    }
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_wrong_source_breaks_a_rule(bug):
+    rule = f"o_{BUGS[bug]}"
+    assert prove(bench(bug), only={rule}).wrong == [f"{rule}: reached"]
+
+
+class Wire(Pipe):
+    """What comes in leaves at once."""
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += [
+            self.o_tvalid.eq(self.i_tvalid), self.o_tdata.eq(self.i_tdata),
+            self.i_tready.eq(self.o_tready),
+        ]
+        return m
+
+
+@pytest.mark.parametrize("promised, answer", [(True, "never"), (False, "reached")])
+def test_the_source_before_a_sink_keeps_its_word(promised, answer):
+    watched = {"i_": SinkRules(tdata=WIDTH)} if promised else {}
+    rules = {"o_valid_stays", "o_data_stay"}
+    found = prove(Bench(Wire(), watched | {"o_": SourceRules(tdata=WIDTH)}), only=rules).rules
+    assert {name: verdict.answer for name, verdict in found.items()} == dict.fromkeys(rules, answer)

@@ -1,0 +1,80 @@
+"""The engine: what it finds of a counter is what a counter does."""
+
+import pytest
+from amaranth.hdl import Assume, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.sim.formal.engine import Verdict, decide
+
+
+class Counter(wiring.Component):
+    """Counts to ``top`` and starts anew; what ``en`` says counts unless it is promised."""
+
+    en: In(1)
+    far: Out(4)
+    own: Out(1)
+
+    def __init__(self, top, promised=False):
+        self.top = top
+        self.promised = promised
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        count = Signal(8)
+        with m.If(self.en):
+            m.d.sync += count.eq(count + 1)
+        with m.If(count == self.top):
+            m.d.sync += count.eq(0)
+        m.d.comb += [
+            *(self.far[n].eq(count > 50 * n) for n in range(4)), self.own.eq(count == self.top),
+        ]
+        if self.promised:
+            m.d.comb += Assume(~self.en)
+        return m
+
+
+def answers(found):
+    return {name: verdict.answer for name, verdict in found.items()}
+
+
+def test_a_counter_gets_as_far_as_it_counts():
+    found = decide(Counter(100))
+    assert answers(found) == {
+        "far[0]": "reached", "far[1]": "reached", "far[2]": "never", "far[3]": "never",
+        "own[0]": "reached",
+    }
+    assert found["far[2]"].clauses > 0 == found["far[0]"].clauses
+
+
+def test_a_promise_is_kept():
+    assert set(answers(decide(Counter(100, promised=True))).values()) == {"never"}
+
+
+def test_only_what_is_asked_is_decided():
+    assert answers(decide(Counter(100), only={"own[0]"})) == {"own[0]": "reached"}
+
+
+def test_what_is_not_found_in_time_is_unknown():
+    class Hard(wiring.Component):
+        """A product of two free numbers is never this prime."""
+
+        a: In(24)
+        b: In(24)
+        found: Out(1)
+
+        def elaborate(self, platform):
+            m = Module()
+            product = Signal(48)
+            m.d.sync += product.eq(self.a * self.b)
+            prime = (1 << 47) - 115
+            m.d.comb += self.found.eq((product == prime) & (self.a > 1) & (self.b > 1))
+            return m
+
+    assert decide(Hard(), seconds=1) == {"found[0]": Verdict("unknown")}
+
+
+def test_a_design_that_yosys_cannot_read_is_an_error():
+    with pytest.raises(RuntimeError, match="Yosys must make gates of the design, and says: ERROR"):
+        decide(Counter(100), cuts="no_such_command\n")
