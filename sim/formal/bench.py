@@ -1,6 +1,5 @@
 """The bench of a proof: a design whose inputs may be anything, and rules that watch its pins."""
 
-import time
 from dataclasses import dataclass
 
 from amaranth.hdl import ClockSignal, Module, ResetSignal
@@ -94,13 +93,10 @@ class Report:
     ----------
     rules, covers : dict of Verdict
         By name, with the prefix before it.
-    seconds : float
-        That it took.
     """
 
     rules: dict[str, Verdict]
     covers: dict[str, Verdict]
-    seconds: float
 
     @property
     def wrong(self) -> list[str]:
@@ -112,18 +108,22 @@ class Report:
         ]
 
 
-def prove(bench, *, only=None, seconds=60, cuts="") -> Report:
-    """Decide all rules and covers of a `Bench`, or ``only`` some, by name.
+def prove(*benches, only=None, seconds=60, cuts="") -> list[Report]:
+    """Decide all rules and covers of each `Bench`, or of those of a list ``only``, by name.
 
     The rest is as of `weft.sim.formal.engine.decide`.
     """
-    names = {
-        key: bit for key, bit in bench.names.items() if only is None or key[1] in only
-    }
-    started = time.monotonic()
-    found = decide(bench, only=set(names.values()), seconds=seconds, cuts=cuts)
-    kinds = {
-        kind: {name: found[bit] for (one, name), bit in names.items() if one == kind}
-        for kind in ("broken", "seen")
-    }
-    return Report(kinds["broken"], kinds["seen"], time.monotonic() - started)
+    only = only or [{name for _, name in bench.names} for bench in benches]
+    names = [
+        {key: bit for key, bit in bench.names.items() if key[1] in some}
+        for bench, some in zip(benches, only, strict=True)
+    ]
+    bits = [set(one.values()) for one in names]
+    found = decide(benches, only=bits, seconds=seconds, cuts=cuts)
+    return [
+        Report(*(
+            {name: verdicts[bit] for (one, name), bit in some.items() if one == kind}
+            for kind in ("broken", "seen")
+        ))
+        for some, verdicts in zip(names, found, strict=True)
+    ]

@@ -20,7 +20,8 @@ __all__ = ["Verdict", "decide"]
 
 # Gates and registers, each known from the start. What nothing drives may be anything, ever anew.
 GATES = """\
-read_rtlil proof.il
+design -reset
+read_rtlil {task}.il
 hierarchy -top proof
 proc
 flatten
@@ -35,7 +36,7 @@ simplemap
 techmap
 aigmap
 opt_clean
-write_aiger -zinit -map proof.map proof.aig
+write_aiger -zinit -map {task}.map {task}.aig
 """
 # ABC is a part of Yosys that runs in the course of its own script, on any design at all.
 ABC = """\
@@ -46,10 +47,10 @@ simplemap
 abc -script decide.abc
 """
 ONE = """\
-read_aiger {index}.aig
+read_aiger {task}_{index}.aig
 {fold}scleanup
-pdr -d -I {index}.pla -T {seconds}
-write_status {index}.status
+pdr -d -I {task}_{index}.pla -T {seconds}
+write_status {task}_{index}.status
 """
 STATUS = {"UNSAT": "never", "SAT": "reached"}
 
@@ -71,19 +72,19 @@ class Verdict:
     clauses: int = 0
 
 
-def decide(component, *, only=None, seconds=60, cuts="") -> dict[str, Verdict]:
-    """Whether each bit of the outputs of ``component`` can ever be 1.
+def decide(components, *, only=None, seconds=60, cuts="") -> list[dict[str, Verdict]]:
+    """For each of ``components``: whether each bit of its outputs can ever be 1.
 
     Parameters
     ----------
-    component : Component
-        Its inputs may be anything that its assumptions leave.
-    only : collection of str, optional
-        The bits, ``port[bit]``, where not all.
+    components : list of Component
+        Inputs may be anything that assumptions leave.
+    only : list of collections of str, optional
+        The bits, ``port[bit]``, for each of them, where not all.
     seconds : int
         For each bit.
     cuts : str
-        Commands of Yosys that cut something out of the flattened design.
+        Commands of Yosys that cut something out of the flattened designs.
 
     Raises
     ------
@@ -92,25 +93,33 @@ def decide(component, *, only=None, seconds=60, cuts="") -> dict[str, Verdict]:
     RuntimeError
         Where Yosys or ABC do not do what they are asked.
     """
-    source = rtlil.convert(component, name="proof", emit_src=False)
     root = folder() / "formal"  # not the system's folder for what passes: Yosys may not see it
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root) as name:
         place = Path(name)
-        (place / "proof.il").write_text(source, encoding="utf-8")
-        said = _yosys(place, GATES.format(cuts=cuts))
-        if not (place / "proof.aig").is_file():
+        for task, component in enumerate(components):
+            source = rtlil.convert(component, name="proof", emit_src=False)
+            (place / f"{task}.il").write_text(source, encoding="utf-8")
+        tasks = range(len(components))
+        said = _yosys(place, "".join(GATES.format(task=task, cuts=cuts) for task in tasks))
+        if not all((place / f"{task}.aig").is_file() for task in tasks):
             raise RuntimeError(f"Yosys must make gates of the design, and says: {said}")
-        outputs = {
-            index: name for index, name in _outputs(place).items()
-            if only is None or name in only
-        }
-        fold = _split(place)
+        outputs = [
+            {
+                index: name for index, name in _outputs(place / f"{task}.map").items()
+                if only is None or name in only[task]
+            }
+            for task in tasks
+        ]
         (place / "decide.abc").write_text("".join(
-            ONE.format(fold=fold, index=index, seconds=seconds) for index in outputs
+            ONE.format(task=task, index=index, seconds=seconds, fold=fold)
+            for task in tasks for fold in [_split(place, task)] for index in outputs[task]
         ), encoding="utf-8")
         _yosys(place, ABC)
-        return {name: _verdict(place, index, name) for index, name in outputs.items()}
+        return [
+            {name: _verdict(place / f"{task}_{index}", name) for index, name in one.items()}
+            for task, one in enumerate(outputs)
+        ]
 
 
 @functools.cache
@@ -128,39 +137,35 @@ def _yosys(place, script):
     return (run.stderr + run.stdout).strip()[-2000:]
 
 
-def _split(place):
-    """Write a file of its own for each output; the command that makes constraints a register."""
-    whole = (place / "proof.aig").read_bytes()
+def _split(place, task):
+    """Write a file for each output alone; what makes a register of constraints, if there are."""
+    whole = (place / f"{task}.aig").read_bytes()
     header, _, rest = whole.partition(b"\n")
-    kind, top, inputs, registers, outputs, gates, _, constraints, *_ = [
-        *header.split(), *[b"0"] * 4
-    ]
-    lines = rest.split(b"\n", int(registers) + int(outputs))
-    first, found, tail = (
-        lines[:int(registers)], lines[int(registers):-1], lines[-1],
-    )
-    for index, output in enumerate(found):
-        numbers = [kind, top, inputs, registers, b"1", gates, b"0", constraints]
-        (place / f"{index}.aig").write_bytes(
-            b"\n".join([b" ".join(numbers), *first, output, tail])
-        )
-    return "fold\n" if int(constraints) else ""
+    kind, *counts = header.split()
+    top, inputs, registers, outputs, gates, _, constraints = map(int, [*counts, *[b"0"] * 2][:7])
+    lines = rest.split(b"\n", registers + outputs)
+    for index in range(outputs):
+        numbers = " ".join(map(str, (top, inputs, registers, 1, gates, 0, constraints)))
+        (place / f"{task}_{index}.aig").write_bytes(b"\n".join([
+            kind + b" " + numbers.encode(), *lines[:registers], lines[registers + index], lines[-1],
+        ]))
+    return "fold\n" if constraints else ""
 
 
-def _outputs(place):
+def _outputs(path):
     """Names of the outputs by number: ``port[bit]``."""
-    lines = (place / "proof.map").read_text(encoding="utf-8").splitlines()
+    lines = path.read_text(encoding="utf-8").splitlines()
     found = [re.fullmatch(r"output (\d+) (\d+) (\S+)", line) for line in lines]
     return {int(one[1]): f"{one[3]}[{one[2]}]" for one in found if one}
 
 
-def _verdict(place, index, name):
-    status = place / f"{index}.status"
+def _verdict(path, name):
+    status = path.with_suffix(".status")
     if not status.is_file():
         raise RuntimeError(f"ABC must say what it found of {name}, and says nothing")
     answer = re.search(r"snl_(\w+)", status.read_text(encoding="utf-8"))
     answer = STATUS.get(answer[1] if answer else None, "unknown")
-    invariant, clauses = place / f"{index}.pla", 0
+    invariant, clauses = path.with_suffix(".pla"), 0
     if answer == "never" and invariant.is_file():
         lines = invariant.read_text(encoding="utf-8").splitlines()
         clauses = sum(bool(re.match(r"[01-]", line)) for line in lines)
