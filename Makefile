@@ -16,7 +16,7 @@ SETUP := $(PYTHON) tools/bootstrap.py
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim bench bitstream program gatesim test lint verilog waves setup train figures speed cost mutants lock clean distclean
+.PHONY: help sim bench bitstream program gatesim test lint verilog waves setup train figures speed wire cost mutants lock clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,10 @@ figures:  ## write docs/figures.md again
 speed:  ## measure the simulated accelerator, and write docs/speed.md
 	@$(SETUP) sim
 	@$(RUN) python tools/speed.py
+
+wire:  ## multiply over simulated serial ports, and write docs/wire.md (minutes)
+	@$(SETUP) sim
+	@$(RUN) python tools/wire.py
 
 cost:  ## place and route parts, and write docs/cost.md again (minutes)
 	@$(SETUP) sim

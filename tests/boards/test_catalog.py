@@ -6,6 +6,7 @@ import pytest
 
 from weft.boards.board import BoardError
 from weft.boards.catalog import BOARDS, find, load
+from weft.host.serial_port import RATES
 
 MINE = Path(__file__).parents[2] / "docs" / "myboard.py"
 
@@ -23,6 +24,11 @@ def test_boards_are_those_promised():
 def test_every_board_blinks_and_can_be_programmed(name):
     assert "alive" in BOARDS[name].leds
     assert BOARDS[name].programmers and BOARDS[name].bridge
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_board_answers_at_a_rate_that_is_tried(name):
+    assert BOARDS[name].baud in RATES
 
 
 @pytest.mark.parametrize(("name", "near"), [

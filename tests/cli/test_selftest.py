@@ -9,7 +9,7 @@ from weft.commands import Region
 from weft.config import Config
 from weft.host.golden import GoldenTransport
 from weft.host.golden_core import IntegerCore
-from weft.host.transport import Packet
+from weft.host.transport import Packet, TransportClosed
 
 SMALL = ["--rows", "2", "--cols", "3", "--depth", "2", "--a-words", "64", "--b-words", "32"]
 CHECKS = [
@@ -78,6 +78,24 @@ def test_a_page_that_lies_on_another_is_told(region, name, monkeypatch, capsys):
     monkeypatch.setattr(IntegerCore, "load", load)
     assert main(["selftest", "golden", *SMALL]) == 1
     assert f"\n{name}: noise: " in capsys.readouterr().out
+
+
+def test_a_way_that_ends_is_told_with_what_was_right(monkeypatch, capsys):
+    real = GoldenTransport.receive
+    jobs = iter(range(1000))
+
+    def receive(self, timeout):
+        if next(jobs) > 80:
+            raise TransportClosed("the cable must stay connected")
+        return real(self, timeout)
+
+    monkeypatch.setattr(GoldenTransport, "receive", receive)
+    assert main(["selftest", "golden", *SMALL]) == 1
+    said = capsys.readouterr().out
+    found = table(said)
+    assert 2 < len(found) < len(CHECKS)
+    assert list(found.values()) == ["yes"] * (len(found) - 1) + ["NO"]
+    assert "the cable must stay connected" in said
 
 
 def test_rejects_no_transport(capsys):

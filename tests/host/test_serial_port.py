@@ -1,5 +1,6 @@
 """A board on a serial port: a pty with real pyserial, and what goes wrong with ports."""
 
+import contextlib
 import os
 import sys
 import threading
@@ -10,7 +11,8 @@ import pytest
 
 from weft import Accelerator, Config
 from weft.host import serial_port
-from weft.host.serial_port import SerialTransport
+from weft.host.opening import open_transport
+from weft.host.serial_port import RATES, SerialPort, SerialTransport
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
 
 
@@ -43,7 +45,7 @@ def test_lists_the_ports_that_are_there(monkeypatch):
     ports = [SimpleNamespace(device=name) for name in ("/dev/ttyUSB1", "/dev/ttyUSB0")]
     monkeypatch.setattr("serial.tools.list_ports.comports", lambda: ports)
     with pytest.raises(TransportError, match=": there are /dev/ttyUSB0, /dev/ttyUSB1$"):
-        SerialTransport("/dev/ttyWeft7")
+        SerialTransport("/dev/ttyWeft7", 115200)
 
 
 def test_rejects_a_port_of_another_user(monkeypatch, line):
@@ -54,7 +56,7 @@ def test_rejects_a_port_of_another_user(monkeypatch, line):
 
     monkeypatch.setattr(serial, "Serial", denied)
     with pytest.raises(TransportError) as error:
-        SerialTransport(line.path)
+        SerialTransport(line.path, 115200)
     start = f"{line.path} must be open to this user, and is not: its group is "
     assert str(error.value).startswith(start)
     assert "sudo usermod -aG" in str(error.value)
@@ -63,7 +65,7 @@ def test_rejects_a_port_of_another_user(monkeypatch, line):
 def test_rejects_a_second_client(line):
     with Accelerator(line.path) as accelerator:
         with pytest.raises(TransportError) as error:
-            SerialTransport(line.path)
+            SerialTransport(line.path, 115200)
         assert str(error.value) == f"{line.path} must be free, and another program has it"
         assert right(accelerator)
 
@@ -72,7 +74,7 @@ def test_rejects_what_is_no_port(tmp_path):
     path = tmp_path / "file"
     path.touch()
     with pytest.raises(TransportError, match="must be a serial port that opens: "):
-        SerialTransport(str(path))
+        SerialTransport(str(path), 115200)
 
 
 @pytest.mark.parametrize("noise, came", [
@@ -89,6 +91,46 @@ def test_rejects_another_device(line, noise, came):
     assert str(error.value).endswith(f"not to something that gives {came}")
 
 
+def test_finds_the_rate_of_a_board(line, monkeypatch):
+    """It answers at one rate alone."""
+    real = SerialPort.__init__
+
+    def opened(self, path, baud):
+        line.silent = baud != 1_000_000
+        real(self, path, baud)
+
+    monkeypatch.setattr(SerialPort, "__init__", opened)
+    transport = open_transport(line.path)
+    assert transport.baud == 1_000_000
+    with Accelerator(transport) as accelerator:
+        assert right(accelerator)
+
+
+def test_passes_over_a_rate_that_the_port_has_not(line, monkeypatch):
+    import serial
+
+    real = serial.Serial
+
+    def opened(path, baud, **options):
+        if baud == RATES[0]:
+            raise ValueError("Invalid baud rate")
+        return real(path, baud, **options)
+
+    monkeypatch.setattr(serial, "Serial", opened)
+    with contextlib.closing(open_transport(line.path)) as transport:
+        assert transport.baud == RATES[1]
+
+
+def test_rejects_a_port_where_none_answers_at_any_rate(line):
+    line.silent = True
+    with pytest.raises(TransportTimeout) as error:
+        Accelerator(line.path)
+    rates = ", ".join(map(str, RATES[:-1]))
+    assert str(error.value).startswith(
+        f"none answers at {rates} baud either; {line.path} at {RATES[-1]} baud must lead to"
+    )
+
+
 def test_a_cable_that_is_pulled_amid_a_job_is_an_error(line):
     accelerator = Accelerator(line.path, timeout=20)
     assert right(accelerator)
@@ -96,7 +138,7 @@ def test_a_cable_that_is_pulled_amid_a_job_is_an_error(line):
     for _ in range(2):
         with pytest.raises(TransportClosed) as error:
             right(accelerator)
-        text = f"{line.path} at 1000000 baud must stay connected, not come to its end"
+        text = f"{line.path} at 3000000 baud must stay connected, not come to its end"
         assert str(error.value) == text
     accelerator.close()
 
@@ -111,7 +153,7 @@ def test_rejects_a_core_of_another_config(line):
 def test_rejects_a_machine_without_pyserial(monkeypatch):
     monkeypatch.setitem(sys.modules, "serial", None)
     with pytest.raises(TransportError) as error:
-        SerialTransport("/dev/ttyUSB1")
+        SerialTransport("/dev/ttyUSB1", 115200)
     assert str(error.value) == (
         "pyserial must be 3.5 or newer, and is not installed; type: pip install weft[serial]"
     )

@@ -108,25 +108,29 @@ def _checks(accelerator, transport, args):
     for name, case in cases:
         try:
             what, failure = case(accelerator)
-        except TransportClosed:
-            raise
         except RuntimeError as error:  # AcceleratorError, TransportError
-            what, failure = "", str(error)
-        yield Check(name, what, failure)
+            yield Check(name, "", str(error))
+            if isinstance(error, TransportClosed):
+                return
+        else:
+            yield Check(name, what, failure)
     if hasattr(transport, "name"):
         yield Check("cost", _cost(accelerator, transport, args), None)
 
 
 def _cost(accelerator, transport, args):
     """What all of it took of the wire and of the core, apart."""
+    from weft.host.serial_port import RATES
+
     cycles = accelerator.counters()["busy"]
-    ways = (f"{count:,} bytes ({10 * count / args.baud:.3f} s at {args.baud} baud) {way} it"
+    baud = args.baud or getattr(transport, "baud", RATES[0])
+    ways = (f"{count:,} bytes ({10 * count / baud:.3f} s at {baud} baud) {way} it"
             for count, way in ((transport.sent, "to"), (transport.received, "from")))
     text = f"{', '.join(ways)}; since its reset {cycles:,} cycles at work"
     if args.transport == "board":
         from weft.sim.board import DIVISOR
 
-        clock = DIVISOR * args.baud
+        clock = DIVISOR * baud
         text += f" ({cycles / clock:.3f} s at {clock / 1e6:g} MHz)"
     return text
 

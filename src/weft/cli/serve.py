@@ -3,6 +3,7 @@
 import argparse
 
 from weft.cli.options import add_config, config_of
+from weft.cli.transports import add_baud
 
 __all__ = ["add"]
 
@@ -33,10 +34,7 @@ def add(subparsers):
     parser.add_argument(
         "--port", type=int, default=PORT, metavar="INT", help=f"default {PORT}; 0: any that is free"
     )
-    parser.add_argument(
-        "--baud", type=int, default=1_000_000, metavar="INT",
-        help="of a serial port; default 1000000",
-    )
+    add_baud(parser)
     add_config(parser)
     parser.set_defaults(run=_run)
 
@@ -58,9 +56,12 @@ def _run(args) -> int:
             stack.callback(process.terminate)
             ends = process.stdout, process.stdin
         else:
-            from weft.host.serial_port import SerialPort
+            from weft.host.serial_port import SerialPort, find
 
-            port = SerialPort(args.board, args.baud)
+            if not (baud := args.baud):
+                with contextlib.closing(find(args.board)) as found:
+                    baud = found.baud
+            port = SerialPort(args.board, baud)
             ends = port, port
         relay = Relay(*ends, host=args.host, port=args.port, say=say)
         stack.callback(relay.close)

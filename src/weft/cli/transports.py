@@ -1,8 +1,10 @@
 """Transports by name for commands: those of `weft.host.opening`, and simulated ones."""
 
+import argparse
+
 from weft.cli.options import add_config, config_of
 
-__all__ = ["NAMES", "add_transport", "opened"]
+__all__ = ["NAMES", "add_baud", "add_transport", "opened"]
 
 NAMES = """\
 TRANSPORT is
@@ -20,11 +22,22 @@ _SIMULATED = "sim", "board", "golden"
 def add_transport(parser):
     """Give ``parser`` the argument TRANSPORT, ``--baud``, and a design."""
     parser.add_argument("transport", metavar="TRANSPORT", help="the way to the core: see above")
-    parser.add_argument(
-        "--baud", type=int, default=1_000_000, metavar="INT",
-        help="of a serial port; default 1000000",
-    )
+    add_baud(parser)
     add_config(parser)
+
+
+def add_baud(parser):
+    """Give ``parser`` the flag ``--baud``."""
+    parser.add_argument(
+        "--baud", type=_baud, metavar="INT",
+        help="of a serial port; default that at which a board answers",
+    )
+
+
+def _baud(text):
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"baud must be an integer of 1 or more, not {text!r}")
+    return int(text)
 
 
 def said_config(args):

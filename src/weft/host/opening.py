@@ -3,7 +3,7 @@
 import re
 
 from weft.config import Config
-from weft.host.serial_port import BAUD, SerialTransport
+from weft.host.serial_port import SerialTransport, find
 from weft.host.tcp import TcpTransport
 from weft.host.transport import Transport
 
@@ -12,7 +12,9 @@ __all__ = ["NAMES", "open_transport"]
 NAMES = "a serial port (/dev/ttyUSB1, COM3), tcp://host:port or golden"
 
 
-def open_transport(name: str, config: Config | None = None, *, baud: int = BAUD) -> Transport:
+def open_transport(
+    name: str, config: Config | None = None, *, baud: int | None = None
+) -> Transport:
     """The transport of a name.
 
     Parameters
@@ -21,8 +23,8 @@ def open_transport(name: str, config: Config | None = None, *, baud: int = BAUD)
         A serial port (``/dev/ttyUSB1``, ``COM3``), ``tcp://host:port``, or ``golden``.
     config : Config, optional
         That of ``golden``; the default one where absent.
-    baud : int
-        Of a serial port.
+    baud : int, optional
+        Of a serial port; where absent, that at which a board answers.
 
     Raises
     ------
@@ -41,5 +43,5 @@ def open_transport(name: str, config: Config | None = None, *, baud: int = BAUD)
             raise ValueError(f"transport must be tcp://host:port, not {name!r}")
         return TcpTransport(match[1].strip("[]"), int(match[2]))
     if name.startswith("/") or re.fullmatch(r"COM\d+", name, re.IGNORECASE):
-        return SerialTransport(name, baud)
+        return SerialTransport(name, baud) if baud else find(name)
     raise ValueError(f"transport must be {NAMES}, not {name!r}")

@@ -6,11 +6,11 @@ from contextlib import suppress
 
 from weft.frames import FRAME
 from weft.host.board import BoardTransport
-from weft.host.transport import TransportError
+from weft.host.transport import TransportError, TransportTimeout
 
-__all__ = ["BAUD", "SerialPort", "SerialTransport"]
+__all__ = ["RATES", "SerialPort", "SerialTransport", "find"]
 
-BAUD = 1_000_000
+RATES = 3_000_000, 2_000_000, 1_000_000  # of boards, the commonest first
 _ANSWER = 3.0  # seconds within which a board answers the first question
 _POLL = 0.2  # seconds after which a read looks whether the port was closed
 _STUCK = 5.0  # seconds after which a port that takes nothing is broken
@@ -34,7 +34,7 @@ class SerialPort:
         Where there is no such port, it may not be opened, or another process has it.
     """
 
-    def __init__(self, path: str, baud: int = BAUD):
+    def __init__(self, path: str, baud: int):
         if baud < 1:
             raise ValueError(f"baud must be 1 or more, not {baud}")
         try:
@@ -96,14 +96,19 @@ class SerialTransport(BoardTransport):
     baud : int
         As the board was built for.
 
+    Attributes
+    ----------
+    baud : int
+
     Raises
     ------
     TransportError
         Where the port cannot be had, or no Weft core answers on it.
     """
 
-    def __init__(self, path: str, baud: int = BAUD):
+    def __init__(self, path: str, baud: int):
         port = SerialPort(path, baud)
+        self.baud = baud
         # The time of ten frames, besides what adapters and operating systems add.
         patience = 0.25 + 10 * FRAME * _BITS / baud
         super().__init__(port, port, name=f"{path} at {baud} baud", patience=patience)
@@ -112,6 +117,24 @@ class SerialTransport(BoardTransport):
         except BaseException:
             self.close()
             raise
+
+
+def find(path: str) -> SerialTransport:
+    """The transport to the board on a port, at the first of `RATES` at which one answers.
+
+    Raises TransportError where the port cannot be had, or no Weft core answers at any of them.
+    """
+    for baud in RATES:
+        try:
+            return SerialTransport(path, baud)
+        except TransportTimeout as error:
+            last = error
+        except TransportError as error:
+            if not isinstance(error.__cause__, ValueError):  # else the port has no such rate
+                raise
+            last = error
+    rates = ", ".join(map(str, RATES[:-1]))
+    raise TransportTimeout(f"none answers at {rates} baud either; {last}") from last
 
 
 def _why(path, baud, error):
