@@ -25,6 +25,11 @@ LAYERS = {
     "src/weft/host/golden": (*BASE, "weft.host", "weft.golden", "numpy", "ml_dtypes"),
     "src/weft/host/serial_port": (*BASE, "weft.host", "serial"),
     "src/weft/host/": (*BASE, "weft.host", "weft.quantize", "numpy", "ml_dtypes"),
+    "src/weft/kit/files/": ("amaranth", "cocotb", "cocotb_tools", "cocotbext", "numpy"),
+    "src/weft/kit/": (
+        *BASE, "weft.hw", "weft.kit", "weft.host", "weft.golden", "weft.boards", "amaranth",
+        "ml_dtypes", "numpy", "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",
+    ),
     "src/weft/model/": (*BASE, "weft.host", "weft.model", "weft.quantize", "numpy", "ml_dtypes"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
@@ -32,7 +37,7 @@ LAYERS = {
     "boards/": (*BASE, "weft.hw", "weft.boards", "amaranth", "amaranth_boards"),
     "sim/": (
         *BASE, "weft.hw", "weft.golden", "weft.host", "weft.model", "weft.quantize", "weft.sim",
-        "amaranth", "cocotb", "cocotb_tools", "find_libpython", "ml_dtypes", "numpy",
+        "amaranth", "cocotb", "cocotb_tools", "cocotbext", "find_libpython", "ml_dtypes", "numpy",
     ),
 }
 

@@ -1,0 +1,67 @@
+"""The C driver: the files that it is, and the header that makes them fit one core."""
+
+from weft import commands, registers
+from weft.geometry import memories, operands
+from weft.ip import Ip
+from weft.kit.texts import text
+
+__all__ = ["configuration", "driver"]
+
+PARTS = {"axi": "windows", "wishbone": "windows", "stream": "stream", "dma": "dma"}
+RESULT_WORDS = 496  # of 32 bits that may wait behind the window of results, whatever their size
+_NOTHING = "{1, 1, 1, 1, 1, 1, 0}"  # the geometry of what a core has not
+_EXACT = 0x7FFF_FFFF // (128 * 128)  # values of k whose sum of products fits 32 bits
+
+
+def driver(ip: Ip) -> dict[str, bytes]:
+    """The files of the driver, by their names."""
+    names = ["weft.h", "weft_inner.h", "weft.c", "weft_pack.c", f"weft_{PARTS[ip.bus]}.c"]
+    return {name: text(name).encode() for name in names} | {
+        "weft_config.h": configuration(ip).encode()
+    }
+
+
+def configuration(ip: Ip) -> str:
+    """The header ``weft_config.h``: what the driver must know of the core."""
+    c = ip.config
+    _, b = operands(c)
+    words = min(o.words for o in operands(c))
+    flags = commands.known(c)
+    finishes = commands.finishes(c)
+    most = words * c.depth
+    if c.dtype == "int8":
+        most = min(most, _EXACT)
+    values = {
+        "BUS_" + ip.bus.upper(): 1,
+        "WINDOWS": int(ip.windows), "STREAM": int(ip.bus == "stream"), "DMA": int(ip.bus == "dma"),
+        "MAGIC": f"0x{registers.MAGIC:08x}u", "VERSION": f"{registers.VERSION}u",
+        "HASH": f"0x{c.hash:08x}u", "COMMANDS_VERSION": f"{commands.VERSION}u",
+        "ROWS": f"{c.rows}u", "COLS": f"{c.cols}u", "DEPTH": c.depth, "LANES": c.lanes,
+        "BYTES_IN": c.bytes_in, "BYTES_OUT": c.bytes_out, "K_MOST": f"{most}u",
+        "BF16": int(c.dtype == "bf16"), "VALUE_BYTES": b.size,
+        "NARROW_BYTES": c.format.narrow.bytes,
+        "FINISHES": sum(flag for flag in finishes),
+        "HAS_TABLE": int(commands.JobFlag.TABLE in flags),
+        "HAS_BIAS": int(commands.JobFlag.PRELOAD in flags),
+    }
+    if ip.windows:
+        values["RESULT_WORDS"] = f"{RESULT_WORDS}u"
+    lines = [f"#define WEFT_{name} {value}" for name, value in values.items()]
+    regions = [_geometry(memories(c).get(region)) for region in commands.Region]
+    return "\n".join([
+        f"/* What the driver must know of {ip.name}. */",
+        "#ifndef WEFT_CONFIG_H", "#define WEFT_CONFIG_H", "",
+        f'#include "{ip.name}_regs.h"', "",
+        *lines, "",
+        "/* A, B, parameters, table, C: edge, depth, size; group, segments; page, pages. */",
+        "#define WEFT_REGIONS {" + ", ".join(regions) + "}", "",
+        "#endif", "",
+    ])
+
+
+def _geometry(operand):
+    if operand is None:
+        return _NOTHING
+    o = operand
+    numbers = o.edge, o.depth, o.size, o.group, o.segments, o.page, o.pages
+    return "{" + ", ".join(map(str, numbers)) + "}"

@@ -1,0 +1,198 @@
+/*
+ * Driver of a Weft core: freestanding C99, no heap, no library but <stdint.h> and <stddef.h>.
+ *
+ * Every wait has a limit, every function that may fail returns an enum weft_error. One context
+ * (main loop, task or interrupt) may use a core at a time. The processor must be little-endian.
+ *
+ * What it does: products of int8 (or bfloat16) matrices of any M and N, K as large as a panel in
+ * the core's buffers (WEFT_K_MOST); larger ones are refused. M and N are split into jobs.
+ */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft_config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * How registers are reached. Define both elsewhere (-include port.h) for anything but a plain
+ * memory-mapped bus; ``base`` is what weft_init() was given.
+ */
+#ifndef WEFT_READ
+#define WEFT_READ(base, offset) \
+    (*(volatile const uint32_t *)((uintptr_t)(base) + (uintptr_t)(offset)))
+#endif
+#ifndef WEFT_WRITE
+#define WEFT_WRITE(base, offset, value) \
+    (*(volatile uint32_t *)((uintptr_t)(base) + (uintptr_t)(offset)) = (value))
+#endif
+
+/*
+ * The address that the core's bus master sees of what lies at a pointer, and what makes memory
+ * that the processor wrote visible to it (a barrier, the cleaning of a cache). After a product the
+ * processor must not have old copies of its results in a cache: that is the caller's affair.
+ */
+#ifndef WEFT_ADDRESS
+#define WEFT_ADDRESS(pointer) ((uint32_t)(uintptr_t)(pointer))
+#endif
+#ifndef WEFT_PUBLISH
+#define WEFT_PUBLISH() ((void)0)
+#endif
+
+/* A register by its name in the register map: WEFT_REGISTER(core, busy). */
+#define WEFT_REGISTER(core, name) WEFT_READ((core)->base, offsetof(weft_t, name))
+
+enum weft_error {
+    WEFT_OK = 0,
+    WEFT_BUSY = 1,      /* not an error: more is to come */
+    WEFT_IDENTITY = -1, /* what answers is no Weft core, or one of another Config */
+    WEFT_TIMEOUT = -2,  /* nothing moved for as long as the limit says */
+    WEFT_SHAPE = -3,    /* M, N or K is 0, or K is larger than WEFT_K_MOST */
+    WEFT_STRIDE = -4,   /* a stride or an alignment that this bus does not do */
+    WEFT_ROOM = -5,     /* it does not fit the buffers, the chip's or the caller's */
+    WEFT_ABORTED = -6,  /* the job was aborted */
+    WEFT_REJECTED = -7, /* the core refused the job */
+    WEFT_MEMORY = -8,   /* memory answered the core with an error */
+    WEFT_STALE = -9,    /* weights from before a reset, or not the last ones loaded */
+    WEFT_FINISH = -10   /* the Config does not finish results in this way */
+};
+
+/* How results are finished; 0: they are the sums, int32_t or float. */
+enum {
+    WEFT_REQUANTIZE = 16, /* int8 cores: to bytes, by `columns` */
+    WEFT_TABLE = 32,      /* ... and through the table of weft_load_table() */
+    WEFT_CLAMP = 256,     /* bf16 cores: between the limits in `columns` */
+    WEFT_ROUND = 512      /* bf16 cores: to bfloat16 */
+};
+
+#if WEFT_BF16
+/* The limits of a column's results; neither is NaN. */
+typedef struct weft_column {
+    float low, high;
+} weft_column;
+#else
+/* What finishes a column: ``clamp(scale(sum + bias) + zero, low, high)``. */
+typedef struct weft_column {
+    int32_t bias;
+    uint32_t multiplier; /* 0..2^31 - 1; in mode onnx the bits of a float */
+    int8_t shift;        /* -31..31, left where positive */
+    int8_t b_zero;       /* zero point of B, 0 where the Config has no b_zero_point */
+    int16_t zero, low, high;
+} weft_column;
+#endif
+
+/* A B that stays on the chip. */
+typedef struct weft_weights {
+    uint32_t n, k, page, generation;
+} weft_weights;
+
+/*
+ * C[m, n] = A[m, k] x B[k, n]. Strides are in bytes, and may be negative but with bus dma: a
+ * transposed matrix is the same one with its strides swapped.
+ */
+typedef struct weft_product {
+    uint32_t m, n, k;
+    const void *a;
+    ptrdiff_t a_row, a_k;        /* from a row to the next, from a value of k to the next */
+    const void *b;               /* unused with weights */
+    ptrdiff_t b_k, b_col;
+    const weft_weights *weights; /* or NULL */
+    void *c;
+    ptrdiff_t c_row;             /* results of a row lie side by side */
+    unsigned finish;             /* 0, or of the bits above */
+    const weft_column *columns;  /* n of them, where finish asks for them */
+    const float *bias;           /* bf16 cores: n numbers that sums start from, or NULL */
+} weft_product;
+
+typedef struct weft_core weft_core;
+
+struct weft_core {
+    /* Set by weft_init(); may be changed between products. */
+    void *base;
+    uint32_t limit; /* polls without progress until a wait gives up */
+    /* Called by weft_irq() when what weft_start() began has ended; or NULL. */
+    void (*done)(weft_core *core, int error, void *context);
+    void *context;
+#if !WEFT_WINDOWS
+    /* Memory for what is packed; aligned to WEFT_BYTES_IN. */
+    uint8_t *buffer;
+    size_t buffer_bytes;
+#endif
+#if WEFT_STREAM
+    /*
+     * Sends ``bytes`` on the command stream and, where results are expected, receives one packet
+     * of ``result_bytes`` at most at the same time; gives the tuser of its last word. The memory
+     * for it is the caller's, too. Returns WEFT_OK, or an error.
+     */
+    int (*exchange)(weft_core *core, const void *commands, size_t bytes, void *results,
+                    size_t result_bytes, unsigned *status);
+    uint8_t *results;
+    size_t results_bytes;
+#endif
+    /* The driver's own. */
+    const weft_product *product;
+    uint32_t load_m, load_n, job_m, job_n;     /* what is loaded, and computed, at once */
+    uint32_t row, col, loaded_row, loaded_col; /* the next job; what is on the chip */
+    uint32_t page_a, page_b;                   /* ... and where */
+    uint32_t b_next, generation;               /* the first page free of weights */
+    uint32_t events, waited, active;
+    uint32_t word, shift, room;                /* of the windows */
+    size_t used;                               /* of the buffer */
+    uint32_t stage, ended;                     /* of the descriptors */
+    uint16_t tag;
+    int error;
+};
+
+/* Checks that ``base`` is the core that this driver was made for, and resets it. */
+int weft_init(weft_core *core, void *base);
+
+/* Soft reset: jobs, results and weights are forgotten; the interrupt enables stay. */
+int weft_reset(weft_core *core);
+
+/* Ends the job at work, which ends in WEFT_ABORTED. */
+void weft_abort(weft_core *core);
+
+/* The whole product; returns when the results are in c. */
+int weft_matmul(weft_core *core, const weft_product *product);
+
+/* Matrices without gaps, sums as results. */
+#if WEFT_BF16
+int weft_matmul_bf16(weft_core *core, uint32_t m, uint32_t n, uint32_t k, const uint16_t *a,
+                     const uint16_t *b, float *c);
+#else
+int weft_matmul_int8(weft_core *core, uint32_t m, uint32_t n, uint32_t k, const int8_t *a,
+                     const int8_t *b, int32_t *c);
+#endif
+
+/*
+ * The same without waiting: begin; then weft_step() until it returns something else than
+ * WEFT_BUSY, or weft_irq() from the interrupt handler until it has called ``done``. The product,
+ * and all that it points to, must stay until then.
+ */
+int weft_start(weft_core *core, const weft_product *product);
+int weft_step(weft_core *core);
+
+/* Interrupts, by the bits of irq_status. weft_irq() clears what it returns. */
+void weft_enable(weft_core *core, uint32_t mask);
+uint32_t weft_irq(weft_core *core);
+
+/* Load B to stay; products with it load A alone. They are freed last loaded first. */
+int weft_load_b(weft_core *core, weft_weights *weights, const void *b, ptrdiff_t b_k,
+                ptrdiff_t b_col, uint32_t n, uint32_t k);
+int weft_free_b(weft_core *core, const weft_weights *weights);
+
+#if WEFT_HAS_TABLE
+/* The activation table: entry i is for the result whose byte is i. */
+int weft_load_table(weft_core *core, const uint8_t table[256]);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,117 @@
+/* Commands packed into memory that the caller's streams send; results out of memory. */
+#include "weft_inner.h"
+
+void weft_put(weft_core *core, unsigned byte)
+{
+    if (core->used == core->buffer_bytes)
+        core->error = WEFT_ROOM;
+    else
+        core->buffer[core->used++] = (uint8_t)byte;
+}
+
+unsigned weft_take(weft_core *core)
+{
+    return core->results[core->used++];
+}
+
+static size_t load_bytes(const weft_core *core)
+{
+    const weft_product *p = core->product;
+    uint32_t words = weft_ceil(p->k, WEFT_DEPTH), cols = weft_ceil(core->load_n, WEFT_COLS);
+    size_t headers = 5 * (WEFT_BYTES_IN > 32 ? WEFT_BYTES_IN : 32);
+    size_t all = headers + weft_ceil(core->load_m, WEFT_ROWS) * weft_panel_bytes(WEFT_A, words);
+    if (!p->weights)
+        all += cols * weft_panel_bytes(WEFT_B, words);
+    if (p->finish & WEFT_BY_COLUMN)
+        all += cols * weft_panel_bytes(WEFT_PARAMETERS, weft_ceil(WEFT_COLS, WEFT_LANES));
+    if (p->bias)
+        all += cols * weft_panel_bytes(WEFT_C, 1);
+    return all;
+}
+
+/* A job and all that it loads must fit the caller's memory. */
+int weft_bound(weft_core *core)
+{
+    unsigned size = weft_result_size(core->product->finish);
+    while (load_bytes(core) > core->buffer_bytes
+           || weft_result_bytes(core->load_m, core->load_n, size) > core->results_bytes) {
+        if (core->load_m > WEFT_ROWS)
+            core->load_m = weft_ceil(core->load_m / 2, WEFT_ROWS) * WEFT_ROWS;
+        else if (core->load_n > WEFT_COLS)
+            core->load_n = weft_ceil(core->load_n / 2, WEFT_COLS) * WEFT_COLS;
+        else
+            return WEFT_ROOM;
+    }
+    core->job_m = core->load_m;
+    core->job_n = core->load_n;
+    return WEFT_OK;
+}
+
+int weft_begin(weft_core *core)
+{
+    core->used = 0;
+    return core->exchange ? WEFT_OK : WEFT_ROOM;
+}
+
+int weft_go_on(weft_core *core)
+{
+    unsigned status = 0;
+    int error;
+    core->used = 0;
+    weft_put_job(core);
+    if (core->error)
+        return core->error;
+    error = core->exchange(core, core->buffer, core->used, core->results,
+                           weft_result_bytes(weft_height(core), weft_width(core),
+                                             weft_result_size(core->product->finish)),
+                           &status);
+    if (error)
+        return error;
+    if (status)
+        return status & 2 ? WEFT_REJECTED : WEFT_ABORTED;
+    core->used = 0;
+    weft_unpack(core);
+    core->waited = 0;
+    return weft_advance(core) ? WEFT_BUSY : WEFT_OK;
+}
+
+/* Sends what is in the buffer, which is answered by nothing. */
+static int send(weft_core *core)
+{
+    unsigned status = 0;
+    size_t used = core->used;
+    int error = core->error;
+    core->used = 0;
+    core->error = WEFT_OK;
+    return error ? error : core->exchange(core, core->buffer, used, NULL, 0, &status);
+}
+
+int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t line,
+                    ptrdiff_t value, uint32_t lines, uint32_t k)
+{
+    uint32_t words[8], first, pitch = weft_panel_pages(k);
+    for (first = 0; first < lines; first += WEFT_COLS) { /* a load for each panel */
+        weft_source source = weft_lines((const unsigned char *)data + (ptrdiff_t)first * line,
+                                        line, value, lines - first, k);
+        int error;
+        core->used = 0;
+        weft_load_header(words, WEFT_B, 0, page + first / WEFT_COLS * pitch, pitch, 1,
+                         source.words);
+        weft_put_header(core, words);
+        weft_put_panel(core, WEFT_B, &source);
+        error = send(core);
+        if (error)
+            return error;
+    }
+    return WEFT_OK;
+}
+
+int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
+{
+    uint32_t words[8];
+    core->used = 0;
+    weft_load_header(words, region, 0, 0, 1, 1, source->words);
+    weft_put_header(core, words);
+    weft_put_panel(core, region, source);
+    return send(core);
+}

@@ -1,0 +1,106 @@
+/* Commands and results through the windows of the register space. */
+#include "weft_inner.h"
+
+#define LEVEL(level, field) \
+    (((level) & WEFT__RESULT_LEVEL__##field##_bm) >> WEFT__RESULT_LEVEL__##field##_bp)
+
+void weft_put(weft_core *core, unsigned byte)
+{
+    uint32_t polls;
+    core->word |= (uint32_t)byte << core->shift;
+    core->shift = (core->shift + 8) % 32;
+    if (core->shift || core->error)
+        return;
+    for (polls = 0; core->room == 0; polls++) {
+        if (polls > core->limit) {
+            core->error = WEFT_TIMEOUT;
+            return;
+        }
+        core->room = WEFT_REGISTER(core, command_room);
+    }
+    WEFT_WRITE(core->base, offsetof(weft_t, commands), core->word);
+    core->word = 0;
+    core->room--;
+}
+
+unsigned weft_take(weft_core *core)
+{
+    unsigned byte;
+    if (core->shift == 0)
+        core->word = WEFT_READ(core->base, offsetof(weft_t, results));
+    byte = core->word >> core->shift & 0xFF;
+    core->shift = (core->shift + 8) % 32;
+    if (core->shift == 0)
+        core->word = 0;
+    return byte;
+}
+
+/* The results of a job must fit behind the window: then its end is seen before they are read. */
+int weft_bound(weft_core *core)
+{
+    unsigned size = weft_result_size(core->product->finish);
+    while (weft_result_bytes(core->job_m, core->job_n, size) > 4 * WEFT_RESULT_WORDS) {
+        if (core->job_m > WEFT_ROWS)
+            core->job_m = weft_ceil(core->job_m / 2, WEFT_ROWS) * WEFT_ROWS;
+        else if (core->job_n > WEFT_COLS)
+            core->job_n = weft_ceil(core->job_n / 2, WEFT_COLS) * WEFT_COLS;
+        else /* a part of a panel */
+            core->load_m = core->job_m = weft_ceil(core->job_m, 2);
+    }
+    return WEFT_OK;
+}
+
+int weft_begin(weft_core *core)
+{
+    (void)core;
+    return WEFT_OK;
+}
+
+int weft_go_on(weft_core *core)
+{
+    const weft_product *p = core->product;
+    uint32_t level, words, status;
+    if (!core->active) {
+        weft_put_job(core);
+        core->active = 1;
+        core->waited = 0;
+        return core->error ? core->error : WEFT_BUSY;
+    }
+    level = WEFT_REGISTER(core, result_level);
+    if (!LEVEL(level, COMPLETE))
+        return WEFT_BUSY;
+    words = LEVEL(level, WORDS);
+    status = LEVEL(level, STATUS);
+    if (status)
+        return status & 2 ? WEFT_REJECTED : WEFT_ABORTED;
+    if (4 * words != weft_result_bytes(weft_height(core), weft_width(core),
+                                       weft_result_size(p->finish)))
+        return WEFT_REJECTED;
+    weft_unpack(core);
+    core->active = core->waited = 0;
+    return weft_advance(core) ? WEFT_BUSY : WEFT_OK;
+}
+
+int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t line,
+                    ptrdiff_t value, uint32_t lines, uint32_t k)
+{
+    uint32_t words[8], first;
+    weft_load_header(words, WEFT_B, 0, page, weft_panel_pages(k), weft_ceil(lines, WEFT_COLS),
+                     weft_ceil(k, WEFT_DEPTH));
+    weft_put_header(core, words);
+    for (first = 0; first < lines; first += WEFT_COLS) {
+        weft_source source = weft_lines((const unsigned char *)data + (ptrdiff_t)first * line,
+                                        line, value, lines - first, k);
+        weft_put_panel(core, WEFT_B, &source);
+    }
+    return core->error;
+}
+
+int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
+{
+    uint32_t words[8];
+    weft_load_header(words, region, 0, 0, 1, 1, source->words);
+    weft_put_header(core, words);
+    weft_put_panel(core, region, source);
+    return core->error;
+}

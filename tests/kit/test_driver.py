@@ -1,0 +1,260 @@
+"""The C driver, compiled for this machine, on golden cores behind every bus."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+from weft.commands import JobFlag
+from weft.config import Config
+from weft.golden import add_bias, clamp, matmul_bf16, scaled, to_bfloat16
+from weft.host.packing import ENTRY, LIMITS
+from weft.ip import BUSES, Ip
+
+SMALL = dict(a_words=64, b_words=64)
+CONFIGS = {
+    "2x4x1": dict(rows=2, cols=4, **SMALL),
+    "3x8x4": dict(rows=3, cols=8, depth=4, bytes_in=8, bytes_out=8, **SMALL),
+    "4x4x2": dict(rows=4, cols=4, depth=2, lanes=2, bytes_in=4, bytes_out=4, **SMALL),
+    "16x8x1": dict(rows=16, cols=8, bytes_in=64, bytes_out=64, a_words=128, b_words=64),
+}
+SHAPES = [(1, 1, 1), (5, 7, 9), (33, 20, 64), (2, 50, 3), (40, 1, 17)]
+buses = pytest.mark.parametrize("bus", BUSES)
+OK, BUSY, IDENTITY, TIMEOUT, SHAPE, STRIDE, ROOM = 0, 1, -1, -2, -3, -4, -5
+STALE, WRONG_FINISH = -9, -10
+
+
+def started(golden, bus, config):
+    """A driver on a core that it has looked at."""
+    driver = golden(Ip(config=config, bus=bus))
+    assert driver.call("weft_init", None) == OK
+    return driver
+
+
+def integers(rng, *shape):
+    return rng.integers(-128, 128, shape, dtype=np.int8)
+
+
+def exact(a, b):
+    return a.astype(np.int64) @ b.astype(np.int64)
+
+
+def run(driver, a, b, dtype=np.int32, **options):
+    """The whole product, in a C whose rows lie apart."""
+    c = driver.room((a.shape[0], -(-b.shape[1] // 16) * 16 + 16), dtype)[:, : b.shape[1]]
+    product = driver.product(a, None if "weights" in options else b, c, **options)
+    state = driver.call("weft_matmul", ctypes.byref(product))
+    return state, c
+
+
+@buses
+@pytest.mark.parametrize("name", CONFIGS)
+def test_multiplies_any_shape(golden, bus, name):
+    driver = started(golden, bus, Config(**CONFIGS[name]))
+    rng = np.random.default_rng(7)
+    for m, n, k in SHAPES:
+        a, b = driver.put(integers(rng, m, k)), driver.put(integers(rng, k, n))
+        state, c = run(driver, a, b)
+        assert state == OK
+        assert np.array_equal(c, exact(a, b))
+    assert driver.space.refused == 0
+
+
+@buses
+def test_takes_transposed_matrices_and_parts_of_others(golden, bus):
+    driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
+    rng = np.random.default_rng(8)
+    a = driver.put(integers(rng, 11, 40), order="F")[2:9, 3:33]
+    b = driver.put(integers(rng, 50, 12), order="F", skew=3)[5:35, 1:11]
+    state, c = run(driver, a, b)
+    assert state == OK
+    assert np.array_equal(c, exact(a, b))
+
+
+@buses
+def test_splits_what_does_not_fit(golden, bus):
+    """K of 60 leaves room for one panel of each operand."""
+    driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
+    rng = np.random.default_rng(9)
+    a, b = driver.put(integers(rng, 9, 60)), driver.put(integers(rng, 60, 13))
+    state, c = run(driver, a, b)
+    assert state == OK
+    assert np.array_equal(c, exact(a, b))
+
+
+@buses
+def test_weights_stay(golden, bus):
+    driver = started(golden, bus, Config(rows=2, cols=4, a_words=64, b_words=128))
+    rng = np.random.default_rng(10)
+    first, second = (driver.put(integers(rng, k, n)) for k, n in ((20, 7), (9, 5)))
+    kept = [driver.Weights(), driver.Weights()]
+    for b, weights in zip((first, second), kept, strict=True):
+        size = b.shape[1], b.shape[0]
+        place = ctypes.byref(weights), b.ctypes.data, *b.strides, *size
+        assert driver.call("weft_load_b", *place) == OK
+    for b, weights in ((first, kept[0]), (second, kept[1]), (first, kept[0])):
+        a = driver.put(integers(rng, 6, b.shape[0]))
+        state, c = run(driver, a, b, weights=weights)
+        assert state == OK
+        assert np.array_equal(c, exact(a, b))
+    assert driver.call("weft_free_b", ctypes.byref(kept[0])) == STALE  # not the last one
+    assert driver.call("weft_free_b", ctypes.byref(kept[1])) == OK
+    assert driver.call("weft_free_b", ctypes.byref(kept[0])) == OK
+    big = driver.put(integers(rng, 20, 20))
+    args = ctypes.byref(kept[0]), big.ctypes.data, *big.strides, 20, 20
+    assert driver.call("weft_load_b", *args) == ROOM
+    assert driver.call("weft_load_b", *args[:-2], 8, 20) == OK
+    assert driver.call("weft_reset") == OK
+    a = driver.put(integers(rng, 3, 20))
+    assert run(driver, a, big[:, :8], weights=kept[0])[0] == STALE
+
+
+def entries(rng, n):
+    columns = np.zeros(n, ENTRY)
+    columns["bias"] = rng.integers(-(1 << 12), 1 << 12, n)
+    columns["multiplier"] = rng.integers(1 << 30, 1 << 31, n)
+    columns["shift"] = rng.integers(-10, -4, n)
+    columns["zero"], columns["low"], columns["high"] = 3, -100, 90
+    return columns
+
+
+@buses
+def test_finishes_int8_results(golden, bus):
+    driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
+    rng = np.random.default_rng(11)
+    a, b = driver.put(integers(rng, 7, 20)), driver.put(integers(rng, 20, 21))
+    columns = driver.put(entries(rng, 21))
+    acc = add_bias(exact(a, b).astype(np.int32), columns["bias"])
+    want = scaled(acc, multiplier=columns["multiplier"], shift=columns["shift"], mode="tflite")
+    want = np.clip(want.astype(np.int64) + 3, -100, 90).astype(np.int8)
+    given = {"finish": JobFlag.REQUANTIZE, "columns": columns, "dtype": np.int8}
+    state, c = run(driver, a, b, **given)
+    assert state == OK
+    assert np.array_equal(c, want)
+    table = driver.put(rng.permutation(256).astype(np.uint8))
+    assert driver.call("weft_load_table", _pointer(table)) == OK
+    given["finish"] |= JobFlag.TABLE
+    state, c = run(driver, a, b, **given)
+    assert state == OK
+    assert np.array_equal(c.view(np.uint8), table[want.view(np.uint8)])
+
+
+@buses
+def test_multiplies_floats(golden, bus):
+    config = Config(dtype="bf16", rows=2, cols=4, c_words=32, **SMALL)
+    driver = started(golden, bus, config)
+    rng = np.random.default_rng(12)
+    a = driver.put(rng.standard_normal((9, 21)).astype(bfloat16))
+    b = driver.put(rng.standard_normal((21, 38)).astype(bfloat16))
+    state, c = run(driver, a, b, np.float32)
+    assert state == OK
+    assert c.tobytes() == matmul_bf16(a, b).tobytes()
+    bias = driver.put(rng.standard_normal(38).astype(np.float32))
+    limits = np.zeros(38, LIMITS)
+    limits["low"], limits["high"] = 0, rng.uniform(1, 3, 38)
+    columns = driver.put(limits)
+    state, c = run(
+        driver, a, b, bfloat16, bias=bias, columns=columns, finish=JobFlag.CLAMP | JobFlag.ROUND
+    )
+    sums = matmul_bf16(a, b, start=np.broadcast_to(bias, (9, 38)))
+    want = to_bfloat16(clamp(sums, limits["low"].copy(), limits["high"].copy()))
+    assert state == OK
+    assert c.tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("bus", [bus for bus in BUSES if bus != "stream"])
+def test_interrupts_carry_a_product_on(golden, bus):
+    """Every interrupt moves it on; at its end the callback is called, once."""
+    driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
+    rng = np.random.default_rng(13)
+    a, b = driver.put(integers(rng, 40, 9)), driver.put(integers(rng, 9, 40))
+    c = driver.room((40, 40), np.int32)
+    said = []
+    done = driver.DONE(lambda core, error, context: said.append(error))
+    driver.call("test_done", done)
+    driver.call("weft_enable", 3)
+    assert driver.space.values["irq_enable"] == 3
+    product = driver.product(a, b, c)
+    assert driver.call("weft_start", ctypes.byref(product)) == BUSY
+    for _ in range(1000):
+        if said:
+            break
+        driver.call("weft_irq")
+    assert said == [OK]
+    assert np.array_equal(c, exact(a, b))
+    driver.call("weft_irq")
+    assert said == [OK]
+
+
+@pytest.mark.parametrize("register", ["magic", "version", "hash"])
+def test_rejects_another_core(golden, register):
+    driver = golden(Ip(config=Config(**CONFIGS["2x4x1"]), bus="axi"))
+    true = driver.space.read
+    wrong = {name: address for address, name in driver.space.names.items()}[register]
+    driver.space.read = lambda address: true(address) ^ (address == wrong)
+    hook = driver.READ(lambda address: driver.space.read(address))
+    ctypes.c_void_p.in_dll(driver.lib, "test_read").value = ctypes.cast(
+        hook, ctypes.c_void_p
+    ).value
+    assert driver.call("weft_init", None) == IDENTITY
+
+
+@pytest.mark.parametrize("bus", [bus for bus in BUSES if bus != "stream"])
+def test_waits_end(golden, bus):
+    driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
+    driver.call("test_limit", 50)
+    rng = np.random.default_rng(14)
+    a, b = driver.put(integers(rng, 4, 9)), driver.put(integers(rng, 9, 4))
+    driver.space.silent = True
+    assert run(driver, a, b)[0] == TIMEOUT
+    driver.space.silent = False
+    driver.call("test_limit", 1000)
+    state, c = run(driver, a, b)
+    assert state == OK
+    assert np.array_equal(c, exact(a, b))
+
+
+@buses
+def test_rejects_what_cannot_be(golden, bus):
+    driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
+    rng = np.random.default_rng(15)
+    a, b = driver.put(integers(rng, 4, 9)), driver.put(integers(rng, 9, 4))
+    deep = driver.put(integers(rng, 4, 65)), driver.put(integers(rng, 65, 4))
+    assert run(driver, *deep)[0] == SHAPE
+    assert run(driver, a[:0], b)[0] == SHAPE
+    assert run(driver, a, b, finish=JobFlag.CLAMP)[0] == WRONG_FINISH
+    assert run(driver, a, b, finish=JobFlag.REQUANTIZE)[0] == WRONG_FINISH  # by no columns
+    bias = driver.put(np.zeros(4, np.float32))
+    assert run(driver, a, b, bias=bias)[0] == WRONG_FINISH
+    state, c = run(driver, a, b)
+    assert state == OK
+    assert np.array_equal(c, exact(a, b))
+
+
+def test_rejects_strides_that_no_burst_has(golden):
+    driver = started(golden, "dma", Config(**CONFIGS["2x4x1"]))
+    rng = np.random.default_rng(16)
+    a, b = driver.put(integers(rng, 8, 18)), driver.put(integers(rng, 9, 4))
+    assert run(driver, a[::2, ::2], b)[0] == STRIDE
+    assert run(driver, a[::-1, :9], b)[0] == STRIDE
+    c = driver.room((8, 4), np.int32, skew=4)
+    product = driver.product(a[:, :9], b, c)
+    assert driver.call("weft_matmul", ctypes.byref(product)) == STRIDE
+    assert run(driver, a[:, :9], b)[0] == OK
+
+
+def test_rejects_a_buffer_that_is_too_small(golden):
+    driver = started(golden, "stream", Config(**CONFIGS["2x4x1"]))
+    rng = np.random.default_rng(17)
+    a, b = driver.put(integers(rng, 8, 60)), driver.put(integers(rng, 60, 8))
+    driver.buffers(256, 64)
+    assert run(driver, a, b)[0] == ROOM
+    driver.buffers(1024, 64)
+    state, c = run(driver, a, b)
+    assert state == OK
+    assert np.array_equal(c, exact(a, b))
+
+
+def _pointer(array):
+    return ctypes.c_void_p(array.ctypes.data)
