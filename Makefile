@@ -41,9 +41,9 @@ gatesim:  ## simulate what is in it, gate by gate: make gatesim BOARD=icebreaker
 	@$(SETUP) sim
 	@$(RUN) weft gatesim $(BOARD) $(ARGS)
 
-test:  ## run the test suite
+test:  ## run the test suite, on all cores
 	@$(SETUP) test
-	@$(RUN) python -m pytest $(ARGS)
+	@$(RUN) python -m pytest -n auto --maxprocesses 8 --dist loadfile $(ARGS)
 
 lint:  ## check the style of the sources
 	@$(SETUP) test
