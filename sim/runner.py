@@ -23,9 +23,9 @@ __all__ = ["SIMULATORS", "BenchError", "Outcome", "run"]
 
 # cocotb's runner opens every signal of a design to the benches, which makes models of it slow to
 # build and to run; ours look at its ports only.
-_PUBLIC = '`verilator_config\npublic_flat_rw -module "weft" -var "*"\n'
+_PUBLIC = '`verilator_config\npublic_flat_rw -module "{}" -var "*"\n'
 _BUILD_ARGS = {"icarus": [], "verilator": ["-O3", "--no-public-flat-rw", *build.WAIVERS]}
-_WAVES = {"icarus": "weft.fst", "verilator": "dump.vcd"}
+_WAVES = {"icarus": "{}.fst", "verilator": "dump.vcd"}
 SIMULATORS = tuple(_BUILD_ARGS)
 BUILD_LIMIT = 1800  # seconds
 _OURS = ("COCOTB_", "PYTEST_", "SIM_CMD_")  # of the environment, what would change the run
@@ -81,7 +81,8 @@ class Outcome:
 
 def run(
     config: Config, simulator: str, *, build_dir, testcase=None, seed: int = 1, waves: bool = False,
-    limit: float = 600, verilog: str | None = None, modules=MODULES,
+    limit: float = 600, verilog: str | None = None, modules=MODULES, top: str = "weft",
+    facts: dict | None = None,
 ) -> Outcome:
     """Run benches on the Verilog of ``config``.
 
@@ -105,6 +106,10 @@ def run(
         The Verilog, where it is known already, or is to be another one than that of ``config``.
     modules : sequence of str
         Where the tests are.
+    top : str
+        The module under test.
+    facts : dict, optional
+        Environment variables for the tests, beside ``WEFT_CONFIG``.
 
     Raises
     ------
@@ -117,23 +122,24 @@ def run(
         raise ValueError(f"simulator must be one of {', '.join(SIMULATORS)}, not {simulator!r}")
     tool = _tool(simulator)
     name = f"{config.name}-{config.hash:08x}-{simulator}{'-waves' if waves else ''}"
+    name = name if top == "weft" else f"{top}-{name}"
     place = Path(build_dir).absolute() / name
     place.mkdir(parents=True, exist_ok=True)
     title = f"benches of {config.name} on {tool.name} {tool.version}"
     with _alone(place):
         start = time.monotonic()
-        _build(config, simulator, tool, verilog, waves, place, title)
+        _build(config, simulator, tool, verilog, top, waves, place, title)
         built = time.monotonic()
         results, log = place / "results.xml", place / "test.log"
         results.unlink(missing_ok=True)
         _step(simulator, "test", place, log, limit, f"{title}, seed {seed},", {
             "test_module": ",".join(modules), "test_filter": _filter(testcase), "seed": seed,
-            "hdl_toplevel": "weft", "hdl_toplevel_lang": "verilog", "timescale": ("1ns", "1ps"),
+            "hdl_toplevel": top, "hdl_toplevel_lang": "verilog", "timescale": ("1ns", "1ps"),
             "build_dir": str(place / "build"), "results_xml": str(results), "waves": waves,
-            "extra_env": {"WEFT_CONFIG": json.dumps(asdict(config))},
+            "extra_env": {"WEFT_CONFIG": json.dumps(asdict(config)), **(facts or {})},
         })
         seconds = time.monotonic() - built
-        trace = place / "build" / _WAVES[simulator] if waves else None
+        trace = place / "build" / _WAVES[simulator].format(top) if waves else None
         tests, failed, cycles = _read(results, title, log)
         outcome = Outcome(
             str(tool), tests, len(failed), cycles, seconds, built - start, seed, log, trace
@@ -172,23 +178,24 @@ def _alone(place):
         yield
 
 
-def _build(config, simulator, tool, verilog, waves, place, title):
+def _build(config, simulator, tool, verilog, top, waves, place, title):
     """Make ``place`` hold a build of the Verilog, by this version of the simulator."""
     if verilog is None:
         from weft.hw.export import verilog as export
 
         verilog = export(config)
-    options = [_PUBLIC, *_BUILD_ARGS[simulator]]
+    public = _PUBLIC.format(top)
+    options = [public, *_BUILD_ARGS[simulator]]
     made_from = [verilog, tool.version, version("cocotb"), sys.version, *options]
     stamp, text = place / "stamp", hashlib.sha256("\n".join(made_from).encode()).hexdigest()
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == text:
         return
     stamp.unlink(missing_ok=True)
     (place / "weft.v").write_text(verilog, encoding="utf-8")
-    (place / "ports.vlt").write_text(_PUBLIC, encoding="utf-8")
+    (place / "ports.vlt").write_text(public, encoding="utf-8")
     sources = {"icarus": ["weft.v"], "verilator": ["ports.vlt", "weft.v"]}[simulator]
     _step(simulator, "build", place, place / "build.log", BUILD_LIMIT, f"build of {title}", {
-        "sources": [str(place / name) for name in sources], "hdl_toplevel": "weft",
+        "sources": [str(place / name) for name in sources], "hdl_toplevel": top,
         "build_args": _BUILD_ARGS[simulator], "timescale": ("1ns", "1ps"), "waves": waves,
         "build_dir": str(place / "build"), "clean": True,
     })

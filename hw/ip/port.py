@@ -1,4 +1,4 @@
-"""The register port: what every register bus is turned into, one access a cycle, in order."""
+"""The register port: what every register bus is turned into, one access at a time, in order."""
 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -17,11 +17,13 @@ Answer = data.StructLayout({"data": 32, "refused": 1})
 class Port(wiring.Signature):
     """Accesses one way, an answer to each the other way, in the same order.
 
-    Whoever asks takes every answer some day; whoever answers does so in bounded time.
+    Whoever answers does so in bounded time, in a later cycle than that of the access, and takes
+    the next access in the cycle of the answer at the earliest. Whoever asks takes the answer as it
+    comes.
     """
 
     def __init__(self):
         super().__init__({
             "access": Out(stream.Signature(Access)),
-            "answer": In(stream.Signature(Answer)),
+            "answer": In(stream.Signature(Answer, always_ready=True)),
         })

@@ -1,0 +1,143 @@
+"""AXI4-Lite: a slave that turns the bus into accesses of the register port."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.ip.port import Port
+
+__all__ = ["Answers", "AxiLite", "OKAY", "PINS", "SLVERR"]
+
+OKAY, SLVERR = 0b00, 0b10
+PINS = {
+    "awaddr": In(12), "awprot": In(3), "awvalid": In(1), "awready": Out(1),
+    "wdata": In(32), "wstrb": In(4), "wvalid": In(1), "wready": Out(1),
+    "bresp": Out(2), "bvalid": Out(1), "bready": In(1),
+    "araddr": In(12), "arprot": In(3), "arvalid": In(1), "arready": Out(1),
+    "rdata": Out(32), "rresp": Out(2), "rvalid": Out(1), "rready": In(1),
+}  # fmt: skip
+
+
+class Answers(wiring.Component):
+    """A few answers on their way out: room is kept for each when its access is taken.
+
+    Parameters
+    ----------
+    width : int
+        Bits of an answer.
+
+    Attributes
+    ----------
+    keep : In
+        An answer will come; only while ``room``.
+    room : Out
+    i : In
+        ``valid`` and an answer: one that room was kept for.
+    o : Out, stream of answers
+    """
+
+    PLACES = 4  # as many as are under way at one access a cycle
+
+    def __init__(self, *, width):
+        self.width = width
+        super().__init__({
+            "keep": In(1),
+            "room": Out(1, init=1),
+            "i": In(stream.Signature(width, always_ready=True)),
+            "o": Out(stream.Signature(width)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=self.width, depth=self.PLACES, init=[])
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        kept = Signal(range(self.PLACES + 1))
+        head, tail = (Signal(range(2 * self.PLACES), name=name) for name in ("head", "tail"))
+        leaves = self.o.valid & self.o.ready
+        m.d.comb += [
+            write.addr.eq(head), write.data.eq(self.i.payload), write.en.eq(self.i.valid),
+            read.addr.eq(tail), self.o.payload.eq(read.data), self.o.valid.eq(head != tail),
+            self.room.eq(~kept[-1]),
+        ]
+        m.d.sync += [
+            kept.eq(kept + self.keep - leaves), head.eq(head + self.i.valid), tail.eq(tail + leaves)
+        ]
+        return m
+
+
+class AxiLite(wiring.Component):
+    """Reads and writes of an AXI4-Lite bus, one access a cycle in all, in fair turns.
+
+    Address and data of a write may come in either order. Nothing on one channel waits for another,
+    but for what it needs: a write waits for its two parts, and what a master leaves unanswered on
+    R does not hold up B. Refused accesses are answered SLVERR. Protection bits and the lowest two
+    of an address are not looked at. No output depends on an input in the same cycle.
+
+    Attributes
+    ----------
+    awaddr, awprot, awvalid, wdata, wstrb, wvalid, bready, araddr, arprot, arvalid, rready : In
+    awready, wready, bresp, bvalid, arready, rdata, rresp, rvalid : Out
+    port : Out, `Port`
+
+    Source: ARM IHI 0022, AMBA AXI Protocol Specification: AXI4-Lite.
+    """
+
+    def __init__(self):
+        super().__init__({**PINS, "port": Out(Port())})
+
+    def elaborate(self, platform):
+        m = Module()
+        access, answer = self.port.access, self.port.answer
+        m.submodules.b = b = Answers(width=1)
+        m.submodules.r = r = Answers(width=33)
+        take_write, take_read = Signal(), Signal()
+        aw_full, w_full, ar_full = Signal(), Signal(), Signal()
+        aw_word, ar_word = Signal.like(access.p.address), Signal.like(access.p.address)
+        w_data, w_mask = Signal(32), Signal(4)
+        for full, take, valid, ready, kept in (
+            (aw_full, take_write, self.awvalid, self.awready, [aw_word.eq(self.awaddr[2:])]),
+            (w_full, take_write, self.wvalid, self.wready,
+             [w_data.eq(self.wdata), w_mask.eq(self.wstrb)]),
+            (ar_full, take_read, self.arvalid, self.arready, [ar_word.eq(self.araddr[2:])]),
+        ):
+            m.d.comb += ready.eq(~full | take)
+            with m.If(ready):
+                m.d.sync += [full.eq(valid), *kept]
+
+        # Who was chosen stays so until it is taken; then it is the other's turn.
+        wants_write, wants_read, writes, prefers_write = (
+            Signal(name=name) for name in ("wants_write", "wants_read", "writes", "prefers_write")
+        )
+        m.d.comb += [
+            wants_write.eq(aw_full & w_full & b.room),
+            wants_read.eq(ar_full & r.room),
+            writes.eq(wants_write & (prefers_write | ~wants_read)),
+            access.valid.eq(wants_write | wants_read),
+            access.p.address.eq(Mux(writes, aw_word, ar_word)),
+            access.p.write.eq(writes),
+            access.p.mask.eq(w_mask),
+            access.p.data.eq(w_data),
+            take_write.eq(writes & access.ready),
+            take_read.eq(wants_read & ~writes & access.ready),
+            b.keep.eq(take_write),
+            r.keep.eq(take_read),
+        ]
+        with m.If(access.valid):
+            m.d.sync += prefers_write.eq(writes ^ access.ready)
+
+        wrote = Signal()  # what is answered
+        with m.If(access.valid & access.ready):
+            m.d.sync += wrote.eq(writes)
+        m.d.comb += [
+            b.i.valid.eq(answer.valid & wrote),
+            r.i.valid.eq(answer.valid & ~wrote),
+            b.i.payload.eq(answer.p.refused),
+            r.i.payload.eq(answer.payload),
+            self.bvalid.eq(b.o.valid), b.o.ready.eq(self.bready),
+            self.bresp.eq(Mux(b.o.payload, SLVERR, OKAY)),
+            self.rvalid.eq(r.o.valid), r.o.ready.eq(self.rready),
+            self.rdata.eq(r.o.payload[:32]),
+            self.rresp.eq(Mux(r.o.payload[32], SLVERR, OKAY)),
+        ]
+        return m

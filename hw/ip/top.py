@@ -1,0 +1,74 @@
+"""The top of an IP core: flat ports, clocks and resets, and between them the shell and the core."""
+
+from amaranth.hdl import ClockDomain, DomainRenamer, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from weft.hw import core
+from weft.hw.ip.shell import Shell, pins
+
+__all__ = ["IpTop"]
+
+
+class IpTop(wiring.Component):
+    """An IP core. ``docs/ip.md`` says what its ports do.
+
+    Parameters
+    ----------
+    ip : Ip
+
+    Attributes
+    ----------
+    aclk, aresetn : In
+        Clock, and reset of that clock, active low; with Wishbone ``wb_clk_i`` and ``wb_rst_i``,
+        active high.
+    core_clk : In
+        Of an Ip with two clocks.
+    pins
+        As of `weft.hw.ip.shell.pins`.
+    """
+
+    def __init__(self, ip):
+        self.ip = ip
+        self.shell = Shell(ip)
+        self.wishbone = ip.bus == "wishbone"
+        clocks = ("wb_clk_i", "wb_rst_i") if self.wishbone else ("aclk", "aresetn")
+        clocks += ("core_clk",) * (ip.clocks - 1)
+        super().__init__({**dict.fromkeys(clocks, In(1)), **pins(ip)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.shell = shell = self.shell
+        self._clocks(m)
+        for name, member in pins(self.ip).items():
+            outer, inner = getattr(self, name), getattr(shell, name)
+            m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
+        self._core(m, shell.core)
+        return m
+
+    def _clocks(self, m):
+        """Domains whose clocks are the ports themselves.
+
+        What passes between two that have one clock must find it in one instant of a simulation.
+        """
+        m.domains.sync, m.domains.core = sync, far = ClockDomain("sync"), ClockDomain("core")
+        sync.clk = self.wb_clk_i if self.wishbone else self.aclk
+        far.clk = self.core_clk if self.ip.clocks == 2 else sync.clk
+        m.d.comb += [
+            sync.rst.eq(self.wb_rst_i if self.wishbone else ~self.aresetn),
+            far.rst.eq(self.shell.core.reset),
+        ]
+
+    def _core(self, m, pins):
+        inside = core.Core(self.ip.config)
+        m.submodules.core = DomainRenamer("core")(inside)
+        m.d.comb += [
+            inside.commands.valid.eq(pins.commands.valid),
+            inside.commands.payload.eq(pins.commands.payload),
+            pins.commands.ready.eq(inside.commands.ready),
+            pins.results.valid.eq(inside.results.valid),
+            pins.results.payload.eq(inside.results.payload),
+            inside.results.ready.eq(pins.results.ready),
+            inside.abort.eq(pins.abort), inside.address.eq(pins.address),
+            pins.data.eq(inside.data), pins.busy.eq(inside.activity.busy),
+        ]
