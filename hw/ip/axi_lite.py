@@ -91,10 +91,15 @@ class AxiLite(wiring.Component):
         access, answer = self.port.access, self.port.answer
         m.submodules.b = b = Answers(width=1)
         m.submodules.r = r = Answers(width=33)
-        take_write, take_read = Signal(), Signal()
-        aw_full, w_full, ar_full = Signal(), Signal(), Signal()
-        aw_word, ar_word = Signal.like(access.p.address), Signal.like(access.p.address)
-        w_data, w_mask = Signal(32), Signal(4)
+        take_write = Signal()
+        take_read = Signal()
+        aw_full = Signal()
+        w_full = Signal()
+        ar_full = Signal()
+        aw_word = Signal.like(access.p.address)
+        ar_word = Signal.like(access.p.address)
+        w_data = Signal(32)
+        w_mask = Signal(4)
         for full, take, valid, ready, kept in (
             (aw_full, take_write, self.awvalid, self.awready, [aw_word.eq(self.awaddr[2:])]),
             (w_full, take_write, self.wvalid, self.wready,

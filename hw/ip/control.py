@@ -77,7 +77,9 @@ class Control(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         access, answer = self.port.access, self.port.answer
-        s_valid, s_address, s_data = Signal(), Signal(10), Signal(32)
+        s_valid = Signal()
+        s_address = Signal(10)
+        s_data = Signal(32)
         waits = Signal()  # the access at work has no answer yet
         m.d.comb += access.ready.eq(~s_valid | ~waits)
         with m.If(access.ready):
@@ -153,7 +155,8 @@ class Control(wiring.Component):
 
     def _status(self, m):
         """What registers that nothing else keeps read as, each a field at its place."""
-        ended, last = Signal(32), Signal(Ended)
+        ended = Signal(32)
+        last = Signal(Ended)
         with m.If(self.ended.valid):
             m.d.sync += [ended.eq(ended + 1), last.eq(self.ended)]
         with m.If(self.reset):

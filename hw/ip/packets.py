@@ -44,7 +44,8 @@ class Packets(wiring.Component):
         o = self.packets
         last = Signal(init=1)  # of the latest word on offer: else a packet is open
         fresh = Signal()  # that word is of no time before a reset
-        full, ready = Signal(), Signal()
+        full = Signal()
+        ready = Signal()
         kept, comes = Signal.like(o.payload, reset_less=True), Signal.like(o.payload)
         takes = self.results.valid & self.results.ready
         moves = ~o.valid | o.ready

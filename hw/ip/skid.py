@@ -31,7 +31,8 @@ class Skid(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        ready, full = Signal(), Signal()
+        ready = Signal()
+        full = Signal()
         kept = Signal.like(self.i.payload, reset_less=True)
         moves = self.o.ready | ~self.o.valid
         comes = self.i.valid & ready

@@ -142,7 +142,8 @@ class ResultWindow(wiring.Component):
         ]
         oldest = read.data
         closed = Signal()  # the oldest job's last word is put
-        takes, over = Signal(), Signal()
+        takes = Signal()
+        over = Signal()
         m.d.comb += [
             closed.eq(head != tail),
             takes.eq(self.o.valid & self.o.ready),

@@ -3,7 +3,7 @@
 import itertools
 import random
 
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import Lock, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from cocotbext.wishbone.driver import WBOp, WishboneMaster
 
@@ -71,21 +71,19 @@ class Wishbone:
     def __init__(self, dut, *, pipelined):
         names = self.NAMES | ({"stall": "stall_o"} if pipelined else {})
         dut.wb_sel_i.value = 15
-        self.clock = dut.wb_clk_i
+        self.clock, self.lock = dut.wb_clk_i, Lock()
         self.master = WishboneMaster(dut, "wb", dut.wb_clk_i, signals_dict=names, timeout=500)
         self.pause(0, 0)
 
     def pause(self, seed, odds):
         self.rng, self.odds = random.Random(seed), odds
 
-    async def _do(self, *operations):
-        while self.rng.random() < self.odds:
-            await RisingEdge(self.clock)
-        return await self.master.send_cycle(operations)
-
     async def _one(self, **operation):
         idle = self.rng.randrange(4) if self.odds else 0
-        (answer,) = await self._do(WBOp(idle=idle, **operation))
+        while self.rng.random() < self.odds:
+            await RisingEdge(self.clock)
+        async with self.lock:
+            (answer,) = await self.master.send_cycle([WBOp(idle=idle, **operation)])
         assert answer.ack in (1, 2)
         return answer
 

@@ -65,6 +65,7 @@ class Rig:
         if rig.ip.clocks == 2:
             cocotb.start_soon(Clock(dut.core_clk, CORE_PERIOD_PS, "ps").start())
         rig.set_reset(True)
+        await RisingEdge(rig.clock)  # masters set pins at once, which Icarus forgets at the start
         if rig.wishbone:
             rig.master = Wishbone(dut, pipelined=rig.ip.pipelined)
         else:
