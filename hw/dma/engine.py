@@ -1,19 +1,41 @@
 """The engine: descriptors in, the core's commands out; the core's results in; memory beside it."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out, connect, flipped
 
+from weft.commands import JobFlag, finishes
+from weft.geometry import memories
+from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.axi import Axi4
+from weft.hw.dma.front import Front
+from weft.hw.dma.gather import unit_bytes
+from weft.hw.dma.layout import granule, layouts
+from weft.hw.dma.outlet import Outlet
+from weft.hw.dma.packer import Packer
+from weft.hw.dma.reader import Reader
+from weft.hw.dma.scatter import Scatter
+from weft.hw.dma.walker import Walker
+from weft.hw.dma.writer import Writer
 from weft.hw.post.sender import Result
 
 __all__ = ["DESCRIPTORS", "Dma"]
 
 DESCRIPTORS = 32  # that wait at most
+READS = 256  # beats that are on their way, or wait, at most
+PIECES = 32  # that wait for their beats at most
 
 
 class Dma(wiring.Component):
     """Feeds a core from memory, and puts its results there; ``docs/dma.md`` has the descriptors.
+
+    ::
+
+        descriptors -> Front -> Walker -> Reader -> Aligner -> Packer -> Outlet -> commands
+                         |                   (headers, raw beats) -------> |
+                         +--> Scatter <- results
+                                 +-> Gather -> Writer
 
     Parameters
     ----------
@@ -61,4 +83,105 @@ class Dma(wiring.Component):
         })
 
     def elaborate(self, platform):
-        return Module()
+        m = Module()
+        clear = Signal()
+        m.d.comb += clear.eq(self.stop & self.idle)
+
+        def add(name, component):
+            """A part that forgets all with a stop."""
+            m.submodules[name] = ResetInserter(clear)(component)
+            return component
+
+        front, outlet = self._fetch(m, add)
+        scatter = self._store(m, add, front)
+        m.d.comb += [
+            self.idle.eq(self.reader.idle & self.writer.idle),
+            self.moving.eq(~(
+                front.idle & self.walker.idle & outlet.idle & scatter.idle & self.idle
+            )),
+            self.room.eq(front.room),
+            self.bad_descriptor.eq(front.bad),
+            self.fetch_error.eq(self.reader.error),
+            self.store_error.eq(self.writer.error),
+        ]
+        return m
+
+    def _fetch(self, m, add):
+        """Descriptors -> beats -> commands."""
+        c = self.config
+        geometries, lays = memories(c), layouts(c)
+        wide, narrow = self._sizes()
+        narrows = finishes(c)[0] if finishes(c) else JobFlag(0)
+        common = {"geometries": geometries, "layouts": lays}
+        front = add("front", Front(
+            depth=DESCRIPTORS, geometries=geometries, size=c.format.a.bytes,
+            data_bytes=c.bytes_in, narrows=narrows,
+            wide=unit_bytes(wide, lanes=c.lanes, data_bytes=c.bytes_in),
+            narrow=unit_bytes(narrow or wide, lanes=c.lanes, data_bytes=c.bytes_in),
+        ))
+        self.walker = walker = add("walker", Walker(data_bytes=c.bytes_in, **common))
+        self.reader = reader = add("reader", Reader(
+            data_bytes=c.bytes_in, beats=walker.beats, depth=READS
+        ))
+        pieces = add("pieces", SyncFIFOBuffered(width=walker.Piece.size, depth=PIECES))
+        aligner = add("aligner", Aligner(
+            data_bytes=c.bytes_in, granule=granule(c), piece=walker.Piece, pieces=walker.most
+        ))
+        packer = add("packer", Packer(granule=aligner.Granule, layouts=lays))
+        outlet = add("outlet", Outlet(bytes_in=c.bytes_in, **common))
+        connect(m, flipped(self.descriptors), front.descriptors)
+        connect(m, walker.stretches, reader.stretches)
+        connect(m, reader.ar, flipped(self.axi.ar))
+        connect(m, flipped(self.axi.r), reader.r)
+        connect(m, outlet.commands, flipped(self.commands))
+        m.d.comb += [
+            reader.stop.eq(self.stop),
+            walker.word.eq(front.word), walker.index.eq(front.index), walker.take.eq(front.look),
+            walker.start.eq(front.fetch), front.fetching.eq(~walker.idle),
+            outlet.word.eq(front.word), outlet.index.eq(front.index), outlet.take.eq(front.header),
+            outlet.start.eq(front.send), front.sending.eq(~outlet.idle),
+            front.wait.eq(outlet.full),
+            pieces.w_data.eq(walker.pieces.payload), pieces.w_en.eq(walker.pieces.valid),
+            walker.pieces.ready.eq(pieces.w_rdy),
+            aligner.pieces.payload.eq(pieces.r_data), aligner.pieces.valid.eq(pieces.r_rdy),
+            pieces.r_en.eq(aligner.pieces.ready),
+            aligner.beats.payload.eq(reader.beats.payload), outlet.beats.payload.eq(
+                reader.beats.payload
+            ),
+            aligner.beats.valid.eq(reader.beats.valid), outlet.beats.valid.eq(reader.beats.valid),
+            reader.beats.ready.eq(aligner.beats.ready | outlet.beats.ready),
+            outlet.raw.eq(aligner.raw), aligner.raw_end.eq(outlet.raw_end),
+            aligner.room.eq(packer.room), packer.begin.eq(aligner.begin),
+            packer.granules.eq(aligner.granules),
+            packer.row.eq(outlet.row), packer.en.eq(outlet.en), packer.release.eq(outlet.release),
+            outlet.filled.eq(packer.filled), outlet.rows.eq(packer.word),
+        ]
+        return front, outlet
+
+    def _store(self, m, add, front):
+        """Results -> beats."""
+        c = self.config
+        wide, narrow = self._sizes()
+        scatter = add("scatter", Scatter(
+            rows=c.rows, cols=c.cols, lanes=c.lanes, wide=wide, narrow=narrow,
+            narrows=finishes(c)[0] if narrow else JobFlag(0), data_bytes=c.bytes_in,
+        ))
+        self.writer = writer = add("writer", Writer(data_bytes=c.bytes_in))
+        for name in ("aw", "w"):
+            connect(m, getattr(writer, name), flipped(getattr(self.axi, name)))
+        connect(m, flipped(self.axi.b), writer.b)
+        m.d.comb += [
+            scatter.word.eq(front.word), scatter.take.eq(front.store),
+            scatter.results.payload.eq(self.results.payload),
+            scatter.results.valid.eq(self.results.valid & ~self.stop),
+            self.results.ready.eq(scatter.results.ready | self.stop),
+            scatter.room.eq(writer.room & ~self.stop),
+            writer.beats.eq(scatter.beats),
+            self.ended.eq(writer.ended), self.tag.eq(writer.tag), self.status.eq(writer.status),
+        ]
+        return scatter
+
+    def _sizes(self):
+        """Bytes of a sum; of a narrow result, 0 where there are none."""
+        kind = self.config.format
+        return kind.acc.bytes, kind.narrow.bytes if finishes(self.config) else 0

@@ -1,0 +1,215 @@
+"""The front: a queue of descriptors, each looked at, and then handed out word by word."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from weft.commands import VERSION, JobFlag, Opcode, Region
+from weft.descriptors import DESCRIPTOR_BYTES, Order, Word
+from weft.hw.control.headers import exceeds
+
+__all__ = ["Front"]
+
+WORDS = DESCRIPTOR_BYTES // 4
+# The words that are looked at, the one that says how the others are meant before those; then those
+# that are handed out of a load, and of a job.
+LOOKED_AT = 0, 1, 2, 3, Word.ORDER, Word.ADDRESS, Word.STRIDE, Word.LINES, Word.K
+LOAD_WORDS = *range(8), Word.ORDER
+JOB_WORDS = *range(8), Word.ADDRESS, Word.STRIDE
+
+
+class Front(wiring.Component):
+    """Reads each descriptor twice: to look at it, and if it may be, to hand it out.
+
+    The first time, while the walker is idle, its words go there, and it may ``fetch`` at once. The
+    second time its header goes to the outlet, in its place, and what the results of a job want to
+    the scatter.
+
+    Parameters
+    ----------
+    depth : int
+        Descriptors that wait: a power of two.
+    geometries : dict of `weft.geometry.Operand`
+        By `weft.commands.Region`.
+    size : int
+        Bytes of a value of A and B.
+    data_bytes : int
+    wide, narrow : int
+        What addresses and strides of results, of sums and of narrow ones, are multiples of.
+    narrows : `weft.commands.JobFlag`
+        What makes results narrow.
+
+    Attributes
+    ----------
+    descriptors : In, stream of 32 bits
+    room : Out
+        Whole descriptors that it takes.
+    word, index : Out
+        A word, and which of a descriptor it is.
+    look, header, store : Out
+        It is for the walker, the outlet, the scatter.
+    wait : In
+        No word goes out in this cycle.
+    fetching, sending : In
+        The walker, the outlet is not idle.
+    fetch, send : Out
+        Pulses: they may start.
+    bad : Out
+        Pulse: a descriptor was dropped.
+    idle : Out
+        There is none.
+    """
+
+    def __init__(self, *, depth, geometries, size, data_bytes, wide, narrow, narrows):
+        self.depth = depth
+        self.geometries = geometries
+        self.size = size
+        self.data_bytes = data_bytes
+        self.wide = wide
+        self.narrow = narrow
+        self.narrows = narrows
+        super().__init__({
+            "descriptors": In(stream.Signature(32)),
+            "room": Out(range(depth + 1), init=depth),
+            "word": Out(32), "index": Out(4),
+            "look": Out(1), "header": Out(1), "store": Out(1),
+            "wait": In(1),
+            "fetching": In(1), "sending": In(1),
+            "fetch": Out(1), "send": Out(1),
+            "bad": Out(1),
+            "idle": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        memory = m.submodules.memory = Memory(
+            shape=32, depth=WORDS * self.depth, init=[], attrs={"no_rw_check": 1}
+        )
+        write, read = memory.write_port(), memory.read_port()
+        put, here = Signal(range(WORDS * self.depth)), Signal(range(self.depth))
+        whole, drop = Signal(), Signal()
+        m.d.comb += [
+            self.descriptors.ready.eq(self.room != 0),
+            write.en.eq(self.descriptors.valid & self.descriptors.ready),
+            write.addr.eq(put), write.data.eq(self.descriptors.payload),
+            whole.eq(write.en & put[: ceil_log2(WORDS)].all()),
+        ]
+        m.d.sync += [put.eq(put + write.en), self.room.eq(self.room + drop - whole)]
+
+        # A word is asked for, read, and here; until it is wanted.
+        step, ask = Signal(4), Signal()
+        asked, second = Signal(4), Signal()
+        read_index, on_way = Signal(4), Signal(2)
+        moves = ~self.wait
+        m.d.comb += [read.addr.eq(Cat(asked, here)), read.en.eq(moves)]
+        with m.If(moves):
+            m.d.sync += [
+                on_way.eq(Cat(ask, on_way)), read_index.eq(asked), self.index.eq(read_index),
+                self.word.eq(read.data),
+            ]
+        there = on_way[1] & moves
+        stored = self.index.matches(0, 1, 3, Word.ADDRESS, Word.STRIDE)
+        wrong, load, keeps = self._look(m, there & ~second)
+        m.d.comb += [
+            self.look.eq(there & ~second),
+            self.header.eq(there & second & (load | ~self.index[3])),
+            self.store.eq(there & second & ~load & ~keeps & stored),
+        ]
+        lists = LOOKED_AT, JOB_WORDS, LOAD_WORDS
+        kind = Mux(second, 1 + load, 0)
+        last = Signal()
+        with m.Switch(kind):
+            for n, words in enumerate(lists):
+                with m.Case(n):
+                    m.d.comb += last.eq(step == len(words) - 1)
+                    with m.Switch(step):
+                        for count, word in enumerate(words):
+                            with m.Case(count):
+                                m.d.comb += asked.eq(word)
+        with m.FSM():
+            with m.State("WAIT"):
+                m.d.comb += self.idle.eq(self.room == self.depth)
+                m.d.sync += [step.eq(0), second.eq(0), wrong.eq(0)]
+                with m.If(~self.idle & ~self.fetching):
+                    m.next = "WORDS"
+            with m.State("WORDS"):
+                m.d.comb += ask.eq(1)
+                with m.If(moves):
+                    m.d.sync += step.eq(step + 1)
+                    with m.If(last):
+                        m.next = "LAST"
+            with m.State("LAST"):
+                with m.If(~on_way.any()):
+                    m.next = "JUDGE"
+                    with m.If(second):
+                        m.next = "WAIT"
+                        m.d.comb += [drop.eq(1), self.send.eq(load)]
+            with m.State("JUDGE"):
+                m.d.sync += [step.eq(0), second.eq(1)]
+                m.d.comb += [
+                    self.bad.eq(wrong), drop.eq(wrong), self.fetch.eq(~wrong & load),
+                ]
+                m.next = "HAND"
+                with m.If(wrong):
+                    m.next = "WAIT"
+            with m.State("HAND"):
+                with m.If(~self.sending):
+                    m.next = "WORDS"
+        with m.If(drop):
+            m.d.sync += here.eq(here + 1)
+        return m
+
+    def _look(self, m, there):
+        """What is wrong with a descriptor; whether it is a load; whether a job keeps its sums."""
+        word = self.word
+        pages, lines = (
+            max(getattr(g, of) for g in self.geometries.values()) for of in ("pages", "words")
+        )
+        depth = self.geometries[Region.A].depth
+        cut = ceil_log2(depth)
+        wrong, load, keeps, narrow, operand = (
+            Signal(name=name) for name in ("wrong", "load", "keeps", "narrow", "operand")
+        )
+        order, words = Signal(Order), Signal(range(lines + 1))
+        raw = order == Order.RAW
+
+        def odd(multiple):
+            """Whether a word is no multiple of that."""
+            return word[: ceil_log2(multiple)].any() if multiple > 1 else Const(0)
+
+        for_job = ~keeps & Mux(narrow, odd(self.narrow), odd(self.wide))
+        faults = {
+            0: ~(
+                (word[8:16] == VERSION) & (
+                    (word[:8] == Opcode.JOB)
+                    | (word[:8] == Opcode.LOAD) & word[16:24].matches(*self.geometries)
+                )
+            ),
+            2: load & (~word.any() | exceeds(word, pages)),
+            3: load & (~word.any() | exceeds(word, lines)),
+            Word.ORDER: load & (exceeds(word, max(Order)) | (word != Order.RAW) & ~operand),
+            Word.ADDRESS: Mux(load, Mux(raw, odd(self.data_bytes), odd(self.size)), for_job),
+            Word.STRIDE: Mux(load, ~raw & odd(self.size), for_job),
+            Word.LINES: load & ~raw & word[16:].any(),
+            Word.K: load & ~raw & (word[cut:] + word[:cut].any() != words),
+        }
+        with m.If(there):
+            with m.Switch(self.index):
+                for index, fault in faults.items():
+                    with m.Case(index):
+                        m.d.sync += wrong.eq(wrong | fault)
+            with m.If(self.index == 0):
+                m.d.sync += [
+                    load.eq(word[:8] == Opcode.LOAD), operand.eq(word[16:24] <= Region.B)
+                ]
+            with m.If(self.index == 1):
+                m.d.sync += [
+                    keeps.eq((word & JobFlag.KEEP).any()), narrow.eq((word & self.narrows).any())
+                ]
+            with m.If(self.index == 3):
+                m.d.sync += words.eq(word)
+            with m.If(self.index == Word.ORDER):
+                m.d.sync += order.eq(word)
+        return wrong, load, keeps

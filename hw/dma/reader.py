@@ -1,0 +1,121 @@
+"""The reader: stretches of memory become bursts, and their beats a stream."""
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from weft.hw.dma.axi import BURST, Axi4
+
+__all__ = ["Reader", "Stretch"]
+
+
+class Stretch(data.StructLayout):
+    """Beats of memory that follow each other: from the one that holds ``addr``.
+
+    ``last`` is the last one, counted from the multiple of `BURST` beats that ``addr`` lies behind.
+    """
+
+    def __init__(self, *, beats):
+        super().__init__({"addr": 32, "last": range(beats + BURST)})
+
+
+class Reader(wiring.Component):
+    """Reads stretches, in order, in bursts that end where a multiple of `BURST` beats begins.
+
+    A burst begins when there is room for all its beats, so R never waits. It leaves in the cycle
+    after the one in which its stretch was taken, at best; one a cycle.
+
+    Parameters
+    ----------
+    data_bytes : int
+    beats : int
+        Of a stretch, at most.
+    depth : int
+        Beats that wait at most, or are on their way: a power of two, 4 bursts or more.
+
+    Attributes
+    ----------
+    stretches : In, stream of `Stretch`
+    ar, r : as of `Axi4`
+    beats : Out, stream of ``data_bytes`` bytes
+    stop : In
+        No burst begins.
+    idle : Out
+        No burst is under way.
+    error : Out
+        Pulse: a beat came with an error.
+    """
+
+    def __init__(self, *, data_bytes, beats, depth):
+        self.data_bytes = data_bytes
+        self.depth = depth
+        axi = Axi4(data_bytes=data_bytes).members
+        super().__init__({
+            "stretches": In(stream.Signature(Stretch(beats=beats))),
+            "ar": axi["ar"],
+            "r": axi["r"],
+            "beats": Out(stream.Signature(8 * data_bytes)),
+            "stop": In(1),
+            "idle": Out(1),
+            "error": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        self._split(m)
+        m.submodules.fifo = fifo = SyncFIFOBuffered(width=8 * self.data_bytes, depth=self.depth)
+        beat = self.r.payload
+        m.d.comb += [
+            fifo.w_data.eq(beat.data),
+            fifo.w_en.eq(self.r.valid),
+            self.r.ready.eq(1),
+            fifo.r_en.eq(~self.beats.valid | self.beats.ready),
+        ]
+        m.d.sync += self.error.eq(self.r.valid & beat.resp.as_value()[1])
+        with m.If(fifo.r_en):
+            m.d.sync += [self.beats.valid.eq(fifo.r_rdy), self.beats.payload.eq(fifo.r_data)]
+
+        # Beats that may be asked for, less two bursts: one that leaves, one not yet subtracted.
+        room = Signal(signed(ceil_log2(self.depth) + 1), init=self.depth - 2 * BURST)
+        asks, length = Signal(), Signal(range(BURST + 1))
+        m.d.comb += self.go.eq(~room[-1] & ~self.stop & (~self.ar.valid | self.ar.ready))
+        m.d.sync += [
+            asks.eq(self.begins), length.eq(self.length + 1),
+            room.eq(room - Mux(asks, length, 0) + (fifo.r_rdy & fifo.r_en)),
+        ]
+        bursts = Signal(range(self.depth + 1))  # under way
+        m.d.sync += bursts.eq(bursts + self.begins - (self.r.valid & beat.last))
+        m.d.comb += self.idle.eq((bursts == 0) & ~self.begins)
+        return m
+
+    def _split(self, m):
+        """Stretches into bursts: ``begins`` with one of ``length`` + 1 beats when it may ``go``."""
+        low, block = ceil_log2(self.data_bytes), ceil_log2(BURST)
+        there = Signal()
+        first = Signal(block)  # beat of the block that is due
+        blocks = Signal(32 - low - block)
+        last = Signal.like(self.stretches.payload.last)
+        more = last[block:].any()
+        self.go, self.begins, self.length = Signal(), Signal(), Signal(block)
+        m.d.comb += [
+            self.begins.eq(there & self.go),
+            self.length.eq(Mux(more, BURST - 1, last[:block]) - first),
+            self.stretches.ready.eq(~there | (self.begins & ~more)),
+        ]
+        with m.If(self.ar.ready):
+            m.d.sync += self.ar.valid.eq(0)
+        with m.If(self.begins):
+            m.d.sync += [
+                self.ar.valid.eq(1),
+                self.ar.payload.addr[low:].eq(first | (blocks << block)),
+                self.ar.payload.len.eq(self.length),
+                first.eq(0), blocks.eq(blocks + 1), last[block:].eq(last[block:] - 1),
+            ]
+        new = self.stretches.payload
+        with m.If(self.stretches.ready):
+            m.d.sync += [
+                there.eq(self.stretches.valid),
+                first.eq(new.addr[low:]), blocks.eq(new.addr[low + block:]), last.eq(new.last),
+            ]

@@ -1,0 +1,141 @@
+"""A memory on AXI4, for benches on Amaranth's simulator: it takes its time, and keeps the rules."""
+
+import random
+from collections import deque
+
+from weft.sim.amaranth_bench import ProtocolError, plain
+
+__all__ = ["AxiMemory"]
+
+
+class AxiMemory:
+    """A slave whose five channels pause at odds ``pause``; add `run` as a background bench.
+
+    It answers after up to ``latency`` cycles. Raises ProtocolError for a burst that crosses 4 KiB,
+    for a WLAST that is not where AWLEN has it, and for whatever is taken back once it was offered.
+
+    Parameters
+    ----------
+    axi : `weft.hw.dma.axi.Axi4`
+        The master's.
+    data_bytes : int
+    size : int
+        Bytes of the memory, from address ``base`` on. What lies outside is answered by an error.
+
+    Attributes
+    ----------
+    memory : bytearray
+    bad : set of int
+        Addresses, of beats, that are answered by an error.
+    bursts : list of tuple
+        All that were asked for: "ar" or "aw", address, beats.
+    """
+
+    def __init__(self, axi, *, data_bytes, size, base=0, pause=0.0, latency=0, seed=0):
+        self.axi = axi
+        self.data_bytes = data_bytes
+        self.memory = bytearray(size)
+        self.base = base
+        self.pause = pause
+        self.latency = latency
+        self.rng = random.Random(seed)
+        self.bad = set()
+        self.bursts = []
+        self._reads, self._writes, self._beats, self._answers = (deque() for _ in range(4))
+
+    @property
+    def idle(self):
+        """Whether every burst was answered."""
+        return not (self._reads or self._writes or self._beats or self._answers)
+
+    async def run(self, ctx):
+        axi, offered = self.axi, {}
+        inputs = {name: getattr(axi, name) for name in ("ar", "aw", "w")}
+        cycle = 0
+        r_beat = b_beat = None
+        while True:
+            for channel in inputs.values():
+                ctx.set(channel.ready, self._goes())
+            if r_beat is None and self._reads and self._reads[0][0] <= cycle and self._goes():
+                r_beat = self._reads.popleft()[1]
+                ctx.set(axi.r.payload, r_beat)
+            if b_beat is None and self._answers and self._answers[0][0] <= cycle and self._goes():
+                b_beat = self._answers.popleft()[1]
+                ctx.set(axi.b.payload, b_beat)
+            ctx.set(axi.r.valid, r_beat is not None)
+            ctx.set(axi.b.valid, b_beat is not None)
+            watched = [x for c in inputs.values() for x in (c.valid, c.ready, c.payload)]
+            _, _, *values, r_ready, b_ready = await ctx.tick().sample(
+                *watched, axi.r.ready, axi.b.ready
+            )
+            cycle += 1
+            if r_ready:
+                r_beat = None
+            if b_ready:
+                b_beat = None
+            for n, name in enumerate(inputs):
+                valid, ready, payload = values[3 * n : 3 * n + 3]
+                payload = plain(payload)
+                if offered.get(name) is not None and (not valid or payload != offered[name]):
+                    raise ProtocolError(f"{name} must hold what it offers until it is taken")
+                offered[name] = payload if valid and not ready else None
+                if valid and ready:
+                    getattr(self, f"_{name}")(cycle, payload)
+            self._write(cycle)
+
+    def _goes(self):
+        return self.rng.random() >= self.pause
+
+    def _due(self, cycle, behind):
+        """When what is asked for now comes: not before what was asked for earlier."""
+        due = cycle + self.rng.randint(0, self.latency)
+        return max(due, behind[-1][0]) if behind else due
+
+    def _burst(self, name, payload):
+        start, beats = payload["addr"], payload["len"] + 1
+        if start % self.data_bytes:
+            raise ProtocolError(f"{name} must start on a beat, not at 0x{start:x}")
+        if start // 4096 != (start + beats * self.data_bytes - 1) // 4096:
+            raise ProtocolError(f"{name} must not cross 4 KiB from 0x{start:x}, {beats} beats")
+        self.bursts.append((name, start, beats))
+        return [start + n * self.data_bytes for n in range(beats)]
+
+    def _ar(self, cycle, payload):
+        due = self._due(cycle, self._reads)
+        addresses = self._burst("ar", payload)
+        for address in addresses:
+            offset, wrong = address - self.base, self._wrong(address)
+            word = bytes(self.data_bytes) if wrong else self.memory[
+                offset : offset + self.data_bytes
+            ]
+            self._reads.append((due, {
+                "data": int.from_bytes(word, "little"), "resp": 2 * wrong,
+                "last": address == addresses[-1],
+            }))
+
+    def _aw(self, cycle, payload):
+        self._writes.append(self._burst("aw", payload))
+
+    def _w(self, cycle, payload):
+        self._beats.append(payload)
+
+    def _wrong(self, address):
+        inside = 0 <= address - self.base <= len(self.memory) - self.data_bytes
+        return not inside or address in self.bad
+
+    def _write(self, cycle):
+        while self._writes and len(self._beats) >= len(self._writes[0]):
+            addresses = self._writes.popleft()
+            wrong = False
+            for address in addresses:
+                beat = self._beats.popleft()
+                if beat["last"] != (address == addresses[-1]):
+                    raise ProtocolError(f"WLAST must be at beat {len(addresses)}, and only there")
+                if self._wrong(address):
+                    wrong = True
+                    continue
+                data = beat["data"].to_bytes(self.data_bytes, "little")
+                for n in range(self.data_bytes):
+                    if beat["strb"] >> n & 1:
+                        self.memory[address - self.base + n] = data[n]
+            self._answers.append((self._due(cycle, self._answers), {"resp": 2 * wrong}))

@@ -1,0 +1,66 @@
+"""Descriptors of the DMA engine, to the byte; ``docs/dma.md`` tells the story."""
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+from weft.commands import Job, Load
+
+__all__ = ["DESCRIPTOR_BYTES", "Fetch", "Order", "Store", "Word"]
+
+DESCRIPTOR_BYTES = 64
+_PLACE = struct.Struct("<IIIII12x")
+
+
+class Order(IntEnum):
+    """How an operand lies in memory."""
+
+    K = 0  # the ks of a line follow each other: A as [M, K], B as [N, K]
+    LINES = 1  # the lines of a k follow each other: A as [K, M], B as [K, N]
+    RAW = 2  # as it follows the load on the command stream
+
+
+class Word(IntEnum):
+    """What the 32-bit words of a descriptor are: the header's own eight, then these."""
+
+    ADDRESS = 8
+    STRIDE = 9
+    LINES = 10
+    K = 11
+    ORDER = 12
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """A load whose operand is fetched from memory.
+
+    ``stride`` bytes lie between the starts of two lines (rows of A, columns of B), or with
+    `Order.LINES` of two ks; it may be negative. ``lines`` lines of ``k`` values are there; what
+    the load has beyond them is zeros. With `Order.RAW` only ``address`` counts.
+    """
+
+    load: Load
+    address: int
+    stride: int = 0
+    lines: int = 0
+    k: int = 0
+    order: Order = Order.K
+
+    def pack(self) -> bytes:
+        """The 64 bytes; struct.error where a field does not fit its width."""
+        return self.load.pack() + _PLACE.pack(
+            self.address, self.stride & 0xFFFFFFFF, self.lines, self.k, self.order
+        )
+
+
+@dataclass(frozen=True)
+class Store:
+    """A job whose results go to memory, ``stride`` bytes from row to row; it may be negative."""
+
+    job: Job
+    address: int
+    stride: int
+
+    def pack(self) -> bytes:
+        """The 64 bytes; struct.error where a field does not fit its width."""
+        return self.job.pack() + _PLACE.pack(self.address, self.stride & 0xFFFFFFFF, 0, 0, 0)
