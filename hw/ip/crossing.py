@@ -1,13 +1,15 @@
 """The crossing: a core at the far end of its own clock, or of the same one as what surrounds it."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, DomainRenamer, Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
+from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from weft.hw.ip.ferry import Ferry, Order
 from weft.hw.post.sender import Result
 from weft.registers import LATENCY
 
-__all__ = ["Core", "Near", "RESET_CYCLES"]
+__all__ = ["Core", "Far", "Near", "RESET_CYCLES"]
 
 RESET_CYCLES = 16  # of the core's clock, at least
 
@@ -41,7 +43,7 @@ def members(config):
 
 
 class Waiting(wiring.Component):
-    """``done`` in a cycle, ``cycles`` after the first one of ``counts``, and so on."""
+    """``done`` in the cycle that is ``cycles`` after the first one of ``counts``; then again."""
 
     def __init__(self, cycles):
         self.cycles = cycles
@@ -97,3 +99,80 @@ class Near(wiring.Component):
             self.busy.eq(core.busy),
         ]
         return m
+
+
+class Far(wiring.Component):
+    """The core has a clock of its own, without any relation to the bus's.
+
+    Streams cross in queues; a register is asked for, and an abort given, by an order that is
+    answered. Domains are ``sync``, ``core``, and ``far``: the core's clock, reset with ``sync``.
+
+    Parameters
+    ----------
+    config : Config
+
+    Attributes
+    ----------
+    All those of `Near`.
+    """
+
+    WORDS = 16  # of a queue
+
+    def __init__(self, config):
+        self.config = config
+        super().__init__(members(config))
+
+    def elaborate(self, platform):
+        m = Module()
+        core = self.core
+        commands = Ferry(
+            self.commands.payload.shape(), depth=self.WORDS, writer="sync", reader="core"
+        )
+        results = Ferry(
+            self.results.payload.shape(), depth=self.WORDS, writer="core", reader="sync"
+        )
+        near_reset = ResetInserter({"sync": self.holds})
+        m.submodules.commands, m.submodules.results = near_reset(commands), near_reset(results)
+        connect(m, flipped(self.commands), commands.i)
+        connect(m, commands.o, flipped(core.commands))
+        connect(m, flipped(core.results), results.i)
+        connect(m, results.o, flipped(self.results))
+        self._reset(m)
+        self._orders(m)
+
+        # It is under way in the queue, and a little longer, until it is seen to be so in the core.
+        f_busy = Signal()
+        busy = Signal()
+        m.submodules.busy = FFSynchronizer(f_busy, busy)
+        m.d.far += f_busy.eq(core.busy | commands.o.valid | commands.there)
+        lately = Signal(3)
+        m.d.sync += lately.eq(Cat(commands.some, lately))
+        m.d.comb += self.busy.eq(busy | commands.some | lately.any())
+        return m
+
+    def _reset(self, m):
+        f_reset = Signal(init=1)
+        f_done = Signal()
+        m.submodules.reset = FFSynchronizer(self.reset, f_reset, o_domain="far", init=1)
+        m.submodules.was_reset = FFSynchronizer(f_done, self.was_reset)
+        resetting = Waiting(RESET_CYCLES)
+        m.submodules.resetting = DomainRenamer("far")(resetting)
+        m.d.comb += [self.core.reset.eq(f_reset), resetting.counts.eq(f_reset)]
+        m.d.far += f_done.eq(f_reset & (f_done | resetting.done))
+
+    def _orders(self, m):
+        m.submodules.asking = asking = Order(giver="sync", doer="far")
+        m.submodules.abort = abort = Order(giver="sync", doer="far")
+        waiting = Waiting(LATENCY)
+        m.submodules.waiting = DomainRenamer("far")(waiting)
+        value = Signal(32)  # stays until it is fetched
+        aborting = Signal()
+        m.d.sync += aborting.eq(self.abort | (aborting & ~abort.done))
+        with m.If(waiting.done):
+            m.d.far += value.eq(self.core.data)
+        m.d.comb += [
+            asking.asks.eq(self.asks), self.core.address.eq(self.address),
+            waiting.counts.eq(asking.acts), asking.ends.eq(waiting.done),
+            self.told.eq(asking.done), self.value.eq(value),
+            abort.asks.eq(aborting), abort.ends.eq(1), self.core.abort.eq(abort.acts),
+        ]

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.ip import axi_lite, wishbone
 from weft.hw.ip.control import Control
-from weft.hw.ip.crossing import Core, Near
+from weft.hw.ip.crossing import Core, Far, Near
 from weft.hw.ip.packets import Packets
 from weft.hw.ip.restart import Restart
 from weft.hw.ip.skid import Skid
@@ -44,7 +44,8 @@ class Shell(wiring.Component):
     pins
         As the function says; ``docs/ip.md`` has what they do. Their domain is ``sync``.
     core : Out, `weft.hw.ip.crossing.Core`
-        Of the domain ``core``.
+        Of the domain ``core``; with two clocks there is ``far`` beside it, which the
+        bus's reset resets and a soft reset does not.
     """
 
     def __init__(self, ip):
@@ -56,7 +57,8 @@ class Shell(wiring.Component):
         bus = self._bus(m)
         m.submodules.control = control = Control(self.ip)
         m.submodules.restart = restart = Restart()
-        m.submodules.crossing = crossing = Near(self.ip.config)
+        kind = Near if self.ip.clocks == 1 else Far
+        m.submodules.crossing = crossing = kind(self.ip.config)
         connect(m, bus.port, control.port)
         connect(m, crossing.core, flipped(self.core))
         m.d.comb += [

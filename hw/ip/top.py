@@ -2,6 +2,7 @@
 
 from amaranth.hdl import ClockDomain, DomainRenamer, Module
 from amaranth.lib import wiring
+from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In
 
 from weft.hw import core
@@ -51,12 +52,17 @@ class IpTop(wiring.Component):
 
         What passes between two that have one clock must find it in one instant of a simulation.
         """
-        m.domains.sync, m.domains.core = sync, far = ClockDomain("sync"), ClockDomain("core")
+        m.domains.sync = sync = ClockDomain("sync")
+        m.domains.core = inner = ClockDomain("core")
         sync.clk = self.wb_clk_i if self.wishbone else self.aclk
-        far.clk = self.core_clk if self.ip.clocks == 2 else sync.clk
+        inner.clk = self.core_clk if self.ip.clocks == 2 else sync.clk
+        if self.ip.clocks == 2:
+            m.domains.far = far = ClockDomain("far")
+            far.clk = self.core_clk
+            m.submodules.reset = FFSynchronizer(sync.rst, far.rst, o_domain="far", init=1)
         m.d.comb += [
             sync.rst.eq(self.wb_rst_i if self.wishbone else ~self.aresetn),
-            far.rst.eq(self.shell.core.reset),
+            inner.rst.eq(self.shell.core.reset),
         ]
 
     def _core(self, m, pins):

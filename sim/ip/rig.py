@@ -65,7 +65,7 @@ class Rig:
         if rig.ip.clocks == 2:
             cocotb.start_soon(Clock(dut.core_clk, CORE_PERIOD_PS, "ps").start())
         rig.set_reset(True)
-        await RisingEdge(rig.clock)  # masters set pins at once, which Icarus forgets at the start
+        await ClockCycles(rig.clock, 2)  # masters look at pins, and set some at once
         if rig.wishbone:
             rig.master = Wishbone(dut, pipelined=rig.ip.pipelined)
         else:
