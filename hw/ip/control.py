@@ -8,6 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.hw.ip.descriptors import WORDS
 from weft.hw.ip.interrupts import Interrupts
 from weft.hw.ip.port import Port
 from weft.hw.ip.windows import Level
@@ -17,7 +18,6 @@ from weft.registers import REGISTERS
 __all__ = ["Control", "Ended"]
 
 Ended = data.StructLayout({"valid": 1, "tag": 16, "status": 8})
-WORDS = 16  # of a descriptor
 
 
 class Control(wiring.Component):
@@ -70,7 +70,7 @@ class Control(wiring.Component):
                 "descriptor": Out(data.StructLayout({
                     "write": 1, "index": ceil_log2(WORDS), "data": 32, "submit": 1,
                 })),
-                "descriptor_word": In(32), "descriptor_room": In(4), "filing": In(1),
+                "descriptor_word": In(32), "descriptor_room": In(6), "filing": In(1),
             }
         super().__init__(members)
 

@@ -1,12 +1,16 @@
 """The shell: all of an IP core but the core, with the flat names that every engineer knows."""
 
-from amaranth.hdl import Module, ResetInserter
+from amaranth.hdl import Module, Mux, ResetInserter, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
 
+from weft.hw.dma.axi import FIXED
+from weft.hw.dma.engine import Dma
 from weft.hw.ip import axi_lite, wishbone
 from weft.hw.ip.control import Control
 from weft.hw.ip.crossing import Core, Far, Near
+from weft.hw.ip.descriptors import Descriptors
 from weft.hw.ip.packets import Packets
 from weft.hw.ip.restart import Restart
 from weft.hw.ip.skid import Skid
@@ -29,7 +33,29 @@ def pins(ip):
             "m_axis_tdata": Out(8 * ip.config.bytes_out), "m_axis_tlast": Out(1),
             "m_axis_tid": Out(16), "m_axis_tuser": Out(8),
         }
+    if ip.bus == "dma":
+        bus |= {f"m_axi_{name}": member for name, member in _master(ip.config.bytes_in).items()}
     return {**bus, "irq": Out(1)}
+
+
+def _master(size):
+    """The pins of an AXI4 master of ``size`` bytes."""
+    address = {
+        "id": 1, "addr": 32, "len": 8, "size": 3, "burst": 2, "lock": 1, "cache": 4, "prot": 3,
+        "qos": 4,
+    }
+    answer = {"id": 1, "resp": 2}
+    channels = {
+        "aw": (Out, address), "w": (Out, {"data": 8 * size, "strb": size, "last": 1}),
+        "b": (In, answer), "ar": (Out, address),
+        "r": (In, {"id": 1, "data": 8 * size, "resp": 2, "last": 1}),
+    }
+    found = {}
+    for channel, (flow, payload) in channels.items():
+        found |= {f"{channel}{name}": flow(width) for name, width in payload.items()}
+        found[f"{channel}valid"] = flow(1)
+        found[f"{channel}ready"] = In(1) if flow == Out else Out(1)
+    return found
 
 
 class Shell(wiring.Component):
@@ -70,7 +96,7 @@ class Shell(wiring.Component):
             crossing.reset.eq(restart.reset), crossing.holds.eq(restart.holds),
             control.resetting.eq(restart.resetting),
         ]
-        connected = {"stream": self._streams}.get(self.ip.bus, self._windows)
+        connected = {"stream": self._streams, "dma": self._dma}.get(self.ip.bus, self._windows)
         connected(m, control, crossing, restart)
         return m
 
@@ -120,3 +146,45 @@ class Shell(wiring.Component):
             self.m_axis_tid.eq(word.tag), self.m_axis_tuser.eq(word.status),
             control.busy.eq(crossing.busy | commands.o.valid),
         ]
+
+    def _dma(self, m, control, crossing, restart):
+        descriptors, dma = Descriptors(), Dma(self.ip.config)
+        m.submodules.descriptors = ResetInserter(restart.holds)(descriptors)
+        m.submodules.dma = dma
+        connect(m, descriptors.o, dma.descriptors)
+        connect(m, dma.commands, crossing.commands)
+        connect(m, crossing.results, dma.results)
+        written = control.descriptor
+        m.d.comb += [
+            descriptors.write.eq(written.write), descriptors.index.eq(written.index),
+            descriptors.data.eq(written.data), descriptors.submit.eq(written.submit),
+            control.descriptor_word.eq(descriptors.word), control.filing.eq(descriptors.filing),
+            control.descriptor_room.eq(Mux(restart.resetting, 0, dma.room)),
+            dma.stop.eq(restart.stop), restart.idle.eq(dma.idle),
+            control.moving.eq(dma.moving | descriptors.filing),
+            control.busy.eq(crossing.busy),
+            control.ended.valid.eq(dma.ended), control.ended.tag.eq(dma.tag),
+            control.ended.status.eq(dma.status),
+            control.errors.fetch_error.eq(dma.fetch_error),
+            control.errors.store_error.eq(dma.store_error),
+            control.errors.bad_descriptor.eq(dma.bad_descriptor),
+        ]
+        for name, flow in (("aw", Out), ("w", Out), ("b", In), ("ar", Out), ("r", In)):
+            self._channel(m, name, flow, getattr(dma.axi, name))
+
+    def _channel(self, m, name, flow, inner):
+        """The pins of a channel of the master; what is the same in every burst among them."""
+        valid, ready = (getattr(self, f"m_axi_{name}{end}") for end in ("valid", "ready"))
+        if flow == Out:
+            m.d.comb += [valid.eq(inner.valid), inner.ready.eq(ready)]
+        else:
+            m.d.comb += [inner.valid.eq(valid), ready.eq(inner.ready)]
+        for field in inner.payload.shape().members:
+            pin, value = getattr(self, f"m_axi_{name}{field}"), inner.payload[field]
+            m.d.comb += pin.eq(value) if flow == Out else Value.cast(value).eq(pin)
+        if name in ("aw", "ar"):
+            size = ceil_log2(self.ip.config.bytes_in)
+            m.d.comb += [
+                getattr(self, f"m_axi_{name}{field}").eq(value)
+                for field, value in {**FIXED, "size": size}.items()
+            ]
