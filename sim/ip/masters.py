@@ -9,6 +9,8 @@ from cocotbext.wishbone.driver import WBOp, WishboneMaster
 
 __all__ = ["Axi", "Wishbone", "pauses"]
 
+WINDOW = 256  # words of a window
+
 
 def pauses(seed, odds):
     """Cycles in which a channel pauses, each with ``odds``."""
@@ -46,13 +48,20 @@ class Axi:
 
     async def write_all(self, address, values):
         """Write words to one window, without waiting for answers between; whether all are done."""
-        data = b"".join(value.to_bytes(4, "little") for value in values)
-        return self._right(await self.master.write(address, data))
+        right = True
+        for first in range(0, len(values), WINDOW):
+            part = values[first : first + WINDOW]
+            data = b"".join(value.to_bytes(4, "little") for value in part)
+            right &= self._right(await self.master.write(address, data))
+        return right
 
     async def read_all(self, address, count):
-        answer = await self.master.read(address, 4 * count)
-        assert self._right(answer)
-        return [int.from_bytes(answer.data[n : n + 4], "little") for n in range(0, 4 * count, 4)]
+        data = b""
+        for first in range(0, count, WINDOW):
+            answer = await self.master.read(address, 4 * min(count - first, WINDOW))
+            assert self._right(answer)
+            data += answer.data
+        return [int.from_bytes(data[n : n + 4], "little") for n in range(0, 4 * count, 4)]
 
     @staticmethod
     def _right(answer):
@@ -70,10 +79,18 @@ class Wishbone:
 
     def __init__(self, dut, *, pipelined):
         names = self.NAMES | ({"stall": "stall_o"} if pipelined else {})
-        dut.wb_sel_i.value = 15
-        self.clock, self.lock = dut.wb_clk_i, Lock()
-        self.master = WishboneMaster(dut, "wb", dut.wb_clk_i, signals_dict=names, timeout=500)
+        self.dut, self.clock = dut, dut.wb_clk_i
+        self.make = lambda: WishboneMaster(
+            dut, "wb", dut.wb_clk_i, signals_dict=names, timeout=500
+        )
+        self.forget()
         self.pause(0, 0)
+
+    def forget(self):
+        """Whatever was under way."""
+        for name in ("cyc", "stb"):
+            getattr(self.dut, f"wb_{name}_i").value = 0
+        self.master, self.lock = self.make(), Lock()
 
     def pause(self, seed, odds):
         self.rng, self.odds = random.Random(seed), odds

@@ -1,6 +1,7 @@
 """A rig: an IP core with its clocks, masters at its buses, and an eye on what it gives."""
 
 import json
+import logging
 import os
 import random
 from dataclasses import asdict
@@ -66,15 +67,13 @@ class Rig:
             cocotb.start_soon(Clock(dut.core_clk, CORE_PERIOD_PS, "ps").start())
         rig.set_reset(True)
         await ClockCycles(rig.clock, 2)  # masters look at pins, and set some at once
-        if rig.wishbone:
-            rig.master = Wishbone(dut, pipelined=rig.ip.pipelined)
-        else:
-            rig.master = Axi(dut)
+        rig.master = Wishbone(dut, pipelined=rig.ip.pipelined) if rig.wishbone else Axi(dut)
         if rig.ip.bus == "stream":
             reset = {"reset": dut.aresetn, "reset_active_level": False}
             source, sink = (AxiStreamBus.from_prefix(dut, name) for name in ("s_axis", "m_axis"))
             rig.source = AxiStreamSource(source, dut.aclk, **reset)
             rig.sink = AxiStreamSink(sink, dut.aclk, **reset)
+        logging.getLogger("cocotb").setLevel(logging.WARNING)  # not each access
         rig.pause(pause)
         await ClockCycles(rig.clock, 4)
         rig.set_reset(False)
@@ -82,6 +81,19 @@ class Rig:
         cocotb.start_soon(rig.watch())
         await rig.restarted()
         return rig
+
+    async def reset(self, cycles=1):
+        """A reset of so many cycles, in whatever there is; the masters forget what they did."""
+        self.set_reset(True)
+        if self.wishbone:
+            self.master.forget()
+        await ClockCycles(self.clock, cycles)
+        self.set_reset(False)
+        await ClockCycles(self.clock, 2)
+        if self.ip.bus == "stream":
+            self.source.clear()
+            self.sink.clear()
+        await self.restarted()
 
     def set_reset(self, on):
         if self.wishbone:
@@ -155,6 +167,11 @@ class Rig:
         while await self.read("status", "resetting"):
             pass
 
+    def parts(self, words):
+        """Words of the command stream as those of its window."""
+        bits = 8 * self.config.bytes_in
+        return [word >> n & 0xFFFFFFFF for word in words for n in range(0, bits, 32)]
+
     async def send(self, words):
         """Give words to the command stream, by whatever way there is."""
         size = self.config.bytes_in
@@ -162,7 +179,7 @@ class Rig:
             data = b"".join(word.to_bytes(size, "little") for word in words)
             await self.source.send(AxiStreamFrame(data))
             return
-        parts = [word >> n & 0xFFFFFFFF for word in words for n in range(0, 8 * size, 32)]
+        parts = self.parts(words)
         address = self.addresses["commands"]
         while parts:
             room = min(await self.read("command_room"), 64)
