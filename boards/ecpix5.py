@@ -19,6 +19,6 @@ def _ecpix5(size, platform, config, clock, baud):
 
 
 BOARDS = (
-    _ecpix5(45, ecpix5.ECPIX545Platform, ECP5_45F, 125, 3_000_000),
+    _ecpix5(45, ecpix5.ECPIX545Platform, ECP5_45F, 120, 3_000_000),
     _ecpix5(85, ecpix5.ECPIX585Platform, ECP5_85F, 100, 2_000_000),
 )

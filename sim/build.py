@@ -86,7 +86,8 @@ def key(*parts) -> str:
 
 
 def program(
-    place: Path, verilog, harness: Path, *, name, top, defines=(), trace=False, say=lambda: None,
+    place: Path, verilog, harness: Path, *, name, top, defines=(), trace=False, large=False,
+    say=lambda: None,
 ) -> Path:
     """``model`` in the folder ``place``: a simulation of a Verilog text, driven by a C++ harness.
 
@@ -108,6 +109,8 @@ def program(
         For the harness: ``NAME`` or ``NAME=value``.
     trace : bool
         Whether it can write waveforms.
+    large : bool
+        Compile it in small pieces and less well, else a netlist takes hours.
     say : callable
         Called before what takes long.
 
@@ -124,7 +127,7 @@ def program(
             tools.compiler()
             tools.make()
             (part / f"{top}.v").write_text(verilog(), encoding="utf-8")
-            _compile(part, harness, name, top, defines, trace)
+            _compile(part, harness, name, top, defines, trace, large)
             shutil.rmtree(part / "obj")
             with contextlib.suppress(OSError):  # another process was faster: its model is as good
                 part.rename(place)
@@ -133,14 +136,15 @@ def program(
     return place / "model"
 
 
-def _compile(place, harness, name, top, defines, trace):
+def _compile(place, harness, name, top, defines, trace, large):
     """``model`` of ``<top>.v`` in the folder ``place``."""
-    flags = " ".join(["-O2", *(f"-D{define}" for define in defines)])
+    flags = " ".join(["-O1" if large else "-O2", *(f"-D{define}" for define in defines)])
+    pieces = ["--output-split", "5000", "--output-split-cfuncs", "500"] if large else []
     command = [
         str(tools.verilator().path), "--cc", "--exe", "--build", "-j", str(os.cpu_count() or 1),
         "-O3", "--x-assign", "fast", "--x-initial", "fast", *WAIVERS, "--top-module", top,
         "--Mdir", "obj", "-o", "../model", "-CFLAGS", flags,
-        *(["--trace-vcd"] if trace else []), f"{top}.v", str(harness),
+        *pieces, *(["--trace-vcd"] if trace else []), f"{top}.v", str(harness),
     ]
     # Without it, models of several C++ files fail to link with their precompiled header.
     make_flags = f"{os.environ.get('MAKEFLAGS', '')} CFG_CXXFLAGS_PCH_I=-include".strip()

@@ -17,6 +17,6 @@ def model(name: str, text: str, say=lambda text: None) -> Path:
     """
     place = build.folder() / "gates" / f"{name}-{build.key(text, HARNESS.read_bytes())}"
     return build.program(
-        place, lambda: text, HARNESS, name=name, top="gates",
+        place, lambda: text, HARNESS, name=name, top="gates", large=True,
         say=lambda: say(f"compiling the gates of {name} (once, some minutes)"),
     )
