@@ -24,6 +24,15 @@ PACKAGES = {
     "cocotb":          ("2.1",    "sim"),
     "pyserial":        ("3.5",    "serial"),
     "matplotlib":      ("3.8",    "report"),
+    "peakrdl":         ("1.5",    "kit"),
+}
+OPTIONAL = "matplotlib", "peakrdl"
+# Modules that are called otherwise than their package.
+MODULES = {
+    "serial": "pyserial",
+    **dict.fromkeys(
+        ("peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl"), "peakrdl"
+    ),
 }
 
 
@@ -87,7 +96,7 @@ def _python():
 
 
 def _package(name, needed, extra):
-    optional = name == "matplotlib"
+    optional = name in OPTIONAL
     rule, mend = f"{name} must be {needed} or newer", _install(extra)
     try:
         version = metadata.version(name)
@@ -105,7 +114,7 @@ def _install(extra):
 def mend_module(module: str | None) -> str | None:
     """What helps where a module cannot be imported; None for one of no package that Weft uses."""
     name = (module or "").partition(".")[0]
-    package = {"serial": "pyserial"}.get(name, name.replace("_", "-"))
+    package = MODULES.get(name, name.replace("_", "-"))
     if package not in PACKAGES:
         return None
     needed, extra = PACKAGES[package]

@@ -1,4 +1,4 @@
-"""``weft generate``: the core of a Config as one Verilog file."""
+"""``weft generate``: the core of a Config as one Verilog file, or behind a bus as a kit."""
 
 import argparse
 import os
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from weft.cli.options import add_config, config_of
 from weft.cli.output import output_folder
+from weft.ip import BUSES, Ip
 
 __all__ = ["add"]
 
@@ -14,9 +15,14 @@ Write the core as Verilog-2005 that every tool reads: module weft, clock clk, sy
 rst, streams cmd_* and res_*, registers reg_* (docs/interfaces.md says what they carry). The same
 Config gives the same bytes on any machine.
 
+With --bus, write a kit instead: a folder with the core behind that bus, under names that every
+engineer knows, and what it takes to use it: data sheet, register map, C driver, bench, VHDL
+component, FuseSoC and LiteX files (docs/kit.md).
+
   weft generate                                   the default design, into out/
   weft generate --rows 4 --cols 4 --depth 4 -o core.v
   weft generate --config my.toml
+  weft generate --bus axi                         a kit, into out/weft_axi_8x8x1/
 """
 
 
@@ -24,18 +30,37 @@ def add(subparsers):
     """Register ``weft generate``."""
     parser = subparsers.add_parser(
         "generate",
-        help="write the core as Verilog",
+        help="write the core as Verilog, or an IP kit",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="the Verilog file; default out/weft_<design>.v"
+        "-o", "--output", metavar="PATH",
+        help="the Verilog file, default out/weft_<design>.v; or the kit's folder",
+    )
+    group = parser.add_argument_group("the kit")
+    buses = "; ".join(f"{name}: {text}" for name, text in BUSES.items())
+    group.add_argument("--bus", metavar="BUS", help=buses)
+    group.add_argument(
+        "--clocks", type=int, metavar="N", help="2: the core has a clock of its own; default 1"
+    )
+    group.add_argument(
+        "--pipelined", action="store_true", help="of wishbone: the pipelined cycles of B4"
+    )
+    group.add_argument(
+        "--measure", metavar="DEVICE",
+        help="place and route the core (minutes), for the data sheet's area and clock",
     )
     add_config(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(args) -> int:
+    if args.bus is not None:
+        return _kit(args)
+    for name in ("clocks", "pipelined", "measure"):
+        if getattr(args, name):
+            raise OSError(f"--{name} must come with --bus")
     config = config_of(args)
     path = Path(args.output or f"out/weft_{config.name}.v")
     if path.exists() and not path.is_file():
@@ -55,3 +80,60 @@ def _run(args) -> int:
         part.unlink(missing_ok=True)
     print(f"{path}: module weft, {len(text.splitlines()):,} lines, {config.peak} MAC/cycle")
     return 0
+
+
+def _kit(args):
+    ip = Ip(config=config_of(args), bus=args.bus, clocks=args.clocks or 1, pipelined=args.pipelined)
+    place = Path(args.output or f"out/{ip.name}")
+    from weft.cli.report import progress
+    from weft.kit.build import build, wants
+    from weft.kit.folder import check, write
+
+    check(place)
+    wants()
+    output_folder(place.parent)
+    with progress() as show:
+        measured = _measured(args, ip, show) if args.measure else None
+        with show.task(f"generating {ip.name}"):
+            files = build(ip, measured=measured)
+    write(place, files)
+    _tell(ip, place, files)
+    return 0
+
+
+def _measured(args, ip, show):
+    """What place and route finds: the lines of the data sheet."""
+    from weft.boards.toolchain import Toolchain
+    from weft.kit.measured import device, measure
+    from weft.sim.build import folder
+
+    part = device(args.measure, ip)
+    tools = Toolchain(folder(), say=show.say)
+    with show.task("getting the tools ready"):
+        tools.set_up()
+    with show.task(f"placing and routing {ip.name} on {part.name}"):
+        place = output_folder(folder() / "kit" / f"{ip.name}-{ip.config.hash:08x}")
+        return measure(ip, part, tools, folder=place, seed=1)
+
+
+def _tell(ip, place, files):
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    from weft.kit.build import guide
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name, align in (("file", "left"), ("bytes", "right"), ("what it is", "left")):
+        table.add_column(name, justify=align)
+    told = guide(ip, files)
+    for name, text in {"README.md": "data sheet: start here", **told}.items():
+        table.add_row(name, f"{len(files[name]):,}", text)
+    console = Console()
+    console.print(table)
+    size = sum(map(len, files.values()))
+    console.print(
+        f"{place}: {len(files)} files, {size:,} bytes; module {ip.name},"
+        f" {ip.config.peak} MAC/cycle behind {ip.bus}",
+        highlight=False, soft_wrap=True,
+    )

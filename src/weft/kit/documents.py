@@ -1,5 +1,6 @@
 """What PeakRDL and we make of the register space: HTML, C header, IP-XACT, Markdown."""
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def documents(ip: Ip, version: str) -> dict[str, bytes]:
         exporter.export(top, str(xml), component_name=ip.name)
         HTMLExporter().export(top, str(html), title=f"{ip.name}: registers")
         pages = {
-            f"html/{name}": path.read_bytes()
+            f"html/{name}": _timeless(path.read_bytes(), ip)
             for path in sorted(html.rglob("*"))
             for name in [path.relative_to(html).as_posix()]
             if path.is_file() and not name.startswith(_UNWANTED)
@@ -57,6 +58,12 @@ def documents(ip: Ip, version: str) -> dict[str, bytes]:
             xml.name: xml.read_bytes(),
             **pages,
         }
+
+
+def _timeless(page: bytes, ip: Ip) -> bytes:
+    """A page whose address in a browser's cache follows from the Config, and not from the clock."""
+    stamp = re.search(rb"var BUILD_TS = (\d+);", page)
+    return page.replace(stamp[1], str(ip.config.hash).encode()) if stamp else page
 
 
 def markdown(ip: Ip) -> str:

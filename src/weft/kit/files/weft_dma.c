@@ -31,10 +31,10 @@ static void submit(weft_core *core, const uint32_t header[8], uint32_t address, 
 /* How such lines lie in memory: a stride and an order; WEFT_STRIDE where the core cannot. */
 static int lie(ptrdiff_t line, ptrdiff_t value, uint32_t *stride, uint32_t *order)
 {
-    if (value == WEFT_VALUE_BYTES && line >= 0) {
+    if (value == WEFT_VALUE_BYTES) {
         *order = K_CONTIGUOUS;
         *stride = (uint32_t)line;
-    } else if (line == WEFT_VALUE_BYTES && value >= 0) {
+    } else if (line == WEFT_VALUE_BYTES) {
         *order = LINES_CONTIGUOUS;
         *stride = (uint32_t)value;
     } else {
@@ -97,7 +97,7 @@ int weft_begin(weft_core *core)
     if (lie(p->a_row, p->a_k, &stride, &order)
         || (!p->weights && lie(p->b_col, p->b_k, &stride, &order)))
         return WEFT_STRIDE;
-    if (p->c_row < 0 || WEFT_ADDRESS(p->c) % chunk || (uint32_t)p->c_row % chunk)
+    if (WEFT_ADDRESS(p->c) % chunk || (uint32_t)p->c_row % chunk)
         return WEFT_STRIDE;
     error = pack(core);
     core->error = WEFT_OK;

@@ -1,0 +1,52 @@
+"""The bench: what stands alone, and the facts of the core that it reads."""
+
+import dataclasses
+import json
+
+from weft import commands
+from weft.geometry import memories
+from weft.ip import Ip
+from weft.kit.texts import text
+from weft.register_map import registers, windows
+from weft.registers import REGISTERS, describe
+
+__all__ = ["bench", "facts"]
+
+_FILES = {"run.py": "run_bench.py", "test_weft.py": "test_weft.py", "weft_link.py": "weft_link.py"}
+_FIELDS = "edge", "depth", "size", "group", "segments", "page", "pages"
+_MAKEFILE = """\
+# The bench on SIM, icarus or verilator.
+SIM ?= icarus
+
+all:
+\tpython3 run.py $(SIM)
+"""
+
+
+def bench(ip: Ip, sources: list[str]) -> dict[str, bytes]:
+    """The files of the bench, by their names; ``sources`` are the Verilog of the core."""
+    found = {name: text(file) for name, file in _FILES.items()}
+    found["design.json"] = json.dumps(facts(ip, sources), indent=1) + "\n"
+    return {name: value.encode() for name, value in {**found, "Makefile": _MAKEFILE}.items()}
+
+
+def facts(ip: Ip, sources: list[str]) -> dict:
+    """What the bench must know of a core."""
+    held = memories(ip.config)
+    return {
+        "name": ip.name, "bus": ip.bus, "clocks": ip.clocks, "pipelined": ip.pipelined,
+        "sources": sources,
+        "config": dataclasses.asdict(ip.config),
+        "commands_version": commands.VERSION,
+        "constants": dict(zip(REGISTERS, describe(ip.config), strict=False)),
+        "registers": {
+            r.name: {"address": r.address, "fields": {f.name: [f.low, f.width] for f in r.fields}}
+            for r in registers(ip)
+        },
+        "windows": {w.name: w.address for w in windows(ip)},
+        # A and B
+        "regions": [
+            {name: getattr(held[region], name) for name in _FIELDS}
+            for region in (commands.Region.A, commands.Region.B)
+        ],
+    }

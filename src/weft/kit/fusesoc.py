@@ -1,0 +1,75 @@
+"""The core for FuseSoC: a description in CAPI2, with targets to lint, simulate and synthesize."""
+
+from weft.ip import Ip
+
+__all__ = ["description"]
+
+_ARCH = {"ecp5": "ecp5", "ice40hx": "ice40", "ice40up": "ice40", "generic": "ecp5"}
+
+
+def description(ip: Ip, version: str, sources: list[str]) -> str:
+    """The text of the ``.core`` file; ``sources`` are the Verilog, what models primitives last."""
+    arch = _ARCH[ip.config.target]
+    models = "".join(f"      - {name}\n" for name in sources[1:])
+    simulation = (
+        f"  models:\n    files:\n{models}    file_type: verilogSource-2005\n" if models else ""
+    )
+    fileset = ", models" if models else ""
+    return f"""\
+CAPI=2:
+name: weft:ip:{ip.name}:{version}
+description: Weft, a matrix-multiply accelerator of {ip.config.peak} MAC/cycle, behind {ip.bus}
+
+filesets:
+  rtl:
+    files:
+      - {sources[0]}
+    file_type: verilogSource-2005
+{simulation}  waivers:
+    files:
+      - {ip.name}.vlt
+    file_type: vlt
+  bench:
+    files:
+      - bench/design.json
+      - bench/run.py
+      - bench/test_weft.py
+      - bench/weft_link.py
+    file_type: user
+
+scripts:
+  bench:
+    cmd: [python3, bench/run.py, icarus]
+    filesets: [rtl{fileset}, bench]
+
+targets:
+  default:
+    filesets: [rtl]
+    toplevel: {ip.name}
+  lint:
+    description: Verilator with -Wall, but for what the waivers give reasons for
+    filesets: [waivers, rtl{fileset}]
+    toplevel: {ip.name}
+    flow: lint
+    flow_options:
+      tool: verilator
+      verilator_options: [-Wall]
+  sim:
+    description: the cocotb bench on Icarus Verilog
+    filesets: [rtl{fileset}, bench]
+    toplevel: {ip.name}
+    flow: generic
+    flow_options:
+      tool: icarus
+    hooks:
+      post_build: [bench]
+  synth:
+    description: Yosys, for {arch}
+    filesets: [rtl]
+    toplevel: {ip.name}
+    flow: generic
+    flow_options:
+      tool: yosys
+      arch: {arch}
+      output_format: json
+"""
