@@ -60,7 +60,7 @@ class Control(wiring.Component):
         }
         if ip.windows:
             members |= {
-                "commands": Out(stream.Signature(32)), "room": In(10),
+                "commands": Out(stream.Signature(32)), "room": In(9),
                 "results": In(stream.Signature(32)), "level": In(Level),
             }
         if ip.bus == "dma":
@@ -99,11 +99,12 @@ class Control(wiring.Component):
         if self.ip.windows:
             level, results = self.level, self.results
             none = level.words == 0
-            overflow = writes["commands"] & ~self.commands.ready
+            overflow = writes["commands"] & (self.resetting | ~self.commands.ready)
             underflow = reads["results"] & none
             must_wait.append(reads["results"] & ~none & ~results.valid)
             m.d.comb += [
-                self.commands.valid.eq(acts & writes["commands"]), self.commands.payload.eq(s_data),
+                self.commands.valid.eq(acts & writes["commands"] & ~self.resetting),
+                self.commands.payload.eq(s_data),
                 results.ready.eq(acts & reads["results"] & ~none),
             ]
             values["results"] = Mux(none, 0, results.payload)
@@ -173,7 +174,7 @@ class Control(wiring.Component):
         }
         if self.ip.windows:
             held |= {
-                "command_room": {"value": self.room},
+                "command_room": {"value": Mux(self.resetting, 0, self.room)},
                 "result_level": {name: self.level[name] for name in Level.members if name != "tag"},
                 "result_tag": {"tag": self.level.tag},
             }

@@ -1,6 +1,6 @@
 """A queue in a bank of memory, whose head is the bank's own output register."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,7 +10,7 @@ __all__ = ["Fifo"]
 
 
 class Fifo(wiring.Component):
-    """``depth`` words, one in and one out a cycle.
+    """Words in order, one in and one out a cycle, as many as fit but for :attr:`SPARE` of them.
 
     A word is on offer no later than :attr:`LATENCY` cycles after it came, or the one before left.
 
@@ -25,20 +25,25 @@ class Fifo(wiring.Component):
     ----------
     i : In, stream of ``width`` bits
     o : Out, stream of ``width`` bits
-    put, taken : Out
-        Words so far, modulo ``2 * depth``: that came in, that went out.
+    room : Out
+        Words that may come at once.
+    put : Out
+        Words that came so far, modulo ``depth``.
+    some : Out
+        There are words behind the one on offer.
     """
 
     LATENCY = 1 + Bank.LATENCY
+    SPARE = 2 * Bank.LATENCY  # those that are being read, and so that counts never meet
 
     def __init__(self, *, width, depth, target):
         self.width = width
         self.depth = depth
         self.target = target
-        count = range(2 * depth)
+        most = depth - self.SPARE
         super().__init__({
             "i": In(stream.Signature(width)), "o": Out(stream.Signature(width)),
-            "put": Out(count), "taken": Out(count),
+            "room": Out(range(most + 1), init=most), "put": Out(range(depth)), "some": Out(1),
         })
 
     def elaborate(self, platform):
@@ -46,20 +51,19 @@ class Fifo(wiring.Component):
         m.submodules.bank = bank = Bank(width=self.width, depth=self.depth, target=self.target)
         asked = Signal.like(self.put)  # words whose read has begun
         held = Signal()  # the bank's first step has a word; the second's is on offer
-        moves = ~self.o.valid | self.o.ready
-        full = (self.put ^ self.taken) == self.depth
+        puts = Signal()
+        asks = Signal()
+        waits = Signal()
         m.d.comb += [
-            self.i.ready.eq(~full),
-            bank.write.eq(self.i.valid & ~full), bank.place.eq(self.put),
-            bank.data.eq(self.i.payload),
-            bank.en.eq(moves), bank.address.eq(asked), self.o.payload.eq(bank.word),
+            self.i.ready.eq(self.room != 0), puts.eq(self.i.valid & self.i.ready),
+            waits.eq(asked != self.put), self.some.eq(waits | held),
+            bank.en.eq(~self.o.valid | self.o.ready), asks.eq(waits & bank.en),
+            bank.write.eq(puts), bank.place.eq(self.put), bank.data.eq(self.i.payload),
+            bank.address.eq(asked), self.o.payload.eq(bank.word),
         ]
-        with m.If(bank.write):
-            m.d.sync += self.put.eq(self.put + 1)
-        with m.If(moves):
-            m.d.sync += [held.eq(asked != self.put), self.o.valid.eq(held)]
-            with m.If(asked != self.put):
-                m.d.sync += asked.eq(asked + 1)
-        with m.If(self.o.valid & self.o.ready):
-            m.d.sync += self.taken.eq(self.taken + 1)
+        m.d.sync += [self.put.eq(self.put + puts), asked.eq(asked + asks)]
+        with m.If(puts != asks):
+            m.d.sync += self.room.eq(self.room + Mux(puts, -1, 1))
+        with m.If(bank.en):
+            m.d.sync += [held.eq(waits), self.o.valid.eq(held)]
         return m

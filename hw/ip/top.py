@@ -3,12 +3,13 @@
 from amaranth.hdl import ClockDomain, DomainRenamer, Module
 from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw import core
+from weft.hw.ip.crossing import Core
 from weft.hw.ip.shell import Shell, pins
 
-__all__ = ["IpTop"]
+__all__ = ["IpTop", "Wrapper"]
 
 
 class IpTop(wiring.Component):
@@ -29,13 +30,13 @@ class IpTop(wiring.Component):
         As of `weft.hw.ip.shell.pins`.
     """
 
-    def __init__(self, ip):
+    def __init__(self, ip, **more):
         self.ip = ip
         self.shell = Shell(ip)
         self.wishbone = ip.bus == "wishbone"
         clocks = ("wb_clk_i", "wb_rst_i") if self.wishbone else ("aclk", "aresetn")
         clocks += ("core_clk",) * (ip.clocks - 1)
-        super().__init__({**dict.fromkeys(clocks, In(1)), **pins(ip)})
+        super().__init__({**dict.fromkeys(clocks, In(1)), **pins(ip), **more})
 
     def elaborate(self, platform):
         m = Module()
@@ -78,3 +79,19 @@ class IpTop(wiring.Component):
             inside.abort.eq(pins.abort), inside.address.eq(pins.address),
             pins.data.eq(inside.data), pins.busy.eq(inside.activity.busy),
         ]
+
+
+class Wrapper(IpTop):
+    """An IP core without its core, the ports of which are pins: to be measured alone.
+
+    Attributes
+    ----------
+    core : Out, `weft.hw.ip.crossing.Core`
+        Beside all of `IpTop`.
+    """
+
+    def __init__(self, ip):
+        super().__init__(ip, core=Out(Core(ip.config)))
+
+    def _core(self, m, pins):
+        connect(m, pins, flipped(self.core))

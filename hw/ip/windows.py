@@ -9,11 +9,12 @@ from amaranth.utils import ceil_log2
 from weft.hw.ip.fifo import Fifo
 from weft.hw.post.sender import Result
 
-__all__ = ["CommandWindow", "DEPTH", "JOBS", "Level", "ResultWindow"]
+__all__ = ["CommandWindow", "DEPTH", "JOBS", "Level", "ROOM", "ResultWindow"]
 
 DEPTH = 512  # words of a window's queue: one block of memory
-JOBS = 16  # that may have ended and wait in the results' queue
-Level = data.StructLayout({"words": 10, "complete": 1, "status": 8, "tag": 16})
+ROOM = DEPTH - Fifo.SPARE  # words that come at once at most
+JOBS = 8  # that have ended and wait in the results' queue, before no more results are taken
+Level = data.StructLayout({"words": 9, "complete": 1, "status": 2, "tag": 16})
 
 
 class CommandWindow(wiring.Component):
@@ -30,7 +31,7 @@ class CommandWindow(wiring.Component):
     ----------
     i : In, stream of 32 bits
     room : Out
-        Words that may come at once; 0 in a reset.
+        Words that may come at once.
     commands : Out, stream of ``bytes_in`` bytes
     waiting : Out
         Whole words of the stream, or parts of one, are here.
@@ -41,7 +42,7 @@ class CommandWindow(wiring.Component):
         self.target = target
         super().__init__({
             "i": In(stream.Signature(32)),
-            "room": Out(range(DEPTH + 1)),
+            "room": Out(range(ROOM + 1)),
             "commands": Out(stream.Signature(8 * bytes_in)),
             "waiting": Out(1),
         })
@@ -49,21 +50,16 @@ class CommandWindow(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.fifo = fifo = Fifo(width=32, depth=DEPTH, target=self.target)
-        up = Signal()
-        m.d.comb += [
-            fifo.i.payload.eq(self.i.payload),
-            fifo.i.valid.eq(self.i.valid & up),
-            self.i.ready.eq(fifo.i.ready & up),
-        ]
-        # A word that comes counts at once, one that goes a cycle late: there is never less room.
-        m.d.sync += [
-            up.eq(1),
-            self.room.eq(fifo.taken - fifo.put + DEPTH - (fifo.i.valid & fifo.i.ready)),
-        ]
-        begun = self._gather(m, fifo.o) if self.bytes_in > 4 else 0
-        if not self.bytes_in > 4:
+        connect(m, flipped(self.i), fifo.i)
+        begun = 0
+        if self.bytes_in == 4:
             connect(m, fifo.o, flipped(self.commands))
-        m.d.comb += self.waiting.eq((fifo.put != fifo.taken) | self.commands.valid | begun)
+        else:
+            begun = self._gather(m, fifo.o)
+        m.d.comb += [
+            self.room.eq(fifo.room),
+            self.waiting.eq(fifo.some | fifo.o.valid | self.commands.valid | begun),
+        ]
         return m
 
     def _gather(self, m, words):
@@ -127,55 +123,61 @@ class ResultWindow(wiring.Component):
         m = Module()
         m.submodules.fifo = fifo = Fifo(width=32, depth=DEPTH, target=self.target)
         connect(m, fifo.o, flipped(self.o))
-        Job = data.StructLayout({"end": fifo.put.shape(), "tag": 16, "status": 8})
-        m.submodules.ends = ends = Memory(shape=Job, depth=JOBS, init=[])
+        Job = data.StructLayout({
+            "end": fifo.put.shape(), "tag": 16, "status": self.level.status.shape()
+        })
+        m.submodules.ends = ends = Memory(shape=Job, depth=2 * JOBS, init=[])
         write, read = ends.write_port(), ends.read_port(domain="comb")
-        head, tail = (Signal(range(2 * JOBS), name=name) for name in ("head", "tail"))
-        p_last = self._cut(m, fifo, head - tail)
+        head = Signal.like(write.addr)
+        tail = Signal.like(read.addr)
+        jobs = Signal(range(2 * JOBS + 1))  # whose last word is put
+        ends_one = self._cut(m, fifo, jobs)
 
         # A job's last word is put, and what is known of the job with it.
         m.d.comb += [
-            write.addr.eq(head), write.en.eq(p_last), read.addr.eq(tail),
+            write.addr.eq(head), write.en.eq(ends_one), read.addr.eq(tail),
             write.data.end.eq(fifo.put + 1),
             write.data.tag.eq(self.ended.tag), write.data.status.eq(self.ended.status),
-            self.ended.valid.eq(p_last),
+            self.ended.valid.eq(ends_one),
         ]
         oldest = read.data
         closed = Signal()  # the oldest job's last word is put
         takes = Signal()
         over = Signal()
+        taken = Signal.like(fifo.put)
+        taken_next = Signal.like(fifo.put)
         m.d.comb += [
-            closed.eq(head != tail),
-            takes.eq(self.o.valid & self.o.ready),
+            closed.eq(jobs != 0),
+            takes.eq(self.o.valid & self.o.ready), taken_next.eq(taken + takes),
             over.eq(takes & self.level.complete & (self.level.words == 1)),
         ]
-        m.d.sync += [head.eq(head + p_last), tail.eq(tail + over)]
         m.d.sync += [
-            self.level.words.eq(Mux(closed, oldest.end, fifo.put) - fifo.taken - takes),
-            self.level.complete.eq(closed),
+            head.eq(head + ends_one), tail.eq(tail + over), taken.eq(taken_next),
+            self.level.words.eq(Mux(closed, oldest.end, fifo.put) - taken_next),
+            self.level.complete.eq(closed & ~over),
         ]
-        with m.If(over):
-            m.d.sync += [self.level.words.eq(0), self.level.complete.eq(0)]
+        with m.If(ends_one != over):
+            m.d.sync += jobs.eq(jobs + Mux(over, -1, 1))
         with m.If(closed):
             m.d.sync += [self.level.tag.eq(oldest.tag), self.level.status.eq(oldest.status)]
         return m
 
-    def _cut(self, m, fifo, ended):
+    def _cut(self, m, fifo, jobs):
         """Stream words in parts, each held a cycle before it is put; whether it ends a job."""
         word, count = self.results.payload, self.bytes_out // 4
         index = Signal(ceil_log2(count))
-        p_valid, p_last, p_data = Signal(), Signal(), Signal(32, reset_less=True)
-        takes = Signal()  # two parts may come after that for which there was room
+        p_valid = Signal()
+        p_last = Signal()
+        p_data = Signal(32, reset_less=True)
+        takes = Signal()  # a few parts may come after that for which there was room
         last = index == count - 1
         part = self.results.valid & takes
         m.d.comb += [
             self.results.ready.eq(takes & last),
             fifo.i.valid.eq(p_valid), fifo.i.payload.eq(p_data),
         ]
-        used = Signal.like(fifo.put)
         m.d.sync += [
-            used.eq(fifo.put - fifo.taken),
-            takes.eq((used < DEPTH - 8) & (ended < JOBS - 4)),
+            takes.eq((fifo.room >= 8) & (jobs < JOBS)),
             p_valid.eq(part), p_last.eq(part & last & word.last),
             p_data.eq(word.data.word_select(index, 32)),
             self.ended.tag.eq(word.tag), self.ended.status.eq(word.status),

@@ -26,7 +26,7 @@ def program(rig, count=4, tag=0):
     return found
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 @cocotb.parametrize(pause=[0, 0.5, 0.9])
 async def products(dut, pause):
     rig = await Rig.start(dut, pause)
@@ -38,7 +38,7 @@ async def products(dut, pause):
     assert await rig.read("last", "status") == last.status
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def description(dut):
     """The core's registers through the bus, and its counters."""
     from weft.registers import decode, describe

@@ -1,9 +1,10 @@
 """Bad use of the register space: what is refused, said and without effect; and interrupts."""
 
 import cocotb
-from cocotb.triggers import ClockCycles, Combine
+from cocotb.triggers import ClockCycles
 
 from weft.commands import JobFlag
+from weft.hw.ip.windows import DEPTH
 from weft.register_map import SPACE, registers, windows
 from weft.sim.ip.jobs import program
 from weft.sim.ip.rig import Rig
@@ -24,7 +25,7 @@ async def right(rig):
     await rig.master.write(rig.addresses["irq_status"], 0xFFFFFFFF)
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def unknown_addresses(dut):
     rig = await Rig.start(dut, 0.2)
     known = {r.address for r in registers(rig.ip)}
@@ -40,7 +41,7 @@ async def unknown_addresses(dut):
     await right(rig)
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def wrong_ways(dut):
     """Registers that are only read, or only written, the other way; and parts of words."""
     rig = await Rig.start(dut)
@@ -68,7 +69,7 @@ async def wrong_ways(dut):
     await right(rig)
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def nothing_to_read(dut):
     """An empty RESULTS is refused, wherever in the window it is read."""
     rig = await Rig.start(dut)
@@ -82,7 +83,7 @@ async def nothing_to_read(dut):
         await right(rig)
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def no_room(dut):
     """Words without room are refused and dropped; those that had room are all kept."""
     rig = await Rig.start(dut)
@@ -94,11 +95,11 @@ async def no_room(dut):
     found.job(a, b, flags=JobFlag.FEED_A | JobFlag.FEED_B, tag=7)
     await rig.send(found.words)
     more = Program(config)
-    while 4 * 512 > len(more.words) * config.bytes_in - 256:
+    while len(more.words) * config.bytes_in < 4 * DEPTH + 64 * config.bytes_in:
         a, b = rig.operands(config.rows, config.cols, 7)
         more.multiply(a, b, tag=len(more.answers))
     parts = rig.parts(more.words)
-    while room := await rig.read("command_room"):
+    while parts and (room := await rig.read("command_room")):
         assert await rig.master.write_all(rig.addresses["commands"], parts[:room])
         parts = parts[room:]
         await ClockCycles(rig.clock, 100)
@@ -121,10 +122,10 @@ async def no_room(dut):
     sending = cocotb.start_soon(rest())
     for answer in more.answers:
         answer.check(await rig.take())
-    await Combine(sending)
+    await sending
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def interrupts(dut):
     """IRQ rises for what is enabled, and falls when that is cleared, nothing else with it."""
     rig = await Rig.start(dut)

@@ -1,9 +1,10 @@
 """What ends jobs early, abort, soft reset and reset, wherever it strikes: the next is right."""
 
 import cocotb
-from cocotb.triggers import ClockCycles, Combine
+from cocotb.triggers import ClockCycles
 
 from weft.commands import JobFlag, Status
+from weft.hw.ip.windows import ROOM
 from weft.sim.ip.jobs import program
 from weft.sim.ip.rig import Rig
 from weft.sim.program import Program
@@ -19,7 +20,7 @@ def long_job(rig, tag=1):
     return found
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 @cocotb.parametrize(pause=[0, 0.5])
 async def aborts(dut, pause):
     """A job that waits for ever is ended, and one that runs, and none at all."""
@@ -47,7 +48,7 @@ async def aborts(dut, pause):
         await ClockCycles(rig.clock, rig.rng.randrange(400))
         await rig.write("control", abort=1)
         found.answers[0].check(await rig.take(), statuses=ENDS)
-        await Combine(sending)
+        await sending
         await rig.run(program(rig, 1))
     assert await rig.read("status", "busy") == 0
 
@@ -64,11 +65,11 @@ async def restart(rig, slow):
         assert await rig.read(name) == 0, name
     assert await rig.read("irq_enable") == 1 << rig.fields["irq_enable"]["refused"].low
     if rig.ip.windows:
-        assert (await rig.read("command_room"), await rig.read("result_level")) == (512, 0)
+        assert (await rig.read("command_room"), await rig.read("result_level")) == (ROOM, 0)
     assert await rig.read("status") == 0
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 @cocotb.parametrize(pause=[0, 0.6])
 async def soft_resets(dut, pause):
     """While operands come, while it computes, while results leave, while nothing happens."""
@@ -101,7 +102,7 @@ async def soft_resets(dut, pause):
         assert await rig.read("ended") == len(jobs.answers)
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def packet_on_offer(dut):
     """A word on offer stays through a soft reset; a packet that is open is ended behind it."""
     rig = await Rig.start(dut)
@@ -129,13 +130,13 @@ async def packet_on_offer(dut):
         assert words[-1]["data"] == 0 and len(words) >= (2 if first else 3)
         for answer in jobs.answers:
             answer.check(await rig.take())
-        await Combine(sending)
+        await sending
         assert await rig.read("ended") == len(jobs.answers)
         await rig.write("control", reset=1)
         await rig.restarted()
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 @cocotb.parametrize(pause=[0, 0.4])
 async def resets(dut, pause):
     """The reset pin, in the midst of everything, for as short as may be."""

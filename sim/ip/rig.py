@@ -9,7 +9,7 @@ from dataclasses import asdict
 import cocotb
 import numpy as np
 from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, Combine, RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
 from weft.config import Config
@@ -221,7 +221,7 @@ class Rig:
         sending = cocotb.start_soon(self.send(program.words))
         for answer in program.answers:
             answer.check(await self.take(), statuses=statuses)
-        await Combine(sending)
+        await sending
 
     def operands(self, m, n, k):
         """Random A and B."""
