@@ -3,8 +3,7 @@
 import random
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Status, result
-from weft.descriptors import Fetch, Order, Store
-from weft.hw.dma.gather import unit_bytes
+from weft.descriptors import Fetch, Order, Store, unit
 from weft.sim.program import Program
 
 __all__ = ["DmaProgram"]
@@ -106,10 +105,9 @@ class DmaProgram(Program):
 
     def _job(self, job: Job):
         size = result(self.config, job.flags).bytes
-        unit = unit_bytes(size, lanes=self.config.lanes, data_bytes=self.config.bytes_in)
-        gap = self.rng.choice([0, 1, 3]) * unit
-        stride = -(-job.n * size // unit) * unit + gap
-        address = self._take(stride * job.m, self.rng.choice([0, 1, 2, 5]) * unit)
+        least = unit(self.config, job.flags)
+        stride = (-(-job.n * size // least) + self.rng.choice([0, 1, 3])) * least
+        address = self._take(stride * job.m, self.rng.choice([0, 1, 2, 5]) * least)
         self._target = address, stride
         self.descriptors.append(Store(job, address, stride).pack())
         if JobFlag.KEEP not in job.flags:

@@ -1,6 +1,6 @@
 """The aligner: beats become granules, the first byte of a stretch at byte 0, zeros behind it."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -26,7 +26,7 @@ class Granule(data.StructLayout):
 class Aligner(wiring.Component):
     """Takes a unit of ``granule`` bytes from the beat a cycle; a granule comes two cycles later.
 
-    A stretch that starts within a unit takes one cycle more.
+    A piece takes a cycle more, and one more where its stretch starts within a unit.
 
     Parameters
     ----------
@@ -68,66 +68,62 @@ class Aligner(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cut = ceil_log2(self.granule)
-        new = self.pieces.payload
-        busy = Signal()
-        shift = Signal(cut)  # where the stretch starts in its first unit
+        piece = self.pieces.payload  # on offer while it is at work
+        begun = Signal()
         unit = Signal(range(self.data_bytes // self.granule))
-        units = Signal(len(new.most) + 1 - cut)  # to come behind this one
-        fetch = Signal()  # this one is to come
-        primes = Signal()  # it is not enough for a granule
-        granules = Signal.like(new.granules)  # behind this one
-        real = Signal()  # this one has bytes of the stretch
-        wholes = Signal(max(1, len(new.most) - cut))  # granules behind it that have some
-        tail = Signal(cut)  # the last byte of the stretch in its last granule
-        fresh = Signal(init=1)  # the piece on offer begins a chunk
-
+        torn = Signal()  # of the beat on offer units were taken, and others are left
+        primes = Signal()  # the unit that is due is not enough for a granule
+        real = Signal()  # the granule that is due has bytes of the stretch
+        fresh = Signal(init=1)  # the piece begins a chunk
         a_out, out = Signal(self.Granule), self.granules.granule
-        steps, emits, done, load = Signal(), Signal(), Signal(), Signal()
+        index, number = Signal.like(a_out.index), Signal.like(a_out.number)
+        begins = Signal()
+
+        # The last granule with bytes of the stretch wants another unit where they reach into it.
+        shift, tail = piece.offset[:cut], piece.most[:cut]
+        full = index == piece.most >> cut
+        reaches = ~full | (shift == 0) | (shift + tail)[cut] if cut else Const(1)
+        fetch = primes | (real & reaches)
+        steps, emits, done, takes = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            steps.eq(busy & (~fetch | self.beats.valid)),
+            steps.eq(begun & (~fetch | self.beats.valid)),
             emits.eq(steps & ~primes),
-            done.eq(emits & (granules == 0)),
-            load.eq((~busy | done) & self.pieces.valid & ~new.raw & (~fresh | self.room)),
-            self.begin.eq(load & fresh),
-            self.raw.eq(~busy & self.pieces.valid & new.raw),
-            self.pieces.ready.eq(load | self.raw_end),
+            done.eq(emits & (index == piece.granules)),
+            takes.eq(steps & fetch),
+            self.beats.ready.eq((takes & unit.all()) | (done & (takes | torn))),
+            self.raw.eq(self.pieces.valid & piece.raw),
+            self.pieces.ready.eq(done | self.raw_end),
+            a_out.index.eq(index), a_out.b.eq(piece.b), a_out.transposed.eq(piece.transposed),
+            a_out.end.eq(piece.end & done), a_out.number.eq(number),
+            begins.eq(~begun & self.pieces.valid & ~piece.raw & (~fresh | self.room)),
+            self.begin.eq(begins & fresh),
         ]
+        with m.If(takes):
+            m.d.sync += [unit.eq(unit + 1), torn.eq(~unit.all())]
         with m.If(steps):
-            m.d.sync += [primes.eq(0), unit.eq(unit + 1), units.eq(units - 1)]
-            with m.If(units == 0):
-                m.d.sync += fetch.eq(0)
-            m.d.comb += self.beats.ready.eq(fetch & (unit.all() | (units == 0)))
+            m.d.sync += primes.eq(0)
         with m.If(emits):
-            m.d.sync += [
-                a_out.index.eq(a_out.index + 1), granules.eq(granules - 1), wholes.eq(wholes - 1)
-            ]
-            with m.If(wholes == 0):
+            m.d.sync += index.eq(index + 1)
+            with m.If(full):
                 m.d.sync += real.eq(0)
-            with m.If(granules == 0):
-                m.d.sync += busy.eq(0)
-        with m.If(load):
+        with m.If(done):
+            m.d.sync += [begun.eq(0), fresh.eq(piece.end), number.eq(number + 1)]
+            with m.If(piece.end):
+                m.d.sync += number.eq(0)
+        with m.If(begins):
             m.d.sync += [
-                busy.eq(1), fresh.eq(new.end),
-                a_out.b.eq(new.b), a_out.transposed.eq(new.transposed), a_out.end.eq(new.end),
-                a_out.index.eq(0), a_out.number.eq(a_out.number + 1),
-                shift.eq(new.offset), unit.eq(new.offset[cut:]), fetch.eq(new.real),
-                primes.eq(new.offset[:cut].any() & new.real),
-                units.eq((new.offset[:cut] + new.most) >> cut),
-                granules.eq(new.granules),
-                real.eq(new.real), wholes.eq(new.most >> cut), tail.eq(new.most),
+                begun.eq(1), index.eq(0), torn.eq(0), unit.eq(piece.offset[cut:]),
+                real.eq(piece.real), primes.eq(piece.real & shift.any()),
             ]
-            with m.If(fresh):
-                m.d.sync += a_out.number.eq(0)
 
         # A cycle on: the last two units, and which bytes of the granule count.
-        b_out, b_valid, b_shift = Signal(self.Granule), Signal(), Signal.like(shift)
-        before, here = Signal(8 * self.granule), Signal(8 * self.granule)
-        counts = Signal(self.granule)
-        m.d.sync += [b_valid.eq(emits), b_out.eq(a_out), b_shift.eq(shift)]
-        m.d.sync += b_out.end.eq(a_out.end & done)
-        m.d.sync += counts.eq(Cat(
-            real & ((wholes != 0) | (n <= tail)) for n in range(self.granule)
-        ))
+        b_out, b_shift = Signal.like(a_out, reset_less=True), Signal.like(shift, reset_less=True)
+        b_valid, counts = Signal(), Signal(self.granule, reset_less=True)
+        before, here = (Signal(8 * self.granule, reset_less=True) for _ in range(2))
+        m.d.sync += [
+            b_valid.eq(emits), b_out.eq(a_out), b_shift.eq(shift),
+            counts.eq(Cat(real & (~full | (n <= tail)) for n in range(self.granule))),
+        ]
         with m.If(steps):
             m.d.sync += [
                 before.eq(here), here.eq(self.beats.payload.word_select(unit, 8 * self.granule))
@@ -136,9 +132,8 @@ class Aligner(wiring.Component):
         with m.Switch(b_shift):
             for n in range(self.granule):
                 with m.Case(n):
-                    both = Cat(before, here)
                     start = 8 * (n or self.granule)
-                    m.d.comb += window.eq(both[start : start + 8 * self.granule])
+                    m.d.comb += window.eq(Cat(before, here)[start : start + 8 * self.granule])
         m.d.sync += [
             self.granules.valid.eq(b_valid), out.eq(b_out),
             out.bytes.eq(window & Cat(bit.replicate(8) for bit in counts)),

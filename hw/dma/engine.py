@@ -2,18 +2,18 @@
 
 from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.commands import JobFlag, finishes
+from weft.commands import JobFlag, finishes, result
+from weft.descriptors import unit
 from weft.geometry import memories
 from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.axi import Axi4
 from weft.hw.dma.front import Front
-from weft.hw.dma.gather import unit_bytes
 from weft.hw.dma.layout import granule, layouts
 from weft.hw.dma.outlet import Outlet
 from weft.hw.dma.packer import Packer
+from weft.hw.dma.queue import Queue
 from weft.hw.dma.reader import Reader
 from weft.hw.dma.scatter import Scatter
 from weft.hw.dma.walker import Walker
@@ -24,7 +24,7 @@ __all__ = ["DESCRIPTORS", "Dma"]
 
 DESCRIPTORS = 32  # that wait at most
 READS = 256  # beats that are on their way, or wait, at most
-PIECES = 32  # that wait for their beats at most
+PIECES = 16  # that wait for their beats at most
 
 
 class Dma(wiring.Component):
@@ -65,6 +65,10 @@ class Dma(wiring.Component):
 
     def __init__(self, config):
         self.config = config
+        # What makes results narrow; the flags of both kinds of jobs, and the units of both.
+        self.narrows = finishes(config)[0] if finishes(config) else JobFlag(0)
+        self.kinds = [JobFlag(0), *([self.narrows] if self.narrows else [])]
+        self.units = [unit(config, flags) for flags in self.kinds]
         super().__init__({
             "descriptors": In(stream.Signature(32)),
             "room": Out(range(DESCRIPTORS + 1)),
@@ -110,20 +114,16 @@ class Dma(wiring.Component):
         """Descriptors -> beats -> commands."""
         c = self.config
         geometries, lays = memories(c), layouts(c)
-        wide, narrow = self._sizes()
-        narrows = finishes(c)[0] if finishes(c) else JobFlag(0)
         common = {"geometries": geometries, "layouts": lays}
         front = add("front", Front(
             depth=DESCRIPTORS, geometries=geometries, size=c.format.a.bytes,
-            data_bytes=c.bytes_in, narrows=narrows,
-            wide=unit_bytes(wide, lanes=c.lanes, data_bytes=c.bytes_in),
-            narrow=unit_bytes(narrow or wide, lanes=c.lanes, data_bytes=c.bytes_in),
+            data_bytes=c.bytes_in, narrows=self.narrows, units=self.units,
         ))
         self.walker = walker = add("walker", Walker(data_bytes=c.bytes_in, **common))
         self.reader = reader = add("reader", Reader(
             data_bytes=c.bytes_in, beats=walker.beats, depth=READS
         ))
-        pieces = add("pieces", SyncFIFOBuffered(width=walker.Piece.size, depth=PIECES))
+        pieces = add("pieces", Queue(shape=walker.Piece, depth=PIECES))
         aligner = add("aligner", Aligner(
             data_bytes=c.bytes_in, granule=granule(c), piece=walker.Piece, pieces=walker.most
         ))
@@ -131,6 +131,7 @@ class Dma(wiring.Component):
         outlet = add("outlet", Outlet(bytes_in=c.bytes_in, **common))
         connect(m, flipped(self.descriptors), front.descriptors)
         connect(m, walker.stretches, reader.stretches)
+        connect(m, pieces.o, aligner.pieces)
         connect(m, reader.ar, flipped(self.axi.ar))
         connect(m, flipped(self.axi.r), reader.r)
         connect(m, outlet.commands, flipped(self.commands))
@@ -141,10 +142,8 @@ class Dma(wiring.Component):
             outlet.word.eq(front.word), outlet.index.eq(front.index), outlet.take.eq(front.header),
             outlet.start.eq(front.send), front.sending.eq(~outlet.idle),
             front.wait.eq(outlet.full),
-            pieces.w_data.eq(walker.pieces.payload), pieces.w_en.eq(walker.pieces.valid),
-            walker.pieces.ready.eq(pieces.w_rdy),
-            aligner.pieces.payload.eq(pieces.r_data), aligner.pieces.valid.eq(pieces.r_rdy),
-            pieces.r_en.eq(aligner.pieces.ready),
+            pieces.value.eq(walker.pieces.payload), walker.pieces.ready.eq(pieces.room),
+            pieces.put.eq(walker.pieces.valid & pieces.room),
             aligner.beats.payload.eq(reader.beats.payload), outlet.beats.payload.eq(
                 reader.beats.payload
             ),
@@ -161,10 +160,10 @@ class Dma(wiring.Component):
     def _store(self, m, add, front):
         """Results -> beats."""
         c = self.config
-        wide, narrow = self._sizes()
         scatter = add("scatter", Scatter(
-            rows=c.rows, cols=c.cols, lanes=c.lanes, wide=wide, narrow=narrow,
-            narrows=finishes(c)[0] if narrow else JobFlag(0), data_bytes=c.bytes_in,
+            rows=c.rows, cols=c.cols, lanes=c.lanes, units=self.units,
+            sizes=[result(c, flags).bytes for flags in self.kinds],
+            narrows=self.narrows, data_bytes=c.bytes_in,
         ))
         self.writer = writer = add("writer", Writer(data_bytes=c.bytes_in))
         for name in ("aw", "w"):
@@ -180,8 +179,3 @@ class Dma(wiring.Component):
             self.ended.eq(writer.ended), self.tag.eq(writer.tag), self.status.eq(writer.status),
         ]
         return scatter
-
-    def _sizes(self):
-        """Bytes of a sum; of a narrow result, 0 where there are none."""
-        kind = self.config.format
-        return kind.acc.bytes, kind.narrow.bytes if finishes(self.config) else 0

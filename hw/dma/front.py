@@ -36,7 +36,7 @@ class Front(wiring.Component):
     size : int
         Bytes of a value of A and B.
     data_bytes : int
-    wide, narrow : int
+    units : list of int
         What addresses and strides of results, of sums and of narrow ones, are multiples of.
     narrows : `weft.commands.JobFlag`
         What makes results narrow.
@@ -62,13 +62,12 @@ class Front(wiring.Component):
         There is none.
     """
 
-    def __init__(self, *, depth, geometries, size, data_bytes, wide, narrow, narrows):
+    def __init__(self, *, depth, geometries, size, data_bytes, units, narrows):
         self.depth = depth
         self.geometries = geometries
         self.size = size
         self.data_bytes = data_bytes
-        self.wide = wide
-        self.narrow = narrow
+        self.units = units
         self.narrows = narrows
         super().__init__({
             "descriptors": In(stream.Signature(32)),
@@ -179,7 +178,7 @@ class Front(wiring.Component):
             """Whether a word is no multiple of that."""
             return word[: ceil_log2(multiple)].any() if multiple > 1 else Const(0)
 
-        for_job = ~keeps & Mux(narrow, odd(self.narrow), odd(self.wide))
+        for_job = ~keeps & Mux(narrow, odd(self.units[-1]), odd(self.units[0]))
         faults = {
             0: ~(
                 (word[8:16] == VERSION) & (

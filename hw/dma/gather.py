@@ -1,20 +1,16 @@
 """The gather: units of results become beats, where memory has them, and beats bursts."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import BURST
 
-__all__ = ["Beat", "Gather", "Unit", "unit_bytes"]
+__all__ = ["Beat", "Gather", "Unit"]
 
 BLOCK = ceil_log2(BURST)
-
-
-def unit_bytes(size, *, lanes, data_bytes):
-    """Bytes of a unit of results of ``size`` bytes: a chunk, or a beat where that is less."""
-    return min(lanes * size, data_bytes)
+STATUS = 2  # bits that there are
 
 
 class Unit(data.StructLayout):
@@ -39,7 +35,7 @@ class Beat(data.StructLayout):
     def __init__(self, *, data_bytes):
         super().__init__({
             "data": 8 * data_bytes, "strb": data_bytes, "last": 1,
-            "addr": 32, "count": BLOCK, "end": 1, "void": 1, "tag": 16, "status": 8,
+            "addr": 32, "count": BLOCK, "end": 1, "void": 1, "tag": 16, "status": STATUS,
         })
 
 
@@ -52,7 +48,7 @@ class Gather(wiring.Component):
     Parameters
     ----------
     units : list of int
-        Bytes of a unit: of sums, and of narrow results if there are.
+        Bytes of a unit: of sums; and of narrow results where that is another number.
     unit : shape
         `Unit`.
     data_bytes : int
@@ -73,7 +69,7 @@ class Gather(wiring.Component):
         super().__init__({
             "units": In(data.StructLayout({"valid": 1, "unit": unit})),
             "cut": In(1),
-            "tag": In(16), "status": In(8),
+            "tag": In(16), "status": In(STATUS),
             "beats": Out(data.StructLayout({"valid": 1, "beat": Beat(data_bytes=data_bytes)})),
         })
 
@@ -84,24 +80,23 @@ class Gather(wiring.Component):
         fresh, closed = Signal(init=1), Signal(init=1)  # the next unit begins a beat, a burst
         strobes, fills, row_end = Signal(self.data_bytes), Signal(), Signal()
         counts = self.units.valid & (unit.left > 0)
-        with m.Switch(unit.narrow):
-            for narrow, size in enumerate(self.sizes):
-                cut = ceil_log2(size)
-                places = self.data_bytes // size
-                place = unit.addr[cut:low]
-                with m.Case(narrow):
-                    due = Cat((unit.left > n) for n in range(size))
-                    m.d.comb += [fills.eq(place.all()), row_end.eq(unit.left <= size)]
-                    part = unit.word.word_select(unit.part[: ceil_log2(places)], 8 * size)
-                    for n in range(places):
-                        mine = Signal(name=f"mine_{n}")
-                        m.d.comb += [
-                            mine.eq(place == n),
-                            strobes[n * size : (n + 1) * size].eq(due & mine.replicate(size)),
-                        ]
-                        with m.If(counts & mine):
-                            m.d.sync += beat.data[8 * n * size : 8 * (n + 1) * size].eq(part)
+        held = Signal(8 * self.data_bytes, reset_less=True)
+        for narrow, size in enumerate(self.sizes):
+            cut, places = ceil_log2(size), self.data_bytes // size
+            place = unit.addr[cut:low]
+            part = unit.word.word_select(unit.part[: ceil_log2(places)], 8 * size)
+            due = Cat(unit.left > n for n in range(size))
+            kind = Const(1) if len(self.sizes) == 1 else unit.narrow == narrow
+            with m.If(kind):
+                m.d.comb += [
+                    fills.eq(place.all()), row_end.eq(unit.left <= size),
+                    strobes.eq(Cat(due & (place == n).replicate(size) for n in range(places))),
+                ]
+            for n in range(places):
+                with m.If(counts & kind & (place == n)):
+                    m.d.sync += held[8 * n * size : 8 * (n + 1) * size].eq(part)
         last = row_end | (fills & unit.addr[low : low + BLOCK].all())
+        m.d.comb += beat.data.eq(held)
         m.d.sync += [
             self.beats.valid.eq(counts & (fills | row_end)),
             beat.tag.eq(self.tag), beat.status.eq(0), beat.void.eq(0),

@@ -2,25 +2,23 @@
 
 from dataclasses import dataclass
 
-from amaranth.utils import ceil_log2
-
 from weft.config import Config
+from weft.descriptors import EDGE
 from weft.geometry import Operand, operands
 
 __all__ = ["ROWS", "Layout", "granule", "layouts"]
 
 ROWS = 256  # of a half of the packing memory
-_EDGE = 128  # of the product that is to lose no time
 
 
 def granule(config: Config) -> int:
     """Bytes that are packed in a cycle: a power of two, at most a beat.
 
-    A product of ``128^3`` moves ``2 * 128^2`` values in ``128^3 / peak`` cycles, which makes
-    ``peak / 64`` values a cycle. Twice as many leave room for what is not packed at full rate.
+    A product of edge E moves ``2 * E^2`` values in ``E^3 / peak`` cycles, ``2 * peak / E`` a
+    cycle. Twice as many leave room for what is not packed at full rate.
     """
     size = config.format.a.bytes
-    most = max(size, 2 * config.peak * size * 2 // _EDGE)
+    most = max(size, 2 * 2 * config.peak * size // EDGE)
     return min(config.bytes_in, 1 << (most - 1).bit_length())
 
 
@@ -88,8 +86,3 @@ def layouts(config: Config) -> tuple[Layout, Layout]:
     """Those of A and B."""
     a, b = operands(config)
     return Layout(a, granule(config)), Layout(b, granule(config))
-
-
-def bits(*values) -> int:
-    """Bits that hold the greatest of ``values``."""
-    return max(1, ceil_log2(max(values) + 1))

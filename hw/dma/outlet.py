@@ -92,7 +92,7 @@ class Outlet(wiring.Component):
                 with m.Case(n):
                     m.d.comb += places.eq(x.places - 1)
 
-        packed, raw = Signal(width), Signal(width)
+        packed, raw = (Signal(width, reset_less=True, name=n) for n in ("packed", "raw"))
         steps = Signal.like(place), Signal.like(place)  # of the rows on their way
         on_way = Signal(2)
         valid, asks, takes, moves = Signal(), Signal(), Signal(), Signal()
@@ -158,12 +158,12 @@ class Outlet(wiring.Component):
         header, count = Signal(8 * size), Signal(range(size // 4))
         with m.If(self.full & self.commands.ready):
             m.d.sync += [header.eq(0), self.full.eq(0)]
+        with m.Elif(self.take & (self.index < HEADER_BYTES // 4)):
+            m.d.sync += [
+                header.eq(Cat(header, self.word)[32:]),
+                count.eq(count + 1), self.full.eq(count == size // 4 - 1),
+            ]
         with m.If(self.take):
-            with m.If(self.index < HEADER_BYTES // 4):
-                m.d.sync += [
-                    header.eq(Cat(header, self.word)[32:]),
-                    count.eq(count + 1), self.full.eq(count == size // 4 - 1),
-                ]
             with m.Switch(self.index):
                 for index, field, value in (
                     (0, operand, self.word[16:]), (2, panels, self.word), (3, words, self.word),

@@ -2,11 +2,11 @@
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import BURST, Axi4
+from weft.hw.dma.queue import Queue
 
 __all__ = ["Reader", "Stretch"]
 
@@ -41,9 +41,9 @@ class Reader(wiring.Component):
     ar, r : as of `Axi4`
     beats : Out, stream of ``data_bytes`` bytes
     stop : In
-        No burst begins.
+        No burst begins, and beats are dropped.
     idle : Out
-        No burst is under way.
+        No burst is under way, and no beat waits behind it.
     error : Out
         Pulse: a beat came with an error.
     """
@@ -65,38 +65,40 @@ class Reader(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         self._split(m)
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=8 * self.data_bytes, depth=self.depth)
+        m.submodules.queue = queue = Queue(shape=8 * self.data_bytes, depth=self.depth)
         beat = self.r.payload
+        moves = ~self.beats.valid | self.beats.ready | self.stop
         m.d.comb += [
-            fifo.w_data.eq(beat.data),
-            fifo.w_en.eq(self.r.valid),
+            queue.value.eq(beat.data),
+            queue.put.eq(self.r.valid),
             self.r.ready.eq(1),
-            fifo.r_en.eq(~self.beats.valid | self.beats.ready),
+            queue.o.ready.eq(moves),
         ]
         m.d.sync += self.error.eq(self.r.valid & beat.resp.as_value()[1])
-        with m.If(fifo.r_en):
-            m.d.sync += [self.beats.valid.eq(fifo.r_rdy), self.beats.payload.eq(fifo.r_data)]
+        with m.If(moves):
+            m.d.sync += [self.beats.valid.eq(queue.o.valid), self.beats.payload.eq(queue.o.payload)]
 
         # Beats that may be asked for, less two bursts: one that leaves, one not yet subtracted.
-        room = Signal(signed(ceil_log2(self.depth) + 1), init=self.depth - 2 * BURST)
-        asks, length = Signal(), Signal(range(BURST + 1))
-        m.d.comb += self.go.eq(~room[-1] & ~self.stop & (~self.ar.valid | self.ar.ready))
+        most = self.depth - 2 * BURST
+        room = Signal(signed(ceil_log2(self.depth) + 1), init=most)
+        asks, length = Signal(), Signal(range(BURST + 1), reset_less=True)
+        m.d.comb += [
+            self.go.eq(~room[-1] & ~self.stop & (~self.ar.valid | self.ar.ready)),
+            self.idle.eq((room == most) & ~asks & ~self.begins),
+        ]
         m.d.sync += [
             asks.eq(self.begins), length.eq(self.length + 1),
-            room.eq(room - Mux(asks, length, 0) + (fifo.r_rdy & fifo.r_en)),
+            room.eq(room - Mux(asks, length, 0) + (queue.o.valid & moves)),
         ]
-        bursts = Signal(range(self.depth + 1))  # under way
-        m.d.sync += bursts.eq(bursts + self.begins - (self.r.valid & beat.last))
-        m.d.comb += self.idle.eq((bursts == 0) & ~self.begins)
         return m
 
     def _split(self, m):
         """Stretches into bursts: ``begins`` with one of ``length`` + 1 beats when it may ``go``."""
         low, block = ceil_log2(self.data_bytes), ceil_log2(BURST)
         there = Signal()
-        first = Signal(block)  # beat of the block that is due
-        blocks = Signal(32 - low - block)
-        last = Signal.like(self.stretches.payload.last)
+        first = Signal(block, reset_less=True)  # beat of the block that is due
+        blocks = Signal(32 - low - block, reset_less=True)
+        last = Signal.like(self.stretches.payload.last, reset_less=True)
         more = last[block:].any()
         self.go, self.begins, self.length = Signal(), Signal(), Signal(block)
         m.d.comb += [

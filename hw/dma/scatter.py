@@ -2,24 +2,24 @@
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.dma.gather import Beat, Gather, Unit, unit_bytes
+from weft.hw.dma.gather import Beat, Gather, Unit
+from weft.hw.dma.queue import Queue
 from weft.hw.post.sender import Result
 
 __all__ = ["Scatter"]
 
-JOBS = 32  # that wait for their results at most: more than a core takes
 FIELDS = 5  # words of a descriptor that it wants
+WORDS = 256  # that wait at most: of more jobs than a core takes
 
 
 class Scatter(wiring.Component):
     """``for tile: for row of it: for unit of the row``: a unit a cycle.
 
-    Between tiles there are three or four cycles. A unit is a chunk of ``lanes`` results, or what of
-    it goes into a beat. What pads a row is not written. A job that is ended early ends the burst
+    Between tiles there are four or five cycles. A unit is a chunk of ``lanes`` results, or a part
+    of one. What pads a row is not written. A job that is ended early ends the burst
     that is under way. A job that keeps its sums has no results and is not known here; where it is
     refused, or ended early, it is told by its tag from the one that is due.
 
@@ -27,8 +27,8 @@ class Scatter(wiring.Component):
     ----------
     rows, cols, lanes : int
         Of the Config.
-    wide, narrow : int
-        Bytes of a sum, and of a narrow result; 0 where there are none.
+    sizes, units : list of int
+        Bytes of a sum, and of a narrow result if there are any; and of the units of each.
     narrows : `weft.commands.JobFlag`
         What makes results narrow.
     data_bytes : int
@@ -45,11 +45,12 @@ class Scatter(wiring.Component):
         No job waits for results.
     """
 
-    def __init__(self, *, rows, cols, lanes, wide, narrow, narrows, data_bytes):
+    def __init__(self, *, rows, cols, lanes, sizes, units, narrows, data_bytes):
         self.rows = rows
         self.cols = cols
         self.lanes = lanes
-        self.sizes = [wide, *([narrow] if narrow else [])]
+        self.sizes = sizes
+        self.units = units
         self.narrows = narrows
         self.data_bytes = data_bytes
         super().__init__({
@@ -62,132 +63,139 @@ class Scatter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        units = [unit_bytes(s, lanes=self.lanes, data_bytes=self.data_bytes) for s in self.sizes]
         longest = self.cols * max(self.sizes)
-        m.submodules.jobs = jobs = SyncFIFOBuffered(width=32, depth=FIELDS * JOBS)
+        m.submodules.jobs = jobs = Queue(shape=32, depth=WORDS)
         m.submodules.gather = gather = Gather(
-            units=units, data_bytes=self.data_bytes,
+            units=self.units if len(set(self.units)) > 1 else self.units[:1],
+            data_bytes=self.data_bytes,
             unit=Unit(
-                data_bytes=self.data_bytes, parts=self.data_bytes // min(units), longest=longest
+                data_bytes=self.data_bytes, parts=self.data_bytes // min(self.units),
+                longest=longest,
             ),
         )
         unit = gather.units.unit
-        word, there, done = Signal(self.results.payload.shape()), Signal(), Signal()
+        word = Signal(self.results.payload.shape(), reset_less=True)
+        there, done = Signal(), Signal()
         m.d.comb += [
-            jobs.w_data.eq(self.word), jobs.w_en.eq(self.take),
+            jobs.value.eq(self.word), jobs.put.eq(self.take),
             self.results.ready.eq(~there | done),
             self.beats.eq(gather.beats),
+            gather.tag.eq(word.tag), gather.status.eq(word.status),
         ]
         with m.If(self.results.ready):
             m.d.sync += [there.eq(self.results.valid), word.eq(self.results.payload)]
-        m.d.comb += [gather.tag.eq(word.tag), gather.status.eq(word.status)]
 
-        field, narrow, tag = Signal(range(FIELDS)), Signal(), Signal(16)
-        cols, down, across = Signal(16), Signal(16), Signal(16)  # of C; from this tile on
-        # Where the next row of tiles begins, this tile, its row, the unit in it.
-        band, tile, row, at, stride = (
-            Signal(32, name=n) for n in ("band", "tile", "row", "at", "stride")
-        )
-        leftmost, wide, high = Signal(), Signal(), Signal()  # tiles are behind this, below it
+        field, narrow, tag = Signal(range(FIELDS)), Signal(), Signal(16, reset_less=True)
+        # Of C; from this tile on; of this tile; from this row on.
+        cols, down, across = (Signal(16, reset_less=True, name=n) for n in ("n", "down", "across"))
         width, height = Signal(range(self.cols + 1)), Signal(range(self.rows + 1))
-        length, left = Signal.like(unit.left), Signal.like(unit.left)  # bytes of a row
-        # Units of a row, and those of this one behind this unit; but one.
-        count, ahead = (Signal(range(max(longest // min(units), 2)), name=n) for n in ("c", "a"))
+        leftmost, wide, high = Signal(), Signal(), Signal()  # tiles are behind this, below it
+        # Where the next row of tiles begins, this tile, its row.
+        band, tile, row, stride = (
+            Signal(32, name=n, reset_less=True) for n in ("band", "tile", "row", "stride")
+        )
+        # Bytes: of the row behind which is the unit, and but for the last one; that count.
+        offset, last, length = (Signal(range(longest + 1), name=n) for n in ("o", "last", "length"))
         part, parts = Signal.like(unit.part), Signal.like(unit.part)
-        step, beside = Signal(32), Signal(32)
-        following = row + stride
-        row_end = ahead == 0
+        step, across_tile = Signal(32), Signal(range(longest + 1))
+        of = Signal(range(max(self.units) + 1))
         last_row = (height == 1) & ~wide & ~high  # of the job
-        end = row_end & last_row
+        row_end = offset == last
+        after = row + step
         m.d.comb += [
+            step.eq(stride),
             unit.word.eq(word.data), unit.narrow.eq(narrow), unit.part.eq(part),
-            unit.addr.eq(at), unit.left.eq(left), unit.end.eq(last_row),
+            unit.addr.eq(row + offset), unit.left.eq(length - offset), unit.end.eq(last_row),
         ]
         with m.Switch(narrow):
-            for n, (size, of) in enumerate(zip(self.sizes, units, strict=True)):
+            for n, (size, share) in enumerate(zip(self.sizes, self.units, strict=True)):
                 with m.Case(n):
                     m.d.comb += [
-                        step.eq(of), parts.eq(self.data_bytes // of - 1),
-                        beside.eq(tile + self.cols * size),
+                        of.eq(share), parts.eq(self.data_bytes // share - 1),
+                        across_tile.eq(self.cols * size),
                     ]
+        refused = there & self.room & word.last & word.status.any()
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += self.idle.eq(~jobs.r_rdy & ~there)
+                m.d.comb += self.idle.eq(~jobs.o.valid & ~there)
                 m.d.sync += [field.eq(0), part.eq(0)]
-                with m.If(jobs.r_rdy):
+                with m.If(jobs.o.valid):
                     m.next = "JOB"
-                with m.Elif(there & self.room):  # what a job says that keeps its sums
+                with m.Elif(refused):  # it is of a job that was to keep its sums
                     m.d.comb += [done.eq(1), gather.cut.eq(1)]
             with m.State("JOB"):
-                m.d.comb += jobs.r_en.eq(1)
-                with m.If(jobs.r_rdy):
+                m.d.comb += jobs.o.ready.eq(1)
+                given = jobs.o.payload
+                with m.If(jobs.o.valid):
                     m.d.sync += field.eq(field + 1)
                     with m.Switch(field):
                         with m.Case(0):
-                            m.d.sync += tag.eq(jobs.r_data[16:])
+                            m.d.sync += tag.eq(given[16:])
                         with m.Case(1):
-                            m.d.sync += down.eq(jobs.r_data[16:])
-                            if len(units) > 1:
-                                m.d.sync += narrow.eq((jobs.r_data & self.narrows).any())
+                            m.d.sync += down.eq(given[16:])
+                            if len(self.sizes) > 1:
+                                m.d.sync += narrow.eq((given & self.narrows).any())
                         with m.Case(2):
-                            m.d.sync += cols.eq(jobs.r_data)
+                            m.d.sync += cols.eq(given)
                         with m.Case(3):
-                            m.d.sync += band.eq(jobs.r_data)
+                            m.d.sync += row.eq(given)
                         with m.Case(4):
-                            m.d.sync += stride.eq(jobs.r_data)
+                            m.d.sync += stride.eq(given)
                             m.next = "BAND"
             with m.State("BAND"):
-                m.d.sync += [tile.eq(band), row.eq(band), across.eq(cols), leftmost.eq(1)]
+                m.d.sync += [across.eq(cols), leftmost.eq(1)]
                 m.next = "TILE"
             with m.State("TILE"):
                 is_wide, is_high = across > self.cols, down > self.rows
                 m.d.sync += [
                     wide.eq(is_wide), width.eq(Mux(is_wide, self.cols, across)),
                     high.eq(is_high), height.eq(Mux(is_high, self.rows, down)),
-                    at.eq(row),
+                    tile.eq(row),
                 ]
                 m.next = "SIZES"
             with m.State("SIZES"):
                 chunks = (width + self.lanes - 1) >> ceil_log2(self.lanes)
+                m.d.sync += offset.eq(0)
                 with m.Switch(narrow):
-                    for n, (size, of) in enumerate(zip(self.sizes, units, strict=True)):
-                        share = self.lanes * size // of  # units of a chunk
+                    for n, (size, share) in enumerate(zip(self.sizes, self.units, strict=True)):
                         with m.Case(n):
-                            for counter in (count, ahead):
-                                m.d.sync += counter.eq((chunks << ceil_log2(share)) - 1)
-                            for counter in (length, left):
-                                m.d.sync += counter.eq(width << ceil_log2(size))
+                            m.d.sync += [
+                                last.eq((chunks << ceil_log2(self.lanes * size)) - share),
+                                length.eq(width << ceil_log2(size)),
+                            ]
                 m.next = "UNIT"
             with m.State("UNIT"):
-                with m.If(there & self.room & word.last & word.status.any()):
+                with m.If(refused):
                     m.d.comb += [done.eq(1), gather.cut.eq(1)]
                     with m.If(word.tag == tag):
                         m.next = "IDLE"
                 with m.Elif(there & self.room):
-                    m.d.comb += [gather.units.valid.eq(1), done.eq((part == parts) | end)]
-                    m.d.sync += [
-                        at.eq(at + step), left.eq(left - step), ahead.eq(ahead - 1),
-                        part.eq(Mux(done, 0, part + 1)),
+                    m.d.comb += [
+                        gather.units.valid.eq(1),
+                        done.eq((part == parts) | (row_end & last_row)),
                     ]
+                    m.d.sync += [offset.eq(offset + of), part.eq(Mux(done, 0, part + 1))]
                     with m.If(row_end):
-                        m.d.sync += [
-                            row.eq(following), at.eq(following), left.eq(length),
-                            ahead.eq(count), height.eq(height - 1),
-                        ]
-                        with m.If(end):
+                        m.d.sync += [offset.eq(0), row.eq(after), height.eq(height - 1)]
+                        with m.If(last_row):
                             m.next = "IDLE"
                         with m.Elif(height == 1):
-                            m.next = "NEXT"
-            with m.State("NEXT"):
+                            m.next = "SAVE"
+            with m.State("SAVE"):
                 m.d.sync += leftmost.eq(0)
                 with m.If(leftmost):
                     m.d.sync += band.eq(row)
                 with m.If(wide):
-                    m.d.sync += [
-                        tile.eq(beside), row.eq(beside), across.eq(across - self.cols)
-                    ]
-                    m.next = "TILE"
+                    m.d.sync += row.eq(tile)
+                    m.next = "RIGHT"
                 with m.Else():
                     m.d.sync += down.eq(down - self.rows)
-                    m.next = "BAND"
+                    m.next = "DOWN"
+            with m.State("RIGHT"):
+                m.d.comb += step.eq(across_tile)
+                m.d.sync += [row.eq(after), across.eq(across - self.cols)]
+                m.next = "TILE"
+            with m.State("DOWN"):
+                m.d.sync += row.eq(band)
+                m.next = "BAND"
         return m

@@ -4,11 +4,13 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
-from weft.commands import Job, Load
+from weft.commands import Job, JobFlag, Load, result
+from weft.config import Config
 
-__all__ = ["DESCRIPTOR_BYTES", "Fetch", "Order", "Store", "Word"]
+__all__ = ["DESCRIPTOR_BYTES", "EDGE", "Fetch", "Order", "Store", "Word", "unit"]
 
 DESCRIPTOR_BYTES = 64
+EDGE = 128  # of the product, a cube, that is to lose no time in being moved
 _PLACE = struct.Struct("<IIIII12x")
 
 
@@ -28,6 +30,18 @@ class Word(IntEnum):
     LINES = 10
     K = 11
     ORDER = 12
+
+
+def unit(config: Config, flags: JobFlag) -> int:
+    """Bytes of results that are written at once; address and stride are multiples of it.
+
+    A chunk, or what of it goes into a beat, or less where the core is slow: of a product of
+    `EDGE` x `EDGE` x `EDGE` the core gives ``4 * peak / EDGE`` bytes a cycle, and twice as many
+    leave room.
+    """
+    size = result(config, flags).bytes
+    most = max(size, 2 * 4 * config.peak // EDGE)
+    return min(config.lanes * size, config.bytes_in, 1 << (most - 1).bit_length())
 
 
 @dataclass(frozen=True)
