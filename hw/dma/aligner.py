@@ -5,6 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.hw.dma.pick import pick
+
 __all__ = ["Aligner", "Granule"]
 
 
@@ -126,7 +128,7 @@ class Aligner(wiring.Component):
         ]
         with m.If(steps):
             m.d.sync += [
-                before.eq(here), here.eq(self.beats.payload.word_select(unit, 8 * self.granule))
+                before.eq(here), here.eq(pick(self.beats.payload, unit, 8 * self.granule))
             ]
         window = Signal.like(here)
         with m.Switch(b_shift):

@@ -1,11 +1,12 @@
 """The gather: units of results become beats, where memory has them, and beats bursts."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import BURST
+from weft.hw.dma.pick import pick
 
 __all__ = ["Beat", "Gather", "Unit"]
 
@@ -40,7 +41,7 @@ class Beat(data.StructLayout):
 
 
 class Gather(wiring.Component):
-    """Puts units side by side; the beat leaves in the cycle after that of its last unit.
+    """Puts units side by side; a beat leaves two cycles after its last unit has come.
 
     A burst ends with a row, and where a multiple of `BURST` beats begins. Of a row's units those
     with no byte that is due leave no trace.
@@ -77,48 +78,55 @@ class Gather(wiring.Component):
         m = Module()
         low = ceil_log2(self.data_bytes)
         unit, beat = self.units.unit, self.beats.beat
-        fresh, closed = Signal(init=1), Signal(init=1)  # the next unit begins a beat, a burst
-        strobes, fills, row_end = Signal(self.data_bytes), Signal(), Signal()
-        counts = self.units.valid & (unit.left > 0)
+        # Where a unit goes, and what of it counts.
+        widest = max(self.sizes)
+        valid, cut, end, kind = (Signal(name=name) for name in ("valid", "cut", "end", "kind"))
+        part = Signal(8 * widest, reset_less=True)
+        due = Signal(widest, reset_less=True)
+        place = Signal(range(self.data_bytes // min(self.sizes)), reset_less=True)
+        row_end, fills, block_end = (Signal(name=n) for n in ("row_end", "fills", "block_end"))
+        addr = Signal(32 - low, reset_less=True)
+        tag, status = Signal(16, reset_less=True), Signal(STATUS, reset_less=True)
+        m.d.sync += [
+            valid.eq(self.units.valid & (unit.left > 0)), cut.eq(self.cut), end.eq(unit.end),
+            addr.eq(unit.addr[low:]), tag.eq(self.tag), status.eq(self.status),
+            block_end.eq(unit.addr[low : low + BLOCK].all()), kind.eq(unit.narrow),
+        ]
+        for narrow, size in enumerate(self.sizes):
+            here = unit.addr[ceil_log2(size) : low]
+            index = unit.part[: ceil_log2(self.data_bytes // size)]
+            with m.If((unit.narrow == narrow) | (len(self.sizes) == 1)):
+                m.d.sync += [
+                    place.eq(here), part.eq(pick(unit.word, index, 8 * size)),
+                    due.eq(Cat(unit.left > n for n in range(size))),
+                    row_end.eq(unit.left <= size), fills.eq(here.all()),
+                ]
+
+        fresh, closed = Signal(init=1), Signal(init=1)  # the unit begins a beat, a burst
+        strobes = Signal(self.data_bytes)
         held = Signal(8 * self.data_bytes, reset_less=True)
         for narrow, size in enumerate(self.sizes):
-            cut, places = ceil_log2(size), self.data_bytes // size
-            place = unit.addr[cut:low]
-            part = unit.word.word_select(unit.part[: ceil_log2(places)], 8 * size)
-            due = Cat(unit.left > n for n in range(size))
-            kind = Const(1) if len(self.sizes) == 1 else unit.narrow == narrow
-            with m.If(kind):
-                m.d.comb += [
-                    fills.eq(place.all()), row_end.eq(unit.left <= size),
-                    strobes.eq(Cat(due & (place == n).replicate(size) for n in range(places))),
-                ]
-            for n in range(places):
-                with m.If(counts & kind & (place == n)):
-                    m.d.sync += held[8 * n * size : 8 * (n + 1) * size].eq(part)
-        last = row_end | (fills & unit.addr[low : low + BLOCK].all())
+            mine = (kind == narrow) | (len(self.sizes) == 1)
+            for n in range(self.data_bytes // size):
+                with m.If(mine & (place == n)):
+                    m.d.comb += strobes[n * size : (n + 1) * size].eq(due)
+                    with m.If(valid):
+                        m.d.sync += held[8 * n * size : 8 * (n + 1) * size].eq(part)
+        last = row_end | (fills & block_end)
         m.d.comb += beat.data.eq(held)
         m.d.sync += [
-            self.beats.valid.eq(counts & (fills | row_end)),
-            beat.tag.eq(self.tag), beat.status.eq(0), beat.void.eq(0),
-            beat.end.eq(row_end & unit.end),
+            self.beats.valid.eq((valid & (fills | row_end)) | cut),
+            beat.tag.eq(tag), beat.status.eq(Mux(cut, status, 0)),
+            beat.void.eq(cut & closed), beat.end.eq(cut | (row_end & end)),
+            beat.last.eq(cut | last),
         ]
-        with m.If(counts):
+        with m.If(valid | cut):
             m.d.sync += [
-                beat.strb.eq(Mux(fresh, 0, beat.strb) | strobes),
-                fresh.eq(fills | row_end), beat.last.eq(last), closed.eq(last),
+                beat.strb.eq(Mux(fresh, 0, beat.strb) | Mux(valid, strobes, 0)),
+                fresh.eq(cut | fills | row_end), closed.eq(cut | last),
             ]
             with m.If(fresh):
                 m.d.sync += beat.count.eq(Mux(closed, 0, beat.count + 1))
             with m.If(fresh & closed):
-                m.d.sync += beat.addr.eq(unit.addr[low:] << low)
-            with m.If(~last):
-                m.d.sync += closed.eq(0)
-        with m.If(self.cut):
-            m.d.sync += [
-                self.beats.valid.eq(1), beat.end.eq(1), beat.void.eq(closed), beat.last.eq(1),
-                beat.status.eq(self.status),
-                closed.eq(1), fresh.eq(1),
-            ]
-            with m.If(fresh):
-                m.d.sync += [beat.strb.eq(0), beat.count.eq(beat.count + 1)]
+                m.d.sync += beat.addr.eq(addr << low)
         return m

@@ -8,6 +8,7 @@ from amaranth.utils import ceil_log2
 from weft.commands import HEADER_BYTES
 from weft.descriptors import Order, Word
 from weft.hw.dma.layout import ROWS
+from weft.hw.dma.pick import pick
 
 __all__ = ["Outlet"]
 
@@ -113,7 +114,7 @@ class Outlet(wiring.Component):
                 valid.eq(on_way[1] | takes),
                 on_way.eq(Cat(asks, on_way)),
                 steps[0].eq(place), steps[1].eq(steps[0]),
-                packed.eq(Mux(on_way[1], self.rows.word_select(steps[1], width), 0)),
+                packed.eq(Mux(on_way[1], pick(self.rows, steps[1], width), 0)),
                 raw.eq(Mux(takes, self.beats.payload, 0)),
             ]
         with m.FSM():

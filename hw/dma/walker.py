@@ -104,10 +104,19 @@ class Walker(wiring.Component):
         reals = Signal.like(few)  # of them, those that are still to come
         count = Signal(range(self.most))  # stretches behind this one
 
-        # All sums of addresses, and all those of ks.
-        step, after, less = Signal(32), Signal(32), Signal.like(left)
-        m.d.comb += [step.eq(stride), after.eq(cur + step), less.eq(-1)]
+        # All sums of addresses, and all those of ks. What chooses is in registers of its own, so
+        # that it is not decoded anew for each bit.
+        rests, walks = Signal(init=1), Signal()  # as the states IDLE, STRETCH
+        renews, returns = Signal(), Signal()  # PANEL, BACK
+        fixed, after, goes = Signal(low + len(left)), Signal(32), Signal()
+        less = Signal.like(left)
+        step = Mux(rests, self.word, 0) | Mux(walks, stride, 0) | fixed
+        m.d.comb += [after.eq(cur + step), less.eq(-1), goes.eq(renews | returns)]
         counted = left + less
+        with m.If(rests):
+            m.d.sync += cur.eq(0)
+        with m.Elif(goes):
+            m.d.sync += cur.eq(Mux(renews, following, Mux(returns, base, after)))
         with m.If(self.take):
             with m.Switch(self.index):
                 for index, field in (
@@ -147,9 +156,10 @@ class Walker(wiring.Component):
             m.d.sync += stretch.valid.eq(0)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += [self.idle.eq(1), step.eq(self.word)]
-                m.d.sync += [cur.eq(0), left.eq(k)]
+                m.d.comb += self.idle.eq(1)
+                m.d.sync += left.eq(k)
                 with m.If(self.start):
+                    m.d.sync += [rests.eq(0), renews.eq(~raw)]
                     m.next = "PANEL"
                     with m.If(raw):
                         m.next = "WORDS"
@@ -170,12 +180,13 @@ class Walker(wiring.Component):
                 m.d.sync += left.eq(counted)
                 m.next = "TIMES"
             with m.State("TIMES"):
-                m.d.comb += step.eq(left << low)
-                m.d.sync += [cur.eq(after), stride.eq(after), count.eq(count - 1)]
+                m.d.comb += [fixed.eq(left << low), goes.eq(1)]
+                m.d.sync += [stride.eq(after), count.eq(count - 1)]
                 with m.If(count == 0):
+                    m.d.sync += renews.eq(1)
                     m.next = "PANEL"
             with m.State("PANEL"):
-                m.d.sync += [cur.eq(following), left.eq(k), first.eq(1)]
+                m.d.sync += [renews.eq(0), left.eq(k), first.eq(1)]
                 with m.Switch(b):
                     for n, x in enumerate(layouts):
                         with m.Case(n):
@@ -190,7 +201,7 @@ class Walker(wiring.Component):
                     for n, x in enumerate(layouts):
                         with m.Case(n):
                             over = left >= x.chunk
-                            m.d.comb += step.eq(x.operand.edge * size)
+                            m.d.comb += fixed.eq(x.operand.edge * size)
                             m.d.sync += [
                                 big.eq(over & ~raw), rows.eq(Mux(over, ROWS - 1, left // x.ks))
                             ]
@@ -204,11 +215,13 @@ class Walker(wiring.Component):
                             m.d.sync += count.eq(Mux(raw, 0, x.operand.edge - 1))
                         with m.Case(n + 2):
                             m.d.sync += count.eq(rows * x.ks + x.ks - 1)
+                m.d.sync += walks.eq(1)
                 m.next = "STRETCH"
             with m.State("STRETCH"):
                 m.d.comb += self.pieces.valid.eq(~stretch.valid | stretch.ready | ~real)
                 with m.If(self.pieces.valid & self.pieces.ready):
-                    m.d.sync += [cur.eq(after), count.eq(count - 1)]
+                    m.d.comb += goes.eq(1)
+                    m.d.sync += count.eq(count - 1)
                     with m.If(reals.any()):
                         m.d.sync += reals.eq(reals - 1)
                     with m.If(transposed):
@@ -219,17 +232,17 @@ class Walker(wiring.Component):
                             stretch.payload.last.eq((cur[:low + BLOCK] + most) >> low),
                         ]
                     with m.If(count == 0):
+                        m.d.sync += walks.eq(0)
                         with m.If(first & ~transposed):
                             m.d.sync += following.eq(after)
                         m.next = "NEXT"
             with m.State("NEXT"):
                 m.d.sync += first.eq(0)
-                with m.If(~transposed):
-                    m.d.sync += cur.eq(base)
                 with m.If(big):
                     m.next = "CHUNK"
                     with m.If(~transposed):
-                        m.next = "CARRY"
+                        m.d.sync += returns.eq(1)
+                        m.next = "BACK"
                 with m.Else():
                     m.d.sync += panels.eq(panels - 1)
                     with m.Switch(b):
@@ -238,14 +251,20 @@ class Walker(wiring.Component):
                                 m.d.sync += lines.eq(lines - x.operand.edge)
                                 with m.If(lines < x.operand.edge):
                                     m.d.sync += lines.eq(0)
+                    m.d.sync += renews.eq(1)
                     m.next = "PANEL"
                     with m.If(panels == 1):
+                        m.d.sync += [renews.eq(0), rests.eq(1)]
                         m.next = "IDLE"
-            with m.State("CARRY"):  # on to the next chunk of the panel
+            with m.State("BACK"):  # to the chunk's start, and on to the next one's
+                m.d.sync += returns.eq(0)
+                m.next = "CARRY"
+            with m.State("CARRY"):
                 with m.Switch(b):
                     for n, x in enumerate(layouts):
                         with m.Case(n):
-                            m.d.comb += [step.eq(x.chunk * size), less.eq(-x.chunk)]
-                m.d.sync += [cur.eq(after), left.eq(counted)]
+                            m.d.comb += [fixed.eq(x.chunk * size), less.eq(-x.chunk)]
+                m.d.comb += goes.eq(1)
+                m.d.sync += left.eq(counted)
                 m.next = "CHUNK"
         return m
