@@ -15,15 +15,16 @@ STATUS = 2  # bits that there are
 
 
 class Unit(data.StructLayout):
-    """The ``part``'th unit of a word; ``addr`` is its place, and ``left`` bytes of its row are due.
+    """The ``part``'th unit of a word; ``addr`` is its place.
 
+    ``most`` bytes and one of its row are due from there on: none where it is negative.
     ``end`` marks all those of a job's last row.
     """
 
     def __init__(self, *, data_bytes, parts, longest):
         super().__init__({
             "word": 8 * data_bytes, "narrow": 1, "part": range(parts),
-            "addr": 32, "left": signed(ceil_log2(longest + 1) + 1), "end": 1,
+            "addr": 32, "most": signed(ceil_log2(longest) + 1), "end": 1,
         })
 
 
@@ -62,6 +63,8 @@ class Gather(wiring.Component):
     tag, status : In
         Of the job.
     beats : Out, ``valid`` and a `Beat`
+    idle : Out
+        Nothing is on its way.
     """
 
     def __init__(self, *, units, unit, data_bytes):
@@ -72,6 +75,7 @@ class Gather(wiring.Component):
             "cut": In(1),
             "tag": In(16), "status": In(STATUS),
             "beats": Out(data.StructLayout({"valid": 1, "beat": Beat(data_bytes=data_bytes)})),
+            "idle": Out(1),
         })
 
     def elaborate(self, platform):
@@ -88,18 +92,19 @@ class Gather(wiring.Component):
         addr = Signal(32 - low, reset_less=True)
         tag, status = Signal(16, reset_less=True), Signal(STATUS, reset_less=True)
         m.d.sync += [
-            valid.eq(self.units.valid & (unit.left > 0)), cut.eq(self.cut), end.eq(unit.end),
+            valid.eq(self.units.valid & ~unit.most[-1]), cut.eq(self.cut), end.eq(unit.end),
             addr.eq(unit.addr[low:]), tag.eq(self.tag), status.eq(self.status),
             block_end.eq(unit.addr[low : low + BLOCK].all()), kind.eq(unit.narrow),
         ]
         for narrow, size in enumerate(self.sizes):
-            here = unit.addr[ceil_log2(size) : low]
+            share = ceil_log2(size)
+            here, more = unit.addr[share:low], unit.most[share:].any()
             index = unit.part[: ceil_log2(self.data_bytes // size)]
             with m.If((unit.narrow == narrow) | (len(self.sizes) == 1)):
                 m.d.sync += [
                     place.eq(here), part.eq(pick(unit.word, index, 8 * size)),
-                    due.eq(Cat(unit.left > n for n in range(size))),
-                    row_end.eq(unit.left <= size), fills.eq(here.all()),
+                    due.eq(Cat(more | (unit.most[:share] >= n) for n in range(size))),
+                    row_end.eq(~more), fills.eq(here.all()),
                 ]
 
         fresh, closed = Signal(init=1), Signal(init=1)  # the unit begins a beat, a burst
@@ -113,7 +118,7 @@ class Gather(wiring.Component):
                     with m.If(valid):
                         m.d.sync += held[8 * n * size : 8 * (n + 1) * size].eq(part)
         last = row_end | (fills & block_end)
-        m.d.comb += beat.data.eq(held)
+        m.d.comb += [beat.data.eq(held), self.idle.eq(~valid & ~cut & ~self.beats.valid)]
         m.d.sync += [
             self.beats.valid.eq((valid & (fills | row_end)) | cut),
             beat.tag.eq(tag), beat.status.eq(Mux(cut, status, 0)),

@@ -54,5 +54,7 @@ class Queue(wiring.Component):
         with m.If(self.put):
             m.d.sync += puts.eq(puts + 1)
         with m.If(read.en):
-            m.d.sync += [self.o.valid.eq(~self.empty), gets.eq(gets + ~self.empty)]
+            m.d.sync += self.o.valid.eq(~self.empty)
+        with m.If(read.en & ~self.empty):
+            m.d.sync += gets.eq(gets + 1)
         return m

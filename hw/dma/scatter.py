@@ -12,13 +12,14 @@ from weft.hw.post.sender import Result
 __all__ = ["Scatter"]
 
 FIELDS = 5  # words of a descriptor that it wants
+AFTER, GIVEN, TILE, BAND = range(4)  # what the next row's address is
 WORDS = 256  # that wait at most: of more jobs than a core takes
 
 
 class Scatter(wiring.Component):
     """``for tile: for row of it: for unit of the row``: a unit a cycle.
 
-    Between tiles there are four or five cycles. A unit is a chunk of ``lanes`` results, or a part
+    Between tiles there are five cycles. A unit is a chunk of ``lanes`` results, or a part
     of one. What pads a row is not written. A job that is ended early ends the burst
     that is under way. A job that keeps its sums has no results and is not known here; where it is
     refused, or ended early, it is told by its tag from the one that is due.
@@ -94,18 +95,25 @@ class Scatter(wiring.Component):
         band, tile, row, stride = (
             Signal(32, name=n, reset_less=True) for n in ("band", "tile", "row", "stride")
         )
-        # Bytes: of the row behind which is the unit, and but for the last one; that count.
-        offset, last, length = (Signal(range(longest + 1), name=n) for n in ("o", "last", "length"))
+        # Bytes of the row: before this unit, before its last one; those that count, less one.
+        offset, last, most = (Signal(range(longest), name=n) for n in ("o", "last", "most"))
         part, parts = Signal.like(unit.part), Signal.like(unit.part)
-        step, across_tile = Signal(32), Signal(range(longest + 1))
+        across_tile = Signal(range(longest + 1))
         of = Signal(range(max(self.units) + 1))
         last_row = (height == 1) & ~wide & ~high  # of the job
         row_end = offset == last
-        after = row + step
+        # Where rows begin. What chooses is in registers of its own, so that it is not decoded anew
+        # for each bit.
+        choice, goes, steps = Signal(2), Signal(), Signal()  # steps: as the state UNIT
+        fixed = Signal(range(longest + 1))
+        after = row + (Mux(steps, stride, 0) | fixed)
+        with m.If(goes):
+            m.d.sync += row.eq(Mux(
+                choice[1], Mux(choice[0], band, tile), Mux(choice[0], jobs.o.payload, after)
+            ))
         m.d.comb += [
-            step.eq(stride),
             unit.word.eq(word.data), unit.narrow.eq(narrow), unit.part.eq(part),
-            unit.addr.eq(row + offset), unit.left.eq(length - offset), unit.end.eq(last_row),
+            unit.addr.eq(row + offset), unit.most.eq(most - offset), unit.end.eq(last_row),
         ]
         with m.Switch(narrow):
             for n, (size, share) in enumerate(zip(self.sizes, self.units, strict=True)):
@@ -117,8 +125,8 @@ class Scatter(wiring.Component):
         refused = there & self.room & word.last & word.status.any()
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += self.idle.eq(~jobs.o.valid & ~there)
-                m.d.sync += [field.eq(0), part.eq(0)]
+                m.d.comb += self.idle.eq(~jobs.o.valid & ~there & gather.idle)
+                m.d.sync += [field.eq(0), part.eq(0), choice.eq(GIVEN)]
                 with m.If(jobs.o.valid):
                     m.next = "JOB"
                 with m.Elif(refused):  # it is of a job that was to keep its sums
@@ -138,9 +146,9 @@ class Scatter(wiring.Component):
                         with m.Case(2):
                             m.d.sync += cols.eq(given)
                         with m.Case(3):
-                            m.d.sync += row.eq(given)
+                            m.d.comb += goes.eq(1)
                         with m.Case(4):
-                            m.d.sync += stride.eq(given)
+                            m.d.sync += [stride.eq(given), choice.eq(AFTER)]
                             m.next = "BAND"
             with m.State("BAND"):
                 m.d.sync += [across.eq(cols), leftmost.eq(1)]
@@ -161,13 +169,15 @@ class Scatter(wiring.Component):
                         with m.Case(n):
                             m.d.sync += [
                                 last.eq((chunks << ceil_log2(self.lanes * size)) - share),
-                                length.eq(width << ceil_log2(size)),
+                                most.eq((width << ceil_log2(size)) - 1),
                             ]
+                m.d.sync += steps.eq(1)
                 m.next = "UNIT"
             with m.State("UNIT"):
                 with m.If(refused):
                     m.d.comb += [done.eq(1), gather.cut.eq(1)]
                     with m.If(word.tag == tag):
+                        m.d.sync += steps.eq(0)
                         m.next = "IDLE"
                 with m.Elif(there & self.room):
                     m.d.comb += [
@@ -176,26 +186,33 @@ class Scatter(wiring.Component):
                     ]
                     m.d.sync += [offset.eq(offset + of), part.eq(Mux(done, 0, part + 1))]
                     with m.If(row_end):
-                        m.d.sync += [offset.eq(0), row.eq(after), height.eq(height - 1)]
-                        with m.If(last_row):
-                            m.next = "IDLE"
-                        with m.Elif(height == 1):
+                        m.d.comb += goes.eq(1)
+                        m.d.sync += [offset.eq(0), height.eq(height - 1)]
+                        with m.If(height == 1):
+                            m.d.sync += steps.eq(0)
                             m.next = "SAVE"
+                            with m.If(last_row):
+                                m.next = "IDLE"
             with m.State("SAVE"):
                 m.d.sync += leftmost.eq(0)
                 with m.If(leftmost):
                     m.d.sync += band.eq(row)
                 with m.If(wide):
-                    m.d.sync += row.eq(tile)
-                    m.next = "RIGHT"
+                    m.d.sync += choice.eq(TILE)
+                    m.next = "TOP"
                 with m.Else():
-                    m.d.sync += down.eq(down - self.rows)
+                    m.d.sync += [choice.eq(BAND), down.eq(down - self.rows)]
                     m.next = "DOWN"
+            with m.State("TOP"):
+                m.d.comb += goes.eq(1)
+                m.d.sync += choice.eq(AFTER)
+                m.next = "RIGHT"
             with m.State("RIGHT"):
-                m.d.comb += step.eq(across_tile)
-                m.d.sync += [row.eq(after), across.eq(across - self.cols)]
+                m.d.comb += [goes.eq(1), fixed.eq(across_tile)]
+                m.d.sync += across.eq(across - self.cols)
                 m.next = "TILE"
             with m.State("DOWN"):
-                m.d.sync += row.eq(band)
+                m.d.comb += goes.eq(1)
+                m.d.sync += choice.eq(AFTER)
                 m.next = "BAND"
         return m
