@@ -9,7 +9,7 @@ Access = data.StructLayout({
     "address": 10,  # of a word
     "write": 1,
     "mask": 4,  # bytes that are written
-    "data": 32,
+    "data": 32,  # these two mean nothing where nothing is written, and need not stay
 })
 Answer = data.StructLayout({"data": 32, "refused": 1})
 

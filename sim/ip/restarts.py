@@ -25,7 +25,7 @@ def long_job(rig, tag=1):
 async def aborts(dut, pause):
     """A job that waits for ever is ended, and one that runs, and none at all."""
     rig = await Rig.start(dut, pause)
-    for round_ in range(3):
+    for round_ in range(2):
         await rig.write("control", abort=1)
         await ClockCycles(rig.clock, 100)
         found = Program(rig.config)
@@ -74,7 +74,7 @@ async def restart(rig, slow):
 async def soft_resets(dut, pause):
     """While operands come, while it computes, while results leave, while nothing happens."""
     rig = await Rig.start(dut, pause)
-    for round_ in range(8):
+    for round_ in range(4):
         found = long_job(rig, tag=round_)
         whole = len(found.words)
         cut = (whole, whole // 2, 1, 0)[round_ % 4]
@@ -141,7 +141,7 @@ async def packet_on_offer(dut):
 async def resets(dut, pause):
     """The reset pin, in the midst of everything, for as short as may be."""
     rig = await Rig.start(dut, pause)
-    for _ in range(6):
+    for _ in range(4):
         await rig.write("irq_enable", done=1)
         found = long_job(rig)
         tasks = [cocotb.start_soon(task) for task in (rig.send(found.words), rig.take())]
