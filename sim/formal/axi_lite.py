@@ -1,20 +1,26 @@
 """The rules of an AXI4-Lite slave, and what its master keeps."""
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Const, Module, Signal
 
 from weft.sim.formal.rules import Rules
 
-__all__ = ["AxiLiteRules"]
+__all__ = ["AxiLiteBounds", "AxiLiteRules"]
 
 OKAY, SLVERR = 0b00, 0b10
 DEEP = 8  # more accesses than are ever under way
 
 
+def keep_word(rules, m):
+    """What a master keeps: what it offers stays."""
+    for channel, payload in {
+        "aw": ("addr", "prot"), "w": ("data", "strb"), "ar": ("addr", "prot"),
+    }.items():
+        pins = [getattr(rules, channel + name) for name in ("valid", "ready", *payload)]
+        rules.promised(m, rules.stays(m, *pins))
+
+
 class AxiLiteRules(Rules):
     """A slave's side of AXI4-Lite.
-
-    ``patience`` is the most cycles an access may wait for what the slave owes it while the
-    master takes every answer at once.
 
     Source: ARM IHI 0022, AMBA AXI Protocol Specification: A3.1 to A3.4, B1.1.
     """
@@ -36,11 +42,6 @@ class AxiLiteRules(Rules):
         "r_after_reset": "RVALID is low in the cycle after one of reset",
         "bresp_known": "BRESP is OKAY or SLVERR",
         "rresp_known": "RRESP is OKAY or SLVERR",
-        "aw_bounded": "an address of a write is taken in bounded time",
-        "w_bounded": "data of a write are taken in bounded time",
-        "b_bounded": "a write is answered in bounded time",
-        "ar_bounded": "an address of a read is taken in bounded time",
-        "r_bounded": "a read is answered in bounded time",
     }
     COVERS = {
         "write": "a write is answered OKAY", "write_refused": "a write is answered SLVERR",
@@ -50,13 +51,9 @@ class AxiLiteRules(Rules):
         "r_waits": "an answer to a read waits for RREADY",
     }
 
-    def __init__(self, *, patience):
-        self.patience = patience
-        super().__init__()
-
     def elaborate(self, platform):
         m = Module()
-        self._master(m)
+        keep_word(self, m)
         took = {
             name: getattr(self, f"{name}valid") & getattr(self, f"{name}ready")
             for name in ("aw", "w", "b", "ar", "r")
@@ -78,7 +75,6 @@ class AxiLiteRules(Rules):
             valid, resp = getattr(self, f"{name}valid"), getattr(self, f"{name}resp")
             self.must(m, f"{name}_after_reset", ~(fresh & valid))
             self.must(m, f"{name}resp_known", ~valid | (resp == OKAY) | (resp == SLVERR))
-        self._bounds(m, owed, took)
         b, r = took["b"], took["r"]
         for name, seen in {
             "write": b & (self.bresp == OKAY), "write_refused": b & (self.bresp == SLVERR),
@@ -89,25 +85,46 @@ class AxiLiteRules(Rules):
             self.happens(m, name, seen)
         return m
 
-    def _master(self, m):
-        """What a master keeps: what it offers stays."""
-        self.promised(m, self.stays(m, self.awvalid, self.awready, self.awaddr, self.awprot))
-        self.promised(m, self.stays(m, self.wvalid, self.wready, self.wdata, self.wstrb))
-        self.promised(m, self.stays(m, self.arvalid, self.arready, self.araddr, self.arprot))
 
-    def _bounds(self, m, owed, took):
-        """Cycles in a row that the slave lets somebody wait for whom the master does its part."""
-        whole = owed["aw"].any() & owed["w"].any()
+class AxiLiteBounds(Rules):
+    """The times within which a slave serves a master that takes every answer as it comes.
+
+    Parameters
+    ----------
+    patience : int
+        Cycles that anything may wait.
+    """
+
+    PINS = AxiLiteRules.PINS
+    RULES = {
+        "aw_bounded": "an address of a write is taken in bounded time",
+        "w_bounded": "data of a write are taken in bounded time",
+        "b_bounded": "a write is answered in bounded time",
+        "ar_bounded": "an address of a read is taken in bounded time",
+        "r_bounded": "a read is answered in bounded time",
+    }
+
+    def __init__(self, *, patience):
+        self.patience = patience
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        keep_word(self, m)
+        self.promised(m, self.bready & self.rready)
+        owed = {name: Signal(range(DEEP), name=f"owed_{name}") for name in ("aw", "w", "ar")}
+        for name, count in owed.items():
+            answered = self.rvalid if name == "ar" else self.bvalid
+            took = getattr(self, f"{name}valid") & getattr(self, f"{name}ready")
+            m.d.sync += count.eq(count + took - answered)
         # A slave may want both of a write before it takes either.
         aw, w = (getattr(self, f"{name}valid") | owed[name].any() for name in ("aw", "w"))
         for name, waits in {
-            "aw": self.awvalid & ~self.awready & ~owed["aw"].any() & w,
-            "w": self.wvalid & ~self.wready & ~owed["w"].any() & aw,
-            "b": whole & ~self.bvalid,
-            "ar": self.arvalid & ~self.arready & ~owed["ar"].any(),
+            "aw": self.awvalid & ~self.awready & w,
+            "w": self.wvalid & ~self.wready & aw,
+            "b": owed["aw"].any() & owed["w"].any() & ~self.bvalid,
+            "ar": self.arvalid & ~self.arready,
             "r": owed["ar"].any() & ~self.rvalid,
         }.items():
-            waited = Signal(range(self.patience + 2), name=f"waited_{name}")
-            over = waited == self.patience + 1
-            m.d.sync += waited.eq(Mux(waits, Mux(over, waited, waited + 1), 0))
-            self.must(m, f"{name}_bounded", ~over)
+            self.bounded(m, f"{name}_bounded", waits, self.patience)
+        return m

@@ -2,23 +2,20 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import ClockSignal, Module, ResetSignal
+from amaranth.hdl import Const, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.sim.formal.engine import Verdict, decide
+from weft.sim.formal.engine import PROVE, REACH, Verdict, decide
 
 __all__ = ["Bench", "Report", "prove"]
-
-CLOCKS = ("aclk", "wb_clk_i")
-
 
 class Bench(wiring.Component):
     """A design, and rules for some of its pins.
 
-    A pin is named by the members that lead to it, with ``_`` between. Pins that are inputs of the
-    design are inputs here, of the same names. Its clock is the clock here; its reset is ``rst``,
-    which may come in any cycle.
+    A pin is named by the members that lead to it, with ``_`` between; so is a field of one. Pins
+    that are inputs of the design are inputs here, of the same names. Rules are of the domain
+    ``sync``: the design's, where it makes one of its pins. Resets may come in any cycle.
 
     Parameters
     ----------
@@ -39,16 +36,11 @@ class Bench(wiring.Component):
         self.pins = {
             "_".join(map(str, path)): (member, value)
             for path, member, value in design.signature.flatten(design)
-        }
-        self.own = {
-            name: value for name, value in {
-                **dict.fromkeys(CLOCKS, ClockSignal()),
-                "aresetn": ~ResetSignal(), "wb_rst_i": ResetSignal(),
-            }.items() if name in self.pins
+            if not isinstance(value, Const)  # `ready` of a stream that is always ready
         }
         free = {
             name: In(member.shape) for name, (member, _) in self.pins.items()
-            if member.flow == In and name not in self.own
+            if member.flow == In
         }
         told = {
             f"{prefix}{kind}": Out(getattr(one, kind).shape())
@@ -74,15 +66,22 @@ class Bench(wiring.Component):
         m.submodules.design = self.design
         for name, (member, value) in self.pins.items():
             if member.flow == In:
-                m.d.comb += value.eq(self.own[name] if name in self.own else getattr(self, name))
+                m.d.comb += value.eq(getattr(self, name))
         for prefix, one in self.rules.items():
             m.submodules[f"{prefix}rules"] = one
             m.d.comb += [
-                *(getattr(one, pin).eq(self.pins[f"{prefix}{pin}"][1]) for pin in one.PINS),
+                *(getattr(one, pin).eq(self._pin(f"{prefix}{pin}")) for pin in one.PINS),
                 getattr(self, f"{prefix}broken").eq(one.broken),
                 getattr(self, f"{prefix}seen").eq(one.seen),
             ]
         return m
+
+    def _pin(self, name):
+        """The pin of a name, or the field of one."""
+        if name in self.pins:
+            return self.pins[name][1]
+        whole, _, field = name.rpartition("_")
+        return self._pin(whole)[field]
 
 
 @dataclass(frozen=True)
@@ -118,8 +117,11 @@ def prove(*benches, only=None, seconds=60, cuts="") -> list[Report]:
         {key: bit for key, bit in bench.names.items() if key[1] in some}
         for bench, some in zip(benches, only, strict=True)
     ]
-    bits = [set(one.values()) for one in names]
-    found = decide(benches, only=bits, seconds=seconds, cuts=cuts)
+    asked = [
+        {bit: {"broken": PROVE, "seen": REACH}[kind] for (kind, _), bit in one.items()}
+        for one in names
+    ]
+    found = decide(benches, asked, seconds=seconds, cuts=cuts)
     return [
         Report(*(
             {name: verdicts[bit] for (one, name), bit in some.items() if one == kind}

@@ -16,7 +16,7 @@ from amaranth.back import rtlil
 from weft.sim import tools
 from weft.sim.build import folder
 
-__all__ = ["Verdict", "decide"]
+__all__ = ["PROVE", "REACH", "Verdict", "decide"]
 
 # Gates and registers, each known from the start. What nothing drives may be anything, ever anew.
 GATES = """\
@@ -49,9 +49,16 @@ abc -script decide.abc
 ONE = """\
 read_aiger {task}_{index}.aig
 {fold}scleanup
-pdr -d -I {task}_{index}.pla -T {seconds}
+{search}
 write_status {task}_{index}.status
 """
+# How a bit is looked for: to be never 1, or to be 1 some cycles on. What the first way does not
+# decide in a sixth of the time, the second one tries.
+PROVE = (
+    "pdr -d -I {task}_{index}.pla -T {sixth}",
+    "dc2\nscorr\npdr -nc -d -I {task}_{index}.pla -T {seconds}",
+)
+REACH = ("bmc3 -F 200 -T {seconds}",)
 STATUS = {"UNSAT": "never", "SAT": "reached"}
 
 
@@ -72,15 +79,15 @@ class Verdict:
     clauses: int = 0
 
 
-def decide(components, *, only=None, seconds=60, cuts="") -> list[dict[str, Verdict]]:
+def decide(components, asked, *, seconds=60, cuts="") -> list[dict[str, Verdict]]:
     """For each of ``components``: whether each bit of its outputs can ever be 1.
 
     Parameters
     ----------
     components : list of Component
         Inputs may be anything that assumptions leave.
-    only : list of collections of str, optional
-        The bits, ``port[bit]``, for each of them, where not all.
+    asked : list of dict
+        For each of them the bits, ``port[bit]``, with PROVE or REACH, the way to look for it.
     seconds : int
         For each bit.
     cuts : str
@@ -107,19 +114,29 @@ def decide(components, *, only=None, seconds=60, cuts="") -> list[dict[str, Verd
         outputs = [
             {
                 index: name for index, name in _outputs(place / f"{task}.map").items()
-                if only is None or name in only[task]
+                if name in asked[task]
             }
             for task in tasks
         ]
-        (place / "decide.abc").write_text("".join(
-            ONE.format(task=task, index=index, seconds=seconds, fold=fold)
-            for task in tasks for fold in [_split(place, task)] for index in outputs[task]
-        ), encoding="utf-8")
-        _yosys(place, ABC)
-        return [
-            {name: _verdict(place / f"{task}_{index}", name) for index, name in one.items()}
-            for task, one in enumerate(outputs)
-        ]
+        folds = [_split(place, task) for task in tasks]
+        found = [dict.fromkeys(one.values(), Verdict("unknown")) for one in outputs]
+        for way in range(len(PROVE)):
+            left = [
+                (task, index, name, asked[task][name][way])
+                for task in tasks for index, name in outputs[task].items()
+                if found[task][name].answer == "unknown" and way < len(asked[task][name])
+            ]
+            (place / "decide.abc").write_text("".join(
+                ONE.format(task=task, index=index, fold=folds[task], search=search).format(
+                    task=task, index=index, seconds=seconds, sixth=seconds // 6 + 1,
+                )
+                for task, index, name, search in left
+            ), encoding="utf-8")
+            if left:
+                _yosys(place, ABC)
+            for task, index, name, _ in left:
+                found[task][name] = _verdict(place / f"{task}_{index}", name)
+        return found
 
 
 @functools.cache

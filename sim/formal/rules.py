@@ -1,6 +1,6 @@
 """What a proof is made of: rules that watch pins, and what keeps what its surroundings promise."""
 
-from amaranth.hdl import Assume, Signal
+from amaranth.hdl import Assume, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -64,6 +64,13 @@ class Rules(wiring.Component):
         fresh = Signal(init=1, name="fresh")
         m.d.sync += fresh.eq(0)
         return fresh
+
+    def bounded(self, m, rule, waits, patience):
+        """``rule`` is broken where ``waits`` more than ``patience`` cycles in a row."""
+        waited = Signal(range(patience + 2), name=f"{rule}_waited")
+        over = waited == patience + 1
+        m.d.sync += waited.eq(Mux(waits, Mux(over, waited, waited + 1), 0))
+        self.must(m, rule, ~over)
 
     def stays(self, m, valid, ready, *payload):
         """Whether what was offered and not taken is offered still, and the same."""

@@ -44,13 +44,6 @@ class _WishboneRules(Rules):
         }.items():
             self.happens(m, cover, seen)
 
-    def _bounded(self, m, rule, waits):
-        """``rule``: ``waits`` no longer than `patience` cycles in a row."""
-        waited = Signal(range(self.patience + 2), name="waited")
-        over = waited == self.patience + 1
-        m.d.sync += waited.eq(Mux(waits, Mux(over, waited, waited + 1), 0))
-        self.must(m, rule, ~over)
-
 
 class ClassicRules(_WishboneRules):
     """A slave's side of classic cycles: a strobe stays until it is answered.
@@ -60,7 +53,7 @@ class ClassicRules(_WishboneRules):
 
     PINS = PINS
     RULES = {
-        "asked": "ACK or ERR is high only while CYC and STB are",
+        "asked": "ACK or ERR is high only for a strobe, or as it is given up, and only once",
         "one_kind": "ACK and ERR are never high together",
         "after_reset": "ACK and ERR are low in the cycle after one of reset",
         "bounded": "a strobe is answered in bounded time",
@@ -77,10 +70,10 @@ class ClassicRules(_WishboneRules):
         for value in (self.we_i, self.adr_i, self.sel_i, self.dat_i):
             same &= self.past(m, value) == value
         self.promised(m, ~(waited & self.cyc_i) | (self.stb_i & same))
-        self.must(m, "asked", ~self.answer | strobe)
+        self.must(m, "asked", ~self.answer | strobe | waited)
         self.must(m, "one_kind", ~(self.ack_o & self.err_o))
         self.must(m, "after_reset", ~(self.fresh(m) & self.answer))
-        self._bounded(m, "bounded", waits)
+        self.bounded(m, "bounded", waits, self.patience)
         # An access takes a cycle at least: no answer in the cycle in which a strobe begins.
         began = strobe & ~waited
         self.must(m, "once", ~(began & self.answer))
@@ -96,7 +89,7 @@ class PipelinedRules(_WishboneRules):
 
     PINS = PINS | {"stall_o": 1}
     RULES = {
-        "asked": "ACK or ERR is high only while CYC is and an access waits, once for each",
+        "asked": "ACK or ERR is high only for an access, or as it is given up, and only once",
         "one_kind": "ACK and ERR are never high together",
         "after_reset": "ACK and ERR are low in the cycle after one of reset",
         "few": f"fewer than {DEEP} accesses are under way",
@@ -104,7 +97,7 @@ class PipelinedRules(_WishboneRules):
         "bounded": "an access is answered in bounded time",
     }
     COVERS = _WishboneRules.COVERS | {
-        "stalled": "a strobe is stalled", "two": "two accesses are under way",
+        "stalled": "a strobe is stalled",
         "back_to_back": "two answers come in two cycles",
     }
 
@@ -122,16 +115,17 @@ class PipelinedRules(_WishboneRules):
         m.d.sync += owed.eq(Mux(self.cyc_i, owed + took - done, 0))
         with m.If(took):
             m.d.sync += write.eq(write << 1 | self.we_i)
-        self.must(m, "asked", ~self.answer | (self.cyc_i & owed.any()))
+        self.must(m, "asked", ~self.answer | owed.any())
         self.must(m, "one_kind", ~(self.ack_o & self.err_o))
         self.must(m, "after_reset", ~(self.fresh(m) & self.answer))
         self.must(m, "few", ~(took & (owed == DEEP - 1)))
-        self._bounded(m, "stall_bounded", waits)
-        self._bounded(m, "bounded", self.cyc_i & owed.any() & ~self.answer)
+        self.bounded(m, "stall_bounded", waits, self.patience)
+        unanswered = self.cyc_i & owed.any() & ~self.answer
+        self.bounded(m, "bounded", unanswered, self.patience)
         oldest = (write << 1).bit_select(owed, 1)
         self._covers(m, oldest, owed.any() & ~self.cyc_i)
         for cover, seen in {
-            "stalled": waits, "two": owed > 1, "back_to_back": done & self.past(m, done),
+            "stalled": waits, "back_to_back": done & self.past(m, done),
         }.items():
             self.happens(m, cover, seen)
         return m

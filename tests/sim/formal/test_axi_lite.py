@@ -1,10 +1,11 @@
 """The rules of AXI4-Lite: a right slave keeps them all, and each is broken by a wrong one."""
 
+import pytest
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.sim.formal.axi_lite import AxiLiteRules
+from weft.sim.formal.axi_lite import AxiLiteBounds, AxiLiteRules
 from weft.sim.formal.bench import Bench, prove
 
 OUT = {"awready", "wready", "bresp", "bvalid", "arready", "rdata", "rresp", "rvalid"}
@@ -82,22 +83,29 @@ BUGS = {
 }
 
 
-def bench(bug=None):
-    return Bench(Slave(bug), {"": AxiLiteRules(patience=3)})
+def bench(bug=None, rules=AxiLiteRules):
+    return Bench(Slave(bug), {"": rules(patience=3) if rules is AxiLiteBounds else rules()})
+
+
+KINDS = [AxiLiteRules, AxiLiteBounds]
 
 
 def test_every_rule_is_broken_by_a_bug():
-    assert set(BUGS.values()) == set(AxiLiteRules.RULES)
+    assert set(BUGS.values()) == {rule for rules in KINDS for rule in rules.RULES}
 
 
-def test_a_right_slave_keeps_every_rule():
-    [report] = prove(bench())
+@pytest.mark.parametrize("rules", KINDS)
+def test_a_right_slave_keeps_every_rule(rules):
+    [report] = prove(bench(rules=rules))
     assert report.wrong == []
-    assert set(report.rules) == set(AxiLiteRules.RULES)
-    assert set(report.covers) == set(AxiLiteRules.COVERS)
+    assert (set(report.rules), set(report.covers)) == (set(rules.RULES), set(rules.COVERS))
 
 
 def test_a_wrong_slave_breaks_a_rule():
-    reports = prove(*map(bench, BUGS), only=[{rule} for rule in BUGS.values()])
+    benches = [
+        bench(bug, next(rules for rules in KINDS if rule in rules.RULES))
+        for bug, rule in BUGS.items()
+    ]
+    reports = prove(*benches, only=[{rule} for rule in BUGS.values()])
     found = {bug: report.wrong for bug, report in zip(BUGS, reports, strict=True)}
     assert found == {bug: [f"{rule}: reached"] for bug, rule in BUGS.items()}

@@ -5,7 +5,9 @@ from amaranth.hdl import Assume, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.sim.formal.engine import Verdict, decide
+from weft.sim.formal.engine import PROVE, REACH, Verdict, decide
+
+ALL = dict.fromkeys(["far[0]", "far[1]", "far[2]", "far[3]", "own[0]"], PROVE)
 
 
 class Counter(wiring.Component):
@@ -40,7 +42,7 @@ def answers(found):
 
 
 def test_a_counter_gets_as_far_as_it_counts():
-    [found] = decide([Counter(100)])
+    [found] = decide([Counter(100)], [ALL])
     assert answers(found) == {
         "far[0]": "reached", "far[1]": "reached", "far[2]": "never", "far[3]": "never",
         "own[0]": "reached",
@@ -49,11 +51,11 @@ def test_a_counter_gets_as_far_as_it_counts():
 
 
 def test_a_promise_is_kept():
-    assert set(answers(*decide([Counter(100, promised=True)])).values()) == {"never"}
+    assert set(answers(*decide([Counter(100, promised=True)], [ALL])).values()) == {"never"}
 
 
 def test_only_what_is_asked_is_decided():
-    assert answers(*decide([Counter(100)], only=[{"own[0]"}])) == {"own[0]": "reached"}
+    assert answers(*decide([Counter(100)], [{"own[0]": REACH}])) == {"own[0]": "reached"}
 
 
 def test_what_is_not_found_in_time_is_unknown():
@@ -72,9 +74,9 @@ def test_what_is_not_found_in_time_is_unknown():
             m.d.comb += self.found.eq((product == prime) & (self.a > 1) & (self.b > 1))
             return m
 
-    assert decide([Hard()], seconds=1) == [{"found[0]": Verdict("unknown")}]
+    assert decide([Hard()], [{"found[0]": PROVE}], seconds=1) == [{"found[0]": Verdict("unknown")}]
 
 
 def test_a_design_that_yosys_cannot_read_is_an_error():
     with pytest.raises(RuntimeError, match="Yosys must make gates of the design, and says: ERROR"):
-        decide([Counter(100)], cuts="no_such_command\n")
+        decide([Counter(100)], [ALL], cuts="no_such_command\n")
