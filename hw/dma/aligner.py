@@ -124,7 +124,7 @@ class Aligner(wiring.Component):
         before, here = (Signal(8 * self.granule, reset_less=True) for _ in range(2))
         m.d.sync += [
             b_valid.eq(emits), b_out.eq(a_out), b_shift.eq(shift),
-            counts.eq(Cat(real & (~full | (n <= tail)) for n in range(self.granule))),
+            counts.eq(Cat(real, *(real & (~full | (n <= tail)) for n in range(1, self.granule)))),
         ]
         with m.If(steps):
             m.d.sync += [

@@ -51,8 +51,8 @@ class Dma(wiring.Component):
     results : In, stream of `weft.hw.post.sender.Result`
     axi : Out, `Axi4`
     stop : In
-        No burst begins, and all that is on its way in is dropped. With it and ``idle`` the engine
-        forgets all; it may fall then.
+        No burst begins, what comes in is dropped, and nothing is told. With it and ``idle`` the
+        engine forgets all; it may fall then, when what surrounds the engine has been reset.
     idle : Out
         No burst is under way.
     moving : Out
@@ -104,9 +104,9 @@ class Dma(wiring.Component):
                 front.idle & self.walker.idle & outlet.idle & scatter.idle & self.idle
             )),
             self.room.eq(front.room),
-            self.bad_descriptor.eq(front.bad),
-            self.fetch_error.eq(self.reader.error),
-            self.store_error.eq(self.writer.error),
+            self.bad_descriptor.eq(front.bad & ~self.stop),
+            self.fetch_error.eq(self.reader.error & ~self.stop),
+            self.store_error.eq(self.writer.error & ~self.stop),
         ]
         return m
 
@@ -176,6 +176,7 @@ class Dma(wiring.Component):
             self.results.ready.eq(scatter.results.ready | self.stop),
             scatter.room.eq(writer.room & ~self.stop),
             writer.beats.eq(scatter.beats),
-            self.ended.eq(writer.ended), self.tag.eq(writer.tag), self.status.eq(writer.status),
+            self.ended.eq(writer.ended & ~self.stop),
+            self.tag.eq(writer.tag), self.status.eq(writer.status),
         ]
         return scatter

@@ -103,7 +103,7 @@ class Gather(wiring.Component):
             with m.If((unit.narrow == narrow) | (len(self.sizes) == 1)):
                 m.d.sync += [
                     place.eq(here), part.eq(pick(unit.word, index, 8 * size)),
-                    due.eq(Cat(more | (unit.most[:share] >= n) for n in range(size))),
+                    due.eq(Cat(1, *(more | (unit.most[:share] >= n) for n in range(1, size)))),
                     row_end.eq(~more), fills.eq(here.all()),
                 ]
 

@@ -160,7 +160,7 @@ class Shell(wiring.Component):
             descriptors.data.eq(written.data), descriptors.submit.eq(written.submit),
             control.descriptor_word.eq(descriptors.word), control.filing.eq(descriptors.filing),
             control.descriptor_room.eq(Mux(restart.resetting, 0, dma.room)),
-            dma.stop.eq(restart.stop), restart.idle.eq(dma.idle),
+            dma.stop.eq(restart.stop | restart.holds), restart.idle.eq(dma.idle),
             control.moving.eq(dma.moving | descriptors.filing),
             control.busy.eq(crossing.busy),
             control.ended.valid.eq(dma.ended), control.ended.tag.eq(dma.tag),
