@@ -128,7 +128,8 @@ def test_a_job_at_a_time_with_what_is_said_of_it(size, idle, odds):
 
 
 @pytest.mark.parametrize("jobs, least, most", [
-    ([(1, 0, [n] * 200) for n in range(9)], ROOM - 8, ROOM), ([(n, 0, [n]) for n in range(90)], 4, 4)
+    ([(1, 0, [n] * 200) for n in range(9)], ROOM - 8, ROOM),
+    ([(n, 0, [n]) for n in range(90)], 4, 4),
 ], ids=["words", "jobs"])
 def test_no_more_is_taken_than_there_is_room_for(jobs, least, most):
     dut, words = ResultWindow(bytes_out=16, target="generic"), list(stream_words(jobs))
