@@ -20,6 +20,6 @@ def _ulx3s(size, platform, config, clock=125, baud=3_000_000):
 BOARDS = (
     _ulx3s(12, ulx3s.ULX3S_12F_Platform, ECP5_25F),  # the die of a 25F
     _ulx3s(25, ulx3s.ULX3S_25F_Platform, ECP5_25F),
-    _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F, clock=120),
+    _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F, clock=112.5, baud=2_000_000),
     _ulx3s(85, ulx3s.ULX3S_85F_Platform, ECP5_85F, clock=100, baud=2_000_000),
 )

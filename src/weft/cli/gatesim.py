@@ -17,7 +17,7 @@ board's own bits, and run jobs whose results are those of the golden model.
 
   weft gatesim icebreaker                     the routed netlist that is in the bitstream
   weft gatesim ulx3s-25f                      of an ECP5 the synthesized one
-  weft gatesim ulx3s-25f --stage routed       the routed one, where an hour does not matter
+  weft gatesim ulx3s-25f --stage routed       the routed one, where minutes more do not matter
   weft gatesim --board ./myboard.py           a board of your own (docs/boards.md)
 
 Installs Yosys and nextpnr from PyPI at first use. Exit code 1 where anything is not as it must be.
