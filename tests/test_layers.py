@@ -25,9 +25,13 @@ LAYERS = {
     "src/weft/host/golden": (*BASE, "weft.host", "weft.golden", "numpy", "ml_dtypes"),
     "src/weft/host/serial_port": (*BASE, "weft.host", "serial"),
     "src/weft/host/": (*BASE, "weft.host", "weft.quantize", "numpy", "ml_dtypes"),
-    "src/weft/kit/files/": ("cocotb", "cocotb_tools", "cocotbext", "numpy", "weft_link"),
+    "src/weft/kit/files/": (
+        "cocotb", "cocotb_tools", "cocotbext", "litex", "migen", "numpy",
+        "test_weft", "weft_driver", "weft_link", "weft_litex", "weft_packing",
+    ),
     "src/weft/kit/": (
-        *BASE, "weft.hw", "weft.kit", "weft.cli.info", "weft.boards", "amaranth", "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",
+        *BASE, "weft.hw", "weft.kit", "weft.cli.info", "weft.boards", "amaranth",
+        "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",
     ),
     "src/weft/model/": (*BASE, "weft.host", "weft.model", "weft.quantize", "numpy", "ml_dtypes"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),

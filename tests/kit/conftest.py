@@ -1,7 +1,5 @@
 """The C driver as a library, and a register space of numpy for it to talk to."""
 
-import ctypes
-import subprocess
 from collections import deque
 from pathlib import Path
 
@@ -15,153 +13,9 @@ from weft.host.packing import pack, unpack
 from weft.host.transport import TransportTimeout
 from weft.kit.documents import documents
 from weft.kit.driver import driver
+from weft.kit.files.weft_driver import Driver, compiled
+from weft.kit.texts import text
 from weft.register_map import interrupts, registers
-
-FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic", "-O1"]
-HOOKS = """\
-#include <stdint.h>
-extern uint32_t (*test_read)(uint32_t);
-extern void (*test_write)(uint32_t, uint32_t);
-extern uintptr_t test_memory;
-#define WEFT_READ(base, offset) test_read((uint32_t)((uintptr_t)(base) + (offset)))
-#define WEFT_WRITE(base, offset, value) test_write((uint32_t)((uintptr_t)(base) + (offset)), value)
-#define WEFT_ADDRESS(pointer) ((uint32_t)((uintptr_t)(pointer) - test_memory))
-"""
-GLUE = """\
-#include "weft.h"
-uint32_t (*test_read)(uint32_t);
-void (*test_write)(uint32_t, uint32_t);
-uintptr_t test_memory;
-size_t test_bytes(void);
-void test_limit(weft_core *core, uint32_t limit);
-void test_done(weft_core *core, void (*done)(weft_core *, int, void *));
-void test_buffer(weft_core *core, uint8_t *buffer, size_t bytes, uint8_t *results,
-                 size_t results_bytes, int (*exchange)(weft_core *, const void *, size_t, void *,
-                                                       size_t, unsigned *));
-size_t test_bytes(void) { return sizeof(weft_core); }
-void test_limit(weft_core *core, uint32_t limit) { core->limit = limit; }
-void test_done(weft_core *core, void (*done)(weft_core *, int, void *)) { core->done = done; }
-void test_buffer(weft_core *core, uint8_t *buffer, size_t bytes, uint8_t *results,
-                 size_t results_bytes, int (*exchange)(weft_core *, const void *, size_t, void *,
-                                                       size_t, unsigned *))
-{
-#if !WEFT_WINDOWS
-    core->buffer = buffer;
-    core->buffer_bytes = bytes;
-#endif
-#if WEFT_STREAM
-    core->results = results;
-    core->results_bytes = results_bytes;
-    core->exchange = exchange;
-#endif
-    (void)core, (void)buffer, (void)bytes, (void)results, (void)results_bytes, (void)exchange;
-}
-"""
-READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
-WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32)
-DONE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
-EXCHANGE = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p,
-    ctypes.c_size_t, ctypes.POINTER(ctypes.c_uint),
-)
-_P, _U, _D = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_ssize_t
-
-
-class Weights(ctypes.Structure):
-    """``weft_weights``."""
-
-    _fields_ = [(name, _U) for name in ("n", "k", "page", "generation")]
-
-
-class Product(ctypes.Structure):
-    """``weft_product``."""
-
-    _fields_ = [
-        ("m", _U), ("n", _U), ("k", _U), ("a", _P), ("a_row", _D), ("a_k", _D), ("b", _P),
-        ("b_k", _D), ("b_col", _D), ("weights", ctypes.POINTER(Weights)), ("c", _P),
-        ("c_row", _D), ("finish", ctypes.c_uint), ("columns", _P), ("bias", _P),
-    ]
-
-
-class Driver:
-    """The driver of one core, compiled for this machine, its registers those of ``space``.
-
-    Parameters
-    ----------
-    library : path
-    ip : Ip
-    space : object
-        With ``read(address)``, ``write(address, value)``, ``memory`` (an array of bytes that the
-        core can see) and ``exchange(commands, result_bytes)``, which gives words and a status.
-    """
-
-    Weights, DONE, READ = Weights, DONE, READ  # for tests
-
-    def __init__(self, library, ip, space):
-        self.ip, self.space = ip, space
-        self.lib = ctypes.CDLL(str(library))
-        self.taken = 0
-        self._kept = [READ(space.read), WRITE(space.write), EXCHANGE(self._exchange)]
-        for name, hook in zip(("test_read", "test_write"), self._kept, strict=False):
-            _P.in_dll(self.lib, name).value = ctypes.cast(hook, _P).value
-        _P.in_dll(self.lib, "test_memory").value = space.memory.ctypes.data
-        for name in ("weft_load_b", "test_buffer"):
-            getattr(self.lib, name).argtypes = {
-                "weft_load_b": [_P, _P, _P, _D, _D, _U, _U],
-                "test_buffer": [_P, _P, ctypes.c_size_t, _P, ctypes.c_size_t, EXCHANGE],
-            }[name]
-        self.lib.test_bytes.restype = ctypes.c_size_t
-        self.core = ctypes.create_string_buffer(self.lib.test_bytes())
-        self.buffers(1 << 15, 1 << 15)
-
-    def buffers(self, commands, results):
-        """Memory for what is packed, so many bytes of it."""
-        self._kept += [packed := self.room((commands,), np.uint8)]
-        self._kept += [words := self.room((results,), np.uint8)]
-        self.lib.test_buffer(
-            self.core, packed.ctypes.data, commands, words.ctypes.data, results, self._kept[2]
-        )
-
-    def room(self, shape, dtype, skew=0):
-        """An array in the memory that the core sees, ``skew`` bytes off the next 64."""
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        start = -(-self.taken // 64) * 64 + skew
-        self.taken = start + size
-        assert self.taken <= len(self.space.memory)
-        return self.space.memory[start : start + size].view(dtype).reshape(shape)
-
-    def put(self, array, order="C", skew=0):
-        """A copy of ``array`` there; with order F its columns lie side by side."""
-        place = self.room(array.shape[::-1] if order == "F" else array.shape, array.dtype, skew)
-        place = place.T if order == "F" else place
-        place[...] = array
-        return place
-
-    def call(self, name, *arguments):
-        """A function of the driver, for this core."""
-        return getattr(self.lib, name)(self.core, *arguments)
-
-    def product(self, a, b, c, *, n=None, finish=0, columns=None, bias=None, weights=None):
-        """``weft_product`` of arrays; ``b`` is None with weights."""
-        given = Product(
-            m=a.shape[0], n=c.shape[1], k=a.shape[1], a=a.ctypes.data, a_row=a.strides[0],
-            a_k=a.strides[1], c=c.ctypes.data, c_row=c.strides[0], finish=int(finish),
-        )
-        if b is not None:
-            given.b, (given.b_k, given.b_col) = b.ctypes.data, b.strides
-        if weights is not None:
-            given.weights = ctypes.pointer(weights)
-        for name, array in (("columns", columns), ("bias", bias)):
-            if array is not None:
-                setattr(given, name, array.ctypes.data)
-        return given
-
-    def _exchange(self, core, commands, size, results, result_size, status):
-        words, ended = self.space.exchange(ctypes.string_at(commands, size), result_size)
-        assert len(words) <= result_size
-        ctypes.memmove(results, words, len(words)) if words else None
-        status[0] = ended
-        return 0
 
 
 class Space:
@@ -291,25 +145,26 @@ class Space:
             return self.memory[address : address + size].tobytes()
         assert load.operand in (Region.A, Region.B)
         assert operand.panels(lines) == load.panels
-        shape, value = (lines, k), operand.size
-        strides = (stride, value) if order == 0 else (value, stride)
-        place = self.memory[address:].view() if value == 1 else self.memory[address:]
-        end = address + (lines - 1) * strides[0] + (k - 1) * strides[1] + value
-        found = np.lib.stride_tricks.as_strided(
-            place[: end - address][:1].view(), (*shape, value), (*strides, 1)
-        )
-        return pack(np.ascontiguousarray(found).view(f"<u{value}")[..., 0], operand)
+        size = operand.size
+        by_line, by_k = (_signed(stride), size) if order == 0 else (size, _signed(stride))
+        places = address + by_line * np.arange(lines)[:, None] + by_k * np.arange(k)
+        found = self.memory[places[..., None] + np.arange(size)]
+        return pack(found.view(f"<u{size}")[..., 0], operand)
 
     def _store(self, job, data, address, stride):
         number = result(self.config, JobFlag(job.flags))
         values = unpack(data, job.m, job.n, self.config, f"u{number.bytes}")
         for row, line in enumerate(values):
-            start = address + row * stride
+            start = address + row * _signed(stride)
             self.memory[start : start + line.nbytes] = line.view(np.uint8)
 
 
+def _signed(stride):
+    return stride - (stride >> 31 << 32)
+
+
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory):
+def libraries(tmp_path_factory):
     """The path of the driver's library for an Ip; each is compiled once."""
     made = {}
 
@@ -318,29 +173,18 @@ def compiled(tmp_path_factory):
         if key not in made:
             folder = tmp_path_factory.mktemp("driver")
             header = f"{ip.name}_regs.h"
-            files = driver(ip) | {
-                header: documents(ip, "0")[header], "hooks.h": HOOKS.encode(),
-                "glue.c": GLUE.encode(),
-            }
+            files = driver(ip) | {header: documents(ip, "0")[header]}
+            files |= {name: text(name).encode() for name in ("driver_hooks.h", "driver_glue.c")}
             for name, data in files.items():
                 Path(folder, name).write_bytes(data)
-            sources = [name for name in files if name.endswith(".c")]
-            command = [
-                "gcc", *FLAGS, "-shared", "-fPIC", "-include", "hooks.h", *sources, "-o", "lib.so"
-            ]
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-            assert done.returncode == 0 and not done.stderr, done.stderr
-            made[key] = folder / "lib.so"
+            sources = sorted(folder.glob("*.c"))
+            made[key] = compiled(sources, folder / "driver_hooks.h", folder)
         return made[key]
 
     return library
 
 
 @pytest.fixture
-def golden(compiled):
+def golden(libraries):
     """A driver on a golden core behind a bus: ``golden(ip)``."""
-    def make(ip, **options):
-        return Driver(compiled(ip), ip, Space(ip, **options))
-
-    return make
-
+    return lambda ip: Driver(libraries(ip), Space(ip))

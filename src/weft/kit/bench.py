@@ -10,9 +10,15 @@ from weft.kit.texts import text
 from weft.register_map import registers, windows
 from weft.registers import REGISTERS, describe
 
-__all__ = ["bench", "facts"]
+__all__ = ["FILES", "bench", "facts"]
 
-_FILES = {"run.py": "run_bench.py", "test_weft.py": "test_weft.py", "weft_link.py": "weft_link.py"}
+FILES = {
+    "run.py": "run_bench.py",
+    **{name: name for name in (
+        "test_weft.py", "test_driver.py", "weft_link.py", "weft_packing.py", "weft_driver.py",
+        "driver_hooks.h", "driver_glue.c",
+    )},
+}
 _FIELDS = "edge", "depth", "size", "group", "segments", "page", "pages"
 _MAKEFILE = """\
 # The bench on SIM, icarus or verilator.
@@ -25,7 +31,7 @@ all:
 
 def bench(ip: Ip, sources: list[str]) -> dict[str, bytes]:
     """The files of the bench, by their names; ``sources`` are the Verilog of the core."""
-    found = {name: text(file) for name, file in _FILES.items()}
+    found = {name: text(file) for name, file in FILES.items()}
     found["design.json"] = json.dumps(facts(ip, sources), indent=1) + "\n"
     return {name: value.encode() for name, value in {**found, "Makefile": _MAKEFILE}.items()}
 

@@ -51,12 +51,14 @@ def build(ip: Ip, *, measured: str | None = None, say=lambda text: None) -> dict
         **sources,
         f"{name}.vhd": package(name, pins, head=head(ip, "the component, for VHDL")),
         f"{name}.vlt": text("lint.vlt"),
-        f"{name}.core": description(ip, version, list(sources)),
+        f"{name}.core": description(ip, version, list(sources), [*driver(ip), f"{name}_regs.h"]),
         "config.toml": toml(ip.config), "LICENSE": text("LICENSE"),
         "constraints.md": constraints(ip),
     }
     found |= {place: value.encode() for place, value in made.items()}
-    for folder, files in (("driver", driver(ip)), ("bench", bench(ip, list(sources)))):
+    for folder, files in (
+        ("driver", driver(ip)), ("bench", bench(ip, list(sources))), ("litex", _litex(ip))
+    ):
         found |= {f"{folder}/{file}": data for file, data in files.items()}
     found["README.md"] = sheet(ip, pins, guide(ip, found), measured=measured).encode()
     found[MANIFEST] = manifest(
@@ -70,6 +72,12 @@ def wants() -> None:
     """ModuleNotFoundError where what makes the documents is not installed."""
     for name in ("peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl"):
         importlib.import_module(name)
+
+
+def _litex(ip):
+    """The module for LiteX, and where a host can work the core over its registers, a SoC."""
+    names = ["weft_litex.py", *["example_soc.py"] * ip.windows]
+    return {name: text(name).encode() for name in names}
 
 
 def guide(ip: Ip, files) -> dict[str, str]:

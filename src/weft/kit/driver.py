@@ -1,6 +1,7 @@
 """The C driver: the files that it is, and the header that makes them fit one core."""
 
 from weft import commands, registers
+from weft.descriptors import unit
 from weft.geometry import memories, operands
 from weft.ip import Ip
 from weft.kit.texts import text
@@ -46,6 +47,10 @@ def configuration(ip: Ip) -> str:
     }
     if ip.windows:
         values["RESULT_WORDS"] = f"{RESULT_WORDS}u"
+    if ip.bus == "dma":
+        narrow = finishes[0] if finishes else commands.JobFlag(0)
+        values["UNIT"] = f"{unit(c, commands.JobFlag(0))}u"
+        values["NARROW_UNIT"] = f"{unit(c, narrow)}u"
     lines = [f"#define WEFT_{name} {value}" for name, value in values.items()]
     regions = [_geometry(memories(c).get(region)) for region in commands.Region]
     return "\n".join([

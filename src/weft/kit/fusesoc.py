@@ -1,19 +1,28 @@
 """The core for FuseSoC: a description in CAPI2, with targets to lint, simulate and synthesize."""
 
 from weft.ip import Ip
+from weft.kit.bench import FILES
 
 __all__ = ["description"]
 
 _ARCH = {"ecp5": "ecp5", "ice40hx": "ice40", "ice40up": "ice40", "generic": "ecp5"}
 
 
-def description(ip: Ip, version: str, sources: list[str]) -> str:
-    """The text of the ``.core`` file; ``sources`` are the Verilog, what models primitives last."""
+def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) -> str:
+    """The text of the ``.core`` file.
+
+    ``sources`` are the Verilog, what models primitives last; ``drivers`` the files of the driver.
+    """
     arch = _ARCH[ip.config.target]
     models = "".join(f"      - {name}\n" for name in sources[1:])
     simulation = (
         f"  models:\n    files:\n{models}    file_type: verilogSource-2005\n" if models else ""
     )
+    held = [
+        *sources, *(f"bench/{name}" for name in ("design.json", *FILES)),
+        *(f"driver/{name}" for name in drivers),
+    ]
+    bench = "".join(f"      - {name}: {{copyto: {name}}}\n" for name in held)
     fileset = ", models" if models else ""
     return f"""\
 CAPI=2:
@@ -31,16 +40,12 @@ filesets:
     file_type: vlt
   bench:
     files:
-      - bench/design.json
-      - bench/run.py
-      - bench/test_weft.py
-      - bench/weft_link.py
-    file_type: user
+{bench}    file_type: user
 
 scripts:
   bench:
     cmd: [python3, bench/run.py, icarus]
-    filesets: [rtl{fileset}, bench]
+    filesets: [bench]
 
 targets:
   default:

@@ -1,6 +1,6 @@
 """Runs the bench on Icarus Verilog or Verilator: ``python run.py [icarus|verilator]``.
 
-Wants cocotb, numpy and cocotbext-axi or cocotbext-wishbone, and the simulator on PATH.
+Wants cocotb, numpy, cocotbext-axi or cocotbext-wishbone, gcc, and the simulator on PATH.
 """
 
 import json
@@ -35,7 +35,8 @@ def main(simulator="icarus"):
         timescale=("1ns", "1ps"), always=True,
     )
     results = runner.test(
-        test_module="test_weft", hdl_toplevel=DESIGN["name"], hdl_toplevel_lang="verilog",
+        test_module=["test_weft", "test_driver"],
+        hdl_toplevel=DESIGN["name"], hdl_toplevel_lang="verilog",
         build_dir=build, test_dir=build, timescale=("1ns", "1ps"), seed=1,
         results_xml=str(build / "results.xml"),
     )

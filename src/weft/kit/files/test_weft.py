@@ -3,7 +3,8 @@
 import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles
-from weft_link import CONFIG, DESIGN, FLOATS, Core
+from weft_link import Core
+from weft_packing import CONFIG, DESIGN, FLOATS
 
 ROWS, COLS, DEPTH = (CONFIG[name] for name in ("rows", "cols", "depth"))
 SHAPES = [(1, 1, 1), (ROWS, COLS, 2 * DEPTH), (ROWS + 1, 2 * COLS - 1, 3 * DEPTH + 1)]

@@ -94,8 +94,8 @@ typedef struct weft_weights {
 /*
  * C[m, n] = A[m, k] x B[k, n]. Strides are in bytes, and may be negative: a transposed matrix is the
  * same one with its strides swapped. With bus dma one of the two strides of A is the size of a
- * value, one of B's too; C and its stride are multiples of WEFT_LANES results, or of WEFT_BYTES_IN
- * where that is less.
+ * value, one of B's too; C and its stride are multiples of WEFT_UNIT bytes, of
+ * WEFT_NARROW_UNIT where results are bytes or bfloat16.
  */
 typedef struct weft_product {
     uint32_t m, n, k;

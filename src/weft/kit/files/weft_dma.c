@@ -91,13 +91,13 @@ static int pack(weft_core *core)
 int weft_begin(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t chunk = weft_least(WEFT_LANES * weft_result_size(p->finish), WEFT_BYTES_IN);
+    uint32_t unit = weft_result_size(p->finish) == 4 ? WEFT_UNIT : WEFT_NARROW_UNIT;
     uint32_t stride, order;
     int error;
     if (lie(p->a_row, p->a_k, &stride, &order)
         || (!p->weights && lie(p->b_col, p->b_k, &stride, &order)))
         return WEFT_STRIDE;
-    if (WEFT_ADDRESS(p->c) % chunk || (uint32_t)p->c_row % chunk)
+    if (WEFT_ADDRESS(p->c) % unit || (uint32_t)p->c_row % unit)
         return WEFT_STRIDE;
     error = pack(core);
     core->error = WEFT_OK;

@@ -1,85 +1,24 @@
-"""A Weft core in a simulation: its registers, its commands and its results, over whichever bus.
-
-All that is particular to a core is in design.json, which lies beside this file.
-"""
+"""A Weft core in a simulation: its registers, its commands and its results, over whichever bus."""
 
 import itertools
-import json
 import logging
 import random
-import struct
-from pathlib import Path
 
 import cocotb
 import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles
+from weft_packing import DESIGN, FLOATS, A, B, job, load, pack, unpack
 
-DESIGN = json.loads(Path(__file__).with_name("design.json").read_text(encoding="utf-8"))
-CONFIG, BUS, REGISTERS = (DESIGN[name] for name in ("config", "bus", "registers"))
-REGIONS, VERSION = DESIGN["regions"], DESIGN["commands_version"]
-FLOATS = CONFIG["dtype"] == "bf16"
-A, B = 0, 1
+BUS, REGISTERS = DESIGN["bus"], DESIGN["registers"]
 LIMIT = 2_000  # reads of a register until what is waited for must have come
+MEMORY = 1 << 20  # bytes behind an AXI4 master
 
 
 def pauses(seed, odds):
     """Cycles in which a channel pauses."""
     draw = random.Random(seed)
     return (draw.random() < odds for _ in itertools.count())
-
-
-def pack(lines, region):
-    """The panels of an operand, [lines, k], as they follow a load."""
-    g = REGIONS[region]
-    words = -(-lines.shape[1] // g["depth"])
-    panels, rows = -(-lines.shape[0] // g["edge"]), -(-words // g["group"])
-    whole = np.zeros((panels * g["edge"], rows * g["group"] * g["depth"]), lines.dtype)
-    whole[: lines.shape[0], : lines.shape[1]] = lines
-    whole = whole.reshape(panels, g["edge"], rows * g["group"], g["depth"]).transpose(0, 2, 1, 3)
-    moved = np.ascontiguousarray(whole).view(np.uint8).reshape(panels, rows, -1)
-    stream = np.zeros((panels, rows, g["segments"] * CONFIG["bytes_in"]), np.uint8)
-    stream[:, :, : moved.shape[2]] = moved
-    return stream.tobytes()
-
-
-def load(region, size, k):
-    """The header of a load of a whole operand, to page 0."""
-    g = REGIONS[region]
-    words, panels = -(-k // g["depth"]), -(-size // g["edge"])
-    pitch = -(-words // g["page"])
-    return _padded(struct.pack(
-        "<BBBBHHIII12x", 2, VERSION, region, 0, 0, pitch, panels, words, pitch * panels
-    ))
-
-
-def job(m, n, k, tag):
-    """The header of the job of both operands."""
-    a, b = REGIONS[A], REGIONS[B]
-    words = -(-k // a["depth"])
-    pitch = -(-words // a["page"])
-    spans = (-(-m // a["edge"]) * pitch, -(-n // b["edge"]) * pitch)
-    return _padded(struct.pack(
-        "<BBHHHIHHHHHHHHHH", 1, VERSION, tag, 0, m, k, n, 0, pitch, spans[0], 0, pitch, spans[1],
-        0, 0, 0,
-    ))
-
-
-def _padded(header):
-    return header + bytes(max(0, CONFIG["bytes_in"] - len(header)))
-
-
-def unpack(data, m, n):
-    """The sums [m, n] of a job out of the words of its results."""
-    rows, cols, lanes = (CONFIG[name] for name in ("rows", "cols", "lanes"))
-    values, place = np.frombuffer(data, "<f4" if FLOATS else "<i4"), 0
-    out = np.zeros((m, n), values.dtype)
-    for i, j in itertools.product(range(0, m, rows), range(0, n, cols)):
-        width = min(cols, n - j)
-        for row in range(i, min(i + rows, m)):
-            out[row, j : j + width] = values[place : place + width]
-            place += -(-width // lanes) * lanes
-    return out
 
 
 class Core:
@@ -142,7 +81,9 @@ class Core:
             ends += [self.source, self.sink]
         if BUS == "dma":
             bus = axi.AxiBus.from_prefix(self.dut, "m_axi")
-            self.memory = axi.AxiRam(bus, self.clock, size=1 << 20, **reset)
+            self.memory = axi.AxiRam(
+                bus, self.clock, size=MEMORY, mem=bytearray(MEMORY), **reset
+            )
             write, read = self.memory.write_if, self.memory.read_if
             ends += [
                 write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel
@@ -195,8 +136,8 @@ class Core:
         if BUS == "dma":
             return await self._fetched(a, b, m, n, k)
         loads = load(A, m, k) + pack(a, A) + load(B, n, k)
-        await self._send(loads + pack(np.ascontiguousarray(b.T), B) + job(m, n, k, self.tag))
-        data, tag, status = await self._receive()
+        await self.send(loads + pack(np.ascontiguousarray(b.T), B) + job(m, n, k, self.tag))
+        data, tag, status = await self.receive()
         assert (tag, status) == (self.tag, 0)
         return unpack(data, m, n)
 
@@ -207,10 +148,11 @@ class Core:
             await self._descriptor(job(0, 0, 0, self.tag), 0)
             await self.until("last", "tag", self.tag)
             return self.tag, await self.read("last", "status")
-        await self._send(job(0, 0, 0, self.tag))
-        return (await self._receive())[1:]
+        await self.send(job(0, 0, 0, self.tag))
+        return (await self.receive())[1:]
 
-    async def _send(self, data):
+    async def send(self, data):
+        """Give bytes to the command stream."""
         if BUS == "stream":
             from cocotbext.axi import AxiStreamFrame
 
@@ -223,7 +165,7 @@ class Core:
             assert (await self.access(DESIGN["windows"]["commands"], word))[1]
             room -= 1
 
-    async def _receive(self):
+    async def receive(self):
         """The words of the next job, its tag and its status."""
         if BUS == "stream":
             frame = await self.sink.recv()

@@ -1,0 +1,31 @@
+/* What a test in another language needs of the driver. */
+#include "weft.h"
+
+uint32_t (*test_read)(uint32_t);
+void (*test_write)(uint32_t, uint32_t);
+uintptr_t test_memory;
+
+size_t test_bytes(void);
+void test_limit(weft_core *core, uint32_t limit);
+void test_done(weft_core *core, void (*done)(weft_core *, int, void *));
+void test_buffer(weft_core *core, uint8_t *buffer, size_t bytes, uint8_t *results,
+                 size_t results_bytes, int (*exchange)(weft_core *, const void *, size_t, void *,
+                                                       size_t, unsigned *));
+size_t test_bytes(void) { return sizeof(weft_core); }
+void test_limit(weft_core *core, uint32_t limit) { core->limit = limit; }
+void test_done(weft_core *core, void (*done)(weft_core *, int, void *)) { core->done = done; }
+void test_buffer(weft_core *core, uint8_t *buffer, size_t bytes, uint8_t *results,
+                 size_t results_bytes, int (*exchange)(weft_core *, const void *, size_t, void *,
+                                                       size_t, unsigned *))
+{
+#if !WEFT_WINDOWS
+    core->buffer = buffer;
+    core->buffer_bytes = bytes;
+#endif
+#if WEFT_STREAM
+    core->results = results;
+    core->results_bytes = results_bytes;
+    core->exchange = exchange;
+#endif
+    (void)core, (void)buffer, (void)bytes, (void)results, (void)results_bytes, (void)exchange;
+}

@@ -1,0 +1,128 @@
+"""The C driver of this kit, compiled for this machine, for tests of whatever core it talks to."""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic", "-O1"]
+READ = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)
+WRITE = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32)
+DONE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+EXCHANGE = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p,
+    ctypes.c_size_t, ctypes.POINTER(ctypes.c_uint),
+)
+_P, _U, _D = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_ssize_t
+
+
+class Weights(ctypes.Structure):
+    """``weft_weights``."""
+
+    _fields_ = [(name, _U) for name in ("n", "k", "page", "generation")]
+
+
+class Product(ctypes.Structure):
+    """``weft_product``."""
+
+    _fields_ = [
+        ("m", _U), ("n", _U), ("k", _U), ("a", _P), ("a_row", _D), ("a_k", _D), ("b", _P),
+        ("b_k", _D), ("b_col", _D), ("weights", ctypes.POINTER(Weights)), ("c", _P),
+        ("c_row", _D), ("finish", ctypes.c_uint), ("columns", _P), ("bias", _P),
+    ]
+
+
+class Driver:
+    """The driver of one core, compiled for this machine, its registers those of ``space``.
+
+    Parameters
+    ----------
+    library : path
+    space : object
+        With ``read(address)``, ``write(address, value)``, ``memory`` (an array of bytes that the
+        core can see) and ``exchange(commands, result_bytes)``, which gives words and a status.
+    """
+
+    Weights, DONE, READ = Weights, DONE, READ  # for tests
+
+    def __init__(self, library, space):
+        self.space = space
+        self.lib = ctypes.CDLL(str(library))
+        self.taken = 0
+        self._kept = [READ(space.read), WRITE(space.write), EXCHANGE(self._exchange)]
+        for name, hook in zip(("test_read", "test_write"), self._kept, strict=False):
+            _P.in_dll(self.lib, name).value = ctypes.cast(hook, _P).value
+        _P.in_dll(self.lib, "test_memory").value = space.memory.ctypes.data
+        for name in ("weft_load_b", "test_buffer"):
+            getattr(self.lib, name).argtypes = {
+                "weft_load_b": [_P, _P, _P, _D, _D, _U, _U],
+                "test_buffer": [_P, _P, ctypes.c_size_t, _P, ctypes.c_size_t, EXCHANGE],
+            }[name]
+        self.lib.test_bytes.restype = ctypes.c_size_t
+        self.core = ctypes.create_string_buffer(self.lib.test_bytes())
+        self.buffers(1 << 15, 1 << 15)
+
+    def buffers(self, commands, results):
+        """Memory for what is packed, so many bytes of it."""
+        self._kept += [packed := self.room((commands,), np.uint8)]
+        self._kept += [words := self.room((results,), np.uint8)]
+        self.lib.test_buffer(
+            self.core, packed.ctypes.data, commands, words.ctypes.data, results, self._kept[2]
+        )
+
+    def room(self, shape, dtype, skew=0):
+        """An array in the memory that the core sees, ``skew`` bytes off the next 64."""
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        start = -(-self.taken // 64) * 64 + skew
+        self.taken = start + size
+        assert self.taken <= len(self.space.memory)
+        return self.space.memory[start : start + size].view(dtype).reshape(shape)
+
+    def put(self, array, order="C", skew=0):
+        """A copy of ``array`` there; with order F its columns lie side by side."""
+        place = self.room(array.shape[::-1] if order == "F" else array.shape, array.dtype, skew)
+        place = place.T if order == "F" else place
+        place[...] = array
+        return place
+
+    def call(self, name, *arguments):
+        """A function of the driver, for this core."""
+        return getattr(self.lib, name)(self.core, *arguments)
+
+    def product(self, a, b, c, *, n=None, finish=0, columns=None, bias=None, weights=None):
+        """``weft_product`` of arrays; ``b`` is None with weights."""
+        given = Product(
+            m=a.shape[0], n=c.shape[1], k=a.shape[1], a=a.ctypes.data, a_row=a.strides[0],
+            a_k=a.strides[1], c=c.ctypes.data, c_row=c.strides[0], finish=int(finish),
+        )
+        if b is not None:
+            given.b, (given.b_k, given.b_col) = b.ctypes.data, b.strides
+        if weights is not None:
+            given.weights = ctypes.pointer(weights)
+        for name, array in (("columns", columns), ("bias", bias)):
+            if array is not None:
+                setattr(given, name, array.ctypes.data)
+        return given
+
+    def _exchange(self, core, commands, size, results, result_size, status):
+        words, ended = self.space.exchange(ctypes.string_at(commands, size), result_size)
+        assert len(words) <= result_size
+        ctypes.memmove(results, words, len(words)) if words else None
+        status[0] = ended
+        return 0
+
+
+def compiled(sources, hooks, folder):
+    """The library made of the driver's ``sources``, whose registers are those of ``hooks``.
+
+    Raises RuntimeError with what the compiler said.
+    """
+    library = Path(folder) / "weft_driver.so"
+    places = sorted({f"-I{Path(source).parent}" for source in sources})
+    command = ["gcc", *FLAGS, *places, "-shared", "-fPIC", "-include", str(hooks)]
+    command += [*map(str, sources), "-o", str(library)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode or done.stderr:
+        raise RuntimeError(f"the driver must compile, and does not: {done.stderr}")
+    return library

@@ -1,0 +1,106 @@
+"""A Weft core as a module of LiteX: a slave of the SoC's bus, and what else it has.
+
+    soc.submodules.weft = weft = Weft(platform)
+    soc.bus.add_slave("weft", weft.bus, SoCRegion(origin=0x3000_0000, size=0x1000, cached=False))
+
+``weft.irq`` is its interrupt; with bus stream ``weft.sink`` takes commands and ``weft.source``
+gives results; with bus dma ``weft.master`` is a master of AXI4, for ``soc.dma_bus`` or ``soc.bus``.
+"""
+
+import json
+import tomllib
+from pathlib import Path
+
+from litex.soc.interconnect import axi, stream, wishbone
+from migen import ClockSignal, Instance, Module, ResetSignal, Signal
+
+KIT = Path(__file__).resolve().parent.parent
+FACTS = json.loads((KIT / "kit.json").read_text(encoding="utf-8"))
+CONFIG = tomllib.loads((KIT / "config.toml").read_text(encoding="utf-8"))
+
+
+class Weft(Module):
+    """The core of this kit.
+
+    Parameters
+    ----------
+    platform : of LiteX; gets the core's Verilog
+    clock : str
+        The clock domain of the bus.
+    core_clock : str
+        That of the core, where it has one of its own.
+    """
+
+    def __init__(self, platform, clock="sys", core_clock="sys"):
+        platform.add_source(str(KIT / f"{FACTS['name']}.v"))
+        self.irq, reset = Signal(), ResetSignal(clock, allow_reset_less=True)
+        pins = {"o_irq": self.irq}
+        if FACTS["clocks"] == 2:
+            pins["i_core_clk"] = ClockSignal(core_clock)
+        if FACTS["bus"] == "wishbone":
+            pins |= {"i_wb_clk_i": ClockSignal(clock), "i_wb_rst_i": reset}
+            pins |= self._wishbone()
+        else:
+            pins |= {"i_aclk": ClockSignal(clock), "i_aresetn": ~reset}
+            pins |= self._axi_lite()
+        if FACTS["bus"] == "stream":
+            pins |= self._streams()
+        if FACTS["bus"] == "dma":
+            pins |= self._master(clock)
+        self.specials += Instance(FACTS["name"], **pins)
+
+    def _wishbone(self):
+        self.bus = bus = wishbone.Interface(data_width=32, adr_width=30, addressing="word")
+        pins = {
+            "i_wb_cyc_i": bus.cyc, "i_wb_stb_i": bus.stb, "i_wb_we_i": bus.we,
+            "i_wb_adr_i": bus.adr[:10], "i_wb_sel_i": bus.sel, "i_wb_dat_i": bus.dat_w,
+            "o_wb_dat_o": bus.dat_r, "o_wb_ack_o": bus.ack, "o_wb_err_o": bus.err,
+        }
+        if not FACTS["pipelined"]:
+            return pins
+        # A strobe that was taken is not held up again until the answer has come.
+        stall, asked = Signal(), Signal()
+        self.sync += asked.eq(bus.cyc & bus.stb & ~(bus.ack | bus.err) & (asked | ~stall))
+        return pins | {"i_wb_stb_i": bus.stb & ~asked, "o_wb_stall_o": stall}
+
+    def _axi_lite(self):
+        self.bus = bus = axi.AXILiteInterface(data_width=32, address_width=32)
+        pins = {"i_s_axil_awaddr": bus.aw.addr[:12], "i_s_axil_araddr": bus.ar.addr[:12]}
+        pins |= {"i_s_axil_awprot": 0, "i_s_axil_arprot": 0}
+        inward = {"aw": (), "w": ("data", "strb"), "ar": ()}
+        for channel, fields in inward.items():
+            pins |= _channel(f"s_axil_{channel}", getattr(bus, channel), fields, "i", "o")
+        for channel, fields in {"b": ("resp",), "r": ("data", "resp")}.items():
+            pins |= _channel(f"s_axil_{channel}", getattr(bus, channel), fields, "o", "i")
+        return pins
+
+    def _streams(self):
+        self.sink = sink = stream.Endpoint([("data", 8 * CONFIG["bytes_in"])])
+        self.source = source = stream.Endpoint(
+            [("data", 8 * CONFIG["bytes_out"]), ("tag", 16), ("status", 8)]
+        )
+        return {
+            "i_s_axis_tvalid": sink.valid, "o_s_axis_tready": sink.ready,
+            "i_s_axis_tdata": sink.data, "o_m_axis_tvalid": source.valid,
+            "i_m_axis_tready": source.ready, "o_m_axis_tdata": source.data,
+            "o_m_axis_tlast": source.last, "o_m_axis_tid": source.tag,
+            "o_m_axis_tuser": source.status,
+        }
+
+    def _master(self, clock):
+        self.master = bus = axi.AXIInterface(
+            data_width=8 * CONFIG["bytes_in"], address_width=32, id_width=1, clock_domain=clock
+        )
+        ask = ("addr", "len", "size", "burst", "lock", "cache", "prot", "qos", "id")
+        pins = {}
+        for channel, fields in {"aw": ask, "ar": ask, "w": ("data", "strb", "last")}.items():
+            pins |= _channel(f"m_axi_{channel}", getattr(bus, channel), fields, "o", "i")
+        for channel, fields in {"b": ("resp", "id"), "r": ("data", "resp", "last", "id")}.items():
+            pins |= _channel(f"m_axi_{channel}", getattr(bus, channel), fields, "i", "o")
+        return pins
+
+
+def _channel(prefix, channel, fields, forth, back):
+    """The pins of one channel; ``forth`` is the way of its data."""
+    pins = {f"{forth}_{prefix}valid": channel.valid, f"{back}_{prefix}ready": channel.ready}
+    return pins | {f"{forth}_{prefix}{field}": getattr(channel, field) for field in fields}
