@@ -9,7 +9,7 @@ __all__ = ["AxiMemory"]
 
 
 class AxiMemory:
-    """A slave whose five channels pause at odds ``pause``; add `run` as a background bench.
+    """A slave whose channels pause at odds ``pause``; add `run` as a background bench.
 
     It answers after up to ``latency`` cycles. Raises ProtocolError for a burst that crosses 4 KiB,
     for a WLAST that is not where AWLEN has it, and for whatever is taken back once it was offered.
@@ -49,30 +49,34 @@ class AxiMemory:
         return not (self._reads or self._writes or self._beats or self._answers)
 
     async def run(self, ctx):
-        axi, offered = self.axi, {}
-        inputs = {name: getattr(axi, name) for name in ("ar", "aw", "w")}
-        cycle = 0
-        r_beat = b_beat = None
+        """All channels."""
+        await self._run(ctx, "ar", "aw", "w")
+
+    async def run_reads(self, ctx):
+        """Those of a master that does not write."""
+        await self._run(ctx, "ar")
+
+    async def _run(self, ctx, *names):
+        axi, offered, cycle = self.axi, {}, 0
+        inputs = {name: getattr(axi, name) for name in names}
+        answers = {"r": self._reads} | ({"b": self._answers} if "w" in names else {})
+        beats = dict.fromkeys(answers)
         while True:
             for channel in inputs.values():
                 ctx.set(channel.ready, self._goes())
-            if r_beat is None and self._reads and self._reads[0][0] <= cycle and self._goes():
-                r_beat = self._reads.popleft()[1]
-                ctx.set(axi.r.payload, r_beat)
-            if b_beat is None and self._answers and self._answers[0][0] <= cycle and self._goes():
-                b_beat = self._answers.popleft()[1]
-                ctx.set(axi.b.payload, b_beat)
-            ctx.set(axi.r.valid, r_beat is not None)
-            ctx.set(axi.b.valid, b_beat is not None)
+            for name, due in answers.items():
+                channel = getattr(axi, name)
+                if beats[name] is None and due and due[0][0] <= cycle and self._goes():
+                    beats[name] = due.popleft()[1]
+                    ctx.set(channel.payload, beats[name])
+                ctx.set(channel.valid, beats[name] is not None)
             watched = [x for c in inputs.values() for x in (c.valid, c.ready, c.payload)]
-            _, _, *values, r_ready, b_ready = await ctx.tick().sample(
-                *watched, axi.r.ready, axi.b.ready
-            )
+            watched += [getattr(axi, name).ready for name in answers]
+            _, _, *values = await ctx.tick().sample(*watched)
             cycle += 1
-            if r_ready:
-                r_beat = None
-            if b_ready:
-                b_beat = None
+            for name, ready in zip(answers, values[3 * len(inputs) :], strict=True):
+                if ready:
+                    beats[name] = None
             for n, name in enumerate(inputs):
                 valid, ready, payload = values[3 * n : 3 * n + 3]
                 payload = plain(payload)

@@ -18,7 +18,7 @@ def granule(config: Config) -> int:
     cycle. Twice as many leave room for what is not packed at full rate.
     """
     size = config.format.a.bytes
-    most = max(size, 2 * 2 * config.peak * size // EDGE)
+    most = max(size, -(-2 * 2 * config.peak * size // EDGE))
     return min(config.bytes_in, 1 << (most - 1).bit_length())
 
 

@@ -57,7 +57,7 @@ class Memory:
         That were asked for.
     """
 
-    def __init__(self, rig, pause, size=SIZE):
+    def __init__(self, rig, pause, size):
         self.rig, self.bursts = rig, 0
         self.width = rig.config.bytes_in
         self.ram = Ram(self.width, size)
@@ -111,10 +111,12 @@ class Memory:
         self.bursts += 1
 
 
-async def start(dut, pause=0.0):
-    """A rig, and its memory."""
+async def start(dut, pause=0.0, size=SIZE):
+    """A rig, and its memory, which is silent while there is no model of it."""
+    for name in ("awready", "wready", "bvalid", "arready", "rvalid"):
+        getattr(dut, f"m_axi_{name}").value = 0
     rig = await Rig.start(dut, pause)
-    return rig, Memory(rig, pause)
+    return rig, Memory(rig, pause, size)
 
 
 async def submit(rig, descriptors):

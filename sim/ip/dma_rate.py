@@ -9,8 +9,7 @@ from weft.config import PAGE_WORDS
 from weft.descriptors import EDGE, Order
 from weft.sim.bench import PERIOD_NS
 from weft.sim.dma_program import DmaProgram
-from weft.sim.ip.dma import Memory, submit
-from weft.sim.ip.rig import Rig
+from weft.sim.ip.dma import start, submit
 
 JOBS = 4
 SIZE = 1 << 20  # of the memory
@@ -30,8 +29,7 @@ class Steady(DmaProgram):
 @cocotb.parametrize(order=[*ORDERS])
 async def products_back_to_back(dut, order):
     """The next job's operands come while one is computed; so the array hardly ever waits."""
-    rig = await Rig.start(dut)
-    memory = Memory(rig, 0, SIZE)
+    rig, memory = await start(dut, size=SIZE)
     config, found = rig.config, Steady(rig.config, size=SIZE, seed=1)
     found.by_side = ORDERS[order]
     a, b = rig.operands(EDGE, EDGE, EDGE)

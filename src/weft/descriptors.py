@@ -40,7 +40,7 @@ def unit(config: Config, flags: JobFlag) -> int:
     leave room.
     """
     size = result(config, flags).bytes
-    most = max(size, 2 * 4 * config.peak // EDGE)
+    most = max(size, -(-2 * 4 * config.peak // EDGE))
     return min(config.lanes * size, config.bytes_in, 1 << (most - 1).bit_length())
 
 
