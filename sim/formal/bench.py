@@ -6,9 +6,10 @@ from amaranth.hdl import Const, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.sim.formal.engine import PROVE, REACH, Verdict, decide
+from weft.sim.formal.engine import PROVE, REACH, SECONDS, Verdict, decide
 
 __all__ = ["Bench", "Report", "prove"]
+
 
 class Bench(wiring.Component):
     """A design, and rules for some of its pins.
@@ -26,6 +27,8 @@ class Bench(wiring.Component):
     Attributes
     ----------
     ``<pin>`` : In
+    ``<prefix><name>`` : In
+        What rules have FREE.
     ``<prefix>broken``, ``<prefix>seen`` : Out
         Of the rules.
     """
@@ -41,6 +44,10 @@ class Bench(wiring.Component):
         free = {
             name: In(member.shape) for name, (member, _) in self.pins.items()
             if member.flow == In
+        }
+        free |= {
+            f"{prefix}{name}": In(width)
+            for prefix, one in rules.items() for name, width in one.FREE.items()
         }
         told = {
             f"{prefix}{kind}": Out(getattr(one, kind).shape())
@@ -71,6 +78,7 @@ class Bench(wiring.Component):
             m.submodules[f"{prefix}rules"] = one
             m.d.comb += [
                 *(getattr(one, pin).eq(self._pin(f"{prefix}{pin}")) for pin in one.PINS),
+                *(getattr(one, name).eq(getattr(self, f"{prefix}{name}")) for name in one.FREE),
                 getattr(self, f"{prefix}broken").eq(one.broken),
                 getattr(self, f"{prefix}seen").eq(one.seen),
             ]
@@ -80,8 +88,8 @@ class Bench(wiring.Component):
         """The pin of a name, or the field of one."""
         if name in self.pins:
             return self.pins[name][1]
-        whole, _, field = name.rpartition("_")
-        return self._pin(whole)[field]
+        whole = max((pin for pin in self.pins if name.startswith(f"{pin}_")), key=len)
+        return self.pins[whole][1][name.removeprefix(f"{whole}_")]
 
 
 @dataclass(frozen=True)
@@ -107,7 +115,7 @@ class Report:
         ]
 
 
-def prove(*benches, only=None, seconds=60, cuts="") -> list[Report]:
+def prove(*benches, only=None, seconds=SECONDS, cuts="") -> list[Report]:
     """Decide all rules and covers of each `Bench`, or of those of a list ``only``, by name.
 
     The rest is as of `weft.sim.formal.engine.decide`.

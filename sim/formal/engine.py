@@ -16,7 +16,7 @@ from amaranth.back import rtlil
 from weft.sim import tools
 from weft.sim.build import folder
 
-__all__ = ["PROVE", "REACH", "Verdict", "decide"]
+__all__ = ["PROVE", "REACH", "SECONDS", "Verdict", "decide"]
 
 # Gates and registers, each known from the start. What nothing drives may be anything, ever anew.
 GATES = """\
@@ -53,12 +53,13 @@ read_aiger {task}_{index}.aig
 write_status {task}_{index}.status
 """
 # How a bit is looked for: to be never 1, or to be 1 some cycles on. What the first way does not
-# decide in a sixth of the time, the second one tries.
+# decide soon, the second one tries.
 PROVE = (
-    "pdr -d -I {task}_{index}.pla -T {sixth}",
+    "pdr -d -I {task}_{index}.pla -T {soon}",
     "dc2\nscorr\npdr -nc -d -I {task}_{index}.pla -T {seconds}",
 )
 REACH = ("bmc3 -F 200 -T {seconds}",)
+SOON, SECONDS = 20, 1200
 STATUS = {"UNSAT": "never", "SAT": "reached"}
 
 
@@ -69,8 +70,7 @@ class Verdict:
     Attributes
     ----------
     answer : str
-        ``never``: it is 0 in every state that can be reached; ``reached``: it is 1 in some;
-        ``unknown``: not found in time.
+        ``never``: it is 0 in every state that can be reached; ``reached``: it is 1 in some.
     clauses : int
         Of the inductive invariant, where it is never 1.
     """
@@ -79,7 +79,7 @@ class Verdict:
     clauses: int = 0
 
 
-def decide(components, asked, *, seconds=60, cuts="") -> list[dict[str, Verdict]]:
+def decide(components, asked, *, seconds=SECONDS, cuts="") -> list[dict[str, Verdict]]:
     """For each of ``components``: whether each bit of its outputs can ever be 1.
 
     Parameters
@@ -89,7 +89,7 @@ def decide(components, asked, *, seconds=60, cuts="") -> list[dict[str, Verdict]
     asked : list of dict
         For each of them the bits, ``port[bit]``, with PROVE or REACH, the way to look for it.
     seconds : int
-        For each bit.
+        For each bit: far more than any takes.
     cuts : str
         Commands of Yosys that cut something out of the flattened designs.
 
@@ -98,7 +98,7 @@ def decide(components, asked, *, seconds=60, cuts="") -> list[dict[str, Verdict]
     weft.sim.tools.ToolError
         Where there is no Yosys.
     RuntimeError
-        Where Yosys or ABC do not do what they are asked.
+        Where Yosys or ABC do not do what they are asked, or do not decide a bit in time.
     """
     root = folder() / "formal"  # not the system's folder for what passes: Yosys may not see it
     root.mkdir(parents=True, exist_ok=True)
@@ -119,16 +119,16 @@ def decide(components, asked, *, seconds=60, cuts="") -> list[dict[str, Verdict]
             for task in tasks
         ]
         folds = [_split(place, task) for task in tasks]
-        found = [dict.fromkeys(one.values(), Verdict("unknown")) for one in outputs]
+        found = [dict.fromkeys(one.values()) for one in outputs]
         for way in range(len(PROVE)):
             left = [
                 (task, index, name, asked[task][name][way])
                 for task in tasks for index, name in outputs[task].items()
-                if found[task][name].answer == "unknown" and way < len(asked[task][name])
+                if not found[task][name] and way < len(asked[task][name])
             ]
             (place / "decide.abc").write_text("".join(
                 ONE.format(task=task, index=index, fold=folds[task], search=search).format(
-                    task=task, index=index, seconds=seconds, sixth=seconds // 6 + 1,
+                    task=task, index=index, seconds=seconds, soon=min(SOON, seconds),
                 )
                 for task, index, name, search in left
             ), encoding="utf-8")
@@ -136,6 +136,11 @@ def decide(components, asked, *, seconds=60, cuts="") -> list[dict[str, Verdict]
                 _yosys(place, ABC)
             for task, index, name, _ in left:
                 found[task][name] = _verdict(place / f"{task}_{index}", name)
+        undecided = [name for one in found for name, verdict in one.items() if not verdict]
+        if undecided:
+            raise RuntimeError(
+                f"{', '.join(undecided)} must be decided: neither way did, in {seconds} seconds"
+            )
         return found
 
 
@@ -177,13 +182,14 @@ def _outputs(path):
 
 
 def _verdict(path, name):
+    """What was found of a bit; nothing where it is not decided."""
     status = path.with_suffix(".status")
     if not status.is_file():
         raise RuntimeError(f"ABC must say what it found of {name}, and says nothing")
-    answer = re.search(r"snl_(\w+)", status.read_text(encoding="utf-8"))
-    answer = STATUS.get(answer[1] if answer else None, "unknown")
+    found = re.search(r"snl_(\w+)", status.read_text(encoding="utf-8"))
+    answer = STATUS.get(found and found[1])
     invariant, clauses = path.with_suffix(".pla"), 0
     if answer == "never" and invariant.is_file():
         lines = invariant.read_text(encoding="utf-8").splitlines()
         clauses = sum(bool(re.match(r"[01-]", line)) for line in lines)
-    return Verdict(answer, clauses)
+    return answer and Verdict(answer, clauses)

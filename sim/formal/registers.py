@@ -116,7 +116,7 @@ class RegisterRules(Rules):
         m.d.sync += self.there.eq(took | (self.there & ~self.port_answer_valid))
         once = ~self.port_answer_valid | self.there
         self.must(m, "answered_once", once & ~(took & self.there & ~self.port_answer_valid))
-        self.bounded(m, "answered_soon", self.there & ~self.port_answer_valid, TOLD + 3)
+        self.bounded(m, "answered_soon", self.there & ~self.port_answer_valid, 3 * TOLD)
 
     def _promises(self, m):
         """What answers a question does so soon, and no other."""
@@ -124,8 +124,10 @@ class RegisterRules(Rules):
         self.promised(m, ~self.told | self.asks)
         if self.ip.windows:
             waits["results"] = self.level_words.any() & ~self.results_valid
-        if self.ip.bus == "dma":
-            waits["filing"] = self.filing
+        if self.ip.bus == "dma":  # a descriptor is filed after it was queued, and not for long
+            since = Signal(range(TOLD + 1), init=TOLD)
+            m.d.sync += since.eq(Mux(self.descriptor_submit, 0, since + (since != TOLD)))
+            self.promised(m, ~(self.filing & (since == TOLD)))
         for name, waiting in waits.items():
             late = Signal(range(TOLD + 1), name=f"{name}_late")
             m.d.sync += late.eq(Mux(waiting, late + 1, 0))

@@ -10,8 +10,9 @@ __all__ = ["Rules"]
 class Rules(wiring.Component):
     """A watcher of one interface.
 
-    A class of them has PINS, widths by name; RULES, which must never be broken, and COVERS, which
-    must be seen to happen, so that nothing is proven of what cannot occur: a sentence by name.
+    A class of them has PINS, widths by name; FREE, the same of inputs that may be anything; RULES,
+    which must never be broken, and COVERS, which must be seen to happen, so that nothing is proven
+    of what cannot occur: a sentence by name.
 
     Parameters
     ----------
@@ -20,7 +21,7 @@ class Rules(wiring.Component):
 
     Attributes
     ----------
-    `PINS` : In
+    `PINS`, `FREE` : In
     broken : Out
         A bit for each of RULES: it is broken in this cycle.
     seen : Out
@@ -28,12 +29,13 @@ class Rules(wiring.Component):
     """
 
     PINS = {}
+    FREE = {}
     RULES = {}
     COVERS = {}
 
     def __init__(self, **widths):
         super().__init__({
-            **{name: In(width) for name, width in (self.PINS | widths).items()},
+            **{name: In(width) for name, width in (self.PINS | self.FREE | widths).items()},
             "broken": Out(data.StructLayout(dict.fromkeys(self.RULES, 1))),
             "seen": Out(data.StructLayout(dict.fromkeys(self.COVERS, 1))),
         })

@@ -5,7 +5,7 @@ from amaranth.hdl import Assume, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.sim.formal.engine import PROVE, REACH, Verdict, decide
+from weft.sim.formal.engine import PROVE, REACH, decide
 
 ALL = dict.fromkeys(["far[0]", "far[1]", "far[2]", "far[3]", "own[0]"], PROVE)
 
@@ -58,7 +58,7 @@ def test_only_what_is_asked_is_decided():
     assert answers(*decide([Counter(100)], [{"own[0]": REACH}])) == {"own[0]": "reached"}
 
 
-def test_what_is_not_found_in_time_is_unknown():
+def test_what_is_not_decided_in_time_is_an_error():
     class Hard(wiring.Component):
         """A product of two free numbers is never this prime."""
 
@@ -74,7 +74,8 @@ def test_what_is_not_found_in_time_is_unknown():
             m.d.comb += self.found.eq((product == prime) & (self.a > 1) & (self.b > 1))
             return m
 
-    assert decide([Hard()], [{"found[0]": PROVE}], seconds=1) == [{"found[0]": Verdict("unknown")}]
+    with pytest.raises(RuntimeError, match=r"found\[0\] must be decided: .* in 1 seconds"):
+        decide([Hard()], [{"found[0]": PROVE}], seconds=1)
 
 
 def test_a_design_that_yosys_cannot_read_is_an_error():

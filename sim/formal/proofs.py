@@ -1,0 +1,114 @@
+"""What is proven: each kind of IP core with its core cut out, and the parts of it alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from weft.config import Config
+from weft.hw.ip.axi_lite import AxiLite
+from weft.hw.ip.control import Control
+from weft.hw.ip.top import Wrapper
+from weft.hw.ip.wishbone import Wishbone
+from weft.ip import BUSES, Ip
+from weft.sim.formal.axi_lite import AxiLiteBounds, AxiLiteRules
+from weft.sim.formal.axi_stream import SinkRules, SourceRules
+from weft.sim.formal.bench import Bench
+from weft.sim.formal.core import CoreRules
+from weft.sim.formal.port import PortRules
+from weft.sim.formal.registers import RegisterRules
+from weft.sim.formal.wishbone import ClassicRules, PipelinedRules
+
+__all__ = ["PROOFS", "Proof"]
+
+BYTES = 4  # a word of either stream
+CONFIG = Config(rows=2, cols=4, bytes_in=BYTES, bytes_out=BYTES)
+# What is read of a long memory may be anything, ever anew.
+MEMORIES = "memory_collect\ndelete t:$mem* r:SIZE>=256 %i\n"
+# So may what any register of the core's clock holds, and what memories of both clocks do.
+FAR = "w:core_clk %co1:+[CLK]"
+NEAR = "w:aclk w:wb_clk_i %u %co1:+[CLK]"
+CLOCKS = f"""\
+opt_clean
+memory_collect
+delete t:$mem* r:SIZE>=16 %i
+delete {FAR} t:$dff %i
+select -assert-none t:$*ff* {NEAR} %d
+"""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Rules that a design keeps.
+
+    Attributes
+    ----------
+    name : str
+    bench : callable
+        Makes it.
+    cuts : str
+        As of `weft.sim.formal.engine.decide`.
+    left : tuple of str
+        Rules that are proven of a part, or where the core's clock is not cut off.
+    """
+
+    name: str
+    bench: Callable[[], Bench]
+    cuts: str = ""
+    left: tuple[str, ...] = ()
+
+    def only(self, bench):
+        """The names of what is to be proven."""
+        return {name for _, name in bench.names} - set(self.left)
+
+
+def wishbone(pipelined):
+    """The rules of cycles; their bounds are those of a port that answers soon."""
+    return (PipelinedRules if pipelined else ClassicRules)(patience=8)
+
+
+def whole(ip):
+    """The bench of an IP core without its core."""
+    rules = {}
+    if ip.clocks == 1:  # else what the core sees is of its clock
+        rules["core_"] = CoreRules(commands_payload=8 * BYTES, results_payload_data=8 * BYTES)
+    if ip.bus == "wishbone":
+        rules["wb_"] = wishbone(ip.pipelined)
+    else:
+        rules["s_axil_"] = AxiLiteRules()
+    if ip.bus == "stream":
+        rules |= {"s_axis_": SinkRules(tdata=8 * BYTES), "m_axis_": SourceRules(tdata=8 * BYTES)}
+    return Bench(Wrapper(ip), rules)
+
+
+def tops():
+    """Every kind of IP core."""
+    for clocks in (1, 2):
+        for bus in BUSES:
+            for pipelined in (False, True)[:2 if bus == "wishbone" else 1]:
+                ip = Ip(config=CONFIG, bus=bus, clocks=clocks, pipelined=pipelined)
+                words = [bus, *["pipelined"] * pipelined, *["two clocks"] * (clocks - 1)]
+                yield Proof(
+                    ", ".join(words), lambda ip=ip: whole(ip),
+                    MEMORIES if clocks == 1 else CLOCKS, ("wb_bounded", "wb_stall_bounded", *["m_axis_one_id"] * (clocks - 1)),
+                )
+
+
+def parts():
+    """Parts alone, for what is too much to prove of the whole."""
+    yield Proof("AXI4-Lite alone", lambda: Bench(
+        AxiLite(), {"": AxiLiteBounds(patience=12), "port_": PortRules()}
+    ))
+    for pipelined in (False, True):
+        yield Proof(
+            f"Wishbone alone{', pipelined' if pipelined else ''}",
+            lambda pipelined=pipelined: Bench(
+                Wishbone(pipelined=pipelined), {"": wishbone(pipelined), "port_": PortRules()}
+            ),
+        )
+    for bus in BUSES:
+        ip = Ip(config=CONFIG, bus=bus)
+        yield Proof(
+            f"registers, {bus}", lambda ip=ip: Bench(Control(ip), {"": RegisterRules(ip)})
+        )
+
+
+PROOFS = {proof.name: proof for proof in (*parts(), *tops())}
