@@ -33,6 +33,9 @@ delete t:$mem* r:SIZE>=16 %i
 delete {FAR} t:$dff %i
 select -assert-none t:$*ff* {NEAR} %d
 """
+# Rules that are proven of a part; and with two clocks of one, for what comes may be anything.
+LEFT = "wb_bounded", "wb_stall_bounded"
+FAR_LEFT = *LEFT, "m_axis_one_id"
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Proof:
     cuts : str
         As of `weft.sim.formal.engine.decide`.
     left : tuple of str
-        Rules that are proven of a part, or where the core's clock is not cut off.
+        Rules that are proven of others.
     """
 
     name: str
@@ -88,7 +91,7 @@ def tops():
                 words = [bus, *["pipelined"] * pipelined, *["two clocks"] * (clocks - 1)]
                 yield Proof(
                     ", ".join(words), lambda ip=ip: whole(ip),
-                    MEMORIES if clocks == 1 else CLOCKS, ("wb_bounded", "wb_stall_bounded", *["m_axis_one_id"] * (clocks - 1)),
+                    MEMORIES if clocks == 1 else CLOCKS, LEFT if clocks == 1 else FAR_LEFT,
                 )
 
 

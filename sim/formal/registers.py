@@ -31,7 +31,7 @@ class RegisterRules(Rules):
     }
     WINDOWS = {
         "commands_valid": 1, "commands_ready": 1, "commands_payload": 32,
-        "results_valid": 1, "results_ready": 1, "results_payload": 32, "level_words": 10,
+        "results_valid": 1, "results_ready": 1, "results_payload": 32, "level_some": 1,
     }
     DMA = {
         "errors_fetch_error": 1, "errors_store_error": 1, "errors_bad_descriptor": 1,
@@ -123,7 +123,7 @@ class RegisterRules(Rules):
         waits = {"told": self.asks & ~self.told}
         self.promised(m, ~self.told | self.asks)
         if self.ip.windows:
-            waits["results"] = self.level_words.any() & ~self.results_valid
+            waits["results"] = self.level_some & ~self.results_valid
         if self.ip.bus == "dma":  # a descriptor is filed after it was queued, and not for long
             since = Signal(range(TOLD + 1), init=TOLD)
             m.d.sync += since.eq(Mux(self.descriptor_submit, 0, since + (since != TOLD)))
@@ -165,14 +165,13 @@ class RegisterRules(Rules):
                 for w in windows(self.ip)
             )
             overflow = commands & whole & (self.resetting | ~self.commands_ready)
-            underflow = results & ~self.a_write & (self.level_words == 0)
+            underflow = results & ~self.a_write & ~self.level_some
             goes = done & commands & whole & ~overflow
             comes = done & results & ~self.a_write & ~underflow
             self.must(m, "command_right", ((self.commands_valid & self.commands_ready) == goes)
                       & (~goes | (self.commands_payload == self.a_data)))
-            self.must(m, "result_right", (self.results_ready == comes) & (~comes | (
-                self.results_valid & (self.port_answer_payload_data == self.results_payload)
-            )))
+            self.must(m, "result_right", ((self.results_valid & self.results_ready) == comes)
+                      & (~comes | (self.port_answer_payload_data == self.results_payload)))
             return overflow, underflow
         if self.ip.bus != "dma":
             return none, none
