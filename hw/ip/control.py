@@ -98,16 +98,15 @@ class Control(wiring.Component):
         overflow, underflow = Const(0), Const(0)
         if self.ip.windows:
             level, results = self.level, self.results
-            none = level.words == 0
             overflow = writes["commands"] & (self.resetting | ~self.commands.ready)
-            underflow = reads["results"] & none
-            must_wait.append(reads["results"] & ~none & ~results.valid)
+            underflow = reads["results"] & ~level.some
+            must_wait.append(reads["results"] & level.some & ~results.valid)
             m.d.comb += [
                 self.commands.valid.eq(acts & writes["commands"] & ~self.resetting),
                 self.commands.payload.eq(s_data),
-                results.ready.eq(acts & reads["results"] & ~none),
+                results.ready.eq(s_valid & reads["results"] & level.some),
             ]
-            values["results"] = Mux(none, 0, results.payload)
+            values["results"] = Mux(level.some, results.payload, 0)
         if self.ip.bus == "dma":
             overflow = self._descriptors(m, writes, acts, s_address, s_data, must_wait)
 
@@ -165,8 +164,10 @@ class Control(wiring.Component):
         m.submodules.interrupts = self.interrupts = Interrupts(
             width=max(f.low for f in interrupts(self.ip)) + 1
         )
+        busy = Signal()
+        m.d.sync += busy.eq(self.busy | (self.commands.valid if self.ip.windows else 0))
         held = {
-            "status": {"busy": self.busy, "resetting": self.resetting},
+            "status": {"busy": busy, "resetting": self.resetting},
             "irq_status": {f.name: self.interrupts.status[f.low] for f in interrupts(self.ip)},
             "irq_enable": {f.name: self.interrupts.enable[f.low] for f in interrupts(self.ip)},
             "ended": {"value": ended},
@@ -175,7 +176,9 @@ class Control(wiring.Component):
         if self.ip.windows:
             held |= {
                 "command_room": {"value": Mux(self.resetting, 0, self.room)},
-                "result_level": {name: self.level[name] for name in Level.members if name != "tag"},
+                "result_level": {
+                    name: self.level[name] for name in ("words", "complete", "status")
+                },
                 "result_tag": {"tag": self.level.tag},
             }
         if self.ip.bus == "dma":

@@ -51,9 +51,10 @@ class Waiting(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        count = Signal(range(self.cycles + 1))
-        m.d.comb += self.done.eq(count == self.cycles)
-        m.d.sync += count.eq(count + 1)
+        count = Signal(range(self.cycles))
+        m.d.sync += [
+            count.eq(count + 1), self.done.eq(self.counts & ~self.done & (count == self.cycles - 1))
+        ]
         with m.If(~self.counts | self.done):
             m.d.sync += count.eq(0)
         return m

@@ -50,7 +50,7 @@ class Ferry(wiring.Component):
         m = Module()
         m.submodules.memory = memory = Memory(shape=self.shape, depth=self.depth, init=[])
         write = memory.write_port(domain=self.writer)
-        read = memory.read_port(domain=self.reader)
+        read = memory.read_port(domain="comb")
         count = range(2 * self.depth)
         w_count, w_gray, w_seen = (Signal(count, name=n) for n in ("w_count", "w_gray", "w_seen"))
         r_count, r_gray, r_seen = (Signal(count, name=n) for n in ("r_count", "r_gray", "r_seen"))
@@ -68,14 +68,14 @@ class Ferry(wiring.Component):
         m.d[self.writer] += [w_count.eq(w_next), w_gray.eq(w_next ^ w_next >> 1)]
 
         r_next = Signal.like(r_count)
+        moves = ~self.o.valid | self.o.ready
         m.d.comb += [
-            self.there.eq(r_gray != r_seen),
-            read.en.eq(~self.o.valid | self.o.ready), read.addr.eq(r_count),
-            self.o.payload.eq(read.data), r_next.eq(r_count + (read.en & self.there)),
+            self.there.eq(r_gray != r_seen), read.addr.eq(r_count),
+            r_next.eq(r_count + (moves & self.there)),
         ]
         m.d[self.reader] += [r_count.eq(r_next), r_gray.eq(r_next ^ r_next >> 1)]
-        with m.If(read.en):
-            m.d[self.reader] += self.o.valid.eq(self.there)
+        with m.If(moves):
+            m.d[self.reader] += [self.o.valid.eq(self.there), self.o.payload.eq(read.data)]
         return m
 
 

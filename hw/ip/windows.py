@@ -14,7 +14,7 @@ __all__ = ["CommandWindow", "DEPTH", "JOBS", "Level", "ROOM", "ResultWindow"]
 DEPTH = 512  # words of a window's queue: one block of memory
 ROOM = DEPTH - Fifo.SPARE  # words that come at once at most
 JOBS = 8  # that have ended and wait in the results' queue, before no more results are taken
-Level = data.StructLayout({"words": 9, "complete": 1, "status": 2, "tag": 16})
+Level = data.StructLayout({"words": 9, "some": 1, "complete": 1, "status": 2, "tag": 16})
 
 
 class CommandWindow(wiring.Component):
@@ -99,10 +99,10 @@ class ResultWindow(wiring.Component):
     ----------
     results : In, stream of `weft.hw.post.sender.Result`
     o : Out, stream of 32 bits
-        Taken only while ``level.words``; ``valid`` follows that in a few cycles.
+        Taken only while ``level.some``; ``valid`` follows that in a few cycles.
     level : Out, `Level`
-        Words that may be taken, all of the oldest job; whether its last one is among them, and
-        then its status and its tag.
+        Words that may be taken, all of the oldest job; in the next cycle, that there are some;
+        whether the job's last one is among them, and then its status and its tag.
     ended : Out
         ``valid``, tag and status: all words of a job are here.
     """
@@ -145,17 +145,22 @@ class ResultWindow(wiring.Component):
         takes = Signal()
         over = Signal()
         taken = Signal.like(fifo.put)
-        taken_next = Signal.like(fifo.put)
+        after = Signal.like(fifo.put, init=1)  # taken, and one more
+        one = self.level.words == 1
         m.d.comb += [
             closed.eq(jobs != 0),
-            takes.eq(self.o.valid & self.o.ready), taken_next.eq(taken + takes),
-            over.eq(takes & self.level.complete & (self.level.words == 1)),
+            takes.eq(self.o.valid & self.o.ready), over.eq(takes & self.level.complete & one),
         ]
         m.d.sync += [
-            head.eq(head + ends_one), tail.eq(tail + over), taken.eq(taken_next),
-            self.level.words.eq(Mux(closed, oldest.end, fifo.put) - taken_next),
+            head.eq(head + ends_one), tail.eq(tail + over),
+            self.level.words.eq(
+                Mux(closed, oldest.end, fifo.put) - Mux(takes, after, taken)
+            ),
+            self.level.some.eq((self.level.words != 0) & ~(one & takes)),
             self.level.complete.eq(closed & ~over),
         ]
+        with m.If(takes):
+            m.d.sync += [taken.eq(after), after.eq(after + 1)]
         with m.If(ends_one != over):
             m.d.sync += jobs.eq(jobs + Mux(over, -1, 1))
         with m.If(closed):

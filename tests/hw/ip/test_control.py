@@ -48,7 +48,7 @@ def run(ip, bench):
         if ip.windows:
             ctx.set(dut.commands.ready, 1)
             ctx.set(dut.results.valid, 1)
-            ctx.set(dut.level.words, 9)
+            ctx.set(dut.level.some, 1)
         if ip.bus == "dma":
             ctx.set(dut.descriptor_room, 3)
         await bench(ctx, dut, Driver(dut))

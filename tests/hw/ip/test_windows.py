@@ -113,10 +113,10 @@ def test_a_job_at_a_time_with_what_is_said_of_it(size, idle, odds):
                 elif level.complete:
                     complete, left = True, level.words
                     assert (level.tag, level.status) == job[:2]
-                ctx.set(dut.o.ready, level.words > 0)
+                ctx.set(dut.o.ready, level.some)
                 _, _, valid, part = await ctx.tick().sample(dut.o.valid, dut.o.payload)
                 ctx.set(dut.o.ready, 0)
-                if level.words and valid:
+                if level.some and valid:
                     parts.append(part)
                     left = left - 1 if complete else None
             assert parts == due(size, job)
@@ -143,8 +143,8 @@ def test_no_more_is_taken_than_there_is_room_for(jobs, least, most):
         assert least <= ctx.get(dut.level.words) <= most
         found = []
         while len(found) < 4 * len(words):
-            some = ctx.get(dut.level.words)
-            ctx.set(dut.o.ready, bool(some))
+            some = ctx.get(dut.level.some)
+            ctx.set(dut.o.ready, some)
             _, _, valid, value = await ctx.tick().sample(dut.o.valid, dut.o.payload)
             if some and valid:
                 found.append(value)
