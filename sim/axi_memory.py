@@ -56,10 +56,15 @@ class AxiMemory:
         """Those of a master that does not write."""
         await self._run(ctx, "ar")
 
+    async def run_writes(self, ctx):
+        """Those of a master that does not read."""
+        await self._run(ctx, "aw", "w")
+
     async def _run(self, ctx, *names):
         axi, offered, cycle = self.axi, {}, 0
         inputs = {name: getattr(axi, name) for name in names}
-        answers = {"r": self._reads} | ({"b": self._answers} if "w" in names else {})
+        answers = {"r": self._reads} if "ar" in names else {}
+        answers |= {"b": self._answers} if "w" in names else {}
         beats = dict.fromkeys(answers)
         while True:
             for channel in inputs.values():

@@ -116,7 +116,9 @@ class DmaProgram(Program):
     def reject(self, tag=0, **fields):
         """As of `Program`."""
         super().reject(tag, **fields)
-        self.ends[-1] = tag, Status.REJECTED
+        if JobFlag.KEEP not in fields.get("flags", JobFlag(0)):
+            self.ends.pop()
+        self.ends.append((tag, Status.REJECTED))
 
     def _results(self, results, size):
         address, stride = self._target

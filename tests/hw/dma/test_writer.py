@@ -1,0 +1,92 @@
+"""Beats become bursts on AXI; their answers the ends of jobs, in order."""
+
+import random
+
+import pytest
+
+from weft.hw.dma.writer import Writer
+from weft.sim.amaranth_bench import put, simulate, ticks
+from weft.sim.axi_memory import AxiMemory
+
+WIDTH, SIZE = 4, 1 << 12
+
+
+def random_bursts(rng, count):
+    """Bursts as lists of beats, each ending a job or not; and ends of jobs that have none."""
+    at = 0
+    for n in range(count):
+        end = rng.random() < 0.5
+        job = {"tag": n, "status": rng.randrange(3) if end else 0, "end": int(end)}
+        if rng.random() < 0.2:
+            yield [{"data": 0, "strb": 0, "addr": 0, "count": 0, "void": 1, "last": 1, **job}]
+            continue
+        length = rng.choice([1, 2, 16])
+        at += rng.randrange(3) * WIDTH
+        if at % 64 + length * WIDTH > 64:
+            at = -(-at // 64) * 64
+        yield [
+            {
+                "data": rng.getrandbits(8 * WIDTH), "strb": rng.getrandbits(WIDTH), "addr": at,
+                "count": i, "last": int(i == length - 1), "void": 0, **job,
+                "end": int(end and i == length - 1),
+            } for i in range(length)
+        ]
+        at += length * WIDTH
+
+
+@pytest.mark.parametrize("pause, idle", [(0, 0), (0.6, 0), (0.3, 0.6)])
+def test_writes(pause, idle):
+    rng, dut = random.Random(5), Writer(data_bytes=WIDTH)
+    memory = AxiMemory(dut, data_bytes=WIDTH, size=SIZE, pause=pause, latency=25, seed=2)
+    bursts = [*random_bursts(rng, 70)]
+    expected, ends, seen, errors = bytearray(SIZE), [], [], []
+    memory.bad = {bursts[-1][0]["addr"], 64}
+    for burst in bursts:
+        for n, beat in enumerate(burst):
+            for byte in range(WIDTH):
+                place = beat["addr"] + n * WIDTH + byte
+                if beat["strb"] >> byte & 1 and place - place % WIDTH not in memory.bad:
+                    expected[place] = beat["data"] >> 8 * byte & 255
+        if burst[-1]["end"]:
+            ends.append((burst[-1]["tag"], burst[-1]["status"]))
+    wrong = sum(
+        any(b["addr"] + n * WIDTH in memory.bad for n, b in enumerate(burst))
+        for burst in bursts if not burst[0]["void"]
+    )
+
+    async def source(ctx):
+        for beat in [beat for burst in bursts for beat in burst]:
+            while not ctx.get(dut.room) or rng.random() < idle:
+                await ctx.tick()
+            put(ctx, dut.beats, {"valid": 1, "beat": beat})
+            await ctx.tick()
+            put(ctx, dut.beats.valid, 0)
+        await ticks(ctx, 10)
+        while not ctx.get(dut.idle):
+            await ctx.tick()
+        await ticks(ctx, 2)
+        assert memory.idle
+
+    async def watch(ctx):
+        watched = dut.ended, dut.tag, dut.status, dut.error
+        async for _, _, ended, tag, status, error in ctx.tick().sample(*watched):
+            errors.append(error)
+            if ended:
+                seen.append((tag, status))
+
+    async def w_waits_never(ctx):
+        """Not for the writer, within a burst."""
+        inside = False
+        async for _, _, valid, ready, last in ctx.tick().sample(
+            dut.w.valid, dut.w.ready, dut.w.payload.last
+        ):
+            assert valid or not inside
+            if valid and ready:
+                inside = not last
+
+    simulate(
+        dut, source, background=[memory.run_writes, watch, w_waits_never], limit=20_000
+    )
+    assert memory.memory == expected
+    assert seen == ends
+    assert sum(errors) == wrong > 0
