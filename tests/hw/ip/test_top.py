@@ -1,0 +1,66 @@
+"""The top: its ports are those that every engineer knows, its files always the same bytes."""
+
+import pytest
+from amaranth.back import rtlil
+
+from weft.config import Config
+from weft.hw.ip.top import IpTop, Wrapper
+from weft.ip import Ip
+
+CONFIG = Config(rows=1, cols=4, depth=1, a_words=32, b_words=32, jobs=2, activation="none")
+LITE = [
+    "awaddr", "awprot", "awvalid", "awready", "wdata", "wstrb", "wvalid", "wready", "bresp",
+    "bvalid", "bready", "araddr", "arprot", "arvalid", "arready", "rdata", "rresp", "rvalid",
+    "rready",
+]
+PINS = {
+    "wishbone": [
+        "wb_clk_i", "wb_rst_i", "wb_cyc_i", "wb_stb_i", "wb_we_i", "wb_adr_i", "wb_sel_i",
+        "wb_dat_i", "wb_dat_o", "wb_ack_o", "wb_err_o",
+    ],
+    "axi": ["aclk", "aresetn", *(f"s_axil_{name}" for name in LITE)],
+}
+PINS["stream"] = PINS["axi"] + [
+    "s_axis_tvalid", "s_axis_tready", "s_axis_tdata", "m_axis_tvalid", "m_axis_tready",
+    "m_axis_tdata", "m_axis_tlast", "m_axis_tid", "m_axis_tuser",
+]
+
+
+@pytest.mark.parametrize("bus", PINS)
+def test_ports(bus):
+    top = IpTop(Ip(config=CONFIG, bus=bus))
+    assert list(top.signature.members) == [*PINS[bus], "irq"]
+    assert all(member.is_port for member in top.signature.members.values())
+
+
+def test_options_add_ports():
+    two = IpTop(Ip(config=CONFIG, bus="axi", clocks=2)).signature.members
+    assert list(two)[:3] == ["aclk", "aresetn", "core_clk"]
+    pipelined = IpTop(Ip(config=CONFIG, bus="wishbone", pipelined=True)).signature.members
+    assert "wb_stall_o" in pipelined
+
+
+def test_an_axi_master_has_all_of_its_channels():
+    pins = IpTop(Ip(config=CONFIG, bus="dma")).signature.members
+    for channel in ("aw", "ar"):
+        for name in ("id", "addr", "len", "size", "burst", "lock", "cache", "prot", "qos"):
+            assert f"m_axi_{channel}{name}" in pins
+    for channel in ("aw", "w", "b", "ar", "r"):
+        ways = [pins[f"m_axi_{channel}{end}"].flow for end in ("valid", "ready")]
+        assert ways[0] != ways[1]
+    assert pins["m_axi_rdata"].shape == 8 * CONFIG.bytes_in
+
+
+@pytest.mark.parametrize("bus, clocks", [("wishbone", 1), ("stream", 2)])
+def test_every_bus_is_the_same_every_time(bus, clocks):
+    ip = Ip(config=CONFIG, bus=bus, clocks=clocks)
+    texts = [rtlil.convert(IpTop(ip), name=ip.name, emit_src=False) for _ in range(2)]
+    assert texts[0] == texts[1]
+
+
+def test_a_wrapper_alone_has_the_ports_of_its_core():
+    ip = Ip(config=CONFIG, bus="stream")
+    wrapper = Wrapper(ip)
+    assert set(wrapper.signature.members) - set(IpTop(ip).signature.members) == {"core"}
+    text = rtlil.convert(wrapper, name="wrapper", emit_src=False)
+    assert "wrapper.shell.control" in text and "wrapper.core" not in text
