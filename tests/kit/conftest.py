@@ -1,4 +1,4 @@
-"""The C driver as a library, and a register space of numpy for it to talk to."""
+"""Kits; the C driver as a library, and a register space of numpy for it to talk to."""
 
 from collections import deque
 from pathlib import Path
@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from weft.commands import Job, JobFlag, Load, Region, result
+from weft.config import Config
 from weft.geometry import memories
 from weft.host import GoldenTransport
 from weft.host.packing import pack, unpack
 from weft.host.transport import TransportTimeout
+from weft.ip import Ip
+from weft.kit.build import build
 from weft.kit.documents import documents
 from weft.kit.driver import driver
 from weft.kit.files.weft_driver import Driver, compiled
@@ -161,6 +164,22 @@ class Space:
 
 def _signed(stride):
     return stride - (stride >> 31 << 32)
+
+
+@pytest.fixture(scope="session")
+def kits():
+    """A small core and the files of its kit, ``kits(bus, **more)``; each is made once."""
+    made = {}
+
+    def kit(bus, clocks=1, pipelined=False, **fields):
+        key = bus, clocks, pipelined, *fields.items()
+        if key not in made:
+            config = Config(**{"rows": 2, "cols": 4, "a_words": 64, "b_words": 64, **fields})
+            ip = Ip(config=config, bus=bus, clocks=clocks, pipelined=pipelined)
+            made[key] = ip, build(ip)
+        return made[key]
+
+    return kit
 
 
 @pytest.fixture(scope="session")

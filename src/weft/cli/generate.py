@@ -59,7 +59,7 @@ def _run(args) -> int:
     if args.bus is not None:
         return _kit(args)
     for name in ("clocks", "pipelined", "measure"):
-        if getattr(args, name):
+        if getattr(args, name) not in (None, False):
             raise OSError(f"--{name} must come with --bus")
     config = config_of(args)
     path = Path(args.output or f"out/weft_{config.name}.v")
@@ -83,7 +83,8 @@ def _run(args) -> int:
 
 
 def _kit(args):
-    ip = Ip(config=config_of(args), bus=args.bus, clocks=args.clocks or 1, pipelined=args.pipelined)
+    clocks = 1 if args.clocks is None else args.clocks
+    ip = Ip(config=config_of(args), bus=args.bus, clocks=clocks, pipelined=args.pipelined)
     place = Path(args.output or f"out/{ip.name}")
     from weft.cli.report import progress
     from weft.kit.build import build, wants

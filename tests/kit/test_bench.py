@@ -1,0 +1,56 @@
+"""The bench of a kit: it stands alone, passes on a right core, and fails on a wrong one."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from weft.ip import BUSES
+from weft.kit.folder import write
+
+TESTS = 8  # and of the driver's interrupts, which a core of streams is not asked for
+
+
+def run(folder, files):
+    """The bench on Icarus, in a folder of its own, where nobody finds weft."""
+    write(folder / "kit", files)
+    (folder / "none" / "weft").mkdir(parents=True)
+    (folder / "none" / "weft" / "__init__.py").write_text("raise ImportError('it stands alone')\n")
+    (folder / "work").mkdir()
+    return subprocess.run(
+        [sys.executable, folder / "kit" / "bench" / "run.py", "icarus"], cwd=folder / "work",
+        env={**os.environ, "PYTHONPATH": str(folder / "none")}, capture_output=True, text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("bus", BUSES)
+def test_passes(kits, bus, tmp_path):
+    ip, files = kits(bus)
+    done = run(tmp_path, files)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    last = done.stdout.splitlines()[-1]
+    assert last.strip() == f"{ip.name} on icarus: {TESTS} of {TESTS} tests passed"
+
+
+def test_fails_where_an_interrupt_is_upside_down(kits, tmp_path):
+    ip, files = kits("axi")
+    text = files[f"{ip.name}.v"].decode()  # the top module comes first
+    broken = text.replace("    .irq(irq),", "    .irq(turned),", 1)
+    broken = broken.replace("  wire irq;", "  wire irq; wire turned; assign irq = ~turned;", 1)
+    assert broken.count("turned") == 3
+    done = run(tmp_path, {**files, f"{ip.name}.v": broken.encode()})
+    assert done.returncode == 1
+    assert re.search(r"test_weft.interrupts +FAIL", done.stdout + done.stderr)
+
+
+def test_says_which_simulators_there_are(kits, tmp_path):
+    write(tmp_path, kits("axi")[1])
+    done = subprocess.run(
+        [sys.executable, "run.py", "modelsim"], cwd=tmp_path / "bench", capture_output=True,
+        text=True, timeout=60,
+    )
+    text = "simulator must be icarus or verilator, not modelsim\n"
+    assert (done.returncode, done.stderr) == (2, text)

@@ -1,0 +1,86 @@
+"""A kit as a whole: its files are those it tells of, the same every time, and say no more."""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weft.config import Config
+from weft.ip import BUSES, Ip
+from weft.kit.build import guide
+from weft.kit.folder import MANIFEST, write
+
+buses = pytest.mark.parametrize("bus", BUSES)
+ROOT = Path(__file__).resolve().parents[2]
+AGAIN = """\
+import sys
+from weft.config import Config
+from weft.ip import Ip
+from weft.kit.build import build
+ip = Ip(config=Config(rows=2, cols=4, a_words=64, b_words=64), bus="axi")
+sys.stdout.buffer.write(build(ip)["kit.json"])
+"""
+
+
+@buses
+def test_tells_of_files_that_are_there(kits, bus):
+    ip, files = kits(bus)
+    page = files["README.md"].decode()
+    links = set(re.findall(r"\]\(([^)]+)\)", page))
+    assert links <= set(files)
+    assert set(guide(ip, files)) <= links
+    sums = json.loads(files[MANIFEST])["files"]
+    assert sums == {
+        name: hashlib.sha256(data).hexdigest()
+        for name, data in files.items() if name != MANIFEST
+    }
+
+
+def test_same_bytes_in_another_process(kits, tmp_path):
+    """Another hash seed, another folder, another time zone."""
+    env = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Pacific/Chatham"}
+    done = subprocess.run(
+        [sys.executable, "-c", AGAIN], cwd=tmp_path, env=env, capture_output=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == kits("axi")[1][MANIFEST]
+
+
+@buses
+def test_says_nothing_of_this_machine(kits, bus):
+    places = [str(ROOT), str(Path.home()), sys.prefix, "/tmp/", platform.node()]
+    words = [word.encode() for word in places if len(word) > 4]
+    for name, data in kits(bus)[1].items():
+        assert not [word for word in words if word in data], name
+
+
+def test_core_with_primitives_has_their_models(kits, tmp_path):
+    """A core of a target, and models of what it instantiates, make a whole."""
+    ip, files = kits("axi", target="ecp5", rows=1, cols=2)
+    write(tmp_path / "kit", files)
+    sources = [f"{ip.name}.v", f"{ip.name}_primitives.v"]
+    assert "MULT18X18D" in files[sources[0]].decode()
+    subprocess.run(
+        ["iverilog", "-g2005", "-t", "null", "-s", ip.name, *sources],
+        cwd=tmp_path / "kit", check=True, timeout=60,
+    )
+    assert set(sources) <= set(guide(ip, files))
+
+
+def test_names_of_modules_begin_with_the_core(kits):
+    ip, files = kits("dma")
+    modules = re.findall(r"^module (\S+?)\(", files[f"{ip.name}.v"].decode(), re.M)
+    assert modules
+    assert [name for name in modules if not name.lstrip("\\").startswith(ip.name)] == []
+
+
+def test_config_makes_it_again(kits, tmp_path):
+    ip, files = kits("stream")
+    (tmp_path / "config.toml").write_bytes(files["config.toml"])
+    assert Ip(config=Config.from_toml(tmp_path / "config.toml"), bus="stream") == ip

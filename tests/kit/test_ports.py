@@ -1,0 +1,23 @@
+"""The ports of a core: each has a text, or the kit is not written."""
+
+import pytest
+from amaranth.lib.wiring import In, Out, Signature
+
+from weft.config import Config
+from weft.hw.ip.shell import pins
+from weft.ip import BUSES, Ip
+from weft.kit.ports import Port, ports
+
+
+@pytest.mark.parametrize("bus", BUSES)
+def test_every_port_has_its_text(bus):
+    ip = Ip(config=Config(rows=2, cols=4), bus=bus)
+    found = ports(Signature({"core_clk": In(1), **pins(ip)}).create())
+    assert all(port.text for port in found)
+    assert found[0] == Port("core_clk", 1, False, "clock of the core")
+
+
+def test_rejects_a_name_that_says_nothing():
+    with pytest.raises(ValueError) as error:
+        ports(Signature({"aclk": In(1), "m_axi_awwhat": Out(1)}).create())
+    assert str(error.value) == "port must have a name that is known, not 'm_axi_awwhat'"

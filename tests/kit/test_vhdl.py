@@ -1,0 +1,47 @@
+"""The component for VHDL: the ports of the Verilog, and what GHDL reads."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from weft.ip import BUSES
+
+buses = pytest.mark.parametrize("bus", BUSES)
+
+
+def verilog_ports(text, name):
+    """Name, width and direction of every port of a module."""
+    body = re.search(rf"^module {name}\(.*?^endmodule", text, re.M | re.S)[0]
+    return {
+        port: (int(high) + 1 if high else 1, way)
+        for way, high, port in re.findall(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);", body, re.M)
+    }
+
+
+def vhdl_ports(text):
+    kind = r"std_logic(?:_vector\((\d+) downto 0\))?"
+    found = re.findall(rf"^ +(\w+) +: (in|out) +{kind};?$", text, re.M)
+    return {
+        port: (int(high) + 1 if high else 1, {"in": "input", "out": "output"}[way])
+        for port, way, high in found
+    }
+
+
+@buses
+def test_ports_are_those_of_the_verilog(kits, bus):
+    ip, files = kits(bus)
+    ports = verilog_ports(files[f"{ip.name}.v"].decode(), ip.name)
+    assert vhdl_ports(files[f"{ip.name}.vhd"].decode()) == ports
+    assert len(ports) > 10
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (in|out) \|", files["README.md"].decode(), re.M)
+    assert {name: (int(bits), f"{way}put") for name, bits, way in rows} == ports
+
+
+@pytest.mark.skipif(not shutil.which("ghdl"), reason="type: apt-get install ghdl")
+@buses
+def test_ghdl_reads_it(kits, bus, tmp_path):
+    ip, files = kits(bus)
+    (tmp_path / "core.vhd").write_bytes(files[f"{ip.name}.vhd"])
+    subprocess.run(["ghdl", "-a", "core.vhd"], cwd=tmp_path, check=True, timeout=60)

@@ -1,0 +1,29 @@
+"""Drawings of waves: four characters a cycle, and of signals that the core has."""
+
+import re
+
+import pytest
+
+from weft.ip import BUSES
+from weft.kit.waves import draw, waves
+
+
+def test_draws_levels_and_values():
+    assert draw("clk", [("d", "xABB"), ("valid", "0110")]) == (
+        "clk    /-\\_/-\\_/-\\_/-\\_\n"
+        "d      ::::<A==<B======\n"
+        "valid  ____--------____"
+    )
+
+
+@pytest.mark.parametrize("bus, more", [
+    *((bus, {}) for bus in BUSES), ("wishbone", {"pipelined": True}),
+])
+def test_draws_ports_of_the_core(kits, bus, more):
+    ip, files = kits(bus, **more)
+    page = files["README.md"].decode()
+    drawings = [text for text in waves(ip) if text.startswith("```")]
+    drawn = {line.split()[0] for text in drawings for line in text.splitlines()[1:-1]}
+    assert len(drawn) > 4
+    assert drawn <= set(re.findall(r"^\| `(\w+)` \|", page, re.M))
+    assert all(text in page for text in drawings)
