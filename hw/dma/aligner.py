@@ -1,6 +1,6 @@
 """The aligner: beats become granules, the first byte of a stretch at byte 0, zeros behind it."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -81,16 +81,19 @@ class Aligner(wiring.Component):
         index, number = Signal.like(a_out.index), Signal.like(a_out.number)
         begins = Signal()
 
-        # The last granule with bytes of the stretch wants another unit where they reach into it.
+        # Known a step ahead: whether a unit is to be taken, whether the granule is the last one
+        # with bytes of the stretch, the last one of the piece. That one with bytes wants a unit
+        # more where they reach into it.
+        fetch, full, last = Signal(), Signal(), Signal()
         shift, tail = piece.offset[:cut], piece.most[:cut]
-        full = index == piece.most >> cut
-        reaches = ~full | (shift == 0) | (shift + tail)[cut] if cut else Const(1)
-        fetch = primes | (real & reaches)
+        reaches = (shift == 0) | (shift + tail)[cut] if cut else Const(1)
+        following = Mux(primes, 0, index + 1)
+        next_full = following == piece.most >> cut
         steps, emits, done, takes = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             steps.eq(begun & (~fetch | self.beats.valid)),
             emits.eq(steps & ~primes),
-            done.eq(emits & (index == piece.granules)),
+            done.eq(emits & last),
             takes.eq(steps & fetch),
             self.beats.ready.eq((takes & unit.all()) | (done & (takes | torn))),
             self.raw.eq(self.pieces.valid & piece.raw),
@@ -103,11 +106,12 @@ class Aligner(wiring.Component):
         with m.If(takes):
             m.d.sync += [unit.eq(unit + 1), torn.eq(~unit.all())]
         with m.If(steps):
-            m.d.sync += primes.eq(0)
-        with m.If(emits):
-            m.d.sync += index.eq(index + 1)
-            with m.If(full):
-                m.d.sync += real.eq(0)
+            m.d.sync += [
+                primes.eq(0), index.eq(following), full.eq(next_full),
+                last.eq(following == piece.granules),
+                real.eq(real & (primes | ~full)),
+                fetch.eq(real & (primes | ~full) & (~next_full | reaches)),
+            ]
         with m.If(done):
             m.d.sync += [begun.eq(0), fresh.eq(piece.end), number.eq(number + 1)]
             with m.If(piece.end):
@@ -115,7 +119,8 @@ class Aligner(wiring.Component):
         with m.If(begins):
             m.d.sync += [
                 begun.eq(1), index.eq(0), torn.eq(0), unit.eq(piece.offset[cut:]),
-                real.eq(piece.real), primes.eq(piece.real & shift.any()),
+                real.eq(piece.real), primes.eq(piece.real & shift.any()), fetch.eq(piece.real),
+                full.eq(piece.most >> cut == 0), last.eq(piece.granules == 0),
             ]
 
         # A cycle on: the last two units, and which bytes of the granule count.

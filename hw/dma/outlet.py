@@ -77,8 +77,8 @@ class Outlet(wiring.Component):
         words = Signal(range(max(g.words for g in geometries.values()) + 1))
         header = self._header(m, operand, order, panels, words)
 
-        groups = Signal.like(words)  # of the panel, behind this one
-        again = Signal.like(words)  # of every panel, but one
+        group = Signal.like(words)  # of the panel
+        groups = Signal.like(words)  # of every panel, but one
         segment = Signal(range(max(g.segments for g in geometries.values())))
         segments = Signal.like(segment)  # but one
         place = Signal(range(max(x.places for x in self.layouts)))
@@ -86,7 +86,7 @@ class Outlet(wiring.Component):
         with m.Switch(operand):
             for region, g in geometries.items():
                 with m.Case(region):
-                    m.d.sync += again.eq((words - 1) >> ceil_log2(g.group))
+                    m.d.sync += groups.eq((words - 1) >> ceil_log2(g.group))
                     m.d.comb += segments.eq(g.segments - 1)
         with m.Switch(operand[0]):
             for n, x in enumerate(self.layouts):
@@ -98,7 +98,7 @@ class Outlet(wiring.Component):
         on_way = Signal(2)
         valid, asks, takes, moves = Signal(), Signal(), Signal(), Signal()
         go = Signal()
-        panel_end = (groups == 0) & (segment == segments)
+        panel_end = (group == groups) & (segment == segments)
         last = panel_end & (panels == 1)
         m.d.comb += [
             self.commands.valid.eq(valid | self.full),
@@ -124,7 +124,7 @@ class Outlet(wiring.Component):
                 with m.If(self.start):
                     m.next = "BEGIN"
             with m.State("BEGIN"):
-                m.d.sync += groups.eq(again)
+                m.d.sync += group.eq(0)
                 with m.If(~self.full):
                     m.next = "SEND"
                     with m.If(order == Order.RAW):
@@ -148,9 +148,9 @@ class Outlet(wiring.Component):
         with m.If(moves):
             m.d.sync += segment.eq(segment + 1)
             with m.If(segment == segments):
-                m.d.sync += [segment.eq(0), groups.eq(groups - 1)]
+                m.d.sync += [segment.eq(0), group.eq(group + 1)]
             with m.If(panel_end):
-                m.d.sync += [groups.eq(again), panels.eq(panels - 1)]
+                m.d.sync += [group.eq(0), panels.eq(panels - 1)]
         return m
 
     def _header(self, m, operand, order, panels, words):

@@ -38,7 +38,8 @@ def run(dut, packed, busy=0):
     pulses = {"fetch": 0, "send": 0, "bad": 0}
 
     async def source(ctx):
-        await send(ctx, dut.descriptors, [word for one in packed for word in words(one)])
+        whole = [word for one in packed for word in words(one)]
+        await send(ctx, dut.descriptors, whole, idle=0.5 if busy else 0)
         while not ctx.get(dut.idle):
             await ctx.tick()
         await ticks(ctx, 3)

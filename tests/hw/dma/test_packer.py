@@ -60,6 +60,7 @@ def test_packs(config):
 
     async def read(ctx):
         ctx.set(dut.en, 1)
+        await ticks(ctx, 2_000)  # by then both halves are full, and nothing is written
         for (b, _, rows), values in zip(chunks, made, strict=True):
             while not ctx.get(dut.filled):
                 await ctx.tick()
