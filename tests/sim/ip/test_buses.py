@@ -23,8 +23,9 @@ CASES = {
     "stream": ("icarus", Ip(config=NARROW, bus="stream")),
     "axi-clocks": ("icarus", Ip(config=NARROW, bus="axi", clocks=2)),
     "wishbone": ("icarus", Ip(config=TINY, bus="wishbone")),
-    "stream-bf16-clocks": ("verilator", Ip(config=FLOAT, bus="stream", clocks=2)),
-    "axi-wide": ("verilator", Ip(config=WIDE, bus="axi")),
+    "stream-bf16-clocks": ("icarus", Ip(config=FLOAT, bus="stream", clocks=2)),
+    "axi-wide": ("icarus", Ip(config=WIDE, bus="axi")),
+    "axi-clocks-verilator": ("verilator", Ip(config=NARROW, bus="axi", clocks=2)),
     "wishbone-pipelined": ("verilator", Ip(config=NARROW, bus="wishbone", pipelined=True)),
 }
 
