@@ -25,6 +25,7 @@ LAYERS = {
     "src/weft/host/golden": (*BASE, "weft.host", "weft.golden", "numpy", "ml_dtypes"),
     "src/weft/host/serial_port": (*BASE, "weft.host", "serial"),
     "src/weft/host/": (*BASE, "weft.host", "weft.quantize", "numpy", "ml_dtypes"),
+    "src/weft/kit/files/amaranth_soc": (*BASE, "weft.host", "weft.hw", "amaranth", "numpy"),
     "src/weft/kit/files/": (
         "cocotb", "cocotb_tools", "cocotbext", "litex", "migen", "numpy",
         "test_weft", "weft_driver", "weft_link", "weft_litex", "weft_packing",

@@ -57,7 +57,8 @@ def build(ip: Ip, *, measured: str | None = None, say=lambda text: None) -> dict
     }
     found |= {place: value.encode() for place, value in made.items()}
     for folder, files in (
-        ("driver", driver(ip)), ("bench", bench(ip, list(sources))), ("litex", _litex(ip))
+        ("driver", driver(ip)), ("bench", bench(ip, list(sources))), ("litex", _litex(ip)),
+        ("examples", {"amaranth_soc.py": text("amaranth_soc.py").encode()}),
     ):
         found |= {f"{folder}/{file}": data for file, data in files.items()}
     found["README.md"] = sheet(ip, pins, guide(ip, found), measured=measured).encode()

@@ -10,6 +10,7 @@ pythondata-misc-tapcfg, numpy, Verilator, a C compiler, libevent and json-c
 
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ from litex.tools.remote.comm_uart import CommUART
 from weft_litex import Weft
 
 PORT, ORIGIN, CLOCK = 24301, 0x3000_0000, 1_000_000
+LIMIT = 900  # seconds that all of it may take
 IO = [
     ("sys_clk", 0, Pins(1)),
     ("serial", 0, *(
@@ -147,8 +149,14 @@ def check(host):
     return wrong
 
 
+def _late(*_):
+    raise TimeoutError(f"products must be there in {LIMIT} s, and are not")
+
+
 def main(folder="build_litex"):
     """Build, run, multiply; 0 where all is right."""
+    signal.signal(signal.SIGALRM, _late)
+    signal.alarm(LIMIT)
     here = Path(__file__).resolve().parent
     sys.path.insert(0, str(here.parent / "bench"))
     packing = importlib.import_module("weft_packing")

@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 
 from litex.soc.interconnect import axi, stream, wishbone
-from migen import ClockSignal, Instance, Module, ResetSignal, Signal
+from migen import ClockSignal, Constant, Instance, Module, ResetSignal, Signal
 
 KIT = Path(__file__).resolve().parent.parent
 FACTS = json.loads((KIT / "kit.json").read_text(encoding="utf-8"))
@@ -66,7 +66,7 @@ class Weft(Module):
     def _axi_lite(self):
         self.bus = bus = axi.AXILiteInterface(data_width=32, address_width=32)
         pins = {"i_s_axil_awaddr": bus.aw.addr[:12], "i_s_axil_araddr": bus.ar.addr[:12]}
-        pins |= {"i_s_axil_awprot": 0, "i_s_axil_arprot": 0}
+        pins |= {"i_s_axil_awprot": Constant(0, 3), "i_s_axil_arprot": Constant(0, 3)}
         inward = {"aw": (), "w": ("data", "strb"), "ar": ()}
         for channel, fields in inward.items():
             pins |= _channel(f"s_axil_{channel}", getattr(bus, channel), fields, "i", "o")

@@ -1,0 +1,39 @@
+"""The Amaranth example of a kit: a design with the core in it, which computes what numpy does."""
+
+import numpy as np
+import pytest
+
+from weft.config import Config
+from weft.kit.files.amaranth_soc import main, simulated
+
+CONFIGS = [
+    Config(rows=2, cols=4, a_words=64, b_words=64),
+    Config(rows=1, cols=2, depth=2, bytes_in=64, bytes_out=64, lanes=2, a_words=64, b_words=64),
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+def test_total_is_that_of_numpy(config):
+    rng = np.random.default_rng(4)
+    m, n, k = config.rows, 2 * config.cols, 3 * config.depth + 1
+    a = rng.integers(-128, 128, (m, k), dtype=np.int8)
+    b = rng.integers(-128, 128, (k, n), dtype=np.int8)
+    want = (a.astype(np.int64) @ b.astype(np.int64)).sum()
+    assert simulated(config, a, b) == want % (1 << 32)
+
+
+def test_runs_from_its_kit(kits, tmp_path, monkeypatch, capsys):
+    (tmp_path / "config.toml").write_bytes(kits("axi")[1]["config.toml"])
+    monkeypatch.chdir(tmp_path)
+    assert main("config.toml") == 0
+    total, want = (word.rstrip(",") for word in capsys.readouterr().out.split()[2::2])
+    assert total == want
+    assert (tmp_path / "amaranth_soc.v").read_text().count("module soc(") == 1
+
+
+def test_rejects_what_it_cannot_add_up(kits, tmp_path):
+    config = Config(dtype="bf16", rows=2, cols=2)
+    (tmp_path / "config.toml").write_text(f'dtype = "{config.dtype}"\nrows = 2\ncols = 2\n')
+    with pytest.raises(SystemExit) as end:
+        main(tmp_path / "config.toml")
+    assert str(end.value) == "this example adds up sums of int8, in whole words and chunks"
