@@ -1,6 +1,6 @@
 """The writer: beats become bursts on AXI, and their answers the ends of jobs."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -66,13 +66,13 @@ class Writer(wiring.Component):
             *(bursts.value[name].eq(beat[name]) for name in Burst.members),
         ]
 
-        whole = Signal(range(BURSTS + 1))  # bursts in the queue
+        whole = Signal(range(BEATS))  # beats in the queue of bursts that are whole
         goes, leaves = Signal(), Signal()
         m.d.comb += [
             goes.eq(~w.valid | w.ready), leaves.eq(goes & words.o.valid & whole.any()),
             words.o.ready.eq(leaves),
         ]
-        m.d.sync += whole.eq(whole + starts.put - (leaves & words.o.payload.last))
+        m.d.sync += whole.eq(whole + Mux(starts.put, beat.count + 1, 0) - leaves)
         with m.If(goes):
             m.d.sync += [w.valid.eq(leaves), w.payload.eq(words.o.payload)]
 

@@ -100,6 +100,9 @@ def test_scatters(kind, idle):
             lot[-1] = lot[-1][0], 1, 0
         words += [dict(zip(("data", "last", "status", "tag"), (*w, tag), strict=True)) for w in lot]
         ends.append((tag, int(status)))
+        if tag == 2:  # of a job that was to keep its sums, and not known here; as below
+            words.append({"data": 0, "last": 1, "status": 1, "tag": 77})
+            ends.append((77, 1))
     # One that is of a job that was to keep its sums, and not known here.
     words.append({"data": 0, "last": 1, "status": 2, "tag": 99})
     ends.append((99, 2))

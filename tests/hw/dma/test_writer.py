@@ -39,8 +39,12 @@ def test_writes(pause, idle):
     rng, dut = random.Random(5), Writer(data_bytes=WIDTH)
     memory = AxiMemory(dut, data_bytes=WIDTH, size=SIZE, pause=pause, latency=25, seed=2)
     bursts = [*random_bursts(rng, 70)]
+    bursts.append([{
+        "data": 0, "strb": 0, "addr": 0, "count": 0, "void": 1, "last": 1, "end": 1, "tag": 99,
+        "status": 1,
+    }])
     expected, ends, seen, errors = bytearray(SIZE), [], [], []
-    memory.bad = {bursts[-1][0]["addr"], 64}
+    memory.bad = {64, 68, 640}
     for burst in bursts:
         for n, beat in enumerate(burst):
             for byte in range(WIDTH):
