@@ -15,7 +15,6 @@ def constraints(ip: Ip) -> str:
         name=ip.name, target=ip.config.target,
         clock="wb_clk_i" if wishbone else "aclk", reset="wb_rst_i" if wishbone else "aresetn",
         active="high" if wishbone else "low", count=_COUNT[ip.clocks],
-        slower=" of the slower clock" if ip.clocks == 2 else "",
     )
 
 
@@ -30,9 +29,9 @@ _PAGE = """\
   FREQUENCY NET "{clock}" <MHz> MHz;                              # LPF: nextpnr-ecp5
   ```
 
-* **`{reset}`** is synchronous to `{clock}` and active {active}; hold it for 16 cycles{slower}
-  or more. A register of that clock must drive it: nothing in the core synchronizes it. Registers
-  have initial values too, so that an FPGA which starts as it was configured starts right.
+* **`{reset}`** is synchronous to `{clock}` and active {active}; a cycle of it is enough. A register
+  of that clock must drive it: nothing in the core synchronizes it. Registers have initial values
+  too, so that an FPGA which starts as it was configured starts right.
 * All inputs are synchronous to `{clock}`. All outputs come from registers, or from a little logic
   behind them; no path leads from an input to an output. `irq` is a level of that clock, too.
 """
