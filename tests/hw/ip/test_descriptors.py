@@ -2,6 +2,9 @@
 
 import random
 
+from amaranth.hdl import Module, ResetInserter, Signal
+from amaranth.lib import wiring
+
 from weft.hw.ip.descriptors import WORDS, Descriptors
 from weft.sim.amaranth_bench import checker, quiet, receive, simulate
 
@@ -39,3 +42,33 @@ def test_descriptors_are_filed_in_order_and_stay():
             await quiet(ctx, dut.o)
 
     simulate(dut, bench, background=[checker(dut.o, "descriptor")])
+
+
+def test_after_a_reset_all_are_0_whatever_is_on_the_pins():
+    inner, reset = Descriptors(), Signal()
+
+    class Reset(wiring.Component):
+        def __init__(self):
+            super().__init__({})
+
+        def elaborate(self, platform):
+            m = Module()
+            m.submodules.inner = ResetInserter(reset)(inner)
+            return m
+
+    async def bench(ctx):
+        ctx.set(inner.data, 0xFFFFFFFF)
+        for _ in range(2):
+            await ctx.tick().until(~inner.filing)
+            for index in range(WORDS):
+                ctx.set(inner.index, index)
+                assert ctx.get(inner.word) == 0
+            ctx.set(inner.write, 1)
+            await ctx.tick()
+            ctx.set(inner.write, 0)
+            assert ctx.get(inner.word) == 0xFFFFFFFF
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+
+    simulate(Reset(), bench)
