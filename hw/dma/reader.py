@@ -99,7 +99,7 @@ class Reader(wiring.Component):
         first = Signal(block, reset_less=True)  # beat of the block that is due
         blocks = Signal(32 - low - block, reset_less=True)
         last = Signal.like(self.stretches.payload.last, reset_less=True)
-        more = last[block:].any()
+        more = Signal()  # blocks are behind this one
         self.go, self.begins, self.length = Signal(), Signal(), Signal(block)
         m.d.comb += [
             self.begins.eq(there & self.go),
@@ -114,10 +114,12 @@ class Reader(wiring.Component):
                 self.ar.payload.addr[low:].eq(first | (blocks << block)),
                 self.ar.payload.len.eq(self.length),
                 first.eq(0), blocks.eq(blocks + 1), last[block:].eq(last[block:] - 1),
+                more.eq(last[block:] != 1),
             ]
         new = self.stretches.payload
         with m.If(self.stretches.ready):
             m.d.sync += [
                 there.eq(self.stretches.valid),
                 first.eq(new.addr[low:]), blocks.eq(new.addr[low + block:]), last.eq(new.last),
+                more.eq(new.last[block:].any()),
             ]
