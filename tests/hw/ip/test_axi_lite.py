@@ -114,8 +114,8 @@ def check(reads, writes, seen, got, wrote):
 ])
 def test_every_access_is_made_once_and_answered_in_order(odds, cycles):
     rng = random.Random(7)
-    reads = [rng.randrange(0x400) for _ in range(60)]
-    writes = [(rng.randrange(0x400), rng.getrandbits(32)) for _ in range(60)]
+    reads = [rng.randrange(0x400) for _ in range(40)]
+    writes = [(rng.randrange(0x400), rng.getrandbits(32)) for _ in range(40)]
     check(reads, writes, *traffic(reads, writes, odds=odds, cycles=cycles))
 
 

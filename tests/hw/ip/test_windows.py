@@ -89,7 +89,7 @@ def due(size, job):
 @pytest.mark.parametrize("idle, odds", [(0, 0), (0.8, 0), (0, 0.9), (0.5, 0.5)])
 def test_a_job_at_a_time_with_what_is_said_of_it(size, idle, odds):
     dut, rng = ResultWindow(bytes_out=size, target="generic"), random.Random(6)
-    jobs, ended = jobs_of(size, 40, 5), []
+    jobs, ended = jobs_of(size, 20, 5), []
 
     async def give(ctx):
         await send(ctx, dut.results, stream_words(jobs), idle=idle, seed=1)
