@@ -102,6 +102,7 @@ class Walker(wiring.Component):
         rows = Signal(range(ROWS))  # of the chunk, less one
         few = Signal(range(max(x.operand.edge for x in layouts) + 1))  # lines of the panel
         reals = Signal.like(few)  # of them, those that are still to come
+        some, widest = Signal(), Signal(range(max(x.operand.edge for x in layouts) * size))
         count = Signal(range(self.most))  # stretches behind this one
 
         # All sums of addresses, and all those of ks. What chooses is in registers of its own, so
@@ -133,7 +134,7 @@ class Walker(wiring.Component):
         piece, stretch, most = self.pieces.payload, self.stretches, Signal(
             max(Shape.cast(self.Piece["most"].shape).width, ceil_log2(self.beats) + low)
         )
-        real = raw | Mux(transposed, ~left[-1] & few.any(), reals.any())
+        real = raw | Mux(transposed, ~left[-1] & some, reals.any())
         m.d.comb += [
             piece.raw.eq(raw), piece.b.eq(b), piece.transposed.eq(transposed),
             piece.real.eq(real), piece.end.eq(count == 0),
@@ -148,7 +149,7 @@ class Walker(wiring.Component):
                     ]
                 with m.Case(n + 2):
                     m.d.comb += [
-                        most.eq(few * size - 1), piece.granules.eq(x.k_granules - 1)
+                        most.eq(widest), piece.granules.eq(x.k_granules - 1)
                     ]
         with m.If(raw):
             m.d.comb += most.eq(stride - 1)
@@ -196,7 +197,9 @@ class Walker(wiring.Component):
                 m.d.sync += left.eq(counted)
                 m.next = "CHUNK"
             with m.State("CHUNK"):
-                m.d.sync += [base.eq(cur), reals.eq(few)]
+                m.d.sync += [
+                    base.eq(cur), reals.eq(few), some.eq(few.any()), widest.eq(few * size - 1)
+                ]
                 with m.Switch(b):
                     for n, x in enumerate(layouts):
                         with m.Case(n):
