@@ -13,6 +13,16 @@ def test_the_default_design_goes_on_every_bus(bus):
     assert ip.windows == (bus in ("axi", "wishbone"))
 
 
+def test_cores_with_other_pins_have_other_names():
+    options = [
+        {"bus": "wishbone"}, {"bus": "wishbone", "pipelined": True},
+        {"bus": "wishbone", "clocks": 2}, {"bus": "wishbone", "pipelined": True, "clocks": 2},
+    ]
+    names = [Ip(config=Config(), **one).name for one in options]
+    assert names[3] == "weft_wishbone_pipelined_two_clocks_8x8x1"
+    assert len(set(names)) == 4
+
+
 @pytest.mark.parametrize("fields, options, message", [
     ({}, {"bus": "pci"}, "bus must be one of axi, wishbone, stream, dma, not 'pci'"),
     ({}, {"bus": "axi", "clocks": 3}, "clocks must be 1 or 2, not 3"),

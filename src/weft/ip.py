@@ -52,7 +52,8 @@ class Ip:
     @property
     def name(self) -> str:
         """A short name fit for a folder, a file or a module."""
-        return f"weft_{self.bus}_{self.config.name}"
+        kind = "_pipelined" * self.pipelined + "_two_clocks" * (self.clocks == 2)
+        return f"weft_{self.bus}{kind}_{self.config.name}"
 
     def _problems(self):
         c = self.config
