@@ -106,10 +106,11 @@ class Scatter(wiring.Component):
         # for each bit.
         choice, goes, steps = Signal(2), Signal(), Signal()  # steps: as the state UNIT
         fixed = Signal(range(longest + 1))
+        given, arrived = Signal(32, reset_less=True), Signal()  # the word after the memory's
         after = row + (Mux(steps, stride, 0) | fixed)
         with m.If(goes):
             m.d.sync += row.eq(Mux(
-                choice[1], Mux(choice[0], band, tile), Mux(choice[0], jobs.o.payload, after)
+                choice[1], Mux(choice[0], band, tile), Mux(choice[0], given, after)
             ))
         m.d.comb += [
             unit.word.eq(word.data), unit.narrow.eq(narrow), unit.part.eq(part),
@@ -132,9 +133,9 @@ class Scatter(wiring.Component):
                 with m.Elif(refused):  # it is of a job that was to keep its sums
                     m.d.comb += [done.eq(1), gather.cut.eq(1)]
             with m.State("JOB"):
-                m.d.comb += jobs.o.ready.eq(1)
-                given = jobs.o.payload
-                with m.If(jobs.o.valid):
+                m.d.comb += jobs.o.ready.eq(~arrived)
+                m.d.sync += [given.eq(jobs.o.payload), arrived.eq(jobs.o.valid & jobs.o.ready)]
+                with m.If(arrived):
                     m.d.sync += field.eq(field + 1)
                     with m.Switch(field):
                         with m.Case(0):
