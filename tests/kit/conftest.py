@@ -184,16 +184,22 @@ def kits():
 
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory):
-    """The path of the driver's library for an Ip; each is compiled once."""
+    """The path of the driver's library for an Ip; each is compiled once.
+
+    ``changes`` are (file, old, new).
+    """
     made = {}
 
-    def library(ip):
-        key = repr(ip)
+    def library(ip, changes=()):
+        key = repr(ip), changes
         if key not in made:
             folder = tmp_path_factory.mktemp("driver")
             header = f"{ip.name}_regs.h"
             files = driver(ip) | {header: documents(ip, "0")[header]}
             files |= {name: text(name).encode() for name in ("driver_hooks.h", "driver_glue.c")}
+            for name, old, new in changes:
+                assert files[name].count(old.encode()) == 1
+                files[name] = files[name].replace(old.encode(), new.encode())
             for name, data in files.items():
                 Path(folder, name).write_bytes(data)
             sources = sorted(folder.glob("*.c"))
@@ -205,5 +211,5 @@ def libraries(tmp_path_factory):
 
 @pytest.fixture
 def golden(libraries):
-    """A driver on a golden core behind a bus: ``golden(ip)``."""
-    return lambda ip: Driver(libraries(ip), Space(ip))
+    """A driver on a golden core behind a bus: ``golden(ip)``, its sources with ``changes``."""
+    return lambda ip, *changes: Driver(libraries(ip, changes), Space(ip))

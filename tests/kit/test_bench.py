@@ -26,9 +26,11 @@ def run(folder, files):
     )
 
 
-@pytest.mark.parametrize("bus", BUSES)
-def test_passes(kits, bus, tmp_path):
-    ip, files = kits(bus)
+@pytest.mark.parametrize("bus, more", [
+    *((bus, {}) for bus in BUSES), ("axi", {"target": "ecp5", "rows": 1, "cols": 2}),
+])
+def test_passes(kits, bus, more, tmp_path):
+    ip, files = kits(bus, **more)
     done = run(tmp_path, files)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     last = done.stdout.splitlines()[-1]

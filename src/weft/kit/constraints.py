@@ -56,5 +56,6 @@ _CROSSING = """\
 """
 _PRIMITIVES = """\
 * The core instantiates primitives of target `{target}`, which its synthesis knows; to simulate it,
-  add `{name}_primitives.v`.
+  add `{name}_primitives.v`, with `NOISE` defined: then memories hold noise at first. Else they hold
+  X, which shows in the bytes of a last word of results that are behind the last result.
 """

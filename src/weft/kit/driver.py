@@ -3,13 +3,14 @@
 from weft import commands, registers
 from weft.descriptors import unit
 from weft.geometry import memories, operands
+from weft.hw.ip.windows import ROOM
 from weft.ip import Ip
 from weft.kit.texts import text
 
 __all__ = ["configuration", "driver"]
 
 PARTS = {"axi": "windows", "wishbone": "windows", "stream": "stream", "dma": "dma"}
-RESULT_WORDS = 496  # of 32 bits that may wait behind the window of results, whatever their size
+RESULT_WORDS = ROOM // 16 * 16  # that wait behind the window of results, whatever their size
 _NOTHING = "{1, 1, 1, 1, 1, 1, 0}"  # the geometry of what a core has not
 _EXACT = 0x7FFF_FFFF // (128 * 128)  # values of k whose sum of products fits 32 bits
 

@@ -32,6 +32,7 @@ def main(simulator="icarus"):
     runner.build(
         sources=[HERE.parent / name for name in DESIGN["sources"]],
         hdl_toplevel=DESIGN["name"], build_args=ARGUMENTS[simulator], build_dir=build,
+        defines={"NOISE": 1},  # what memories hold at first, rather than X
         timescale=("1ns", "1ps"), always=True,
     )
     results = runner.test(

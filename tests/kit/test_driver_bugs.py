@@ -1,0 +1,78 @@
+"""Drivers that are wrong in a line: what tests the right one finds each of them out."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from weft.config import Config
+from weft.ip import Ip
+
+CONFIG = Config(rows=2, cols=4, depth=2, a_words=64, b_words=64)
+SHAPES = [(5, 7, 9), (9, 91, 13)]  # M, K, N; of the second one operand after the other is split
+BUGS = {
+    "words of a panel at every value": (
+        "axi", "weft_pack.c", "source.word = WEFT_DEPTH * value;", "source.word = value;"
+    ),
+    "a line less": (
+        "wishbone", "weft_pack.c", "e + w * s->less < s->lines", "e + w * s->less + 1 < s->lines"
+    ),
+    "rows of results at the wrong place": (
+        "stream", "weft_pack.c", "(core->row + r) * p->c_row", "(core->row + i) * p->c_row"
+    ),
+    "columns of all tiles at the first": (
+        "axi", "weft_pack.c", "(core->col + j)", "(core->col + 0 * j)"
+    ),
+    "A is not loaded again": ("stream", "weft.c", "core->loaded_row != row", "!core->tag"),
+    "B is not loaded again": ("axi", "weft.c", "core->loaded_col != col)", "!core->tag)"),
+    "a word more than there is room for": (
+        "axi", "weft_windows.c", "core->room--;", "core->room -= core->room > 1;"
+    ),
+    "the end of a job is not awaited": (
+        "wishbone", "weft_windows.c", "if (!LEVEL(level, COMPLETE))", "if (0)"
+    ),
+    "transposed as if it were not": (
+        "dma", "weft_dma.c", "*order = LINES_CONTIGUOUS;", "*order = K_CONTIGUOUS;"
+    ),
+    "the rest of A is the first panel": (
+        "dma", "weft_dma.c", "a + WEFT_ROWS * p->a_row", "a + 0 * p->a_row"
+    ),
+    "results at the first column": (
+        "dma", "weft_dma.c", "(size_t)core->col * weft_result_size", "0u * weft_result_size"
+    ),
+}
+
+
+def right(driver):
+    """Whether all products are numpy's."""
+    rng = np.random.default_rng(19)
+    driver.call("test_limit", 300)
+    for m, k, n in SHAPES:
+        a = driver.put(rng.integers(-128, 128, (m, k), dtype=np.int8), order="F")
+        b = driver.put(rng.integers(-128, 128, (k, n), dtype=np.int8))
+        c = driver.room((m, 16), np.int32)[:, :n]
+        product = driver.product(a, b, c)
+        if driver.call("weft_matmul", ctypes.byref(product)):
+            return False
+        if not np.array_equal(c, a.astype(np.int64) @ b.astype(np.int64)):
+            return False
+    return True
+
+
+@pytest.mark.filterwarnings(
+    # The space that a wrong driver works may refuse what it asks for.
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_is_seen(golden, name):
+    bus, *change = BUGS[name]
+    driver = golden(Ip(config=CONFIG, bus=bus), tuple(change))
+    assert driver.call("weft_init", None) == 0
+    assert not right(driver)
+
+
+@pytest.mark.parametrize("bus", sorted({bus for bus, *_ in BUGS.values()}))
+def test_what_has_none_is_right(golden, bus):
+    driver = golden(Ip(config=CONFIG, bus=bus))
+    assert driver.call("weft_init", None) == 0
+    assert right(driver)
