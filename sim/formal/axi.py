@@ -1,161 +1,192 @@
 """The rules of an AXI4 master that reads and writes whole beats, and what its slave keeps."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.utils import ceil_log2
 
 from weft.sim.formal.rules import Rules
 
-__all__ = ["AxiRules"]
+__all__ = ["ReadRules", "WriteRules"]
 
 INCR = 0b01
 PAGE = 4096  # bytes, which no burst crosses the end of
-DEEP = 256  # more bursts, of either kind, than are ever under way
 ADDRESS = {
     "addr": 32, "len": 8, "size": 3, "burst": 2, "lock": 1, "cache": 4, "prot": 3, "qos": 4,
 }
 
 
-class AxiRules(Rules):
-    """A master's side of AXI4, with one ID, of bursts of ``beats`` beats at most.
+def address_pins(channel):
+    return {
+        **{f"{channel}{name}": width for name, width in ADDRESS.items()},
+        f"{channel}valid": 1, f"{channel}ready": 1,
+    }
 
-    Its slave answers bursts of one kind in their order, as it must where there is one ID. What the
-    slave says with RLAST fits the beats that it owes in all, not burst by burst: it may do more
-    than a slave ever does.
+
+class _AxiRules(Rules):
+    """What both kinds have: bursts of ``beats`` beats of ``data_bytes`` bytes at most."""
+
+    def _burst(self, m, channel, fresh):
+        """The rules of a channel of addresses."""
+        part = {one: getattr(self, f"{channel}{one}") for one in ADDRESS}
+        valid, ready = (getattr(self, f"{channel}{name}") for name in ("valid", "ready"))
+        self.must(m, f"{channel}_stays", self.stays(m, valid, ready, *part.values()))
+        self.must(m, f"{channel}_after_reset", ~(fresh & valid))
+        kind = (
+            (part["burst"] == INCR) & (part["size"] == self.size) & ~part["lock"]
+            & (part["len"] < self.beats) & ~part["addr"][:self.size].any()
+        )
+        self.must(m, f"{channel}_kind", ~valid | kind)
+        end = part["addr"][:ceil_log2(PAGE)] + ((part["len"] + 1) << self.size)
+        self.must(m, f"{channel}_page", ~valid | (end <= PAGE))
+        self.happens(m, f"{channel}_waits", valid & ~ready)
+        self.happens(m, f"{channel}_burst", valid & ready & part["len"].any())
+
+
+class ReadRules(_AxiRules):
+    """A master's side of reads. What the slave answers may be anything at all.
+
+    Parameters
+    ----------
+    data_bytes, beats : int
+
+    Source: ARM IHI 0022, AMBA AXI Protocol Specification: A3.1 to A3.4.
+    """
+
+    PINS = {
+        **address_pins("ar"),
+        "rvalid": 1, "rready": 1, "rresp": 2, "rlast": 1,
+    }
+    RULES = {
+        "ar_stays": "ARVALID, once high, stays so with the same address and length until ARREADY",
+        "ar_after_reset": "ARVALID is low in the cycle after one of reset",
+        "ar_kind": "a burst of reads is INCR, of whole beats, aligned, not too long",
+        "ar_page": "no burst of reads crosses 4 KiB",
+        "r_taken": "RREADY is high: no beat ever waits",
+    }
+    COVERS = {
+        "ar_waits": "an address of a read waits", "ar_burst": "one of several beats is asked for",
+        "read": "a beat is taken",
+    }
+
+    def __init__(self, *, data_bytes, beats):
+        self.size = ceil_log2(data_bytes)
+        self.beats = beats
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        self._burst(m, "ar", self.fresh(m))
+        self.must(m, "r_taken", self.rready)
+        self.happens(m, "read", self.rvalid & self.rready)
+        return m
+
+
+class WriteRules(_AxiRules):
+    """A master's side of writes, with one ID. Its slave answers bursts that were given whole.
+
+    Data may come before their address, as they may in AXI4.
+
+    Parameters
+    ----------
+    data_bytes, beats : int
+    deep : int
+        More bursts than are ever under way.
+    patience : int
+        Cycles that an answer may wait.
 
     Source: ARM IHI 0022, AMBA AXI Protocol Specification: A3.1 to A3.4, A5.
     """
 
     PINS = {
-        **{f"{c}{name}": width for c in ("aw", "ar") for name, width in ADDRESS.items()},
-        **{f"{c}{name}": 1 for c in ("aw", "w", "b", "ar", "r") for name in ("valid", "ready")},
-        "wdata": 128, "wstrb": 16, "wlast": 1, "bresp": 2, "rdata": 128, "rresp": 2, "rlast": 1,
+        **address_pins("aw"),
+        **{f"{channel}{name}": 1 for channel in "wb" for name in ("valid", "ready")},
+        "wdata": 128, "wstrb": 16, "wlast": 1, "bresp": 2,
     }
     FREE = {"pick": 1}
     RULES = {
         "aw_stays": "AWVALID, once high, stays so with the same address and length until AWREADY",
-        "w_stays": "WVALID, once high, stays so with the same data, strobes and last until WREADY",
-        "ar_stays": "ARVALID, once high, stays so with the same address and length until ARREADY",
         "aw_after_reset": "AWVALID is low in the cycle after one of reset",
-        "w_after_reset": "WVALID is low in the cycle after one of reset",
-        "ar_after_reset": "ARVALID is low in the cycle after one of reset",
         "aw_kind": "a burst of writes is INCR, of whole beats, aligned, not too long",
-        "ar_kind": "a burst of reads is INCR, of whole beats, aligned, not too long",
         "aw_page": "no burst of writes crosses 4 KiB",
-        "ar_page": "no burst of reads crosses 4 KiB",
-        "w_after_aw": "data of a burst are offered with its address or later",
-        "w_last": "WLAST is high with the last beat of each burst, and with no other",
-        "w_few": "fewer bursts of writes than rules count are under way",
-        "r_few": "fewer bursts of reads than rules count are under way",
-        "r_taken": "RREADY is high while there are beats to come",
+        "w_stays": "WVALID, once high, stays so with the same data, strobes and last until WREADY",
+        "w_after_reset": "WVALID is low in the cycle after one of reset",
+        "w_last": "a burst has as many beats as its address says: WLAST is high with the last one",
+        "w_few": "no more bursts of writes are under way than the master has room for",
         "b_bounded": "BREADY is high in bounded time",
     }
     COVERS = {
-        "write": "a burst of writes is answered", "write_burst": "one of several beats ends",
-        "write_error": "a burst of writes is answered by an error",
-        "read": "the last beat of a read comes", "read_burst": "one of several beats is asked for",
-        "read_error": "a beat comes with an error",
-        "writes": "two bursts of writes are under way", "reads": "two bursts of reads are",
-        "aw_waits": "an address of a write waits", "w_waits": "data of a write wait",
-        "ar_waits": "an address of a read waits",
+        "aw_waits": "an address of a write waits", "aw_burst": "one of several beats is given",
+        "w_waits": "data of a write wait",
+        "w_first": "all data of a burst are given before its address",
+        "write": "a burst is answered", "write_error": "a burst is answered by an error",
+        "writes": "two bursts are under way",
     }
 
-    def __init__(self, *, data_bytes, beats, patience):
+    def __init__(self, *, data_bytes, beats, deep, patience):
         self.size = ceil_log2(data_bytes)
         self.beats = beats
+        self.deep = deep
         self.patience = patience
-        super().__init__(wdata=8 * data_bytes, wstrb=data_bytes, rdata=8 * data_bytes)
+        super().__init__(wdata=8 * data_bytes, wstrb=data_bytes)
 
     def elaborate(self, platform):
         m = Module()
         fresh = self.fresh(m)
-        for name, payload in (
-            ("aw", [getattr(self, f"aw{part}") for part in ADDRESS]),
-            ("w", [self.wdata, self.wstrb, self.wlast]),
-            ("ar", [getattr(self, f"ar{part}") for part in ADDRESS]),
-        ):
-            valid = getattr(self, f"{name}valid")
-            stays = self.stays(m, valid, getattr(self, f"{name}ready"), *payload)
-            self.must(m, f"{name}_stays", stays)
-            self.must(m, f"{name}_after_reset", ~(fresh & valid))
-        for name in ("aw", "ar"):
-            self._burst(m, name)
-        self._reads(m)
-        self._writes(m)
-        for name in ("aw", "w", "ar"):
-            waits = getattr(self, f"{name}valid") & ~getattr(self, f"{name}ready")
-            self.happens(m, f"{name}_waits", waits)
-        return m
-
-    def _burst(self, m, name):
-        part = {one: getattr(self, f"{name}{one}") for one in ADDRESS}
-        valid, start = getattr(self, f"{name}valid"), part["addr"][:ceil_log2(PAGE)]
-        kind = (
-            (part["burst"] == INCR) & (part["size"] == self.size) & ~part["lock"]
-            & (part["len"] < self.beats) & ~part["addr"][:self.size].any()
-        )
-        self.must(m, f"{name}_kind", ~valid | kind)
-        end = start + ((part["len"] + 1) << self.size)
-        self.must(m, f"{name}_page", ~valid | (end <= PAGE))
-
-    def _reads(self, m):
-        """Beats owed in all, and bursts that they end: a slave that keeps these keeps its word."""
-        asks, comes = self.arvalid & self.arready, self.rvalid & self.rready
-        beats, bursts = Signal(range(DEEP * self.beats)), Signal(range(DEEP))
-        ends = comes & self.rlast
-        m.d.sync += [
-            beats.eq(beats + Mux(asks, self.arlen + 1, 0) - comes),
-            bursts.eq(bursts + asks - ends),
-        ]
-        left, more = beats - 1, bursts - self.rlast
-        self.promised(m, self.stays(
-            m, self.rvalid, self.rready, self.rdata, self.rresp, self.rlast,
+        self._burst(m, "aw", fresh)
+        self.must(m, "w_stays", self.stays(
+            m, self.wvalid, self.wready, self.wdata, self.wstrb, self.wlast,
         ))
-        self.promised(m, ~self.rvalid | (
-            beats.any() & (left >= more) & (left.any() == more.any())
-            & (left <= self.beats * more)
-        ))
-        self.must(m, "r_few", ~(asks & (bursts == DEEP - 1)))
-        self.must(m, "r_taken", ~beats.any() | self.rready)
-        self.happens(m, "read", ends)
-        self.happens(m, "read_burst", asks & self.arlen.any())
-        self.happens(m, "read_error", comes & self.rresp[1])
-        self.happens(m, "reads", bursts > 1)
-
-    def _writes(self, m):
-        waited = self.past(m, self.awvalid & ~self.awready, "aw_waited")
-        offers = self.awvalid & ~waited
+        self.must(m, "w_after_reset", ~(fresh & self.wvalid))
         asks, gives = self.awvalid & self.awready, self.wvalid & self.wready
         ends, done = gives & self.wlast, self.bvalid & self.bready
-        # Bursts offered and not given whole; whole and asked, not answered.
-        open_, whole, asked = (Signal(range(DEEP), name=name) for name in ("open", "w", "aw"))
-        m.d.sync += [
-            open_.eq(open_ + offers - ends),
-            whole.eq(whole + ends - done), asked.eq(asked + asks - done),
-        ]
-        self.must(m, "w_few", ~(offers & (open_ == DEEP - 1)) & ~(asks & (asked == DEEP - 1)))
-        self.must(m, "w_after_aw", ~self.wvalid | open_.any() | offers)
+        # Bursts whose data, or address, are given, and that are not answered.
+        whole, asked = (Signal(range(self.deep + 1), name=name) for name in ("whole", "asked"))
+        m.d.sync += [whole.eq(whole + ends - done), asked.eq(asked + asks - done)]
+        self.must(m, "w_few", ~(ends & (whole == self.deep)) & ~(asks & (asked == self.deep)))
         self.promised(m, self.stays(m, self.bvalid, self.bready, self.bresp))
         self.promised(m, ~self.bvalid | (whole.any() & asked.any()))
-        self._last(m, offers, open_, gives, ends)
         self.bounded(m, "b_bounded", self.bvalid & ~self.bready, self.patience)
+        self._last(m, asks, gives)
+        self.happens(m, "w_waits", self.wvalid & ~self.wready)
+        self.happens(m, "w_first", ends & ~asked.any() & ~asks)
         self.happens(m, "write", done)
-        self.happens(m, "write_burst", ends & self.past(m, gives & ~self.wlast))
         self.happens(m, "write_error", done & self.bresp[1])
-        self.happens(m, "writes", open_ > 1)
+        self.happens(m, "writes", whole > 1)
+        return m
 
-    def _last(self, m, offers, open_, gives, ends):
-        """WLAST of any one burst: that which is picked as it is offered."""
-        picked, ahead, left = Signal(), Signal.like(open_), Signal(8)
-        picks = offers & self.pick & ~picked
-        before = Mux(picks, open_, ahead)  # bursts that are given before it
-        beats = Mux(picks, self.awlen, left)
-        at_it = (picked | picks) & (before == 0)
+    def _last(self, m, asks, gives):
+        """Address and data of any one burst: the first of which neither has come, as is picked."""
+        inside, picked = Signal(), Signal()
+        begins = gives & ~inside
+        apart = Signal(signed(ceil_log2(self.deep) + 2))  # addresses before data
+        m.d.sync += apart.eq(apart + asks - begins)
+        with m.If(gives):
+            m.d.sync += inside.eq(~self.wlast)
+        ahead_a, ahead_w = (Signal(range(self.deep + 2), name=f"ahead_{n}") for n in "aw")
+        before_a, before_w = Signal.like(ahead_a), Signal.like(ahead_w)
+        picks = self.pick & ~picked
+        m.d.comb += [before_a.eq(ahead_a), before_w.eq(ahead_w)]
         with m.If(picks):
-            m.d.sync += [picked.eq(1), left.eq(self.awlen)]
-        with m.If(picked | picks):
-            m.d.sync += ahead.eq(before - (ends & ~at_it))
-        with m.If(at_it & gives):
-            m.d.sync += left.eq(beats - 1)
-            with m.If(self.wlast):
-                m.d.sync += picked.eq(0)
-        self.must(m, "w_last", ~(at_it & self.wvalid) | (self.wlast == (beats == 0)))
+            m.d.comb += [
+                before_a.eq(Mux(apart < 0, -apart, 0)), before_w.eq(Mux(apart > 0, apart, 0)),
+            ]
+        with m.If(picks | picked):
+            m.d.sync += [
+                picked.eq(1),
+                ahead_a.eq(before_a - (asks & before_a.any())),
+                ahead_w.eq(before_w - (begins & before_w.any())),
+            ]
+        there_a, there_w, over_w = (Signal(name=n) for n in ("there_a", "there_w", "over_w"))
+        length, count = Signal(8), Signal(8)  # beats less one; beats so far
+        active = picks | picked
+        comes_a = active & asks & ~before_a.any() & ~there_a
+        comes_w = active & gives & ~over_w & (there_w | (begins & ~before_w.any()))
+        with m.If(comes_a):
+            m.d.sync += [there_a.eq(1), length.eq(self.awlen)]
+        with m.If(comes_w):
+            m.d.sync += [there_w.eq(1), over_w.eq(self.wlast), count.eq(count + ~self.wlast)]
+        known = there_a | comes_a
+        beats = Mux(there_a, length, self.awlen)
+        self.must(m, "w_last", Mux(
+            comes_w, ~known | (self.wlast == (count == beats)),
+            ~(comes_a & there_w) | Mux(over_w, count == self.awlen, count <= self.awlen),
+        ))

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Const, Module
+from amaranth.hdl import Assume, Const, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.sim.formal.engine import PROVE, REACH, SECONDS, Verdict, decide
+from weft.sim.formal.engine import PROVE, REACH, Verdict, decide
 
 __all__ = ["Bench", "Report", "prove"]
 
@@ -29,6 +29,8 @@ class Bench(wiring.Component):
     ``<pin>`` : In
     ``<prefix><name>`` : In
         What rules have FREE.
+    never : In
+        Is low. It keeps outputs that never change from being constants, which Yosys leaves out.
     ``<prefix>broken``, ``<prefix>seen`` : Out
         Of the rules.
     """
@@ -53,7 +55,7 @@ class Bench(wiring.Component):
             f"{prefix}{kind}": Out(getattr(one, kind).shape())
             for prefix, one in rules.items() for kind in ("broken", "seen")
         }
-        super().__init__(free | told)
+        super().__init__(free | told | {"never": In(1)})
 
     @property
     def names(self) -> dict[tuple[str, str], str]:
@@ -71,6 +73,7 @@ class Bench(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.design = self.design
+        m.d.comb += Assume(~self.never)
         for name, (member, value) in self.pins.items():
             if member.flow == In:
                 m.d.comb += value.eq(getattr(self, name))
@@ -79,17 +82,24 @@ class Bench(wiring.Component):
             m.d.comb += [
                 *(getattr(one, pin).eq(self._pin(f"{prefix}{pin}")) for pin in one.PINS),
                 *(getattr(one, name).eq(getattr(self, f"{prefix}{name}")) for name in one.FREE),
-                getattr(self, f"{prefix}broken").eq(one.broken),
-                getattr(self, f"{prefix}seen").eq(one.seen),
+                *(self._told(f"{prefix}{kind}", getattr(one, kind)) for kind in ("broken", "seen")),
             ]
         return m
+
+    def _told(self, name, bits):
+        value = bits.as_value()
+        return getattr(self, name).as_value().eq(value ^ self.never.replicate(len(value)))
 
     def _pin(self, name):
         """The pin of a name, or the field of one."""
         if name in self.pins:
             return self.pins[name][1]
         whole = max((pin for pin in self.pins if name.startswith(f"{pin}_")), key=len)
-        return self.pins[whole][1][name.removeprefix(f"{whole}_")]
+        value, rest = self.pins[whole][1], name.removeprefix(f"{whole}_")
+        while rest not in value.shape().members:
+            part = next(one for one in value.shape().members if rest.startswith(f"{one}_"))
+            value, rest = value[part], rest.removeprefix(f"{part}_")
+        return value[rest]
 
 
 @dataclass(frozen=True)
@@ -115,10 +125,11 @@ class Report:
         ]
 
 
-def prove(*benches, only=None, seconds=SECONDS, cuts="") -> list[Report]:
+def prove(*benches, only=None, search=PROVE, cuts="") -> list[Report]:
     """Decide all rules and covers of each `Bench`, or of those of a list ``only``, by name.
 
-    The rest is as of `weft.sim.formal.engine.decide`.
+    ``search`` is the way to look for rules that are broken: with REACH none is ever proven. The
+    rest is as of `weft.sim.formal.engine.decide`.
     """
     only = only or [{name for _, name in bench.names} for bench in benches]
     names = [
@@ -126,10 +137,10 @@ def prove(*benches, only=None, seconds=SECONDS, cuts="") -> list[Report]:
         for bench, some in zip(benches, only, strict=True)
     ]
     asked = [
-        {bit: {"broken": PROVE, "seen": REACH}[kind] for (kind, _), bit in one.items()}
+        {bit: {"broken": search, "seen": REACH}[kind] for (kind, _), bit in one.items()}
         for one in names
     ]
-    found = decide(benches, asked, seconds=seconds, cuts=cuts)
+    found = decide(benches, asked, cuts=cuts)
     return [
         Report(*(
             {name: verdicts[bit] for (one, name), bit in some.items() if one == kind}

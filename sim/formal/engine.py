@@ -16,7 +16,7 @@ from amaranth.back import rtlil
 from weft.sim import tools
 from weft.sim.build import folder
 
-__all__ = ["PROVE", "REACH", "SECONDS", "Verdict", "decide"]
+__all__ = ["PROVE", "REACH", "Verdict", "decide"]
 
 # Gates and registers, each known from the start. What nothing drives may be anything, ever anew.
 GATES = """\
@@ -118,6 +118,9 @@ def decide(components, asked, *, seconds=SECONDS, cuts="") -> list[dict[str, Ver
             }
             for task in tasks
         ]
+        for some, names in zip(asked, outputs, strict=True):
+            if lost := some.keys() - names.values():
+                raise RuntimeError(f"{', '.join(sorted(lost))} must be outputs, and change")
         folds = [_split(place, task) for task in tasks]
         found = [dict.fromkeys(one.values()) for one in outputs]
         for way in range(len(PROVE)):

@@ -9,6 +9,7 @@ from weft.hw.ip.control import Control
 from weft.hw.ip.top import Wrapper
 from weft.hw.ip.wishbone import Wishbone
 from weft.ip import BUSES, Ip
+from weft.sim.formal import master
 from weft.sim.formal.axi_lite import AxiLiteBounds, AxiLiteRules
 from weft.sim.formal.axi_stream import SinkRules, SourceRules
 from weft.sim.formal.bench import Bench
@@ -17,7 +18,7 @@ from weft.sim.formal.port import PortRules
 from weft.sim.formal.registers import RegisterRules
 from weft.sim.formal.wishbone import ClassicRules, PipelinedRules
 
-__all__ = ["PROOFS", "Proof"]
+__all__ = ["OPEN", "PROOFS", "Proof"]
 
 BYTES = 4  # a word of either stream
 CONFIG = Config(rows=2, cols=4, bytes_in=BYTES, bytes_out=BYTES)
@@ -36,6 +37,8 @@ select -assert-none t:$*ff* {NEAR} %d
 # Rules that are proven of a part; and with two clocks of one, for what comes may be anything.
 LEFT = "wb_bounded", "wb_stall_bounded"
 FAR_LEFT = *LEFT, "m_axis_one_id"
+# What no proof was found of: search finds bugs in it, but not that there is none.
+OPEN = {"dma": ("core_commands_stay",), "AXI4 writes alone": ("w_last", "w_few")}
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Proof:
 
     def only(self, bench):
         """The names of what is to be proven."""
-        return {name for _, name in bench.names} - set(self.left)
+        return {name for _, name in bench.names} - {*self.left, *OPEN.get(self.name, ())}
 
 
 def wishbone(pipelined):
@@ -112,6 +115,8 @@ def parts():
         yield Proof(
             f"registers, {bus}", lambda ip=ip: Bench(Control(ip), {"": RegisterRules(ip)})
         )
+    yield Proof("AXI4 reads alone", master.reads)
+    yield Proof("AXI4 writes alone", master.writes)
 
 
 PROOFS = {proof.name: proof for proof in (*parts(), *tops())}

@@ -1,0 +1,235 @@
+"""Bugs that are sown in the hardware, each of which breaks a rule."""
+
+import contextlib
+import importlib
+import inspect
+import types
+from dataclasses import dataclass
+from unittest.mock import patch
+
+__all__ = ["BUGS", "Bug", "sown"]
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A text of a source that is wrong.
+
+    Attributes
+    ----------
+    what : str
+        In words.
+    proof, rule : str
+        One of `weft.sim.formal.proofs.PROOFS`, and the rule of it that is broken.
+    source : str
+        A module.
+    old, new : str
+        A text that is there once, and what takes its place.
+    """
+
+    what: str
+    proof: str
+    rule: str
+    source: str
+    old: str
+    new: str
+
+
+@contextlib.contextmanager
+def sown(bug):
+    """Its module's classes do what the wrong text says.
+
+    Raises ValueError where the right text is not there, once.
+    """
+    module = importlib.import_module(bug.source)
+    source = inspect.getsource(module)
+    if (count := source.count(bug.old)) != 1:
+        raise ValueError(f"{bug.old!r} must be in {bug.source} once, not {count} times")
+    wrong = types.ModuleType(bug.source)
+    exec(compile(source.replace(bug.old, bug.new), module.__file__, "exec"), vars(wrong))
+    with contextlib.ExitStack() as stack:
+        for name, kind in vars(wrong).items():
+            if inspect.isclass(kind) and kind.__module__ == bug.source:
+                for member, function in vars(kind).items():
+                    if inspect.isfunction(function) and member != "__init__":
+                        stack.enter_context(patch.object(getattr(module, name), member, function))
+        yield
+
+
+def table(proof, source, *rows):
+    """Bugs of a source, of rows (what, rule, old, new), that break rules of one proof."""
+    return [
+        Bug(what, proof, rule, f"weft.hw.{source}", old, new) for what, rule, old, new in rows
+    ]
+
+
+BUGS = [
+    *table(
+        "axi", "ip.axi_lite",
+        ("a write acts before its data are here", "s_axil_b_after_aw_and_w",
+         "aw_full & w_full & b.room", "aw_full & b.room"),
+        ("an answer to a write is one to a read too", "s_axil_r_after_ar",
+         "answer.valid & ~wrote", "answer.valid"),
+        ("no answer waits for BREADY", "s_axil_b_stays",
+         "b.o.ready.eq(self.bready)", "b.o.ready.eq(1)"),
+        ("no answer waits for RREADY", "s_axil_r_stays",
+         "r.o.ready.eq(self.rready)", "r.o.ready.eq(1)"),
+        ("addresses of writes are taken without end", "s_axil_few",
+         "ready.eq(~full | take)", "ready.eq(1)"),
+        ("BVALID is high in reset", "s_axil_b_after_reset",
+         "self.bvalid.eq(b.o.valid)", "self.bvalid.eq(b.o.valid | b.room)"),
+        ("RVALID is high in reset", "s_axil_r_after_reset",
+         "self.rvalid.eq(r.o.valid)", "self.rvalid.eq(r.o.valid | r.room)"),
+        ("a write that is refused is a decode error", "s_axil_bresp_known",
+         "self.bresp.eq(Mux(b.o.payload, SLVERR", "self.bresp.eq(Mux(b.o.payload, 0b11"),
+        ("a read that is refused is exclusive", "s_axil_rresp_known",
+         "self.rresp.eq(Mux(r.o.payload[32], SLVERR", "self.rresp.eq(Mux(r.o.payload[32], 0b01"),
+    ),
+    *table(
+        "AXI4-Lite alone", "ip.axi_lite",
+        ("writes never get their turn", "aw_bounded",
+         "writes.eq(wants_write & (prefers_write | ~wants_read))",
+         "writes.eq(wants_write & ~wants_read)"),
+        ("data of a write wait for reads", "w_bounded",
+         "wants_write.eq(aw_full & w_full & b.room)",
+         "wants_write.eq(aw_full & w_full & b.room & ~ar_full)"),
+        ("an answer to a write is lost", "b_bounded",
+         "answer.valid & wrote", "answer.valid & wrote & ~ar_full"),
+        ("reads never get their turn", "ar_bounded",
+         "prefers_write | ~wants_read", "1"),
+        ("an answer to a read is lost", "r_bounded",
+         "answer.valid & ~wrote", "answer.valid & ~wrote & ~aw_full"),
+    ),
+    *table(
+        "Wishbone alone", "ip.wishbone",
+        ("what was given up is answered", "asked",
+         "m.d.sync += given_up.eq(1)", "m.d.sync += given_up.eq(0)"),
+        ("ACK is high with ERR", "one_kind",
+         "answer.valid & ~given_up & ~answer.p.refused", "answer.valid & ~given_up"),
+        ("ACK is high in reset", "after_reset",
+         "self.ack_o.eq(answer.valid", "self.ack_o.eq(~pending | answer.valid"),
+        ("what was given up is never answered", "bounded",
+         "pending.eq(0), given_up.eq(0)", "pending.eq(1), given_up.eq(0)"),
+        ("a strobe is answered at once", "once",
+         "self.ack_o.eq(answer.valid & ~given_up", "self.ack_o.eq((access.valid | answer.valid)"),
+    ),
+    *table(
+        "Wishbone alone, pipelined", "ip.wishbone",
+        ("what was given up is answered", "asked",
+         "m.d.sync += given_up.eq(1)", "m.d.sync += given_up.eq(0)"),
+        ("ACK is high with ERR", "one_kind",
+         "answer.valid & ~given_up & ~answer.p.refused", "answer.valid & ~given_up"),
+        ("ACK is high in reset", "after_reset",
+         "self.ack_o.eq(answer.valid", "self.ack_o.eq(~pending | answer.valid"),
+        ("nothing is stalled", "few", "self.stall_o.eq(~access.ready)", "self.stall_o.eq(0)"),
+        ("all is stalled", "stall_bounded", "self.stall_o.eq(~access.ready)",
+         "self.stall_o.eq(1)"),
+        ("a refused access is not answered", "bounded",
+         "answer.valid & ~given_up & answer.p.refused", "0"),
+    ),
+    *table(
+        "registers, axi", "ip.control",
+        ("an access is answered twice", "answered_once",
+         "s_valid.eq(access.valid)", "s_valid.eq(access.valid | s_valid)"),
+        ("a word that does not come is waited for", "answered_soon",
+         "must_wait = [reads[\"core\"] & ~self.told]", "must_wait = [reads[\"core\"]]"),
+        ("a part of a word is written", "refused_right", "access.p.mask.all()", "1"),
+        ("a soft reset is an abort's bit too", "reset_right",
+         "pulses & s_data[fields[\"reset\"].low]", "pulses"),
+        ("an abort is given by a refused write", "abort_right",
+         "pulses & s_data[fields[\"abort\"].low]", "s_valid & s_data[fields[\"abort\"].low]"),
+        ("IRQ_ENABLE is what is written to IRQ_STATUS too", "enable_right",
+         "irqs.set.eq(acts & writes[\"irq_enable\"])",
+         "irqs.set.eq(acts & (writes[\"irq_enable\"] | writes[\"irq_status\"]))"),
+        ("a refused access is not told", "status_right",
+         "\"refused\": acts & refused", "\"refused\": 0"),
+        ("a soft reset counts as a job", "ended_right",
+         "ended.eq(0), last.eq(0)", "last.eq(0)"),
+        ("a soft reset keeps the last job", "last_right",
+         "ended.eq(0), last.eq(0)", "ended.eq(0)"),
+        ("a command word goes on in a soft reset", "command_right",
+         "acts & writes[\"commands\"] & ~self.resetting", "acts & writes[\"commands\"]"),
+        ("a result that is not there is taken", "result_right",
+         "results.ready.eq(s_valid & reads[\"results\"] & level.some)",
+         "results.ready.eq(s_valid & reads[\"results\"])"),
+    ),
+    *table(
+        "registers, axi", "ip.interrupts",
+        ("what happens as it is cleared is lost", "status_right",
+         "(self.status & ~cleared) | self.events", "(self.status | self.events) & ~cleared"),
+        ("irq does not wait for what is enabled", "irq_right",
+         "(self.status & self.enable).any()", "self.status.any()"),
+    ),
+    *table(
+        "registers, dma", "ip.control",
+        ("a descriptor is queued where there is no room", "descriptor_right",
+         "acts & go & ~vain", "acts & go"),
+    ),
+    *table(
+        "stream", "ip.packets",
+        ("a soft reset takes what is on offer", "m_axis_valid_stays",
+         "moves & ~cut", "~cut"),
+        ("a word that waits is written over", "m_axis_data_stay",
+         "moves = ~o.valid | o.ready", "moves = ~o.valid | o.ready | full"),
+        ("a packet is cut within a word", "m_axis_last_stays",
+         "with m.If(moves & cut):", "with m.If(cut):"),
+        ("a packet that is cut has no tag", "m_axis_one_id",
+         "o.payload.data.eq(0), o.payload.status", "o.payload.tag.eq(0), o.payload.status"),
+        ("the tag is the next word's", "m_axis_id_stays",
+         "m.d.sync += [full.eq(1), kept.eq(comes)]",
+         "m.d.sync += [full.eq(1), kept.eq(comes), o.payload.tag.eq(comes.tag)]"),
+        ("the status is the next word's", "m_axis_user_stays",
+         "m.d.sync += [full.eq(1), kept.eq(comes)]",
+         "m.d.sync += [full.eq(1), kept.eq(comes), o.payload.status.eq(comes.status)]"),
+    ),
+    *table(
+        "stream", "ip.shell",
+        ("TVALID is high in reset", "m_axis_after_reset",
+         "self.m_axis_tvalid.eq(packets.packets.valid)",
+         "self.m_axis_tvalid.eq(packets.packets.valid | restart.holds)"),
+    ),
+    *table(
+        "stream", "ip.skid",
+        ("a word that waits is written over", "core_commands_stay",
+         "moves = self.o.ready | ~self.o.valid", "moves = self.o.ready | ~self.o.valid | full"),
+    ),
+    *table(
+        "AXI4 reads alone", "dma.reader",
+        ("an address leaves before it is taken", "ar_stays",
+         "& (~self.ar.valid | self.ar.ready)", ""),
+        ("ARVALID survives a reset", "ar_after_reset",
+         "there = Signal()\n", "there = Signal(); self.ar.valid._reset_less = True\n"),
+        ("an address is of a byte", "ar_kind",
+         "self.ar.payload.addr[low:].eq(first | (blocks << block))",
+         "self.ar.payload.addr.eq(first | (blocks << block))"),
+        ("a burst ends behind its block", "ar_page",
+         "Mux(more, BURST - 1, last[:block]) - first", "Mux(more, BURST - 1, last[:block])"),
+        ("beats wait where nothing is asked for", "r_taken",
+         "self.r.ready.eq(1)", "self.r.ready.eq(~self.idle)"),
+    ),
+    *table(
+        "AXI4 writes alone", "dma.writer",
+        ("data leave at once", "w_stays", "goes.eq(~w.valid | w.ready)", "goes.eq(1)"),
+        ("WVALID survives a reset", "w_after_reset",
+         "goes, leaves = Signal(), Signal()",
+         "goes, leaves = Signal(), Signal(); w.valid._reset_less = True"),
+        ("a burst is a beat too long", "aw_kind",
+         "starts.value.len.eq(beat.count)", "starts.value.len.eq(beat.count + 1)"),
+        ("a burst begins in its block's last beat", "aw_page",
+         "starts.value.addr.eq(beat.addr)", "starts.value.addr.eq(beat.addr | 0xFFC)"),
+        ("WLAST is of the beat before", "w_last",
+         "w.payload.eq(words.o.payload)]",
+         "w.payload.eq(words.o.payload), w.payload.last.eq(w.payload.last ^ beat.last)]"),
+        ("bursts are let in without end", "w_few",
+         "self.room.eq(waiting < BURSTS - SLACK)", "self.room.eq(1)"),
+        ("what is void holds up answers", "b_bounded",
+         "bursts.o.ready.eq(b.valid | oldest.void)", "bursts.o.ready.eq(b.valid)"),
+    ),
+    *table(
+        "AXI4 writes alone", "dma.queue",
+        ("the next address comes before the last is taken", "aw_stays",
+         "read.en.eq(~self.o.valid | self.o.ready)", "read.en.eq(1)"),
+        ("AWVALID survives a reset", "aw_after_reset",
+         "write, read = memory.write_port(), memory.read_port()",
+         "write, read = memory.write_port(), memory.read_port(); self.o.valid._reset_less = True"),
+    ),
+]

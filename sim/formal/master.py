@@ -1,0 +1,142 @@
+"""The halves of the DMA's master with the pins that rules of AXI4 watch, and what they are given.
+
+The queue of the one that writes is cut short, so that what is in it can be proven.
+"""
+
+from unittest.mock import patch
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
+
+from weft.hw.dma import gather, writer
+from weft.hw.dma.axi import BURST, FIXED
+from weft.hw.dma.reader import Reader
+from weft.sim.formal.axi import ReadRules, WriteRules
+from weft.sim.formal.bench import Bench
+from weft.sim.formal.rules import Rules
+
+__all__ = ["reads", "writes"]
+
+DATA_BYTES = 4
+# Of the short queue: bursts of 1 << BLOCK beats at most; how many, and what comes without room.
+BLOCK, BURSTS, SLACK = 1, 2, 1
+
+
+class _Half(wiring.Component):
+    """A reader or a writer behind pins of AXI4.
+
+    Attributes
+    ----------
+    pins of rules : In, Out
+    others of the part : In, Out
+        As of it.
+    """
+
+    def __init__(self, part, rules, channels, others):
+        self.part = part
+        self.channels = channels
+        self.others = others
+        pins = {}
+        for channel, outwards in channels.items():
+            for pin, width in rules.signature.members.items():
+                if "_" not in pin and pin in rules.PINS and pin.startswith(channel):
+                    out = outwards != pin.endswith("ready")
+                    pins[pin] = (Out if out else In)(width.shape)
+        super().__init__(pins | {name: part.signature.members[name] for name in others})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.part = part = self.part
+        for name in self.others:
+            here, there = getattr(self, name), getattr(part, name)
+            if name == "stretches":
+                connect(m, flipped(here), there)
+            elif part.signature.members[name].flow == In:
+                m.d.comb += there.eq(here)
+            else:
+                m.d.comb += here.eq(there)
+        for channel, outwards in self.channels.items():
+            inner = getattr(part, channel)
+            fields = {name: inner.payload[name] for name in inner.payload.shape().members}
+            fields["valid"] = inner.valid
+            for name, value in fields.items():
+                pin = getattr(self, f"{channel}{name}", None)
+                if pin is not None:
+                    m.d.comb += pin.eq(value) if outwards else Value.cast(value).eq(pin)
+            ready = getattr(self, f"{channel}ready")
+            m.d.comb += inner.ready.eq(ready) if outwards else ready.eq(inner.ready)
+            if "addr" in fields:
+                fixed = FIXED | {"size": ceil_log2(part.data_bytes)}
+                m.d.comb += [
+                    getattr(self, f"{channel}{name}").eq(fixed[name])
+                    for name in fixed if name != "id"
+                ]
+        return m
+
+
+class StretchRules(Rules):
+    """What a reader is promised: a stretch ends where it begins or behind that."""
+
+    PINS = {"valid": 1, "payload_addr": 32, "payload_last": 5}
+
+    def elaborate(self, platform):
+        m = Module()
+        start = self.payload_addr[ceil_log2(DATA_BYTES):][:ceil_log2(BURST)]
+        self.promised(m, ~self.valid | (self.payload_last >= start))
+        return m
+
+
+class BeatRules(WriteRules):
+    """Of a writer that is given whole bursts, none of them too long, no more than there is room."""
+
+    PINS = WriteRules.PINS | {
+        "beats_valid": 1, "beats_beat_last": 1, "beats_beat_addr": 32, "beats_beat_count": BLOCK,
+        "beats_beat_void": 1, "room": 1,
+    }
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        valid, count = self.beats_valid, self.beats_beat_count
+        inside, due, since = Signal(), Signal.like(count), Signal(2)
+        m.d.sync += since.eq(Mux(self.room, 0, since + valid))
+        with m.If(valid):
+            m.d.sync += [inside.eq(~self.beats_beat_last), due.eq(count + 1)]
+        first = self.beats_beat_addr[self.size:self.size + BLOCK]
+        self.promised(m, ~valid | (
+            (self.room | (since < SLACK)) & (count == Mux(inside, due, 0))
+            & (first + count < (1 << BLOCK) - ~self.beats_beat_last)
+            & ~self.beats_beat_addr[:self.size].any()
+            & (~self.beats_beat_void | (self.beats_beat_last & ~inside))
+        ))
+        return m
+
+
+class ShortWriter(writer.Writer):
+    """A writer with bursts of two beats at most, and room for four of them."""
+
+    def __init__(self):
+        with patch.object(gather, "BLOCK", BLOCK):
+            super().__init__(data_bytes=DATA_BYTES)
+
+    def elaborate(self, platform):
+        with patch.multiple(writer, BURSTS=BURSTS, SLACK=SLACK, BEATS=2 * BURSTS << BLOCK):
+            return super().elaborate(platform)
+
+
+def reads():
+    """The bench of the half that reads."""
+    rules = ReadRules(data_bytes=DATA_BYTES, beats=BURST)
+    part = Reader(data_bytes=DATA_BYTES, beats=1, depth=4 * BURST)
+    half = _Half(part, rules, {"ar": True, "r": False}, ("stretches", "stop", "idle"))
+    return Bench(half, {"": rules, "stretches_": StretchRules()})
+
+
+def writes():
+    """The bench of the half that writes."""
+    rules = BeatRules(data_bytes=DATA_BYTES, beats=1 << BLOCK, deep=BURSTS, patience=BURSTS)
+    half = _Half(
+        ShortWriter(), rules, {"aw": True, "w": True, "b": False}, ("beats", "room", "idle")
+    )
+    return Bench(half, {"": rules})
