@@ -7,6 +7,8 @@ ARGS   ?=
 DTYPE  ?=
 # The board to build for; `weft build --list` says which there are.
 BOARD  ?=
+# The bus of an IP core: axi, wishbone, stream or dma.
+BUS    ?= axi
 
 DESIGN := $(if $(DTYPE),--dtype $(DTYPE)) $(ARGS)
 
@@ -16,10 +18,10 @@ SETUP := $(PYTHON) tools/bootstrap.py
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim bench bitstream program gatesim test lint verilog waves setup train figures speed wire cost mutants lock clean distclean
+.PHONY: help sim bench bitstream program gatesim test lint verilog kit surroundings proofs wrappers waves setup train figures speed wire cost mutants lock clean distclean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 sim:  ## check the default design on two simulators, then run a network on it
 	@$(SETUP) sim
@@ -52,6 +54,22 @@ lint:  ## check the style of the sources
 verilog:  ## write the core as Verilog
 	@$(SETUP) sim
 	@$(RUN) weft generate $(DESIGN)
+
+kit:  ## write an IP core with driver and documents: make kit BUS=wishbone
+	@$(SETUP) kit
+	@$(RUN) weft generate --bus $(BUS) $(DESIGN)
+
+surroundings:  ## run kits in GHDL, FuseSoC and LiteX (minutes)
+	@$(SETUP) kit
+	@$(RUN) python tools/surroundings.py $(ARGS)
+
+proofs:  ## prove the rules of buses, break them one by one, and write docs/proofs.md (minutes)
+	@$(SETUP) test
+	@$(RUN) python tools/proofs.py
+
+wrappers:  ## place and route the bus wrappers of IP cores, and measure what they take of the rate (minutes)
+	@$(SETUP) test
+	@$(RUN) python tools/wrappers.py
 
 waves:  ## simulate and leave a trace to open
 	@$(SETUP) sim
