@@ -1,0 +1,50 @@
+"""What the data sheet says of area and clock: of a device that there is, in a table."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from weft.boards.devices import DEVICES
+from weft.boards.toolchain import ToolchainError
+from weft.config import Config
+from weft.ip import Ip
+from weft.kit.measured import device, measure
+
+CORE = Ip(config=Config(rows=1, cols=1), bus="axi")
+PART = DEVICES["LFE5U-25F"]
+
+
+class Tools:
+    """What would synthesize and place."""
+
+    def synthesize(self, design, part, folder):
+        assert "module" in design and part is PART
+        return "netlist"
+
+    def place(self, netlist, part, seed, *, alone):
+        assert (netlist, part, seed, alone) == ("netlist", PART, 3, True)
+        used = dict.fromkeys(part.capacity, 0) | {"LUT": 6072}
+        return SimpleNamespace(used=used, fmax=125.04, slowest="from a to b")
+
+
+def test_tells_of_area_and_clock(tmp_path):
+    text = measure(CORE, PART, Tools(), folder=tmp_path, seed=3)
+    assert "On LFE5U-25F, the core alone, by Yosys and nextpnr, seed 3: **125.0 MHz**" in text
+    assert "0.13 GMAC/s" in text
+    assert "| LUT | 6,072 | 24,288 | 25.0% |" in text
+
+
+def test_rejects_a_device_that_is_none():
+    with pytest.raises(ToolchainError) as error:
+        device("z80", CORE)
+    assert str(error.value) == f"device must be one of {', '.join(DEVICES)}, not 'z80'"
+
+
+def test_rejects_a_device_of_another_target():
+    other = Ip(config=Config(rows=1, cols=1, target="ice40up"), bus="axi")
+    assert device("LFE5U-25F", CORE) is PART
+    with pytest.raises(ToolchainError) as error:
+        device("LFE5U-25F", other)
+    assert str(error.value) == (
+        "device must be one of target 'ice40up', not 'LFE5U-25F' of 'ecp5'"
+    )
