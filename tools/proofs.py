@@ -35,7 +35,8 @@ Each rule is broken by a **bug** sown in the hardware's source, and the proof th
 An IP core is proven without its `Core`: that may do anything but break its own streams' promise.
 What is read of memories of 256 words or more may be anything, too. With two clocks all registers
 of the core's clock, and what is in the queues between, may be anything in every cycle: this proves
-the side of the bus; how the queues cross is a matter of simulation.
+the side of the bus; how the queues cross is a matter of simulation. With DMA, so may what the DMA
+does: its master is proven alone.
 
 What must be bounded in time is proven of the bus alone, before whoever answers within
 two cycles; so is that registers do what the register map says, access by access, with the core
