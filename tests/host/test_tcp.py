@@ -22,7 +22,7 @@ def said():
 
 @pytest.fixture
 def relay(line, said):
-    port = SerialPort(line.path)
+    port = SerialPort(line.path, 115200)
     relay = Relay(port, port, say=said.append)
     thread = threading.Thread(target=relay.serve)
     thread.start()
