@@ -1,4 +1,4 @@
-"""The component for VHDL: the ports of the Verilog, and what GHDL reads."""
+"""The component for VHDL has the ports of the Verilog, and so has the data sheet."""
 
 import re
 

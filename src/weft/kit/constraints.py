@@ -14,11 +14,12 @@ def constraints(ip: Ip) -> str:
     return text.format(
         name=ip.name, target=ip.config.target,
         clock="wb_clk_i" if wishbone else "aclk", reset="wb_rst_i" if wishbone else "aresetn",
-        active="high" if wishbone else "low", count=_COUNT[ip.clocks],
+        active="high" if wishbone else "low", count=_COUNT[ip.clocks], least=_LEAST[ip.clocks],
     )
 
 
 _COUNT = {1: "it is the only clock", 2: "so does `core_clk`, the core's own"}
+_LEAST = {1: "a cycle of it is enough", 2: "hold it for 4 cycles of `core_clk`"}
 _PAGE = """\
 # Constraints of {name}
 
@@ -29,7 +30,7 @@ _PAGE = """\
   FREQUENCY NET "{clock}" <MHz> MHz;                              # LPF: nextpnr-ecp5
   ```
 
-* **`{reset}`** is synchronous to `{clock}` and active {active}; a cycle of it is enough. A register
+* **`{reset}`** is synchronous to `{clock}` and active {active}; {least}. A register
   of that clock must drive it: nothing in the core synchronizes it. Registers have initial values
   too, so that an FPGA which starts as it was configured starts right.
 * All inputs are synchronous to `{clock}`. All outputs come from registers, or from a little logic
