@@ -121,9 +121,11 @@ class Dma(wiring.Component):
         ))
         self.walker = walker = add("walker", Walker(data_bytes=c.bytes_in, **common))
         self.reader = reader = add("reader", Reader(
-            data_bytes=c.bytes_in, beats=walker.beats, depth=READS
+            data_bytes=c.bytes_in, beats=walker.beats, depth=READS, target=c.target
         ))
-        pieces = add("pieces", Queue(shape=walker.Piece, depth=PIECES))
+        pieces = add("pieces", Queue(
+            shape=walker.Piece, depth=PIECES, target=c.target
+        ))
         aligner = add("aligner", Aligner(
             data_bytes=c.bytes_in, granule=granule(c), piece=walker.Piece, pieces=walker.most
         ))
@@ -163,9 +165,9 @@ class Dma(wiring.Component):
         scatter = add("scatter", Scatter(
             rows=c.rows, cols=c.cols, lanes=c.lanes, units=self.units,
             sizes=[result(c, flags).bytes for flags in self.kinds],
-            narrows=self.narrows, data_bytes=c.bytes_in,
+            narrows=self.narrows, data_bytes=c.bytes_in, target=c.target,
         ))
-        self.writer = writer = add("writer", Writer(data_bytes=c.bytes_in))
+        self.writer = writer = add("writer", Writer(data_bytes=c.bytes_in, target=c.target))
         for name in ("aw", "w"):
             connect(m, getattr(writer, name), flipped(getattr(self.axi, name)))
         connect(m, flipped(self.axi.b), writer.b)

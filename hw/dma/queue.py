@@ -1,60 +1,69 @@
-"""A queue in a memory that is read a cycle ahead: its writer sees to it that there is room."""
+"""A queue in a bank of memory: its writer sees to it that there is room."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Shape, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+
+from weft.hw.memory.bank import Bank
+from weft.hw.memory.places import after
 
 __all__ = ["Queue"]
 
 
 class Queue(wiring.Component):
-    """What is ``put`` comes out two cycles later, or when what was put before is taken.
+    """What is ``put`` comes out three cycles later, or when what was put before is taken.
 
     Parameters
     ----------
     shape : shape
     depth : int
-        A power of two. One more may be inside.
+        A power of two, of 2 to 7 or 9 bits: all but one of so many words wait in the memory.
+    target : str
+        That of a Config.
 
     Attributes
     ----------
     put, value : In
+    whole : In
+        What was put, and is put now, may come out: without a pause where it is wanted.
     o : Out, stream of ``shape``
-    empty : Out
-        Nothing is inside but what is on offer.
+        Its payload comes from a register.
     room : Out
         It may be put, for those who did not count.
     """
 
-    def __init__(self, *, shape, depth):
+    def __init__(self, *, shape, depth, target):
         self.shape = shape
         self.depth = depth
+        self.target = target
         super().__init__({
             "put": In(1),
             "value": In(shape),
+            "whole": In(1, init=1),
             "o": Out(stream.Signature(shape)),
-            "empty": Out(1),
             "room": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Memory(
-            shape=self.shape, depth=self.depth, init=[], attrs={"no_rw_check": 1}
+        m.submodules.bank = bank = Bank(
+            width=Shape.cast(self.shape).width, depth=self.depth, target=self.target
         )
-        write, read = memory.write_port(), memory.read_port()
         puts, gets = Signal(range(self.depth)), Signal(range(self.depth))
+        end = Signal.like(puts)  # of what may come out
+        moves, waits, follows = Signal(), Signal(), Signal()
         m.d.comb += [
-            self.empty.eq(puts == gets), self.room.eq((puts + 1)[: len(puts)] != gets),
-            write.addr.eq(puts), write.en.eq(self.put), write.data.eq(self.value),
-            read.addr.eq(gets), read.en.eq(~self.o.valid | self.o.ready),
-            self.o.payload.eq(read.data),
+            moves.eq(~self.o.valid | self.o.ready), waits.eq(end != gets),
+            self.room.eq(after(puts) != gets),
+            bank.write.eq(self.put), bank.place.eq(puts), bank.data.eq(self.value),
+            bank.en.eq(moves), bank.address.eq(gets), self.o.payload.eq(bank.word),
         ]
         with m.If(self.put):
-            m.d.sync += puts.eq(puts + 1)
-        with m.If(read.en):
-            m.d.sync += self.o.valid.eq(~self.empty)
-        with m.If(read.en & ~self.empty):
-            m.d.sync += gets.eq(gets + 1)
+            m.d.sync += puts.eq(after(puts))
+            with m.If(self.whole):
+                m.d.sync += end.eq(after(puts))
+        with m.If(moves):
+            m.d.sync += [follows.eq(waits), self.o.valid.eq(follows)]
+        with m.If(moves & waits):
+            m.d.sync += gets.eq(after(gets))
         return m

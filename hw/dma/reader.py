@@ -34,6 +34,8 @@ class Reader(wiring.Component):
         Of a stretch, at most.
     depth : int
         Beats that wait at most, or are on their way: a power of two, 4 bursts or more.
+    target : str
+        That of a Config.
 
     Attributes
     ----------
@@ -48,8 +50,9 @@ class Reader(wiring.Component):
         Pulse: a beat came with an error.
     """
 
-    def __init__(self, *, data_bytes, beats, depth):
+    def __init__(self, *, data_bytes, beats, depth, target):
         self.data_bytes = data_bytes
+        self.target = target
         self.depth = depth
         axi = Axi4(data_bytes=data_bytes).members
         super().__init__({
@@ -65,7 +68,9 @@ class Reader(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         self._split(m)
-        m.submodules.queue = queue = Queue(shape=8 * self.data_bytes, depth=self.depth)
+        m.submodules.queue = queue = Queue(
+            shape=8 * self.data_bytes, depth=2 * self.depth, target=self.target
+        )
         beat = self.r.payload
         moves = ~self.beats.valid | self.beats.ready | self.stop
         m.d.comb += [

@@ -13,7 +13,7 @@ __all__ = ["Scatter"]
 
 FIELDS = 5  # words of a descriptor that it wants
 AFTER, GIVEN, TILE, BAND = range(4)  # what the next row's address is
-WORDS = 256  # that wait at most: of more jobs than a core takes
+WORDS = 512  # that wait at most: of more jobs than a core takes
 
 
 class Scatter(wiring.Component):
@@ -33,6 +33,8 @@ class Scatter(wiring.Component):
     narrows : `weft.commands.JobFlag`
         What makes results narrow.
     data_bytes : int
+    target : str
+        That of a Config.
 
     Attributes
     ----------
@@ -46,7 +48,7 @@ class Scatter(wiring.Component):
         No job waits for results.
     """
 
-    def __init__(self, *, rows, cols, lanes, sizes, units, narrows, data_bytes):
+    def __init__(self, *, rows, cols, lanes, sizes, units, narrows, data_bytes, target):
         self.rows = rows
         self.cols = cols
         self.lanes = lanes
@@ -54,6 +56,7 @@ class Scatter(wiring.Component):
         self.units = units
         self.narrows = narrows
         self.data_bytes = data_bytes
+        self.target = target
         super().__init__({
             "word": In(32), "take": In(1),
             "results": In(stream.Signature(Result(bytes_out=data_bytes))),
@@ -65,7 +68,7 @@ class Scatter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         longest = self.cols * max(self.sizes)
-        m.submodules.jobs = jobs = Queue(shape=32, depth=WORDS)
+        m.submodules.jobs = jobs = Queue(shape=32, depth=WORDS, target=self.target)
         m.submodules.gather = gather = Gather(
             units=self.units if len(set(self.units)) > 1 else self.units[:1],
             data_bytes=self.data_bytes,

@@ -1,8 +1,9 @@
 """The writer: beats become bursts on AXI, and their answers the ends of jobs."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import BURST, Axi4
 from weft.hw.dma.gather import STATUS, Beat
@@ -11,7 +12,7 @@ from weft.hw.dma.queue import Queue
 __all__ = ["Writer"]
 
 BURSTS = 16  # that are not yet answered, at most
-BEATS = 2 * BURSTS * BURST  # room for all of those, and for the one that is gathered
+BEATS = 2 * BURSTS * BURST  # more than all of those, and the one that is gathered, have
 SLACK = 4  # bursts that end after there was no more room, and more
 
 
@@ -21,6 +22,8 @@ class Writer(wiring.Component):
     Parameters
     ----------
     data_bytes : int
+    target : str
+        That of a Config.
 
     Attributes
     ----------
@@ -36,8 +39,9 @@ class Writer(wiring.Component):
         No burst is under way.
     """
 
-    def __init__(self, *, data_bytes):
+    def __init__(self, *, data_bytes, target):
         self.data_bytes = data_bytes
+        self.target = target
         axi = Axi4(data_bytes=data_bytes).members
         super().__init__({
             "beats": In(data.StructLayout({"valid": 1, "beat": Beat(data_bytes=data_bytes)})),
@@ -51,30 +55,29 @@ class Writer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         beat, closes = self.beats.beat, self.beats.valid & self.beats.beat.last
-        aw, w, b = self.aw, self.w, self.b
+        aw, b = self.aw, self.b
+        low = ceil_log2(self.data_bytes)
+        Start = data.StructLayout({"addr": 32 - low, "len": len(beat.count)})
         Burst = data.StructLayout({"void": 1, "end": 1, "tag": 16, "status": STATUS})
-        m.submodules.words = words = Queue(shape=w.payload.shape(), depth=BEATS)
-        m.submodules.starts = starts = Queue(shape=aw.payload.shape(), depth=BURSTS)
-        m.submodules.bursts = bursts = Queue(shape=Burst, depth=BURSTS)
-        connect(m, starts.o, flipped(aw))
+        words, starts, bursts = (
+            Queue(shape=shape, depth=depth, target=self.target) for shape, depth in (
+                (self.w.payload.shape(), BEATS), (Start, 2 * BURSTS), (Burst, 2 * BURSTS)
+            )
+        )
+        m.submodules.words, m.submodules.starts, m.submodules.bursts = words, starts, bursts
         m.d.comb += [
-            words.put.eq(self.beats.valid & ~beat.void),
+            self.w.valid.eq(words.o.valid), self.w.payload.eq(words.o.payload),
+            words.o.ready.eq(self.w.ready),
+            aw.valid.eq(starts.o.valid), starts.o.ready.eq(aw.ready),
+            aw.payload.addr[low:].eq(starts.o.payload.addr),
+            aw.payload.len.eq(starts.o.payload.len),
+            words.put.eq(self.beats.valid & ~beat.void), words.whole.eq(beat.last),
             *(words.value[name].eq(beat[name]) for name in words.shape.members),
             starts.put.eq(closes & ~beat.void),
-            starts.value.addr.eq(beat.addr), starts.value.len.eq(beat.count),
+            starts.value.addr.eq(beat.addr[low:]), starts.value.len.eq(beat.count),
             bursts.put.eq(closes),
             *(bursts.value[name].eq(beat[name]) for name in Burst.members),
         ]
-
-        whole = Signal(range(BEATS))  # beats in the queue of bursts that are whole
-        goes, leaves = Signal(), Signal()
-        m.d.comb += [
-            goes.eq(~w.valid | w.ready), leaves.eq(goes & words.o.valid & whole.any()),
-            words.o.ready.eq(leaves),
-        ]
-        m.d.sync += whole.eq(whole + Mux(starts.put, beat.count + 1, 0) - leaves)
-        with m.If(goes):
-            m.d.sync += [w.valid.eq(leaves), w.payload.eq(words.o.payload)]
 
         oldest, answered = bursts.o.payload, Signal()
         waiting = Signal(range(BURSTS + 1))  # bursts, and what is void

@@ -118,7 +118,7 @@ class ShortWriter(writer.Writer):
 
     def __init__(self):
         with patch.object(gather, "BLOCK", BLOCK):
-            super().__init__(data_bytes=DATA_BYTES)
+            super().__init__(data_bytes=DATA_BYTES, target="generic")
 
     def elaborate(self, platform):
         with patch.multiple(writer, BURSTS=BURSTS, SLACK=SLACK, BEATS=2 * BURSTS << BLOCK):
@@ -128,7 +128,7 @@ class ShortWriter(writer.Writer):
 def reads():
     """The bench of the half that reads."""
     rules = ReadRules(data_bytes=DATA_BYTES, beats=BURST)
-    part = Reader(data_bytes=DATA_BYTES, beats=1, depth=4 * BURST)
+    part = Reader(data_bytes=DATA_BYTES, beats=1, depth=4 * BURST, target="generic")
     half = _Half(part, rules, {"ar": True, "r": False}, ("stretches", "stop", "idle"))
     return Bench(half, {"": rules, "stretches_": StretchRules()})
 

@@ -10,7 +10,7 @@ from weft.sim.amaranth_bench import checker, put, quiet, receive, simulate
 
 @pytest.mark.parametrize("idle, stall", [(0, 0), (0.7, 0), (0, 0.7), (0.4, 0.5)])
 def test_keeps_the_order(idle, stall):
-    dut, rng = Queue(shape=8, depth=4), random.Random(1)
+    dut, rng = Queue(shape=8, depth=8, target="generic"), random.Random(1)
     values = [rng.randrange(256) for _ in range(200)]
 
     async def source(ctx):
@@ -26,13 +26,12 @@ def test_keeps_the_order(idle, stall):
     async def sink(ctx):
         assert await receive(ctx, dut.o, len(values), stall=stall) == values
         await quiet(ctx, dut.o)
-        assert ctx.get(dut.empty)
 
     simulate(dut, source, sink, background=[checker(dut.o, "o")])
 
 
 def test_says_when_it_is_full():
-    dut = Queue(shape=8, depth=4)
+    dut = Queue(shape=8, depth=4, target="generic")
 
     async def bench(ctx):
         count = 0
@@ -42,7 +41,7 @@ def test_says_when_it_is_full():
             count += 1
             await ctx.tick()
         ctx.set(dut.put, 0)
-        assert count == 4  # three in memory, one on offer
+        assert count == 4  # three in memory, one on its way out
         assert await receive(ctx, dut.o, 4) == [0, 1, 2, 3]
 
     simulate(dut, bench)

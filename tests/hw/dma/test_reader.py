@@ -32,7 +32,7 @@ def test_reads(width, pause, stall):
     rng = random.Random(width)
     stretches = [(rng.randrange(4000), rng.choice([1, 2, 17, 600])) for _ in range(25)]
     stretches += [(4095, 2), (4096 - 16 * width, 16 * width), (8191, 1)]
-    dut = Reader(data_bytes=width, beats=200, depth=64)
+    dut = Reader(data_bytes=width, beats=200, depth=64, target="generic")
     memory = AxiMemory(dut, data_bytes=width, size=SIZE, pause=pause, latency=30, seed=1)
     memory.memory[:] = rng.randbytes(SIZE)
     bursts = [*cut(stretches, width)]
@@ -61,7 +61,7 @@ def test_reads(width, pause, stall):
 
 def test_stops():
     """What was asked for comes and is dropped; then it is idle, and no burst begins."""
-    dut = Reader(data_bytes=4, beats=200, depth=64)
+    dut = Reader(data_bytes=4, beats=200, depth=64, target="generic")
     memory = AxiMemory(dut, data_bytes=4, size=SIZE, latency=20, seed=1)
 
     async def bench(ctx):
@@ -79,7 +79,7 @@ def test_stops():
 
 
 def test_tells_errors():
-    dut = Reader(data_bytes=4, beats=200, depth=64)
+    dut = Reader(data_bytes=4, beats=200, depth=64, target="generic")
     memory = AxiMemory(dut, data_bytes=4, size=SIZE, seed=1)
     memory.bad = {8, 20}
     errors = []

@@ -71,7 +71,7 @@ def test_scatters(kind, idle):
     rng = random.Random(3)
     dut = Scatter(
         rows=ROWS, cols=COLS, lanes=LANES, sizes=sizes, units=units, data_bytes=width,
-        narrows=JobFlag.ROUND,
+        narrows=JobFlag.ROUND, target="generic",
     )
     memory = bytearray(rng.randbytes(SIZE))
     expected = bytearray(memory)

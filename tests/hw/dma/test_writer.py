@@ -36,7 +36,7 @@ def random_bursts(rng, count):
 
 @pytest.mark.parametrize("pause, idle", [(0, 0), (0.6, 0), (0.3, 0.6)])
 def test_writes(pause, idle):
-    rng, dut = random.Random(5), Writer(data_bytes=WIDTH)
+    rng, dut = random.Random(5), Writer(data_bytes=WIDTH, target="generic")
     memory = AxiMemory(dut, data_bytes=WIDTH, size=SIZE, pause=pause, latency=25, seed=2)
     bursts = [*random_bursts(rng, 70)]
     bursts.append([{
