@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.dma.pick import pick
+from weft.hw.memory.pick import pick
 
 __all__ = ["Aligner", "Granule"]
 

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import BURST
-from weft.hw.dma.pick import pick
+from weft.hw.memory.pick import pick
 
 __all__ = ["Beat", "Gather", "Unit"]
 

@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from weft.commands import HEADER_BYTES
 from weft.descriptors import Order, Word
 from weft.hw.dma.layout import ROWS
-from weft.hw.dma.pick import pick
+from weft.hw.memory.pick import pick
 
 __all__ = ["Outlet"]
 

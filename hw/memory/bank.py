@@ -6,6 +6,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.hw.memory.pick import pick
+
 __all__ = ["Bank"]
 
 BITS = 14  # of a block's address, which counts bits
@@ -20,11 +22,18 @@ class Bank(wiring.Component):
     register but the one that they read into: there the address waits, not the word. What is read of
     a word that is written before it is out is left open.
 
+    It may be read in ``parts``, the lowest bits of ``address`` choosing one, and be written a byte
+    at a time: then a block holds 32 bits of each word, and what blocks cannot is left to a tool.
+
     Parameters
     ----------
     width, depth : int
     target : str
         Of the Config: on "ecp5", and where there is a platform, it is made of blocks.
+    parts : int
+        Of a word: a power of two.
+    bytewise : bool
+        Each byte of a word has a ``write`` of its own.
 
     Attributes
     ----------
@@ -40,20 +49,30 @@ class Bank(wiring.Component):
 
     LATENCY = 2
 
-    def __init__(self, *, width, depth, target):
+    def __init__(self, *, width, depth, target, parts=1, bytewise=False):
         self.width = width
         self.depth = depth
         self.target = target
-        address = ceil_log2(depth)
+        self.parts = parts
+        self.bytewise = bytewise
+        place = ceil_log2(depth)
         super().__init__({
-            "write": In(1), "place": In(address), "data": In(width),
-            "en": In(1, init=1), "address": In(address), "word": Out(width),
+            "write": In(width // 8 if bytewise else 1), "place": In(place), "data": In(width),
+            "en": In(1, init=1),
+            "address": In(ceil_log2(parts) + place), "word": Out(width // parts),
         })
 
     def elaborate(self, platform):
         m = Module()
-        fits = self.depth <= 1 << BITS
-        if self.target == "ecp5" and platform is not None and fits:
+        blocks = self.target == "ecp5" and platform is not None
+        if self.parts > 1 or self.bytewise:
+            share = 32 // self.parts  # bits of a part that a block holds
+            fits = self.depth <= 512 and self.width % 32 == 0 and share >= 1 + 7 * self.bytewise
+            if blocks and fits:
+                for n in range(self.width // 32):
+                    m.submodules[f"block_{n}"] = self._mixed(n, share)
+                return m
+        elif blocks and self.depth <= 1 << BITS:
             level = max(0, ceil_log2(self.depth) - 9)
             for first in range(0, self.width, WIDTHS[level]):
                 m.submodules[f"block_{first}"] = self._block(first, level)
@@ -62,22 +81,30 @@ class Bank(wiring.Component):
         m.submodules.memory = memory = Memory(
             shape=self.width, depth=self.depth, init=[], attrs={"no_rw_check": 1}
         )
-        write = memory.write_port()
+        write = memory.write_port(granularity=8 if self.bytewise else None)
         m.d.comb += [
             write.en.eq(self.write), write.addr.eq(self.place), write.data.eq(self.data),
         ]
+        cut, share = ceil_log2(self.parts), self.width // self.parts
+        part = Signal(cut, reset_less=True)  # that is due a step later
+        with m.If(self.en):
+            m.d.sync += part.eq(self.address[:cut])
         if self.target in ("ice40hx", "ice40up"):
-            read, address = memory.read_port(), Signal.like(self.address, reset_less=True)
+            read, address = memory.read_port(), Signal.like(write.addr, reset_less=True)
+            last = Signal.like(part)
             m.d.comb += [
-                read.en.eq(self.en), read.addr.eq(address), self.word.eq(read.data),
+                read.en.eq(self.en), read.addr.eq(address),
+                self.word.eq(pick(read.data, last, share)),
             ]
             with m.If(self.en):
-                m.d.sync += address.eq(self.address)
+                m.d.sync += [address.eq(self.address[cut:]), last.eq(part)]
             return m
         read, held = memory.read_port(domain="comb"), Signal(self.width, reset_less=True)
-        m.d.comb += read.addr.eq(self.address)
+        m.d.comb += read.addr.eq(self.address[cut:])
         with m.If(self.en):
-            m.d.sync += [held.eq(read.data), self.word.eq(held)]
+            m.d.sync += [
+                held.eq(read.data), self.word.eq(pick(held, part, share)),
+            ]
         return m
 
     def _block(self, first, level):
@@ -101,7 +128,35 @@ class Bank(wiring.Component):
             known = 0 <= inside < len(self.address)
             ports[f"i_ADA{n}"] = self.place[inside] if known else enable
             ports[f"i_ADB{n}"] = self.address[inside] if known else Const(0)
-        for port, moves in (("A", Const(1)), ("B", self.en)):
+        return self._instance(ports, width, width)
+
+    def _mixed(self, block, share):
+        """A block of ``share`` bits of each part, of 9 bits to a byte: 36 written, fewer read."""
+        size = self.width // self.parts
+        cut = ceil_log2(self.parts)
+        ports = {"i_WEA": Const(1) if self.bytewise else self.write, "i_WEB": Const(0)}
+        for port in "AB":
+            ports |= {f"i_DI{port}{n}": Const(0) for n in range(18)}
+            ports |= {f"i_AD{port}{n}": Const(0) for n in range(5)}
+        for n in range(32):
+            pin, part = n + n // 8, n // share
+            bit = part * size + block * share + n % share
+            ports[f"i_DI{'AB'[pin // 18]}{pin % 18}"] = self.data[bit]
+            if n % 8 == 0:
+                ports[f"i_ADA{n // 8}"] = self.write[bit // 8] if self.bytewise else Const(1)
+            if n < share:
+                out = "AB"[pin // 18] if share == 32 else "B"
+                ports[f"o_DO{out}{pin % 18}"] = self.word[block * share + n]
+        for n in range(9):
+            known = n < len(self.place)
+            ports[f"i_ADA{5 + n}"] = self.place[n] if known else Const(0)
+            ports[f"i_ADB{5 + n}"] = self.address[cut + n] if known else Const(0)
+        for n in range(cut):
+            ports[f"i_ADB{5 - cut + n}"] = self.address[n]
+        return self._instance(ports, 36, {32: 36, 16: 18, 8: 9}.get(share, share))
+
+    def _instance(self, ports, written, read):
+        for port, width, moves in (("A", written, Const(1)), ("B", read, self.en)):
             ports |= {
                 f"i_CLK{port}": ClockSignal(), f"i_CE{port}": moves, f"i_OCE{port}": self.en,
                 f"i_RST{port}": Const(0), **{f"i_CS{port}{n}": Const(0) for n in range(3)},

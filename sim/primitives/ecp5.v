@@ -87,8 +87,7 @@ module DP16KD #(
     DOB15, DOB16, DOB17
 );
     localparam WIDTH = DATA_WIDTH_B;
-    localparam BELOW = WIDTH == 36 ? 5 : WIDTH == 18 ? 4 : WIDTH == 9 ? 3 : WIDTH == 4 ? 2 : WIDTH == 2 ? 1 : 0;
-    reg [35:0] memory [0:(1 << 14 - BELOW) - 1];
+    reg [35:0] memory [0:511];
     wire [13:0] place = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2, ADA1,
     ADA0};
     wire [13:0] address = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2, ADB1,
@@ -103,15 +102,21 @@ module DP16KD #(
         = lower;
     assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0}
         = WIDTH == 36 ? shown[35:18] : lower;
+    // Where a bit of a port's word lies in a row of 36: narrow ports do not see every ninth bit.
+    function integer bit_of(input [13:0] address, input integer width, n);
+        if (width >= 9) bit_of = address[4:0] / (width / 9 * 8) * width + n;
+        else bit_of = (address[4:0] / width * width + n) / 8 * 9 + (address[4:0] / width * width + n) % 8;
+    endfunction
     integer n;
 `ifdef NOISE
-    initial for (n = 0; n < 1 << 14 - BELOW; n = n + 1) memory[n] = {$random, $random};
+    initial for (n = 0; n < 512; n = n + 1) memory[n] = {$random, $random};
 `endif
-    always @(posedge CLKA) if (CEA && WEA && !WEB && DATA_WIDTH_A == WIDTH)
-        for (n = 0; n < WIDTH; n = n + 1)
-            if (WIDTH < 18 || place[n / 9]) memory[place >> BELOW][n] <= data[n];
+    always @(posedge CLKA) if (CEA && WEA && !WEB)
+        for (n = 0; n < DATA_WIDTH_A; n = n + 1)
+            if (DATA_WIDTH_A < 18 || place[n / 9])
+                memory[place[13:5]][bit_of(DATA_WIDTH_A < 18 ? place : place & ~14'd3, DATA_WIDTH_A, n)] <= data[n];
     always @(posedge CLKB) begin
-        if (CEB) read <= memory[address >> BELOW];
+        if (CEB) for (n = 0; n < WIDTH; n = n + 1) read[n] <= memory[address[13:5]][bit_of(address, WIDTH, n)];
         if (OCEB) held <= read;
     end
 endmodule

@@ -51,8 +51,27 @@ def test_blocks_equal_their_twin(width, depth):
     assert duel(made, cycles=2 * depth + 2000) == "ALL RIGHT"
 
 
+@pytest.mark.parametrize("width, parts, bytewise", [
+    (128, 1, True), (128, 2, False), (128, 8, False), (64, 2, True), (32, 4, True), (32, 16, False),
+    (64, 32, False), (96, 4, True), (24, 1, True),
+])
+def test_parts_and_bytes_equal_their_twin(width, parts, bytewise):
+    made = Bank(width=width, depth=16, target="ecp5", parts=parts, bytewise=bytewise)
+    assert duel(made, cycles=2_000) == "ALL RIGHT"
+
+
+@pytest.mark.parametrize("target", ["generic", "ice40up"])
+def test_a_part_of_a_word_is_read(target):
+    dut = Bank(width=32, depth=4, target=target, parts=4, bytewise=True)
+    fill = [{"write": 0b1111, "place": n, "data": 0x04030201 + 0x10101010 * n} for n in range(4)]
+    fill.append({"write": 0b0100, "place": 2, "data": 0xFFFFFFFF})
+    read = [{"write": 0, "address": 4 * 2 + n} for n in range(4)]
+    (words,) = play(dut, [*fill, *read], "word", tail=2)
+    assert words[-4:] == [0x21, 0x22, 0xFF, 0x24]
+
+
 @pytest.mark.parametrize("line, broken", [
-    ("if (OCEB) held", "held"), ("if (CEB) read", "read"), ("CEA && WEA", "CEA"),
+    ("if (OCEB) held", "held"), ("if (CEB) for", "for"), ("CEA && WEA", "CEA"),
     ("shown[35:18] : lower", "lower : lower"), ("|| place[n / 9]", "|| place[n / 9 + 1]"),
     ("held : read", "read : read"),
 ])

@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
-from weft.hw.dma.pick import pick
+from weft.hw.memory.pick import pick
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 6, 8])
