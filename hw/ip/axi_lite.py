@@ -1,8 +1,7 @@
 """AXI4-Lite: a slave that turns the bus into accesses of the register port."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.ip.port import Port
@@ -26,6 +25,9 @@ class Answers(wiring.Component):
     ----------
     width : int
         Bits of an answer.
+    places : int
+        A power of two. It is three cycles before the place of an answer that leaves at once is
+        another's: so 4 are enough for an access a cycle, and 2 for two in three cycles.
 
     Attributes
     ----------
@@ -37,10 +39,9 @@ class Answers(wiring.Component):
     o : Out, stream of answers
     """
 
-    PLACES = 4  # as many as are under way at one access a cycle
-
-    def __init__(self, *, width):
+    def __init__(self, *, width, places):
         self.width = width
+        self.places = places
         super().__init__({
             "keep": In(1),
             "room": Out(1, init=1),
@@ -50,24 +51,34 @@ class Answers(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Memory(shape=self.width, depth=self.PLACES, init=[])
-        write, read = memory.write_port(), memory.read_port(domain="comb")
-        kept = Signal(range(self.PLACES + 1))
-        head, tail = (Signal(range(2 * self.PLACES), name=name) for name in ("head", "tail"))
+        kept = Signal(range(self.places + 1))
+        there = Signal(self.places)  # of the places, the lowest ones
+        places = [
+            Signal(self.width, name=f"place_{n}", reset_less=True) for n in range(self.places)
+        ]
         leaves = self.o.valid & self.o.ready
         m.d.comb += [
-            write.addr.eq(head), write.data.eq(self.i.payload), write.en.eq(self.i.valid),
-            read.addr.eq(tail), self.o.payload.eq(read.data), self.o.valid.eq(head != tail),
             self.room.eq(~kept[-1]),
+            self.o.valid.eq(there[0]), self.o.payload.eq(places[0]),
         ]
-        m.d.sync += [
-            kept.eq(kept + self.keep - leaves), head.eq(head + self.i.valid), tail.eq(tail + leaves)
-        ]
+        m.d.sync += kept.eq(kept + self.keep - leaves)
+        with m.If(self.i.valid & ~leaves):
+            m.d.sync += there.eq(Cat(1, there))
+        with m.If(leaves & ~self.i.valid):
+            m.d.sync += there.eq(there[1:])
+        for n, place in enumerate(places):
+            with m.If(leaves | ~there[n]):
+                m.d.sync += place.eq(self.i.payload)
+                if place is not places[-1]:
+                    with m.If(there[n + 1]):
+                        m.d.sync += place.eq(places[n + 1])
         return m
 
 
 class AxiLite(wiring.Component):
     """Reads and writes of an AXI4-Lite bus, one access a cycle in all, in fair turns.
+
+    Where there are only reads, two in three cycles.
 
     Address and data of a write may come in either order. Nothing on one channel waits for another,
     but for what it needs: a write waits for its two parts, and what a master leaves unanswered on
@@ -89,8 +100,8 @@ class AxiLite(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         access, answer = self.port.access, self.port.answer
-        m.submodules.b = b = Answers(width=1)
-        m.submodules.r = r = Answers(width=33)
+        m.submodules.b = b = Answers(width=1, places=4)
+        m.submodules.r = r = Answers(width=33, places=2)
         take_write = Signal()
         take_read = Signal()
         aw_full = Signal()

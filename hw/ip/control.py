@@ -24,8 +24,9 @@ class Control(wiring.Component):
     """Takes the accesses of a register bus: an answer follows its access in the next cycle.
 
     Reads of the core's own registers take as long as the core does, others that have to wait a few
-    cycles. A refused access has no effect but on IRQ_STATUS. What addresses mean is all taken from
-    the register map, by name.
+    cycles. Windows are written an access a cycle, and read so while words follow each other; any
+    other access takes two. ``ready`` is a register. A refused access has no effect but on
+    IRQ_STATUS. What addresses mean is all taken from the register map, by name.
 
     Parameters
     ----------
@@ -43,7 +44,8 @@ class Control(wiring.Component):
     reset, abort : Out
         Pulses: what was written to CONTROL.
     irq : Out
-    commands : Out, stream of 32 bits; room : In; results : In, stream of 32 bits; level : In
+    commands : Out, stream of 32 bits; room : In
+    results : In, stream of 32 bits; follows, level : In
         Of an Ip with windows: as of `weft.hw.ip.windows`.
     moving : In; errors : In; descriptor : Out; descriptor_word, descriptor_room, filing : In
         Of an Ip with DMA: as of `weft.hw.ip.descriptors.Descriptors`; while it is ``filing``,
@@ -61,7 +63,7 @@ class Control(wiring.Component):
         if ip.windows:
             members |= {
                 "commands": Out(stream.Signature(32)), "room": In(9),
-                "results": In(stream.Signature(32)), "level": In(Level),
+                "results": In(stream.Signature(32)), "follows": In(1), "level": In(Level),
             }
         if ip.bus == "dma":
             errors = dict.fromkeys(("fetch_error", "store_error", "bad_descriptor"), 1)
@@ -81,15 +83,18 @@ class Control(wiring.Component):
         s_address = Signal(10)
         s_data = Signal(32)
         waits = Signal()  # the access at work has no answer yet
-        m.d.comb += access.ready.eq(~s_valid | ~waits)
-        with m.If(access.ready):
-            m.d.sync += [
-                s_valid.eq(access.valid), s_address.eq(access.p.address), s_data.eq(access.p.data)
-            ]
-        reads, writes = self._select(m, access)
+        ready = Signal(init=1)  # no access is at work that may have to wait
         acts = Signal()  # in the last cycle of an access
+        m.d.comb += [access.ready.eq(ready), acts.eq(s_valid & ~waits)]
+        with m.If(ready):
+            m.d.sync += [
+                s_valid.eq(access.valid), s_address.eq(access.p.address), s_data.eq(access.p.data),
+                ready.eq(~access.valid | self._quick(access.p)),
+            ]
+        with m.Elif(acts):
+            m.d.sync += [s_valid.eq(0), ready.eq(1)]
+        reads, writes = self._select(m, access)
         m.d.comb += [
-            acts.eq(s_valid & ~waits),
             self.asks.eq(s_valid & reads["core"]), self.address.eq(s_address),
         ]
         must_wait = [reads["core"] & ~self.told]
@@ -102,7 +107,7 @@ class Control(wiring.Component):
             underflow = reads["results"] & ~level.some
             must_wait.append(reads["results"] & level.some & ~results.valid)
             m.d.comb += [
-                self.commands.valid.eq(acts & writes["commands"] & ~self.resetting),
+                self.commands.valid.eq(s_valid & writes["commands"] & ~self.resetting),
                 self.commands.payload.eq(s_data),
                 results.ready.eq(s_valid & reads["results"] & level.some),
             ]
@@ -134,11 +139,18 @@ class Control(wiring.Component):
         }, acts, writes, s_data)
         return m
 
+    def _quick(self, access):
+        """Whether an access is sure to be answered in the next cycle, and another may come."""
+        if not self.ip.windows:
+            return Const(0)
+        results = next(w for w in windows(self.ip) if w.name == "results")
+        return access.write | (_within(access.address, results) & self.follows)
+
     def _select(self, m, access):
         """Registers: whether the access at work reads, or writes, what has the name."""
         core = [r for r in registers(self.ip) if r.name in REGISTERS]
         assert [r.address // 4 for r in core] == list(range(len(core)))
-        spans = {"core": (access.p.address < len(core), "ro")}
+        spans = {"core": (_below(access.p.address, len(core)), "ro")}
         for register in registers(self.ip)[len(core):]:
             spans[register.name] = access.p.address == register.address // 4, register.access
         for window in windows(self.ip):
@@ -177,9 +189,10 @@ class Control(wiring.Component):
             held |= {
                 "command_room": {"value": Mux(self.resetting, 0, self.room)},
                 "result_level": {
-                    name: self.level[name] for name in ("words", "complete", "status")
+                    "words": self.level.words, "complete": self.level.complete,
+                    "status": last.status[:2],
                 },
-                "result_tag": {"tag": self.level.tag},
+                "result_tag": {"tag": last.tag},
             }
         if self.ip.bus == "dma":
             held["status"]["moving"] = self.moving
@@ -220,6 +233,13 @@ def _within(address, window):
     """Whether the address of a word lies in a window, which lies at a multiple of its size."""
     assert window.size & (window.size - 1) == 0 and window.address % window.size == 0
     return address[ceil_log2(window.size // 4):] == window.address // window.size
+
+
+def _below(address, limit):
+    """Whether an address is less than that, without a carry."""
+    return _any(
+        address[bit:] == (limit >> bit) - 1 for bit in range(len(address)) if limit >> bit & 1
+    )
 
 
 def _fields(ip, name):

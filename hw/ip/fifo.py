@@ -1,23 +1,29 @@
 """A queue in a bank of memory, whose head is the bank's own output register."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from weft.hw.memory.bank import Bank
 
 __all__ = ["Fifo"]
 
+# Of so many bits: those whose exclusive nor, shifted in, leads through all values but one.
+TAPS = {4: (2, 3), 9: (4, 8)}
+
 
 class Fifo(wiring.Component):
-    """Words in order, one in and one out a cycle, as many as fit but for :attr:`SPARE` of them.
+    """Words in order, one in and one out a cycle, all but one of as many as the memory has.
 
     A word is on offer no later than :attr:`LATENCY` cycles after it came, or the one before left.
+    Which word goes to which place of the memory is all the same: so places follow each other as
+    the values of a shift register with feedback do, which needs no carry.
 
     Parameters
     ----------
     width, depth : int
-        ``depth`` is a power of two.
+        ``depth`` is 16 or 512.
     target : str
         That of a Config.
 
@@ -25,45 +31,50 @@ class Fifo(wiring.Component):
     ----------
     i : In, stream of ``width`` bits
     o : Out, stream of ``width`` bits
-    room : Out
-        Words that may come at once.
-    put : Out
-        Words that came so far, modulo ``depth``.
-    some : Out
-        There are words behind the one on offer.
+    follows : Out
+        Whatever happens in this cycle, there is a word on offer in the next.
+    words : Out
+        How many are here, the one on offer among them.
+
+    Source: P. Alfke, Efficient Shift Registers, LFSR Counters, and Long Pseudo-Random Sequence
+    Generators, Xilinx XAPP 052, 1996: the taps.
     """
 
     LATENCY = 1 + Bank.LATENCY
-    SPARE = 2 * Bank.LATENCY  # those that are being read, and so that counts never meet
 
     def __init__(self, *, width, depth, target):
         self.width = width
         self.depth = depth
         self.target = target
-        most = depth - self.SPARE
         super().__init__({
             "i": In(stream.Signature(width)), "o": Out(stream.Signature(width)),
-            "room": Out(range(most + 1), init=most), "put": Out(range(depth)), "some": Out(1),
+            "follows": Out(1), "words": Out(range(depth)),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.bank = bank = Bank(width=self.width, depth=self.depth, target=self.target)
-        asked = Signal.like(self.put)  # words whose read has begun
-        held = Signal()  # the bank's first step has a word; the second's is on offer
-        puts = Signal()
-        asks = Signal()
-        waits = Signal()
+        put, asked = Signal(ceil_log2(self.depth)), Signal(ceil_log2(self.depth))  # the next ones
+        puts, waits, takes = Signal(), Signal(), Signal()
         m.d.comb += [
-            self.i.ready.eq(self.room != 0), puts.eq(self.i.valid & self.i.ready),
-            waits.eq(asked != self.put), self.some.eq(waits | held),
-            bank.en.eq(~self.o.valid | self.o.ready), asks.eq(waits & bank.en),
-            bank.write.eq(puts), bank.place.eq(self.put), bank.data.eq(self.i.payload),
-            bank.address.eq(asked), self.o.payload.eq(bank.word),
+            self.i.ready.eq(~self.words.all()), puts.eq(self.i.valid & self.i.ready),
+            takes.eq(self.o.valid & self.o.ready), waits.eq(asked != put),
+            bank.en.eq(~self.o.valid | self.o.ready), bank.address.eq(asked),
+            bank.write.eq(puts), bank.place.eq(put), bank.data.eq(self.i.payload),
+            self.o.payload.eq(bank.word),
         ]
-        m.d.sync += [self.put.eq(self.put + puts), asked.eq(asked + asks)]
-        with m.If(puts != asks):
-            m.d.sync += self.room.eq(self.room + Mux(puts, -1, 1))
+        with m.If(puts):
+            m.d.sync += put.eq(_after(put))
+        with m.If(bank.en & waits):
+            m.d.sync += asked.eq(_after(asked))
+        # The bank's first step has a word; the second's is on offer.
         with m.If(bank.en):
-            m.d.sync += [held.eq(waits), self.o.valid.eq(held)]
+            m.d.sync += [self.follows.eq(waits), self.o.valid.eq(self.follows)]
+        with m.If(puts != takes):
+            m.d.sync += self.words.eq(self.words + Mux(puts, 1, -1))
         return m
+
+
+def _after(place):
+    low, high = TAPS[len(place)]
+    return Cat(~(place[low] ^ place[high]), place[:-1])

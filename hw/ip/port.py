@@ -18,8 +18,8 @@ class Port(wiring.Signature):
     """Accesses one way, an answer to each the other way, in the same order.
 
     Whoever answers does so in bounded time, in a later cycle than that of the access, and takes
-    the next access in the cycle of the answer at the earliest. Whoever asks takes the answer as it
-    comes.
+    the next access in the cycle of the answer at the earliest, in the one after it at the latest.
+    Whoever asks takes the answer as it comes.
     """
 
     def __init__(self):

@@ -124,7 +124,7 @@ class Shell(wiring.Component):
         connect(m, results.o, control.results)
         m.d.comb += [
             control.room.eq(commands.room), control.level.eq(results.level),
-            control.ended.eq(results.ended),
+            control.follows.eq(results.follows), control.ended.eq(results.ended),
             control.busy.eq(crossing.busy | commands.waiting),
         ]
 

@@ -2,19 +2,17 @@
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.hw.ip.fifo import Fifo
 from weft.hw.post.sender import Result
 
-__all__ = ["CommandWindow", "DEPTH", "JOBS", "Level", "ROOM", "ResultWindow"]
+__all__ = ["CommandWindow", "DEPTH", "Level", "ROOM", "ResultWindow"]
 
 DEPTH = 512  # words of a window's queue: one block of memory
-ROOM = DEPTH - Fifo.SPARE  # words that come at once at most
-JOBS = 8  # that have ended and wait in the results' queue, before no more results are taken
-Level = data.StructLayout({"words": 9, "some": 1, "complete": 1, "status": 2, "tag": 16})
+ROOM = DEPTH - 1  # words that come at once at most
+Level = data.StructLayout({"words": 9, "some": 1, "complete": 1})
 
 
 class CommandWindow(wiring.Component):
@@ -57,8 +55,8 @@ class CommandWindow(wiring.Component):
         else:
             begun = self._gather(m, fifo.o)
         m.d.comb += [
-            self.room.eq(fifo.room),
-            self.waiting.eq(fifo.some | fifo.o.valid | self.commands.valid | begun),
+            self.room.eq(~fifo.words),
+            self.waiting.eq(fifo.words.any() | self.commands.valid | begun),
         ]
         return m
 
@@ -83,10 +81,10 @@ class CommandWindow(wiring.Component):
 
 
 class ResultWindow(wiring.Component):
-    """Words of the result stream become words, low first; no more than one job's at once.
+    """Words of the result stream become words, low first; of one job at a time.
 
-    What the stream says of a job with its last word is there before that word can be read. The
-    word that ends an aborted or rejected job is read as zeros, and so is padding nobody wrote.
+    No word of a job comes in before all those of the job before are taken. The word that ends an
+    aborted or rejected job is read as zeros, and so is padding nobody wrote.
 
     Parameters
     ----------
@@ -100,9 +98,10 @@ class ResultWindow(wiring.Component):
     results : In, stream of `weft.hw.post.sender.Result`
     o : Out, stream of 32 bits
         Taken only while ``level.some``; ``valid`` follows that in a few cycles.
+    follows : Out
+        Whatever happens in this cycle, ``o`` is valid in the next.
     level : Out, `Level`
-        Words that may be taken, all of the oldest job; in the next cycle, that there are some;
-        whether the job's last one is among them, and then its status and its tag.
+        Words that may be taken; that there are some; whether the job's last one is among them.
     ended : Out
         ``valid``, tag and status: all words of a job are here.
     """
@@ -115,6 +114,7 @@ class ResultWindow(wiring.Component):
         super().__init__({
             "results": In(stream.Signature(Result(bytes_out=bytes_out))),
             "o": Out(stream.Signature(32)),
+            "follows": Out(1),
             "level": Out(Level),
             "ended": Out(self.Ended),
         })
@@ -123,72 +123,36 @@ class ResultWindow(wiring.Component):
         m = Module()
         m.submodules.fifo = fifo = Fifo(width=32, depth=DEPTH, target=self.target)
         connect(m, fifo.o, flipped(self.o))
-        Job = data.StructLayout({
-            "end": fifo.put.shape(), "tag": 16, "status": self.level.status.shape()
-        })
-        m.submodules.ends = ends = Memory(shape=Job, depth=2 * JOBS, init=[])
-        write, read = ends.write_port(), ends.read_port(domain="comb")
-        head = Signal.like(write.addr)
-        tail = Signal.like(read.addr)
-        jobs = Signal(range(2 * JOBS + 1))  # whose last word is put
-        ends_one = self._cut(m, fifo, jobs)
-
-        # A job's last word is put, and what is known of the job with it.
+        takes, one, more = Signal(), Signal(), Signal()
+        over = Signal()  # the job's last word is taken
         m.d.comb += [
-            write.addr.eq(head), write.en.eq(ends_one), read.addr.eq(tail),
-            write.data.end.eq(fifo.put + 1),
-            write.data.tag.eq(self.ended.tag), write.data.status.eq(self.ended.status),
-            self.ended.valid.eq(ends_one),
-        ]
-        oldest = read.data
-        closed = Signal()  # the oldest job's last word is put
-        takes = Signal()
-        over = Signal()
-        taken = Signal.like(fifo.put)
-        after = Signal.like(fifo.put, init=1)  # taken, and one more
-        one = self.level.words == 1
-        m.d.comb += [
-            closed.eq(jobs != 0),
-            takes.eq(self.o.valid & self.o.ready), over.eq(takes & self.level.complete & one),
+            takes.eq(self.o.valid & self.o.ready),
+            one.eq(fifo.words == 1), more.eq(fifo.words[1:].any()),
+            over.eq(takes & self.level.complete & one),
+            self.follows.eq(fifo.follows), self.level.words.eq(fifo.words),
         ]
         m.d.sync += [
-            head.eq(head + ends_one), tail.eq(tail + over),
-            self.level.words.eq(
-                Mux(closed, oldest.end, fifo.put) - Mux(takes, after, taken)
-            ),
-            self.level.some.eq((self.level.words != 0) & ~(one & takes)),
-            self.level.complete.eq(closed & ~over),
+            self.level.some.eq(fifo.i.valid | more | (one & ~takes)),
+            self.level.complete.eq((self.level.complete | self.ended.valid) & ~over),
         ]
-        with m.If(takes):
-            m.d.sync += [taken.eq(after), after.eq(after + 1)]
-        with m.If(ends_one != over):
-            m.d.sync += jobs.eq(jobs + Mux(over, -1, 1))
-        with m.If(closed):
-            m.d.sync += [self.level.tag.eq(oldest.tag), self.level.status.eq(oldest.status)]
+        self._cut(m, fifo.i, over, full=fifo.words[3:].all())
         return m
 
-    def _cut(self, m, fifo, jobs):
-        """Stream words in parts, each held a cycle before it is put; whether it ends a job."""
+    def _cut(self, m, parts, over, full):
+        """Stream words in parts, each held a cycle before it is put; none behind a job's last."""
         word, count = self.results.payload, self.bytes_out // 4
         index = Signal(ceil_log2(count))
-        p_valid = Signal()
-        p_last = Signal()
-        p_data = Signal(32, reset_less=True)
-        takes = Signal()  # a few parts may come after that for which there was room
+        waits = Signal()  # a few parts may come after that for which there was room
+        closed = Signal()  # until the job is over
         last = index == count - 1
-        part = self.results.valid & takes
-        m.d.comb += [
-            self.results.ready.eq(takes & last),
-            fifo.i.valid.eq(p_valid), fifo.i.payload.eq(p_data),
-        ]
+        part = self.results.valid & ~waits & ~closed
+        ends = part & last & word.last
+        m.d.comb += self.results.ready.eq(~waits & ~closed & last)
         m.d.sync += [
-            takes.eq((fifo.room >= 8) & (jobs < JOBS)),
-            p_valid.eq(part), p_last.eq(part & last & word.last),
-            p_data.eq(word.data.word_select(index, 32)),
+            waits.eq(full), closed.eq((closed | ends) & ~over),
+            parts.valid.eq(part), self.ended.valid.eq(ends),
+            parts.payload.eq(Mux(word.status != 0, 0, word.data.word_select(index, 32))),
             self.ended.tag.eq(word.tag), self.ended.status.eq(word.status),
         ]
-        with m.If(word.status != 0):
-            m.d.sync += p_data.eq(0)
         with m.If(part):
             m.d.sync += index.eq(Mux(last, 0, index + 1))
-        return p_last

@@ -26,7 +26,8 @@ class PortRules(Rules):
         busy, late = Signal(), Signal(range(PATIENCE + 1))
         took = self.access_valid & self.access_ready
         self.promised(m, ~self.answer_valid | busy)
-        self.promised(m, self.access_ready == (~busy | self.answer_valid))
+        self.promised(m, ~self.access_ready | ~busy | self.answer_valid)
+        self.promised(m, self.access_ready | busy)
         self.promised(m, ~(busy & (late == PATIENCE)) | self.answer_valid)
         with m.If(busy):
             m.d.sync += late.eq(late + 1)

@@ -32,6 +32,7 @@ class RegisterRules(Rules):
     WINDOWS = {
         "commands_valid": 1, "commands_ready": 1, "commands_payload": 32,
         "results_valid": 1, "results_ready": 1, "results_payload": 32, "level_some": 1,
+        "follows": 1,
     }
     DMA = {
         "errors_fetch_error": 1, "errors_store_error": 1, "errors_bad_descriptor": 1,
@@ -124,6 +125,7 @@ class RegisterRules(Rules):
         self.promised(m, ~self.told | self.asks)
         if self.ip.windows:
             waits["results"] = self.level_some & ~self.results_valid
+            self.promised(m, ~self.past(m, self.follows) | self.results_valid)
         if self.ip.bus == "dma":  # a descriptor is filed after it was queued, and not for long
             since = Signal(range(TOLD + 1), init=TOLD)
             m.d.sync += since.eq(Mux(self.descriptor_submit, 0, since + (since != TOLD)))

@@ -93,14 +93,14 @@ def test_every_access_is_made_once_and_answered_in_order(odds, cycles):
 
 
 @pytest.mark.parametrize("kind", ["reads", "writes", "both"])
-def test_an_access_a_cycle_in_fair_turns(kind):
+def test_an_access_a_cycle_in_fair_turns_but_two_reads_in_three(kind):
     reads = list(range(40)) if kind != "writes" else []
     writes = [(n, n) for n in range(40)] if kind != "reads" else []
     seen, got, wrote = traffic(reads, writes)
     check(reads, writes, seen, got, wrote)
     first = next(n for n, access in enumerate(seen) if access)
     run = seen[first : first + 30]
-    assert all(run), "not an access a cycle"
+    assert sum(map(bool, run)) == (20 if kind == "reads" else 30), "not as many accesses"
     if kind == "both":
         ways = [access[1] for access in run]
         assert all(a != b for a, b in zip(ways, ways[1:], strict=False))
@@ -126,10 +126,11 @@ def test_reads_that_nobody_takes_do_not_hold_up_writes():
     simulate(dut, bench)
 
 
-def test_answers_keep_room_for_as_many_as_they_promise():
-    dut = Answers(width=8)
-    room, = play(dut, [{"keep": 1}] * Answers.PLACES + [{"keep": 0}], "room", tail=3)
-    assert room[: Answers.PLACES] == [1] * Answers.PLACES and room[-1] == 0
+@pytest.mark.parametrize("places", [2, 4])
+def test_answers_keep_room_for_as_many_as_they_promise(places):
+    dut = Answers(width=8, places=places)
+    room, = play(dut, [{"keep": 1}] * places + [{"keep": 0}], "room", tail=3)
+    assert room[:places] == [1] * places and room[-1] == 0
 
 
 def test_every_pin_that_goes_out_is_of_registers():

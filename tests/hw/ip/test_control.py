@@ -90,8 +90,11 @@ def test_what_is_read_is_what_is_there():
 
     async def bench(ctx, dut, driver):
         ctx.set(dut.busy, 1)
-        ctx.set(dut.level, {"words": 300, "complete": 1, "status": 2, "tag": 0xBEEF})
+        ctx.set(dut.level, {"words": 300, "complete": 1})
         ctx.set(dut.room, 345)
+        ctx.set(dut.ended, {"valid": 1, "tag": 0xBEEF, "status": 2})
+        await ctx.tick()
+        ctx.set(dut.ended.valid, 0)
         assert await driver.access(ctx, at["status"]) == (1, 0)
         assert await driver.access(ctx, at["command_room"]) == (345, 0)
         assert await driver.access(ctx, at["result_level"]) == (2 << 24 | 1 << 16 | 300, 0)
@@ -100,7 +103,7 @@ def test_what_is_read_is_what_is_there():
             ctx.set(dut.ended, {"valid": 1, "tag": 7 + n, "status": n})
             await ctx.tick()
         ctx.set(dut.ended.valid, 0)
-        assert await driver.access(ctx, at["ended"]) == (3, 0)
+        assert await driver.access(ctx, at["ended"]) == (4, 0)
         assert await driver.access(ctx, at["last"]) == (2 << 16 | 9, 0)
         assert await driver.access(ctx, at["irq_status"]) == (3, 0)
         # In a soft reset there is no room, and what is written is refused.

@@ -57,27 +57,42 @@ def test_rate_and_latency(make, latency):
     assert came == list(range(3 + latency, 53 + latency))
 
 
-def test_fifo_tells_its_room_and_takes_no_more():
+def test_fifo_counts_its_words_and_takes_all_but_one():
     dut = Fifo(width=8, depth=16, target="generic")
-    most = 16 - Fifo.SPARE
 
     async def bench(ctx):
-        assert ctx.get(dut.room) == most and not ctx.get(dut.some)
         ctx.set(dut.i.valid, 1)
-        taken = 0
-        for _ in range(30):
-            room = ctx.get(dut.room)
-            _, _, ready = await ctx.tick().sample(dut.i.ready)
-            assert ready == (room > 0)
-            taken += ready
-        # What is on its way out has left room.
-        assert taken == most + 2 and ctx.get(dut.room) == 0 and ctx.get(dut.some)
+        for cycle in range(30):
+            _, _, ready, words = await ctx.tick().sample(dut.i.ready, dut.words)
+            assert (ready, words) == (cycle < 15, min(cycle, 15))
         ctx.set(dut.i.valid, 0)
         ctx.set(dut.o.ready, 1)
-        await ticks(ctx, 30)
-        assert ctx.get(dut.room) == most and not ctx.get(dut.some) and not ctx.get(dut.o.valid)
+        for left in range(15, 0, -1):
+            assert (ctx.get(dut.words), ctx.get(dut.o.valid)) == (left, 1)
+            await ctx.tick()
+        assert (ctx.get(dut.words), ctx.get(dut.o.valid)) == (0, 0)
 
     simulate(dut, bench)
+
+
+@pytest.mark.parametrize("idle, stall", [(0, 0), (0.5, 0.5), (0, 0.9), (0.9, 0)])
+def test_a_word_that_follows_is_there_whatever_happens(idle, stall):
+    dut, seen = Fifo(width=8, depth=16, target="generic"), []
+
+    async def give(ctx):
+        await send(ctx, dut.i, WORDS, idle=idle, seed=1)
+
+    async def take(ctx):
+        assert await receive(ctx, dut.o, len(WORDS), stall=stall, seed=2) == WORDS
+
+    async def watch(ctx):
+        while True:
+            _, _, follows, valid = await ctx.tick().sample(dut.follows, dut.o.valid)
+            seen.append((follows, valid))
+
+    simulate(dut, give, take, background=[watch], limit=6000)
+    after = [valid for (follows, _), (_, valid) in zip(seen, seen[1:], strict=False) if follows]
+    assert len(after) > 50 and all(after)
 
 
 def test_skid_takes_nothing_in_a_reset():

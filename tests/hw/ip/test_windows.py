@@ -112,7 +112,7 @@ def test_a_job_at_a_time_with_what_is_said_of_it(size, idle, odds):
                     assert level.words == left
                 elif level.complete:
                     complete, left = True, level.words
-                    assert (level.tag, level.status) == job[:2]
+                    assert ended[-1] == job[:2] and len(ended) == jobs.index(job) + 1
                 ctx.set(dut.o.ready, level.some)
                 _, _, valid, part = await ctx.tick().sample(dut.o.valid, dut.o.payload)
                 ctx.set(dut.o.ready, 0)
@@ -131,7 +131,7 @@ def test_a_job_at_a_time_with_what_is_said_of_it(size, idle, odds):
     ([(1, 0, [n] * 200) for n in range(9)], ROOM - 8, ROOM),
     ([(n, 0, [n]) for n in range(90)], 4, 4),
 ], ids=["words", "jobs"])
-def test_no_more_is_taken_than_there_is_room_for(jobs, least, most):
+def test_no_more_is_taken_than_there_is_room_for_and_no_other_job(jobs, least, most):
     dut, words = ResultWindow(bytes_out=16, target="generic"), list(stream_words(jobs))
 
     async def give(ctx):
