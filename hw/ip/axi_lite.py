@@ -121,26 +121,21 @@ class AxiLite(wiring.Component):
             with m.If(ready):
                 m.d.sync += [full.eq(valid), *kept]
 
-        # Who was chosen stays so until it is taken; then it is the other's turn.
-        wants_write, wants_read, writes, prefers_write = (
-            Signal(name=name) for name in ("wants_write", "wants_read", "writes", "prefers_write")
-        )
+        # Whose turn it is, is known a cycle ahead, and stays so until an access may be taken.
+        writes = Signal()
         m.d.comb += [
-            wants_write.eq(aw_full & w_full & b.room),
-            wants_read.eq(ar_full & r.room),
-            writes.eq(wants_write & (prefers_write | ~wants_read)),
-            access.valid.eq(wants_write | wants_read),
+            access.valid.eq(Mux(writes, aw_full & w_full & b.room, ar_full & r.room)),
             access.p.address.eq(Mux(writes, aw_word, ar_word)),
             access.p.write.eq(writes),
             access.p.mask.eq(w_mask),
             access.p.data.eq(w_data),
-            take_write.eq(writes & access.ready),
-            take_read.eq(wants_read & ~writes & access.ready),
+            take_write.eq(access.valid & access.ready & writes),
+            take_read.eq(access.valid & access.ready & ~writes),
             b.keep.eq(take_write),
             r.keep.eq(take_read),
         ]
-        with m.If(access.valid):
-            m.d.sync += prefers_write.eq(writes ^ access.ready)
+        with m.If(access.ready):
+            m.d.sync += writes.eq(Mux(writes, ~ar_full, aw_full & w_full))
 
         wrote = Signal()  # what is answered
         with m.If(access.valid & access.ready):

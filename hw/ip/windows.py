@@ -1,10 +1,11 @@
 """The windows: 32-bit words of the register space that become stream words, and back."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
+from weft.commands import Status
 from weft.hw.ip.fifo import Fifo
 from weft.hw.post.sender import Result
 
@@ -12,6 +13,7 @@ __all__ = ["CommandWindow", "DEPTH", "Level", "ROOM", "ResultWindow"]
 
 DEPTH = 512  # words of a window's queue: one block of memory
 ROOM = DEPTH - 1  # words that come at once at most
+STATUS = Shape.cast(Status).width
 Level = data.StructLayout({"words": 9, "some": 1, "complete": 1})
 
 
@@ -141,6 +143,7 @@ class ResultWindow(wiring.Component):
     def _cut(self, m, parts, over, full):
         """Stream words in parts, each held a cycle before it is put; none behind a job's last."""
         word, count = self.results.payload, self.bytes_out // 4
+        status = word.status[:STATUS]
         index = Signal(ceil_log2(count))
         waits = Signal()  # a few parts may come after that for which there was room
         closed = Signal()  # until the job is over
@@ -151,8 +154,8 @@ class ResultWindow(wiring.Component):
         m.d.sync += [
             waits.eq(full), closed.eq((closed | ends) & ~over),
             parts.valid.eq(part), self.ended.valid.eq(ends),
-            parts.payload.eq(Mux(word.status != 0, 0, word.data.word_select(index, 32))),
-            self.ended.tag.eq(word.tag), self.ended.status.eq(word.status),
+            parts.payload.eq(Mux(status.any(), 0, word.data.word_select(index, 32))),
+            self.ended.tag.eq(word.tag), self.ended.status.eq(status),
         ]
         with m.If(part):
             m.d.sync += index.eq(Mux(last, 0, index + 1))
