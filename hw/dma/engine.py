@@ -1,6 +1,6 @@
 """The engine: descriptors in, the core's commands out; the core's results in; memory beside it."""
 
-from amaranth.hdl import Module, ResetInserter, Signal
+from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -10,6 +10,7 @@ from weft.geometry import memories
 from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.axi import Axi4
 from weft.hw.dma.front import Front
+from weft.hw.dma.headers import Headers
 from weft.hw.dma.layout import granule, layouts
 from weft.hw.dma.outlet import Outlet
 from weft.hw.dma.packer import Packer
@@ -33,7 +34,7 @@ class Dma(wiring.Component):
     ::
 
         descriptors -> Front -> Walker -> Reader -> Aligner -> Packer -> Outlet -> commands
-                         |                   (headers, raw beats) -------> |
+                         +--> Headers --------------------------+
                          +--> Scatter <- results
                                  +-> Gather -> Writer
 
@@ -88,21 +89,22 @@ class Dma(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        clear = Signal()
-        m.d.comb += clear.eq(self.stop & self.idle)
+        self.clear = Signal()
+        m.d.comb += self.clear.eq(self.stop & self.idle)
 
         def add(name, component):
             """A part that forgets all with a stop."""
-            m.submodules[name] = ResetInserter(clear)(component)
+            m.submodules[name] = ResetInserter(self.clear)(component)
             return component
 
-        front, outlet = self._fetch(m, add)
+        self.packs = Signal()  # commands are under way
+        front = self._fetch(m, add)
         scatter = self._store(m, add, front)
         m.d.comb += [
             self.idle.eq(self.reader.idle & self.writer.idle),
-            self.moving.eq(~(
-                front.idle & self.walker.idle & outlet.idle & scatter.idle & self.idle
-            )),
+            self.moving.eq(
+                self.packs | ~(front.idle & self.walker.idle & scatter.idle & self.idle)
+            ),
             self.room.eq(front.room),
             self.bad_descriptor.eq(front.bad & ~self.stop),
             self.fetch_error.eq(self.reader.error & ~self.stop),
@@ -121,43 +123,48 @@ class Dma(wiring.Component):
         ))
         self.walker = walker = add("walker", Walker(data_bytes=c.bytes_in, **common))
         self.reader = reader = add("reader", Reader(
-            data_bytes=c.bytes_in, beats=walker.beats, depth=READS, target=c.target
+            data_bytes=c.bytes_in, beats=walker.beats, unit=granule(c), depth=READS, target=c.target
         ))
-        pieces = add("pieces", Queue(
-            shape=walker.Piece, depth=PIECES, target=c.target
-        ))
+        pieces = add("pieces", Queue(shape=walker.Piece, depth=PIECES, target=c.target))
         aligner = add("aligner", Aligner(
             data_bytes=c.bytes_in, granule=granule(c), piece=walker.Piece, pieces=walker.most
         ))
-        packer = add("packer", Packer(granule=aligner.Granule, layouts=lays))
-        outlet = add("outlet", Outlet(bytes_in=c.bytes_in, **common))
+        headers = add("headers", Headers(bytes_in=c.bytes_in, granule=aligner.Granule))
+        packer = add("packer", Packer(granule=aligner.Granule, layouts=lays, target=c.target))
+        outlet = add("outlet", Outlet(bytes_in=c.bytes_in, places=packer.parts))
         connect(m, flipped(self.descriptors), front.descriptors)
         connect(m, walker.stretches, reader.stretches)
         connect(m, pieces.o, aligner.pieces)
         connect(m, reader.ar, flipped(self.axi.ar))
         connect(m, flipped(self.axi.r), reader.r)
         connect(m, outlet.commands, flipped(self.commands))
+        due = Signal()  # a load's header was handed out, and its payload follows
+        with m.If(aligner.final | front.send | self.clear):
+            m.d.sync += due.eq(front.send & ~self.clear)
         m.d.comb += [
             reader.stop.eq(self.stop),
             walker.word.eq(front.word), walker.index.eq(front.index), walker.take.eq(front.look),
             walker.start.eq(front.fetch), front.fetching.eq(~walker.idle),
-            outlet.word.eq(front.word), outlet.index.eq(front.index), outlet.take.eq(front.header),
-            outlet.start.eq(front.send), front.sending.eq(~outlet.idle),
-            front.wait.eq(outlet.full),
+            headers.word.eq(front.word), headers.index.eq(front.index),
+            headers.take.eq(front.header), front.wait.eq(headers.wait),
+            front.sending.eq(due | ~packer.room),
             pieces.value.eq(walker.pieces.payload), walker.pieces.ready.eq(pieces.room),
             pieces.put.eq(walker.pieces.valid & pieces.room),
-            aligner.beats.payload.eq(reader.beats.payload), outlet.beats.payload.eq(
-                reader.beats.payload
+            aligner.there.eq(reader.there), aligner.unit.eq(reader.unit),
+            reader.index.eq(aligner.index), reader.leaves.eq(aligner.leaves),
+            aligner.room.eq(packer.room & due), packer.begin.eq(aligner.begin | headers.begin),
+            packer.granules.eq(
+                Mux(headers.granules.valid, headers.granules, aligner.granules)
             ),
-            aligner.beats.valid.eq(reader.beats.valid), outlet.beats.valid.eq(reader.beats.valid),
-            reader.beats.ready.eq(aligner.beats.ready | outlet.beats.ready),
-            outlet.raw.eq(aligner.raw), aligner.raw_end.eq(outlet.raw_end),
-            aligner.room.eq(packer.room), packer.begin.eq(aligner.begin),
-            packer.granules.eq(aligner.granules),
-            packer.row.eq(outlet.row), packer.en.eq(outlet.en), packer.release.eq(outlet.release),
-            outlet.filled.eq(packer.filled), outlet.rows.eq(packer.word),
+            *(getattr(outlet, name).eq(getattr(packer, name)) for name in (
+                "filled", "row", "place", "places", "word",
+            )),
+            *(getattr(packer, name).eq(getattr(outlet, name)) for name in (
+                "address", "en", "release",
+            )),
+            self.packs.eq(due | ~packer.idle | ~outlet.idle),
         ]
-        return front, outlet
+        return front
 
     def _store(self, m, add, front):
         """Results -> beats."""

@@ -16,7 +16,7 @@ WORDS = DESCRIPTOR_BYTES // 4
 # The words that are looked at, the one that says how the others are meant before those; then those
 # that are handed out of a load, and of a job.
 LOOKED_AT = 0, 1, 2, 3, Word.ORDER, Word.ADDRESS, Word.STRIDE, Word.LINES, Word.K
-LOAD_WORDS = *range(8), Word.ORDER
+LOAD_WORDS = range(8)
 JOB_WORDS = *range(8), Word.ADDRESS, Word.STRIDE
 
 
@@ -24,8 +24,7 @@ class Front(wiring.Component):
     """Reads each descriptor twice: to look at it, and if it may be, to hand it out.
 
     The first time, while the walker is idle, its words go there, and it may ``fetch`` at once. The
-    second time its header goes to the outlet, in its place, and what the results of a job want to
-    the scatter.
+    second time its header goes out, in its turn, and what the results of a job want to the scatter.
 
     Parameters
     ----------
@@ -49,13 +48,13 @@ class Front(wiring.Component):
     word, index : Out
         A word, and which of a descriptor it is.
     look, header, store : Out
-        It is for the walker, the outlet, the scatter.
+        It is for the walker, of a header, for the scatter.
     wait : In
         No word goes out in this cycle.
     fetching, sending : In
-        The walker, the outlet is not idle.
+        The walker is not idle; the header may not go out.
     fetch, send : Out
-        Pulses: they may start.
+        Pulses: the walker may start; the header of a load has gone out.
     bad : Out
         Pulse: a descriptor was dropped.
     idle : Out
@@ -113,7 +112,7 @@ class Front(wiring.Component):
         wrong, load, keeps = self._look(m, there & ~second)
         m.d.comb += [
             self.look.eq(there & ~second),
-            self.header.eq(there & second & (load | ~self.index[3])),
+            self.header.eq(there & second & ~self.index[3]),
             self.store.eq(there & second & ~load & ~keeps & stored),
         ]
         lists = LOOKED_AT, JOB_WORDS, LOAD_WORDS
@@ -140,7 +139,7 @@ class Front(wiring.Component):
                     with m.If(last):
                         m.next = "LAST"
             with m.State("LAST"):
-                with m.If(~on_way.any()):
+                with m.If(~on_way.any() & moves):
                     m.next = "JUDGE"
                     with m.If(second):
                         m.next = "WAIT"

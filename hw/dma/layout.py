@@ -6,7 +6,7 @@ from weft.config import Config
 from weft.descriptors import EDGE
 from weft.geometry import Operand, operands
 
-__all__ = ["ROWS", "Layout", "granule", "layouts"]
+__all__ = ["ROWS", "Layout", "Raw", "granule", "layouts"]
 
 ROWS = 256  # of a half of the packing memory
 
@@ -14,11 +14,12 @@ ROWS = 256  # of a half of the packing memory
 def granule(config: Config) -> int:
     """Bytes that are packed in a cycle: a power of two, at most a beat.
 
-    A product of edge E moves ``2 * E^2`` values in ``E^3 / peak`` cycles, ``2 * peak / E`` a
-    cycle. Twice as many leave room for what is not packed at full rate.
+    A product of edge E takes ``E^2`` values of A, of B and of C in ``E^3 / peak`` cycles, each
+    ``peak / E`` a cycle. Twice as many leave room for what is not packed at full rate.
     """
     size = config.format.a.bytes
-    most = max(size, -(-2 * 2 * config.peak * size // EDGE))
+    sums = config.format.acc.bytes if config.c_words else 0
+    most = max(size, -(-2 * (2 * size + sums) * config.peak // EDGE))
     return min(config.bytes_in, 1 << (most - 1).bit_length())
 
 
@@ -33,6 +34,16 @@ class Layout:
 
     operand: Operand
     granule: int
+
+    @property
+    def edge(self) -> int:
+        """Lines of a panel."""
+        return self.operand.edge
+
+    @property
+    def size(self) -> int:
+        """Bytes of a value."""
+        return self.operand.size
 
     @property
     def span(self) -> int:
@@ -82,7 +93,26 @@ class Layout:
                         yield byte, line, word * o.depth + d, s
 
 
-def layouts(config: Config) -> tuple[Layout, Layout]:
-    """Those of A and B."""
+@dataclass(frozen=True)
+class Raw:
+    """What goes as it is: a line of values of a stream word each, a row for each of them."""
+
+    size: int
+    granule: int
+    edge = ks = places = 1
+    chunk = ROWS
+
+    @property
+    def line_granules(self) -> int:
+        return self.size // self.granule
+
+    def lanes(self):
+        for byte in range(self.size):
+            yield byte, 0, 0, byte
+
+
+def layouts(config: Config) -> tuple[Layout, Layout, Raw]:
+    """Those of A and B, and of what is neither."""
+    share = granule(config)
     a, b = operands(config)
-    return Layout(a, granule(config)), Layout(b, granule(config))
+    return Layout(a, share), Layout(b, share), Raw(config.bytes_in, share)

@@ -2,23 +2,27 @@
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.dma.layout import ROWS
+from weft.hw.memory.bank import Bank
 
 __all__ = ["Packer"]
 
 
 class Packer(wiring.Component):
-    """A memory of two halves of `ROWS` rows: written a granule at a time, read a row at a time.
+    """A memory of two halves of `ROWS` rows: written a granule at a time, read by stream words.
+
+    What is raw lies in the first stream word of each row.
 
     Parameters
     ----------
     granule : shape
         `weft.hw.dma.aligner.Granule`.
-    layouts : `weft.hw.dma.layout.Layout` of A and of B
+    layouts : as of `weft.hw.dma.layout.layouts`
+    target : str
+        That of a Config.
 
     Attributes
     ----------
@@ -27,124 +31,132 @@ class Packer(wiring.Component):
         Pulse: a half is asked for.
     room : Out
         There is one.
+    idle : Out
+        Neither was asked for.
     filled : Out
         There is one to read.
+    row, place, places : Out
+        Of that one: its last row, the last stream word of that row, and of any other.
     release : In
         Pulse: it was read; or what is read of it in this cycle is the last.
-    row : In
-        Of the half that is due.
+    address : In
+        Of a stream word of the half that is due, within the row first.
     en : In
         The read moves on.
     word : Out
-        The row, two steps later: all of its stream words, side by side.
+        The stream word, two steps later.
     """
 
-    def __init__(self, *, granule, layouts):
+    def __init__(self, *, granule, layouts, target):
         self.layouts = layouts
-        self.width = max(x.bytes for x in layouts)
+        self.target = target
+        self.stream = layouts[-1].size
+        bits = ceil_log2(max(x.places for x in layouts))
+        self.parts = 1 << bits
+        self.width = self.parts * self.stream
         super().__init__({
             "granules": In(data.StructLayout({"valid": 1, "granule": granule})),
             "begin": In(1),
             "room": Out(1),
+            "idle": Out(1),
             "filled": Out(1),
+            "row": Out(range(ROWS)), "place": Out(bits), "places": Out(bits),
             "release": In(1),
-            "row": In(range(ROWS)),
+            "address": In(bits + ceil_log2(ROWS)),
             "en": In(1),
-            "word": Out(8 * self.width),
+            "word": Out(8 * self.stream),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Memory(
-            shape=8 * self.width, depth=2 * ROWS, init=[], attrs={"no_rw_check": 1}
+        m.submodules.bank = bank = Bank(
+            width=8 * self.width, depth=2 * ROWS, parts=self.parts, bytewise=True,
+            target=self.target,
         )
-        write, read = memory.write_port(granularity=8), memory.read_port()
         writes, reads = Signal(), Signal()  # the half that is written, and read
         claimed, ready = Signal(range(3)), Signal(range(3))
-        with m.If(self.release):
-            m.d.sync += reads.eq(~reads)
         ended = Signal()
         m.d.sync += [
             claimed.eq(claimed + self.begin - self.release),
             ready.eq(ready + ended - self.release),
+            reads.eq(reads ^ self.release), writes.eq(writes ^ ended),
         ]
         m.d.comb += [
-            self.room.eq(~claimed[1]), self.filled.eq(ready != 0),
-            read.addr.eq(Cat(self.row, reads)), read.en.eq(self.en),
+            self.room.eq(~claimed[1]), self.idle.eq(claimed == 0), self.filled.eq(ready != 0),
+            bank.address.eq(Cat(self.address, reads)), bank.en.eq(self.en),
+            self.word.eq(bank.word),
         ]
-        with m.If(self.en):
-            m.d.sync += self.word.eq(read.data)
 
+        # The granule's row and its place in there; then where its bytes go to.
         here = self.granules.granule
-        held, row, enables = Signal.like(here), Signal(range(ROWS)), Signal(self.width)
-        sub, within = self._place(m, row)
+        cases = [*self._cases()]
+        held, valid = Signal.like(here, reset_less=True), Signal()
+        row = Signal(range(ROWS), reset_less=True)
+        codes = max(code for _, _, _, lanes in cases for _, code, _ in lanes) + 1
+        hits = Signal(codes, reset_less=True)
+        code = _choose(here, [code for _, code, _, _ in cases])
         m.d.sync += [
-            held.eq(here), ended.eq(self.granules.valid & here.end),
-            enables.eq(self._enables(sub, within) & self.granules.valid.replicate(self.width)),
+            valid.eq(self.granules.valid), held.eq(here),
+            row.eq(_choose(here, [row for row, _, _, _ in cases])),
+            hits.eq(Cat(code == n for n in range(codes))),
         ]
-        with m.If(ended):
-            m.d.sync += writes.eq(~writes)
-        m.d.comb += [
-            write.addr.eq(Cat(row, writes)), write.en.eq(enables),
-            write.data.eq(self._route(held)),
+        found = [{byte: (hits[code], source) for byte, code, source in c[3]} for c in cases]
+        enables, sources = [], []
+        for byte in range(self.width):
+            of = [case.get(byte, (Const(0), None)) for case in found]
+            known = next((source for _, source in of if source is not None), 0)
+            enables.append(_choose(held, [hit for hit, _ in of]))
+            sources.append(_choose(held, [
+                held.bytes[known if source is None else source] for _, source in of
+            ]))
+        m.d.sync += [
+            bank.write.eq(Mux(valid, Cat(enables), 0)), bank.data.eq(Cat(sources)),
+            bank.place.eq(Cat(row, writes ^ ended)), ended.eq(valid & held.end),
         ]
+        self._ends(m, cases, valid & held.end, held, row, writes ^ ended, reads)
         return m
 
-    def _place(self, m, row):
-        """The row that the granule goes into; which of a line, or k, it is; which k of the row."""
-        here = self.granules.granule
-        sub = Signal(max(len(here.index), 1))
-        within = Signal(range(max(max(x.ks for x in self.layouts), 2)))
-        with m.Switch(Cat(here.b, here.transposed)):
-            for n, x in enumerate(self.layouts):
-                share, ks = ceil_log2(x.line_granules), ceil_log2(x.ks)
-                with m.Case(n):
-                    m.d.sync += row.eq(here.index >> share)
-                    m.d.comb += sub.eq(here.index[:share])
-                with m.Case(n + 2):
-                    m.d.sync += row.eq(here.number >> ks)
-                    m.d.comb += [sub.eq(here.index), within.eq(here.number[:ks])]
-        return sub, within
+    def _cases(self):
+        """Of each kind of granule: its row, where in there it is, places, the bytes that it fills.
 
-    def _lanes(self):
-        """``(case, byte of the row, byte of the piece, line, k)``; a case is an operand's order."""
-        for n, x in enumerate(self.layouts):
-            size = x.operand.size
-            for byte, line, k, s in x.lanes():
-                yield n, byte, k * size + s, line, k
-                yield n + 2, byte, line * size + s, line, k
-
-    def _enables(self, sub, within):
-        """Which bytes of the row a granule fills."""
+        A byte comes with where the granule has to be for that, and which of its bytes it is.
+        """
         here = self.granules.granule
         granule = len(here.bytes)
-        case = Cat(here.b, here.transposed)
-        hits = [[Const(0)] * self.width for _ in range(4)]
-        for n, byte, place, line, k in self._lanes():
-            mine = here.number == line if n < 2 else within == k
-            hits[n][byte] = mine & (sub == place // granule)
-        a, b, a_t, b_t = hits
-        return Cat(
-            Mux(case[1], Mux(case[0], b_t[i], a_t[i]), Mux(case[0], b[i], a[i]))
-            for i in range(self.width)
-        )
+        for x in self.layouts:
+            cut, lines = ceil_log2(x.line_granules), ceil_log2(x.edge)
+            yield here.index >> cut, Cat(here.index[:cut], here.number[:lines]), x.places, [
+                (byte, at // granule | line << cut, at % granule)
+                for byte, line, k, s in x.lanes() for at in [k * x.size + s]
+            ]
+        for x in self.layouts[:2]:
+            cut, parts = ceil_log2(x.ks), ceil_log2(x.k_granules)
+            yield here.number >> cut, Cat(here.number[:cut], here.index[:parts]), x.places, [
+                (byte, k | at // granule << cut, at % granule)
+                for byte, line, k, s in x.lanes() for at in [line * x.size + s]
+            ]
 
-    def _route(self, held):
-        """The bytes of the granule, where those of the row may take them from."""
-        granule = len(held.bytes)
-        sources = [[None] * 4 for _ in range(self.width)]
-        for n, byte, place, _, _ in self._lanes():
-            sources[byte][n] = place % granule
-        lanes = []
-        for of in sources:
-            known = [source for source in of if source is not None]
-            a, b, a_t, b_t = (
-                source if source is not None else (known or [0])[0] for source in of
-            )
-            plain = held.bytes[a] if a == b else Mux(held.b, held.bytes[b], held.bytes[a])
-            turned = held.bytes[a_t] if a_t == b_t else Mux(
-                held.b, held.bytes[b_t], held.bytes[a_t]
-            )
-            same = a == b == a_t == b_t
-            lanes.append(plain if same else Mux(held.transposed, turned, plain))
-        return Cat(lanes)
+    def _ends(self, m, cases, ends, held, row, writes, reads):
+        """Where each half ends."""
+        lasts = [
+            [Signal.like(value) for value in (self.row, self.place, self.places)] for _ in range(2)
+        ]
+        full = _choose(held, [Const(places - 1, len(self.places)) for _, _, places, _ in cases])
+        with m.If(ends):
+            for half, last in enumerate(lasts):
+                with m.If(writes == half):
+                    m.d.sync += [
+                        last[0].eq(row), last[1].eq(held.place), last[2].eq(full)
+                    ]
+        m.d.comb += [
+            value.eq(Mux(reads, odd, even))
+            for value, even, odd in zip((self.row, self.place, self.places), *lasts, strict=True)
+        ]
+
+
+def _choose(granule, values):
+    """One of those of A, of B, of what is raw, of A and of B transposed."""
+    a, b, raw, a_turned, b_turned = values
+    return Mux(granule.raw, raw, Mux(
+        granule.transposed, Mux(granule.b, b_turned, a_turned), Mux(granule.b, b, a)
+    ))

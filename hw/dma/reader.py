@@ -1,12 +1,13 @@
-"""The reader: stretches of memory become bursts, and their beats a stream."""
+"""The reader: stretches of memory become bursts, and their beats wait to be taken in units."""
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import BURST, Axi4
-from weft.hw.dma.queue import Queue
+from weft.hw.memory.bank import Bank
+from weft.hw.memory.places import after
 
 __all__ = ["Reader", "Stretch"]
 
@@ -32,6 +33,8 @@ class Reader(wiring.Component):
     data_bytes : int
     beats : int
         Of a stretch, at most.
+    unit : int
+        Bytes that are taken at once: a power of two.
     depth : int
         Beats that wait at most, or are on their way: a power of two, 4 bursts or more.
     target : str
@@ -41,7 +44,14 @@ class Reader(wiring.Component):
     ----------
     stretches : In, stream of `Stretch`
     ar, r : as of `Axi4`
-    beats : Out, stream of ``data_bytes`` bytes
+    there : Out
+        A beat is.
+    index : In
+        Of the unit that is wanted, in the oldest beat.
+    leaves : In
+        Pulse, while it is ``there``: nothing more is wanted of the beat.
+    unit : Out
+        The unit, two cycles later.
     stop : In
         No burst begins, and beats are dropped.
     idle : Out
@@ -50,8 +60,9 @@ class Reader(wiring.Component):
         Pulse: a beat came with an error.
     """
 
-    def __init__(self, *, data_bytes, beats, depth, target):
+    def __init__(self, *, data_bytes, beats, unit, depth, target):
         self.data_bytes = data_bytes
+        self.parts = data_bytes // unit
         self.target = target
         self.depth = depth
         axi = Axi4(data_bytes=data_bytes).members
@@ -59,7 +70,10 @@ class Reader(wiring.Component):
             "stretches": In(stream.Signature(Stretch(beats=beats))),
             "ar": axi["ar"],
             "r": axi["r"],
-            "beats": Out(stream.Signature(8 * data_bytes)),
+            "there": Out(1),
+            "index": In(range(self.parts)),
+            "leaves": In(1),
+            "unit": Out(8 * unit),
             "stop": In(1),
             "idle": Out(1),
             "error": Out(1),
@@ -68,20 +82,24 @@ class Reader(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         self._split(m)
-        m.submodules.queue = queue = Queue(
-            shape=8 * self.data_bytes, depth=2 * self.depth, target=self.target
+        m.submodules.bank = bank = Bank(
+            width=8 * self.data_bytes, depth=2 * self.depth, parts=self.parts, target=self.target
         )
-        beat = self.r.payload
-        moves = ~self.beats.valid | self.beats.ready | self.stop
+        puts, gets = Signal(range(2 * self.depth)), Signal(range(2 * self.depth))
+        beat, leaves = self.r.payload, Signal()
         m.d.comb += [
-            queue.value.eq(beat.data),
-            queue.put.eq(self.r.valid),
-            self.r.ready.eq(1),
-            queue.o.ready.eq(moves),
+            self.r.ready.eq(1), leaves.eq(self.there & (self.leaves | self.stop)),
+            bank.write.eq(self.r.valid), bank.place.eq(puts), bank.data.eq(beat.data),
+            bank.address.eq(Cat(self.index, gets)), self.unit.eq(bank.word),
         ]
-        m.d.sync += self.error.eq(self.r.valid & beat.resp.as_value()[1])
-        with m.If(moves):
-            m.d.sync += [self.beats.valid.eq(queue.o.valid), self.beats.payload.eq(queue.o.payload)]
+        m.d.sync += [
+            self.error.eq(self.r.valid & beat.resp.as_value()[1]),
+            self.there.eq(Mux(leaves, after(gets), gets) != puts),
+        ]
+        with m.If(self.r.valid):
+            m.d.sync += puts.eq(after(puts))
+        with m.If(leaves):
+            m.d.sync += gets.eq(after(gets))
 
         # Beats that may be asked for, less two bursts: one that leaves, one not yet subtracted.
         most = self.depth - 2 * BURST
@@ -93,7 +111,7 @@ class Reader(wiring.Component):
         ]
         m.d.sync += [
             asks.eq(self.begins), length.eq(self.length + 1),
-            room.eq(room - Mux(asks, length, 0) + (queue.o.valid & moves)),
+            room.eq(room - Mux(asks, length, 0) + leaves),
         ]
         return m
 

@@ -128,7 +128,9 @@ class ShortWriter(writer.Writer):
 def reads():
     """The bench of the half that reads."""
     rules = ReadRules(data_bytes=DATA_BYTES, beats=BURST)
-    part = Reader(data_bytes=DATA_BYTES, beats=1, depth=4 * BURST, target="generic")
+    part = Reader(
+        data_bytes=DATA_BYTES, beats=1, unit=DATA_BYTES, depth=4 * BURST, target="generic"
+    )
     half = _Half(part, rules, {"ar": True, "r": False}, ("stretches", "stop", "idle"))
     return Bench(half, {"": rules, "stretches_": StretchRules()})
 

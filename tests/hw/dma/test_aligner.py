@@ -19,20 +19,19 @@ CONFIGS = {
 
 
 def chunks(rng, width, size):
-    """Pieces, a few to a chunk, each with the bytes of its stretch; some raw panels between."""
-    for _ in range(20):
-        if rng.random() < 0.2:
-            count = rng.randrange(1, 4)
-            yield {"raw": 1, "offset": 0}, rng.randbytes(count * width), 0
+    """Pieces, a few to a chunk, each with the bytes of its stretch."""
+    for n in range(20):
         pieces = rng.randrange(1, 4)
-        for n in range(pieces):
+        for number in range(pieces):
             data = rng.randbytes(rng.choice([0, 1, 2, size, 3 * size - 1, 40]))
             granules = -(-len(data) // size) + rng.randrange(2) or 1
+            end = int(number == pieces - 1)
             yield {
-                "b": rng.randrange(2), "transposed": rng.randrange(2), "real": bool(data),
-                "end": n == pieces - 1, "offset": rng.randrange(width),
-                "most": max(len(data) - 1, 0), "granules": granules - 1,
-            }, data, n
+                "b": rng.randrange(2), "transposed": rng.randrange(2), "raw": rng.randrange(2),
+                "real": int(bool(data)), "end": end, "final": int(end and n % 3 == 0), "place": 0,
+                "offset": rng.randrange(width), "most": max(len(data) - 1, 0),
+                "granules": granules - 1,
+            }, data, number
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -43,73 +42,52 @@ def test_aligns(config, idle, full):
     shape = Piece(data_bytes=width, layouts=layouts(config))
     dut = Aligner(data_bytes=width, granule=size, piece=shape, pieces=4)
     items = [*chunks(rng, width, size)]
-    beats, due, raws, begins = [], [], [], 0
+    beats, due, ends = [], [], {"begin": 0, "final": 0}
     for piece, data, number in items:
-        whole = rng.randbytes(piece["offset"]) + data
-        whole += rng.randbytes(-len(whole) % width) if data else b""
-        lot = [int.from_bytes(whole[n : n + width], "little") for n in range(0, len(whole), width)]
-        beats += lot if data else []
-        if "raw" in piece:
-            raws.append(lot)
-            continue
-        begins += number == 0
+        if data:
+            whole = rng.randbytes(piece["offset"]) + data
+            whole += rng.randbytes(-len(whole) % width)
+            beats += [whole[n : n + width] for n in range(0, len(whole), width)]
+        ends["begin"] += number == 0
+        ends["final"] += piece["final"]
         for index in range(piece["granules"] + 1):
             part = data[index * size : (index + 1) * size].ljust(size, b"\0")
             due.append({
-                "bytes": [*part], "b": piece["b"], "transposed": piece["transposed"],
-                "end": int(piece["end"] and index == piece["granules"]),
+                "bytes": [*part], **{name: piece[name] for name in ("b", "transposed", "raw")},
+                "end": int(piece["end"] and index == piece["granules"]), "place": 0,
                 "index": index, "number": number,
             })
-    names = shape.members
-    found, begun, taken = [], [], []
+    found, pulses = [], {"begin": 0, "final": 0}
 
     async def pieces(ctx):
-        await send(ctx, dut.pieces, [{n: int(p.get(n, 0)) for n in names} for p, _, _ in items])
+        await send(ctx, dut.pieces, [piece for piece, _, _ in items])
 
-    async def room(ctx):
-        draw = random.Random(1)
+    async def surroundings(ctx):
+        """Room now and then; beats, of which what is asked for comes two cycles later."""
+        draw, left, on_way = random.Random(1), [*beats], [bytes(size)] * 2
+        there = False
         while True:
             ctx.set(dut.room, draw.random() >= full)
-            await ctx.tick()
+            there = bool(left) and (there or draw.random() >= idle)
+            ctx.set(dut.there, there)
+            ctx.set(dut.unit, int.from_bytes(on_way.pop(0), "little"))
+            _, _, index, leaves = await ctx.tick().sample(dut.index, dut.leaves)
+            part = slice(index * size, (index + 1) * size)
+            on_way.append(left[0][part] if there else draw.randbytes(size))
+            assert there or not leaves
+            if leaves:
+                left.pop(0)
+                there = False
 
     async def watch(ctx):
         while len(found) < len(due):
-            _, _, granules, begin = await ctx.tick().sample(dut.granules, dut.begin)
-            begun.append(begin)
+            _, _, granules, *values = await ctx.tick().sample(dut.granules, dut.begin, dut.final)
+            for name, value in zip(pulses, values, strict=True):
+                pulses[name] += value
             if granules.valid:
                 found.append(plain(granules.granule))
         await ticks(ctx, 10)
 
-    simulate(
-        dut, pieces, watch, background=[room, source(dut, beats, raws, taken, idle)], limit=20_000
-    )
+    simulate(dut, pieces, watch, background=[surroundings], limit=20_000)
     assert found == due
-    assert sum(begun) == begins
-    assert taken == raws
-
-
-def source(dut, beats, raws, taken, idle):
-    """Gives beats, and takes those that are raw."""
-
-    async def bench(ctx):
-        rng, at, valid = random.Random(2), 0, False
-        panel = []
-        while True:
-            valid = valid or at < len(beats) and rng.random() >= idle
-            ctx.set(dut.beats.valid, valid)
-            if valid:
-                ctx.set(dut.beats.payload, beats[at])
-            await ctx.delay(1e-7)  # the piece on offer is there
-            mine = valid and ctx.get(dut.raw)
-            last = mine and len(panel) == len(raws[len(taken)]) - 1
-            ctx.set(dut.raw_end, last)
-            _, _, ready = await ctx.tick().sample(dut.beats.ready)
-            if mine:
-                panel.append(beats[at])
-                if last:
-                    taken.append(panel)
-                    panel = []
-            if mine or (valid and ready):
-                at, valid = at + 1, False
-
-    return bench
+    assert pulses == ends

@@ -19,41 +19,52 @@ CONFIGS = {
 }
 
 
-def granules(layout, values, turned):
-    """A chunk of a panel, granule by granule: line by line, or k by k."""
-    edge, size = layout.operand.edge, layout.granule
-    for n, whole in enumerate(values.T if turned else values):
+def granules(rng, layout, rows, turned):
+    """A chunk of a panel, granule by granule, line by line or k by k; and the bytes that it is."""
+    size = layout.granule
+    if layout.places == layout.edge == layout.ks == 1:  # as it is
+        values = rng.integers(0, 256, (1, rows * layout.size)).astype(np.uint8)
+        due = values.tobytes()
+    else:
+        shape = layout.edge, rows * layout.ks
+        values = rng.integers(1, 256**layout.size, shape).astype(f"<u{layout.size}")
+        due = pack(values, layout.operand)
+    lines = values.T if turned else values
+    found = []
+    for n, whole in enumerate(lines):
         data = np.ascontiguousarray(whole).tobytes()
         for index, start in enumerate(range(0, len(data), size)):
-            end = n == (values.shape[1] if turned else edge) - 1 and start + size >= len(data)
             part = [*data[start : start + size].ljust(size, b"\0")]
-            yield {"bytes": part, "index": index, "number": n, "end": int(end)}
+            found.append({"bytes": part, "index": index, "number": n, "end": 0})
+    found[-1]["end"] = 1
+    return found, due
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_packs(config):
-    """Chunks of both operands, in both orders; what the row pads is not looked at."""
+    """Chunks of both operands, in both orders, and raw ones; what pads a row is not looked at."""
     rng, lays = np.random.default_rng(1), layouts(config)
     piece = Piece(data_bytes=config.bytes_in, layouts=lays)
     dut = Packer(
-        granule=Granule(granule=granule(config), piece=piece, pieces=1 << 13), layouts=lays
+        granule=Granule(granule=granule(config), piece=piece, pieces=1 << 13), layouts=lays,
+        target="generic",
     )
-    chunks = [(b, turned, rows) for rows in (1, 3) for b in (0, 1) for turned in (0, 1)]
-    made = []
-    for b, _, rows in chunks:
-        shape = lays[b].operand.edge, rows * lays[b].ks
-        values = rng.integers(1, 1 << 8 * lays[b].operand.size, shape)
-        made.append(values.astype(f"<u{lays[b].operand.size}"))
+    chunks = [
+        (which, turned, rows) for rows in (1, 3)
+        for which, turned in ((0, 0), (2, 0), (1, 0), (0, 1), (2, 0), (1, 1))
+    ]
+    made = [granules(rng, lays[which], rows, turned) for which, turned, rows in chunks]
+    ends = [int(rng.integers(lays[which].places)) for which, _, _ in chunks]
 
     async def write(ctx):
-        for (b, turned, _), values in zip(chunks, made, strict=True):
+        for (which, turned, _), (lot, _), place in zip(chunks, made, ends, strict=True):
             while not ctx.get(dut.room):
                 await ctx.tick()
             ctx.set(dut.begin, 1)
             await ctx.tick()
             ctx.set(dut.begin, 0)
-            for one in granules(lays[b], values, turned):
-                one |= {"b": b, "transposed": turned}
+            for one in lot:
+                one |= {"b": which % 2, "transposed": turned, "raw": which // 2, "place": place}
                 put(ctx, dut.granules, {"valid": 1, "granule": one})
                 await ctx.tick()
                 ctx.set(dut.granules.valid, 0)
@@ -61,23 +72,27 @@ def test_packs(config):
     async def read(ctx):
         ctx.set(dut.en, 1)
         await ticks(ctx, 2_000)  # by then both halves are full, and nothing is written
-        for (b, _, rows), values in zip(chunks, made, strict=True):
+        for (which, _, rows), (_, due), place in zip(chunks, made, ends, strict=True):
+            layout = lays[which]
             while not ctx.get(dut.filled):
                 await ctx.tick()
+            told = ctx.get(dut.row), ctx.get(dut.place), ctx.get(dut.places)
+            assert told == (rows - 1, place, layout.places - 1)
             found = bytearray()
-            for row in range(rows):
-                ctx.set(dut.row, row)
-                ctx.set(dut.release, row == rows - 1)
+            for n in range(rows * layout.places):
+                row, part = divmod(n, layout.places)
+                ctx.set(dut.address, row * dut.parts + part)
+                ctx.set(dut.release, n == rows * layout.places - 1)
                 await ctx.tick()
                 ctx.set(dut.release, 0)
                 await ctx.tick()
-                word = ctx.get(dut.word).to_bytes(dut.width, "little")
-                found += word[: lays[b].bytes]
-            used = pack(np.ones_like(values) * (256**values.itemsize - 1), lays[b].operand)
-            assert bytes(x & y for x, y in zip(found, used, strict=True)) == pack(
-                values, lays[b].operand
-            )
+                found += ctx.get(dut.word).to_bytes(config.bytes_in, "little")
+            used = b"\xff" * len(due)
+            if which < 2:
+                ones = np.full((layout.edge, rows * layout.ks), 256**layout.size - 1)
+                used = pack(ones.astype(f"<u{layout.size}"), layout.operand)
+            assert bytes(x & y for x, y in zip(found, used, strict=True)) == due
         await ticks(ctx, 3)
-        assert not ctx.get(dut.filled)
+        assert not ctx.get(dut.filled) and ctx.get(dut.idle)
 
     simulate(dut, write, read, limit=20_000)

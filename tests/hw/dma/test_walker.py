@@ -23,6 +23,7 @@ LOADS = {
     "exactly-a-half": (Region.B, 1, ROWS * 2, Order.K, 0, 1100),
     "raw": (Region.B, 7, 5, Order.RAW, 400, 0),
     "parameters": (Region.PARAMETERS, 4, 1, Order.RAW, 800, 0),
+    "long-raw": (Region.B, 5, 2 * ROWS + 9, Order.RAW, 4, 0),
 }
 
 
@@ -30,9 +31,15 @@ def walk(region, lines, k, order, address, stride):
     """Pieces and stretches (address, bytes) of a load, panel by panel."""
     g = memories(CONFIG)[region]
     if order == Order.RAW:
-        size = g.panel_stream_words(k) * CONFIG.bytes_in
-        for panel in range(g.panels(lines)):
-            yield {"raw": 1, "real": 1}, (address + panel * size, size)
+        rows = -(-g.panel_words(k) // g.group)
+        for line in range(g.panels(lines) * g.segments):
+            for first in range(0, rows, ROWS):
+                size = min(ROWS, rows - first) * CONFIG.bytes_in
+                yield {
+                    "raw": 1, "real": 1, "end": 1, "place": 0, "most": size - 1,
+                    "final": line == g.panels(lines) * g.segments - 1 and first + ROWS >= rows,
+                    "granules": size // layouts(CONFIG)[-1].granule - 1,
+                }, (address + (line * rows + first) * CONFIG.bytes_in, size)
         return
     layout = layouts(CONFIG)[region]
     turned = order == Order.LINES
@@ -49,6 +56,8 @@ def walk(region, lines, k, order, address, stride):
                 yield {
                     "raw": 0, "b": region, "transposed": turned, "real": real,
                     "end": n == count - 1, "most": size - 1,
+                    "final": n == count - 1 and top + g.edge >= lines and first + ks == k,
+                    "place": g.panel_stream_words(ks) - (rows - 1) * layout.places - 1,
                     "granules": (layout.k_granules if turned else rows * layout.line_granules) - 1,
                 }, (address + start, size) if real else None
 
@@ -94,4 +103,4 @@ def test_walks(stall):
 
     simulate(dut, source, pieces, reads, background=[
         checker(dut.pieces, "pieces"), checker(dut.stretches, "stretches")
-    ])
+    ], limit=20_000)
