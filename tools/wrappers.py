@@ -2,7 +2,8 @@
 
     python tools/wrappers.py
 
-Exit code 1 where a wrapper has become larger or slower, or a bus takes more than 2 % of the rate.
+Exit code 1 where a wrapper has become larger or slower, makes a core slower, or a bus takes more
+than 2 % of the rate.
 """
 
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import Toolchain, describe
 from weft.config import Config
+from weft.hw.core import Core
 from weft.hw.export import plain
 from weft.hw.ip.top import IpTop, Wrapper
 from weft.ip import Ip
@@ -36,6 +38,17 @@ WRAPPERS = [
     ("AXI4-Stream and AXI4-Lite", STREAM, 4, 440, 180),
     ("AXI4-Stream and AXI4-Lite", STREAM, 16, 730, 155),
     ("AXI4 master and AXI4-Lite", DMA, 16, 3500, 105),
+]
+# A small core, whose clock is the hardest to keep up with; and how much slower one may be behind a
+# bus, as far as chance in placement goes.
+SMALL = Config(
+    rows=2, cols=2, depth=2, bytes_in=4, bytes_out=4, requantize="none", activation="none",
+    target="ecp5",
+)
+KEPT = 0.95
+BUSES = [
+    ("AXI4-Lite", AXI), ("Wishbone, classic", CLASSIC), ("Wishbone, pipelined", PIPELINED),
+    ("AXI4-Stream", STREAM), ("AXI4 master", DMA),
 ]
 NARROW = {"bytes_in": 4, "bytes_out": 4}
 # What the bus is, its Ip, fields of the Config.
@@ -62,6 +75,15 @@ them, with carry chains and memories in logic.
 
 | wrapper | bytes a cycle | LUT | FF | block RAM | fmax, best of 3 seeds |
 |---|---:|---:|---:|---:|---:|
+"""
+CLOCK = f"""
+## The core's clock
+
+A {SMALL.name} without a result path to speak of, alone and behind each bus: the whole core on an
+LFE5U-25F.
+
+| bus | LUT | fmax, best of 3 seeds | its critical path |
+|---|---:|---:|---|
 """
 RATE = """
 ## Rate
@@ -91,6 +113,26 @@ def area():
         yield row, f"{name}: at most {most} LUT and at least {least} MHz" if worse else ""
 
 
+def clocks():
+    """Lines of the table, and what holds the core up."""
+    tools = Toolchain(folder())
+    alone = None
+    designs = {"none": Core(SMALL)} | {
+        name: IpTop(Ip(config=SMALL, **options)) for name, options in BUSES
+    }
+    for name, design in designs.items():
+        place = folder() / "wrappers" / f"whole-{name}"
+        netlist = tools.synthesize(describe(design), DEVICE, place)
+        best = max(
+            (tools.place(netlist, DEVICE, seed, alone=True) for seed in SEEDS),
+            key=lambda placed: placed.fmax,
+        )
+        alone = alone or best.fmax
+        worse = f"{name}: {best.fmax:.0f} MHz, {alone:.0f} without" * (best.fmax < KEPT * alone)
+        path = f"`{best.slowest.names[0]}` to `{best.slowest.names[-1]}`"
+        yield (name, f"{best.used['LUT']:,}", f"{best.fmax:.0f} MHz", path), worse
+
+
 def rates():
     """Lines of the table, and what takes too much."""
     for name, options, fields in RATES:
@@ -112,7 +154,7 @@ def rates():
 
 def main() -> int:
     lines, wrong = [], []
-    for head, rows in ((AREA, area), (RATE, rates)):
+    for head, rows in ((AREA, area), (CLOCK, clocks), (RATE, rates)):
         lines.append(head)
         for row, worse in rows():
             lines.append("| " + " | ".join(map(str, row)) + " |\n")

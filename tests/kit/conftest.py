@@ -132,7 +132,9 @@ class Space:
         address, stride, lines, k, order = words[8:13]
         self.core.send(header + bytes(max(0, self.config.bytes_in - 32)))
         if header[0] == Job.opcode:
-            self.targets.append((Job.unpack(header), address, stride))
+            job = Job.unpack(header)
+            if JobFlag.KEEP not in job.flags:
+                self.targets.append((job, address, stride))
         else:
             self.core.send(self._fetch(Load.unpack(header), address, stride, lines, k, order))
         for data, status in self._packets():

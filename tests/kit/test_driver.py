@@ -19,7 +19,7 @@ CONFIGS = {
     "4x4x2": dict(rows=4, cols=4, depth=2, lanes=2, bytes_in=4, bytes_out=4, **SMALL),
     "16x8x1": dict(rows=16, cols=8, bytes_in=64, bytes_out=64, a_words=128, b_words=64),
 }
-SHAPES = [(1, 1, 1), (5, 7, 9), (33, 20, 64), (2, 50, 3), (40, 1, 17)]
+SHAPES = [(1, 1, 1), (5, 7, 9), (33, 20, 64), (2, 50, 3), (40, 1, 17), (5, 13, 300), (2, 1, 1999)]
 buses = pytest.mark.parametrize("bus", BUSES)
 OK, BUSY, IDENTITY, TIMEOUT, SHAPE, STRIDE, ROOM = 0, 1, -1, -2, -3, -4, -5
 STALE, WRONG_FINISH = -9, -10
@@ -109,7 +109,15 @@ def test_weights_stay(golden, bus):
     big = driver.put(integers(rng, 20, 20))
     args = ctypes.byref(kept[0]), big.ctypes.data, *big.strides, 20, 20
     assert driver.call("weft_load_b", *args) == ROOM
+    tall = driver.put(integers(rng, 65, 1))
+    args_of_tall = ctypes.byref(kept[0]), tall.ctypes.data, *tall.strides, 1, 65
+    assert driver.call("weft_load_b", *args_of_tall) == ROOM
     assert driver.call("weft_load_b", *args[:-2], 8, 20) == OK
+    # There is a page left: K is split.
+    a, b = driver.put(integers(rng, 5, 100)), driver.put(integers(rng, 100, 9))
+    state, c = run(driver, a, b)
+    assert state == OK
+    assert np.array_equal(c, exact(a, b))
     assert driver.call("weft_reset") == OK
     a = driver.put(integers(rng, 3, 20))
     assert run(driver, a, big[:, :8], weights=kept[0])[0] == STALE
@@ -125,10 +133,11 @@ def entries(rng, n):
 
 
 @buses
-def test_finishes_int8_results(golden, bus):
+@pytest.mark.parametrize("k", [20, 200])  # 200 is more than a panel holds
+def test_finishes_int8_results(golden, bus, k):
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(11)
-    a, b = driver.put(integers(rng, 7, 20)), driver.put(integers(rng, 20, 21))
+    a, b = driver.put(integers(rng, 7, k)), driver.put(integers(rng, k, 21))
     columns = driver.put(entries(rng, 21))
     acc = add_bias(exact(a, b).astype(np.int32), columns["bias"])
     want = scaled(acc, multiplier=columns["multiplier"], shift=columns["shift"], mode="tflite")
@@ -146,12 +155,13 @@ def test_finishes_int8_results(golden, bus):
 
 
 @buses
-def test_multiplies_floats(golden, bus):
+@pytest.mark.parametrize("k", [21, 201])
+def test_multiplies_floats(golden, bus, k):
     config = Config(dtype="bf16", rows=2, cols=4, c_words=32, **SMALL)
     driver = started(golden, bus, config)
     rng = np.random.default_rng(12)
-    a = driver.put(rng.standard_normal((9, 21)).astype(bfloat16))
-    b = driver.put(rng.standard_normal((21, 38)).astype(bfloat16))
+    a = driver.put(rng.standard_normal((9, k)).astype(bfloat16))
+    b = driver.put(rng.standard_normal((k, 38)).astype(bfloat16))
     state, c = run(driver, a, b, np.float32)
     assert state == OK
     assert c.tobytes() == matmul_bf16(a, b).tobytes()
@@ -225,8 +235,8 @@ def test_rejects_what_cannot_be(golden, bus):
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(15)
     a, b = driver.put(integers(rng, 4, 9)), driver.put(integers(rng, 9, 4))
-    deep = driver.put(integers(rng, 4, 65)), driver.put(integers(rng, 65, 4))
-    assert run(driver, *deep)[0] == SHAPE
+    long = driver.put(np.zeros((1, 131072), np.int8))  # as often 128 * 128 does not fit 32 bits
+    assert run(driver, long, long.T)[0] == SHAPE
     assert run(driver, a[:0], b)[0] == SHAPE
     assert run(driver, a, b, finish=JobFlag.CLAMP)[0] == WRONG_FINISH
     assert run(driver, a, b, finish=JobFlag.REQUANTIZE)[0] == WRONG_FINISH  # by no columns

@@ -9,7 +9,8 @@ from weft.config import Config
 from weft.ip import Ip
 
 CONFIG = Config(rows=2, cols=4, depth=2, a_words=64, b_words=64)
-SHAPES = [(5, 7, 9), (9, 91, 13)]  # M, K, N; of the second one operand after the other is split
+# M, K, N; of the second one operand after the other is split, of the third K too.
+SHAPES = [(5, 7, 9), (9, 91, 13), (3, 300, 5)]
 BUGS = {
     "words of a panel at every value": (
         "axi", "weft_pack.c", "source.word = WEFT_DEPTH * value;", "source.word = value;"
@@ -24,7 +25,7 @@ BUGS = {
         "axi", "weft_pack.c", "(core->col + j)", "(core->col + 0 * j)"
     ),
     "A is not loaded again": ("stream", "weft.c", "core->loaded_row != row", "!core->tag"),
-    "B is not loaded again": ("axi", "weft.c", "core->loaded_col != col)", "!core->tag)"),
+    "B is not loaded again": ("axi", "weft.c", "core->loaded_col != col ||", "!core->tag ||"),
     "a word more than there is room for": (
         "axi", "weft_windows.c", "core->room--;", "core->room -= core->room > 1;"
     ),
@@ -37,6 +38,17 @@ BUGS = {
     "the rest of A is the first panel": (
         "dma", "weft_dma.c", "a + WEFT_ROWS * p->a_row", "a + 0 * p->a_row"
     ),
+    "the sums of k's parts are forgotten": (
+        "stream", "weft.c", "core->k ? WEFT_ACCUMULATE :", "0 ? WEFT_ACCUMULATE :"
+    ),
+    "every part of k is the first": ("axi", "weft.c", "(ptrdiff_t)core->k * value", "0 * value"),
+    "a part's end is waited for": (
+        "wishbone", "weft_windows.c", "core->active = !weft_keeps(core);", "core->active = 1;"
+    ),
+    "A of every part is the first one's": (
+        "dma", "weft_dma.c", "(ptrdiff_t)core->k * p->a_k", "0 * p->a_k"
+    ),
+    "parts count as jobs": ("dma", "weft_dma.c", "+= !weft_keeps(core)", "+= 1"),
     "results at the first column": (
         "dma", "weft_dma.c", "(size_t)core->col * weft_result_size", "0u * weft_result_size"
     ),

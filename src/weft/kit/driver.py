@@ -30,9 +30,7 @@ def configuration(ip: Ip) -> str:
     words = min(o.words for o in operands(c))
     flags = commands.known(c)
     finishes = commands.finishes(c)
-    most = words * c.depth
-    if c.dtype == "int8":
-        most = min(most, _EXACT)
+    most = _EXACT if c.dtype == "int8" else 0x7FFF_FFFF
     values = {
         "BUS_" + ip.bus.upper(): 1,
         "WINDOWS": int(ip.windows), "STREAM": int(ip.bus == "stream"), "DMA": int(ip.bus == "dma"),
@@ -40,6 +38,7 @@ def configuration(ip: Ip) -> str:
         "HASH": f"0x{c.hash:08x}u", "COMMANDS_VERSION": f"{commands.VERSION}u",
         "ROWS": f"{c.rows}u", "COLS": f"{c.cols}u", "DEPTH": c.depth, "LANES": c.lanes,
         "BYTES_IN": c.bytes_in, "BYTES_OUT": c.bytes_out, "K_MOST": f"{most}u",
+        "K_PANEL": f"{words * c.depth}u",
         "BF16": int(c.dtype == "bf16"), "VALUE_BYTES": b.size,
         "NARROW_BYTES": c.format.narrow.bytes,
         "FINISHES": sum(flag for flag in finishes),

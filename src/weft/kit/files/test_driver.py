@@ -15,6 +15,9 @@ from weft_packing import DESIGN
 HERE = Path(__file__).resolve().parent
 MEMORY = 1 << 18  # bytes
 DONE = 1  # bit of the interrupts
+# Values of k in a panel of the smaller buffer; of a few more, jobs hand on their sums.
+PANEL = min(DESIGN["config"][f"{side}_words"] for side in "ab") * DESIGN["config"]["depth"]
+DEEP = [(3, 5, PANEL + 1)] * (PANEL <= 512)
 
 
 class Space:
@@ -72,7 +75,7 @@ def equal(c, x, y):
 async def driver_multiplies(dut):
     """Products of several shapes, transposed operands, and weights that stay."""
     driver, rng = await start(dut, 6), np.random.default_rng(6)
-    for n, shape in enumerate(SHAPES):
+    for n, shape in enumerate([*DEEP, *SHAPES]):
         (a, b), (x, y) = operands(rng, *shape[:2], shape[2])
         a, b = driver.put(a, order="CF"[n % 2]), driver.put(b, order="FC"[n % 2])
         assert equal(await multiply(driver, a, b), x, y), shape

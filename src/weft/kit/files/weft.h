@@ -4,8 +4,9 @@
  * Every wait has a limit, every function that may fail returns an enum weft_error. One context
  * (main loop, task or interrupt) may use a core at a time. The processor must be little-endian.
  *
- * What it does: products of int8 (or bfloat16) matrices of any M and N, K as large as a panel in
- * the core's buffers (WEFT_K_MOST); larger ones are refused. M and N are split into jobs.
+ * What it does: products of int8 (or bfloat16) matrices of any M, N and K; of int8 as long as no
+ * sum can leave 32 bits (WEFT_K_MOST). They are split into jobs; where K is larger than a panel in
+ * the core's buffers (WEFT_K_PANEL), into jobs of a tile that hand on their sums.
  */
 #ifndef WEFT_H
 #define WEFT_H
@@ -139,7 +140,9 @@ struct weft_core {
     /* The driver's own. */
     const weft_product *product;
     uint32_t load_m, load_n, job_m, job_n;     /* what is loaded, and computed, at once */
-    uint32_t row, col, loaded_row, loaded_col; /* the next job; what is on the chip */
+    uint32_t job_k;
+    uint32_t row, col, k;                      /* the next job */
+    uint32_t loaded_row, loaded_col;           /* what is on the chip */
     uint32_t page_a, page_b;                   /* ... and where */
     uint32_t b_next, generation;               /* the first page free of weights */
     uint32_t events, waited, active;

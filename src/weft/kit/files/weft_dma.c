@@ -57,7 +57,7 @@ static void load(weft_core *core, unsigned side, unsigned flags, uint32_t page, 
 int weft_bound(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t pitch = weft_panel_pages(p->k);
+    uint32_t pitch = weft_panel_pages(core->job_k);
     uint32_t rows = weft_regions[WEFT_A].pages / pitch / 2;
     uint32_t cols = (weft_regions[WEFT_B].pages - core->b_next) / pitch / 2;
     if (core->load_m < p->m && rows)
@@ -132,7 +132,7 @@ static void job(weft_core *core, int new_a, int new_b)
                              + (size_t)core->col * weft_result_size(p->finish);
     weft_job_header(core, words, (new_a ? WEFT_FEED_A : 0) | (new_b ? WEFT_FEED_B : 0));
     submit(core, words, WEFT_ADDRESS(c), (uint32_t)p->c_row, 0, 0, 0);
-    core->active++;
+    core->active += !weft_keeps(core);
 }
 
 /* The page of the next load: not that of the load before, where there is room for two. */
@@ -145,10 +145,13 @@ static uint32_t turn(uint32_t page, uint32_t first, uint32_t end, uint32_t pages
 static void stage(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t pitch = weft_panel_pages(p->k), rows = weft_height(core);
-    int new_a = core->loaded_row != core->row;
-    int new_b = !p->weights && core->loaded_col != core->col;
-    const unsigned char *a = (const unsigned char *)p->a + (ptrdiff_t)core->row * p->a_row;
+    uint32_t pitch = weft_panel_pages(core->job_k), rows = weft_height(core);
+    int new_a = core->loaded_row != core->row || weft_splits(core);
+    int new_b = !p->weights && (core->loaded_col != core->col || weft_splits(core));
+    const unsigned char *a = (const unsigned char *)p->a + (ptrdiff_t)core->row * p->a_row
+                             + (ptrdiff_t)core->k * p->a_k;
+    const unsigned char *b = (const unsigned char *)p->b + (ptrdiff_t)core->col * p->b_col
+                             + (ptrdiff_t)core->k * p->b_k;
     switch (core->stage++) {
     case PARAMETERS:
         if (new_a)
@@ -157,12 +160,12 @@ static void stage(weft_core *core)
         if (new_b)
             core->page_b = turn(core->page_b, core->b_next, weft_regions[WEFT_B].pages,
                                 weft_ceil(core->load_n, WEFT_COLS) * pitch);
-        if (p->finish & WEFT_BY_COLUMN)
+        if (p->finish & WEFT_BY_COLUMN && !weft_keeps(core))
             raw(core, WEFT_PARAMETERS, weft_b_page(core), pitch,
                 weft_ceil(WEFT_COLS, WEFT_LANES));
         break;
     case BIAS:
-        if (p->bias)
+        if (p->bias && core->k == 0)
             raw(core, WEFT_C, 0, 1, 1);
         break;
     case JOB:
@@ -171,18 +174,17 @@ static void stage(weft_core *core)
     case FIRST_A:
         if (new_a)
             load(core, WEFT_A, WEFT_FEED, core->page_a, a, p->a_row, p->a_k,
-                 weft_least(rows, WEFT_ROWS), p->k);
+                 weft_least(rows, WEFT_ROWS), weft_depth(core));
         break;
     case ALL_B:
         if (new_b)
-            load(core, WEFT_B, WEFT_FEED, core->page_b,
-                 (const unsigned char *)p->b + (ptrdiff_t)core->col * p->b_col, p->b_col, p->b_k,
-                 weft_width(core), p->k);
+            load(core, WEFT_B, WEFT_FEED, core->page_b, b, p->b_col, p->b_k, weft_width(core),
+                 weft_depth(core));
         break;
     case REST_A:
         if (new_a && rows > WEFT_ROWS)
             load(core, WEFT_A, WEFT_FEED, core->page_a + pitch, a + WEFT_ROWS * p->a_row,
-                 p->a_row, p->a_k, rows - WEFT_ROWS, p->k);
+                 p->a_row, p->a_k, rows - WEFT_ROWS, weft_depth(core));
         core->loaded_row = core->row;
         core->loaded_col = core->col;
         core->stage = weft_advance(core) ? PARAMETERS : NEXT;

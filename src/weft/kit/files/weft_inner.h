@@ -5,7 +5,8 @@
 #include "weft.h"
 
 enum { WEFT_A, WEFT_B, WEFT_PARAMETERS, WEFT_TABLE_ENTRIES, WEFT_C };
-enum { WEFT_FEED_A = 1, WEFT_FEED_B = 2, WEFT_PRELOAD = 64, WEFT_BROADCAST = 128 };
+enum { WEFT_FEED_A = 1, WEFT_FEED_B = 2, WEFT_ACCUMULATE = 4, WEFT_KEEP = 8 };
+enum { WEFT_PRELOAD = 64, WEFT_BROADCAST = 128 };
 enum { WEFT_BY_COLUMN = WEFT_REQUANTIZE | WEFT_CLAMP, WEFT_FEED = 1, WEFT_MOST = 0xFFFF };
 
 /* How a region lies on the chip and on the stream; docs/interfaces.md of Weft tells the story. */
@@ -50,6 +51,9 @@ void weft_unpack(weft_core *core);
 /* weft.c */
 uint32_t weft_height(const weft_core *core); /* of the next job */
 uint32_t weft_width(const weft_core *core);
+uint32_t weft_depth(const weft_core *core); /* its values of k */
+int weft_splits(const weft_core *core);     /* the product's k is more than a job's */
+int weft_keeps(const weft_core *core);      /* more of k follows it: it has no results */
 uint32_t weft_b_page(const weft_core *core);
 void weft_job_header(const weft_core *core, uint32_t words[8], unsigned flags);
 int weft_advance(weft_core *core); /* to the next job; 0 where there is none */

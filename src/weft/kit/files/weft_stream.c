@@ -17,7 +17,7 @@ unsigned weft_take(weft_core *core)
 static size_t load_bytes(const weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t words = weft_ceil(p->k, WEFT_DEPTH), cols = weft_ceil(core->load_n, WEFT_COLS);
+    uint32_t words = weft_ceil(core->job_k, WEFT_DEPTH), cols = weft_ceil(core->load_n, WEFT_COLS);
     size_t headers = 5 * (WEFT_BYTES_IN > 32 ? WEFT_BYTES_IN : 32);
     size_t all = headers + weft_ceil(core->load_m, WEFT_ROWS) * weft_panel_bytes(WEFT_A, words);
     if (!p->weights)
@@ -56,21 +56,22 @@ int weft_begin(weft_core *core)
 int weft_go_on(weft_core *core)
 {
     unsigned status = 0;
+    size_t due = weft_keeps(core) ? 0
+                                  : weft_result_bytes(weft_height(core), weft_width(core),
+                                                      weft_result_size(core->product->finish));
     int error;
     core->used = 0;
     weft_put_job(core);
     if (core->error)
         return core->error;
-    error = core->exchange(core, core->buffer, core->used, core->results,
-                           weft_result_bytes(weft_height(core), weft_width(core),
-                                             weft_result_size(core->product->finish)),
-                           &status);
+    error = core->exchange(core, core->buffer, core->used, core->results, due, &status);
     if (error)
         return error;
     if (status)
         return status & 2 ? WEFT_REJECTED : WEFT_ABORTED;
     core->used = 0;
-    weft_unpack(core);
+    if (due)
+        weft_unpack(core);
     core->waited = 0;
     return weft_advance(core) ? WEFT_BUSY : WEFT_OK;
 }

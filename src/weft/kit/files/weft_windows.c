@@ -62,7 +62,9 @@ int weft_go_on(weft_core *core)
     uint32_t level, words, status;
     if (!core->active) {
         weft_put_job(core);
-        core->active = 1;
+        core->active = !weft_keeps(core);
+        if (!core->active)
+            weft_advance(core);
         core->waited = 0;
         return core->error ? core->error : WEFT_BUSY;
     }
