@@ -14,7 +14,7 @@ TINY = Config(rows=1, cols=1, depth=1, a_words=32, b_words=32)
 SMALL = {"a_words": 256, "b_words": 256}
 
 ICARUS = [
-    Config(rows=1, cols=1, depth=1, lanes=1, bytes_in=4, bytes_out=1, **SMALL),
+    Config(rows=1, cols=1, depth=1, lanes=1, bytes_in=1, bytes_out=1, **SMALL),
     Config(rows=3, cols=5, depth=2, **SMALL),
     Config(rows=4, cols=4, depth=4, bytes_in=4, bytes_out=8, **SMALL),
     Config(
@@ -30,7 +30,7 @@ VERILATOR = [
     Config(),
     Config(rows=12, cols=12, depth=2, lanes=8, requantize="single", **SMALL),
     Config(rows=4, cols=4, depth=4, multiplier="fip", b_zero_point="column", **SMALL),
-    Config(rows=1, cols=16, depth=8, lanes=8, bytes_in=1, bytes_out=32, **SMALL),
+    Config(rows=1, cols=16, depth=8, lanes=8, bytes_in=8, bytes_out=32, **SMALL),
 ]
 
 
