@@ -85,27 +85,30 @@ class Bank(wiring.Component):
         m.d.comb += [
             write.en.eq(self.write), write.addr.eq(self.place), write.data.eq(self.data),
         ]
-        cut, share = ceil_log2(self.parts), self.width // self.parts
-        part = Signal(cut, reset_less=True)  # that is due a step later
-        with m.If(self.en):
-            m.d.sync += part.eq(self.address[:cut])
+        cut = ceil_log2(self.parts)
         if self.target in ("ice40hx", "ice40up"):
-            read, address = memory.read_port(), Signal.like(write.addr, reset_less=True)
-            last = Signal.like(part)
+            read, address = memory.read_port(), Signal.like(self.address, reset_less=True)
             m.d.comb += [
-                read.en.eq(self.en), read.addr.eq(address),
-                self.word.eq(pick(read.data, last, share)),
+                read.en.eq(self.en), read.addr.eq(address[cut:]),
+                self.word.eq(self._part(m, read.data, address)),
             ]
             with m.If(self.en):
-                m.d.sync += [address.eq(self.address[cut:]), last.eq(part)]
+                m.d.sync += address.eq(self.address)
             return m
         read, held = memory.read_port(domain="comb"), Signal(self.width, reset_less=True)
         m.d.comb += read.addr.eq(self.address[cut:])
         with m.If(self.en):
-            m.d.sync += [
-                held.eq(read.data), self.word.eq(pick(held, part, share)),
-            ]
+            m.d.sync += [held.eq(read.data), self.word.eq(self._part(m, held, self.address))]
         return m
+
+    def _part(self, m, word, address):
+        """The part of ``word`` that ``address`` chose a step before."""
+        if self.parts == 1:
+            return word
+        part = Signal(ceil_log2(self.parts), reset_less=True)
+        with m.If(self.en):
+            m.d.sync += part.eq(address)
+        return pick(word, part, self.width // self.parts)
 
     def _block(self, first, level):
         """A block of the bits from ``first`` on: port A writes, port B reads.
