@@ -1,8 +1,9 @@
 """The rules of an AXI4 master that reads and writes whole beats, and what its slave keeps."""
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.utils import ceil_log2
 
+from weft.sim.formal.row import Row
 from weft.sim.formal.rules import Rules
 
 __all__ = ["ReadRules", "WriteRules"]
@@ -101,7 +102,6 @@ class WriteRules(_AxiRules):
         **{f"{channel}{name}": 1 for channel in "wb" for name in ("valid", "ready")},
         "wdata": 128, "wstrb": 16, "wlast": 1, "bresp": 2,
     }
-    FREE = {"pick": 1}
     RULES = {
         "aw_stays": "AWVALID, once high, stays so with the same address and length until AWREADY",
         "aw_after_reset": "AWVALID is low in the cycle after one of reset",
@@ -121,12 +121,12 @@ class WriteRules(_AxiRules):
         "writes": "two bursts are under way",
     }
 
-    def __init__(self, *, data_bytes, beats, deep, patience):
+    def __init__(self, *, data_bytes, beats, deep, patience, **widths):
         self.size = ceil_log2(data_bytes)
         self.beats = beats
         self.deep = deep
         self.patience = patience
-        super().__init__(wdata=8 * data_bytes, wstrb=data_bytes)
+        super().__init__(wdata=8 * data_bytes, wstrb=data_bytes, **widths)
 
     def elaborate(self, platform):
         m = Module()
@@ -138,55 +138,27 @@ class WriteRules(_AxiRules):
         self.must(m, "w_after_reset", ~(fresh & self.wvalid))
         asks, gives = self.awvalid & self.awready, self.wvalid & self.wready
         ends, done = gives & self.wlast, self.bvalid & self.bready
-        # Bursts whose data, or address, are given, and that are not answered.
-        whole, asked = (Signal(range(self.deep + 1), name=name) for name in ("whole", "asked"))
-        m.d.sync += [whole.eq(whole + ends - done), asked.eq(asked + asks - done)]
-        self.must(m, "w_few", ~(ends & (whole == self.deep)) & ~(asks & (asked == self.deep)))
+        # Of bursts that are not answered: beats less one, as their addresses say, as data came.
+        beats = Signal(9)  # of the burst whose data are under way, so far
+        with m.If(gives):
+            m.d.sync += beats.eq(Mux(self.wlast, 0, beats + ~beats[8]))
+        self.asked = asked = Row(m, "asked", self.deep, put=asks, value=self.awlen, takes=done)
+        self.whole = whole = Row(m, "whole", self.deep, put=ends, value=beats, takes=done)
+        self.must(m, "w_few", ~(ends & whole.full) & ~(asks & asked.full))
+        right = Const(1)
+        for n, (length, came) in enumerate(zip(asked.values, whole.values, strict=True)):
+            comes = ~whole.there[n] & (whole.there[n - 1] if n else 1)
+            right &= ~asked.there[n] | Mux(
+                whole.there[n], came == length, ~comes | (beats <= length)
+            )
+        self.must(m, "w_last", right)
+        self.beats_given = beats
         self.promised(m, self.stays(m, self.bvalid, self.bready, self.bresp))
-        self.promised(m, ~self.bvalid | (whole.any() & asked.any()))
+        self.promised(m, ~self.bvalid | (whole.there[0] & asked.there[0]))
         self.bounded(m, "b_bounded", self.bvalid & ~self.bready, self.patience)
-        self._last(m, asks, gives)
         self.happens(m, "w_waits", self.wvalid & ~self.wready)
-        self.happens(m, "w_first", ends & ~asked.any() & ~asks)
+        self.happens(m, "w_first", ends & ~asked.there[0] & ~asks)
         self.happens(m, "write", done)
         self.happens(m, "write_error", done & self.bresp[1])
-        self.happens(m, "writes", whole > 1)
+        self.happens(m, "writes", whole.there[1])
         return m
-
-    def _last(self, m, asks, gives):
-        """Address and data of any one burst: the first of which neither has come, as is picked."""
-        inside, picked = Signal(), Signal()
-        begins = gives & ~inside
-        apart = Signal(signed(ceil_log2(self.deep) + 2))  # addresses before data
-        m.d.sync += apart.eq(apart + asks - begins)
-        with m.If(gives):
-            m.d.sync += inside.eq(~self.wlast)
-        ahead_a, ahead_w = (Signal(range(self.deep + 2), name=f"ahead_{n}") for n in "aw")
-        before_a, before_w = Signal.like(ahead_a), Signal.like(ahead_w)
-        picks = self.pick & ~picked
-        m.d.comb += [before_a.eq(ahead_a), before_w.eq(ahead_w)]
-        with m.If(picks):
-            m.d.comb += [
-                before_a.eq(Mux(apart < 0, -apart, 0)), before_w.eq(Mux(apart > 0, apart, 0)),
-            ]
-        with m.If(picks | picked):
-            m.d.sync += [
-                picked.eq(1),
-                ahead_a.eq(before_a - (asks & before_a.any())),
-                ahead_w.eq(before_w - (begins & before_w.any())),
-            ]
-        there_a, there_w, over_w = (Signal(name=n) for n in ("there_a", "there_w", "over_w"))
-        length, count = Signal(8), Signal(8)  # beats less one; beats so far
-        active = picks | picked
-        comes_a = active & asks & ~before_a.any() & ~there_a
-        comes_w = active & gives & ~over_w & (there_w | (begins & ~before_w.any()))
-        with m.If(comes_a):
-            m.d.sync += [there_a.eq(1), length.eq(self.awlen)]
-        with m.If(comes_w):
-            m.d.sync += [there_w.eq(1), over_w.eq(self.wlast), count.eq(count + ~self.wlast)]
-        known = there_a | comes_a
-        beats = Mux(there_a, length, self.awlen)
-        self.must(m, "w_last", Mux(
-            comes_w, ~known | (self.wlast == (count == beats)),
-            ~(comes_a & there_w) | Mux(over_w, count == self.awlen, count <= self.awlen),
-        ))

@@ -5,7 +5,7 @@ The queue of the one that writes is cut short, so that what is in it can be prov
 
 from unittest.mock import patch
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
@@ -13,7 +13,8 @@ from amaranth.utils import ceil_log2
 from weft.hw.dma import gather, writer
 from weft.hw.dma.axi import BURST, FIXED
 from weft.hw.dma.reader import Reader
-from weft.sim.formal.axi import ReadRules, WriteRules
+from weft.sim.formal.axi import ReadRules
+from weft.sim.formal.beats import BeatRules
 from weft.sim.formal.bench import Bench
 from weft.sim.formal.rules import Rules
 
@@ -32,10 +33,13 @@ class _Half(wiring.Component):
     pins of rules : In, Out
     others of the part : In, Out
         As of it.
+    what it tells : Out
+        Signals of the part that are no pins of it.
     """
 
-    def __init__(self, part, rules, channels, others):
+    def __init__(self, part, rules, channels, others, tells=()):
         self.part = part
+        self.tells = tells
         self.channels = channels
         self.others = others
         pins = {}
@@ -44,7 +48,8 @@ class _Half(wiring.Component):
                 if "_" not in pin and pin in rules.PINS and pin.startswith(channel):
                     out = outwards != pin.endswith("ready")
                     pins[pin] = (Out if out else In)(width.shape)
-        super().__init__(pins | {name: part.signature.members[name] for name in others})
+        pins |= {name: part.signature.members[name] for name in others}
+        super().__init__(pins | {name: Out(getattr(part, name).shape()) for name in tells})
 
     def elaborate(self, platform):
         m = Module()
@@ -57,6 +62,7 @@ class _Half(wiring.Component):
                 m.d.comb += there.eq(here)
             else:
                 m.d.comb += here.eq(there)
+        m.d.comb += [getattr(self, name).eq(getattr(part, name)) for name in self.tells]
         for channel, outwards in self.channels.items():
             inner = getattr(part, channel)
             fields = {name: inner.payload[name] for name in inner.payload.shape().members}
@@ -88,41 +94,26 @@ class StretchRules(Rules):
         return m
 
 
-class BeatRules(WriteRules):
-    """Of a writer that is given whole bursts, none of them too long, no more than there is room."""
-
-    PINS = WriteRules.PINS | {
-        "beats_valid": 1, "beats_beat_last": 1, "beats_beat_addr": 32, "beats_beat_count": BLOCK,
-        "beats_beat_void": 1, "room": 1,
-    }
-
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
-        valid, count = self.beats_valid, self.beats_beat_count
-        inside, due, since = Signal(), Signal.like(count), Signal(2)
-        m.d.sync += since.eq(Mux(self.room, 0, since + valid))
-        with m.If(valid):
-            m.d.sync += [inside.eq(~self.beats_beat_last), due.eq(count + 1)]
-        first = self.beats_beat_addr[self.size:self.size + BLOCK]
-        self.promised(m, ~valid | (
-            (self.room | (since < SLACK)) & (count == Mux(inside, due, 0))
-            & (first + count < (1 << BLOCK) - ~self.beats_beat_last)
-            & ~self.beats_beat_addr[:self.size].any()
-            & (~self.beats_beat_void | (self.beats_beat_last & ~inside))
-        ))
-        return m
-
-
 class ShortWriter(writer.Writer):
-    """A writer with bursts of two beats at most, and room for four of them."""
+    """A writer with bursts of two beats at most, and room for four of them.
+
+    Attributes
+    ----------
+    drops : Signal
+        What is void, and the oldest, is done with.
+    """
 
     def __init__(self):
         with patch.object(gather, "BLOCK", BLOCK):
             super().__init__(data_bytes=DATA_BYTES, target="generic")
+        self.drops = Signal()
 
     def elaborate(self, platform):
         with patch.multiple(writer, BURSTS=BURSTS, SLACK=SLACK, BEATS=2 * BURSTS << BLOCK):
-            return super().elaborate(platform)
+            m = super().elaborate(platform)
+        oldest = m.submodules.bursts.o
+        m.d.comb += self.drops.eq(oldest.valid & oldest.ready & oldest.payload.void)
+        return m
 
 
 def reads():
@@ -135,10 +126,12 @@ def reads():
     return Bench(half, {"": rules, "stretches_": StretchRules()})
 
 
-def writes():
-    """The bench of the half that writes."""
-    rules = BeatRules(data_bytes=DATA_BYTES, beats=1 << BLOCK, deep=BURSTS, patience=BURSTS)
+def writes(*given):
+    """The bench of the half that writes, where some rules are known to be kept."""
+    rules = BeatRules(
+        data_bytes=DATA_BYTES, block=BLOCK, deep=BURSTS, slack=SLACK, patience=BURSTS, given=given
+    )
     half = _Half(
-        ShortWriter(), rules, {"aw": True, "w": True, "b": False}, ("beats", "room", "idle")
+        ShortWriter(), rules, {"aw": True, "w": True, "b": False}, ("beats", "room"), ("drops",)
     )
     return Bench(half, {"": rules})
