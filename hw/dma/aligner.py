@@ -47,6 +47,7 @@ class Aligner(wiring.Component):
     begin : Out
         Pulse: one does.
     granules : Out, ``valid`` and a `Granule`
+        Zeros where there is none.
     final : Out
         Pulse: the last piece of a load is done.
     """
@@ -79,14 +80,14 @@ class Aligner(wiring.Component):
         out = Signal(self.Granule)
         begins = Signal()
 
-        # Known a step ahead: whether a unit is to be taken, whether the granule is the last one
-        # with bytes of the stretch, the last one of the piece. That one with bytes wants a unit
-        # more where they reach into it.
-        fetch, full, last = Signal(), Signal(), Signal()
+        # Known a step ahead: whether a unit is to be taken; whether the granule, or the next one,
+        # is the last one with bytes of the stretch; whether it is the last one of the piece. That
+        # one with bytes wants a unit more where they reach into it.
+        fetch, full, soon, last = Signal(), Signal(), Signal(), Signal()
         shift, tail = piece.offset[:cut], piece.most[:cut]
         reaches = (shift == 0) | (shift + tail)[cut] if cut else Const(1)
-        following = Mux(primes, 0, out.index + 1)
-        next_full = following == piece.most >> cut
+        following, beyond = Signal.like(out.index), Signal.like(out.index)
+        next_full = Mux(primes, full, soon)
         steps, emits, done, takes = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             steps.eq(begun & (~fetch | self.there)),
@@ -104,10 +105,14 @@ class Aligner(wiring.Component):
             m.d.sync += [unit.eq(unit + 1), torn.eq(~unit.all())]
         with m.If(steps):
             m.d.sync += [
-                primes.eq(0), out.index.eq(following), full.eq(next_full),
-                last.eq(following == piece.granules),
-                real.eq(real & (primes | ~full)),
+                primes.eq(0), real.eq(real & (primes | ~full)),
                 fetch.eq(real & (primes | ~full) & (~next_full | reaches)),
+            ]
+        with m.If(emits):
+            m.d.sync += [
+                out.index.eq(following), following.eq(beyond), beyond.eq(beyond + 1),
+                last.eq(following == piece.granules), full.eq(soon),
+                soon.eq(beyond == piece.most >> cut),
             ]
         with m.If(done):
             m.d.sync += [begun.eq(0), fresh.eq(piece.end), out.number.eq(out.number + 1)]
@@ -115,9 +120,11 @@ class Aligner(wiring.Component):
                 m.d.sync += out.number.eq(0)
         with m.If(begins):
             m.d.sync += [
-                begun.eq(1), out.index.eq(0), torn.eq(0), unit.eq(piece.offset[cut:]),
+                begun.eq(1), out.index.eq(0), following.eq(1), beyond.eq(2),
+                torn.eq(0), unit.eq(piece.offset[cut:]),
                 real.eq(piece.real), primes.eq(piece.real & shift.any()), fetch.eq(piece.real),
-                full.eq(piece.most >> cut == 0), last.eq(piece.granules == 0),
+                full.eq(piece.most >> cut == 0), soon.eq(piece.most >> cut == 1),
+                last.eq(piece.granules == 0),
             ]
         counts = Cat(real, *(real & (~full | (n <= tail)) for n in range(1, self.granule)))
         self._cut(m, steps, emits, out, shift, counts)
@@ -146,3 +153,5 @@ class Aligner(wiring.Component):
             self.granules.valid.eq(emits), self.granules.granule.eq(out),
             self.granules.granule.bytes.eq(window & Cat(bit.replicate(8) for bit in counts)),
         ]
+        with m.If(~emits):
+            m.d.sync += self.granules.granule.eq(0)

@@ -1,6 +1,6 @@
 """The engine: descriptors in, the core's commands out; the core's results in; memory beside it."""
 
-from amaranth.hdl import Module, Mux, ResetInserter, Signal
+from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -90,7 +90,7 @@ class Dma(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         self.clear = Signal()
-        m.d.comb += self.clear.eq(self.stop & self.idle)
+        m.d.sync += self.clear.eq(self.stop & self.idle)
 
         def add(name, component):
             """A part that forgets all with a stop."""
@@ -120,6 +120,7 @@ class Dma(wiring.Component):
         front = add("front", Front(
             depth=DESCRIPTORS, geometries=geometries, size=c.format.a.bytes,
             data_bytes=c.bytes_in, narrows=self.narrows, units=self.units,
+            target=c.target,
         ))
         self.walker = walker = add("walker", Walker(data_bytes=c.bytes_in, **common))
         self.reader = reader = add("reader", Reader(
@@ -153,9 +154,7 @@ class Dma(wiring.Component):
             aligner.there.eq(reader.there), aligner.unit.eq(reader.unit),
             reader.index.eq(aligner.index), reader.leaves.eq(aligner.leaves),
             aligner.room.eq(packer.room & due), packer.begin.eq(aligner.begin | headers.begin),
-            packer.granules.eq(
-                Mux(headers.granules.valid, headers.granules, aligner.granules)
-            ),
+            packer.granules.eq(headers.granules.as_value() | aligner.granules.as_value()),
             *(getattr(outlet, name).eq(getattr(packer, name)) for name in (
                 "filled", "row", "place", "places", "word",
             )),
@@ -178,12 +177,12 @@ class Dma(wiring.Component):
         for name in ("aw", "w"):
             connect(m, getattr(writer, name), flipped(getattr(self.axi, name)))
         connect(m, flipped(self.axi.b), writer.b)
+        m.d.sync += scatter.room.eq(writer.room & ~self.stop)
         m.d.comb += [
             scatter.word.eq(front.word), scatter.take.eq(front.store),
             scatter.results.payload.eq(self.results.payload),
             scatter.results.valid.eq(self.results.valid & ~self.stop),
             self.results.ready.eq(scatter.results.ready | self.stop),
-            scatter.room.eq(writer.room & ~self.stop),
             writer.beats.eq(scatter.beats),
             self.ended.eq(writer.ended & ~self.stop),
             self.tag.eq(writer.tag), self.status.eq(writer.status),

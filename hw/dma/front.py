@@ -2,13 +2,13 @@
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.commands import VERSION, JobFlag, Opcode, Region
 from weft.descriptors import DESCRIPTOR_BYTES, Order, Word
 from weft.hw.control.headers import exceeds
+from weft.hw.memory.bank import Bank
 
 __all__ = ["Front"]
 
@@ -39,6 +39,8 @@ class Front(wiring.Component):
         What addresses and strides of results, of sums and of narrow ones, are multiples of.
     narrows : `weft.commands.JobFlag`
         What makes results narrow.
+    target : str
+        That of a Config.
 
     Attributes
     ----------
@@ -61,13 +63,14 @@ class Front(wiring.Component):
         There is none.
     """
 
-    def __init__(self, *, depth, geometries, size, data_bytes, units, narrows):
+    def __init__(self, *, depth, geometries, size, data_bytes, units, narrows, target):
         self.depth = depth
         self.geometries = geometries
         self.size = size
         self.data_bytes = data_bytes
         self.units = units
         self.narrows = narrows
+        self.target = target
         super().__init__({
             "descriptors": In(stream.Signature(32)),
             "room": Out(range(depth + 1), init=depth),
@@ -82,30 +85,30 @@ class Front(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        memory = m.submodules.memory = Memory(
-            shape=32, depth=WORDS * self.depth, init=[], attrs={"no_rw_check": 1}
-        )
-        write, read = memory.write_port(), memory.read_port()
+        m.submodules.bank = bank = Bank(width=32, depth=WORDS * self.depth, target=self.target)
         put, here = Signal(range(WORDS * self.depth)), Signal(range(self.depth))
         whole, drop = Signal(), Signal()
         m.d.comb += [
             self.descriptors.ready.eq(self.room != 0),
-            write.en.eq(self.descriptors.valid & self.descriptors.ready),
-            write.addr.eq(put), write.data.eq(self.descriptors.payload),
-            whole.eq(write.en & put[: ceil_log2(WORDS)].all()),
+            bank.write.eq(self.descriptors.valid & self.descriptors.ready),
+            bank.place.eq(put), bank.data.eq(self.descriptors.payload),
+            whole.eq(bank.write & put[: ceil_log2(WORDS)].all()),
         ]
-        m.d.sync += [put.eq(put + write.en), self.room.eq(self.room + drop - whole)]
+        m.d.sync += put.eq(put + bank.write)
+        with m.If(drop != whole):
+            m.d.sync += self.room.eq(self.room + Mux(drop, 1, -1))
 
         # A word is asked for, read, and here; until it is wanted.
         step, ask = Signal(4), Signal()
         asked, second = Signal(4), Signal()
         read_index, on_way = Signal(4), Signal(2)
         moves = ~self.wait
-        m.d.comb += [read.addr.eq(Cat(asked, here)), read.en.eq(moves)]
+        m.d.comb += [
+            bank.address.eq(Cat(asked, here)), bank.en.eq(moves), self.word.eq(bank.word),
+        ]
         with m.If(moves):
             m.d.sync += [
                 on_way.eq(Cat(ask, on_way)), read_index.eq(asked), self.index.eq(read_index),
-                self.word.eq(read.data),
             ]
         there = on_way[1] & moves
         stored = self.index.matches(0, 1, 3, Word.ADDRESS, Word.STRIDE)
@@ -172,35 +175,46 @@ class Front(wiring.Component):
         )
         order, words = Signal(Order), Signal(range(lines + 1))
         raw = order == Order.RAW
+        fewer = Signal.like(words)  # by one
+        m.d.sync += fewer.eq(words - 1)
 
         def odd(multiple):
             """Whether a word is no multiple of that."""
             return word[: ceil_log2(multiple)].any() if multiple > 1 else Const(0)
 
         for_job = ~keeps & Mux(narrow, odd(self.units[-1]), odd(self.units[0]))
-        faults = {
-            0: ~(
+        always, by_strides = Const(1), load & ~raw
+        faults = {  # by the word: of what, and whether it is wrong there
+            0: (always, ~(
                 (word[8:16] == VERSION) & (
                     (word[:8] == Opcode.JOB)
                     | (word[:8] == Opcode.LOAD) & word[16:24].matches(*self.geometries)
                 )
+            )),
+            2: (load, ~word.any() | exceeds(word, pages)),
+            3: (load, ~word.any() | exceeds(word, lines)),
+            Word.ORDER: (load, exceeds(word, max(Order)) | (word != Order.RAW) & ~operand),
+            Word.ADDRESS: (
+                always, Mux(load, Mux(raw, odd(self.data_bytes), odd(self.size)), for_job)
             ),
-            2: load & (~word.any() | exceeds(word, pages)),
-            3: load & (~word.any() | exceeds(word, lines)),
-            Word.ORDER: load & (exceeds(word, max(Order)) | (word != Order.RAW) & ~operand),
-            Word.ADDRESS: Mux(load, Mux(raw, odd(self.data_bytes), odd(self.size)), for_job),
-            Word.STRIDE: Mux(load, ~raw & odd(self.size), for_job),
-            Word.LINES: load & ~raw & word[16:].any(),
-            Word.K: load & ~raw & (word[cut:] + word[:cut].any() != words),
+            Word.STRIDE: (always, Mux(load, ~raw & odd(self.size), for_job)),
+            Word.LINES: (by_strides, word[16:].any()),
+            Word.K: (by_strides, word[cut:] != Mux(word[:cut].any(), fewer, words)),
         }
+        found, about, judged = Signal(len(faults)), Signal.like(self.index), Signal()
+        m.d.sync += [
+            found.eq(Cat(fault for _, fault in faults.values())),
+            about.eq(self.index), judged.eq(there),
+        ]
+        with m.If(judged):  # a cycle on
+            m.d.sync += wrong.eq(wrong | (
+                found & Cat((about == index) & of for index, (of, _) in faults.items())
+            ).any())
         with m.If(there):
-            with m.Switch(self.index):
-                for index, fault in faults.items():
-                    with m.Case(index):
-                        m.d.sync += wrong.eq(wrong | fault)
             with m.If(self.index == 0):
                 m.d.sync += [
-                    load.eq(word[:8] == Opcode.LOAD), operand.eq(word[16:24] <= Region.B)
+                    load.eq(word[:8] == Opcode.LOAD),
+                    operand.eq(word[16:24].matches(Region.A, Region.B)),
                 ]
             with m.If(self.index == 1):
                 m.d.sync += [

@@ -28,6 +28,7 @@ class Headers(wiring.Component):
     begin : Out
         Pulse: it is a header's first.
     granules : Out, ``valid`` and a ``granule``
+        Zeros where no header is under way.
     """
 
     def __init__(self, *, bytes_in, granule):
@@ -45,7 +46,7 @@ class Headers(wiring.Component):
         size = len(out.bytes)
         times, words = max(4 // size, 1), max(size // 4, 1)  # granules of a word, or words of one
         behind = max(self.bytes_in - HEADER_BYTES, 0) // size  # granules of zeros
-        count = (max(self.bytes_in, HEADER_BYTES)) // size
+        count = max(self.bytes_in, HEADER_BYTES) // size
         held = Signal(8 * max(size, 4), reset_less=True)
         index = Signal(ceil_log2(count))
         left = Signal(range(times + behind))  # granules of what is held, behind this one
@@ -53,12 +54,12 @@ class Headers(wiring.Component):
         last = self.index[: ceil_log2(HEADER_BYTES // 4)].all()
         m.d.comb += [
             self.wait.eq(left != 0), self.begin.eq(self.take & (self.index == 0)),
-            out.raw.eq(1), out.bytes.eq(held), out.index.eq(index),
-            out.end.eq(index == count - 1),
+            out.raw.eq(valid), out.end.eq(valid & index.all()),
+            out.bytes.eq(held), out.index.eq(index),
         ]
         m.d.sync += valid.eq(self.wait | (self.take & (place.all() | last)))
         with m.If(valid):
-            m.d.sync += index.eq(index + 1)
+            m.d.sync += [index.eq(index + 1), held.eq(0)]
         with m.If(self.wait):
             m.d.sync += [left.eq(left - 1), held.eq(held >> 8 * size)]
         with m.If(self.take):

@@ -87,31 +87,35 @@ class Reader(wiring.Component):
         )
         puts, gets = Signal(range(2 * self.depth)), Signal(range(2 * self.depth))
         beat, leaves = self.r.payload, Signal()
+        some, more = Signal(), Signal()  # beats are here; others than the oldest
         m.d.comb += [
             self.r.ready.eq(1), leaves.eq(self.there & (self.leaves | self.stop)),
             bank.write.eq(self.r.valid), bank.place.eq(puts), bank.data.eq(beat.data),
             bank.address.eq(Cat(self.index, gets)), self.unit.eq(bank.word),
+            some.eq(gets != puts), more.eq(after(gets) != puts),
         ]
         m.d.sync += [
             self.error.eq(self.r.valid & beat.resp.as_value()[1]),
-            self.there.eq(Mux(leaves, after(gets), gets) != puts),
+            self.there.eq(Mux(leaves, more, some)),
         ]
         with m.If(self.r.valid):
             m.d.sync += puts.eq(after(puts))
         with m.If(leaves):
             m.d.sync += gets.eq(after(gets))
 
-        # Beats that may be asked for, less two bursts: one that leaves, one not yet subtracted.
+        # Beats that may be asked for, less two bursts: one that leaves, one not yet subtracted. One
+        # that has left is the carry of the sum.
         most = self.depth - 2 * BURST
         room = Signal(signed(ceil_log2(self.depth) + 1), init=most)
-        asks, length = Signal(), Signal(range(BURST + 1), reset_less=True)
+        asks, left = Signal(), Signal()
+        asked = Cat(~self.ar.payload.len[:len(self.length)], 1).as_signed()
         m.d.comb += [
             self.go.eq(~room[-1] & ~self.stop & (~self.ar.valid | self.ar.ready)),
             self.idle.eq((room == most) & ~asks & ~self.begins),
         ]
         m.d.sync += [
-            asks.eq(self.begins), length.eq(self.length + 1),
-            room.eq(room - Mux(asks, length, 0) + leaves),
+            asks.eq(self.begins), left.eq(leaves),
+            room.eq((Cat(1, room).as_signed() + Cat(left, Mux(asks, asked, 0)).as_signed()) >> 1),
         ]
         return m
 

@@ -1,6 +1,6 @@
 """The scatter: words of results, a unit at a time, and where each goes in memory."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -12,17 +12,16 @@ from weft.hw.post.sender import Result
 __all__ = ["Scatter"]
 
 FIELDS = 5  # words of a descriptor that it wants
-AFTER, GIVEN, TILE, BAND = range(4)  # what the next row's address is
 WORDS = 512  # that wait at most: of more jobs than a core takes
 
 
 class Scatter(wiring.Component):
     """``for tile: for row of it: for unit of the row``: a unit a cycle.
 
-    Between tiles there are five cycles. A unit is a chunk of ``lanes`` results, or a part
-    of one. What pads a row is not written. A job that is ended early ends the burst
-    that is under way. A job that keeps its sums has no results and is not known here; where it is
-    refused, or ended early, it is told by its tag from the one that is due.
+    Between rows there is a cycle more, between tiles there are six. A unit is a chunk of ``lanes``
+    results, or a part of one. What pads a row is not written. A job that is ended early ends the
+    burst that is under way. A job that keeps its sums has no results and is not known here; where
+    it is refused, or ended early, it is told by its tag from the one that is due.
 
     Parameters
     ----------
@@ -43,7 +42,7 @@ class Scatter(wiring.Component):
     results : In, stream of `weft.hw.post.sender.Result`
     beats : Out, ``valid`` and a `weft.hw.dma.gather.Beat`
     room : In
-        There is room for three beats.
+        There is room for four beats.
     idle : Out
         No job waits for results.
     """
@@ -77,9 +76,9 @@ class Scatter(wiring.Component):
                 longest=longest,
             ),
         )
-        unit = gather.units.unit
+        unit, given = gather.units.unit, jobs.o.payload
         word = Signal(self.results.payload.shape(), reset_less=True)
-        there, done = Signal(), Signal()
+        there, early, done = Signal(), Signal(), Signal()  # it ends its job early
         m.d.comb += [
             jobs.value.eq(self.word), jobs.put.eq(self.take),
             self.results.ready.eq(~there | done),
@@ -87,37 +86,56 @@ class Scatter(wiring.Component):
             gather.tag.eq(word.tag), gather.status.eq(word.status),
         ]
         with m.If(self.results.ready):
-            m.d.sync += [there.eq(self.results.valid), word.eq(self.results.payload)]
+            m.d.sync += [
+                there.eq(self.results.valid), word.eq(self.results.payload),
+                early.eq(self.results.payload.last & self.results.payload.status.any()),
+            ]
 
         field, narrow, tag = Signal(range(FIELDS)), Signal(), Signal(16, reset_less=True)
-        # Of C; from this tile on; of this tile; from this row on.
+        # Of C; from this tile on; of this tile; from this row on. All but the first less one.
         cols, down, across = (Signal(16, reset_less=True, name=n) for n in ("n", "down", "across"))
-        width, height = Signal(range(self.cols + 1)), Signal(range(self.rows + 1))
+        width, height = Signal(range(self.cols)), Signal(range(self.rows))
         leftmost, wide, high = Signal(), Signal(), Signal()  # tiles are behind this, below it
-        # Where the next row of tiles begins, this tile, its row.
-        band, tile, row, stride = (
-            Signal(32, name=n, reset_less=True) for n in ("band", "tile", "row", "stride")
+        ends = Signal()  # the row that has ended was the tile's last
+        # Of a row: units, less one, and those behind this one; bytes that count, less one, and from
+        # this unit on; those from the last unit back to the first.
+        units, behind = (
+            Signal(range(longest // min(self.units)), name=n) for n in ("units", "behind")
         )
-        # Bytes of the row: before this unit, before its last one; those that count, less one.
-        offset, last, most = (Signal(range(longest), name=n) for n in ("o", "last", "most"))
+        most, rest = Signal(range(longest)), Signal.like(unit.most)
+        back = Signal(signed(len(unit.most)))
         part, parts = Signal.like(unit.part), Signal.like(unit.part)
         across_tile = Signal(range(longest + 1))
         of = Signal(range(max(self.units) + 1))
-        last_row = (height == 1) & ~wide & ~high  # of the job
-        row_end = offset == last
-        # Where rows begin. What chooses is in registers of its own, so that it is not decoded anew
-        # for each bit.
-        choice, goes, steps = Signal(2), Signal(), Signal()  # steps: as the state UNIT
-        fixed = Signal(range(longest + 1))
-        given, arrived = Signal(32, reset_less=True), Signal()  # the word after the memory's
-        after = row + (Mux(steps, stride, 0) | fixed)
+        last_row = (height == 0) & ~wide & ~high  # of the job
+        # Where the unit goes; where this tile began, and where the next row of tiles does. One sum
+        # moves it; from 0 it goes wherever it is to be.
+        cut = ceil_log2(min(self.units))  # bits of addresses that are 0
+        at, tile, band, stride = (
+            Signal(32 - cut, reset_less=True, name=n) for n in ("at", "tile", "band", "stride")
+        )
+        goes = Signal()
+        # What chooses is in registers, so that it is not decoded anew for each bit: it is a row's
+        # last unit, or a job's address; the state is NEXT, RIGHT, ON, DOWN.
+        row_end, turns, to_tile, moves, to_band = (
+            Signal(name=n) for n in ("row_end", "turns", "to_tile", "moves", "to_band")
+        )
+        small = Signal(signed(len(across_tile) + 1))
+        after = at + (
+            Mux(row_end, stride, 0) | Mux(to_tile, tile, 0) | Mux(to_band, band, 0)
+            | small[cut:].as_signed()
+        )
+        with m.If(turns):
+            m.d.comb += small.eq(back)
+        with m.Elif(moves):
+            m.d.comb += small.eq(across_tile)
+        with m.Elif(~row_end & ~to_tile & ~to_band):
+            m.d.comb += small.eq(of)
         with m.If(goes):
-            m.d.sync += row.eq(Mux(
-                choice[1], Mux(choice[0], band, tile), Mux(choice[0], given, after)
-            ))
+            m.d.sync += at.eq(after)
         m.d.comb += [
             unit.word.eq(word.data), unit.narrow.eq(narrow), unit.part.eq(part),
-            unit.addr.eq(row + offset), unit.most.eq(most - offset), unit.end.eq(last_row),
+            unit.addr.eq(at << cut), unit.most.eq(rest), unit.end.eq(last_row),
         ]
         with m.Switch(narrow):
             for n, (size, share) in enumerate(zip(self.sizes, self.units, strict=True)):
@@ -126,97 +144,103 @@ class Scatter(wiring.Component):
                         of.eq(share), parts.eq(self.data_bytes // share - 1),
                         across_tile.eq(self.cols * size),
                     ]
-        refused = there & self.room & word.last & word.status.any()
+        goes_on = there & self.room
+        refused = goes_on & early
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(~jobs.o.valid & ~there & gather.idle)
-                m.d.sync += [field.eq(0), part.eq(0), choice.eq(GIVEN)]
+                m.d.sync += [field.eq(0), part.eq(0), at.eq(0), row_end.eq(1)]
                 with m.If(jobs.o.valid):
                     m.next = "JOB"
                 with m.Elif(refused):  # it is of a job that was to keep its sums
                     m.d.comb += [done.eq(1), gather.cut.eq(1)]
             with m.State("JOB"):
-                m.d.comb += jobs.o.ready.eq(~arrived)
-                m.d.sync += [given.eq(jobs.o.payload), arrived.eq(jobs.o.valid & jobs.o.ready)]
-                with m.If(arrived):
-                    m.d.sync += field.eq(field + 1)
+                m.d.comb += jobs.o.ready.eq(1)
+                with m.If(jobs.o.valid):
+                    m.d.sync += [field.eq(field + 1), stride.eq(given[cut:])]
                     with m.Switch(field):
                         with m.Case(0):
                             m.d.sync += tag.eq(given[16:])
                         with m.Case(1):
-                            m.d.sync += down.eq(given[16:])
+                            m.d.sync += down.eq(given[16:] - 1)
                             if len(self.sizes) > 1:
                                 m.d.sync += narrow.eq((given & self.narrows).any())
                         with m.Case(2):
                             m.d.sync += cols.eq(given)
-                        with m.Case(3):
+                        with m.Case(4):  # there is the address
                             m.d.comb += goes.eq(1)
-                        with m.Case(4):
-                            m.d.sync += [stride.eq(given), choice.eq(AFTER)]
                             m.next = "BAND"
             with m.State("BAND"):
-                m.d.sync += [across.eq(cols), leftmost.eq(1)]
+                m.d.sync += [across.eq(cols - 1), leftmost.eq(1), to_band.eq(0)]
                 m.next = "TILE"
             with m.State("TILE"):
-                is_wide, is_high = across > self.cols, down > self.rows
+                is_wide, is_high = across >= self.cols, down >= self.rows
                 m.d.sync += [
-                    wide.eq(is_wide), width.eq(Mux(is_wide, self.cols, across)),
-                    high.eq(is_high), height.eq(Mux(is_high, self.rows, down)),
-                    tile.eq(row),
+                    wide.eq(is_wide), width.eq(Mux(is_wide, self.cols - 1, across)),
+                    high.eq(is_high), height.eq(Mux(is_high, self.rows - 1, down)),
+                    tile.eq(at), moves.eq(0),
                 ]
                 m.next = "SIZES"
             with m.State("SIZES"):
-                chunks = (width + self.lanes - 1) >> ceil_log2(self.lanes)
-                m.d.sync += offset.eq(0)
                 with m.Switch(narrow):
                     for n, (size, share) in enumerate(zip(self.sizes, self.units, strict=True)):
                         with m.Case(n):
+                            chunk = self.lanes * size // share  # in units
+                            chunks = width >> ceil_log2(self.lanes) << ceil_log2(chunk)
                             m.d.sync += [
-                                last.eq((chunks << ceil_log2(self.lanes * size)) - share),
-                                most.eq((width << ceil_log2(size)) - 1),
+                                units.eq(chunks | (chunk - 1)),
+                                most.eq((width << ceil_log2(size)) | (size - 1)),
+                                back.eq(-(chunks | (chunk - 1)) << ceil_log2(share)),
                             ]
-                m.d.sync += steps.eq(1)
+                m.next = "ROW"
+            with m.State("ROW"):
+                m.d.sync += [behind.eq(units), rest.eq(most), row_end.eq(units == 0)]
                 m.next = "UNIT"
             with m.State("UNIT"):
                 with m.If(refused):
                     m.d.comb += [done.eq(1), gather.cut.eq(1)]
                     with m.If(word.tag == tag):
-                        m.d.sync += steps.eq(0)
                         m.next = "IDLE"
-                with m.Elif(there & self.room):
+                with m.Elif(goes_on):
                     m.d.comb += [
-                        gather.units.valid.eq(1),
+                        gather.units.valid.eq(1), goes.eq(1),
                         done.eq((part == parts) | (row_end & last_row)),
                     ]
-                    m.d.sync += [offset.eq(offset + of), part.eq(Mux(done, 0, part + 1))]
+                    m.d.sync += [
+                        behind.eq(behind - 1), rest.eq(rest - of), part.eq(Mux(done, 0, part + 1)),
+                        row_end.eq(~row_end & (behind == 1)),
+                    ]
                     with m.If(row_end):
-                        m.d.comb += goes.eq(1)
-                        m.d.sync += [offset.eq(0), height.eq(height - 1)]
-                        with m.If(height == 1):
-                            m.d.sync += steps.eq(0)
-                            m.next = "SAVE"
-                            with m.If(last_row):
-                                m.next = "IDLE"
-            with m.State("SAVE"):
-                m.d.sync += leftmost.eq(0)
-                with m.If(leftmost):
-                    m.d.sync += band.eq(row)
-                with m.If(wide):
-                    m.d.sync += choice.eq(TILE)
-                    m.next = "TOP"
-                with m.Else():
-                    m.d.sync += [choice.eq(BAND), down.eq(down - self.rows)]
-                    m.next = "DOWN"
-            with m.State("TOP"):
+                        m.d.sync += [height.eq(height - 1), ends.eq(height == 0), turns.eq(1)]
+                        m.next = "NEXT"
+            with m.State("NEXT"):  # where a stride on from the last unit is, back to the first
                 m.d.comb += goes.eq(1)
-                m.d.sync += choice.eq(AFTER)
-                m.next = "RIGHT"
+                m.d.sync += [
+                    turns.eq(0), behind.eq(units), rest.eq(most), row_end.eq(units == 0)
+                ]
+                m.next = "UNIT"
+                with m.If(ends):
+                    m.next = "SAVE"
+                    with m.If(~wide & ~high):
+                        m.next = "IDLE"
+            with m.State("SAVE"):
+                m.d.sync += [leftmost.eq(0), at.eq(0), row_end.eq(0)]
+                with m.If(leftmost):
+                    m.d.sync += band.eq(at)
+                with m.If(wide):
+                    m.d.sync += to_tile.eq(1)
+                    m.next = "RIGHT"
+                with m.Else():
+                    m.d.sync += [down.eq(down - self.rows), to_band.eq(1)]
+                    m.next = "DOWN"
             with m.State("RIGHT"):
-                m.d.comb += [goes.eq(1), fixed.eq(across_tile)]
-                m.d.sync += across.eq(across - self.cols)
+                m.d.comb += goes.eq(1)
+                m.d.sync += [across.eq(across - self.cols), to_tile.eq(0), moves.eq(1)]
+                m.next = "ON"
+            with m.State("ON"):
+                m.d.comb += goes.eq(1)
                 m.next = "TILE"
             with m.State("DOWN"):
                 m.d.comb += goes.eq(1)
-                m.d.sync += choice.eq(AFTER)
                 m.next = "BAND"
         return m

@@ -96,9 +96,8 @@ class Walker(wiring.Component):
         self.left = left = Signal.like(k)
         self.big = Signal()  # a chunk is behind this one
         last = (panels == 1) & ~segments[1:].any()  # panel
-        begins, goes, returns, undoes = (
-            Signal(name=name) for name in ("begins", "goes", "returns", "undoes")
-        )
+        begins, goes = Signal(), Signal()
+        returns, undoes = Signal(), Signal()  # as the states BACK, UNDO: not decoded for each bit
         with m.If(self.take):
             with m.Switch(self.index):
                 for index, field in (
@@ -152,9 +151,11 @@ class Walker(wiring.Component):
                     m.d.sync += chunks.eq(chunks + 1)
                     m.next = "CHUNK"
                 with m.If(~raw & (self.big != turned)):
+                    m.d.sync += returns.eq(1)
                     m.next = "BACK"
             with m.State("BACK"):  # to the base, and on from there
-                m.d.comb += returns.eq(1)
+                m.d.comb += goes.eq(1)
+                m.d.sync += returns.eq(0)
                 m.next = "ON"
             with m.State("ON"):
                 m.d.comb += goes.eq(1)
@@ -162,9 +163,9 @@ class Walker(wiring.Component):
                 with m.If(self.big):
                     m.next = "CHUNK"
             with m.State("END"):
-                with m.If(~raw & ~turned & (chunks != 0)):  # to where the panel's first chunk ended
-                    m.d.comb += [goes.eq(1), undoes.eq(1)]
-                    m.d.sync += chunks.eq(chunks - 1)
+                with m.If(~raw & ~turned & (chunks != 0)):
+                    m.d.sync += [chunks.eq(chunks - 1), undoes.eq(1)]
+                    m.next = "UNDO"
                 with m.Else():
                     for x in self._by_layout(m, slice(2)):
                         m.d.sync += lines.eq(Mux(lines < x.edge, 0, lines - x.edge))
@@ -174,6 +175,10 @@ class Walker(wiring.Component):
                     m.next = "PANEL"
                     with m.If(last):
                         m.next = "IDLE"
+            with m.State("UNDO"):  # to where the panel's first chunk ended
+                m.d.comb += goes.eq(1)
+                m.d.sync += undoes.eq(0)
+                m.next = "END"
         return m
 
     def _by_layout(self, m, which=slice(None)):
@@ -191,13 +196,13 @@ class Walker(wiring.Component):
         self.pads = Signal(range(  # of them, the last ones that are not real
             1 + max(max(x.edge for x in self.layouts), max(x.ks - 1 for x in self.layouts))
         ))
-        self.some = Signal()  # are real
+        self.real = Signal()  # the one that is due
         self.walks = Signal(init=1)  # they lie a stride apart
         piece = self.common
         with m.If(begins):
             m.d.sync += [
                 piece.raw.eq(self.raw), piece.b.eq(self.operand[0]),
-                piece.transposed.eq(self.turned), self.some.eq(~self.turned | self.few.any()),
+                piece.transposed.eq(self.turned), self.real.eq(self.raw | self.few.any()),
                 self.walks.eq(~self.raw),
             ]
             for x in self._by_layout(m):
@@ -222,7 +227,6 @@ class Walker(wiring.Component):
     def _pieces(self, m):
         """Pieces and stretches of a chunk, one by one."""
         piece, stretch, low = self.pieces.payload, self.stretches, ceil_log2(self.data_bytes)
-        self.real = self.some & (self.count >= self.pads)
         m.d.comb += [
             piece.eq(self.common), piece.real.eq(self.real), piece.offset.eq(self.cur),
             piece.end.eq(self.count == 0), piece.final.eq(self.common.final & (self.count == 0)),
@@ -231,6 +235,8 @@ class Walker(wiring.Component):
             m.d.sync += stretch.valid.eq(0)
         with m.If(self.pieces.valid & self.pieces.ready):
             m.d.sync += self.count.eq(self.count - 1)
+            with m.If(self.count == self.pads):
+                m.d.sync += self.real.eq(0)
             with m.If(self.real):
                 m.d.sync += [
                     stretch.valid.eq(1), stretch.payload.addr.eq(self.cur),
@@ -253,7 +259,7 @@ class Walker(wiring.Component):
             m.d.sync += [stride.eq(self.word), self.cur.eq(0)]
         with m.If(begins):  # the address, that the stride follows
             m.d.sync += stride.eq(self.word)
-        with m.If(begins | goes | returns):
+        with m.If(begins | goes):
             m.d.sync += self.cur.eq(Mux(returns, self.base, after))
 
 

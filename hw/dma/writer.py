@@ -1,6 +1,6 @@
 """The writer: beats become bursts on AXI, and their answers the ends of jobs."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -29,7 +29,7 @@ class Writer(wiring.Component):
     ----------
     beats : In, ``valid`` and a `weft.hw.dma.gather.Beat`
     room : Out
-        Three more may come.
+        Four more may come.
     aw, w, b : as of `Axi4`
     ended : Out
         Pulse: all of a job is written and answered; with its ``tag`` and ``status``.
@@ -88,8 +88,9 @@ class Writer(wiring.Component):
             self.idle.eq((waiting == 0) & ~self.beats.valid),
             self.room.eq(waiting < BURSTS - SLACK),
         ]
+        with m.If(closes != answered):
+            m.d.sync += waiting.eq(waiting + Mux(closes, 1, -1))
         m.d.sync += [
-            waiting.eq(waiting + closes - answered),
             self.ended.eq(answered & oldest.end),
             self.tag.eq(oldest.tag), self.status.eq(oldest.status),
             self.error.eq(b.valid & b.ready & b.payload.resp.as_value()[1]),

@@ -24,7 +24,7 @@ KEEP = dataclasses.replace(JOB, flags=JobFlag.KEEP)
 def front(size=1):
     return Front(
         depth=4, geometries=memories(CONFIG), size=size, data_bytes=16, units=[8, 2],
-        narrows=JobFlag.REQUANTIZE,
+        narrows=JobFlag.REQUANTIZE, target="generic",
     )
 
 

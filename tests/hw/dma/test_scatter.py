@@ -14,7 +14,7 @@ ROWS, COLS, LANES = 3, 4, 2
 KINDS = {  # sizes of results, units, bytes of a word
     "one": ([4], [4], 16),
     "chunks": ([4, 1], [8, 2], 16),
-    "alike": ([4, 1], [4, 4], 4),
+    "alike": ([4, 2], [4, 4], 4),
     "beats": ([4, 2], [8, 4], 8),
 }
 SIZE = 1 << 14
