@@ -40,11 +40,15 @@ does: its master is proven alone.
 
 What must be bounded in time is proven of the bus alone, before whoever answers within
 two cycles; so is that registers do what the register map says, access by access, with the core
-and windows answering within three. The halves of the AXI4 master are proven alone: the reader as
-it is; the writer with a queue of two bursts of two beats, given whole bursts. What goes through
-its queues is looked at step by step: what is proven of the order of answers is promised where that
-of beats and addresses is proven, and both where it is that each burst is whole. The reader is
-promised stretches that end where they begin or later.
+and windows answering within three.
+
+The halves of the AXI4 master are proven alone: the reader as it is, promised what is proven of the
+walker; the writer with queues of two bursts of two beats, promised what is proven of the gather,
+which is cut short to blocks of four beats. The gather is promised a row's units one behind the
+other, or cut off, and none where there was no room in the cycle before: that the scatter sees to
+it is a matter of simulation. What goes through the writer's queues is proven in steps: the order
+of answers; with that promised, the order of beats and of bursts; with both, that the beats on W
+are those that the address on AW says.
 
 ## Of what
 

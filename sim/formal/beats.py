@@ -8,6 +8,25 @@ from weft.sim.formal.row import Row, count
 __all__ = ["BeatRules"]
 
 
+def follows(rules, m, block, size, slack):
+    """Whether beats are of whole bursts: a burst is under way, its next beat, what is kept."""
+    valid, last, index = rules.beats_valid, rules.beats_beat_last, rules.beats_beat_count
+    inside, due, since = Signal(), Signal(block), Signal(range(slack + 2))
+    m.d.sync += since.eq(Mux(rules.room, 0, since + (valid & (since <= slack))))
+    with m.If(valid):
+        m.d.sync += [inside.eq(~last), due.eq(index + 1)]
+    address = rules.beats_beat_addr
+    first = address[size : size + block]
+    kept = {
+        "room": rules.room | (since < slack),
+        "count": index == Mux(inside, due, 0),
+        "block": ~address[:size].any() & (~last | (first + index < (1 << block))),
+        "goes_on": last | (first + index < (1 << block) - 1),
+        "void": ~rules.beats_beat_void | (last & ~inside),
+    }
+    return inside, due, {name: ~valid | one for name, one in kept.items()}
+
+
 class BeatRules(WriteRules):
     """Of a writer that is given whole bursts, none of them too long, no more than there is room.
 
@@ -54,19 +73,9 @@ class BeatRules(WriteRules):
         return m
 
     def _given(self, m):
-        valid, index = self.beats_valid, self.beats_beat_count
-        self.inside, self.due = inside, due = Signal(), Signal(self.block)
-        since = Signal(range(self.slack + 3))
-        m.d.sync += since.eq(Mux(self.room, 0, since + valid))
-        with m.If(valid):
-            m.d.sync += [inside.eq(~self.beats_beat_last), due.eq(index + 1)]
-        first = self.beats_beat_addr[self.size:self.size + self.block]
-        self.promised(m, ~valid | (
-            (self.room | (since < self.slack)) & (index == Mux(inside, due, 0))
-            & (first + index < (1 << self.block) - ~self.beats_beat_last)
-            & ~self.beats_beat_addr[:self.size].any()
-            & (~self.beats_beat_void | (self.beats_beat_last & ~inside))
-        ))
+        self.inside, self.due, kept = follows(self, m, self.block, self.size, self.slack)
+        for one in kept.values():
+            self.promised(m, one)
 
     def _orders(self, m):
         """What was put and waits: for an answer, for that or as void, on W, on AW."""

@@ -10,19 +10,25 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
+from weft.geometry import memories
 from weft.hw.dma import gather, writer
 from weft.hw.dma.axi import BURST, FIXED
+from weft.hw.dma.layout import layouts
 from weft.hw.dma.reader import Reader
+from weft.hw.dma.walker import Walker
 from weft.sim.formal.axi import ReadRules
 from weft.sim.formal.beats import BeatRules
 from weft.sim.formal.bench import Bench
+from weft.sim.formal.gather import GatherRules
 from weft.sim.formal.rules import Rules
 
-__all__ = ["reads", "writes"]
+__all__ = ["gathers", "reads", "walks", "writes"]
 
 DATA_BYTES = 4
 # Of the short queue: bursts of 1 << BLOCK beats at most; how many, and what comes without room.
 BLOCK, BURSTS, SLACK = 1, 2, 1
+# Of what is gathered: bytes of its units; blocks of 1 << GATHERED beats.
+SIZES, GATHERED = [2, 1], 2
 
 
 class _Half(wiring.Component):
@@ -83,15 +89,39 @@ class _Half(wiring.Component):
 
 
 class StretchRules(Rules):
-    """What a reader is promised: a stretch ends where it begins or behind that."""
+    """What a reader is promised."""
 
-    PINS = {"valid": 1, "payload_addr": 32, "payload_last": 5}
+    PINS = {"valid": 1, "ready": 1, "payload_addr": 32, "payload_last": 5}
+    SAID = {"behind": "a stretch of memory ends where it begins, or behind that"}
 
     def elaborate(self, platform):
         m = Module()
-        start = self.payload_addr[ceil_log2(DATA_BYTES):][:ceil_log2(BURST)]
-        self.promised(m, ~self.valid | (self.payload_last >= start))
+        self.kept(m, "behind", ~self.valid | (self.payload_last >= self.payload_addr[
+            ceil_log2(DATA_BYTES) :][: ceil_log2(BURST)]))
         return m
+
+    def kept(self, m, rule, value):
+        """It is promised; or it is a rule."""
+        self.promised(m, value)
+
+
+class WalkRules(StretchRules):
+    """The same of whoever promises it, and that it stays as long as the reader does not take it."""
+
+    RULES = StretchRules.SAID | {"stays": "a stretch of memory, once asked for, stays until taken"}
+    COVERS = {"waits": "a stretch waits", "long": "one goes beyond its block"}
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        self.must(m, "stays", self.stays(
+            m, self.valid, self.ready, self.payload_addr, self.payload_last
+        ))
+        self.happens(m, "waits", self.valid & ~self.ready)
+        self.happens(m, "long", self.valid & self.payload_last[ceil_log2(BURST)])
+        return m
+
+    def kept(self, m, rule, value):
+        self.must(m, rule, value)
 
 
 class ShortWriter(writer.Writer):
@@ -114,6 +144,39 @@ class ShortWriter(writer.Writer):
         oldest = m.submodules.bursts.o
         m.d.comb += self.drops.eq(oldest.valid & oldest.ready & oldest.payload.void)
         return m
+
+
+class ShortGather(gather.Gather):
+    """A gather with blocks of four beats, of units of both kinds, of rows of eight beats."""
+
+    def __init__(self):
+        unit = gather.Unit(
+            data_bytes=DATA_BYTES, parts=DATA_BYTES // min(SIZES), longest=8 * DATA_BYTES
+        )
+        with patch.object(gather, "BLOCK", GATHERED):
+            super().__init__(units=SIZES, unit=unit, data_bytes=DATA_BYTES)
+
+    def elaborate(self, platform):
+        with patch.object(gather, "BLOCK", GATHERED):
+            return super().elaborate(platform)
+
+
+def gathers():
+    """The bench of what makes bursts of results."""
+    part = ShortGather()
+    most = part.units.unit.most
+    return Bench(part, {"": GatherRules(
+        sizes=SIZES, block=GATHERED, size=ceil_log2(DATA_BYTES), most=len(most), slack=writer.SLACK
+    )})
+
+
+def walks(config):
+    """The bench of what asks for stretches."""
+    part = Walker(
+        data_bytes=DATA_BYTES, geometries=memories(config), layouts=layouts(config)
+    )
+    last = part.stretches.payload.last
+    return Bench(part, {"stretches_": WalkRules(payload_last=len(last))})
 
 
 def reads():
