@@ -82,41 +82,51 @@ class Gather(wiring.Component):
         m = Module()
         low = ceil_log2(self.data_bytes)
         unit, beat = self.units.unit, self.beats.beat
-        # Where a unit goes, and what of it counts.
-        widest = max(self.sizes)
-        valid, cut, end, kind = (Signal(name=name) for name in ("valid", "cut", "end", "kind"))
+        # Where a unit goes, and what of it counts. A small one is as many copies as a large one has
+        # room for, one of which goes to its slot.
+        widest, finest = max(self.sizes), min(self.sizes)
+        valid, cut, end = (Signal(name=name) for name in ("valid", "cut", "end"))
         part = Signal(8 * widest, reset_less=True)
         due = Signal(widest, reset_less=True)
-        place = Signal(range(self.data_bytes // min(self.sizes)), reset_less=True)
+        place = Signal(range(self.data_bytes // widest), reset_less=True)
+        slots = Signal(widest // finest, init=-1, reset_less=True)
+        whole, which = Signal(8 * widest), Signal.like(place)
         row_end, fills, block_end = (Signal(name=n) for n in ("row_end", "fills", "block_end"))
         addr = Signal(32 - low, reset_less=True)
         tag, status = Signal(16, reset_less=True), Signal(STATUS, reset_less=True)
         m.d.sync += [
             valid.eq(self.units.valid & ~unit.most[-1]), cut.eq(self.cut), end.eq(unit.end),
             addr.eq(unit.addr[low:]), tag.eq(self.tag), status.eq(self.status),
-            block_end.eq(unit.addr[low : low + BLOCK].all()), kind.eq(unit.narrow),
+            block_end.eq(unit.addr[low : low + BLOCK].all()),
+            place.eq(unit.addr[ceil_log2(widest) : low]),
         ]
+        m.d.comb += whole.eq(pick(unit.word, which, 8 * widest))
         for narrow, size in enumerate(self.sizes):
-            share = ceil_log2(size)
+            share, copies = ceil_log2(size), widest // size
+            inner = ceil_log2(copies)
             here, more = unit.addr[share:low], unit.most[share:].any()
-            index = unit.part[: ceil_log2(self.data_bytes // size)]
+            counts = Cat(1, *(more | (unit.most[:share] >= n) for n in range(1, size)))
+            mine = Cat(here[:inner] == n for n in range(copies))
             with m.If((unit.narrow == narrow) | (len(self.sizes) == 1)):
+                m.d.comb += which.eq(unit.part[inner:])
                 m.d.sync += [
-                    place.eq(here), part.eq(pick(unit.word, index, 8 * size)),
-                    due.eq(Cat(1, *(more | (unit.most[:share] >= n) for n in range(1, size)))),
+                    part.eq(pick(whole, unit.part[:inner], 8 * size).replicate(copies)),
+                    due.eq(Cat(Mux(bit, counts, 0) for bit in mine)),
+                    slots.eq(Cat(bit.replicate(size // finest) for bit in mine)),
                     row_end.eq(~more), fills.eq(here.all()),
                 ]
 
         fresh, closed = Signal(init=1), Signal(init=1)  # the unit begins a beat, a burst
         strobes = Signal(self.data_bytes)
         held = Signal(8 * self.data_bytes, reset_less=True)
-        for narrow, size in enumerate(self.sizes):
-            mine = (kind == narrow) | (len(self.sizes) == 1)
-            for n in range(self.data_bytes // size):
-                with m.If(mine & (place == n)):
-                    m.d.comb += strobes[n * size : (n + 1) * size].eq(due)
-                    with m.If(valid):
-                        m.d.sync += held[8 * n * size : 8 * (n + 1) * size].eq(part)
+        for n in range(self.data_bytes // widest):
+            with m.If(place == n):
+                m.d.comb += strobes.word_select(n, widest).eq(due)
+            for slot in range(len(slots)):
+                with m.If(valid & (place == n) & slots[slot]):
+                    m.d.sync += held.word_select(n * len(slots) + slot, 8 * finest).eq(
+                        part.word_select(slot, 8 * finest)
+                    )
         last = row_end | (fills & block_end)
         m.d.comb += [beat.data.eq(held), self.idle.eq(~valid & ~cut & ~self.beats.valid)]
         m.d.sync += [

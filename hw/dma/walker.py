@@ -92,7 +92,7 @@ class Walker(wiring.Component):
         segments = Signal(range(max(g.segments for g in there) + 1))  # from this one on
         # Of the panel: lines that are there; chunks before this one; ks from it on, less one.
         self.few = Signal(range(max(x.edge for x in self.layouts) + 1))
-        chunks = Signal(range(-(-most_k // min(x.chunk for x in self.layouts)) + 1))
+        chunks = Signal(range(-(-most_k // min(x.chunk for x in self.layouts[:2])) + 1))
         self.left = left = Signal.like(k)
         self.big = Signal()  # a chunk is behind this one
         last = (panels == 1) & ~segments[1:].any()  # panel
