@@ -14,6 +14,7 @@ from weft.boards.devices import DEVICES
 from weft.boards.toolchain import Toolchain, describe
 from weft.config import Config
 from weft.hw.core import Core
+from weft.hw.dma.engine import Dma
 from weft.hw.export import plain
 from weft.hw.ip.top import IpTop, Wrapper
 from weft.ip import Ip
@@ -37,8 +38,10 @@ WRAPPERS = [
     ("Wishbone, pipelined, windows", PIPELINED, 4, 315, 180),
     ("AXI4-Stream and AXI4-Lite", STREAM, 4, 410, 175),
     ("AXI4-Stream and AXI4-Lite", STREAM, 16, 700, 150),
-    ("AXI4 master and AXI4-Lite", DMA, 16, 3500, 105),
+    ("AXI4 master and AXI4-Lite", DMA, 16, 2250, 135),
 ]
+# Engines alone: their depth, and as above.
+ENGINES = [(1, 8, 1450, 130), (1, 16, 1500, 135), (2, 16, 1800, 125)]
 # A small core, whose clock is the hardest to keep up with; and how much slower one may be whose
 # critical path is not all its own.
 SMALL = Config(
@@ -65,8 +68,9 @@ RATES = [
 AREA = """\
 # Wrappers of IP cores
 
-Whatever `weft.hw.ip` and `weft.hw.dma` put around a core, without the core. `make wrappers` writes
-this page, and fails where a figure has become worse.
+Whatever `weft.hw.ip` and `weft.hw.dma` put around an 8x8x2 core, without the core; and the engine
+of the AXI4 master alone. `make wrappers` writes this page, and fails where a figure has become
+worse.
 
 ## Area and clock
 
@@ -98,14 +102,23 @@ the end of a job some cycles late, now more and now less. The windows of AXI4-Li
 """
 
 
+def parts():
+    """What is measured: its name, the bytes of its streams, itself, what it may be."""
+    for name, options, size, most, least in WRAPPERS:
+        config = Config(target="ecp5", depth=2, bytes_in=size, bytes_out=size)
+        yield name, size, Wrapper(Ip(config=config, **options)), most, least
+    for depth, size, most, least in ENGINES:
+        config = Config(target="ecp5", depth=depth, bytes_in=size, bytes_out=size)
+        yield f"AXI4 master alone, {config.name}", size, Dma(config), most, least
+
+
 def area():
     """Lines of the table, and what has become worse."""
     tools = Toolchain(folder())
     tools.set_up()
-    for name, options, size, most, least in WRAPPERS:
-        ip = Ip(config=Config(target="ecp5", depth=2, bytes_in=size, bytes_out=size), **options)
-        place = folder() / "wrappers" / f"{ip.name}-{size}"
-        netlist = tools.synthesize(describe(Wrapper(ip)), DEVICE, place)
+    for name, size, design, most, least in parts():
+        place = folder() / "wrappers" / re.sub(r"\W+", "-", f"{name} {size}")
+        netlist = tools.synthesize(describe(design), DEVICE, place)
         placed = [tools.place(netlist, DEVICE, seed, alone=True) for seed in SEEDS]
         used, fmax = placed[0].used, max(one.fmax for one in placed)
         worse = used["LUT"] > most or fmax < least
