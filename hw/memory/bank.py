@@ -44,7 +44,8 @@ class Bank(wiring.Component):
     address : In
     word : Out
 
-    Source: Lattice FPGA-TN-02204, ECP5 and ECP5-5G Memory Usage Guide: DP16KD.
+    Source: Lattice FPGA-TN-02204, ECP5 and ECP5-5G Memory Usage Guide: DP16KD. Which half of a word
+    of 36 bits comes out at which port: as Yosys has it (techlibs/lattice, brams_map_16kd.v).
     """
 
     LATENCY = 2
