@@ -1,29 +1,25 @@
 """A queue in a bank of memory, whose head is the bank's own output register."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.memory.bank import Bank
+from weft.hw.memory.places import after
 
 __all__ = ["Fifo"]
-
-# Of so many bits: those whose exclusive nor, shifted in, leads through all values but one.
-TAPS = {4: (2, 3), 9: (4, 8)}
 
 
 class Fifo(wiring.Component):
     """Words in order, one in and one out a cycle, all but one of as many as the memory has.
 
     A word is on offer no later than :attr:`LATENCY` cycles after it came, or the one before left.
-    Which word goes to which place of the memory is all the same: so places follow each other as
-    the values of a shift register with feedback do, which needs no carry.
 
     Parameters
     ----------
     width, depth : int
-        ``depth`` is 16 or 512.
+        ``depth`` is a power of two, of bits that `weft.hw.memory.places` knows.
     target : str
         That of a Config.
 
@@ -35,9 +31,6 @@ class Fifo(wiring.Component):
         Whatever happens in this cycle, there is a word on offer in the next.
     words : Out
         How many are here, the one on offer among them.
-
-    Source: P. Alfke, Efficient Shift Registers, LFSR Counters, and Long Pseudo-Random Sequence
-    Generators, Xilinx XAPP 052, 1996: the taps.
     """
 
     LATENCY = 1 + Bank.LATENCY
@@ -64,17 +57,12 @@ class Fifo(wiring.Component):
             self.o.payload.eq(bank.word),
         ]
         with m.If(puts):
-            m.d.sync += put.eq(_after(put))
+            m.d.sync += put.eq(after(put))
         with m.If(bank.en & waits):
-            m.d.sync += asked.eq(_after(asked))
+            m.d.sync += asked.eq(after(asked))
         # The bank's first step has a word; the second's is on offer.
         with m.If(bank.en):
             m.d.sync += [self.follows.eq(waits), self.o.valid.eq(self.follows)]
         with m.If(puts != takes):
             m.d.sync += self.words.eq(self.words + Mux(puts, 1, -1))
         return m
-
-
-def _after(place):
-    low, high = TAPS[len(place)]
-    return Cat(~(place[low] ^ place[high]), place[:-1])
