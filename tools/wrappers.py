@@ -45,7 +45,7 @@ ENGINES = [(1, 8, 1450, 130), (1, 16, 1500, 135), (2, 16, 1800, 125)]
 # A small core, whose clock is the hardest to keep up with; and how much slower one may be whose
 # critical path is not all its own.
 SMALL = Config(
-    rows=2, cols=2, depth=2, bytes_in=4, bytes_out=4, requantize="none", activation="none",
+    rows=2, cols=2, depth=2, lanes=2, bytes_in=4, bytes_out=4, requantize="none", activation="none",
     target="ecp5",
 )
 KEPT = 0.95
