@@ -42,16 +42,17 @@ WRAPPERS = [
 ]
 # Engines alone: their depth, and as above.
 ENGINES = [(1, 8, 1450, 130), (1, 16, 1500, 135), (2, 16, 1800, 125)]
-# A small core, whose clock is the hardest to keep up with; and how much slower one may be whose
-# critical path is not all its own.
+# A small core, whose clock is the hardest to keep up with; and the least MHz behind each bus.
 SMALL = Config(
     rows=2, cols=2, depth=2, lanes=2, bytes_in=4, bytes_out=4, requantize="none", activation="none",
     target="ecp5",
 )
-KEPT = 0.95
 BUSES = [
-    ("AXI4-Lite", AXI), ("Wishbone, classic", CLASSIC), ("Wishbone, pipelined", PIPELINED),
-    ("AXI4-Stream", STREAM), ("AXI4 master", DMA),
+    ("AXI4-Lite", AXI, 150),
+    ("Wishbone, classic", CLASSIC, 150),
+    ("Wishbone, pipelined", PIPELINED, 155),
+    ("AXI4-Stream", STREAM, 155),
+    ("AXI4 master", DMA, 125),
 ]
 NARROW = {"bytes_in": 4, "bytes_out": 4}
 # What the bus is, its Ip, fields of the Config.
@@ -129,21 +130,17 @@ def area():
 def clocks():
     """Lines of the table, and what holds the core up."""
     tools = Toolchain(folder())
-    alone = None
-    designs = {"none": Core(SMALL)} | {
-        name: IpTop(Ip(config=SMALL, **options)) for name, options in BUSES
-    }
-    for name, design in designs.items():
+    designs = [("none", Core(SMALL), 165)] + [
+        (name, IpTop(Ip(config=SMALL, **options)), least) for name, options, least in BUSES
+    ]
+    for name, design, least in designs:
         place = folder() / "wrappers" / f"whole-{name}"
         netlist = tools.synthesize(describe(design), DEVICE, place)
         best = max(
             (tools.place(netlist, DEVICE, seed, alone=True) for seed in SEEDS),
             key=lambda placed: placed.fmax,
         )
-        alone = alone or best.fmax
-        own = all(part.startswith("core.") for part in best.slowest.names)
-        slow = name != "none" and not own and best.fmax < KEPT * alone
-        worse = f"{name}: {best.fmax:.0f} MHz, {alone:.0f} without" * slow
+        worse = f"{name}: at least {least} MHz" * (best.fmax < least)
         path = f"`{best.slowest.names[0]}` to `{best.slowest.names[-1]}`"
         yield (name, f"{best.used['LUT']:,}", f"{best.fmax:.0f} MHz", path), worse
 

@@ -195,7 +195,9 @@ class Control(wiring.Component):
                 "result_tag": {"tag": last.tag},
             }
         if self.ip.bus == "dma":
-            held["status"]["moving"] = self.moving
+            moving = Signal()
+            m.d.sync += moving.eq(self.moving)
+            held["status"]["moving"] = moving
             held["descriptor_room"] = {"value": self.descriptor_room}
             held |= {f"descriptor_{n}": {"value": self.descriptor_word} for n in range(WORDS)}
         return {name: _word(self.ip, name, fields) for name, fields in held.items()}
