@@ -136,3 +136,36 @@ def test_control_is_a_pulse():
 
     run(ip, bench)
     assert pulses == [0, 0, 0, 1, 0, 0, 2, 0, 0, 3, 0, 0]
+
+
+@pytest.mark.parametrize("follows", [0, 1])
+def test_no_access_is_taken_while_a_result_is_waited_for(follows):
+    ip, answers = Ip(config=CONFIG, bus="axi"), []
+
+    async def bench(ctx, dut, driver):
+        port = dut.port
+        ctx.set(dut.results.valid, follows)
+        ctx.set(dut.follows, follows)
+        ctx.set(port.access.payload, {"address": 0xC00 // 4, "write": 0, "mask": 15, "data": 0})
+        ctx.set(port.access.valid, 1)
+        for cycle in range(6):
+            if cycle == 4:
+                ctx.set(dut.results.valid, 1)
+            _, _, ready, answered = await ctx.tick().sample(port.access.ready, port.answer.valid)
+            answers.append((ready, answered))
+
+    run(ip, bench)
+    waits = [(1, 0), (0, 0), (0, 0), (0, 0), (0, 1), (1, 0)]
+    assert answers == ([(1, 0)] + [(1, 1)] * 5 if follows else waits)
+
+
+def test_status_says_that_the_dma_moves():
+    ip = Ip(config=CONFIG, bus="dma")
+    at = {r.name: r.address for r in registers(ip)}["status"]
+
+    async def bench(ctx, dut, driver):
+        for moving in (1, 0):
+            ctx.set(dut.moving, moving)
+            assert await driver.access(ctx, at) == (moving << 2, 0)
+
+    run(ip, bench)

@@ -96,7 +96,8 @@ def test_a_job_at_a_time_with_what_is_said_of_it(size, idle, odds):
 
     async def watch(ctx):
         while True:
-            _, _, found = await ctx.tick().sample(dut.ended)
+            _, _, found, level = await ctx.tick().sample(dut.ended, dut.level)
+            assert level.some == (level.words != 0)
             if found.valid:
                 ended.append((found.tag, found.status))
 
