@@ -5,14 +5,13 @@ from pathlib import Path
 
 from weft.config import Config
 from weft.host.board import BoardTransport
-from weft.sim import build
+from weft.sim import build, verilated
 from weft.sim.transport import end
 
 __all__ = ["DIVISOR", "SimBoardTransport", "start"]
 
 DIVISOR = 4  # clock cycles a bit: as few as the hardware takes
 _HARNESS = Path(__file__).with_name("board.cpp")
-_SOURCES = [*build.SOURCES, _HARNESS.read_bytes()]
 _PATIENCE = 5.0  # seconds for an answer: a large core runs at some 100,000 cycles a second
 _ANSWER = 60.0
 
@@ -41,11 +40,10 @@ def start(
 
         return export.plain(SerialAccelerator(config, divisor=divisor), name="board")
 
-    key = build.key(repr(config), divisor, *_SOURCES)
-    program = build.program(
-        build.folder() / "boards" / f"{config.name}-{key}", verilog, _HARNESS,
-        name=f"{config.name} board", top="board", defines=[f"DIVISOR={divisor}"],
-        say=lambda: say(f"compiling the {config.name} board (once, some 20 to 60 s)"),
+    program = verilated.program(
+        "boards", f"{config.name}-board", build.sources(repr(config), str(divisor)), verilog,
+        _HARNESS, top="board", defines=[f"DIVISOR={divisor}"],
+        say=lambda: say(f"compiling the {config.name} board (once, some 10 to 60 s)"),
     )
     return subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -11,23 +10,19 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree
 
 from weft.config import Config
-from weft.sim import build, tools
+from weft.sim import build, icarus, tools, verilated
 from weft.sim.bench import MODULES, PERIOD_NS
 
 __all__ = ["SIMULATORS", "BenchError", "Outcome", "run"]
 
-# cocotb's runner opens every signal of a design to the benches, which makes models of it slow to
-# build and to run; ours look at its ports only.
+# The benches look at the ports of a design only, and signals that are public make a model slow.
 _PUBLIC = '`verilator_config\npublic_flat_rw -module "{}" -var "*"\n'
-_BUILD_ARGS = {"icarus": [], "verilator": ["-O3", "--no-public-flat-rw", *build.WAIVERS]}
 _WAVES = {"icarus": "{}.fst", "verilator": "dump.vcd"}
-SIMULATORS = tuple(_BUILD_ARGS)
-BUILD_LIMIT = 1800  # seconds
+SIMULATORS = tuple(_WAVES)
 _OURS = ("COCOTB_", "PYTEST_", "SIM_CMD_")  # of the environment, what would change the run
 _OTHERS = ("WAVES", "GUI", "GPI_USERS", "RANDOM_SEED")
 
@@ -92,7 +87,7 @@ def run(
     simulator : str
         One of `SIMULATORS`.
     build_dir : path
-        Where builds are kept, each in a folder of its own; one that is up to date is used again.
+        Where logs, results and waveforms go, each run in a folder of its own.
     testcase : str or sequence of str, optional
         Names of tests; all tests where absent. A name stands for all tests of which it is the
         start, up to a ``/``.
@@ -128,18 +123,20 @@ def run(
     title = f"benches of {config.name} on {tool.name} {tool.version}"
     with _alone(place):
         start = time.monotonic()
-        _build(config, simulator, tool, verilog, top, waves, place, title)
+        text = build.verilog(config) if verilog is None else verilog
+        program = _BUILDS[simulator](f"{top}-{config.name}", text, top, waves)
         built = time.monotonic()
         results, log = place / "results.xml", place / "test.log"
         results.unlink(missing_ok=True)
-        _step(simulator, "test", place, log, limit, f"{title}, seed {seed},", {
+        _simulate(simulator, place, log, limit, f"{title}, seed {seed},", {
             "test_module": ",".join(modules), "test_filter": _filter(testcase), "seed": seed,
             "hdl_toplevel": top, "hdl_toplevel_lang": "verilog", "timescale": ("1ns", "1ps"),
-            "build_dir": str(place / "build"), "results_xml": str(results), "waves": waves,
+            "build_dir": str(program.parent), "test_dir": str(place), "waves": waves,
+            "results_xml": str(results),
             "extra_env": {"WEFT_CONFIG": json.dumps(asdict(config)), **(facts or {})},
         })
         seconds = time.monotonic() - built
-        trace = place / "build" / _WAVES[simulator].format(top) if waves else None
+        trace = place / _WAVES[simulator].format(top) if waves else None
         tests, failed, cycles = _read(results, title, log)
         outcome = Outcome(
             str(tool), tests, len(failed), cycles, seconds, built - start, seed, log, trace
@@ -161,7 +158,6 @@ def _tool(simulator):
     if simulator == "icarus":
         return tools.icarus()
     tools.compiler()
-    tools.make()
     return tools.verilator()
 
 
@@ -178,34 +174,29 @@ def _alone(place):
         yield
 
 
-def _build(config, simulator, tool, verilog, top, waves, place, title):
-    """Make ``place`` hold a build of the Verilog, by this version of the simulator."""
-    if verilog is None:
-        from weft.hw.export import verilog as export
-
-        verilog = export(config)
-    public = _PUBLIC.format(top)
-    options = [public, *_BUILD_ARGS[simulator]]
-    made_from = [verilog, tool.version, version("cocotb"), sys.version, *options]
-    stamp, text = place / "stamp", hashlib.sha256("\n".join(made_from).encode()).hexdigest()
-    if stamp.is_file() and stamp.read_text(encoding="utf-8") == text:
-        return
-    stamp.unlink(missing_ok=True)
-    (place / "weft.v").write_text(verilog, encoding="utf-8")
-    (place / "ports.vlt").write_text(public, encoding="utf-8")
-    sources = {"icarus": ["weft.v"], "verilator": ["ports.vlt", "weft.v"]}[simulator]
-    _step(simulator, "build", place, place / "build.log", BUILD_LIMIT, f"build of {title}", {
-        "sources": [str(place / name) for name in sources], "hdl_toplevel": top,
-        "build_args": _BUILD_ARGS[simulator], "timescale": ("1ns", "1ps"), "waves": waves,
-        "build_dir": str(place / "build"), "clean": True,
-    })
-    stamp.write_text(text, encoding="utf-8")
+def _icarus(name, verilog, top, waves):
+    return icarus.program("benches", name, verilog, top=top, waves=waves)
 
 
-def _step(simulator, method, place, log, limit, title, arguments):
-    """Build or test in a process of its own, which talks into ``log``; killed after ``limit``."""
-    order = {"simulator": simulator, "method": method, "arguments": arguments}
-    command = [sys.executable, "-m", "weft.sim.simulation", json.dumps(order)]
+def _verilator(name, verilog, top, waves):
+    """As cocotb's own runner builds it: its harness around the class ``Vtop``."""
+    from cocotb_tools import config as cocotb
+
+    return verilated.program(
+        "benches", name, [verilog], lambda: verilog,
+        cocotb.share_dir / "lib" / "verilator" / "verilator.cpp", top=top, prefix="Vtop",
+        file=top, control=_PUBLIC.format(top), trace=waves, vpi=True,
+        link=[f"-Wl,-rpath,{cocotb.libs_dir}", f"-L{cocotb.libs_dir}", "-lcocotbvpi_verilator"],
+    )
+
+
+_BUILDS = {"icarus": _icarus, "verilator": _verilator}
+
+
+def _simulate(simulator, place, log, limit, title, arguments):
+    """Run the benches in a process of its own, which writes to ``log``; killed after ``limit``."""
+    order = json.dumps({"simulator": simulator, "arguments": arguments})
+    command = [sys.executable, "-m", "weft.sim.simulation", order]
     with open(log, "w", encoding="utf-8") as output:
         process = subprocess.Popen(
             command, cwd=place, env=_environment(), stdin=subprocess.DEVNULL, stdout=output,
@@ -225,14 +216,12 @@ def _step(simulator, method, place, log, limit, title, arguments):
 
 
 def _environment():
-    """That of this process, but for what would steer cocotb behind our back."""
+    """The environment of this process, without the variables that would steer cocotb."""
     kept = {
         name: value for name, value in os.environ.items()
         if not name.startswith(_OURS) and name not in _OTHERS
     }
-    # Without the flag, models of several C++ files fail to link with their precompiled header.
-    flags = f"{kept.get('MAKEFLAGS', '')} CFG_CXXFLAGS_PCH_I=-include".strip()
-    return {**kept, "MAKEFLAGS": flags, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    return {**kept, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 
 
 def _filter(testcase):

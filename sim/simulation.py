@@ -1,8 +1,8 @@
-"""One step of a simulation, to build or to run, in a process of its own that can be killed.
+"""Runs benches through cocotb's runner, in a process of its own that can be killed.
 
     python -m weft.sim.simulation JSON
 
-The JSON names a simulator of cocotb's runner, one of the runner's methods, and its arguments.
+The JSON names a simulator of cocotb's runner and the arguments of the runner's ``test``.
 """
 
 import json
@@ -16,11 +16,7 @@ def main(argument: str):
     from cocotb_tools.runner import get_runner
 
     order = json.loads(argument)
-    runner = get_runner(order["simulator"])
-    if order["method"] == "build":
-        runner.build(**order["arguments"])
-    else:
-        runner.test(**order["arguments"])
+    get_runner(order["simulator"]).test(**order["arguments"])
 
 
 if __name__ == "__main__":

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
-    "Tool", "ToolError", "compiler", "icarus", "libpython", "make", "verilator",
-    "yosys",
+    "Tool", "ToolError", "compiler", "icarus", "libpython", "verilator", "yosys",
 ]
 
 
@@ -57,11 +56,6 @@ def compiler() -> Tool:
     """The C++ compiler that builds Verilator's models, ``c++``; raises `ToolError`."""
     version = r"(?:clang version |\) )(\d+\.\d+)"
     return _find("C++ compiler", "c++", "--version", version, "10.0", "g++")
-
-
-def make() -> Tool:
-    """GNU make, which Verilator's models are built with; raises `ToolError`."""
-    return _find("GNU make", "make", "--version", r"GNU Make (\d+\.\d+)", "4.0", "make")
 
 
 def yosys() -> Tool:

@@ -1,5 +1,6 @@
 """What tests share: builds, simulated accelerators, TFLite Micro, sums that meet every tie."""
 
+import gc
 import importlib.util
 import os
 from pathlib import Path
@@ -13,6 +14,10 @@ from weft.sim.transport import SimTransport
 
 os.environ.setdefault("WEFT_BUILD", str(Path(__file__).parent.parent / "build"))
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
+
+# Elaboration makes millions of objects that stay: collecting garbage at the usual pace doubles the
+# time of tests.
+gc.set_threshold(200_000, 20, 100)
 
 
 @pytest.fixture(scope="session")

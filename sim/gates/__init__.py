@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from weft.sim import build
+from weft.sim import verilated
 from weft.sim.gates.netlist import FAMILIES, Unmodelled, verilog
 from weft.sim.gates.serial import HARNESS, Gates, GatesError
 from weft.sim.gates.trial import Trial, trial
@@ -15,8 +15,7 @@ def model(name: str, text: str, say=lambda text: None) -> Path:
 
     Raises `weft.sim.tools.ToolError` where a tool is missing or does not compile it.
     """
-    place = build.folder() / "gates" / f"{name}-{build.key(text, HARNESS.read_bytes())}"
-    return build.program(
-        place, lambda: text, HARNESS, name=name, top="gates", large=True,
+    return verilated.program(
+        "gates", name, [text], lambda: text, HARNESS, top="gates", large=True,
         say=lambda: say(f"compiling the gates of {name} (once, some minutes)"),
     )

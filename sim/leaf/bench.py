@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.sim import build
+from weft.sim import verilated
 
 __all__ = ["LeafBench", "program", "sums"]
 
@@ -85,11 +85,9 @@ def program(mac) -> Path:
     bench = LeafBench(mac)
     verilog = plain(bench, name="leaf")
     harness = Path(__file__).with_name("leaf.cpp")
-    name = mac.__name__
-    place = build.folder() / "leaves" / f"{name}-{build.key(verilog, harness.read_bytes())}"
-    return build.program(
-        place, lambda: verilog, harness,
-        name=name, top="leaf", defines=[f"LATENCY={bench.LATENCY}"],
+    return verilated.program(
+        "leaves", mac.__name__, [verilog], lambda: verilog, harness,
+        top="leaf", defines=[f"LATENCY={bench.LATENCY}"],
     )
 
 

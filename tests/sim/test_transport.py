@@ -134,7 +134,7 @@ def test_rejects_a_verilog_that_does_not_compile(monkeypatch, tmp_path):
         build.model(ODD)
     assert "Verilator must compile the 3x5x2 model, and ended with status 1" in str(error.value)
     assert (tmp_path / "3x5x2.log").read_text(encoding="utf-8")
-    assert not list((tmp_path / "models").iterdir())  # nothing half built
+    assert not list((tmp_path / "cache" / "models").iterdir())  # nothing half built
 
 
 def test_builds_once(monkeypatch):

@@ -8,6 +8,7 @@ import sys
 from weft.cli import (
     bench,
     build,
+    clean,
     doctor,
     gatesim,
     generate,
@@ -23,7 +24,7 @@ __all__ = ["SUBCOMMANDS", "main"]
 
 # Each has add(subparsers), which registers it, with set_defaults(run=function(args) -> exit code).
 SUBCOMMANDS = [
-    sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, doctor,
+    sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, doctor, clean,
 ]
 
 EPILOG = """\

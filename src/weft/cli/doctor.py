@@ -148,7 +148,6 @@ def _programs():
         "Icarus Verilog": (tools.icarus, "11.0"),
         "Verilator":      (tools.verilator, "5.036"),
         "C++ compiler":   (tools.compiler, "10.0"),
-        "GNU make":       (tools.make, "4.0"),
         "libpython":      (tools.libpython, ""),
     }
     for name, (search, needed) in searches.items():

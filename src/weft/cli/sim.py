@@ -70,7 +70,7 @@ def _run(args) -> int:
     checks = not (args.network_only or args.waves)
     for need in (tools.icarus, tools.libpython) if checks else ():
         need()
-    for need in (tools.verilator, tools.compiler, tools.make):
+    for need in (tools.verilator, tools.compiler):
         need()
     out = output_folder(args.out)
     print(f"{config.name}: {config.peak} MAC/cycle, {config.bytes_in} bytes a cycle in,"
@@ -105,8 +105,7 @@ def _draw(path, timeline, config, show):
 
 def _check(config, seed, show):
     """The benches on both simulators; raises BenchError where one fails."""
-    from weft.hw.export import verilog
-    from weft.sim.build import folder
+    from weft.sim.build import folder, verilog
     from weft.sim.runner import SIMULATORS, run
 
     with show.task("generating its Verilog"):

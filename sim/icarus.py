@@ -1,0 +1,64 @@
+"""Compiles Verilog into a program that Icarus Verilog's ``vvp`` runs."""
+
+import subprocess
+from pathlib import Path
+
+from weft.sim import cache, tools
+
+__all__ = ["program"]
+
+# Leaves a trace of every signal in the folder where the simulation runs.
+_DUMP = """
+module dump;
+    initial begin
+        $dumpfile("{top}.fst");
+        $dumpvars(0, {top});
+    end
+endmodule
+"""
+
+
+def program(kind: str, name: str, verilog: str, *, top: str, waves: bool = False) -> Path:
+    """``sim.vvp`` of a Verilog text: a file of the cache.
+
+    Parameters
+    ----------
+    kind : str
+        Folder of the cache.
+    name : str
+        Name of the design, for people.
+    top : str
+        The module that is simulated.
+    waves : bool
+        Whether a simulation leaves ``<top>.fst`` in the folder where it runs.
+
+    Raises
+    ------
+    weft.sim.tools.ToolError
+        Where Icarus Verilog is missing or too old, or does not compile the text.
+    """
+    icarus = tools.icarus()
+    text = verilog + _DUMP.format(top=top) if waves else verilog
+    tops = [top, *(["dump"] if waves else [])]
+
+    def make(place):
+        (place / f"{top}.v").write_text(text, encoding="utf-8")
+        (place / "timescale").write_text("+timescale+1ns/1ps\n", encoding="utf-8")
+        command = [
+            str(icarus.path), "-g2012", "-o", "sim.vvp", "-f", "timescale",
+            *(word for module in tops for word in ("-s", module)), f"{top}.v",
+        ]
+        run = subprocess.run(
+            command, cwd=place, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace",
+        )
+        if run.returncode:
+            log = cache.folder() / f"{name}.log"
+            log.write_text(run.stdout, encoding="utf-8")
+            raise tools.ToolError(
+                f"Icarus Verilog must compile {name}, and ended with status {run.returncode}:"
+                f" {run.stdout.strip().splitlines()[-1:]}; its output is in {log}"
+            )
+
+    digest = cache.digest(Path(__file__).read_bytes(), str(icarus), *tops, text)
+    return cache.entry(kind, f"{name}-{digest}", make) / "sim.vvp"

@@ -1,0 +1,187 @@
+"""Compiles Verilog and a C++ harness into a program that simulates: Verilator, then C++."""
+
+import concurrent.futures
+import os
+import subprocess
+from pathlib import Path
+
+from weft.sim import cache, tools
+
+__all__ = ["WAIVERS", "program"]
+
+# What Yosys writes and Verilator remarks on: widths follow Verilog's own rules in expressions that
+# Yosys has made explicit, and its priority cases overlap by design.
+WAIVERS = ["-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-Wno-CASEOVERLAP", "-Wno-UNOPTFLAT"]
+LIMIT = 3600  # seconds that a compilation may take
+# -O2 takes a model twice as long to compile, and it runs no faster.
+_OPTIMIZE = "-O1"
+# Verilator's own library, the same for all models: compiled once for each set of features.
+_RUNTIME = {"": ["verilated", "verilated_threads"], "trace": ["verilated_vcd_c"],
+            "vpi": ["verilated_vpi"]}
+
+
+def _key(*parts):
+    """A digest of ``parts``, of the tools and of this file."""
+    versions = tools.verilator().version, tools.compiler()
+    return cache.digest(Path(__file__).read_bytes(), *versions, *parts)
+
+
+def program(
+    kind: str, name: str, made_from, verilog, harness: Path, *, top: str, prefix: str | None = None,
+    file: str = "model", defines=(), control: str | None = None, trace: bool = False,
+    vpi: bool = False, link=(), large: bool = False, say=lambda: None,
+) -> Path:
+    """A simulation of a Verilog text, driven by a C++ harness: a file of the cache.
+
+    Parameters
+    ----------
+    kind : str
+        Folder of the cache.
+    name : str
+        Name of the model, for people.
+    made_from : sequence of str or bytes
+        All that ``verilog()`` depends on.
+    verilog : callable
+        Gives the text, where there is no program yet.
+    harness : Path
+        A C++ file with ``main``.
+    top : str
+        The module that is simulated.
+    prefix : str, optional
+        Name of the C++ class; ``V<top>`` where absent.
+    file : str
+        Name of the program's file.
+    defines : sequence of str
+        For the harness: ``NAME`` or ``NAME=value``.
+    control : str, optional
+        Text of a Verilator control file.
+    trace : bool
+        Whether the program can write waveforms (VCD).
+    vpi : bool
+        Whether it has Verilator's VPI.
+    link : sequence of str
+        Options of the linker.
+    large : bool
+        Compile in small pieces and optimize less: a netlist of gates takes hours otherwise.
+    say : callable
+        Called before a compilation.
+
+    Raises
+    ------
+    weft.sim.tools.ToolError
+        Where a tool is missing or too old, or does not compile the model.
+    """
+    prefix = prefix or f"V{top}"
+    options = [top, prefix, file, *defines, str(control), str(trace), str(vpi), *link, str(large)]
+    digest = _key(*options, harness.read_bytes(), *made_from)
+
+    def make(place):
+        say()
+        compiler = _Compiler(name, trace=trace, vpi=vpi)
+        (place / f"{top}.v").write_text(verilog(), encoding="utf-8")
+        sources = [f"{top}.v"]
+        if control is not None:
+            (place / "control.vlt").write_text(control, encoding="utf-8")
+            sources.insert(0, "control.vlt")
+        compiler.verilate(place, sources, top, prefix, large)
+        compiler.compile(place, file, harness, defines, link, large)
+
+    return cache.entry(kind, f"{name}-{digest}", make) / file
+
+
+class _Compiler:
+    """The tools, and what both the runtime and the models are compiled with."""
+
+    def __init__(self, name, *, trace, vpi):
+        self.name, self.trace, self.vpi = name, trace, vpi
+        self.verilator, self.cxx = tools.verilator(), tools.compiler()
+        self.include = _include(self.verilator)
+        flags = {"COVERAGE": 0, "SC": 0, "TIMING": 0, "TRACE": trace, "TRACE_VCD": trace,
+                 "TRACE_FST": 0, "TRACE_SAIF": 0}
+        self.flags = [
+            "-std=gnu++17", "-w", "-DVERILATOR=1", "-faligned-new",
+            *(f"-DVM_{flag}={int(value)}" for flag, value in flags.items()),
+            f"-I{self.include}", f"-I{self.include / 'vltstd'}",
+        ]
+
+    def verilate(self, place, sources, top, prefix, large):
+        """Make C++ of the Verilog in the folder ``place``."""
+        pieces = ["--output-split", "5000", "--output-split-cfuncs", "500"] if large else []
+        features = [*(["--trace-vcd"] if self.trace else []), *(["--vpi"] if self.vpi else [])]
+        # A fixed limit for splitting: one file is compiled fastest.
+        self._run(place, [
+            self.verilator.path, "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast",
+            *WAIVERS, "--top-module", top, "--prefix", prefix, "--Mdir", "obj",
+            "--timescale", "1ns/1ps", *features, *(pieces or ["--output-split", "0"]), *sources,
+        ], "Verilator")
+
+    def compile(self, place, file, harness, defines, link, large):
+        """Make the program of that C++ and the harness; nothing else stays."""
+        generated = sorted(path.name for path in (place / "obj").glob("*.cpp"))
+        flags = [*self.flags, "-Iobj", *(f"-D{define}" for define in defines)]
+        if large:
+            units = [f"obj/{name}" for name in generated] + [str(harness)]
+            objects = [f"obj/{n}.o" for n in range(len(units))]
+            commands = [
+                [*flags, _OPTIMIZE, "-c", unit, "-o", made]
+                for unit, made in zip(units, objects, strict=True)
+            ]
+            with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+                list(pool.map(lambda command: self._cxx(place, command), commands))
+        else:
+            # One translation unit reads Verilator's headers once.
+            lines = [f'#include "{name}"' for name in generated] + [f'#include "{harness}"']
+            (place / "obj" / "all.cc").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            objects = ["obj/all.o"]
+            self._cxx(place, [*flags, _OPTIMIZE, "-c", "obj/all.cc", "-o", "obj/all.o"])
+        self._cxx(place, ["-o", file, *objects, *self.runtime(), *link, "-pthread"])
+        _delete(place / "obj")
+
+    def runtime(self):
+        """Verilator's library, as object files of the cache."""
+        wanted = ["", *(["trace"] if self.trace else []), *(["vpi"] if self.vpi else [])]
+        sources = [source for feature in wanted for source in _RUNTIME[feature]]
+
+        def make(place):
+            for source in sources:
+                file = str(self.include / f"{source}.cpp")
+                self._cxx(place, [*self.flags, _OPTIMIZE, "-c", file, "-o", f"{source}.o"])
+
+        place = cache.entry("runtime", "-".join([_key(*self.flags), *wanted[1:]]), make)
+        return [str(place / f"{source}.o") for source in sources]
+
+    def _cxx(self, place, arguments):
+        self._run(place, [self.cxx.path, *arguments], "the C++ compiler")
+
+    def _run(self, place, command, tool):
+        try:
+            run = subprocess.run(
+                [str(word) for word in command], cwd=place, timeout=LIMIT,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, errors="replace",
+            )
+        except subprocess.TimeoutExpired:
+            raise tools.ToolError(
+                f"the {self.name} model must compile in {LIMIT} s, and did not"
+            ) from None
+        if run.returncode:
+            log = cache.folder() / f"{self.name}.log"
+            log.write_text(run.stdout, encoding="utf-8")
+            raise tools.ToolError(
+                f"{tool} must compile the {self.name} model, and ended with status"
+                f" {run.returncode}: {run.stdout.strip().splitlines()[-1:]}; its output is in {log}"
+            )
+
+
+def _include(verilator):
+    """The folder of Verilator's C++ sources."""
+    run = subprocess.run(
+        [verilator.path, "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True,
+    )
+    return Path(run.stdout.strip()) / "include"
+
+
+def _delete(folder):
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
