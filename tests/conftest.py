@@ -12,6 +12,7 @@ import pytest
 from weft.host import Accelerator
 from weft.sim.transport import SimTransport
 
+pytest_plugins = ["suite"]
 os.environ.setdefault("WEFT_BUILD", str(Path(__file__).parent.parent / "build"))
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
 

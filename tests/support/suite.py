@@ -1,0 +1,147 @@
+"""How the suite runs: the longest files first, CPU seconds of each test, the time still to go.
+
+``tests/durations.json`` has the CPU seconds of each file: of its quick tests, and of the tests
+marked ``slow``. ``--record-durations`` writes it again from the run at hand.
+"""
+
+import json
+import resource
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+DURATIONS = Path(__file__).resolve().parent.parent / "durations.json"
+UNKNOWN = 1.0   # seconds of a file without a record
+INTERVAL = 20.0  # seconds from one line of progress to the next
+
+
+def read() -> dict:
+    """The record: file -> {"quick": seconds, "slow": seconds}."""
+    try:
+        return json.loads(DURATIONS.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+
+
+def file_of(node_id: str) -> str:
+    """The test file of a test's id."""
+    return node_id.partition("::")[0]
+
+
+def remaining(elapsed: float, done: float, total: float) -> float | None:
+    """Seconds still to go, where ``done`` of ``total`` recorded seconds took ``elapsed``."""
+    return elapsed * (total - done) / done if done > 0 else None
+
+
+def clock(seconds: float) -> str:
+    """``seconds`` as minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--record-durations", action="store_true",
+        help=f"write the CPU seconds of each file to {DURATIONS.name}",
+    )
+
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):  # the controller, or the only process
+        config.pluginmanager.register(Progress(config), "progress")
+
+
+def pytest_collection_modifyitems(config, items):
+    """The longest files first, so that no worker begins a long one at the end."""
+    record = read()
+    order = {}
+    for item in items:
+        name = file_of(item.nodeid)
+        order.setdefault(name, -sum(record.get(name, {"": UNKNOWN}).values()))
+    items.sort(key=lambda item: (order[file_of(item.nodeid)], file_of(item.nodeid)))
+
+
+def _cpu():
+    """CPU seconds of this process and of its children that have ended."""
+    own, children = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Give each report the CPU seconds since the one before."""
+    outcome = yield
+    now = _cpu()
+    outcome.get_result().cpu = now - getattr(item.config, "_cpu_before", 0.0)
+    item.config._cpu_before = now
+
+
+class Progress:
+    """Counts finished tests by their recorded seconds; says how long the rest will take.
+
+    Parameters
+    ----------
+    config : pytest.Config
+    """
+
+    def __init__(self, config):
+        self.config, self.start = config, time.monotonic()
+        self.printed = self.start
+        self.seconds = {}  # test -> recorded seconds
+        self.done = 0.0
+        self.cpu = defaultdict(lambda: {"quick": 0.0, "slow": 0.0})
+
+    def plan(self, node_ids):
+        """Take the tests that will run: each file's seconds are shared out among its tests."""
+        record, tests = read(), Counter(map(file_of, node_ids))
+        quick = "not slow" in (self.config.getoption("markexpr") or "")
+        for node_id in node_ids:
+            name = file_of(node_id)
+            kinds = record.get(name, {"quick": UNKNOWN})
+            whole = kinds.get("quick", 0.0) + (0.0 if quick else kinds.get("slow", 0.0))
+            self.seconds[node_id] = max(whole, 0.01) / tests[name]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids):
+        """The tests of the first worker, which are those of all."""
+        if not self.seconds:
+            self.plan(ids)
+
+    def pytest_collection_finish(self, session):
+        """The tests, where there are no workers."""
+        if session.items:
+            self.plan([item.nodeid for item in session.items])
+
+    def pytest_runtest_logreport(self, report):
+        kind = "slow" if "slow" in report.keywords else "quick"
+        self.cpu[file_of(report.nodeid)][kind] += getattr(report, "cpu", 0.0)
+        if report.when != "teardown":
+            return
+        self.done += self.seconds.get(report.nodeid, 0.0)
+        now = time.monotonic()
+        if now - self.printed >= INTERVAL:
+            self.printed = now
+            self.say(now - self.start)
+
+    def say(self, elapsed):
+        """One line of progress."""
+        total = sum(self.seconds.values())
+        left = remaining(elapsed, self.done, total)
+        if left is not None and total:
+            share = self.done / total
+            text = f"{share:4.0%} after {clock(elapsed)}, about {clock(left)} to go"
+            reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+            reporter.ensure_newline()
+            reporter.write_line(text)
+
+    def pytest_sessionfinish(self):
+        if self.config.getoption("record_durations"):
+            found = read() | {
+                name: {kind: round(value, 1) for kind, value in kinds.items() if value >= 0.05}
+                for name, kinds in self.cpu.items()
+            }
+            kept = {name: found[name] for name in sorted(found) if Path(name).exists()}
+            DURATIONS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
