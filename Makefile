@@ -14,14 +14,16 @@ DESIGN := $(if $(DTYPE),--dtype $(DTYPE)) $(ARGS)
 
 SHELL := /bin/sh
 SETUP := $(PYTHON) tools/bootstrap.py
+# Whole files go to a worker, the longest first.
+PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 # The set-up's programs before the system's.
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim bench bitstream program gatesim test lint verilog kit surroundings proofs wrappers waves setup train figures speed wire cost mutants lock clean distclean
+.PHONY: help sim bench bitstream program gatesim test test-all lint verilog kit surroundings proofs wrappers waves setup train figures speed wire cost mutants lock clean distclean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 sim:  ## check the default design on two simulators, then run a network on it
 	@$(SETUP) sim
@@ -43,9 +45,13 @@ gatesim:  ## simulate what is in it, gate by gate: make gatesim BOARD=icebreaker
 	@$(SETUP) sim
 	@$(RUN) weft gatesim $(BOARD) $(ARGS)
 
-test:  ## run the test suite, on all cores
+test:  ## run the tests that a change could break, on all cores (some 10 minutes on two)
 	@$(SETUP) test
-	@$(RUN) python -m pytest -n auto --maxprocesses 8 --dist loadfile $(ARGS)
+	@$(RUN) $(PYTEST) -m 'not slow' $(ARGS)
+
+test-all:  ## run all tests, on more designs and sizes (some 25 minutes on two cores)
+	@$(SETUP) test
+	@$(RUN) $(PYTEST) $(ARGS)
 
 lint:  ## check the style of the sources
 	@$(SETUP) test

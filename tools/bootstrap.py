@@ -35,7 +35,7 @@ PURPOSES = ("sim", "test", "kit", "train")
 
 BASE = getattr(sys, "_base_executable", sys.executable)  # not the one in the .venv we may delete
 VERSION = "{}.{}".format(*sys.version_info)
-PROGRAMS = {"iverilog": "iverilog", "c++": "g++", "make": "make"}  # program -> its Debian package
+PROGRAMS = {"iverilog": "iverilog", "c++": "g++"}  # program -> its Debian package
 
 
 class SetupError(RuntimeError):
@@ -71,6 +71,7 @@ def setup(purpose):
     if current and not _lacking():
         print(f"Adding to .venv what `make {purpose}` needs:", flush=True)
         _packages(purpose)
+        _warm(purpose)
     else:
         print(f"Setting up .venv for `make {purpose}`, once: some 150 MB to download,")
         print("and a minute of work:", flush=True)
@@ -124,8 +125,8 @@ def _check_machine():
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         found = f"{platform.system()} on {platform.machine()}"
         raise SetupError(
-            f"the set-up is for Linux on x86_64, not {found}. By hand: install Icarus Verilog 11,"
-            " a C++ compiler and make, then pip install -e '.[hw,sim,report]'"
+            f"the set-up is for Linux on x86_64, not {found}. By hand: install Icarus Verilog 11"
+            " and a C++ compiler, then pip install -e '.[hw,sim,report]'"
         )
     if VENV.exists() and not MARK.exists() and any(VENV.iterdir()):
         raise SetupError(f"{VENV} must be a folder of the set-up's own, and is not: move it away")

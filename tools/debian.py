@@ -74,9 +74,9 @@ def wrappers(root: Path):
     if os.path.exists(f"{usr}/iverilog"):
         yield "iverilog", f'{load} "{usr}/iverilog" -B "{ivl}"'
         yield "vvp", f'{load} "{usr}/vvp" -M "{ivl}"'
-    if os.path.exists(f"{usr}/make"):
-        yield "make", f'{load} "{usr}/make"'
-    for gxx in sorted((root / "usr/bin").glob(f"{MULTIARCH}-g++-[0-9]*")):
-        for name in ("c++", "g++"):
-            yield name, f'{load} "{gxx}" --sysroot="{root}" -B"{usr}/"'
+    for compiler, names in (("g++", ("c++", "g++")), ("gcc", ("cc", "gcc"))):
+        for binary in sorted((root / "usr/bin").glob(f"{MULTIARCH}-{compiler}-[0-9]*")):
+            for name in names:
+                yield name, f'{load} "{binary}" --sysroot="{root}" -B"{usr}/"'
+    if os.path.exists(f"{usr}/{MULTIARCH}-ar"):
         yield "ar", f'{load} "{usr}/{MULTIARCH}-ar"'
