@@ -76,7 +76,7 @@ class Outcome:
 
 def run(
     config: Config, simulator: str, *, build_dir, testcase=None, seed: int = 1, waves: bool = False,
-    limit: float = 600, verilog: str | None = None, modules=MODULES, top: str = "weft",
+    limit: float = 7200, verilog: str | None = None, modules=MODULES, top: str = "weft",
     facts: dict | None = None,
 ) -> Outcome:
     """Run benches on the Verilog of ``config``.
@@ -96,7 +96,7 @@ def run(
     waves : bool
         Leave a trace to open; `Outcome.waves` says where.
     limit : float
-        Seconds that the simulation may take.
+        Seconds after which a simulation counts as hanging.
     verilog : str, optional
         The Verilog, where it is known already, or is to be another one than that of ``config``.
     modules : sequence of str

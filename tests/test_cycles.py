@@ -160,7 +160,7 @@ def stream(config, commands):
 
 def counters(transport):
     start = len(REGISTERS) - len(COUNTERS)
-    words = transport.read(start, len(COUNTERS), 60)
+    words = transport.read(start, len(COUNTERS), 600)
     return dict(zip(COUNTERS, words, strict=True))
 
 
@@ -169,7 +169,7 @@ def measure(transport, config, commands):
     before = counters(transport)
     transport.send(stream(config, commands))
     while True:
-        packet = transport.receive(60)
+        packet = transport.receive(600)
         if packet.last and packet.tag == commands[-1].tag:
             break
     after = counters(transport)

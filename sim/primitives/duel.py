@@ -81,10 +81,10 @@ def duel(component, *, cycles, models=None) -> str:
             (Path(place) / name).write_text(text, encoding="utf-8")
         subprocess.run(
             [icarus, "-g2005", "-o", "duel", "-s", "duel", *texts], cwd=place, check=True,
-            timeout=60,
+            timeout=1800,
         )
         run = subprocess.run(
             ["vvp", "-n", "duel"], cwd=place, check=True, capture_output=True, text=True,
-            timeout=600,
+            timeout=1800,
         )
     return run.stdout.strip()

@@ -61,9 +61,9 @@ def exhaust(kind, *, width, models=None) -> str:
             icarus, "-g2005", "-o", "product", "-s", "product", f"-Pproduct.WIDTH={width}",
             f"-Pproduct.LATENCY={kind.LATENCY}", BENCH, *texts,
         ]
-        subprocess.run(command, cwd=place, check=True, timeout=60)
+        subprocess.run(command, cwd=place, check=True, timeout=1800)
         run = subprocess.run(
             ["vvp", "-n", "product"], cwd=place, check=True, capture_output=True, text=True,
-            timeout=600,
+            timeout=1800,
         )
     return run.stdout.strip()

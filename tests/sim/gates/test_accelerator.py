@@ -34,7 +34,7 @@ def netlist(tmp_path_factory):
         (folder / "top.il").write_text(describe(SerialAccelerator(CONFIG, divisor=DIVISOR)))
         (folder / "top.ys").write_text(script)
         subprocess.run(
-            [tools.yosys().path, "-q", "-s", "top.ys"], cwd=folder, check=True, timeout=600,
+            [tools.yosys().path, "-q", "-s", "top.ys"], cwd=folder, check=True, timeout=1800,
         )
         carries.loosen(folder / "top.json")
         return json.loads((folder / "top.json").read_text())
