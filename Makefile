@@ -103,7 +103,7 @@ mutants:  ## break the BF16 leaf in every stage, and write docs/mutants.md (minu
 	@$(SETUP) sim
 	@$(RUN) python tools/mutants.py
 
-sweep:  ## lint 300 random Configs, and multiply with 60 of them (an hour)
+sweep:  ## lint 300 random Configs, and multiply with 60 of them (half an hour)
 	@$(SETUP) sim
 	@$(RUN) python tools/sweep.py $(ARGS)
 

@@ -8,7 +8,6 @@ from weft.sim.lint import lint
 TINY = {"rows": 1, "cols": 1, "a_words": 32, "b_words": 32, "jobs": 2}
 CORNERS = {
     "one of all": Config(**TINY, lanes=1, bytes_in=1, bytes_out=1, hop=1),
-    "one of all, raw": Config(**TINY, lanes=1, requantize="none"),
     "one of all, bf16": Config(**TINY, dtype="bf16", lanes=1, c_words=32),
 }
 
