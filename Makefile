@@ -20,7 +20,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim bench bitstream program gatesim test test-all lint verilog kit surroundings proofs wrappers waves setup train figures speed wire cost mutants lock clean distclean
+.PHONY: help sim bench bitstream program gatesim test test-all lint verilog kit surroundings proofs wrappers waves setup train figures speed wire cost mutants sweep lock clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +108,10 @@ cost:  ## place and route parts, and write docs/cost.md again (minutes)
 mutants:  ## break the BF16 leaf in every stage, and write docs/mutants.md (minutes)
 	@$(SETUP) sim
 	@$(RUN) python tools/mutants.py
+
+sweep:  ## lint 300 random Configs, and multiply with 60 of them (half an hour)
+	@$(SETUP) sim
+	@$(RUN) python tools/sweep.py $(ARGS)
 
 lock:  ## resolve the locked versions again, from pyproject.toml
 	@$(PYTHON) tools/lock.py

@@ -233,7 +233,8 @@ class Core(wiring.Component):
             *(announce[name].eq(sequencer.results[name]) for name in facts),
             *(announce.tile[name].eq(told[name]) for name in Collector.TILE),
             announce.one_row.eq(told.rows == 1),
-            announce.one_chunk.eq(told.cols <= c.lanes),
+            # A comparison that is always true is an error for Verilator.
+            announce.one_chunk.eq(told.cols <= c.lanes if c.cols > c.lanes else 1),
             announce.none.eq(told.void | told.keep),
             announce.single.eq(announce.none | (announce.one_row & announce.one_chunk)),
             announce.silent.eq(told.keep & ~told.void),

@@ -252,7 +252,8 @@ def test_rejects_with_all_problems_at_once():
 def test_rejects_an_unknown_dtype_alone():
     # What the other fields would be by default nobody can say.
     assert refusal(Config, dtype="fp8") == "dtype must be one of int8, bf16, not 'fp8'"
-    assert refusal(Config, dtype="fp8", c_words=32) == refusal(Config, dtype="fp8")
+    for given in ({"c_words": 32}, {"target": "ecp5"}, {"target": "ice40up", "dsp_cols": 1}):
+        assert refusal(Config, dtype="fp8", **given) == refusal(Config, dtype="fp8")
 
 
 def test_rejects_fip_only_by_fields_that_are_integers():

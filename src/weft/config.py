@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import operator
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from weft.formats import FORMATS, Format
 __all__ = ["Config", "ConfigError", "PAGE_WORDS"]
 
 DSP_TARGETS = "ecp5", "ice40up"  # those with DSP blocks
+_LONGEST = 100  # characters of a value in a message
 PAGE_WORDS = 16  # operand words a page; the unit in which operand regions are addressed
 
 
@@ -51,7 +53,8 @@ class Config:
     """An accelerator: ``rows * cols * depth`` MAC/cycle, its buffers and its streams.
 
     Each field's range and meaning stand in its metadata; ``weft info --help`` prints them. Where
-    the default depends on ``dtype``, None asks for it; the field then holds it.
+    the default depends on ``dtype``, None asks for it; the field then holds it. Integers may be of
+    any type with ``__index__``, such as numpy's; the fields then hold plain ones.
 
     Raises
     ------
@@ -108,12 +111,16 @@ class Config:
 
     def __post_init__(self):
         fields = dataclasses.fields(self)
+        given = {f.name: _plain(getattr(self, f.name)) for f in fields}
+        for name, value in given.items():
+            # None for any other type: the rules below compare fields, and == of an array is none.
+            object.__setattr__(self, name, value if isinstance(value, (int, str)) else None)
         if self.dtype in tuple(FORMATS):
             for f in fields:
                 if "by_dtype" in f.metadata and getattr(self, f.name) is None:
                     object.__setattr__(self, f.name, f.metadata["by_dtype"][self.dtype])
         self._resolve()
-        wrong = {f.name: list(_check(f, getattr(self, f.name))) for f in fields}
+        wrong = {f.name: list(_check(f, given[f.name])) for f in fields}
         problems = [text for texts in wrong.values() for text in texts]
         if not wrong["dtype"]:
             problems += [
@@ -128,7 +135,7 @@ class Config:
                 problems.append(
                     f"bytes_in must be 2 or more with multiplier 'fip', not {self.bytes_in}"
                 )
-        if not wrong["dsp_cols"] and not wrong["cols"]:
+        if not wrong["dsp_cols"] and None not in (self.cols, self.dsp_cols) and not wrong["cols"]:
             most = self.cols if self.target in DSP_TARGETS else 0
             if self.dsp_cols > most:
                 problems.append(
@@ -234,21 +241,40 @@ def _is_integer(value):
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _plain(value):
+    """A plain int for an integer of any type but bool; else the value itself."""
+    if isinstance(value, bool):
+        return value
+    try:
+        return int(operator.index(value))
+    except TypeError:
+        return value
+
+
+def _shown(value):
+    """The value as one line of text, cut where it is long."""
+    try:
+        text = " ".join(repr(value).split())
+    except (ValueError, RecursionError):  # thousands of digits, or of lists in each other
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
 def _check(f, value):
     """Problems of one field's value, as text."""
     rule = f.metadata
     if value is None and ("by_dtype" in rule or "open" in rule):  # what it follows is wrong
         return
     if "choices" in rule:
-        if value not in rule["choices"]:
-            yield f"{f.name} must be one of {', '.join(rule['choices'])}, not {value!r}"
+        if not isinstance(value, str) or value not in rule["choices"]:
+            yield f"{f.name} must be one of {', '.join(rule['choices'])}, not {_shown(value)}"
         return
     if "flag" in rule:
         if not isinstance(value, bool):
-            yield f"{f.name} must be True or False, not {value!r}"
+            yield f"{f.name} must be True or False, not {_shown(value)}"
         return
     if not _is_integer(value):
-        yield f"{f.name} must be an integer, not {value!r}"
+        yield f"{f.name} must be an integer, not {_shown(value)}"
         return
     low, high = rule["range"]
     power, zero = rule.get("power", False), rule.get("zero", False)
@@ -256,7 +282,7 @@ def _check(f, value):
         return
     if not low <= value <= high or power and value & (value - 1):
         kind = "0 or " * zero + ("a power of two in " if power else "in ")
-        yield f"{f.name} must be {kind}{low}..{high}, not {value}"
+        yield f"{f.name} must be {kind}{low}..{high}, not {_shown(value)}"
 
 
 # What each dtype asks of other fields: the field, the rule, and whether a value keeps it.

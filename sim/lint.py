@@ -1,0 +1,31 @@
+"""Verilator's lint of the Verilog that a Config becomes."""
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from weft.config import Config
+from weft.hw import export
+from weft.sim import build, tools
+
+__all__ = ["lint"]
+
+
+def lint(config: Config) -> str:
+    """Verilator's complaint about the design, with the waivers of a simulation; empty for none.
+
+    Raises
+    ------
+    weft.sim.tools.ToolError
+        Where Verilator is missing or too old.
+    """
+    verilator = tools.verilator()
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "weft.v").write_text(export.verilog(config), encoding="utf-8")
+        run = subprocess.run(
+            [verilator.path, "--lint-only", *build.WAIVERS, "--top-module", "weft", "weft.v"],
+            cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True,
+        )
+    # A warning is an error; what it says without one is a report of its work.
+    return f"status {run.returncode}\n{run.stdout.strip()}" if run.returncode else ""
