@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from covering import CONFIGS as COVERING
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region, finishes
 from weft.config import Config
@@ -176,7 +177,9 @@ def measure(transport, config, commands):
     return {name: after[name] - before[name] for name in COUNTERS}
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@pytest.mark.parametrize("config", [
+    *COVERING, *(pytest.param(config, marks=pytest.mark.slow) for config in CONFIGS),
+], ids=lambda config: config.name)
 def test_equals_the_hardware(config, transports):
     random = np.random.default_rng(SEED)
     transport = transports(config)

@@ -1,6 +1,7 @@
 """The benches on BF16 cores, on both simulators; and a failure names its seed."""
 
 import pytest
+from tiers import tiers
 
 from weft.config import Config
 from weft.hw.export import verilog
@@ -25,13 +26,13 @@ VERILATOR = {
 }
 
 
-@pytest.mark.parametrize("config", ICARUS.values(), ids=ICARUS)
+@pytest.mark.parametrize("config", tiers(ICARUS, "1x1"))
 def test_benches_pass_on_icarus(config):
     outcome = run(config, "icarus", build_dir=folder() / "benches")
     assert outcome.tests == (53 if config.c_words else 44) and outcome.failures == 0
 
 
-@pytest.mark.parametrize("config", VERILATOR.values(), ids=VERILATOR)
+@pytest.mark.parametrize("config", tiers(VERILATOR, "3x2"))
 def test_benches_pass_on_verilator(config):
     outcome = run(config, "verilator", build_dir=folder() / "benches")
     assert outcome.tests == 92 and outcome.failures == 0

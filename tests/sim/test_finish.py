@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import tiers
 
 from weft.config import Config
 from weft.golden import activate, add_bias, matmul, requantize
@@ -25,7 +26,7 @@ CONFIGS = {
         rows=5, cols=3, requantize="single", lanes=1, bytes_in=4, bytes_out=2, **SMALL
     ),
 }
-ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+ALL = pytest.mark.parametrize("config", tiers(CONFIGS, "onnx", "single"))
 types = st.sampled_from([np.int8, np.uint8])
 
 

@@ -4,6 +4,7 @@ import fcntl
 import re
 
 import pytest
+from tiers import tiers
 
 from weft.config import Config
 from weft.hw.export import verilog as export
@@ -81,18 +82,18 @@ def mutant(verilog, port, value):
     ])
 
 
-def name(config):
-    return f"{config.name}-{config.bytes_in}-{config.bytes_out}"
+def named(configs):
+    return {f"{config.name}-{config.bytes_in}-{config.bytes_out}": config for config in configs}
 
 
-@pytest.mark.parametrize("config", ICARUS, ids=name)
+@pytest.mark.parametrize("config", tiers(named(ICARUS), "2x3x2_fip-2-64"))
 def test_benches_pass_on_icarus(config):
     outcome = run(config, "icarus", build_dir=folder() / "benches")
     assert outcome.tests >= 29 and outcome.failures == 0
     assert outcome.cycles > 10_000 and outcome.cycles_per_second > 100
 
 
-@pytest.mark.parametrize("config", VERILATOR, ids=name)
+@pytest.mark.parametrize("config", tiers(named(VERILATOR), "4x4x4_fip-16-16"))
 def test_benches_pass_on_verilator(config):
     outcome = run(config, "verilator", build_dir=folder() / "benches")
     assert outcome.tests == 46 and outcome.failures == 0

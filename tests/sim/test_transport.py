@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import tiers
 
 from weft.commands import Job, JobFlag
 from weft.config import Config
@@ -23,7 +24,7 @@ FIP = Config(rows=4, cols=4, depth=4, multiplier="fip", **SMALL)
 TINY = Config(
     rows=6, cols=5, depth=2, multiplier="fip", bytes_in=4, bytes_out=1, lanes=1, hop=1, **SMALL
 )
-CONFIGS = [ODD, FIP, TINY]
+ALL = pytest.mark.parametrize("config", tiers({"odd": ODD, "fip": FIP, "tiny": TINY}, "odd"))
 types = st.sampled_from([np.int8, np.uint8])
 
 
@@ -39,7 +40,7 @@ def numbers(random, dtype, *shape):
     return random.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@ALL
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(
     m=st.integers(1, 40), k=st.integers(1, 70), n=st.integers(1, 40), a_type=types, b_type=types,
@@ -59,7 +60,7 @@ def test_any_product(config, transports, m, k, n, a_type, b_type, seed, batch, z
     assert np.array_equal(c, exact(a, b, za[:, None].astype(int), zb.astype(int)))
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@ALL
 def test_splits_k_that_does_not_fit(config, accelerators):
     random = np.random.default_rng(3)
     deep = 5 * config.a_words * config.depth // 2 + 3
@@ -71,7 +72,7 @@ def test_splits_k_that_does_not_fit(config, accelerators):
     assert np.array_equal(accelerator.matmul(a[:, :9], b[:9]), exact(a[:, :9], b[:9]))
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@ALL
 def test_resident_part_of_a_split_k(config, accelerators):
     # B fits whole and stays; A fits only in pieces of K.
     deep = config.b_words * config.depth
@@ -84,7 +85,7 @@ def test_resident_part_of_a_split_k(config, accelerators):
             assert np.array_equal(accelerator.matmul(a, weights), exact(a, b))
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@ALL
 def test_most_negative_products_of_a_long_k(config, accelerators):
     k = min(2048, config.a_words * config.depth)
     a, b = np.full((4, k), -128, np.int8), np.full((k, 6), -128, np.int8)

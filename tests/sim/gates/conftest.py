@@ -97,6 +97,7 @@ def _verdict(
     ]
     subprocess.run(build, cwd=folder, check=True, timeout=1800)
     run = subprocess.run(
-        ["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True, text=True, timeout=1800,
+        ["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True, text=True,
+        timeout=1800,
     )
     return run.stdout.strip().splitlines()[-1]

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from tiers import tiers
 
 from weft.config import Config
 from weft.hw.export import plain
@@ -38,9 +39,9 @@ def benches(ip, simulator, verilog=None, **options):
     )
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", tiers(CASES, "axi-clocks", "wishbone", "wishbone-pipelined"))
 def test_benches_pass(case):
-    simulator, ip = CASES[case]
+    simulator, ip = case
     outcome = benches(ip, simulator)
     print(outcome)
     assert outcome.tests == 16 and outcome.failures == 0

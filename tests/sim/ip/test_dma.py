@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from tiers import tiers
 
 from weft.config import Config
 from weft.hw.export import plain
@@ -32,9 +33,9 @@ def benches(config, simulator, verilog=None, module="weft.sim.ip.dma", **options
     )
 
 
-@pytest.mark.parametrize("case", CONFIGS)
+@pytest.mark.parametrize("case", tiers(CONFIGS, "int8-wide"))
 def test_benches_pass(case):
-    simulator, config = CONFIGS[case]
+    simulator, config = case
     outcome = benches(config, simulator)
     print(outcome)
     assert outcome.tests == 7 and outcome.failures == 0
