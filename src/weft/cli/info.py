@@ -59,12 +59,7 @@ def cost(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
     all operands loaded before (None where they do not fit), ``steady`` is the interval of equal
     products.
     """
-    from weft.host.planner import Planner
-
-    def products(count):
-        planner = Planner(config)
-        steps = [step for _ in range(count) for step in planner.plan(m, n, k, flags=flags)]
-        return predict(config, [command for step in steps for command in step.commands])
+    from weft.cli.product_cycles import product_cycles
 
     a, b = operands(config)
     pitch = a.panel_pages(k)
@@ -73,8 +68,9 @@ def cost(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
         spans = a.panels(m) * pitch, b.panels(n) * pitch
         job = Job(m, n, k, 0, pitch, spans[0], 0, pitch, spans[1], flags=flags)
         resident = predict(config, [job]).cycles
-    early, late = products(REPEATS), products(2 * REPEATS)
-    return products(1).cold, resident, (late.cycles - early.cycles) / REPEATS
+    counts = [1, REPEATS, 2 * REPEATS]
+    (_, cold), (early, _), (late, _) = product_cycles(config, m, k, n, flags, counts)
+    return cold, resident, (late - early) / REPEATS
 
 
 def _run(args) -> int:

@@ -50,6 +50,11 @@ class Ring:
         self._start = start
         self._next = 0
 
+    @property
+    def position(self) -> int:
+        """Where the next region starts, if it fits behind the last one."""
+        return self._next
+
     def take(self, pages: int) -> int:
         """First page of the next region."""
         if self._next + pages > self.size:

@@ -1,8 +1,7 @@
 """One matrix product of any size as jobs and loads that fit the buffers."""
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region
@@ -11,7 +10,7 @@ from weft.geometry import operands
 from weft.host.pages import Ring
 from weft.timing import SLOTS
 
-__all__ = ["Feed", "Planner", "Step", "tags"]
+__all__ = ["Feed", "Plan", "Planner", "Step", "tags"]
 
 A, B = Region.A, Region.B
 _FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
@@ -58,6 +57,49 @@ class Step:
         return [*before, self.job, *behind]
 
 
+class Plan:
+    """The steps of a product, in order: a nest of loops over blocks of its operands.
+
+    An iterator may leave out steps that it knows: `key` and `alike` say which ones are the same.
+
+    Attributes
+    ----------
+    axes : tuple of sequences of range
+        For each loop, from the outermost to the innermost, its blocks: of panels, or of words of
+        the panels. All but the last have one size.
+    step : callable
+        The step of an index into each of `axes`. It must be called in order.
+    """
+
+    def __init__(self, axes: tuple[Sequence[range], ...], sides, step: Callable, planner, product):
+        self.axes = axes
+        self.step = step
+        self._sides = sides  # whose panels they are
+        self._planner = planner
+        self._finished = product.finished
+
+    def __iter__(self) -> Iterator[Step]:
+        for index in itertools.product(*map(range, map(len, self.axes))):
+            yield self.step(*index)
+
+    def key(self, axis: int) -> Hashable:
+        """What all steps depend on, beside their index; for a product that starts from no C.
+
+        Two iterations of a loop, neither of them its first or its last one, have the same steps if
+        it was the same before them: pages are the same, the panels are the next ones.
+        """
+        finished = None if self._sides[axis] == B else frozenset(self._finished.items())
+        return self._planner.positions, finished
+
+    def alike(self, axis: int, index: int) -> int:
+        """How many iterations find none of their parameters loaded by an earlier loop over B."""
+        panels, count = self.axes[axis][index], len(self.axes[axis])
+        if self._sides[axis] == B:
+            there = [panel for panel in self._finished.values() if panel >= panels.start]
+            count = (min(there, default=count * len(panels)) - panels.start) // len(panels)
+        return count
+
+
 def tags(first: int = 0) -> Iterator[int]:
     """The tags of jobs, one after another: they wrap at 16 bits."""
     return (tag % (1 << 16) for tag in itertools.count(first))
@@ -93,7 +135,7 @@ class Planner:
 
     def plan(
         self, m: int, n: int, k: int, *, a_page=None, b_page=None, flags: JobFlag = _PLAIN
-    ) -> Iterator[Step]:
+    ) -> Plan:
         """The steps of ``C[m, n] = A[m, k] x B[k, n]``, each of 1 or more.
 
         With ``a_page`` or ``b_page`` that operand is resident: whole, from that page on. Jobs that
@@ -116,6 +158,11 @@ class Planner:
             if self._cycles(product, blocks, loads) <= self._cycles(product, groups, again):
                 return self._blocks(product, blocks, outer)
         return self._chains(product, loaded, groups)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Where the next regions of A, of B and of C are looked for."""
+        return tuple(ring.position for ring in (*self._rings, self._starts))
 
     def _cut(self, product):
         """The blocks of both operands; which operand is the outer one."""
@@ -140,10 +187,9 @@ class Planner:
 
     def _cycles(self, product, blocks, loads):
         """What blocks take, roughly: to load so many times each, or to compute, pass by pass."""
-        sizes = (Counter(len(block) for block in of) for of in blocks)
         passes = sum(
             -(-p * q // self._slots) * of_p * of_q
-            for (p, of_p), (q, of_q) in itertools.product(*(size.items() for size in sizes))
+            for (p, of_p), (q, of_q) in itertools.product(*(of.sizes for of in blocks))
         )
         words = sum(product.bytes(s) * loads[s] // self._operands[s].stream for s in (A, B))
         return max(passes * self._slots * product.panel_words, words)
@@ -152,31 +198,34 @@ class Planner:
         inner = B if outer == A else A
         whole = range(product.panel_words)
         place = [None, None]
-        for o in blocks[outer]:
-            fresh = {outer}
-            for i in blocks[inner]:
-                fresh.add(inner)
-                panels = (o, i) if outer == A else (i, o)
-                for side in fresh:
-                    place[side] = self._place(product, side, panels[side], whole)
-                yield self._step(product, panels, whole, place, fresh)
-                fresh = set()
+
+        def step(o, i):
+            fresh = {inner} if i else {outer, inner}
+            chosen = {outer: blocks[outer][o], inner: blocks[inner][i]}
+            panels = (chosen[A], chosen[B])
+            for side in fresh:
+                place[side] = self._place(product, side, panels[side], whole)
+            return self._step(product, panels, whole, place, fresh)
+
+        return Plan((blocks[outer], blocks[inner]), (outer, inner), step, self, product)
 
     def _chains(self, product, loaded, groups):
         # Half of the pages for a chunk of a panel of A, and of as many of B as a group has.
         pages = (self._rings[side].size // 2 // len(groups[side][0]) for side in loaded)
         pages = max(1, min(pages, default=product.panel_pages))
-        edges = range(0, product.panel_words, pages * PAGE_WORDS)
-        chunks = [range(w, min(w + edges.step, product.panel_words)) for w in edges]
-        for panels in itertools.product(*groups):
-            for chunk in chunks:
-                flags = _PLAIN
-                if chunk is not chunks[0]:
-                    flags |= JobFlag.ACCUMULATE
-                if chunk is not chunks[-1]:
-                    flags |= JobFlag.KEEP
-                place = [self._place(product, side, panels[side], chunk) for side in (A, B)]
-                yield self._step(product, panels, chunk, place, {A, B}, flags)
+        chunks = _Blocks(product.panel_words, pages * PAGE_WORDS)
+
+        def step(a, b, c):
+            panels, chunk = (groups[A][a], groups[B][b]), chunks[c]
+            flags = _PLAIN
+            if c > 0:
+                flags |= JobFlag.ACCUMULATE
+            if c < len(chunks) - 1:
+                flags |= JobFlag.KEEP
+            place = [self._place(product, side, panels[side], chunk) for side in (A, B)]
+            return self._step(product, panels, chunk, place, {A, B}, flags)
+
+        return Plan((*groups, chunks), (A, B, None), step, self, product)
 
     def _limit(self, product, side, halve=False):
         """The most panels of one operand in a block; ``halve`` leaves room for the next block."""
@@ -323,10 +372,31 @@ class _Product:
         return min(words.stop * depth, self._k) - words.start * depth
 
 
+class _Blocks(Sequence):
+    """So many panels, or words, in blocks of one size; the last one has the rest."""
+
+    def __init__(self, total, size):
+        self._total, self._size = total, size
+
+    def __len__(self):
+        return -(-self._total // self._size)
+
+    def __getitem__(self, index):
+        start = index * self._size
+        if not 0 <= start < self._total:
+            raise IndexError(f"block must be in 0..{len(self) - 1}, not {index}")
+        return range(start, min(start + self._size, self._total))
+
+    @property
+    def sizes(self):
+        """Each size of a block, and how many have it."""
+        whole, rest = divmod(self._total, self._size)
+        return [(self._size, whole), (rest, 1 if rest else 0)]
+
+
 def _split(total, limit):
     """So many panels in blocks of at most ``limit``, as even as can be."""
-    size = -(-total // -(-total // limit))
-    return [range(p, min(p + size, total)) for p in range(0, total, size)]
+    return _Blocks(total, -(-total // -(-total // limit)))
 
 
 def _pages(words):
