@@ -15,13 +15,12 @@ def product_cycles(config: Config, m: int, k: int, n: int, flags: JobFlag, count
     It equals `weft.cycles.predict` of their commands. The results are what the job's ``flags`` ask
     for; the sums start from 0.
     """
-    model, planner = Model(config), Planner(config)
+    product, planner = _Product(config), Planner(config)
     found, done = [], 0
     for count in counts:
         for _ in range(done, count):
-            _run(model, planner.plan(m, n, k, flags=flags), ())
-            model.settle()
-        found.append((model.cycles, model.cold))
+            product.run(planner.plan(m, n, k, flags=flags))
+        found.append((product.model.cycles, product.model.cold))
         done = count
     return found
 
@@ -40,20 +39,61 @@ class _Loop:
         return self._plan.alike(self._axis, index)
 
 
-def _run(model: Model, plan: Plan, index: tuple[int, ...]) -> None:
-    """Send the commands of all steps that start with ``index``."""
-    axis = len(index)
-    if axis == len(plan.axes):
-        for command in plan.step(*index).commands:
-            model.take(command)
-        return
-    last = len(plan.axes[axis]) - 1
+class _Product:
+    """Equal products, one after another.
 
-    def step(n):
-        _run(model, plan, (*index, n))
+    An inner loop that starts in the state that it once started in, relative to the same time, is
+    not run again.
+    """
 
-    step(0)
-    # The last period is computed: it leaves the planner in the state that it should have.
-    repeat(model, range(1, last), step, rest=1, plan=_Loop(plan, axis))
-    if last:
-        step(last)
+    def __init__(self, config):
+        self.model = Model(config)
+        self._ended = {}
+
+    def run(self, plan):
+        self._loop(plan, ())
+        self.model.settle()
+
+    def _loop(self, plan, index):
+        """Send the commands of all steps that start with ``index``."""
+        axis = len(index)
+        last = len(plan.axes[axis]) - 1
+
+        def step(n):
+            if axis < len(plan.axes) - 1:
+                self._inner(plan, (*index, n))
+            else:
+                for command in plan.step(*index, n).commands:
+                    self.model.take(command)
+
+        step(0)
+        # The last period is run, which leaves the plan in the state that it should have.
+        repeat(self.model, range(1, last), step, rest=1, plan=_Loop(plan, axis))
+        if last:
+            step(last)
+
+    def _inner(self, plan, index):
+        model = self.model
+        if not plan.restarts(len(index)):
+            self._loop(plan, index)
+            return
+        place = [(n == 0, n == len(blocks) - 1) for n, blocks in zip(index, plan.axes)]
+        start, *clocks = model.clocks()
+        key = (
+            *place, plan.key(len(index) - 1), model.key(), *(clock - start for clock in clocks)
+        )
+        totals, margins = list(model.totals), model.margins.least
+        if key in self._ended:
+            time, state, position, spent, least = self._ended[key]
+            model.restore(state, start - time)
+            plan.restore(position)
+            for n, more in enumerate(spent):
+                model.totals[n] += more
+            model.margins.merge(least)
+            return
+        model.margins.reset()
+        self._loop(plan, index)
+        spent = [now - then for now, then in zip(model.totals, totals, strict=True)]
+        least = model.margins.least
+        self._ended[key] = start, model.save(), plan.save(), spent, least
+        model.margins.merge(margins)

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region, known
 from weft.config import Config
@@ -106,6 +106,11 @@ class _Entry:
         return load.page < begin + pages and begin < load.page + load.pages
 
 
+def _copied(entry):
+    feeds = [feeds and Feeds([list(load) for load in feeds.loads]) for feeds in entry.feeds]
+    return replace(entry, feeds=feeds)
+
+
 class Model:
     """The core: it takes commands one by one.
 
@@ -185,6 +190,19 @@ class Model:
             for feeds in entry.feeds:
                 if feeds:
                     feeds.advance(loader)
+
+    def save(self):
+        """The state, for `restore`."""
+        table = [_copied(entry) for entry in self._table]
+        return self._time, table, self._pipeline.save()
+
+    def restore(self, saved, cycles: int) -> None:
+        """Take a state that was saved, with ``cycles`` added to all times; totals stay."""
+        self._time, table, pipeline = saved
+        self._table.clear()
+        self._table.extend(map(_copied, table))
+        self._pipeline.restore(pipeline)
+        self.advance(cycles, cycles, cycles)
 
     def _push(self, job):
         """Put a job in the table; the one before it has all of its loads."""

@@ -1,5 +1,6 @@
 """The tiles of a job in the cycle model: alike passes and rows are computed as one."""
 
+from collections import deque
 from dataclasses import dataclass
 from math import lcm
 
@@ -42,6 +43,14 @@ class Feeds:
             load[0] += cycles
 
 
+def _state(station):
+    """Its attributes; copies of those that change in place."""
+    return {
+        name: value.copy() if isinstance(value, deque) else value
+        for name, value in vars(station).items()
+    }
+
+
 class Pipeline:
     """The array and the output stage, which compute one job after another.
 
@@ -70,6 +79,14 @@ class Pipeline:
         self.array.advance(array)
         self.output.advance(output)
         self.output.released.extend([cycle + output for cycle in self.output.released])
+
+    def save(self):
+        return [_state(station) for station in (self.array, self.output)]
+
+    def restore(self, saved):
+        for station, state in zip((self.array, self.output), saved, strict=True):
+            vars(station).update(state)
+            vars(station).update(_state(station))
 
     def reject(self, job, time):
         """Answer a job that was in the table at ``time`` without computing anything."""

@@ -91,6 +91,20 @@ class Plan:
         finished = None if self._sides[axis] == B else frozenset(self._finished.items())
         return self._planner.positions, finished
 
+    def restarts(self, axis: int) -> bool:
+        """Whether a loop's parameters do not depend on the panels that outer loops are at."""
+        return self._sides[axis - 1] == A or not self._finished
+
+    def save(self) -> tuple:
+        """What `restore` takes: the state behind the steps so far."""
+        return self._planner.positions, dict(self._finished)
+
+    def restore(self, saved) -> None:
+        """Go on as behind the steps with which ``saved`` was saved."""
+        self._planner.positions, finished = saved
+        self._finished.clear()
+        self._finished.update(finished)
+
     def alike(self, axis: int, index: int) -> int:
         """How many iterations find none of their parameters loaded by an earlier loop over B."""
         panels, count = self.axes[axis][index], len(self.axes[axis])
@@ -163,6 +177,11 @@ class Planner:
     def positions(self) -> tuple[int, ...]:
         """Where the next regions of A, of B and of C are looked for."""
         return tuple(ring.position for ring in (*self._rings, self._starts))
+
+    @positions.setter
+    def positions(self, positions):
+        for ring, position in zip((*self._rings, self._starts), positions, strict=True):
+            ring.position = position
 
     def _cut(self, product):
         """The blocks of both operands; which operand is the outer one."""
