@@ -4,7 +4,7 @@ from weft.commands import JobFlag
 from weft.config import Config
 from weft.cycles.model import Model
 from weft.cycles.repetition import repeat
-from weft.host.planner import Plan, Planner
+from weft.host.planner import Planner
 
 __all__ = ["product_cycles"]
 
@@ -15,8 +15,8 @@ def product_cycles(config: Config, m: int, k: int, n: int, flags: JobFlag, count
     It equals `weft.cycles.predict` of their commands. The results are what the job's ``flags`` ask
     for; the sums start from 0.
     """
-    product, planner = _Product(config), Planner(config)
-    found, done = [], 0
+    planner, found, done = Planner(config), [], 0
+    product = _Product(config, planner.plan(m, n, k, flags=flags).unhindered)
     for count in counts:
         for _ in range(done, count):
             product.run(planner.plan(m, n, k, flags=flags))
@@ -36,7 +36,7 @@ class _Loop:
         return self._plan.key(self._axis)
 
     def limit(self, index):
-        return self._plan.alike(self._axis, index)
+        return self._plan.limit(self._axis, index)
 
 
 class _Product:
@@ -46,8 +46,8 @@ class _Product:
     not run again.
     """
 
-    def __init__(self, config):
-        self.model = Model(config)
+    def __init__(self, config, unhindered):
+        self.model = Model(config, unhindered)
         self._ended = {}
 
     def run(self, plan):
@@ -67,8 +67,8 @@ class _Product:
                     self.model.take(command)
 
         step(0)
-        # The last period is run, which leaves the plan in the state that it should have.
-        repeat(self.model, range(1, last), step, rest=1, plan=_Loop(plan, axis))
+        rest, loop = plan.rest(axis), _Loop(plan, axis)
+        repeat(self.model, range(1, last), step, rest=rest, plan=loop)
         if last:
             step(last)
 
@@ -77,7 +77,8 @@ class _Product:
         if not plan.restarts(len(index)):
             self._loop(plan, index)
             return
-        place = [(n == 0, n == len(blocks) - 1) for n, blocks in zip(index, plan.axes)]
+        outer = zip(index, plan.axes[: len(index)], strict=True)
+        place = [(n == 0, n == len(blocks) - 1) for n, blocks in outer]
         start, *clocks = model.clocks()
         key = (
             *place, plan.key(len(index) - 1), model.key(), *(clock - start for clock in clocks)

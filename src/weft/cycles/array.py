@@ -96,8 +96,9 @@ class Array:
         last = start + (rounds - 1) * self.slots  # the last step of the first slot
         self._kept = self._undrained = keeps
         if keeps:
+            ending = kind.ending
             for slot in range(len(tiles)):
-                self._output.chunk(last + slot + ANNOUNCE, kind.ending)
+                self._output.chunk(last + slot + ANNOUNCE, ending)
         else:
             last = self._gate(last)
             written = last + self.slots - 1 + self._written

@@ -1,7 +1,7 @@
 """Commands in the cycle model: loads, the table of jobs, and what all of them take."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region, known
@@ -82,27 +82,29 @@ class _Entry:
     feeds: list[Feeds | None] = field(default_factory=list)
     end: int | None = None
 
-    def key(self):
-        """What of it commands may depend on; no tag."""
+    def key(self, unhindered):
+        """What of it other commands depend on: its size, and pages where loads wait for it."""
         job = self.job
-        return (
-            job.m, job.n, job.k, job.flags, job.a_page, job.a_pages, job.b_page, job.b_pages,
-            job.c_page, job.c_pages,
-        )
+        pages_a = () if Region.A in unhindered else (job.a_page, job.a_pages)
+        pages_b = () if Region.B in unhindered else (job.b_page, job.b_pages)
+        if self.end is None:
+            return job.m, job.n, job.k, int(job.flags), pages_a, pages_b, job.c_page, job.c_pages
+        preloads = JobFlag.PRELOAD in job.flags
+        return pages_a, pages_b, preloads and (job.c_page, job.c_pages)
 
     def conflicts(self, load):
         """Whether the load may write what the job uses."""
-        if load.operand == Region.TABLE:  # all jobs share it
+        job, operand = self.job, load.operand
+        if operand == Region.A:
+            begin, pages = job.a_page, job.a_pages
+        elif operand in (Region.B, Region.PARAMETERS):  # parameters lie where B lies
+            begin, pages = job.b_page, job.b_pages
+        elif operand == Region.C:
+            begin, pages = job.c_page, job.c_pages
+            if JobFlag.PRELOAD not in job.flags:
+                return False
+        else:  # all jobs share the table
             return True
-        job = self.job
-        if load.operand == Region.C and JobFlag.PRELOAD not in job.flags:
-            return False
-        begin, pages = {
-            Region.A: (job.a_page, job.a_pages),
-            Region.B: (job.b_page, job.b_pages),
-            Region.PARAMETERS: (job.b_page, job.b_pages),  # they lie where B lies
-            Region.C: (job.c_page, job.c_pages),
-        }[load.operand]
         return load.page < begin + pages and begin < load.page + load.pages
 
 
@@ -114,6 +116,12 @@ def _copied(entry):
 class Model:
     """The core: it takes commands one by one.
 
+    Parameters
+    ----------
+    config : Config
+    unhindered : set of Region
+        What is only loaded to pages that no job in the table uses.
+
     Attributes
     ----------
     totals : list of int
@@ -121,8 +129,9 @@ class Model:
     margins : Margins
     """
 
-    def __init__(self, config: Config):
+    def __init__(self, config: Config, unhindered: Collection[Region] = ()):
         self._config = config
+        self._unhindered = unhindered
         self._operands = operands(config)
         self._memories = memories(config)
         self._known = known(config)
@@ -170,9 +179,9 @@ class Model:
                     feeds and tuple((first - time, *rest) for first, *rest in feeds.loads)
                     for feeds in entry.feeds
                 ]
-                entries.append((entry.key(), entry.time - time, *loads))
+                entries.append((entry.key(self._unhindered), entry.time - time, *loads))
             else:
-                entries.append((entry.key(), entry.end - output))
+                entries.append((entry.key(self._unhindered), entry.end - output))
         return *self._pipeline.key(), *entries
 
     def clocks(self):
@@ -234,8 +243,10 @@ class Model:
         self._time += CHECK
         feeds = LoadFlag.FEED in load.flags
         # A load that feeds the last job does not wait for it.
-        skipped = self._table[-1] if self._table and feeds and load.operand != Region.TABLE else None
-        for entry in self._table:
+        own = feeds and load.operand != Region.TABLE
+        skipped = self._table[-1] if own and self._table else None
+        jobs = () if load.operand in self._unhindered else self._table
+        for entry in jobs:
             if entry is not skipped and entry.conflicts(load):
                 self._compute(entry)
                 self._time = self._later(entry.end + RETIRED)

@@ -1,16 +1,17 @@
 """One matrix product of any size as jobs and loads that fit the buffers."""
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region
 from weft.config import PAGE_WORDS, Config
 from weft.geometry import operands
 from weft.host.pages import Ring
+from weft.host.plan import Blocks, Plan
 from weft.timing import SLOTS
 
-__all__ = ["Feed", "Plan", "Planner", "Step", "tags"]
+__all__ = ["Feed", "Planner", "Step", "tags"]
 
 A, B = Region.A, Region.B
 _FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
@@ -57,63 +58,6 @@ class Step:
         return [*before, self.job, *behind]
 
 
-class Plan:
-    """The steps of a product, in order: a nest of loops over blocks of its operands.
-
-    An iterator may leave out steps that it knows: `key` and `alike` say which ones are the same.
-
-    Attributes
-    ----------
-    axes : tuple of sequences of range
-        For each loop, from the outermost to the innermost, its blocks: of panels, or of words of
-        the panels. All but the last have one size.
-    step : callable
-        The step of an index into each of `axes`. It must be called in order.
-    """
-
-    def __init__(self, axes: tuple[Sequence[range], ...], sides, step: Callable, planner, product):
-        self.axes = axes
-        self.step = step
-        self._sides = sides  # whose panels they are
-        self._planner = planner
-        self._finished = product.finished
-
-    def __iter__(self) -> Iterator[Step]:
-        for index in itertools.product(*map(range, map(len, self.axes))):
-            yield self.step(*index)
-
-    def key(self, axis: int) -> Hashable:
-        """What all steps depend on, beside their index; for a product that starts from no C.
-
-        Two iterations of a loop, neither of them its first or its last one, have the same steps if
-        it was the same before them: pages are the same, the panels are the next ones.
-        """
-        finished = None if self._sides[axis] == B else frozenset(self._finished.items())
-        return self._planner.positions, finished
-
-    def restarts(self, axis: int) -> bool:
-        """Whether a loop's parameters do not depend on the panels that outer loops are at."""
-        return self._sides[axis - 1] == A or not self._finished
-
-    def save(self) -> tuple:
-        """What `restore` takes: the state behind the steps so far."""
-        return self._planner.positions, dict(self._finished)
-
-    def restore(self, saved) -> None:
-        """Go on as behind the steps with which ``saved`` was saved."""
-        self._planner.positions, finished = saved
-        self._finished.clear()
-        self._finished.update(finished)
-
-    def alike(self, axis: int, index: int) -> int:
-        """How many iterations find none of their parameters loaded by an earlier loop over B."""
-        panels, count = self.axes[axis][index], len(self.axes[axis])
-        if self._sides[axis] == B:
-            there = [panel for panel in self._finished.values() if panel >= panels.start]
-            count = (min(there, default=count * len(panels)) - panels.start) // len(panels)
-        return count
-
-
 def tags(first: int = 0) -> Iterator[int]:
     """The tags of jobs, one after another: they wrap at 16 bits."""
     return (tag % (1 << 16) for tag in itertools.count(first))
@@ -141,6 +85,7 @@ class Planner:
     def __init__(self, config: Config, free=None, tag: Iterable[int] | None = None):
         self._operands = operands(config)
         self._slots = SLOTS[config.dtype]
+        self._jobs = config.jobs
         self._parameter_words = -(-config.cols // config.lanes)
         free = free or [(0, operand.pages) for operand in self._operands]
         self._rings = [Ring(*gap) for gap in free]
@@ -226,13 +171,14 @@ class Planner:
                 place[side] = self._place(product, side, panels[side], whole)
             return self._step(product, panels, whole, place, fresh)
 
+        self._mark_unhindered(product, [len(of[0]) * product.panel_pages for of in blocks])
         return Plan((blocks[outer], blocks[inner]), (outer, inner), step, self, product)
 
     def _chains(self, product, loaded, groups):
         # Half of the pages for a chunk of a panel of A, and of as many of B as a group has.
         pages = (self._rings[side].size // 2 // len(groups[side][0]) for side in loaded)
         pages = max(1, min(pages, default=product.panel_pages))
-        chunks = _Blocks(product.panel_words, pages * PAGE_WORDS)
+        chunks = Blocks(product.panel_words, pages * PAGE_WORDS)
 
         def step(a, b, c):
             panels, chunk = (groups[A][a], groups[B][b]), chunks[c]
@@ -244,6 +190,7 @@ class Planner:
             place = [self._place(product, side, panels[side], chunk) for side in (A, B)]
             return self._step(product, panels, chunk, place, {A, B}, flags)
 
+        self._mark_unhindered(product, [len(of[0]) * pages for of in groups])
         return Plan((*groups, chunks), (A, B, None), step, self, product)
 
     def _limit(self, product, side, halve=False):
@@ -267,10 +214,22 @@ class Planner:
             limits[inner] = max(1, min(limits[inner], tiles // limits[outer]))
             limits[outer] = min(limits[outer], tiles // limits[inner])
 
+    def _mark_unhindered(self, product, pages):
+        """Note which operands are loaded, so many pages each time, to where no job is under way."""
+        # Between two loads of a page are all others that fit, but for one at each end of the ring;
+        # and a region is used until the next one is loaded.
+        product.unhindered = frozenset(
+            side for side in (A, B)
+            if product.pages[side] is None
+            and self._rings[side].size >= (self._jobs + 3) * pages[side]
+        )
+
     def _place(self, product, side, panels, words):
         """First page of some words of some panels: where they are, or will be loaded to."""
         page = product.pages[side]
         if page is None:
+            if side == B and B in product.unhindered:
+                product.finished.clear()
             return self._rings[side].take(len(panels) * _pages(words))
         return page + panels.start * product.panel_pages + words.start // PAGE_WORDS
 
@@ -355,7 +314,8 @@ class _Product:
 
     ``starts`` from a C, which may be a ``row`` for all. ``finished`` has the panels of B whose
     parameters were loaded, by their pages; ``started`` those whose part of the row was, where it
-    fits whole, from word ``row_page`` on.
+    fits whole, from word ``row_page`` on. Loads of ``unhindered`` operands never wait for a job; B
+    comes back to a page so late then that its parameters there are not remembered.
     """
 
     def __init__(self, geometry, size, k, pages, flags):
@@ -364,9 +324,11 @@ class _Product:
         self._k = k
         self.pages = pages
         self.flags = flags
+        self.finishes = bool(flags & _BY_COLUMN)
         self.starts = JobFlag.PRELOAD in flags
         self.row = self.starts and JobFlag.BROADCAST in flags
         self.row_page = None
+        self.unhindered = frozenset()
         self.started = set()
         self.finished = {}
         self.panels = [o.panels(extent) for o, extent in zip(geometry, size, strict=True)]
@@ -391,31 +353,9 @@ class _Product:
         return min(words.stop * depth, self._k) - words.start * depth
 
 
-class _Blocks(Sequence):
-    """So many panels, or words, in blocks of one size; the last one has the rest."""
-
-    def __init__(self, total, size):
-        self._total, self._size = total, size
-
-    def __len__(self):
-        return -(-self._total // self._size)
-
-    def __getitem__(self, index):
-        start = index * self._size
-        if not 0 <= start < self._total:
-            raise IndexError(f"block must be in 0..{len(self) - 1}, not {index}")
-        return range(start, min(start + self._size, self._total))
-
-    @property
-    def sizes(self):
-        """Each size of a block, and how many have it."""
-        whole, rest = divmod(self._total, self._size)
-        return [(self._size, whole), (rest, 1 if rest else 0)]
-
-
 def _split(total, limit):
     """So many panels in blocks of at most ``limit``, as even as can be."""
-    return _Blocks(total, -(-total // -(-total // limit)))
+    return Blocks(total, -(-total // -(-total // limit)))
 
 
 def _pages(words):
