@@ -74,7 +74,7 @@ class _Product:
 
     def _inner(self, plan, index):
         model = self.model
-        if not plan.restarts(len(index)):
+        if not plan.restarts(index):
             self._loop(plan, index)
             return
         outer = zip(index, plan.axes[: len(index)], strict=True)
@@ -85,9 +85,9 @@ class _Product:
         )
         totals, margins = list(model.totals), model.margins.least
         if key in self._ended:
-            time, state, position, spent, least = self._ended[key]
+            time, state, left, spent, least = self._ended[key]
             model.restore(state, start - time)
-            plan.restore(position)
+            plan.restore(left, index)
             for n, more in enumerate(spent):
                 model.totals[n] += more
             model.margins.merge(least)
@@ -96,5 +96,5 @@ class _Product:
         self._loop(plan, index)
         spent = [now - then for now, then in zip(model.totals, totals, strict=True)]
         least = model.margins.least
-        self._ended[key] = start, model.save(), plan.save(), spent, least
+        self._ended[key] = start, model.save(), plan.save(index), spent, least
         model.margins.merge(margins)

@@ -46,10 +46,12 @@ class Margins:
 def repeat(stations, items: Sequence, step: Callable, *, pace=0, rest=0, plan=None) -> None:
     """``for item in items: step(item)``, where each step does the same to ``stations``.
 
-    Two iterations are alike if each station has the same times, relative to a time of its own.
-    Then the work between them, a period, is repeated from there on, each station in its own
-    interval: for ever if the intervals are equal; else for as long as no station waits for one of
-    another interval, which the margins say. So whole periods are added up instead of computed.
+    It is exact. If each station has the same times before two iterations, relative to a time of its
+    own, then the iterations between them are a period that follows itself. Each station moves on by
+    an interval of its own a period. If the intervals are equal, the period follows itself for ever.
+    Else it does for as long as no station comes to wait for one with a longer interval; the margins
+    say for how long, and a station that waited already moved on with the one that it waited for.
+    So times and totals of many periods are added without computing them.
 
     Parameters
     ----------
@@ -69,43 +71,47 @@ def repeat(stations, items: Sequence, step: Callable, *, pace=0, rest=0, plan=No
         that are alike.
     """
     margins = stations.margins
-    before, count, done = margins.least, len(items), 0
-    seen, past = {}, []
+    outer, count, done = margins.least, len(items), 0
+    seen, past = {}, []  # iterations by their state; what each one started with, and its margins
     while done < count:
-        margins.reset()
+        clocks, totals = stations.clocks(), list(stations.totals)
         if count - done > 1:
-            key = (stations.key(), plan.key() if plan else None)
-            clocks, totals = stations.clocks(), list(stations.totals)
+            key = stations.key(), plan.key() if plan else None
             if key in seen:
-                since = past[seen[key]:]
-                period = len(since)
-                most = (count - done) // period - rest
+                period = past[seen[key]:]
+                most = (count - done) // len(period) - rest
                 if plan and most > 0:
-                    most = min(most, plan.limit(items[done]) // period)
-                intervals = list(map(int.__sub__, clocks, since[0][0]))
-                least = [min(each) for each in zip(*(entry[2] for entry in since), strict=True)]
-                drifts = _drifts(intervals, pace * period)
-                most = min(most, *map(_periods, least, drifts))
-                if most > 0:
-                    stations.advance(*(most * interval for interval in intervals))
-                    for n, total in enumerate(since[0][1]):
-                        stations.totals[n] += most * (totals[n] - total)
-                    margins.merge(
-                        margin if margin < 0 else margin - most * max(0, drift)
-                        for margin, drift in zip(least, drifts, strict=True)
-                    )
-                    before = list(map(min, before, margins.least))
-                    done += most * period
+                    most = min(most, plan.limit(items[done]) // len(period))
+                leapt, least = _leap(stations, period, clocks, totals, pace * len(period), most)
+                if leapt:
+                    outer = list(map(min, outer, least))
+                    done += leapt * len(period)
                     seen, past = {}, []
                     continue
             seen[key] = len(past)
-        else:
-            clocks, totals = (), ()
+        margins.reset()
         step(items[done])
         done += 1
         past.append((clocks, totals, margins.least))
-        before = list(map(min, before, margins.least))
-    margins.least = before
+        outer = list(map(min, outer, margins.least))
+    margins.least = outer
+
+
+def _leap(stations, period, clocks, totals, pace, most):
+    """Add a period up to ``most`` times; how many times it was, and the margins in the last one."""
+    (first_clocks, first_totals, _), *_ = period
+    intervals = [now - then for now, then in zip(clocks, first_clocks, strict=True)]
+    drifts = _drifts(intervals, pace)
+    least = [min(each) for each in zip(*(margins for _, _, margins in period), strict=True)]
+    times = max(0, min(most, *map(_times, least, drifts)))
+    if times:
+        stations.advance(*(times * interval for interval in intervals))
+        for n, (now, then) in enumerate(zip(totals, first_totals, strict=True)):
+            stations.totals[n] += times * (now - then)
+    return times, [
+        margin - times * max(0, drift) if 0 <= margin < UNLIMITED else margin
+        for margin, drift in zip(least, drifts, strict=True)
+    ]
 
 
 def _drifts(intervals, pace):
@@ -117,8 +123,8 @@ def _drifts(intervals, pace):
     ]
 
 
-def _periods(margin, drift):
-    """The periods after which a link's waits are still what they are."""
+def _times(margin, drift):
+    """How many times a period can follow itself until a link's waits are others."""
     if margin < 0:
         return 0 if drift else UNLIMITED
     return margin // drift if drift > 0 else UNLIMITED

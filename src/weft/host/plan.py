@@ -52,6 +52,7 @@ class Plan:
         self.axes = axes
         self.step = step
         self.unhindered = product.unhindered
+        self._columns = range(product.panels[Region.B])
         self._sides = sides  # the operands whose panels the axes are; None for words
         self._planner = planner
         self._finished = product.finished
@@ -84,16 +85,28 @@ class Plan:
         """Periods at the end of a loop in which each step is needed, for later steps' sake."""
         return 1 if self._remembers and self._sides[axis] == Region.B else 0
 
-    def restarts(self, axis: int) -> bool:
-        """Whether `key` of the loop around says all that the steps of a loop depend on."""
-        return not self._remembers or self._sides[axis - 1] == Region.A
+    def restarts(self, index: tuple[int, ...]) -> bool:
+        """Whether `key` says all that the steps that start with ``index`` depend on."""
+        axis = len(index) - 1
+        return self._sides[axis] == Region.A or self.limit(axis, index[-1]) > 0
 
-    def save(self) -> tuple:
-        """The state between two steps, for `restore`."""
-        return self._planner.positions, dict(self._finished)
+    def save(self, index: tuple[int, ...]) -> tuple:
+        """What the steps that start with ``index`` have left, for `restore`."""
+        panels = self._panels(index)
+        places = {
+            page: panel - panels.start for page, panel in self._finished.items() if panel in panels
+        }
+        return self._planner.positions, places
 
-    def restore(self, saved) -> None:
-        """Return to a state: the next steps are those that followed it."""
-        self._planner.positions, finished = saved
-        self._finished.clear()
-        self._finished.update(finished)
+    def restore(self, saved, index: tuple[int, ...]) -> None:
+        """Go on behind the steps that start with ``index``, which left what others did."""
+        first = self._panels(index).start
+        self._planner.positions, places = saved
+        self._finished.update({page: first + panel for page, panel in places.items()})
+
+    def _panels(self, index):
+        """The panels of B in the steps that start with ``index``."""
+        axis = len(index) - 1
+        if self._sides[axis] == Region.B:
+            return self.axes[axis][index[-1]]
+        return self._columns
