@@ -1,4 +1,4 @@
-"""The cycles of whole products: those of their commands one by one, for sizes that have too many."""
+"""The cycles of whole products: those of all their commands, without computing all of them."""
 
 import random
 
@@ -24,17 +24,17 @@ def commands(planner, m, k, n, flags):
     Config(rows=2, cols=2, depth=2, **TINY),
     Config(rows=1, cols=3, bytes_in=2, lanes=1, bytes_out=1, **TINY),
     Config(rows=3, cols=2, bytes_in=4, drain="folded", requantize="none", jobs=4, a_words=32),
-    Config(rows=2, cols=1, lanes=1, a_words=32, b_words=512, jobs=2),  # B has many places
+    Config(rows=2, cols=1, lanes=1, a_words=32, b_words=256, jobs=2),  # B has many places
     Config(dtype="bf16", rows=2, cols=2, **TINY),
     Config(dtype="bf16", rows=1, cols=2, bytes_in=4, lanes=1, a_words=512, b_words=64, jobs=2),
 ], ids=lambda config: config.name)
 def test_equals_the_prediction_of_all_commands(config):
     draw = random.Random(SEED)
-    for _ in range(25):
+    for _ in range(15):
         m, n = (draw.choice([1, draw.randint(1, 40), draw.randint(1, 120)]) for _ in range(2))
         k = draw.choice([draw.randint(1, 50), draw.randint(1, 400)])
         flags = draw.choice([RAW, *finishes(config)[:1]])
-        if m * n * k > 400_000:
+        if m * n * k > 60_000:
             continue  # too many jobs for a test
         planner = Planner(config)
         once = commands(planner, m, k, n, flags)

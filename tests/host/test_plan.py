@@ -9,9 +9,9 @@ from weft.host.planner import Planner
 
 
 @pytest.mark.parametrize("total, size, ranges", [
-    (6, 3, [range(0, 3), range(3, 6)]),
-    (7, 3, [range(0, 3), range(3, 6), range(6, 7)]),
-    (2, 3, [range(0, 2)]),
+    (6, 3, [range(3), range(3, 6)]),
+    (7, 3, [range(3), range(3, 6), range(6, 7)]),
+    (2, 3, [range(2)]),
 ])
 def test_blocks(total, size, ranges):
     blocks = Blocks(total, size)
@@ -34,11 +34,11 @@ def test_rejects_a_block_that_is_not_there():
     assert str(error.value) == "block must be in 0..2, not 3"
 
 
-SHAPES = [(40, 5, 40), (3, 900, 3), (9, 300, 200), (200, 300, 9), (50, 300, 50), (1, 64, 90)]
+SHAPES = [(40, 5, 40), (3, 900, 3), (9, 300, 40), (40, 300, 9), (1, 64, 90)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("words", [(32, 32), (32, 4096), (4096, 32), (1024, 1024)])
+@pytest.mark.parametrize("words", [(32, 4096), (4096, 32)])
 @pytest.mark.parametrize("dtype", ["int8", "bf16"])
 def test_unhindered_loads_meet_no_job_in_the_table(dtype, words, shape):
     m, k, n = shape
@@ -60,7 +60,7 @@ def test_unhindered_loads_meet_no_job_in_the_table(dtype, words, shape):
                     )
                     assert load.page >= first + pages or first >= load.page + load.pages
             table.append(step.job)
-    assert checked or max(words) < 4096
+    assert checked
 
 
 def test_some_loads_are_hindered_and_some_are_not():
@@ -73,9 +73,9 @@ def test_some_loads_are_hindered_and_some_are_not():
 def test_forgets_parameters_where_b_has_many_places():
     # Chains of 900 / 16 jobs, the last of which answers: each loads parameters beside its B.
     config = Config(rows=2, cols=2, jobs=2, a_words=32, b_words=4096)
-    plan = Planner(config).plan(2000, 2, 900, flags=JobFlag.REQUANTIZE)
+    plan = Planner(config).plan(200, 2, 900, flags=JobFlag.REQUANTIZE)
     answers = [step for step in plan if step.answers]
-    assert len(answers) == 1000
+    assert len(answers) == 100
     assert all(step.before for step in answers)
 
 
