@@ -106,3 +106,18 @@ def test_goes_on_where_a_loop_was_left(b_words, flags):
             left[inner] = plan.save(index)
     assert None in taken
     assert [known or right for known, right in zip(taken, said, strict=True)] == said
+
+
+def test_keeps_only_the_parameters_of_its_own_steps():
+    config = Config(rows=2, cols=2, jobs=2, a_words=32, b_words=64)
+    plan = Planner(config).plan(8, 10, 40, flags=JobFlag.REQUANTIZE)
+    rows, columns, chunks = map(len, plan.axes)
+    assert (rows, columns) == (4, 5)
+    for b in range(columns):
+        for c in range(chunks):
+            plan.step(0, b, c)
+    for c in range(chunks):
+        plan.step(1, 0, c)
+    # Panels of the loop before are still remembered, but the first one is all that is left now.
+    assert set(plan.save((0, 4))[1].values()) == {0}
+    assert set(plan.save((1, 0))[1].values()) == {0}
