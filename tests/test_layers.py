@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # What each layer may import besides the standard library. The first that fits a path counts.
 BASE = tuple(
     f"weft.{name}" for name in (
-        "config", "formats", "frames", "registers", "commands", "geometry", "timing", "outlet",
-        "cycles", "ip", "register_map", "descriptors",
+        "config", "formats", "frames", "registers", "commands", "geometry", "timing", "cycles",
+        "ip", "register_map", "descriptors",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches

@@ -104,6 +104,24 @@ def test_rejects_a_shape_that_is_none(shape, capsys):
     assert last == f"weft info: error: argument --shape: {text}"
 
 
+@pytest.mark.parametrize("shape, options, text", [
+    ("1x131072x1", [], "K must be at most 131071 with int8, not 131072"),
+    ("1x1x2147483649", [], "N must be in 1..2147483648, not 2147483649"),
+    ("1x2147483649x1", ["--dtype", "bf16"], "K must be in 1..2147483648, not 2147483649"),
+])
+def test_rejects_a_shape_before_any_work(shape, options, text, capsys):
+    assert main(["info", "--shape", "8x8x8", "--shape", shape, *options]) == 2
+    assert capsys.readouterr() == ("", f"weft: error: shape {shape}: {text}\n")
+
+
+def test_says_the_cycles_of_huge_products(info):
+    # Of 64 steps a tile, which is more than its loads and its results take.
+    lines = info("--shape", "8388608x64x8388608", "--requantize", "none")
+    row = lines[lines.index(HEAD) + 2]
+    assert row[0] == "8388608 x 64 x 8388608"
+    assert row[3:] == ["-", f"{(1 << 40) * 64:,}", "100.0%"]
+
+
 def test_rejects_what_is_no_config(capsys):
     assert main(["info", "--jobs", "3", "--hop", "65"]) == 2
     assert capsys.readouterr() == ("", (

@@ -6,7 +6,7 @@ import re
 
 from weft.cli.options import add_config, config_of
 from weft.commands import Job, JobFlag, finishes
-from weft.config import Config
+from weft.config import Config, ConfigError
 from weft.cycles import predict
 from weft.geometry import operands
 from weft.timing import Delays
@@ -23,6 +23,7 @@ state (the interval of equal products back to back, loading included).
   weft info --rows 4 --cols 4 --depth 4 --shape 100x64x10 --shape 1x640x128
 """
 SHAPES = ["8x8x8", "16x16x16", "64x64x64", "128x128x128"]
+MOST = 1 << 31  # of M, K and N
 REPEATS = 4
 RAW = JobFlag(0)
 
@@ -50,6 +51,21 @@ def _shape(text):
     return tuple(int(number) for number in match.groups())
 
 
+def _check(config, m, k, n):
+    """Raise ConfigError for a product that the driver refuses or the table cannot show."""
+    from weft.host.values import check_depth
+
+    shape = f"{m}x{k}x{n}"
+    for name, value in (("M", m), ("K", k), ("N", n)):
+        if value > MOST:
+            raise ConfigError(f"shape {shape}: {name} must be in 1..{MOST}, not {value}")
+    if config.dtype == "int8":
+        try:
+            check_depth(k, plain=True)
+        except ValueError as error:
+            raise ConfigError(f"shape {shape}: {error}") from error
+
+
 def cost(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
     """(cold, resident, steady) cycles of a product as the driver would send it.
 
@@ -59,12 +75,7 @@ def cost(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
     all operands loaded before (None where they do not fit), ``steady`` is the interval of equal
     products.
     """
-    from weft.host.planner import Planner
-
-    def products(count):
-        planner = Planner(config)
-        steps = [step for _ in range(count) for step in planner.plan(m, n, k, flags=flags)]
-        return predict(config, [command for step in steps for command in step.commands])
+    from weft.cli.product_cycles import product_cycles
 
     a, b = operands(config)
     pitch = a.panel_pages(k)
@@ -73,12 +84,16 @@ def cost(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
         spans = a.panels(m) * pitch, b.panels(n) * pitch
         job = Job(m, n, k, 0, pitch, spans[0], 0, pitch, spans[1], flags=flags)
         resident = predict(config, [job]).cycles
-    early, late = products(REPEATS), products(2 * REPEATS)
-    return products(1).cold, resident, (late.cycles - early.cycles) / REPEATS
+    counts = [1, REPEATS, 2 * REPEATS]
+    (_, cold), (early, _), (late, _) = product_cycles(config, m, k, n, flags, counts)
+    return cold, resident, (late - early) / REPEATS
 
 
 def _run(args) -> int:
     config = config_of(args)
+    shapes = args.shape or [_shape(text) for text in SHAPES]
+    for shape in shapes:
+        _check(config, *shape)
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -96,7 +111,7 @@ def _run(args) -> int:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("M x K x N", "results", "cold", "resident", "steady", "utilization"):
         table.add_column(name, justify="right")
-    for m, k, n in args.shape or [_shape(text) for text in SHAPES]:
+    for m, k, n in shapes:
         for results, flags in kinds(config):
             cold, resident, steady = cost(config, m, k, n, flags)
             table.add_row(

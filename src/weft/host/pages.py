@@ -47,13 +47,13 @@ class Ring:
 
     def __init__(self, start: int, size: int):
         self.size = size
+        self.position = 0  # where the next region starts, if it fits there
         self._start = start
-        self._next = 0
 
     def take(self, pages: int) -> int:
         """First page of the next region."""
-        if self._next + pages > self.size:
-            self._next = 0
-        page = self._start + self._next
-        self._next += pages
+        if self.position + pages > self.size:
+            self.position = 0
+        page = self._start + self.position
+        self.position += pages
         return page

@@ -1,7 +1,6 @@
 """One matrix product of any size as jobs and loads that fit the buffers."""
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from weft.commands import Job, JobFlag, Load, LoadFlag, Region
 from weft.config import PAGE_WORDS, Config
 from weft.geometry import operands
 from weft.host.pages import Ring
+from weft.host.plan import Blocks, Plan
 from weft.timing import SLOTS
 
 __all__ = ["Feed", "Planner", "Step", "tags"]
@@ -85,6 +85,7 @@ class Planner:
     def __init__(self, config: Config, free=None, tag: Iterable[int] | None = None):
         self._operands = operands(config)
         self._slots = SLOTS[config.dtype]
+        self._jobs = config.jobs
         self._parameter_words = -(-config.cols // config.lanes)
         free = free or [(0, operand.pages) for operand in self._operands]
         self._rings = [Ring(*gap) for gap in free]
@@ -93,7 +94,7 @@ class Planner:
 
     def plan(
         self, m: int, n: int, k: int, *, a_page=None, b_page=None, flags: JobFlag = _PLAIN
-    ) -> Iterator[Step]:
+    ) -> Plan:
         """The steps of ``C[m, n] = A[m, k] x B[k, n]``, each of 1 or more.
 
         With ``a_page`` or ``b_page`` that operand is resident: whole, from that page on. Jobs that
@@ -116,6 +117,16 @@ class Planner:
             if self._cycles(product, blocks, loads) <= self._cycles(product, groups, again):
                 return self._blocks(product, blocks, outer)
         return self._chains(product, loaded, groups)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Where the next regions of A, of B and of C are looked for."""
+        return tuple(ring.position for ring in (*self._rings, self._starts))
+
+    @positions.setter
+    def positions(self, positions):
+        for ring, position in zip((*self._rings, self._starts), positions, strict=True):
+            ring.position = position
 
     def _cut(self, product):
         """The blocks of both operands; which operand is the outer one."""
@@ -140,10 +151,9 @@ class Planner:
 
     def _cycles(self, product, blocks, loads):
         """What blocks take, roughly: to load so many times each, or to compute, pass by pass."""
-        sizes = (Counter(len(block) for block in of) for of in blocks)
         passes = sum(
             -(-p * q // self._slots) * of_p * of_q
-            for (p, of_p), (q, of_q) in itertools.product(*(size.items() for size in sizes))
+            for (p, of_p), (q, of_q) in itertools.product(*(of.sizes for of in blocks))
         )
         words = sum(product.bytes(s) * loads[s] // self._operands[s].stream for s in (A, B))
         return max(passes * self._slots * product.panel_words, words)
@@ -152,31 +162,36 @@ class Planner:
         inner = B if outer == A else A
         whole = range(product.panel_words)
         place = [None, None]
-        for o in blocks[outer]:
-            fresh = {outer}
-            for i in blocks[inner]:
-                fresh.add(inner)
-                panels = (o, i) if outer == A else (i, o)
-                for side in fresh:
-                    place[side] = self._place(product, side, panels[side], whole)
-                yield self._step(product, panels, whole, place, fresh)
-                fresh = set()
+
+        def step(o, i):
+            fresh = {inner} if i else {outer, inner}
+            chosen = {outer: blocks[outer][o], inner: blocks[inner][i]}
+            panels = (chosen[A], chosen[B])
+            for side in fresh:
+                place[side] = self._place(product, side, panels[side], whole)
+            return self._step(product, panels, whole, place, fresh)
+
+        self._mark_unhindered(product, [len(of[0]) * product.panel_pages for of in blocks])
+        return Plan((blocks[outer], blocks[inner]), (outer, inner), step, self, product)
 
     def _chains(self, product, loaded, groups):
         # Half of the pages for a chunk of a panel of A, and of as many of B as a group has.
         pages = (self._rings[side].size // 2 // len(groups[side][0]) for side in loaded)
         pages = max(1, min(pages, default=product.panel_pages))
-        edges = range(0, product.panel_words, pages * PAGE_WORDS)
-        chunks = [range(w, min(w + edges.step, product.panel_words)) for w in edges]
-        for panels in itertools.product(*groups):
-            for chunk in chunks:
-                flags = _PLAIN
-                if chunk is not chunks[0]:
-                    flags |= JobFlag.ACCUMULATE
-                if chunk is not chunks[-1]:
-                    flags |= JobFlag.KEEP
-                place = [self._place(product, side, panels[side], chunk) for side in (A, B)]
-                yield self._step(product, panels, chunk, place, {A, B}, flags)
+        chunks = Blocks(product.panel_words, pages * PAGE_WORDS)
+
+        def step(a, b, c):
+            panels, chunk = (groups[A][a], groups[B][b]), chunks[c]
+            flags = _PLAIN
+            if c > 0:
+                flags |= JobFlag.ACCUMULATE
+            if c < len(chunks) - 1:
+                flags |= JobFlag.KEEP
+            place = [self._place(product, side, panels[side], chunk) for side in (A, B)]
+            return self._step(product, panels, chunk, place, {A, B}, flags)
+
+        self._mark_unhindered(product, [len(of[0]) * pages for of in groups])
+        return Plan((*groups, chunks), (A, B, None), step, self, product)
 
     def _limit(self, product, side, halve=False):
         """The most panels of one operand in a block; ``halve`` leaves room for the next block."""
@@ -199,10 +214,22 @@ class Planner:
             limits[inner] = max(1, min(limits[inner], tiles // limits[outer]))
             limits[outer] = min(limits[outer], tiles // limits[inner])
 
+    def _mark_unhindered(self, product, pages):
+        """Note which operands are loaded, so many pages each time, to where no job is under way."""
+        # Between two loads of a page are all others that fit, but for one at each end of the ring;
+        # and a region is used until the next one is loaded.
+        product.unhindered = frozenset(
+            side for side in (A, B)
+            if product.pages[side] is None
+            and self._rings[side].size >= (self._jobs + 3) * pages[side]
+        )
+
     def _place(self, product, side, panels, words):
         """First page of some words of some panels: where they are, or will be loaded to."""
         page = product.pages[side]
         if page is None:
+            if side == B and B in product.unhindered:
+                product.finished.clear()
             return self._rings[side].take(len(panels) * _pages(words))
         return page + panels.start * product.panel_pages + words.start // PAGE_WORDS
 
@@ -287,7 +314,8 @@ class _Product:
 
     ``starts`` from a C, which may be a ``row`` for all. ``finished`` has the panels of B whose
     parameters were loaded, by their pages; ``started`` those whose part of the row was, where it
-    fits whole, from word ``row_page`` on.
+    fits whole, from word ``row_page`` on. Loads of ``unhindered`` operands never wait for a job; B
+    comes back to a page so late then that its parameters there are not remembered.
     """
 
     def __init__(self, geometry, size, k, pages, flags):
@@ -296,9 +324,11 @@ class _Product:
         self._k = k
         self.pages = pages
         self.flags = flags
+        self.finishes = bool(flags & _BY_COLUMN)
         self.starts = JobFlag.PRELOAD in flags
         self.row = self.starts and JobFlag.BROADCAST in flags
         self.row_page = None
+        self.unhindered = frozenset()
         self.started = set()
         self.finished = {}
         self.panels = [o.panels(extent) for o, extent in zip(geometry, size, strict=True)]
@@ -325,8 +355,7 @@ class _Product:
 
 def _split(total, limit):
     """So many panels in blocks of at most ``limit``, as even as can be."""
-    size = -(-total // -(-total // limit))
-    return [range(p, min(p + size, total)) for p in range(0, total, size)]
+    return Blocks(total, -(-total // -(-total // limit)))
 
 
 def _pages(words):
