@@ -96,22 +96,20 @@ class Accelerator:
         lines = values if side == "a" else values.T
         index = Region[side.upper()]
         operand, pages = self._memories[index], self._pages[index]
-        panels, pitch = operand.panels(lines.shape[0]), operand.panel_pages(lines.shape[1])
         with self._lock:
-            page = pages.hold(panels * pitch)
-            if page is None:
+            load = self._hold(index, lines)
+            if load is None:
                 size = f"{values.shape[0]} x {values.shape[1]}"
                 room = f"{pages.free()[1]} pages of {PAGE_WORDS} words that are free in a row"
-                need = panels * pitch
+                need = operand.panels(lines.shape[0]) * operand.panel_pages(lines.shape[1])
                 raise ValueError(f"{side} of {size} must fit in the {room}, not need {need}")
-            load = Load(index, page, pitch, panels, operand.panel_words(lines.shape[1]))
             try:
                 self._put(load, pack(lines, operand))
             except BaseException:
-                pages.release(page)
+                pages.release(load.page)
                 raise
         sums = self._product.sums(lines)
-        return Resident(side, values.shape, dtype, sums, page, self, pages.release, self._lock)
+        return Resident(side, values.shape, dtype, sums, load.page, self, pages.release, self._lock)
 
     def matmul(
         self, a, b, *, a_zero_point=None, b_zero_point=None, bias=None,
@@ -202,6 +200,15 @@ class Accelerator:
             raise TypeError(f"{', '.join(alien)} must be {rule}, not given")
         return given
 
+    def _hold(self, region, lines):
+        """The load of all ``lines`` [R, K] into pages that are now held; None where none fit."""
+        operand = self._memories[region]
+        panels, pitch = operand.panels(lines.shape[0]), operand.panel_pages(lines.shape[1])
+        page = self._pages[region].hold(panels * pitch)
+        if page is None:
+            return None
+        return Load(region, page, pitch, panels, operand.panel_words(lines.shape[1]))
+
     def _put(self, load, data):
         """Send a load, and wait until the core has taken all of it."""
         core = self._core
@@ -212,13 +219,16 @@ class Accelerator:
 
     def _run(self, product, raw, record):
         """Fill ``raw`` [batch, M, N]; the Record if asked for."""
-        steps = self._plan(product)
         core = self._core
-        with core.opened(self._shelf):
+        with contextlib.ExitStack() as undo:
+            first = self._share(product, undo)
+            steps = self._plan(product)
+            undo.enter_context(core.opened(self._shelf))
             before = core.counters() if record else None
             for start in range(0, len(steps), _MOST_JOBS):
                 part = steps[start : start + _MOST_JOBS]
-                core.send(b"".join(self._commands(product, part)))
+                core.send(b"".join([*first, *self._commands(product, part)]))
+                first = []
                 for index, step in part:
                     if step.answers:
                         job = step.job
@@ -227,11 +237,23 @@ class Accelerator:
             if record:
                 return core.record(before, macs=product.macs, jobs=len(steps))
 
+    def _share(self, product, undo):
+        """The bytes that load once what many products share, where it fits; ``undo`` frees it."""
+        sent = []
+        for region in (Region.A, Region.B):
+            lines = product.lines(region, 0) if product.shares(region) else None
+            load = None if lines is None else self._hold(region, lines)
+            if load is not None:
+                undo.callback(self._pages[region].release, load.page)
+                product.pages[region] = load.page
+                sent += [self._core.header(load), pack(lines, self._memories[region])]
+        return sent
+
     def _plan(self, product):
         """The steps of all products of the batch, each with its index."""
         planner = Planner(self.config, [pages.free() for pages in self._pages], self._core.tags)
         _, m, n = product.raw_shape
-        places = {"a_page": product.a_page, "b_page": product.b_page}
+        places = dict(zip(("a_page", "b_page"), product.pages, strict=True))
         return [
             (index, step)
             for index in range(product.raw_shape[0])

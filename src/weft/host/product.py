@@ -77,8 +77,8 @@ class Product:
         Products of two numbers in the result.
     k : int
         Of the products that the core does; 0 where it does none.
-    a_page, b_page : int or None
-        Where an operand is that is resident.
+    pages : list of int or None
+        The first page of A and of B where they are in the core; None of what is to be loaded.
     flags : JobFlag
         How sums start, and what becomes of them.
     dtype : numpy.dtype
@@ -93,7 +93,7 @@ class Product:
         self.columns = (*self.lead, b.shape[-1])
         self.k = a.shape[-1]
         self.macs = math.prod(self.columns) * a.shape[-2] * self.k
-        self.a_page, self.b_page = a.page, b.page
+        self.pages = [a.page, b.page]
 
     def arrange(self, *, columns_differ: bool = False, jobs_differ: bool = False) -> None:
         """Choose the products of the core: `fold` and `raw_shape`.
@@ -127,6 +127,11 @@ class Product:
         """The rows of A (side 0), or the columns of B, of one product: [R, K]."""
         values = self.b.values.swapaxes(-1, -2) if side else self.a.values
         return values.reshape(-1, self.k) if self.fold else self.part(values, index, 2)
+
+    def shares(self, side: int) -> bool:
+        """Whether several products have one and the same A (side 0), or B, that is to be loaded."""
+        one = math.prod((self.a, self.b)[side].shape[:-2]) == 1
+        return one and self.pages[side] is None and self.fold is None and self.raw_shape[0] > 1
 
     def entries(self, index: int) -> np.ndarray:
         """The parameters of the columns of one product: [N]."""
