@@ -61,23 +61,26 @@ def tflm():
     return found
 
 
-class _TfliteMicro:
-    """TFLite Micro; ``s``, the schema of its models; and what makes a model and runs it."""
+@pytest.fixture(scope="session")
+def tflite_models():
+    """``tflite_models(schema)``: what makes TFLite models with a runtime's generated schema."""
+    return _TfliteModels
 
-    def __init__(self):
-        import flatbuffers
-        from tflite_micro import runtime
-        from tflite_micro.tensorflow.lite.micro.python import schema_py_generated
 
-        self._flatbuffers, self._runtime = flatbuffers, runtime
-        self.s = schema_py_generated
+class _TfliteModels:
+    """TFLite models as bytes; ``s`` is the schema that they are packed with."""
+
+    def __init__(self, schema):
+        self.s = schema
 
     def model(self, tensors, code, operators, kind=0):
-        """``run(x)`` of operators ``code``, one behind the other, for one ``x`` without its batch.
+        """A model of operators ``code``, one behind the other.
 
         A tensor is (shape, type, scales, zero point, data or None), the first one being the
         model's input; an operator is (inputs, output, options), tensors by number.
         """
+        import flatbuffers
+
         s = self.s
         graph, operator_code, whole = s.SubGraphT(), s.OperatorCodeT(), s.ModelT()
         graph.tensors, graph.operators, buffers = [], [], [s.BufferT()]
@@ -102,29 +105,19 @@ class _TfliteMicro:
         operator_code.version = 4
         whole.version, whole.subgraphs, whole.buffers = 3, [graph], buffers
         whole.operatorCodes = [operator_code]
-        builder = self._flatbuffers.Builder(4096)
+        builder = flatbuffers.Builder(4096)
         builder.Finish(whole.Pack(builder), b"TFL3")
-        held = bytes(builder.Output())
-        interpreter = self._runtime.Interpreter.from_bytes(
-            held, arena_size=20 * len(held) + 20_000
-        )
+        return bytes(builder.Output())
 
-        def run(x):
-            interpreter.set_input(x[None], 0)
-            interpreter.invoke()
-            return interpreter.get_output(0)[0].copy()
-
-        return run
-
-    def fully_connected(self, layers, activations):
-        """``run(x)`` of layers one behind the other, each with its fused activation function.
+    def fully_connected(self, layers, activations, rows=1):
+        """A model of layers one behind the other, each with its fused activation function.
 
         A layer has what a `weft.model.Layer` has, of which scales, zero points, weights and bias
         count.
         """
         s, int8 = self.s, self.s.TensorType.INT8
         first = layers[0]
-        tensors = [((1, first.weights.shape[1]), int8, first.x_scale, first.x_zero_point, None)]
+        tensors = [((rows, first.weights.shape[1]), int8, first.x_scale, first.x_zero_point, None)]
         operators = []
         for layer, activation in zip(layers, activations, strict=True):
             options = s.FullyConnectedOptionsT()
@@ -135,10 +128,42 @@ class _TfliteMicro:
             tensors += [
                 (layer.weights.shape, int8, layer.w_scale, 0, layer.weights),
                 (layer.bias.shape, s.TensorType.INT32, scale, 0, layer.bias),
-                ((1, count), int8, layer.y_scale, layer.y_zero_point, None),
+                ((rows, count), int8, layer.y_scale, layer.y_zero_point, None),
             ]
         code, kind = s.BuiltinOperator.FULLY_CONNECTED, s.BuiltinOptions.FullyConnectedOptions
         return self.model(tensors, code, operators, kind)
+
+
+class _TfliteMicro:
+    """TFLite Micro; ``s``, the schema of its models; and what makes a model and runs it."""
+
+    def __init__(self):
+        from tflite_micro import runtime
+        from tflite_micro.tensorflow.lite.micro.python import schema_py_generated
+
+        self._runtime = runtime
+        self.s = schema_py_generated
+        self._models = _TfliteModels(schema_py_generated)
+
+    def model(self, *parts):
+        """``run(x)`` of a `_TfliteModels.model`, for one ``x`` without its batch."""
+        return self._runner(self._models.model(*parts))
+
+    def fully_connected(self, layers, activations):
+        """``run(x)`` of a `_TfliteModels.fully_connected`, for one ``x`` without its batch."""
+        return self._runner(self._models.fully_connected(layers, activations))
+
+    def _runner(self, held):
+        interpreter = self._runtime.Interpreter.from_bytes(
+            held, arena_size=20 * len(held) + 20_000
+        )
+
+        def run(x):
+            interpreter.set_input(x[None], 0)
+            interpreter.invoke()
+            return interpreter.get_output(0)[0].copy()
+
+        return run
 
 
 @pytest.fixture

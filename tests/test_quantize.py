@@ -63,8 +63,9 @@ def test_products_are_formed_as_the_runtime_does():
     wide = quantize_multiplier(float(x) * float(w) / float(y))
     narrow = quantize_multiplier(float(x * w) / float(y))
     assert wide != narrow
-    assert tflite_scale(x, w, y) == tflite_scale(0.1, [0.3], 0.7) == narrow
+    assert tflite_scale(x, w, y) == tflite_scale(0.1, [0.3], 0.7) == wide
     assert tflite_scale(x, w, y, product="float64") == wide
+    assert tflite_scale(x, w, y, product="float32") == narrow
     multiplier, shift = tflite_scale(x, [w, w], y)
     assert (multiplier.tolist(), shift.tolist()) == ([wide[0]] * 2, [wide[1]] * 2)
     scale = onnx_scale(x, w, y)
@@ -155,7 +156,7 @@ BAD = [
      "w_scale must be a scalar or of shape (N,), not (1, 1)"),
     (lambda: tflite_scale(1, 1, 1, product="float16"), ValueError,
      "product must be float32 or float64, not 'float16'"),
-    (lambda: tflite_scale(1e-30, 1e-30, 1), ValueError,
+    (lambda: tflite_scale(1e-30, 1e-30, 1, product="float32"), ValueError,
      f"{QUOTIENT} finite and above 0 in float64, not 0.0"),
     (lambda: tflite_scale(1e30, [1, 1], 1e-30), ValueError,
      f"{QUOTIENT} under 2**31 when rounded, not {float(F32(1e30)) / float(F32(1e-30))}"),

@@ -38,16 +38,17 @@ def quantize_multiplier(scale):
     return _multiplier_of("scale", _positive("scale", scale, np.float64))
 
 
-def tflite_scale(x_scale, w_scale, y_scale, *, product="float32"):
-    """``x_scale * w_scale / y_scale`` as TFLite Micro's FullyConnected forms it.
+def tflite_scale(x_scale, w_scale, y_scale, *, product="float64"):
+    """``double(x_scale) * double(w_scale) / double(y_scale)``, as TFLite Micro forms it.
 
-    One scale of the weights is per tensor, more are per channel::
+    Before 13 October 2026 its FullyConnected formed the product in float32 where the weights have
+    one scale, per tensor; ``product="float32"`` is that older rule::
 
         per tensor     double(float32(x_scale * w_scale)) / double(y_scale)
         per channel    double(x_scale) * double(w_scale) / double(y_scale)
 
-    From 13 October 2026 on, TFLite Micro takes the second per tensor too: ``product="float64"``.
-    Its convolutions always took it. The two differ by up to 2**-24, which is seldom seen in 8 bits.
+    Convolutions always formed it in double. The two differ by up to 2**-24, which is seldom seen
+    in 8 bits.
 
     Parameters
     ----------
@@ -55,7 +56,8 @@ def tflite_scale(x_scale, w_scale, y_scale, *, product="float32"):
         What one step of x, of y, stands for; taken as float32, as all scales in a ``.tflite`` are.
     w_scale : float [N] or scalar
     product : str
-        ``float32`` or ``float64``: how ``x_scale * w_scale`` is formed per tensor.
+        ``float64``, or ``float32`` for the older rule: how ``x_scale * w_scale`` is formed where
+        there is one ``w_scale``.
 
     Returns
     -------

@@ -114,6 +114,8 @@ def test_multiplies(config, m, n, k, seed, special, start, limits, out_dtype, re
 ])
 def test_sums_of_integers_are_exact(config, m, n, k):
     """Whatever the order: golden takes no part in what is expected."""
+    if config.rows * config.cols == 1:
+        m, n = min(m, 3), min(n, 4)  # each tile of it is a job or more
     rng = np.random.default_rng(k)
     a, b = rng.integers(-16, 17, (m, k)), rng.integers(-16, 17, (k, n))
     c = rng.integers(-99, 99, (m, n))

@@ -217,15 +217,37 @@ def test_describes_itself_and_counts(transport, predicted):
     assert (counters["words_in"], counters["words_out"], counters["finished"]) == (28, 8, 2)
     assert (counters["busy"], counters["active"]) == (60, 6)
     assert (counters["starved"], counters["stalled"]) == (4, 2)
-    assert [[type(c) for c in commands] for commands in predicted] == [[Job, Load, Load]] * 2
+    assert [[type(c) for c in commands] for commands in predicted] == [[Job, Load, Load]]
     transport.read(0, len(REGISTERS), 1)
-    assert len(predicted) == 2
+    assert len(predicted) == 1
 
 
-def test_does_not_put_off_predictions_for_ever(transport, predicted):
-    for _ in range(257):
-        transport.send(load(0, numbers(2, 2), flags=LoadFlag(0)))
-    assert len(predicted) == 257
+def test_asks_the_cycle_model_only_where_counters_are_read(transport, predicted):
+    for tag in range(100):
+        transport.send(load(0, numbers(2, 2), page=tag % 3, flags=LoadFlag(0)))
+        transport.send(job(2, 2, 2, tag, FEED) + load(0, numbers(2, 2)) + load(1, numbers(2, 2)))
+        transport.receive(0)
+        transport.read(0, REGISTERS.index("busy"), 1)
+        transport.read(REGISTERS.index("words_in"), 1, 1)
+    assert predicted == []
+    busy, active = transport.read(REGISTERS.index("busy"), 2, 1)
+    # Equal batches count each time, but are predicted once, whatever the tags of their jobs.
+    assert (busy, active) == (10 * 100 + 30 * 100, 3 * 200)
+    assert sorted(len(commands) for commands in predicted) == [1, 1, 1, 3]
+    assert sorted(c.page for commands in predicted for c in commands[:1] if type(c) is Load) == [
+        0, 1, 2
+    ]
+
+
+def test_keeps_no_more_commands_than_it_may(transport, predicted, monkeypatch):
+    monkeypatch.setattr("weft.host.golden._UNSETTLED", 5)
+    for page in (0, 1, 2, 1, 3, 0, 2):
+        transport.send(load(0, numbers(2, 2), page=page, flags=LoadFlag(0)))
+    assert predicted == []
+    for tag, m in enumerate((1, 2)):
+        transport.send(job(m, 2, 2, tag) + load(0, numbers(m, 2)) + load(1, numbers(2, 2)))
+    assert sorted(len(commands) for commands in predicted) == [1, 1, 1, 1, 3]
+    assert transport.read(REGISTERS.index("busy"), 1, 1) == [10 * 7 + 30 * 2]
 
 
 def test_rejects_registers_that_are_none(transport):

@@ -1,7 +1,10 @@
 """What may be multiplied, and what the product's shape and numbers are, against sums in int64."""
 
+import itertools
+
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from weft import Accelerator, Config
 from weft.host.golden import GoldenTransport
@@ -51,6 +54,73 @@ def test_takes_the_shapes_of_numpy(shapes, types):
     a, b = (numbers(rng, t, *s) for t, s in zip(types, shapes, strict=True))
     with accelerator() as acc:
         check(acc.matmul(a, b, a_zero_point=3, b_zero_point=5), exact(a, b, 3, 5))
+
+
+def pairs():
+    """Shapes of a and b with axes of 0, 1 and 2: vectors, matrices, batches that broadcast."""
+    leads = [(), (0,), (1,), (2,), (2, 1)]
+    for m, k, n in itertools.product((0, 1, 2), repeat=3):
+        for lead in leads:
+            yield (k,), (*lead, k, n)
+            yield (*lead, m, k), (k,)
+        for left, right in itertools.product(leads, leads):
+            if (left, right) not in {((0,), (2,)), ((2,), (0,))}:
+                yield (*left, m, k), (*right, k, n)
+        yield (k,), (k,)
+
+
+SINGLE = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64, requantize="single")
+CORES = {
+    "sums": (SMALL, np.int8, {}),
+    "uint8": (SMALL, np.uint8, {"a_zero_point": 3, "b_zero_point": 5, "bias": 7}),
+    "scaled": (SINGLE, np.int8, {"scale": 0.125, "bias": 21, "zero_point": 1}),
+    "bf16": (Config(dtype="bf16", a_words=64, b_words=64, c_words=32), bfloat16, {}),
+    "bf16 bias": (
+        Config(dtype="bf16", a_words=64, b_words=64, c_words=32), bfloat16, {"bias": 7, "low": 0}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CORES)
+def test_has_the_shape_of_numpy_where_axes_are_empty_or_broadcast(kind):
+    config, dtype, options = CORES[kind]
+    acc = accelerator(config)
+    for a_shape, b_shape in dict.fromkeys(pairs()):
+        a, b = np.full(a_shape, 2, dtype), np.full(b_shape, 3, dtype)
+        sums = np.matmul(a.astype(int) - options.get("a_zero_point", 0),
+                         b.astype(int) - options.get("b_zero_point", 0)) + options.get("bias", 0)
+        # Sums of 0, 6 and 12 on 21 over 8, rounded: 2.625, 3.375, 4.125.
+        want = (sums + 4) // 8 + 1 if kind == "scaled" else sums
+        got = acc.matmul(a, b, **options)
+        assert got.shape == want.shape, (a_shape, b_shape)
+        assert np.array_equal(got, want), (a_shape, b_shape)
+        assert got.dtype == {"bf16": np.float32, "scaled": np.int8}.get(kind.split()[0], np.int32)
+
+
+def test_two_vectors_give_a_scalar_of_numpy():
+    a, b = np.array([1, 2], np.int8), np.array([3, 4], np.int8)
+    assert type(accelerator().matmul(a, b)) is np.int32
+    assert type(accelerator().matmul(a, b, scale=1)) is np.int8
+    assert accelerator().matmul(a, b) == 11
+    acc = accelerator(CORES["bf16"][0])
+    assert type(acc.matmul(a.astype(bfloat16), b.astype(bfloat16))) is np.float32
+    got = acc.matmul(a.astype(bfloat16), b.astype(bfloat16), out_dtype=bfloat16)
+    assert (type(got), got) == (bfloat16, 11)
+
+
+def test_a_product_of_no_k_that_is_scaled_is_what_the_core_makes_of_the_bias():
+    config = Config(
+        rows=3, cols=5, depth=2, a_words=64, b_words=64, requantize="single", b_zero_point="column"
+    )
+    table = np.arange(256, dtype=np.uint8).view(np.int8)[::-1]
+    got, record = accelerator(config).matmul(
+        I8[:, :0], U8[:0], a_zero_point=100, b_zero_point=[1, 2, 3, 4, 5], scale=0.5,
+        bias=[-9, -1, 0, 6, 900], zero_point=2, activation=table, record=True,
+    )
+    # -4.5 and -0.5, ties up; 450 and 2 is at the clamp. The table takes byte i to 255 - i.
+    want = [~(-4 + 2), ~(0 + 2), ~2, ~(3 + 2), ~127]
+    assert got.tolist() == [want] * 3
+    assert (got.dtype, record.macs, record.jobs) == (np.int8, 0, 1)
 
 
 def test_takes_zero_points_for_each_row_of_a_batch():

@@ -133,3 +133,24 @@ def test_costs_what_the_cycle_model_says(config, transports, shape):
         )
         assert np.array_equal(y, golden)
         assert cost == predicted
+
+
+def test_each_product_of_a_batch_has_its_own_parameters(transports):
+    """Tables and parameters change between jobs that follow each other at once."""
+    config = CONFIGS["onnx"]
+    random = np.random.default_rng(7)
+    ours, theirs = (Accelerator(t) for t in (transports(config), GoldenTransport(config)))
+    for a_shape, b_shape in (((5, 4, 9), (5, 9, 6)), ((5, 4, 9), (9, 6)), ((4, 9), (5, 9, 6))):
+        a, b = numbers(random, np.int8, *a_shape), numbers(random, np.int8, *b_shape)
+        options = {
+            "scale": np.float32(2.0 ** random.uniform(-10, -6, (5, 6))),
+            "bias": random.integers(-999, 999, (5, 1)), "record": True,
+            "a_zero_point": numbers(random, np.int8, 5, 1),
+            "b_zero_point": numbers(random, np.int8, 5, 6),
+        }
+        for tables in ({}, {"activation": numbers(random, np.int8, 5, 256)}):
+            (y, cost), (golden, predicted) = (
+                accelerator.matmul(a, b, **options, **tables) for accelerator in (ours, theirs)
+            )
+            assert np.array_equal(y, golden)
+            assert cost == predicted

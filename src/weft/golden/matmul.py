@@ -54,10 +54,11 @@ def _shifted(x, zero_point, axis):
 def _product(a, b):
     """``a @ b`` of int64, exact, or modulo 2**64 where it would not fit."""
     largest = a.shape[-1] * _magnitude(a) * _magnitude(b)
-    if largest < 1 << 53:
-        # Every product and every partial sum, in any order, is an integer that float64 holds
-        # exactly; numpy has a fast matmul for float64 and none for integers.
-        return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
+    # Every product and every partial sum, in any order, is an integer that the type holds exactly;
+    # numpy has a fast matmul for floats and none for integers.
+    for dtype, digits in ((np.float32, 24), (np.float64, 53)):
+        if largest < 1 << digits:
+            return np.matmul(a.astype(dtype), b.astype(dtype)).astype(np.int64)
     return np.matmul(a, b)
 
 

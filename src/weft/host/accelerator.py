@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import threading
 
 import numpy as np
 
@@ -31,6 +32,9 @@ class Accelerator:
 
     Also a context manager that closes the transport.
 
+    Threads may share an accelerator: its methods, and `Resident.free`, wait for each other, so that
+    each product is whole before the next one starts. One transport belongs to one accelerator.
+
     Parameters
     ----------
     transport : Transport or str
@@ -59,6 +63,7 @@ class Accelerator:
         self._pages = [Pages(self._memories[side].pages) for side in (Region.A, Region.B)]
         self._shelf = Shelf(self._memories)
         self._product = _PRODUCTS[self.config.dtype]
+        self._lock = threading.RLock()  # all that is sent for one call, and what is known of it
 
     def __enter__(self) -> "Accelerator":
         return self
@@ -67,12 +72,14 @@ class Accelerator:
         self.close()
 
     def close(self) -> None:
-        """Let go of the transport."""
-        self._core.close()
+        """Let go of the transport, once the product under way has ended."""
+        with self._lock:
+            self._core.close()
 
     def counters(self) -> dict[str, int]:
         """The hardware's counters as they stand, by the names of `weft.registers.COUNTERS`."""
-        return self._core.counters()
+        with self._lock:
+            return self._core.counters()
 
     def load(self, matrix, side: str = "b", *, cast: bool = False) -> Resident:
         """Load B [K, N] (or, with ``side="a"``, A [M, K]) to stay until freed.
@@ -89,25 +96,20 @@ class Accelerator:
         lines = values if side == "a" else values.T
         index = Region[side.upper()]
         operand, pages = self._memories[index], self._pages[index]
-        panels, pitch = operand.panels(lines.shape[0]), operand.panel_pages(lines.shape[1])
-        page = pages.hold(panels * pitch)
-        if page is None:
-            size = f"{values.shape[0]} x {values.shape[1]}"
-            room = f"{pages.free()[1]} pages of {PAGE_WORDS} words that are free in a row"
-            raise ValueError(f"{side} of {size} must fit in the {room}, not need {panels * pitch}")
-        load = Load(index, page, pitch, panels, operand.panel_words(lines.shape[1]))
-        try:
-            with self._core.opened(self._shelf):
-                # The core answers the empty job once it has taken all of the load.
-                barrier = self._core.barrier()
-                header = self._core.header
-                self._core.send(header(load) + pack(lines, operand) + header(barrier))
-                self._core.collect(barrier, Status.REJECTED)
-        except BaseException:
-            pages.release(page)
-            raise
+        with self._lock:
+            load = self._hold(index, lines)
+            if load is None:
+                size = f"{values.shape[0]} x {values.shape[1]}"
+                room = f"{pages.free()[1]} pages of {PAGE_WORDS} words that are free in a row"
+                need = operand.panels(lines.shape[0]) * operand.panel_pages(lines.shape[1])
+                raise ValueError(f"{side} of {size} must fit in the {room}, not need {need}")
+            try:
+                self._put(load, pack(lines, operand))
+            except BaseException:
+                pages.release(load.page)
+                raise
         sums = self._product.sums(lines)
-        return Resident(side, values.shape, dtype, sums, page, self, pages.release)
+        return Resident(side, values.shape, dtype, sums, load.page, self, pages.release, self._lock)
 
     def matmul(
         self, a, b, *, a_zero_point=None, b_zero_point=None, bias=None,
@@ -116,7 +118,9 @@ class Accelerator:
     ):
         """``a @ b`` with what comes before and after, exactly as the core's numerics say.
 
-        Shapes are those of `numpy.matmul`: vectors, matrices, batches that broadcast.
+        Shapes are those of `numpy.matmul`: vectors, matrices, batches that broadcast. So are those
+        of parameters: of shape () or [N] they are for the whole batch; those with axes in front,
+        [batch..., N], broadcast against the batch of the result, a set for each product.
 
         On an int8 core, ``(a - a_zero_point) @ (b - b_zero_point) + bias``: exact, as int32, or
         scaled to 8 bits. With a scale the core finishes the sums, to the bit as the mode in
@@ -133,23 +137,23 @@ class Accelerator:
         ----------
         a, b : array of int8 or uint8 (bf16: of bfloat16), or Resident
         a_zero_point : int or array, optional
-            In the range of a's type; one number, or, without a scale, one for each row of a.
-        b_zero_point : int or array, optional
-            In the range of b's type; one number, or one for each column of b. With a scale,
-            anything but 0 of int8 and 128 of uint8 needs ``Config.b_zero_point``.
-        bias : int or array, optional
-            Of int32 (bf16: of float32); one number, or one for each column of b.
-        scale : float or array, optional
-            One number, or one for each column of b. In modes ``tflite`` and ``single`` it becomes
-            multiplier and shift by `weft.quantize.quantize_multiplier`; in ``onnx`` a float32.
-        multiplier, shift : int or array, optional
+            In the range of a's type; [batch..., M], one for each row of a; with a scale
+            [batch..., 1], one for each product.
+        b_zero_point : int or array [batch..., N], optional
+            In the range of b's type. With a scale, anything but 0 of int8 and 128 of uint8 needs
+            ``Config.b_zero_point``.
+        bias : int or array [batch..., N], optional
+            Of int32 (bf16: of float32).
+        scale : float or array [batch..., N], optional
+            In modes ``tflite`` and ``single`` it becomes multiplier and shift by
+            `weft.quantize.quantize_multiplier`; in ``onnx`` a float32.
+        multiplier, shift : int or array [batch..., N], optional
             In place of a scale, ``multiplier * 2**(shift - 31)``, in modes ``tflite`` and
             ``single``: multipliers 0 or in 2**30..2**31-1, shifts in -31..31.
-        zero_point, low, high : int, optional
+        zero_point, low, high : int or array [batch..., N], optional
             In the range of ``out_dtype``, all of which is the clamp's where it is absent. A fused
-            ReLU has ``low=zero_point``. (bf16: low and high of float32, one number or one for each
-            column of b, not NaN.)
-        activation : int8 or uint8 [256], optional
+            ReLU has ``low=zero_point``. (bf16: low and high of float32, not NaN.)
+        activation : int8 or uint8 [batch..., 256], optional
             Results by their bytes, as from `weft.quantize.activation_table`; of ``out_dtype``.
         c : float32 array, optional
             bf16 alone: what the sums start from, of a shape that broadcasts to the result's.
@@ -175,12 +179,13 @@ class Accelerator:
             multiplier=multiplier, shift=shift, zero_point=zero_point, low=low, high=high,
             activation=activation, c=c, cast=cast or None, out_dtype=out_dtype,
         )
-        product = self._product(a, b, self, **given)
-        if product.k:
-            raw = np.zeros(product.raw_shape, product.dtype)
-            spent = self._run(product, raw, record) if raw.size else None
-        else:
-            raw, spent = product.nothing(), None
+        with self._lock:  # before the checks: another thread may free a resident operand
+            product = self._product(a, b, self, **given)
+            if product.k:
+                raw = np.zeros(product.raw_shape, product.dtype)
+                spent = self._run(product, raw, record) if raw.size else None
+            else:
+                raw, spent = product.nothing(), None
         result = product.result(raw)
         if not record:
             return result
@@ -195,30 +200,60 @@ class Accelerator:
             raise TypeError(f"{', '.join(alien)} must be {rule}, not given")
         return given
 
-    def _run(self, product, raw, record):
-        """Fill ``raw`` [batch, M, N]; the Record if asked for."""
-        steps = self._plan(product)
+    def _hold(self, region, lines):
+        """The load of all ``lines`` [R, K] into pages that are now held; None where none fit."""
+        operand = self._memories[region]
+        panels, pitch = operand.panels(lines.shape[0]), operand.panel_pages(lines.shape[1])
+        page = self._pages[region].hold(panels * pitch)
+        if page is None:
+            return None
+        return Load(region, page, pitch, panels, operand.panel_words(lines.shape[1]))
+
+    def _put(self, load, data):
+        """Send a load, and wait until the core has taken all of it."""
         core = self._core
         with core.opened(self._shelf):
+            barrier = core.barrier()  # an empty job, answered in its turn
+            core.send(core.header(load) + data + core.header(barrier))
+            core.collect(barrier, Status.REJECTED)
+
+    def _run(self, product, raw, record):
+        """Fill ``raw`` [batch, M, N]; the Record if asked for."""
+        core = self._core
+        with contextlib.ExitStack() as undo:
+            first = self._share(product, undo)
+            steps = self._plan(product)
+            undo.enter_context(core.opened(self._shelf))
             before = core.counters() if record else None
-            table = self._table(product.table)
             for start in range(0, len(steps), _MOST_JOBS):
                 part = steps[start : start + _MOST_JOBS]
-                core.send(b"".join([*table, *self._commands(product, part)]))
-                table = []
+                core.send(b"".join([*first, *self._commands(product, part)]))
+                first = []
                 for index, step in part:
                     if step.answers:
                         job = step.job
                         tile = unpack(core.collect(job), job.m, job.n, self.config, raw.dtype)
                         raw[index, step.rows, step.cols] = tile
             if record:
-                return core.record(before, macs=raw.size * product.k, jobs=len(steps))
+                return core.record(before, macs=product.macs, jobs=len(steps))
+
+    def _share(self, product, undo):
+        """The bytes that load once what many products share, where it fits; ``undo`` frees it."""
+        sent = []
+        for region in (Region.A, Region.B):
+            lines = product.lines(region, 0) if product.shares(region) else None
+            load = None if lines is None else self._hold(region, lines)
+            if load is not None:
+                undo.callback(self._pages[region].release, load.page)
+                product.pages[region] = load.page
+                sent += [self._core.header(load), pack(lines, self._memories[region])]
+        return sent
 
     def _plan(self, product):
         """The steps of all products of the batch, each with its index."""
         planner = Planner(self.config, [pages.free() for pages in self._pages], self._core.tags)
         _, m, n = product.raw_shape
-        places = {"a_page": product.a_page, "b_page": product.b_page}
+        places = dict(zip(("a_page", "b_page"), product.pages, strict=True))
         return [
             (index, step)
             for index in range(product.raw_shape[0])
@@ -253,8 +288,11 @@ class Accelerator:
             operand = self._memories[load.operand]
             return cut(panels, operand, k, feed.panel, load.panels, feed.word, load.words)
 
-        header = self._core.header
+        header, last = self._core.header, None
         for index, step in steps:
+            if index != last:
+                yield from self._table(product.table(index))
+                last = index
             for feed in step.before:
                 load, data = feed.load, carried(feed, index)
                 if self._shelf.lacks(load, data):

@@ -3,7 +3,7 @@
 import numpy as np
 from ml_dtypes import bfloat16
 
-__all__ = ["INT32", "columns", "float32", "integers", "reals", "require", "scalar"]
+__all__ = ["INT32", "columns", "fits", "float32", "integers", "reals", "require"]
 
 INT32 = (-(1 << 31), (1 << 31) - 1)
 
@@ -37,24 +37,26 @@ def float32(name: str, value) -> np.ndarray:
         real = array.dtype == bfloat16 or real and np.can_cast(array.dtype, np.float32)
     if not real:
         raise TypeError(f"{name} must be float32, not {array.dtype}")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # a signalling NaN becomes a quiet one
         return array.astype(np.float32)
 
 
-def columns(name: str, array: np.ndarray, count: int) -> np.ndarray:
-    """``array``, which must be one number or one for each of ``count`` columns of b."""
-    if array.shape not in ((), (count,)):
-        rule = f"one number or one for each of the {count} columns of b"
+def columns(name: str, array: np.ndarray, shape: tuple[int, ...], lines="columns of b"):
+    """``array``, whose shape must broadcast to ``shape``: the batch, then the columns of b."""
+    if not fits(array.shape, shape):
+        rule = f"one number or one for each of the {shape[-1]} {lines}"
+        if len(shape) > 1:
+            rule += f", or of a shape that broadcasts to {shape}"
         raise ValueError(f"{name} must be {rule}, not of shape {array.shape}")
     return array
 
 
-def scalar(name: str, value, low: int, high: int) -> int:
-    """``value`` as an int in ``low..high``."""
-    array = integers(name, value, low, high)
-    if array.ndim:
-        raise ValueError(f"{name} must be one number, not of shape {array.shape}")
-    return int(array)
+def fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    """Whether an array of ``shape`` broadcasts to ``whole``."""
+    try:
+        return np.broadcast_shapes(shape, whole) == whole
+    except ValueError:
+        return False
 
 
 def require(name: str, rule: str, values, holds) -> None:

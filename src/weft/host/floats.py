@@ -6,7 +6,7 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from weft.commands import JobFlag
-from weft.host.checks import columns, float32, require
+from weft.host.checks import columns, fits, float32, require
 from weft.host.packing import LIMITS
 from weft.host.product import Product, Side
 
@@ -33,6 +33,8 @@ class FloatProduct(Product):
         self._flush = config.flush_subnormals
         self._start = self._check_start(config, c, bias)
         self._limits = self._check_limits(config, low, high)
+        limits = self._limits
+        self.arrange(columns_differ=limits is not None and math.prod(limits.shape[:-1]) > 1)
         self.dtype = _FLOAT32 if out_dtype is None else np.dtype(out_dtype)
         if self.dtype not in (_FLOAT32, _BFLOAT16):
             raise TypeError(f"out_dtype must be float32 or bfloat16, not {self.dtype}")
@@ -49,7 +51,7 @@ class FloatProduct(Product):
     @staticmethod
     def stored(name: str, array, *, cast=False) -> tuple[np.ndarray, np.dtype]:
         array = np.asarray(array)
-        if cast and array.dtype == _FLOAT32:
+        if cast and array.dtype.newbyteorder("=") == _FLOAT32:  # of either byte order
             array = _rounded(array)
         if array.dtype != _BFLOAT16:
             rule = "bfloat16, or float32 with cast=True"
@@ -62,7 +64,7 @@ class FloatProduct(Product):
 
     def entries(self, index: int) -> np.ndarray:
         """The limits of the columns of one product."""
-        return np.tile(self._limits, math.prod(self.lead) if self.fold == "b" else 1)
+        return self.of_columns(self._limits, index)
 
     def start(self, index: int) -> np.ndarray:
         rows, n = 1 if self._one_row else self.a.shape[-2], self.b.shape[-1]
@@ -81,7 +83,7 @@ class FloatProduct(Product):
         if self._flush:
             y = _flushed(y)
         if y.size and self._limits is not None:
-            limits = self.entries(0)
+            limits = np.stack([self.entries(index) for index in range(len(y))])[:, None, :]
             low, high = limits["low"], limits["high"]
             y = np.where(y <= low, low, np.where(y >= high, high, y))
             y = np.where(y == 0, np.float32(0), y)
@@ -103,15 +105,12 @@ class FloatProduct(Product):
         if not config.c_words:
             raise ValueError("Config.c_words must be 32 or more for c and bias, not 0")
         if c is None:
-            return columns("bias", float32("bias", bias), self.b.shape[-1]).reshape(1, -1)
+            bias = np.atleast_1d(columns("bias", float32("bias", bias), self.columns))
+            return bias[..., None, :]
         c = float32("c", c)
         whole = *self.lead, self.a.shape[-2], self.b.shape[-1]
         shape = self.as_vectors(np.broadcast_to(0, whole)).shape
-        try:
-            fits = np.broadcast_shapes(c.shape, shape) == shape
-        except ValueError:
-            fits = False
-        if not fits:
+        if not fits(c.shape, shape):
             rule = f"of a shape that broadcasts to {shape}"
             raise ValueError(f"c must be {rule}, not {c.shape}")
         if self.b.vector and c.ndim:
@@ -121,18 +120,22 @@ class FloatProduct(Product):
         return c.reshape((1,) * (2 - c.ndim) + c.shape)
 
     def _check_limits(self, config, low, high):
-        """The limits of each column of b; None for none."""
+        """The limits of the columns of b, [N] or [batch..., N]; None for none."""
         if low is None and high is None:
             return None
         if config.activation != "clamp":
             raise ValueError(
                 f"Config.activation must be clamp for low and high, not {config.activation}"
             )
-        limits = np.empty(self.b.shape[-1], LIMITS)
+        given = {}
         for name, value, default in (("low", low, -np.inf), ("high", high, np.inf)):
             value = float32(name, default if value is None else value)
             require(name, "a number", value, ~np.isnan(value))
-            limits[name] = columns(name, _flushed(value) if self._flush else value, len(limits))
+            given[name] = columns(name, _flushed(value) if self._flush else value, self.columns)
+        shapes = (value.shape for value in given.values())
+        limits = np.empty(np.broadcast_shapes(*shapes, self.columns[-1:]), LIMITS)
+        for name, value in given.items():
+            limits[name] = value
         wrong = limits[limits["low"] > limits["high"]]
         if wrong.size:
             raise ValueError(f"low must be at most high ({wrong[0][1]}), not {wrong[0][0]}")
@@ -141,7 +144,8 @@ class FloatProduct(Product):
 
 def _rounded(x):
     """float32 as bfloat16, to nearest even."""
-    with np.errstate(over="ignore"):  # infinity is what is nearest then
+    # Infinity is nearest to what overflows; a signalling NaN becomes a quiet one.
+    with np.errstate(over="ignore", invalid="ignore"):
         return x.astype(bfloat16)
 
 

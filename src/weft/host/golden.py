@@ -1,6 +1,6 @@
 """A transport with a core of numpy behind it: command bytes in, what hardware would answer out."""
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from weft.commands import (
@@ -18,13 +18,14 @@ from weft.commands import (
 from weft.config import Config
 from weft.host.golden_core import CORES
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
-from weft.registers import COUNTERS, describe
+from weft.registers import COUNTERS, REGISTERS, describe
 from weft.timing import SLOTS
 
 __all__ = ["GoldenTransport"]
 
 _FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
-_UNSETTLED = 256  # batches whose cycles nobody has asked for yet, at most
+_UNSETTLED = 1 << 20  # commands whose cycles are not counted yet, at most: 32 MiB of headers
+_MODELLED = frozenset({"busy", "active", "starved", "stalled"})  # by the cycle model
 
 
 @dataclass(eq=False)  # found by identity: two jobs may be alike
@@ -44,6 +45,9 @@ class _Waiting:
 class GoldenTransport:
     """The `Transport` to a core that is exact and takes no time; its cycles are the cycle model's.
 
+    The cycle model runs when the counters are read. Until then the transport keeps what ran, equal
+    batches once.
+
     What the core leaves undefined (a load outside the buffer, parameters that are none) is refused
     with `TransportError`.
     """
@@ -60,7 +64,8 @@ class GoldenTransport:
         self._latest = None
         self._packets = deque()
         self._batch = []
-        self._batches = []
+        self._batches = Counter()  # what ran and is not counted yet: headers, and how many times
+        self._unsettled = 0  # commands in them
         self._counters = dict.fromkeys(COUNTERS, 0)
         self._closed = False
 
@@ -81,7 +86,8 @@ class GoldenTransport:
 
     def read(self, address: int, count: int, timeout: float) -> list[int]:
         self._check_open()
-        self._settle()
+        if _MODELLED.intersection(REGISTERS[address : address + count]):
+            self._settle()
         words = describe(self._config) + [value % (1 << 32) for value in self._counters.values()]
         if not 0 <= address <= address + count <= len(words):
             span = f"{address}..{address + count - 1}"
@@ -106,21 +112,29 @@ class GoldenTransport:
         while self._end_job() or self._take_command():
             pass
         if not self._jobs and not self._stream and self._batch:
-            self._batches.append(self._batch)
+            self._put_off(self._batch)
             self._batch = []
-            if len(self._batches) > _UNSETTLED:
-                self._settle()
+
+    def _put_off(self, batch):
+        """Keep a batch, to count its cycles when they are asked for."""
+        headers = b"".join(_untagged(command) for command in batch)
+        if headers not in self._batches:
+            self._unsettled += len(batch)
+        self._batches[headers] += 1
+        if self._unsettled > _UNSETTLED:
+            self._settle()
 
     def _settle(self):
         """Count the cycles of what has run since the last time."""
         from weft.cycles import predict
 
-        for batch in self._batches:
-            prediction = predict(self._config, batch)
-            self._counters["busy"] += prediction.cycles
+        for headers, times in self._batches.items():
+            prediction = predict(self._config, _commands(headers))
+            self._counters["busy"] += times * prediction.cycles
             for name in ("active", "starved", "stalled"):
-                self._counters[name] += getattr(prediction, name)
+                self._counters[name] += times * getattr(prediction, name)
         self._batches.clear()
+        self._unsettled = 0
 
     def _take_command(self):
         """Take the next command if all of it is here and nothing holds it; say whether."""
@@ -222,6 +236,21 @@ class GoldenTransport:
         self._packets.append(Packet(tag, True, status, data))
         self._counters["words_out"] += len(data) // self._config.bytes_out
         self._counters["finished"] += 1
+
+
+def _untagged(command):
+    """The header of a command; that of a job with a tag of 0, which takes no cycles."""
+    header = command.pack()
+    return header[:2] + bytes(2) + header[4:] if command.opcode == Opcode.JOB else header
+
+
+def _commands(headers):
+    """The commands of such headers, one behind the other."""
+    kinds = {Opcode.JOB: Job, Opcode.LOAD: Load}
+    return [
+        kinds[headers[at]].unpack(headers[at : at + HEADER_BYTES])
+        for at in range(0, len(headers), HEADER_BYTES)
+    ]
 
 
 def _span(job, operand):

@@ -64,9 +64,8 @@ class _Core:
         used = np.ascontiguousarray(lines[:, :, : operand.group * operand.word_bytes])
         values = used.view(f"<u{operand.size}").astype(f"u{operand.size}").view(memory.dtype)
         words = values.reshape(load.panels, -1, operand.edge, operand.depth)
-        for panel in range(load.panels):
-            start = (load.page + panel * load.pitch) * operand.page
-            memory[start : start + load.words] = words[panel, : load.words]
+        panels = self._panels(load.operand, load.page, load.pitch, load.panels, load.words)
+        panels[...] = words[:, : load.words]
 
     def run(self, job: Job) -> bytes | None:
         """The results of a job as they leave, or None of one that keeps its sums.
@@ -81,9 +80,10 @@ class _Core:
             self._kept[: job.m, : job.n] = sums
             return None
         try:
-            return self._layout(self._finish(job, sums))
+            results = self._finish(job, sums)
         except ValueError as error:
             raise TransportError(f"of a job's parameters, {error}") from error
+        return self._layout(results)
 
     def _sums(self, job, a, b, kept):
         """[M, N], from ``kept`` on if there are any."""
@@ -96,40 +96,63 @@ class _Core:
     def _operand(self, side, size, k, page, pitch):
         """[size, k] values out of the buffer."""
         operand = self.memories[side]
-        words = operand.panel_words(k)
-        starts = [(page + i * pitch) * operand.page for i in range(operand.panels(size))]
-        if starts[-1] + words > operand.words:
+        words, count = operand.panel_words(k), operand.panels(size)
+        behind = (page + (count - 1) * pitch) * operand.page + words
+        if behind > operand.words:
             raise TransportError(
-                f"a job's operand must lie within {operand.words} words, not {starts[-1] + words}"
+                f"a job's operand must lie within {operand.words} words, not {behind}"
             )
-        panels = [self._memory[side][start : start + words] for start in starts]
         # panel, word, edge, depth -> panel, edge, word, depth
-        stacked = np.stack(panels).transpose(0, 2, 1, 3)
-        return stacked.reshape(len(panels) * operand.edge, -1)[:size, :k]
+        panels = self._panels(side, page, pitch, count, words).transpose(0, 2, 1, 3)
+        return panels.reshape(count * operand.edge, -1)[:size, :k]
+
+    def _panels(self, region, page, pitch, count, words):
+        """The first ``words`` words of panels every ``pitch`` pages: a view of the memory."""
+        memory, page_words = self._memory[region], self.memories[region].page
+        step = memory.strides[0]
+        return np.lib.stride_tricks.as_strided(
+            memory[page * page_words :], (count, words, *memory.shape[1:]),
+            (pitch * page_words * step, *memory.strides),
+        )
 
     def _entries(self, job):
         """The parameters of a job's columns."""
-        cols, geometry = self.config.cols, self.memories[Region.PARAMETERS]
-        chunks, memory = -(-cols // self.config.lanes), self._memory[Region.PARAMETERS]
-        starts = (
-            (job.b_page + panel * job.b_pitch) * geometry.page
-            for panel in range(-(-job.n // cols))
-        )
-        panels = [
-            memory[start : start + chunks].view(self.ENTRY).reshape(-1)[:cols] for start in starts
-        ]
-        return np.concatenate(panels)[: job.n]
+        cols = self.config.cols
+        count, chunks = -(-job.n // cols), -(-cols // self.config.lanes)
+        panels = self._panels(Region.PARAMETERS, job.b_page, job.b_pitch, count, chunks)
+        entries = np.ascontiguousarray(panels).view(self.ENTRY).reshape(count, -1)
+        return entries[:, :cols].reshape(-1)[: job.n]
 
     def _layout(self, results):
         """Results in the order of the stream: tile by tile, its rows cut into padded chunks."""
-        config, out = self.config, []
+        config = self.config
         bits = results.view(f"u{results.itemsize}").astype(f"<u{results.itemsize}")
-        for i in range(0, bits.shape[0], config.rows):
-            for j in range(0, bits.shape[1], config.cols):
-                tile = bits[i : i + config.rows, j : j + config.cols]
-                out.append(np.pad(tile, ((0, 0), (0, -tile.shape[1] % config.lanes))).tobytes())
-        data = b"".join(out)
+        whole = len(bits) - len(bits) % config.rows
+        bands = [(bits[:whole], config.rows), (bits[whole:], len(bits) - whole)]
+        data = b"".join(
+            _tiles(band, height, config.cols, config.lanes).tobytes()
+            for band, height in bands if len(band)
+        )
         return data + bytes(-len(data) % config.bytes_out)
+
+
+def _tiles(band, rows, cols, lanes):
+    """The tiles of a ``band`` of whole rows of tiles, of ``rows`` rows each, one behind the other.
+
+    Those of ``cols`` columns move at once, then the last ones, of fewer.
+    """
+    (height, n), parts = band.shape, []
+    down, whole = height // rows, n - n % cols
+    for tiles in (band[:, :whole].reshape(height, -1, cols), band[:, None, whole:]):
+        if not tiles.size:
+            continue
+        width = tiles.shape[2]
+        padded = np.zeros((*tiles.shape[:2], width + -width % lanes), band.dtype)
+        padded[..., :width] = tiles
+        # tile row, row, tile, column -> tile row, tile, row, column
+        moved = padded.reshape(down, rows, *padded.shape[1:]).swapaxes(1, 2)
+        parts.append(moved.reshape(down, -1))
+    return np.hstack(parts)
 
 
 class IntegerCore(_Core):
@@ -181,14 +204,13 @@ class FloatCore(_Core):
     def _start(self, job):
         """C of a job: [M, N], or [1, N] for every row."""
         words = 1 if JobFlag.BROADCAST in job.flags else job.m
-        held, memory = self.memories[Region.C].words, self._memory[Region.C]
-        count = self.memories[Region.C].panels(job.n)
-        starts = [job.c_page + panel * job.c_pitch for panel in range(count)]
-        if starts[-1] + words > held:
-            raise TransportError(
-                f"a job's C must lie within {held} words, not {starts[-1] + words}"
-            )
-        return np.hstack([memory[start : start + words, :, 0] for start in starts])[:, : job.n]
+        held, count = self.memories[Region.C].words, self.memories[Region.C].panels(job.n)
+        behind = job.c_page + (count - 1) * job.c_pitch + words
+        if behind > held:
+            raise TransportError(f"a job's C must lie within {held} words, not {behind}")
+        panels = self._panels(Region.C, job.c_page, job.c_pitch, count, words)
+        # panel, row, column, 1 -> row, panel, column
+        return panels[..., 0].swapaxes(0, 1).reshape(words, -1)[:, : job.n]
 
     def _finish(self, job, sums):
         if JobFlag.CLAMP in job.flags:

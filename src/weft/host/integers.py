@@ -1,7 +1,11 @@
 """An INT8 product: operands with zero points, sums exact or scaled to 8 bits."""
 
+import functools
+import math
+
 import numpy as np
 
+from weft.host.checks import fits
 from weft.host.finish import Finish
 from weft.host.product import Product, Side
 from weft.host.values import Values, check_depth, check_type, correct, zero_point
@@ -24,15 +28,22 @@ class IntegerProduct(Product):
 
     def __init__(self, a, b, owner, *, a_zero_point=None, b_zero_point=None, **finish):
         super().__init__(Side("a", a, owner, check_type), Side("b", b, owner, check_type))
-        self._left = _Centred(self.a, a_zero_point, "rows", self.a.shape[-2])
-        self._right = _Centred(self.b, b_zero_point, "columns", self.b.shape[-1])
+        rows = *self.lead, self.a.shape[-2]
+        self._left = _Centred(self.a, a_zero_point, "rows", rows)
+        self._right = _Centred(self.b, b_zero_point, "columns", self.columns)
         plain = not np.any(self._left.offset) and not np.any(self._right.offset)
         check_depth(self.k, plain)
-        self.finish = Finish.of(owner.config, self.b.shape[-1], **finish)
-        if self.finish.requantizes:
-            self._check_scaled(owner.config)
+        self.finish = Finish.of(owner.config, self.columns, **finish)
         self.flags, self.dtype = self.finish.flags, self.finish.dtype
-        self.table = self.finish.table
+        scaled, table = self.finish.requantizes, self.finish.table
+        if scaled:
+            self._check_scaled(owner.config)
+            if not self.k:
+                self._lengthen()
+        self.arrange(
+            columns_differ=scaled and math.prod(self._entries.shape[:-1]) > 1,
+            jobs_differ=table is not None and math.prod(table.shape[:-1]) > 1,
+        )
 
     @staticmethod
     def stored(name: str, array) -> tuple[np.ndarray, np.dtype]:
@@ -44,18 +55,12 @@ class IntegerProduct(Product):
         return lines.sum(-1, dtype=np.int64)
 
     def entries(self, index: int) -> np.ndarray:
-        """The parameters of the columns of one product.
+        """The parameters of the columns of one product."""
+        return self.of_columns(self._entries, index)
 
-        ``sum((a - p) * (b - q)) = sum(a * b) - p * sum(b) - q * sum(a) + K * p * q``, of which the
-        core takes off ``q * sum(a)``; the rest is the bias.
-        """
-        p, q = self._left.offset, self._right.offset
-        shape = (*self.b.shape[:-2], self.b.shape[-1])
-        bias = np.zeros(shape, np.int64) + self.finish.bias
-        if p:
-            bias += self.k * p * q - p * self._right.sums()
-        entries = self.finish.entries(bias, q)
-        return entries.reshape(-1) if self.fold else self.part(entries, index, 1)
+    def table(self, index: int) -> np.ndarray | None:
+        table = self.finish.table
+        return table if table is None or table.ndim == 1 else self.part(table, index, 1)
 
     def nothing(self) -> np.ndarray:
         return np.zeros(self.raw_shape, self.dtype)
@@ -69,15 +74,36 @@ class IntegerProduct(Product):
             ))
         return self.as_vectors(result)
 
+    @functools.cached_property
+    def _entries(self):
+        """The parameters of columns: [N], or [batch..., N] where they differ within the batch.
+
+        ``sum((a - p) * (b - q)) = sum(a * b) - p * sum(b) - q * sum(a) + K * p * q``, of which the
+        core takes off ``q * sum(a)``; the rest is the bias.
+        """
+        p, q, bias = self._left.offset, self._right.offset, self.finish.bias
+        if np.any(p):
+            bias = bias + self.k * p * q - p * self._right.sums()
+        return self.finish.entries(np.broadcast_to(
+            bias, np.broadcast_shapes(bias.shape, self.columns[-1:])
+        ), q)
+
+    def _lengthen(self):
+        """Sums of no products as sums of one product of zeros each: the core knows no K of 0."""
+        a, b = self.a, self.b
+        a.shape, b.shape = (*a.shape[:-1], 1), (*b.shape[:-2], 1, b.shape[-1])
+        a.values, b.values = np.zeros(a.shape, np.int8), np.zeros(b.shape, np.int8)
+        self._left.offset = self._right.offset = 0
+        self.k = 1
+
     def _check_scaled(self, config):
         """Refuses what the core can't finish."""
-        if not self.k:
-            raise ValueError("K must be 1 or more for scaled results, not 0")
         p, q = self._left.offset, self._right.offset
-        if np.ndim(p):
-            raise ValueError(
-                f"a_zero_point must be one number for scaled results, not of shape {p.shape}"
-            )
+        if not fits(np.shape(p), (*self.lead, 1)):
+            rule = "one number for scaled results"
+            if self.lead:
+                rule += f", or of a shape that broadcasts to {(*self.lead, 1)}"
+            raise ValueError(f"a_zero_point must be {rule}, not of shape {p.shape}")
         if np.any(q) and config.b_zero_point == "none":
             dtype = self._right.dtype
             plain = 0 if dtype == np.int8 else 128
@@ -90,12 +116,12 @@ class IntegerProduct(Product):
 class _Centred:
     """A side taken to int8: the ``offset`` of its values, zero point included, and their sums."""
 
-    def __init__(self, side, zero, lines, count):
+    def __init__(self, side, zero, lines, shape):
         self._side = side
         resident = side.resident
         self.dtype = side.values.dtype if resident is None else resident.dtype
         name, lines = f"{side.name}_zero_point", f"{lines} of {side.name}"
-        zero = zero_point(name, zero, self.dtype, lines, count)
+        zero = zero_point(name, zero, self.dtype, lines, shape)
         held = np.empty(0, self.dtype) if resident else side.values
         centred = Values.of(held, zero)
         self.offset = centred.offset

@@ -53,7 +53,8 @@ class Product:
     """The shapes of one `Accelerator.matmul`, and which part of it each product of the core is.
 
     A batch of A over one B is one product with all rows of the batch, and so for B: one load, one
-    job. Only where both have a batch is there a product for each of it.
+    job. There is a product for each of the batch only where both have one, or where the parameters
+    of a column, or the activation table, differ from one to the next: `arrange` decides.
 
     A product of a dtype adds what its operands are and what the core is to do with the sums; the
     driver asks it for all that is named here, and knows no dtype itself.
@@ -66,31 +67,48 @@ class Product:
     ----------
     ARGUMENTS : frozenset of str
         Those of `Accelerator.matmul`, beside the operands, that it takes.
+    lead : tuple of int
+        The shape of the batch.
+    columns : tuple of int
+        ``(*lead, N)``: what parameters of columns broadcast to.
     raw_shape : tuple of int
         (batch, M, N) of the products that the core does.
+    macs : int
+        Products of two numbers in the result.
     k : int
-    a_page, b_page : int or None
-        Where an operand is that is resident.
+        Of the products that the core does; 0 where it does none.
+    pages : list of int or None
+        The first page of A and of B where they are in the core; None of what is to be loaded.
     flags : JobFlag
         How sums start, and what becomes of them.
     dtype : numpy.dtype
         Of what the core gives.
-    table : array or None
-        The activation table that it needs.
     """
 
     ARGUMENTS: frozenset[str]
-    table = None
 
     def __init__(self, a: Side, b: Side):
         self.a, self.b = a, b
         self.lead = self._check_shapes()
+        self.columns = (*self.lead, b.shape[-1])
         self.k = a.shape[-1]
-        self.a_page, self.b_page = a.page, b.page
-        batch, m, n = math.prod(self.lead), a.shape[-2], b.shape[-1]
-        if math.prod(b.shape[:-2]) == 1:
+        self.macs = math.prod(self.columns) * a.shape[-2] * self.k
+        self.pages = [a.page, b.page]
+
+    def arrange(self, *, columns_differ: bool = False, jobs_differ: bool = False) -> None:
+        """Choose the products of the core: `fold` and `raw_shape`.
+
+        Parameters
+        ----------
+        columns_differ : bool
+            Parameters of a column differ within the batch: its rows are not of one product.
+        jobs_differ : bool
+            What a job has once differs within the batch: there is a product for each.
+        """
+        batch, m, n = math.prod(self.lead), self.a.shape[-2], self.b.shape[-1]
+        if math.prod(self.b.shape[:-2]) == 1 and not (columns_differ or jobs_differ):
             self.fold, self.raw_shape = "a", (1, batch * m, n)
-        elif math.prod(a.shape[:-2]) == 1:
+        elif math.prod(self.a.shape[:-2]) == 1 and not jobs_differ:
             self.fold, self.raw_shape = "b", (1, m, batch * n)
         else:
             self.fold, self.raw_shape = None, (batch, m, n)
@@ -110,9 +128,18 @@ class Product:
         values = self.b.values.swapaxes(-1, -2) if side else self.a.values
         return values.reshape(-1, self.k) if self.fold else self.part(values, index, 2)
 
+    def shares(self, side: int) -> bool:
+        """Whether several products have one and the same A (side 0), or B, that is to be loaded."""
+        one = math.prod((self.a, self.b)[side].shape[:-2]) == 1
+        return one and self.pages[side] is None and self.fold is None and self.raw_shape[0] > 1
+
     def entries(self, index: int) -> np.ndarray:
         """The parameters of the columns of one product: [N]."""
         raise NotImplementedError
+
+    def table(self, index: int) -> np.ndarray | None:
+        """The activation table of one product, if it has one."""
+        return None
 
     def start(self, index: int) -> np.ndarray:
         """What the sums of one product start from: [M, N], or [1, N] for every row."""
@@ -131,20 +158,29 @@ class Product:
         where = np.unravel_index(index, self.lead)
         return np.broadcast_to(array, (*self.lead, *array.shape[-axes:]))[where]
 
+    def of_columns(self, array: np.ndarray, index: int) -> np.ndarray:
+        """Of an array [batch..., N], what belongs to the columns of one product."""
+        if self.fold == "b":
+            return np.broadcast_to(array, self.columns).reshape(-1)
+        return array.reshape(-1) if self.fold else self.part(array, index, 1)
+
     def unfolded(self, raw: np.ndarray) -> np.ndarray:
         """[batch..., M, N], from the products."""
         m, n = self.a.shape[-2], self.b.shape[-1]
         if self.fold == "b":
-            raw = raw.reshape(m, -1, n).swapaxes(0, 1) if n else raw
+            raw = raw.reshape(m, math.prod(self.lead), n).swapaxes(0, 1)
         return raw.reshape(*self.lead, m, n)
 
     def as_vectors(self, result: np.ndarray) -> np.ndarray:
-        """As numpy.matmul: the axis that a vector was given for the product's sake goes again."""
+        """As numpy.matmul: the axis that a vector was given for the product's sake goes again.
+
+        Without any axis left, the result is a scalar of numpy.
+        """
         if self.b.vector:
             result = result[..., 0]
         if self.a.vector:
             result = result[..., 0] if self.b.vector else result[..., 0, :]
-        return result
+        return result[()]
 
     def _check_shapes(self):
         """The shape of the batch."""

@@ -1,5 +1,6 @@
 """An operand that stays in the core's buffer, for as many products as like."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,6 +27,11 @@ class Resident:
         Its int8 values summed over K, for zero points: [M] or [N]. None on a bf16 core.
     page : int or None
         The first of its pages; None once freed.
+    owner : Accelerator
+    release : callable
+        ``release(page)`` gives the pages back.
+    lock : RLock
+        Held by the accelerator while it uses the pages.
     """
 
     side: str
@@ -35,12 +41,14 @@ class Resident:
     page: int | None
     owner: object
     release: Callable[[int], None]
+    lock: threading.RLock
 
     def free(self) -> None:
-        """Give the pages back. Freeing twice is fine."""
-        if self.page is not None:
-            self.release(self.page)
-            self.page = None
+        """Give the pages back, once the product under way has ended. Freeing twice is fine."""
+        with self.lock:
+            if self.page is not None:
+                self.release(self.page)
+                self.page = None
 
     def __enter__(self) -> "Resident":
         return self

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weft.host.checks import columns, integers
+
 __all__ = ["Values", "check_depth", "check_type", "correct", "zero_point"]
 
 # Where the sum of K products cannot leave int32: K * 128 * 128, and K * 255 * 255 with zero points.
@@ -17,7 +19,8 @@ _HALF = 0x80  # uint8 less 128 is int8: the same bits, the top one inverted
 class Values:
     """One operand: int8 ``values``, of which ``offset`` is what they stand above the numbers meant.
 
-    ``offset`` is an integer, or a vector of one for each row of A (column of B).
+    ``offset`` is an integer, or an array of one for each row of A (column of B), behind the axes
+    of a batch if it differs there.
     """
 
     values: np.ndarray
@@ -39,25 +42,18 @@ def check_type(name: str, array) -> np.ndarray:
     return array
 
 
-def zero_point(name: str, value, dtype, lines: str, count: int) -> int | np.ndarray:
-    """A zero point as an int, or as int64 [count]; 0 for None.
+def zero_point(name: str, value, dtype, lines: str, shape: tuple[int, ...]) -> int | np.ndarray:
+    """A zero point as an int, or as an array of int64 that broadcasts to ``shape``; 0 for None.
 
-    ``lines`` says what there are ``count`` of, as in "rows of a". TypeError for what are no
-    integers, ValueError for a shape or a number that the operand or its ``dtype`` does not allow.
+    ``lines`` says what the last axis of ``shape`` counts, as in "rows of a"; the axes before it are
+    the batch. TypeError for what are no integers, ValueError for a shape or a number that the
+    operand or its ``dtype`` does not allow.
     """
     if value is None:
         return 0
-    array = np.asarray(value)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be an integer or an array of integers, not {array.dtype}")
-    if array.shape not in ((), (count,)):
-        rule = f"one number or one for each of the {count} {lines}"
-        raise ValueError(f"{name} must be {rule}, not of shape {array.shape}")
     limits = np.iinfo(dtype)
-    wrong = array[(array < limits.min) | (array > limits.max)]
-    if wrong.size:
-        raise ValueError(f"{name} must be in {limits.min}..{limits.max}, not {wrong.flat[0]}")
-    return array.astype(np.int64) if array.ndim else int(array)
+    array = columns(name, integers(name, value, limits.min, limits.max), shape, lines)
+    return array if array.ndim else int(array)
 
 
 def check_depth(k: int, plain: bool) -> None:
@@ -72,14 +68,14 @@ def correct(raw, k, a_offset, b_offset, a_sums, b_sums) -> np.ndarray:
     """The product less its offsets, exact in int64, as int32.
 
     ``(a - p) @ (b - q) = a @ b - p * sums(b) - sums(a) * q + k * p * q``, with p down the rows and
-    q along the columns. ``a_sums`` and ``b_sums`` give, when called, the sums of the int8 values
-    over K: of [..., M] and of [..., N].
+    q along the columns of each product of a batch. ``a_sums`` and ``b_sums`` give, when called, the
+    sums of the int8 values over K: of [..., M] and of [..., N].
     """
     with_a, with_b = np.any(a_offset), np.any(b_offset)
     if not with_a and not with_b:
         return raw
     total = raw.astype(np.int64)
-    p, q = np.asarray(a_offset)[..., None], np.asarray(b_offset)
+    p, q = np.asarray(a_offset)[..., None], np.atleast_1d(b_offset)[..., None, :]
     if with_a:
         total -= p * b_sums()[..., None, :]
     if with_b:

@@ -1,0 +1,79 @@
+"""BF16 operands and parameters as callers have them: batches of them, NaN, either byte order."""
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+from weft import Accelerator, Config
+from weft.golden import clamp, matmul_bf16
+from weft.host.golden import GoldenTransport
+
+SMALL = Config(dtype="bf16", rows=3, cols=5, a_words=64, b_words=64, c_words=32)
+FLUSHES = Config(dtype="bf16", rows=4, cols=4, flush_subnormals=True, a_words=256, b_words=256)
+
+
+def accelerator(config=SMALL):
+    return Accelerator(GoldenTransport(config), config)
+
+
+def numbers(rng, *shape, dtype=bfloat16):
+    return (rng.standard_normal(shape) * 2.0 ** rng.integers(-9, 9, shape)).astype(dtype)
+
+
+def check(result, want):
+    """The same to the bit."""
+    assert (result.dtype, result.shape) == (want.dtype, want.shape)
+    assert result.tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("shapes", [
+    ((4, 3, 7), (4, 7, 6)), ((4, 3, 7), (7, 6)), ((3, 7), (4, 7, 6)), ((7,), (4, 7, 6)),
+    ((2, 1, 3, 7), (4, 7, 6)), ((4, 3, 0), (4, 0, 6)), ((4, 3, 0), (0, 6)),
+])
+def test_bias_and_limits_may_be_of_each_product(shapes):
+    rng = np.random.default_rng(6)
+    a, b = (numbers(rng, *shape) for shape in shapes)
+    matrix = a[None] if a.ndim == 1 else a
+    lead = np.broadcast_shapes(matrix.shape[:-2] if a.ndim > 1 else (), b.shape[:-2])
+    acc = accelerator()
+    for shape in [(*lead, 6), (*lead, 1), (lead[-1], 6), (1, 6)]:
+        bias, low = (numbers(rng, *shape, dtype=np.float32) for _ in range(2))
+        every = [np.broadcast_to(x, (*lead, 6)) for x in (bias, low)]
+        sums = matmul_bf16(matrix, b, start=every[0][..., None, :])
+        want = np.empty_like(sums)
+        for i in np.ndindex(lead):
+            want[i] = clamp(sums[i], every[1][i].copy(), every[1][i] + 1)
+        shape = np.matmul(np.ones(shapes[0]), np.ones(shapes[1])).shape
+        got = acc.matmul(a, b, bias=bias, low=low, high=every[1] + 1)
+        check(got, want.reshape(shape))
+
+
+def test_a_signalling_nan_is_a_nan_like_any_other():
+    """IEEE 754 6.2.3; no warning is given, and warnings are errors here."""
+    signalling = np.array([0x7F800001, 0xFF800001], np.uint32).view(np.float32)
+    half = np.array([0x7C01], np.uint16).view(np.float16)
+    ones = np.ones((2, 1), np.float32)
+    a = np.ones((2, 2), np.float32)
+    a[0] = signalling
+    for config in (SMALL, FLUSHES):
+        acc = accelerator(config)
+        got = acc.matmul(a, ones, cast=True)
+        assert got.view(np.uint32).tolist() == [[0x7FC00000], [0x40000000]]
+        for bias in (signalling[:1], half):
+            got = acc.matmul(ones, ones[:1], bias=bias, cast=True, out_dtype=bfloat16)
+            assert got.view(np.uint16).tolist() == [[0x7FC0]] * 2
+            got = acc.matmul(ones[:, :0], ones[:0], bias=bias, cast=True)
+            assert got.view(np.uint32).tolist() == [[0x7FC00000]] * 2
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_takes_numbers_of_either_byte_order(order):
+    rng = np.random.default_rng(7)
+    a, b, c = (numbers(rng, 4, 4, dtype=np.float32) for _ in range(3))
+    given = [x.astype(f"{order}f4") for x in (a, b, c, c[0] + 50)]
+    acc = accelerator()
+    sums = matmul_bf16(a.astype(bfloat16), b.astype(bfloat16), start=c)
+    want = clamp(sums, high=c[0] + 50)
+    check(acc.matmul(*given[:2], cast=True, c=given[2], high=given[3]), want)
+    with acc.load(given[1], cast=True) as held:
+        check(acc.matmul(given[0], held, cast=True, c=given[2], high=given[3]), want)
