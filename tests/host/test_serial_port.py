@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -152,10 +153,12 @@ def test_rejects_a_core_of_another_config(line):
 
 def test_rejects_a_machine_without_pyserial(monkeypatch):
     monkeypatch.setitem(sys.modules, "serial", None)
+    monkeypatch.chdir(Path(__file__).parent.parent.parent)
     with pytest.raises(TransportError) as error:
         SerialTransport("/dev/ttyUSB1", 115200)
     assert str(error.value) == (
-        "pyserial must be 3.5 or newer, and is not installed; type: pip install weft[serial]"
+        "pyserial must be 3.5 or newer, and is not installed;"
+        " type: make setup, or: pip install -e '.[serial]'"
     )
 
 
