@@ -115,6 +115,23 @@ def test_rejects_a_core_of_another_config(monkeypatch, capsys):
     assert capsys.readouterr().err == "weft: error: the core's rows must be 5, not 8\n"
 
 
+@pytest.mark.parametrize("flag, value, rule", [
+    ("interval", "nan", "a number in 0..86400"),
+    ("interval", "inf", "a number in 0..86400"),
+    ("interval", "-1", "a number in 0..86400"),
+    ("interval", "1e300", "a number in 0..86400"),
+    ("interval", "soon", "a number in 0..86400"),
+    ("count", "0", "an integer of 1 or more"),
+])
+def test_monitor_rejects(flag, value, rule, capsys):
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["monitor", "golden", f"--{flag}={value}"])
+    assert capsys.readouterr().err == (
+        f"weft monitor: error: argument --{flag}: {flag} must be {rule}, not {value!r};"
+        " see weft monitor --help\n"
+    )
+
+
 def test_monitor_shows_counters(capsys):
     assert main(["monitor", "golden", *SMALL, "--count", "2", "--interval", "0"]) == 0
     lines = capsys.readouterr().out.splitlines()
