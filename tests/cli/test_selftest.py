@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from weft.cli import main
+from weft.cli import main, selftest
 from weft.commands import Region
 from weft.config import Config
 from weft.host.golden import GoldenTransport
@@ -23,6 +23,12 @@ def table(said):
     """``name: right`` of the printed table."""
     rows = re.findall(r"^ ?(\S.*?)  +(.*?) +(yes|NO) *$", said, re.M)
     return {name: right for name, _, right in rows}
+
+
+@pytest.fixture(autouse=True)
+def late(monkeypatch):
+    """An answer may be late: the machine may be slow."""
+    monkeypatch.setattr(selftest, "_TIMEOUT", 600)
 
 
 @pytest.mark.parametrize("more, finished", [

@@ -73,7 +73,7 @@ class Line:
 
     def close(self):
         self.pull()
-        self.thread.join(5)
+        self.thread.join(600)
 
 
 @pytest.fixture

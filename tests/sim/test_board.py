@@ -57,18 +57,18 @@ def test_bytes_are_counted(board):
 
 
 def test_a_job_that_starves_is_cleared_away(board):
-    accelerator = Accelerator(board, timeout=20)
+    accelerator = Accelerator(board, timeout=600)
     a, b = operands(5, 7, 4)
     assert np.array_equal(accelerator.matmul(a, b), a.astype(int) @ b)
     starving = Job(2, 3, 4, 0, 1, 1, 0, 1, 1, tag=7, flags=JobFlag.FEED_A | JobFlag.FEED_B)
     board.send(starving.pack() + starving.pack()[:12])  # and the stream stands amid a header
-    again = Accelerator(board, timeout=60)  # as another client
+    again = Accelerator(board, timeout=600)  # as another client
     assert np.array_equal(again.matmul(a, b), a.astype(int) @ b)
 
 
 def test_rejects_a_board_that_dies():
     with contextlib.closing(SimBoardTransport(CONFIG)) as board:
-        accelerator = Accelerator(board, timeout=20)
+        accelerator = Accelerator(board, timeout=600)
         os.kill(board.process.pid, signal.SIGKILL)
         with pytest.raises(TransportClosed) as error:
             accelerator.matmul(*operands(2, 3, 4))

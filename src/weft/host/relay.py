@@ -54,17 +54,17 @@ class Relay:
         As of `weft.host.link.FramedTransport`.
     listener : socket
         As `listen` gives it.
-    say : callable
-        Told, in a line, who comes and goes.
     patience : float
         Seconds without a frame of the board's after which it is asked again.
+    say : callable
+        Told, in a line, who comes and goes.
 
     Attributes
     ----------
     port : int
     """
 
-    def __init__(self, reader, writer, listener, *, say=lambda text: None, patience=0.5):
+    def __init__(self, reader, writer, listener, *, patience, say=lambda text: None):
         self._reader, self._writer, self._listener, self._say = reader, writer, listener, say
         self._patience = patience
         self._listener.settimeout(_POLL)

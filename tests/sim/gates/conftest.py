@@ -95,8 +95,8 @@ def _verdict(
         tools.icarus().path, "-g2012", "-DNO_ICE40_DEFAULT_ASSIGNMENTS", "-s", "bench", "-o",
         "bench", *texts,
     ]
-    subprocess.run(build, cwd=folder, check=True, timeout=60)
+    subprocess.run(build, cwd=folder, check=True, timeout=600)
     run = subprocess.run(
-        ["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True, text=True, timeout=120,
+        ["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True, text=True, timeout=600,
     )
     return run.stdout.strip().splitlines()[-1]
