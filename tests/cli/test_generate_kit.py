@@ -59,6 +59,12 @@ def test_writes_where_it_is_told(here, fast, capsys):
     assert {(ip.bus, ip.clocks, ip.pipelined) for ip in fast} == {("wishbone", 2, True)}
 
 
+def test_writes_into_a_folder_with_brackets_in_its_name(here, fast, capsys):
+    """Which are no markup of a colour."""
+    assert main(["generate", "--bus", "axi", *TINY, "-o", "a[/b]"]) == 0
+    assert f"a[/b]: {len(FILES)} files" in capsys.readouterr().out
+
+
 def test_help_tells_of_buses(capsys):
     with pytest.raises(SystemExit) as end:
         main(["generate", "--bus", "stream", "--help"])

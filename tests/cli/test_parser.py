@@ -23,4 +23,5 @@ def test_says_what_is_wrong_and_what_may_be_meant(arguments, said, capsys):
     with pytest.raises(SystemExit, match="^2$"):
         main(arguments)
     prog = said.split(":")[0]
-    assert re.fullmatch(rf"{said}; see {prog} --help\n", capsys.readouterr().err)
+    then = " See" if said.endswith("?") else "; see"
+    assert re.fullmatch(rf"{said}{then} {prog} --help\n", capsys.readouterr().err)

@@ -137,5 +137,5 @@ def _tell(ip, place, files):
     console.print(
         f"{place}: {len(files)} files, {size:,} bytes; module {ip.name},"
         f" {ip.config.peak} MAC/cycle behind {ip.bus}",
-        highlight=False, soft_wrap=True,
+        highlight=False, markup=False, soft_wrap=True,
     )

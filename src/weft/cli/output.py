@@ -17,6 +17,7 @@ def output_folder(path) -> Path:
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
+        error.filename = str(path)  # that of a file in it would tell nothing
         raise OSError(f"folder of the output must be one to write in: {error}") from error
     return path
 

@@ -18,7 +18,8 @@ class Parser(argparse.ArgumentParser):
         """Say what is wrong, with the nearest choice, and where the help is; exit code 2."""
         if match := _CHOICE.search(message):
             message += did_you_mean(match[1], re.findall(r"[\w.-]+", match[2]))
-        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+        then = " See" if message.endswith("?") else "; see"
+        self.exit(2, f"{self.prog}: error: {message}{then} {self.prog} --help\n")
 
     def unknown(self, rest):
         """`error` of the arguments that no flag takes."""
