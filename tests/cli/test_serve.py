@@ -43,6 +43,24 @@ def test_clients_one_after_another_have_the_board(monkeypatch):
         assert process.poll() is None
 
 
+def test_goes_on_when_none_reads_what_it_says(monkeypatch):
+    """As in ``weft serve /dev/ttyUSB1 | head -1``."""
+
+    def left(*args, file=None, **options):
+        if file is None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", left)
+    served = []
+    monkeypatch.setattr("weft.host.relay.Relay.serve", lambda relay: served.append(relay))
+    ends = os.openpty()
+    arguments = ["serve", os.ttyname(ends[1]), "--baud", "115200", "--port", "0"]
+    assert main(arguments) == 2
+    assert len(served) == 1
+    for end in ends:
+        os.close(end)
+
+
 @pytest.mark.parametrize("flag, value, rule", [
     ("port", "99999", "an integer in 0..65535"),
     ("port", "-1", "an integer in 0..65535"),

@@ -61,7 +61,8 @@ def _run(args) -> int:
     from weft.host.transport import TransportClosed
 
     def say(text):
-        print(text, flush=True)
+        with contextlib.suppress(BrokenPipeError):  # that none reads it is no reason to end
+            print(text, flush=True)
 
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(listen(args.host, args.port))  # before what takes long
