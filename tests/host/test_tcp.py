@@ -132,6 +132,22 @@ def test_a_board_that_goes_takes_its_client_along(relay, line):
         assert str(error.value) == text
 
 
+def test_a_client_that_leaves_at_once_is_no_end(relay, said, monkeypatch):
+    real, left = tcp.Socket.__init__, []
+
+    def gone(socket, connection):
+        if not left:
+            left.append(connection)
+            raise OSError("gone")
+        real(socket, connection)
+
+    monkeypatch.setattr(tcp.Socket, "__init__", gone)
+    where = "localhost", relay.port
+    with socket.create_connection(where), socket.create_connection(where):
+        when(lambda: said)
+    assert left and said[0].endswith(" has the board")
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_client_gets_no_answer_to_the_client_before(relay, line, said, count, monkeypatch):
     """Those have every sequence number, and are of another register."""

@@ -85,11 +85,15 @@ class Relay:
         while self._open:
             try:
                 connection, peer = self._listener.accept()
-                client, name = Socket(connection), address(*peer[:2])
-            except TimeoutError:
+            except (TimeoutError, ConnectionError):  # nobody, or somebody who left at once
                 continue
             except _BROKEN:
                 return
+            try:
+                client, name = Socket(connection), address(*peer[:2])
+            except OSError:  # it left meanwhile
+                connection.close()
+                continue
             with self._changed:
                 taken = self._name
                 if taken is None:
