@@ -1,9 +1,7 @@
 """The link to a board, over pipes that lose, damage and delay, with a model of the board's end."""
 
-import contextlib
 import queue
 import random
-import time
 
 import numpy as np
 import pytest
@@ -167,15 +165,6 @@ def linked(board, **options):
     return BoardTransport(end, end, patience=PATIENCE, **options)
 
 
-@contextlib.contextmanager
-def limit(accelerator, seconds):
-    """What takes longer is given up: for what never comes, so that the machine may be slow."""
-    core = accelerator._core
-    before, core._timeout = core._timeout, seconds
-    yield
-    core._timeout = before
-
-
 def product(accelerator, m=7, k=40, n=9, seed=1):
     rng = np.random.default_rng(seed)
     a = rng.integers(-128, 128, (m, k)).astype(np.int8)
@@ -228,7 +217,7 @@ def test_answers_that_are_lost_are_asked_for_again(fault, seed):
 
 @named
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_results_that_are_lost_are_an_error_and_the_next_are_right(fault, at):
+def test_results_that_are_lost_are_an_error_and_the_next_are_right(fault, at, limit):
     faults = Faults(FAULTS[fault], at=[at], kinds=[FrameType.RESULTS])
     faults.on = False
     board = Board(to_host=faults)
@@ -275,7 +264,7 @@ def test_rejects_another_device():
     transport.close()
 
 
-def test_a_board_that_falls_silent_is_an_error_and_comes_back():
+def test_a_board_that_falls_silent_is_an_error_and_comes_back(limit):
     board = Board()
     with Accelerator(linked(board), timeout=GUARD) as accelerator:
         assert product(accelerator)
@@ -303,7 +292,7 @@ def test_gives_up_a_frame_that_is_never_taken():
         assert product(accelerator)
 
 
-def test_a_board_without_room_is_waited_for():
+def test_a_board_without_room_is_waited_for(limit):
     board = Board()
     with Accelerator(linked(board), timeout=GUARD) as accelerator:
         assert product(accelerator)
@@ -350,7 +339,7 @@ def test_commands_must_wait_for_a_restart():
 
 @pytest.mark.parametrize("last", [0, 1, 100, 254, 255])
 @pytest.mark.parametrize("late", [[], [0], [1, 0], [1], [2, 0], [2]])
-def test_finds_the_number_that_a_board_expects(last, late, monkeypatch):
+def test_finds_the_number_that_a_board_expects(last, late, monkeypatch, taken):
     """TAKEN frames that were on their way, of numbers up to the last one kept, deceive nobody."""
     for first in range(4):  # it begins with any number
         monkeypatch.setattr("weft.host.board.randrange", lambda n, at=last + first - 1: at % n)
@@ -369,9 +358,7 @@ def test_finds_the_number_that_a_board_expects(last, late, monkeypatch):
         transport = linked(board)
         transport.restart(GUARD)
         transport.send(b"word" * 64 * 3)
-        deadline = time.monotonic() + GUARD
-        while transport._window._queue and time.monotonic() < deadline:
-            time.sleep(0.001)
+        taken(transport)
         assert board.kept == b"word" * 64 * 3
         transport.close()
 
@@ -385,22 +372,20 @@ def commands_of(config):
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.bytes_in} bytes")
 @pytest.mark.parametrize("words", [1, 7, 8, 17, 65])
-def test_a_core_left_amid_a_command_is_brought_to_rest(config, words):
+def test_a_core_left_amid_a_command_is_brought_to_rest(config, words, taken):
     board = Board(config)
     first = linked(board)
     first.restart(GUARD)
     left = (commands_of(config) + bytes(4 * HEADER_BYTES))[: words * config.bytes_in]
     first.send(left)
-    deadline = time.monotonic() + GUARD
-    while first._window._queue and time.monotonic() < deadline:
-        time.sleep(0.001)
+    taken(first)
     board.end.close()  # the client dies
     with Accelerator(linked(board), config, timeout=GUARD) as accelerator:
         assert product(accelerator)
         assert product(accelerator, seed=2)
 
 
-def test_rejects_a_core_that_never_rests():
+def test_rejects_a_core_that_never_rests(limit):
     board = Board()
     transport = linked(board)
     with Accelerator(transport, CONFIG, timeout=GUARD) as accelerator:
