@@ -9,8 +9,8 @@ from weft.cli.values import integer
 __all__ = ["add"]
 
 DESCRIPTION = """\
-Pass bytes between a board and a TCP client, one at a time; others are refused until it leaves, or
-for 60 s after its machine has vanished.
+Pass bytes between a board and a TCP client, one at a time. Others are refused until it leaves. A
+client whose machine gives no sign for 60 s is taken to have left.
 There is no password: whoever reaches the address has the board, so listen where none but friends
 do. Ends with Ctrl-C, or with the board.
 

@@ -12,7 +12,7 @@ VANISHED = 60  # seconds after which the other machine, if it gives no sign, is 
 
 _ANSWER = 10.0  # seconds within which there is a connection, and then an answer
 _PATIENCE = 1.0  # seconds after which what was not answered is sent again: networks are slow
-# For which the system probes a silent connection; not every system has all of them.
+# How the system probes a silent connection. Not every system has all of these options.
 _WATCH = {
     "TCP_KEEPIDLE":     VANISHED // 2,     # seconds of silence before the first probe
     "TCP_KEEPINTVL":    VANISHED // 6,     # seconds between probes
@@ -29,7 +29,7 @@ def address(host: str, port: int) -> str:
 class Socket:
     """The bytes of a connection: both files of a `weft.host.link.FramedTransport`.
 
-    It ends `VANISHED` seconds after the other machine has vanished, too.
+    The connection also ends when the other machine gives no sign for `VANISHED` seconds.
     """
 
     def __init__(self, connection: socket.socket):
