@@ -1,6 +1,5 @@
 """The boards that are known, and those that come in a file."""
 
-import difflib
 import runpy
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from weft.boards import (
     ulx3s,
 )
 from weft.boards.board import Board, BoardError
+from weft.hints import did_you_mean
 
 __all__ = ["BOARDS", "find", "load"]
 
@@ -33,9 +33,8 @@ def find(name: str) -> Board:
     """The board of that name; BoardError, with the nearest one, where there is none."""
     if name in BOARDS:
         return BOARDS[name]
-    near = difflib.get_close_matches(name.lower().replace("_", "-"), BOARDS, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise BoardError(f"board must be one of {', '.join(BOARDS)}, not {name!r}{hint}")
+    near = did_you_mean(name.replace("_", "-"), BOARDS)
+    raise BoardError(f"board must be one of {', '.join(BOARDS)}, not {name!r}{near}")
 
 
 def load(path) -> Board:
@@ -47,7 +46,7 @@ def load(path) -> Board:
         found = runpy.run_path(str(path)).get("BOARD")
     except BoardError:
         raise
-    except Exception as error:  # whatever it does
+    except (Exception, SystemExit) as error:  # whatever it does
         raise BoardError(f"{path} must run, and ends with {error!r}") from error
     if not isinstance(found, Board):
         raise BoardError(f"{path} must set BOARD to a weft.boards.board.Board, not {found!r}")

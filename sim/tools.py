@@ -8,9 +8,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from weft.hints import to_install
+
 __all__ = [
     "Tool", "ToolError", "compiler", "icarus", "libpython", "verilator", "yosys",
 ]
+
+VERILATOR = "https://verilator.org/guide/latest/install.html"  # the one tool no package brings
+GUARD = 1800  # seconds for a version: the first run of a tool of YoWASP's compiles it, for minutes
 
 
 class ToolError(RuntimeError):
@@ -70,7 +75,8 @@ def libpython() -> Path:
     try:
         from find_libpython import find_libpython
     except ImportError as error:
-        text = f"{name}.so is looked for by cocotb, and cocotb is missing; {_mend(None)}"
+        hint = to_install(extra="sim")
+        text = f"{name}.so is looked for by cocotb, and cocotb is missing; {hint}"
         raise ToolError(text) from error
     path = find_libpython()
     if path is None:
@@ -83,7 +89,7 @@ def _find(name, program, option, pattern, least, package):
     path = _locate(name, program, least, package)
     try:
         run = subprocess.run(
-            [path, option], capture_output=True, text=True, errors="replace", timeout=60,
+            [path, option], capture_output=True, text=True, errors="replace", timeout=GUARD,
             stdin=subprocess.DEVNULL,
         )
         said, status = run.stdout + run.stderr, run.returncode
@@ -120,7 +126,7 @@ def _locate(name, program, least, package):
 
 
 def _mend(package):
-    return "type: make setup" + (f", or: sudo apt-get install {package}" if package else "")
+    return to_install(debian=package, site=VERILATOR)
 
 
 def _numbers(version):

@@ -1,7 +1,9 @@
 """The simulated accelerator as a transport: a Verilated model in a process of its own."""
 
 import subprocess
+import sys
 import tempfile
+import time
 
 from weft.config import Config
 from weft.host.link import FramedTransport
@@ -24,7 +26,8 @@ class SimTransport(FramedTransport):
     waves : path, optional
         VCD file of every signal in every cycle.
     say : callable, optional
-        Told, in a line, what takes long.
+        Told, in a line, what takes long. Where absent, that and its end are written to stderr if
+        that is a terminal.
 
     Attributes
     ----------
@@ -37,8 +40,8 @@ class SimTransport(FramedTransport):
         Where the model can't be built.
     """
 
-    def __init__(self, config: Config, *, activity=None, waves=None, say=lambda text: None):
-        program = build.model(config, trace=waves is not None, say=say)
+    def __init__(self, config: Config, *, activity=None, waves=None, say=None):
+        program = _built(config, waves is not None, say)
         options = []
         if activity is not None:
             options += ["--activity", str(activity)]
@@ -67,6 +70,24 @@ class SimTransport(FramedTransport):
         super().close()
         end(self.process)
         self._stderr.close()
+
+
+def _built(config, trace, say):
+    """The program of the model; see `SimTransport` for ``say``."""
+    if say is not None:
+        return build.model(config, trace=trace, say=say)
+    told, start = [], time.monotonic()
+
+    def tell(text):
+        if sys.stderr is not None and sys.stderr.isatty():
+            told.append(text)
+            print(f"weft: {text}", file=sys.stderr, flush=True)
+
+    program = build.model(config, trace=trace, say=tell)
+    if told:
+        spent = time.monotonic() - start
+        print(f"weft: the {config.name} model is ready after {spent:.0f} s", file=sys.stderr)
+    return program
 
 
 def end(process: subprocess.Popen) -> None:

@@ -274,7 +274,7 @@ def test_from_dict():
 def test_from_dict_rejects_unknown_names_along_with_the_rest():
     known = ", ".join(FIELDS)
     assert refusal(Config.from_dict, {"row": 1, "cols": 0, "": 2}) == (
-        f"row is no field of a Config; the fields are {known}\n"
+        f"row is no field of a Config; the fields are {known}; did you mean rows?\n"
         f" is no field of a Config; the fields are {known}\n"
         "cols must be in 1..64, not 0"
     )
@@ -297,6 +297,7 @@ def test_from_toml(toml):
     assert Config.from_toml(path) == Config(rows=3, multiplier="fip", depth=2)
     assert Config.from_toml(str(path)) == Config(rows=3, multiplier="fip", depth=2)
     assert Config.from_toml(toml("")) == Config()
+    assert Config.from_toml(toml(b"\xef\xbb\xbfrows = 3\n")) == Config(rows=3)  # a byte order mark
     path = toml('dtype = "bf16"\nflush_subnormals = true\n')
     assert Config.from_toml(path) == Config(dtype="bf16", flush_subnormals=True)
     assert Config.from_toml(path, flush_subnormals=False) == Config(dtype="bf16")
@@ -311,7 +312,7 @@ def test_from_toml_rejects_what_describes_no_config(toml):
     path = toml("row = 3\n[cols]\nx = 1\n")
     assert refusal(Config.from_toml, path, jobs=3) == (
         f"{path}:\n"
-        f"row is no field of a Config; the fields are {', '.join(FIELDS)}\n"
+        f"row is no field of a Config; the fields are {', '.join(FIELDS)}; did you mean rows?\n"
         "cols must be an integer, not {'x': 1}\n"
         "jobs must be a power of two in 2..16, not 3"
     )
@@ -336,6 +337,21 @@ def test_from_toml_rejects_what_is_no_toml(toml, text):
         tomllib.loads(text)
     said = refusal(Config.from_toml, path)
     assert said == f"{path} must be a readable TOML file: {reason.value}"
+
+
+@pytest.mark.parametrize("text, reason", [
+    ("rows = " + 20_000 * "[", "it is nested too deep"),
+    ("rows = " + 5_000 * "9", "Exceeds the limit (4300 digits) for integer string conversion"),
+])
+def test_from_toml_rejects_what_is_too_deep_or_too_long(toml, text, reason):
+    path = toml(text)
+    said = refusal(Config.from_toml, path)
+    assert said.startswith(f"{path} must be a readable TOML file: {reason}")
+
+
+def test_from_toml_rejects_a_number_too_long_to_be_printed(toml):
+    path = toml("rows = 0x" + 5_000 * "f")
+    assert refusal(Config.from_toml, path).startswith(f"{path}:\n")
 
 
 def test_from_toml_rejects_what_is_no_text(toml):

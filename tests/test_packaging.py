@@ -95,6 +95,12 @@ def test_command_runs(installed, tmp_path, arguments, said):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_hints_of_the_wheel_name_no_makefile_and_no_package_called_weft(installed, tmp_path):
+    code = "from weft.hints import to_install; print(to_install(extra='kit'))"
+    said = run(installed / "python", "-c", code, cwd=tmp_path)
+    assert re.fullmatch(r"type: pip install 'peakrdl[<>=,.\d]+'\n", said)
+
+
 def test_locks_hold_what_is_asked_for():
     """Every requirement of each extra is pinned, with hashes, in the lock of its purpose."""
     extras = PROJECT["project"]["optional-dependencies"]

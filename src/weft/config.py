@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weft.formats import FORMATS, Format
+from weft.hints import did_you_mean
 
 __all__ = ["Config", "ConfigError", "PAGE_WORDS"]
 
@@ -211,6 +212,7 @@ class Config:
         known = {f.name: f for f in dataclasses.fields(cls)}
         problems = [
             f"{name} is no field of a Config; the fields are {', '.join(known)}"
+            f"{did_you_mean(name, known)}"
             for name in values if name not in known
         ]
         try:
@@ -228,12 +230,16 @@ class Config:
         Raises ConfigError for a file that is not there, is no TOML, or describes no Config.
         """
         try:
-            values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            # Some editors put a byte order mark in front: utf-8-sig drops it.
+            values = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except (OSError, ValueError) as error:
             raise ConfigError(f"{path} must be a readable TOML file: {error}") from error
+        except RecursionError as error:
+            text = f"{path} must be a readable TOML file: it is nested too deep"
+            raise ConfigError(text) from error
         try:
             return cls.from_dict({**values, **overrides})
-        except ConfigError as error:
+        except ValueError as error:  # ConfigError, and of a number too long to be printed
             raise ConfigError(f"{path}:\n{error}") from error
 
 

@@ -68,12 +68,16 @@ def test_the_page_has_every_board():
     assert rows == said
 
 
-def test_rejects_a_file_that_fails(tmp_path):
-    (tmp_path / "mine.py").write_text("1 / 0\n")
+@pytest.mark.parametrize("text, end", [
+    ("1 / 0\n", "ZeroDivisionError('division by zero')"),
+    ("raise SystemExit(3)\n", "SystemExit(3)"),
+])
+def test_rejects_a_file_that_fails(tmp_path, text, end):
+    (tmp_path / "mine.py").write_text(text)
     with pytest.raises(BoardError) as error:
         load(tmp_path / "mine.py")
     assert str(error.value) == (
-        f"{tmp_path}/mine.py must run, and ends with ZeroDivisionError('division by zero')"
+        f"{tmp_path}/mine.py must run, and ends with {end}"
     )
 
 

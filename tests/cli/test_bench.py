@@ -160,12 +160,12 @@ def test_rejects_tools_that_cannot_be_had(run, monkeypatch):
 @pytest.mark.parametrize(("option", "value", "text"), [
     ("--seeds", "1,x", "seeds must be integers of 0 or more, not '1,x'"),
     ("--seeds", "-1", "seeds must be integers of 0 or more, not '-1'"),
-    ("--jobs", "0", "jobs must be an integer of 1 or more, not '0'"),
+    ("--jobs", "0", "jobs must be an integer in 1..9999, not '0'"),
 ])
 def test_rejects_options_that_are_none(run, capsys, option, value, text):
     with pytest.raises(SystemExit, match="^2$"):
         run(f"{option}={value}")
-    assert capsys.readouterr().err.splitlines()[-1].endswith(text)
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"{text}; see weft bench --help")
 
 
 @pytest.mark.parametrize("entry", presets.ENTRIES.values(), ids=presets.ENTRIES)

@@ -180,6 +180,12 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
      "board must be a name or a file, not both icebreaker and x.py"),
     (["--board", "x.py"], "file of a board must be there, and x.py is not"),
     (["icebreaker", "--target", "ecp5"], "target of icebreaker must be ice40up, not ecp5"),
+    (["icebreaker", "--clock", "0"],
+     "clock and baud of icebreaker must be over 0, not 0 MHz and 3000000"),
+    (["icebreaker", "--clock", "nan"],
+     "clock and baud of icebreaker must be over 0, not nan MHz and 3000000"),
+    (["icebreaker", "--baud", "0"],
+     "clock and baud of icebreaker must be over 0, not 36 MHz and 0"),
     (["icebreaker", "--baud", "7"], "baud must divide 36 MHz by 4 to 65535, to within 1%, not 7"),
 ])
 def test_rejects_what_is_no_board(run, arguments, text):
@@ -190,5 +196,23 @@ def test_rejects_seeds_that_are_none(run, capsys):
     with pytest.raises(SystemExit, match="^2$"):
         run("icebreaker", "--seeds", "0")
     assert capsys.readouterr().err.splitlines()[-1].endswith(
-        "seeds must be an integer in 1..999, not '0'"
+        "seeds must be an integer in 1..999, not '0'; see weft build --help"
     )
+
+
+@pytest.mark.parametrize("name", [
+    "icebreaker.bin", "report.md", "report.json", "floorplan.png",
+])
+def test_rejects_an_output_that_is_a_folder_before_any_work(run, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(Tools, "set_up", lambda self: pytest.fail("at work"))
+    (tmp_path / "here" / name).mkdir(parents=True)
+    code, said = run("icebreaker", "-o", "here")
+    text = f"weft: error: output must be a file, and here/{name} is a folder\n"
+    assert (code, said) == (2, text)
+
+
+def test_rejects_an_output_that_cannot_be_written_before_any_work(run, monkeypatch):
+    monkeypatch.setattr(Tools, "set_up", lambda self: pytest.fail("at work"))
+    code, said = run("icebreaker", "-o", "/proc")
+    assert code == 2
+    assert said.startswith("weft: error: folder of the output must be one to write in: ")

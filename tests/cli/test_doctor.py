@@ -3,11 +3,18 @@
 import re
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 from weft.cli import doctor, main
 from weft.sim import tools
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """In the checkout, which hints need not name there."""
+    monkeypatch.chdir(Path(__file__).parent.parent.parent)
 
 
 @pytest.fixture
@@ -29,7 +36,7 @@ def test_says_that_all_is_there(capsys):
     said = capsys.readouterr().out
     for name in ("Python", "numpy", "matplotlib", "Icarus Verilog", "Verilator", "libpython"):
         assert f"ok  {name} " in said
-    assert said.endswith("\nReady for 'make sim'.\n")
+    assert said.endswith("\nReady for 'weft sim'.\n")
 
 
 def test_is_aligned(capsys):
@@ -45,10 +52,10 @@ def test_names_what_is_missing(capsys, version):
     version["numpy"] = "1.26.4"
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out
-    mend = "type: make setup, or: pip install weft"
-    assert f"amaranth must be 0.5.8 or newer, and is not installed; {mend}[hw]\n" in said
-    assert f"numpy must be 2.0 or newer, not 1.26.4; {mend}\n" in said
-    assert said.endswith("\nNot ready for 'make sim': numpy, amaranth.\n")
+    mend = "type: make setup, or: pip install -e "
+    assert f"amaranth must be 0.5.8 or newer, and is not installed; {mend}'.[hw]'\n" in said
+    assert f"numpy must be 2.0 or newer, not 1.26.4; {mend}.\n" in said
+    assert said.endswith("\nNot ready for 'weft sim': numpy, amaranth.\n")
 
 
 def test_is_ready_without_what_is_optional(capsys, version):
@@ -56,7 +63,7 @@ def test_is_ready_without_what_is_optional(capsys, version):
     assert main(["doctor"]) == 0
     said = capsys.readouterr().out
     assert "optional  matplotlib" in said
-    assert said.endswith("\nReady for 'make sim'.\n")
+    assert said.endswith("\nReady for 'weft sim'.\n")
 
 
 def test_names_a_missing_simulator(capsys, monkeypatch):
@@ -67,7 +74,7 @@ def test_names_a_missing_simulator(capsys, monkeypatch):
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out
     assert "      Icarus Verilog must be 11.0 or newer, and is not\n" in said
-    assert said.endswith("\nNot ready for 'make sim': Icarus Verilog.\n")
+    assert said.endswith("\nNot ready for 'weft sim': Icarus Verilog.\n")
 
 
 def test_runs_without_amaranth(capsys, monkeypatch):

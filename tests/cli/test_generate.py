@@ -99,6 +99,16 @@ def test_rejects_a_device_as_output(capsys):
     assert Path("/dev/null").is_char_device()
 
 
+@pytest.mark.parametrize("output", ["/proc/core.v", 252 * "a" + ".v"])
+def test_rejects_a_file_that_cannot_be_written_before_any_work(here, output, capsys):
+    """Not even as root; and while it is written, its name is longer."""
+    assert refused("-o", output)
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert said.err.startswith("weft: error: ") and "output must be " in said.err
+    assert files(here) == []
+
+
 def test_rejects_a_folder_that_cannot_be_made(here, capsys):
     (here / "file").touch()
     assert refused("-o", "file/core.v")

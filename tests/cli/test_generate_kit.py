@@ -2,12 +2,14 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
 from weft.cli import main
 from weft.kit import build
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 TINY = ["--rows", "1", "--cols", "2", "--a-words", "32", "--b-words", "32"]
 FILES = {"README.md": b"# a core\n", "kit.json": b"{}\n", "weft_axi_1x2x1.v": b"module\n"}
 
@@ -55,6 +57,12 @@ def test_writes_where_it_is_told(here, fast, capsys):
     assert main(["generate", *TINY, *more]) == 0  # over the kit that is there
     assert files(here) == [f"my/core/{name}" for name in sorted(FILES)]
     assert {(ip.bus, ip.clocks, ip.pipelined) for ip in fast} == {("wishbone", 2, True)}
+
+
+def test_writes_into_a_folder_with_brackets_in_its_name(here, fast, capsys):
+    """Which are no markup of a colour."""
+    assert main(["generate", "--bus", "axi", *TINY, "-o", "a[/b]"]) == 0
+    assert f"a[/b]: {len(FILES)} files" in capsys.readouterr().out
 
 
 def test_help_tells_of_buses(capsys):
@@ -108,16 +116,19 @@ def test_rejects_an_output_that_is_something_else(here, fast, capsys):
     )
     assert second == "weft: error: output must be a folder, and file is a file"
     assert third.startswith("weft: error: folder of the output must be one to write in: ")
+    assert main(["generate", "--bus", "axi", "-o", "/proc/core"]) == 2
+    assert "folder of the output must be one to write in: " in capsys.readouterr().err
     assert (files(here), fast) == (there, [])
 
 
-@pytest.mark.parametrize("module", ["systemrdl", "peakrdl_html"])
-def test_says_that_peakrdl_is_missing(here, fast, capsys, monkeypatch, module):
+@pytest.mark.parametrize("module, bus", [("systemrdl", "dma"), ("peakrdl_html", "wishbone")])
+def test_says_that_peakrdl_is_missing(here, fast, capsys, monkeypatch, module, bus):
+    """In a checkout make brings it, and what is called with this bus."""
     monkeypatch.setitem(sys.modules, module, None)
-    assert main(["generate", "--bus", "axi"]) == 2
+    assert main(["generate", "--bus", bus]) == 2
     said = capsys.readouterr()
     assert said.err == (
         "weft: error: peakrdl must be 1.5 or newer, and is not installed;"
-        " type: make setup, or: pip install weft[kit]\n"
+        f" type, in {ROOT}: make kit BUS={bus}, or: pip install -e '.[kit]'\n"
     )
     assert (files(here), fast, said.out) == ([], [], "")

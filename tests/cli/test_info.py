@@ -101,7 +101,7 @@ def test_rejects_a_shape_that_is_none(shape, capsys):
         main(["info", f"--shape={shape}"])
     last = capsys.readouterr().err.splitlines()[-1]
     text = f"shape must be MxKxN, each 1 or more, not {shape!r}"
-    assert last == f"weft info: error: argument --shape: {text}"
+    assert last == f"weft info: error: argument --shape: {text}; see weft info --help"
 
 
 @pytest.mark.parametrize("shape, options, text", [

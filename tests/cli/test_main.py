@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,8 @@ from weft import ConfigError, cli
 from weft.host.transport import TransportError
 from weft.sim.runner import BenchError
 from weft.sim.tools import ToolError
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Subcommand:
@@ -58,15 +62,18 @@ def test_a_bench_that_fails_is_a_failed_check(ending, capsys):
     assert capsys.readouterr() == ("", "weft: error: 1 of 30 failed\n")
 
 
-@pytest.mark.parametrize("module, text", [
-    ("amaranth.hdl", "amaranth must be 0.5.8 or newer, and is not installed; {}[hw]"),
-    ("cocotb", "cocotb must be 2.1 or newer, and is not installed; {}[sim]"),
-    ("numpy", "numpy must be 2.0 or newer, and is not installed; {}"),
+@pytest.mark.parametrize("module, rule, mend", [
+    ("amaranth.hdl", "amaranth must be 0.5.8 or newer", "make setup, or: pip install -e '.[hw]'"),
+    ("cocotb", "cocotb must be 2.1 or newer", "make setup, or: pip install -e '.[sim]'"),
+    ("numpy", "numpy must be 2.0 or newer", "make setup, or: pip install -e ."),
+    ("systemrdl", "peakrdl must be 1.5 or newer",
+     "make kit BUS=axi, or: pip install -e '.[kit]'"),
 ])
-def test_says_how_to_get_what_is_not_installed(ending, capsys, module, text):
+def test_says_how_to_get_what_is_not_installed(ending, capsys, monkeypatch, module, rule, mend):
+    monkeypatch.chdir(ROOT)
     assert ending(ModuleNotFoundError(f"No module named {module!r}", name=module)) == 2
-    mend = "type: make setup, or: pip install weft"
-    assert capsys.readouterr() == ("", f"weft: error: {text.format(mend)}\n")
+    text = f"weft: error: {rule}, and is not installed; type: {mend}\n"
+    assert capsys.readouterr() == ("", text)
 
 
 @pytest.mark.parametrize("bug", [
@@ -93,6 +100,7 @@ def test_help_teaches(capsys):
     with pytest.raises(SystemExit, match="^0$"):
         cli.main(["--help"])
     said = capsys.readouterr().out
+    assert "INT8 and BF16 matrix-multiply accelerators" in said
     assert "exit codes: 0 right" in said
     assert "doctor" in said
 
@@ -106,6 +114,26 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "\n"
+
+
+def run(*arguments, **options):
+    command = [sys.executable, "-m", "weft", *arguments]
+    return subprocess.run(command, text=True, stderr=subprocess.PIPE, **options)
+
+
+def test_says_its_version_and_runs_as_a_module():
+    done = run("--version", stdout=subprocess.PIPE)
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"weft {version}\n", "")
+
+
+def test_runs_without_an_output():
+    """As in ``weft build --list >&-``."""
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -m weft build --list >&-', sys.executable],
+        text=True, stderr=subprocess.PIPE,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_ends_quietly_when_its_reader_leaves():

@@ -117,7 +117,7 @@ def test_rejects_a_field_that_is_none(toml):
     known = ", ".join(f.name for f in FIELDS)
     assert str(error.value) == (
         f"{path}:\n"
-        f"row is no field of a Config; the fields are {known}\n"
+        f"row is no field of a Config; the fields are {known}; did you mean rows?\n"
         "cols must be in 1..64, not 0"
     )
 
@@ -135,6 +135,14 @@ def test_rejects_no_integer(capsys):
         parsed("--rows", "four")
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "x: error: argument --rows: invalid int value: 'four'"
+
+
+def test_rejects_an_empty_path(capsys):
+    """Which must not stand for the default."""
+    with pytest.raises(SystemExit, match="^2$"):
+        parsed("--config", "")
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "x: error: argument --config: config must be a path, not ''"
 
 
 def test_rejects_a_choice_that_is_none():

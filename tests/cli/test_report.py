@@ -94,13 +94,14 @@ def test_progress_is_plain_lines_without_a_terminal():
     console = Console(file=io.StringIO(), width=100)
     with progress(console) as show:
         with show.task("writing [Verilog]"):
-            pass
+            show.say("into [/here]")
         with show.task("running", total=8) as advance:
             for _ in range(8):
                 advance()
     text = re.sub(r"\d+\.\d s", "T", console.file.getvalue())
     assert text.splitlines() == [
         "   ...  writing [Verilog]",
+        "        into [/here]",
         "  done  writing [Verilog]  T",
         "   ...  running",
         "   ...  running: 2 of 8",

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from weft.cli import main
+from weft.cli import main, selftest
 from weft.commands import Region
 from weft.config import Config
 from weft.host.golden import GoldenTransport
@@ -23,6 +23,12 @@ def table(said):
     """``name: right`` of the printed table."""
     rows = re.findall(r"^ ?(\S.*?)  +(.*?) +(yes|NO) *$", said, re.M)
     return {name: right for name, _, right in rows}
+
+
+@pytest.fixture(autouse=True)
+def late(monkeypatch):
+    """An answer may be late: the machine may be slow."""
+    monkeypatch.setattr(selftest, "_TIMEOUT", 600)
 
 
 @pytest.mark.parametrize("more, finished", [
@@ -113,6 +119,23 @@ def test_rejects_a_core_of_another_config(monkeypatch, capsys):
     )
     assert main(["selftest", "/dev/ttyUSB1"]) == 2
     assert capsys.readouterr().err == "weft: error: the core's rows must be 5, not 8\n"
+
+
+@pytest.mark.parametrize("flag, value, rule", [
+    ("interval", "nan", "a number in 0..86400"),
+    ("interval", "inf", "a number in 0..86400"),
+    ("interval", "-1", "a number in 0..86400"),
+    ("interval", "1e300", "a number in 0..86400"),
+    ("interval", "soon", "a number in 0..86400"),
+    ("count", "0", "an integer of 1 or more"),
+])
+def test_monitor_rejects(flag, value, rule, capsys):
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["monitor", "golden", f"--{flag}={value}"])
+    assert capsys.readouterr().err == (
+        f"weft monitor: error: argument --{flag}: {flag} must be {rule}, not {value!r};"
+        " see weft monitor --help\n"
+    )
 
 
 def test_monitor_shows_counters(capsys):

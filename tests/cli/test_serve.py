@@ -1,6 +1,7 @@
 """``weft serve``: a simulated board on TCP, as a client on another machine would have it."""
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import pytest
 
 from weft import Accelerator
 from weft.cli import main
+from weft.host.relay import listen
+from weft.host.transport import TransportError
 
 SMALL = [
     "--rows", "2", "--cols", "3", "--depth", "2", "--a-words", "64", "--b-words", "64",
@@ -30,13 +33,71 @@ def serving(*arguments):
             process.kill()  # where tests run in the background, Ctrl-C is of no effect
 
 
-def test_clients_one_after_another_have_the_board():
+def test_clients_one_after_another_have_the_board(monkeypatch):
+    monkeypatch.setattr("weft.host.tcp._ANSWER", 600)  # the machine may be slow
     a = np.arange(-60, 60, dtype=np.int8).reshape(12, 10)
     with serving("board", *SMALL) as (process, address):
         for _ in range(2):
             with Accelerator(address) as accelerator:
                 assert np.array_equal(accelerator.matmul(a, a.T), a.astype(int) @ a.T)
         assert process.poll() is None
+
+
+def test_goes_on_when_none_reads_what_it_says(monkeypatch):
+    """As in ``weft serve /dev/ttyUSB1 | head -1``."""
+
+    def left(*args, file=None, **options):
+        if file is None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", left)
+    served = []
+    monkeypatch.setattr("weft.host.relay.Relay.serve", lambda relay: served.append(relay))
+    ends = os.openpty()
+    arguments = ["serve", os.ttyname(ends[1]), "--baud", "115200", "--port", "0"]
+    assert main(arguments) == 2
+    assert len(served) == 1
+    for end in ends:
+        os.close(end)
+
+
+@pytest.mark.parametrize("flag, value, rule", [
+    ("port", "99999", "an integer in 0..65535"),
+    ("port", "-1", "an integer in 0..65535"),
+    ("host", "", "a name or an address"),
+])
+def test_rejects_an_address_that_is_none(flag, value, rule, capsys):
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["serve", "board", f"--{flag}={value}"])
+    assert f"argument --{flag}: {flag} must be {rule}, not {value!r}; see" in (
+        capsys.readouterr().err
+    )
+
+
+def test_rejects_an_address_that_is_taken_before_any_work(monkeypatch, capsys):
+    monkeypatch.setattr("weft.sim.board.start", lambda *args, **options: pytest.fail("at work"))
+    with listen() as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "board", "--port", str(port)]) == 2
+    text = f"weft: error: localhost:{port} must be free to listen at: "
+    assert capsys.readouterr().err.startswith(text)
+
+
+def test_listens_over_ipv6(capsys, monkeypatch):
+    """The address is said as clients write it."""
+    try:
+        listen("::1").close()
+    except TransportError:
+        pytest.skip("this machine has no IPv6")
+
+    monkeypatch.setattr("weft.host.relay.Relay.serve", lambda relay: None)
+    ends = os.openpty()
+    path = os.ttyname(ends[1])
+    for host in ("::1", "[::1]"):
+        assert main(["serve", path, "--baud", "115200", "--host", host, "--port", "0"]) == 2
+        assert re.match(rf"tcp://\[::1\]:\d+ is {path}\n", capsys.readouterr().out)
+    for end in ends:
+        os.close(end)
 
 
 @pytest.mark.parametrize("board, said", [

@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from weft.config import Config
 from weft.hw.export import verilog
 from weft.sim import runner, tools
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = ["--rows", "2", "--cols", "2", "--depth", "2", "--a-words", "256", "--b-words", "256"]
 CONFIG = Config(rows=2, cols=2, depth=2, a_words=256, b_words=256)
 HEAD = "2x2x2: 8 MAC/cycle, 16 bytes a cycle in, 16 out"
@@ -119,7 +121,7 @@ def test_says_why_there_is_no_picture(here, capsys, no_picture):
     assert main(["sim", *SMALL, "--network-only"]) == 0
     assert capsys.readouterr().out.endswith(
         "Activity of the array over time: not drawn, for want of matplotlib;"
-        " type: make setup, or: pip install weft[report]\n"
+        f" type, in {ROOT}: make setup, or: pip install -e '.[report]'\n"
     )
     assert files(here) == []
 
@@ -200,10 +202,11 @@ def test_waves_fails_where_a_result_differs(capsys, monkeypatch):
 
 ICARUS = (
     "Icarus Verilog must be 11.0 or newer, and there is no iverilog on PATH;"
-    " type: make setup, or: sudo apt-get install iverilog"
+    f" type, in {ROOT}: make setup, or: sudo apt-get install iverilog"
 )
 VERILATOR = (
-    "Verilator must be 5.036 or newer, and there is no verilator on PATH; type: make setup"
+    "Verilator must be 5.036 or newer, and there is no verilator on PATH;"
+    f" type, in {ROOT}: make setup"
 )
 
 
@@ -232,7 +235,7 @@ def test_stops_on_ctrl_c_and_leaves_no_process(here):
             if "running 450 images: 1 of 3" in line:
                 break
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the model, too
-        said = process.communicate(timeout=30)
+        said = process.communicate(timeout=600)
         assert process.returncode == 130
     assert said[0].splitlines()[-1].startswith("failed  ")
     assert said[1] == "weft: stopped\n"
@@ -261,7 +264,7 @@ def test_rejects_a_seed_that_is_none(seed, capsys):
         main(["sim", f"--seed={seed}"])
     last = capsys.readouterr().err.splitlines()[-1]
     text = f"argument --seed: seed must be an integer of 0 or more, not {seed!r}"
-    assert last == f"weft sim: error: {text}"
+    assert last == f"weft sim: error: {text}; see weft sim --help"
 
 
 def test_rejects_network_only_with_waves(capsys):
@@ -269,4 +272,14 @@ def test_rejects_network_only_with_waves(capsys):
         main(["sim", "--network-only", "--waves"])
     last = capsys.readouterr().err.splitlines()[-1]
     text = "argument --waves: not allowed with argument --network-only"
-    assert last == f"weft sim: error: {text}"
+    assert last == f"weft sim: error: {text}; see weft sim --help"
+
+
+@pytest.mark.parametrize("arguments, name", [
+    (["--network-only"], "activity.png"), (["--waves"], "weft.vcd"),
+])
+def test_rejects_an_output_that_is_a_folder_before_any_work(here, capsys, arguments, name):
+    (here / "out" / name).mkdir(parents=True)
+    assert main(["sim", *SMALL, *arguments]) == 2
+    text = f"weft: error: output must be a file, and out/{name} is a folder\n"
+    assert capsys.readouterr() == ("", text)

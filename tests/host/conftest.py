@@ -1,8 +1,10 @@
 """What tests of links share: a serial line with a board at its other end."""
 
+import contextlib
 import os
 import select
 import threading
+import time
 import tty
 
 import numpy as np
@@ -73,7 +75,7 @@ class Line:
 
     def close(self):
         self.pull()
-        self.thread.join(5)
+        self.thread.join(600)
 
 
 @pytest.fixture
@@ -81,3 +83,35 @@ def line():
     line = Line()
     yield line
     line.close()
+
+
+@pytest.fixture
+def limit():
+    """``limit(accelerator, seconds)``: a context in which a wait is given up after so long.
+
+    For what never comes; outside of it, the machine may be slow.
+    """
+
+    @contextlib.contextmanager
+    def limited(accelerator, seconds):
+        core = accelerator._core
+        before, core._timeout = core._timeout, seconds
+        try:
+            yield
+        finally:
+            core._timeout = before
+
+    return limited
+
+
+@pytest.fixture
+def taken():
+    """``taken(transport)``: wait until the board has taken all commands."""
+
+    def wait(transport):
+        deadline = time.monotonic() + 600
+        while transport._window._queue:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+    return wait

@@ -177,14 +177,14 @@ def test_packs_a_table(bytes_in):
 def test_unpacks_without_a_loop_over_rows():
     config = Config(rows=1, cols=1)
     data = bytes(result_bytes(450, 64, config, 4))
-    start = time.perf_counter()
+    start = time.process_time()
     unpack(data, 450, 64, config)
-    unpacked = time.perf_counter() - start
-    start = time.perf_counter()
+    unpacked = time.process_time() - start
+    start = time.process_time()
     for _ in range(1000):
         unpack(data[:16], 1, 1, config)
     # 28,800 tiles at once take less than a thousand one by one.
-    assert unpacked < time.perf_counter() - start
+    assert unpacked < time.process_time() - start
 
 
 @pytest.mark.parametrize("dtype", [np.float32, bfloat16])

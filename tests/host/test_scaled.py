@@ -194,7 +194,7 @@ def test_sends_everything_again_after_a_failure():
     rng = np.random.default_rng(4)
     a, b = numbers(rng, np.int8, 3, 20), numbers(rng, np.int8, 20, 7)
     transport = GoldenTransport(config)
-    acc = Accelerator(transport, timeout=1)
+    acc = Accelerator(transport, timeout=600)
     held = acc.load(b)
     options = scaling(rng, config, 7) | {"activation": numbers(rng, np.int8, 256)}
     first, _ = sent(acc, a, held, **options)

@@ -3,7 +3,8 @@
 import contextlib
 import os
 import sys
-import threading
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,10 +16,18 @@ from weft.host.opening import open_transport
 from weft.host.serial_port import RATES, SerialPort, SerialTransport
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
 
+GUARD = 600  # seconds after which a test hangs
+
 
 @pytest.fixture(autouse=True)
+def late(monkeypatch):
+    """An answer may be late: the machine may be slow."""
+    monkeypatch.setattr(serial_port, "_ANSWER", GUARD)
+
+
+@pytest.fixture
 def soon(monkeypatch):
-    """No answer is no answer sooner."""
+    """No answer is no answer soon."""
     monkeypatch.setattr(serial_port, "_ANSWER", 0.3)
 
 
@@ -80,13 +89,19 @@ def test_rejects_what_is_no_port(tmp_path):
 @pytest.mark.parametrize("noise, came", [
     (b"", "none"), (b"login: WF", "9 bytes that are no answer"),
 ])
-def test_rejects_another_device(line, noise, came):
+def test_rejects_another_device(line, soon, monkeypatch, noise, came):
     line.silent = True
-    said = threading.Timer(0.1, lambda: os.write(line.master, noise))
-    said.start()
+    real = SerialTransport.greet
+
+    def greet(transport, timeout):
+        os.write(line.master, noise)
+        while transport.received < len(noise):
+            time.sleep(0.001)
+        real(transport, timeout)
+
+    monkeypatch.setattr(SerialTransport, "greet", greet)
     with pytest.raises(TransportTimeout) as error:
         SerialTransport(line.path, 115200)
-    said.join()
     assert str(error.value).startswith(f"{line.path} at 115200 baud must lead to a board with a")
     assert str(error.value).endswith(f"not to something that gives {came}")
 
@@ -97,6 +112,7 @@ def test_finds_the_rate_of_a_board(line, monkeypatch):
 
     def opened(self, path, baud):
         line.silent = baud != 1_000_000
+        monkeypatch.setattr(serial_port, "_ANSWER", 0.1 if line.silent else GUARD)
         real(self, path, baud)
 
     monkeypatch.setattr(SerialPort, "__init__", opened)
@@ -121,7 +137,7 @@ def test_passes_over_a_rate_that_the_port_has_not(line, monkeypatch):
         assert transport.baud == RATES[1]
 
 
-def test_rejects_a_port_where_none_answers_at_any_rate(line):
+def test_rejects_a_port_where_none_answers_at_any_rate(line, soon):
     line.silent = True
     with pytest.raises(TransportTimeout) as error:
         Accelerator(line.path)
@@ -132,7 +148,7 @@ def test_rejects_a_port_where_none_answers_at_any_rate(line):
 
 
 def test_a_cable_that_is_pulled_amid_a_job_is_an_error(line):
-    accelerator = Accelerator(line.path, timeout=20)
+    accelerator = Accelerator(line.path, timeout=GUARD)
     assert right(accelerator)
     line.give = line.pull
     for _ in range(2):
@@ -152,10 +168,12 @@ def test_rejects_a_core_of_another_config(line):
 
 def test_rejects_a_machine_without_pyserial(monkeypatch):
     monkeypatch.setitem(sys.modules, "serial", None)
+    monkeypatch.chdir(Path(__file__).parent.parent.parent)
     with pytest.raises(TransportError) as error:
         SerialTransport("/dev/ttyUSB1", 115200)
     assert str(error.value) == (
-        "pyserial must be 3.5 or newer, and is not installed; type: pip install weft[serial]"
+        "pyserial must be 3.5 or newer, and is not installed;"
+        " type: make setup, or: pip install -e '.[serial]'"
     )
 
 

@@ -1,7 +1,10 @@
 """A board on TCP: the relay, its clients one at a time, and what goes wrong between them."""
 
 import contextlib
+import os
+import re
 import socket
+import struct
 import threading
 import time
 
@@ -9,10 +12,20 @@ import numpy as np
 import pytest
 
 from weft import Accelerator
+from weft.frames import FrameType
 from weft.host import tcp
-from weft.host.relay import Relay
+from weft.host.link import Frame
+from weft.host.relay import Relay, listen
 from weft.host.serial_port import SerialPort
 from weft.host.transport import TransportClosed, TransportError
+
+GUARD = 600  # seconds after which a test hangs
+
+
+@pytest.fixture(autouse=True)
+def late(monkeypatch):
+    """An answer may be late: the machine may be slow."""
+    monkeypatch.setattr(tcp, "_ANSWER", GUARD)
 
 
 @pytest.fixture
@@ -20,16 +33,38 @@ def said():
     return []
 
 
-@pytest.fixture
-def relay(line, said):
+@contextlib.contextmanager
+def serving(line, said, host="localhost", patience=GUARD):
+    """A relay of the board at ``line``."""
     port = SerialPort(line.path, 115200)
-    relay = Relay(port, port, say=said.append)
+    relay = Relay(port, port, listen(host), say=said.append, patience=patience)
     thread = threading.Thread(target=relay.serve)
     thread.start()
-    yield relay
-    relay.close()
-    thread.join(5)
-    assert not thread.is_alive()
+    try:
+        yield relay
+    finally:
+        relay.close()
+        thread.join(GUARD)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def relay(line, said):
+    with serving(line, said) as relay:
+        yield relay
+
+
+class Held:
+    """Has the board of a line answer nothing while ``closed``, and then all in its order."""
+
+    def __init__(self, line):
+        self.act, self.frames, self.closed = line.act, [], False
+        line.act = self
+
+    def __call__(self, frame):
+        self.frames.append(frame)
+        while self.frames and not self.closed:
+            self.act(self.frames.pop(0))
 
 
 def right(accelerator):
@@ -38,10 +73,14 @@ def right(accelerator):
 
 
 def when(holds):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + GUARD
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def read(sequence, address, count):
+    return Frame(FrameType.READ, sequence, struct.pack("<HH", address, count)).encode()
 
 
 def test_products_over_tcp_by_its_name(relay, said):
@@ -57,8 +96,10 @@ def test_rejects_a_second_client_until_the_first_leaves(relay, said):
     with Accelerator(name) as accelerator:
         with pytest.raises(TransportClosed) as error:
             Accelerator(name)
-        assert str(error.value).startswith(f"{name} must be free, not refuse this client: ")
-        assert str(error.value).endswith(" has the board")
+        assert str(error.value).startswith(f"{name} refused the connection: 127.0.0.1:")
+        assert str(error.value).endswith(
+            " has the board; if that machine vanished, the board is free again after 60 s"
+        )
         assert right(accelerator)
     when(lambda: said[-1].endswith("gone"))
     with Accelerator(name) as accelerator:
@@ -91,6 +132,126 @@ def test_a_board_that_goes_takes_its_client_along(relay, line):
         assert str(error.value) == text
 
 
-def test_rejects_an_address_that_is_taken(relay, line):
+def test_a_client_that_leaves_at_once_is_no_end(relay, said, monkeypatch):
+    real, left = tcp.Socket.__init__, []
+
+    def gone(socket, connection):
+        if not left:
+            left.append(connection)
+            raise OSError("gone")
+        real(socket, connection)
+
+    monkeypatch.setattr(tcp.Socket, "__init__", gone)
+    where = "localhost", relay.port
+    with socket.create_connection(where), socket.create_connection(where):
+        when(lambda: said)
+    assert left and said[0].endswith(" has the board")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_client_gets_no_answer_to_the_client_before(relay, line, said, count, monkeypatch):
+    """Those have every sequence number, and are of another register."""
+    monkeypatch.setattr("weft.host.relay.choice", lambda free: free[0])  # no luck
+    board = Held(line)
+    with socket.create_connection(("localhost", relay.port)) as first:
+        when(lambda: said)
+        board.closed = True
+        first.sendall(b"".join(read(sequence, 2, count) for sequence in range(256)))
+        when(lambda: len(board.frames) == 256)
+    when(lambda: said[-1].endswith("gone"))
+    board.closed = False
+    with Accelerator(f"tcp://localhost:{relay.port}") as accelerator:
+        assert right(accelerator)
+
+
+@pytest.mark.parametrize("left", [
+    b"W", read(7, 0, 1)[:-1], Frame(FrameType.COMMANDS, 7, bytes(256)).encode()[:8],
+])
+def test_a_client_may_leave_amid_a_frame(relay, line, said, left):
+    with socket.create_connection(("localhost", relay.port)) as first:
+        when(lambda: said)
+        first.sendall(left)
+    when(lambda: said[-1].endswith("gone"))
+    with Accelerator(f"tcp://localhost:{relay.port}") as accelerator:
+        assert right(accelerator)
+
+
+def test_asks_a_board_again_that_drops_a_question(line, said):
+    act, dropped = line.act, []
+
+    def drops(frame):
+        if frame.type == FrameType.READ and len(dropped) < 2:
+            dropped.append(frame)
+            line.say(Frame(FrameType.TAKEN, 0))
+            # An answer that is cut short: what follows is not to be taken for the rest of it.
+            os.write(line.master, Frame(FrameType.REGISTERS, 0, bytes(1000)).encode()[:20])
+        else:
+            act(frame)
+
+    line.act = drops
+    with (
+        serving(line, said, patience=0.05) as relay,
+        Accelerator(f"tcp://localhost:{relay.port}") as accelerator,
+    ):
+        assert right(accelerator)
+    assert len(dropped) == 2
+
+
+def test_a_client_that_is_refused_learns_why_whatever_it_has_sent(relay, said):
+    """To close a connection with bytes that were not read resets it, and the reason is lost."""
+    where = "localhost", relay.port
+    with socket.create_connection(where), socket.create_connection(where) as second:
+        when(lambda: len(said) == 2)
+        second.sendall(bytes(1 << 16))
+        with second.makefile("rb") as file:
+            assert b"has the board" in file.read()
+        second.sendall(bytes(1 << 16))  # the connection is not reset
+
+
+def test_tells_a_client_that_the_board_does_not_answer(line, said):
+    line.silent = True
+    with serving(line, said, patience=0.001) as relay:
+        name = f"tcp://localhost:{relay.port}"
+        with pytest.raises(TransportClosed) as error:
+            Accelerator(name)
+    assert str(error.value) == f"{name} refused the connection: the board does not answer"
+
+
+def test_a_connection_ends_when_the_other_machine_vanishes(relay, said):
+    with socket.create_connection(("localhost", relay.port)):
+        when(lambda: said)
+        held = relay._client._connection
+        assert held.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        options = "TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT"
+        idle, every, times, unacknowledged = (
+            held.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in options
+        )
+    assert idle + every * times == tcp.VANISHED == 60
+    assert unacknowledged == 60_000
+
+
+def test_products_over_ipv6(line, said):
+    try:
+        listen("::1").close()
+    except TransportError:
+        pytest.skip("this machine has no IPv6")
+    with serving(line, said, "::1") as relay:
+        with Accelerator(f"tcp://[::1]:{relay.port}") as accelerator:
+            assert right(accelerator)
+            name = f"tcp://[::1]:{relay.port}"
+            with pytest.raises(TransportClosed, match=f"^{re.escape(name)} refused the conn"):
+                Accelerator(name)
+    assert said[0].startswith("[::1]:")
+
+
+@pytest.mark.parametrize("host", ["a..b", 300 * "a"])
+def test_rejects_a_host_that_is_none(host):
+    with pytest.raises(TransportError, match=f"^{host}:9 must be free to listen at: "):
+        listen(host, 9)
+    with pytest.raises(TransportError, match=f"^tcp://{host}:9 must be where weft serve listens: "):
+        Accelerator(f"tcp://{host}:9")
+
+
+def test_rejects_an_address_that_is_taken(relay):
     with pytest.raises(TransportError, match=f"^localhost:{relay.port} must be free to listen at"):
-        Relay(None, None, port=relay.port)
+        listen("localhost", relay.port)

@@ -22,7 +22,7 @@ def run(folder, files):
     return subprocess.run(
         [sys.executable, folder / "kit" / "bench" / "run.py", "icarus"], cwd=folder / "work",
         env={**os.environ, "PYTHONPATH": str(folder / "none")}, capture_output=True, text=True,
-        timeout=300,
+        timeout=600,
     )
 
 
@@ -52,7 +52,7 @@ def test_says_which_simulators_there_are(kits, tmp_path):
     write(tmp_path, kits("axi")[1])
     done = subprocess.run(
         [sys.executable, "run.py", "modelsim"], cwd=tmp_path / "bench", capture_output=True,
-        text=True, timeout=60,
+        text=True, timeout=600,
     )
     text = "simulator must be icarus or verilator, not modelsim\n"
     assert (done.returncode, done.stderr) == (2, text)

@@ -22,7 +22,7 @@ def lint(folder, ip, files):
     return subprocess.run(
         [verilator().path, "--lint-only", "-Wall", f"{ip.name}.vlt", *sources,
          "--top-module", ip.name],
-        cwd=folder, capture_output=True, text=True, timeout=120,
+        cwd=folder, capture_output=True, text=True, timeout=600,
     )
 
 
@@ -48,6 +48,6 @@ def test_is_verilog_2005(kits, bus, tmp_path):
     (tmp_path / "core.v").write_bytes(files[f"{ip.name}.v"])
     done = subprocess.run(
         ["iverilog", "-g2005", "-t", "null", "-s", ip.name, "core.v"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        cwd=tmp_path, capture_output=True, text=True, timeout=600,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -2,11 +2,19 @@
 
 import os
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from weft.sim import tools
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """In the checkout, which hints need not name there."""
+    monkeypatch.chdir(Path(__file__).parent.parent.parent)
 
 
 @pytest.fixture
@@ -126,6 +134,39 @@ def test_rejects_what_does_not_run(bin_folder):
         tools.verilator()
 
 
+def test_waits_for_a_program_that_is_slow_to_tell(bin_folder, monkeypatch):
+    """The first run of a tool may compile it: minutes, on a machine with other work."""
+    real, limits = subprocess.run, []
+
+    def run(command, **options):
+        limits.append(options["timeout"])
+        return real(command, **options)
+
+    monkeypatch.setattr(tools.subprocess, "run", run)
+    program(bin_folder, "make", SAID["make"][1])
+    tools.make()
+    assert limits == [1800]
+
+
+def test_rejects_a_program_that_hangs(bin_folder, monkeypatch):
+    monkeypatch.setattr(tools, "GUARD", 0.05)
+    path = bin_folder / "make"
+    path.write_text("#!/bin/sh\nexec /bin/sleep 600\n", encoding="utf-8")
+    path.chmod(0o755)
+    with pytest.raises(tools.ToolError, match=f"^GNU make must run, and {path} does not: "):
+        tools.make()
+
+
+def test_outside_a_checkout_says_where_verilator_is(bin_folder, monkeypatch, tmp_path):
+    monkeypatch.setattr("weft.hints._ROOT", tmp_path)
+    text = (
+        "Verilator must be 5.036 or newer, and there is no verilator on PATH;"
+        " see https://verilator.org/guide/latest/install.html"
+    )
+    with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
+        tools.verilator()
+
+
 def test_libpython(monkeypatch):
     assert tools.libpython().name.startswith("libpython3.")
     monkeypatch.setattr("find_libpython.find_libpython", lambda: None)
@@ -140,5 +181,5 @@ def test_libpython(monkeypatch):
 
 def test_libpython_without_cocotb(monkeypatch):
     monkeypatch.setitem(sys.modules, "find_libpython", None)
-    with pytest.raises(tools.ToolError, match="cocotb is missing; type: make setup$"):
+    with pytest.raises(tools.ToolError, match="cocotb is missing; type: .* '.\\[sim\\]'$"):
         tools.libpython()

@@ -1,8 +1,11 @@
 """The simulated transport under the driver: right to the last bit, and never hung."""
 
 import contextlib
+import io
 import os
+import re
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -100,8 +103,8 @@ def test_abort_ends_a_job_that_starves_and_the_next_is_right(transports):
     with pytest.raises(TransportTimeout) as error:
         transport.receive(0.3)
     assert str(error.value) == "results must come within 0.3 s, not later"
-    transport.abort(10)
-    packet = transport.receive(10)
+    transport.abort(600)
+    packet = transport.receive(600)
     assert (packet.tag, packet.last, packet.status.name) == (7, True, "ABORTED")
     a = np.arange(12, dtype=np.int8).reshape(3, 4)
     assert np.array_equal(Accelerator(transport).matmul(a, a.T), exact(a, a.T))
@@ -136,6 +139,48 @@ def test_rejects_a_verilog_that_does_not_compile(monkeypatch, tmp_path):
     assert "Verilator must compile the 3x5x2 model, and ended with status 1" in str(error.value)
     assert (tmp_path / "3x5x2.log").read_text(encoding="utf-8")
     assert not list((tmp_path / "cache" / "models").iterdir())  # nothing half built
+
+
+class Screen(io.StringIO):
+    """What is written to stderr: ``terminal``, or not."""
+
+    def __init__(self, terminal):
+        super().__init__()
+        self.isatty = lambda: terminal
+
+
+@pytest.fixture
+def compiling(monkeypatch):
+    """A model that seems to be compiled; in its place a program that gives what it gets."""
+
+    def model(config, *, trace, say):
+        say("compiling the model (once)")
+        return "/bin/cat"
+
+    monkeypatch.setattr(build, "model", model)
+
+
+def test_says_what_takes_long_and_its_end_to_a_terminal(compiling, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Screen(True))
+    SimTransport(ODD).close()
+    assert re.fullmatch(
+        r"weft: compiling the model \(once\)\nweft: the 3x5x2 model is ready after \d+ s\n",
+        sys.stderr.getvalue(),
+    )
+
+
+@pytest.mark.parametrize("screen", [Screen(False), None])
+def test_is_silent_where_nobody_looks(compiling, monkeypatch, screen):
+    monkeypatch.setattr(sys, "stderr", screen)
+    SimTransport(ODD).close()
+    assert screen is None or screen.getvalue() == ""
+
+
+def test_says_what_takes_long_to_whom_it_is_told_to(compiling, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Screen(True))
+    said = []
+    SimTransport(ODD, say=said.append).close()
+    assert (said, sys.stderr.getvalue()) == (["compiling the model (once)"], "")
 
 
 def test_builds_once(monkeypatch):

@@ -19,6 +19,7 @@ from weft.cli import (
     serve,
     sim,
 )
+from weft.cli.parser import Parser, Version
 
 __all__ = ["SUBCOMMANDS", "main"]
 
@@ -35,19 +36,27 @@ exit codes: 0 right, 1 a check failed, 2 wrong input or something missing, 130 s
 
 def main(argv=None) -> int:
     """Run one subcommand and return its exit code; what users can mend is said in one line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="weft",
-        description="Generate, simulate and drive INT8 matrix-multiply accelerators for FPGAs.",
+        description=(
+            "Generate, simulate and drive INT8 and BF16 matrix-multiply accelerators for FPGAs."
+        ),
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser.add_argument("--version", action=Version, help="say the version, and end")
+    subparsers = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", required=True
+    )
     for subcommand in SUBCOMMANDS:
         subcommand.add(subparsers)
-    args = parser.parse_args(argv)
+    args, rest = parser.parse_known_args(argv)
+    if rest:
+        subparsers.choices[args.command].unknown(rest)
     try:
         status = args.run(args)
-        sys.stdout.flush()  # here, where a reader that left is still caught
+        if sys.stdout is not None:  # it is where the shell closed it
+            sys.stdout.flush()  # here, where a reader that left is still caught
         return status
     except KeyboardInterrupt:
         print("weft: stopped", file=sys.stderr)

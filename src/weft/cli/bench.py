@@ -9,6 +9,7 @@ import sys
 import time
 
 from weft.cli.output import output_folder
+from weft.cli.values import integer, path
 
 __all__ = ["add"]
 
@@ -47,11 +48,11 @@ def add(subparsers):
         "--no-simulation", action="store_true", help="trust the cycle model for the cycles"
     )
     parser.add_argument(
-        "--jobs", metavar="INT", type=_jobs, default=os.cpu_count() or 1,
+        "--jobs", metavar="INT", type=integer("jobs", 1, 9999), default=os.cpu_count() or 1,
         help="tools that run at a time; default one for each core of this machine",
     )
     parser.add_argument(
-        "--docs", metavar="DIR", default="docs",
+        "--docs", metavar="DIR", default="docs", type=path("docs"),
         help="where page, picture and records (performance.*) are; default docs",
     )
     parser.set_defaults(run=_run)
@@ -61,12 +62,6 @@ def _seeds(text):
     if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
         raise argparse.ArgumentTypeError(f"seeds must be integers of 0 or more, not {text!r}")
     return list(dict.fromkeys(map(int, text.split(","))))
-
-
-def _jobs(text):
-    if not re.fullmatch(r"[1-9]\d{0,3}", text):
-        raise argparse.ArgumentTypeError(f"jobs must be an integer of 1 or more, not {text!r}")
-    return int(text)
 
 
 def _run(args) -> int:

@@ -3,7 +3,9 @@
 import json
 from collections import Counter
 
-__all__ = ["text", "write"]
+__all__ = ["FILES", "text", "write"]
+
+FILES = "report.md", "report.json", "floorplan.png"  # of the report, in the bitstream's folder
 
 
 def write(folder, design, netlist, seed, routed, bitstream) -> None:

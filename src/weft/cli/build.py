@@ -3,14 +3,15 @@
 import argparse
 import dataclasses
 import os
-import re
 import shutil
 import sys
 import time
 from pathlib import Path
 
+from weft.cli import bitstream_report
 from weft.cli.options import add_config, config_of
-from weft.cli.output import output_folder
+from weft.cli.output import output_file, output_folder, part_of
+from weft.cli.values import integer, path
 
 __all__ = ["add", "add_board", "board_of", "clock_missed"]
 
@@ -43,7 +44,7 @@ def add(subparsers):
     add_board(parser)
     parser.add_argument("--list", action="store_true", help="say which boards there are, and end")
     parser.add_argument(
-        "--seeds", metavar="INT", type=_seeds, default=SEEDS,
+        "--seeds", metavar="INT", type=integer("seeds", 1, 999), default=SEEDS,
         help=f"of place and route to try, until one meets the clock; default {SEEDS}",
     )
     parser.add_argument(
@@ -54,7 +55,8 @@ def add(subparsers):
     )
     parser.add_argument("--baud", metavar="INT", type=int, help="default the board's")
     parser.add_argument(
-        "-o", "--output", metavar="DIR", help="folder of the results; default out/<board>"
+        "-o", "--output", metavar="DIR", type=path("output"),
+        help="folder of the results; default out/<board>",
     )
     add_config(parser)
     parser.set_defaults(run=_run)
@@ -63,7 +65,9 @@ def add(subparsers):
 def add_board(parser):
     """Give ``parser`` the two ways to say which board."""
     parser.add_argument("name", nargs="?", metavar="BOARD", help="see weft build --list")
-    parser.add_argument("--board", metavar="FILE", help="a Python file that sets BOARD")
+    parser.add_argument(
+        "--board", metavar="FILE", type=path("board"), help="a Python file that sets BOARD"
+    )
 
 
 def board_of(args):
@@ -80,12 +84,6 @@ def board_of(args):
     return find(args.name)
 
 
-def _seeds(text):
-    if not re.fullmatch(r"[1-9]\d{0,2}", text):
-        raise argparse.ArgumentTypeError(f"seeds must be an integer in 1..999, not {text!r}")
-    return int(text)
-
-
 def _run(args) -> int:
     if args.list:
         from weft.boards.catalog import BOARDS
@@ -95,9 +93,15 @@ def _run(args) -> int:
                   f" {board.baud:9,} baud  {board.config.name}")
         return 0
     board = board_of(args)
-    chosen = {name: value for name in ("clock", "baud") if (value := getattr(args, name))}
+    chosen = {name: getattr(args, name) for name in ("clock", "baud")}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
     board = dataclasses.replace(board, config=_config(args, board), **chosen)
-    return _build(board, args, output_folder(args.output or Path("out") / board.name))
+    folder = output_folder(args.output or Path("out") / board.name)
+    kind = "bit" if board.device.family == "ecp5" else "bin"
+    bitstream, *_ = (
+        output_file(folder / name) for name in (f"{board.name}.{kind}", *bitstream_report.FILES)
+    )
+    return _build(board, args, bitstream)
 
 
 def _config(args, board):
@@ -105,17 +109,16 @@ def _config(args, board):
     from weft.boards.fit import changed
     from weft.config import Config
 
-    if args.config:
+    if args.config is not None:
         args.target = args.target or board.device.target
         return config_of(args)
     given = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}
     return changed(board.config, **{name: v for name, v in given.items() if v is not None})
 
 
-def _build(board, args, folder):
+def _build(board, args, bitstream):
     from weft.boards.fit import sizes
     from weft.boards.toolchain import Toolchain, ToolchainError
-    from weft.cli.bitstream_report import write
     from weft.cli.report import progress
     from weft.sim.build import folder as builds
 
@@ -140,17 +143,16 @@ def _build(board, args, folder):
             if not problem:
                 break
             show.say(f"{config.name}: {problem}")
-    bitstream = folder / f"{board.name}.{'bit' if board.device.family == 'ecp5' else 'bin'}"
     bitstream.unlink(missing_ok=True)  # that of another design must not stand for this one
     if problem:
         if args.fit:
             problem = "an array must fit the board and meet its clock, and none does"
         print(f"MISSED  {board.name}: {problem}", file=sys.stderr)
         return 1
-    part = bitstream.with_suffix(".part")
+    part = part_of(bitstream)
     shutil.copyfile(routed.bitstream, part)
     os.replace(part, bitstream)
-    write(folder, design, netlist, seed, routed, bitstream)
+    bitstream_report.write(bitstream.parent, design, netlist, seed, routed, bitstream)
     return 0
 
 

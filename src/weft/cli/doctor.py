@@ -7,11 +7,13 @@ import sys
 from dataclasses import dataclass
 from importlib import metadata
 
+from weft.hints import to_install
+
 __all__ = ["Finding", "add", "examine", "mend_module"]
 
 DESCRIPTION = """\
 Look for everything that Weft uses and say, for each, what is needed, what was found and what to
-type where something is missing or too old. Exit code 0 if all that 'make sim' needs is there,
+type where something is missing or too old. Exit code 0 if all that 'weft sim' needs is there,
 else 1.
 """
 
@@ -71,9 +73,9 @@ def _run(args) -> int:
     print()
     lacking = [f.name for f in findings if f.found is None and not f.optional]
     if lacking:
-        print(f"Not ready for 'make sim': {', '.join(lacking)}.")
+        print(f"Not ready for 'weft sim': {', '.join(lacking)}.")
         return 1
-    print("Ready for 'make sim'.")
+    print("Ready for 'weft sim'.")
     return 0
 
 
@@ -107,18 +109,22 @@ def _package(name, needed, extra):
     return Finding(name, needed, version, optional=optional)
 
 
-def _install(extra):
-    return "type: make setup, or: pip install weft" + (f"[{extra}]" if extra else "")
+def _install(extra, make=None):
+    make = make or ("make kit BUS=axi" if extra == "kit" else "make setup")
+    return to_install(extra=extra or "", make=make)
 
 
-def mend_module(module: str | None) -> str | None:
-    """What helps where a module cannot be imported; None for one of no package that Weft uses."""
+def mend_module(module: str | None, make: str | None = None) -> str | None:
+    """What helps where a module cannot be imported; None for one of no package that Weft uses.
+
+    ``make`` is what installs it in a checkout, where that is not what usually does.
+    """
     name = (module or "").partition(".")[0]
     package = MODULES.get(name, name.replace("_", "-"))
     if package not in PACKAGES:
         return None
     needed, extra = PACKAGES[package]
-    return f"{package} must be {needed} or newer, and is not installed; {_install(extra)}"
+    return f"{package} must be {needed} or newer, and is not installed; {_install(extra, make)}"
 
 
 def _numbers(version):

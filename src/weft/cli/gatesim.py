@@ -7,6 +7,7 @@ import sys
 import time
 
 from weft.cli.build import add_board, board_of
+from weft.cli.values import integer
 
 __all__ = ["add"]
 
@@ -40,16 +41,10 @@ def add(subparsers):
         help="which netlist; default routed, of an ECP5 synthesized",
     )
     parser.add_argument(
-        "--seed", metavar="INT", type=_seed, default=1,
+        "--seed", metavar="INT", type=integer("seed", 0), default=1,
         help="of operands, and of what no cell has set when power comes on; default 1",
     )
     parser.set_defaults(run=_run)
-
-
-def _seed(text):
-    if not re.fullmatch(r"\d{1,9}", text):
-        raise argparse.ArgumentTypeError(f"seed must be an integer of 0 or more, not {text!r}")
-    return int(text)
 
 
 def _run(args) -> int:

@@ -4,8 +4,10 @@ import argparse
 import os
 from pathlib import Path
 
+from weft.cli.doctor import mend_module
 from weft.cli.options import add_config, config_of
-from weft.cli.output import output_folder
+from weft.cli.output import output_file, output_folder, part_of
+from weft.cli.values import path
 from weft.ip import BUSES, Ip
 
 __all__ = ["add"]
@@ -35,7 +37,7 @@ def add(subparsers):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "-o", "--output", metavar="PATH",
+        "-o", "--output", metavar="PATH", type=path("output"),
         help="the Verilog file, default out/weft_<design>.v; or the kit's folder",
     )
     group = parser.add_argument_group("the kit")
@@ -62,23 +64,19 @@ def _run(args) -> int:
         if getattr(args, name) not in (None, False):
             raise OSError(f"--{name} must come with --bus")
     config = config_of(args)
-    path = Path(args.output or f"out/weft_{config.name}.v")
-    if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "no regular file"
-        raise OSError(f"output must be a file, and {path} is {kind}")
-    output_folder(path.parent)
+    place = output_file(args.output or f"out/weft_{config.name}.v")
     from weft.cli.report import progress
     from weft.hw.export import verilog
 
     with progress() as show, show.task(f"generating {config.name}"):
         text = verilog(config)
-    part = path.with_name(path.name + ".part")
+    part = part_of(place)
     try:
         part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
+        os.replace(part, place)
     finally:
         part.unlink(missing_ok=True)
-    print(f"{path}: module weft, {len(text.splitlines()):,} lines, {config.peak} MAC/cycle")
+    print(f"{place}: module weft, {len(text.splitlines()):,} lines, {config.peak} MAC/cycle")
     return 0
 
 
@@ -91,7 +89,10 @@ def _kit(args):
     from weft.kit.folder import check, write
 
     check(place)
-    wants()
+    try:
+        wants()
+    except ModuleNotFoundError as error:
+        raise OSError(mend_module(error.name, make=f"make kit BUS={ip.bus}")) from error
     output_folder(place.parent)
     with progress() as show:
         measured = _measured(args, ip, show) if args.measure else None
@@ -136,5 +137,5 @@ def _tell(ip, place, files):
     console.print(
         f"{place}: {len(files)} files, {size:,} bytes; module {ip.name},"
         f" {ip.config.peak} MAC/cycle behind {ip.bus}",
-        highlight=False, soft_wrap=True,
+        highlight=False, markup=False, soft_wrap=True,
     )

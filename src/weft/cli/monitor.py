@@ -4,6 +4,7 @@ import argparse
 import time
 
 from weft.cli.transports import NAMES, add_transport, opened
+from weft.cli.values import integer, number
 
 __all__ = ["add"]
 
@@ -20,6 +21,7 @@ HEAD = (
     f"{'busy cycles':>17}{'active':>8}{'starved':>8}{'stalled':>8}{'words in':>13}"
     f"{'words out':>13}{'jobs':>10}{'errors':>7}"
 )
+DAY = 24 * 60 * 60  # seconds
 _TIMEOUT = 10.0  # seconds for an answer
 
 
@@ -32,10 +34,12 @@ def add(subparsers):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--count", metavar="INT", type=int, help="lines, after which it ends; default no end"
+        "--count", metavar="INT", type=integer("count", 1),
+        help="lines, after which it ends; default no end",
     )
     parser.add_argument(
-        "--interval", metavar="SECONDS", type=float, default=1.0, help="a line; default 1"
+        "--interval", metavar="SECONDS", type=number("interval", 0, DAY), default=1.0,
+        help="between two lines; default 1",
     )
     add_transport(parser)
     parser.set_defaults(run=_run)
@@ -54,7 +58,7 @@ def _run(args) -> int:
         before = core.counters()
         count = 0
         while args.count is None or count < args.count:
-            time.sleep(max(0.0, args.interval))
+            time.sleep(args.interval)
             after = core.counters()
             print(_line(before, after), flush=True)
             before, count = after, count + 1

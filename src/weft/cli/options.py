@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 
+from weft.cli.values import path
 from weft.config import Config
 
 __all__ = ["add_config", "config_of"]
@@ -13,7 +14,9 @@ def add_config(parser):
     group = parser.add_argument_group(
         "the design", "fields of its Config; a flag goes over the file, the file over the default"
     )
-    group.add_argument("--config", metavar="FILE", help="TOML file of field = value lines")
+    group.add_argument(
+        "--config", metavar="FILE", type=path("config"), help="TOML file of field = value lines"
+    )
     for f in dataclasses.fields(Config):
         rule = f.metadata
         flag = "--" + f.name.replace("_", "-")
@@ -32,7 +35,9 @@ def config_of(args) -> Config:
     """The Config that parsed flags describe; ConfigError where there is none."""
     given = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}
     given = {name: value for name, value in given.items() if value is not None}
-    return Config.from_toml(args.config, **given) if args.config else Config.from_dict(given)
+    if args.config is None:
+        return Config.from_dict(given)
+    return Config.from_toml(args.config, **given)
 
 
 def _range(rule):

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from weft.cli.build import add_board, board_of
+from weft.cli.values import path
 
 __all__ = ["add"]
 
@@ -36,7 +37,10 @@ def add(subparsers):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_board(parser)
-    parser.add_argument("file", nargs="?", metavar="FILE", help="default: what weft build made")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", type=path("file"),
+        help="default: what weft build made",
+    )
     parser.set_defaults(run=_run)
 
 

@@ -143,7 +143,7 @@ class Progress:
 
     def say(self, text):
         """A line of its own."""
-        self._console.print(f"        {text}", highlight=False)
+        self._console.print(f"        {text}", highlight=False, markup=False)
 
     def _say(self, outcome, text, start, style):
         from rich.text import Text

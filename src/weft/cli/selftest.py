@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 
 from weft.cli.transports import NAMES, add_transport, opened
+from weft.cli.values import integer
 
 __all__ = ["add"]
 
@@ -40,17 +41,11 @@ def add(subparsers):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--seed", metavar="INT", type=_seed, default=1,
+        "--seed", metavar="INT", type=integer("seed", 0), default=1,
         help="decides what is multiplied; 0 or more, default 1",
     )
     add_transport(parser)
     parser.set_defaults(run=_run)
-
-
-def _seed(text):
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"seed must be an integer of 0 or more, not {text!r}")
-    return int(text)
 
 
 def _run(args) -> int:

@@ -1,19 +1,22 @@
-"""``weft serve``: a board of this machine for clients on others."""
+"""``weft serve``: share a board of this machine over TCP."""
 
 import argparse
 
 from weft.cli.options import add_config, config_of
 from weft.cli.transports import add_baud
+from weft.cli.values import integer
 
 __all__ = ["add"]
 
 DESCRIPTION = """\
-Pass bytes between a board and a TCP client, one at a time; others are refused until it leaves.
+Pass bytes between a board and a TCP client, one at a time. Others are refused until it leaves. A
+client whose machine gives no sign for 60 s is taken to have left.
 There is no password: whoever reaches the address has the board, so listen where none but friends
 do. Ends with Ctrl-C, or with the board.
 
   weft serve /dev/ttyUSB1                         on this machine alone
   weft serve /dev/ttyUSB1 --host 0.0.0.0 --port 9337
+  weft serve /dev/ttyUSB1 --host ::1              over IPv6
   weft serve board --rows 2 --cols 2              a simulated board
 
 BOARD is a serial port, or board for a simulated one of the design that the flags say.
@@ -25,31 +28,46 @@ def add(subparsers):
     """Register ``weft serve``."""
     parser = subparsers.add_parser(
         "serve",
-        help="give a board of this machine to clients on others",
+        help="share a board of this machine over TCP",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("board", metavar="BOARD", help="a serial port, or board")
-    parser.add_argument("--host", default="localhost", help="where to listen; default localhost")
     parser.add_argument(
-        "--port", type=int, default=PORT, metavar="INT", help=f"default {PORT}; 0: any that is free"
+        "--host", type=_host, default="localhost",
+        help="name, IPv4 or IPv6 address to listen at; default localhost",
+    )
+    parser.add_argument(
+        "--port", type=integer("port", 0, 65535), default=PORT, metavar="INT",
+        help=f"default {PORT}; 0: any that is free",
     )
     add_baud(parser)
     add_config(parser)
     parser.set_defaults(run=_run)
 
 
+def _host(text):
+    host = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    if not host:  # which a socket takes for every address of the machine
+        raise argparse.ArgumentTypeError(f"host must be a name or an address, not {text!r}")
+    return host
+
+
 def _run(args) -> int:
     import contextlib
 
-    from weft.host.relay import Relay
+    from weft.host.relay import Relay, listen
+    from weft.host.tcp import address
     from weft.host.transport import TransportClosed
 
     def say(text):
-        print(text, flush=True)
+        with contextlib.suppress(BrokenPipeError):  # that none reads it is no reason to end
+            print(text, flush=True)
 
     with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(listen(args.host, args.port))  # before what takes long
         if args.board == "board":
+            from weft.sim.board import PATIENCE as patience
             from weft.sim.board import start
 
             process = stack.enter_context(start(config_of(args), say=say))
@@ -62,9 +80,9 @@ def _run(args) -> int:
                 with contextlib.closing(find(args.board)) as found:
                     baud = found.baud
             port = SerialPort(args.board, baud)
-            ends = port, port
-        relay = Relay(*ends, host=args.host, port=args.port, say=say)
+            ends, patience = (port, port), 0.5
+        relay = Relay(*ends, listener, say=say, patience=patience)
         stack.callback(relay.close)
-        say(f"tcp://{args.host}:{relay.port} is {args.board}")
+        say(f"tcp://{address(args.host, relay.port)} is {args.board}")
         relay.serve()
     raise TransportClosed(f"{args.board} must stay connected, not come to its end")

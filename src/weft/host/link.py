@@ -66,6 +66,12 @@ class Decoder:
             self._damage(found, "a frame must be whole, not cut short", 1)
         return found + self.feed(b"")
 
+    def rest(self) -> bytes:
+        """The bytes of the frame under way, which are forgotten here."""
+        rest = bytes(self._buffer)
+        self._buffer.clear()
+        return rest
+
     def feed(self, data: bytes) -> list[Frame | Damage]:
         """The frames, and the damage between them, that ``data`` completes."""
         self._buffer += data

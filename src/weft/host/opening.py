@@ -38,7 +38,8 @@ def open_transport(
 
         return GoldenTransport(config or Config())
     if name.startswith("tcp:"):
-        match = re.fullmatch(r"tcp://(\[[0-9a-fA-F:.]+\]|[^:/\[\]]+):(\d{1,5})/?", name)
+        ipv6 = r"\[[0-9a-fA-F:.]+(?:%[\w.-]+)?\]"
+        match = re.fullmatch(rf"tcp://({ipv6}|[^:/\[\]]+):(\d{{1,5}})/?", name)
         if not match or int(match[2]) >= 1 << 16:
             raise ValueError(f"transport must be tcp://host:port, not {name!r}")
         return TcpTransport(match[1].strip("[]"), int(match[2]))

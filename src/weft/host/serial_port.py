@@ -5,6 +5,7 @@ import threading
 from contextlib import suppress
 
 from weft.frames import FRAME
+from weft.hints import to_install
 from weft.host.board import BoardTransport
 from weft.host.transport import TransportError, TransportTimeout
 
@@ -41,8 +42,7 @@ class SerialPort:
             import serial
         except ImportError:
             raise TransportError(
-                "pyserial must be 3.5 or newer, and is not installed;"
-                " type: pip install weft[serial]"
+                f"pyserial must be 3.5 or newer, and is not installed; {to_install(extra='serial')}"
             ) from None
         try:
             self._port = serial.Serial(

@@ -6,19 +6,40 @@ from contextlib import suppress
 from weft.host.board import BoardTransport
 from weft.host.transport import TransportError
 
-__all__ = ["Socket", "TcpTransport"]
+__all__ = ["VANISHED", "Socket", "TcpTransport", "address"]
+
+VANISHED = 60  # seconds after which the other machine, if it gives no sign, is taken to be gone
 
 _ANSWER = 10.0  # seconds within which there is a connection, and then an answer
 _PATIENCE = 1.0  # seconds after which what was not answered is sent again: networks are slow
+# How the system probes a silent connection. Not every system has all of these options.
+_WATCH = {
+    "TCP_KEEPIDLE":     VANISHED // 2,     # seconds of silence before the first probe
+    "TCP_KEEPINTVL":    VANISHED // 6,     # seconds between probes
+    "TCP_KEEPCNT":      3,                 # probes without an answer
+    "TCP_USER_TIMEOUT": 1000 * VANISHED,   # milliseconds for which data may be unacknowledged
+}
+
+
+def address(host: str, port: int) -> str:
+    """``host:port``, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class Socket:
-    """The bytes of a connection: both files of a `weft.host.link.FramedTransport`."""
+    """The bytes of a connection: both files of a `weft.host.link.FramedTransport`.
+
+    The connection also ends when the other machine gives no sign for `VANISHED` seconds.
+    """
 
     def __init__(self, connection: socket.socket):
         self._connection = connection
         connection.settimeout(None)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _WATCH.items():
+            if hasattr(socket, name):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def read1(self, count: int) -> bytes:
         """What is there, a byte or more; nothing at the end."""
@@ -32,6 +53,19 @@ class Socket:
 
     def flush(self) -> None:
         """Nothing: what is written goes out."""
+
+    def finish(self) -> None:
+        """Close once the other end has, or after `VANISHED` seconds: it can read what was written.
+
+        To close at once would reset the connection where the other end has written too, and what
+        it has not read yet would be lost.
+        """
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_WR)
+            self._connection.settimeout(VANISHED)
+            while self._connection.recv(1 << 12):
+                pass
+        self.close()
 
     def close(self) -> None:
         """End the connection, and whoever waits for it. Closing twice is fine."""
@@ -55,10 +89,10 @@ class TcpTransport(BoardTransport):
     """
 
     def __init__(self, host: str, port: int):
-        name = f"tcp://{host}:{port}"
+        name = f"tcp://{address(host, port)}"
         try:
             connection = socket.create_connection((host, port), timeout=_ANSWER)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise TransportError(f"{name} must be where weft serve listens: {error}") from error
         both = Socket(connection)
         super().__init__(both, both, name=name, patience=_PATIENCE)
