@@ -52,7 +52,9 @@ def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_runs_all_of_it(here, capsys):
+def test_runs_all_of_it(here, capsys, monkeypatch):
+    whole = runner.run  # all benches take a minute; tests of the runner run them
+    monkeypatch.setattr(runner, "run", lambda *a, **k: whole(*a, **k, testcase="shapes"))
     assert main(["sim", *SMALL, "--seed", "3"]) == 0
     said = capsys.readouterr()
     assert said.err == ""
@@ -99,7 +101,7 @@ FLOATS = ["--dtype", "bf16", "--rows", "2", "--cols", "2", "--a-words", "256", "
 
 
 @pytest.mark.parametrize("more, right", [
-    ([], r"97\.78%"),
+    pytest.param([], r"97\.78%", marks=pytest.mark.slow),
     (["--c-words", "0", "--flush-subnormals"], r"97\.\d\d%"),  # the host adds the bias, at the end
 ])
 def test_runs_the_network_in_bf16(more, right, capsys, no_picture):

@@ -17,8 +17,7 @@ SMALL = {"a_words": 256, "b_words": 256}
 
 ICARUS = [
     Config(rows=1, cols=1, depth=1, lanes=1, bytes_in=1, bytes_out=1, **SMALL),
-    Config(rows=3, cols=5, depth=2, **SMALL),
-    Config(rows=4, cols=4, depth=4, bytes_in=4, bytes_out=8, **SMALL),
+    Config(rows=3, cols=4, depth=4, bytes_in=4, bytes_out=8, **SMALL),
     Config(
         rows=5, cols=2, depth=3, hop=3, requantize="none", bytes_in=64, bytes_out=2, a_words=32,
         b_words=128,

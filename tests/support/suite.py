@@ -5,12 +5,16 @@ marked ``slow``. ``--record-durations`` writes it again from the run at hand.
 """
 
 import json
+import os
 import resource
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+
+# Workers take one core each, and inherit the environment.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 DURATIONS = Path(__file__).resolve().parent.parent / "durations.json"
 UNKNOWN = 1.0   # seconds of a file without a record
