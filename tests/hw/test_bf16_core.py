@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from tiers import tiers
 
 from weft.commands import JobFlag, Status
 from weft.config import Config
@@ -16,7 +17,7 @@ CONFIGS = {
     "3x2-hop1-ftz": Config(rows=3, cols=2, hop=1, flush_subnormals=True, **SMALL),
     "1x3-narrow": Config(rows=1, cols=3, bytes_in=2, bytes_out=4, lanes=2, **SMALL),
 }
-ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+ALL = pytest.mark.parametrize("config", tiers(CONFIGS, "3x2-hop1-ftz"))
 
 
 def numbers(rng, *shape):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tiers import tiers
 from amaranth.hdl import ResetInserter, Signal
 
 from weft.commands import HEADER_BYTES, JobFlag, Load, LoadFlag, Status
@@ -33,10 +34,14 @@ CONFIGS["3x2x2-folded"] = Config(
 CONFIGS["2x3x2-onnx"] = Config(
     rows=2, cols=3, depth=2, requantize="onnx", b_zero_point="column", lanes=2, bytes_in=4, **SMALL
 )
-FLOWS = [(idle, stall) for idle in (0, 50, 90) for stall in (0, 50, 90)]
-ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+FLOWS = tiers({
+    f"idle{idle}-stall{stall}": (idle, stall) for idle in (0, 50, 90) for stall in (0, 50, 90)
+}, "idle50-stall90", "idle90-stall50")
+ALL = pytest.mark.parametrize("config", tiers(CONFIGS, "1x1x1", "2x2x2-fip", "3x2x2-folded"))
 FEW = ["1x1x1", "3x5x2", "2x2x2-fip", "3x2x2-folded"]
-SOME = pytest.mark.parametrize("config", [CONFIGS[name] for name in FEW], ids=FEW)
+SOME = pytest.mark.parametrize(
+    "config", tiers({name: CONFIGS[name] for name in FEW}, "1x1x1", "3x2x2-folded")
+)
 
 
 def lines(rng, count, k):
@@ -107,13 +112,15 @@ def test_jobs_of_all_shapes(config):
     run(Core(config), random_program(config, rng, 14))
 
 
-@pytest.mark.parametrize("idle, stall", FLOWS)
-def test_streams_run_as_they_like(idle, stall):
+@pytest.mark.parametrize("flow", FLOWS)
+def test_streams_run_as_they_like(flow):
+    idle, stall = flow
     config = CONFIGS["3x5x2"]
     rng = np.random.default_rng(idle + stall)
     run(Core(config), random_program(config, rng, 6), idle=idle, stall=stall)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["1x1x1", "4x2x1", "2x2x2-fip", "3x5x2-fip"])
 @pytest.mark.parametrize("idle, stall", [(90, 50), (50, 90)])
 def test_streams_of_other_cores_do_too(name, idle, stall):
@@ -122,7 +129,11 @@ def test_streams_of_other_cores_do_too(name, idle, stall):
     run(Core(config), random_program(config, rng, 3), idle=idle, stall=stall)
 
 
-@pytest.mark.parametrize("name", ["3x5x2", "2x2x2-fip", "2x3x2-onnx"])
+@pytest.mark.parametrize("name", [
+    pytest.param("3x5x2", marks=pytest.mark.slow),
+    pytest.param("2x2x2-fip", marks=pytest.mark.slow),
+    "2x3x2-onnx",
+])
 @pytest.mark.parametrize("idle, stall", [(0, 0), (50, 90)])
 def test_results_leave_as_bytes(name, idle, stall):
     config = CONFIGS[name]

@@ -17,7 +17,10 @@ CORES = {
     "3x2x2-slots3": (Config(rows=3, cols=2, depth=2, hop=1, **SMALL), interleaved(3, 5)),
     "1x3x1-slots4": (Config(rows=1, cols=3, depth=1, bytes_out=4, **SMALL), interleaved(4, 7)),
 }
-ALL = pytest.mark.parametrize("config, leaf", CORES.values(), ids=CORES)
+ALL = pytest.mark.parametrize("config, leaf", [
+    pytest.param(*core, id=name, marks=() if name == "1x3x1-slots4" else pytest.mark.slow)
+    for name, core in CORES.items()
+])
 
 
 def lines(rng, count, k):

@@ -24,7 +24,10 @@ FAST = {
     "ice40hx": Ice40LogicFastInnerProductMac,
 }
 ALL = pytest.mark.parametrize("leaf, depth", [
-    pytest.param(leaves[target], depth, id=f"{target}-{name}-{depth}")
+    pytest.param(
+        leaves[target], depth, id=f"{target}-{name}-{depth}",
+        marks=pytest.mark.slow if depth in (3, 6) else (),
+    )
     for name, leaves, depths in (("plain", PLAIN, (1, 2, 3, 5)), ("fip", FAST, (2, 4, 6)))
     for target in leaves for depth in depths
 ])
