@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from tiers import tiers
 from amaranth.hdl import ResetInserter, Signal
+from tiers import tiers
 
 from weft.commands import HEADER_BYTES, JobFlag, Load, LoadFlag, Status
 from weft.config import Config
