@@ -5,8 +5,7 @@ import tempfile
 from pathlib import Path
 
 from weft.config import Config
-from weft.hw import export
-from weft.sim import build, tools
+from weft.sim import build, tools, verilated
 
 __all__ = ["lint"]
 
@@ -19,11 +18,11 @@ def lint(config: Config) -> str:
     weft.sim.tools.ToolError
         Where Verilator is missing or too old.
     """
-    verilator = tools.verilator()
+    verilator, text = tools.verilator(), build.verilog(config)
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "weft.v").write_text(export.verilog(config), encoding="utf-8")
+        (Path(folder) / "weft.v").write_text(text, encoding="utf-8")
         run = subprocess.run(
-            [verilator.path, "--lint-only", *build.WAIVERS, "--top-module", "weft", "weft.v"],
+            [verilator.path, "--lint-only", *verilated.WAIVERS, "--top-module", "weft", "weft.v"],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True,
         )
