@@ -99,9 +99,9 @@ class Space:
     def exchange(self, commands, size):
         """What stands for the caller's streams."""
         self.core.send(commands)
-        packets = [packet[1:] for packet in self._packets()]
-        assert len(packets) == bool(size)
-        return packets[0] if packets else (b"", 0)
+        found = self._next()
+        assert (found is None) == (size == 0)
+        return found[1:] if found else (b"", 0)
 
     @property
     def irq(self):
@@ -109,14 +109,18 @@ class Space:
         return bool(self.values["irq_status"] & self.values["irq_enable"])
 
     def work(self):
-        """All jobs that may end do."""
-        for tag, data, status in self._packets():
-            if self.ip.windows:
-                data = data or bytes(self.config.bytes_out)
-                assert len(data) <= 2048 - 32, "results of a job do not fit behind the window"
-                self.jobs.append((tag, data, status))
-            elif not status:
-                self._store(data, *self.targets.pop(tag))
+        """The next job ends, if there is one that may; whether it did."""
+        found = self._next()
+        if not found:
+            return False
+        tag, data, status = found
+        if self.ip.windows:
+            data = data or bytes(self.config.bytes_out)
+            assert len(data) <= 2048 - 32, "results of a job do not fit behind the window"
+            self.jobs.append((tag, data, status))
+        elif not status:
+            self._store(data, *self.targets.pop(tag))
+        return True
 
     def foreign(self, tag, status=0, words=()):
         """A job that nobody asked this driver for ends."""
@@ -124,20 +128,20 @@ class Space:
         if self.ip.windows:
             self.jobs.append((tag, np.array(words or [0], "<u4").tobytes(), status))
 
-    def _packets(self):
-        """What has ended, as tag, words and status."""
-        found, data = [], b""
-        while True:
-            try:
+    def _next(self):
+        """Tag, words and status of the next job that has ended, or None."""
+        data = b""
+        try:
+            packet = self.core.receive(0)
+            while not packet.last:
+                data += packet.data
                 packet = self.core.receive(0)
-            except TransportTimeout:
-                return found
-            data += packet.data
-            if packet.last:
-                status = self.verdicts.get(packet.tag, int(packet.status))
-                found.append((packet.tag, data, status))
-                data = b""
-                self._end(packet.tag, status)
+        except TransportTimeout:
+            assert not data
+            return None
+        status = self.verdicts.get(packet.tag, int(packet.status))
+        self._end(packet.tag, status)
+        return packet.tag, data + packet.data, status
 
     def _end(self, tag, status):
         self.values["ended"] += 1

@@ -219,7 +219,8 @@ def failing(mock, job, status, at=None):
     def hook(count):
         if count == at:
             mock.space.frozen = False
-            mock.space.work()
+            while mock.space.work():
+                pass
 
     mock.space.hook = hook
     state = mock.call("weft_matmul", Product(mock, JOBS).place)
@@ -248,9 +249,24 @@ def test_job_that_fails_between_two_accesses_is_not_missed(hooked):
     assert driver.space.values["ended"] == 6
     submissions = 6 * 3 * 17
     for job in (4, 5):
-        for at in range(submissions, driver.space.count):
+        for at in range(340, 400):
             state = failing(hooked(ip), job, status=1, at=at)
             assert state == ABORTED, at
+
+
+def test_every_job_is_waited_for(hooked):
+    """All are submitted; then one after the other ends, and the product with the last."""
+    driver = hooked(Ip(config=CONFIG, bus="dma"))
+    driver.space.frozen = True
+    product = Product(driver, JOBS)
+    assert driver.call("weft_start", product.place) == BUSY
+    for _ in range(40):
+        assert driver.call("weft_step") == BUSY
+    for _ in range(5):
+        assert driver.space.work()
+        assert driver.call("weft_step") == BUSY
+    assert driver.space.work()
+    assert (driver.call("weft_step"), product.right) == (OK, True)
 
 
 @buses

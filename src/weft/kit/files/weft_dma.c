@@ -188,8 +188,8 @@ static void stage(weft_core *core)
              weft_depth(core));
         break;
     case REST_A:
-        load(core, WEFT_A, WEFT_FEED, core->page_a + pitch, a + WEFT_ROWS * p->a_row, p->a_row,
-             p->a_k, rows - WEFT_ROWS, weft_depth(core));
+        load(core, WEFT_A, WEFT_FEED, core->page_a + pitch, a + (ptrdiff_t)WEFT_ROWS * p->a_row,
+             p->a_row, p->a_k, rows - WEFT_ROWS, weft_depth(core));
         break;
     default:
         break;
