@@ -19,6 +19,6 @@ def test_accepts_corners(config):
 
 def test_says_what_is_wrong(monkeypatch):
     text = "module weft(input a, output b); assign b = a <= 1'h1; endmodule\n"
-    monkeypatch.setattr("weft.hw.export.verilog", lambda config: text)
+    monkeypatch.setattr("weft.sim.build.verilog", lambda config: text)
     said = lint(CORNERS["one of all"])
     assert said.startswith("status 1\n%Warning-CMPCONST: weft.v:1:")

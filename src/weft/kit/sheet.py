@@ -33,7 +33,7 @@ def sheet(ip: Ip, ports: list[Port], files: dict[str, str], *, measured: str | N
             (f"[{name}]({name})", text) for name, text in files.items()
         ]),
         "## Numbers", _numbers(c),
-        "## Use", _USE[ip.bus],
+        "## Use", _USE[ip.bus].format(header=f"driver/{ip.prefix}.h"),
         "## Ports", *_ports(ports),
         "## Timing", *waves(ip),
         "## Registers",
@@ -57,7 +57,8 @@ def sheet(ip: Ip, ports: list[Port], files: dict[str, str], *, measured: str | N
         "## Integration",
         ("Clock, reset and what to tell place and route: [constraints.md](constraints.md). The"
         " Verilog is one file of Verilog-2005; all of its modules have names that start with"
-        f" `{ip.name}`. It lints clean under Verilator's -Wall with the waivers in"
+        f" `{ip.name}`. It lints clean under the -Wall of Verilator 5.006 or newer with"
+        " the waivers in"
         f" [{ip.name}.vlt]({ip.name}.vlt), each of which has its reason. A soft reset"
         " (`control.reset`) never breaks the bus's protocol; an access that is refused is"
         " answered by the bus's error, has no effect, and is noted in `irq_status.refused`."
@@ -72,17 +73,17 @@ _WINDOWED = (
 _USE = {
     "axi": "Registers and windows are a slave of AXI4-Lite, 4 KiB. A driver writes commands to the"
            " window `commands`, as many words as `command_room` says, and reads results from"
-           " `results`, as many as `result_level` says. [driver](driver/weft.h) does it in C.",
+           " `results`, as many as `result_level` says. [driver]({header}) does it in C.",
     "wishbone": "Registers and windows are a slave of Wishbone B4, 4 KiB, addressed by words. A"
                 " driver writes commands to the window `commands`, as many words as"
                 " `command_room` says, and reads results from `results`, as many as"
-                " `result_level` says. [driver](driver/weft.h) does it in C.",
+                " `result_level` says. [driver]({header}) does it in C.",
     "stream": "Commands come over `s_axis`, results leave over `m_axis`, a packet a job; registers"
-              " are a slave of AXI4-Lite, 4 KiB. [driver](driver/weft.h) packs and unpacks what a"
+              " are a slave of AXI4-Lite, 4 KiB. [driver]({header}) packs and unpacks what a"
               " DMA of your own moves.",
     "dma": "Registers are a slave of AXI4-Lite, 4 KiB; operands and results lie in memory, which"
            " the core reaches as a master of AXI4. A driver writes descriptors: a header of the"
-           " core, an address, strides. [driver](driver/weft.h) does it in C.",
+           " core, an address, strides. [driver]({header}) does it in C.",
 }
 
 
