@@ -52,6 +52,8 @@ class Reader(wiring.Component):
         Pulse, while it is ``there``: nothing more is wanted of the beat.
     unit : Out
         The unit, two cycles later.
+    spoilt : Out
+        Pulse: the beat that left three cycles before had come with an error.
     stop : In
         No burst begins, and beats are dropped.
     idle : Out
@@ -74,6 +76,7 @@ class Reader(wiring.Component):
             "index": In(range(self.parts)),
             "leaves": In(1),
             "unit": Out(8 * unit),
+            "spoilt": Out(1),
             "stop": In(1),
             "idle": Out(1),
             "error": Out(1),
@@ -85,17 +88,22 @@ class Reader(wiring.Component):
         m.submodules.bank = bank = Bank(
             width=8 * self.data_bytes, depth=2 * self.depth, parts=self.parts, target=self.target
         )
+        m.submodules.errors = errors = Bank(width=1, depth=2 * self.depth, target=self.target)
         puts, gets = Signal(range(2 * self.depth)), Signal(range(2 * self.depth))
         beat, leaves = self.r.payload, Signal()
         some, more = Signal(), Signal()  # beats are here; others than the oldest
+        wrong, gone = beat.resp.as_value()[1], Signal(errors.LATENCY)
         m.d.comb += [
             self.r.ready.eq(1), leaves.eq(self.there & (self.leaves | self.stop)),
             bank.write.eq(self.r.valid), bank.place.eq(puts), bank.data.eq(beat.data),
             bank.address.eq(Cat(self.index, gets)), self.unit.eq(bank.word),
+            errors.write.eq(self.r.valid), errors.place.eq(puts), errors.data.eq(wrong),
+            errors.address.eq(gets),
             some.eq(gets != puts), more.eq(after(gets) != puts),
         ]
         m.d.sync += [
-            self.error.eq(self.r.valid & beat.resp.as_value()[1]),
+            self.error.eq(self.r.valid & wrong),
+            gone.eq(Cat(leaves, gone)), self.spoilt.eq(gone[1] & errors.word),
             self.there.eq(Mux(leaves, more, some)),
         ]
         with m.If(self.r.valid):
