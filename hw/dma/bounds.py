@@ -1,6 +1,6 @@
 """The bounds check: the first and the last byte of a walk, against the space that it may touch."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -9,29 +9,73 @@ from weft.descriptors import Word
 
 __all__ = ["Bounds"]
 
-HALF = 16  # where M lies in its word, and bits that count of the word of N
+HALF = 16  # bits of N within its word, and the lowest bit of M within its own
+
+
+class Sum(wiring.Component):
+    """``total + 1 <= total + 1 + term``, and ``term <= word`` or ``2 * term``.
+
+    Attributes
+    ----------
+    word, half : In
+        What is taken; the low half of it alone.
+    take, double : In
+        The term becomes the word, or twice what it is.
+    backward : In
+        The term is less than 0.
+    clear, add, one : In
+        The total becomes -1; the term is added; and one more.
+    total : Out
+    carry, lost : Out
+        What is added now leaves 32 bits; the term has left them.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "word": In(32), "half": In(1), "take": In(1), "double": In(1), "backward": In(1),
+            "clear": In(1), "add": In(1), "one": In(1),
+            "total": Out(32, init=-1), "carry": Out(1), "lost": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        term = Signal(32)
+        after = Cat(1, self.total) + Cat(self.one, term)
+        m.d.comb += self.carry.eq(after[33])
+        with m.If(self.clear):
+            m.d.sync += self.total.eq(-1)
+        with m.Elif(self.add):
+            m.d.sync += self.total.eq(after[1:33])
+        with m.If(self.take | self.double):
+            high = self.word[HALF:] & ~self.half.replicate(HALF)
+            m.d.sync += [
+                term.eq(Mux(self.take, Cat(self.word[:HALF], high), term << 1)),
+                self.lost.eq(~self.take & (self.lost | (term[-1] ^ self.backward))),
+            ]
+        return m
 
 
 class Bounds(wiring.Component):
     """``outside`` where a walk leaves the addresses of 32 bits, or the window.
 
-    A walk is ``count`` runs of ``width`` bytes, ``stride`` bytes apart, the first one at
-    ``address``. Its last byte is ``address + (count - 1) * stride + width - 1`` where the stride is
-    not negative; otherwise that is of the first run, and ``address + (count - 1) * stride`` the
-    first byte of all. Both are summed up exactly, the product bit by bit, the lowest first: a sum
-    that leaves 32 bits can never come back. A walk of no byte touches nothing, wherever it is.
+    A walk is ``count`` runs of ``width`` bytes, ``stride`` bytes apart, the first at ``address``.
+    Where the stride is not negative, the first byte of all is at ``address`` and the last one at
+    ``address + (count - 1) * stride + width - 1``; otherwise the first one is at
+    ``address + (count - 1) * stride``, and the last one ends the first run. The product is summed
+    up bit by bit, the lowest first: what has left 32 bits can never come back. A walk of no byte
+    touches nothing, wherever it is.
 
-    ======  ===========  ===================  ======
-    walk    count        width                stride
-    ======  ===========  ===================  ======
-    K       lines        K values             word 9
-    LINES   K            values of all lines  word 9
-    RAW     stream words of a panel, each of so many bytes as there are panels of a beat
-    job     M            N results            word 9
-    ======  ===========  ===================  ======
+    ===== =============== =========================== ====== ==========
+    walk  count           width                       stride address
+    ===== =============== =========================== ====== ==========
+    K     lines           K values                    word 9 word 8
+    LINES K               as many values as lines     word 9 word 8
+    RAW   beats a panel   as many beats as panels     width  word 8
+    job   M               N results                   word 9 word 8
+    ===== =============== =========================== ====== ==========
 
-    Latency: 32 cycles and some more; of a raw panel whose words take several beats so many times as
-    the odd factor of their number says.
+    Latency: some 20 cycles and one for each bit of the count; for a raw load whose words take
+    ``2**n * odd`` beats, ``odd`` times as many.
 
     Parameters
     ----------
@@ -48,21 +92,21 @@ class Bounds(wiring.Component):
     Attributes
     ----------
     start : In
-        Pulse: check the walk that the four inputs below describe; they stay until ``done``.
+        Pulse: check the walk that the five inputs below describe; they stay until ``done``.
     load, raw, turned : In
-        It is of a load, RAW, in the order LINES.
-    region : In
-        Of a raw load.
+        It is that of a load, which is RAW, which is in the order LINES.
     narrow : In
-        Results are.
+        The results of the job are narrow.
+    region : In
+        Operand of the load.
     index : Out
-        The word of the descriptor that is wanted.
+        Word of the descriptor that is wanted.
     word, there : In
-        That one is on offer.
+        That word; it is on offer.
     done, outside : Out
-        Pulse: the walk is checked; and must not be made.
+        Pulses: the walk is checked; it must not be made.
     base, limit : In
-        The first and the last address of the window, in whole beats.
+        First and last address of the window, in whole beats.
     """
 
     def __init__(self, *, geometries, size, sizes, data_bytes, window):
@@ -71,146 +115,136 @@ class Bounds(wiring.Component):
         self.sizes = sizes
         self.data_bytes = data_bytes
         self.window = window
-        most = max(g.words * g.depth for g in geometries.values())
-        self.bits = max(most.bit_length(), HALF)  # of a count
-        limits = {"base": In(32), "limit": In(32)} if window else {}
+        self.most = max(g.words * g.depth for g in geometries.values())  # of any count but M
         super().__init__({
             "start": In(1),
             "load": In(1), "raw": In(1), "turned": In(1), "narrow": In(1),
             "region": In(range(max(geometries) + 1)),
             "index": Out(4), "word": In(32), "there": In(1),
             "done": Out(1), "outside": Out(1),
-            **limits,
+            **({"base": In(32), "limit": In(32)} if window else {}),
         })
 
     def elaborate(self, platform):
         m = Module()
-        # What is added next, and the sum: one less than the end of what was added up.
-        term, total = Signal(32), Signal(32, init=-1)
-        adds, doubles, one = Signal(), Signal(), Signal()
-        first = Signal()  # the first byte is summed up, not the last one
-        backward = Signal()
-        lost = Signal()  # a bit of the term that counts
+        m.submodules.sum = sum_ = Sum()
+        first = Signal()  # the first byte is summed up, rather than the last one
         wrong, none = Signal(), Signal()
-        bit = Signal(range(2 * HALF))  # of the count; or doublings so far
-        some = Signal()  # of the count's lower bits one is 1, so the count less one has the others
-        rounds = Signal(range(max(self._rounds().values()) + 1))
-        after = Cat(1, total) + Cat(one, term)
-        carry = after[33]
-        shift, skip, turns = self._scale(m)
-        with m.If(adds):
-            m.d.sync += total.eq(after[1:33])
-        with m.If(doubles):
-            m.d.sync += [term.eq(term << 1), lost.eq(lost | (term[-1] ^ backward))]
-
-        def takes(index, mask=None):
-            """A state that takes a word as the term: whether it is there."""
-            m.d.comb += self.index.eq(index)
-            with m.If(self.there):
-                value = self.word if mask is None else Cat(self.word[:HALF], self.word[HALF:] & mask)
-                m.d.sync += [term.eq(value), lost.eq(0), bit.eq(0)]
-            return m.If(self.there)
-
+        left = Signal(max(self.most.bit_length(), HALF))  # bits of the count, or of the scale
+        operand = _, _, turns = self._operand(m)
+        rounds = Signal.like(turns)
+        m.d.comb += sum_.word.eq(self.word)
+        m.d.sync += left.eq(left >> 1)
+        with m.If(sum_.take):
+            m.d.sync += sum_.backward.eq(self.word[-1] & (self.index == Word.STRIDE))
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += [
-                    total.eq(-1), first.eq(0), backward.eq(0), wrong.eq(0), none.eq(0),
-                    rounds.eq(turns),
-                ]
+                m.d.comb += sum_.clear.eq(1)
+                m.d.sync += [first.eq(0), wrong.eq(0), none.eq(0), rounds.eq(turns)]
                 with m.If(self.start):
                     m.next = "WIDTH"
-            with m.State("WIDTH"):
-                width = Mux(self.load, Mux(self.raw, 2, Mux(self.turned, Word.LINES, Word.K)), 3)
-                with takes(width, mask=self.load.replicate(HALF)):
-                    m.next = "SCALE"
-            with m.State("SCALE"):
-                m.d.comb += [doubles.eq(bit != shift), adds.eq(~doubles)]
-                m.d.sync += bit.eq(bit + 1)
-                with m.If(adds):
-                    m.d.sync += [
-                        bit.eq(Mux(self.load, 0, HALF)), some.eq(0),
-                        none.eq(none | ~(carry | self.raw)),  # 0 was added to all ones
-                        wrong.eq(wrong | (carry & (rounds != turns))),
-                    ]
-                    m.next = "ADDRESS"
-                    with m.If(self.raw):
-                        m.next = "COUNT"
+            self._count(m, sum_, left, wrong, none, rounds, operand)
             with m.State("ADDRESS"):
-                with takes(Word.ADDRESS):
+                m.d.comb += [self.index.eq(Word.ADDRESS), sum_.take.eq(self.there)]
+                with m.If(self.there):
                     m.next = "BEGIN"
             with m.State("BEGIN"):
-                m.d.comb += [adds.eq(1), one.eq(first)]
-                m.d.sync += wrong.eq(wrong | (carry & ~first))
+                m.d.comb += [sum_.add.eq(1), sum_.one.eq(first)]
+                m.d.sync += wrong.eq(wrong | (sum_.carry & ~first))
                 m.next = "STRIDE"
                 with m.If(self.raw):
                     m.next = "CHECK"
             with m.State("STRIDE"):
-                with takes(Word.STRIDE):
-                    m.d.sync += [
-                        backward.eq(self.word[-1]), bit.eq(Mux(self.load, 0, HALF)), some.eq(0),
-                    ]
+                m.d.comb += [self.index.eq(Word.STRIDE), sum_.take.eq(self.there)]
+                with m.If(self.there):
                     m.next = "CHECK"
                     with m.If(self.word[-1] == first):
                         m.next = "COUNT"
-            with m.State("COUNT"):
-                count = Mux(self.load, Mux(self.raw, 3, Mux(self.turned, Word.K, Word.LINES)), 1)
-                m.d.comb += self.index.eq(count)
-                one_here = self.word.bit_select(bit, 1)
-                skips = self.raw & (bit < skip)
-                with m.If(self.there):
-                    m.d.comb += [adds.eq((one_here == some) & ~skips), doubles.eq(~skips)]
-                    m.d.sync += [
-                        bit.eq(bit + 1), some.eq(some | one_here),
-                        wrong.eq(wrong | (adds & (lost | (carry ^ backward)))),
-                    ]
-                    with m.If(bit == Mux(self.load, self.bits - 1, 2 * HALF - 1)):
-                        m.d.sync += [none.eq(none | ~(some | one_here)), rounds.eq(rounds - 1)]
-                        m.next = "CHECK"
-                        with m.If(self.raw):
-                            m.next = "ADDRESS"
-                            with m.If(rounds != 1):
-                                m.next = "WIDTH"
             with m.State("CHECK"):
-                m.d.sync += [total.eq(-1), first.eq(1)]
+                m.d.comb += sum_.clear.eq(1)
+                m.d.sync += [first.eq(1), wrong.eq(wrong | self._beyond(first, sum_.total))]
                 m.next = "ADDRESS"
-                with m.If(first | ~(backward | int(self.window))):
+                with m.If(first | ~(sum_.backward | int(self.window))):
                     m.next = "DONE"
-                if self.window:
-                    beat = ceil_log2(self.data_bytes)
-                    m.d.sync += wrong.eq(wrong | Mux(
-                        first, total[beat:] < self.base[beat:], total[beat:] > self.limit[beat:]
-                    ))
             with m.State("DONE"):
                 m.d.comb += [self.done.eq(1), self.outside.eq(wrong & ~none)]
                 m.next = "IDLE"
         return m
 
-    def _rounds(self):
-        """Of each raw operand, how often the bytes of its panels are to be added."""
-        return {region: _odd(g.segments) for region, g in self.geometries.items()}
+    def _operand(self, m):
+        """What depends on the operand.
 
-    def _scale(self, m):
-        """How often the width is doubled; bits of a raw count that are of one beat; rounds."""
-        beat, value = ceil_log2(self.data_bytes), ceil_log2(self.size)
-        shift, skip = Signal(range(2 * HALF)), Signal(range(HALF))
-        turns = Signal(range(max(self._rounds().values()) + 1))
-        m.d.comb += turns.eq(1)
-        with m.If(~self.load):
-            m.d.comb += shift.eq(Mux(
-                self.narrow, ceil_log2(self.sizes[-1]), ceil_log2(self.sizes[0])
-            ))
-        with m.Elif(~self.raw):
-            m.d.comb += shift.eq(value)
-        with m.Else():
+        Bytes, a power of two, that a width of 1 is; of a raw load, ones for the bits of the count
+        that choose a word of a beat, and how often its panels are to be added, less one.
+        """
+        odds = {region: _odd(g.segments) for region, g in self.geometries.items()}
+        scale = Signal(range(
+            1 + max(self.data_bytes * g.segments for g in self.geometries.values())
+        ))
+        shared = Signal(max(ceil_log2(g.group) for g in self.geometries.values()))
+        turns = Signal(range(max(odds.values())))
+        m.d.comb += scale.eq(Mux(
+            self.load, self.size, Mux(self.narrow, self.sizes[-1], self.sizes[0])
+        ))
+        with m.If(self.raw):
             with m.Switch(self.region):
                 for region, g in self.geometries.items():
-                    odd = _odd(g.segments)
                     with m.Case(region):
                         m.d.comb += [
-                            shift.eq(beat + ceil_log2(g.segments // odd)),
-                            skip.eq(ceil_log2(g.group)), turns.eq(odd),
+                            scale.eq(self.data_bytes * g.segments // odds[region]),
+                            shared.eq(g.group - 1), turns.eq(odds[region] - 1),
                         ]
-        return shift, skip, turns
+        return scale, shared, turns
+
+    def _count(self, m, sum_, left, wrong, none, rounds, operand):
+        """The states that add the width, and then the term as often as the count less one says."""
+        scale, shared, turns = operand
+        some = Signal()  # of the count's lower bits one is 1, so the count less one has the others
+        skips = Signal.like(shared)  # bits that choose a word of a beat
+        with m.State("WIDTH"):
+            width = Mux(self.load, Mux(self.raw, 2, Mux(self.turned, Word.LINES, Word.K)), 3)
+            m.d.comb += [
+                self.index.eq(width), sum_.take.eq(self.there), sum_.half.eq(~self.load),
+            ]
+            m.d.sync += [left.eq(scale), some.eq(0), skips.eq(shared)]
+            with m.If(self.there):
+                m.next = "SCALE"
+        with m.State("SCALE"):
+            m.d.comb += [sum_.add.eq(left[0]), sum_.double.eq(~left[0])]
+            with m.If(sum_.add):  # the first time to all ones: with a carry, if it is not 0
+                m.d.sync += [
+                    none.eq(~sum_.carry & ~self.raw),
+                    wrong.eq(wrong | (sum_.carry & (rounds != turns))),
+                ]
+                m.next = "ADDRESS"
+                with m.If(self.raw):
+                    m.next = "COUNT"
+        with m.State("COUNT"):
+            count = Mux(self.load, Mux(self.raw, 3, Mux(self.turned, Word.K, Word.LINES)), 1)
+            m.d.comb += self.index.eq(count)
+            m.d.sync += left.eq(Mux(self.load, self.word, self.word[HALF:]))
+            with m.If(self.there):
+                m.next = "BITS"
+        with m.State("BITS"):
+            m.d.sync += [some.eq(some | left[0]), skips.eq(skips >> 1)]
+            with m.If(left == 0):
+                m.d.sync += [none.eq(none | ~some), rounds.eq(rounds - 1)]
+                m.next = "CHECK"
+                with m.If(self.raw):
+                    m.next = "ADDRESS"
+                    with m.If(rounds != 0):
+                        m.next = "WIDTH"
+            with m.Elif(~skips[:1].any()):
+                m.d.comb += [sum_.add.eq(left[0] == some), sum_.double.eq(1)]
+                with m.If(sum_.add & (sum_.lost | (sum_.carry ^ sum_.backward))):
+                    m.d.sync += wrong.eq(1)
+
+    def _beyond(self, first, total):
+        """Whether the byte that was summed up lies beyond the window's end."""
+        if not self.window:
+            return Const(0)
+        beat = ceil_log2(self.data_bytes)
+        return Mux(first, total[beat:] < self.base[beat:], total[beat:] > self.limit[beat:])
 
 
 def _odd(number):

@@ -33,8 +33,8 @@ class Front(wiring.Component):
     """Reads each descriptor several times: to look at it, and if it may be, to hand it out.
 
     First it looks at the words, and sees where they lead. Then, as soon as the walker is idle, the
-    words of a load go there, and it may ``fetch`` at once. At last the header goes out, in its turn,
-    and what the results of a job want to the scatter.
+    words of a load go there, and it may ``fetch`` at once. At last the header goes out, in its
+    turn, and what the results of a job want to the scatter.
 
     Parameters
     ----------
@@ -143,12 +143,7 @@ class Front(wiring.Component):
             self.header.eq(handed & ~self.index[3]),
             self.store.eq(handed & ~load & ~keeps & stored),
         ]
-        kept = Signal()  # the sums of the job whose header went out last
-        with m.If(handed & (self.index == 0)):
-            with m.If(load):
-                m.d.sync += self.fed.eq((self.word >> 24 & LoadFlag.FEED).any() & ~kept)
-            with m.Else():
-                m.d.sync += kept.eq(keeps)
+        self._feeds(m, handed & (self.index == 0), load, keeps)
         last = Signal()
         with m.Switch(Cat(load, of == Pass.HAND)):
             for case, words in (("0-", LOOKED_AT), ("10", JOB_WORDS), ("11", LOAD_WORDS)):
@@ -158,6 +153,23 @@ class Front(wiring.Component):
                         for count, word in enumerate(words):
                             with m.Case(count):
                                 m.d.comb += asked.eq(word)
+        with m.If(drop):
+            m.d.sync += here.eq(here + 1)
+        drained = Signal()  # no word is on its way
+        m.d.comb += drained.eq(moves & ~on_way.any())
+        self._passes(m, of, step, last, drained, wrong, load, keeps, ask, asked, drop)
+        return m
+
+    def _feeds(self, m, first, load, keeps):
+        """Whether a load feeds a job with results: known from the ``first`` word handed out."""
+        kept = Signal()  # the sums of the job whose header went out last
+        with m.If(first & load):
+            m.d.sync += self.fed.eq((self.word >> 24 & LoadFlag.FEED).any() & ~kept)
+        with m.If(first & ~load):
+            m.d.sync += kept.eq(keeps)
+
+    def _passes(self, m, of, step, last, drained, wrong, load, keeps, ask, asked, drop):
+        """What a descriptor is read for, pass by pass."""
         bounds = self.bounds
         with m.FSM():
             with m.State("WAIT"):
@@ -167,12 +179,12 @@ class Front(wiring.Component):
                     m.next = "WORDS"
             with m.State("WORDS"):
                 m.d.comb += ask.eq(1)
-                with m.If(moves):
+                with m.If(~self.wait):
                     m.d.sync += step.eq(step + 1)
                     with m.If(last):
                         m.next = "LAST"
             with m.State("LAST"):
-                with m.If(~on_way.any() & moves):
+                with m.If(drained):
                     m.d.sync += step.eq(0)
                     with m.Switch(of):
                         with m.Case(Pass.LOOK):
@@ -202,16 +214,13 @@ class Front(wiring.Component):
                         m.d.comb += [self.bad.eq(1), self.outside.eq(1), drop.eq(1)]
                         m.next = "WAIT"
             with m.State("WALK"):
-                with m.If(~self.fetching & ~on_way.any()):
+                with m.If(~self.fetching & drained):
                     m.d.sync += of.eq(Pass.WALK)
                     m.next = "WORDS"
             with m.State("HAND"):
-                with m.If(~self.sending & ~(self.holds & ~load) & ~on_way.any()):
+                with m.If(~self.sending & ~(self.holds & ~load) & drained):
                     m.d.sync += of.eq(Pass.HAND)
                     m.next = "WORDS"
-        with m.If(drop):
-            m.d.sync += here.eq(here + 1)
-        return m
 
     def _look(self, m, there, known):
         """What is wrong with a descriptor; whether it is a load; whether a job keeps its sums.

@@ -28,6 +28,8 @@ class Ip:
         1: bus and core have one clock; 2: the core has its own, ``core_clk``.
     pipelined : bool
         Of Wishbone: the pipelined cycles of B4, rather than the classic ones.
+    window : bool
+        Of DMA: registers that restrict the bus master to a window of memory.
 
     Raises
     ------
@@ -39,6 +41,7 @@ class Ip:
     bus: str
     clocks: int = 1
     pipelined: bool = False
+    window: bool = False
 
     def __post_init__(self):
         if problems := [*self._problems()]:
@@ -52,7 +55,8 @@ class Ip:
     @property
     def name(self) -> str:
         """A short name fit for a folder, a file or a module."""
-        kind = "_pipelined" * self.pipelined + "_two_clocks" * (self.clocks == 2)
+        kind = "_pipelined" * self.pipelined + "_window" * self.window
+        kind += "_two_clocks" * (self.clocks == 2)
         return f"weft_{self.bus}{kind}_{self.config.name}"
 
     def _problems(self):
@@ -64,6 +68,8 @@ class Ip:
             yield f"clocks must be 1 or 2, not {self.clocks!r}"
         if self.pipelined and self.bus != "wishbone":
             yield f"pipelined must be False with bus {self.bus!r}, not {self.pipelined!r}"
+        if self.window and self.bus != "dma":
+            yield f"window must be False with bus {self.bus!r}, not {self.window!r}"
         if self.bus == "stream":
             return
         for field in ("bytes_in", "bytes_out"):

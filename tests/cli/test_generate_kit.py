@@ -57,6 +57,11 @@ def test_writes_where_it_is_told(here, fast, capsys):
     assert {(ip.bus, ip.clocks, ip.pipelined) for ip in fast} == {("wishbone", 2, True)}
 
 
+def test_a_window_is_asked_for(here, fast):
+    assert main(["generate", *TINY, "--lanes", "2", "--bus", "dma", "--window", "-o", "my"]) == 0
+    assert [(ip.bus, ip.window) for ip in fast] == [("dma", True)]
+
+
 def test_help_tells_of_buses(capsys):
     with pytest.raises(SystemExit) as end:
         main(["generate", "--bus", "stream", "--help"])
@@ -74,6 +79,7 @@ BAD = {
     "pipelined": (
         ["--bus", "axi", "--pipelined"], "pipelined must be False with bus 'axi', not True"
     ),
+    "window": (["--bus", "axi", "--window"], "window must be False with bus 'axi', not True"),
     "widths": (
         ["--bus", "dma", "--bytes-in", "8", "--bytes-out", "4"],
         "bytes_in and bytes_out must be equal with bus 'dma', not 8 and 4",

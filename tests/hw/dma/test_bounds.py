@@ -126,8 +126,8 @@ WALKS = {
 def test_the_last_byte_counts(window):
     base, limit = window or (0, SPACE - 1)
     beat = BYTES if window else 1  # windows are of whole beats
-    walks = [one for walk in WALKS.values() for one in ends(walk, base, limit)]
-    walks += [one for walk in WALKS.values() for one in ends(walk, base - beat + 1, limit + beat - 1)]
+    spaces = (base, limit), (base - beat + 1, limit + beat - 1)
+    walks = [one for walk in WALKS.values() for space in spaces for one in ends(walk, *space)]
     due = []
     for walk in walks:
         first, last = bytes_of(walk)
