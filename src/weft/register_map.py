@@ -68,7 +68,7 @@ def interrupts(ip: Ip) -> tuple[Field, ...]:
     """The bits of IRQ_STATUS and, at the same places, of IRQ_ENABLE."""
     all_of_them = (
         ("done", True, "a job has ended, and its results have left the core"),
-        ("failed", True, "a job has ended with a status: aborted or rejected"),
+        ("failed", True, "a job has ended with a status that is not 0"),
         ("refused", True, "an access was refused"),
         ("overflow", ip.bus != "stream", "more was written than there was room for, and dropped"),
         ("underflow", ip.windows, "a result was read where none may be"),
