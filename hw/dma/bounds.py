@@ -9,6 +9,7 @@ from weft.descriptors import Word
 
 __all__ = ["Bounds"]
 
+BITS = 32  # of a word, and of an address
 HALF = 16  # bits of N within its word, and the lowest bit of M within its own
 
 
@@ -32,20 +33,20 @@ class Sum(wiring.Component):
 
     def __init__(self):
         super().__init__({
-            "word": In(32), "half": In(1), "take": In(1), "double": In(1), "backward": In(1),
+            "word": In(BITS), "half": In(1), "take": In(1), "double": In(1), "backward": In(1),
             "clear": In(1), "add": In(1), "one": In(1),
-            "total": Out(32, init=-1), "carry": Out(1), "lost": Out(1),
+            "total": Out(BITS, init=-1), "carry": Out(1), "lost": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        term = Signal(32)
+        term = Signal(BITS)
         after = Cat(1, self.total) + Cat(self.one, term)
-        m.d.comb += self.carry.eq(after[33])
+        m.d.comb += self.carry.eq(after[BITS + 1])
         with m.If(self.clear):
             m.d.sync += self.total.eq(-1)
         with m.Elif(self.add):
-            m.d.sync += self.total.eq(after[1:33])
+            m.d.sync += self.total.eq(after[1 : BITS + 1])
         with m.If(self.take | self.double):
             high = self.word[HALF:] & ~self.half.replicate(HALF)
             m.d.sync += [
@@ -120,9 +121,9 @@ class Bounds(wiring.Component):
             "start": In(1),
             "load": In(1), "raw": In(1), "turned": In(1), "narrow": In(1),
             "region": In(range(max(geometries) + 1)),
-            "index": Out(4), "word": In(32), "there": In(1),
+            "index": Out(4), "word": In(BITS), "there": In(1),
             "done": Out(1), "outside": Out(1),
-            **({"base": In(32), "limit": In(32)} if window else {}),
+            **({"base": In(BITS), "limit": In(BITS)} if window else {}),
         })
 
     def elaborate(self, platform):

@@ -5,7 +5,7 @@ The queue of the one that writes is cut short, so that what is in it can be prov
 
 from unittest.mock import patch
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
@@ -85,6 +85,52 @@ class _Half(wiring.Component):
                     getattr(self, f"{channel}{name}").eq(fixed[name])
                     for name in fixed if name != "id"
                 ]
+        return m
+
+
+class SplitRules(ReadRules):
+    """Of a reader that is given stretches of memory: what it reads is all of them."""
+
+    PINS = ReadRules.PINS | {
+        "stretches_valid": 1, "stretches_ready": 1, "stretches_payload_addr": 32,
+        "stretches_payload_last": 5,
+    }
+    RULES = ReadRules.RULES | {
+        "ar_order": "bursts of reads are the beats of the stretches asked for, in order: no others",
+    }
+    COVERS = ReadRules.COVERS | {"ar_ends": "a stretch of several bursts has been read"}
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        block = ceil_log2(BURST)
+        takes = self.stretches_valid & self.stretches_ready
+        new = self.arvalid & self.past(m, ~self.arvalid | self.arready, "free")
+        # Of the stretch that is read, and of the next one: its first beat that is due, and how many
+        # are, less one.
+        there, several = Signal(2), Signal()
+        firsts, mosts = ([Signal(width) for _ in range(2)] for width in (32 - self.size, block + 1))
+        first, most = self.stretches_payload_addr[self.size :], Signal(block + 1)
+        ends = new & (self.arlen == mosts[0])
+        left = Signal(2)
+        m.d.comb += [
+            most.eq(self.stretches_payload_last - first[:block]),
+            left.eq(Mux(ends, there >> 1, there)),
+        ]
+        m.d.sync += there.eq(Mux(takes, left << 1 | 1, left))
+        with m.If(new):
+            m.d.sync += [
+                firsts[0].eq(firsts[0] + self.arlen + 1), mosts[0].eq(mosts[0] - self.arlen - 1),
+                several.eq(~ends),
+            ]
+        with m.If(ends):
+            m.d.sync += [firsts[0].eq(firsts[1]), mosts[0].eq(mosts[1])]
+        for n in range(2):
+            with m.If(takes & ~left[n] & (left[n - 1] if n else 1)):
+                m.d.sync += [firsts[n].eq(first), mosts[n].eq(most)]
+        self.must(m, "ar_order", ~new | (
+            there[0] & (self.araddr >> self.size == firsts[0]) & (self.arlen <= mosts[0])
+        ))
+        self.happens(m, "ar_ends", ends & several)
         return m
 
 
@@ -181,7 +227,7 @@ def walks(config):
 
 def reads():
     """The bench of the half that reads."""
-    rules = ReadRules(data_bytes=DATA_BYTES, beats=BURST)
+    rules = SplitRules(data_bytes=DATA_BYTES, beats=BURST)
     part = Reader(
         data_bytes=DATA_BYTES, beats=1, unit=DATA_BYTES, depth=4 * BURST, target="generic"
     )
