@@ -62,6 +62,12 @@ def test_a_window_is_asked_for(here, fast):
     assert [(ip.bus, ip.window) for ip in fast] == [("dma", True)]
 
 
+def test_prefix_names_the_kit(here, fast):
+    assert main(["generate", *TINY, "--bus", "axi", "--prefix", "mm"]) == 0
+    assert [ip.prefix for ip in fast] == ["mm"]
+    assert files(here) == [f"out/mm_axi_1x2x1/{name}" for name in sorted(FILES)]
+
+
 def test_help_tells_of_buses(capsys):
     with pytest.raises(SystemExit) as end:
         main(["generate", "--bus", "stream", "--help"])

@@ -52,6 +52,10 @@ def add(subparsers):
         help="of dma: registers that restrict the bus master to a window of memory",
     )
     group.add_argument(
+        "--prefix", metavar="NAME",
+        help="what names of modules, files and C functions start with; default weft",
+    )
+    group.add_argument(
         "--measure", metavar="DEVICE",
         help="place and route the core (minutes), for the data sheet's area and clock",
     )
@@ -62,7 +66,7 @@ def add(subparsers):
 def _run(args) -> int:
     if args.bus is not None:
         return _kit(args)
-    for name in ("clocks", "pipelined", "window", "measure"):
+    for name in ("clocks", "pipelined", "window", "prefix", "measure"):
         if getattr(args, name) not in (None, False):
             raise OSError(f"--{name} must come with --bus")
     config = config_of(args)
@@ -88,9 +92,10 @@ def _run(args) -> int:
 
 def _kit(args):
     clocks = 1 if args.clocks is None else args.clocks
+    prefix = "weft" if args.prefix is None else args.prefix
     ip = Ip(
         config=config_of(args), bus=args.bus, clocks=clocks, pipelined=args.pipelined,
-        window=args.window,
+        window=args.window, prefix=prefix,
     )
     place = Path(args.output or f"out/{ip.name}")
     from weft.cli.report import progress

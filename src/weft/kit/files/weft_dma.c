@@ -29,7 +29,8 @@ static void submit(weft_core *core, const uint32_t header[8], uint32_t address, 
 }
 
 /* How such lines lie in memory: a stride and an order; WEFT_STRIDE where the core cannot. */
-static int lie(ptrdiff_t line, ptrdiff_t value, uint32_t *stride, uint32_t *order)
+static int lie(const void *data, ptrdiff_t line, ptrdiff_t value, uint32_t *stride,
+               uint32_t *order)
 {
     if (value == WEFT_VALUE_BYTES) {
         *order = K_CONTIGUOUS;
@@ -40,14 +41,14 @@ static int lie(ptrdiff_t line, ptrdiff_t value, uint32_t *stride, uint32_t *orde
     } else {
         return WEFT_STRIDE;
     }
-    return WEFT_OK;
+    return (WEFT_ADDRESS(data) | *stride) % WEFT_VALUE_BYTES ? WEFT_STRIDE : WEFT_OK;
 }
 
 static void load(weft_core *core, unsigned side, unsigned flags, uint32_t page, const void *data,
                  ptrdiff_t line, ptrdiff_t value, uint32_t lines, uint32_t k)
 {
     uint32_t words[8], stride = 0, order = 0;
-    lie(line, value, &stride, &order);
+    (void)lie(data, line, value, &stride, &order);
     weft_load_header(words, side, flags, page, weft_panel_pages(k),
                      weft_ceil(lines, weft_regions[side].edge), weft_ceil(k, WEFT_DEPTH));
     submit(core, words, WEFT_ADDRESS(data), stride, lines, k, order);
@@ -74,7 +75,11 @@ static int pack(weft_core *core)
 {
     const weft_product *p = core->product;
     uint32_t panel;
-    if ((p->finish & WEFT_BY_COLUMN || p->bias) && WEFT_ADDRESS(core->buffer) % WEFT_BYTES_IN)
+    if (!(p->finish & WEFT_BY_COLUMN || p->bias))
+        return WEFT_OK;
+    if (!core->buffer)
+        return WEFT_NULL;
+    if (WEFT_ADDRESS(core->buffer) % WEFT_BYTES_IN)
         return WEFT_STRIDE;
     core->used = 0;
     for (panel = 0; p->finish & WEFT_BY_COLUMN && panel < weft_ceil(p->n, WEFT_COLS); panel++) {
@@ -94,15 +99,15 @@ int weft_begin(weft_core *core)
     uint32_t unit = weft_result_size(p->finish) == 4 ? WEFT_UNIT : WEFT_NARROW_UNIT;
     uint32_t stride, order;
     int error;
-    if (lie(p->a_row, p->a_k, &stride, &order)
-        || (!p->weights && lie(p->b_col, p->b_k, &stride, &order)))
+    if (lie(p->a, p->a_row, p->a_k, &stride, &order)
+        || (!p->weights && lie(p->b, p->b_col, p->b_k, &stride, &order)))
         return WEFT_STRIDE;
     if (WEFT_ADDRESS(p->c) % unit || (uint32_t)p->c_row % unit)
         return WEFT_STRIDE;
     error = pack(core);
     core->error = WEFT_OK;
     core->stage = 0;
-    core->active = 0; /* jobs not known to have ended */
+    core->oldest = core->tag;
     core->ended = WEFT_REGISTER(core, ended);
     WEFT_WRITE(core->base, offsetof(weft_t, irq_status), ERRORS);
     WEFT_PUBLISH();
@@ -110,7 +115,7 @@ int weft_begin(weft_core *core)
 }
 
 /* The stages of a job. A is loaded in two parts: with its first panel the array can start. */
-enum { PARAMETERS, BIAS, JOB, FIRST_A, ALL_B, REST_A, NEXT };
+enum { PARAMETERS, BIAS, JOB, FIRST_A, ALL_B, REST_A, SUBMITTED, NEXT };
 
 static void raw(weft_core *core, unsigned region, uint32_t page, uint32_t pitch, uint32_t words)
 {
@@ -132,7 +137,7 @@ static void job(weft_core *core, int new_a, int new_b)
                              + (size_t)core->col * weft_result_size(p->finish);
     weft_job_header(core, words, (new_a ? WEFT_FEED_A : 0) | (new_b ? WEFT_FEED_B : 0));
     submit(core, words, WEFT_ADDRESS(c), (uint32_t)p->c_row, 0, 0, 0);
-    core->active += !weft_keeps(core);
+    core->jobs += core->jobs < 0x8000u;
 }
 
 /* The page of the next load: not that of the load before, where there is room for two. */
@@ -141,7 +146,10 @@ static uint32_t turn(uint32_t page, uint32_t first, uint32_t end, uint32_t pages
     return page == first && first + 2 * pages <= end ? first + pages : first;
 }
 
-/* At most one descriptor of the next job; to the next stage. */
+/*
+ * At most one descriptor of the next job; to the next stage that has one. A job whose stages are
+ * over is fully submitted: only such a job can end right.
+ */
 static void stage(weft_core *core)
 {
     const weft_product *p = core->product;
@@ -172,67 +180,111 @@ static void stage(weft_core *core)
         job(core, new_a, new_b);
         break;
     case FIRST_A:
-        if (new_a)
-            load(core, WEFT_A, WEFT_FEED, core->page_a, a, p->a_row, p->a_k,
-                 weft_least(rows, WEFT_ROWS), weft_depth(core));
+        load(core, WEFT_A, WEFT_FEED, core->page_a, a, p->a_row, p->a_k,
+             weft_least(rows, WEFT_ROWS), weft_depth(core));
         break;
     case ALL_B:
-        if (new_b)
-            load(core, WEFT_B, WEFT_FEED, core->page_b, b, p->b_col, p->b_k, weft_width(core),
-                 weft_depth(core));
+        load(core, WEFT_B, WEFT_FEED, core->page_b, b, p->b_col, p->b_k, weft_width(core),
+             weft_depth(core));
         break;
     case REST_A:
-        if (new_a && rows > WEFT_ROWS)
-            load(core, WEFT_A, WEFT_FEED, core->page_a + pitch, a + WEFT_ROWS * p->a_row,
-                 p->a_row, p->a_k, rows - WEFT_ROWS, weft_depth(core));
-        core->loaded_row = core->row;
-        core->loaded_col = core->col;
-        core->stage = weft_advance(core) ? PARAMETERS : NEXT;
+        load(core, WEFT_A, WEFT_FEED, core->page_a + pitch, a + (ptrdiff_t)WEFT_ROWS * p->a_row,
+             p->a_row, p->a_k, rows - WEFT_ROWS, weft_depth(core));
         break;
     default:
         break;
     }
+    if (core->stage == FIRST_A && !new_a)
+        core->stage = ALL_B;
+    if (core->stage == ALL_B && !new_b)
+        core->stage = REST_A;
+    if (core->stage == REST_A && !(new_a && rows > WEFT_ROWS))
+        core->stage = SUBMITTED;
+    if (core->stage == SUBMITTED) {
+        core->loaded_row = core->row;
+        core->loaded_col = core->col;
+        core->stage = weft_advance(core) ? PARAMETERS : NEXT;
+    }
+}
+
+/* Parts of k that hand on their sums end in silence: of the next job, and before it, they may. */
+int weft_due(const weft_core *core)
+{
+    return (uint16_t)(core->tag - core->oldest) > core->k / core->job_k;
+}
+
+/*
+ * What it means to this product that a job failed. The bit is cleared before LAST is read: a job
+ * that fails later sets it again.
+ */
+static int failure(weft_core *core)
+{
+    uint32_t last, begun = core->stage > JOB && core->stage < NEXT, tag, status;
+    core->events &= ~(uint32_t)WEFT__IRQ_STATUS__FAILED_bm;
+    WEFT_WRITE(core->base, offsetof(weft_t, irq_status), WEFT__IRQ_STATUS__FAILED_bm);
+    last = WEFT_REGISTER(core, last);
+    tag = (last & WEFT__LAST__TAG_bm) >> WEFT__LAST__TAG_bp;
+    status = (last & WEFT__LAST__STATUS_bm) >> WEFT__LAST__STATUS_bp;
+    if (status == 0)
+        return WEFT_ABORTED; /* a later job ended right, before it could be seen which one failed */
+    return (uint16_t)(core->tag + begun - 1u - tag) < core->jobs ? weft_verdict(status) : WEFT_OK;
+}
+
+/* Sees which jobs have ended: the latest one, and all before it. */
+static void look(weft_core *core)
+{
+    uint32_t ended = WEFT_REGISTER(core, ended), tag;
+    if (ended != core->ended) { /* else LAST is of a time before this product */
+        core->ended = ended;
+        tag = (WEFT_REGISTER(core, last) & WEFT__LAST__TAG_bm) >> WEFT__LAST__TAG_bp;
+        if ((uint16_t)(tag - core->oldest) < (uint16_t)(core->tag - core->oldest)) {
+            core->oldest = (uint16_t)(tag + 1u);
+            core->waited = 0;
+        }
+    }
+    if (!weft_due(core)) /* all that may run are parts that hand on their sums */
+        core->oldest = core->tag;
 }
 
 int weft_go_on(weft_core *core)
 {
     uint32_t room = WEFT_REGISTER(core, descriptor_room);
-    uint32_t events = core->events | WEFT_REGISTER(core, irq_status), ended;
+    uint32_t events;
+    int error;
+    look(core);
+    events = core->events | WEFT_REGISTER(core, irq_status); /* of all jobs that were seen to end */
     if (events & WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm)
         return WEFT_STRIDE;
     if (events & (WEFT__IRQ_STATUS__FETCH_ERROR_bm | WEFT__IRQ_STATUS__STORE_ERROR_bm))
         return WEFT_MEMORY;
-    if (events & WEFT__IRQ_STATUS__FAILED_bm)
-        return WEFT_REGISTER(core, last) & 2u << WEFT__LAST__STATUS_bp ? WEFT_REJECTED
-                                                                       : WEFT_ABORTED;
+    error = events & WEFT__IRQ_STATUS__FAILED_bm ? failure(core) : WEFT_OK;
+    if (error)
+        return error;
     for (; room && core->stage < NEXT; room--)
         stage(core);
-    ended = WEFT_REGISTER(core, ended);
-    if (ended != core->ended) {
-        core->active -= ended - core->ended;
-        core->ended = ended;
-        core->waited = 0;
-    }
-    return core->stage < NEXT || core->active ? WEFT_BUSY : WEFT_OK;
+    return core->stage < NEXT || core->oldest != core->tag ? WEFT_BUSY : WEFT_OK;
 }
 
 /* Waits until the core has taken all that was submitted. */
 static int rest(weft_core *core)
 {
-    uint32_t polls, busy = WEFT__STATUS__MOVING_bm | WEFT__STATUS__BUSY_bm;
-    for (polls = 0; polls < core->limit; polls++)
-        if (!(WEFT_REGISTER(core, status) & busy))
-            return WEFT_REGISTER(core, irq_status) & WEFT__IRQ_STATUS__FETCH_ERROR_bm
-                       ? WEFT_MEMORY
-                       : WEFT_OK;
-    return WEFT_TIMEOUT;
+    uint32_t polls, busy = WEFT__STATUS__MOVING_bm | WEFT__STATUS__BUSY_bm, events;
+    for (polls = 0; polls < core->limit; polls++) {
+        if (WEFT_REGISTER(core, status) & busy)
+            continue;
+        events = WEFT_REGISTER(core, irq_status);
+        if (events & WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm)
+            return weft_failed(core, WEFT_REJECTED);
+        return events & WEFT__IRQ_STATUS__FETCH_ERROR_bm ? weft_failed(core, WEFT_MEMORY) : WEFT_OK;
+    }
+    return weft_failed(core, WEFT_TIMEOUT);
 }
 
 int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t line,
                     ptrdiff_t value, uint32_t lines, uint32_t k)
 {
     uint32_t stride, order;
-    int error = lie(line, value, &stride, &order);
+    int error = lie(data, line, value, &stride, &order);
     if (error)
         return error;
     WEFT_WRITE(core->base, offsetof(weft_t, irq_status), ERRORS);
@@ -244,6 +296,8 @@ int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t 
 int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
 {
     uint32_t words[8];
+    if (!core->buffer)
+        return WEFT_NULL;
     core->used = 0;
     core->error = WEFT_OK;
     weft_put_panel(core, region, source);

@@ -49,6 +49,10 @@ void weft_unpack(weft_core *core);
 #endif
 
 /* weft.c */
+int weft_failed(weft_core *core, int error); /* gives the error, after a reset */
+
+/* weft_jobs.c */
+int weft_fit(weft_core *core);               /* sets what is loaded and computed at once */
 uint32_t weft_height(const weft_core *core); /* of the next job */
 uint32_t weft_width(const weft_core *core);
 uint32_t weft_depth(const weft_core *core); /* its values of k */
@@ -60,12 +64,15 @@ int weft_advance(weft_core *core); /* to the next job; 0 where there is none */
 #if !WEFT_DMA
 void weft_put_job(weft_core *core); /* the commands of the next job */
 #endif
+int weft_ours(const weft_core *core, uint32_t tag); /* of the next job, or of parts of its k */
+int weft_verdict(uint32_t status);                  /* what the status of a job means */
 
 /* weft_windows.c, weft_stream.c or weft_dma.c */
 void weft_put(weft_core *core, unsigned byte); /* the next byte of what is packed */
 int weft_bound(weft_core *core);               /* lower load_ and job_ to what the bus takes */
 int weft_begin(weft_core *core);
 int weft_go_on(weft_core *core);               /* WEFT_BUSY, WEFT_OK at the end, or an error */
+int weft_due(const weft_core *core);           /* a job is at work whose end is an interrupt */
 int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t line,
                     ptrdiff_t value, uint32_t lines, uint32_t k);
 int weft_load_panel(weft_core *core, unsigned region, const weft_source *source);

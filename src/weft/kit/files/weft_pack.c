@@ -96,12 +96,13 @@ void weft_put_panel(weft_core *core, unsigned region, const weft_source *source)
 weft_source weft_lines(const void *data, ptrdiff_t line, ptrdiff_t value, uint32_t lines,
                        uint32_t k)
 {
-    weft_source source = {0};
+    weft_source source;
     source.data = data;
     source.line = line;
     source.word = WEFT_DEPTH * value;
     source.value = value;
     source.lines = lines;
+    source.less = 0;
     source.values = k;
     source.words = weft_ceil(k, WEFT_DEPTH);
     return source;
@@ -110,7 +111,7 @@ weft_source weft_lines(const void *data, ptrdiff_t line, ptrdiff_t value, uint32
 /* What finishes the columns of a panel of B: a line is a lane, a value a byte. */
 weft_source weft_columns(const weft_product *product, uint32_t panel)
 {
-    weft_source source = {0};
+    weft_source source;
     uint32_t first = panel * WEFT_COLS;
     source.data = (const unsigned char *)(product->columns + first);
     source.line = sizeof(weft_column);
@@ -118,6 +119,7 @@ weft_source weft_columns(const weft_product *product, uint32_t panel)
     source.value = 1;
     source.lines = weft_least(WEFT_COLS, product->n - first);
     source.less = WEFT_LANES;
+    source.values = sizeof(weft_column);
     source.words = weft_ceil(WEFT_COLS, WEFT_LANES);
     return source;
 }
@@ -132,10 +134,12 @@ weft_source weft_bias(const weft_product *product, uint32_t panel)
 
 weft_source weft_table(const uint8_t *table)
 {
-    weft_source source = {0};
+    weft_source source;
     source.data = table;
+    source.line = 0;
     source.word = source.value = 1;
     source.lines = 1;
+    source.less = 0;
     source.values = source.words = 256;
     return source;
 }

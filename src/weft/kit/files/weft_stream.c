@@ -50,7 +50,14 @@ int weft_bound(weft_core *core)
 int weft_begin(weft_core *core)
 {
     core->used = 0;
-    return core->exchange ? WEFT_OK : WEFT_ROOM;
+    return core->exchange && core->buffer && core->results ? WEFT_OK : WEFT_NULL;
+}
+
+/* Results are taken as soon as a job is sent: nothing is left for an interrupt. */
+int weft_due(const weft_core *core)
+{
+    (void)core;
+    return 0;
 }
 
 int weft_go_on(weft_core *core)
@@ -68,7 +75,7 @@ int weft_go_on(weft_core *core)
     if (error)
         return error;
     if (status)
-        return status & 2 ? WEFT_REJECTED : WEFT_ABORTED;
+        return weft_verdict(status);
     core->used = 0;
     if (due)
         weft_unpack(core);
@@ -84,13 +91,18 @@ static int send(weft_core *core)
     int error = core->error;
     core->used = 0;
     core->error = WEFT_OK;
-    return error ? error : core->exchange(core, core->buffer, used, NULL, 0, &status);
+    if (error)
+        return error;
+    error = core->exchange(core, core->buffer, used, NULL, 0, &status);
+    return error ? weft_failed(core, error) : WEFT_OK;
 }
 
 int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t line,
                     ptrdiff_t value, uint32_t lines, uint32_t k)
 {
     uint32_t words[8], first, pitch = weft_panel_pages(k);
+    if (!core->exchange || !core->buffer)
+        return WEFT_NULL;
     for (first = 0; first < lines; first += WEFT_COLS) { /* a load for each panel */
         weft_source source = weft_lines((const unsigned char *)data + (ptrdiff_t)first * line,
                                         line, value, lines - first, k);
@@ -110,6 +122,8 @@ int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t 
 int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
 {
     uint32_t words[8];
+    if (!core->exchange || !core->buffer)
+        return WEFT_NULL;
     core->used = 0;
     weft_load_header(words, region, 0, 0, 1, 1, source->words);
     weft_put_header(core, words);

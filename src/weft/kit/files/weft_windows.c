@@ -50,16 +50,35 @@ int weft_bound(weft_core *core)
     return WEFT_OK;
 }
 
+/* Takes words of results that nobody waits for. */
+static void discard(weft_core *core, uint32_t words)
+{
+    while (words--)
+        (void)WEFT_READ(core->base, offsetof(weft_t, results));
+}
+
+/* Results that another product left would keep the core from taking commands. */
 int weft_begin(weft_core *core)
 {
-    (void)core;
+    uint32_t words, polls;
+    for (polls = 0; polls < core->limit; polls++) {
+        words = LEVEL(WEFT_REGISTER(core, result_level), WORDS);
+        if (!words)
+            break;
+        discard(core, words);
+    }
     return WEFT_OK;
+}
+
+int weft_due(const weft_core *core)
+{
+    return core->active != 0;
 }
 
 int weft_go_on(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t level, words, status;
+    uint32_t level, words, status, tag;
     if (!core->active) {
         weft_put_job(core);
         core->active = !weft_keeps(core);
@@ -73,8 +92,13 @@ int weft_go_on(weft_core *core)
         return WEFT_BUSY;
     words = LEVEL(level, WORDS);
     status = LEVEL(level, STATUS);
-    if (status)
-        return status & 2 ? WEFT_REJECTED : WEFT_ABORTED;
+    tag = WEFT_REGISTER(core, result_tag) & WEFT__RESULT_TAG__TAG_bm;
+    if (status && weft_ours(core, tag))
+        return weft_verdict(status);
+    if (tag != core->tag) { /* of a job that is not this product's */
+        discard(core, words);
+        return WEFT_BUSY;
+    }
     if (4 * words != weft_result_bytes(weft_height(core), weft_width(core),
                                        weft_result_size(p->finish)))
         return WEFT_REJECTED;
@@ -95,7 +119,7 @@ int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t 
                                         line, value, lines - first, k);
         weft_put_panel(core, WEFT_B, &source);
     }
-    return core->error;
+    return core->error ? weft_failed(core, core->error) : WEFT_OK;
 }
 
 int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
@@ -104,5 +128,5 @@ int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
     weft_load_header(words, region, 0, 0, 1, 1, source->words);
     weft_put_header(core, words);
     weft_put_panel(core, region, source);
-    return core->error;
+    return core->error ? weft_failed(core, core->error) : WEFT_OK;
 }
