@@ -12,6 +12,9 @@ from weft.hw.memory.places import after
 __all__ = ["Reader", "Stretch"]
 
 
+ADDRESS = 32  # bits of it
+
+
 class Stretch(data.StructLayout):
     """Beats of memory that follow each other: from the one that holds ``addr``.
 
@@ -19,7 +22,7 @@ class Stretch(data.StructLayout):
     """
 
     def __init__(self, *, beats):
-        super().__init__({"addr": 32, "last": range(beats + BURST)})
+        super().__init__({"addr": ADDRESS, "last": range(beats + BURST)})
 
 
 class Reader(wiring.Component):
@@ -132,7 +135,7 @@ class Reader(wiring.Component):
         low, block = ceil_log2(self.data_bytes), ceil_log2(BURST)
         there = Signal()
         first = Signal(block, reset_less=True)  # beat of the block that is due
-        blocks = Signal(32 - low - block, reset_less=True)
+        blocks = Signal(ADDRESS - low - block, reset_less=True)
         last = Signal.like(self.stretches.payload.last, reset_less=True)
         more = Signal()  # blocks are behind this one
         self.go, self.begins, self.length = Signal(), Signal(), Signal(block)

@@ -205,6 +205,9 @@ BUGS = [
          "Mux(more, BURST - 1, last[:block]) - first", "Mux(more, BURST - 1, last[:block])"),
         ("beats wait where nothing is asked for", "r_taken",
          "self.r.ready.eq(1)", "self.r.ready.eq(~self.idle)"),
+    ),
+    *table(
+        "AXI4 reads alone, in order", "dma.reader",
         ("a stretch goes on beyond its last block", "ar_order",
          "more.eq(last[block:] != 1)", "more.eq(last[block:] != 0)"),
     ),
