@@ -1,5 +1,6 @@
 """Walks against the space that they may touch: byte by byte, at both ends of it."""
 
+import dataclasses
 import random
 
 import pytest
@@ -162,6 +163,12 @@ def test_words_of_several_beats():
     assert bytes_of(walk, WIDE)[1] == 0x1000 + 5 * 7 * 3 * BYTES - 1
     walks = [*ends(walk, 0, SPACE - 1, WIDE)]
     assert outside(walks, geometries=WIDE) == [False, False, True]
+
+
+def test_panels_that_go_round_are_outside():
+    """Each third of their bytes is 2^32 of them."""
+    long = {Region.A: dataclasses.replace(WIDE[Region.A], words=1 << 16)}
+    assert outside([raw(0, 1 << 12, 1 << 16)], geometries=long) == [True]
 
 
 @pytest.mark.parametrize("window", [None, (0x40000000, 0xBFFFFFFF)])
