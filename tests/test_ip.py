@@ -22,16 +22,19 @@ def test_cores_with_other_pins_have_other_names():
     options = [
         {"bus": "wishbone"}, {"bus": "wishbone", "pipelined": True},
         {"bus": "wishbone", "clocks": 2}, {"bus": "wishbone", "pipelined": True, "clocks": 2},
+        {"bus": "dma"}, {"bus": "dma", "window": True}, {"bus": "dma", "window": True, "clocks": 2},
     ]
     names = [Ip(config=Config(), **one).name for one in options]
     assert names[3] == "weft_wishbone_pipelined_two_clocks_8x8x1"
-    assert len(set(names)) == 4
+    assert names[5:] == ["weft_dma_window_8x8x1", "weft_dma_window_two_clocks_8x8x1"]
+    assert len(set(names)) == 7
 
 
 @pytest.mark.parametrize("fields, options, message", [
     ({}, {"bus": "pci"}, "bus must be one of axi, wishbone, stream, dma, not 'pci'"),
     ({}, {"bus": "axi", "clocks": 3}, "clocks must be 1 or 2, not 3"),
     ({}, {"bus": "axi", "pipelined": True}, "pipelined must be False with bus 'axi', not True"),
+    ({}, {"bus": "axi", "window": True}, "window must be False with bus 'axi', not True"),
     ({"bytes_in": 2}, {"bus": "axi"}, "bytes_in must be at least 4 with bus 'axi', not 2"),
     ({"bytes_out": 8}, {"bus": "dma"},
      "bytes_in and bytes_out must be equal with bus 'dma', not 16 and 8"),

@@ -45,10 +45,18 @@ def test_an_interrupt_has_one_place_on_every_bus():
     for bus in BUSES:
         for field in interrupts(Ip(config=Config(), bus=bus)):
             assert places.setdefault(field.name, field.low) == field.low
-    assert len(set(places.values())) == len(places) == 8
+    assert len(set(places.values())) == len(places) == 9
 
 
 def test_only_buses_without_streams_have_windows():
     found = {bus: [w.name for w in windows(Ip(config=Config(), bus=bus))] for bus in BUSES}
     both = ["commands", "results"]
     assert found == {"axi": both, "wishbone": both, "stream": [], "dma": []}
+
+
+def test_a_window_is_the_whole_space_after_a_reset():
+    ip = Ip(config=Config(), bus="dma", window=True)
+    found = {r.name: (r.address, r.fields[0].reset) for r in registers(ip)}
+    without = Ip(config=Config(), bus="dma")
+    known = {r.name: (r.address, r.fields[0].reset) for r in registers(without)}
+    assert found == known | {"dma_base": (0x488, 0), "dma_limit": (0x48C, 0xFFFFFFFF)}

@@ -43,10 +43,12 @@ two cycles; so is that registers do what the register map says, access by access
 and windows answering within three.
 
 The halves of the AXI4 master are proven alone: the reader as it is, promised what is proven of the
-walker; the writer with queues of two bursts of two beats, promised what is proven of the gather,
-which is cut short to blocks of four beats. The gather is promised a row's units one behind the
-other, or cut off, and none where there was no room in the cycle before: that the scatter sees to
-it is a matter of simulation. What goes through the writer's queues is proven in steps: the order
+walker, and with addresses of nine bits, that it reads the beats of the stretches asked for and no
+others; the writer with queues of two bursts of two beats, promised what is proven of the gather,
+which is cut short to blocks of four beats. That a walk which is not refused stays in the address
+space, and in the window, is a matter of simulation. The gather is promised a row's units one behind
+the other, or cut off, and none where there was no room in the cycle before: that the scatter sees
+to it is a matter of simulation. What goes through the writer's queues is proven in steps: the order
 of answers; with that promised, the order of beats and of bursts; with both, that the beats on W
 are those that the address on AW says.
 

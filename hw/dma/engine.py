@@ -5,10 +5,11 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.commands import JobFlag, finishes, result
-from weft.descriptors import unit
+from weft.descriptors import Word, unit
 from weft.geometry import memories
 from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.axi import Axi4
+from weft.hw.dma.blame import Blame
 from weft.hw.dma.front import Front
 from weft.hw.dma.headers import Headers
 from weft.hw.dma.layout import granule, layouts
@@ -16,7 +17,7 @@ from weft.hw.dma.outlet import Outlet
 from weft.hw.dma.packer import Packer
 from weft.hw.dma.queue import Queue
 from weft.hw.dma.reader import Reader
-from weft.hw.dma.scatter import Scatter
+from weft.hw.dma.scatter import SPOILT, Scatter
 from weft.hw.dma.walker import Walker
 from weft.hw.dma.writer import Writer
 from weft.hw.post.sender import Result
@@ -41,6 +42,8 @@ class Dma(wiring.Component):
     Parameters
     ----------
     config : Config
+    window : bool
+        Memory may be restricted to a window.
 
     Attributes
     ----------
@@ -60,15 +63,21 @@ class Dma(wiring.Component):
         A descriptor, or results, are under way.
     ended : Out
         Pulse: a job has ended, its last write was answered. With ``tag`` and ``status``.
-    fetch_error, store_error, bad_descriptor : Out
-        Pulses: a beat read, a burst written was answered by an error; a descriptor was dropped.
+    fetch_error, store_error : Out
+        Pulses: a beat read, a burst written was answered by an error.
+    bad_descriptor, bad_address : Out
+        Pulses: a descriptor was dropped; and that for where its addresses lead.
+    base, limit : In
+        Of an engine with a window: its first and its last address, in whole beats.
     """
 
-    def __init__(self, config):
+    def __init__(self, config, *, window=False):
         self.config = config
+        self.window = window
         # What makes results narrow; the flags of both kinds of jobs, and the units of both.
         self.narrows = finishes(config)[0] if finishes(config) else JobFlag(0)
         self.kinds = [JobFlag(0), *([self.narrows] if self.narrows else [])]
+        self.sizes = [result(config, flags).bytes for flags in self.kinds]
         self.units = [unit(config, flags) for flags in self.kinds]
         super().__init__({
             "descriptors": In(stream.Signature(32)),
@@ -84,7 +93,8 @@ class Dma(wiring.Component):
             "status": Out(8),
             "fetch_error": Out(1),
             "store_error": Out(1),
-            "bad_descriptor": Out(1),
+            "bad_descriptor": Out(1), "bad_address": Out(1),
+            **({"base": In(32), "limit": In(32)} if window else {}),
         })
 
     def elaborate(self, platform):
@@ -98,8 +108,8 @@ class Dma(wiring.Component):
             return component
 
         self.packs = Signal()  # commands are under way
-        front = self._fetch(m, add)
-        scatter = self._store(m, add, front)
+        front, blame = self._fetch(m, add)
+        scatter = self._store(m, add, front, blame)
         m.d.comb += [
             self.idle.eq(self.reader.idle & self.writer.idle),
             self.moving.eq(
@@ -107,6 +117,7 @@ class Dma(wiring.Component):
             ),
             self.room.eq(front.room),
             self.bad_descriptor.eq(front.bad & ~self.stop),
+            self.bad_address.eq(front.outside & ~self.stop),
             self.fetch_error.eq(self.reader.error & ~self.stop),
             self.store_error.eq(self.writer.error & ~self.stop),
         ]
@@ -119,8 +130,8 @@ class Dma(wiring.Component):
         common = {"geometries": geometries, "layouts": lays}
         front = add("front", Front(
             depth=DESCRIPTORS, geometries=geometries, size=c.format.a.bytes,
-            data_bytes=c.bytes_in, narrows=self.narrows, units=self.units,
-            target=c.target,
+            data_bytes=c.bytes_in, narrows=self.narrows, sizes=self.sizes, units=self.units,
+            target=c.target, window=self.window,
         ))
         self.walker = walker = add("walker", Walker(data_bytes=c.bytes_in, **common))
         self.reader = reader = add("reader", Reader(
@@ -144,7 +155,7 @@ class Dma(wiring.Component):
             m.d.sync += due.eq(front.send & ~self.clear)
         m.d.comb += [
             reader.stop.eq(self.stop),
-            walker.word.eq(front.word), walker.index.eq(front.index), walker.take.eq(front.look),
+            walker.word.eq(front.word), walker.index.eq(front.index), walker.take.eq(front.walk),
             walker.start.eq(front.fetch), front.fetching.eq(~walker.idle),
             headers.word.eq(front.word), headers.index.eq(front.index),
             headers.take.eq(front.header), front.wait.eq(headers.wait),
@@ -162,15 +173,23 @@ class Dma(wiring.Component):
                 "address", "en", "release",
             )),
             self.packs.eq(due | ~packer.idle | ~outlet.idle),
+            *(getattr(front, name).eq(getattr(self, name))
+              for name in ("base", "limit") if self.window),
         ]
-        return front
+        blame = add("blame", Blame())
+        m.d.comb += [
+            blame.spoilt.eq(reader.spoilt), blame.final.eq(aligner.final), blame.fed.eq(front.fed),
+            blame.takes.eq(front.store & (front.index == Word.STRIDE)),
+            front.holds.eq(blame.holds),
+        ]
+        return front, blame
 
-    def _store(self, m, add, front):
+    def _store(self, m, add, front, blame):
         """Results -> beats."""
         c = self.config
         scatter = add("scatter", Scatter(
             rows=c.rows, cols=c.cols, lanes=c.lanes, units=self.units,
-            sizes=[result(c, flags).bytes for flags in self.kinds],
+            sizes=self.sizes,
             narrows=self.narrows, data_bytes=c.bytes_in, target=c.target,
         ))
         self.writer = writer = add("writer", Writer(data_bytes=c.bytes_in, target=c.target))
@@ -180,6 +199,7 @@ class Dma(wiring.Component):
         m.d.sync += scatter.room.eq(writer.room & ~self.stop)
         m.d.comb += [
             scatter.word.eq(front.word), scatter.take.eq(front.store),
+            scatter.spoilt.eq(blame.latest), blame.rests.eq(scatter.rests),
             scatter.results.payload.eq(self.results.payload),
             scatter.results.valid.eq(self.results.valid & ~self.stop),
             self.results.ready.eq(scatter.results.ready | self.stop),
@@ -187,4 +207,6 @@ class Dma(wiring.Component):
             self.ended.eq(writer.ended & ~self.stop),
             self.tag.eq(writer.tag), self.status.eq(writer.status),
         ]
+        with m.If(front.index == 3):
+            m.d.comb += scatter.word[SPOILT].eq(blame.next)
         return scatter

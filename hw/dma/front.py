@@ -1,13 +1,14 @@
 """The front: a queue of descriptors, each looked at, and then handed out word by word."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.commands import VERSION, JobFlag, Opcode, Region
+from weft.commands import VERSION, JobFlag, LoadFlag, Opcode, Region
 from weft.descriptors import DESCRIPTOR_BYTES, Order, Word
 from weft.hw.control.headers import exceeds
+from weft.hw.dma.bounds import Bounds
 from weft.hw.memory.bank import Bank
 
 __all__ = ["Front"]
@@ -20,11 +21,20 @@ LOAD_WORDS = range(8)
 JOB_WORDS = *range(8), Word.ADDRESS, Word.STRIDE
 
 
-class Front(wiring.Component):
-    """Reads each descriptor twice: to look at it, and if it may be, to hand it out.
+class Pass(enum.Enum, shape=2):
+    """What the words of a descriptor are read for."""
 
-    The first time, while the walker is idle, its words go there, and it may ``fetch`` at once. The
-    second time its header goes out, in its turn, and what the results of a job want to the scatter.
+    LOOK = 0
+    WALK = 1
+    HAND = 2
+
+
+class Front(wiring.Component):
+    """Reads each descriptor several times: to look at it, and if it may be, to hand it out.
+
+    First it looks at the words, and sees where they lead. Then, as soon as the walker is idle, the
+    words of a load go there, and it may ``fetch`` at once. At last the header goes out, in its
+    turn, and what the results of a job want to the scatter.
 
     Parameters
     ----------
@@ -35,12 +45,15 @@ class Front(wiring.Component):
     size : int
         Bytes of a value of A and B.
     data_bytes : int
-    units : list of int
-        What addresses and strides of results, of sums and of narrow ones, are multiples of.
+    sizes, units : list of int
+        Bytes of a sum, and of a narrow result if there are any; what addresses and strides of each
+        are multiples of.
     narrows : `weft.commands.JobFlag`
         What makes results narrow.
     target : str
         That of a Config.
+    window : bool
+        There is one.
 
     Attributes
     ----------
@@ -49,21 +62,27 @@ class Front(wiring.Component):
         Whole descriptors that it takes.
     word, index : Out
         A word, and which of a descriptor it is.
-    look, header, store : Out
+    walk, header, store : Out
         It is for the walker, of a header, for the scatter.
     wait : In
         No word goes out in this cycle.
-    fetching, sending : In
-        The walker is not idle; the header may not go out.
+    fetching, sending, holds : In
+        The walker is not idle; no header, no job's header may go out.
     fetch, send : Out
         Pulses: the walker may start; the header of a load has gone out.
-    bad : Out
-        Pulse: a descriptor was dropped.
+    fed : Out
+        The load whose header went out last feeds the job whose header did, which has results.
+    bad, outside : Out
+        Pulses: a descriptor was dropped; and that for where its addresses lead.
     idle : Out
         There is none.
+    base, limit : In
+        Of a window, as of `weft.hw.dma.bounds.Bounds`.
     """
 
-    def __init__(self, *, depth, geometries, size, data_bytes, units, narrows, target):
+    def __init__(
+        self, *, depth, geometries, size, data_bytes, sizes, units, narrows, target, window=False
+    ):
         self.depth = depth
         self.geometries = geometries
         self.size = size
@@ -71,16 +90,21 @@ class Front(wiring.Component):
         self.units = units
         self.narrows = narrows
         self.target = target
+        self.bounds = Bounds(
+            geometries=geometries, size=size, sizes=sizes, data_bytes=data_bytes, window=window
+        )
         super().__init__({
             "descriptors": In(stream.Signature(32)),
             "room": Out(range(depth + 1), init=depth),
             "word": Out(32), "index": Out(4),
-            "look": Out(1), "header": Out(1), "store": Out(1),
+            "walk": Out(1), "header": Out(1), "store": Out(1),
             "wait": In(1),
-            "fetching": In(1), "sending": In(1),
+            "fetching": In(1), "sending": In(1), "holds": In(1),
             "fetch": Out(1), "send": Out(1),
-            "bad": Out(1),
+            "fed": Out(1),
+            "bad": Out(1), "outside": Out(1),
             "idle": Out(1),
+            **({"base": In(32), "limit": In(32)} if window else {}),
         })
 
     def elaborate(self, platform):
@@ -100,7 +124,7 @@ class Front(wiring.Component):
 
         # A word is asked for, read, and here; until it is wanted.
         step, ask = Signal(4), Signal()
-        asked, second = Signal(4), Signal()
+        asked, of = Signal(4), Signal(Pass)
         read_index, on_way = Signal(4), Signal(2)
         moves = ~self.wait
         m.d.comb += [
@@ -112,58 +136,97 @@ class Front(wiring.Component):
             ]
         there = on_way[1] & moves
         stored = self.index.matches(0, 1, 3, Word.ADDRESS, Word.STRIDE)
-        wrong, load, keeps = self._look(m, there & ~second)
+        wrong, load, keeps = self._look(m, there & (of == Pass.LOOK), there)
+        handed = there & (of == Pass.HAND)
         m.d.comb += [
-            self.look.eq(there & ~second),
-            self.header.eq(there & second & ~self.index[3]),
-            self.store.eq(there & second & ~load & ~keeps & stored),
+            self.walk.eq(there & (of == Pass.WALK)),
+            self.header.eq(handed & ~self.index[3]),
+            self.store.eq(handed & ~load & ~keeps & stored),
         ]
-        lists = LOOKED_AT, JOB_WORDS, LOAD_WORDS
-        kind = Mux(second, 1 + load, 0)
+        self._feeds(m, handed & (self.index == 0), load, keeps)
         last = Signal()
-        with m.Switch(kind):
-            for n, words in enumerate(lists):
-                with m.Case(n):
+        with m.Switch(Cat(load, of == Pass.HAND)):
+            for case, words in (("0-", LOOKED_AT), ("10", JOB_WORDS), ("11", LOAD_WORDS)):
+                with m.Case(case):
                     m.d.comb += last.eq(step == len(words) - 1)
                     with m.Switch(step):
                         for count, word in enumerate(words):
                             with m.Case(count):
                                 m.d.comb += asked.eq(word)
+        with m.If(drop):
+            m.d.sync += here.eq(here + 1)
+        drained = Signal()  # no word is on its way
+        m.d.comb += drained.eq(moves & ~on_way.any())
+        self._passes(m, of, step, last, drained, wrong, load, keeps, ask, asked, drop)
+        return m
+
+    def _feeds(self, m, first, load, keeps):
+        """Whether a load feeds a job with results: known from the ``first`` word handed out."""
+        kept = Signal()  # the sums of the job whose header went out last
+        with m.If(first & load):
+            m.d.sync += self.fed.eq((self.word >> 24 & LoadFlag.FEED).any() & ~kept)
+        with m.If(first & ~load):
+            m.d.sync += kept.eq(keeps)
+
+    def _passes(self, m, of, step, last, drained, wrong, load, keeps, ask, asked, drop):
+        """What a descriptor is read for, pass by pass."""
+        bounds = self.bounds
         with m.FSM():
             with m.State("WAIT"):
                 m.d.comb += self.idle.eq(self.room == self.depth)
-                m.d.sync += [step.eq(0), second.eq(0), wrong.eq(0)]
-                with m.If(~self.idle & ~self.fetching):
+                m.d.sync += [step.eq(0), of.eq(Pass.LOOK), wrong.eq(0)]
+                with m.If(~self.idle):
                     m.next = "WORDS"
             with m.State("WORDS"):
                 m.d.comb += ask.eq(1)
-                with m.If(moves):
+                with m.If(~self.wait):
                     m.d.sync += step.eq(step + 1)
                     with m.If(last):
                         m.next = "LAST"
             with m.State("LAST"):
-                with m.If(~on_way.any() & moves):
-                    m.next = "JUDGE"
-                    with m.If(second):
-                        m.next = "WAIT"
-                        m.d.comb += [drop.eq(1), self.send.eq(load)]
+                with m.If(drained):
+                    m.d.sync += step.eq(0)
+                    with m.Switch(of):
+                        with m.Case(Pass.LOOK):
+                            m.next = "JUDGE"
+                        with m.Case(Pass.WALK):
+                            m.d.comb += self.fetch.eq(1)
+                            m.next = "HAND"
+                        with m.Case(Pass.HAND):
+                            m.d.comb += [drop.eq(1), self.send.eq(load)]
+                            m.next = "WAIT"
             with m.State("JUDGE"):
-                m.d.sync += [step.eq(0), second.eq(1)]
                 m.d.comb += [
-                    self.bad.eq(wrong), drop.eq(wrong), self.fetch.eq(~wrong & load),
+                    self.bad.eq(wrong), drop.eq(wrong), bounds.start.eq(~wrong & (load | ~keeps)),
                 ]
                 m.next = "HAND"
                 with m.If(wrong):
                     m.next = "WAIT"
-            with m.State("HAND"):
-                with m.If(~self.sending):
+                with m.Elif(bounds.start):
+                    m.next = "BOUNDS"
+            with m.State("BOUNDS"):
+                m.d.comb += [ask.eq(~bounds.done), asked.eq(bounds.index)]
+                with m.If(bounds.done):
+                    m.next = "HAND"
+                    with m.If(load):
+                        m.next = "WALK"
+                    with m.If(bounds.outside):
+                        m.d.comb += [self.bad.eq(1), self.outside.eq(1), drop.eq(1)]
+                        m.next = "WAIT"
+            with m.State("WALK"):
+                with m.If(~self.fetching & drained):
+                    m.d.sync += of.eq(Pass.WALK)
                     m.next = "WORDS"
-        with m.If(drop):
-            m.d.sync += here.eq(here + 1)
-        return m
+            with m.State("HAND"):
+                with m.If(~self.sending & ~(self.holds & ~load) & drained):
+                    m.d.sync += of.eq(Pass.HAND)
+                    m.next = "WORDS"
 
-    def _look(self, m, there):
-        """What is wrong with a descriptor; whether it is a load; whether a job keeps its sums."""
+    def _look(self, m, there, known):
+        """What is wrong with a descriptor; whether it is a load; whether a job keeps its sums.
+
+        ``there``: a word is to be looked at; ``known``: any word is on offer.
+        """
         word = self.word
         pages, lines = (
             max(getattr(g, of) for g in self.geometries.values()) for of in ("pages", "words")
@@ -210,10 +273,19 @@ class Front(wiring.Component):
             m.d.sync += wrong.eq(wrong | (
                 found & Cat((about == index) & of for index, (of, _) in faults.items())
             ).any())
+        bounds = self.bounds
+        m.submodules.bounds = bounds
+        m.d.comb += [
+            bounds.load.eq(load), bounds.raw.eq(load & raw), bounds.turned.eq(order == Order.LINES),
+            bounds.narrow.eq(narrow), bounds.word.eq(word),
+            bounds.there.eq(known & (self.index == bounds.index)),
+            *(getattr(bounds, name).eq(getattr(self, name))
+              for name in ("base", "limit") if bounds.window),
+        ]
         with m.If(there):
             with m.If(self.index == 0):
                 m.d.sync += [
-                    load.eq(word[:8] == Opcode.LOAD),
+                    load.eq(word[:8] == Opcode.LOAD), bounds.region.eq(word[16:]),
                     operand.eq(word[16:24].matches(Region.A, Region.B)),
                 ]
             with m.If(self.index == 1):

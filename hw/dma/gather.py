@@ -11,7 +11,8 @@ from weft.hw.memory.pick import pick
 __all__ = ["Beat", "Gather", "Unit"]
 
 BLOCK = ceil_log2(BURST)
-STATUS = 2  # bits that there are
+CUT = 2  # bits of how a job may be cut off
+STATUS = 3  # bits that there are before all is written
 
 
 class Unit(data.StructLayout):
@@ -60,8 +61,12 @@ class Gather(wiring.Component):
     units : In, ``valid`` and a `Unit`
     cut : In
         Pulse, in a cycle without a unit: the burst under way, if there is one, and the job end.
-    tag, status : In
+    tag : In
         Of the job.
+    status : In
+        Of the job, where it is cut.
+    spoilt : In
+        The job's operands are wrong.
     beats : Out, ``valid`` and a `Beat`
     idle : Out
         Nothing is on its way.
@@ -73,7 +78,7 @@ class Gather(wiring.Component):
         super().__init__({
             "units": In(data.StructLayout({"valid": 1, "unit": unit})),
             "cut": In(1),
-            "tag": In(16), "status": In(STATUS),
+            "tag": In(16), "status": In(CUT), "spoilt": In(1),
             "beats": Out(data.StructLayout({"valid": 1, "beat": Beat(data_bytes=data_bytes)})),
             "idle": Out(1),
         })
@@ -93,10 +98,12 @@ class Gather(wiring.Component):
         whole, which = Signal(8 * widest), Signal.like(place)
         row_end, fills, block_end = (Signal(name=n) for n in ("row_end", "fills", "block_end"))
         addr = Signal(32 - low, reset_less=True)
-        tag, status = Signal(16, reset_less=True), Signal(STATUS, reset_less=True)
+        tag, status = Signal(16, reset_less=True), Signal(CUT, reset_less=True)
+        spoilt = Signal(reset_less=True)
         m.d.sync += [
             valid.eq(self.units.valid & ~unit.most[-1]), cut.eq(self.cut), end.eq(unit.end),
             addr.eq(unit.addr[low:]), tag.eq(self.tag), status.eq(self.status),
+            spoilt.eq(self.spoilt),
             block_end.eq(unit.addr[low : low + BLOCK].all()),
             place.eq(unit.addr[ceil_log2(widest) : low]),
         ]
@@ -131,7 +138,7 @@ class Gather(wiring.Component):
         m.d.comb += [beat.data.eq(held), self.idle.eq(~valid & ~cut & ~self.beats.valid)]
         m.d.sync += [
             self.beats.valid.eq((valid & (fills | row_end)) | cut),
-            beat.tag.eq(tag), beat.status.eq(Mux(cut, status, 0)),
+            beat.tag.eq(tag), beat.status.eq(Cat(Mux(cut, status, 0), spoilt)),
             beat.void.eq(cut & closed), beat.end.eq(cut | (row_end & end)),
             beat.last.eq(cut | last),
         ]

@@ -12,6 +12,9 @@ from weft.hw.memory.places import after
 __all__ = ["Reader", "Stretch"]
 
 
+ADDRESS = 32  # bits of it
+
+
 class Stretch(data.StructLayout):
     """Beats of memory that follow each other: from the one that holds ``addr``.
 
@@ -19,7 +22,7 @@ class Stretch(data.StructLayout):
     """
 
     def __init__(self, *, beats):
-        super().__init__({"addr": 32, "last": range(beats + BURST)})
+        super().__init__({"addr": ADDRESS, "last": range(beats + BURST)})
 
 
 class Reader(wiring.Component):
@@ -52,6 +55,8 @@ class Reader(wiring.Component):
         Pulse, while it is ``there``: nothing more is wanted of the beat.
     unit : Out
         The unit, two cycles later.
+    spoilt : Out
+        Pulse: the beat that left three cycles before had come with an error.
     stop : In
         No burst begins, and beats are dropped.
     idle : Out
@@ -74,6 +79,7 @@ class Reader(wiring.Component):
             "index": In(range(self.parts)),
             "leaves": In(1),
             "unit": Out(8 * unit),
+            "spoilt": Out(1),
             "stop": In(1),
             "idle": Out(1),
             "error": Out(1),
@@ -85,17 +91,22 @@ class Reader(wiring.Component):
         m.submodules.bank = bank = Bank(
             width=8 * self.data_bytes, depth=2 * self.depth, parts=self.parts, target=self.target
         )
+        m.submodules.errors = errors = Bank(width=1, depth=2 * self.depth, target=self.target)
         puts, gets = Signal(range(2 * self.depth)), Signal(range(2 * self.depth))
         beat, leaves = self.r.payload, Signal()
         some, more = Signal(), Signal()  # beats are here; others than the oldest
+        wrong, gone = beat.resp.as_value()[1], Signal(errors.LATENCY)
         m.d.comb += [
             self.r.ready.eq(1), leaves.eq(self.there & (self.leaves | self.stop)),
             bank.write.eq(self.r.valid), bank.place.eq(puts), bank.data.eq(beat.data),
             bank.address.eq(Cat(self.index, gets)), self.unit.eq(bank.word),
+            errors.write.eq(self.r.valid), errors.place.eq(puts), errors.data.eq(wrong),
+            errors.address.eq(gets),
             some.eq(gets != puts), more.eq(after(gets) != puts),
         ]
         m.d.sync += [
-            self.error.eq(self.r.valid & beat.resp.as_value()[1]),
+            self.error.eq(self.r.valid & wrong),
+            gone.eq(Cat(leaves, gone)), self.spoilt.eq(gone[1] & errors.word),
             self.there.eq(Mux(leaves, more, some)),
         ]
         with m.If(self.r.valid):
@@ -124,7 +135,7 @@ class Reader(wiring.Component):
         low, block = ceil_log2(self.data_bytes), ceil_log2(BURST)
         there = Signal()
         first = Signal(block, reset_less=True)  # beat of the block that is due
-        blocks = Signal(32 - low - block, reset_less=True)
+        blocks = Signal(ADDRESS - low - block, reset_less=True)
         last = Signal.like(self.stretches.payload.last, reset_less=True)
         more = Signal()  # blocks are behind this one
         self.go, self.begins, self.length = Signal(), Signal(), Signal(block)

@@ -9,9 +9,10 @@ from weft.hw.dma.gather import Beat, Gather, Unit
 from weft.hw.dma.queue import Queue
 from weft.hw.post.sender import Result
 
-__all__ = ["Scatter"]
+__all__ = ["SPOILT", "Scatter"]
 
 FIELDS = 5  # words of a descriptor that it wants
+SPOILT = 16  # bit of word 3: above those that N takes
 WORDS = 512  # that wait at most: of more jobs than a core takes
 
 
@@ -38,12 +39,17 @@ class Scatter(wiring.Component):
     Attributes
     ----------
     word, take : In
-        Words 0, 1, 3, 8 and 9 of the descriptor of a job that has results.
+        Words 0, 1, 3, 8 and 9 of the descriptor of a job that has results. Bit `SPOILT` of word 3
+        says that operands that were loaded before are wrong.
+    spoilt : In
+        Operands of the last one of those jobs are.
     results : In, stream of `weft.hw.post.sender.Result`
     beats : Out, ``valid`` and a `weft.hw.dma.gather.Beat`
     room : In
         There is room for four beats.
     idle : Out
+        No job waits for results, and nothing is on its way.
+    rests : Out
         No job waits for results.
     """
 
@@ -57,11 +63,11 @@ class Scatter(wiring.Component):
         self.data_bytes = data_bytes
         self.target = target
         super().__init__({
-            "word": In(32), "take": In(1),
+            "word": In(32), "take": In(1), "spoilt": In(1),
             "results": In(stream.Signature(Result(bytes_out=data_bytes))),
             "beats": Out(data.StructLayout({"valid": 1, "beat": Beat(data_bytes=data_bytes)})),
             "room": In(1),
-            "idle": Out(1),
+            "idle": Out(1), "rests": Out(1),
         })
 
     def elaborate(self, platform):
@@ -92,6 +98,7 @@ class Scatter(wiring.Component):
             ]
 
         field, narrow, tag = Signal(range(FIELDS)), Signal(), Signal(16, reset_less=True)
+        wrong = Signal()  # operands of this job, loaded before it
         # Of C; from this tile on; of this tile; from this row on. All but the first less one.
         cols, down, across = (Signal(16, reset_less=True, name=n) for n in ("n", "down", "across"))
         width, height = Signal(range(self.cols)), Signal(range(self.rows))
@@ -146,10 +153,14 @@ class Scatter(wiring.Component):
                     ]
         goes_on = there & self.room
         refused = goes_on & early
+        mine = ~refused | (word.tag == tag)  # the word that is at work is of this job
+        m.d.comb += gather.spoilt.eq(mine & (wrong | (self.spoilt & ~jobs.o.valid)))
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += self.idle.eq(~jobs.o.valid & ~there & gather.idle)
-                m.d.sync += [field.eq(0), part.eq(0), at.eq(0), row_end.eq(1)]
+                m.d.comb += [
+                    self.rests.eq(~jobs.o.valid), self.idle.eq(self.rests & ~there & gather.idle),
+                ]
+                m.d.sync += [field.eq(0), part.eq(0), at.eq(0), row_end.eq(1), wrong.eq(0)]
                 with m.If(jobs.o.valid):
                     m.next = "JOB"
                 with m.Elif(refused):  # it is of a job that was to keep its sums
@@ -166,7 +177,7 @@ class Scatter(wiring.Component):
                             if len(self.sizes) > 1:
                                 m.d.sync += narrow.eq((given & self.narrows).any())
                         with m.Case(2):
-                            m.d.sync += cols.eq(given)
+                            m.d.sync += [cols.eq(given), wrong.eq(given[SPOILT])]
                         with m.Case(4):  # there is the address
                             m.d.comb += goes.eq(1)
                             m.next = "BAND"
@@ -199,7 +210,7 @@ class Scatter(wiring.Component):
             with m.State("UNIT"):
                 with m.If(refused):
                     m.d.comb += [done.eq(1), gather.cut.eq(1)]
-                    with m.If(word.tag == tag):
+                    with m.If(mine):
                         m.next = "IDLE"
                 with m.Elif(goes_on):
                     m.d.comb += [

@@ -1,6 +1,6 @@
 """The writer: beats become bursts on AXI, and their answers the ends of jobs."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -32,7 +32,8 @@ class Writer(wiring.Component):
         Four more may come.
     aw, w, b : as of `Axi4`
     ended : Out
-        Pulse: all of a job is written and answered; with its ``tag`` and ``status``.
+        Pulse: all of a job is written and answered; with its ``tag`` and ``status``, of which the
+        highest bit says that a burst of it was answered by an error.
     error : Out
         Pulse: a burst was answered by an error.
     idle : Out
@@ -47,7 +48,7 @@ class Writer(wiring.Component):
             "beats": In(data.StructLayout({"valid": 1, "beat": Beat(data_bytes=data_bytes)})),
             "room": Out(1),
             **{name: axi[name] for name in ("aw", "w", "b")},
-            "ended": Out(1), "tag": Out(16), "status": Out(STATUS),
+            "ended": Out(1), "tag": Out(16), "status": Out(STATUS + 1),
             "error": Out(1),
             "idle": Out(1),
         })
@@ -90,9 +91,13 @@ class Writer(wiring.Component):
         ]
         with m.If(closes != answered):
             m.d.sync += waiting.eq(waiting + Mux(closes, 1, -1))
+        wrong = b.valid & b.ready & b.payload.resp.as_value()[1]
+        failed = Signal()  # an earlier burst of the job was
+        with m.If(answered):
+            m.d.sync += failed.eq((failed | wrong) & ~oldest.end)
         m.d.sync += [
             self.ended.eq(answered & oldest.end),
-            self.tag.eq(oldest.tag), self.status.eq(oldest.status),
-            self.error.eq(b.valid & b.ready & b.payload.resp.as_value()[1]),
+            self.tag.eq(oldest.tag), self.status.eq(Cat(oldest.status, failed | wrong)),
+            self.error.eq(wrong),
         ]
         return m

@@ -15,8 +15,10 @@ from weft.hw.ip.windows import Level
 from weft.register_map import interrupts, registers, windows
 from weft.registers import REGISTERS
 
-__all__ = ["Control", "Ended"]
+__all__ = ["ERRORS", "Control", "Ended"]
 
+# What a DMA engine reports, by the names of the interrupts.
+ERRORS = "fetch_error", "store_error", "bad_descriptor", "bad_address"
 Ended = data.StructLayout({"valid": 1, "tag": 16, "status": 8})
 
 
@@ -50,6 +52,8 @@ class Control(wiring.Component):
     moving : In; errors : In; descriptor : Out; descriptor_word, descriptor_room, filing : In
         Of an Ip with DMA: as of `weft.hw.ip.descriptors.Descriptors`; while it is ``filing``,
         accesses wait.
+    base, limit : Out
+        Of an Ip with a window: its first and its last address. A soft reset leaves them.
     """
 
     def __init__(self, ip):
@@ -66,7 +70,7 @@ class Control(wiring.Component):
                 "results": In(stream.Signature(32)), "follows": In(1), "level": In(Level),
             }
         if ip.bus == "dma":
-            errors = dict.fromkeys(("fetch_error", "store_error", "bad_descriptor"), 1)
+            errors = dict.fromkeys(ERRORS, 1)
             members |= {
                 "moving": In(1), "errors": In(data.StructLayout(errors)),
                 "descriptor": Out(data.StructLayout({
@@ -74,6 +78,8 @@ class Control(wiring.Component):
                 })),
                 "descriptor_word": In(32), "descriptor_room": In(6), "filing": In(1),
             }
+        if ip.window:
+            members |= {"base": Out(32), "limit": Out(32, init=0xFFFFFFFF)}
         super().__init__(members)
 
     def elaborate(self, platform):
@@ -114,6 +120,10 @@ class Control(wiring.Component):
             values["results"] = Mux(level.some, results.payload, 0)
         if self.ip.bus == "dma":
             overflow = self._descriptors(m, writes, acts, s_address, s_data, must_wait)
+        if self.ip.window:
+            for name, register in (("dma_base", self.base), ("dma_limit", self.limit)):
+                with m.If(acts & writes[name]):
+                    m.d.sync += register.eq(s_data)
 
         refused = Signal()
         m.d.comb += [
@@ -200,6 +210,8 @@ class Control(wiring.Component):
             held["status"]["moving"] = moving
             held["descriptor_room"] = {"value": self.descriptor_room}
             held |= {f"descriptor_{n}": {"value": self.descriptor_word} for n in range(WORDS)}
+        if self.ip.window:
+            held |= {"dma_base": {"value": self.base}, "dma_limit": {"value": self.limit}}
         return {name: _word(self.ip, name, fields) for name, fields in held.items()}
 
     def _descriptors(self, m, writes, acts, s_address, s_data, must_wait):

@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from weft.hw.dma.axi import FIXED
 from weft.hw.dma.engine import Dma
 from weft.hw.ip import axi_lite, wishbone
-from weft.hw.ip.control import Control
+from weft.hw.ip.control import ERRORS, Control
 from weft.hw.ip.crossing import Core, Far, Near
 from weft.hw.ip.descriptors import Descriptors
 from weft.hw.ip.packets import Packets
@@ -148,7 +148,7 @@ class Shell(wiring.Component):
         ]
 
     def _dma(self, m, control, crossing, restart):
-        descriptors, dma = Descriptors(), Dma(self.ip.config)
+        descriptors, dma = Descriptors(), Dma(self.ip.config, window=self.ip.window)
         m.submodules.descriptors = ResetInserter(restart.holds)(descriptors)
         m.submodules.dma = dma
         connect(m, descriptors.o, dma.descriptors)
@@ -165,9 +165,9 @@ class Shell(wiring.Component):
             control.busy.eq(crossing.busy),
             control.ended.valid.eq(dma.ended), control.ended.tag.eq(dma.tag),
             control.ended.status.eq(dma.status),
-            control.errors.fetch_error.eq(dma.fetch_error),
-            control.errors.store_error.eq(dma.store_error),
-            control.errors.bad_descriptor.eq(dma.bad_descriptor),
+            *(control.errors[name].eq(getattr(dma, name)) for name in ERRORS),
+            *(getattr(dma, name).eq(getattr(control, name))
+              for name in ("base", "limit") if self.ip.window),
         ]
         for name, flow in (("aw", Out), ("w", Out), ("b", In), ("ar", Out), ("r", In)):
             self._channel(m, name, flow, getattr(dma.axi, name))

@@ -207,6 +207,11 @@ BUGS = [
          "self.r.ready.eq(1)", "self.r.ready.eq(~self.idle)"),
     ),
     *table(
+        "AXI4 reads alone, in order", "dma.reader",
+        ("a stretch goes on beyond its last block", "ar_order",
+         "more.eq(last[block:] != 1)", "more.eq(last[block:] != 0)"),
+    ),
+    *table(
         "operands walked", "dma.walker",
         ("the end is not that of where it begins", "stretches_behind",
          "(self.cur[:low + BLOCK] + self.common.most) >> low", "self.common.most >> low"),

@@ -5,16 +5,15 @@ The queue of the one that writes is cut short, so that what is in it can be prov
 
 from unittest.mock import patch
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.geometry import memories
-from weft.hw.dma import gather, writer
+from weft.hw.dma import gather, reader, writer
 from weft.hw.dma.axi import BURST, FIXED
 from weft.hw.dma.layout import layouts
-from weft.hw.dma.reader import Reader
 from weft.hw.dma.walker import Walker
 from weft.sim.formal.axi import ReadRules
 from weft.sim.formal.beats import BeatRules
@@ -22,9 +21,10 @@ from weft.sim.formal.bench import Bench
 from weft.sim.formal.gather import GatherRules
 from weft.sim.formal.rules import Rules
 
-__all__ = ["gathers", "reads", "walks", "writes"]
+__all__ = ["gathers", "reads", "splits", "walks", "writes"]
 
 DATA_BYTES = 4
+SHORT = 9  # bits of an address, where it is followed
 # Of the short queue: bursts of 1 << BLOCK beats at most; how many, and what comes without room.
 BLOCK, BURSTS, SLACK = 1, 2, 1
 # Of what is gathered: bytes of its units; blocks of 1 << GATHERED beats.
@@ -88,6 +88,52 @@ class _Half(wiring.Component):
         return m
 
 
+class SplitRules(Rules):
+    """Of a reader that is given stretches of memory: what it reads is all of them."""
+
+    PINS = {
+        "arvalid": 1, "arready": 1, "araddr": 32, "arlen": 8,
+        "stretches_valid": 1, "stretches_ready": 1, "stretches_payload_addr": SHORT,
+        "stretches_payload_last": 5,
+    }
+    RULES = {
+        "ar_order": "bursts of reads are the beats of the stretches asked for, in order: no others",
+    }
+    COVERS = {"ar_ends": "a stretch of several bursts has been read"}
+
+    def elaborate(self, platform):
+        m, size, block = Module(), ceil_log2(DATA_BYTES), ceil_log2(BURST)
+        takes = self.stretches_valid & self.stretches_ready
+        new = self.arvalid & self.past(m, ~self.arvalid | self.arready, "free")
+        # Of the stretch that is read, and of the next one: its first beat that is due, and how many
+        # are, less one.
+        there, several = Signal(2), Signal()
+        firsts, mosts = ([Signal(width) for _ in range(2)] for width in (SHORT - size, block + 1))
+        first, most = self.stretches_payload_addr[size:], Signal(block + 1)
+        ends = new & (self.arlen == mosts[0])
+        left = Signal(2)
+        m.d.comb += [
+            most.eq(self.stretches_payload_last - first[:block]),
+            left.eq(Mux(ends, there >> 1, there)),
+        ]
+        m.d.sync += there.eq(Mux(takes, left << 1 | 1, left))
+        with m.If(new):
+            m.d.sync += [
+                firsts[0].eq(firsts[0] + self.arlen + 1), mosts[0].eq(mosts[0] - self.arlen - 1),
+                several.eq(~ends),
+            ]
+        with m.If(ends):
+            m.d.sync += [firsts[0].eq(firsts[1]), mosts[0].eq(mosts[1])]
+        for n in range(2):
+            with m.If(takes & ~left[n] & (left[n - 1] if n else 1)):
+                m.d.sync += [firsts[n].eq(first), mosts[n].eq(most)]
+        self.must(m, "ar_order", ~new | (
+            there[0] & (self.araddr >> size == firsts[0]) & (self.arlen <= mosts[0])
+        ))
+        self.happens(m, "ar_ends", ends & several)
+        return m
+
+
 class StretchRules(Rules):
     """What a reader is promised."""
 
@@ -122,6 +168,20 @@ class WalkRules(StretchRules):
 
     def kept(self, m, rule, value):
         self.must(m, rule, value)
+
+
+class ShortReader(reader.Reader):
+    """A reader with addresses of `SHORT` bits."""
+
+    def __init__(self):
+        with patch.object(reader, "ADDRESS", SHORT):
+            super().__init__(
+                data_bytes=DATA_BYTES, beats=1, unit=DATA_BYTES, depth=4 * BURST, target="generic"
+            )
+
+    def elaborate(self, platform):
+        with patch.object(reader, "ADDRESS", SHORT):
+            return super().elaborate(platform)
 
 
 class ShortWriter(writer.Writer):
@@ -182,11 +242,20 @@ def walks(config):
 def reads():
     """The bench of the half that reads."""
     rules = ReadRules(data_bytes=DATA_BYTES, beats=BURST)
-    part = Reader(
+    part = reader.Reader(
         data_bytes=DATA_BYTES, beats=1, unit=DATA_BYTES, depth=4 * BURST, target="generic"
     )
     half = _Half(part, rules, {"ar": True, "r": False}, ("stretches", "stop", "idle"))
     return Bench(half, {"": rules, "stretches_": StretchRules()})
+
+
+def splits():
+    """The bench of a reader whose addresses are short: which beats it reads."""
+    pins = ReadRules(data_bytes=DATA_BYTES, beats=BURST)
+    half = _Half(
+        ShortReader(), pins, {"ar": True, "r": False}, ("stretches", "stop", "idle")
+    )
+    return Bench(half, {"": SplitRules(), "stretches_": StretchRules(payload_addr=SHORT)})
 
 
 def writes(*given):

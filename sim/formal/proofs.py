@@ -126,6 +126,7 @@ def parts():
             f"registers, {bus}", lambda ip=ip: Bench(Control(ip), {"": RegisterRules(ip)})
         )
     yield Proof("AXI4 reads alone", master.reads)
+    yield Proof("AXI4 reads alone, in order", master.splits)
     yield Proof("operands walked", partial(master.walks, CONFIG))
     yield Proof("results gathered", master.gathers)
     yield Proof("AXI4 writes alone", master.writes, left=sum(STEPS.values(), ()))

@@ -36,6 +36,7 @@ class RegisterRules(Rules):
     }
     DMA = {
         "errors_fetch_error": 1, "errors_store_error": 1, "errors_bad_descriptor": 1,
+        "errors_bad_address": 1,
         "descriptor_write": 1, "descriptor_index": 4, "descriptor_data": 32,
         "descriptor_submit": 1, "descriptor_room": 6, "filing": 1,
     }
@@ -93,7 +94,7 @@ class RegisterRules(Rules):
         if self.ip.bus == "dma":
             happened |= {
                 name: getattr(self, f"errors_{name}")
-                for name in ("fetch_error", "store_error", "bad_descriptor")
+                for name in ("fetch_error", "store_error", "bad_descriptor", "bad_address")
             }
         self._interrupts(m, happened, wrote)
         self._counts(m)

@@ -1,6 +1,7 @@
 """The DMA engine in its IP core: products whose operands lie in a third party's memory."""
 
 import logging
+import struct
 
 import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge
@@ -200,7 +201,9 @@ async def errors(dut):
         await submit(rig, found.descriptors)
         count += len(found.ends)
         await ended(rig, count)
-        assert await flags(rig) == {"done", kind}
+        assert await flags(rig) == {"done", "failed", kind}
+        mark = Status.WRITE_ERROR if kind == "store_error" else 0  # operands of the job before
+        assert await rig.read("last") == found.ends[-1][0] | mark << 16
         bad.clear()
         count = await right(rig, memory, count)
         assert await flags(rig) == {"done"}
@@ -224,6 +227,34 @@ async def bad_descriptors(dut):
         assert await flags(rig) == {"bad_descriptor"}
         count = await right(rig, memory, count)
         await flags(rig)
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+async def bad_addresses(dut):
+    """What leads beyond the last address, or out of a window, is dropped before any access."""
+    rig, memory = await start(dut)
+    found = products(rig, 1, seed=3, finish=False)
+    top = (1 << 32) - memory.width
+    load = next(d for d in found.descriptors if d[0] == 2)
+    beyond = struct.pack("<III", top, 16, 40)  # address, stride, lines
+    await submit(rig, [load[:32] + beyond + load[44:]])
+    while await rig.read("status", "moving"):
+        pass
+    assert await flags(rig) == {"bad_descriptor", "bad_address"} and memory.bursts == 0
+    count = await right(rig, memory)
+    assert await flags(rig) == {"done"}
+    if not rig.ip.window:
+        return
+    await rig.master.write(rig.addresses["dma_base"], SIZE)
+    before = memory.bursts
+    await submit(rig, [load])
+    while await rig.read("status", "moving"):
+        pass
+    assert await flags(rig) == {"bad_descriptor", "bad_address"} and memory.bursts == before
+    await rig.master.write(rig.addresses["dma_base"], 0)
+    await rig.master.write(rig.addresses["dma_limit"], SIZE - 1)
+    await right(rig, memory, count)
+    assert await flags(rig) == {"done"}
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")

@@ -63,10 +63,12 @@ class LoadFlag(IntFlag):
 
 
 class Status(IntFlag):
-    """What the last word of a job's results says."""
+    """What the last word of a job's results says; and LAST of an IP core with DMA."""
 
     ABORTED = 1
     REJECTED = 2
+    READ_ERROR = 4  # of an operand
+    WRITE_ERROR = 8  # of the results
 
 
 def finishes(config: Config) -> tuple[JobFlag, ...]:

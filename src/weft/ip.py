@@ -31,6 +31,8 @@ class Ip:
         1: bus and core have one clock; 2: the core has its own, ``core_clk``.
     pipelined : bool
         Of Wishbone: the pipelined cycles of B4, rather than the classic ones.
+    window : bool
+        Of DMA: registers that restrict the bus master to a window of memory.
     prefix : str
         What the names of the core and of its driver start with: modules, files, C functions, and
         in capitals C macros. Cores of different prefixes fit one design and one firmware.
@@ -45,6 +47,7 @@ class Ip:
     bus: str
     clocks: int = 1
     pipelined: bool = False
+    window: bool = False
     prefix: str = "weft"
 
     def __post_init__(self):
@@ -59,7 +62,8 @@ class Ip:
     @property
     def name(self) -> str:
         """A short name fit for a folder, a file or a module."""
-        kind = "_pipelined" * self.pipelined + "_two_clocks" * (self.clocks == 2)
+        kind = "_pipelined" * self.pipelined + "_window" * self.window
+        kind += "_two_clocks" * (self.clocks == 2)
         return f"{self.prefix}_{self.bus}{kind}_{self.config.name}"
 
     def _problems(self):
@@ -76,6 +80,8 @@ class Ip:
             )
         if self.pipelined and self.bus != "wishbone":
             yield f"pipelined must be False with bus {self.bus!r}, not {self.pipelined!r}"
+        if self.window and self.bus != "dma":
+            yield f"window must be False with bus {self.bus!r}, not {self.window!r}"
         if self.bus == "stream":
             return
         for field in ("bytes_in", "bytes_out"):

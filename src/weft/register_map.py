@@ -25,7 +25,8 @@ class Field:
     """Some bits of a register.
 
     ``access`` is ``ro``, ``rw``, ``pulse`` (a 1 written acts once; reads as 0) or ``w1c`` (set by
-    the hardware, cleared by writing a 1).
+    the hardware, cleared by writing a 1). ``reset`` is its value after a reset, where software
+    writes it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Field:
     width: int
     access: str
     text: str
+    reset: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,22 +59,23 @@ class Window:
     text: str
 
 
-def _word(name, address, access, text):
+def _word(name, address, access, text, reset=0):
     kind = "rw" if access == "rw" else "ro"
-    return Register(name, address, access, text, (Field("value", 0, 32, kind, text),))
+    return Register(name, address, access, text, (Field("value", 0, 32, kind, text, reset),))
 
 
 def interrupts(ip: Ip) -> tuple[Field, ...]:
     """The bits of IRQ_STATUS and, at the same places, of IRQ_ENABLE."""
     all_of_them = (
         ("done", True, "a job has ended, and its results have left the core"),
-        ("failed", True, "a job has ended with a status: aborted or rejected"),
+        ("failed", True, "a job has ended with a status that is not 0"),
         ("refused", True, "an access was refused"),
         ("overflow", ip.bus != "stream", "more was written than there was room for, and dropped"),
         ("underflow", ip.windows, "a result was read where none may be"),
         ("fetch_error", ip.bus == "dma", "a read of memory was answered by an error"),
         ("store_error", ip.bus == "dma", "a write to memory was answered by an error"),
         ("bad_descriptor", ip.bus == "dma", "a descriptor asked for what is not done; dropped"),
+        ("bad_address", ip.bus == "dma", "the descriptor would leave the address space or window"),
     )
     return tuple(
         Field(name, bit, 1, "w1c", text)
@@ -109,7 +112,8 @@ def registers(ip: Ip) -> tuple[Register, ...]:
         _word("ended", 0x410, "ro", "jobs that have ended and whose results have left the core"),
         Register("last", 0x414, "ro", "the latest of them", (
             Field("tag", 0, 16, "ro", "its tag"),
-            Field("status", 16, 8, "ro", "1 aborted, 2 rejected, 0 right"),
+            Field("status", 16, 8, "ro", "1 aborted, 2 rejected"
+                  f"{', 4 read error, 8 write error' if ip.bus == 'dma' else ''}, 0 right"),
         )),
     ]
     if ip.windows:
@@ -134,6 +138,13 @@ def registers(ip: Ip) -> tuple[Register, ...]:
                 Field("go", 0, 1, "pulse", "queue the descriptor"),
             )),
             _word("descriptor_room", 0x484, "ro", "descriptors that the queue takes"),
+        ]
+    if ip.window:
+        beat = ip.config.bytes_in
+        found += [
+            _word("dma_base", 0x488, "rw", f"first address of the window, in whole {beat} bytes"),
+            _word("dma_limit", 0x48C, "rw", f"last address of the window, in whole {beat} bytes",
+                  reset=0xFFFFFFFF),
         ]
     return tuple(found)
 

@@ -65,6 +65,11 @@ def test_writes_into_a_folder_with_brackets_in_its_name(here, fast, capsys):
     assert f"a[/b]: {len(FILES)} files" in capsys.readouterr().out
 
 
+def test_a_window_is_asked_for(here, fast):
+    assert main(["generate", *TINY, "--lanes", "2", "--bus", "dma", "--window", "-o", "my"]) == 0
+    assert [(ip.bus, ip.window) for ip in fast] == [("dma", True)]
+
+
 def test_prefix_names_the_kit(here, fast):
     assert main(["generate", *TINY, "--bus", "axi", "--prefix", "mm"]) == 0
     assert [ip.prefix for ip in fast] == ["mm"]
@@ -88,6 +93,7 @@ BAD = {
     "pipelined": (
         ["--bus", "axi", "--pipelined"], "pipelined must be False with bus 'axi', not True"
     ),
+    "window": (["--bus", "axi", "--window"], "window must be False with bus 'axi', not True"),
     "widths": (
         ["--bus", "dma", "--bytes-in", "8", "--bytes-out", "4"],
         "bytes_in and bytes_out must be equal with bus 'dma', not 8 and 4",

@@ -42,7 +42,7 @@ class Space:
         self.memory = np.zeros(memory, np.uint8)
         self.names = {r.address: r.name for r in registers(ip)}
         self.bits = {f.name: 1 << f.low for f in interrupts(ip)}
-        self.values = dict.fromkeys(self.names.values(), 0)
+        self.values = dict.fromkeys(self.names.values(), 0) | {"dma_limit": 0xFFFFFFFF}
         self.refused = 0
         self.silent = self.frozen = False
         self.verdicts = {}
@@ -171,6 +171,9 @@ class Space:
     def _descriptor(self, words):
         header = b"".join(word.to_bytes(4, "little") for word in words[:8])
         address, stride, lines, k, order = words[8:13]
+        if self._beyond(header, *words[8:13]):
+            self.values["irq_status"] |= self.bits["bad_descriptor"] | self.bits["bad_address"]
+            return
         self.core.send(header + bytes(max(0, self.config.bytes_in - 32)))
         if header[0] == Job.opcode:
             job = Job.unpack(header)
@@ -178,6 +181,25 @@ class Space:
                 self.targets[job.tag] = job, address, stride
         else:
             self.core.send(self._fetch(Load.unpack(header), address, stride, lines, k, order))
+
+    def _beyond(self, header, address, stride, lines, k, order):
+        """Whether a byte that a descriptor touches lies outside of the window."""
+        step, job = _signed(stride), header[0] == Job.opcode and Job.unpack(header)
+        if job:
+            runs, size = job.m, job.n * result(self.config, JobFlag(job.flags)).bytes
+            if JobFlag.KEEP in job.flags:
+                return False
+        elif order == 2:
+            load = Load.unpack(header)
+            operand = memories(self.config)[load.operand]
+            words = -(-load.words // operand.group) * operand.segments * load.panels
+            runs, step, size = 1, 0, words * operand.stream
+        else:
+            value = self.config.format.a.bytes
+            runs, size = (lines, k * value) if order == 0 else (k, lines * value)
+        starts = address, address + (runs - 1) * step
+        base, limit = self.values.get("dma_base", 0), self.values["dma_limit"]
+        return min(starts) < base or max(starts) + size - 1 > limit
 
     def _fetch(self, load, address, stride, lines, k, order):
         operand = memories(self.config)[load.operand]

@@ -50,6 +50,10 @@ def add(subparsers):
         "--pipelined", action="store_true", help="of wishbone: the pipelined cycles of B4"
     )
     group.add_argument(
+        "--window", action="store_true",
+        help="of dma: registers that restrict the bus master to a window of memory",
+    )
+    group.add_argument(
         "--prefix", metavar="NAME",
         help="what names of modules, files and C functions start with; default weft",
     )
@@ -64,7 +68,7 @@ def add(subparsers):
 def _run(args) -> int:
     if args.bus is not None:
         return _kit(args)
-    for name in ("clocks", "pipelined", "prefix", "measure"):
+    for name in ("clocks", "pipelined", "window", "prefix", "measure"):
         if getattr(args, name) not in (None, False):
             raise OSError(f"--{name} must come with --bus")
     config = config_of(args)
@@ -89,7 +93,7 @@ def _kit(args):
     prefix = "weft" if args.prefix is None else args.prefix
     ip = Ip(
         config=config_of(args), bus=args.bus, clocks=clocks, pipelined=args.pipelined,
-        prefix=prefix,
+        window=args.window, prefix=prefix,
     )
     place = Path(args.output or f"out/{ip.name}")
     from weft.cli.report import progress

@@ -61,6 +61,7 @@ def configuration(ip: Ip) -> str:
         "FINISHES": sum(flag for flag in finishes),
         "HAS_TABLE": int(commands.JobFlag.TABLE in flags),
         "HAS_BIAS": int(commands.JobFlag.PRELOAD in flags),
+        "HAS_WINDOW": int(ip.window),
     }
     if ip.windows:
         values["RESULT_WORDS"] = f"{RESULT_WORDS}u"

@@ -61,7 +61,7 @@ def _field(field: Field, constant: int | None) -> str:
     if constant is not None:
         does, value = "sw = r; hw = na;", f" = 0x{constant:x}"
     elif cleared:
-        value = " = 0"
+        value = f" = 0x{field.reset:x}" if field.reset else " = 0"
     span = f"[{field.low + field.width - 1}:{field.low}]"
     text = f'desc = "{_quoted(field.text)}"; {does}'
     return f"        field {{ {text} }} {field.name}{span}{value};"

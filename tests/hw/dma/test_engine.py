@@ -6,9 +6,9 @@ from amaranth.hdl import Module
 from amaranth.lib.wiring import connect
 from ml_dtypes import bfloat16
 
-from weft.commands import JobFlag, Load, Region, finishes
+from weft.commands import Job, JobFlag, Load, LoadFlag, Region, finishes
 from weft.config import Config
-from weft.descriptors import Fetch, Order
+from weft.descriptors import Fetch, Order, Store
 from weft.geometry import memories
 from weft.host.packing import pack
 from weft.hw.core import Core
@@ -56,8 +56,10 @@ def words(descriptors):
     ]
 
 
-def run(program, *, pause=0.0, latency=0, seed=0, limit=40_000, bad=(), errors=(0, 0, 0)):
-    """Run a program; the memory that it left."""
+def run(
+    program, *, pause=0.0, latency=0, seed=0, limit=40_000, bad=(), errors=(0, 0, 0), marks=False
+):
+    """Run a program; the memory that it left. Errors may mark jobs of which it does not say so."""
     dut, both = before_core(program.config)
     width = program.config.bytes_in
     memory = AxiMemory(
@@ -65,7 +67,7 @@ def run(program, *, pause=0.0, latency=0, seed=0, limit=40_000, bad=(), errors=(
     )
     memory.memory[:] = program.memory
     memory.bad = set(bad)
-    ends, seen = [], np.zeros(3, int)
+    ends, seen = [], np.zeros(4, int)
 
     async def source(ctx):
         await send(ctx, dut.descriptors, words(program.descriptors))
@@ -81,18 +83,18 @@ def run(program, *, pause=0.0, latency=0, seed=0, limit=40_000, bad=(), errors=(
     async def watch(ctx):
         watched = dut.ended, dut.tag, dut.status, dut.fetch_error, dut.store_error
         while True:
-            _, _, ended, tag, status, *error, wrong = await ctx.tick().sample(
-                *watched, dut.bad_descriptor
+            _, _, ended, tag, status, *pulses = await ctx.tick().sample(
+                *watched, dut.bad_descriptor, dut.bad_address
             )
-            seen[:] += [*error, wrong]
+            seen[:] += pulses
             if ended:
                 ends.append((tag, status))
 
     simulate(both, source, sink, background=[memory.run, watch], limit=limit)
     assert memory.idle
-    assert ends == program.ends
-    assert errors is None or tuple(seen) == errors
-    memory.told = tuple(seen)
+    assert marks or ends == program.ends
+    assert errors is None or tuple(seen[:3]) == errors
+    *memory.told, memory.beyond = map(int, seen)
     return memory
 
 
@@ -236,10 +238,10 @@ def test_jobs_that_hand_on_their_sums():
 def test_errors_are_told_and_hang_nothing():
     config = CONFIGS["3x4x2"]
     program = program_of(config, 3, jobs=1, size=1 << 13)
-    reads = run(program, bad=range(0, 256, 8), errors=None)
+    reads = run(program, bad=range(0, 256, 8), errors=None, marks=True)
     assert reads.told[0] > 0
     target = max(n for n, byte in enumerate(program.expected) if byte != program.memory[n])
-    writes = run(program, bad={target & -8}, errors=None)
+    writes = run(program, bad={target & -8}, errors=None, marks=True)
     assert writes.told[0] == 0 and writes.told[1] > 0
 
 
@@ -248,3 +250,39 @@ def test_what_is_no_descriptor_is_dropped():
     program.descriptors.insert(0, bytes(64))
     program.descriptors.insert(4, b"\xff" * 64)
     assert run(program, errors=(0, 0, 2)).memory == program.expected
+
+
+def test_an_error_marks_the_job_that_it_belongs_to():
+    """Operands loaded before, fed behind, or of a job whose sums are handed on; and results."""
+    config = CONFIGS["3x4x2"]
+    program, rng = DmaProgram(config, size=1 << 13, seed=1), np.random.default_rng(1)
+    a, b = values(rng, config, 2, 3), values(rng, config, 3, 3)
+    kinds = [*[()] * 3, *[(0, 1)] * 5]
+    flags = {5: JobFlag.KEEP, 6: JobFlag.ACCUMULATE}
+    for tag, fed in enumerate(kinds):
+        program.multiply(a, b, fed=fed, flags=flags.get(tag, JobFlag(0)), tag=tag)
+    program.end()
+    loads, stores = ([d for d in program.descriptors if d[0] == kind] for kind in (2, 1))
+    wrong = {1: loads[2], 3: loads[7], 4: stores[4], 6: loads[10]}
+    status = {1: 4, 3: 4, 4: 8, 6: 4}
+    program.ends = [(tag, status.get(tag, 0)) for tag in (0, 1, 2, 3, 4, 6, 7)]
+    bad = {int.from_bytes(d[32:36], "little") & -config.bytes_in for d in wrong.values()}
+    run(program, bad=bad, errors=None)
+
+
+def test_what_leads_outside_is_dropped_before_any_access():
+    """Between right jobs, whose memory and ends are as they would be without."""
+    program = program_of(CONFIGS["3x4x2"], 4, jobs=2, size=1 << 13)
+    k, c = Load(Region.A, 0, 1, 1, 4, LoadFlag.FEED), Job(3, 4, 1, *[1] * 6, tag=99)
+    top, load = (1 << 32) - 8, Load(Region.B, 0, 1, 1, 4)
+    wrong = [
+        Fetch(load, top, 8, 2, 8), Fetch(load, 0x100, -0x101, 2, 8),
+        Fetch(load, top + 1, 1, 8, 8, Order.LINES), Fetch(k, 0, 1 << 31, 2, 8),
+        Store(c, top, 8), Store(c, 0x100, -0x88),
+        Fetch(Load(Region.B, 0, 1, 3, 4), top, order=Order.RAW),
+    ]
+    for n, one in enumerate(wrong):
+        program.descriptors.insert(3 * n, one.pack())
+    memory = run(program, errors=(0, 0, len(wrong)))
+    assert memory.memory == program.expected and memory.beyond == len(wrong)
+    assert all(address < len(program.memory) for _, address, _ in memory.bursts)

@@ -7,7 +7,7 @@ import pytest
 from weft.commands import Job, JobFlag, Status
 from weft.descriptors import Store
 from weft.hw.dma.axi import BURST
-from weft.hw.dma.scatter import Scatter
+from weft.hw.dma.scatter import SPOILT, Scatter
 from weft.sim.amaranth_bench import plain, put, send, simulate, ticks
 
 ROWS, COLS, LANES = 3, 4, 2
@@ -87,9 +87,10 @@ def test_scatters(kind, idle):
             store = Store(job, at + stride * (m - 1), -stride)
         at = -(-(at + stride * m) // 8) * 8 + rng.choice([0, 8])
         packed = store.pack()
-        fields += [
-            int.from_bytes(packed[4 * i : 4 * i + 4], "little") for i in (0, 1, 3, 8, 9)
-        ]
+        field = [int.from_bytes(packed[4 * i : 4 * i + 4], "little") for i in (0, 1, 3, 8, 9)]
+        spoilt = tag % 3 == 1  # operands loaded before
+        field[2] = field[2] & ~(1 << SPOILT) | spoilt << SPOILT
+        fields += field
         status = (Status(0), Status.ABORTED, Status.REJECTED)[(0, 1, 0, 2)[tag % 4]]
         keep = {Status.ABORTED: 3, Status.REJECTED: 0}.get(status)
         lot = results(rng, job, size, width, expected, store, keep)
@@ -99,7 +100,7 @@ def test_scatters(kind, idle):
         else:
             lot[-1] = lot[-1][0], 1, 0
         words += [dict(zip(("data", "last", "status", "tag"), (*w, tag), strict=True)) for w in lot]
-        ends.append((tag, int(status)))
+        ends.append((tag, status | Status.READ_ERROR * (spoilt or tag == 11)))
         if tag == 2:  # of a job that was to keep its sums, and not known here; as below
             words.append({"data": 0, "last": 1, "status": 1, "tag": 77})
             ends.append((77, 1))
@@ -109,6 +110,7 @@ def test_scatters(kind, idle):
     beats = []
 
     async def jobs(ctx):
+        put(ctx, dut.spoilt, 1)
         put(ctx, dut.take, 1)
         for field in fields:
             put(ctx, dut.word, field)
@@ -119,7 +121,7 @@ def test_scatters(kind, idle):
         await ticks(ctx, 3)
         await send(ctx, dut.results, words, idle=idle)
         await ticks(ctx, 20)
-        assert ctx.get(dut.idle)
+        assert ctx.get(dut.idle) and ctx.get(dut.rests)
 
     async def room(ctx):
         while True:

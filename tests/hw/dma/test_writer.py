@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from weft.commands import Status
 from weft.hw.dma.writer import Writer
 from weft.sim.amaranth_bench import put, simulate, ticks
 from weft.sim.axi_memory import AxiMemory
@@ -44,15 +45,19 @@ def test_writes(pause, idle):
         "status": 1,
     }])
     expected, ends, seen, errors = bytearray(SIZE), [], [], []
-    memory.bad = {64, 68, 640}
+    memory.bad, failed = {64, 68, 640}, False
     for burst in bursts:
         for n, beat in enumerate(burst):
             for byte in range(WIDTH):
                 place = beat["addr"] + n * WIDTH + byte
                 if beat["strb"] >> byte & 1 and place - place % WIDTH not in memory.bad:
                     expected[place] = beat["data"] >> 8 * byte & 255
+        failed |= not burst[0]["void"] and any(
+            beat["addr"] + n * WIDTH in memory.bad for n, beat in enumerate(burst)
+        )
         if burst[-1]["end"]:
-            ends.append((burst[-1]["tag"], burst[-1]["status"]))
+            ends.append((burst[-1]["tag"], burst[-1]["status"] | Status.WRITE_ERROR * failed))
+            failed = False
     wrong = sum(
         any(b["addr"] + n * WIDTH in memory.bad for n, b in enumerate(burst))
         for burst in bursts if not burst[0]["void"]

@@ -3,7 +3,7 @@
 import pytest
 
 from weft.config import Config
-from weft.hw.ip.control import Control
+from weft.hw.ip.control import ERRORS, Control
 from weft.ip import BUSES, Ip
 from weft.register_map import SPACE, registers, windows
 from weft.registers import REGISTERS
@@ -56,9 +56,9 @@ def run(ip, bench):
     simulate(dut, body, background=[core], limit=60_000)
 
 
-@pytest.mark.parametrize("bus", BUSES)
-def test_every_address_does_what_the_map_says(bus):
-    ip = Ip(config=CONFIG, bus=bus)
+@pytest.mark.parametrize("bus, window", [*((bus, False) for bus in BUSES), ("dma", True)])
+def test_every_address_does_what_the_map_says(bus, window):
+    ip = Ip(config=CONFIG, bus=bus, window=window)
     ways = {r.address: r.access for r in registers(ip)}
     for window in windows(ip):
         ways |= dict.fromkeys(range(window.address, window.address + window.size, 4), window.access)
@@ -167,5 +167,37 @@ def test_status_says_that_the_dma_moves():
         for moving in (1, 0):
             ctx.set(dut.moving, moving)
             assert await driver.access(ctx, at) == (moving << 2, 0)
+
+    run(ip, bench)
+
+
+def test_a_window_stays_in_a_soft_reset():
+    ip = Ip(config=CONFIG, bus="dma", window=True)
+    at = {r.name: r.address for r in registers(ip)}
+
+    async def bench(ctx, dut, driver):
+        for base, limit in ((0, 0xFFFFFFFF), (0x80000000, 0x8000FFFF), (0x12345678, 0x9ABCDEF0)):
+            if base:
+                await driver.access(ctx, at["dma_base"], base)
+                await driver.access(ctx, at["dma_limit"], limit)
+                await driver.access(ctx, at["control"], 1)
+            assert (ctx.get(dut.base), ctx.get(dut.limit)) == (base, limit)
+            assert await driver.access(ctx, at["dma_base"]) == (base, 0)
+            assert await driver.access(ctx, at["dma_limit"]) == (limit, 0)
+
+    run(ip, bench)
+
+
+def test_every_error_of_the_engine_is_an_interrupt():
+    ip = Ip(config=CONFIG, bus="dma")
+    at = {r.name: r.address for r in registers(ip)}["irq_status"]
+
+    async def bench(ctx, dut, driver):
+        for bit, name in enumerate(ERRORS, 5):
+            ctx.set(dut.errors[name], 1)
+            await ctx.tick()
+            ctx.set(dut.errors[name], 0)
+            assert await driver.access(ctx, at) == (1 << bit, 0)
+            await driver.access(ctx, at, 1 << bit)
 
     run(ip, bench)

@@ -26,7 +26,7 @@ CONFIGS = {
 
 
 def benches(config, simulator, verilog=None, module="weft.sim.ip.dma", **options):
-    ip = Ip(config=config, bus="dma")
+    ip = Ip(config=config, bus="dma", window=simulator == "icarus")
     return run(
         config, simulator, build_dir=folder() / "ip", top=ip.name, facts=facts(ip),
         verilog=verilog or plain(IpTop(ip), name=ip.name), modules=(module,), **options,
@@ -38,7 +38,7 @@ def test_benches_pass(case):
     simulator, config = case
     outcome = benches(config, simulator)
     print(outcome)
-    assert outcome.tests == 7 and outcome.failures == 0
+    assert outcome.tests == 8 and outcome.failures == 0
 
 
 @pytest.mark.parametrize("pin, width, broken, message", [
@@ -47,7 +47,7 @@ def test_benches_pass(case):
 ])
 def test_benches_fail_where_a_core_is_wrong(pin, width, broken, message):
     simulator, config = CONFIGS["int8-wide"]
-    ip = Ip(config=config, bus="dma")
+    ip = Ip(config=config, bus="dma", window=True)
     verilog, count = re.subn(  # where the engine's port is connected
         rf"(\.axi__\w+__payload\(\{{[^}}]*?)\b{pin}\b", r"\1unused", plain(IpTop(ip), name=ip.name),
     )

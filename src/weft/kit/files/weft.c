@@ -286,3 +286,21 @@ int weft_load_table(weft_core *core, const uint8_t table[256])
     return hold(core) ? release(core, load_table(core, table)) : WEFT_IN_USE;
 }
 #endif
+
+#if WEFT_HAS_WINDOW
+static int window(weft_core *core, uint32_t base, uint32_t limit)
+{
+    if (core->product)
+        return WEFT_IN_USE;
+    if (base > limit)
+        return WEFT_RANGE;
+    WRITE(core, dma_base, base);
+    WRITE(core, dma_limit, limit);
+    return WEFT_OK;
+}
+
+int weft_dma_window(weft_core *core, uint32_t base, uint32_t limit)
+{
+    return hold(core) ? release(core, window(core, base, limit)) : WEFT_IN_USE;
+}
+#endif

@@ -87,7 +87,8 @@ enum weft_error {
     WEFT_STALE = -9,    /* weights from before a reset, or not the last ones loaded */
     WEFT_FINISH = -10,  /* the Config does not finish results in this way */
     WEFT_IN_USE = -11,  /* a product is under way, or this call interrupted another one */
-    WEFT_NULL = -12     /* a pointer that is needed is NULL */
+    WEFT_NULL = -12,    /* a pointer that is needed is NULL */
+    WEFT_RANGE = -13    /* the core would leave its 32 bits of addresses, or its window */
 };
 
 /* How results are finished; 0: they are the sums, int32_t or float. */
@@ -231,6 +232,14 @@ int weft_step(weft_core *core);
  */
 void weft_enable(weft_core *core, uint32_t mask);
 uint32_t weft_irq(weft_core *core);
+
+#if WEFT_HAS_WINDOW
+/*
+ * The memory that the core may touch, from ``base`` to ``limit``, the last address, as the core sees
+ * it (WEFT_ADDRESS); in whole WEFT_BYTES_IN bytes. A reset leaves it as it is.
+ */
+int weft_dma_window(weft_core *core, uint32_t base, uint32_t limit);
+#endif
 
 /*
  * Load B to stay; products with it load A alone. They are freed last loaded first. With bus dma,

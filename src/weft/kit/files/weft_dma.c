@@ -6,7 +6,8 @@ enum { K_CONTIGUOUS = 0, LINES_CONTIGUOUS = 1, RAW = 2 };
 
 #define ERRORS \
     (WEFT__IRQ_STATUS__FAILED_bm | WEFT__IRQ_STATUS__FETCH_ERROR_bm \
-     | WEFT__IRQ_STATUS__STORE_ERROR_bm | WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm)
+     | WEFT__IRQ_STATUS__STORE_ERROR_bm | WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm \
+     | WEFT__IRQ_STATUS__BAD_ADDRESS_bm)
 
 void weft_put(weft_core *core, unsigned byte)
 {
@@ -42,6 +43,35 @@ static int lie(const void *data, ptrdiff_t line, ptrdiff_t value, uint32_t *stri
         return WEFT_STRIDE;
     }
     return (WEFT_ADDRESS(data) | *stride) % WEFT_VALUE_BYTES ? WEFT_STRIDE : WEFT_OK;
+}
+
+/* WEFT_RANGE where so many runs of bytes, a stride apart, leave the core's addresses or window. */
+static int reach(const weft_core *core, const void *data, uint32_t stride, uint32_t runs,
+                 uint64_t bytes)
+{
+    uint32_t first = 0, last = 0xFFFFFFFFu, backward = stride >> 31;
+    uint64_t span = (uint64_t)(runs - 1u) * (backward ? 0u - stride : stride);
+    uint64_t start = WEFT_ADDRESS(data), end = start + bytes - 1u + (backward ? 0u : span);
+#if WEFT_HAS_WINDOW
+    first = WEFT_REGISTER(core, dma_base) & ~((uint32_t)WEFT_BYTES_IN - 1u);
+    last = WEFT_REGISTER(core, dma_limit) | ((uint32_t)WEFT_BYTES_IN - 1u);
+#else
+    (void)core;
+#endif
+    return start < first + (backward ? span : 0u) || end > last ? WEFT_RANGE : WEFT_OK;
+}
+
+/* Whether the core can fetch an operand that lies so. */
+static int fetches(const weft_core *core, const void *data, ptrdiff_t line, ptrdiff_t value,
+                   uint32_t lines, uint32_t k)
+{
+    uint32_t stride, order;
+    int error = lie(data, line, value, &stride, &order);
+    if (error)
+        return error;
+    if (order == K_CONTIGUOUS)
+        return reach(core, data, stride, lines, (uint64_t)k * WEFT_VALUE_BYTES);
+    return reach(core, data, stride, k, (uint64_t)lines * WEFT_VALUE_BYTES);
 }
 
 static void load(weft_core *core, unsigned side, unsigned flags, uint32_t page, const void *data,
@@ -90,28 +120,33 @@ static int pack(weft_core *core)
         weft_source source = weft_bias(p, panel);
         weft_put_panel(core, WEFT_C, &source);
     }
-    return core->error;
+    return core->error ? core->error : reach(core, core->buffer, 0, 1, core->used);
 }
 
 int weft_begin(weft_core *core)
 {
     const weft_product *p = core->product;
     uint32_t unit = weft_result_size(p->finish) == 4 ? WEFT_UNIT : WEFT_NARROW_UNIT;
-    uint32_t stride, order;
-    int error;
-    if (lie(p->a, p->a_row, p->a_k, &stride, &order)
-        || (!p->weights && lie(p->b, p->b_col, p->b_k, &stride, &order)))
-        return WEFT_STRIDE;
+    int error = fetches(core, p->a, p->a_row, p->a_k, p->m, p->k);
+    if (!error && !p->weights)
+        error = fetches(core, p->b, p->b_col, p->b_k, p->n, p->k);
+    if (error)
+        return error;
     if (WEFT_ADDRESS(p->c) % unit || (uint32_t)p->c_row % unit)
         return WEFT_STRIDE;
-    error = pack(core);
+    error = reach(core, p->c, (uint32_t)p->c_row, p->m,
+                  (uint64_t)p->n * weft_result_size(p->finish));
+    if (!error)
+        error = pack(core);
+    if (error)
+        return error;
     core->error = WEFT_OK;
     core->stage = 0;
     core->oldest = core->tag;
     core->ended = WEFT_REGISTER(core, ended);
     WEFT_WRITE(core->base, offsetof(weft_t, irq_status), ERRORS);
     WEFT_PUBLISH();
-    return error;
+    return WEFT_OK;
 }
 
 /* The stages of a job. A is loaded in two parts: with its first panel the array can start. */
@@ -253,6 +288,8 @@ int weft_go_on(weft_core *core)
     int error;
     look(core);
     events = core->events | WEFT_REGISTER(core, irq_status); /* of all jobs that were seen to end */
+    if (events & WEFT__IRQ_STATUS__BAD_ADDRESS_bm)
+        return WEFT_RANGE;
     if (events & WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm)
         return WEFT_STRIDE;
     if (events & (WEFT__IRQ_STATUS__FETCH_ERROR_bm | WEFT__IRQ_STATUS__STORE_ERROR_bm))
@@ -273,6 +310,8 @@ static int rest(weft_core *core)
         if (WEFT_REGISTER(core, status) & busy)
             continue;
         events = WEFT_REGISTER(core, irq_status);
+        if (events & WEFT__IRQ_STATUS__BAD_ADDRESS_bm)
+            return weft_failed(core, WEFT_RANGE);
         if (events & WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm)
             return weft_failed(core, WEFT_REJECTED);
         return events & WEFT__IRQ_STATUS__FETCH_ERROR_bm ? weft_failed(core, WEFT_MEMORY) : WEFT_OK;
@@ -283,8 +322,7 @@ static int rest(weft_core *core)
 int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t line,
                     ptrdiff_t value, uint32_t lines, uint32_t k)
 {
-    uint32_t stride, order;
-    int error = lie(data, line, value, &stride, &order);
+    int error = fetches(core, data, line, value, lines, k);
     if (error)
         return error;
     WEFT_WRITE(core->base, offsetof(weft_t, irq_status), ERRORS);
@@ -296,6 +334,7 @@ int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t 
 int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
 {
     uint32_t words[8];
+    int error;
     if (!core->buffer)
         return WEFT_NULL;
     core->used = 0;
@@ -305,6 +344,9 @@ int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
         return core->error;
     if (WEFT_ADDRESS(core->buffer) % WEFT_BYTES_IN)
         return WEFT_STRIDE;
+    error = reach(core, core->buffer, 0, 1, core->used);
+    if (error)
+        return error;
     WEFT_WRITE(core->base, offsetof(weft_t, irq_status), ERRORS);
     WEFT_PUBLISH();
     weft_load_header(words, region, 0, 0, 1, 1, source->words);

@@ -77,7 +77,9 @@ int weft_ours(const weft_core *core, uint32_t tag)
 
 int weft_verdict(uint32_t status)
 {
-    return status == 0 ? WEFT_OK : status & 2 ? WEFT_REJECTED : WEFT_ABORTED;
+    if (status == 0)
+        return WEFT_OK;
+    return status & 2 ? WEFT_REJECTED : status & 1 ? WEFT_ABORTED : WEFT_MEMORY;
 }
 
 /* The rest of k; rows of what is loaded, then its columns, then the next to load. */
