@@ -10,15 +10,15 @@ import pytest
 def test_instance_has_every_port(kits, bus, tmp_path):
     ip, files = kits(bus)
     template, core = (files[f"{ip.name}.{kind}"].decode() for kind in ("veo", "v"))
-    ports = re.search(rf"^module {ip.name}\((.*?)\);", core, re.M | re.S)[1].split(", ")
-    assert re.findall(r"^    \.(\w+)\(\1\)", template, re.M) == ports
-    (tmp_path / "design.v").write_text(f"module design;\n{template}endmodule\n{core}")
+    ports = re.search(rf"^module {ip.name}\((.*?)\);", core, re.M | re.S)[1]
+    ports = [port.strip() for port in ports.split(",")]
+    assert sorted(re.findall(r"^    \.(\w+)\(\1\)", template, re.M)) == sorted(ports)
+    (tmp_path / "holder.v").write_text(f"module holder;\n{template}endmodule\n{core}")
     done = subprocess.run(
-        ["iverilog", "-g2005", "-Wall", "-t", "null", "-s", "design", "design.v"],
+        ["iverilog", "-g2005", "-t", "null", "-s", "holder", "holder.v"],
         cwd=tmp_path, capture_output=True, text=True,
     )
-    found = [line for line in done.stderr.splitlines() if "timescale" not in line]
-    assert (done.returncode, found) == (0, [])
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_ports_are_told_of(kits):
