@@ -15,7 +15,9 @@ SECTIONS = {
         "Streams", "Operands", "Parameters and table", "Sums to start from", "Results", "Headers",
         "Order", "Abort",
     )),
-    "dma.md": ("formats_dma.md", ("Descriptors", "What is refused", "Errors")),
+    "dma.md": (
+        "formats_dma.md", ("Descriptors", "What is refused", "Addresses", "Window", "Errors")
+    ),
 }
 _NUMBERS = (
     "dtype", "rows", "cols", "depth", "lanes", "bytes_in", "bytes_out", "a_words", "b_words",

@@ -45,7 +45,8 @@ def test_writes(pause, idle):
         "status": 1,
     }])
     expected, ends, seen, errors = bytearray(SIZE), [], [], []
-    memory.bad, failed = {64, 68, 640}, False
+    ends_its_job = next(b[-1] for b in bursts[40:] if b[-1]["end"] and not b[-1]["void"])
+    memory.bad, failed = {64, 68, 640, ends_its_job["addr"]}, False
     for burst in bursts:
         for n, beat in enumerate(burst):
             for byte in range(WIDTH):
