@@ -18,7 +18,7 @@ SETUP := $(PYTHON) tools/bootstrap.py
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim bench bitstream program gatesim test lint verilog kit surroundings proofs wrappers waves setup train figures speed wire cost mutants lock clean distclean
+.PHONY: help sim bench bitstream program gatesim test lint verilog kit interop proofs wrappers waves setup train figures speed wire cost mutants lock clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,9 +59,9 @@ kit:  ## write an IP core with driver and documents: make kit BUS=wishbone
 	@$(SETUP) kit
 	@$(RUN) weft generate --bus $(BUS) $(DESIGN)
 
-surroundings:  ## run kits in GHDL, FuseSoC and LiteX (minutes)
+interop:  ## run kits in GHDL, FuseSoC and LiteX (minutes)
 	@$(SETUP) kit
-	@$(RUN) python tools/surroundings.py $(ARGS)
+	@$(RUN) python tools/interop.py $(ARGS)
 
 proofs:  ## prove the rules of buses, break them one by one, and write docs/proofs.md (minutes)
 	@$(SETUP) test

@@ -1,8 +1,8 @@
 """Run kits in the surroundings that others have: GHDL, FuseSoC, LiteX.
 
-    python tools/surroundings.py [ghdl | fusesoc | litex ...]
+    python tools/interop.py [ghdl | fusesoc | litex ...]
 
-Small kits of every bus are written to ``build/surroundings``. GHDL reads their components;
+Small kits of every bus are written to ``build/interop``. GHDL reads their components;
 FuseSoC lints them, runs their benches and synthesizes one; LiteX takes them as modules, and
 multiplies on two of them in a simulated SoC, over TCP. Each step has a limit and leaves a log.
 
@@ -25,7 +25,7 @@ from weft.ip import Ip
 from weft.kit.build import build
 from weft.kit.folder import write
 
-PLACE = Path(__file__).resolve().parent.parent / "build" / "surroundings"
+PLACE = Path(__file__).resolve().parent.parent / "build" / "interop"
 CONFIG = Config(rows=2, cols=4, a_words=64, b_words=64)
 ECP5 = Config(rows=1, cols=2, depth=2, a_words=64, b_words=64, target="ecp5")
 KITS = {
@@ -211,11 +211,11 @@ def main(arguments) -> int:
     """All parts, or those that are named."""
     parts = arguments or list(PARTS)
     if not {*parts} <= {*PARTS}:
-        print(f"usage: surroundings.py [{' | '.join(PARTS)} ...]", file=sys.stderr)
+        print(f"usage: interop.py [{' | '.join(PARTS)} ...]", file=sys.stderr)
         return 2
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     if lines := [*missing(parts)]:
-        print("surroundings: error: something is missing; type:", file=sys.stderr)
+        print("interop: error: something is missing; type:", file=sys.stderr)
         print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
         return 2
     steps = Steps()
