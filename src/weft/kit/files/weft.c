@@ -23,7 +23,7 @@ int weft_reset(weft_core *core)
 {
     uint32_t polls;
     core->product = NULL;
-    core->room = core->shift = core->word = 0;
+    core->room = 0;
     core->used = 0;
     core->b_next = 0;
     core->generation++;
@@ -150,24 +150,20 @@ void weft_job_header(const weft_core *core, uint32_t words[8], unsigned flags)
 static void put_lines(weft_core *core, unsigned side, uint32_t page, const void *data,
                       ptrdiff_t line, ptrdiff_t value, uint32_t lines)
 {
-    uint32_t k = weft_depth(core), edge = weft_regions[side].edge, first, words[8];
+    uint32_t k = weft_depth(core), edge = weft_regions[side].edge, words[8];
     const unsigned char *start = (const unsigned char *)data + (ptrdiff_t)core->k * value;
     weft_load_header(words, side, 0, page, weft_panel_pages(core->job_k), weft_ceil(lines, edge),
                      weft_ceil(k, WEFT_DEPTH));
     weft_put_header(core, words);
-    for (first = 0; first < lines; first += edge) {
-        weft_source source = weft_lines(start + (ptrdiff_t)first * line, line, value,
-                                        lines - first, k);
-        weft_put_panel(core, side, &source);
-    }
+    weft_put_lines(core, side, start, line, value, lines, k);
 }
 
 void weft_put_job(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t row = core->row - core->row % core->load_m, panel, words[8];
+    uint32_t row = core->row - core->row % core->load_m, words[8];
     uint32_t col = core->col - core->col % core->load_n;
-    uint32_t first = core->col / WEFT_COLS, count = weft_ceil(weft_width(core), WEFT_COLS);
+    uint32_t count = weft_ceil(weft_width(core), WEFT_COLS);
     if (!p->weights && (core->loaded_col != col || weft_splits(core)))
         put_lines(core, WEFT_B, core->page_b,
                   (const unsigned char *)p->b + (ptrdiff_t)col * p->b_col, p->b_col, p->b_k,
@@ -183,18 +179,12 @@ void weft_put_job(weft_core *core)
                          count > 1 ? weft_panel_pages(core->job_k) : 1, count,
                          weft_ceil(WEFT_COLS, WEFT_LANES));
         weft_put_header(core, words);
-        for (panel = first; panel < first + count; panel++) {
-            weft_source source = weft_columns(p, panel);
-            weft_put_panel(core, WEFT_PARAMETERS, &source);
-        }
+        weft_put_columns(core, p->columns + core->col, p->n - core->col, count);
     }
     if (p->bias && core->k == 0) {
         weft_load_header(words, WEFT_C, 0, 0, 1, count, 1);
         weft_put_header(core, words);
-        for (panel = first; panel < first + count; panel++) {
-            weft_source source = weft_bias(p, panel);
-            weft_put_panel(core, WEFT_C, &source);
-        }
+        weft_put_bias(core, p->bias + core->col, p->n - core->col, count);
     }
     weft_job_header(core, words, 0);
     weft_put_header(core, words);
@@ -359,7 +349,6 @@ int weft_free_b(weft_core *core, const weft_weights *weights)
 #if WEFT_HAS_TABLE
 int weft_load_table(weft_core *core, const uint8_t table[256])
 {
-    weft_source source = weft_table(table);
-    return weft_load_panel(core, WEFT_TABLE_ENTRIES, &source);
+    return weft_load_entries(core, table);
 }
 #endif

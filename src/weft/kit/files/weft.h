@@ -146,7 +146,7 @@ struct weft_core {
     uint32_t page_a, page_b;                   /* ... and where */
     uint32_t b_next, generation;               /* the first page free of weights */
     uint32_t events, waited, active;
-    uint32_t word, shift, room;                /* of the windows */
+    uint32_t room;                             /* of the window of commands */
     size_t used;                               /* of the buffer */
     uint32_t stage, ended;                     /* of the descriptors */
     uint16_t tag;

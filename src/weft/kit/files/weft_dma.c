@@ -8,14 +8,6 @@ enum { K_CONTIGUOUS = 0, LINES_CONTIGUOUS = 1, RAW = 2 };
     (WEFT__IRQ_STATUS__FAILED_bm | WEFT__IRQ_STATUS__FETCH_ERROR_bm \
      | WEFT__IRQ_STATUS__STORE_ERROR_bm | WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm)
 
-void weft_put(weft_core *core, unsigned byte)
-{
-    if (core->used == core->buffer_bytes)
-        core->error = WEFT_ROOM;
-    else
-        core->buffer[core->used++] = (uint8_t)byte;
-}
-
 static void submit(weft_core *core, const uint32_t header[8], uint32_t address, uint32_t stride,
                    uint32_t lines, uint32_t k, uint32_t order)
 {
@@ -73,18 +65,14 @@ int weft_bound(weft_core *core)
 static int pack(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t panel;
+    uint32_t count = weft_ceil(p->n, WEFT_COLS);
     if ((p->finish & WEFT_BY_COLUMN || p->bias) && WEFT_ADDRESS(core->buffer) % WEFT_BYTES_IN)
         return WEFT_STRIDE;
     core->used = 0;
-    for (panel = 0; p->finish & WEFT_BY_COLUMN && panel < weft_ceil(p->n, WEFT_COLS); panel++) {
-        weft_source source = weft_columns(p, panel);
-        weft_put_panel(core, WEFT_PARAMETERS, &source);
-    }
-    for (panel = 0; p->bias && panel < weft_ceil(p->n, WEFT_COLS); panel++) {
-        weft_source source = weft_bias(p, panel);
-        weft_put_panel(core, WEFT_C, &source);
-    }
+    if (p->finish & WEFT_BY_COLUMN)
+        weft_put_columns(core, p->columns, p->n, count);
+    if (p->bias)
+        weft_put_bias(core, p->bias, p->n, count);
     return core->error;
 }
 
@@ -241,19 +229,19 @@ int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t 
     return rest(core);
 }
 
-int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
+int weft_load_entries(weft_core *core, const uint8_t table[256])
 {
     uint32_t words[8];
     core->used = 0;
     core->error = WEFT_OK;
-    weft_put_panel(core, region, source);
+    weft_put_table(core, table);
     if (core->error)
         return core->error;
     if (WEFT_ADDRESS(core->buffer) % WEFT_BYTES_IN)
         return WEFT_STRIDE;
     WEFT_WRITE(core->base, offsetof(weft_t, irq_status), ERRORS);
     WEFT_PUBLISH();
-    weft_load_header(words, region, 0, 0, 1, 1, source->words);
+    weft_load_header(words, WEFT_TABLE_ENTRIES, 0, 0, 1, 1, 256);
     submit(core, words, WEFT_ADDRESS(core->buffer), 0, 1, 0, RAW);
     return rest(core);
 }

@@ -16,36 +16,35 @@ typedef struct weft_geometry {
     uint32_t page, pages;       /* words in a page; pages in all */
 } weft_geometry;
 
-/* The values of a panel: value d of line e of word w lies at data + e*line + w*word + d*value. */
-typedef struct weft_source {
-    const unsigned char *data;
-    ptrdiff_t line, word, value;
-    uint32_t lines, less; /* lines that are there in word 0; so many less in each word after it */
-    uint32_t values;      /* that are there on a line, over all words */
-    uint32_t words;
-} weft_source;
+static const weft_geometry weft_regions[] = WEFT_REGIONS;
 
-extern const weft_geometry weft_regions[];
+static inline uint32_t weft_ceil(uint32_t a, uint32_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static inline uint32_t weft_least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
 
 /* weft_pack.c */
-uint32_t weft_ceil(uint32_t a, uint32_t b);
-uint32_t weft_least(uint32_t a, uint32_t b);
 uint32_t weft_panel_pages(uint32_t k);
 size_t weft_panel_bytes(unsigned region, uint32_t words);
 unsigned weft_result_size(unsigned finish);
 size_t weft_result_bytes(uint32_t m, uint32_t n, unsigned size);
 void weft_put_header(weft_core *core, const uint32_t words[8]);
-void weft_put_panel(weft_core *core, unsigned region, const weft_source *source);
 void weft_load_header(uint32_t words[8], unsigned region, unsigned flags, uint32_t page,
                       uint32_t pitch, uint32_t panels, uint32_t panel_words);
-weft_source weft_lines(const void *data, ptrdiff_t line, ptrdiff_t value, uint32_t lines,
-                       uint32_t k);
-weft_source weft_columns(const weft_product *product, uint32_t panel);
-weft_source weft_bias(const weft_product *product, uint32_t panel);
-weft_source weft_table(const uint8_t *table);
+void weft_put_columns(weft_core *core, const weft_column *columns, uint32_t n, uint32_t count);
+void weft_put_bias(weft_core *core, const float *bias, uint32_t n, uint32_t count);
+void weft_put_table(weft_core *core, const uint8_t table[256]);
 #if !WEFT_DMA
-unsigned weft_take(weft_core *core); /* the next byte of the results: each bus has one */
 void weft_unpack(weft_core *core);
+
+/* weft_panel.c */
+void weft_put_lines(weft_core *core, unsigned side, const void *data, ptrdiff_t line,
+                    ptrdiff_t value, uint32_t lines, uint32_t k); /* all panels of the lines */
 #endif
 
 /* weft.c */
@@ -62,12 +61,15 @@ void weft_put_job(weft_core *core); /* the commands of the next job */
 #endif
 
 /* weft_windows.c, weft_stream.c or weft_dma.c */
-void weft_put(weft_core *core, unsigned byte); /* the next byte of what is packed */
+#if WEFT_WINDOWS
+/* Waits for room for so many words of commands, which it gives; 0 after an error. */
+uint32_t weft_wait_room(weft_core *core, uint32_t words);
+#endif
 int weft_bound(weft_core *core);               /* lower load_ and job_ to what the bus takes */
 int weft_begin(weft_core *core);
 int weft_go_on(weft_core *core);               /* WEFT_BUSY, WEFT_OK at the end, or an error */
 int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t line,
                     ptrdiff_t value, uint32_t lines, uint32_t k);
-int weft_load_panel(weft_core *core, unsigned region, const weft_source *source);
+int weft_load_entries(weft_core *core, const uint8_t table[256]);
 
 #endif

@@ -1,19 +1,6 @@
 /* Commands packed into memory that the caller's streams send; results out of memory. */
 #include "weft_inner.h"
 
-void weft_put(weft_core *core, unsigned byte)
-{
-    if (core->used == core->buffer_bytes)
-        core->error = WEFT_ROOM;
-    else
-        core->buffer[core->used++] = (uint8_t)byte;
-}
-
-unsigned weft_take(weft_core *core)
-{
-    return core->results[core->used++];
-}
-
 static size_t load_bytes(const weft_core *core)
 {
     const weft_product *p = core->product;
@@ -69,7 +56,6 @@ int weft_go_on(weft_core *core)
         return error;
     if (status)
         return status & 2 ? WEFT_REJECTED : WEFT_ABORTED;
-    core->used = 0;
     if (due)
         weft_unpack(core);
     core->waited = 0;
@@ -92,14 +78,13 @@ int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t 
 {
     uint32_t words[8], first, pitch = weft_panel_pages(k);
     for (first = 0; first < lines; first += WEFT_COLS) { /* a load for each panel */
-        weft_source source = weft_lines((const unsigned char *)data + (ptrdiff_t)first * line,
-                                        line, value, lines - first, k);
         int error;
         core->used = 0;
         weft_load_header(words, WEFT_B, 0, page + first / WEFT_COLS * pitch, pitch, 1,
-                         source.words);
+                         weft_ceil(k, WEFT_DEPTH));
         weft_put_header(core, words);
-        weft_put_panel(core, WEFT_B, &source);
+        weft_put_lines(core, WEFT_B, (const unsigned char *)data + (ptrdiff_t)first * line, line,
+                       value, weft_least(lines - first, WEFT_COLS), k);
         error = send(core);
         if (error)
             return error;
@@ -107,12 +92,12 @@ int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t 
     return WEFT_OK;
 }
 
-int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
+int weft_load_entries(weft_core *core, const uint8_t table[256])
 {
     uint32_t words[8];
     core->used = 0;
-    weft_load_header(words, region, 0, 0, 1, 1, source->words);
+    weft_load_header(words, WEFT_TABLE_ENTRIES, 0, 0, 1, 1, 256);
     weft_put_header(core, words);
-    weft_put_panel(core, region, source);
+    weft_put_table(core, table);
     return send(core);
 }
