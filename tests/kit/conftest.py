@@ -22,7 +22,19 @@ from weft.register_map import interrupts, registers
 
 
 class Space:
-    """The register space of an ``Ip``, of numpy; words of commands go to a golden core."""
+    """The register space of an ``Ip``, of numpy; words of commands go to a golden core.
+
+    Time passes as registers are read: then jobs end, at random.
+
+    Attributes
+    ----------
+    silent : bool
+        Nothing is ever ready.
+    frozen : bool
+        No job ends.
+    verdicts : dict
+        Status by tag of the jobs that are to fail.
+    """
 
     def __init__(self, ip, seed=1, memory=1 << 18):
         self.ip, self.config = ip, ip.config
@@ -32,13 +44,16 @@ class Space:
         self.bits = {f.name: 1 << f.low for f in interrupts(ip)}
         self.values = dict.fromkeys(self.names.values(), 0)
         self.refused = 0
-        self.silent = False  # an aborted bus: nothing is ever ready
+        self.silent = self.frozen = False
+        self.verdicts = {}
         self._reset()
 
     def _reset(self):
         self.core = GoldenTransport(self.config)
         self.stream, self.jobs, self.words = bytearray(), deque(), deque()
-        self.room, self.targets, self.open = 0, deque(), None
+        self.room, self.targets = 0, {}
+        for name in ("ended", "last", "irq_status"):
+            self.values[name] = 0
 
     def read(self, address):
         """One access."""
@@ -48,6 +63,8 @@ class Space:
         if name is None:
             self.refused += 1
             return 0
+        if not self.frozen and self.random.integers(0, 3) == 0:
+            self.work()
         if address < 0x400:
             return self.core.read(address // 4, 1, 0)[0]
         if name == "command_room":
@@ -55,6 +72,8 @@ class Space:
             return self.room
         if name == "result_level":
             return self._level()
+        if name == "result_tag":
+            return self.jobs[0][0] if self.jobs else 0
         if name == "descriptor_room":
             return 0 if self.silent else int(self.random.integers(0, 3))
         return self.values[name]
@@ -80,29 +99,55 @@ class Space:
     def exchange(self, commands, size):
         """What stands for the caller's streams."""
         self.core.send(commands)
-        packets = self._packets()
-        assert len(packets) == bool(size)
-        return packets[0] if packets else (b"", 0)
+        found = self._next()
+        assert (found is None) == (size == 0)
+        return found[1:] if found else (b"", 0)
 
-    def _packets(self):
-        """What has ended, as words and status."""
-        found, data = [], b""
-        while True:
-            try:
+    @property
+    def irq(self):
+        """The level of the interrupt."""
+        return bool(self.values["irq_status"] & self.values["irq_enable"])
+
+    def work(self):
+        """The next job ends, if there is one that may; whether it did."""
+        found = self._next()
+        if not found:
+            return False
+        tag, data, status = found
+        if self.ip.windows:
+            data = data or bytes(self.config.bytes_out)
+            assert len(data) <= 2048 - 32, "results of a job do not fit behind the window"
+            self.jobs.append((tag, data, status))
+        elif not status:
+            self._store(data, *self.targets.pop(tag))
+        return True
+
+    def foreign(self, tag, status=0, words=()):
+        """A job that nobody asked this driver for ends."""
+        self._end(tag, status)
+        if self.ip.windows:
+            self.jobs.append((tag, np.array(words or [0], "<u4").tobytes(), status))
+
+    def _next(self):
+        """Tag, words and status of the next job that has ended, or None."""
+        data = b""
+        try:
+            packet = self.core.receive(0)
+            while not packet.last:
+                data += packet.data
                 packet = self.core.receive(0)
-            except TransportTimeout:
-                return found
-            data += packet.data
-            if packet.last:
-                found.append((data, int(packet.status)))
-                data = b""
-                self._end(packet)
+        except TransportTimeout:
+            assert not data
+            return None
+        status = self.verdicts.get(packet.tag, int(packet.status))
+        self._end(packet.tag, status)
+        return packet.tag, data + packet.data, status
 
-    def _end(self, packet):
+    def _end(self, tag, status):
         self.values["ended"] += 1
-        self.values["last"] = packet.tag | int(packet.status) << 16
+        self.values["last"] = tag | status << 16
         self.values["irq_status"] |= self.bits["done"]
-        if packet.status:
+        if status:
             self.values["irq_status"] |= self.bits["failed"]
 
     def _send(self, data):
@@ -110,20 +155,16 @@ class Space:
         whole = len(self.stream) // self.config.bytes_in * self.config.bytes_in
         self.core.send(bytes(self.stream[:whole]))
         del self.stream[:whole]
-        for data, status in self._packets():
-            data = data or bytes(self.config.bytes_out)
-            assert len(data) <= 2048 - 32, "results of a job do not fit behind the window"
-            self.jobs.append((data, status))
 
     def _level(self):
-        if not self.jobs or self.random.integers(0, 2):  # some time passes
+        if not self.jobs:
             return 0
-        data, status = self.jobs[0]
+        _, data, status = self.jobs[0]
         return len(data) // 4 | 1 << 16 | status << 24
 
     def _result(self):
         if not self.words:
-            data, _ = self.jobs.popleft()
+            _, data, _ = self.jobs.popleft()
             self.words.extend(np.frombuffer(data, "<u4"))
         return int(self.words.popleft())
 
@@ -134,13 +175,9 @@ class Space:
         if header[0] == Job.opcode:
             job = Job.unpack(header)
             if JobFlag.KEEP not in job.flags:
-                self.targets.append((job, address, stride))
+                self.targets[job.tag] = job, address, stride
         else:
             self.core.send(self._fetch(Load.unpack(header), address, stride, lines, k, order))
-        for data, status in self._packets():
-            job, address, stride = self.targets.popleft()
-            if not status:
-                self._store(job, data, address, stride)
 
     def _fetch(self, load, address, stride, lines, k, order):
         operand = memories(self.config)[load.operand]
@@ -156,7 +193,7 @@ class Space:
         found = self.memory[places[..., None] + np.arange(size)]
         return pack(found.view(f"<u{size}")[..., 0], operand)
 
-    def _store(self, job, data, address, stride):
+    def _store(self, data, job, address, stride):
         number = result(self.config, JobFlag(job.flags))
         values = unpack(data, job.m, job.n, self.config, f"u{number.bytes}")
         for row, line in enumerate(values):
@@ -211,7 +248,47 @@ def libraries(tmp_path_factory):
     return library
 
 
+class HookedSpace(Space):
+    """Calls ``hook(count)`` after each access, with the accesses so far; not for its own ones."""
+
+    def __init__(self, ip, **more):
+        super().__init__(ip, **more)
+        self.hook, self.count, self.writes, self._inside = None, 0, 0, False
+
+    def read(self, address):
+        value = super().read(address)
+        self._accessed()
+        return value
+
+    def write(self, address, value):
+        super().write(address, value)
+        self.writes += 1
+        self._accessed()
+
+    def _accessed(self):
+        if self._inside or self.hook is None:
+            return
+        self.count += 1
+        self._inside = True
+        try:
+            self.hook(self.count)
+        finally:
+            self._inside = False
+
+
 @pytest.fixture
 def golden(libraries):
     """A driver on a golden core behind a bus: ``golden(ip)``, its sources with ``changes``."""
     return lambda ip, *changes: Driver(libraries(ip, changes), Space(ip))
+
+
+@pytest.fixture
+def hooked(libraries):
+    """The same on a `HookedSpace`, looked at already: ``hooked(ip, seed)``."""
+    def made(ip, seed=1):
+        driver = Driver(libraries(ip), HookedSpace(ip, seed=seed))
+        assert driver.call("weft_init", None) == 0
+        driver.call("test_limit", 300)
+        return driver
+
+    return made

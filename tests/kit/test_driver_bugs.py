@@ -24,8 +24,10 @@ BUGS = {
     "columns of all tiles at the first": (
         "axi", "weft_pack.c", "(core->col + j)", "(core->col + 0 * j)"
     ),
-    "A is not loaded again": ("stream", "weft.c", "core->loaded_row != row", "!core->tag"),
-    "B is not loaded again": ("axi", "weft.c", "core->loaded_col != col ||", "!core->tag ||"),
+    "A is not loaded again": ("stream", "weft_jobs.c", "core->loaded_row != row", "!core->tag"),
+    "B is not loaded again": (
+        "axi", "weft_jobs.c", "core->loaded_col != col ||", "!core->tag ||"
+    ),
     "a word more than there is room for": (
         "axi", "weft_windows.c", "core->room--;", "core->room -= core->room > 1;"
     ),
@@ -36,19 +38,20 @@ BUGS = {
         "dma", "weft_dma.c", "*order = LINES_CONTIGUOUS;", "*order = K_CONTIGUOUS;"
     ),
     "the rest of A is the first panel": (
-        "dma", "weft_dma.c", "a + WEFT_ROWS * p->a_row", "a + 0 * p->a_row"
+        "dma", "weft_dma.c", "a + (ptrdiff_t)WEFT_ROWS * p->a_row", "a + 0 * p->a_row"
     ),
     "the sums of k's parts are forgotten": (
-        "stream", "weft.c", "core->k ? WEFT_ACCUMULATE :", "0 ? WEFT_ACCUMULATE :"
+        "stream", "weft_jobs.c", "core->k ? WEFT_ACCUMULATE :", "0 ? WEFT_ACCUMULATE :"
     ),
-    "every part of k is the first": ("axi", "weft.c", "(ptrdiff_t)core->k * value", "0 * value"),
+    "every part of k is the first": (
+        "axi", "weft_jobs.c", "(ptrdiff_t)core->k * value", "0 * value"
+    ),
     "a part's end is waited for": (
         "wishbone", "weft_windows.c", "core->active = !weft_keeps(core);", "core->active = 1;"
     ),
     "A of every part is the first one's": (
         "dma", "weft_dma.c", "(ptrdiff_t)core->k * p->a_k", "0 * p->a_k"
     ),
-    "parts count as jobs": ("dma", "weft_dma.c", "+= !weft_keeps(core)", "+= 1"),
     "results at the first column": (
         "dma", "weft_dma.c", "(size_t)core->col * weft_result_size", "0u * weft_result_size"
     ),

@@ -136,4 +136,5 @@ int main(void)
     for (int n = 0; n < SIZES; n++)
         run(&all[n]);
     end(0);
+    return 0;
 }

@@ -17,8 +17,8 @@ _EXACT = 0x7FFF_FFFF // (128 * 128)  # values of k whose sum of products fits 32
 
 def driver(ip: Ip) -> dict[str, bytes]:
     """The files of the driver, by their names."""
-    names = ["weft.h", "weft_inner.h", "weft_words.h", "weft.c", "weft_pack.c"]
-    names += [f"weft_{PARTS[ip.bus]}.c", *["weft_panel.c"] * (ip.bus != "dma")]
+    names = ["weft.h", "weft_inner.h", "weft_words.h", "weft.c", "weft_jobs.c", "weft_pack.c"]
+    names += [*["weft_panel.c"] * (ip.bus != "dma"), f"weft_{PARTS[ip.bus]}.c"]
     return {name: text(name).encode() for name in names} | {
         "weft_config.h": configuration(ip).encode()
     }

@@ -1,6 +1,7 @@
 """Runs the bench on Icarus Verilog or Verilator: ``python run.py [icarus|verilator]``.
 
-Wants cocotb, numpy, cocotbext-axi or cocotbext-wishbone, gcc, and the simulator on PATH.
+Wants cocotb, numpy, cocotbext-axi or cocotbext-wishbone, and the simulator on PATH; for the
+tests of the driver a C compiler: $CC, cc or gcc.
 """
 
 import json

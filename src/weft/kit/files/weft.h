@@ -1,8 +1,22 @@
 /*
- * Driver of a Weft core: freestanding C99, no heap, no library but <stdint.h> and <stddef.h>.
+ * Driver of a Weft core: freestanding C99, no heap, no library; it includes <stdint.h> and
+ * <stddef.h>. The processor must be little-endian.
  *
- * Every wait has a limit, every function that may fail returns an enum weft_error. One context
- * (main loop, task or interrupt) may use a core at a time. The processor must be little-endian.
+ * Every wait has a limit, every function that may fail returns an enum weft_error.
+ *
+ * Contexts. "The thread" is the main loop, or the one task that owns the core; several tasks need a
+ * lock of their own around each call. "The handler" is the interrupt handler; it must run on the
+ * thread's processor.
+ *
+ *   weft_irq()     the handler, at any time: it may interrupt every other call
+ *   weft_abort()   both, at any time
+ *   weft_enable()  both, at any time
+ *   all others     the thread, and the callback `done`
+ *
+ * A call holds the core from its entry to its return. weft_irq() does not touch a held core: it
+ * masks the core's interrupt, and the call unmasks it as it returns. So no handler ever sees the
+ * state of a product half written, and no interrupt is lost. Any other call that meets a held core
+ * (from a handler, say) is refused with WEFT_IN_USE.
  *
  * What it does: products of int8 (or bfloat16) matrices of any M, N and K; of int8 as long as no
  * sum can leave 32 bits (WEFT_K_MOST). They are split into jobs; where K is larger than a panel in
@@ -45,6 +59,18 @@ extern "C" {
 #define WEFT_PUBLISH() ((void)0)
 #endif
 
+/*
+ * What keeps the compiler from moving accesses to memory from one side of it to the other. The
+ * processor needs no barrier: a handler that interrupts it sees its own writes in their order.
+ */
+#ifndef WEFT_BARRIER
+#ifdef __GNUC__
+#define WEFT_BARRIER() __asm__ volatile("" ::: "memory")
+#else
+#error "WEFT_BARRIER() must be defined for this compiler: a barrier against reordering by it"
+#endif
+#endif
+
 /* A register by its name in the register map: WEFT_REGISTER(core, busy). */
 #define WEFT_REGISTER(core, name) WEFT_READ((core)->base, offsetof(weft_t, name))
 
@@ -60,7 +86,9 @@ enum weft_error {
     WEFT_REJECTED = -7, /* the core refused the job */
     WEFT_MEMORY = -8,   /* memory answered the core with an error */
     WEFT_STALE = -9,    /* weights from before a reset, or not the last ones loaded */
-    WEFT_FINISH = -10   /* the Config does not finish results in this way */
+    WEFT_FINISH = -10,  /* the Config does not finish results in this way */
+    WEFT_IN_USE = -11,  /* a product is under way, or this call interrupted another one */
+    WEFT_NULL = -12     /* a pointer that is needed is NULL */
 };
 
 /* How results are finished; 0: they are the sums, int32_t or float. */
@@ -93,10 +121,10 @@ typedef struct weft_weights {
 } weft_weights;
 
 /*
- * C[m, n] = A[m, k] x B[k, n]. Strides are in bytes, and may be negative: a transposed matrix is the
- * same one with its strides swapped. With bus dma one of the two strides of A is the size of a
- * value, one of B's too; C and its stride are multiples of WEFT_UNIT bytes, of
- * WEFT_NARROW_UNIT where results are bytes or bfloat16.
+ * C[m, n] = A[m, k] x B[k, n]. Strides are in bytes, and may be negative: a transposed matrix is
+ * the same one with its strides swapped. With bus dma one of the two strides of A is the size of a
+ * value, one of B's too; addresses and strides of both are multiples of that size; C and its stride
+ * are multiples of WEFT_UNIT bytes, of WEFT_NARROW_UNIT where results are bytes or bfloat16.
  */
 typedef struct weft_product {
     uint32_t m, n, k;
@@ -118,7 +146,10 @@ struct weft_core {
     /* Set by weft_init(); may be changed between products. */
     void *base;
     uint32_t limit; /* polls without progress until a wait gives up */
-    /* Called by weft_irq() when what weft_start() began has ended; or NULL. */
+    /*
+     * Called by weft_irq(), in the handler, when it has ended what weft_start() began; or NULL. It
+     * may start the next product.
+     */
     void (*done)(weft_core *core, int error, void *context);
     void *context;
 #if !WEFT_WINDOWS
@@ -138,31 +169,42 @@ struct weft_core {
     size_t results_bytes;
 #endif
     /* The driver's own. */
-    const weft_product *product;
+    volatile uint32_t held, deferred;          /* by a call; an interrupt until it returns */
+    uint32_t enabled;                          /* interrupts, by weft_enable() */
+    const weft_product *product;               /* under way, or NULL */
+    int outcome;                               /* how the last one ended */
     uint32_t load_m, load_n, job_m, job_n;     /* what is loaded, and computed, at once */
-    uint32_t job_k;
-    uint32_t row, col, k;                      /* the next job */
+    uint32_t job_k, pitch;                     /* ... and pages of a panel of it */
+    uint32_t first_row, first_col;             /* of what is loaded for the next job */
+    uint32_t row, col, k, height, width;       /* the next job */
     uint32_t loaded_row, loaded_col;           /* what is on the chip */
     uint32_t page_a, page_b;                   /* ... and where */
     uint32_t b_next, generation;               /* the first page free of weights */
-    uint32_t events, waited, active;
-    uint32_t room;                             /* of the window of commands */
+    uint32_t events, waited;
+    uint32_t room, active;                     /* of the windows */
     size_t used;                               /* of the buffer */
-    uint32_t stage, ended;                     /* of the descriptors */
-    uint16_t tag;
+    uint32_t stage, ended, jobs;               /* of the descriptors */
+    uint16_t tag, oldest;                      /* of the next job, of the oldest that may run */
     int error;
 };
 
-/* Checks that ``base`` is the core that this driver was made for, and resets it. */
+/*
+ * Checks that ``base`` is the core that this driver was made for, and resets it; interrupts are
+ * disabled. Call it before the handler may call weft_irq().
+ */
 int weft_init(weft_core *core, void *base);
 
-/* Soft reset: jobs, results and weights are forgotten; the interrupt enables stay. */
+/*
+ * Soft reset: jobs, results and weights are forgotten; the interrupt enables stay. A product under
+ * way ends in WEFT_ABORTED, without ``done``. Every call that fails after it has sent something
+ * does the same: the next product finds a core at rest.
+ */
 int weft_reset(weft_core *core);
 
-/* Ends the job at work, which ends in WEFT_ABORTED. */
+/* Ends the job at work; its product ends in WEFT_ABORTED. */
 void weft_abort(weft_core *core);
 
-/* The whole product; returns when the results are in c. */
+/* The whole product, polled: returns when the results are in c. ``done`` is not called. */
 int weft_matmul(weft_core *core, const weft_product *product);
 
 /* Matrices without gaps, sums as results. */
@@ -175,18 +217,27 @@ int weft_matmul_int8(weft_core *core, uint32_t m, uint32_t n, uint32_t k, const 
 #endif
 
 /*
- * The same without waiting: begin; then weft_step() until it returns something else than
- * WEFT_BUSY, or weft_irq() from the interrupt handler until it has called ``done``. The product,
- * and all that it points to, must stay until then.
+ * The same without waiting for the end. weft_start() returns WEFT_BUSY once a job is at work whose
+ * end raises irq_status.done; where it returns anything else, that is the end of the product. Then
+ * call weft_step() until it returns something else than WEFT_BUSY; or enable that interrupt, before
+ * or after weft_start(), and let the handler call weft_irq(), which calls ``done`` once, at the end
+ * (that may be before weft_start() has returned). With no product under way weft_step() tells how
+ * the last one ended. The product, and all that it points to, must stay until the end.
  */
 int weft_start(weft_core *core, const weft_product *product);
 int weft_step(weft_core *core);
 
-/* Interrupts, by the bits of irq_status. weft_irq() clears what it returns. */
+/*
+ * Interrupts, by the bits of irq_status. weft_irq() clears what it returns. It returns 0 where it
+ * interrupted another call of the driver: the interrupt comes again when that has returned.
+ */
 void weft_enable(weft_core *core, uint32_t mask);
 uint32_t weft_irq(weft_core *core);
 
-/* Load B to stay; products with it load A alone. They are freed last loaded first. */
+/*
+ * Load B to stay; products with it load A alone. They are freed last loaded first. With bus dma,
+ * address and stride of B are multiples of the size of a value.
+ */
 int weft_load_b(weft_core *core, weft_weights *weights, const void *b, ptrdiff_t b_k,
                 ptrdiff_t b_col, uint32_t n, uint32_t k);
 int weft_free_b(weft_core *core, const weft_weights *weights);

@@ -1,6 +1,9 @@
 """The C driver of this kit, compiled for this machine, for tests of whatever core it talks to."""
 
 import ctypes
+import os
+import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -113,6 +116,22 @@ class Driver:
         return 0
 
 
+def compiler():
+    """The command of the C compiler: ``$CC``, or else ``cc``, or ``gcc``.
+
+    Raises RuntimeError where there is none.
+    """
+    chosen = shlex.split(os.environ.get("CC", ""))
+    found = [chosen] if chosen else [[name] for name in ("cc", "gcc")]
+    for command in found:
+        if shutil.which(command[0]):
+            return command
+    names = " or ".join(command[0] for command in found)
+    raise RuntimeError(
+        f"no C compiler found: {names} must be on PATH; install one, or set CC to its command"
+    )
+
+
 def compiled(sources, hooks, folder):
     """The library made of the driver's ``sources``, whose registers are those of ``hooks``.
 
@@ -120,7 +139,7 @@ def compiled(sources, hooks, folder):
     """
     library = Path(folder) / "weft_driver.so"
     places = sorted({f"-I{Path(source).parent}" for source in sources})
-    command = ["gcc", *FLAGS, *places, "-shared", "-fPIC", "-include", str(hooks)]
+    command = [*compiler(), *FLAGS, *places, "-shared", "-fPIC", "-include", str(hooks)]
     command += [*map(str, sources), "-o", str(library)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode or done.stderr:

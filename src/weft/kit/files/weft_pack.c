@@ -14,22 +14,21 @@ size_t weft_panel_bytes(unsigned region, uint32_t words)
     return (size_t)weft_ceil(words, g->group) * g->segments * WEFT_BYTES_IN;
 }
 
-unsigned weft_result_size(unsigned finish)
-{
-    return finish & (WEFT_REQUANTIZE | WEFT_ROUND) ? WEFT_NARROW_BYTES : 4;
-}
-
 /* Results of a row of a tile are padded to whole chunks. */
 static uint32_t slots(uint32_t width)
 {
     return weft_ceil(width, WEFT_LANES) * WEFT_LANES;
 }
 
+static size_t result_slots(uint32_t m, uint32_t n)
+{
+    return m * ((size_t)(n / WEFT_COLS) * slots(WEFT_COLS) + slots(n % WEFT_COLS));
+}
+
 /* Of one job on the stream. */
 size_t weft_result_bytes(uint32_t m, uint32_t n, unsigned size)
 {
-    size_t row = (size_t)(n / WEFT_COLS) * slots(WEFT_COLS) + slots(n % WEFT_COLS);
-    size_t all = row * m * size;
+    size_t all = result_slots(m, n) * size;
     return (all + WEFT_BYTES_OUT - 1) / WEFT_BYTES_OUT * WEFT_BYTES_OUT;
 }
 
@@ -44,19 +43,33 @@ void weft_load_header(uint32_t words[8], unsigned region, unsigned flags, uint32
     words[5] = words[6] = words[7] = 0;
 }
 
-void weft_put_header(weft_core *core, const uint32_t words[8])
+#if !WEFT_DMA
+static inline void put_header(weft_core *core, const uint32_t words[8])
 {
     weft_out out = weft_open(core);
     unsigned n, byte;
-    if (!weft_reserve(&out, 32 / WEFT_PIECE))
-        return;
-    for (n = 0; n < 8; n++)
-        for (byte = 0; byte < 4; byte += WEFT_PIECE)
-            weft_put(&out, words[n] >> 8 * byte);
+    if (weft_reserve(&out, 32 / WEFT_PIECE))
+        for (n = 0; n < 8; n++)
+            for (byte = 0; byte < 4; byte += WEFT_PIECE)
+                weft_put(&out, words[n] >> 8 * byte);
     if (WEFT_BYTES_IN > 32)
         weft_put_zeros(&out, (WEFT_BYTES_IN - 32) / WEFT_PIECE);
     weft_close(&out);
 }
+
+void weft_put_header(weft_core *core, const uint32_t words[8])
+{
+    put_header(core, words);
+}
+
+void weft_put_load(weft_core *core, unsigned region, uint32_t page, uint32_t pitch,
+                   uint32_t panels, uint32_t panel_words)
+{
+    uint32_t words[8];
+    weft_load_header(words, region, 0, page, pitch, panels, panel_words);
+    put_header(core, words);
+}
+#endif
 
 /* Bytes as they lie, then zeros up to `total`. */
 static void put_bytes(weft_out *out, const void *data, size_t bytes, size_t total)
@@ -104,26 +117,44 @@ void weft_put_table(weft_core *core, const uint8_t table[256])
 }
 
 #if !WEFT_DMA
+/* The results of a row of tiles, or of a part of it: `row` is the first row of C. */
+WEFT_INLINE void take_tile(weft_in *in, unsigned char *row, ptrdiff_t step, uint32_t rows,
+                             uint32_t width, unsigned size, int aligned)
+{
+    uint32_t bytes = width * size, all = slots(width) * size;
+#if WEFT_WINDOWS
+    if (aligned && width == WEFT_COLS && size == 4)
+        weft_take_words(in, row, step, rows, WEFT_COLS, slots(WEFT_COLS));
+    else if (aligned && bytes % 4 == 0 && all % 4 == 0 && in->left == 0)
+        weft_take_words(in, row, step, rows, bytes / 4, all / 4);
+    else
+#endif
+        weft_take(in, row, step, rows, bytes, all);
+    (void)aligned;
+}
+
 /* The results of the next job, to where they belong in C. */
 void weft_unpack(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t m = weft_height(core), n = weft_width(core), i, j;
+    const ptrdiff_t step = p->c_row;
+    uint32_t m = core->height, rows;
+    size_t padding;
     unsigned size = weft_result_size(p->finish);
-    size_t left = weft_result_bytes(m, n, size);
+    unsigned char *first = (unsigned char *)p->c + (ptrdiff_t)core->row * step
+                           + (size_t)core->col * size;
+    int aligned = step % 4 == 0 && WEFT_ALIGNED(first) && WEFT_COLS * size % 4 == 0;
     weft_in in = weft_results(core);
-    for (i = 0; i < m; i += WEFT_ROWS)
-        for (j = 0; j < n; j += WEFT_COLS) {
-            uint32_t width = weft_least(WEFT_COLS, n - j), rows = weft_least(WEFT_ROWS, m - i);
-            unsigned char *row = (unsigned char *)p->c + (ptrdiff_t)(core->row + i) * p->c_row
-                                 + (ptrdiff_t)(core->col + j) * (ptrdiff_t)size;
-            uint32_t bytes = width * size, all = slots(width) * size;
-            left -= rows * all;
-            if (width == WEFT_COLS && size == 4)
-                weft_take(&in, row, p->c_row, rows, 4 * WEFT_COLS, 4 * slots(WEFT_COLS));
-            else
-                weft_take(&in, row, p->c_row, rows, bytes, all);
-        }
-    weft_take(&in, NULL, 0, 1, 0, (uint32_t)left);
+    for (; m > 0; m -= rows, first += WEFT_ROWS * step) {
+        unsigned char *row = first;
+        uint32_t n = core->width;
+        rows = weft_least(WEFT_ROWS, m);
+        for (; n > WEFT_COLS; n -= WEFT_COLS, row += WEFT_COLS * size)
+            take_tile(&in, row, step, rows, WEFT_COLS, size, aligned);
+        take_tile(&in, row, step, rows, n, size, aligned);
+    }
+    padding = weft_result_bytes(core->height, core->width, size)
+              - result_slots(core->height, core->width) * size;
+    weft_take(&in, NULL, 0, 1, 0, (uint32_t)padding);
 }
 #endif

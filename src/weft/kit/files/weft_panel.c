@@ -7,6 +7,12 @@
 #define PIECES (UNIT < 4 ? 1u : UNIT / 4u)
 #define MOST 256u /* pieces for which room is asked for at once */
 
+/* Words of `edge` lines that share a piece; 0 where no piece is like another. */
+#define WORDS(edge) \
+    (WEFT_PIECE < 4 ? 0u \
+     : UNIT % 4 == 0 || (UNIT < 3 && (edge) * UNIT % 4 == 0) ? 1u \
+     : UNIT < 3 && (edge) * UNIT < 3 ? 4u / ((edge) * UNIT) : 0u)
+
 /* A panel: value k of line e lies at data + e*line + k*value. */
 typedef struct panel {
     const unsigned char *data;
@@ -15,39 +21,52 @@ typedef struct panel {
     uint32_t edge;     /* lines of a word */
 } panel;
 
-/*
- * How words are cut into pieces: of one line, of LINES lines of a word, or of `words` words, which
- * is 0 where no piece is like another. The bytes of a piece lie at 0, second, third, and the sum
- * of both.
- */
+/* The bytes of a piece lie at 0, second, third and second + third from its first one. */
 typedef struct cut {
-    uint32_t words;
+    uint32_t words; /* as WORDS says */
     ptrdiff_t second, third;
 } cut;
 
-static void cut_words(cut *c, const panel *p)
+static inline void cut_words(cut *c, uint32_t edge, ptrdiff_t line, ptrdiff_t value)
 {
-    ptrdiff_t next = WEFT_VALUE_BYTES > 1 ? 1 : p->value; /* from byte to byte of a line */
-    c->words = WEFT_PIECE == 4;
+    const ptrdiff_t next = WEFT_VALUE_BYTES > 1 ? 1 : value; /* from byte to byte of a line */
+    c->words = WORDS(edge);
     c->second = next;
     c->third = 2 * next;
-    if (UNIT == 2 && p->edge % 2 == 0) {
-        c->third = p->line;
-    } else if (UNIT == 1 && p->edge % 4 == 0) {
-        c->second = p->line;
-        c->third = 2 * p->line;
-    } else if (UNIT < 3 && UNIT * p->edge < 3) {
-        c->words *= 4 / (UNIT * p->edge);
-        if (p->edge == 2)
-            c->second = p->line;
-        if (p->edge == 2 || WEFT_VALUE_BYTES == 2)
-            c->third = p->value;
-    } else if (UNIT % 4) {
-        c->words = 0;
+    if (UNIT == 2 && edge % 2 == 0) {
+        c->third = line;
+    } else if (UNIT == 1 && edge % 4 == 0) {
+        c->second = line;
+        c->third = 2 * line;
+    } else if (UNIT == 1 && edge == 2) {
+        c->second = line;
+        c->third = value;
+    } else if (WEFT_VALUE_BYTES == 2) {
+        c->third = value;
     }
 }
 
-/* Words from w to the end, whatever is there of them. */
+static inline uint32_t piece_at(const unsigned char *place, ptrdiff_t second, ptrdiff_t third)
+{
+    const unsigned char *high = place + third;
+    uint32_t low = place[0] | (uint32_t)place[second] << 8;
+    return low | (uint32_t)high[0] << 16 | (uint32_t)high[second] << 24;
+}
+
+/* The bytes of a piece that lie on the first `lines` of its lines. */
+static uint32_t part_at(const unsigned char *place, const cut *c, uint32_t lines)
+{
+    uint32_t piece = place[0];
+    if (c->words == 2)
+        return piece | (uint32_t)place[c->third] << 16;
+    if (UNIT == 2 || lines > 1)
+        piece |= (uint32_t)place[c->second] << 8;
+    if (UNIT == 1 && lines > 2)
+        piece |= (uint32_t)place[c->third] << 16;
+    return piece;
+}
+
+/* Words of a panel from w to the end, whatever is there of them. */
 static void put_bytes(weft_out *out, const panel *p, uint32_t w, uint32_t end)
 {
     uint32_t e, d, piece = 0;
@@ -74,37 +93,14 @@ static void put_bytes(weft_out *out, const panel *p, uint32_t w, uint32_t end)
         weft_put_one(out, piece);
 }
 
-static inline uint32_t piece_at(const unsigned char *place, ptrdiff_t second, ptrdiff_t third)
-{
-    const unsigned char *high = place + third;
-    uint32_t low = place[0] | (uint32_t)place[second] << 8;
-    return low | (uint32_t)high[0] << 16 | (uint32_t)high[second] << 24;
-}
-
-/* The bytes of a piece that lie on lines that are there. */
-static uint32_t part_at(const unsigned char *place, const cut *c, uint32_t lines)
-{
-    uint32_t piece = place[0];
-    if (c->words == 2)
-        return piece | (uint32_t)place[c->third] << 16;
-    if (UNIT == 2 || lines > 1)
-        piece |= (uint32_t)place[c->second] << 8;
-    if (UNIT == 1 && lines > 2)
-        piece |= (uint32_t)place[c->third] << 16;
-    return piece;
-}
-
-/*
- * Words from w to the end, with all values of k, on fewer lines than a word has: `full` times all
- * lines that share a piece, a piece with `rest` of them, where that is not 0; `none` are zero.
- */
-static void put_some(weft_out *out, const panel *p, const cut *c, uint32_t w, uint32_t end)
+/* The same in pieces, of words that have all values of k on the lines that are there. */
+static void put_pieces(weft_out *out, const panel *p, const cut *c, uint32_t w, uint32_t end)
 {
     const ptrdiff_t word_step = (ptrdiff_t)(c->words * WEFT_DEPTH) * p->value;
     const unsigned char *word = p->data + (ptrdiff_t)(w * WEFT_DEPTH) * p->value, *line, *place;
     uint32_t full = p->lines / LINES, rest = p->lines % LINES, n, inner;
     uint32_t none = (p->edge - p->lines) / LINES * PIECES;
-    if (p->edge * UNIT < 4) {
+    if (c->words > 1) {
         full = p->lines == p->edge;
         rest = !full;
         none = 0;
@@ -119,62 +115,6 @@ static void put_some(weft_out *out, const panel *p, const cut *c, uint32_t w, ui
     }
 }
 
-/* Whether pieces are words of memory, of `edge` lines and panel by panel. */
-static int whole(const panel *p, const cut *c, uint32_t edge)
-{
-    ptrdiff_t steps = edge > LINES ? (ptrdiff_t)LINES * p->line : 0;
-    steps |= (ptrdiff_t)(c->words * WEFT_DEPTH) * p->value | (ptrdiff_t)edge * p->line;
-    return c->second == 1 && c->third == 2 && steps % 4 == 0 && WEFT_ALIGNED(p->data);
-}
-
-/*
- * Whole words of panels that have all `edge` lines, with `zeros` behind each panel. `edge` and
- * `aligned` are constants where it is called.
- */
-static inline void put_panels(weft_out *out, const panel *p, const cut *c, uint32_t panels,
-                              uint32_t zeros, uint32_t edge, int aligned)
-{
-    const ptrdiff_t second = c->second, third = c->third, line_step = (ptrdiff_t)LINES * p->line;
-    const ptrdiff_t word_step = (ptrdiff_t)(c->words * WEFT_DEPTH) * p->value;
-    const ptrdiff_t panel_step = (ptrdiff_t)edge * p->line;
-    const uint32_t pieces = edge * UNIT < 4 ? 1 : edge * UNIT / 4;
-    const uint32_t times = p->k / WEFT_DEPTH / c->words;
-    const unsigned char *data = p->data, *word, *line, *place;
-    weft_out to = *out; /* which may stay in registers */
-    uint32_t w, n, inner;
-    for (; panels > 0; panels--, data += panel_step) {
-        for (word = data, w = times; w > 0; w--, word += word_step) {
-            if (pieces <= MOST && !weft_reserve(&to, pieces))
-                break;
-            for (line = word, n = pieces / PIECES; n > 0; n--, line += line_step) {
-                if (pieces > MOST && !weft_reserve(&to, PIECES))
-                    break;
-                for (place = line, inner = PIECES; inner > 0; inner--, place += 4 * second)
-                    weft_put(&to, aligned ? *(const weft_word *)(const void *)place
-                                          : piece_at(place, second, third));
-            }
-        }
-        weft_put_zeros(&to, zeros);
-    }
-    *out = to;
-}
-
-static void put_rows(weft_out *out, const panel *p, const cut *c, uint32_t panels, uint32_t zeros)
-{
-    if (whole(p, c, WEFT_ROWS))
-        put_panels(out, p, c, panels, zeros, WEFT_ROWS, 1);
-    else
-        put_panels(out, p, c, panels, zeros, WEFT_ROWS, 0);
-}
-
-static void put_cols(weft_out *out, const panel *p, const cut *c, uint32_t panels, uint32_t zeros)
-{
-    if (whole(p, c, WEFT_COLS))
-        put_panels(out, p, c, panels, zeros, WEFT_COLS, 1);
-    else
-        put_panels(out, p, c, panels, zeros, WEFT_COLS, 0);
-}
-
 /* The words of a stream word, or of the panel where no stream word is padded. */
 static void put_words(weft_out *out, const panel *p, const cut *c, uint32_t w, uint32_t end)
 {
@@ -182,7 +122,7 @@ static void put_words(weft_out *out, const panel *p, const cut *c, uint32_t w, u
     uint32_t last = weft_least(end, p->k / WEFT_DEPTH & ~few);
     uint32_t there = weft_least(end, (words + few) & ~few);
     if (w < last) {
-        put_some(out, p, c, w, last);
+        put_pieces(out, p, c, w, last);
         w = last;
     }
     if (w < there) {
@@ -193,14 +133,13 @@ static void put_words(weft_out *out, const panel *p, const cut *c, uint32_t w, u
         weft_put_zeros(out, (end - w) * p->edge * UNIT / 4);
 }
 
-void weft_put_lines(weft_core *core, unsigned side, const void *data, ptrdiff_t line,
+/* Panels of any lines and any k. */
+static void put_any(weft_out *out, const weft_geometry *g, const void *data, ptrdiff_t line,
                     ptrdiff_t value, uint32_t lines, uint32_t k)
 {
-    const weft_geometry *g = &weft_regions[side];
     uint32_t pad = (g->segments * WEFT_BYTES_IN - g->group * g->edge * UNIT) / WEFT_PIECE;
     uint32_t all = (weft_ceil(k, WEFT_DEPTH) + g->group - 1) & ~(g->group - 1);
     uint32_t chunk = pad ? g->group : all, w;
-    weft_out out = weft_open(core);
     panel p;
     cut c;
     p.data = data;
@@ -208,25 +147,94 @@ void weft_put_lines(weft_core *core, unsigned side, const void *data, ptrdiff_t 
     p.value = value;
     p.k = k;
     p.edge = g->edge;
-    cut_words(&c, &p);
-    if (c.words && !pad && k % (c.words * WEFT_DEPTH) == 0) {
-        uint32_t zeros = (all - k / WEFT_DEPTH) * p.edge * UNIT / 4;
-        if (side == WEFT_A)
-            put_rows(&out, &p, &c, lines / WEFT_ROWS, zeros);
-        else
-            put_cols(&out, &p, &c, lines / WEFT_COLS, zeros);
-        p.data += (ptrdiff_t)(lines - lines % p.edge) * line;
-        lines %= p.edge;
-    }
-    for (; lines > 0; lines -= p.lines, p.data += (ptrdiff_t)g->edge * line) {
-        p.lines = weft_least(lines, g->edge);
+    cut_words(&c, p.edge, line, value);
+    for (; lines > 0; lines -= p.lines, p.data += (ptrdiff_t)p.edge * line) {
+        p.lines = weft_least(lines, p.edge);
         for (w = 0; w < all; w += chunk) {
             if (c.words)
-                put_words(&out, &p, &c, w, w + chunk);
+                put_words(out, &p, &c, w, w + chunk);
             else
-                put_bytes(&out, &p, w, w + chunk);
-            weft_put_zeros(&out, pad);
+                put_bytes(out, &p, w, w + chunk);
+            weft_put_zeros(out, pad);
         }
     }
+}
+
+/*
+ * Panels that have all `edge` lines, `times` pieces of words or words of pieces in each, and
+ * `zeros` behind it. `edge` and `aligned` are constants where it is called.
+ */
+WEFT_INLINE void put_panels(weft_out *out, const unsigned char *data, ptrdiff_t line,
+                              ptrdiff_t value, uint32_t panels, uint32_t times, uint32_t zeros,
+                              const cut *c, uint32_t edge, int aligned)
+{
+    const uint32_t pieces = WORDS(edge) > 1 ? 1 : edge * UNIT / 4;
+    const ptrdiff_t word_step = (ptrdiff_t)(WORDS(edge) * WEFT_DEPTH) * value;
+    const unsigned char *word, *part, *place;
+    weft_out to = *out; /* which may stay in registers */
+    uint32_t w, n, inner;
+    for (; panels > 0; panels--, data += (ptrdiff_t)edge * line) {
+        for (word = data, w = times; w > 0; w--, word += word_step) {
+            if (pieces <= MOST && !weft_reserve(&to, pieces))
+                break;
+            for (part = word, n = pieces / PIECES; n > 0; n--, part += (ptrdiff_t)LINES * line) {
+                if (pieces > MOST && !weft_reserve(&to, PIECES))
+                    break;
+                for (place = part, inner = PIECES; inner > 0; inner--, place += 4 * c->second)
+                    weft_put(&to, aligned ? *(const weft_word *)(const void *)place
+                                          : piece_at(place, c->second, c->third));
+            }
+        }
+        if (zeros)
+            weft_put_zeros(&to, zeros);
+    }
+    *out = to;
+}
+
+/* The panels of A or B, which is a constant where it is called. */
+WEFT_INLINE void put_side(weft_core *core, unsigned side, const unsigned char *data,
+                            ptrdiff_t line, ptrdiff_t value, uint32_t lines, uint32_t k)
+{
+    const weft_geometry *g = &weft_regions[side];
+    const uint32_t edge = side == WEFT_A ? WEFT_ROWS : WEFT_COLS, words = WORDS(edge);
+    weft_out out = weft_open(core);
+    if (words && g->group * edge * UNIT == g->segments * WEFT_BYTES_IN
+        && k % ((words ? words : 1) * WEFT_DEPTH) == 0) {
+        uint32_t there = k / WEFT_DEPTH, panels = lines / edge;
+        uint32_t zeros = (0u - there & (g->group - 1)) * edge * UNIT / 4;
+        ptrdiff_t steps = (ptrdiff_t)(words * WEFT_DEPTH) * value;
+        cut c;
+        cut_words(&c, edge, line, value);
+        steps |= (ptrdiff_t)edge * line | (edge > LINES ? (ptrdiff_t)LINES * line : 0);
+        if (c.second == 1 && c.third == 2 && steps % 4 == 0 && WEFT_ALIGNED(data))
+            put_panels(&out, data, line, value, panels, there / words, zeros, &c, edge, 1);
+        else
+            put_panels(&out, data, line, value, panels, there / words, zeros, &c, edge, 0);
+        data += (ptrdiff_t)(panels * edge) * line;
+        lines -= panels * edge;
+    }
+    if (lines)
+        put_any(&out, g, data, line, value, lines, k);
     weft_close(&out);
+}
+
+static void put_rows(weft_core *core, const void *data, ptrdiff_t line, ptrdiff_t value,
+                     uint32_t lines, uint32_t k)
+{
+    put_side(core, WEFT_A, data, line, value, lines, k);
+}
+
+static void put_columns(weft_core *core, const void *data, ptrdiff_t line, ptrdiff_t value,
+                        uint32_t lines, uint32_t k)
+{
+    put_side(core, WEFT_B, data, line, value, lines, k);
+}
+
+void weft_put_lines(weft_core *core, unsigned side, const void *data, ptrdiff_t line,
+                    ptrdiff_t value, uint32_t lines, uint32_t k)
+{
+    if (side == WEFT_A)
+        put_rows(core, data, line, value, lines, k);
+    else
+        put_columns(core, data, line, value, lines, k);
 }

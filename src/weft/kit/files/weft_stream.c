@@ -37,14 +37,21 @@ int weft_bound(weft_core *core)
 int weft_begin(weft_core *core)
 {
     core->used = 0;
-    return core->exchange ? WEFT_OK : WEFT_ROOM;
+    return core->exchange && core->buffer && core->results ? WEFT_OK : WEFT_NULL;
+}
+
+/* Results are taken as soon as a job is sent: nothing is left for an interrupt. */
+int weft_due(const weft_core *core)
+{
+    (void)core;
+    return 0;
 }
 
 int weft_go_on(weft_core *core)
 {
     unsigned status = 0;
     size_t due = weft_keeps(core) ? 0
-                                  : weft_result_bytes(weft_height(core), weft_width(core),
+                                  : weft_result_bytes(core->height, core->width,
                                                       weft_result_size(core->product->finish));
     int error;
     core->used = 0;
@@ -55,7 +62,7 @@ int weft_go_on(weft_core *core)
     if (error)
         return error;
     if (status)
-        return status & 2 ? WEFT_REJECTED : WEFT_ABORTED;
+        return weft_verdict(status);
     if (due)
         weft_unpack(core);
     core->waited = 0;
@@ -70,19 +77,23 @@ static int send(weft_core *core)
     int error = core->error;
     core->used = 0;
     core->error = WEFT_OK;
-    return error ? error : core->exchange(core, core->buffer, used, NULL, 0, &status);
+    if (error)
+        return error;
+    error = core->exchange(core, core->buffer, used, NULL, 0, &status);
+    return error ? weft_failed(core, error) : WEFT_OK;
 }
 
 int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t line,
                     ptrdiff_t value, uint32_t lines, uint32_t k)
 {
-    uint32_t words[8], first, pitch = weft_panel_pages(k);
+    uint32_t first, pitch = weft_panel_pages(k);
+    if (!core->exchange || !core->buffer)
+        return WEFT_NULL;
     for (first = 0; first < lines; first += WEFT_COLS) { /* a load for each panel */
         int error;
         core->used = 0;
-        weft_load_header(words, WEFT_B, 0, page + first / WEFT_COLS * pitch, pitch, 1,
-                         weft_ceil(k, WEFT_DEPTH));
-        weft_put_header(core, words);
+        weft_put_load(core, WEFT_B, page + first / WEFT_COLS * pitch, pitch, 1,
+                      weft_ceil(k, WEFT_DEPTH));
         weft_put_lines(core, WEFT_B, (const unsigned char *)data + (ptrdiff_t)first * line, line,
                        value, weft_least(lines - first, WEFT_COLS), k);
         error = send(core);
@@ -94,10 +105,10 @@ int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t 
 
 int weft_load_entries(weft_core *core, const uint8_t table[256])
 {
-    uint32_t words[8];
+    if (!core->exchange || !core->buffer)
+        return WEFT_NULL;
     core->used = 0;
-    weft_load_header(words, WEFT_TABLE_ENTRIES, 0, 0, 1, 1, 256);
-    weft_put_header(core, words);
+    weft_put_load(core, WEFT_TABLE_ENTRIES, 0, 1, 1, 256);
     weft_put_table(core, table);
     return send(core);
 }

@@ -30,16 +30,35 @@ int weft_bound(weft_core *core)
     return WEFT_OK;
 }
 
+/* Takes words of results that nobody waits for. */
+static void discard(weft_core *core, uint32_t words)
+{
+    while (words--)
+        (void)WEFT_READ(core->base, offsetof(weft_t, results));
+}
+
+/* Results that another product left would keep the core from taking commands. */
 int weft_begin(weft_core *core)
 {
-    (void)core;
+    uint32_t words, polls;
+    for (polls = 0; polls < core->limit; polls++) {
+        words = LEVEL(WEFT_REGISTER(core, result_level), WORDS);
+        if (!words)
+            break;
+        discard(core, words);
+    }
     return WEFT_OK;
+}
+
+int weft_due(const weft_core *core)
+{
+    return core->active != 0;
 }
 
 int weft_go_on(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t level, words, status;
+    uint32_t level, words, status, tag;
     if (!core->active) {
         weft_put_job(core);
         core->active = !weft_keeps(core);
@@ -53,10 +72,14 @@ int weft_go_on(weft_core *core)
         return WEFT_BUSY;
     words = LEVEL(level, WORDS);
     status = LEVEL(level, STATUS);
-    if (status)
-        return status & 2 ? WEFT_REJECTED : WEFT_ABORTED;
-    if (4 * words != weft_result_bytes(weft_height(core), weft_width(core),
-                                       weft_result_size(p->finish)))
+    tag = WEFT_REGISTER(core, result_tag) & WEFT__RESULT_TAG__TAG_bm;
+    if (status && weft_ours(core, tag))
+        return weft_verdict(status);
+    if (tag != core->tag) { /* of a job that is not this product's */
+        discard(core, words);
+        return WEFT_BUSY;
+    }
+    if (4 * words != weft_result_bytes(core->height, core->width, weft_result_size(p->finish)))
         return WEFT_REJECTED;
     weft_unpack(core);
     core->active = core->waited = 0;
@@ -66,19 +89,15 @@ int weft_go_on(weft_core *core)
 int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t line,
                     ptrdiff_t value, uint32_t lines, uint32_t k)
 {
-    uint32_t words[8];
-    weft_load_header(words, WEFT_B, 0, page, weft_panel_pages(k), weft_ceil(lines, WEFT_COLS),
-                     weft_ceil(k, WEFT_DEPTH));
-    weft_put_header(core, words);
+    weft_put_load(core, WEFT_B, page, weft_panel_pages(k), weft_ceil(lines, WEFT_COLS),
+                  weft_ceil(k, WEFT_DEPTH));
     weft_put_lines(core, WEFT_B, data, line, value, lines, k);
-    return core->error;
+    return core->error ? weft_failed(core, core->error) : WEFT_OK;
 }
 
 int weft_load_entries(weft_core *core, const uint8_t table[256])
 {
-    uint32_t words[8];
-    weft_load_header(words, WEFT_TABLE_ENTRIES, 0, 0, 1, 1, 256);
-    weft_put_header(core, words);
+    weft_put_load(core, WEFT_TABLE_ENTRIES, 0, 1, 1, 256);
     weft_put_table(core, table);
-    return core->error;
+    return core->error ? weft_failed(core, core->error) : WEFT_OK;
 }

@@ -7,6 +7,13 @@
 /* Bytes that are put at once: four, or a whole word of a stream that is narrower. */
 #define WEFT_PIECE (WEFT_BYTES_IN < 4 ? WEFT_BYTES_IN : 4)
 
+/* Arguments that are constants of a call must be constants in the function. */
+#ifdef __GNUC__
+#define WEFT_INLINE static inline __attribute__((__always_inline__))
+#else
+#define WEFT_INLINE static inline
+#endif
+
 /* Compilers that have no such type move byte by byte. */
 #if defined(__GNUC__) && !defined(WEFT_BYTEWISE)
 typedef uint32_t __attribute__((__may_alias__)) weft_word;
@@ -126,18 +133,8 @@ static inline void weft_take(weft_in *in, unsigned char *row, ptrdiff_t step, ui
                              uint32_t bytes, uint32_t all)
 {
     uint32_t n;
+    for (; rows > 0; rows--, row += step) {
 #if WEFT_WINDOWS
-    if (all % 4 == 0 && bytes % 4 == 0 && in->left == 0 && step % 4 == 0 && WEFT_ALIGNED(row)) {
-        for (; rows > 0; rows--, row += step) {
-            weft_word *word = (weft_word *)(void *)row;
-            for (n = 0; n < bytes; n += 4)
-                *word++ = WEFT_READ(in->base, offsetof(weft_t, results));
-            for (; n < all; n += 4)
-                (void)WEFT_READ(in->base, offsetof(weft_t, results));
-        }
-        return;
-    }
-    for (; rows > 0; rows--, row += step)
         for (n = 0; n < all; n++, in->word >>= 8, in->left--) {
             if (in->left == 0) {
                 in->word = WEFT_READ(in->base, offsetof(weft_t, results));
@@ -147,11 +144,28 @@ static inline void weft_take(weft_in *in, unsigned char *row, ptrdiff_t step, ui
                 row[n] = (unsigned char)in->word;
         }
 #else
-    for (; rows > 0; rows--, row += step, in->next += all)
         for (n = 0; n < bytes; n++)
             row[n] = in->next[n];
+        in->next += all;
 #endif
+    }
 }
+
+#if WEFT_WINDOWS
+/* The same in words, where rows of results begin with a word, and rows of memory are aligned. */
+WEFT_INLINE void weft_take_words(const weft_in *in, unsigned char *row, ptrdiff_t step,
+                                   uint32_t rows, uint32_t words, uint32_t all)
+{
+    uint32_t n;
+    for (; rows > 0; rows--, row += step) {
+        weft_word *word = (weft_word *)(void *)row;
+        for (n = 0; n < words; n++)
+            word[n] = WEFT_READ(in->base, offsetof(weft_t, results));
+        for (; n < all; n++)
+            (void)WEFT_READ(in->base, offsetof(weft_t, results));
+    }
+}
+#endif
 #endif
 
 #endif
