@@ -13,6 +13,11 @@ def test_the_default_design_goes_on_every_bus(bus):
     assert ip.windows == (bus in ("axi", "wishbone"))
 
 
+def test_name_starts_with_the_prefix():
+    assert Ip(config=Config(), bus="axi", prefix="mm_2").name == "mm_2_axi_8x8x1"
+    assert Ip(config=Config(), bus="axi", prefix="a" * 24).name.startswith("a" * 24 + "_axi")
+
+
 def test_cores_with_other_pins_have_other_names():
     options = [
         {"bus": "wishbone"}, {"bus": "wishbone", "pipelined": True},
@@ -37,6 +42,18 @@ def test_what_cannot_be_is_refused(fields, options, message):
     with pytest.raises(ConfigError) as refusal:
         Ip(config=Config(**fields), **options)
     assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "Mm", "1x", "a-b", "a__b", "a_", "a" * 25, "a\n", None]
+)
+def test_prefix_must_be_a_name(prefix):
+    with pytest.raises(ConfigError) as refusal:
+        Ip(config=Config(), bus="axi", prefix=prefix)
+    assert str(refusal.value) == (
+        "prefix must be 1 to 24 lower-case letters, digits and _, a letter first, no _ last and no"
+        f" two side by side, not {prefix!r}"
+    )
 
 
 def test_all_problems_are_said_at_once():

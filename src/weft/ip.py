@@ -1,5 +1,6 @@
 """What an IP core is beside its Config: the bus that it is reached by, and its clocks."""
 
+import re
 from dataclasses import dataclass
 
 from weft.config import Config, ConfigError
@@ -12,6 +13,8 @@ BUSES = {
     "stream": "AXI4-Stream in and out, with AXI4-Lite registers",
     "dma": "AXI4 master that fetches operands and writes results, with AXI4-Lite registers",
 }
+PREFIX_MOST = 24  # characters
+_PREFIX = re.compile(rf"(?=.{{1,{PREFIX_MOST}}}$)[a-z][a-z0-9]*(_[a-z0-9]+)*")
 WORD_BYTES = 4  # of the register space, and of a word of its windows
 
 
@@ -28,6 +31,9 @@ class Ip:
         1: bus and core have one clock; 2: the core has its own, ``core_clk``.
     pipelined : bool
         Of Wishbone: the pipelined cycles of B4, rather than the classic ones.
+    prefix : str
+        What the names of the core and of its driver start with: modules, files, C functions, and
+        in capitals C macros. Cores of different prefixes fit one design and one firmware.
 
     Raises
     ------
@@ -39,6 +45,7 @@ class Ip:
     bus: str
     clocks: int = 1
     pipelined: bool = False
+    prefix: str = "weft"
 
     def __post_init__(self):
         if problems := [*self._problems()]:
@@ -53,7 +60,7 @@ class Ip:
     def name(self) -> str:
         """A short name fit for a folder, a file or a module."""
         kind = "_pipelined" * self.pipelined + "_two_clocks" * (self.clocks == 2)
-        return f"weft_{self.bus}{kind}_{self.config.name}"
+        return f"{self.prefix}_{self.bus}{kind}_{self.config.name}"
 
     def _problems(self):
         c = self.config
@@ -62,6 +69,11 @@ class Ip:
             return
         if self.clocks not in (1, 2):
             yield f"clocks must be 1 or 2, not {self.clocks!r}"
+        if not (isinstance(self.prefix, str) and _PREFIX.fullmatch(self.prefix)):
+            yield (
+                f"prefix must be 1 to {PREFIX_MOST} lower-case letters, digits and _, a letter"
+                f" first, no _ last and no two side by side, not {self.prefix!r}"
+            )
         if self.pipelined and self.bus != "wishbone":
             yield f"pipelined must be False with bus {self.bus!r}, not {self.pipelined!r}"
         if self.bus == "stream":

@@ -57,6 +57,12 @@ def test_writes_where_it_is_told(here, fast, capsys):
     assert {(ip.bus, ip.clocks, ip.pipelined) for ip in fast} == {("wishbone", 2, True)}
 
 
+def test_prefix_names_the_kit(here, fast):
+    assert main(["generate", *TINY, "--bus", "axi", "--prefix", "mm"]) == 0
+    assert [ip.prefix for ip in fast] == ["mm"]
+    assert files(here) == [f"out/mm_axi_1x2x1/{name}" for name in sorted(FILES)]
+
+
 def test_help_tells_of_buses(capsys):
     with pytest.raises(SystemExit) as end:
         main(["generate", "--bus", "stream", "--help"])

@@ -68,7 +68,8 @@ class Space:
         if address < 0x400:
             return self.core.read(address // 4, 1, 0)[0]
         if name == "command_room":
-            self.room = 0 if self.silent else int(self.random.integers(0, 4))
+            taken = 0 if self.silent else int(self.random.integers(0, 40))  # since the last look
+            self.room = 0 if self.silent else min(511, self.room + taken)
             return self.room
         if name == "result_level":
             return self._level()
@@ -210,11 +211,13 @@ def kits():
     """A small core and the files of its kit, ``kits(bus, **more)``; each is made once."""
     made = {}
 
-    def kit(bus, clocks=1, pipelined=False, **fields):
-        key = bus, clocks, pipelined, *fields.items()
+    def kit(bus, clocks=1, pipelined=False, prefix="weft", **fields):
+        key = bus, clocks, pipelined, prefix, *fields.items()
         if key not in made:
             config = Config(**{"rows": 2, "cols": 4, "a_words": 64, "b_words": 64, **fields})
-            ip = Ip(config=config, bus=bus, clocks=clocks, pipelined=pipelined)
+            ip = Ip(
+                config=config, bus=bus, clocks=clocks, pipelined=pipelined, prefix=prefix
+            )
             made[key] = ip, build(ip)
         return made[key]
 
@@ -274,6 +277,12 @@ class HookedSpace(Space):
             self.hook(self.count)
         finally:
             self._inside = False
+
+
+@pytest.fixture(scope="session")
+def space():
+    """`Space`."""
+    return Space
 
 
 @pytest.fixture

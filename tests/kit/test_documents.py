@@ -10,6 +10,7 @@ from systemrdl import RDLCompiler
 from weft.config import Config
 from weft.ip import BUSES, Ip
 from weft.kit.documents import documents, markdown
+from weft.kit.files.weft_driver import compiler
 from weft.kit.rdl import systemrdl
 from weft.register_map import registers, windows
 from weft.registers import REGISTERS, describe
@@ -62,7 +63,7 @@ def test_header_compiles_and_agrees(bus, tmp_path):
     (tmp_path / "check.c").write_text(source)
     flags = ["-std=c99", "-Wall", "-Werror", "-ffreestanding", "-pedantic"]
     done = subprocess.run(
-        ["gcc", *flags, "-c", "check.c"], cwd=tmp_path, capture_output=True, text=True
+        [*compiler(), *flags, "-c", "check.c"], cwd=tmp_path, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
 

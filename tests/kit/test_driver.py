@@ -209,9 +209,7 @@ def test_rejects_another_core(golden, register):
     wrong = {name: address for address, name in driver.space.names.items()}[register]
     driver.space.read = lambda address: true(address) ^ (address == wrong)
     hook = driver.READ(driver.space.read)
-    ctypes.c_void_p.in_dll(driver.lib, "test_read").value = ctypes.cast(
-        hook, ctypes.c_void_p
-    ).value
+    driver.variable("test_read").value = ctypes.cast(hook, ctypes.c_void_p).value
     assert driver.call("weft_init", None) == IDENTITY
 
 

@@ -247,7 +247,6 @@ def test_job_that_fails_between_two_accesses_is_not_missed(hooked):
     driver.space.hook = lambda count: None
     assert driver.call("weft_matmul", Product(driver, JOBS).place) == OK
     assert driver.space.values["ended"] == 6
-    submissions = 6 * 3 * 17
     for job in (4, 5):
         for at in range(340, 400):
             state = failing(hooked(ip), job, status=1, at=at)

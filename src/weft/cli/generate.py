@@ -48,6 +48,10 @@ def add(subparsers):
         "--pipelined", action="store_true", help="of wishbone: the pipelined cycles of B4"
     )
     group.add_argument(
+        "--prefix", metavar="NAME",
+        help="what names of modules, files and C functions start with; default weft",
+    )
+    group.add_argument(
         "--measure", metavar="DEVICE",
         help="place and route the core (minutes), for the data sheet's area and clock",
     )
@@ -58,7 +62,7 @@ def add(subparsers):
 def _run(args) -> int:
     if args.bus is not None:
         return _kit(args)
-    for name in ("clocks", "pipelined", "measure"):
+    for name in ("clocks", "pipelined", "prefix", "measure"):
         if getattr(args, name) not in (None, False):
             raise OSError(f"--{name} must come with --bus")
     config = config_of(args)
@@ -84,7 +88,11 @@ def _run(args) -> int:
 
 def _kit(args):
     clocks = 1 if args.clocks is None else args.clocks
-    ip = Ip(config=config_of(args), bus=args.bus, clocks=clocks, pipelined=args.pipelined)
+    prefix = "weft" if args.prefix is None else args.prefix
+    ip = Ip(
+        config=config_of(args), bus=args.bus, clocks=clocks, pipelined=args.pipelined,
+        prefix=prefix,
+    )
     place = Path(args.output or f"out/{ip.name}")
     from weft.cli.report import progress
     from weft.kit.build import build, wants

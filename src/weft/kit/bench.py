@@ -6,17 +6,19 @@ import json
 from weft import commands
 from weft.geometry import memories
 from weft.ip import Ip
+from weft.kit.driver import renamed
 from weft.kit.texts import text
 from weft.register_map import registers, windows
 from weft.registers import REGISTERS, describe
 
 __all__ = ["FILES", "bench", "facts"]
 
+HOOKS = "driver_hooks.h", "driver_glue.c"  # compiled with the driver
 FILES = {
     "run.py": "run_bench.py",
     **{name: name for name in (
         "test_weft.py", "test_driver.py", "weft_link.py", "weft_packing.py", "weft_driver.py",
-        "driver_hooks.h", "driver_glue.c",
+        *HOOKS,
     )},
 }
 _FIELDS = "edge", "depth", "size", "group", "segments", "page", "pages"
@@ -32,6 +34,8 @@ all:
 def bench(ip: Ip, sources: list[str]) -> dict[str, bytes]:
     """The files of the bench, by their names; ``sources`` are the Verilog of the core."""
     found = {name: text(file) for name, file in FILES.items()}
+    for name in HOOKS:
+        found[name] = renamed(found[name], ip.prefix)
     found["design.json"] = json.dumps(facts(ip, sources), indent=1) + "\n"
     return {name: value.encode() for name, value in {**found, "Makefile": _MAKEFILE}.items()}
 
@@ -40,8 +44,8 @@ def facts(ip: Ip, sources: list[str]) -> dict:
     """What the bench must know of a core."""
     held = memories(ip.config)
     return {
-        "name": ip.name, "bus": ip.bus, "clocks": ip.clocks, "pipelined": ip.pipelined,
-        "sources": sources,
+        "name": ip.name, "prefix": ip.prefix, "bus": ip.bus, "clocks": ip.clocks,
+        "pipelined": ip.pipelined, "sources": sources,
         "config": dataclasses.asdict(ip.config),
         "commands_version": commands.VERSION,
         "constants": dict(zip(REGISTERS, describe(ip.config), strict=False)),

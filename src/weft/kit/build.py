@@ -64,7 +64,7 @@ def build(ip: Ip, *, measured: str | None = None, say=lambda text: None) -> dict
     found["README.md"] = sheet(ip, pins, guide(ip, found), measured=measured).encode()
     found[MANIFEST] = manifest(
         found, weft=version, name=name, bus=ip.bus, clocks=ip.clocks, pipelined=ip.pipelined,
-        hash=f"{ip.config.hash:08x}",
+        prefix=ip.prefix, hash=f"{ip.config.hash:08x}",
     )
     return dict(sorted(found.items()))
 
@@ -94,7 +94,7 @@ def guide(ip: Ip, files) -> dict[str, str]:
         "html/index.html": "the same to click through, from a web server",
         f"{name}.rdl": "the same in SystemRDL",
         f"{name}_regs.xml": "the same in IP-XACT (IEEE 1685-2014)",
-        "driver/weft.h": "driver in freestanding C99",
+        f"driver/{ip.prefix}.h": "driver in freestanding C99",
         "bench/run.py": "a cocotb bench that stands alone",
         "litex/weft_litex.py": "module for LiteX",
         "litex/example_soc.py": "a SoC with it, simulated",

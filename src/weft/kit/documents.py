@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from weft.ip import Ip
-from weft.kit.rdl import TOP, systemrdl
+from weft.kit.rdl import systemrdl
 from weft.register_map import Register, registers, windows
 from weft.registers import REGISTERS, describe
 
@@ -33,7 +33,7 @@ def documents(ip: Ip, version: str) -> dict[str, bytes]:
         (place / "weft.rdl").write_text(source, encoding="utf-8")
         compiler = RDLCompiler()
         compiler.compile_file(str(place / "weft.rdl"))
-        top = compiler.elaborate(TOP).top
+        top = compiler.elaborate(ip.prefix).top
         header, xml, html = (place / f"{ip.name}_regs.{kind}" for kind in ("h", "xml", "html"))
         CHeaderExporter().export(
             top, str(header), std=CStandard.gnu99, generate_bitfields=False,

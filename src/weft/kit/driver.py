@@ -1,5 +1,7 @@
 """The C driver: the files that it is, and the header that makes them fit one core."""
 
+import re
+
 from weft import commands, registers
 from weft.descriptors import unit
 from weft.geometry import memories, operands
@@ -7,7 +9,7 @@ from weft.hw.ip.windows import ROOM
 from weft.ip import Ip
 from weft.kit.texts import text
 
-__all__ = ["configuration", "driver"]
+__all__ = ["configuration", "driver", "renamed"]
 
 PARTS = {"axi": "windows", "wishbone": "windows", "stream": "stream", "dma": "dma"}
 RESULT_WORDS = ROOM // 16 * 16  # that wait behind the window of results, whatever their size
@@ -19,13 +21,27 @@ def driver(ip: Ip) -> dict[str, bytes]:
     """The files of the driver, by their names."""
     names = ["weft.h", "weft_inner.h", "weft_words.h", "weft.c", "weft_jobs.c", "weft_pack.c"]
     names += [*["weft_panel.c"] * (ip.bus != "dma"), f"weft_{PARTS[ip.bus]}.c"]
-    return {name: text(name).encode() for name in names} | {
-        "weft_config.h": configuration(ip).encode()
-    }
+    files = {name: text(name) for name in names}
+    files = {renamed(name, ip.prefix): renamed(data, ip.prefix) for name, data in files.items()}
+    files[f"{ip.prefix}_config.h"] = configuration(ip)
+    return {name: data.encode() for name, data in files.items()}
+
+
+def renamed(source: str, prefix: str) -> str:
+    """C whose names start with ``prefix``, and its macros with that in capitals.
+
+    >>> renamed("#if WEFT_DMA /* of Weft */ weft_init(weft_core)", "mm")
+    '#if MM_DMA /* of Weft */ mm_init(mm_core)'
+    """
+    for name in ("weft", "WEFT"):
+        new = prefix if name.islower() else prefix.upper()
+        source = re.sub(rf"(?<![A-Za-z0-9_]){name}(?![A-Za-z0-9])", new, source)
+    return source
 
 
 def configuration(ip: Ip) -> str:
-    """The header ``weft_config.h``: what the driver must know of the core."""
+    """The header ``<prefix>_config.h``: what the driver must know of the core."""
+    macro = ip.prefix.upper()
     c = ip.config
     _, b = operands(c)
     words = min(o.words for o in operands(c))
@@ -52,15 +68,15 @@ def configuration(ip: Ip) -> str:
         narrow = finishes[0] if finishes else commands.JobFlag(0)
         values["UNIT"] = f"{unit(c, commands.JobFlag(0))}u"
         values["NARROW_UNIT"] = f"{unit(c, narrow)}u"
-    lines = [f"#define WEFT_{name} {value}" for name, value in values.items()]
+    lines = [f"#define {macro}_{name} {value}" for name, value in values.items()]
     regions = [_geometry(memories(c).get(region)) for region in commands.Region]
     return "\n".join([
         f"/* What the driver must know of {ip.name}. */",
-        "#ifndef WEFT_CONFIG_H", "#define WEFT_CONFIG_H", "",
+        f"#ifndef {macro}_CONFIG_H", f"#define {macro}_CONFIG_H", "",
         f'#include "{ip.name}_regs.h"', "",
         *lines, "",
         "/* A, B, parameters, table, C: edge, depth, size; group, segments; page, pages. */",
-        "#define WEFT_REGIONS {" + ", ".join(regions) + "}", "",
+        f"#define {macro}_REGIONS {{" + ", ".join(regions) + "}", "",
         "#endif", "",
     ])
 

@@ -27,6 +27,7 @@ def head(ip: Ip, what: str) -> list[str]:
 def command(ip: Ip) -> str:
     """What to type for this kit."""
     more = " --clocks 2" * (ip.clocks == 2) + " --pipelined" * ip.pipelined
+    more += f" --prefix {ip.prefix}" * (ip.prefix != "weft")
     return f"weft generate --bus {ip.bus}{more} --config config.toml"
 
 

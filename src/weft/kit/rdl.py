@@ -4,9 +4,7 @@ from weft.ip import WORD_BYTES, Ip
 from weft.register_map import Field, Register, Window, registers, windows
 from weft.registers import REGISTERS, describe
 
-__all__ = ["TOP", "systemrdl"]
-
-TOP = "weft"  # the name of the address map: what C calls the struct, whatever the core is called
+__all__ = ["systemrdl"]
 
 # What a field does, by its access; and whether it has a value after a reset.
 _ACCESS = {
@@ -20,6 +18,7 @@ _ACCESS = {
 def systemrdl(ip: Ip) -> str:
     """The text of the description: an address map, one register after the other.
 
+    The address map has the name of the prefix: C takes it for the struct and the macros.
     What never changes, the core's description of itself, stands there with its values.
     """
     constants = dict(zip(REGISTERS, describe(ip.config), strict=False))
@@ -28,7 +27,7 @@ def systemrdl(ip: Ip) -> str:
     body = "\n".join(parts)
     return (
         f"// Register space of {ip.name}.\n"
-        f"addrmap {TOP} {{\n"
+        f"addrmap {ip.prefix} {{\n"
         f"    name = \"{ip.name}\";\n"
         f"    desc = \"{_quoted(_STORY)}\";\n"
         "    default regwidth = 32;\n"

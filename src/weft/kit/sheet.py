@@ -33,7 +33,7 @@ def sheet(ip: Ip, ports: list[Port], files: dict[str, str], *, measured: str | N
             (f"[{name}]({name})", text) for name, text in files.items()
         ]),
         "## Numbers", _numbers(c),
-        "## Use", _USE[ip.bus],
+        "## Use", _USE[ip.bus].format(header=f"driver/{ip.prefix}.h"),
         "## Ports", *_ports(ports),
         "## Timing", *waves(ip),
         "## Registers",
@@ -72,17 +72,17 @@ _WINDOWED = (
 _USE = {
     "axi": "Registers and windows are a slave of AXI4-Lite, 4 KiB. A driver writes commands to the"
            " window `commands`, as many words as `command_room` says, and reads results from"
-           " `results`, as many as `result_level` says. [driver](driver/weft.h) does it in C.",
+           " `results`, as many as `result_level` says. [driver]({header}) does it in C.",
     "wishbone": "Registers and windows are a slave of Wishbone B4, 4 KiB, addressed by words. A"
                 " driver writes commands to the window `commands`, as many words as"
                 " `command_room` says, and reads results from `results`, as many as"
-                " `result_level` says. [driver](driver/weft.h) does it in C.",
+                " `result_level` says. [driver]({header}) does it in C.",
     "stream": "Commands come over `s_axis`, results leave over `m_axis`, a packet a job; registers"
-              " are a slave of AXI4-Lite, 4 KiB. [driver](driver/weft.h) packs and unpacks what a"
+              " are a slave of AXI4-Lite, 4 KiB. [driver]({header}) packs and unpacks what a"
               " DMA of your own moves.",
     "dma": "Registers are a slave of AXI4-Lite, 4 KiB; operands and results lie in memory, which"
            " the core reaches as a master of AXI4. A driver writes descriptors: a header of the"
-           " core, an address, strides. [driver](driver/weft.h) does it in C.",
+           " core, an address, strides. [driver]({header}) does it in C.",
 }
 
 

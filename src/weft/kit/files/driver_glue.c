@@ -1,20 +1,20 @@
 /* What a test in another language needs of the driver. */
 #include "weft.h"
 
-uint32_t (*test_read)(uint32_t);
-void (*test_write)(uint32_t, uint32_t);
-uintptr_t test_memory;
+uint32_t (*weft_test_read)(uint32_t);
+void (*weft_test_write)(uint32_t, uint32_t);
+uintptr_t weft_test_memory;
 
-size_t test_bytes(void);
-void test_limit(weft_core *core, uint32_t limit);
-void test_done(weft_core *core, void (*done)(weft_core *, int, void *));
-void test_buffer(weft_core *core, uint8_t *buffer, size_t bytes, uint8_t *results,
+size_t weft_test_bytes(void);
+void weft_test_limit(weft_core *core, uint32_t limit);
+void weft_test_done(weft_core *core, void (*done)(weft_core *, int, void *));
+void weft_test_buffer(weft_core *core, uint8_t *buffer, size_t bytes, uint8_t *results,
                  size_t results_bytes, int (*exchange)(weft_core *, const void *, size_t, void *,
                                                        size_t, unsigned *));
-size_t test_bytes(void) { return sizeof(weft_core); }
-void test_limit(weft_core *core, uint32_t limit) { core->limit = limit; }
-void test_done(weft_core *core, void (*done)(weft_core *, int, void *)) { core->done = done; }
-void test_buffer(weft_core *core, uint8_t *buffer, size_t bytes, uint8_t *results,
+size_t weft_test_bytes(void) { return sizeof(weft_core); }
+void weft_test_limit(weft_core *core, uint32_t limit) { core->limit = limit; }
+void weft_test_done(weft_core *core, void (*done)(weft_core *, int, void *)) { core->done = done; }
+void weft_test_buffer(weft_core *core, uint8_t *buffer, size_t bytes, uint8_t *results,
                  size_t results_bytes, int (*exchange)(weft_core *, const void *, size_t, void *,
                                                        size_t, unsigned *))
 {

@@ -1,8 +1,8 @@
 /* Registers and memory that are not this machine's: for a driver in a test. */
 #include <stdint.h>
-extern uint32_t (*test_read)(uint32_t);
-extern void (*test_write)(uint32_t, uint32_t);
-extern uintptr_t test_memory;
-#define WEFT_READ(base, offset) test_read((uint32_t)((uintptr_t)(base) + (offset)))
-#define WEFT_WRITE(base, offset, value) test_write((uint32_t)((uintptr_t)(base) + (offset)), value)
-#define WEFT_ADDRESS(pointer) ((uint32_t)((uintptr_t)(pointer) - test_memory))
+extern uint32_t (*weft_test_read)(uint32_t);
+extern void (*weft_test_write)(uint32_t, uint32_t);
+extern uintptr_t weft_test_memory;
+#define WEFT_READ(base, offset) weft_test_read((uint32_t)((uintptr_t)(base) + (offset)))
+#define WEFT_WRITE(base, offset, value) weft_test_write((uint32_t)((uintptr_t)(base) + (offset)), value)
+#define WEFT_ADDRESS(pointer) ((uint32_t)((uintptr_t)(pointer) - weft_test_memory))

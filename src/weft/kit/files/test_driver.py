@@ -52,7 +52,7 @@ async def start(dut, seed):
     space = Space(await Core.start(dut, seed))
     with tempfile.TemporaryDirectory() as folder:
         sources = [*sorted((HERE.parent / "driver").glob("*.c")), HERE / "driver_glue.c"]
-        driver = Driver(compiled(sources, HERE / "driver_hooks.h", folder), space)
+        driver = Driver(compiled(sources, HERE / "driver_hooks.h", folder), space, DESIGN["prefix"])
     assert await bridge(driver.call)("weft_init", None) == 0
     return driver
 

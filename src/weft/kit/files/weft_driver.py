@@ -45,32 +45,34 @@ class Driver:
     space : object
         With ``read(address)``, ``write(address, value)``, ``memory`` (an array of bytes that the
         core can see) and ``exchange(commands, result_bytes)``, which gives words and a status.
+    prefix : str
+        What the driver's names start with.
     """
 
     Weights, DONE, READ = Weights, DONE, READ  # for tests
 
-    def __init__(self, library, space):
-        self.space = space
+    def __init__(self, library, space, prefix="weft"):
+        self.space, self.prefix = space, prefix
         self.lib = ctypes.CDLL(str(library))
         self.taken = 0
         self._kept = [READ(space.read), WRITE(space.write), EXCHANGE(self._exchange)]
-        for name, hook in zip(("test_read", "test_write"), self._kept, strict=False):
-            _P.in_dll(self.lib, name).value = ctypes.cast(hook, _P).value
-        _P.in_dll(self.lib, "test_memory").value = space.memory.ctypes.data
-        for name in ("weft_load_b", "test_buffer"):
-            getattr(self.lib, name).argtypes = {
-                "weft_load_b": [_P, _P, _P, _D, _D, _U, _U],
-                "test_buffer": [_P, _P, ctypes.c_size_t, _P, ctypes.c_size_t, EXCHANGE],
-            }[name]
-        self.lib.test_bytes.restype = ctypes.c_size_t
-        self.core = ctypes.create_string_buffer(self.lib.test_bytes())
+        for name, hook in zip(("read", "write"), self._kept, strict=False):
+            self.variable(f"test_{name}").value = ctypes.cast(hook, _P).value
+        self.variable("test_memory").value = space.memory.ctypes.data
+        self._function("load_b").argtypes = [_P, _P, _P, _D, _D, _U, _U]
+        self._function("test_buffer").argtypes = [
+            _P, _P, ctypes.c_size_t, _P, ctypes.c_size_t, EXCHANGE
+        ]
+        size = self._function("test_bytes")
+        size.restype = ctypes.c_size_t
+        self.core = ctypes.create_string_buffer(size())
         self.buffers(1 << 15, 1 << 15)
 
     def buffers(self, commands, results):
         """Memory for what is packed, so many bytes of it."""
         self._kept += [packed := self.room((commands,), np.uint8)]
         self._kept += [words := self.room((results,), np.uint8)]
-        self.lib.test_buffer(
+        self._function("test_buffer")(
             self.core, packed.ctypes.data, commands, words.ctypes.data, results, self._kept[2]
         )
 
@@ -90,8 +92,15 @@ class Driver:
         return place
 
     def call(self, name, *arguments):
-        """A function of the driver, for this core."""
-        return getattr(self.lib, name)(self.core, *arguments)
+        """A function of the driver, by its name in a driver of prefix ``weft``, for this core."""
+        return self._function(name.removeprefix("weft_"))(self.core, *arguments)
+
+    def variable(self, name):
+        """A pointer in the driver's library, by its name without the prefix."""
+        return _P.in_dll(self.lib, f"{self.prefix}_{name}")
+
+    def _function(self, name):
+        return getattr(self.lib, f"{self.prefix}_{name}")
 
     def product(self, a, b, c, *, n=None, finish=0, columns=None, bias=None, weights=None):
         """``weft_product`` of arrays; ``b`` is None with weights."""

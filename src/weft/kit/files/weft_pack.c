@@ -52,8 +52,7 @@ static inline void put_header(weft_core *core, const uint32_t words[8])
         for (n = 0; n < 8; n++)
             for (byte = 0; byte < 4; byte += WEFT_PIECE)
                 weft_put(&out, words[n] >> 8 * byte);
-    if (WEFT_BYTES_IN > 32)
-        weft_put_zeros(&out, (WEFT_BYTES_IN - 32) / WEFT_PIECE);
+    weft_put_zeros(&out, WEFT_BYTES_IN > 32 ? 8 : 0); /* of 64 bytes */
     weft_close(&out);
 }
 
@@ -145,7 +144,7 @@ void weft_unpack(weft_core *core)
                            + (size_t)core->col * size;
     int aligned = step % 4 == 0 && WEFT_ALIGNED(first) && WEFT_COLS * size % 4 == 0;
     weft_in in = weft_results(core);
-    for (; m > 0; m -= rows, first += WEFT_ROWS * step) {
+    for (; m > 0; m -= rows, first += (ptrdiff_t)WEFT_ROWS * step) {
         unsigned char *row = first;
         uint32_t n = core->width;
         rows = weft_least(WEFT_ROWS, m);

@@ -161,8 +161,8 @@ static void put_any(weft_out *out, const weft_geometry *g, const void *data, ptr
 }
 
 /*
- * Panels that have all `edge` lines, `times` pieces of words or words of pieces in each, and
- * `zeros` behind it. `edge` and `aligned` are constants where it is called.
+ * Panels that have all `edge` lines: `times` words in each, or so many groups of WORDS, and `zeros`
+ * behind them. `edge` and `aligned` are constants where it is called.
  */
 WEFT_INLINE void put_panels(weft_out *out, const unsigned char *data, ptrdiff_t line,
                               ptrdiff_t value, uint32_t panels, uint32_t times, uint32_t zeros,
@@ -196,12 +196,13 @@ WEFT_INLINE void put_side(weft_core *core, unsigned side, const unsigned char *d
                             ptrdiff_t line, ptrdiff_t value, uint32_t lines, uint32_t k)
 {
     const weft_geometry *g = &weft_regions[side];
-    const uint32_t edge = side == WEFT_A ? WEFT_ROWS : WEFT_COLS, words = WORDS(edge);
+    const uint32_t edge = side == WEFT_A ? WEFT_ROWS : WEFT_COLS;
+    const uint32_t words = WORDS(edge) ? WORDS(edge) : 1;
     weft_out out = weft_open(core);
-    if (words && g->group * edge * UNIT == g->segments * WEFT_BYTES_IN
-        && k % ((words ? words : 1) * WEFT_DEPTH) == 0) {
+    if (WORDS(edge) && k % (words * WEFT_DEPTH) == 0
+        && g->group * edge * UNIT == g->segments * WEFT_BYTES_IN) {
         uint32_t there = k / WEFT_DEPTH, panels = lines / edge;
-        uint32_t zeros = (0u - there & (g->group - 1)) * edge * UNIT / 4;
+        uint32_t zeros = ((0u - there) & (g->group - 1)) * edge * UNIT / 4;
         ptrdiff_t steps = (ptrdiff_t)(words * WEFT_DEPTH) * value;
         cut c;
         cut_words(&c, edge, line, value);

@@ -1,0 +1,105 @@
+"""Cores of several prefixes: their names differ everywhere, and one firmware works them all."""
+
+import ctypes
+import json
+import re
+
+import numpy as np
+import pytest
+
+from weft.config import Config
+from weft.ip import Ip
+from weft.kit.bench import bench
+from weft.kit.documents import documents
+from weft.kit.driver import driver, renamed
+from weft.kit.files.weft_driver import Driver, compiled
+
+CORES = {
+    "weft": Ip(config=Config(rows=2, cols=4, a_words=64, b_words=64), bus="axi"),
+    "mm": Ip(
+        config=Config(rows=3, cols=8, depth=4, bytes_in=8, bytes_out=8, a_words=64, b_words=64),
+        bus="dma", prefix="mm",
+    ),
+}
+# Uses both headers in one file, as a firmware does.
+FIRMWARE = """\
+#include "mm.h"
+#include "weft.h"
+
+int firmware(weft_core *one, const weft_product *p, mm_core *other, const mm_product *q);
+int firmware(weft_core *one, const weft_product *p, mm_core *other, const mm_product *q)
+{
+    int error = weft_matmul(one, p);
+    return error == WEFT_OK ? mm_matmul(other, q) : error;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def firmware(tmp_path_factory):
+    """The library with both drivers, and what uses them."""
+    folder = tmp_path_factory.mktemp("firmware")
+    (folder / "firmware.c").write_text(FIRMWARE)
+    hooks = []
+    for prefix, ip in CORES.items():
+        place = folder / prefix
+        place.mkdir()
+        header = f"{ip.name}_regs.h"
+        files = driver(ip) | {header: documents(ip, "0")[header]}
+        held = bench(ip, [])
+        files |= {name: held[name] for name in ("driver_hooks.h", "driver_glue.c")}
+        for name, data in files.items():
+            (place / name).write_bytes(data)
+        hooks.append(f'#include "{place}/driver_hooks.h"\n')
+    (folder / "hooks.h").write_text("".join(hooks))
+    return compiled(sorted(folder.rglob("*.c")), folder / "hooks.h", folder)
+
+
+def test_two_cores_in_one_firmware(firmware, space):
+    rng, products = np.random.default_rng(5), []
+    for prefix, ip in CORES.items():
+        core = Driver(firmware, space(ip), prefix)
+        assert core.call("weft_init", None) == 0
+        a, b = (rng.integers(-128, 128, s, dtype=np.int8) for s in ((5, 9), (9, 7)))
+        c = core.room((5, 16), np.int32)[:, :7]
+        product = core.product(core.put(a), core.put(b), c)
+        products.append((core, product, c, a.astype(np.int64) @ b.astype(np.int64)))
+    arguments = [x for core, product, *_ in products for x in (core.core, ctypes.byref(product))]
+    assert products[0][0].lib.firmware(*arguments) == 0
+    assert all(np.array_equal(c, want) for *_, c, want in products)
+
+
+def test_every_name_has_the_prefix():
+    """Of functions, types, macros, guards, files: nothing of the default one is left."""
+    ip = CORES["mm"]
+    files = driver(ip) | documents(ip, "0")
+    names = {"mm.h", "mm.c", "mm_inner.h", "mm_config.h", "mm_dma.c", f"{ip.name}_regs.h"}
+    assert names <= set(files)
+    for name, data in files.items():
+        if name.endswith((".c", ".h")):
+            assert name.startswith("mm")
+            code = re.sub(r"/\*.*?\*/|//[^\n]*", "", data.decode(), flags=re.DOTALL)
+            assert re.findall(r"\w*weft\w*", code, re.IGNORECASE) == [], name
+    assert b"addrmap mm {" in files[f"{ip.name}.rdl"]
+
+
+def test_the_kit_has_the_prefix(kits):
+    ip, files = kits("axi", prefix="dense_1")
+    assert ip.name == "dense_1_axi_2x4x1"
+    assert f"{ip.name}.v" in files and "driver/dense_1.h" in files
+    assert f"module {ip.name}(" in files[f"{ip.name}.v"].decode()
+    assert "--prefix dense_1 --config" in files[f"{ip.name}.v"].decode()
+    assert "(driver/dense_1.h)" in files["README.md"].decode()
+    assert json.loads(files["bench/design.json"])["prefix"] == "dense_1"
+    assert json.loads(files["kit.json"])["prefix"] == "dense_1"
+
+
+@pytest.mark.parametrize("source, want", [
+    ("weft_init(WEFT_OK); weft.h, Weft, softweft, weft2",
+     "mm_init(MM_OK); mm.h, Weft, softweft, weft2"),
+    ("WEFT__STATUS__BUSY_bm weft_t", "MM__STATUS__BUSY_bm mm_t"),
+    ("a_weft_b", "a_weft_b"),
+])
+def test_names_are_renamed(source, want):
+    assert renamed(source, "mm") == want
+    assert renamed(source, "weft") == source
