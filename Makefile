@@ -59,7 +59,7 @@ kit:  ## write an IP core with driver and documents: make kit BUS=wishbone
 	@$(SETUP) kit
 	@$(RUN) weft generate --bus $(BUS) $(DESIGN)
 
-interop:  ## run kits in GHDL, FuseSoC and LiteX (minutes)
+interop:  ## run kits in GHDL, FuseSoC, LiteX and on a CPU; compare with LiteRT (minutes)
 	@$(SETUP) kit
 	@$(RUN) python tools/interop.py $(ARGS)
 

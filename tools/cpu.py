@@ -150,11 +150,11 @@ def parsed(said: str) -> dict[int, dict[str, int]]:
 
 def table(found) -> tuple[str, list[str]]:
     """The table of ``found[config][bus][size]``, and where the driver is not faster."""
-    lines, slow = [
-        "| array | product | plain C | windows | B resident | DMA | B resident"
-        " | plain C, to int8 | windows | DMA |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ], []
+    heads = (
+        "array", "product", "plain C", "windows", "B resident", "DMA", "B resident",
+        "plain C, to int8", "windows", "DMA",
+    )
+    lines, slow = [f"| {' | '.join(heads)} |", "|---|---" + 8 * "|---:" + "|"], []
     for name, buses in found.items():
         for n in SIZES:
             axi, dma = buses["axi"][n], buses["dma"][n]

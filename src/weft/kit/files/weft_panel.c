@@ -139,7 +139,7 @@ static void put_any(weft_out *out, const weft_geometry *g, const void *data, ptr
 {
     uint32_t pad = (g->segments * WEFT_BYTES_IN - g->group * g->edge * UNIT) / WEFT_PIECE;
     uint32_t all = (weft_ceil(k, WEFT_DEPTH) + g->group - 1) & ~(g->group - 1);
-    uint32_t chunk = pad ? g->group : all, w;
+    uint32_t chunk = pad || !WORDS(g->edge) ? g->group : all, w;
     panel p;
     cut c;
     p.data = data;
