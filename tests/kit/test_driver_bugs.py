@@ -24,14 +24,14 @@ BUGS = {
         "stream", "weft_pack.c", "first += (ptrdiff_t)WEFT_ROWS * step", "first += 0 * step"
     ),
     "columns of all tiles at the first": (
-        "axi", "weft_pack.c", "row += WEFT_COLS * size", "row += 0 * size"
+        "axi", "weft_pack.c", "row += WEFT_COLS * 4)", "row += 0)"
     ),
     "A is not loaded again": ("stream", "weft_jobs.c", "core->loaded_row != row", "!core->tag"),
     "B is not loaded again": (
         "axi", "weft_jobs.c", "core->loaded_col != col ||", "!core->tag ||"
     ),
     "a word more than there is room for": (
-        "axi", "weft_words.h", "out->room--;", "out->room -= out->room > 1;"
+        "axi", "weft_words.h", "out->room -= pieces;", "out->room -= out->room > 300;"
     ),
     "the end of a job is not awaited": (
         "wishbone", "weft_windows.c", "if (!LEVEL(level, COMPLETE))", "if (0)"

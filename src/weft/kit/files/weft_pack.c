@@ -48,7 +48,7 @@ static inline void put_header(weft_core *core, const uint32_t words[8])
 {
     weft_out out = weft_open(core);
     unsigned n, byte;
-    if (weft_reserve(&out, 32 / WEFT_PIECE))
+    if (weft_claim(&out, 32 / WEFT_PIECE))
         for (n = 0; n < 8; n++)
             for (byte = 0; byte < 4; byte += WEFT_PIECE)
                 weft_put(&out, words[n] >> 8 * byte);
@@ -116,20 +116,19 @@ void weft_put_table(weft_core *core, const uint8_t table[256])
 }
 
 #if !WEFT_DMA
-/* The results of a row of tiles, or of a part of it: `row` is the first row of C. */
-WEFT_INLINE void take_tile(weft_in *in, unsigned char *row, ptrdiff_t step, uint32_t rows,
-                             uint32_t width, unsigned size, int aligned)
+/* Results of a tile to its place in C, from the first of its rows on. */
+static void take_tile(weft_in *in, unsigned char *row, ptrdiff_t step, uint32_t rows,
+                      uint32_t width, unsigned size, int aligned)
 {
     uint32_t bytes = width * size, all = slots(width) * size;
 #if WEFT_WINDOWS
-    if (aligned && width == WEFT_COLS && size == 4)
-        weft_take_words(in, row, step, rows, WEFT_COLS, slots(WEFT_COLS));
-    else if (aligned && bytes % 4 == 0 && all % 4 == 0 && in->left == 0)
+    if (aligned && bytes % 4 == 0 && all % 4 == 0 && in->left == 0) {
         weft_take_words(in, row, step, rows, bytes / 4, all / 4);
-    else
+        return;
+    }
 #endif
-        weft_take(in, row, step, rows, bytes, all);
     (void)aligned;
+    weft_take(in, row, step, rows, bytes, all);
 }
 
 /* The results of the next job, to where they belong in C. */
@@ -148,9 +147,15 @@ void weft_unpack(weft_core *core)
         unsigned char *row = first;
         uint32_t n = core->width;
         rows = weft_least(WEFT_ROWS, m);
+#if WEFT_WINDOWS
+        if (aligned && size == 4) /* whole tiles of sums, by numbers that are known */
+            for (; n >= WEFT_COLS; n -= WEFT_COLS, row += WEFT_COLS * 4)
+                weft_take_words(&in, row, step, rows, WEFT_COLS, slots(WEFT_COLS));
+#endif
         for (; n > WEFT_COLS; n -= WEFT_COLS, row += WEFT_COLS * size)
             take_tile(&in, row, step, rows, WEFT_COLS, size, aligned);
-        take_tile(&in, row, step, rows, n, size, aligned);
+        if (n)
+            take_tile(&in, row, step, rows, n, size, aligned);
     }
     padding = weft_result_bytes(core->height, core->width, size)
               - result_slots(core->height, core->width) * size;

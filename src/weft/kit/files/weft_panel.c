@@ -5,7 +5,6 @@
 #define UNIT (WEFT_DEPTH * WEFT_VALUE_BYTES)
 #define LINES (UNIT == 1 ? 4u : UNIT == 2 ? 2u : 1u)
 #define PIECES (UNIT < 4 ? 1u : UNIT / 4u)
-#define MOST 256u /* pieces for which room is asked for at once */
 
 /* Words of `edge` lines that share a piece; 0 where no piece is like another. */
 #define WORDS(edge) \
@@ -54,7 +53,7 @@ static inline uint32_t piece_at(const unsigned char *place, ptrdiff_t second, pt
 }
 
 /* The bytes of a piece that lie on the first `lines` of its lines. */
-static uint32_t part_at(const unsigned char *place, const cut *c, uint32_t lines)
+static inline uint32_t part_at(const unsigned char *place, const cut *c, uint32_t lines)
 {
     uint32_t piece = place[0];
     if (c->words == 2)
@@ -97,22 +96,28 @@ static void put_bytes(weft_out *out, const panel *p, uint32_t w, uint32_t end)
 static void put_pieces(weft_out *out, const panel *p, const cut *c, uint32_t w, uint32_t end)
 {
     const ptrdiff_t word_step = (ptrdiff_t)(c->words * WEFT_DEPTH) * p->value;
+    const ptrdiff_t line_step = (ptrdiff_t)LINES * p->line, second = c->second, third = c->third;
     const unsigned char *word = p->data + (ptrdiff_t)(w * WEFT_DEPTH) * p->value, *line, *place;
     uint32_t full = p->lines / LINES, rest = p->lines % LINES, n, inner;
     uint32_t none = (p->edge - p->lines) / LINES * PIECES;
+    weft_out to = *out;
     if (c->words > 1) {
         full = p->lines == p->edge;
         rest = !full;
         none = 0;
     }
     for (; w < end; w += c->words, word += word_step) {
-        for (line = word, n = full; n > 0; n--, line += (ptrdiff_t)LINES * p->line)
-            for (place = line, inner = PIECES; inner > 0; inner--, place += 4 * c->second)
-                weft_put_one(out, piece_at(place, c->second, c->third));
+        if (!weft_claim(&to, full * PIECES + (rest > 0) + none))
+            break;
+        for (line = word, n = full; n > 0; n--, line += line_step)
+            for (place = line, inner = PIECES; inner > 0; inner--, place += 4 * second)
+                weft_put(&to, piece_at(place, second, third));
         if (rest)
-            weft_put_one(out, part_at(line, c, rest));
-        weft_put_zeros(out, none);
+            weft_put(&to, part_at(line, c, rest));
+        for (n = none; n > 0; n--)
+            weft_put(&to, 0);
     }
+    *out = to;
 }
 
 /* The words of a stream word, or of the panel where no stream word is padded. */
@@ -121,7 +126,7 @@ static void put_words(weft_out *out, const panel *p, const cut *c, uint32_t w, u
     uint32_t few = c->words - 1, words = weft_ceil(p->k, WEFT_DEPTH);
     uint32_t last = weft_least(end, p->k / WEFT_DEPTH & ~few);
     uint32_t there = weft_least(end, (words + few) & ~few);
-    if (w < last) {
+    if (w < last && p->edge * UNIT / 4 <= WEFT_CLAIM) {
         put_pieces(out, p, c, w, last);
         w = last;
     }
@@ -172,13 +177,16 @@ WEFT_INLINE void put_panels(weft_out *out, const unsigned char *data, ptrdiff_t 
     const ptrdiff_t word_step = (ptrdiff_t)(WORDS(edge) * WEFT_DEPTH) * value;
     const unsigned char *word, *part, *place;
     weft_out to = *out; /* which may stay in registers */
+    const uint32_t all = pieces * times;
     uint32_t w, n, inner;
     for (; panels > 0; panels--, data += (ptrdiff_t)edge * line) {
+        if (all <= WEFT_CLAIM && !weft_claim(&to, all))
+            break;
         for (word = data, w = times; w > 0; w--, word += word_step) {
-            if (pieces <= MOST && !weft_reserve(&to, pieces))
+            if (all > WEFT_CLAIM && pieces <= WEFT_CLAIM && !weft_claim(&to, pieces))
                 break;
             for (part = word, n = pieces / PIECES; n > 0; n--, part += (ptrdiff_t)LINES * line) {
-                if (pieces > MOST && !weft_reserve(&to, PIECES))
+                if (pieces > WEFT_CLAIM && !weft_claim(&to, PIECES))
                     break;
                 for (place = part, inner = PIECES; inner > 0; inner--, place += 4 * c->second)
                     weft_put(&to, aligned ? *(const weft_word *)(const void *)place

@@ -61,25 +61,32 @@ static inline void weft_close(weft_out *out)
 #endif
 }
 
-/* Room for so many pieces, some hundreds at most; 0 after an error. */
-static inline int weft_reserve(weft_out *out, uint32_t pieces)
+/* Room for the next pieces, WEFT_CLAIM of them at most; 0 after an error. */
+#define WEFT_CLAIM 256u
+static inline int weft_claim(weft_out *out, uint32_t pieces)
 {
 #if WEFT_WINDOWS
-    if (out->room < pieces)
+    if (out->room < pieces) {
         out->room = weft_wait_room(out->core, pieces);
-    return out->room >= pieces;
+        if (out->room < pieces)
+            return 0;
+    }
+    out->room -= pieces;
 #else
-    if (out->left < (size_t)pieces * WEFT_PIECE)
+    size_t bytes = (size_t)pieces * WEFT_PIECE;
+    if (out->left < bytes) {
         out->core->error = WEFT_ROOM;
-    return out->left >= (size_t)pieces * WEFT_PIECE;
+        return 0;
+    }
+    out->left -= bytes;
 #endif
+    return 1;
 }
 
 /* The next WEFT_PIECE bytes, the low one first, for which there is room. */
 static inline void weft_put(weft_out *out, uint32_t piece)
 {
 #if WEFT_WINDOWS
-    out->room--;
     WEFT_WRITE(out->base, offsetof(weft_t, commands), piece);
 #else
     unsigned n;
@@ -89,13 +96,12 @@ static inline void weft_put(weft_out *out, uint32_t piece)
         for (n = 0; n < WEFT_PIECE; n++)
             out->next[n] = (unsigned char)(piece >> 8 * n);
     out->next += WEFT_PIECE;
-    out->left -= WEFT_PIECE;
 #endif
 }
 
 static inline void weft_put_one(weft_out *out, uint32_t piece)
 {
-    if (weft_reserve(out, 1))
+    if (weft_claim(out, 1))
         weft_put(out, piece);
 }
 
