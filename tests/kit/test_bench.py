@@ -22,12 +22,12 @@ def run(folder, files):
     return subprocess.run(
         [sys.executable, folder / "kit" / "bench" / "run.py", "icarus"], cwd=folder / "work",
         env={**os.environ, "PYTHONPATH": str(folder / "none")}, capture_output=True, text=True,
-        timeout=300,
     )
 
 
 @pytest.mark.parametrize("bus, more", [
-    *((bus, {}) for bus in BUSES), ("axi", {"target": "ecp5", "rows": 1, "cols": 2}),
+    *((bus, {}) for bus in BUSES),
+    ("axi", {"target": "ecp5", "rows": 1, "cols": 2, "prefix": "mm"}),
 ])
 def test_passes(kits, bus, more, tmp_path):
     ip, files = kits(bus, **more)

@@ -13,7 +13,8 @@ from weft.ip import BUSES
 def test_names_files_that_are_there(kits, bus, more):
     ip, files = kits(bus, **more)
     text = files[f"{ip.name}.core"].decode()
-    assert text.startswith("CAPI=2:\nname: weft:ip:")
+    assert text.startswith("CAPI=2:\n")
+    assert f"\nname: weft:ip:{ip.name}:" in text
     sets = dict(re.findall(r"^  (\w+):\n    files:\n((?:      - .*\n)+)", text, re.M))
     held = {name: set(re.findall(r"- ([^\s:]+)", lines)) for name, lines in sets.items()}
     assert set.union(*held.values()) <= set(files)

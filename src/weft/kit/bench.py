@@ -22,6 +22,10 @@ FILES = {
     )},
 }
 _FIELDS = "edge", "depth", "size", "group", "segments", "page", "pages"
+# What the bench wants of PyPI, at the versions that it is tested with.
+_PINS = {
+    "cocotb": "2.1.0", "cocotbext-axi": "0.1.28", "cocotbext-wishbone": "2.0.1", "numpy": "2.4.6",
+}
 _MAKEFILE = """\
 # The bench on SIM, icarus or verilator.
 SIM ?= icarus
@@ -36,6 +40,9 @@ def bench(ip: Ip, sources: list[str]) -> dict[str, bytes]:
     found = {name: text(file) for name, file in FILES.items()}
     for name in HOOKS:
         found[name] = renamed(found[name], ip.prefix)
+    other = "cocotbext-axi" if ip.bus == "wishbone" else "cocotbext-wishbone"
+    pins = [f"{name}=={version}\n" for name, version in _PINS.items() if name != other]
+    found["requirements.txt"] = "".join(pins)
     found["design.json"] = json.dumps(facts(ip, sources), indent=1) + "\n"
     return {name: value.encode() for name, value in {**found, "Makefile": _MAKEFILE}.items()}
 

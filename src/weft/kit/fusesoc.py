@@ -19,7 +19,7 @@ def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) ->
         f"  models:\n    files:\n{models}    file_type: verilogSource-2005\n" if models else ""
     )
     held = [
-        *sources, *(f"bench/{name}" for name in ("design.json", *FILES)),
+        *sources, *(f"bench/{name}" for name in ("design.json", "requirements.txt", *FILES)),
         *(f"driver/{name}" for name in drivers),
     ]
     bench = "".join(f"      - {name}: {{copyto: {name}}}\n" for name in held)

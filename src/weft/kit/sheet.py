@@ -57,7 +57,8 @@ def sheet(ip: Ip, ports: list[Port], files: dict[str, str], *, measured: str | N
         "## Integration",
         ("Clock, reset and what to tell place and route: [constraints.md](constraints.md). The"
         " Verilog is one file of Verilog-2005; all of its modules have names that start with"
-        f" `{ip.name}`. It lints clean under Verilator's -Wall with the waivers in"
+        f" `{ip.name}`. It lints clean under the -Wall of Verilator 5.006 or newer with"
+        " the waivers in"
         f" [{ip.name}.vlt]({ip.name}.vlt), each of which has its reason. A soft reset"
         " (`control.reset`) never breaks the bus's protocol; an access that is refused is"
         " answered by the bus's error, has no effect, and is noted in `irq_status.refused`."

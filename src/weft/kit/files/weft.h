@@ -8,10 +8,9 @@
  * lock of their own around each call. "The handler" is the interrupt handler; it must run on the
  * thread's processor.
  *
- *   weft_irq()     the handler, at any time: it may interrupt every other call
- *   weft_abort()   both, at any time
- *   weft_enable()  both, at any time
- *   all others     the thread, and the callback `done`
+ *   weft_irq()                    from the handler, at any time: it may interrupt every other call
+ *   weft_abort(), weft_enable()   from the thread or the handler, at any time
+ *   all others                    from the thread, and from the callback `done`
  *
  * A call holds the core from its entry to its return. weft_irq() does not touch a held core: it
  * masks the core's interrupt, and the call unmasks it as it returns. So no handler ever sees the

@@ -1,0 +1,41 @@
+"""The page of formats: the repository's own sections, those of the bus alone."""
+
+from pathlib import Path
+
+import pytest
+
+from weft.config import Config
+from weft.ip import BUSES, Ip
+from weft.kit.formats import SECTIONS, formats, sections
+from weft.kit.texts import text
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+@pytest.mark.parametrize("page", SECTIONS)
+def test_copy_is_what_the_docs_say(page):
+    """``python tools/formats.py`` writes it anew."""
+    file, names = SECTIONS[page]
+    assert text(file) == sections((DOCS / page).read_text(encoding="utf-8"), names)
+
+
+@pytest.mark.parametrize("bus", BUSES)
+def test_page_is_of_the_core(bus):
+    ip = Ip(config=Config(dtype="bf16", rows=4, cols=4, c_words=64), bus=bus)
+    page = formats(ip)
+    assert page.startswith(f"# Formats of {ip.name}\n")
+    assert "\n| bf16 | 4 | 4 | 1 |" in page
+    assert "## Headers\n" in page and "| 4 | REQUANTIZE |" in page
+    assert ("## Descriptors\n" in page) == (bus == "dma")
+    assert "](" not in page  # links would lead out of the kit
+
+
+def test_rejects_a_page_without_the_section():
+    with pytest.raises(ValueError) as error:
+        sections("# A\n\n## B\n\ntext\n", ("B", "C"))
+    assert str(error.value) == "page must have the sections B, C, and lacks C"
+
+
+def test_sections_end_where_the_next_begins():
+    page = "# A\n\n## B\n\none\n\n## C\n\ntwo\n\n## D\n\nthree\n"
+    assert sections(page, ("C", "B")) == "## C\n\ntwo\n\n## B\n\none\n"

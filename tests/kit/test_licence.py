@@ -1,0 +1,54 @@
+"""Every file of a kit says what its licence is, and is still what it was."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from weft.kit.licence import licensed
+
+ROOT = Path(__file__).resolve().parents[2]
+TAG = "SPDX-License-Identifier: BSD-2-Clause"
+
+
+@pytest.mark.parametrize("bus", ["axi", "dma"])
+def test_every_file_has_an_identifier(kits, bus):
+    _, files = kits(bus)
+    silent = [
+        name for name, data in files.items()
+        if not name.startswith("html/") and name != "LICENSE"
+        and TAG not in data.decode().replace('"', "")
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("name, before, after", [
+    ("a.c", "int a;\n", f"/* {TAG} */\nint a;\n"),
+    ("a.core", "CAPI=2:\nname: a\n", f"CAPI=2:\n# {TAG}\nname: a\n"),
+    ("a.vlt", "`verilator_config\nlint_off\n", f"`verilator_config\n// {TAG}\nlint_off\n"),
+    ("a.xml", '<?xml version="1.0"?>\n<a/>\n', f'<?xml version="1.0"?>\n<!-- {TAG} -->\n<a/>\n'),
+    ("a.md", "# A\n", f"# A\n\n<!-- {TAG} -->\n"),
+    ("bench/Makefile", "all:\n", f"# {TAG}\nall:\n"),
+    ("a.v", f"// {TAG}\nmodule\n", f"// {TAG}\nmodule\n"),
+    ("html/index.html", "<p>", "<p>"),
+])
+def test_identifier_stands_where_the_file_may_have_it(name, before, after):
+    assert licensed(name, before.encode()).decode() == after
+
+
+def test_json_keeps_its_values():
+    data = licensed("a.json", b'{\n "name": "core",\n "n": [1]\n}\n')
+    held = json.loads(data)
+    assert held.pop("SPDX-License-Identifier") == "BSD-2-Clause"
+    assert held == {"name": "core", "n": [1]}
+
+
+def test_bench_pins_what_it_is_tested_with(kits):
+    """The versions are those of the locks of the tests."""
+    locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "locks/test.txt").read_text(), re.M))
+    for bus, bus_library in (("axi", "cocotbext-axi"), ("wishbone", "cocotbext-wishbone")):
+        lines = kits(bus)[1]["bench/requirements.txt"].decode().splitlines()[1:]
+        pins = dict(line.split("==") for line in lines)
+        assert set(pins) == {"cocotb", "numpy", bus_library}
+        assert pins.items() <= locked.items()

@@ -1,0 +1,20 @@
+"""Writes the pages of formats that go into every kit, from those in ``docs``."""
+
+import sys
+from pathlib import Path
+
+from weft.kit.formats import SECTIONS, sections
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main(root=ROOT):
+    """Write the files; 0."""
+    for page, (file, names) in SECTIONS.items():
+        text = sections((root / "docs" / page).read_text(encoding="utf-8"), names)
+        (root / "src/weft/kit/files" / file).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
