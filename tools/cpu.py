@@ -39,7 +39,9 @@ FASTER_FROM = 8
 COLUMNS = "plain", "fed", "resident", "plain_scaled", "scaled"  # as the firmware prints them
 LIMITS = {"zero": 3, "low": -100, "high": 90}
 TARGET = ["-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+zicsr"]
-FLAGS = ["-O3", "-flto", "-std=c99", "-ffreestanding", "-fno-builtin", "-fno-sanitize=all", "-nostdlib"]
+FLAGS = [
+    "-O3", "-flto", "-std=c99", "-ffreestanding", "-fno-builtin", "-fno-sanitize=all", "-nostdlib",
+]
 BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 
 

@@ -15,7 +15,7 @@
 #endif
 
 /* Compilers that have no such type move byte by byte. */
-#if defined(__GNUC__) && !defined(WEFT_BYTEWISE)
+#if defined(__GNUC__)
 typedef uint32_t __attribute__((__may_alias__)) weft_word;
 #define WEFT_ALIGNED(place) (((uintptr_t)(place) & 3) == 0)
 #else
