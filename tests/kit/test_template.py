@@ -10,7 +10,8 @@ import pytest
 def test_instance_has_every_port(kits, bus, tmp_path):
     ip, files = kits(bus)
     template, core = (files[f"{ip.name}.{kind}"].decode() for kind in ("veo", "v"))
-    ports = re.search(rf"^module {ip.name}\((.*?)\);", core, re.M | re.S)[1].split(", ")
+    ports = re.search(rf"^module {ip.name}\((.*?)\);", core, re.M | re.S)[1]
+    ports = [port.strip() for port in ports.split(",")]
     assert sorted(re.findall(r"^    \.(\w+)\(\1\)", template, re.M)) == sorted(ports)
     (tmp_path / "holder.v").write_text(f"module holder;\n{template}endmodule\n{core}")
     done = subprocess.run(
