@@ -20,7 +20,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim bench bitstream program gatesim test test-all lint verilog kit surroundings proofs wrappers waves setup train figures speed wire cost mutants sweep lock clean distclean
+.PHONY: help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train figures speed wire cost mutants sweep lock clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,9 +65,9 @@ kit:  ## write an IP core with driver and documents: make kit BUS=wishbone
 	@$(SETUP) kit
 	@$(RUN) weft generate --bus $(BUS) $(DESIGN)
 
-surroundings:  ## run kits in GHDL, FuseSoC and LiteX (minutes)
+interop:  ## run kits in GHDL, FuseSoC, LiteX and on a CPU; compare with LiteRT (minutes)
 	@$(SETUP) kit
-	@$(RUN) python tools/surroundings.py $(ARGS)
+	@$(RUN) python tools/interop.py $(ARGS)
 
 proofs:  ## prove the rules of buses, break them one by one, and write docs/proofs.md (minutes)
 	@$(SETUP) test

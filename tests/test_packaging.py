@@ -106,7 +106,7 @@ def test_locks_hold_what_is_asked_for():
     extras = PROJECT["project"]["optional-dependencies"]
     purposes = {
         "sim": ["hw", "sim", "serial", "report"], "test": ["kit", "test"], "train": ["train"],
-        "kit": ["kit", "surroundings"],
+        "kit": ["kit", "interop"],
     }
     for name, wanted in purposes.items():
         lock = (ROOT / "locks" / f"{name}.txt").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ PIP_TOOLS = "pip-tools==7.6.2"
 LOCKS = {
     "sim": ["hw", "sim", "serial", "report"],
     "test": ["hw", "sim", "serial", "report", "kit", "test"],
-    "kit": ["hw", "sim", "serial", "report", "kit", "surroundings"],
+    "kit": ["hw", "sim", "serial", "report", "kit", "interop"],
     "train": ["hw", "sim", "serial", "report", "train"],
 }
 

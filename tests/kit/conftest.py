@@ -68,7 +68,8 @@ class Space:
         if address < 0x400:
             return self.core.read(address // 4, 1, 0)[0]
         if name == "command_room":
-            self.room = 0 if self.silent else int(self.random.integers(0, 4))
+            taken = 0 if self.silent else int(self.random.integers(0, 40))  # since the last look
+            self.room = 0 if self.silent else min(511, self.room + taken)
             return self.room
         if name == "result_level":
             return self._level()

@@ -13,23 +13,25 @@ CONFIG = Config(rows=2, cols=4, depth=2, a_words=64, b_words=64)
 SHAPES = [(5, 7, 9), (9, 91, 13), (3, 300, 5)]
 BUGS = {
     "words of a panel at every value": (
-        "axi", "weft_pack.c", "source.word = WEFT_DEPTH * value;", "source.word = value;"
+        "axi", "weft_panel.c", "word_step = (ptrdiff_t)(WORDS(edge) * WEFT_DEPTH) * value;",
+        "word_step = value;"
     ),
     "a line less": (
-        "wishbone", "weft_pack.c", "e + w * s->less < s->lines", "e + w * s->less + 1 < s->lines"
+        "wishbone", "weft_panel.c", "e < p->lines && d < values", "e + 1 < p->lines && d < values"
     ),
+    "no zeros behind a panel": ("axi", "weft_panel.c", "        if (zeros)", "        if (0)"),
     "rows of results at the wrong place": (
-        "stream", "weft_pack.c", "(core->row + r) * p->c_row", "(core->row + i) * p->c_row"
+        "stream", "weft_pack.c", "first += (ptrdiff_t)WEFT_ROWS * step", "first += 0 * step"
     ),
     "columns of all tiles at the first": (
-        "axi", "weft_pack.c", "(core->col + j)", "(core->col + 0 * j)"
+        "axi", "weft_pack.c", "row += WEFT_COLS * 4)", "row += 0)"
     ),
     "A is not loaded again": ("stream", "weft_jobs.c", "core->loaded_row != row", "!core->tag"),
     "B is not loaded again": (
         "axi", "weft_jobs.c", "core->loaded_col != col ||", "!core->tag ||"
     ),
     "a word more than there is room for": (
-        "axi", "weft_windows.c", "core->room--;", "core->room -= core->room > 1;"
+        "axi", "weft_words.h", "out->room -= pieces;", "out->room -= out->room > 300;"
     ),
     "the end of a job is not awaited": (
         "wishbone", "weft_windows.c", "if (!LEVEL(level, COMPLETE))", "if (0)"
@@ -38,7 +40,7 @@ BUGS = {
         "dma", "weft_dma.c", "*order = LINES_CONTIGUOUS;", "*order = K_CONTIGUOUS;"
     ),
     "the rest of A is the first panel": (
-        "dma", "weft_dma.c", "a + (ptrdiff_t)WEFT_ROWS * p->a_row", "a + 0 * p->a_row"
+        "dma", "weft_dma.c", "(core->row + first) * p->a_row", "core->row * p->a_row"
     ),
     "the sums of k's parts are forgotten": (
         "stream", "weft_jobs.c", "core->k ? WEFT_ACCUMULATE :", "0 ? WEFT_ACCUMULATE :"

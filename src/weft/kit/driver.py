@@ -19,8 +19,8 @@ _EXACT = 0x7FFF_FFFF // (128 * 128)  # values of k whose sum of products fits 32
 
 def driver(ip: Ip) -> dict[str, bytes]:
     """The files of the driver, by their names."""
-    names = ["weft.h", "weft_inner.h", "weft.c", "weft_jobs.c", "weft_pack.c",
-             f"weft_{PARTS[ip.bus]}.c"]
+    names = ["weft.h", "weft_inner.h", "weft_words.h", "weft.c", "weft_jobs.c", "weft_pack.c"]
+    names += [*["weft_panel.c"] * (ip.bus != "dma"), f"weft_{PARTS[ip.bus]}.c"]
     files = {name: text(name) for name in names}
     files = {renamed(name, ip.prefix): renamed(data, ip.prefix) for name, data in files.items()}
     files[f"{ip.prefix}_config.h"] = configuration(ip)

@@ -32,7 +32,7 @@ static int reset(weft_core *core)
     if (core->product)
         core->outcome = WEFT_ABORTED;
     core->product = NULL;
-    core->room = core->shift = core->word = core->active = 0;
+    core->room = core->active = 0;
     core->used = 0;
     core->b_next = 0;
     core->generation++;
@@ -154,13 +154,14 @@ static int start(weft_core *core, const weft_product *product)
     if (error)
         return error;
     core->product = product;
-    core->row = core->col = core->k = 0;
     core->loaded_row = core->loaded_col = NOWHERE;
     core->active = core->waited = core->events = core->jobs = 0;
     core->error = WEFT_OK;
     error = weft_fit(core);
-    if (!error)
+    if (!error) {
+        weft_first(core);
         error = weft_begin(core);
+    }
     if (error) {
         core->product = NULL; /* nothing has been sent */
         return error;
@@ -272,13 +273,11 @@ int weft_free_b(weft_core *core, const weft_weights *weights)
 #if WEFT_HAS_TABLE
 static int load_table(weft_core *core, const uint8_t *table)
 {
-    weft_source source;
     if (core->product)
         return WEFT_IN_USE;
     if (!table)
         return WEFT_NULL;
-    source = weft_table(table);
-    return weft_load_panel(core, WEFT_TABLE_ENTRIES, &source);
+    return weft_load_entries(core, table);
 }
 
 int weft_load_table(weft_core *core, const uint8_t table[256])

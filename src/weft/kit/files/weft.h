@@ -174,13 +174,14 @@ struct weft_core {
     const weft_product *product;               /* under way, or NULL */
     int outcome;                               /* how the last one ended */
     uint32_t load_m, load_n, job_m, job_n;     /* what is loaded, and computed, at once */
-    uint32_t job_k;
-    uint32_t row, col, k;                      /* the next job */
+    uint32_t job_k, pitch;                     /* ... and pages of a panel of it */
+    uint32_t first_row, first_col;             /* of what is loaded for the next job */
+    uint32_t row, col, k, height, width;       /* the next job */
     uint32_t loaded_row, loaded_col;           /* what is on the chip */
     uint32_t page_a, page_b;                   /* ... and where */
     uint32_t b_next, generation;               /* the first page free of weights */
     uint32_t events, waited;
-    uint32_t word, shift, room, active;        /* of the windows */
+    uint32_t room, active;                     /* of the windows */
     size_t used;                               /* of the buffer */
     uint32_t stage, ended, jobs;               /* of the descriptors */
     uint16_t tag, oldest;                      /* of the next job, of the oldest that may run */

@@ -9,24 +9,19 @@ enum { K_CONTIGUOUS = 0, LINES_CONTIGUOUS = 1, RAW = 2 };
      | WEFT__IRQ_STATUS__STORE_ERROR_bm | WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm \
      | WEFT__IRQ_STATUS__BAD_ADDRESS_bm)
 
-void weft_put(weft_core *core, unsigned byte)
+static void submit(weft_core *core)
 {
-    if (core->used == core->buffer_bytes)
-        core->error = WEFT_ROOM;
-    else
-        core->buffer[core->used++] = (uint8_t)byte;
-}
-
-static void submit(weft_core *core, const uint32_t header[8], uint32_t address, uint32_t stride,
-                   uint32_t lines, uint32_t k, uint32_t order)
-{
-    const uint32_t more[5] = {address, stride, lines, k, order};
-    unsigned n;
-    for (n = 0; n < 16; n++)
-        WEFT_WRITE(core->base, offsetof(weft_t, descriptor_0) + 4 * n,
-                   n < 8 ? header[n] : n < 13 ? more[n - 8] : 0);
     WEFT_WRITE(core->base, offsetof(weft_t, submit), WEFT__SUBMIT__GO_bm);
     core->waited = 0;
+}
+
+/* Words of a descriptor from `first` on; 13 to 15 are 0 since the reset. */
+static inline void describe(const weft_core *core, uint32_t first, const uint32_t *words,
+                            uint32_t count)
+{
+    uint32_t n;
+    for (n = 0; n < count; n++)
+        WEFT_WRITE(core->base, offsetof(weft_t, descriptor_0) + 4 * (first + n), words[n]);
 }
 
 /* How such lines lie in memory: a stride and an order; WEFT_STRIDE where the core cannot. */
@@ -74,27 +69,44 @@ static int fetches(const weft_core *core, const void *data, ptrdiff_t line, ptrd
     return reach(core, data, stride, k, (uint64_t)lines * WEFT_VALUE_BYTES);
 }
 
-static void load(weft_core *core, unsigned side, unsigned flags, uint32_t page, const void *data,
-                 ptrdiff_t line, ptrdiff_t value, uint32_t lines, uint32_t k)
+static void fetch(weft_core *core, const uint32_t header[8], uint32_t address, uint32_t stride,
+                  uint32_t lines, uint32_t k, uint32_t order)
+{
+    uint32_t more[5];
+    more[0] = address;
+    more[1] = stride;
+    more[2] = lines;
+    more[3] = k;
+    more[4] = order;
+    describe(core, 0, header, 8);
+    describe(core, 8, more, 5);
+    submit(core);
+}
+
+static void load(weft_core *core, unsigned side, unsigned flags, uint32_t page, uint32_t pitch,
+                 const void *data, ptrdiff_t line, ptrdiff_t value, uint32_t lines, uint32_t k)
 {
     uint32_t words[8], stride = 0, order = 0;
     (void)lie(data, line, value, &stride, &order);
-    weft_load_header(words, side, flags, page, weft_panel_pages(k),
-                     weft_ceil(lines, weft_regions[side].edge), weft_ceil(k, WEFT_DEPTH));
-    submit(core, words, WEFT_ADDRESS(data), stride, lines, k, order);
+    weft_load_header(words, side, flags, page, pitch,
+                     weft_ceil(lines, side == WEFT_A ? WEFT_ROWS : WEFT_COLS),
+                     weft_ceil(k, WEFT_DEPTH));
+    fetch(core, words, WEFT_ADDRESS(data), stride, lines, k, order);
 }
 
 /* Several loads need places of their own, so that one moves while another is worked on. */
 int weft_bound(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t pitch = weft_panel_pages(core->job_k);
-    uint32_t rows = weft_regions[WEFT_A].pages / pitch / 2;
-    uint32_t cols = (weft_regions[WEFT_B].pages - core->b_next) / pitch / 2;
-    if (core->load_m < p->m && rows)
-        core->load_m = weft_least(core->load_m, rows * WEFT_ROWS);
-    if (core->load_n < p->n && cols && !p->weights)
-        core->load_n = weft_least(core->load_n, cols * WEFT_COLS);
+    uint32_t rows, cols;
+    if (core->load_m < p->m) {
+        rows = weft_regions[WEFT_A].pages / core->pitch / 2;
+        core->load_m = weft_least(core->load_m, (rows ? rows : 1) * WEFT_ROWS);
+    }
+    if (core->load_n < p->n && !p->weights) {
+        cols = (weft_regions[WEFT_B].pages - core->b_next) / core->pitch / 2;
+        core->load_n = weft_least(core->load_n, (cols ? cols : 1) * WEFT_COLS);
+    }
     core->job_m = core->load_m;
     core->job_n = core->load_n;
     return WEFT_OK;
@@ -104,7 +116,7 @@ int weft_bound(weft_core *core)
 static int pack(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t panel;
+    uint32_t count = weft_ceil(p->n, WEFT_COLS);
     if (!(p->finish & WEFT_BY_COLUMN || p->bias))
         return WEFT_OK;
     if (!core->buffer)
@@ -112,14 +124,10 @@ static int pack(weft_core *core)
     if (WEFT_ADDRESS(core->buffer) % WEFT_BYTES_IN)
         return WEFT_STRIDE;
     core->used = 0;
-    for (panel = 0; p->finish & WEFT_BY_COLUMN && panel < weft_ceil(p->n, WEFT_COLS); panel++) {
-        weft_source source = weft_columns(p, panel);
-        weft_put_panel(core, WEFT_PARAMETERS, &source);
-    }
-    for (panel = 0; p->bias && panel < weft_ceil(p->n, WEFT_COLS); panel++) {
-        weft_source source = weft_bias(p, panel);
-        weft_put_panel(core, WEFT_C, &source);
-    }
+    if (p->finish & WEFT_BY_COLUMN)
+        weft_put_columns(core, p->columns, p->n, count);
+    if (p->bias)
+        weft_put_bias(core, p->bias, p->n, count);
     return core->error ? core->error : reach(core, core->buffer, 0, 1, core->used);
 }
 
@@ -155,23 +163,26 @@ enum { PARAMETERS, BIAS, JOB, FIRST_A, ALL_B, REST_A, SUBMITTED, NEXT };
 static void raw(weft_core *core, unsigned region, uint32_t page, uint32_t pitch, uint32_t words)
 {
     const weft_product *p = core->product;
-    uint32_t count = weft_ceil(weft_width(core), WEFT_COLS), header[8];
+    uint32_t count = weft_ceil(core->width, WEFT_COLS), header[8];
     size_t place = core->col / WEFT_COLS * weft_panel_bytes(region, words);
     if (region == WEFT_C && p->finish & WEFT_BY_COLUMN)
         place += weft_ceil(p->n, WEFT_COLS)
                  * weft_panel_bytes(WEFT_PARAMETERS, weft_ceil(WEFT_COLS, WEFT_LANES));
     weft_load_header(header, region, 0, page, count > 1 ? pitch : 1, count, words);
-    submit(core, header, WEFT_ADDRESS(core->buffer + place), 0, count, 0, RAW);
+    fetch(core, header, WEFT_ADDRESS(core->buffer + place), 0, count, 0, RAW);
 }
 
 static void job(weft_core *core, int new_a, int new_b)
 {
     const weft_product *p = core->product;
-    uint32_t words[8];
+    uint32_t words[10];
     const unsigned char *c = (unsigned char *)p->c + (ptrdiff_t)core->row * p->c_row
                              + (size_t)core->col * weft_result_size(p->finish);
     weft_job_header(core, words, (new_a ? WEFT_FEED_A : 0) | (new_b ? WEFT_FEED_B : 0));
-    submit(core, words, WEFT_ADDRESS(c), (uint32_t)p->c_row, 0, 0, 0);
+    words[8] = WEFT_ADDRESS(c);
+    words[9] = (uint32_t)p->c_row;
+    describe(core, 0, words, 10);
+    submit(core);
     core->jobs += core->jobs < 0x8000u;
 }
 
@@ -181,6 +192,17 @@ static uint32_t turn(uint32_t page, uint32_t first, uint32_t end, uint32_t pages
     return page == first && first + 2 * pages <= end ? first + pages : first;
 }
 
+/* Rows of A for the next job, from `first` on: the first panel, or those behind it. */
+static void load_a(weft_core *core, uint32_t first, uint32_t rows)
+{
+    const weft_product *p = core->product;
+    const unsigned char *a = (const unsigned char *)p->a
+                             + (ptrdiff_t)(core->row + first) * p->a_row
+                             + (ptrdiff_t)core->k * p->a_k;
+    load(core, WEFT_A, WEFT_FEED, core->page_a + (first ? core->pitch : 0), core->pitch, a,
+         p->a_row, p->a_k, rows, weft_depth(core));
+}
+
 /*
  * At most one descriptor of the next job; to the next stage that has one. A job whose stages are
  * over is fully submitted: only such a job can end right.
@@ -188,13 +210,9 @@ static uint32_t turn(uint32_t page, uint32_t first, uint32_t end, uint32_t pages
 static void stage(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t pitch = weft_panel_pages(core->job_k), rows = weft_height(core);
+    uint32_t pitch = core->pitch, rows = core->height;
     int new_a = core->loaded_row != core->row || weft_splits(core);
     int new_b = !p->weights && (core->loaded_col != core->col || weft_splits(core));
-    const unsigned char *a = (const unsigned char *)p->a + (ptrdiff_t)core->row * p->a_row
-                             + (ptrdiff_t)core->k * p->a_k;
-    const unsigned char *b = (const unsigned char *)p->b + (ptrdiff_t)core->col * p->b_col
-                             + (ptrdiff_t)core->k * p->b_k;
     switch (core->stage++) {
     case PARAMETERS:
         if (new_a)
@@ -215,16 +233,16 @@ static void stage(weft_core *core)
         job(core, new_a, new_b);
         break;
     case FIRST_A:
-        load(core, WEFT_A, WEFT_FEED, core->page_a, a, p->a_row, p->a_k,
-             weft_least(rows, WEFT_ROWS), weft_depth(core));
+        load_a(core, 0, weft_least(rows, WEFT_ROWS));
         break;
     case ALL_B:
-        load(core, WEFT_B, WEFT_FEED, core->page_b, b, p->b_col, p->b_k, weft_width(core),
-             weft_depth(core));
+        load(core, WEFT_B, WEFT_FEED, core->page_b, pitch,
+             (const unsigned char *)p->b + (ptrdiff_t)core->col * p->b_col
+                 + (ptrdiff_t)core->k * p->b_k,
+             p->b_col, p->b_k, core->width, weft_depth(core));
         break;
     case REST_A:
-        load(core, WEFT_A, WEFT_FEED, core->page_a + pitch, a + (ptrdiff_t)WEFT_ROWS * p->a_row,
-             p->a_row, p->a_k, rows - WEFT_ROWS, weft_depth(core));
+        load_a(core, WEFT_ROWS, rows - WEFT_ROWS);
         break;
     default:
         break;
@@ -327,11 +345,11 @@ int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t 
         return error;
     WEFT_WRITE(core->base, offsetof(weft_t, irq_status), ERRORS);
     WEFT_PUBLISH();
-    load(core, WEFT_B, 0, page, data, line, value, lines, k);
+    load(core, WEFT_B, 0, page, weft_panel_pages(k), data, line, value, lines, k);
     return rest(core);
 }
 
-int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
+int weft_load_entries(weft_core *core, const uint8_t table[256])
 {
     uint32_t words[8];
     int error;
@@ -339,7 +357,7 @@ int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
         return WEFT_NULL;
     core->used = 0;
     core->error = WEFT_OK;
-    weft_put_panel(core, region, source);
+    weft_put_table(core, table);
     if (core->error)
         return core->error;
     if (WEFT_ADDRESS(core->buffer) % WEFT_BYTES_IN)
@@ -349,7 +367,7 @@ int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
         return error;
     WEFT_WRITE(core->base, offsetof(weft_t, irq_status), ERRORS);
     WEFT_PUBLISH();
-    weft_load_header(words, region, 0, 0, 1, 1, source->words);
-    submit(core, words, WEFT_ADDRESS(core->buffer), 0, 1, 0, RAW);
+    weft_load_header(words, WEFT_TABLE_ENTRIES, 0, 0, 1, 1, 256);
+    fetch(core, words, WEFT_ADDRESS(core->buffer), 0, 1, 0, RAW);
     return rest(core);
 }

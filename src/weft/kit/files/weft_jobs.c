@@ -26,6 +26,7 @@ int weft_fit(weft_core *core)
         cols = weft_least(p->weights ? WEFT_MOST : cols, weft_regions[WEFT_C].pages);
     else if (p->weights)
         cols = WEFT_MOST;
+    core->pitch = pitch;
     core->page_a = 0;
     core->page_b = core->b_next;
     core->load_m = weft_least(p->m, weft_least(rows, WEFT_MOST / WEFT_ROWS) * WEFT_ROWS);
@@ -40,33 +41,21 @@ int weft_fit(weft_core *core)
     return error;
 }
 
-uint32_t weft_height(const weft_core *core)
+/* How much of what is loaded the next job computes. */
+static void measure(weft_core *core)
 {
-    uint32_t end = weft_least(core->row - core->row % core->load_m + core->load_m,
-                              core->product->m);
-    return weft_least(core->job_m, end - core->row);
+    const weft_product *p = core->product;
+    uint32_t rows = weft_least(core->first_row + core->load_m, p->m) - core->row;
+    uint32_t cols = weft_least(core->first_col + core->load_n, p->n) - core->col;
+    core->height = weft_least(core->job_m, rows);
+    core->width = weft_least(core->job_n, cols);
 }
 
-uint32_t weft_width(const weft_core *core)
+void weft_first(weft_core *core)
 {
-    uint32_t end = weft_least(core->col - core->col % core->load_n + core->load_n,
-                              core->product->n);
-    return weft_least(core->job_n, end - core->col);
-}
-
-uint32_t weft_depth(const weft_core *core)
-{
-    return weft_least(core->job_k, core->product->k - core->k);
-}
-
-int weft_splits(const weft_core *core)
-{
-    return core->job_k < core->product->k;
-}
-
-int weft_keeps(const weft_core *core)
-{
-    return core->job_k < core->product->k - core->k;
+    core->row = core->col = core->k = 0;
+    core->first_row = core->first_col = 0;
+    measure(core);
 }
 
 /* A part that hands on its sums has no results, but it tells where it is rejected or aborted. */
@@ -86,45 +75,45 @@ int weft_verdict(uint32_t status)
 int weft_advance(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t row = core->row - core->row % core->load_m;
-    uint32_t col = core->col - core->col % core->load_n;
-    uint32_t width = weft_width(core);
     core->tag++;
     if (weft_keeps(core)) {
         core->k += core->job_k;
         return 1;
     }
     core->k = 0;
-    core->row += weft_height(core);
-    if (core->row < p->m && core->row % core->load_m)
-        return 1;
-    core->row = row;
-    core->col += width;
-    if (core->col < p->n && core->col % core->load_n)
-        return 1;
-    core->col = col;
-    core->row = row + core->load_m;
-    if (core->row < p->m)
-        return 1;
-    core->row = 0;
-    core->col = col + core->load_n;
-    return core->col < p->n;
+    core->row += core->height;
+    if (core->row >= weft_least(core->first_row + core->load_m, p->m)) {
+        core->row = core->first_row;
+        core->col += core->width;
+        if (core->col >= weft_least(core->first_col + core->load_n, p->n)) {
+            core->col = core->first_col;
+            core->row = core->first_row += core->load_m;
+        }
+        if (core->row >= p->m) {
+            core->row = core->first_row = 0;
+            core->col = core->first_col += core->load_n;
+        }
+        if (core->col >= p->n)
+            return 0;
+    }
+    measure(core);
+    return 1;
 }
 
 uint32_t weft_b_page(const weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t start = p->weights ? 0 : core->col - core->col % core->load_n;
+    uint32_t start = p->weights ? 0 : core->first_col;
     uint32_t page = p->weights ? p->weights->page : core->page_b;
-    return page + (core->col - start) / WEFT_COLS * weft_panel_pages(core->job_k);
+    return page + (core->col - start) / WEFT_COLS * core->pitch;
 }
 
 void weft_job_header(const weft_core *core, uint32_t words[8], unsigned flags)
 {
     const weft_product *p = core->product;
-    uint32_t m = weft_height(core), n = weft_width(core), pitch = weft_panel_pages(core->job_k);
+    uint32_t m = core->height, n = core->width, pitch = core->pitch;
     uint32_t rows = weft_ceil(m, WEFT_ROWS), cols = weft_ceil(n, WEFT_COLS);
-    uint32_t page = core->page_a + core->row % core->load_m / WEFT_ROWS * pitch;
+    uint32_t page = core->page_a + (core->row - core->first_row) / WEFT_ROWS * pitch;
     int starts = p->bias && core->k == 0;
     flags |= weft_keeps(core) ? WEFT_KEEP : p->finish;
     flags |= core->k ? WEFT_ACCUMULATE : starts ? WEFT_PRELOAD | WEFT_BROADCAST : 0u;
@@ -142,24 +131,18 @@ void weft_job_header(const weft_core *core, uint32_t words[8], unsigned flags)
 static void put_lines(weft_core *core, unsigned side, uint32_t page, const void *data,
                       ptrdiff_t line, ptrdiff_t value, uint32_t lines)
 {
-    uint32_t k = weft_depth(core), edge = weft_regions[side].edge, first, words[8];
-    const unsigned char *start = (const unsigned char *)data + (ptrdiff_t)core->k * value;
-    weft_load_header(words, side, 0, page, weft_panel_pages(core->job_k), weft_ceil(lines, edge),
-                     weft_ceil(k, WEFT_DEPTH));
-    weft_put_header(core, words);
-    for (first = 0; first < lines; first += edge) {
-        weft_source source = weft_lines(start + (ptrdiff_t)first * line, line, value,
-                                        lines - first, k);
-        weft_put_panel(core, side, &source);
-    }
+    uint32_t k = weft_depth(core);
+    uint32_t panels = weft_ceil(lines, side == WEFT_A ? WEFT_ROWS : WEFT_COLS);
+    weft_put_load(core, side, page, core->pitch, panels, weft_ceil(k, WEFT_DEPTH));
+    weft_put_lines(core, side, (const unsigned char *)data + (ptrdiff_t)core->k * value, line,
+                   value, lines, k);
 }
 
 void weft_put_job(weft_core *core)
 {
     const weft_product *p = core->product;
-    uint32_t row = core->row - core->row % core->load_m, panel, words[8];
-    uint32_t col = core->col - core->col % core->load_n;
-    uint32_t first = core->col / WEFT_COLS, count = weft_ceil(weft_width(core), WEFT_COLS);
+    uint32_t row = core->first_row, col = core->first_col, words[8];
+    uint32_t count = weft_ceil(core->width, WEFT_COLS);
     if (!p->weights && (core->loaded_col != col || weft_splits(core)))
         put_lines(core, WEFT_B, core->page_b,
                   (const unsigned char *)p->b + (ptrdiff_t)col * p->b_col, p->b_col, p->b_k,
@@ -171,22 +154,13 @@ void weft_put_job(weft_core *core)
     core->loaded_row = row;
     core->loaded_col = col;
     if (p->finish & WEFT_BY_COLUMN && !weft_keeps(core)) {
-        weft_load_header(words, WEFT_PARAMETERS, 0, weft_b_page(core),
-                         count > 1 ? weft_panel_pages(core->job_k) : 1, count,
-                         weft_ceil(WEFT_COLS, WEFT_LANES));
-        weft_put_header(core, words);
-        for (panel = first; panel < first + count; panel++) {
-            weft_source source = weft_columns(p, panel);
-            weft_put_panel(core, WEFT_PARAMETERS, &source);
-        }
+        weft_put_load(core, WEFT_PARAMETERS, weft_b_page(core), count > 1 ? core->pitch : 1,
+                      count, weft_ceil(WEFT_COLS, WEFT_LANES));
+        weft_put_columns(core, p->columns + core->col, p->n - core->col, count);
     }
     if (p->bias && core->k == 0) {
-        weft_load_header(words, WEFT_C, 0, 0, 1, count, 1);
-        weft_put_header(core, words);
-        for (panel = first; panel < first + count; panel++) {
-            weft_source source = weft_bias(p, panel);
-            weft_put_panel(core, WEFT_C, &source);
-        }
+        weft_put_load(core, WEFT_C, 0, 1, count, 1);
+        weft_put_bias(core, p->bias + core->col, p->n - core->col, count);
     }
     weft_job_header(core, words, 0);
     weft_put_header(core, words);

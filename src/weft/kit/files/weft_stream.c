@@ -1,19 +1,6 @@
 /* Commands packed into memory that the caller's streams send; results out of memory. */
 #include "weft_inner.h"
 
-void weft_put(weft_core *core, unsigned byte)
-{
-    if (core->used == core->buffer_bytes)
-        core->error = WEFT_ROOM;
-    else
-        core->buffer[core->used++] = (uint8_t)byte;
-}
-
-unsigned weft_take(weft_core *core)
-{
-    return core->results[core->used++];
-}
-
 static size_t load_bytes(const weft_core *core)
 {
     const weft_product *p = core->product;
@@ -64,7 +51,7 @@ int weft_go_on(weft_core *core)
 {
     unsigned status = 0;
     size_t due = weft_keeps(core) ? 0
-                                  : weft_result_bytes(weft_height(core), weft_width(core),
+                                  : weft_result_bytes(core->height, core->width,
                                                       weft_result_size(core->product->finish));
     int error;
     core->used = 0;
@@ -76,7 +63,6 @@ int weft_go_on(weft_core *core)
         return error;
     if (status)
         return weft_verdict(status);
-    core->used = 0;
     if (due)
         weft_unpack(core);
     core->waited = 0;
@@ -100,18 +86,16 @@ static int send(weft_core *core)
 int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t line,
                     ptrdiff_t value, uint32_t lines, uint32_t k)
 {
-    uint32_t words[8], first, pitch = weft_panel_pages(k);
+    uint32_t first, pitch = weft_panel_pages(k);
     if (!core->exchange || !core->buffer)
         return WEFT_NULL;
     for (first = 0; first < lines; first += WEFT_COLS) { /* a load for each panel */
-        weft_source source = weft_lines((const unsigned char *)data + (ptrdiff_t)first * line,
-                                        line, value, lines - first, k);
         int error;
         core->used = 0;
-        weft_load_header(words, WEFT_B, 0, page + first / WEFT_COLS * pitch, pitch, 1,
-                         source.words);
-        weft_put_header(core, words);
-        weft_put_panel(core, WEFT_B, &source);
+        weft_put_load(core, WEFT_B, page + first / WEFT_COLS * pitch, pitch, 1,
+                      weft_ceil(k, WEFT_DEPTH));
+        weft_put_lines(core, WEFT_B, (const unsigned char *)data + (ptrdiff_t)first * line, line,
+                       value, weft_least(lines - first, WEFT_COLS), k);
         error = send(core);
         if (error)
             return error;
@@ -119,14 +103,12 @@ int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t 
     return WEFT_OK;
 }
 
-int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
+int weft_load_entries(weft_core *core, const uint8_t table[256])
 {
-    uint32_t words[8];
     if (!core->exchange || !core->buffer)
         return WEFT_NULL;
     core->used = 0;
-    weft_load_header(words, region, 0, 0, 1, 1, source->words);
-    weft_put_header(core, words);
-    weft_put_panel(core, region, source);
+    weft_put_load(core, WEFT_TABLE_ENTRIES, 0, 1, 1, 256);
+    weft_put_table(core, table);
     return send(core);
 }

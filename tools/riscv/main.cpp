@@ -1,0 +1,20 @@
+// Clocks the SoC until its firmware ends it, or a limit does.
+#include "Vsoc.h"
+#include <cstdio>
+
+int main() {
+    VerilatedContext context;
+    Vsoc soc{&context};
+    for (uint64_t cycle = 0; !context.gotFinish(); cycle++) {
+        if (cycle == 100'000'000) {
+            std::puts("no end after 100,000,000 cycles");
+            return 1;
+        }
+        soc.resetn = cycle > 20;
+        soc.clk = 0;
+        soc.eval();
+        soc.clk = 1;
+        soc.eval();
+    }
+    return 0;
+}
