@@ -102,14 +102,14 @@ def test_some_benches_pass_on_icarus():
 def test_benches_pass_on_icarus(config):
     outcome = run(config, "icarus", build_dir=folder() / "benches")
     assert outcome.tests >= 29 and outcome.failures == 0
-    assert outcome.cycles > 10_000 and outcome.cycles_per_second > 0
+    assert outcome.cycles > 10_000
 
 
 @pytest.mark.parametrize("config", tiers(named(VERILATOR), "4x4x4_fip-16-16"))
 def test_benches_pass_on_verilator(config):
     outcome = run(config, "verilator", build_dir=folder() / "benches")
     assert outcome.tests == 46 and outcome.failures == 0
-    assert outcome.cycles > 10_000 and outcome.cycles_per_second > 0
+    assert outcome.cycles > 10_000
 
 
 def test_benches_of_a_name(benches):
