@@ -8,6 +8,7 @@ a change of sources or tests all mutants run again, each with the test first tha
 """
 
 import argparse
+import contextlib
 import json
 import queue
 import sys
@@ -128,7 +129,7 @@ def main(arguments=None, root=ROOT) -> int:
         drawn = _shared(drawn, tree)
     chosen = drawn[: args.only]
     place = home / (tree.name if other else "tree")
-    records = Records(place / "records.jsonl", fingerprint(tree))
+    records = Records(home / "records.jsonl", fingerprint(tree))
     if args.list:
         for number, mutant in enumerate(chosen, 1):
             print(f"{number:3} {mutant.key} {mutant.file}:{mutant.line}"
@@ -141,8 +142,10 @@ def main(arguments=None, root=ROOT) -> int:
     ]
     print(f"{len(drawn)} mutants drawn, {len(chosen)} chosen, {len(waiting)} to test", flush=True)
     if waiting:
-        workspaces = [Workspace(tree, place / str(job)) for job in range(args.jobs)]
-        _test(waiting, workspaces, records, args)
+        with contextlib.ExitStack() as stack:
+            _test(waiting, [
+                stack.enter_context(Workspace(tree, place / str(job))) for job in range(args.jobs)
+            ], records, args)
     complete = len(chosen) == len(drawn) and args.stage == "all"
     members = _members(drawn if not other else chosen, records, known)
     counts = {r: sum(m["result"] == r for m in members) for r in ("killed", "timeout", "survived")}

@@ -1,5 +1,6 @@
 """Keeps what was found of each mutant: one line of JSON for each event, so that a run resumes."""
 
+import fcntl
 import json
 import os
 import threading
@@ -61,6 +62,7 @@ class Records:
         with self._lock:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
                 if file.tell() and file.seek(-1, os.SEEK_END) and file.read(1) != b"\n":
                     file.truncate(self._whole(file))
                 file.write(json.dumps(whole).encode() + b"\n")

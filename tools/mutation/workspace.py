@@ -90,6 +90,8 @@ def fingerprint(root: Path) -> str:
 class Workspace:
     """A copy of a tree below a folder, beside what is made while its tests run.
 
+    It is a context, in which no other run has the folder.
+
     Parameters
     ----------
     source : Path
@@ -107,10 +109,11 @@ class Workspace:
         self.home, self.tree = home, home / "tree"
         self.builds = home / "build"
         home.mkdir(parents=True, exist_ok=True)
-        self._lock = (home / "lock").open("w")  # held as long as this object lives
+        self._lock = (home / "lock").open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self._lock.close()
             raise RuntimeError(f"another run is at work in {home}; wait for its end") from None
         shutil.rmtree(self.tree, ignore_errors=True)
 
@@ -135,6 +138,12 @@ class Workspace:
             **os.environ, "PYTHONPATH": str(site), "WEFT_BUILD": str(self.builds),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         }
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._lock.close()
 
     @contextlib.contextmanager
     def mutated(self, mutant):
