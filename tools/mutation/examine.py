@@ -25,7 +25,7 @@ class Examiner:
     choice : Choice
     records : Records
     budget : float
-        Processor seconds that the stage ``importing`` may spend on a mutant.
+        Processor seconds that each of the first two stages may spend on a mutant.
     """
 
     def __init__(
@@ -72,15 +72,14 @@ class Examiner:
             )
 
     def _mirrored(self, mutant, tried):
-        files = self.choice.mirrored(mutant.file)
-        return self._files(mutant, files, self._quick_marks)
+        return self._batches(mutant, [(0, test) for test in self.choice.mirrored(mutant.file)])
 
     def _importing(self, mutant, tried):
-        """Batches of files, the nearest and shortest first, as long as the budget lasts."""
-        waiting = sorted(
-            (distance, self._duration(test), test)
-            for distance, test in self.choice.importing(mutant.file)
-        )
+        return self._batches(mutant, self.choice.importing(mutant.file))
+
+    def _batches(self, mutant, tests):
+        """A process for some files each, the nearest and shortest first, within the budget."""
+        waiting = sorted((distance, self._duration(test), test) for distance, test in tests)
         done, spent = [], 0.0
         while True:
             batch, long = [], 0.0
@@ -91,12 +90,10 @@ class Examiner:
                 if spent + long + entry[1] <= self.budget:
                     batch.append(entry[2])
                     long += entry[1]
-            if not batch:
-                return "survived", None, done, spent
             result, run, _, cpu = self._files(mutant, batch, self._quick_marks)
             done += batch
             spent += cpu
-            if result != "survived":
+            if result != "survived" or not batch:
                 return result, run, done, spent
 
     def _quick(self, mutant, tried):

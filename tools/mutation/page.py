@@ -14,8 +14,9 @@ a change of the tree leaves most of the drawn lines as they are.
 The stages of a mutant, in this order:
 
 1. **mirrored**: the test file of the same name;
-2. **importing**: the test files that import the changed module, nearest and shortest first, for at
-   most {budget} s of processor time;
+2. **importing**: the test files that import the changed module, nearest and shortest first; this
+   stage and the first one take at most {budget} s of processor time each, and leave out what is
+   longer;
 3. **quick**: all other tests of `make test`;
 4. **all**: the tests that only `make test-all` runs.
 
