@@ -1,6 +1,7 @@
 """Finds the mutants of a source: each changes one expression or statement of one line."""
 
 import ast
+import functools
 import hashlib
 from dataclasses import dataclass
 
@@ -75,11 +76,14 @@ class Mutant:
         """Whether the mutant is in ``source``, compiles, and is another program."""
         changed = self.apply(source)
         try:
-            return changed is not None and ast.dump(ast.parse(changed)) != ast.dump(
-                ast.parse(source)
-            )
+            return changed is not None and ast.dump(ast.parse(changed)) != _meaning(source)
         except SyntaxError:
             return False
+
+
+@functools.cache
+def _meaning(source):
+    return ast.dump(ast.parse(source))
 
 
 def mutants(file: str, source: str) -> list[Mutant]:
