@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "tools" / "mutation"
-MODULES = "mutators", "choice", "records", "workspace", "examine", "page", "__main__"
+MODULES = "mutators", "choice", "records", "patience", "workspace", "examine", "page", "__main__"
 
 TREE = {
     "pyproject.toml": '[tool.pytest.ini_options]\naddopts = ["--import-mode=importlib"]\n',
@@ -237,6 +237,32 @@ def test_a_mutant_that_hangs_is_killed(workspace):
     hang.write_text("def test_it():\n    while True: pass\n")
     run = workspace.run(["tests/test_hang.py"], limit=3)
     assert run.code is None and not run.passed
+
+
+def test_patience_counts_work_and_sleep_but_no_wait_for_a_processor(tool, tmp_path):
+    ticks = tool.patience.TICKS
+
+    def stat(pid, parent, state, used):
+        (tmp_path / str(pid)).mkdir(exist_ok=True)
+        rest = f"{state} {parent} 0 0 0 0 0 0 0 0 0 {used * ticks} 0 0 0 0"
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a (name)) {rest}")
+
+    patience = tool.patience.Patience(7, proc=tmp_path)
+    stat(7, 1, "S", 0)
+    stat(8, 7, "R", 1)   # a child that computes
+    stat(9, 8, "S", 0)
+    stat(5, 1, "R", 99)  # a stranger
+    patience.passed(10)
+    assert patience.spent == 1
+    patience.passed(10)  # it waits for a processor
+    assert patience.spent == 1
+    stat(8, 7, "S", 1)
+    patience.passed(10)
+    assert patience.spent == 11
+    patience.reset()
+    stat(9, 8, "D", 3)
+    patience.passed(10)
+    assert patience.spent == 3
 
 
 class Fake:

@@ -21,9 +21,9 @@ The stages of a mutant, in this order:
 4. **all**: the tests that only `make test-all` runs.
 
 A failure counts once the same test has passed without the mutant. A mutant is killed, too, where
-a test takes two minutes and ten times as long as the longest one of its file: such kills are
-**timed out**. A mutant that changes nothing that can be seen is **equivalent**:
-`tools/mutation/equivalent.toml` lists them, with the reason.
+a test takes two minutes and ten times as long as the longest one of its file; time in which it
+waits for a processor does not count. Such kills are **timed out**. A mutant that changes nothing
+that can be seen is **equivalent**: `tools/mutation/equivalent.toml` lists them, with the reason.
 """
 STAGES = "mirrored", "importing", "quick", "all"
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .choice import FOLDERS
+from .patience import Patience
 
 __all__ = ["Run", "Workspace", "fingerprint"]
 
@@ -25,6 +26,7 @@ NOT_COPIED = {
     ".ruff_cache",
 }
 MEMORY = 8 << 30  # bytes of data that a process may have: a mutant may ask for memory for ever
+LOOK = 2          # seconds between two looks at what a process has done
 ERA = 10 ** 9     # seconds; the date of files that were changed, all of them after 1980
 # Python imports it at its start, in each process that inherits PYTHONPATH.
 CUSTOMIZE = """\
@@ -181,7 +183,8 @@ class Workspace:
         Parameters
         ----------
         limit : float
-            Seconds in which a test must end, else the process is killed.
+            Seconds, as `Patience` counts them, in which a test must end, else the process is
+            killed.
         marks : str
             Selects tests, as ``pytest -m`` does.
         without : iterable of str
@@ -211,17 +214,23 @@ class Workspace:
     @staticmethod
     def _wait(process, log, limit):
         """Status, or None, and processor time of a process whose log must grow."""
-        size, since, late = 0, time.monotonic(), False
+        size, patience, late = 0, Patience(process.pid), False
+        last = time.monotonic()
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 process.returncode = os.waitstatus_to_exitcode(status)
                 return None if late else process.returncode, usage.ru_utime + usage.ru_stime
-            if log.stat().st_size != size:
-                size, since = log.stat().st_size, time.monotonic()
-            elif not late and time.monotonic() - since > limit:
-                late = True
-                os.killpg(process.pid, signal.SIGKILL)
+            now = time.monotonic()
+            if now - last >= LOOK:
+                patience.passed(now - last)
+                last = now
+                if log.stat().st_size != size:
+                    size = log.stat().st_size
+                    patience.reset()
+                elif not late and patience.spent > limit:
+                    late = True
+                    os.killpg(process.pid, signal.SIGKILL)
             time.sleep(0.05)
 
     @staticmethod
