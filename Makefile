@@ -20,7 +20,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train figures speed wire cost mutants sweep lock clean distclean
+.PHONY: help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train figures speed wire cost mutants mutation sweep lock clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +104,10 @@ wire:  ## multiply over simulated serial ports, and write docs/wire.md (minutes)
 cost:  ## place and route parts, and write docs/cost.md again (minutes)
 	@$(SETUP) sim
 	@$(RUN) python tools/cost.py $(ARGS)
+
+mutation:  ## change one line of the sources at a time, and write which changes no test sees (hours)
+	@$(SETUP) test
+	@$(RUN) python -m tools.mutation $(ARGS)
 
 mutants:  ## break the BF16 leaf in every stage, and write docs/mutants.md (minutes)
 	@$(SETUP) sim

@@ -99,6 +99,13 @@ def test_starved_and_stalled_at_once_stay_in_their_lane(tmp_path):
     assert share(close, STALLED) == pytest.approx(share(close, STARVED), rel=0.1)
 
 
+def test_lanes_are_there_where_nothing_happens(tmp_path):
+    picture = draw(tmp_path / "a.png", np.zeros(100))
+    paper = np.array([0xF7, 0xF9, 0xFA])
+    for part in (WHOLE, CLOSE):
+        assert np.mean(np.all(picture[part, DATA] == paper, axis=-1)) > 0.5
+
+
 def test_busy_alone_is_not_drawn(tmp_path):
     picture = draw(tmp_path / "a.png", np.full(300, BUSY))
     assert all(share(picture[WHOLE, DATA], flag) == 0 for flag in COLOURS)

@@ -33,6 +33,11 @@ def test_fills_an_empty_folder(tmp_path):
     assert held(tmp_path / "kit") == set(FILES)
 
 
+def test_makes_the_folders_above_it(tmp_path):
+    write(tmp_path / "new" / "newer" / "kit", FILES)
+    assert held(tmp_path / "new" / "newer" / "kit") == set(FILES)
+
+
 def test_leaves_what_was_there_where_writing_fails(tmp_path, monkeypatch):
     write(tmp_path / "kit", FILES)
     real = Path.write_bytes

@@ -1,0 +1,168 @@
+"""Tests one mutant: stage by stage, until a test fails."""
+
+from .choice import Choice
+from .records import STAGES, Records
+from .workspace import Workspace
+
+__all__ = ["Examiner"]
+
+PATIENCE = 10     # a test of a mutant may take so many times as long as the longest of its file
+ALLOWANCE = 120   # and so many seconds more
+RATE = 500        # bytes of a test file a second, where nothing is known of its duration,
+LONGEST = 6       # nor of its longest test, in seconds
+BATCH = 20        # seconds of tests that share a process
+
+
+class Examiner:
+    """Runs the stages of mutants in one workspace.
+
+    A failure counts once the same test has passed without the mutant. A test that fails without it
+    is left out from then on.
+
+    Parameters
+    ----------
+    workspace : Workspace
+    choice : Choice
+    records : Records
+    budget : float
+        Processor seconds that each of the first two stages may spend on a mutant.
+    """
+
+    def __init__(
+        self, workspace: Workspace, choice: Choice, records: Records, *, budget: float
+    ):
+        self.workspace, self.choice, self.records = workspace, choice, records
+        self.budget = budget
+        # What pytest selects for `make test`, and what `make test-all` adds to it.
+        self._quick_marks, self._slow_marks = ("not slow", "slow") if workspace.slow else ("", "")
+
+    def examine(self, mutant, last: str) -> dict:
+        """The outcome of a mutant, recorded, after the stages up to ``last`` or a kill."""
+        records = self.records
+        killer = records.killer(mutant.key)
+        if not records.stages(mutant.key) and killer and self._exists(killer):
+            self._again(mutant, killer)
+        for stage in STAGES[: STAGES.index(last) + 1]:
+            if records.done(mutant.key, stage):
+                continue
+            tried = {
+                file for event in records.stages(mutant.key).values() for file in event["files"]
+            }
+            result, run, files, cpu = getattr(self, f"_{stage}")(mutant, tried)
+            records.add(
+                "stage", key=mutant.key, stage=stage, result=result, files=files,
+                test=run and run.test, why=run.why if run else "", cpu=round(cpu, 1),
+            )
+            if result != "survived":
+                break
+        return records.outcome(mutant.key)
+
+    def _again(self, mutant, killer):
+        """Try the test first that killed the mutant before, in whichever tree."""
+        file = killer.partition("::")[0]
+        result, run, cpu = self._try(mutant, [killer], self._quick_marks)
+        if result == "killed" and run.test:
+            importing = [test for _, test in self.choice.importing(mutant.file)]
+            stage = "mirrored" if file in self.choice.mirrored(mutant.file) else (
+                "importing" if file in importing else "quick"
+            )
+            self.records.add(
+                "stage", key=mutant.key, stage=stage, result=result, files=[file],
+                test=run.test, why=run.why, cpu=round(cpu, 1),
+            )
+
+    def _mirrored(self, mutant, tried):
+        return self._batches(mutant, [(0, test) for test in self.choice.mirrored(mutant.file)])
+
+    def _importing(self, mutant, tried):
+        return self._batches(mutant, self.choice.importing(mutant.file))
+
+    def _batches(self, mutant, tests):
+        """A process for some files each, the nearest and shortest first, within the budget."""
+        waiting = sorted((distance, self._duration(test), test) for distance, test in tests)
+        done, spent = [], 0.0
+        while True:
+            batch, long = [], 0.0
+            for entry in list(waiting):
+                if batch and long + entry[1] > BATCH:
+                    break
+                waiting.remove(entry)
+                if spent + long + entry[1] <= self.budget:
+                    batch.append(entry[2])
+                    long += entry[1]
+            result, run, _, cpu = self._files(mutant, batch, self._quick_marks)
+            done += batch
+            spent += cpu
+            if result != "survived" or not batch:
+                return result, run, done, spent
+
+    def _quick(self, mutant, tried):
+        return self._files(mutant, self._near_first(mutant, tried), self._quick_marks)
+
+    def _all(self, mutant, tried):
+        slow = self._near_first(mutant, ()) if self._slow_marks else []
+        return self._files(mutant, slow, self._slow_marks)
+
+    def _near_first(self, mutant, without):
+        """All test files, those that import the mutant's file first."""
+        near = [test for _, test in self.choice.importing(mutant.file)]
+        files = dict.fromkeys([*self.choice.mirrored(mutant.file), *near, *self.choice.tests])
+        return [file for file in files if file not in without]
+
+    def _files(self, mutant, files, marks):
+        if not files:
+            return "survived", None, [], 0.0
+        result, run, cpu = self._try(mutant, files, marks)
+        return result, run, files, cpu
+
+    def _try(self, mutant, tests, marks):
+        """Result, run and processor time of tests, with what fails without the mutant left out."""
+        limit, cpu = self._limit(tests), 0.0
+        while True:
+            out = sorted(self.records.unsound)
+            with self.workspace.mutated(mutant):
+                run = self.workspace.run(tests, limit=limit, marks=marks, without=out)
+            cpu += run.cpu
+            if run.passed:
+                for test, (seconds, longest) in run.durations.items():
+                    self.records.add(
+                        "duration", test=test, seconds=round(seconds, 2), longest=longest
+                    )
+                return "survived", run, cpu
+            if self._sound([run.test] if run.test else tests, marks, limit):
+                return ("timeout" if run.code is None else "killed"), run, cpu
+
+    def _sound(self, tests, marks, limit):
+        """Whether tests pass without a mutant; those that do not are left out from now on."""
+        unknown = [test for test in tests if test not in self.records.sound]
+        if not unknown:
+            return True
+        run = self.workspace.run(
+            unknown, limit=limit, marks=marks, without=sorted(self.records.unsound)
+        )
+        if run.passed:
+            for test in unknown:
+                self.records.add("sound", test=test)
+            return True
+        if run.test is None and (run.code == 4 or len(unknown) > 1):  # 4: it could not start
+            raise RuntimeError(
+                f"pytest ended with status {run.code} without a mutant, and named no test; see"
+                f" {self.workspace.home / 'pytest.log'}"
+            )
+        self.records.add("unsound", test=run.test or unknown[0], why=run.why)
+        return False
+
+    def _duration(self, test):
+        known = self.records.durations.get(test)
+        return known[0] if known else (self.workspace.tree / test).stat().st_size / RATE
+
+    def _limit(self, tests):
+        files = {test.partition("::")[0] for test in tests}
+        longest = (self.records.durations.get(file, (0, LONGEST))[1] for file in files)
+        return PATIENCE * max(longest) + ALLOWANCE
+
+    def _exists(self, test):
+        file, _, name = test.partition("::")
+        path = self.workspace.tree / file
+        function = name.partition("[")[0].rpartition("::")[2]
+        return path.is_file() and function in path.read_text(encoding="utf-8")

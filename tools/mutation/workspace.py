@@ -1,0 +1,258 @@
+"""A copy of the tree in which mutants run: its packages are imported, not the installed ones."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .choice import FOLDERS
+from .patience import Patience
+
+__all__ = ["Run", "Workspace", "fingerprint"]
+
+NOT_COPIED = {
+    ".git", ".venv", ".venv.lock", "build", "out", "dist", ".hypothesis", ".pytest_cache",
+    ".ruff_cache",
+}
+MEMORY = 8 << 30  # bytes of data that a process may have: a mutant may ask for memory for ever
+LOOK = 2          # seconds between two looks at what a process has done
+ERA = 10 ** 9     # seconds; the date of files that were changed, all of them after 1980
+# Python imports it at its start, in each process that inherits PYTHONPATH.
+CUSTOMIZE = """\
+import sys
+from importlib.util import spec_from_file_location
+
+FOLDERS = {folders!r}
+
+
+class Mutated:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        folder = FOLDERS.get(name)
+        return folder and spec_from_file_location(
+            name, folder + "/__init__.py", submodule_search_locations=[folder]
+        )
+
+
+sys.meta_path.insert(0, Mutated)
+"""
+
+
+@dataclass
+class Run:
+    """What pytest found.
+
+    Attributes
+    ----------
+    code : int or None
+        Status of pytest; None where it was killed, since no test ended for too long.
+    test : str or None
+        The test that failed, or in which it ended, if one is known by name.
+    why : str
+        The start of its message.
+    cpu : float
+        Seconds of processor time, those of all its processes.
+    durations : dict
+        By test file: seconds of all its tests, and of the longest one.
+    """
+
+    code: int | None
+    test: str | None = None
+    why: str = ""
+    cpu: float = 0
+    durations: dict = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        return self.code in (0, 5)  # 5: no test is selected
+
+
+def fingerprint(root: Path) -> str:
+    """8 hexadecimal digits of all sources and tests of a tree."""
+    digest = hashlib.sha256()
+    for folder in (*FOLDERS, "tests"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:8]
+
+
+class Workspace:
+    """A copy of a tree below a folder, beside what is made while its tests run.
+
+    It is a context, in which no other run has the folder.
+
+    Parameters
+    ----------
+    source : Path
+        The tree; it is only read.
+    home : Path
+        The folder. Models that were built in it before are kept.
+
+    Attributes
+    ----------
+    slow : bool
+        Whether the tree's tests have the marker ``slow``.
+    """
+
+    def __init__(self, source: Path, home: Path):
+        self.home, self.tree = home, home / "tree"
+        self.builds = home / "build"
+        home.mkdir(parents=True, exist_ok=True)
+        self._lock = (home / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise RuntimeError(f"another run is at work in {home}; wait for its end") from None
+        shutil.rmtree(self.tree, ignore_errors=True)
+
+        def left_out(folder, names):
+            top = Path(folder) == source
+            return {n for n in names if n == "__pycache__" or (top and n in NOT_COPIED)}
+
+        shutil.copytree(source, self.tree, ignore=left_out, symlinks=True)
+        site = home / "site"
+        site.mkdir(exist_ok=True)
+        folders = {
+            package: str(self.tree / folder) for folder, package in FOLDERS.items()
+            if (self.tree / folder).is_dir()
+        }
+        (site / "sitecustomize.py").write_text(
+            CUSTOMIZE.format(folders=folders), encoding="utf-8"
+        )
+        project = tomllib.loads((self.tree / "pyproject.toml").read_text(encoding="utf-8"))
+        options = project.get("tool", {}).get("pytest", {}).get("ini_options", {})
+        self.slow = any(marker.startswith("slow:") for marker in options.get("markers", []))
+        self.environment = {
+            **os.environ, "PYTHONPATH": str(site), "WEFT_BUILD": str(self.builds),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        }
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._lock.close()
+
+    @contextlib.contextmanager
+    def mutated(self, mutant):
+        """The copy has a mutant meanwhile, and nothing of it afterwards.
+
+        Models that are built meanwhile are deleted: no other source has their key.
+        """
+        path = self.tree / mutant.file
+        source = path.read_text(encoding="utf-8")
+        built = self._built()
+        try:
+            self._write(path, mutant.apply(source), ERA + 1 + int(mutant.key[:7], 16))
+            yield
+        finally:
+            self._write(path, source, ERA)
+            shutil.rmtree(self.tree / ".hypothesis", ignore_errors=True)
+            for new in self._built() - built:
+                if new.is_dir():
+                    shutil.rmtree(new, ignore_errors=True)
+                else:
+                    new.unlink(missing_ok=True)
+
+    @staticmethod
+    def _write(path, text, when):
+        """Write a source with a date of its own: compiled files are told apart by date and size."""
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (when, when))
+
+    def _built(self):
+        return {*self.builds.glob("*/*"), *(p for p in self.builds.glob("*") if p.is_file())}
+
+    def run(self, tests, *, limit: float, marks="", without=()) -> Run:
+        """Run tests, by file or name, in a process of their own, up to the first failure.
+
+        Parameters
+        ----------
+        limit : float
+            Seconds, as `Patience` counts them, in which a test must end, else the process is
+            killed.
+        marks : str
+            Selects tests, as ``pytest -m`` does.
+        without : iterable of str
+            Tests that are left out.
+        """
+        log, report = self.home / "pytest.log", self.home / "junit.xml"
+        report.unlink(missing_ok=True)
+        command = [
+            sys.executable, "-u", "-m", "pytest", "-x", "-v", "--tb=no",
+            "-p", "no:cacheprovider", f"--junitxml={report}", *(["-m", marks] if marks else []),
+            *(f"--deselect={test}" for test in without), *tests,
+        ]
+        with log.open("w", encoding="utf-8") as out:
+            process = subprocess.Popen(
+                command, cwd=self.tree, env=self.environment, stdin=subprocess.DEVNULL,
+                stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+            )
+            try:
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
+                code, cpu = self._wait(process, log, limit)
+            finally:
+                with contextlib.suppress(ProcessLookupError):  # whatever it left behind
+                    os.killpg(process.pid, signal.SIGKILL)
+        test, why = self._failure(log.read_text(encoding="utf-8", errors="replace"))
+        return Run(code, test, why, cpu, self._durations(report))
+
+    @staticmethod
+    def _wait(process, log, limit):
+        """Status, or None, and processor time of a process whose log must grow."""
+        size, patience, late = 0, Patience(process.pid), False
+        last = time.monotonic()
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return None if late else process.returncode, usage.ru_utime + usage.ru_stime
+            now = time.monotonic()
+            if now - last >= LOOK:
+                patience.passed(now - last)
+                last = now
+                if log.stat().st_size != size:
+                    size = log.stat().st_size
+                    patience.reset()
+                elif not late and patience.spent > limit:
+                    late = True
+                    os.killpg(process.pid, signal.SIGKILL)
+            time.sleep(0.05)
+
+    @staticmethod
+    def _failure(text):
+        """The test that the summary names, else the one that had begun, and what it said."""
+        found = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - (.*))?$", text, re.MULTILINE)
+        if found:
+            return found[1], (found[2] or "")[:200]
+        begun = re.fullmatch(r"(tests/\S+?::.+?) ?", text.rpartition("\n")[2])
+        return (begun[1] if begun else None), ""
+
+    @staticmethod
+    def _durations(report):
+        found = {}
+        if report.is_file():
+            with contextlib.suppress(ElementTree.ParseError):  # killed while it was written
+                for case in ElementTree.parse(report).iter("testcase"):
+                    parts = case.get("classname", "").split(".")
+                    last = next((i for i, p in enumerate(parts) if p.startswith("test_")), None)
+                    if last is not None:
+                        file = "/".join(parts[: last + 1]) + ".py"
+                        whole, longest = found.get(file, (0, 0))
+                        took = float(case.get("time", 0))
+                        found[file] = whole + took, max(longest, took)
+        return found
