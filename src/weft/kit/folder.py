@@ -32,7 +32,7 @@ def check(folder: Path) -> None:
 def write(folder: Path, files: dict[str, bytes]) -> None:
     """Make ``folder`` hold ``files``, its manifest among them, and nothing else."""
     check(folder)
-    folder.parent.mkdir(parents=False, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     part, old = (folder.with_name(f".{folder.name}.{kind}{os.getpid()}") for kind in ("new", "old"))
     try:
         for name, data in files.items():
