@@ -14,8 +14,8 @@ class Choice:
     """Which test files of a tree reach which module.
 
     Imports are read from the sources, those inside functions too. A name that a package passes on
-    counts as an import of the module that defines it. A test that takes a fixture of
-    ``tests/conftest.py`` also imports what that file imports.
+    counts as an import of the module that defines it. Modules of ``tests/support`` have no package.
+    A test that takes a fixture of ``tests/conftest.py`` also imports what that file imports.
 
     Parameters
     ----------
@@ -31,6 +31,8 @@ class Choice:
                 inner = path.relative_to(root / folder).with_suffix("").parts
                 name = ".".join([package, *inner]).removesuffix(".__init__")
                 self.files[name] = path.relative_to(root).as_posix()
+        for path in sorted((root / "tests" / "support").glob("*.py")):
+            self.files[path.stem] = path.relative_to(root).as_posix()
         self._exports = {
             name: self._defined(name) for name, file in self.files.items()
             if file.endswith("/__init__.py")

@@ -1,5 +1,8 @@
 """Tests one mutant: stage by stage, until a test fails."""
 
+import json
+import math
+
 from .choice import Choice
 from .records import STAGES, Records
 from .workspace import Workspace
@@ -10,7 +13,9 @@ PATIENCE = 10     # a test of a mutant may take so many times as long as the lon
 ALLOWANCE = 120   # and so many seconds more
 RATE = 500        # bytes of a test file a second, where nothing is known of its duration,
 LONGEST = 6       # nor of its longest test, in seconds
-BATCH = 20        # seconds of tests that share a process
+BATCH = 20        # seconds of tests that share a process,
+WHOLE = 120       # and of those of the stage quick
+FAR = 99          # imports between a module and a test that does not import it
 
 
 class Examiner:
@@ -35,6 +40,8 @@ class Examiner:
         self.budget = budget
         # What pytest selects for `make test`, and what `make test-all` adds to it.
         self._quick_marks, self._slow_marks = ("not slow", "slow") if workspace.slow else ("", "")
+        path = workspace.tree / "tests" / "durations.json"
+        self._known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
     def examine(self, mutant, last: str) -> dict:
         """The outcome of a mutant, recorded, after the stages up to ``last`` or a kill."""
@@ -59,16 +66,18 @@ class Examiner:
 
     def _again(self, mutant, killer):
         """Try the test first that killed the mutant before, in whichever tree."""
-        file = killer.partition("::")[0]
-        result, run, cpu = self._try(mutant, [killer], self._quick_marks)
-        if result == "killed" and run.test:
+        file, limit = killer.partition("::")[0], self._limit([killer])
+        with self.workspace.mutated(mutant):
+            run = self.workspace.run([killer], limit=limit, marks=self._quick_marks)
+        # 4: the file no longer has the test.
+        if not run.passed and run.code != 4 and self._sound([killer], self._quick_marks, limit):
             importing = [test for _, test in self.choice.importing(mutant.file)]
             stage = "mirrored" if file in self.choice.mirrored(mutant.file) else (
                 "importing" if file in importing else "quick"
             )
             self.records.add(
-                "stage", key=mutant.key, stage=stage, result=result, files=[file],
-                test=run.test, why=run.why, cpu=round(cpu, 1),
+                "stage", key=mutant.key, stage=stage, files=[file], test=killer, why=run.why,
+                result="timeout" if run.code is None else "killed", cpu=round(run.cpu, 1),
             )
 
     def _mirrored(self, mutant, tried):
@@ -77,17 +86,31 @@ class Examiner:
     def _importing(self, mutant, tried):
         return self._batches(mutant, self.choice.importing(mutant.file))
 
-    def _batches(self, mutant, tests):
+    def _quick(self, mutant, tried):
+        return self._batches(mutant, self._rest(mutant, tried), math.inf, WHOLE)
+
+    def _all(self, mutant, tried):
+        files = [test for _, test in sorted(self._rest(mutant, ()))] if self._slow_marks else []
+        return self._files(mutant, files, self._slow_marks)
+
+    def _rest(self, mutant, without):
+        """All test files, as `Choice.importing` gives them; what imports nothing comes last."""
+        near = dict.fromkeys(self.choice.mirrored(mutant.file), 0)
+        near |= {test: distance for distance, test in self.choice.importing(mutant.file)}
+        return [(near.get(t, FAR), t) for t in self.choice.tests if t not in without]
+
+    def _batches(self, mutant, tests, budget=None, size=BATCH):
         """A process for some files each, the nearest and shortest first, within the budget."""
+        budget = self.budget if budget is None else budget
         waiting = sorted((distance, self._duration(test), test) for distance, test in tests)
         done, spent = [], 0.0
         while True:
             batch, long = [], 0.0
             for entry in list(waiting):
-                if batch and long + entry[1] > BATCH:
+                if batch and long + entry[1] > size:
                     break
                 waiting.remove(entry)
-                if spent + long + entry[1] <= self.budget:
+                if spent + long + entry[1] <= budget:
                     batch.append(entry[2])
                     long += entry[1]
             result, run, _, cpu = self._files(mutant, batch, self._quick_marks)
@@ -95,19 +118,6 @@ class Examiner:
             spent += cpu
             if result != "survived" or not batch:
                 return result, run, done, spent
-
-    def _quick(self, mutant, tried):
-        return self._files(mutant, self._near_first(mutant, tried), self._quick_marks)
-
-    def _all(self, mutant, tried):
-        slow = self._near_first(mutant, ()) if self._slow_marks else []
-        return self._files(mutant, slow, self._slow_marks)
-
-    def _near_first(self, mutant, without):
-        """All test files, those that import the mutant's file first."""
-        near = [test for _, test in self.choice.importing(mutant.file)]
-        files = dict.fromkeys([*self.choice.mirrored(mutant.file), *near, *self.choice.tests])
-        return [file for file in files if file not in without]
 
     def _files(self, mutant, files, marks):
         if not files:
@@ -124,7 +134,8 @@ class Examiner:
                 run = self.workspace.run(tests, limit=limit, marks=marks, without=out)
             cpu += run.cpu
             if run.passed:
-                for test, (seconds, longest) in run.durations.items():
+                quick = marks == self._quick_marks
+                for test, (seconds, longest) in run.durations.items() if quick else ():
                     self.records.add(
                         "duration", test=test, seconds=round(seconds, 2), longest=longest
                     )
@@ -153,8 +164,11 @@ class Examiner:
         return False
 
     def _duration(self, test):
-        known = self.records.durations.get(test)
-        return known[0] if known else (self.workspace.tree / test).stat().st_size / RATE
+        """Seconds of a file: as measured here, else as the suite has them, else by its size."""
+        if test in self.records.durations:
+            return self.records.durations[test][0]
+        size = (self.workspace.tree / test).stat().st_size
+        return self._known.get(test, {"quick": size / RATE}).get("quick", 0.0)
 
     def _limit(self, tests):
         files = {test.partition("::")[0] for test in tests}

@@ -175,7 +175,8 @@ class Workspace:
         os.utime(path, (when, when))
 
     def _built(self):
-        return {*self.builds.glob("*/*"), *(p for p in self.builds.glob("*") if p.is_file())}
+        deep = {path for path in self.builds.glob("*/*/*") if "cache" in path.parts}
+        return {*deep, *self.builds.glob("*/*"), *self.builds.glob("*")} - {self.builds / "cache"}
 
     def run(self, tests, *, limit: float, marks="", without=()) -> Run:
         """Run tests, by file or name, in a process of their own, up to the first failure.
