@@ -3,7 +3,10 @@
 import importlib
 import importlib.util
 import json
+import os
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -234,9 +237,27 @@ def test_processes_that_tests_start_import_the_mutant(tool, tree, workspace):
 
 def test_a_mutant_that_hangs_is_killed(workspace):
     hang = workspace.tree / "tests" / "test_hang.py"
-    hang.write_text("def test_it():\n    while True: pass\n")
+    hang.write_text("import time\n\n\ndef test_it():\n    time.sleep(600)\n")
     run = workspace.run(["tests/test_hang.py"], limit=3)
     assert run.code is None and not run.passed
+
+
+def test_a_run_that_is_stopped_leaves_no_process(workspace):
+    (workspace.tree / "tests" / "test_hang.py").write_text(
+        "import os\nimport pathlib\nimport time\n\n\ndef test_it():\n"
+        "    pathlib.Path('pid.part').write_text(str(os.getpid()))\n"
+        "    os.replace('pid.part', 'pid')\n    time.sleep(600)\n"
+    )
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(workspace.run, ["tests/test_hang.py"], limit=600)
+        while not (workspace.tree / "pid").is_file():
+            assert not run.done()
+            time.sleep(0.05)
+        workspace.stop()
+        with pytest.raises(RuntimeError, match="^the run was stopped$"):
+            run.result()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((workspace.tree / "pid").read_text()), 0)
 
 
 def test_patience_counts_work_and_sleep_but_no_wait_for_a_processor(tool, tmp_path):

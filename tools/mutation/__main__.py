@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import queue
+import signal
 import sys
 import threading
 import time
@@ -98,8 +99,14 @@ def _test(mutants, workspaces, records, args):
             )
 
     with ThreadPoolExecutor(len(workspaces)) as pool:
-        for done in [pool.submit(one, mutant) for mutant in mutants]:
-            done.result()
+        try:
+            for done in [pool.submit(one, mutant) for mutant in mutants]:
+                done.result()
+        except BaseException:  # an interruption, too
+            pool.shutdown(wait=False, cancel_futures=True)
+            for workspace in workspaces:
+                workspace.stop()
+            raise
 
 
 def _said(outcome):
@@ -175,4 +182,5 @@ def _store(root, args, members, records, other):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())

@@ -110,6 +110,7 @@ class Workspace:
     def __init__(self, source: Path, home: Path):
         self.home, self.tree = home, home / "tree"
         self.builds = home / "build"
+        self._stopped = False
         home.mkdir(parents=True, exist_ok=True)
         self._lock = (home / "lock").open("w")
         try:
@@ -143,6 +144,10 @@ class Workspace:
 
     def __enter__(self):
         return self
+
+    def stop(self):
+        """End the tests that run, from another thread; none can run afterwards."""
+        self._stopped = True
 
     def __exit__(self, *error):
         self._lock.close()
@@ -206,14 +211,15 @@ class Workspace:
             try:
                 resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
                 code, cpu = self._wait(process, log, limit)
+                if self._stopped:
+                    raise RuntimeError("the run was stopped")
             finally:
                 with contextlib.suppress(ProcessLookupError):  # whatever it left behind
                     os.killpg(process.pid, signal.SIGKILL)
         test, why = self._failure(log.read_text(encoding="utf-8", errors="replace"))
         return Run(code, test, why, cpu, self._durations(report))
 
-    @staticmethod
-    def _wait(process, log, limit):
+    def _wait(self, process, log, limit):
         """Status, or None, and processor time of a process whose log must grow."""
         size, patience, late = 0, Patience(process.pid), False
         last = time.monotonic()
@@ -222,6 +228,9 @@ class Workspace:
             if pid:
                 process.returncode = os.waitstatus_to_exitcode(status)
                 return None if late else process.returncode, usage.ru_utime + usage.ru_stime
+            if self._stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
             now = time.monotonic()
             if now - last >= LOOK:
                 patience.passed(now - last)
