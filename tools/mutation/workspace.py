@@ -180,8 +180,11 @@ class Workspace:
         os.utime(path, (when, when))
 
     def _built(self):
-        deep = {path for path in self.builds.glob("*/*/*") if "cache" in path.parts}
-        return {*deep, *self.builds.glob("*/*"), *self.builds.glob("*")} - {self.builds / "cache"}
+        """What is built, but for Verilator's runtime: it does not depend on the sources."""
+        cache = self.builds / "cache"
+        found = {*self.builds.glob("*"), *self.builds.glob("*/*"), *cache.glob("*/*")}
+        return {path for path in found if path not in {cache, cache / "runtime"}
+                and path.parent != cache / "runtime"}
 
     def run(self, tests, *, limit: float, marks="", without=()) -> Run:
         """Run tests, by file or name, in a process of their own, up to the first failure.

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from amaranth.back import rtlil
 
 from weft.hw.memory import bank
 from weft.hw.memory.bank import Bank
@@ -21,6 +22,11 @@ def test_a_word_is_read_in_steps(target):
     read = [{"write": 0, "en": 1, "address": 2}, {"address": 3}, {"en": 0}, {"en": 1}, {}]
     (words,) = play(Bank(width=8, depth=4, target=target), [*fill, *read], "word", tail=1)
     assert words[6:] == [12, 12, 13, 13]
+
+
+def test_a_tool_need_not_compare_addresses():
+    """Without the attribute Yosys adds logic for reads of a word that is being written."""
+    assert "attribute \\no_rw_check 1\n" in rtlil.convert(Bank(width=8, depth=4, target="generic"))
 
 
 @pytest.mark.parametrize("target", ["generic", "ecp5", "ice40hx"])
