@@ -26,7 +26,7 @@ def run(folder, files):
 
 
 @pytest.mark.parametrize("bus, more", [
-    *((bus, {}) for bus in BUSES),
+    *(pytest.param(bus, {}, marks=pytest.mark.slow) for bus in BUSES),
     ("axi", {"target": "ecp5", "rows": 1, "cols": 2, "prefix": "mm"}),
 ])
 def test_passes(kits, bus, more, tmp_path):

@@ -32,7 +32,7 @@ def test_benches_pass_on_icarus(config):
     assert outcome.tests == (53 if config.c_words else 44) and outcome.failures == 0
 
 
-@pytest.mark.parametrize("config", tiers(VERILATOR, "3x2"))
+@pytest.mark.parametrize("config", tiers(VERILATOR))
 def test_benches_pass_on_verilator(config):
     outcome = run(config, "verilator", build_dir=folder() / "benches")
     assert outcome.tests == 92 and outcome.failures == 0

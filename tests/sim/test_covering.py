@@ -1,21 +1,16 @@
 """Random products on the simulated hardware of each covering Config: results and cycles."""
 
-import importlib.util
-from pathlib import Path
 
 import pytest
 from covering import CONFIGS
+from tooling import load
 
-TOOL = Path(__file__).parent.parent.parent / "tools" / "sweep.py"
 SEED = 8
 
 
 @pytest.fixture(scope="module")
 def sweep():
-    spec = importlib.util.spec_from_file_location("sweep", TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("sweep")
 
 
 # From the last one back: another worker builds the same models for the cycle model, from the first.

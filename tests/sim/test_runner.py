@@ -158,6 +158,7 @@ def test_fails_where_hardware_is_wrong(benches, tiny, port, value, testcase, mes
     assert "on Icarus Verilog 1" in str(caught.value) and ", seed 1: " in str(caught.value)
 
 
+@pytest.mark.slow
 def test_fails_on_verilator_and_leaves_waves(tiny):
     with pytest.raises(BenchError, match="1 of 1 failed; see .*\n  shapes: job") as caught:
         run(

@@ -1,21 +1,16 @@
 """The table of the C driver on a processor: what it shows, and when it fails."""
 
-import importlib.util
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-PATH = Path(__file__).parents[2] / "tools" / "cpu.py"
+from tooling import load
 
 
 @pytest.fixture
 def cpu(tmp_path, monkeypatch):
     """The module, which keeps its results in a folder of its own."""
-    spec = importlib.util.spec_from_file_location("cpu", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load("cpu")
     monkeypatch.setattr(module, "PLACE", tmp_path)
     monkeypatch.setattr(module, "PAGE", tmp_path / "interop.md")
     return module

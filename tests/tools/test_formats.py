@@ -1,11 +1,8 @@
 """The tool that copies sections of the docs into the kits."""
 
-import importlib.util
-from pathlib import Path
+from tooling import load
 
 from weft.kit.formats import SECTIONS
-
-TOOL = Path(__file__).parent.parent.parent / "tools" / "formats.py"
 
 
 def test_writes_the_files(tmp_path):
@@ -14,10 +11,7 @@ def test_writes_the_files(tmp_path):
     for page, (_, names) in SECTIONS.items():
         held = "".join(f"## {name}\n\nof {name}\n\n" for name in ("Other", *names))
         (tmp_path / "docs" / page).write_text(held)
-    spec = importlib.util.spec_from_file_location("formats", TOOL)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    assert tool.main(tmp_path) == 0
+    assert load("formats").main(tmp_path) == 0
     for file, names in SECTIONS.values():
         text = (tmp_path / "src/weft/kit/files" / file).read_text()
         assert text == "\n".join(f"## {name}\n\nof {name}\n" for name in names)

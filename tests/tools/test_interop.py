@@ -1,20 +1,15 @@
 """Runs of kits in other tools: what is missing, what fails, what takes too long."""
 
-import importlib.util
 import sys
-from pathlib import Path
 
 import pytest
-
-PATH = Path(__file__).parents[2] / "tools" / "interop.py"
+from tooling import load
 
 
 @pytest.fixture
 def interop(tmp_path, monkeypatch):
     """The module, which writes to a folder of its own."""
-    spec = importlib.util.spec_from_file_location("interop", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load("interop")
     monkeypatch.setattr(module, "PLACE", tmp_path)
     return module
 

@@ -1,22 +1,16 @@
 """The table of mutants: every line that it breaks is there, once, and all stages are broken."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
+from tooling import load
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")
 def mutants():
-    spec = importlib.util.spec_from_file_location("mutants", ROOT / "tools" / "mutants.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["mutants"] = module  # dataclasses look themselves up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["mutants"]
+    return load("mutants")
 
 
 def test_every_line_is_there_once(mutants):

@@ -1,24 +1,19 @@
 """The sweep of random Configs: some of it here, and that it finds and tells what is wrong."""
 
 import dataclasses
-import importlib.util
-from pathlib import Path
 
 import pytest
+from tooling import load
 
 from weft.host.golden import GoldenTransport
 
-TOOL = Path(__file__).parent.parent.parent / "tools" / "sweep.py"
 SEED, CONFIGS, MULTIPLIED = 15, 60, 15
 QUICK = 12  # Configs on the golden transport
 
 
 @pytest.fixture(scope="module")
 def sweep():
-    spec = importlib.util.spec_from_file_location("sweep", TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("sweep")
 
 
 @pytest.mark.slow

@@ -110,7 +110,7 @@ def _run(args) -> int:
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("M x K x N", "results", "cold", "resident", "steady", "utilization"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     for m, k, n in shapes:
         for results, flags in kinds(config):
             cold, resident, steady = cost(config, m, k, n, flags)

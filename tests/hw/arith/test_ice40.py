@@ -36,6 +36,7 @@ def test_multiplier_in_logic(bits):
     equal(HalvesMultiplier(a=signed(bits), b=signed(bits)), steps=3, models=MODELS)
 
 
+@pytest.mark.slow
 def test_pair_in_a_block():
     equal(WithoutReset(PairMultiplier()), steps=4, models=MODELS)
 

@@ -6,6 +6,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
+from tiers import tiers
 
 from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac, Ecp5PlainMac
 from weft.hw.arith.ice40 import (
@@ -24,13 +25,15 @@ FAST = {
     "ice40hx": Ice40LogicFastInnerProductMac,
 }
 ALL = pytest.mark.parametrize("leaf, depth", [
-    pytest.param(
-        leaves[target], depth, id=f"{target}-{name}-{depth}",
-        marks=pytest.mark.slow if depth in (3, 6) else (),
-    )
+    pytest.param(leaves[target], depth, id=f"{target}-{name}-{depth}")
     for name, leaves, depths in (("plain", PLAIN, (1, 2, 3, 5)), ("fip", FAST, (2, 4, 6)))
     for target in leaves for depth in depths
 ])
+# Each takes two seconds beside its twin: exported, compiled and simulated.
+TWINS = pytest.mark.parametrize("twin", tiers(
+    {case.id: case.values for case in ALL.args[1]},
+    *(f"{target}-{kind}" for target in PLAIN for kind in ("plain-2", "fip-4")),
+))
 DSP = pytest.mark.parametrize("dsp", [True, False], ids=["dsp", "logic"])
 
 
@@ -122,10 +125,11 @@ class Spaced(wiring.Component):
         return m
 
 
-@ALL
+@TWINS
 @DSP
 @pytest.mark.parametrize("folded", [False, True], ids=["overlapped", "folded"])
-def test_primitives_equal_the_twin(leaf, depth, dsp, folded):
+def test_primitives_equal_the_twin(twin, dsp, folded):
+    leaf, depth = twin
     models = MODELS if leaf in (PLAIN["ecp5"], FAST["ecp5"]) else ICE40
     made = leaf(depth=depth, dsp=dsp, folded=folded)
     made = Spaced(made, leaf.latency(depth)) if folded else made

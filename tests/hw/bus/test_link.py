@@ -5,6 +5,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from tiers import tiers
 
 from weft.commands import JobFlag
 from weft.config import Config
@@ -171,10 +172,12 @@ def run(config, bench, limit=400_000, **host):
     assert host.came == []
 
 
-@pytest.mark.parametrize(("config", "rules"), [
-    (CONFIG, {}), (CONFIG, {"idle": 0.5, "stall": 0.5}), (WIDE, {}), (BYTE, {}),
-], ids=["4to8", "4to8-stall", "16to16", "1to1"])
-def test_products_through_the_link(config, rules):
+@pytest.mark.parametrize("case", tiers({
+    "4to8": (CONFIG, {}), "4to8-stall": (CONFIG, {"idle": 0.5, "stall": 0.5}),
+    "16to16": (WIDE, {}), "1to1": (BYTE, {}),
+}, "4to8-stall"))
+def test_products_through_the_link(case):
+    config, rules = case
     program = program_of(config)
 
     async def bench(ctx, host):
@@ -186,6 +189,7 @@ def test_products_through_the_link(config, rules):
     run(config, bench, **rules)
 
 
+@pytest.mark.slow
 def test_results_longer_than_a_frame_come_in_several():
     config = Config(rows=2, cols=2, depth=1, a_words=1024, b_words=64, bytes_out=8)
     rng = np.random.default_rng(1)
@@ -235,7 +239,9 @@ def damaged(data, place, bits):
     return data[:place] + bytes([data[place] ^ bits]) + data[place + 1 :]
 
 
-@pytest.mark.parametrize("place", [2, 3, 4, 8, 11, 40, -5, -1])
+@pytest.mark.parametrize("place", [
+    2, 40, *(pytest.param(place, marks=pytest.mark.slow) for place in (3, 4, 8, 11, -5, -1)),
+])
 def test_a_damaged_frame_has_no_effect(place):
     program = program_of(CONFIG)
     commands = commands_of(CONFIG, program)

@@ -234,13 +234,17 @@ SCENES = {
 }
 
 
-@pytest.mark.parametrize("slots", [1, 2, 3])
+@pytest.mark.parametrize("slots", [
+    2, *(pytest.param(slots, marks=pytest.mark.slow) for slots in (1, 3)),
+])
 @pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
 def test_an_abort_ends_the_job_at_work_and_no_other(slots, scene):
     Bench(slots, *scene).run()
 
 
-@pytest.mark.parametrize("apart", [1, 2, 3, 4, 6, 9])
+@pytest.mark.parametrize("apart", [
+    2, *(pytest.param(cycles, marks=pytest.mark.slow) for cycles in (1, 3, 4, 6, 9)),
+])
 @pytest.mark.parametrize("scene", ["quick", "rejected", "starved-in-a-pass"])
 def test_two_aborts_end_no_more_than_what_is_at_work(apart, scene):
     Bench(3, *SCENES[scene]).run(apart)
