@@ -43,7 +43,7 @@ def _parser():
     add("--stage", choices=STAGES[1:], default="all",
         help="the last stage that survivors meet (default: %(default)s)")
     add("--budget", type=float, default=150, metavar="S",
-        help="processor seconds of each of the first two stages (default: %(default)s)")
+        help="processor seconds of the stage importing, a mutant (default: %(default)s)")
     add("--tree", type=Path, default=ROOT, metavar="FOLDER",
         help="another checkout, whose tests meet those of the mutants that are in it, too")
     add("--write", action="store_true", help="write the page even if mutants are left to test")

@@ -30,7 +30,7 @@ class Examiner:
     choice : Choice
     records : Records
     budget : float
-        Processor seconds that each of the first two stages may spend on a mutant.
+        Processor seconds that the stage ``importing`` may spend on a mutant.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class Examiner:
             )
 
     def _mirrored(self, mutant, tried):
-        return self._batches(mutant, [(0, test) for test in self.choice.mirrored(mutant.file)])
+        tests = [(0, test) for test in self.choice.mirrored(mutant.file)]
+        return self._batches(mutant, tests, math.inf)
 
     def _importing(self, mutant, tried):
         return self._batches(mutant, self.choice.importing(mutant.file))
@@ -134,14 +135,20 @@ class Examiner:
                 run = self.workspace.run(tests, limit=limit, marks=marks, without=out)
             cpu += run.cpu
             if run.passed:
-                quick = marks == self._quick_marks
-                for test, (seconds, longest) in run.durations.items() if quick else ():
-                    self.records.add(
-                        "duration", test=test, seconds=round(seconds, 2), longest=longest
-                    )
+                if marks == self._quick_marks:
+                    self._measured(run)
                 return "survived", run, cpu
             if self._sound([run.test] if run.test else tests, marks, limit):
                 return ("timeout" if run.code is None else "killed"), run, cpu
+
+    def _measured(self, run):
+        """Record the processor time of each file: its share of the run's by elapsed time."""
+        elapsed = sum(seconds for seconds, _ in run.durations.values()) or 1.0
+        for test, (seconds, longest) in run.durations.items():
+            self.records.add(
+                "duration", test=test, seconds=round(seconds * run.cpu / elapsed, 2),
+                longest=longest,
+            )
 
     def _sound(self, tests, marks, limit):
         """Whether tests pass without a mutant; those that do not are left out from now on."""

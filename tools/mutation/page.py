@@ -14,9 +14,8 @@ a change of the tree leaves most of the drawn lines as they are.
 The stages of a mutant, in this order:
 
 1. **mirrored**: the test file of the same name;
-2. **importing**: the test files that import the changed module, nearest and shortest first; this
-   stage and the first one take at most {budget} s of processor time each, and leave out what is
-   longer;
+2. **importing**: the test files that import the changed module, nearest and shortest first, for at
+   most {budget} s of processor time; longer files wait for the next stage;
 3. **quick**: all other tests of `make test`;
 4. **all**: the tests that only `make test-all` runs.
 
@@ -88,9 +87,8 @@ def page(stored: dict) -> str:
     short = sum(len(reached[stage]) for stage in STAGES[:-1])
     if short:
         out.append(
-            f" Of the survivors, {short} have not met all stages: "
-            + ", ".join(f"{len(reached[s])} ended with {s}" for s in STAGES[:-1] if reached[s])
-            + "; more tests may kill some of them."
+            " Survivors that have not met all stages, so that more tests may kill them: "
+            + ", ".join(f"{len(reached[s])} after {s}" for s in STAGES[:-1] if reached[s]) + "."
         )
     late = [m for m in _killed(members) if m["missed"]]
     if late:

@@ -27,7 +27,7 @@ class Records:
     Attributes
     ----------
     durations : dict
-        By test file: seconds of all its tests and of the longest one, measured last.
+        By test file: processor seconds of all its tests, elapsed seconds of the longest one.
     sound : set of str
         Tests that pass without a mutant, in this tree.
     unsound : set of str
