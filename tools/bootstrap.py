@@ -33,7 +33,8 @@ STAMP = VENV / "ready.json"   # purpose -> digest of what it was made from
 LOG = ROOT / "build" / "setup.log"
 PURPOSES = ("sim", "test", "kit", "train")
 
-BASE = getattr(sys, "_base_executable", sys.executable)  # not the one in the .venv we may delete
+# Not the one in the .venv we may delete; one path, whatever link it was started by.
+BASE = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 VERSION = "{}.{}".format(*sys.version_info)
 PROGRAMS = {"iverilog": "iverilog", "c++": "g++"}  # program -> its Debian package
 

@@ -158,7 +158,7 @@ def test_fails_where_cycles_differ_from_the_prediction(capsys, monkeypatch, no_p
     assert [predicted - cycles for cycles, predicted in numbers] == [1, 1, 1]
 
 
-def test_checks_the_same_verilog_on_both_simulators(capsys, monkeypatch):
+def test_checks_the_same_verilog_on_both_simulators(capsys, monkeypatch, tmp_path):
     runs = []
 
     def failing(config, simulator, **options):
@@ -168,7 +168,7 @@ def test_checks_the_same_verilog_on_both_simulators(capsys, monkeypatch):
         return runner.Outcome("x", 30, 0, 1234, 1.0, 1.0, 9, None, None)
 
     monkeypatch.setattr(runner, "run", failing)
-    monkeypatch.setenv("WEFT_BUILD", "/kept")
+    monkeypatch.setenv("WEFT_BUILD", str(tmp_path))
     assert main(["sim", *SMALL, "--seed", "9"]) == 1
     said = capsys.readouterr()
     assert "\n        30 benches passed in 1,234 cycles\n" in said.out
@@ -178,7 +178,7 @@ def test_checks_the_same_verilog_on_both_simulators(capsys, monkeypatch):
     assert [run[:2] for run in runs] == [(CONFIG, "icarus"), (CONFIG, "verilator")]
     for _, _, options in runs:
         assert {**options, "build_dir": str(options["build_dir"])} == {
-            "build_dir": "/kept/benches", "seed": 9, "verilog": verilog(CONFIG),
+            "build_dir": str(tmp_path / "benches"), "seed": 9, "verilog": verilog(CONFIG),
         }
 
 

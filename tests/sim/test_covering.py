@@ -14,7 +14,7 @@ def sweep():
 
 
 # From the last one back: another worker builds the same models for the cycle model, from the first.
-@pytest.mark.parametrize("number", reversed(range(len(CONFIGS))))
+@pytest.mark.parametrize("number", range(len(CONFIGS))[::-1])
 def test_products_are_right(sweep, number):
     wrong = sweep.multiplied(CONFIGS[number], [SEED, number])
     assert not wrong, f"{CONFIGS[number]}\n{wrong}"
