@@ -60,7 +60,7 @@ def test_finds_any_compiler(bin_folder, says):
 
 
 def test_finds_the_set_up_before_the_system(tmp_path, monkeypatch):
-    """Also for cocotb's runner and make, which search PATH again."""
+    """Also for cocotb's runner, which searches PATH again."""
     system, venv = tmp_path / "system", tmp_path / "venv"
     for folder, version in ((system, "5.040"), (venv, "5.048")):
         folder.mkdir()
@@ -143,18 +143,18 @@ def test_waits_for_a_program_that_is_slow_to_tell(bin_folder, monkeypatch):
         return real(command, **options)
 
     monkeypatch.setattr(tools.subprocess, "run", run)
-    program(bin_folder, "make", SAID["make"][1])
-    tools.make()
+    program(bin_folder, "c++", SAID["c++"][1])
+    tools.compiler()
     assert limits == [1800]
 
 
 def test_rejects_a_program_that_hangs(bin_folder, monkeypatch):
     monkeypatch.setattr(tools, "GUARD", 0.05)
-    path = bin_folder / "make"
+    path = bin_folder / "c++"
     path.write_text("#!/bin/sh\nexec /bin/sleep 600\n", encoding="utf-8")
     path.chmod(0o755)
-    with pytest.raises(tools.ToolError, match=f"^GNU make must run, and {path} does not: "):
-        tools.make()
+    with pytest.raises(tools.ToolError, match=rf"^C\+\+ compiler must run, and {re.escape(str(path))} does not: "):
+        tools.compiler()
 
 
 def test_outside_a_checkout_says_where_verilator_is(bin_folder, monkeypatch, tmp_path):
