@@ -153,8 +153,9 @@ def test_rejects_a_program_that_hangs(bin_folder, monkeypatch):
     path = bin_folder / "c++"
     path.write_text("#!/bin/sh\nexec /bin/sleep 600\n", encoding="utf-8")
     path.chmod(0o755)
-    with pytest.raises(tools.ToolError, match=rf"^C\+\+ compiler must run, and {re.escape(str(path))} does not: "):
+    with pytest.raises(tools.ToolError) as error:
         tools.compiler()
+    assert str(error.value).startswith(f"C++ compiler must run, and {path} does not: ")
 
 
 def test_outside_a_checkout_says_where_verilator_is(bin_folder, monkeypatch, tmp_path):
