@@ -45,11 +45,11 @@ gatesim:  ## simulate what is in it, gate by gate: make gatesim BOARD=icebreaker
 	@$(SETUP) sim
 	@$(RUN) weft gatesim $(BOARD) $(ARGS)
 
-test:  ## run the tests that a change could break, on all cores (some 10 minutes on two)
+test:  ## run the tests that a change could break, on all cores (some 12 minutes on two)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) -m 'not slow' $(ARGS)
 
-test-all:  ## run all tests, on more designs and sizes (some 25 minutes on two cores)
+test-all:  ## run all tests, on more designs and sizes (some 35 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) $(ARGS)
 
