@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from weft.boards.devices import DEVICES, Device
 from weft.config import Config
 from weft.hw.array.systolic import SystolicArray
-from weft.hw.bus.serial import SerialAccelerator
 from weft.hw.core import MACS
+from weft.hw.serial.serial import SerialAccelerator
 
 __all__ = ["ENTRIES", "Entry", "component"]
 

@@ -36,7 +36,7 @@ def start(
     """
     def verilog():
         from weft.hw import export
-        from weft.hw.bus.serial import SerialAccelerator
+        from weft.hw.serial.serial import SerialAccelerator
 
         return export.plain(SerialAccelerator(config, divisor=divisor), name="board")
 

@@ -11,7 +11,7 @@ from weft.boards import carries
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import SYNTHESIS, describe
 from weft.config import Config
-from weft.hw.bus.serial import SerialAccelerator
+from weft.hw.serial.serial import SerialAccelerator
 from weft.sim import build, tools
 from weft.sim.gates import Gates, GatesError, Trial, model, trial, verilog
 from weft.sim.gates.trial import programs

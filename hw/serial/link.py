@@ -4,9 +4,9 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.bus.answers import Answers
-from weft.hw.bus.intake import Intake
 from weft.hw.post.sender import Result
+from weft.hw.serial.answers import Answers
+from weft.hw.serial.intake import Intake
 
 __all__ = ["Link"]
 

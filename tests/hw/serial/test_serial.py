@@ -7,7 +7,7 @@ from weft.config import Config
 from weft.frames import FRAME, FrameType
 from weft.golden import add_bias, matmul, requantize
 from weft.host.link import Decoder, Frame
-from weft.hw.bus.serial import SerialAccelerator
+from weft.hw.serial.serial import SerialAccelerator
 from weft.registers import REGISTERS, decode
 from weft.sim.amaranth_bench import simulate, ticks
 from weft.sim.program import Program

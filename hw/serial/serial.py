@@ -4,9 +4,9 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
-from weft.hw.bus.link import Link
-from weft.hw.bus.uart import Receiver, Transmitter
 from weft.hw.core import Core
+from weft.hw.serial.link import Link
+from weft.hw.serial.uart import Receiver, Transmitter
 
 __all__ = ["SerialAccelerator"]
 

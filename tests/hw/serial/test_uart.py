@@ -7,7 +7,7 @@ import warnings
 import pytest
 from amaranth.hdl import UnusedElaboratable
 
-from weft.hw.bus.uart import Receiver, Transmitter
+from weft.hw.serial.uart import Receiver, Transmitter
 from weft.sim.amaranth_bench import checker, receive, send, simulate, ticks
 
 DIVISORS = [4, 5, 7, 16]

@@ -11,9 +11,9 @@ from weft.commands import JobFlag
 from weft.config import Config
 from weft.frames import FRAME, FrameType
 from weft.host.link import Decoder, Frame
-from weft.hw.bus.intake import Intake
-from weft.hw.bus.link import Link
 from weft.hw.core import Core
+from weft.hw.serial.intake import Intake
+from weft.hw.serial.link import Link
 from weft.registers import REGISTERS, decode, describe
 from weft.sim.amaranth_bench import checker, send, simulate, ticks
 from weft.sim.program import Program

@@ -5,10 +5,10 @@ from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.frames import FRAME, MARK, FrameType
-from weft.hw.bus.gatherer import Gatherer
-from weft.hw.bus.intake import Ask, Question, Refusal
-from weft.hw.bus.sums import FrameSum
 from weft.hw.post.sender import Result
+from weft.hw.serial.gatherer import Gatherer
+from weft.hw.serial.intake import Ask, Question, Refusal
+from weft.hw.serial.sums import FrameSum
 
 __all__ = ["REASONS", "Answers"]
 
@@ -38,7 +38,7 @@ class Answers(wiring.Component):
     Attributes
     ----------
     results : In, stream of `weft.hw.post.sender.Result`
-    question : In, stream of `weft.hw.bus.intake.Question`
+    question : In, stream of `weft.hw.serial.intake.Question`
     taken : In, stream of 8 bits
         Sequence numbers of command frames.
     address : Out, data : In

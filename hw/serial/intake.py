@@ -5,8 +5,8 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.frames import FRAME, MARK, FrameType
-from weft.hw.bus.sums import FrameSum
-from weft.hw.bus.words import WordQueue
+from weft.hw.serial.sums import FrameSum
+from weft.hw.serial.words import WordQueue
 
 __all__ = ["Ask", "Intake", "Question", "Refusal"]
 
@@ -60,7 +60,7 @@ class Intake(wiring.Component):
     has no answer to has each taken once, and in its order. After damage it looks for the next mark.
 
     A byte takes 17 cycles at most, whatever the core does; so bytes of a
-    `weft.hw.bus.uart.Receiver` always find it ready. A question that comes before the last one
+    `weft.hw.serial.uart.Receiver` always find it ready. A question that comes before the last one
     was taken is dropped.
 
     Parameters

@@ -3,7 +3,7 @@
 import random
 import zlib
 
-from weft.hw.bus.sums import FrameSum
+from weft.hw.serial.sums import FrameSum
 from weft.sim.amaranth_bench import simulate, ticks
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.hw.bus.gatherer import Gatherer
+from weft.hw.serial.gatherer import Gatherer
 from weft.sim.amaranth_bench import plain, send, simulate, ticks
 
 

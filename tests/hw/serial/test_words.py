@@ -2,7 +2,7 @@
 
 import random
 
-from weft.hw.bus.words import WordQueue
+from weft.hw.serial.words import WordQueue
 from weft.sim.amaranth_bench import checker, quiet, receive, simulate
 
 
