@@ -16,7 +16,7 @@ from weft.config import Config
 from weft.hw.core import Core
 from weft.hw.dma.engine import Dma
 from weft.hw.export import plain
-from weft.hw.ip.top import IpTop, Wrapper
+from weft.hw.bus.top import IpTop, Wrapper
 from weft.ip import Ip
 from weft.sim.build import folder
 from weft.sim.ip.rig import facts
@@ -69,7 +69,7 @@ RATES = [
 AREA = """\
 # Wrappers of IP cores
 
-Whatever `weft.hw.ip` and `weft.hw.dma` put around an 8x8x2 core, without the core; and the engine
+Whatever `weft.hw.bus` and `weft.hw.dma` put around an 8x8x2 core, without the core; and the engine
 of the AXI4 master alone. `make wrappers` writes this page, and fails where a figure has become
 worse.
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from weft.config import Config
-from weft.hw.ip.axi_lite import AxiLite
-from weft.hw.ip.control import Control
-from weft.hw.ip.top import Wrapper
-from weft.hw.ip.wishbone import Wishbone
+from weft.hw.bus.axi_lite import AxiLite
+from weft.hw.bus.control import Control
+from weft.hw.bus.top import Wrapper
+from weft.hw.bus.wishbone import Wishbone
 from weft.ip import BUSES, Ip
 from weft.sim.formal import master
 from weft.sim.formal.axi_lite import AxiLiteBounds, AxiLiteRules

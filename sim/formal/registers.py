@@ -11,7 +11,7 @@ TOLD = 3  # cycles that the core, a window or a descriptor take at most: cut sho
 
 
 class RegisterRules(Rules):
-    """`weft.hw.ip.control.Control`, held against a model that is told what it is told.
+    """`weft.hw.bus.control.Control`, held against a model that is told what it is told.
 
     The model is of what can be seen: of IRQ_STATUS and IRQ_ENABLE, of what was counted, and of
     what an access does at the moment at which it is answered.

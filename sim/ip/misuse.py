@@ -4,7 +4,7 @@ import cocotb
 from cocotb.triggers import ClockCycles
 
 from weft.commands import JobFlag
-from weft.hw.ip.windows import DEPTH
+from weft.hw.bus.windows import DEPTH
 from weft.register_map import SPACE, registers, windows
 from weft.sim.ip.jobs import program
 from weft.sim.ip.rig import Rig

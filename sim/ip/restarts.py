@@ -4,7 +4,7 @@ import cocotb
 from cocotb.triggers import ClockCycles
 
 from weft.commands import JobFlag, Status
-from weft.hw.ip.windows import ROOM
+from weft.hw.bus.windows import ROOM
 from weft.sim.ip.jobs import program
 from weft.sim.ip.rig import Rig
 from weft.sim.program import Program

@@ -3,7 +3,7 @@
 import importlib
 from importlib import metadata
 
-from weft.hw.ip.top import IpTop
+from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 from weft.kit.bench import bench
 from weft.kit.constraints import constraints, files

@@ -5,7 +5,7 @@ import re
 from weft import commands, registers
 from weft.descriptors import unit
 from weft.geometry import memories, operands
-from weft.hw.ip.windows import ROOM
+from weft.hw.bus.windows import ROOM
 from weft.ip import Ip
 from weft.kit.texts import text
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from weft.boards.devices import DEVICES, Device
 from weft.boards.toolchain import Toolchain, ToolchainError, describe
-from weft.hw.ip.top import IpTop
+from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 
 __all__ = ["device", "measure"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from weft.hw.devices import Primitives
 from weft.hw.export import plain
-from weft.hw.ip.top import IpTop
+from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 
 __all__ = ["commented", "core", "primitives"]

@@ -7,7 +7,7 @@ import warnings
 import pytest
 from amaranth.hdl import UnusedElaboratable
 
-from weft.hw.ip.wishbone import Wishbone
+from weft.hw.bus.wishbone import Wishbone
 from weft.sim.formal.bench import prove
 from weft.sim.formal.bugs import BUGS, sown
 from weft.sim.formal.engine import REACH
@@ -86,6 +86,6 @@ def test_a_bug_is_gone_when_it_was_sown():
 
 def test_a_bug_whose_text_is_not_there_is_an_error():
     bug = dataclasses.replace(SOWN[0], old="no such text")
-    with pytest.raises(ValueError, match="must be in weft.hw.ip.wishbone once, not 0 times"):
+    with pytest.raises(ValueError, match="must be in weft.hw.bus.wishbone once, not 0 times"):
         with sown(bug):
             pass

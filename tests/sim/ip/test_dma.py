@@ -7,7 +7,7 @@ from tiers import tiers
 
 from weft.config import Config
 from weft.hw.export import plain
-from weft.hw.ip.top import IpTop
+from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 from weft.sim.build import folder
 from weft.sim.ip.rig import facts

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.hw.ip.packets import Packets
+from weft.hw.bus.packets import Packets
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 
 

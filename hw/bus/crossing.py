@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.ip.ferry import Ferry, Order
+from weft.hw.bus.ferry import Ferry, Order
 from weft.hw.post.sender import Result
 from weft.registers import LATENCY
 

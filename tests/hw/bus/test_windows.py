@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.hw.ip.windows import DEPTH, ROOM, CommandWindow, ResultWindow
+from weft.hw.bus.windows import DEPTH, ROOM, CommandWindow, ResultWindow
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 
 

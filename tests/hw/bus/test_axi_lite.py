@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.hw.ip.axi_lite import OKAY, SLVERR, Answers, AxiLite
+from weft.hw.bus.axi_lite import OKAY, SLVERR, Answers, AxiLite
 from weft.sim.amaranth_bench import play, simulate, ticks
 from weft.sim.ip.echo import REFUSED, Echo
 

@@ -7,14 +7,14 @@ from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import FIXED
 from weft.hw.dma.engine import Dma
-from weft.hw.ip import axi_lite, wishbone
-from weft.hw.ip.control import ERRORS, Control
-from weft.hw.ip.crossing import Core, Far, Near
-from weft.hw.ip.descriptors import Descriptors
-from weft.hw.ip.packets import Packets
-from weft.hw.ip.restart import Restart
-from weft.hw.ip.skid import Skid
-from weft.hw.ip.windows import CommandWindow, ResultWindow
+from weft.hw.bus import axi_lite, wishbone
+from weft.hw.bus.control import ERRORS, Control
+from weft.hw.bus.crossing import Core, Far, Near
+from weft.hw.bus.descriptors import Descriptors
+from weft.hw.bus.packets import Packets
+from weft.hw.bus.restart import Restart
+from weft.hw.bus.skid import Skid
+from weft.hw.bus.windows import CommandWindow, ResultWindow
 
 __all__ = ["Shell", "pins"]
 
@@ -69,7 +69,7 @@ class Shell(wiring.Component):
     ----------
     pins
         As the function says; ``docs/ip.md`` has what they do. Their domain is ``sync``.
-    core : Out, `weft.hw.ip.crossing.Core`
+    core : Out, `weft.hw.bus.crossing.Core`
         Of the domain ``core``; with two clocks there is ``far`` beside it, which the
         bus's reset resets and a soft reset does not.
     """

@@ -1,6 +1,6 @@
 """Interrupts: nothing that happens is lost, whatever is written in that cycle."""
 
-from weft.hw.ip.interrupts import Interrupts
+from weft.hw.bus.interrupts import Interrupts
 from weft.sim.amaranth_bench import play
 
 

@@ -5,7 +5,7 @@ import random
 from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import wiring
 
-from weft.hw.ip.descriptors import WORDS, Descriptors
+from weft.hw.bus.descriptors import WORDS, Descriptors
 from weft.sim.amaranth_bench import checker, quiet, receive, simulate
 
 

@@ -4,7 +4,7 @@ import pytest
 from amaranth.back import rtlil
 
 from weft.config import Config
-from weft.hw.ip.top import IpTop, Wrapper
+from weft.hw.bus.top import IpTop, Wrapper
 from weft.ip import Ip
 
 CONFIG = Config(rows=1, cols=4, depth=1, a_words=32, b_words=32, jobs=2, activation="none")

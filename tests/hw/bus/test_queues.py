@@ -8,9 +8,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 from amaranth.sim import Simulator
 
-from weft.hw.ip.ferry import Ferry, Order
-from weft.hw.ip.fifo import Fifo
-from weft.hw.ip.skid import Skid
+from weft.hw.bus.ferry import Ferry, Order
+from weft.hw.bus.fifo import Fifo
+from weft.hw.bus.skid import Skid
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 
 WORDS = [n * 37 % 251 for n in range(300)]

@@ -3,7 +3,7 @@
 import pytest
 
 from weft.config import Config
-from weft.hw.ip.control import ERRORS, Control
+from weft.hw.bus.control import ERRORS, Control
 from weft.ip import BUSES, Ip
 from weft.register_map import SPACE, registers, windows
 from weft.registers import REGISTERS

@@ -7,7 +7,7 @@ import pytest
 
 from weft.boards.toolchain import describe
 from weft.config import Config
-from weft.hw.ip.top import Wrapper
+from weft.hw.bus.top import Wrapper
 from weft.ip import Ip
 from weft.sim import tools
 from weft.sim.build import folder

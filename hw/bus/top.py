@@ -6,8 +6,8 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw import core
-from weft.hw.ip.crossing import Core
-from weft.hw.ip.shell import Shell, pins
+from weft.hw.bus.crossing import Core
+from weft.hw.bus.shell import Shell, pins
 
 __all__ = ["IpTop", "Wrapper"]
 
@@ -27,7 +27,7 @@ class IpTop(wiring.Component):
     core_clk : In
         Of an Ip with two clocks.
     pins
-        As of `weft.hw.ip.shell.pins`.
+        As of `weft.hw.bus.shell.pins`.
     """
 
     def __init__(self, ip, **more):
@@ -86,7 +86,7 @@ class Wrapper(IpTop):
 
     Attributes
     ----------
-    core : Out, `weft.hw.ip.crossing.Core`
+    core : Out, `weft.hw.bus.crossing.Core`
         Beside all of `IpTop`.
     """
 

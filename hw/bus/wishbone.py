@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.ip.port import Port
+from weft.hw.bus.port import Port
 
 __all__ = ["Wishbone", "pins"]
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.ip.port import Port
+from weft.hw.bus.port import Port
 
 __all__ = ["Answers", "AxiLite", "OKAY", "PINS", "SLVERR"]
 

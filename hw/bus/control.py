@@ -8,10 +8,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.ip.descriptors import WORDS
-from weft.hw.ip.interrupts import Interrupts
-from weft.hw.ip.port import Port
-from weft.hw.ip.windows import Level
+from weft.hw.bus.descriptors import WORDS
+from weft.hw.bus.interrupts import Interrupts
+from weft.hw.bus.port import Port
+from weft.hw.bus.windows import Level
 from weft.register_map import interrupts, registers, windows
 from weft.registers import REGISTERS
 
@@ -48,9 +48,9 @@ class Control(wiring.Component):
     irq : Out
     commands : Out, stream of 32 bits; room : In
     results : In, stream of 32 bits; follows, level : In
-        Of an Ip with windows: as of `weft.hw.ip.windows`.
+        Of an Ip with windows: as of `weft.hw.bus.windows`.
     moving : In; errors : In; descriptor : Out; descriptor_word, descriptor_room, filing : In
-        Of an Ip with DMA: as of `weft.hw.ip.descriptors.Descriptors`; while it is ``filing``,
+        Of an Ip with DMA: as of `weft.hw.bus.descriptors.Descriptors`; while it is ``filing``,
         accesses wait.
     base, limit : Out
         Of an Ip with a window: its first and its last address. A soft reset leaves them.

@@ -1,6 +1,6 @@
 """The restart: each step waits for the one before."""
 
-from weft.hw.ip.restart import Restart
+from weft.hw.bus.restart import Restart
 from weft.sim.amaranth_bench import simulate
 
 

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.commands import Status
-from weft.hw.ip.fifo import Fifo
+from weft.hw.bus.fifo import Fifo
 from weft.hw.post.sender import Result
 
 __all__ = ["CommandWindow", "DEPTH", "Level", "ROOM", "ResultWindow"]

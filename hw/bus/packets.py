@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.commands import Status
-from weft.hw.ip.control import Ended
+from weft.hw.bus.control import Ended
 from weft.hw.post.sender import Result
 
 __all__ = ["Packets"]
@@ -28,7 +28,7 @@ class Packets(wiring.Component):
     reset : In
         A soft reset: nothing is taken.
     packets : Out, stream of `weft.hw.post.sender.Result`
-    ended : Out, `weft.hw.ip.control.Ended`
+    ended : Out, `weft.hw.bus.control.Ended`
         A job's last word has been taken; not one of before a soft reset.
     """
 

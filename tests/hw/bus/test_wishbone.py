@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.hw.ip.wishbone import Wishbone
+from weft.hw.bus.wishbone import Wishbone
 from weft.sim.amaranth_bench import simulate
 from weft.sim.ip.echo import REFUSED, Echo
 
