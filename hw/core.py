@@ -21,6 +21,7 @@ from weft.hw.arith.mac import PlainMac
 from weft.hw.array.drain import Drain
 from weft.hw.array.feeder import Feeder
 from weft.hw.array.systolic import SystolicArray
+from weft.hw.buffers.results import ResultBuffer
 from weft.hw.control.decoder import Decoder
 from weft.hw.control.jobs import JobTable
 from weft.hw.control.loader import Loader
@@ -28,14 +29,13 @@ from weft.hw.control.passes import Passes
 from weft.hw.control.sequencer import Sequencer
 from weft.hw.control.tiler import Tiler
 from weft.hw.delay import delayed
-from weft.hw.memory.results import ResultBuffer
-from weft.hw.post.collector import Collector
-from weft.hw.post.corrections import Corrector
-from weft.hw.post.finisher import Finisher
-from weft.hw.post.lanes import Lanes
-from weft.hw.post.queue import Queue
-from weft.hw.post.rounder import Rounder
-from weft.hw.post.sender import Result, Sender
+from weft.hw.output.collector import Collector
+from weft.hw.output.corrections import Corrector
+from weft.hw.output.finisher import Finisher
+from weft.hw.output.lanes import Lanes
+from weft.hw.output.queue import Queue
+from weft.hw.output.rounder import Rounder
+from weft.hw.output.sender import Result, Sender
 from weft.hw.registers import Registers
 
 __all__ = ["Core", "MACS"]
@@ -60,7 +60,7 @@ class Core(wiring.Component):
     Attributes
     ----------
     commands : In, stream of ``bytes_in`` bytes
-    results : Out, stream of `weft.hw.post.sender.Result`
+    results : Out, stream of `weft.hw.output.sender.Result`
     abort : In
         Pulse: end the running job.
     address : In, data : Out

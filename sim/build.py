@@ -12,7 +12,7 @@ from weft.sim.cache import folder
 
 __all__ = ["folder", "model", "sources", "verilog"]
 
-HARNESS = Path(__file__).with_name("model.cpp")
+HARNESS = Path(__file__).with_name("harness.cpp")
 
 
 def _sources():

@@ -112,7 +112,7 @@ class _TfliteModels:
     def fully_connected(self, layers, activations, rows=1):
         """A model of layers one behind the other, each with its fused activation function.
 
-        A layer has what a `weft.model.Layer` has, of which scales, zero points, weights and bias
+        A layer has what a `weft.demo.Layer` has, of which scales, zero points, weights and bias
         count.
         """
         s, int8 = self.s, self.s.TensorType.INT8

@@ -24,7 +24,7 @@ from weft.commands import (
     result,
 )
 from weft.config import Config
-from weft.hw.post.finisher import Parameter
+from weft.hw.output.finisher import Parameter
 
 INTERFACES = Path(__file__).parent.parent / "docs" / "interfaces.md"
 # field: first byte, bytes

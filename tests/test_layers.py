@@ -35,13 +35,13 @@ LAYERS = {
         *BASE, "weft.hw", "weft.kit", "weft.cli.info", "weft.boards", "amaranth",
         "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",
     ),
-    "src/weft/model/": (*BASE, "weft.host", "weft.model", "weft.quantize", "numpy", "ml_dtypes"),
+    "src/weft/demo/": (*BASE, "weft.host", "weft.demo", "weft.quantize", "numpy", "ml_dtypes"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
     "hw/": (*BASE, "weft.hw", "amaranth"),
     "boards/": (*BASE, "weft.hw", "weft.boards", "amaranth", "amaranth_boards"),
     "sim/": (
-        *BASE, "weft.hw", "weft.golden", "weft.host", "weft.model", "weft.quantize", "weft.sim",
+        *BASE, "weft.hw", "weft.golden", "weft.host", "weft.demo", "weft.quantize", "weft.sim",
         "amaranth", "cocotb", "cocotb_tools", "cocotbext", "find_libpython", "ml_dtypes", "numpy",
     ),
 }

@@ -3,12 +3,12 @@
 import pytest
 
 from weft.config import Config
+from weft.hw.buffers.operands import OperandBuffer
 from weft.hw.core import MACS
-from weft.hw.memory.operands import OperandBuffer
-from weft.hw.post.corrections import Corrector
-from weft.hw.post.lanes import Lanes
-from weft.hw.post.scale import SCALERS
-from weft.hw.post.sums import RowSums
+from weft.hw.output.corrections import Corrector
+from weft.hw.output.lanes import Lanes
+from weft.hw.output.scale import SCALERS
+from weft.hw.output.sums import RowSums
 from weft.timing import (
     CORRECTED_LATENCY,
     MAC_LATENCY,

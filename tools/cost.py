@@ -25,8 +25,8 @@ from weft.hw.control.jobs import Job
 from weft.hw.control.loader import Loader
 from weft.hw.control.walker import Tile
 from weft.hw.core import Core
-from weft.hw.post.collector import Chunk
-from weft.hw.post.scale import SCALERS
+from weft.hw.output.collector import Chunk
+from weft.hw.output.scale import SCALERS
 
 ROOT = Path(__file__).parent.parent
 PATH = ROOT / "docs" / "cost.md"

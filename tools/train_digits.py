@@ -19,8 +19,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
-from weft.model import Network, requantize
-from weft.model.network import FORMAT
+from weft.demo import Network, requantize
+from weft.demo.network import FORMAT
 
 __all__ = ["calibrate", "main", "multiplier_and_shift", "quantize_layers", "train", "write_npz"]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import Toolchain, describe
 from weft.config import Config
+from weft.hw.bus.top import IpTop, Wrapper
 from weft.hw.core import Core
 from weft.hw.dma.engine import Dma
 from weft.hw.export import plain
-from weft.hw.bus.top import IpTop, Wrapper
 from weft.ip import Ip
 from weft.sim.build import folder
 from weft.sim.ip.rig import facts

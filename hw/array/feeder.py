@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from weft.commands import Region
 from weft.hw.array.element import Control
 from weft.hw.array.skew import Skew
-from weft.hw.memory.operands import OperandBuffer
+from weft.hw.buffers.operands import OperandBuffer
 
 __all__ = ["Feeder"]
 

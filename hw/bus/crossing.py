@@ -6,7 +6,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.bus.ferry import Ferry, Order
-from weft.hw.post.sender import Result
+from weft.hw.output.sender import Result
 from weft.registers import LATENCY
 
 __all__ = ["Core", "Far", "Near", "RESET_CYCLES"]

@@ -5,8 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.memory.bank import Bank
-from weft.hw.memory.places import after
+from weft.hw.buffers.bank import Bank
+from weft.hw.buffers.places import after
 
 __all__ = ["Fifo"]
 
@@ -19,7 +19,7 @@ class Fifo(wiring.Component):
     Parameters
     ----------
     width, depth : int
-        ``depth`` is a power of two, of bits that `weft.hw.memory.places` knows.
+        ``depth`` is a power of two, of bits that `weft.hw.buffers.places` knows.
     target : str
         That of a Config.
 

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.commands import Status
 from weft.hw.bus.control import Ended
-from weft.hw.post.sender import Result
+from weft.hw.output.sender import Result
 
 __all__ = ["Packets"]
 
@@ -24,10 +24,10 @@ class Packets(wiring.Component):
 
     Attributes
     ----------
-    results : In, stream of `weft.hw.post.sender.Result`
+    results : In, stream of `weft.hw.output.sender.Result`
     reset : In
         A soft reset: nothing is taken.
-    packets : Out, stream of `weft.hw.post.sender.Result`
+    packets : Out, stream of `weft.hw.output.sender.Result`
     ended : Out, `weft.hw.bus.control.Ended`
         A job's last word has been taken; not one of before a soft reset.
     """

@@ -5,8 +5,6 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from weft.hw.dma.axi import FIXED
-from weft.hw.dma.engine import Dma
 from weft.hw.bus import axi_lite, wishbone
 from weft.hw.bus.control import ERRORS, Control
 from weft.hw.bus.crossing import Core, Far, Near
@@ -15,6 +13,8 @@ from weft.hw.bus.packets import Packets
 from weft.hw.bus.restart import Restart
 from weft.hw.bus.skid import Skid
 from weft.hw.bus.windows import CommandWindow, ResultWindow
+from weft.hw.dma.axi import FIXED
+from weft.hw.dma.engine import Dma
 
 __all__ = ["Shell", "pins"]
 

@@ -7,7 +7,7 @@ from amaranth.utils import ceil_log2
 
 from weft.commands import Status
 from weft.hw.bus.fifo import Fifo
-from weft.hw.post.sender import Result
+from weft.hw.output.sender import Result
 
 __all__ = ["CommandWindow", "DEPTH", "Level", "ROOM", "ResultWindow"]
 
@@ -97,7 +97,7 @@ class ResultWindow(wiring.Component):
 
     Attributes
     ----------
-    results : In, stream of `weft.hw.post.sender.Result`
+    results : In, stream of `weft.hw.output.sender.Result`
     o : Out, stream of 32 bits
         Taken only while ``level.some``; ``valid`` follows that in a few cycles.
     follows : Out

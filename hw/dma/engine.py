@@ -20,7 +20,7 @@ from weft.hw.dma.reader import Reader
 from weft.hw.dma.scatter import SPOILT, Scatter
 from weft.hw.dma.walker import Walker
 from weft.hw.dma.writer import Writer
-from weft.hw.post.sender import Result
+from weft.hw.output.sender import Result
 
 __all__ = ["DESCRIPTORS", "Dma"]
 
@@ -52,7 +52,7 @@ class Dma(wiring.Component):
     room : Out
         Whole descriptors that are taken at once.
     commands : Out, stream of ``bytes_in`` bytes
-    results : In, stream of `weft.hw.post.sender.Result`
+    results : In, stream of `weft.hw.output.sender.Result`
     axi : Out, `Axi4`
     stop : In
         No burst begins, what comes in is dropped, and nothing is told. With it and ``idle`` the

@@ -7,9 +7,9 @@ from amaranth.utils import ceil_log2
 
 from weft.commands import VERSION, JobFlag, LoadFlag, Opcode, Region
 from weft.descriptors import DESCRIPTOR_BYTES, Order, Word
+from weft.hw.buffers.bank import Bank
 from weft.hw.control.headers import exceeds
 from weft.hw.dma.bounds import Bounds
-from weft.hw.memory.bank import Bank
 
 __all__ = ["Front"]
 

@@ -5,8 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.hw.buffers.pick import pick
 from weft.hw.dma.axi import BURST
-from weft.hw.memory.pick import pick
 
 __all__ = ["Beat", "Gather", "Unit"]
 

@@ -5,8 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.hw.buffers.bank import Bank
 from weft.hw.dma.layout import ROWS
-from weft.hw.memory.bank import Bank
 
 __all__ = ["Packer"]
 

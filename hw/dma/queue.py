@@ -4,8 +4,8 @@ from amaranth.hdl import Module, Shape, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.memory.bank import Bank
-from weft.hw.memory.places import after
+from weft.hw.buffers.bank import Bank
+from weft.hw.buffers.places import after
 
 __all__ = ["Queue"]
 

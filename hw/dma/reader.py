@@ -5,9 +5,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.hw.buffers.bank import Bank
+from weft.hw.buffers.places import after
 from weft.hw.dma.axi import BURST, Axi4
-from weft.hw.memory.bank import Bank
-from weft.hw.memory.places import after
 
 __all__ = ["Reader", "Stretch"]
 

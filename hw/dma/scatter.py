@@ -7,7 +7,7 @@ from amaranth.utils import ceil_log2
 
 from weft.hw.dma.gather import Beat, Gather, Unit
 from weft.hw.dma.queue import Queue
-from weft.hw.post.sender import Result
+from weft.hw.output.sender import Result
 
 __all__ = ["SPOILT", "Scatter"]
 
@@ -43,7 +43,7 @@ class Scatter(wiring.Component):
         says that operands that were loaded before are wrong.
     spoilt : In
         Operands of the last one of those jobs are.
-    results : In, stream of `weft.hw.post.sender.Result`
+    results : In, stream of `weft.hw.output.sender.Result`
     beats : Out, ``valid`` and a `weft.hw.dma.gather.Beat`
     room : In
         There is room for four beats.

@@ -5,7 +5,7 @@ from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.frames import FRAME, MARK, FrameType
-from weft.hw.post.sender import Result
+from weft.hw.output.sender import Result
 from weft.hw.serial.gatherer import Gatherer
 from weft.hw.serial.intake import Ask, Question, Refusal
 from weft.hw.serial.sums import FrameSum
@@ -37,7 +37,7 @@ class Answers(wiring.Component):
 
     Attributes
     ----------
-    results : In, stream of `weft.hw.post.sender.Result`
+    results : In, stream of `weft.hw.output.sender.Result`
     question : In, stream of `weft.hw.serial.intake.Question`
     taken : In, stream of 8 bits
         Sequence numbers of command frames.

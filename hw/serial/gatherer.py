@@ -5,8 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.memory.bank import Bank
-from weft.hw.post.sender import Result
+from weft.hw.buffers.bank import Bank
+from weft.hw.output.sender import Result
 
 __all__ = ["Gatherer"]
 
@@ -24,7 +24,7 @@ class Gatherer(wiring.Component):
 
     Attributes
     ----------
-    results : In, stream of `weft.hw.post.sender.Result`
+    results : In, stream of `weft.hw.output.sender.Result`
     full : Out
         The frame is there: the job has ended, or it takes no more.
     length : Out

@@ -4,7 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.post.sender import Result
+from weft.hw.output.sender import Result
 from weft.hw.serial.answers import Answers
 from weft.hw.serial.intake import Intake
 
@@ -30,7 +30,7 @@ class Link(wiring.Component):
     answers : Out, stream of 8 bits
         Bytes to the host.
     commands : Out, stream of ``bytes_in`` bytes
-    results : In, stream of `weft.hw.post.sender.Result`
+    results : In, stream of `weft.hw.output.sender.Result`
     address : Out, data : In
     abort : Out
     """

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.memory.bank import Bank
+from weft.hw.buffers.bank import Bank
 
 __all__ = ["WordQueue"]
 

@@ -81,9 +81,9 @@ def main(argv=None) -> int:
 def _status(error):
     """1 for a failed check, 2 for what the user can mend; None for a bug: show its traceback."""
     from weft.config import ConfigError
+    from weft.demo import NetworkError
     from weft.host.accelerator import AcceleratorError
     from weft.host.transport import TransportError
-    from weft.model import NetworkError
     from weft.sim.runner import BenchError
     from weft.sim.tools import ToolError
 

@@ -10,7 +10,7 @@ class _Int8:
 
     @staticmethod
     def load():
-        from weft.model import Network
+        from weft.demo import Network
 
         return Network.load()
 
@@ -48,7 +48,7 @@ class _Bf16:
 
     @staticmethod
     def load():
-        from weft.model import Bf16Network
+        from weft.demo import Bf16Network
 
         return Bf16Network.load()
 

@@ -5,9 +5,9 @@ import gc
 import importlib.util
 from pathlib import Path
 
+from weft.hw.bus.top import IpTop
 from weft.hw.devices import Primitives
 from weft.hw.export import plain
-from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 
 __all__ = ["commented", "core", "primitives"]

@@ -13,10 +13,10 @@ from weft.geometry import Operand
 from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.feeder import Feeder
+from weft.hw.buffers.operands import OperandBuffer
 from weft.hw.control.loader import Write
 from weft.hw.control.sequencer import Step
 from weft.hw.control.walker import Tile
-from weft.hw.memory.operands import OperandBuffer
 from weft.sim.amaranth_bench import play
 from weft.sim.interleaved import interleaved
 

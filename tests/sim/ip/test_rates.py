@@ -1,8 +1,8 @@
 """The bus costs next to nothing: equal jobs in steady state, against the bare core."""
 
 from weft.config import Config
-from weft.hw.export import plain
 from weft.hw.bus.top import IpTop
+from weft.hw.export import plain
 from weft.ip import Ip
 from weft.sim.build import folder
 from weft.sim.ip.rig import facts

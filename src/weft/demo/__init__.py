@@ -1,0 +1,12 @@
+"""Networks that run on an accelerator, in INT8 and in BF16: whole layers, or their matmuls."""
+
+from weft.demo.bf16 import Bf16Layer, Bf16Network
+from weft.demo.layer import Layer
+from weft.demo.network import Network, NetworkError
+from weft.demo.requantize import add_bias, requantize, scale
+from weft.demo.run import LayerRun
+
+__all__ = [
+    "Bf16Layer", "Bf16Network", "Layer", "LayerRun", "Network", "NetworkError", "add_bias",
+    "requantize", "scale",
+]

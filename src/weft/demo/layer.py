@@ -1,0 +1,118 @@
+"""One fully connected INT8 layer: its numbers, what they must be, and how it runs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.demo.arrays import require_arrays
+from weft.demo.requantize import add_bias, requantize
+from weft.demo.run import LayerRun
+
+__all__ = ["Layer"]
+
+_TYPES = {
+    "weights": np.int8, "bias": np.int32, "multiplier": np.int32, "shift": np.int32,
+    "w_scale": np.float32, "float_weights": np.float32, "float_bias": np.float32,
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Layer:
+    """``y = clamp(requantize((x - x_zero_point) @ weights.T + bias) + y_zero_point, low, high)``.
+
+    Quantized as TFLite does: weights symmetric and per output channel, activations asymmetric.
+
+    Attributes
+    ----------
+    name : str
+    weights : int8 [N, K]
+    bias : int32 [N]
+        In units of ``x_scale * w_scale``.
+    multiplier, shift : int32 [N]
+        ``x_scale * w_scale / y_scale`` as ``multiplier / 2**31 * 2**shift``.
+    x_zero_point, y_zero_point : int
+    low, high : int
+        The clamp, in int8; a fused ReLU has ``low = y_zero_point``.
+    x_scale, y_scale : float
+        What one step of x, of y, stands for.
+    w_scale : float32 [N]
+    float_weights, float_bias : float32 [N, K], [N]
+        The layer before quantization.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a number out of its rule, by name.
+    """
+
+    name: str
+    weights: np.ndarray
+    bias: np.ndarray
+    multiplier: np.ndarray
+    shift: np.ndarray
+    x_zero_point: int
+    y_zero_point: int
+    low: int
+    high: int
+    x_scale: float
+    y_scale: float
+    w_scale: np.ndarray
+    float_weights: np.ndarray
+    float_bias: np.ndarray
+
+    def __post_init__(self):
+        require_arrays(self, _TYPES)
+        for name in ("x_zero_point", "y_zero_point", "low", "high"):
+            value = getattr(self, name)
+            if not -128 <= value <= 127:
+                raise ValueError(f"{name} must be in -128..127, not {value}")
+        for name in ("x_scale", "y_scale", "w_scale"):
+            value = np.ravel(getattr(self, name))
+            good = (value > 0) & np.isfinite(value)
+            if not good.all():
+                raise ValueError(f"{name} must be positive and finite, not {value[~good][0]}")
+        # The rules of multiplier, shift, low and high stand where they are used.
+        self.finish(np.zeros((1, self.n), np.int32))
+
+    @property
+    def k(self) -> int:
+        """Inputs."""
+        return self.weights.shape[1]
+
+    @property
+    def n(self) -> int:
+        """Outputs."""
+        return self.weights.shape[0]
+
+    def finish(self, sums) -> np.ndarray:
+        """Output, int8 [M, N], from raw sums, int32 [M, N]: bias, requantization, clamp."""
+        acc = add_bias(sums, self.bias)
+        return requantize(acc, self.multiplier, self.shift, self.y_zero_point, self.low, self.high)
+
+    def run(self, x, accelerator) -> LayerRun:
+        """The layer for ``x``, int8 [M, K]: what came out, and what the accelerator did for it.
+
+        All of it is done there where ``Config.requantize`` is ``tflite``, else the sums alone.
+        """
+        whole = accelerator.config.requantize == "tflite"
+        result, record = accelerator.matmul(
+            x, self.weights.T, record=True, **self.arguments(whole=whole)
+        )
+        if whole:
+            return LayerRun(self.name, x, record, result)
+        return LayerRun(self.name, x, record, self.finish(result), result)
+
+    def arguments(self, *, whole) -> dict:
+        """What `weft.Accelerator.matmul` takes beside x and the weights, for ``whole`` layers."""
+        given = {"a_zero_point": self.x_zero_point}
+        if whole:
+            given |= {
+                "bias": self.bias, "multiplier": self.multiplier, "shift": self.shift,
+                "zero_point": self.y_zero_point, "low": self.low, "high": self.high,
+            }
+        return given
+
+    def run_float(self, x, relu) -> np.ndarray:
+        """``x @ float_weights.T + float_bias``, with ReLU if ``relu``: before quantization."""
+        y = x @ self.float_weights.T + self.float_bias
+        return np.maximum(y, 0) if relu else y

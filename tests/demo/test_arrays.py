@@ -1,0 +1,38 @@
+"""Arrays of a layer: each type, shape and number that is refused, by name."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from weft.demo.arrays import require_arrays
+
+TYPES = {"weights": np.int8, "bias": np.float32, "float_weights": np.float32}
+
+
+def layer(**changes):
+    return SimpleNamespace(**{
+        "weights": np.zeros((2, 3), np.int8), "bias": np.zeros(2, np.float32),
+        "float_weights": np.zeros((2, 3), np.float32),
+    } | changes)
+
+
+def test_takes_what_keeps_the_rules():
+    require_arrays(layer(), TYPES)
+    require_arrays(layer(bias=None), {"weights": np.int8})  # nobody asked for it
+
+
+@pytest.mark.parametrize("changes, error, message", [
+    ({"weights": np.zeros(3, np.int8)}, ValueError, "weights must be of shape [N, K], not (3,)"),
+    ({"weights": np.zeros((2, 0), np.int8)}, ValueError,
+     "weights must be of shape [N, K], not (2, 0)"),
+    ({"weights": np.zeros((2, 3), np.uint8)}, TypeError, "weights must be int8, not uint8"),
+    ({"bias": np.zeros(3, np.float32)}, ValueError, "bias must be of shape (2,), not (3,)"),
+    ({"float_weights": np.zeros((3, 2), np.float32)}, ValueError,
+     "float_weights must be of shape (2, 3), not (3, 2)"),
+    ({"bias": np.array([1, np.inf], np.float32)}, ValueError, "bias must be finite, not inf"),
+])
+def test_rejects_what_breaks_a_rule(changes, error, message):
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        require_arrays(layer(**changes), TYPES)
