@@ -16,7 +16,7 @@ GROUPS = {
     "operands": ("feeder", "loader"),
     "control": ("decoder", "table", "tiler", "passes", "sequencer", "core"),
     "results": ("drain", "buffer", "tiles", "collector", "lanes", "queue", "sender"),
-    "post-processing": ("corrector", "pipeline"),
+    "post-processing": ("corrector", "epilogue"),
     "registers": ("registers",),
     "serial link": ("link", "receiver", "transmitter", "accelerator"),
     "board": ("board", "nextpnr"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from weft.boards.devices import DEVICES, Device
 from weft.config import Config
 
-__all__ = ["Board", "BoardError", "LEDS"]
+__all__ = ["LEDS", "Board", "BoardError"]
 
 LEDS = "alive", "busy", "error"
 SPEEDS = "6", "7", "8"  # grades of an ECP5

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["DEVICES", "Device", "RESOURCES"]
+__all__ = ["DEVICES", "RESOURCES", "Device"]
 
 RESOURCES = "LUT", "FF", "DSP", "RAM", "SPRAM"
 

@@ -6,7 +6,7 @@ import dataclasses
 from weft.boards.board import Board
 from weft.config import Config, ConfigError
 
-__all__ = ["changed", "least", "sizes"]
+__all__ = ["min_luts", "replace", "sizes"]
 
 # (rows, cols, depth) by target.
 _SHAPES = {
@@ -35,11 +35,11 @@ def sizes(board: Board) -> list[Config]:
             in_logic = 0
         if _FLOOR * in_logic <= device.capacity["LUT"]:
             with contextlib.suppress(ConfigError):
-                found.append(changed(board.config, **shape))
+                found.append(replace(board.config, **shape))
     return sorted(found, key=lambda one: -one.peak)
 
 
-def changed(config: Config, **fields) -> Config:
+def replace(config: Config, **fields) -> Config:
     """``config`` with other fields; what was not chosen in it follows from them."""
     asked = dataclasses.asdict(config)
     for name in list(asked):
@@ -49,7 +49,7 @@ def changed(config: Config, **fields) -> Config:
     return Config.from_dict(asked | fields)
 
 
-def least(cells: dict[str, int]) -> int:
+def min_luts(cells: dict[str, int]) -> int:
     """LUTs that a netlist takes at least, by its cells."""
     each = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 4, "SB_LUT4": 1}
     return sum(each.get(cell, 0) * count for cell, count in cells.items())

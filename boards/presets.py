@@ -8,7 +8,7 @@ from weft.boards.devices import DEVICES, Device
 from weft.config import Config
 from weft.hw.array.systolic import SystolicArray
 from weft.hw.core import MACS
-from weft.hw.serial.serial import SerialAccelerator
+from weft.hw.serial.accelerator import SerialAccelerator
 
 __all__ = ["ENTRIES", "Entry", "component"]
 

@@ -17,7 +17,7 @@ from amaranth.hdl import ClockDomain
 
 from weft.boards import carries, floorplan
 from weft.boards.devices import Device
-from weft.hw.devices import Primitives
+from weft.hw.primitives import Primitives
 
 __all__ = [
     "VERSIONS", "Netlist", "Placed", "Routed", "Slowest", "Toolchain", "ToolchainError",

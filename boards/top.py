@@ -9,7 +9,7 @@ from amaranth.utils import ceil_log2
 from weft.boards import pll
 from weft.boards.board import Board
 from weft.config import Config
-from weft.hw.serial.serial import SerialAccelerator
+from weft.hw.serial.accelerator import SerialAccelerator
 
 __all__ = ["Top"]
 
@@ -23,7 +23,7 @@ _FILTER = {
 
 
 class Top(wiring.Component):
-    """A `weft.hw.serial.serial.SerialAccelerator` with all of a board around it.
+    """A `weft.hw.serial.accelerator.SerialAccelerator` with all of a board around it.
 
     Its LEDs: ``alive`` blinks about once a second, eight times as fast while anything is under way;
     ``busy`` shines then; ``error`` shines for a second or two after a byte that came in broken.

@@ -6,7 +6,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft import timing
-from weft.commands import JobFlag, Region, finishes, known
+from weft.commands import JobFlag, Region, epilogue_flags, supported_flags
 from weft.geometry import memories, operands
 from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
 from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac, Ecp5PlainMac
@@ -22,23 +22,23 @@ from weft.hw.array.drain import Drain
 from weft.hw.array.feeder import Feeder
 from weft.hw.array.systolic import SystolicArray
 from weft.hw.buffers.results import ResultBuffer
-from weft.hw.control.decoder import Decoder
-from weft.hw.control.jobs import JobTable
+from weft.hw.control.decoder import CommandDecoder
+from weft.hw.control.job_table import JobTable
 from weft.hw.control.loader import Loader
-from weft.hw.control.passes import Passes
+from weft.hw.control.pass_builder import PassBuilder
 from weft.hw.control.sequencer import Sequencer
-from weft.hw.control.tiler import Tiler
-from weft.hw.delay import delayed
-from weft.hw.output.collector import Collector
-from weft.hw.output.corrections import Corrector
-from weft.hw.output.finisher import Finisher
-from weft.hw.output.lanes import Lanes
-from weft.hw.output.queue import Queue
-from weft.hw.output.rounder import Rounder
-from weft.hw.output.sender import Result, Sender
+from weft.hw.control.tile_gate import TileGate
+from weft.hw.delay import pipeline
+from weft.hw.output.bf16_output import Bf16Output
+from weft.hw.output.corrector import Corrector
+from weft.hw.output.lane_select import LaneSelect
+from weft.hw.output.reorder_buffer import ReorderBuffer
+from weft.hw.output.requantizer import Requantizer
+from weft.hw.output.result_scheduler import ResultScheduler
+from weft.hw.output.stream_packer import Result, StreamPacker
 from weft.hw.registers import Registers
 
-__all__ = ["Core", "MACS"]
+__all__ = ["MACS", "Core"]
 
 MACS = {
     "plain": PlainMac, "fip": FastInnerProductMac, "bf16": Bf16Mac, "bf16_ftz": FlushingBf16Mac,
@@ -60,7 +60,7 @@ class Core(wiring.Component):
     Attributes
     ----------
     commands : In, stream of ``bytes_in`` bytes
-    results : Out, stream of `weft.hw.output.sender.Result`
+    results : Out, stream of `weft.hw.output.stream_packer.Result`
     abort : In
         Pulse: end the running job.
     address : In, data : Out
@@ -119,10 +119,10 @@ class Core(wiring.Component):
         """The command stream: jobs to the table, loads to the buffers."""
         c = self.config
         geometries = memories(c)
-        m.submodules.decoder = decoder = Decoder(geometries=geometries, bytes_in=c.bytes_in)
+        m.submodules.decoder = decoder = CommandDecoder(geometries=geometries, bytes_in=c.bytes_in)
         m.submodules.table = table = JobTable(
-            geometries=geometries, jobs=c.jobs, known=known(c), finishes=finishes(c),
-            slots=self.mac.SLOTS,
+            geometries=geometries, jobs=c.jobs, known=supported_flags(c),
+            finishes=epilogue_flags(c), slots=self.mac.SLOTS,
         )
         m.submodules.loader = loader = Loader(geometries=geometries, bytes_in=c.bytes_in)
         connect(m, flipped(self.commands), decoder.commands)
@@ -142,11 +142,11 @@ class Core(wiring.Component):
     def _control(self, m, table, delays):
         """Job -> tiles -> passes -> cycles."""
         c, slots = self.config, self.mac.SLOTS
-        m.submodules.tiler = tiler = Tiler(
+        m.submodules.tiler = tiler = TileGate(
             geometries=memories(c), job=table.Job, count=table.Count,
             owner=table.owner.shape(),
         )
-        m.submodules.passes = passes = Passes(tile=tiler.Tile, slots=slots)
+        m.submodules.passes = passes = PassBuilder(tile=tiler.Tile, slots=slots)
         m.submodules.sequencer = sequencer = Sequencer(
             geometries=operands(c), tile=tiler.Tile, slots=slots,
             rows=c.rows, depth=c.depth, room=delays.room,
@@ -199,29 +199,29 @@ class Core(wiring.Component):
         facts = [name for name in sequencer.Results.members if name not in ("valid", "tile")]
         told = sequencer.results.tile
         announced = data.StructLayout({
-            "tile": data.StructLayout({name: told[name].shape() for name in Collector.TILE}),
+            "tile": data.StructLayout({name: told[name].shape() for name in ResultScheduler.TILE}),
             **{name: sequencer.Results[name].shape for name in facts},
             **dict.fromkeys(("one_row", "one_chunk", "none", "silent", "single"), 1),
         })
         m.submodules.tiles = tiles = SyncFIFOBuffered(
             width=announced.size, depth=delays.room * mac.SLOTS + c.jobs
         )
-        finishing = [flag.name.lower() for flag in finishes(c) if flag != JobFlag.TABLE]
-        m.submodules.collector = collector = Collector(
+        finishing = [flag.name.lower() for flag in epilogue_flags(c) if flag != JobFlag.TABLE]
+        m.submodules.collector = collector = ResultScheduler(
             announced=announced, rows=c.rows, cols=c.cols, lanes=c.lanes, slots=mac.SLOTS,
             depth=delays.result_rows, finishing=finishing, places=delays.places,
             pace=c.scale_cycles, lag=delays.lag,
         )
-        m.submodules.lanes = lanes = Lanes(
+        m.submodules.lanes = lanes = LaneSelect(
             acc=mac.ACC, cols=c.cols, lanes=c.lanes, registered=delays.row > 1
         )
-        m.submodules.queue = queue = Queue(
+        m.submodules.queue = queue = ReorderBuffer(
             chunk=collector.Chunk, acc=mac.ACC, lanes=c.lanes, places=delays.places,
             raw=delays.raw, finished=delays.finish, landing=delays.landing,
         )
-        m.submodules.sender = sender = Sender(
+        m.submodules.sender = sender = StreamPacker(
             chunk=queue.Arrival, bytes_out=c.bytes_out,
-            narrow=c.format.narrow.bytes if finishes(c) else 0,
+            narrow=c.format.narrow.bytes if epilogue_flags(c) else 0,
         )
         announce = Signal(announced)
         m.d.comb += [
@@ -231,7 +231,7 @@ class Core(wiring.Component):
             array.shift.eq(drain.shift),
             buffer.foot.eq(array.foot),
             *(announce[name].eq(sequencer.results[name]) for name in facts),
-            *(announce.tile[name].eq(told[name]) for name in Collector.TILE),
+            *(announce.tile[name].eq(told[name]) for name in ResultScheduler.TILE),
             announce.one_row.eq(told.rows == 1),
             # A comparison that is always true is an error for Verilator.
             announce.one_chunk.eq(told.cols <= c.lanes if c.cols > c.lanes else 1),
@@ -244,8 +244,8 @@ class Core(wiring.Component):
             collector.tiles.payload.eq(tiles.r_data),
             tiles.r_en.eq(collector.tiles.ready),
             collector.landed.eq(buffer.landed),
-            buffer.address.eq(delayed(m, collector.address, delays.wait, "place")),
-            lanes.chunk.eq(delayed(m, collector.chunks.chunk.chunk, delays.wait, "which")),
+            buffer.address.eq(pipeline(m, collector.address, delays.wait, "place")),
+            lanes.chunk.eq(pipeline(m, collector.chunks.chunk.chunk, delays.wait, "which")),
             lanes.row.eq(buffer.row),
             queue.chunks.eq(collector.chunks),
             collector.taken.eq(queue.o.valid & queue.o.ready),
@@ -264,21 +264,21 @@ class Core(wiring.Component):
             ]
             sums = corrector.corrected
         m.d.comb += queue.sums.eq(sums)
-        pipeline = self.pipeline(loader, acc=mac.ACC, raw=delays.raw, **common)
-        if pipeline is not None:
-            m.submodules.pipeline = pipeline
+        epilogue = self.epilogue(loader, acc=mac.ACC, raw=delays.raw, **common)
+        if epilogue is not None:
+            m.submodules.epilogue = epilogue
             m.d.comb += [
-                pipeline.chunks.eq(collector.chunks), pipeline.sums.eq(sums),
-                queue.results.eq(pipeline.results),
-                *(getattr(pipeline, name).eq(getattr(loader, name)) for name in pipeline.writes),
+                epilogue.chunks.eq(collector.chunks), epilogue.sums.eq(sums),
+                queue.results.eq(epilogue.results),
+                *(getattr(epilogue, name).eq(getattr(loader, name)) for name in epilogue.writes),
             ]
         connect(m, queue.o, sender.chunks)
         return sender
 
-    def pipeline(self, loader, **common):
+    def epilogue(self, loader, **common):
         """What makes results of sums; None where the core gives the sums alone."""
         c = self.config
-        if not finishes(c):
+        if not epilogue_flags(c):
             return None
         zero_points = c.b_zero_point != "none"
         regions = [Region.A] * zero_points + [Region.PARAMETERS, Region.TABLE]
@@ -288,8 +288,8 @@ class Core(wiring.Component):
             "writes": {name: getattr(loader, name).shape() for name in names},
         }
         if c.dtype == "bf16":
-            return Rounder(**common)
-        return Finisher(
+            return Bf16Output(**common)
+        return Requantizer(
             mode=c.requantize, cycles=c.scale_cycles, target=c.target,
             zero_points=zero_points, **common,
         )

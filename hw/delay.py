@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Signal, Value
 
-__all__ = ["Lasting", "delayed"]
+__all__ = ["MultiCycle", "pipeline"]
 
 
-def delayed(m, value, cycles, name):
+def pipeline(m, value, cycles, name):
     """``value``, ``cycles`` cycles later; it need not be reset, for what it means comes with it."""
     shape = value.shape()
     for cycle in range(cycles):
@@ -18,7 +18,7 @@ def delayed(m, value, cycles, name):
 
 
 @dataclass(frozen=True)
-class Lasting:
+class MultiCycle:
     """A ``value`` that stays for ``cycles`` cycles: as long, it is late without a register."""
 
     value: Value
@@ -27,4 +27,4 @@ class Lasting:
     def later(self, m, cycles, name):
         """It, ``cycles`` cycles later, for as long as it then still stays."""
         free = min(cycles, self.cycles - 1)
-        return Lasting(delayed(m, self.value, cycles - free, name), self.cycles - free)
+        return MultiCycle(pipeline(m, self.value, cycles - free, name), self.cycles - free)

@@ -8,7 +8,7 @@ from amaranth.back import rtlil
 
 from weft.hw.top import Top
 
-__all__ = ["plain", "verilog"]
+__all__ = ["to_verilog", "verilog"]
 
 # `proc` makes always blocks on clock edges and assignments of processes: an `always @*` whose
 # inputs never change would never run in Icarus, and its outputs stay X.
@@ -27,10 +27,10 @@ write_verilog -noattr
 
 def verilog(config, *, mac=None) -> str:
     """The Verilog of a `Top`: module ``weft``, its ports, ``clk`` and ``rst``."""
-    return plain(Top(config, mac=mac), name="weft")
+    return to_verilog(Top(config, mac=mac), name="weft")
 
 
-def plain(component, *, name, platform=None) -> str:
+def to_verilog(component, *, name, platform=None) -> str:
     """The Verilog of any component, as module ``name``, with primitives for a ``platform``.
 
     Raises amaranth's ToolNotFound where no Yosys of 0.40 or newer is installed.

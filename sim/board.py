@@ -36,9 +36,9 @@ def start(
     """
     def verilog():
         from weft.hw import export
-        from weft.hw.serial.serial import SerialAccelerator
+        from weft.hw.serial.accelerator import SerialAccelerator
 
-        return export.plain(SerialAccelerator(config, divisor=divisor), name="board")
+        return export.to_verilog(SerialAccelerator(config, divisor=divisor), name="board")
 
     program = verilated.program(
         "boards", f"{config.name}-board", build.sources(repr(config), str(divisor)), verilog,

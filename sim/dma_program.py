@@ -3,7 +3,7 @@
 import random
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Status, result
-from weft.descriptors import Fetch, Order, Store, unit
+from weft.descriptors import ElementOrder, Fetch, Store, write_unit
 from weft.sim.program import Program
 
 __all__ = ["DmaProgram"]
@@ -21,7 +21,7 @@ class DmaProgram(Program):
     config : Config
     size : int
         Bytes of the memory, from address 0 on.
-    orders : tuple of `Order`
+    orders : tuple of `ElementOrder`
         That operands may lie in.
 
     Attributes
@@ -35,7 +35,7 @@ class DmaProgram(Program):
         Tag and status of each job that says so, in order.
     """
 
-    def __init__(self, config, *, size, seed, orders=(Order.K, Order.LINES)):
+    def __init__(self, config, *, size, seed, orders=(ElementOrder.K, ElementOrder.LINES)):
         super().__init__(config)
         self.rng = random.Random(seed)
         self.orders = orders
@@ -56,7 +56,7 @@ class DmaProgram(Program):
         words = -(-k // depth)
         load = Load(side, page, -(-words // 16), -(-count // edge), words, flags)
         order = self.rng.choice(self.orders)
-        whole = lines if order == Order.K else lines.T
+        whole = lines if order == ElementOrder.K else lines.T
         stride = (whole.shape[1] + self.rng.choice([0, 1, 5])) * size
         address = self._take(stride * len(whole), self.rng.choice([0, 1, 13, 30]) * size)
         if self.rng.random() < 0.2:  # from the last row to the first
@@ -100,12 +100,12 @@ class DmaProgram(Program):
         load, payload = self._raw
         address = self._take(len(payload))
         self._put(address, bytes(payload))
-        self.descriptors.append(Fetch(load, address, order=Order.RAW).pack())
+        self.descriptors.append(Fetch(load, address, order=ElementOrder.RAW).pack())
         self._raw = None
 
     def _job(self, job: Job):
         size = result(self.config, job.flags).bytes
-        least = unit(self.config, job.flags)
+        least = write_unit(self.config, job.flags)
         stride = (-(-job.n * size // least) + self.rng.choice([0, 1, 3])) * least
         address = self._take(stride * job.m, self.rng.choice([0, 1, 2, 5]) * least)
         self._target = address, stride

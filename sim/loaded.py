@@ -2,14 +2,14 @@
 
 from amaranth.lib.data import StructLayout
 
-from weft.hw.control.loader import Write
+from weft.hw.control.loader import BufferWrite
 
 __all__ = ["layout", "panel"]
 
 
 def layout(geometry):
     """Of the loader's port for an operand."""
-    write = Write(
+    write = BufferWrite(
         address=range(geometry.words // geometry.group), segments=geometry.segments,
         pages=geometry.pages, bytes_in=geometry.stream,
     )

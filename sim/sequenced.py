@@ -8,7 +8,7 @@ from amaranth.lib.data import StructLayout
 from weft.commands import Region, Status
 from weft.geometry import Operand
 from weft.hw.control.sequencer import Sequencer
-from weft.hw.control.walker import Tile
+from weft.hw.control.tile_generator import Tile
 from weft.sim.amaranth_bench import plain, put, simulate
 
 __all__ = ["DEPTH", "EVERY", "ROWS", "Bench", "random_passes", "tile"]

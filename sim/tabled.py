@@ -3,7 +3,7 @@
 from weft.commands import Job, JobFlag, Region
 from weft.geometry import Operand
 from weft.hw.control.headers import JobHeader, LoadHeader
-from weft.hw.control.jobs import JobTable
+from weft.hw.control.job_table import JobTable
 from weft.sim.amaranth_bench import checker, plain, put, receive, send, simulate, ticks
 
 __all__ = [

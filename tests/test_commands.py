@@ -19,12 +19,12 @@ from weft.commands import (
     Opcode,
     Region,
     Status,
-    finishes,
-    known,
+    epilogue_flags,
     result,
+    supported_flags,
 )
 from weft.config import Config
-from weft.hw.output.finisher import Parameter
+from weft.hw.output.requantizer import Parameter
 
 INTERFACES = Path(__file__).parent.parent / "docs" / "interfaces.md"
 # field: first byte, bytes
@@ -215,9 +215,9 @@ START = JobFlag.PRELOAD | JobFlag.BROADCAST
     (Config(dtype="bf16", c_words=0), (JobFlag.ROUND, JobFlag.CLAMP), 0),
 ])
 def test_a_core_knows_the_flags_of_its_config(config, finish, start):
-    assert finishes(config) == finish
-    assert known(config) == ALWAYS | sum(finish) | start
-    assert isinstance(known(config), JobFlag)
+    assert epilogue_flags(config) == finish
+    assert supported_flags(config) == ALWAYS | sum(finish) | start
+    assert isinstance(supported_flags(config), JobFlag)
 
 
 def test_a_table_has_an_entry_for_each_byte():

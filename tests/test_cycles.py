@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from covering import CONFIGS as COVERING
 
-from weft.commands import Job, JobFlag, Load, LoadFlag, Region, finishes
+from weft.commands import Job, JobFlag, Load, LoadFlag, Region, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
 from weft.geometry import memories, operands
@@ -75,7 +75,7 @@ CONFIGS = [
 def draw(config, random):
     """Commands of a few jobs: fed or resident, overlapping, kept, finished, refused."""
     a, b = operands(config)
-    finishing = finishes(config)
+    finishing = epilogue_flags(config)
     slots = Delays.of(config).slots
 
     def flip(share):

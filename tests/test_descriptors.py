@@ -6,18 +6,26 @@ import pytest
 
 from weft.commands import Job, JobFlag, Load, LoadFlag
 from weft.config import Config
-from weft.descriptors import DESCRIPTOR_BYTES, Fetch, Order, Store, Word, unit
+from weft.descriptors import (
+    DESCRIPTOR_BYTES,
+    DescriptorWord,
+    ElementOrder,
+    Fetch,
+    Store,
+    write_unit,
+)
 
 
 def test_a_fetch_is_a_load_and_where_it_lies():
     load = Load(1, 3, 2, 5, 20, LoadFlag.FEED)
-    packed = Fetch(load, 0x12345678, -33, lines=37, k=40, order=Order.LINES).pack()
+    packed = Fetch(load, 0x12345678, -33, lines=37, k=40, order=ElementOrder.LINES).pack()
     words = struct.unpack("<16I", packed)
     assert len(packed) == DESCRIPTOR_BYTES
     assert packed[:32] == load.pack()
-    assert words[Word.ADDRESS] == 0x12345678
-    assert words[Word.STRIDE] == 2**32 - 33
-    assert (words[Word.LINES], words[Word.K], words[Word.ORDER]) == (37, 40, 1)
+    assert words[DescriptorWord.ADDRESS] == 0x12345678
+    assert words[DescriptorWord.STRIDE] == 2**32 - 33
+    wanted = DescriptorWord.LINES, DescriptorWord.K, DescriptorWord.ORDER
+    assert [words[word] for word in wanted] == [37, 40, 1]
     assert words[13:] == (0, 0, 0)
 
 
@@ -44,4 +52,4 @@ def test_rejects_an_address_that_does_not_fit():
     (Config(dtype="bf16"), JobFlag.ROUND, 2),
 ])
 def test_units_of_results(config, flags, size):
-    assert unit(config, flags) == size
+    assert write_unit(config, flags) == size

@@ -4,7 +4,7 @@ import pytest
 
 from weft.config import Config
 from weft.ip import BUSES, Ip
-from weft.register_map import SPACE, interrupts, registers, windows
+from weft.register_map import SPACE, fifo_ports, interrupts, registers
 from weft.registers import REGISTERS
 
 
@@ -15,11 +15,11 @@ def ip(request):
 
 def test_nothing_overlaps(ip):
     spans = [(r.address, r.address + 4) for r in registers(ip)]
-    spans += [(w.address, w.address + w.size) for w in windows(ip)]
+    spans += [(w.address, w.address + w.size) for w in fifo_ports(ip)]
     assert all(start % 4 == 0 for start, _ in spans)
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
     assert spans[-1][1] <= SPACE
-    names = [r.name for r in registers(ip)] + [w.name for w in windows(ip)]
+    names = [r.name for r in registers(ip)] + [w.name for w in fifo_ports(ip)]
     assert len(set(names)) == len(names)
 
 
@@ -49,7 +49,7 @@ def test_an_interrupt_has_one_place_on_every_bus():
 
 
 def test_only_buses_without_streams_have_windows():
-    found = {bus: [w.name for w in windows(Ip(config=Config(), bus=bus))] for bus in BUSES}
+    found = {bus: [w.name for w in fifo_ports(Ip(config=Config(), bus=bus))] for bus in BUSES}
     both = ["commands", "results"]
     assert found == {"axi": both, "wishbone": both, "stream": [], "dma": []}
 

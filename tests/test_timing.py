@@ -5,10 +5,10 @@ import pytest
 from weft.config import Config
 from weft.hw.buffers.operands import OperandBuffer
 from weft.hw.core import MACS
-from weft.hw.output.corrections import Corrector
-from weft.hw.output.lanes import Lanes
-from weft.hw.output.scale import SCALERS
-from weft.hw.output.sums import RowSums
+from weft.hw.output.corrector import Corrector
+from weft.hw.output.lane_select import LaneSelect
+from weft.hw.output.operand_sums import RowSums
+from weft.hw.output.scalers import SCALERS
 from weft.timing import (
     CORRECTED_LATENCY,
     MAC_LATENCY,
@@ -131,7 +131,7 @@ def test_the_way_of_sums_is_as_long_as_the_hardwares():
     assert CORRECTED_LATENCY == Corrector.LATENCY
     assert SUMS_LATENCY == 1 + RowSums.READ
     for target, registered in (("generic", False), ("ecp5", True), ("ice40up", True)):
-        assert Delays(Config(target=target), latency=5).row == Lanes.latency(registered)
+        assert Delays(Config(target=target), latency=5).row == LaneSelect.latency(registered)
 
 
 @pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])

@@ -14,19 +14,19 @@ from amaranth.hdl import UnusedElaboratable
 
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import VERSIONS, Toolchain, describe
-from weft.commands import finishes
+from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.geometry import memories
 from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
-from weft.hw.arith.factor import FactorDecoder, FlushingFactorDecoder
 from weft.hw.arith.mac import PlainMac
+from weft.hw.arith.unpacked_bf16 import Bf16Unpacker, FlushingBf16Unpacker
 from weft.hw.array.element import ProcessingElement
-from weft.hw.control.jobs import Job
+from weft.hw.control.job_table import JobEntry
 from weft.hw.control.loader import Loader
-from weft.hw.control.walker import Tile
+from weft.hw.control.tile_generator import Tile
 from weft.hw.core import Core
-from weft.hw.output.collector import Chunk
-from weft.hw.output.scale import SCALERS
+from weft.hw.output.result_scheduler import Chunk
+from weft.hw.output.scalers import SCALERS
 
 ROOT = Path(__file__).parent.parent
 PATH = ROOT / "docs" / "cost.md"
@@ -70,9 +70,9 @@ def pipeline(config):
     """What makes results of sums, as the core makes it."""
     geometries = memories(config)
     core = Core(config)
-    tile = Tile(geometries, Job(geometries, finishes(config))["finish"].shape)
+    tile = Tile(geometries, JobEntry(geometries, epilogue_flags(config))["finish"].shape)
     chunk = Chunk(acc=core.mac.ACC, lanes=config.lanes, tile=tile, cols=config.cols)
-    return core.pipeline(chunk, Loader(geometries=geometries, bytes_in=config.bytes_in))
+    return core.epilogue(chunk, Loader(geometries=geometries, bytes_in=config.bytes_in))
 
 
 def parts():
@@ -82,8 +82,8 @@ def parts():
     small = {"b_words": 1024}
     yield "rounder of 4 lanes: clamp and bfloat16", pipeline(Config(dtype="bf16", **small))
     for name, decoder in (
-        ("an operand's decoder at the edge, BF16", FactorDecoder),
-        ("... `flush_subnormals`", FlushingFactorDecoder),
+        ("an operand's decoder at the edge, BF16", Bf16Unpacker),
+        ("... `flush_subnormals`", FlushingBf16Unpacker),
     ):
         yield name, decoder()
     yield "finisher of 4 lanes, `tflite`, table", pipeline(Config(**small))

@@ -33,7 +33,7 @@ page, and fails where one survives. The leaf `flush` is the one that flushes sub
 
 
 @dataclass(frozen=True)
-class Mutant:
+class CellMutant:
     """A line of the leaf that is wrong.
 
     Attributes
@@ -63,7 +63,7 @@ class Mutant:
 
 def table(source, stage, *rows, flush=False):
     """Mutants of one stage, of rows (what, old, new)."""
-    return [Mutant(stage, what, source, old, new, flush) for what, old, new in rows]
+    return [CellMutant(stage, what, source, old, new, flush) for what, old, new in rows]
 
 
 MUTANTS = [

@@ -13,13 +13,13 @@ from pathlib import Path
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import Toolchain, describe
 from weft.config import Config
-from weft.hw.bus.top import IpTop, Wrapper
+from weft.hw.bus.top import BareWrapper, IpTop
 from weft.hw.core import Core
 from weft.hw.dma.engine import Dma
-from weft.hw.export import plain
+from weft.hw.export import to_verilog
 from weft.ip import Ip
 from weft.sim.build import folder
-from weft.sim.ip.rig import facts
+from weft.sim.ip.ip_testbench import env
 from weft.sim.runner import BenchError, run
 
 PATH = Path(__file__).parent.parent / "docs" / "wrappers.md"
@@ -107,7 +107,7 @@ def parts():
     """What is measured: its name, the bytes of its streams, itself, what it may be."""
     for name, options, size, most, least in WRAPPERS:
         config = Config(target="ecp5", depth=2, bytes_in=size, bytes_out=size)
-        yield name, size, Wrapper(Ip(config=config, **options)), most, least
+        yield name, size, BareWrapper(Ip(config=config, **options)), most, least
     for depth, size, most, least in ENGINES:
         config = Config(target="ecp5", depth=depth, bytes_in=size, bytes_out=size)
         yield f"AXI4 master alone, {config.name}", size, Dma(config), most, least
@@ -153,8 +153,8 @@ def rates():
         worse = ""
         try:
             outcome = run(
-                ip.config, "verilator", build_dir=folder() / "rates", top=ip.name, facts=facts(ip),
-                verilog=plain(IpTop(ip), name=ip.name), modules=[module],
+                ip.config, "verilator", build_dir=folder() / "rates", top=ip.name, facts=env(ip),
+                verilog=to_verilog(IpTop(ip), name=ip.name), modules=[module],
             )
         except BenchError as error:
             worse, outcome = str(error), error.outcome

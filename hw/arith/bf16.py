@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 
-from weft.hw.arith.factor import Factor, FactorDecoder, FlushingFactorDecoder
 from weft.hw.arith.mac import Mac
-from weft.hw.arith.start import FlushingStartDecoder, Start, StartDecoder
+from weft.hw.arith.unpacked_bf16 import Bf16Unpacker, FlushingBf16Unpacker, UnpackedBf16
+from weft.hw.arith.unpacked_fp32 import FlushingFp32Unpacker, Fp32Unpacker, UnpackedFp32
 
 __all__ = ["Bf16Mac", "FlushingBf16Mac"]
 
@@ -47,12 +47,12 @@ class Bf16Mac(Mac):
 
     LATENCY = 10
     SLOTS = 8
-    A = Factor
-    B = Factor
+    A = UnpackedBf16
+    B = UnpackedBf16
     ACC = 32
-    START = Start
-    OPERAND_DECODER = FactorDecoder
-    START_DECODER = StartDecoder
+    START = UnpackedFp32
+    OPERAND_DECODER = Bf16Unpacker
+    START_DECODER = Fp32Unpacker
     FLUSH = False
 
     def elaborate(self, platform):
@@ -252,8 +252,8 @@ class FlushingBf16Mac(Bf16Mac):
     normal number is that.
     """
 
-    OPERAND_DECODER = FlushingFactorDecoder
-    START_DECODER = FlushingStartDecoder
+    OPERAND_DECODER = FlushingBf16Unpacker
+    START_DECODER = FlushingFp32Unpacker
     FLUSH = True
 
 

@@ -9,7 +9,7 @@ from weft.hw.arith.carry import ADD, chain
 from weft.hw.arith.logic import LogicMultiplier
 from weft.hw.arith.multiplier import Multiplier
 from weft.hw.arith.products import FastInnerProducts, PlainProducts, ProductsMac
-from weft.hw.delay import delayed
+from weft.hw.delay import pipeline
 
 __all__ = ["Ecp5FastInnerProductMac", "Ecp5PlainMac"]
 
@@ -69,4 +69,4 @@ def _chained(m, x, y):
 
 
 def _later(m, value):
-    return delayed(m, value, 1, "term")
+    return pipeline(m, value, 1, "term")

@@ -9,7 +9,7 @@ class FastInnerProductMac(Mac):
     """``dot(a, b) = sum((a[d] + b[d+1]) * (a[d+1] + b[d])) - R - D``, over even d.
 
     ``R = sum(a[d] * a[d+1])`` is one number a row of A, and ``D = sum(b[d] * b[d+1])`` one a column
-    of B: `weft.hw.output.corrections` adds them up as operands load, and takes them off at the end.
+    of B: `weft.hw.output.corrector` adds them up as operands load, and takes them off at the end.
     The leaf has the first sum, in multiplies of 9 x 9 bits. ``depth`` is even, and an odd K is
     padded with a zero in both operands. All is modulo 2^32, where it is exact.
 

@@ -2,11 +2,11 @@
 
 from amaranth.hdl import Module, Mux, Signal
 
+from weft.hw.arith.ice40_accumulator import CarryChainAccumulator, DspAccumulator
 from weft.hw.arith.ice40_multiplier import HalvesMultiplier
 from weft.hw.arith.ice40_pair import PairMultiplier
-from weft.hw.arith.ice40_sum import BlockSum, ChainSum
 from weft.hw.arith.products import FastInnerProducts, PlainProducts, ProductsMac
-from weft.hw.delay import delayed
+from weft.hw.delay import pipeline
 
 __all__ = [
     "Ice40FastInnerProductMac", "Ice40LogicFastInnerProductMac", "Ice40LogicPlainMac",
@@ -24,7 +24,7 @@ class Ice40Mac(ProductsMac):
     products; the tree, whose last level brings the halves together; the sum.
     """
 
-    LATENCY = 1 + BlockSum.LATENCY
+    LATENCY = 1 + DspAccumulator.LATENCY
     BLOCKS = True  # there are some
 
     def elaborate(self, platform):
@@ -51,7 +51,7 @@ class Ice40Mac(ProductsMac):
 
     def _in_block(self, m, factors):
         ((a, b),) = factors
-        total = BlockSum(a=a.shape(), b=b.shape(), folded=self.folded)
+        total = DspAccumulator(a=a.shape(), b=b.shape(), folded=self.folded)
         m.d.comb += [total.a.eq(a), total.b.eq(b)]
         return total
 
@@ -64,7 +64,7 @@ class Ice40Mac(ProductsMac):
                 terms.append(pair.product[i])
         while len(terms) > 1:
             terms = self._level(m, terms)
-        total = ChainSum(term=terms[0].shape(), folded=self.folded)
+        total = CarryChainAccumulator(term=terms[0].shape(), folded=self.folded)
         m.d.comb += total.term.eq(terms[0])
         return total
 
@@ -72,7 +72,7 @@ class Ice40Mac(ProductsMac):
         lows, highs = [], []
         for n, (a, b) in enumerate(factors):
             if self.BLOCKS:
-                a, b = (delayed(m, value, 1, "again") for value in (a, b))
+                a, b = (pipeline(m, value, 1, "again") for value in (a, b))
             m.submodules[f"product_{n}"] = product = HalvesMultiplier(a=a.shape(), b=b.shape())
             m.d.comb += [product.a.eq(a), product.b.eq(b)]
             lows.append(product.low)
@@ -80,7 +80,7 @@ class Ice40Mac(ProductsMac):
         while len(lows) > 1:
             lows, highs = (self._level(m, terms) for terms in (lows, highs))
         (term,) = self._level(m, [lows[0], highs[0] << product.split])
-        total = ChainSum(term=term.shape(), folded=self.folded)
+        total = CarryChainAccumulator(term=term.shape(), folded=self.folded)
         m.d.comb += total.term.eq(term)
         return total
 

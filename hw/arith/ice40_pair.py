@@ -4,7 +4,7 @@ from amaranth.hdl import ClockSignal, Const, Instance, Module, ResetSignal, sign
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.arith.ice40_sum import held
+from weft.hw.arith.ice40_accumulator import held
 
 __all__ = ["PairMultiplier"]
 

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.carry import ADD, AND, PAIR, PAIR_AWAY, PART_AWAY, chain
-from weft.hw.delay import delayed
+from weft.hw.delay import pipeline
 
 __all__ = ["LogicMultiplier"]
 
@@ -43,18 +43,18 @@ class LogicMultiplier(wiring.Component):
         b = Signal.like(self.b, name="i_b", reset_less=True)
         m.d.sync += [a.eq(Mux(self.zero, 0, self.a)), b.eq(self.b)]
         if platform is None:
-            m.d.comb += self.product.eq(delayed(m, a * b, self.LATENCY - 1, "product"))
+            m.d.comb += self.product.eq(pipeline(m, a * b, self.LATENCY - 1, "product"))
             return m
         top = b[8:]
         rows = [
-            delayed(m, self._row(m, a, b[n : n + 2], away=n + 2 == len(b)), 1, f"r_{n}")
+            pipeline(m, self._row(m, a, b[n : n + 2], away=n + 2 == len(b)), 1, f"r_{n}")
             for n in range(0, 8, 2)
         ]
         if len(top):
-            rows[3] = self._less(m, rows[3], delayed(m, a, 1, "r_a"), delayed(m, top, 1, "r_top"))
-        low = delayed(m, _total(m, rows[0], rows[1], 2, len(a) + 4), 1, "t_low")
-        high = delayed(m, _total(m, rows[2], rows[3], 2, len(a) + 4 + len(top)), 1, "t_high")
-        product = delayed(m, _total(m, low, high, 4, len(self.product)), 1, "s_product")
+            rows[3] = self._less(m, rows[3], pipeline(m, a, 1, "r_a"), pipeline(m, top, 1, "r_top"))
+        low = pipeline(m, _total(m, rows[0], rows[1], 2, len(a) + 4), 1, "t_low")
+        high = pipeline(m, _total(m, rows[2], rows[3], 2, len(a) + 4 + len(top)), 1, "t_high")
+        product = pipeline(m, _total(m, low, high, 4, len(self.product)), 1, "s_product")
         m.d.comb += self.product.eq(product)
         return m
 

@@ -14,7 +14,7 @@ class Mac(wiring.Component):
     nothing else. A step (``en``) takes ``depth`` pairs. Its effect is in :attr:`sum` LATENCY
     cycles later, or where more products make it later :meth:`latency`, and stays until the next
     step's. A result is ``C[i, j] = sum[i, j] + R[i] + D[j]``
-    with R and D from `weft.hw.output.corrections` where CORRECTED; else it is the sum.
+    with R and D from `weft.hw.output.corrector` where CORRECTED; else it is the sum.
 
     A leaf with SLOTS = S over 1 holds S sums, one in each phase of S cycles: the step of cycle t
     works on sum ``t mod S``, and :attr:`sum` shows each LATENCY cycles after its phase.

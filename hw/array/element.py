@@ -4,10 +4,10 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Control", "ProcessingElement"]
+__all__ = ["PeControl", "ProcessingElement"]
 
 
-class Control(data.Struct):
+class PeControl(data.Struct):
     """What a PE is told beside its operands.
 
     ``clear`` comes when the leaf wants it, LATENCY - SLOTS cycles after its step, and ``capture``
@@ -51,7 +51,7 @@ class ProcessingElement(wiring.Component):
         super().__init__({
             "a": In(mac.a.shape()),
             "b": In(mac.b.shape()),
-            "control": In(Control),
+            "control": In(PeControl),
             **start,
             "shift": In(1),
             "above": In(mac.ACC),

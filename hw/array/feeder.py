@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.commands import Region
-from weft.hw.array.element import Control
+from weft.hw.array.element import PeControl
 from weft.hw.array.skew import Skew
 from weft.hw.buffers.operands import OperandBuffer
 
@@ -26,7 +26,7 @@ class Feeder(wiring.Component):
     writes : dict of shapes
         Of ``a``, ``b`` and, where sums may start from it, ``c``.
     step : shape
-        `weft.hw.control.sequencer.Step`.
+        `weft.hw.control.sequencer.ArrayStep`.
     mac : Mac class
     hop : int
     target : str
@@ -65,7 +65,7 @@ class Feeder(wiring.Component):
             "step": In(step),
             "a": Out(data.ArrayLayout(data.ArrayLayout(mac.A, depth), self.rows)),
             "b": Out(data.ArrayLayout(data.ArrayLayout(mac.B, depth), self.cols)),
-            "control": Out(Control),
+            "control": Out(PeControl),
             **start,
         })
 

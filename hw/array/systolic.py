@@ -4,7 +4,7 @@ from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.array.element import Control, ProcessingElement
+from weft.hw.array.element import PeControl, ProcessingElement
 
 __all__ = ["SystolicArray"]
 
@@ -31,7 +31,7 @@ class SystolicArray(wiring.Component):
     ----------
     a : In, ``rows`` x ``depth`` values, row of the tile first; skewed
     b : In, ``cols`` x ``depth`` values; skewed
-    control : In, `Control`; unskewed
+    control : In, `PeControl`; unskewed
     preload : In, a bit a row of the tile; skewed as A is. Where the leaf has a START
     init : In, ``cols`` values; skewed as B is, and likewise
         Row i of the tile, where told to, starts its sums from what comes by.
@@ -55,7 +55,7 @@ class SystolicArray(wiring.Component):
         super().__init__({
             "a": In(data.ArrayLayout(leaf.a.shape(), rows)),
             "b": In(data.ArrayLayout(leaf.b.shape(), cols)),
-            "control": In(Control),
+            "control": In(PeControl),
             **start,
             "shift": In(rows),
             "valid": In(1),

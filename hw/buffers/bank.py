@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.buffers.pick import pick
+from weft.hw.buffers.mux_tree import mux_tree
 
 __all__ = ["Bank"]
 
@@ -109,7 +109,7 @@ class Bank(wiring.Component):
         part = Signal(ceil_log2(self.parts), reset_less=True)
         with m.If(self.en):
             m.d.sync += part.eq(address)
-        return pick(word, part, self.width // self.parts)
+        return mux_tree(word, part, self.width // self.parts)
 
     def _block(self, first, level):
         """A block of the bits from ``first`` on: port A writes, port B reads.

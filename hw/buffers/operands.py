@@ -20,7 +20,7 @@ class OperandBuffer(wiring.Component):
     ----------
     geometry : `weft.geometry.Operand`
     write : shape
-        ``valid`` and `weft.hw.control.loader.Write`.
+        ``valid`` and `weft.hw.control.loader.BufferWrite`.
     target : str
         As of `Bank`.
 

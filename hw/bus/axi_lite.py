@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.bus.port import Port
+from weft.hw.bus.register_bus import RegisterBus
 
-__all__ = ["Answers", "AxiLite", "OKAY", "PINS", "SLVERR"]
+__all__ = ["OKAY", "PINS", "SLVERR", "AxiLite", "ResponseQueue"]
 
 OKAY, SLVERR = 0b00, 0b10
 PINS = {
@@ -18,7 +18,7 @@ PINS = {
 }  # fmt: skip
 
 
-class Answers(wiring.Component):
+class ResponseQueue(wiring.Component):
     """A few answers on their way out: room is kept for each when its access is taken.
 
     Parameters
@@ -89,19 +89,19 @@ class AxiLite(wiring.Component):
     ----------
     awaddr, awprot, awvalid, wdata, wstrb, wvalid, bready, araddr, arprot, arvalid, rready : In
     awready, wready, bresp, bvalid, arready, rdata, rresp, rvalid : Out
-    port : Out, `Port`
+    port : Out, `RegisterBus`
 
     Source: ARM IHI 0022, AMBA AXI Protocol Specification: AXI4-Lite.
     """
 
     def __init__(self):
-        super().__init__({**PINS, "port": Out(Port())})
+        super().__init__({**PINS, "port": Out(RegisterBus())})
 
     def elaborate(self, platform):
         m = Module()
         access, answer = self.port.access, self.port.answer
-        m.submodules.b = b = Answers(width=1, places=4)
-        m.submodules.r = r = Answers(width=33, places=2)
+        m.submodules.b = b = ResponseQueue(width=1, places=4)
+        m.submodules.r = r = ResponseQueue(width=33, places=2)
         take_write = Signal()
         take_read = Signal()
         aw_full = Signal()

@@ -5,16 +5,16 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.bus.ferry import Ferry, Order
-from weft.hw.output.sender import Result
+from weft.hw.output.stream_packer import Result
+from weft.hw.stream.async_fifo import AsyncFifo, PulseHandshake
 from weft.registers import LATENCY
 
-__all__ = ["Core", "Far", "Near", "RESET_CYCLES"]
+__all__ = ["RESET_CYCLES", "AsyncCrossing", "CoreInterface", "SyncCrossing"]
 
 RESET_CYCLES = 16  # of the core's clock, at least
 
 
-class Core(wiring.Signature):
+class CoreInterface(wiring.Signature):
     """The ports of a `weft.hw.core.Core` as its user has them, and its reset."""
 
     def __init__(self, config):
@@ -38,7 +38,7 @@ def members(config):
         "asks": In(1), "address": In(8), "told": Out(1), "value": Out(32),
         "busy": Out(1),
         "reset": In(1), "was_reset": Out(1), "holds": In(1),
-        "core": Out(Core(config)),
+        "core": Out(CoreInterface(config)),
     }
 
 
@@ -60,7 +60,7 @@ class Waiting(wiring.Component):
         return m
 
 
-class Near(wiring.Component):
+class SyncCrossing(wiring.Component):
     """No crossing at all: the core has the same clock.
 
     Parameters
@@ -80,7 +80,7 @@ class Near(wiring.Component):
         The core is in reset; it has been so for `RESET_CYCLES` of its clock.
     holds : In
         What is on its way is forgotten.
-    core : Out, `Core`
+    core : Out, `CoreInterface`
     """
 
     def __init__(self, config):
@@ -102,7 +102,7 @@ class Near(wiring.Component):
         return m
 
 
-class Far(wiring.Component):
+class AsyncCrossing(wiring.Component):
     """The core has a clock of its own, without any relation to the bus's.
 
     Streams cross in queues; a register is asked for, and an abort given, by an order that is
@@ -114,7 +114,7 @@ class Far(wiring.Component):
 
     Attributes
     ----------
-    All those of `Near`.
+    All those of `SyncCrossing`.
     """
 
     WORDS = 16  # of a queue
@@ -126,10 +126,10 @@ class Far(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         core = self.core
-        commands = Ferry(
+        commands = AsyncFifo(
             self.commands.payload.shape(), depth=self.WORDS, writer="sync", reader="core"
         )
-        results = Ferry(
+        results = AsyncFifo(
             self.results.payload.shape(), depth=self.WORDS, writer="core", reader="sync"
         )
         near_reset = ResetInserter({"sync": self.holds})
@@ -162,8 +162,8 @@ class Far(wiring.Component):
         m.d.far += f_done.eq(f_reset & (f_done | resetting.done))
 
     def _orders(self, m):
-        m.submodules.asking = asking = Order(giver="sync", doer="far")
-        m.submodules.abort = abort = Order(giver="sync", doer="far")
+        m.submodules.asking = asking = PulseHandshake(giver="sync", doer="far")
+        m.submodules.abort = abort = PulseHandshake(giver="sync", doer="far")
         waiting = Waiting(LATENCY)
         m.submodules.waiting = DomainRenamer("far")(waiting)
         value = Signal(32)  # stays until it is fetched

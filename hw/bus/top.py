@@ -6,10 +6,10 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw import core
-from weft.hw.bus.crossing import Core
-from weft.hw.bus.shell import Shell, pins
+from weft.hw.bus.bus_wrapper import BusWrapper, pins
+from weft.hw.bus.crossing import CoreInterface
 
-__all__ = ["IpTop", "Wrapper"]
+__all__ = ["BareWrapper", "IpTop"]
 
 
 class IpTop(wiring.Component):
@@ -27,12 +27,12 @@ class IpTop(wiring.Component):
     core_clk : In
         Of an Ip with two clocks.
     pins
-        As of `weft.hw.bus.shell.pins`.
+        As of `weft.hw.bus.bus_wrapper.pins`.
     """
 
     def __init__(self, ip, **more):
         self.ip = ip
-        self.shell = Shell(ip)
+        self.shell = BusWrapper(ip)
         self.wishbone = ip.bus == "wishbone"
         clocks = ("wb_clk_i", "wb_rst_i") if self.wishbone else ("aclk", "aresetn")
         clocks += ("core_clk",) * (ip.clocks - 1)
@@ -81,17 +81,17 @@ class IpTop(wiring.Component):
         ]
 
 
-class Wrapper(IpTop):
+class BareWrapper(IpTop):
     """An IP core without its core, the ports of which are pins: to be measured alone.
 
     Attributes
     ----------
-    core : Out, `weft.hw.bus.crossing.Core`
+    core : Out, `weft.hw.bus.crossing.CoreInterface`
         Beside all of `IpTop`.
     """
 
     def __init__(self, ip):
-        super().__init__(ip, core=Out(Core(ip.config)))
+        super().__init__(ip, core=Out(CoreInterface(ip.config)))
 
     def _core(self, m, pins):
         connect(m, pins, flipped(self.core))

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.bus.port import Port
+from weft.hw.bus.register_bus import RegisterBus
 
 __all__ = ["Wishbone", "pins"]
 
@@ -35,14 +35,14 @@ class Wishbone(wiring.Component):
     dat_o, ack_o, err_o : Out
     stall_o : Out
         Of a pipelined one.
-    port : Out, `Port`
+    port : Out, `RegisterBus`
 
     Source: OpenCores, WISHBONE B4: classic (3.2) and pipelined (3.1.3.2) cycles.
     """
 
     def __init__(self, *, pipelined):
         self.pipelined = pipelined
-        super().__init__({**pins(pipelined), "port": Out(Port())})
+        super().__init__({**pins(pipelined), "port": Out(RegisterBus())})
 
     def elaborate(self, platform):
         m = Module()

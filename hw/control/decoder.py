@@ -7,10 +7,10 @@ from amaranth.lib.wiring import In, Out
 from weft.commands import HEADER_BYTES, VERSION, Opcode
 from weft.hw.control.headers import Common, JobHeader, LoadHeader, exceeds
 
-__all__ = ["Decoder"]
+__all__ = ["CommandDecoder"]
 
 
-class Decoder(wiring.Component):
+class CommandDecoder(wiring.Component):
     """Collects a header, hands it over as a job or a load, and lets a load's words through.
 
     A header costs its words and one cycle, the one in which it is handed over; a load's three more

@@ -8,10 +8,10 @@ from amaranth.utils import ceil_log2
 from weft.commands import LoadFlag
 from weft.hw.control.headers import LoadHeader
 
-__all__ = ["Loader", "Write"]
+__all__ = ["BufferWrite", "Loader"]
 
 
-class Write(data.StructLayout):
+class BufferWrite(data.StructLayout):
     """One stream word on its way into a buffer."""
 
     def __init__(self, *, address, segments, pages, bytes_in):
@@ -47,7 +47,7 @@ class Loader(wiring.Component):
     feed : Out
         The load feeds the latest job.
     a, b, parameters, table, c : Out
-        ``valid`` and `Write` for the buffer of each that there is.
+        ``valid`` and `BufferWrite` for the buffer of each that there is.
     """
 
     def __init__(self, *, geometries, bytes_in):
@@ -61,7 +61,7 @@ class Loader(wiring.Component):
             **{
                 self.names[region]: Out(data.StructLayout({
                     "valid": 1,
-                    "write": Write(
+                    "write": BufferWrite(
                         address=ceil_log2(g.words // g.group), segments=g.segments,
                         pages=g.pages, bytes_in=bytes_in,
                     ),

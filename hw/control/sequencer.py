@@ -6,12 +6,12 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.config import PAGE_WORDS
-from weft.hw.control.passes import Pass
+from weft.hw.control.pass_builder import Pass
 
-__all__ = ["Sequencer", "Step"]
+__all__ = ["ArrayStep", "Sequencer"]
 
 
-class Step(data.StructLayout):
+class ArrayStep(data.StructLayout):
     """One cycle of the array, as it leaves the sequencer: where to read, and what to do with it.
 
     ``preload`` is for rows of the tile, whose sums start from word ``c``; there only where ``rows``
@@ -64,10 +64,10 @@ class Sequencer(wiring.Component):
 
     Attributes
     ----------
-    passes : In, stream of `weft.hw.control.passes.Pass`
+    passes : In, stream of `weft.hw.control.pass_builder.Pass`
     slot : Out
         The tile of the pass that is asked for.
-    step : Out, `Step`
+    step : Out, `ArrayStep`
     results : Out
         ``valid`` and a tile, its ``slot``, whether it is the pass's ``end``, and the last pages
         that it read.
@@ -95,7 +95,7 @@ class Sequencer(wiring.Component):
         super().__init__({
             "passes": In(stream.Signature(Pass(tile))),
             "slot": Out(range(slots)),
-            "step": Out(Step(geometries, tile, rows, folded)),
+            "step": Out(ArrayStep(geometries, tile, rows, folded)),
             "results": Out(self.Results),
             "release": In(1),
             "active": Out(1),

@@ -5,10 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-__all__ = ["Aligner", "Granule"]
+__all__ = ["Aligner", "PackWord"]
 
 
-class Granule(data.StructLayout):
+class PackWord(data.StructLayout):
     """``bytes``, and where they go: the ``index``'th granule of the ``number``'th piece of a chunk.
 
     ``end`` marks the last one of the chunk, ``place`` where that ends within a row.
@@ -33,7 +33,7 @@ class Aligner(wiring.Component):
     ----------
     data_bytes, granule : int
     piece : shape
-        `weft.hw.dma.walker.Piece`.
+        `weft.hw.dma.address_generator.PackTask`.
     pieces : int
         Of a chunk, at most.
 
@@ -46,7 +46,7 @@ class Aligner(wiring.Component):
         A chunk may begin.
     begin : Out
         Pulse: one does.
-    granules : Out, ``valid`` and a `Granule`
+    granules : Out, ``valid`` and a `PackWord`
         Zeros where there is none.
     final : Out
         Pulse: the last piece of a load is done.
@@ -54,7 +54,7 @@ class Aligner(wiring.Component):
 
     def __init__(self, *, data_bytes, granule, piece, pieces):
         self.granule = granule
-        self.Granule = Granule(granule=granule, piece=piece, pieces=pieces)
+        self.Granule = PackWord(granule=granule, piece=piece, pieces=pieces)
         super().__init__({
             "pieces": In(stream.Signature(piece)),
             "there": In(1),

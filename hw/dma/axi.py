@@ -4,7 +4,7 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-__all__ = ["BURST", "FIXED", "Axi4", "Response"]
+__all__ = ["BURST", "FIXED", "Axi4", "AxiResponse"]
 
 BURST = 16  # beats of a burst at most; none crosses a multiple of as many, so none crosses 4 KiB
 
@@ -12,7 +12,7 @@ BURST = 16  # beats of a burst at most; none crosses a multiple of as many, so n
 FIXED = {"id": 0, "burst": 0b01, "lock": 0, "cache": 0b0011, "prot": 0b000, "qos": 0}
 
 
-class Response(enum.Enum, shape=2):
+class AxiResponse(enum.Enum, shape=2):
     """BRESP and RRESP."""
 
     OKAY = 0
@@ -37,9 +37,9 @@ class Axi4(wiring.Signature):
             "w": Out(stream.Signature(data.StructLayout({
                 "data": 8 * data_bytes, "strb": data_bytes, "last": 1,
             }))),
-            "b": In(stream.Signature(data.StructLayout({"resp": Response}))),
+            "b": In(stream.Signature(data.StructLayout({"resp": AxiResponse}))),
             "ar": Out(stream.Signature(address)),
             "r": In(stream.Signature(data.StructLayout({
-                "data": 8 * data_bytes, "resp": Response, "last": 1,
+                "data": 8 * data_bytes, "resp": AxiResponse, "last": 1,
             }))),
         })

@@ -4,23 +4,23 @@ from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.commands import JobFlag, finishes, result
-from weft.descriptors import Word, unit
+from weft.commands import JobFlag, epilogue_flags, result
+from weft.descriptors import DescriptorWord, write_unit
 from weft.geometry import memories
+from weft.hw.dma.address_generator import AddressGenerator
 from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.axi import Axi4
-from weft.hw.dma.blame import Blame
-from weft.hw.dma.front import Front
-from weft.hw.dma.headers import Headers
+from weft.hw.dma.descriptor_fetcher import DescriptorFetcher
+from weft.hw.dma.error_tracker import ErrorTracker
+from weft.hw.dma.header_inserter import HeaderInserter
 from weft.hw.dma.layout import granule, layouts
-from weft.hw.dma.outlet import Outlet
+from weft.hw.dma.pack_reader import PackReader
 from weft.hw.dma.packer import Packer
-from weft.hw.dma.queue import Queue
+from weft.hw.dma.queue import DmaQueue
 from weft.hw.dma.reader import Reader
-from weft.hw.dma.scatter import SPOILT, Scatter
-from weft.hw.dma.walker import Walker
+from weft.hw.dma.result_addresses import SPOILT, ResultAddressGenerator
 from weft.hw.dma.writer import Writer
-from weft.hw.output.sender import Result
+from weft.hw.output.stream_packer import Result
 
 __all__ = ["DESCRIPTORS", "Dma"]
 
@@ -52,7 +52,7 @@ class Dma(wiring.Component):
     room : Out
         Whole descriptors that are taken at once.
     commands : Out, stream of ``bytes_in`` bytes
-    results : In, stream of `weft.hw.output.sender.Result`
+    results : In, stream of `weft.hw.output.stream_packer.Result`
     axi : Out, `Axi4`
     stop : In
         No burst begins, what comes in is dropped, and nothing is told. With it and ``idle`` the
@@ -75,10 +75,10 @@ class Dma(wiring.Component):
         self.config = config
         self.window = window
         # What makes results narrow; the flags of both kinds of jobs, and the units of both.
-        self.narrows = finishes(config)[0] if finishes(config) else JobFlag(0)
+        self.narrows = epilogue_flags(config)[0] if epilogue_flags(config) else JobFlag(0)
         self.kinds = [JobFlag(0), *([self.narrows] if self.narrows else [])]
         self.sizes = [result(config, flags).bytes for flags in self.kinds]
-        self.units = [unit(config, flags) for flags in self.kinds]
+        self.units = [write_unit(config, flags) for flags in self.kinds]
         super().__init__({
             "descriptors": In(stream.Signature(32)),
             "room": Out(range(DESCRIPTORS + 1)),
@@ -128,22 +128,22 @@ class Dma(wiring.Component):
         c = self.config
         geometries, lays = memories(c), layouts(c)
         common = {"geometries": geometries, "layouts": lays}
-        front = add("front", Front(
+        front = add("front", DescriptorFetcher(
             depth=DESCRIPTORS, geometries=geometries, size=c.format.a.bytes,
             data_bytes=c.bytes_in, narrows=self.narrows, sizes=self.sizes, units=self.units,
             target=c.target, window=self.window,
         ))
-        self.walker = walker = add("walker", Walker(data_bytes=c.bytes_in, **common))
+        self.walker = walker = add("walker", AddressGenerator(data_bytes=c.bytes_in, **common))
         self.reader = reader = add("reader", Reader(
             data_bytes=c.bytes_in, beats=walker.beats, unit=granule(c), depth=READS, target=c.target
         ))
-        pieces = add("pieces", Queue(shape=walker.Piece, depth=PIECES, target=c.target))
+        pieces = add("pieces", DmaQueue(shape=walker.Piece, depth=PIECES, target=c.target))
         aligner = add("aligner", Aligner(
             data_bytes=c.bytes_in, granule=granule(c), piece=walker.Piece, pieces=walker.most
         ))
-        headers = add("headers", Headers(bytes_in=c.bytes_in, granule=aligner.Granule))
+        headers = add("headers", HeaderInserter(bytes_in=c.bytes_in, granule=aligner.Granule))
         packer = add("packer", Packer(granule=aligner.Granule, layouts=lays, target=c.target))
-        outlet = add("outlet", Outlet(bytes_in=c.bytes_in, places=packer.parts))
+        outlet = add("outlet", PackReader(bytes_in=c.bytes_in, places=packer.parts))
         connect(m, flipped(self.descriptors), front.descriptors)
         connect(m, walker.stretches, reader.stretches)
         connect(m, pieces.o, aligner.pieces)
@@ -176,10 +176,10 @@ class Dma(wiring.Component):
             *(getattr(front, name).eq(getattr(self, name))
               for name in ("base", "limit") if self.window),
         ]
-        blame = add("blame", Blame())
+        blame = add("blame", ErrorTracker())
         m.d.comb += [
             blame.spoilt.eq(reader.spoilt), blame.final.eq(aligner.final), blame.fed.eq(front.fed),
-            blame.takes.eq(front.store & (front.index == Word.STRIDE)),
+            blame.takes.eq(front.store & (front.index == DescriptorWord.STRIDE)),
             front.holds.eq(blame.holds),
         ]
         return front, blame
@@ -187,7 +187,7 @@ class Dma(wiring.Component):
     def _store(self, m, add, front, blame):
         """Results -> beats."""
         c = self.config
-        scatter = add("scatter", Scatter(
+        scatter = add("scatter", ResultAddressGenerator(
             rows=c.rows, cols=c.cols, lanes=c.lanes, units=self.units,
             sizes=self.sizes,
             narrows=self.narrows, data_bytes=c.bytes_in, target=c.target,

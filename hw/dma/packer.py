@@ -19,7 +19,7 @@ class Packer(wiring.Component):
     Parameters
     ----------
     granule : shape
-        `weft.hw.dma.aligner.Granule`.
+        `weft.hw.dma.aligner.PackWord`.
     layouts : as of `weft.hw.dma.layout.layouts`
     target : str
         That of a Config.

@@ -5,12 +5,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.buffers.bank import Bank
-from weft.hw.buffers.places import after
+from weft.hw.buffers.lfsr import lfsr_next
 
-__all__ = ["Queue"]
+__all__ = ["DmaQueue"]
 
 
-class Queue(wiring.Component):
+class DmaQueue(wiring.Component):
     """What is ``put`` comes out three cycles later, or when what was put before is taken.
 
     Parameters
@@ -54,16 +54,16 @@ class Queue(wiring.Component):
         moves, waits, follows = Signal(), Signal(), Signal()
         m.d.comb += [
             moves.eq(~self.o.valid | self.o.ready), waits.eq(end != gets),
-            self.room.eq(after(puts) != gets),
+            self.room.eq(lfsr_next(puts) != gets),
             bank.write.eq(self.put), bank.place.eq(puts), bank.data.eq(self.value),
             bank.en.eq(moves), bank.address.eq(gets), self.o.payload.eq(bank.word),
         ]
         with m.If(self.put):
-            m.d.sync += puts.eq(after(puts))
+            m.d.sync += puts.eq(lfsr_next(puts))
             with m.If(self.whole):
-                m.d.sync += end.eq(after(puts))
+                m.d.sync += end.eq(lfsr_next(puts))
         with m.If(moves):
             m.d.sync += [follows.eq(waits), self.o.valid.eq(follows)]
         with m.If(moves & waits):
-            m.d.sync += gets.eq(after(gets))
+            m.d.sync += gets.eq(lfsr_next(gets))
         return m

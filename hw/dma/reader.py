@@ -6,16 +6,16 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.buffers.bank import Bank
-from weft.hw.buffers.places import after
+from weft.hw.buffers.lfsr import lfsr_next
 from weft.hw.dma.axi import BURST, Axi4
 
-__all__ = ["Reader", "Stretch"]
+__all__ = ["ReadRequest", "Reader"]
 
 
 ADDRESS = 32  # bits of it
 
 
-class Stretch(data.StructLayout):
+class ReadRequest(data.StructLayout):
     """Beats of memory that follow each other: from the one that holds ``addr``.
 
     ``last`` is the last one, counted from the multiple of `BURST` beats that ``addr`` lies behind.
@@ -45,7 +45,7 @@ class Reader(wiring.Component):
 
     Attributes
     ----------
-    stretches : In, stream of `Stretch`
+    stretches : In, stream of `ReadRequest`
     ar, r : as of `Axi4`
     there : Out
         A beat is.
@@ -72,7 +72,7 @@ class Reader(wiring.Component):
         self.depth = depth
         axi = Axi4(data_bytes=data_bytes).members
         super().__init__({
-            "stretches": In(stream.Signature(Stretch(beats=beats))),
+            "stretches": In(stream.Signature(ReadRequest(beats=beats))),
             "ar": axi["ar"],
             "r": axi["r"],
             "there": Out(1),
@@ -102,7 +102,7 @@ class Reader(wiring.Component):
             bank.address.eq(Cat(self.index, gets)), self.unit.eq(bank.word),
             errors.write.eq(self.r.valid), errors.place.eq(puts), errors.data.eq(wrong),
             errors.address.eq(gets),
-            some.eq(gets != puts), more.eq(after(gets) != puts),
+            some.eq(gets != puts), more.eq(lfsr_next(gets) != puts),
         ]
         m.d.sync += [
             self.error.eq(self.r.valid & wrong),
@@ -110,9 +110,9 @@ class Reader(wiring.Component):
             self.there.eq(Mux(leaves, more, some)),
         ]
         with m.If(self.r.valid):
-            m.d.sync += puts.eq(after(puts))
+            m.d.sync += puts.eq(lfsr_next(puts))
         with m.If(leaves):
-            m.d.sync += gets.eq(after(gets))
+            m.d.sync += gets.eq(lfsr_next(gets))
 
         # Beats that may be asked for, less two bursts: one that leaves, one not yet subtracted. One
         # that has left is the carry of the sum.

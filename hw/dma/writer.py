@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import BURST, Axi4
-from weft.hw.dma.gather import STATUS, Beat
-from weft.hw.dma.queue import Queue
+from weft.hw.dma.queue import DmaQueue
+from weft.hw.dma.write_combiner import STATUS, Beat
 
 __all__ = ["Writer"]
 
@@ -27,7 +27,7 @@ class Writer(wiring.Component):
 
     Attributes
     ----------
-    beats : In, ``valid`` and a `weft.hw.dma.gather.Beat`
+    beats : In, ``valid`` and a `weft.hw.dma.write_combiner.Beat`
     room : Out
         Four more may come.
     aw, w, b : as of `Axi4`
@@ -61,7 +61,7 @@ class Writer(wiring.Component):
         Start = data.StructLayout({"addr": 32 - low, "len": len(beat.count)})
         Burst = data.StructLayout({"void": 1, "end": 1, "tag": 16, "status": STATUS})
         words, starts, bursts = (
-            Queue(shape=shape, depth=depth, target=self.target) for shape, depth in (
+            DmaQueue(shape=shape, depth=depth, target=self.target) for shape, depth in (
                 (self.w.payload.shape(), BEATS), (Start, 2 * BURSTS), (Burst, 2 * BURSTS)
             )
         )

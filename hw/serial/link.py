@@ -4,9 +4,9 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.output.sender import Result
-from weft.hw.serial.answers import Answers
-from weft.hw.serial.intake import Intake
+from weft.hw.output.stream_packer import Result
+from weft.hw.serial.frame_receiver import FrameReceiver
+from weft.hw.serial.frame_transmitter import FrameTransmitter
 
 __all__ = ["Link"]
 
@@ -30,7 +30,7 @@ class Link(wiring.Component):
     answers : Out, stream of 8 bits
         Bytes to the host.
     commands : Out, stream of ``bytes_in`` bytes
-    results : In, stream of `weft.hw.output.sender.Result`
+    results : In, stream of `weft.hw.output.stream_packer.Result`
     address : Out, data : In
     abort : Out
     """
@@ -52,8 +52,8 @@ class Link(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.intake = intake = Intake(bytes_in=self.bytes_in, target=self.target)
-        m.submodules.answers = answers = Answers(
+        m.submodules.intake = intake = FrameReceiver(bytes_in=self.bytes_in, target=self.target)
+        m.submodules.answers = answers = FrameTransmitter(
             bytes_out=self.bytes_out, target=self.target
         )
         connect(m, flipped(self.host), intake.bytes)

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Receiver", "Transmitter"]
+__all__ = ["UartReceiver", "UartTransmitter"]
 
 BITS = 10  # of a byte on the wire: start, eight of data from the lowest on, stop
 
@@ -33,7 +33,7 @@ class _Port(wiring.Component):
         super().__init__(signature)
 
 
-class Receiver(_Port):
+class UartReceiver(_Port):
     """Bytes from a wire; each bit is looked at in its middle.
 
     A start bit that is over by its middle is none. A byte is out half a bit before its stop bit
@@ -84,7 +84,7 @@ class Receiver(_Port):
         return m
 
 
-class Transmitter(_Port):
+class UartTransmitter(_Port):
     """Bytes to a wire, one behind the other.
 
     Attributes

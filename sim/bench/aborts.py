@@ -5,8 +5,8 @@ import numpy as np
 from cocotb.triggers import RisingEdge
 
 from weft.commands import JobFlag, Status
+from weft.sim.bench.core_testbench import B, CoreTestbench, is_slow, the_config
 from weft.sim.bench.limits import finishing
-from weft.sim.bench.session import B, Session, is_slow, the_config
 from weft.sim.bench.starts import place_all
 from weft.sim.bench.streams import number
 
@@ -41,7 +41,7 @@ class Steps:
 @cocotb.test(skip=not _FLOATS)
 async def at_any_moment(dut):
     """It is the job whose steps are under way, or due, that ends."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     steps = Steps(dut)
     a, b, c = place_all(s, 3 * s.config.rows, 4 * s.config.cols, 5)
     await s.sent()
@@ -79,7 +79,7 @@ def check(jobs, ends, done, slots):
 @cocotb.test(skip=not _STARTS)
 async def in_rounds_of_c(dut):
     """A job that is aborted before its first step, while C is put into the sums."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     a, b, c = place_all(s, s.config.rows, 2 * s.config.cols, 5)
     await s.finish()
     for delay in range(4, 12 + s.slots * s.config.rows, 9 if is_slow() else 1):
@@ -95,7 +95,7 @@ async def in_rounds_of_c(dut):
 @cocotb.test(skip=not _FLOATS)
 async def while_gathering(dut):
     """The next job's tiles, more of them than a pass has, come together while a job is aborted."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     k = 8 + 16 // s.config.bytes_in
     a, b, _ = place_all(s, 3 * s.config.rows, 4 * s.config.cols, k)
     await s.sent()
@@ -114,7 +114,7 @@ async def while_gathering(dut):
 @cocotb.test(skip=not _FLOATS)
 async def in_chains(dut):
     """Of a chain over a whole pass, a link is aborted: its others follow, and jobs behind them."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     steps = Steps(dut)
     a, b, _ = place_all(s, s.config.rows, 8 * s.config.cols, 8)
     await s.sent()

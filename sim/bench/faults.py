@@ -3,10 +3,10 @@
 import cocotb
 import numpy as np
 
-from weft.commands import Job, JobFlag, LoadFlag, Status, known
+from weft.commands import Job, JobFlag, LoadFlag, Status, supported_flags
 from weft.registers import REGISTERS
+from weft.sim.bench.core_testbench import A, B, CoreTestbench, is_slow
 from weft.sim.bench.products import send_random
-from weft.sim.bench.session import A, B, Session, is_slow
 
 __all__ = [
     "abort_idle",
@@ -25,14 +25,14 @@ _NOTHING = np.empty((0, 0))
 @cocotb.test()
 async def rejected(dut):
     """A job that cannot be is answered REJECTED, in its turn."""
-    s = await Session.start(dut, stall=20)
+    s = await CoreTestbench.start(dut, stall=20)
     most = [g.pages * g.edge for g in s.geometry]
     deepest = min(g.words for g in s.geometry) * s.config.depth
     wrong = [(0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0)]
     wrong += [(m, 1, 1, 0) for m in (most[A] + 1, 0xFFFF) if most[A] < m <= 0xFFFF]
     wrong += [(1, n, 1, 0) for n in (most[B] + 1, 0xFFFF) if most[B] < n <= 0xFFFF]
     wrong += [(1, 1, deepest + 1, 0), (1, 1, (1 << 32) - 1, 0)]
-    wrong += [(1, 1, 1, 1 << bit) for bit in range(16) if not known(s.config) >> bit & 1]
+    wrong += [(1, 1, 1, 1 << bit) for bit in range(16) if not supported_flags(s.config) >> bit & 1]
     for flag in (JobFlag.KEEP, JobFlag.ACCUMULATE):  # for one pass only
         wrong += [(s.config.rows + 1, 1, 1, flag), (1, s.slots * s.config.cols + 1, 1, flag)]
     wrong += [(1, 1, 1, JobFlag.PRELOAD | JobFlag.ACCUMULATE)] * (s.config.c_words > 0)
@@ -48,7 +48,7 @@ async def rejected(dut):
 @cocotb.test()
 async def dropped(dut):
     """A header that is no command is dropped and counted, and the stream goes on behind it."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     good = Job(1, 1, 1, 0, 1, 1, 0, 1, 1).pack()
     wrong = [b"\0" * 32, b"\3" + good[1:], b"\xff" * 32, good[:1] + b"\1" + good[2:]]
     for header in wrong:
@@ -62,7 +62,7 @@ async def dropped(dut):
 @cocotb.test()
 async def abort_running(dut):
     """An abort ends the job at work; those behind it run as if nothing had been."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     k = min(s.most_k(tiles=2), (16 if is_slow() else 64) * s.config.depth)
     a, b = s.place(A, s.random(2 * s.config.rows, k)), s.place(B, s.random(2 * s.config.cols, k))
     s.load(a)
@@ -91,7 +91,7 @@ async def abort_running(dut):
 @cocotb.test()
 async def abort_starved(dut):
     """An abort ends a job whose operands never came, all of them or some."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     k = min(s.most_k(tiles=2), 3 * s.config.depth)
     for fed in ((), (A,), (B,)):
         a, b = s.place(A, s.random(s.config.rows + 1, k)), s.place(B, s.random(s.config.cols, k))
@@ -115,7 +115,7 @@ async def abort_starved(dut):
 @cocotb.test()
 async def abort_keep(dut):
     """A job that keeps its sums says so when it is aborted."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     k = min(s.most_k(), (16 if is_slow() else 64) * s.config.depth)
     a, b = s.place(A, s.random(1, k)), s.place(B, s.random(1, k))
     for feed in ((A, B), ()):  # while it waits for operands, then at work
@@ -132,7 +132,7 @@ async def abort_keep(dut):
 @cocotb.test()
 async def abort_idle(dut):
     """With no job under way an abort does nothing, be it while operands load."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     await s.abort()
     await s.cycles(5)
     send_random(s)
@@ -152,7 +152,7 @@ async def abort_idle(dut):
 @cocotb.test()
 async def aborts_at_random(dut):
     """Aborts whenever they come: every job ends right or ABORTED, what it sent is right."""
-    s = await Session.start(dut, stall=50)
+    s = await CoreTestbench.start(dut, stall=50)
     k = min(s.most_k(tiles=2), 4 * s.config.depth)
     a, b = s.place(A, s.random(s.config.rows + 1, k)), s.place(B, s.random(s.config.cols + 1, k))
     s.load(a)
@@ -171,7 +171,7 @@ async def aborts_at_random(dut):
 @cocotb.test()
 async def reset_in_mid_job(dut):
     """Wherever a reset comes, what follows is right."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     k = min(s.most_k(tiles=2), 8 * s.config.depth)
     for limit in (10, 40, 150) if is_slow() else (10, 40, 40, 150, 150):
         for _ in range(2):

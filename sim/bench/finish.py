@@ -7,8 +7,8 @@ from weft.commands import Job, JobFlag, Load, LoadFlag, Status
 from weft.geometry import memories
 from weft.golden import scaled
 from weft.registers import REGISTERS
+from weft.sim.bench.core_testbench import TABLE, A, B, CoreTestbench, the_config
 from weft.sim.bench.products import send_random
-from weft.sim.bench.session import TABLE, A, B, Session, the_config
 
 __all__ = ["breaks", "edges", "finished", "random_finished", "refused", "reloaded", "tables"]
 
@@ -90,7 +90,7 @@ def any_table(s, table):
 @cocotb.parametrize(idle=(0, 50, 90), stall=(0, 50, 90))
 async def finished(dut, idle, stall):
     """Bytes and sums by turns, whole tiles and ragged ones, however the streams run."""
-    s = await Session.start(dut, idle=idle, stall=stall)
+    s = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols, depth = s.config.rows, s.config.cols, s.config.depth
     table = send_table(s) if _LOOKS_UP else None
     for m, n, k in ((rows + 1, cols + 1, 2 * depth + 1), (1, 1, 1), (rows, 2 * cols, depth)):
@@ -110,7 +110,7 @@ async def finished(dut, idle, stall):
 @cocotb.test(skip=not _FINISHES)
 async def random_finished(dut):
     """Jobs of all kinds and shapes as they come."""
-    s = await Session.start(dut, idle=10, stall=10)
+    s = await CoreTestbench.start(dut, idle=10, stall=10)
     table = send_table(s) if _LOOKS_UP else None
     for _ in range(20):
         if s.rng.random() < 0.3:
@@ -124,7 +124,7 @@ async def random_finished(dut):
 @cocotb.test(skip=not _FINISHES)
 async def edges(dut):
     """Sums and biases at their extremes, and results that wrap on their way into int32."""
-    s = await Session.start(dut, stall=20)
+    s = await CoreTestbench.start(dut, stall=20)
     m, n, k = s.fit(s.config.rows, 2 * s.config.cols, 7)
     for value in (-128, 127):
         a = s.place(A, np.full((m, k), value, np.int8))
@@ -145,7 +145,7 @@ async def edges(dut):
 @cocotb.test(skip=not _FINISHES)
 async def reloaded(dut):
     """Parameters for the next job wait for the job that uses those pages, and only for it."""
-    s = await Session.start(dut, stall=60)
+    s = await CoreTestbench.start(dut, stall=60)
     rows, cols = s.config.rows, s.config.cols
     m, n, k = s.fit(2 * rows, 2 * cols, 3 * s.config.depth)
     a, b = s.place(A, s.random(m, k)), s.place(B, s.random(n, k), page=0, gap=0)
@@ -170,7 +170,7 @@ async def reloaded(dut):
 @cocotb.test(skip=not _LOOKS_UP)
 async def tables(dut):
     """A table serves the jobs behind it until the next one is loaded; all 256 entries are met."""
-    s = await Session.start(dut, stall=60)
+    s = await CoreTestbench.start(dut, stall=60)
     m, n, k = s.fit(2 * s.config.rows, 2 * s.config.cols, 2)
     a, b = s.place(A, s.random(m, k)), s.place(B, s.random(n, k))
     entries = draw(s, n)
@@ -198,7 +198,7 @@ async def tables(dut):
 @cocotb.test(skip=not _FINISHES)
 async def breaks(dut):
     """Aborts and chains among jobs that are finished: those behind them are right."""
-    s = await Session.start(dut, stall=40)
+    s = await CoreTestbench.start(dut, stall=40)
     rows, cols, depth = s.config.rows, s.config.cols, s.config.depth
     k = min(s.most_k(tiles=2), 16 * depth)
     either = {Status(0), Status.ABORTED}
@@ -228,7 +228,7 @@ async def breaks(dut):
 @cocotb.test()
 async def refused(dut):
     """What the core does not have is refused: the job with an answer, the load as an error."""
-    s = await Session.start(dut, stall=20)
+    s = await CoreTestbench.start(dut, stall=20)
     lacks = [JobFlag.REQUANTIZE] * (not _FINISHES) + [JobFlag.TABLE] * (not _LOOKS_UP)
     for flag in lacks:
         s.send(Job(1, 1, 1, 0, 1, 1, 0, 1, 1, tag=s.tag(), flags=flag).pack())

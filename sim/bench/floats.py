@@ -3,9 +3,9 @@
 import cocotb
 import numpy as np
 
+from weft.sim.bench.core_testbench import CoreTestbench, is_slow, the_config
 from weft.sim.bench.limits import send_finished
 from weft.sim.bench.numbers import KINDS
-from weft.sim.bench.session import Session, is_slow, the_config
 from weft.sim.bench.starts import any_start
 
 __all__ = ["kinds", "seeds"]
@@ -21,7 +21,7 @@ _SOME = list(zip(KINDS, (0, 60, 0, 60), (0, 0, 60, 60), strict=True))
 @cocotb.parametrize((("kind", "idle", "stall"), _SOME if is_slow() else _ALL))
 async def kinds(dut, kind, idle, stall):
     """Whole and ragged tiles, fewer than a pass takes, as many, and more; K of 1 and of pages."""
-    s = await Session.start(dut, idle=idle, stall=stall)
+    s = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols = s.config.rows, s.config.cols
     for m, n, k in (
         (1, 1, 1),
@@ -44,7 +44,7 @@ async def kinds(dut, kind, idle, stall):
 @cocotb.test(skip=not _FLOATS)
 async def seeds(dut):
     """100 small products of any kind, each drawn from a seed of its own, which its name tells."""
-    s = await Session.start(dut, idle=5, stall=20)
+    s = await CoreTestbench.start(dut, idle=5, stall=20)
     rows, cols = s.config.rows, s.config.cols
     for seed in range(100):
         s.rng = np.random.default_rng((cocotb.RANDOM_SEED, seed))

@@ -5,7 +5,7 @@ import numpy as np
 
 from weft.commands import JobFlag
 from weft.golden import clamp, to_bfloat16
-from weft.sim.bench.session import A, B, Session, is_slow, the_config
+from weft.sim.bench.core_testbench import A, B, CoreTestbench, is_slow, the_config
 
 __all__ = ["FINISHES", "ends", "finishing", "one_by_one", "other_limits"]
 
@@ -65,7 +65,7 @@ _FLOW = ((0, 0), (60, 60)) if is_slow() else [(i, o) for i in (0, 50, 90) for o 
 @cocotb.parametrize((("idle", "stall"), _FLOW))
 async def ends(dut, idle, stall):
     """Every way to finish, behind every other; whole tiles and ragged ones."""
-    s = await Session.start(dut, idle=idle, stall=stall)
+    s = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols = s.config.rows, s.config.cols
     for m, n, k in ((rows + 1, cols + 1, 2), (1, 1, 1), (rows, 3 * cols, 3)):
         for flags in s.rng.permutation(FINISHES):
@@ -76,7 +76,7 @@ async def ends(dut, idle, stall):
 @cocotb.test(skip=the_config().dtype != "bf16")
 async def one_by_one(dut):
     """One tile of one product each, all in place: nothing but the array's pace between the jobs."""
-    s = await Session.start(dut, stall=20)
+    s = await CoreTestbench.start(dut, stall=20)
     shapes = (1, 1), (s.config.rows, s.config.cols)
     for m, n in shapes[:1] if is_slow() else shapes:
         a, b = s.operands(m, n, 1)
@@ -95,7 +95,7 @@ async def one_by_one(dut):
 @cocotb.test(skip=not _CLAMPS)
 async def other_limits(dut):
     """Limits for the next job wait for the job that uses those pages, and only for it."""
-    s = await Session.start(dut, stall=50)
+    s = await CoreTestbench.start(dut, stall=50)
     m, n, k = s.fit(2 * s.config.rows, 2 * s.config.cols, 3)
     a, b = s.operands(m, n, k)
     sums, a = s.numbers.product(a, b), s.place(A, a)

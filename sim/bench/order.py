@@ -4,7 +4,7 @@ import cocotb
 
 from weft.commands import HEADER_BYTES, JobFlag, LoadFlag
 from weft.geometry import operands
-from weft.sim.bench.session import A, B, Placed, Session, is_slow, the_config
+from weft.sim.bench.core_testbench import A, B, CoreTestbench, PlacedOperand, is_slow, the_config
 from weft.sim.bench.streams import number
 
 __all__ = ["chains", "conflicts", "overlaps", "parts", "queue_full", "resident"]
@@ -13,7 +13,7 @@ __all__ = ["chains", "conflicts", "overlaps", "parts", "queue_full", "resident"]
 @cocotb.test()
 async def resident(dut):
     """Operands loaded once serve many jobs, whole or in part."""
-    s = await Session.start(dut, idle=20, stall=20)
+    s = await CoreTestbench.start(dut, idle=20, stall=20)
     rows, cols, k = s.config.rows, s.config.cols, min(s.most_k(tiles=2), 2 * s.config.depth + 1)
     b = s.place(B, s.random(2 * cols, k))
     s.load(b)
@@ -32,7 +32,7 @@ async def resident(dut):
 @cocotb.test()
 async def chains(dut):
     """Sums kept by one job are what the next starts from, and no other job knows of them."""
-    s = await Session.start(dut, idle=20, stall=50)
+    s = await CoreTestbench.start(dut, idle=20, stall=50)
     rows, cols, depth = s.config.rows, s.config.cols, s.config.depth
     for links, m, n in ((2, rows, cols), (3, 1, cols), (4, rows, 1)):
         total = None
@@ -50,7 +50,7 @@ async def chains(dut):
 @cocotb.test()
 async def parts(dut):
     """Operands loaded whole serve a chain of jobs, each of which takes some pages of them."""
-    s = await Session.start(dut, stall=20)
+    s = await CoreTestbench.start(dut, stall=20)
     page = 16 * s.config.depth
     k = min(s.most_k(), (2 if is_slow() else 5) * page - 1)
     lines = s.random(s.config.rows, k), s.random(s.config.cols, k)
@@ -61,7 +61,9 @@ async def parts(dut):
         total = None
         for start in range(0, k, step):
             a, b = (
-                Placed(p.side, p.matrix[:, start : start + step], p.page + start // page, 1, 2)
+                PlacedOperand(
+                    p.side, p.matrix[:, start : start + step], p.page + start // page, 1, 2
+                )
                 for p in whole
             )
             flags = JobFlag.ACCUMULATE if start else JobFlag(0)
@@ -75,7 +77,7 @@ async def parts(dut):
 @cocotb.test()
 async def conflicts(dut):
     """A load of pages that queued jobs use waits for those jobs."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     k = min(s.most_k(tiles=2), (3 if is_slow() else 20) * s.config.depth)
     placed = {}
     for fed in ((), (A,), (B,), (A, B)):
@@ -99,7 +101,7 @@ async def conflicts(dut):
 @cocotb.test(skip=min(g.pages for g in operands(the_config())) < 4)
 async def overlaps(dut):
     """So does a load that shares but one page with a job, the first or the last of its own."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     k = 16 * s.config.depth + 1
     pairs = ((0, 1), (1, 0), (0, 2), (2, 0))
     for side, other in ((A, B), (B, A)):
@@ -119,7 +121,7 @@ async def overlaps(dut):
 @cocotb.test()
 async def queue_full(dut):
     """More jobs than the table holds wait in the stream, and all are answered in order."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     k = s.config.depth
     a, b = s.place(A, s.random(s.config.rows, k)), s.place(B, s.random(s.config.cols, k))
     s.load(a)

@@ -4,7 +4,7 @@ import cocotb
 import numpy as np
 
 from weft.commands import JobFlag
-from weft.sim.bench.session import A, B, Session, is_slow, the_config
+from weft.sim.bench.core_testbench import A, B, CoreTestbench, is_slow, the_config
 from weft.sim.bench.streams import on_icarus
 
 __all__ = ["extremes", "flow", "random_jobs", "rates", "shapes", "short_k", "wraps"]
@@ -13,7 +13,7 @@ __all__ = ["extremes", "flow", "random_jobs", "rates", "shapes", "short_k", "wra
 @cocotb.test()
 async def shapes(dut):
     """Whole tiles, ragged ones, one row, one column, one product: one behind the other."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     rows, cols, depth = s.config.rows, s.config.cols, s.config.depth
     some = 3 * depth + 1
     for m, n, k in (
@@ -37,7 +37,7 @@ async def shapes(dut):
 @cocotb.test()
 async def short_k(dut):
     """K of 1 to 20, tiles and jobs back to back: where one sum ends as the next begins."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     most = min(12 if is_slow() else 20, s.most_k(tiles=2))
     a, b = s.random(s.config.rows + 1, most), s.random(s.config.cols + 1, most)
     for k in range(1, most + 1):
@@ -54,7 +54,7 @@ async def short_k(dut):
 @cocotb.test()
 async def rates(dut):
     """Tiles and jobs back to back, from the shortest on to those that the array computes alone."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     for words in range(1, 25, 5 if is_slow() else 1):
         m, n, k = s.fit(3 * s.config.rows, 2 * s.config.cols, words * s.config.depth)
         a, b = s.place(A, s.random(m, k)), s.place(B, s.random(n, k))
@@ -68,7 +68,7 @@ async def rates(dut):
 @cocotb.test()
 async def extremes(dut):
     """-128 x -128 over K of 1024 and above, in chains if that does not fit; all other extremes."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     extremes = s.numbers.EXTREMES
 
     def full(lines, k, value):
@@ -97,7 +97,7 @@ async def extremes(dut):
 @cocotb.test()
 async def random_jobs(dut):
     """Shapes and operands as they come, in batches between which all ends."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     for _ in range(3):
         for _ in range(4 if is_slow() else 20 if on_icarus() else 60):
             send_random(s)
@@ -108,7 +108,7 @@ async def random_jobs(dut):
 @cocotb.parametrize(idle=(0, 50, 90), stall=(0, 50, 90))
 async def flow(dut, idle, stall):
     """Commands that come late, results that are taken late."""
-    s = await Session.start(dut, idle=idle, stall=stall)
+    s = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols, depth = s.config.rows, s.config.cols, s.config.depth
     for _ in range(1 if is_slow() else 2):
         for m, n, k in ((rows + 1, cols, 2 * depth + 1), (1, 1, 1), (rows, cols + 1, 3 * depth)):
@@ -121,7 +121,7 @@ async def flow(dut, idle, stall):
 @cocotb.test(skip=the_config().dtype != "int8" or on_icarus() and the_config().depth < 4)
 async def wraps(dut):
     """A sum beyond 2^31 wraps, as int32 does: -128 x -128 over K of 2^17 and a bit."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     k = min(s.most_k(), 256 * s.config.depth)
     line = np.full((1, k), -128, np.int8)
     placed = [s.place(side, line, page=0) for side in (A, B)]

@@ -6,7 +6,7 @@ from cocotb.triggers import RisingEdge
 
 from weft.commands import Job, LoadFlag, Status
 from weft.registers import COUNTERS, REGISTERS, decode, describe
-from weft.sim.bench.session import A, B, Session
+from weft.sim.bench.core_testbench import A, B, CoreTestbench
 from weft.sim.bench.streams import number
 
 __all__ = ["counters", "description"]
@@ -17,7 +17,7 @@ ACTIVITY = ("words_in", "active", "starved", "stalled", "words_out", "busy")
 @cocotb.test()
 async def description(dut):
     """The description is that of the Config; where there is no register, there is 0."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     expected = describe(s.config)
     read = [await s.register(address) for address in range(len(expected))]
     assert read == expected, f"description must be {expected}, not {read}"
@@ -30,7 +30,7 @@ async def description(dut):
 @cocotb.test()
 async def counters(dut):
     """Counters and activity agree with what the streams showed and the jobs asked for."""
-    s = await Session.start(dut, stall=30)
+    s = await CoreTestbench.start(dut, stall=30)
     seen = dict.fromkeys(ACTIVITY, 0)
     cocotb.start_soon(_count(dut, seen))
     rows, cols, k = s.config.rows, s.config.cols, min(s.most_k(tiles=2), 3 * s.config.depth + 1)

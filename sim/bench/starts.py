@@ -4,9 +4,9 @@ import cocotb
 import numpy as np
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Status
+from weft.sim.bench.core_testbench import A, B, C, CoreTestbench, PlacedOperand, is_slow, the_config
 from weft.sim.bench.limits import FINISHES, finishing
 from weft.sim.bench.limits import draw as draw_limits
-from weft.sim.bench.session import A, B, C, Placed, Session, is_slow, the_config
 
 __all__ = ["ahead", "any_start", "awaited", "held", "ignored", "links", "starts"]
 
@@ -52,7 +52,7 @@ def place_all(s, m, n, k, share=1):
 @cocotb.parametrize((("idle", "stall"), ((0, 0), (50, 0), (0, 50), (80, 80))))
 async def starts(dut, idle, stall):
     """Tiles of all shapes, fewer than a pass takes and more; whole matrices and single rows."""
-    s = await Session.start(dut, idle=idle, stall=stall)
+    s = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols = s.config.rows, s.config.cols
     shapes = [
         (1, 1, 1), (rows, cols, 1), (rows + 1, cols + 1, 3), (1, 2 * cols + 1, 2),
@@ -72,7 +72,7 @@ async def starts(dut, idle, stall):
 @cocotb.test(skip=not _STARTS)
 async def held(dut):
     """A C loaded once serves many jobs: whole, in part, or one row of it for all rows."""
-    s = await Session.start(dut, stall=20)
+    s = await CoreTestbench.start(dut, stall=20)
     a, b, c = place_all(s, 2 * s.config.rows, 3 * s.config.cols, 4)
     (m, n), rows, cols = c.matrix.T.shape, s.config.rows, s.config.cols
     for lines, columns in ((m, n), (1, n), (min(m, rows + 1), 1), (m, min(n, cols + 1))):
@@ -80,14 +80,14 @@ async def held(dut):
         s.job(*part, c)
         s.job(*part)
         row = int(s.rng.integers(m))
-        s.job(*part, Placed(C, c.matrix[:, row : row + 1], c.page + row, c.pitch, c.pages))
+        s.job(*part, PlacedOperand(C, c.matrix[:, row : row + 1], c.page + row, c.pitch, c.pages))
     await s.finish()
 
 
 @cocotb.test(skip=not _STARTS)
 async def awaited(dut):
     """A load of words of C that jobs use waits for them, though it be for the first or the last."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     a, b, c = place_all(s, s.config.rows, 2 * s.config.cols, 4, share=2)
     m, n = c.matrix.T.shape
     span = m * s.geometry[B].panels(n)
@@ -105,7 +105,7 @@ async def awaited(dut):
 @cocotb.test(skip=not _STARTS)
 async def ahead(dut):
     """C of the next job loads while a job runs: from a C of its own, or from none."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     rows, cols = min(2, s.config.rows), s.config.cols
     words = (2 * HEADER_BYTES + rows * 4 * cols) // s.config.bytes_in + rows  # of job and load
     k = min(8 + 2 * words // s.slots, s.most_k())
@@ -140,7 +140,7 @@ def send_without(s, a, b, *, c, flags=JobFlag(0)):
 @cocotb.test(skip=not _FLOATS)
 async def ignored(dut):
     """Without PRELOAD, nobody looks at BROADCAST or at where C might be."""
-    s = await Session.start(dut)
+    s = await CoreTestbench.start(dut)
     a, b, _ = place_all(s, s.config.rows, s.config.cols, 3)
     for flags in (JobFlag(0), *[JobFlag.BROADCAST] * _STARTS):
         for _ in range(2):
@@ -152,7 +152,7 @@ async def ignored(dut):
 @cocotb.test(skip=not _FLOATS)
 async def links(dut):
     """Chains over as many tiles as a pass has, with any gap between the jobs, from C or from 0."""
-    s = await Session.start(dut, stall=30)
+    s = await CoreTestbench.start(dut, stall=30)
     rows, cols = s.config.rows, s.config.cols
     for tiles, m in ((1, rows), (3, 1), (8, rows), (7, rows)):
         m, n, _ = s.fit(m, tiles * cols - int(s.rng.integers(cols)), 1)

@@ -7,10 +7,10 @@ import cocotb
 from cocotb.triggers import RisingEdge
 from cocotb.types import LogicArray
 
-__all__ = ["CommandDriver", "ResultMonitor", "Word", "number", "on_icarus"]
+__all__ = ["CommandDriver", "ResultMonitor", "ResultWord", "number", "on_icarus"]
 
 
-class Word(NamedTuple):
+class ResultWord(NamedTuple):
     """A word of the result stream."""
 
     data: int
@@ -115,7 +115,7 @@ class ResultMonitor:
     stall : int
         Percentage of cycles in which it is not ready.
     deliver : callable
-        Given each `Word` that is taken.
+        Given each `ResultWord` that is taken.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class ResultMonitor:
             if number(dut.rst):
                 continue
             if number(dut.res_valid):
-                word = Word(
+                word = ResultWord(
                     number(dut.res_data), number(dut.res_last),
                     number(dut.res_status), number(dut.res_tag),
                 )

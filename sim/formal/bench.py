@@ -8,10 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from weft.sim.formal.engine import PROVE, REACH, Verdict, decide
 
-__all__ = ["Bench", "Report", "prove"]
+__all__ = ["FormalBench", "Report", "prove"]
 
 
-class Bench(wiring.Component):
+class FormalBench(wiring.Component):
     """A design, and rules for some of its pins.
 
     A pin is named by the members that lead to it, with ``_`` between; so is a field of one. Pins
@@ -126,7 +126,7 @@ class Report:
 
 
 def prove(*benches, only=None, search=PROVE, cuts="") -> list[Report]:
-    """Decide all rules and covers of each `Bench`, or of those of a list ``only``, by name.
+    """Decide all rules and covers of each `FormalBench`, or of those of a list ``only``, by name.
 
     ``search`` is the way to look for rules that are broken: with REACH none is ever proven. The
     rest is as of `weft.sim.formal.engine.decide`.

@@ -11,13 +11,13 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.geometry import memories
-from weft.hw.dma import gather, reader, writer
+from weft.hw.dma import reader, write_combiner, writer
+from weft.hw.dma.address_generator import AddressGenerator
 from weft.hw.dma.axi import BURST, FIXED
 from weft.hw.dma.layout import layouts
-from weft.hw.dma.walker import Walker
 from weft.sim.formal.axi import ReadRules
 from weft.sim.formal.beats import BeatRules
-from weft.sim.formal.bench import Bench
+from weft.sim.formal.bench import FormalBench
 from weft.sim.formal.gather import GatherRules
 from weft.sim.formal.rules import Rules
 
@@ -194,7 +194,7 @@ class ShortWriter(writer.Writer):
     """
 
     def __init__(self):
-        with patch.object(gather, "BLOCK", BLOCK):
+        with patch.object(write_combiner, "BLOCK", BLOCK):
             super().__init__(data_bytes=DATA_BYTES, target="generic")
         self.drops = Signal()
 
@@ -206,18 +206,18 @@ class ShortWriter(writer.Writer):
         return m
 
 
-class ShortGather(gather.Gather):
+class ShortGather(write_combiner.WriteCombiner):
     """A gather with blocks of four beats, of units of both kinds, of rows of eight beats."""
 
     def __init__(self):
-        unit = gather.Unit(
+        unit = write_combiner.Unit(
             data_bytes=DATA_BYTES, parts=DATA_BYTES // min(SIZES), longest=8 * DATA_BYTES
         )
-        with patch.object(gather, "BLOCK", GATHERED):
+        with patch.object(write_combiner, "BLOCK", GATHERED):
             super().__init__(units=SIZES, unit=unit, data_bytes=DATA_BYTES)
 
     def elaborate(self, platform):
-        with patch.object(gather, "BLOCK", GATHERED):
+        with patch.object(write_combiner, "BLOCK", GATHERED):
             return super().elaborate(platform)
 
 
@@ -225,18 +225,18 @@ def gathers():
     """The bench of what makes bursts of results."""
     part = ShortGather()
     most = part.units.unit.most
-    return Bench(part, {"": GatherRules(
+    return FormalBench(part, {"": GatherRules(
         sizes=SIZES, block=GATHERED, size=ceil_log2(DATA_BYTES), most=len(most), slack=writer.SLACK
     )})
 
 
 def walks(config):
     """The bench of what asks for stretches."""
-    part = Walker(
+    part = AddressGenerator(
         data_bytes=DATA_BYTES, geometries=memories(config), layouts=layouts(config)
     )
     last = part.stretches.payload.last
-    return Bench(part, {"stretches_": WalkRules(payload_last=len(last))})
+    return FormalBench(part, {"stretches_": WalkRules(payload_last=len(last))})
 
 
 def reads():
@@ -246,7 +246,7 @@ def reads():
         data_bytes=DATA_BYTES, beats=1, unit=DATA_BYTES, depth=4 * BURST, target="generic"
     )
     half = _Half(part, rules, {"ar": True, "r": False}, ("stretches", "stop", "idle"))
-    return Bench(half, {"": rules, "stretches_": StretchRules()})
+    return FormalBench(half, {"": rules, "stretches_": StretchRules()})
 
 
 def splits():
@@ -255,7 +255,7 @@ def splits():
     half = _Half(
         ShortReader(), pins, {"ar": True, "r": False}, ("stretches", "stop", "idle")
     )
-    return Bench(half, {"": SplitRules(), "stretches_": StretchRules(payload_addr=SHORT)})
+    return FormalBench(half, {"": SplitRules(), "stretches_": StretchRules(payload_addr=SHORT)})
 
 
 def writes(*given):
@@ -266,4 +266,4 @@ def writes(*given):
     half = _Half(
         ShortWriter(), rules, {"aw": True, "w": True, "b": False}, ("beats", "room"), ("drops",)
     )
-    return Bench(half, {"": rules})
+    return FormalBench(half, {"": rules})

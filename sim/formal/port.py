@@ -10,7 +10,7 @@ PATIENCE = 2  # cycles between an access and its answer, at most
 
 
 class PortRules(Rules):
-    """What `weft.hw.bus.port.Port` promises who asks; the time that an answer takes is cut short.
+    """What `weft.hw.bus.register_bus.RegisterBus` promises who asks; answers come early.
 
     An answer comes in a later cycle than its access, and another access is taken no sooner than
     with the answer. Where nothing is under way, an access is taken at once.

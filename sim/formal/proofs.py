@@ -6,14 +6,14 @@ from functools import partial
 
 from weft.config import Config
 from weft.hw.bus.axi_lite import AxiLite
-from weft.hw.bus.control import Control
-from weft.hw.bus.top import Wrapper
+from weft.hw.bus.csr_bank import CsrBank
+from weft.hw.bus.top import BareWrapper
 from weft.hw.bus.wishbone import Wishbone
 from weft.ip import BUSES, Ip
 from weft.sim.formal import master
 from weft.sim.formal.axi_lite import AxiLiteBounds, AxiLiteRules
 from weft.sim.formal.axi_stream import SinkRules, SourceRules
-from weft.sim.formal.bench import Bench
+from weft.sim.formal.bench import FormalBench
 from weft.sim.formal.core import CoreRules
 from weft.sim.formal.port import PortRules
 from weft.sim.formal.registers import RegisterRules
@@ -65,7 +65,7 @@ class Proof:
     """
 
     name: str
-    bench: Callable[[], Bench]
+    bench: Callable[[], FormalBench]
     cuts: str = ""
     left: tuple[str, ...] = ()
     some: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ def whole(ip):
         rules["s_axil_"] = AxiLiteRules()
     if ip.bus == "stream":
         rules |= {"s_axis_": SinkRules(tdata=8 * BYTES), "m_axis_": SourceRules(tdata=8 * BYTES)}
-    return Bench(Wrapper(ip), rules)
+    return FormalBench(BareWrapper(ip), rules)
 
 
 def tops():
@@ -110,20 +110,20 @@ def tops():
 
 def parts():
     """Parts alone, for what is too much to prove of the whole."""
-    yield Proof("AXI4-Lite alone", lambda: Bench(
+    yield Proof("AXI4-Lite alone", lambda: FormalBench(
         AxiLite(), {"": AxiLiteBounds(patience=12), "port_": PortRules()}
     ))
     for pipelined in (False, True):
         yield Proof(
             f"Wishbone alone{', pipelined' if pipelined else ''}",
-            lambda pipelined=pipelined: Bench(
+            lambda pipelined=pipelined: FormalBench(
                 Wishbone(pipelined=pipelined), {"": wishbone(pipelined), "port_": PortRules()}
             ),
         )
     for bus in BUSES:
         ip = Ip(config=CONFIG, bus=bus)
         yield Proof(
-            f"registers, {bus}", lambda ip=ip: Bench(Control(ip), {"": RegisterRules(ip)})
+            f"registers, {bus}", lambda ip=ip: FormalBench(CsrBank(ip), {"": RegisterRules(ip)})
         )
     yield Proof("AXI4 reads alone", master.reads)
     yield Proof("AXI4 reads alone, in order", master.splits)

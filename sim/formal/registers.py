@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 
-from weft.register_map import interrupts, registers, windows
+from weft.register_map import fifo_ports, interrupts, registers
 from weft.sim.formal.rules import Rules
 
 __all__ = ["RegisterRules"]
@@ -11,7 +11,7 @@ TOLD = 3  # cycles that the core, a window or a descriptor take at most: cut sho
 
 
 class RegisterRules(Rules):
-    """`weft.hw.bus.control.Control`, held against a model that is told what it is told.
+    """`weft.hw.bus.csr_bank.CsrBank`, held against a model that is told what it is told.
 
     The model is of what can be seen: of IRQ_STATUS and IRQ_ENABLE, of what was counted, and of
     what an access does at the moment at which it is answered.
@@ -148,7 +148,7 @@ class RegisterRules(Rules):
         whole = self.a_write & (self.a_mask == 0b1111)
         allowed = Const(0)
         spans = [(r.address, 4, r.access) for r in registers(self.ip)]
-        spans += [(w.address, w.size, w.access) for w in windows(self.ip)]
+        spans += [(w.address, w.size, w.access) for w in fifo_ports(self.ip)]
         for address, size, access in spans:
             first, end = address // 4, (address + size) // 4
             here = (self.a_address >= first) & (self.a_address < end)
@@ -165,7 +165,7 @@ class RegisterRules(Rules):
         if self.ip.windows:
             commands, results = (
                 (self.a_address >= w.address // 4) & (self.a_address < (w.address + w.size) // 4)
-                for w in windows(self.ip)
+                for w in fifo_ports(self.ip)
             )
             overflow = commands & whole & (self.resetting | ~self.commands_ready)
             underflow = results & ~self.a_write & ~self.level_some

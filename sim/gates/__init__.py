@@ -3,11 +3,13 @@
 from pathlib import Path
 
 from weft.sim import verilated
+from weft.sim.gates.gate_test import GateTest, check_gates
 from weft.sim.gates.netlist import FAMILIES, Unmodelled, verilog
 from weft.sim.gates.serial import HARNESS, Gates, GatesError
-from weft.sim.gates.trial import Trial, trial
 
-__all__ = ["FAMILIES", "Gates", "GatesError", "Trial", "Unmodelled", "model", "trial", "verilog"]
+__all__ = [
+    "FAMILIES", "GateTest", "Gates", "GatesError", "Unmodelled", "check_gates", "model", "verilog",
+]
 
 
 def model(name: str, text: str, say=lambda text: None) -> Path:

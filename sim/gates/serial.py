@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from pathlib import Path
 
-from weft.host.link import Damage, Decoder, Frame
+from weft.host.link import Frame, FrameDecoder, FramingError
 
 __all__ = ["HARNESS", "Gates", "GatesError"]
 
@@ -43,7 +43,7 @@ class Gates:
 
     def __init__(self, program: Path, *, divisor: int, seed: int):
         self.cycles = self.sent = self.heard = 0
-        self._decoder, self._inbox = Decoder(), deque()
+        self._decoder, self._inbox = FrameDecoder(), deque()
         self._stderr = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
             [program, str(divisor), str(seed)],
@@ -73,7 +73,7 @@ class Gates:
             if not self._exchange(b"", QUIET):
                 raise GatesError(f"a frame must come, not {QUIET:,} cycles without a byte")
         found = self._inbox.popleft()
-        if isinstance(found, Damage):
+        if isinstance(found, FramingError):
             raise GatesError(found.text)
         return found
 

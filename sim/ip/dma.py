@@ -7,12 +7,12 @@ import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiBus, AxiSlave
 
-from weft.commands import JobFlag, Status, finishes
-from weft.descriptors import DESCRIPTOR_BYTES, Order
+from weft.commands import JobFlag, Status, epilogue_flags
+from weft.descriptors import DESCRIPTOR_BYTES, ElementOrder
 from weft.hw.dma.axi import BURST, FIXED
 from weft.sim.dma_program import DmaProgram
+from weft.sim.ip.ip_testbench import IpTestbench
 from weft.sim.ip.masters import pauses
-from weft.sim.ip.rig import Rig
 
 SIZE = 1 << 16  # of the memory
 LIMIT = 20_000  # cycles in which a job must end
@@ -116,7 +116,7 @@ async def start(dut, pause=0.0, size=SIZE):
     """A rig, and its memory, which is silent while there is no model of it."""
     for name in ("awready", "wready", "bvalid", "arready", "rvalid"):
         getattr(dut, f"m_axi_{name}").value = 0
-    rig = await Rig.start(dut, pause)
+    rig = await IpTestbench.start(dut, pause)
     return rig, Memory(rig, pause, size)
 
 
@@ -144,10 +144,10 @@ async def flags(rig):
     return {name for name, f in rig.fields["irq_status"].items() if value >> f.low & 1}
 
 
-def products(rig, jobs, *, seed, orders=(Order.K, Order.LINES), finish=True):
+def products(rig, jobs, *, seed, orders=(ElementOrder.K, ElementOrder.LINES), finish=True):
     """Products of all shapes that fit."""
     config, found = rig.config, DmaProgram(rig.config, size=SIZE, seed=seed, orders=orders)
-    narrow = [*finishes(config)[:1]] if finish else []
+    narrow = [*epilogue_flags(config)[:1]] if finish else []
     for tag in range(jobs):
         k = rig.rng.choice([1, 2, 5, 17, 33])
         m = rig.rng.randrange(1, 2 * config.rows + 2)

@@ -6,7 +6,7 @@ from cocotb.utils import get_sim_time
 
 from weft.commands import JobFlag
 from weft.config import PAGE_WORDS
-from weft.descriptors import EDGE, Order
+from weft.descriptors import EDGE, ElementOrder
 from weft.sim.bench import PERIOD_NS
 from weft.sim.dma_program import DmaProgram
 from weft.sim.ip.dma import start, submit
@@ -14,7 +14,9 @@ from weft.sim.ip.dma import start, submit
 JOBS = 4
 SIZE = 1 << 20  # of the memory
 LOSS = 0.02  # that the engine may cost
-ORDERS = {"as_rows": (Order.K, Order.LINES), "along_k": (Order.K, Order.K)}
+ORDERS = {
+    "as_rows": (ElementOrder.K, ElementOrder.LINES), "along_k": (ElementOrder.K, ElementOrder.K),
+}
 
 
 class Steady(DmaProgram):

@@ -3,7 +3,7 @@
 import cocotb
 
 from weft.commands import JobFlag
-from weft.sim.ip.rig import Rig
+from weft.sim.ip.ip_testbench import IpTestbench
 from weft.sim.program import Program
 
 __all__ = ["program"]
@@ -29,7 +29,7 @@ def program(rig, count=4, tag=0):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 @cocotb.parametrize(pause=[0, 0.5, 0.9])
 async def products(dut, pause):
-    rig = await Rig.start(dut, pause)
+    rig = await IpTestbench.start(dut, pause)
     jobs = program(rig, 2 if pause > 0.8 else 4)
     await rig.run(jobs)
     assert await rig.read("ended") == len(jobs.answers)
@@ -43,7 +43,7 @@ async def description(dut):
     """The core's registers through the bus, and its counters."""
     from weft.registers import decode, describe
 
-    rig = await Rig.start(dut)
+    rig = await IpTestbench.start(dut)
     words = [await rig.read(name) for name in list(rig.addresses)[: len(describe(rig.config))]]
     assert decode(words) == rig.config
     jobs = program(rig, 2)

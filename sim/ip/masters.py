@@ -7,7 +7,7 @@ from cocotb.triggers import Lock, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from cocotbext.wishbone.driver import WBOp, WishboneMaster
 
-__all__ = ["Axi", "Wishbone", "pauses"]
+__all__ = ["AxiRegisters", "WishboneRegisters", "pauses"]
 
 WINDOW = 256  # words of a window
 
@@ -18,7 +18,7 @@ def pauses(seed, odds):
     return (rng.random() < odds for _ in itertools.count())
 
 
-class Axi:
+class AxiRegisters:
     """Registers behind AXI4-Lite: reads and writes, each answered with whether it was done."""
 
     def __init__(self, dut):
@@ -69,7 +69,7 @@ class Axi:
         return answer.resp == AxiResp.OKAY
 
 
-class Wishbone:
+class WishboneRegisters:
     """Registers behind Wishbone, likewise."""
 
     NAMES = {

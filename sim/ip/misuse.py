@@ -4,10 +4,10 @@ import cocotb
 from cocotb.triggers import ClockCycles
 
 from weft.commands import JobFlag
-from weft.hw.bus.windows import DEPTH
-from weft.register_map import SPACE, registers, windows
+from weft.hw.bus.fifo_ports import DEPTH
+from weft.register_map import SPACE, fifo_ports, registers
+from weft.sim.ip.ip_testbench import IpTestbench
 from weft.sim.ip.jobs import program
-from weft.sim.ip.rig import Rig
 from weft.sim.program import Program
 
 
@@ -27,9 +27,9 @@ async def right(rig):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def unknown_addresses(dut):
-    rig = await Rig.start(dut, 0.2)
+    rig = await IpTestbench.start(dut, 0.2)
     known = {r.address for r in registers(rig.ip)}
-    known |= {a for w in windows(rig.ip) for a in range(w.address, w.address + w.size, 4)}
+    known |= {a for w in fifo_ports(rig.ip) for a in range(w.address, w.address + w.size, 4)}
     free = [address for address in range(0, SPACE, 4) if address not in known]
     # Next to what there is, and wherever.
     edges = [a for a in free if a - 4 in known or a + 4 in known]
@@ -44,7 +44,7 @@ async def unknown_addresses(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def wrong_ways(dut):
     """Registers that are only read, or only written, the other way; and parts of words."""
-    rig = await Rig.start(dut)
+    rig = await IpTestbench.start(dut)
     await rig.write("irq_enable", done=1)
     for register in registers(rig.ip):
         if register.access == "ro":
@@ -56,7 +56,7 @@ async def wrong_ways(dut):
         if register.access == "wo":
             assert (await rig.master.read(register.address))[1] is False, register.name
         await holds(rig, refused=1)
-    for window in windows(rig.ip):
+    for window in fifo_ports(rig.ip):
         for address in (window.address, window.address + window.size - 4):
             if window.access == "ro":
                 assert not await rig.master.write(address, 1)
@@ -72,7 +72,7 @@ async def wrong_ways(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def nothing_to_read(dut):
     """An empty RESULTS is refused, wherever in the window it is read."""
-    rig = await Rig.start(dut)
+    rig = await IpTestbench.start(dut)
     if not rig.ip.windows:
         return
     for _ in range(2):
@@ -86,7 +86,7 @@ async def nothing_to_read(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def no_room(dut):
     """Words without room are refused and dropped; those that had room are all kept."""
-    rig = await Rig.start(dut)
+    rig = await IpTestbench.start(dut)
     if not rig.ip.windows:
         return
     # A job that is never fed, and behind it loads that wait for it, until there is no room.
@@ -128,7 +128,7 @@ async def no_room(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def interrupts(dut):
     """IRQ rises for what is enabled, and falls when that is cleared, nothing else with it."""
-    rig = await Rig.start(dut)
+    rig = await IpTestbench.start(dut)
     assert int(dut.irq.value) == 0
     await rig.run(program(rig, 1))
     await holds(rig, done=1)

@@ -7,7 +7,7 @@ from cocotb.triggers import RisingEdge
 from weft.commands import JobFlag
 from weft.cycles import predict
 from weft.geometry import operands
-from weft.sim.ip.rig import Rig
+from weft.sim.ip.ip_testbench import IpTestbench
 from weft.sim.program import Program
 
 SIZE = 128
@@ -93,7 +93,7 @@ async def through_windows(rig, program, ended):
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 async def steady_state(dut):
-    rig = await Rig.start(dut)
+    rig = await IpTestbench.start(dut)
     config = rig.config
     narrow = JobFlag.REQUANTIZE if config.requantize != "none" else JobFlag(0)
     program = Recorded(config)

@@ -4,9 +4,9 @@ import cocotb
 from cocotb.triggers import ClockCycles
 
 from weft.commands import JobFlag, Status
-from weft.hw.bus.windows import ROOM
+from weft.hw.bus.fifo_ports import ROOM
+from weft.sim.ip.ip_testbench import IpTestbench
 from weft.sim.ip.jobs import program
-from weft.sim.ip.rig import Rig
 from weft.sim.program import Program
 
 ENDS = frozenset({Status(0), Status.ABORTED})
@@ -24,7 +24,7 @@ def long_job(rig, tag=1):
 @cocotb.parametrize(pause=[0, 0.5])
 async def aborts(dut, pause):
     """A job that waits for ever is ended, and one that runs, and none at all."""
-    rig = await Rig.start(dut, pause)
+    rig = await IpTestbench.start(dut, pause)
     for round_ in range(2):
         await rig.write("control", abort=1)
         await ClockCycles(rig.clock, 100)
@@ -73,7 +73,7 @@ async def restart(rig, slow):
 @cocotb.parametrize(pause=[0, 0.6])
 async def soft_resets(dut, pause):
     """While operands come, while it computes, while results leave, while nothing happens."""
-    rig = await Rig.start(dut, pause)
+    rig = await IpTestbench.start(dut, pause)
     for round_ in range(4):
         found = long_job(rig, tag=round_)
         whole = len(found.words)
@@ -105,7 +105,7 @@ async def soft_resets(dut, pause):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def packet_on_offer(dut):
     """A word on offer stays through a soft reset; a packet that is open is ended behind it."""
-    rig = await Rig.start(dut)
+    rig = await IpTestbench.start(dut)
     if rig.ip.bus != "stream":
         return
     for first in (True, False):
@@ -140,7 +140,7 @@ async def packet_on_offer(dut):
 @cocotb.parametrize(pause=[0, 0.4])
 async def resets(dut, pause):
     """The reset pin, in the midst of everything, for as short as may be."""
-    rig = await Rig.start(dut, pause)
+    rig = await IpTestbench.start(dut, pause)
     for _ in range(4):
         await rig.write("irq_enable", done=1)
         found = long_job(rig)

@@ -80,10 +80,10 @@ def program(mac) -> Path:
     weft.sim.tools.ToolError
         Where a tool is missing or too old, or does not compile the leaf.
     """
-    from weft.hw.export import plain
+    from weft.hw.export import to_verilog
 
     bench = LeafBench(mac)
-    verilog = plain(bench, name="leaf")
+    verilog = to_verilog(bench, name="leaf")
     harness = Path(__file__).with_name("leaf.cpp")
     return verilated.program(
         "leaves", mac.__name__, [verilog], lambda: verilog, harness,

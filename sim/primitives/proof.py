@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from weft.hw.devices import Primitives
-from weft.hw.export import plain
+from weft.hw.export import to_verilog
+from weft.hw.primitives import Primitives
 from weft.sim import tools
 
 __all__ = ["MODELS", "equal"]
@@ -57,8 +57,8 @@ def equal(component, *, steps, models=None) -> None:
         Where there is no Yosys.
     """
     models = MODELS.read_text(encoding="utf-8") if models is None else models
-    designs = {"gold": plain(component, name="gold")}
-    designs["gate"] = plain(component, name="gate", platform=Primitives())
+    designs = {"gold": to_verilog(component, name="gold")}
+    designs["gate"] = to_verilog(component, name="gate", platform=Primitives())
     script = "".join(
         ONE.format(models=models, design=design, name=name) for name, design in designs.items()
     )

@@ -8,9 +8,20 @@ from weft.config import Config
 from weft.formats import Number
 
 __all__ = [
-    "HEADER_BYTES", "PARAMETER", "TABLE_ENTRIES", "VERSION",
-    "Job", "JobFlag", "Load", "LoadFlag", "Opcode", "Region", "Status", "finishes", "known",
+    "HEADER_BYTES",
+    "PARAMETER",
+    "TABLE_ENTRIES",
+    "VERSION",
+    "Job",
+    "JobFlag",
+    "Load",
+    "LoadFlag",
+    "Opcode",
+    "Region",
+    "Status",
+    "epilogue_flags",
     "result",
+    "supported_flags",
 ]
 
 VERSION = 2
@@ -71,7 +82,7 @@ class Status(IntFlag):
     WRITE_ERROR = 8  # of the results
 
 
-def finishes(config: Config) -> tuple[JobFlag, ...]:
+def epilogue_flags(config: Config) -> tuple[JobFlag, ...]:
     """The flags that the result path of a core knows; the first one makes results narrow."""
     if config.dtype == "bf16":
         return (JobFlag.ROUND, *([JobFlag.CLAMP] if config.activation == "clamp" else []))
@@ -80,17 +91,17 @@ def finishes(config: Config) -> tuple[JobFlag, ...]:
     return (JobFlag.REQUANTIZE, *([JobFlag.TABLE] if config.activation == "table" else []))
 
 
-def known(config: Config) -> JobFlag:
+def supported_flags(config: Config) -> JobFlag:
     """All flags that a core knows; it refuses a job with any other."""
     flags = JobFlag.FEED_A | JobFlag.FEED_B | JobFlag.ACCUMULATE | JobFlag.KEEP
-    for flag in finishes(config):
+    for flag in epilogue_flags(config):
         flags |= flag
     return flags | JobFlag.PRELOAD | JobFlag.BROADCAST if config.c_words else flags
 
 
 def result(config: Config, flags: JobFlag) -> Number:
     """What each result of a job with ``flags`` is: a sum, or narrow."""
-    narrow = any(flag in flags for flag in finishes(config)[:1])
+    narrow = any(flag in flags for flag in epilogue_flags(config)[:1])
     return config.format.narrow if narrow else config.format.acc
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from weft.formats import FORMATS, Format
 from weft.hints import did_you_mean
 
-__all__ = ["Config", "ConfigError", "PAGE_WORDS"]
+__all__ = ["PAGE_WORDS", "Config", "ConfigError"]
 
 DSP_TARGETS = "ecp5", "ice40up"  # those with DSP blocks
 _LONGEST = 100  # characters of a value in a message

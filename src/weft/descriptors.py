@@ -7,14 +7,16 @@ from enum import IntEnum
 from weft.commands import Job, JobFlag, Load, result
 from weft.config import Config
 
-__all__ = ["DESCRIPTOR_BYTES", "EDGE", "Fetch", "Order", "Store", "Word", "unit"]
+__all__ = [
+    "DESCRIPTOR_BYTES", "EDGE", "DescriptorWord", "ElementOrder", "Fetch", "Store", "write_unit",
+]
 
 DESCRIPTOR_BYTES = 64
 EDGE = 128  # of the product, a cube, that is to lose no time in being moved
 _PLACE = struct.Struct("<IIIII12x")
 
 
-class Order(IntEnum):
+class ElementOrder(IntEnum):
     """How an operand lies in memory."""
 
     K = 0  # the ks of a line follow each other: A as [M, K], B as [N, K]
@@ -22,7 +24,7 @@ class Order(IntEnum):
     RAW = 2  # as it follows the load on the command stream
 
 
-class Word(IntEnum):
+class DescriptorWord(IntEnum):
     """What the 32-bit words of a descriptor are: the header's own eight, then these."""
 
     ADDRESS = 8
@@ -32,7 +34,7 @@ class Word(IntEnum):
     ORDER = 12
 
 
-def unit(config: Config, flags: JobFlag) -> int:
+def write_unit(config: Config, flags: JobFlag) -> int:
     """Bytes of results that are written at once; address and stride are multiples of it.
 
     A chunk, or what of it goes into a beat, or less where the core is slow: of a product of
@@ -58,7 +60,7 @@ class Fetch:
     stride: int = 0
     lines: int = 0
     k: int = 0
-    order: Order = Order.K
+    order: ElementOrder = ElementOrder.K
 
     def pack(self) -> bytes:
         """The 64 bytes; struct.error where a field does not fit its width."""

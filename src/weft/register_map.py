@@ -14,7 +14,7 @@ from weft.config import Config
 from weft.ip import Ip
 from weft.registers import COUNTERS, REGISTERS
 
-__all__ = ["Field", "Register", "SPACE", "Window", "interrupts", "registers", "windows"]
+__all__ = ["SPACE", "Field", "FifoPort", "Register", "fifo_ports", "interrupts", "registers"]
 
 SPACE = 0x1000  # bytes
 DESCRIPTOR_WORDS = 16
@@ -49,7 +49,7 @@ class Register:
 
 
 @dataclass(frozen=True)
-class Window:
+class FifoPort:
     """Words that lead to one place, whichever of them is accessed; ``wo`` or ``ro``."""
 
     name: str
@@ -149,11 +149,11 @@ def registers(ip: Ip) -> tuple[Register, ...]:
     return tuple(found)
 
 
-def windows(ip: Ip) -> tuple[Window, ...]:
+def fifo_ports(ip: Ip) -> tuple[FifoPort, ...]:
     """The windows of ``ip``."""
     if not ip.windows:
         return ()
     return (
-        Window("commands", 0x800, 0x400, "wo", "a word written goes to the command stream"),
-        Window("results", 0xC00, 0x400, "ro", "a word read is the next of the results"),
+        FifoPort("commands", 0x800, 0x400, "wo", "a word written goes to the command stream"),
+        FifoPort("results", 0xC00, 0x400, "ro", "a word read is the next of the results"),
     )

@@ -4,7 +4,7 @@ import dataclasses
 
 from weft.config import Config
 
-__all__ = ["LATENCY", "MAGIC", "VERSION", "COUNTERS", "REGISTERS", "decode", "describe"]
+__all__ = ["COUNTERS", "LATENCY", "MAGIC", "REGISTERS", "VERSION", "decode", "describe"]
 
 MAGIC = int.from_bytes(b"WEFT", "little")
 VERSION = 3

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from weft.commands import finishes
+from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.formats import Number
 
@@ -79,7 +79,7 @@ class Delays:
     def finish(self) -> int:
         """From a chunk that is asked for to its results; 0 where nothing finishes sums."""
         c = self.config
-        if not finishes(c):
+        if not epilogue_flags(c):
             return 0
         if c.dtype == "bf16":
             clamps = c.activation != "none"
@@ -127,7 +127,7 @@ class Delays:
         """Passes that the result buffer holds: at least all that can be under way at full rate."""
         c, kind = self.config, self.config.format
         pace = self.chunk_words(kind.acc)
-        if finishes(c):
+        if epilogue_flags(c):
             pace = min(pace, max(c.scale_cycles, self.chunk_words(kind.narrow)))
         row = self.chunks * pace
         held = self.written + self.pass_rows * row + 4

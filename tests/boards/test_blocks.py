@@ -28,7 +28,7 @@ def layout(tmp_path):
     ("$gbuf_accelerator.core.feeder.x_SB_DFF_Q", "feeder", "operands"),
     ("accelerator.core.a$106.write.end_LUT4_Z", "core", "control"),
     ("accelerator.core.data_SB_DFFESR_Q_3_D_SB_LUT4_O", "core", "control"),
-    ("accelerator.core.pipeline.scaler.product", "pipeline", "post-processing"),
+    ("accelerator.core.epilogue.scaler.product", "epilogue", "post-processing"),
     ("accelerator.link.intake.fsm_state_SB_DFF_Q", "link", "serial link"),
     ("accelerator.receiver.timer_LUT4_Z", "receiver", "serial link"),
     ("accelerator.answers__payload_SB_DFFESR_Q_1", "accelerator", "serial link"),

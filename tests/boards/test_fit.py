@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from weft.boards.catalog import BOARDS
-from weft.boards.fit import changed, least, sizes
+from weft.boards.fit import min_luts, replace, sizes
 from weft.config import Config
 
 
@@ -27,17 +27,17 @@ def test_sizes_take_no_more_blocks_than_there_are():
 
 def test_sizes_keep_the_rest_of_the_config():
     board = BOARDS["ulx3s-25f"]
-    asked = dataclasses.replace(board, config=changed(board.config, jobs=2))
+    asked = dataclasses.replace(board, config=replace(board.config, jobs=2))
     assert {config.jobs for config in sizes(asked)} == {2}
 
 
 def test_what_followed_from_a_field_follows_again():
     config = Config(rows=4, cols=4)
-    assert changed(config, rows=8) == Config(rows=8, cols=4)
-    assert changed(config) == config
+    assert replace(config, rows=8) == Config(rows=8, cols=4)
+    assert replace(config) == config
 
 
 def test_least_counts_luts_and_carry_chains():
     cells = {"LUT4": 10, "CCU2C": 3, "TRELLIS_DPR16X4": 2, "TRELLIS_FF": 99}
-    assert least(cells) == 10 + 6 + 8
-    assert least({"SB_LUT4": 7, "SB_CARRY": 5}) == 7
+    assert min_luts(cells) == 10 + 6 + 8
+    assert min_luts({"SB_LUT4": 7, "SB_CARRY": 5}) == 7

@@ -9,7 +9,7 @@ from amaranth.sim import Simulator
 from weft.boards.bitstream import prepare
 from weft.boards.blocks import GROUPS
 from weft.boards.catalog import BOARDS
-from weft.boards.fit import changed
+from weft.boards.fit import replace
 from weft.boards.top import WAIT, Clock, Lamps
 
 # Elaborated in a second.
@@ -20,7 +20,7 @@ SMALL = {
 
 
 def small(board):
-    return prepare(board, changed(board.config, **SMALL[board.device.target]))
+    return prepare(board, replace(board.config, **SMALL[board.device.target]))
 
 
 @pytest.fixture(scope="module")

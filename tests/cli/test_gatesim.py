@@ -10,7 +10,7 @@ from weft.boards import bitstream, catalog, toolchain
 from weft.boards.toolchain import Netlist
 from weft.cli import main
 from weft.sim import gates
-from weft.sim.gates import GatesError, Trial, Unmodelled
+from weft.sim.gates import GatesError, GateTest, Unmodelled
 
 PORTS = {
     name: {"direction": way, "bits": [bit]}
@@ -70,8 +70,11 @@ def run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(gates, "model", lambda name, text, say: name)
     monkeypatch.setattr(gates, "Gates", Silent)
 
-    def ended(*arguments, trial=lambda *given, **options: Trial(jobs=5, macs=999, results=88)):
-        monkeypatch.setattr(gates, "trial", trial)
+    def passes(*given, **options):
+        return GateTest(jobs=5, macs=999, results=88)
+
+    def ended(*arguments, check_gates=passes):
+        monkeypatch.setattr(gates, "check_gates", check_gates)
         status = main(["gatesim", *arguments])
         return status, capsys.readouterr(), asked
 
@@ -96,10 +99,10 @@ def test_or_as_synthesized(run):
 
 
 def test_a_difference_is_told(run):
-    def trial(*given, **options):
+    def check_gates(*given, **options):
         raise GatesError("sums must equal golden: job 1, word 2")
 
-    status, said, _ = run("icebreaker", trial=trial)
+    status, said, _ = run("icebreaker", check_gates=check_gates)
     assert status == 1
     assert "DIFFERS  icebreaker: sums must equal golden: job 1, word 2" in said.out
     assert "NO" in said.out

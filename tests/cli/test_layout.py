@@ -8,7 +8,7 @@ from weft.cli.layout import COLOURS, layout_picture
 
 CELLS = [
     Cell("array", "LUT", False, 2, 3, "SLICEB.COMB1"), Cell("tiler", "FF", False, 4, 1, "lc0"),
-    Cell("link", "RAM", False, 6, 5, "EBR0"), Cell("pipeline", "LUT", True, 5, 5, "lc7"),
+    Cell("link", "RAM", False, 6, 5, "EBR0"), Cell("epilogue", "LUT", True, 5, 5, "lc7"),
 ]
 
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from weft.cli.performance import BEGIN, END, Book, Record, problems, regressions, rows
+from weft.cli.performance import BEGIN, END, Book, Measurement, problems, regressions, rows
 
-RECORD = Record(
+RECORD = Measurement(
     name="ecp5", device="LFE5U-25F", config={"rows": 4, "cols": 8, "depth": 2}, alone=False,
     goal=10.0, clock=None, used={"LUT": 5000, "FF": 6000, "DSP": 16, "RAM": 20},
     fmax={"1": 200.0, "2": 180.0, "3": 190.0}, path="a to b", size=128, interval=40960.0,

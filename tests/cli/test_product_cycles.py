@@ -5,7 +5,7 @@ import random
 import pytest
 
 from weft.cli.product_cycles import product_cycles
-from weft.commands import JobFlag, finishes
+from weft.commands import JobFlag, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
 from weft.cycles.array import Array
@@ -33,7 +33,7 @@ def test_equals_the_prediction_of_all_commands(config):
     for _ in range(15):
         m, n = (draw.choice([1, draw.randint(1, 40), draw.randint(1, 120)]) for _ in range(2))
         k = draw.choice([draw.randint(1, 50), draw.randint(1, 400)])
-        flags = draw.choice([RAW, *finishes(config)[:1]])
+        flags = draw.choice([RAW, *epilogue_flags(config)[:1]])
         if m * n * k > 60_000:
             continue  # too many jobs for a test
         planner = Planner(config)
@@ -66,7 +66,7 @@ HUGE = 2_000_000_000
 ], ids=lambda config: config.name)
 def test_takes_few_steps_for_any_size(config, shape, passes):
     m, k, n = shape
-    for flags in (RAW, *finishes(config)[:1]):
+    for flags in (RAW, *epilogue_flags(config)[:1]):
         passes.clear()
         _, (early, _), (late, _) = product_cycles(config, m, k, n, flags, [1, 4, 8])
         # No PE takes more than its operands each cycle.

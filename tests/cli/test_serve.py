@@ -11,7 +11,7 @@ import pytest
 
 from weft import Accelerator
 from weft.cli import main
-from weft.host.relay import listen
+from weft.host.tcp_server import listen
 from weft.host.transport import TransportError
 
 SMALL = [
@@ -52,7 +52,7 @@ def test_goes_on_when_none_reads_what_it_says(monkeypatch):
 
     monkeypatch.setattr("builtins.print", left)
     served = []
-    monkeypatch.setattr("weft.host.relay.Relay.serve", lambda relay: served.append(relay))
+    monkeypatch.setattr("weft.host.tcp_server.TcpServer.serve", lambda relay: served.append(relay))
     ends = os.openpty()
     arguments = ["serve", os.ttyname(ends[1]), "--baud", "115200", "--port", "0"]
     assert main(arguments) == 2
@@ -90,7 +90,7 @@ def test_listens_over_ipv6(capsys, monkeypatch):
     except TransportError:
         pytest.skip("this machine has no IPv6")
 
-    monkeypatch.setattr("weft.host.relay.Relay.serve", lambda relay: None)
+    monkeypatch.setattr("weft.host.tcp_server.TcpServer.serve", lambda relay: None)
     ends = os.openpty()
     path = os.ttyname(ends[1])
     for host in ("::1", "[::1]"):

@@ -6,7 +6,7 @@ import pytest
 
 import weft.cycles.output
 import weft.cycles.tiles
-from weft.commands import Job, JobFlag, Load, LoadFlag, Region, finishes
+from weft.commands import Job, JobFlag, Load, LoadFlag, Region, epilogue_flags
 from weft.config import Config, ConfigError
 from weft.cycles import predict
 from weft.cycles.array import Array
@@ -93,7 +93,7 @@ def draw_commands(draw, config):
                 for o in (a, b)
             ]
         flags = JobFlag(0)
-        for flag in (*FED, *finishes(config)):
+        for flag in (*FED, *epilogue_flags(config)):
             flags |= flag if draw.random() < 0.5 else 0
         flags |= JobFlag.ACCUMULATE if draw.random() < 0.1 else 0
         if draw.random() < 0.15:

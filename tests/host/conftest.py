@@ -13,7 +13,7 @@ import pytest
 from weft import Config
 from weft.frames import FrameType
 from weft.host.golden import GoldenTransport
-from weft.host.link import Decoder, Frame
+from weft.host.link import Frame, FrameDecoder
 from weft.host.transport import TransportTimeout
 
 
@@ -32,7 +32,7 @@ class Line:
         self.thread.start()
 
     def run(self):
-        decoder = Decoder()
+        decoder = FrameDecoder()
         while self.plugged:
             if select.select([self.master], [], [], 0.02)[0]:
                 for frame in decoder.feed(os.read(self.master, 4096)):

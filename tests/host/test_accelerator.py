@@ -12,7 +12,7 @@ from weft import Accelerator, Config
 from weft.commands import Status
 from weft.host.accelerator import AcceleratorError
 from weft.host.golden import GoldenTransport
-from weft.host.record import Record
+from weft.host.stats import Stats
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 
 SMALL = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
@@ -130,13 +130,13 @@ def test_records_what_a_product_cost():
         result, record = acc.matmul(a, b, record=True)
         check(result, exact(a, b))
         # 1 job, 3 loads; A in 2 panels of 2 lines, B in 1 of 4; results in 6 rows of 2 chunks
-        assert record == Record(
+        assert record == Stats(
             cycles=1000, macs=240, peak=30, bytes_in=4 * 32 + 16 * (2 * 2 + 4), bytes_out=6 * 32,
             active=900, starved=60, stalled=40, jobs=1,
         )
         assert record.utilization == 240 / 30_000
     _, nothing = acc.matmul(a[:0], b, record=True)
-    assert nothing == Record(0, 0, 30, 0, 0, 0, 0, 0, 0)
+    assert nothing == Stats(0, 0, 30, 0, 0, 0, 0, 0, 0)
     assert nothing.utilization == 0
 
 

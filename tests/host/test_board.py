@@ -13,7 +13,7 @@ from weft.host import Accelerator
 from weft.host.accelerator import AcceleratorError
 from weft.host.board import BoardTransport
 from weft.host.golden import GoldenTransport
-from weft.host.link import Damage, Decoder, Frame
+from weft.host.link import Frame, FrameDecoder, FramingError
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
 
 CONFIG = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64, bytes_in=4, bytes_out=4)
@@ -63,7 +63,7 @@ class Board:
         self.core = GoldenTransport(config)
         self.to_board, self.to_host = to_board, to_host
         self.last, self.results = 0, 0
-        self.decoder = Decoder(limit=FRAME)
+        self.decoder = FrameDecoder(limit=FRAME)
         self.frames, self.kept = [], b""  # that came, and the words that counted
         self.full = False
         self.dead = False
@@ -71,7 +71,7 @@ class Board:
 
     def take(self, data):
         for item in self.decoder.feed(data):
-            if isinstance(item, Damage):
+            if isinstance(item, FramingError):
                 # Outside of frames, hardware says nothing.
                 if "CRC" in item.text:
                     self.say(Frame(FrameType.ERROR, 0, b"CRC "))

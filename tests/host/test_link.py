@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from weft.commands import Status
 from weft.frames import FrameType
 from weft.host import link
-from weft.host.link import LIMIT, Damage, Decoder, Frame, FramedTransport
+from weft.host.link import LIMIT, Frame, FrameDecoder, FramedTransport, FramingError
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 
 GUARD = 600  # seconds after which a test hangs
@@ -36,7 +36,7 @@ def test_rejects_a_payload_beyond_the_limit():
 @given(cuts=st.lists(st.integers(1, 9), min_size=1))
 def test_decodes_pieces_of_any_size(cuts):
     data = b"".join(frame.encode() for frame in FRAMES)
-    decoder, found, at = Decoder(), [], 0
+    decoder, found, at = FrameDecoder(), [], 0
     while at < len(data):
         step = cuts[at % len(cuts)]
         found += decoder.feed(data[at : at + step])
@@ -47,14 +47,14 @@ def test_decodes_pieces_of_any_size(cuts):
 @pytest.mark.parametrize("noise", [b"\0", b"W", b"F", b"WF", b"WFWFWF", b"WW" * 9, b"\xff" * 40])
 def test_finds_the_next_frame_after_noise(noise):
     data = FRAMES[0].encode() + noise + b"".join(f.encode() for f in FRAMES) * 2
-    found = Decoder(limit=64).feed(data)
+    found = FrameDecoder(limit=64).feed(data)
     assert [item for item in found if isinstance(item, Frame)] == [FRAMES[0], *FRAMES * 2]
-    assert len([item for item in found if isinstance(item, Damage)]) == 1
+    assert len([item for item in found if isinstance(item, FramingError)]) == 1
 
 
 def test_tells_of_each_stretch_of_noise():
-    found = Decoder().feed((b"\0\0" + FRAMES[0].encode()) * 2)
-    assert [type(item) for item in found] == [Damage, Frame, Damage, Frame]
+    found = FrameDecoder().feed((b"\0\0" + FRAMES[0].encode()) * 2)
+    assert [type(item) for item in found] == [FramingError, Frame, FramingError, Frame]
 
 
 def test_tells_of_every_damaged_byte():
@@ -64,21 +64,22 @@ def test_tells_of_every_damaged_byte():
             data = bytearray(good)
             data[at] ^= 1 << bit
             # A larger length claims what follows, until that is enough to find it wrong.
-            found = Decoder(limit=64).feed(bytes(data) + after + bytes(64))
+            found = FrameDecoder(limit=64).feed(bytes(data) + after + bytes(64))
             assert found[0].text.startswith("a frame")
             assert found[1] == FRAMES[0]
 
 
 def test_says_what_was_wrong():
     frame = FRAMES[0].encode()
-    assert Decoder().feed(b"\x01\x02\x03") == [Damage("a frame must start with 5746, not 0102")]
+    (found,) = FrameDecoder().feed(b"\x01\x02\x03")
+    assert found == FramingError("a frame must start with 5746, not 0102")
     crc = int.from_bytes(frame[-4:], "little")
     wrong = frame[:-4] + (crc ^ 1).to_bytes(4, "little")
     text = f"a frame's CRC must be 0x{crc:08x}, not 0x{crc ^ 1:08x}"
-    assert Decoder().feed(wrong) == [Damage(text)]
+    assert FrameDecoder().feed(wrong) == [FramingError(text)]
     long = b"WF\x01\x00" + (LIMIT + 1).to_bytes(4, "little")
     text = f"a frame's payload must be at most {LIMIT} bytes, not {LIMIT + 1}"
-    assert Decoder().feed(long) == [Damage(text)]
+    assert FrameDecoder().feed(long) == [FramingError(text)]
 
 
 class Peer:
@@ -88,7 +89,7 @@ class Peer:
         read, self.out = os.pipe()
         self.inp, write = os.pipe()
         self.transport = FramedTransport(os.fdopen(read, "rb"), os.fdopen(write, "wb"))
-        self.decoder = Decoder()
+        self.decoder = FrameDecoder()
 
     def next(self):
         while True:

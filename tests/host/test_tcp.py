@@ -15,8 +15,8 @@ from weft import Accelerator
 from weft.frames import FrameType
 from weft.host import tcp
 from weft.host.link import Frame
-from weft.host.relay import Relay, listen
 from weft.host.serial_port import SerialPort
+from weft.host.tcp_server import TcpServer, listen
 from weft.host.transport import TransportClosed, TransportError
 
 GUARD = 600  # seconds after which a test hangs
@@ -37,7 +37,7 @@ def said():
 def serving(line, said, host="localhost", patience=GUARD):
     """A relay of the board at ``line``."""
     port = SerialPort(line.path, 115200)
-    relay = Relay(port, port, listen(host), say=said.append, patience=patience)
+    relay = TcpServer(port, port, listen(host), say=said.append, patience=patience)
     thread = threading.Thread(target=relay.serve)
     thread.start()
     try:
@@ -151,7 +151,7 @@ def test_a_client_that_leaves_at_once_is_no_end(relay, said, monkeypatch):
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_client_gets_no_answer_to_the_client_before(relay, line, said, count, monkeypatch):
     """Those have every sequence number, and are of another register."""
-    monkeypatch.setattr("weft.host.relay.choice", lambda free: free[0])  # no luck
+    monkeypatch.setattr("weft.host.tcp_server.choice", lambda free: free[0])  # no luck
     board = Held(line)
     with socket.create_connection(("localhost", relay.port)) as first:
         when(lambda: said)

@@ -5,7 +5,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.delay import Lasting
+from weft.hw.delay import MultiCycle
 from weft.sim.amaranth_bench import play
 
 
@@ -18,7 +18,7 @@ class Late(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        last = Lasting(self.i, self.stays)
+        last = MultiCycle(self.i, self.stays)
         for n, cycles in enumerate(self.steps):
             last = last.later(m, cycles, f"step_{n}")
         self.last = last

@@ -8,7 +8,7 @@ from amaranth.lib.data import View
 
 from weft.commands import JobFlag, Status
 from weft.config import Config
-from weft.hw.output.sender import Result
+from weft.hw.output.stream_packer import Result
 from weft.hw.top import Top
 from weft.registers import LATENCY, MAGIC, REGISTERS
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks

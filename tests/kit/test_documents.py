@@ -12,7 +12,7 @@ from weft.ip import BUSES, Ip
 from weft.kit.documents import documents, markdown
 from weft.kit.files.weft_driver import compiler
 from weft.kit.rdl import systemrdl
-from weft.register_map import registers, windows
+from weft.register_map import fifo_ports, registers
 from weft.registers import REGISTERS, describe
 
 CONFIG = Config(rows=2, cols=4)
@@ -35,7 +35,7 @@ def test_rdl_has_every_field_where_it_is(bus, tmp_path):
         (r.name, r.address, f.name, f.low, f.width) for r in registers(ip) for f in r.fields
     }
     assert found == want
-    for window in windows(ip):
+    for window in fifo_ports(ip):
         node = top.find_by_path(f"{window.name}[0]")
         assert node.absolute_address == window.address
         assert node.array_dimensions == [window.size // 4]
@@ -53,7 +53,7 @@ def test_header_compiles_and_agrees(bus, tmp_path):
     name = f"{ip.name}_regs.h"
     (tmp_path / name).write_bytes(documents(ip, "1")[name])
     checks = [f"offsetof(weft_t, {r.name}) == {r.address}" for r in registers(ip)]
-    checks += [f"offsetof(weft_t, {w.name}) == {w.address}" for w in windows(ip)]
+    checks += [f"offsetof(weft_t, {w.name}) == {w.address}" for w in fifo_ports(ip)]
     checks += [
         f"WEFT__{r.name.upper()}__{f.name.upper()}_bm == {(1 << f.width) - 1 << f.low}u"
         for r in registers(ip) for f in r.fields
@@ -78,7 +78,7 @@ def test_ipxact_has_every_register_where_it_is(bus):
         r.findtext(f"{IPXACT}name"): int(r.findtext(f"{IPXACT}addressOffset")[2:], 16)
         for r in root.iter(f"{IPXACT}register")
     }
-    assert found == {r.name: r.address for r in (*registers(ip), *windows(ip))}
+    assert found == {r.name: r.address for r in (*registers(ip), *fifo_ports(ip))}
 
 
 @buses
@@ -87,7 +87,7 @@ def test_page_has_every_register(bus):
     page = markdown(ip)
     rows = re.findall(r"^\| 0x(\w+)(?:\.\.0x\w+)? \| `(\w+)` \|", page, re.M)
     assert {name: int(address, 16) for address, name in rows} == {
-        r.name: r.address for r in (*registers(ip), *windows(ip))
+        r.name: r.address for r in (*registers(ip), *fifo_ports(ip))
     }
     assert f"| 0x000 | `magic` | ro | 0x{describe(CONFIG)[0]:08x} |" in page
 

@@ -4,7 +4,7 @@ import pytest
 from amaranth.lib.wiring import In, Out, Signature
 
 from weft.config import Config
-from weft.hw.bus.shell import pins
+from weft.hw.bus.bus_wrapper import pins
 from weft.ip import BUSES, Ip
 from weft.kit.ports import Port, ports
 

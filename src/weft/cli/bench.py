@@ -181,11 +181,11 @@ def _asked(config):
 def _record(entry, measured, cycles):
     from datetime import UTC, datetime
 
-    from weft.cli.performance import Record
+    from weft.cli.performance import Measurement
 
     size, interval, simulated = cycles
     best = measured.best
-    return Record(
+    return Measurement(
         name=entry.name, device=entry.device.name, alone=entry.alone, goal=entry.goal,
         clock=entry.clock, luts=entry.luts, used=best.used, path=str(best.slowest), size=size,
         interval=interval,

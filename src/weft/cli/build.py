@@ -106,14 +106,14 @@ def _run(args) -> int:
 
 def _config(args, board):
     """The board's Config with what was asked for, or that of a file."""
-    from weft.boards.fit import changed
+    from weft.boards.fit import replace
     from weft.config import Config
 
     if args.config is not None:
         args.target = args.target or board.device.target
         return config_of(args)
     given = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}
-    return changed(board.config, **{name: v for name, v in given.items() if v is not None})
+    return replace(board.config, **{name: v for name, v in given.items() if v is not None})
 
 
 def _build(board, args, bitstream):
@@ -159,7 +159,7 @@ def _build(board, args, bitstream):
 def _attempt(tools, board, config, args, place, show):
     """(design, netlist, seed, Routed) of one Config."""
     from weft.boards.bitstream import best, prepare, synthesize
-    from weft.boards.fit import least
+    from weft.boards.fit import min_luts
     from weft.boards.toolchain import ToolchainError
 
     device = board.device
@@ -169,9 +169,9 @@ def _attempt(tools, board, config, args, place, show):
     with show.task("synthesizing"):
         netlist = synthesize(tools, design, place)
     took = time.monotonic() - start
-    if least(netlist.cells) > device.capacity["LUT"]:
+    if min_luts(netlist.cells) > device.capacity["LUT"]:
         raise ToolchainError(
-            f"the design must fit the {device.name}, and takes LUT {least(netlist.cells):,}"
+            f"the design must fit the {device.name}, and takes LUT {min_luts(netlist.cells):,}"
             f" of {device.capacity['LUT']:,}"
         )
 

@@ -49,7 +49,7 @@ def add(subparsers):
 
 def _run(args) -> int:
     from weft.cli.report import progress
-    from weft.sim.gates import Gates, GatesError, Unmodelled, model, trial, verilog
+    from weft.sim.gates import Gates, GatesError, Unmodelled, check_gates, model, verilog
 
     board = board_of(args)
     stage = args.stage or STAGES[board.device.family]
@@ -68,7 +68,7 @@ def _run(args) -> int:
             Gates(program, divisor=board.divisor, seed=args.seed) as gates,
         ):
             try:
-                done = trial(gates, board.config, seed=args.seed, said=show.say)
+                done = check_gates(gates, board.config, seed=args.seed, said=show.say)
             except GatesError as error:
                 problem = error
     _show(board, stage, netlist, gates, done, time.monotonic() - start)

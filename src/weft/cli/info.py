@@ -5,7 +5,7 @@ import dataclasses
 import re
 
 from weft.cli.options import add_config, config_of
-from weft.commands import Job, JobFlag, finishes
+from weft.commands import Job, JobFlag, epilogue_flags
 from weft.config import Config, ConfigError
 from weft.cycles import predict
 from weft.geometry import operands
@@ -127,7 +127,8 @@ def _run(args) -> int:
 def kinds(config: Config) -> list[tuple[str, JobFlag]]:
     """The types of results that a Config gives, and the flags that ask for them."""
     kind = config.format
-    return [(kind.acc.name, RAW), *((kind.narrow.name, flag) for flag in finishes(config)[:1])]
+    narrow = ((kind.narrow.name, flag) for flag in epilogue_flags(config)[:1])
+    return [(kind.acc.name, RAW), *narrow]
 
 
 def _facts(config):

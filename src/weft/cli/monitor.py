@@ -47,12 +47,12 @@ def add(subparsers):
 
 def _run(args) -> int:
     from weft.cli.report import progress
-    from weft.host.exchange import Exchange
+    from weft.host.core_session import CoreSession
 
     with progress() as show, show.task(f"opening {args.transport}"):
         transport, config = opened(args, show)
     try:
-        core = Exchange(transport, config, _TIMEOUT)
+        core = CoreSession(transport, config, _TIMEOUT)
         print(f"{core.config.name}, {core.config.peak} MAC/cycle", flush=True)
         print(HEAD)
         before = core.counters()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from weft.config import Config
 
-__all__ = ["COLUMNS", "Book", "Record", "problems", "regressions", "rows"]
+__all__ = ["COLUMNS", "Book", "Measurement", "problems", "regressions", "rows"]
 
 WORSE = 0.03  # of a figure, less than which counts as noise
 PEER = 6.6  # GMAC/s of the best open array, on an LFE5U-85F
@@ -39,7 +39,7 @@ is the array without the rest, its ports ending nowhere.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Record:
+class Measurement:
     """What one design reached.
 
     Attributes
@@ -130,16 +130,16 @@ class Book:
         except FileNotFoundError:
             text = "[]"
         try:
-            self._all = [Record(**one) for one in json.loads(text)]
+            self._all = [Measurement(**one) for one in json.loads(text)]
         except (TypeError, ValueError) as error:
             raise OSError(f"{self._file} must hold records of weft bench: {error}") from error
 
     @property
-    def records(self) -> dict[str, Record]:
+    def records(self) -> dict[str, Measurement]:
         """The last one of each name."""
         return {record.name: record for record in self._all}
 
-    def add(self, record: Record) -> None:
+    def add(self, record: Measurement) -> None:
         """The newest of its name; it replaces the last one if that is of the same design."""
         last = self.records.get(record.name)
         if last is not None and last.design == record.design:
@@ -164,7 +164,7 @@ class Book:
         _picture(last, self._folder / "performance.png")
 
 
-def problems(record: Record, before: Record | None) -> list[str]:
+def problems(record: Measurement, before: Measurement | None) -> list[str]:
     """Where ``record`` misses what it must reach, or is worse than the one before."""
     found = []
     if record.goal is not None and record.rate < record.goal:
@@ -184,7 +184,7 @@ def problems(record: Record, before: Record | None) -> list[str]:
     return found + regressions(record, before)
 
 
-def regressions(record: Record, before: Record | None) -> list[str]:
+def regressions(record: Measurement, before: Measurement | None) -> list[str]:
     """Where ``record`` is worse than the one before by more than noise."""
     if before is None:
         return []

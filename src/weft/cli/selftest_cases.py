@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from weft.commands import JobFlag, finishes
+from weft.commands import JobFlag, epilogue_flags
 from weft.config import PAGE_WORDS
 from weft.geometry import operands
 
@@ -37,7 +37,7 @@ def products(config, seed):
     yield "extremes", kind.extremes(2 * rows, 3 * depth + 1, 2 * cols)
     yield "resident B", kind.resident(rows + 1, 3 * depth, cols + 1)
     yield "back to back", kind.batch(6, rows + 1, 2 * depth + 1, cols)
-    if finishes(config):
+    if epilogue_flags(config):
         yield "finished on the chip", kind.finished(rows + 1, 3 * depth, cols + 1)
 
 
@@ -175,7 +175,7 @@ class _Bf16(_Kind):
         from weft.golden import clamp, to_bfloat16
 
         sums = self.golden(a, b)
-        if JobFlag.CLAMP not in finishes(self.config):
+        if JobFlag.CLAMP not in epilogue_flags(self.config):
             return {"out_dtype": self.DTYPE}, to_bfloat16(sums)
         y = to_bfloat16(clamp(sums, low=np.float32(0)))
         return {"low": 0.0, "out_dtype": self.DTYPE}, y

@@ -56,8 +56,8 @@ def _host(text):
 def _run(args) -> int:
     import contextlib
 
-    from weft.host.relay import Relay, listen
     from weft.host.tcp import address
+    from weft.host.tcp_server import TcpServer, listen
     from weft.host.transport import TransportClosed
 
     def say(text):
@@ -81,7 +81,7 @@ def _run(args) -> int:
                     baud = found.baud
             port = SerialPort(args.board, baud)
             ends, patience = (port, port), 0.5
-        relay = Relay(*ends, listener, say=say, patience=patience)
+        relay = TcpServer(*ends, listener, say=say, patience=patience)
         stack.callback(relay.close)
         say(f"tcp://{address(args.host, relay.port)} is {args.board}")
         relay.serve()

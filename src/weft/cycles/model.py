@@ -4,11 +4,11 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region, known
+from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region, supported_flags
 from weft.config import Config
 from weft.cycles.array import ACTIVE, STALLED, STARVED, WORDS_IN, WORDS_OUT
 from weft.cycles.repetition import OUTPUT_TO_LOADER
-from weft.cycles.tiles import Feeds, Pipeline
+from weft.cycles.tiles import Feeds, TileTiming
 from weft.geometry import memories, operands
 
 __all__ = ["Model", "Prediction", "predict"]
@@ -134,9 +134,9 @@ class Model:
         self._unhindered = unhindered
         self._operands = operands(config)
         self._memories = memories(config)
-        self._known = known(config)
+        self._known = supported_flags(config)
         self._header = max(1, HEADER_BYTES // config.bytes_in)
-        self._pipeline = Pipeline(config)
+        self._pipeline = TileTiming(config)
         self.totals = self._pipeline.totals
         self.margins = self._pipeline.margins
         self._time = 0  # the next command word is taken

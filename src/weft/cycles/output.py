@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, replace
 
-from weft.commands import JobFlag, finishes, result
+from weft.commands import JobFlag, epilogue_flags, result
 from weft.cycles.repetition import ARRAY_TO_OUTPUT, repeat
 from weft.timing import Delays
 
@@ -35,7 +35,7 @@ class ResultKind:
     def of(cls, delays: Delays, flags: JobFlag) -> "ResultKind":
         """The kind of the results of a job with ``flags``."""
         config = delays.config
-        through = finishes(config)
+        through = epilogue_flags(config)
         if config.dtype == "int8":
             through = through[:1]  # a table alone does nothing
         number = result(config, flags)

@@ -10,7 +10,7 @@ from weft.cycles.output import OutputStage, ResultKind
 from weft.cycles.repetition import Margins, repeat
 from weft.timing import Delays
 
-__all__ = ["Feeds", "Pipeline"]
+__all__ = ["Feeds", "TileTiming"]
 
 
 @dataclass
@@ -51,7 +51,7 @@ def _state(station):
     }
 
 
-class Pipeline:
+class TileTiming:
     """The array and the output stage, which compute one job after another.
 
     Attributes

@@ -9,16 +9,16 @@ import numpy as np
 from weft.commands import TABLE_ENTRIES, Load, Region, Status
 from weft.config import PAGE_WORDS, Config
 from weft.geometry import memories
-from weft.host.exchange import AcceleratorError, Exchange
+from weft.host.core_session import AcceleratorError, CoreSession
 from weft.host.floats import FloatProduct
 from weft.host.integers import IntegerProduct
 from weft.host.opening import open_transport
 from weft.host.packing import cut, pack, pack_entries, pack_table, unpack
 from weft.host.pages import Pages
 from weft.host.planner import Planner
-from weft.host.record import Record
+from weft.host.residency import ResidencyCache
 from weft.host.resident import Resident
-from weft.host.shelf import Shelf
+from weft.host.stats import Stats
 from weft.host.transport import Transport
 
 __all__ = ["Accelerator", "AcceleratorError"]
@@ -61,7 +61,7 @@ class Accelerator:
         self.config = self._core.config
         self._memories = memories(self.config)
         self._pages = [Pages(self._memories[side].pages) for side in (Region.A, Region.B)]
-        self._shelf = Shelf(self._memories)
+        self._shelf = ResidencyCache(self._memories)
         self._product = _PRODUCTS[self.config.dtype]
         self._lock = threading.RLock()  # all that is sent for one call, and what is known of it
 
@@ -189,7 +189,7 @@ class Accelerator:
         result = product.result(raw)
         if not record:
             return result
-        return result, spent or Record(0, 0, self.config.peak, 0, 0, 0, 0, 0, 0)
+        return result, spent or Stats(0, 0, self.config.peak, 0, 0, 0, 0, 0, 0)
 
     def _known(self, **arguments):
         """The arguments that were given; TypeError where some are not for a core of this dtype."""
@@ -305,10 +305,10 @@ class Accelerator:
 def _exchange(transport, config, timeout):
     """The exchange over a transport; one that was opened here is closed where there is none."""
     if not isinstance(transport, str):
-        return Exchange(transport, config, timeout)
+        return CoreSession(transport, config, timeout)
     with contextlib.ExitStack() as undo:
         opened = open_transport(transport, config)
         undo.callback(opened.close)
-        exchange = Exchange(opened, config, timeout)
+        exchange = CoreSession(opened, config, timeout)
         undo.pop_all()
         return exchange

@@ -5,9 +5,9 @@ from collections import deque
 from random import randrange
 
 from weft.frames import FRAME, FrameType
-from weft.host.link import Damage, Frame, FramedTransport
+from weft.host.link import Frame, FramedTransport, FramingError
+from weft.host.send_window import SendWindow
 from weft.host.transport import TransportError, TransportTimeout
-from weft.host.window import Window
 
 __all__ = ["MOST_BYTES", "BoardTransport"]
 
@@ -21,7 +21,7 @@ _STRANGE = b"type", b"size"  # what a board says of a frame that it does not kno
 class BoardTransport(FramedTransport):
     """The `Transport` to a board over pipes that lose bytes and turn bits.
 
-    Commands go through a `Window`; questions, which may be asked again without harm, are asked
+    Commands go through a `SendWindow`; questions, which may be asked again without harm, are asked
     until they are answered. Results that were lost are not sent again: they are an error, and what
     was sent until then is forgotten by `restart`, which must come before the first `send` too.
 
@@ -45,7 +45,7 @@ class BoardTransport(FramedTransport):
     def __init__(self, reader, writer, *, name: str = "the pipe", patience: float = 0.25):
         self.name = name
         self._patience = patience
-        self._window = Window(patience)
+        self._window = SendWindow(patience)
         self._placed = False  # whether the window goes on where the board is
         self._heard = deque()  # numbers of TAKEN, where it does not
         self._refusal = None
@@ -177,7 +177,7 @@ class BoardTransport(FramedTransport):
 
     def _sort(self, item):
         now = time.monotonic()
-        if isinstance(item, Damage):
+        if isinstance(item, FramingError):
             super()._sort(item)
         elif item.type == FrameType.TAKEN:
             if not self._placed:

@@ -13,7 +13,7 @@ from weft.commands import (
     Opcode,
     Region,
     Status,
-    known,
+    supported_flags,
 )
 from weft.config import Config
 from weft.host.golden_core import CORES
@@ -58,7 +58,7 @@ class GoldenTransport:
         self._config = config
         self._core = CORES[config.dtype](config)
         self._operands = self._core.memories
-        self._flags = known(config)
+        self._flags = supported_flags(config)
         self._stream = bytearray()
         self._jobs = deque()
         self._latest = None

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from weft.host.checks import fits
-from weft.host.finish import Finish
+from weft.host.epilogue import Epilogue
 from weft.host.product import Product, Side
 from weft.host.values import Values, check_depth, check_type, correct, zero_point
 
@@ -18,7 +18,7 @@ class IntegerProduct(Product):
 
     Attributes
     ----------
-    finish : `Finish`
+    finish : `Epilogue`
     """
 
     ARGUMENTS = frozenset({
@@ -33,7 +33,7 @@ class IntegerProduct(Product):
         self._right = _Centred(self.b, b_zero_point, "columns", self.columns)
         plain = not np.any(self._left.offset) and not np.any(self._right.offset)
         check_depth(self.k, plain)
-        self.finish = Finish.of(owner.config, self.columns, **finish)
+        self.finish = Epilogue.of(owner.config, self.columns, **finish)
         self.flags, self.dtype = self.finish.flags, self.finish.dtype
         scaled, table = self.finish.requantizes, self.finish.table
         if scaled:

@@ -13,7 +13,7 @@ from weft.commands import Status
 from weft.frames import MARK, FrameType
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 
-__all__ = ["LIMIT", "Damage", "Decoder", "Frame", "FramedTransport"]
+__all__ = ["LIMIT", "Frame", "FrameDecoder", "FramedTransport", "FramingError"]
 
 LIMIT = 1 << 24  # bytes of payload, at most: a damaged length must not claim all that follows
 
@@ -42,13 +42,13 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Damage:
+class FramingError:
     """Bytes that were no frame, up to the next good one; ``text`` says what was wrong."""
 
     text: str
 
 
-class Decoder:
+class FrameDecoder:
     """Bytes in, in pieces of any size; frames out. After damage it looks for the next mark.
 
     A frame of more than ``limit`` bytes of payload is damage.
@@ -59,7 +59,7 @@ class Decoder:
         self._buffer = bytearray()
         self._lost = False
 
-    def abandon(self) -> list[Frame | Damage]:
+    def abandon(self) -> list[Frame | FramingError]:
         """What ``feed`` gives where the frame under way is none: no more of it will come."""
         found = []
         if self._buffer:
@@ -72,7 +72,7 @@ class Decoder:
         self._buffer.clear()
         return rest
 
-    def feed(self, data: bytes) -> list[Frame | Damage]:
+    def feed(self, data: bytes) -> list[Frame | FramingError]:
         """The frames, and the damage between them, that ``data`` completes."""
         self._buffer += data
         found = []
@@ -108,7 +108,7 @@ class Decoder:
         # What follows damage is looked at again from within, so it fails again: told once.
         del self._buffer[:skip]
         if not self._lost:
-            found.append(Damage(text))
+            found.append(FramingError(text))
         self._lost = True
 
 
@@ -146,7 +146,7 @@ class FramedTransport:
         self._moved = self._arrived = time.monotonic()  # anything; bytes from the other end
         self._sequence = 0
         self._expected = None  # the number of the next results
-        self._decoder = Decoder(self._LIMIT)
+        self._decoder = FrameDecoder(self._LIMIT)
         self._threads = [
             threading.Thread(target=run, daemon=True) for run in (self._read_all, self._write_all)
         ]
@@ -301,7 +301,7 @@ class FramedTransport:
 
     def _sort(self, item):
         """Put what came where its waiter looks."""
-        if isinstance(item, Damage):
+        if isinstance(item, FramingError):
             self._faults.append(f"from the core: {item.text}")
         elif item.type in (FrameType.REGISTERS, FrameType.ABORTED):
             self._answers.append(item)

@@ -11,7 +11,7 @@ from weft.host.pages import Ring
 from weft.host.plan import Blocks, Plan
 from weft.timing import SLOTS
 
-__all__ = ["Feed", "Planner", "Step", "tags"]
+__all__ = ["Feed", "PlanStep", "Planner", "tags"]
 
 A, B = Region.A, Region.B
 _FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
@@ -34,7 +34,7 @@ class Feed:
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """A job and, in their order on the stream, the loads that feed it.
 
     What else it needs, C and parameters, goes ``before`` it, where it is not there already. Its
@@ -262,7 +262,7 @@ class Planner:
         feeds = tuple(self._feed(*part, panels, words, place) for part in parts)
         parameters = self._parameters(product, job, panels[B])
         before = tuple(feed for feed in (start, parameters) if feed)
-        return Step(job, feeds, rows, cols, before)
+        return PlanStep(job, feeds, rows, cols, before)
 
     def _start(self, product, flags, panels, rows):
         """What loads the C of a job, None where it is there or not asked for; its three c_ fields.

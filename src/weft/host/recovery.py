@@ -8,7 +8,7 @@ from weft.config import Config
 from weft.geometry import memories
 from weft.host.transport import Transport, TransportClosed, TransportError, TransportTimeout
 
-__all__ = ["AcceleratorError", "padded", "settle"]
+__all__ = ["AcceleratorError", "padded", "resync"]
 
 _QUIET = 0.05  # seconds without results after which another abort is given
 _PATIENCE = 0.5  # seconds after which the command stream is taken to stand amid a command
@@ -23,7 +23,7 @@ def padded(command: Job | Load, config: Config) -> bytes:
     return command.pack().ljust(config.bytes_in, b"\0")
 
 
-def settle(
+def resync(
     transport: Transport, config: Config, barrier: Callable[[], Job], timeout: float
 ) -> None:
     """End whatever the core still has to do, drop its results, and find where a header may come.

@@ -8,10 +8,10 @@ from weft.geometry import memories
 from weft.ip import Ip
 from weft.kit.driver import renamed
 from weft.kit.texts import text
-from weft.register_map import registers, windows
+from weft.register_map import fifo_ports, registers
 from weft.registers import REGISTERS, describe
 
-__all__ = ["FILES", "bench", "facts"]
+__all__ = ["FILES", "bench", "env"]
 
 HOOKS = "driver_hooks.h", "driver_glue.c"  # compiled with the driver
 FILES = {
@@ -43,11 +43,11 @@ def bench(ip: Ip, sources: list[str]) -> dict[str, bytes]:
     other = "cocotbext-axi" if ip.bus == "wishbone" else "cocotbext-wishbone"
     pins = [f"{name}=={version}\n" for name, version in _PINS.items() if name != other]
     found["requirements.txt"] = "".join(pins)
-    found["design.json"] = json.dumps(facts(ip, sources), indent=1) + "\n"
+    found["design.json"] = json.dumps(env(ip, sources), indent=1) + "\n"
     return {name: value.encode() for name, value in {**found, "Makefile": _MAKEFILE}.items()}
 
 
-def facts(ip: Ip, sources: list[str]) -> dict:
+def env(ip: Ip, sources: list[str]) -> dict:
     """What the bench must know of a core."""
     held = memories(ip.config)
     return {
@@ -60,7 +60,7 @@ def facts(ip: Ip, sources: list[str]) -> dict:
             r.name: {"address": r.address, "fields": {f.name: [f.low, f.width] for f in r.fields}}
             for r in registers(ip)
         },
-        "windows": {w.name: w.address for w in windows(ip)},
+        "windows": {w.name: w.address for w in fifo_ports(ip)},
         # A and B
         "regions": [
             {name: getattr(held[region], name) for name in _FIELDS}

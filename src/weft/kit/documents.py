@@ -6,7 +6,7 @@ from pathlib import Path
 
 from weft.ip import Ip
 from weft.kit.rdl import systemrdl
-from weft.register_map import Register, registers, windows
+from weft.register_map import Register, fifo_ports, registers
 from weft.registers import REGISTERS, describe
 
 __all__ = ["documents", "markdown"]
@@ -80,7 +80,7 @@ def markdown(ip: Ip) -> str:
         value = constants.get(r.name)
         known = "" if value is None else f"0x{value:08x}"
         lines.append(f"| 0x{r.address:03x} | `{r.name}` | {r.access} | {known} | {r.text} |")
-    for w in windows(ip):
+    for w in fifo_ports(ip):
         place = f"0x{w.address:03x}..0x{w.address + w.size - 1:03x}"
         lines.append(f"| {place} | `{w.name}` | {w.access} | | {w.text}; all words are one |")
     for r in registers(ip):

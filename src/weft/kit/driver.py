@@ -3,9 +3,9 @@
 import re
 
 from weft import commands, registers
-from weft.descriptors import unit
+from weft.descriptors import write_unit
 from weft.geometry import memories, operands
-from weft.hw.bus.windows import ROOM
+from weft.hw.bus.fifo_ports import ROOM
 from weft.ip import Ip
 from weft.kit.texts import text
 
@@ -45,8 +45,8 @@ def configuration(ip: Ip) -> str:
     c = ip.config
     _, b = operands(c)
     words = min(o.words for o in operands(c))
-    flags = commands.known(c)
-    finishes = commands.finishes(c)
+    flags = commands.supported_flags(c)
+    finishes = commands.epilogue_flags(c)
     most = _EXACT if c.dtype == "int8" else 0x7FFF_FFFF
     values = {
         "BUS_" + ip.bus.upper(): 1,
@@ -67,8 +67,8 @@ def configuration(ip: Ip) -> str:
         values["RESULT_WORDS"] = f"{RESULT_WORDS}u"
     if ip.bus == "dma":
         narrow = finishes[0] if finishes else commands.JobFlag(0)
-        values["UNIT"] = f"{unit(c, commands.JobFlag(0))}u"
-        values["NARROW_UNIT"] = f"{unit(c, narrow)}u"
+        values["UNIT"] = f"{write_unit(c, commands.JobFlag(0))}u"
+        values["NARROW_UNIT"] = f"{write_unit(c, narrow)}u"
     lines = [f"#define {macro}_{name} {value}" for name, value in values.items()]
     regions = [_geometry(memories(c).get(region)) for region in commands.Region]
     return "\n".join([

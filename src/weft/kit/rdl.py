@@ -1,7 +1,7 @@
 """The register space in SystemRDL, from its one description."""
 
 from weft.ip import WORD_BYTES, Ip
-from weft.register_map import Field, Register, Window, registers, windows
+from weft.register_map import Field, FifoPort, Register, fifo_ports, registers
 from weft.registers import REGISTERS, describe
 
 __all__ = ["systemrdl"]
@@ -23,7 +23,7 @@ def systemrdl(ip: Ip) -> str:
     """
     constants = dict(zip(REGISTERS, describe(ip.config), strict=False))
     parts = [_register(r, constants.get(r.name)) for r in registers(ip)]
-    parts += [_window(w) for w in windows(ip)]
+    parts += [_window(w) for w in fifo_ports(ip)]
     body = "\n".join(parts)
     return (
         f"// Register space of {ip.name}.\n"
@@ -67,7 +67,7 @@ def _field(field: Field, constant: int | None) -> str:
     return f"        field {{ {text} }} {field.name}{span}{value};"
 
 
-def _window(window: Window) -> str:
+def _window(window: FifoPort) -> str:
     """An array of registers, all of them alike."""
     does = "sw = w; hw = r;" if window.access == "wo" else "sw = r; hw = w;"
     return (

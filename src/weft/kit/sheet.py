@@ -9,7 +9,7 @@ from weft.ip import BUSES, Ip
 from weft.kit.head import command
 from weft.kit.ports import Port, interfaces
 from weft.kit.waves import waves
-from weft.register_map import registers, windows
+from weft.register_map import fifo_ports, registers
 
 __all__ = ["sheet"]
 
@@ -37,7 +37,7 @@ def sheet(ip: Ip, ports: list[Port], files: dict[str, str], *, measured: str | N
         "## Ports", *_ports(ports),
         "## Timing", *waves(ip),
         "## Registers",
-        (f"{len(registers(ip))} registers and {len(windows(ip))} windows in 4 KiB:"
+        (f"{len(registers(ip))} registers and {len(fifo_ports(ip))} windows in 4 KiB:"
         f" [{ip.name}_regs.md]({ip.name}_regs.md); the same as [HTML](html/index.html),"
         f" [SystemRDL]({ip.name}.rdl), [IP-XACT]({ip.name}_regs.xml) and"
         f" [C](driver/{ip.name}_regs.h)."),

@@ -6,8 +6,8 @@ import importlib.util
 from pathlib import Path
 
 from weft.hw.bus.top import IpTop
-from weft.hw.devices import Primitives
-from weft.hw.export import plain
+from weft.hw.export import to_verilog
+from weft.hw.primitives import Primitives
 from weft.ip import Ip
 
 __all__ = ["commented", "core", "primitives"]
@@ -20,7 +20,7 @@ def core(top: IpTop, *, head: list[str]) -> str:
     ip = top.ip
     built = None if ip.config.target == "generic" else Primitives()
     with _uncollected():
-        return commented(head, "//") + plain(top, name=ip.name, platform=built)
+        return commented(head, "//") + to_verilog(top, name=ip.name, platform=built)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ import pytest
 
 from weft.hw.arith import ecp5
 from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac
-from weft.sim.primitives import duel
+from weft.sim.primitives import cosimulate
 
 
 @pytest.mark.parametrize("name", ["_chained", "_later"])
@@ -20,4 +20,4 @@ def test_a_leaf_of_other_function_is_seen(name, monkeypatch):
     original = ecp5.Ecp5Mac.elaborate
     monkeypatch.setattr(ecp5.Ecp5Mac, "elaborate", elaborate)
     leaf = Ecp5FastInnerProductMac(depth=4, dsp=True)
-    assert duel(leaf, cycles=2000).startswith("WRONG")
+    assert cosimulate(leaf, cycles=2000).startswith("WRONG")

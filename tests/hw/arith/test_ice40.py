@@ -5,9 +5,9 @@ from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from weft.hw.arith.ice40_accumulator import CarryChainAccumulator, DspAccumulator
 from weft.hw.arith.ice40_multiplier import HalvesMultiplier
 from weft.hw.arith.ice40_pair import PairMultiplier
-from weft.hw.arith.ice40_sum import BlockSum, ChainSum
 from weft.sim.primitives import ICE40, equal
 
 MODELS = ICE40.read_text(encoding="utf-8")
@@ -43,20 +43,26 @@ def test_pair_in_a_block():
 
 @pytest.mark.parametrize("folded", [False, True])
 def test_sum_in_logic(folded):
-    equal(ChainSum(term=signed(18), folded=folded), steps=2, models=MODELS)
+    equal(CarryChainAccumulator(term=signed(18), folded=folded), steps=2, models=MODELS)
 
 
 @pytest.mark.parametrize("folded", [False, True])
 def test_sum_in_a_block(folded):
     """Of small factors, for the sake of time: all else is in how it sums, and when."""
-    block = BlockSum(a=signed(3), b=signed(3), folded=folded)
+    block = DspAccumulator(a=signed(3), b=signed(3), folded=folded)
     equal(WithoutReset(block), steps=5, models=MODELS)
 
 
 @pytest.mark.parametrize("part, right, wrong", [
     (lambda: HalvesMultiplier(a=signed(9), b=signed(9)), "I0 & I1 |", "I0 & I1 &"),
-    (lambda: ChainSum(term=signed(18), folded=True), "LUT_INIT[{I3, I2, I1, I0}]", "I1 ^ I2 ^ I3"),
-    (lambda: WithoutReset(BlockSum(a=signed(3), b=signed(3), folded=True)), "LOAD ?", "HOLD ?"),
+    (
+        lambda: CarryChainAccumulator(term=signed(18), folded=True),
+        "LUT_INIT[{I3, I2, I1, I0}]", "I1 ^ I2 ^ I3",
+    ),
+    (
+        lambda: WithoutReset(DspAccumulator(a=signed(3), b=signed(3), folded=True)),
+        "LOAD ?", "HOLD ?",
+    ),
     (lambda: WithoutReset(PairMultiplier()), "A_SIGNED & a[7]", "A_SIGNED & a[6]"),
     (lambda: WithoutReset(PairMultiplier()), "? f_held", "? f_now"),
 ], ids=["multiplier", "chain", "block", "pair", "pair-late"])

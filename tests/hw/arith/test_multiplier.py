@@ -7,7 +7,7 @@ from amaranth.hdl import signed, unsigned
 
 from weft.hw.arith.multiplier import Multiplier
 from weft.sim.amaranth_bench import play
-from weft.sim.primitives import MODELS, equal, exhaust
+from weft.sim.primitives import MODELS, equal, exhaustive_check
 
 SHAPES = [
     (signed(9), signed(9)), (signed(8), signed(8)), (signed(18), unsigned(18)),
@@ -47,7 +47,7 @@ def test_it_moves_on_where_nothing_is_said():
 
 @pytest.mark.parametrize("width", [8, 9])
 def test_the_block_multiplies_all_there_is(width):
-    assert exhaust(Multiplier, width=width) == "ALL RIGHT"
+    assert exhaustive_check(Multiplier, width=width) == "ALL RIGHT"
 
 
 @pytest.mark.parametrize("a, b", [(signed(4), unsigned(3)), (unsigned(4), signed(4))], ids=str)

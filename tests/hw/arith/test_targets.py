@@ -15,9 +15,9 @@ from weft.hw.arith.ice40 import (
     Ice40LogicPlainMac,
     Ice40PlainMac,
 )
-from weft.hw.delay import delayed
+from weft.hw.delay import pipeline
 from weft.sim.amaranth_bench import play
-from weft.sim.primitives import ICE40, MODELS, duel
+from weft.sim.primitives import ICE40, MODELS, cosimulate
 
 PLAIN = {"ecp5": Ecp5PlainMac, "ice40up": Ice40PlainMac, "ice40hx": Ice40LogicPlainMac}
 FAST = {
@@ -120,7 +120,7 @@ class Spaced(wiring.Component):
         connect(m, mac, flipped(self))
         m.d.comb += [
             mac.en.eq(self.en & ~self.shift),
-            mac.shift.eq(delayed(m, self.shift, self.latency - 1, "shift")),
+            mac.shift.eq(pipeline(m, self.shift, self.latency - 1, "shift")),
         ]
         return m
 
@@ -133,4 +133,4 @@ def test_primitives_equal_the_twin(twin, dsp, folded):
     models = MODELS if leaf in (PLAIN["ecp5"], FAST["ecp5"]) else ICE40
     made = leaf(depth=depth, dsp=dsp, folded=folded)
     made = Spaced(made, leaf.latency(depth)) if folded else made
-    assert duel(made, cycles=2000, models=models.read_text(encoding="utf-8")) == "ALL RIGHT"
+    assert cosimulate(made, cycles=2000, models=models.read_text(encoding="utf-8")) == "ALL RIGHT"

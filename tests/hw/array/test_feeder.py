@@ -14,9 +14,9 @@ from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.feeder import Feeder
 from weft.hw.buffers.operands import OperandBuffer
-from weft.hw.control.loader import Write
-from weft.hw.control.sequencer import Step
-from weft.hw.control.walker import Tile
+from weft.hw.control.loader import BufferWrite
+from weft.hw.control.sequencer import ArrayStep
+from weft.hw.control.tile_generator import Tile
 from weft.sim.amaranth_bench import play
 from weft.sim.interleaved import interleaved
 
@@ -72,9 +72,9 @@ class Case:
     def feeder(self):
         tile = Tile(self.geometries, StructLayout({}))
         pair = self.geometries[Region.A], self.geometries[Region.B]
-        step = Step(pair, tile, self.rows, folded=False)
+        step = ArrayStep(pair, tile, self.rows, folded=False)
         writes = {
-            region.name.lower(): StructLayout({"valid": 1, "write": Write(
+            region.name.lower(): StructLayout({"valid": 1, "write": BufferWrite(
                 address=range(g.words // g.group), segments=g.segments, pages=g.pages,
                 bytes_in=g.stream,
             )})

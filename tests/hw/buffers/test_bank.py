@@ -8,7 +8,7 @@ from amaranth.back import rtlil
 from weft.hw.buffers import bank
 from weft.hw.buffers.bank import Bank
 from weft.sim.amaranth_bench import play
-from weft.sim.primitives import MODELS, duel
+from weft.sim.primitives import MODELS, cosimulate
 
 SHAPES = [
     (8, 4), (36, 512), (50, 300), (128, 64), (18, 1024), (40, 1000), (20, 2048), (8, 4096),
@@ -54,7 +54,7 @@ def test_words_come_after_the_latency(width, depth, target):
 @pytest.mark.parametrize("width, depth", SHAPES)
 def test_blocks_equal_their_twin(width, depth):
     made = Bank(width=width, depth=depth, target="ecp5")
-    assert duel(made, cycles=2 * depth + 2000) == "ALL RIGHT"
+    assert cosimulate(made, cycles=2 * depth + 2000) == "ALL RIGHT"
 
 
 @pytest.mark.parametrize("width, parts, bytewise", [
@@ -63,7 +63,7 @@ def test_blocks_equal_their_twin(width, depth):
 ])
 def test_parts_and_bytes_equal_their_twin(width, parts, bytewise):
     made = Bank(width=width, depth=16, target="ecp5", parts=parts, bytewise=bytewise)
-    assert duel(made, cycles=2_000) == "ALL RIGHT"
+    assert cosimulate(made, cycles=2_000) == "ALL RIGHT"
 
 
 @pytest.mark.parametrize("target", ["generic", "ice40up"])
@@ -85,9 +85,9 @@ def test_blocks_of_other_function_are_seen(line, broken):
     models = MODELS.read_text(encoding="utf-8")
     assert models.count(line) == 1
     made = Bank(width=40, depth=30, target="ecp5")
-    assert duel(made, cycles=2000, models=models.replace(line, broken)).startswith("WRONG")
+    assert cosimulate(made, cycles=2000, models=models.replace(line, broken)).startswith("WRONG")
 
 
 def test_another_number_of_address_bits_is_seen(monkeypatch):
     monkeypatch.setattr(bank, "BITS", 13)
-    assert duel(Bank(width=20, depth=600, target="ecp5"), cycles=3000).startswith("WRONG")
+    assert cosimulate(Bank(width=20, depth=600, target="ecp5"), cycles=3000).startswith("WRONG")

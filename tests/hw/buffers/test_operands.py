@@ -7,7 +7,7 @@ from amaranth.lib.data import StructLayout
 
 from weft.geometry import Operand
 from weft.hw.buffers.operands import OperandBuffer
-from weft.hw.control.loader import Write
+from weft.hw.control.loader import BufferWrite
 from weft.sim.amaranth_bench import play
 
 LATENCY = OperandBuffer.LATENCY
@@ -23,7 +23,7 @@ GEOMETRIES = [
 
 
 def buffer(geometry):
-    write = Write(
+    write = BufferWrite(
         address=range(geometry.words // geometry.group), segments=geometry.segments,
         pages=geometry.pages, bytes_in=geometry.stream,
     )

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.hw.bus.axi_lite import OKAY, SLVERR, Answers, AxiLite
+from weft.hw.bus.axi_lite import OKAY, SLVERR, AxiLite, ResponseQueue
 from weft.sim.amaranth_bench import play, simulate, ticks
 from weft.sim.ip.echo import REFUSED, Echo
 
@@ -128,7 +128,7 @@ def test_reads_that_nobody_takes_do_not_hold_up_writes():
 
 @pytest.mark.parametrize("places", [2, 4])
 def test_answers_keep_room_for_as_many_as_they_promise(places):
-    dut = Answers(width=8, places=places)
+    dut = ResponseQueue(width=8, places=places)
     room, = play(dut, [{"keep": 1}] * places + [{"keep": 0}], "room", tail=3)
     assert room[:places] == [1] * places and room[-1] == 0
 

@@ -8,9 +8,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 from amaranth.sim import Simulator
 
-from weft.hw.bus.ferry import Ferry, Order
-from weft.hw.bus.fifo import Fifo
-from weft.hw.bus.skid import Skid
+from weft.hw.stream.async_fifo import AsyncFifo, PulseHandshake
+from weft.hw.stream.fifo import Fifo
+from weft.hw.stream.skid_buffer import SkidBuffer
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 
 WORDS = [n * 37 % 251 for n in range(300)]
@@ -29,7 +29,7 @@ def passes(dut, idle, stall):
 
 @pytest.mark.parametrize("idle, stall", [(0, 0), (0.5, 0), (0, 0.5), (0.7, 0.7), (0, 0.9)])
 @pytest.mark.parametrize("make", [
-    lambda: Skid(8), lambda: Fifo(width=8, depth=16, target="generic"),
+    lambda: SkidBuffer(8), lambda: Fifo(width=8, depth=16, target="generic"),
     lambda: Fifo(width=8, depth=16, target="ice40hx"),
 ], ids=["skid", "fifo", "fifo-ice40"])
 def test_every_word_passes_once_in_order(make, idle, stall):
@@ -37,7 +37,7 @@ def test_every_word_passes_once_in_order(make, idle, stall):
 
 
 @pytest.mark.parametrize("make, latency", [
-    (lambda: Skid(8), Skid.LATENCY), (lambda: Fifo(width=8, depth=16, target="generic"),
+    (lambda: SkidBuffer(8), SkidBuffer.LATENCY), (lambda: Fifo(width=8, depth=16, target="generic"),
                                       Fifo.LATENCY),
 ], ids=["skid", "fifo"])
 def test_rate_and_latency(make, latency):
@@ -98,7 +98,7 @@ def test_a_word_that_follows_is_there_whatever_happens(idle, stall):
 def test_skid_takes_nothing_in_a_reset():
     class Held(wiring.Component):
         def __init__(self):
-            self.inner, self.reset = Skid(8), Signal()
+            self.inner, self.reset = SkidBuffer(8), Signal()
             super().__init__(dict(self.inner.signature.members))
 
         def elaborate(self, platform):
@@ -163,7 +163,7 @@ PERIODS = [(1.0e-6, 1.0e-6), (1.0e-6, 0.73e-6), (1.0e-6, 4.1e-6), (3.7e-6, 1.0e-
 @pytest.mark.parametrize("periods", PERIODS)
 @pytest.mark.parametrize("stall", [0, 0.6])
 def test_every_word_passes_from_clock_to_clock(periods, stall):
-    dut, rng = Ferry(8, depth=4, writer="w", reader="r"), random.Random(4)
+    dut, rng = AsyncFifo(8, depth=4, writer="w", reader="r"), random.Random(4)
 
     async def give(ctx):
         for word in WORDS[:120]:
@@ -194,7 +194,7 @@ def test_every_word_passes_from_clock_to_clock(periods, stall):
 
 @pytest.mark.parametrize("periods", PERIODS)
 def test_an_order_is_carried_out_once(periods):
-    dut, acted = Order(giver="w", doer="r"), []
+    dut, acted = PulseHandshake(giver="w", doer="r"), []
 
     async def give(ctx):
         for _ in range(10):

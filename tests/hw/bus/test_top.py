@@ -4,7 +4,7 @@ import pytest
 from amaranth.back import rtlil
 
 from weft.config import Config
-from weft.hw.bus.top import IpTop, Wrapper
+from weft.hw.bus.top import BareWrapper, IpTop
 from weft.ip import Ip
 
 CONFIG = Config(rows=1, cols=4, depth=1, a_words=32, b_words=32, jobs=2, activation="none")
@@ -65,7 +65,7 @@ def test_every_bus_is_the_same_every_time(bus, clocks):
 
 def test_a_wrapper_alone_has_the_ports_of_its_core():
     ip = Ip(config=CONFIG, bus="stream")
-    wrapper = Wrapper(ip)
+    wrapper = BareWrapper(ip)
     assert set(wrapper.signature.members) - {*PINS["stream"], "irq"} == {"core"}
     text = rtlil.convert(wrapper, name="wrapper", emit_src=False)
     modules = [line for line in text.splitlines() if line.startswith("module ")]

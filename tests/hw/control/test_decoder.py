@@ -7,7 +7,7 @@ import pytest
 from weft.commands import Job, JobFlag, Load, Region
 from weft.config import Config
 from weft.geometry import memories, operands
-from weft.hw.control.decoder import Decoder
+from weft.hw.control.decoder import CommandDecoder
 from weft.hw.control.headers import JobHeader, LoadHeader
 from weft.sim.amaranth_bench import checker, plain, put, receive, send, simulate, ticks
 
@@ -37,7 +37,7 @@ class Bench:
 
     def __init__(self, width, *, idle=0, stall=0, geometries=None):
         geometries = geometries or dict(zip((Region.A, Region.B), operands(Config()), strict=True))
-        self.dut = Decoder(geometries=geometries, bytes_in=width)
+        self.dut = CommandDecoder(geometries=geometries, bytes_in=width)
         self.width, self.idle, self.stall = width, idle, stall
         self.seen = []
         self.idles = []

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from weft.config import Config
+from weft.hw.dma.address_generator import PackTask
 from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.layout import granule, layouts
-from weft.hw.dma.walker import Piece
 from weft.sim.amaranth_bench import plain, send, simulate, ticks
 
 CONFIGS = {
@@ -39,7 +39,7 @@ def chunks(rng, width, size):
 def test_aligns(config, idle, full):
     rng = random.Random(config.bytes_in)
     width, size = config.bytes_in, granule(config)
-    shape = Piece(data_bytes=width, layouts=layouts(config))
+    shape = PackTask(data_bytes=width, layouts=layouts(config))
     dut = Aligner(data_bytes=width, granule=size, piece=shape, pieces=4)
     items = [*chunks(rng, width, size)]
     beats, due, ends = [], [], {"begin": 0, "final": 0}

@@ -6,9 +6,9 @@ from amaranth.hdl import Module
 from amaranth.lib.wiring import connect
 from ml_dtypes import bfloat16
 
-from weft.commands import Job, JobFlag, Load, LoadFlag, Region, finishes
+from weft.commands import Job, JobFlag, Load, LoadFlag, Region, epilogue_flags
 from weft.config import Config
-from weft.descriptors import Fetch, Order, Store
+from weft.descriptors import ElementOrder, Fetch, Store
 from weft.geometry import memories
 from weft.host.packing import pack
 from weft.hw.core import Core
@@ -102,7 +102,7 @@ def program_of(config, seed, jobs=4, size=1 << 15):
     """Products of all shapes that fit, operands loaded before, fed behind, or there already."""
     rng = np.random.default_rng(seed)
     program = DmaProgram(config, size=size, seed=seed)
-    narrow = [*finishes(config)[:1]]
+    narrow = [*epilogue_flags(config)[:1]]
     for tag in range(jobs):
         k = int(rng.choice([1, 2, 7, 33]))
         m, n = int(rng.integers(1, 2 * config.rows + 2)), int(rng.integers(1, 2 * config.cols + 2))
@@ -189,7 +189,7 @@ def test_panels(name, pause):
     """Operands in all orders, from whatever byte and by whatever stride, as the host packs them."""
     config = FETCHES[name]
     size = config.format.a.bytes
-    a, b, k, lines, raw = Region.A, Region.B, Order.K, Order.LINES, Order.RAW
+    a, b, k, lines, raw = Region.A, Region.B, ElementOrder.K, ElementOrder.LINES, ElementOrder.RAW
     cases = [
         (a, 8, 16, k, 0x100, 32), (b, 8, 16, lines, 0x203, 37), (a, 3, 5, k, 0xFF3, 101),
         (b, 11, 33, k, 0x1003, 57), (a, 19, 7, lines, 0x1FFB, 23), (b, 1, 1, k, 5, 1),
@@ -278,9 +278,9 @@ def test_what_leads_outside_is_dropped_before_any_access():
     top, load = (1 << 32) - 8, Load(Region.B, 0, 1, 1, 4)
     wrong = [
         Fetch(load, top, 8, 2, 8), Fetch(load, 0x100, -0x101, 2, 8),
-        Fetch(load, top + 1, 1, 8, 8, Order.LINES), Fetch(k, 0, 1 << 31, 2, 8),
+        Fetch(load, top + 1, 1, 8, 8, ElementOrder.LINES), Fetch(k, 0, 1 << 31, 2, 8),
         Store(c, top, 8), Store(c, 0x100, -0x88),
-        Fetch(Load(Region.B, 0, 1, 3, 4), top, order=Order.RAW),
+        Fetch(Load(Region.B, 0, 1, 3, 4), top, order=ElementOrder.RAW),
     ]
     for n, one in enumerate(wrong):
         program.descriptors.insert(3 * n, one.pack())

@@ -5,10 +5,10 @@ import pytest
 
 from weft.config import Config
 from weft.host.packing import pack
-from weft.hw.dma.aligner import Granule
+from weft.hw.dma.address_generator import PackTask
+from weft.hw.dma.aligner import PackWord
 from weft.hw.dma.layout import granule, layouts
 from weft.hw.dma.packer import Packer
-from weft.hw.dma.walker import Piece
 from weft.sim.amaranth_bench import put, simulate, ticks
 
 CONFIGS = {
@@ -44,9 +44,9 @@ def granules(rng, layout, rows, turned):
 def test_packs(config):
     """Chunks of both operands, in both orders, and raw ones; what pads a row is not looked at."""
     rng, lays = np.random.default_rng(1), layouts(config)
-    piece = Piece(data_bytes=config.bytes_in, layouts=lays)
+    piece = PackTask(data_bytes=config.bytes_in, layouts=lays)
     dut = Packer(
-        granule=Granule(granule=granule(config), piece=piece, pieces=1 << 13), layouts=lays,
+        granule=PackWord(granule=granule(config), piece=piece, pieces=1 << 13), layouts=lays,
         target="generic",
     )
     chunks = [

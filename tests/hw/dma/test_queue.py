@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from weft.hw.dma.queue import Queue
+from weft.hw.dma.queue import DmaQueue
 from weft.sim.amaranth_bench import checker, put, quiet, receive, simulate
 
 
 @pytest.mark.parametrize("idle, stall", [(0, 0), (0.7, 0), (0, 0.7), (0.4, 0.5)])
 def test_keeps_the_order(idle, stall):
-    dut, rng = Queue(shape=8, depth=8, target="generic"), random.Random(1)
+    dut, rng = DmaQueue(shape=8, depth=8, target="generic"), random.Random(1)
     values = [rng.randrange(256) for _ in range(200)]
 
     async def source(ctx):
@@ -31,7 +31,7 @@ def test_keeps_the_order(idle, stall):
 
 
 def test_says_when_it_is_full():
-    dut = Queue(shape=8, depth=4, target="generic")
+    dut = DmaQueue(shape=8, depth=4, target="generic")
 
     async def bench(ctx):
         count = 0

@@ -10,9 +10,9 @@ from tiers import tiers
 from weft.commands import JobFlag
 from weft.config import Config
 from weft.frames import FRAME, FrameType
-from weft.host.link import Decoder, Frame
+from weft.host.link import Frame, FrameDecoder
 from weft.hw.core import Core
-from weft.hw.serial.intake import Intake
+from weft.hw.serial.frame_receiver import FrameReceiver
 from weft.hw.serial.link import Link
 from weft.registers import REGISTERS, decode, describe
 from weft.sim.amaranth_bench import checker, send, simulate, ticks
@@ -64,7 +64,7 @@ class Host:
         self.came, self.sequence, self.kept = [], 0, 0
 
     async def listen(self, ctx):
-        decoder, rng = Decoder(), np.random.default_rng(7)
+        decoder, rng = FrameDecoder(), np.random.default_rng(7)
         answers = self.dut.answers
         while True:
             ctx.set(answers.ready, ready := int(rng.random() >= self.stall))
@@ -354,7 +354,7 @@ def test_a_frame_that_is_no_successor_is_not_kept_and_told_what_was():
 
 
 def test_numbers_of_frames_go_round():
-    dut, came = Intake(bytes_in=4, target="generic"), []
+    dut, came = FrameReceiver(bytes_in=4, target="generic"), []
 
     async def host(ctx):
         ctx.set(dut.taken.ready, 1)

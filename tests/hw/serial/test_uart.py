@@ -7,7 +7,7 @@ import warnings
 import pytest
 from amaranth.hdl import UnusedElaboratable
 
-from weft.hw.serial.uart import Receiver, Transmitter
+from weft.hw.serial.uart import UartReceiver, UartTransmitter
 from weft.sim.amaranth_bench import checker, receive, send, simulate, ticks
 
 DIVISORS = [4, 5, 7, 16]
@@ -53,7 +53,7 @@ def heard(dut, bits, divisor, *, pauses=()):
 @divisors
 def test_receives_bytes_back_to_back(divisor):
     bits = [bit for byte in BYTES for bit in wave(byte)]
-    assert heard(Receiver(divisor=divisor), bits, divisor) == (BYTES, 0)
+    assert heard(UartReceiver(divisor=divisor), bits, divisor) == (BYTES, 0)
 
 
 @pytest.mark.parametrize("off", [-0.03, 0.03])
@@ -61,7 +61,7 @@ def test_receives_from_a_clock_of_its_own(off):
     # Three bytes of 10 bits: so far off, an edge moves by 0.3 bits within a byte.
     divisor = 32
     bits = [bit for byte in BYTES for bit in wave(byte)]
-    dut = Receiver(divisor=divisor)
+    dut = UartReceiver(divisor=divisor)
     fine = []  # the wire, a cycle each
     for cycle in range(int(len(bits) * divisor * (1 + off))):
         fine.append(bits[min(len(bits) - 1, int(cycle / (divisor * (1 + off))))])
@@ -71,17 +71,17 @@ def test_receives_from_a_clock_of_its_own(off):
 @divisors
 def test_a_low_stop_bit_is_no_byte(divisor):
     bits = [*wave(0x5A, stop=0), 1, 1, *wave(0xC3)]
-    taken, broken = heard(Receiver(divisor=divisor), bits, divisor)
+    taken, broken = heard(UartReceiver(divisor=divisor), bits, divisor)
     assert taken == [0xC3] and broken >= 1
 
 
 def test_a_short_low_is_no_start():
     bits = [0] * 5 + [1] * 40 + [bit for bit in wave(0x42) for _ in range(16)]
-    assert heard(Receiver(divisor=16), bits, 1) == ([0x42], 0)
+    assert heard(UartReceiver(divisor=16), bits, 1) == ([0x42], 0)
 
 
 def test_a_byte_nobody_takes_stays_and_the_next_one_is_lost():
-    dut = Receiver(divisor=4)
+    dut = UartReceiver(divisor=4)
     lost = []
 
     async def wire(ctx):
@@ -100,7 +100,7 @@ def test_a_byte_nobody_takes_stays_and_the_next_one_is_lost():
 @divisors
 @pytest.mark.parametrize("idle", [0, 0.9])
 def test_transmits(divisor, idle):
-    dut = Transmitter(divisor=divisor)
+    dut = UartTransmitter(divisor=divisor)
 
     async def source(ctx):
         await send(ctx, dut.bytes, BYTES, idle=idle)
@@ -117,7 +117,7 @@ def test_transmits(divisor, idle):
     simulate(dut, source, wire)
 
 
-@pytest.mark.parametrize("kind", [Receiver, Transmitter])
+@pytest.mark.parametrize("kind", [UartReceiver, UartTransmitter])
 @pytest.mark.parametrize(("divisor", "error", "text"), [
     (3, ValueError, "divisor must be in 4..65535, not 3"),
     (65536, ValueError, "divisor must be in 4..65535, not 65536"),

@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.sim.formal.axi_lite import AxiLiteBounds, AxiLiteRules
-from weft.sim.formal.bench import Bench, prove
+from weft.sim.formal.bench import FormalBench, prove
 
 OUT = {"awready", "wready", "bresp", "bvalid", "arready", "rdata", "rresp", "rvalid"}
 
@@ -84,7 +84,7 @@ BUGS = {
 
 
 def bench(bug=None, rules=AxiLiteRules):
-    return Bench(Slave(bug), {"": rules(patience=3) if rules is AxiLiteBounds else rules()})
+    return FormalBench(Slave(bug), {"": rules(patience=3) if rules is AxiLiteBounds else rules()})
 
 
 KINDS = [AxiLiteRules, AxiLiteBounds]

@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.sim.formal.axi_stream import SinkRules, SourceRules
-from weft.sim.formal.bench import Bench, prove
+from weft.sim.formal.bench import FormalBench, prove
 
 WIDTH = 8
 
@@ -61,7 +61,7 @@ BUGS = {
 
 def bench(bug=None):
     rules = {"i_": SinkRules(tdata=WIDTH), "o_": SourceRules(tdata=WIDTH)}
-    return Bench(Pipe(bug), rules)
+    return FormalBench(Pipe(bug), rules)
 
 
 def test_every_rule_is_broken_by_a_bug():
@@ -99,6 +99,6 @@ class Wire(Pipe):
 def test_the_source_before_a_sink_keeps_its_word(promised, answer):
     watched = {"i_": SinkRules(tdata=WIDTH)} if promised else {}
     rules = {"o_valid_stays", "o_data_stay"}
-    bench = Bench(Wire(), watched | {"o_": SourceRules(tdata=WIDTH)})
+    bench = FormalBench(Wire(), watched | {"o_": SourceRules(tdata=WIDTH)})
     [found] = prove(bench, only=[rules])
     assert {verdict.answer for verdict in found.rules.values()} == {answer}

@@ -5,7 +5,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.sim.formal.bench import Bench, prove
+from weft.sim.formal.bench import FormalBench, prove
 from weft.sim.formal.wishbone import ClassicRules, PipelinedRules
 
 RULES = {False: ClassicRules, True: PipelinedRules}
@@ -72,7 +72,7 @@ BUGS = [
 
 
 def bench(pipelined, bug=None):
-    return Bench(Slave(pipelined, bug), {"": RULES[pipelined](patience=3)})
+    return FormalBench(Slave(pipelined, bug), {"": RULES[pipelined](patience=3)})
 
 
 @pytest.mark.parametrize("pipelined", RULES)

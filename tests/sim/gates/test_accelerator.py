@@ -11,10 +11,10 @@ from weft.boards import carries
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import SYNTHESIS, describe
 from weft.config import Config
-from weft.hw.serial.serial import SerialAccelerator
+from weft.hw.serial.accelerator import SerialAccelerator
 from weft.sim import build, tools
-from weft.sim.gates import Gates, GatesError, Trial, model, trial, verilog
-from weft.sim.gates.trial import programs
+from weft.sim.gates import Gates, GatesError, GateTest, check_gates, model, verilog
+from weft.sim.gates.gate_test import programs
 
 CONFIG = Config(
     target="ecp5", rows=1, cols=1, depth=1, dsp_cols=1, lanes=1, jobs=2, a_words=64, b_words=64,
@@ -56,9 +56,9 @@ def start(netlist, tmp_path_factory):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_it_multiplies(netlist, start, seed):
     with start(netlist, seed) as gates:
-        done = trial(gates, CONFIG, seed=seed)
+        done = check_gates(gates, CONFIG, seed=seed)
     made = list(programs(CONFIG, seed))
-    assert done == Trial(
+    assert done == GateTest(
         jobs=len(made), macs=sum(work for _, _, work in made),
         results=sum(len(one.words) for _, program, _ in made for one in program.answers),
     )
@@ -67,7 +67,7 @@ def test_it_multiplies(netlist, start, seed):
 def test_it_is_not_another(netlist, start):
     other = Config.from_dict({**vars(CONFIG), "b_words": 128})
     with start(netlist, 1) as gates, pytest.raises(GatesError, match="^the registers must tell "):
-        trial(gates, other, seed=1)
+        check_gates(gates, other, seed=1)
 
 
 def test_a_bit_of_a_lut_is_missed(netlist, start):
@@ -78,4 +78,4 @@ def test_a_bit_of_a_lut_is_missed(netlist, start):
     table = cells[adder]["parameters"]["INIT1"]
     cells[adder]["parameters"]["INIT1"] = f"{int(table, 2) ^ 1 << 12:016b}"
     with start(broken, 1) as gates, pytest.raises(GatesError, match="must equal golden: job "):
-        trial(gates, CONFIG, seed=1)
+        check_gates(gates, CONFIG, seed=1)

@@ -7,11 +7,11 @@ from tiers import tiers
 
 from weft.config import Config
 from weft.hw.bus.top import IpTop
-from weft.hw.export import plain
+from weft.hw.export import to_verilog
 from weft.ip import Ip
 from weft.sim.build import folder
 from weft.sim.ip import MODULES
-from weft.sim.ip.rig import facts
+from weft.sim.ip.ip_testbench import env
 from weft.sim.runner import BenchError, run
 
 SMALL = {"a_words": 64, "b_words": 64, "activation": "none"}
@@ -32,10 +32,10 @@ CASES = {
 
 
 def benches(ip, simulator, verilog=None, **options):
-    verilog = verilog or plain(IpTop(ip), name=ip.name)
+    verilog = verilog or to_verilog(IpTop(ip), name=ip.name)
     return run(
         ip.config, simulator, build_dir=folder() / "ip", verilog=verilog, top=ip.name,
-        facts=facts(ip), **{"modules": MODULES} | options,
+        env=env(ip), **{"modules": MODULES} | options,
     )
 
 
@@ -70,13 +70,13 @@ class Broken(IpTop):
     (lambda top: top.s_axil_rresp.eq(0), "unknown_addresses", "0x"),
 ], ids=["data", "last", "irq", "response"])
 def test_benches_fail_where_a_core_is_wrong(statement, testcase, message):
-    broken = plain(Broken(TESTED, statement), name=TESTED.name)
+    broken = to_verilog(Broken(TESTED, statement), name=TESTED.name)
     with pytest.raises(BenchError, match=message):
         benches(TESTED, "icarus", broken, testcase=testcase)
 
 
 def test_benches_fail_where_a_payload_is_unknown():
-    verilog = plain(IpTop(TESTED), name=TESTED.name)
+    verilog = to_verilog(IpTop(TESTED), name=TESTED.name)
     broken, count = re.subn(r"\(s_axil_rdata\)", "()", verilog, count=1)
     assert count == 1
     with pytest.raises(BenchError, match="s_axil_rdata must be known, not Z"):

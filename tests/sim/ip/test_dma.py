@@ -7,10 +7,10 @@ from tiers import tiers
 
 from weft.config import Config
 from weft.hw.bus.top import IpTop
-from weft.hw.export import plain
+from weft.hw.export import to_verilog
 from weft.ip import Ip
 from weft.sim.build import folder
-from weft.sim.ip.rig import facts
+from weft.sim.ip.ip_testbench import env
 from weft.sim.runner import BenchError, run
 
 SMALL = {"a_words": 256, "b_words": 256}
@@ -28,8 +28,8 @@ CONFIGS = {
 def benches(config, simulator, verilog=None, module="weft.sim.ip.dma", **options):
     ip = Ip(config=config, bus="dma", window=simulator == "icarus")
     return run(
-        config, simulator, build_dir=folder() / "ip", top=ip.name, facts=facts(ip),
-        verilog=verilog or plain(IpTop(ip), name=ip.name), modules=(module,), **options,
+        config, simulator, build_dir=folder() / "ip", top=ip.name, facts=env(ip),
+        verilog=verilog or to_verilog(IpTop(ip), name=ip.name), modules=(module,), **options,
     )
 
 
@@ -49,7 +49,8 @@ def test_benches_fail_where_a_core_is_wrong(pin, width, broken, message):
     simulator, config = CONFIGS["int8-wide"]
     ip = Ip(config=config, bus="dma", window=True)
     verilog, count = re.subn(  # where the engine's port is connected
-        rf"(\.axi__\w+__payload\(\{{[^}}]*?)\b{pin}\b", r"\1unused", plain(IpTop(ip), name=ip.name),
+        rf"(\.axi__\w+__payload\(\{{[^}}]*?)\b{pin}\b", r"\1unused",
+        to_verilog(IpTop(ip), name=ip.name),
     )
     assert count == 1
     line = f"wire [{width - 1}:0] unused;\n  assign {pin} = {broken};\nendmodule"

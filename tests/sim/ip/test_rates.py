@@ -2,17 +2,17 @@
 
 from weft.config import Config
 from weft.hw.bus.top import IpTop
-from weft.hw.export import plain
+from weft.hw.export import to_verilog
 from weft.ip import Ip
 from weft.sim.build import folder
-from weft.sim.ip.rig import facts
+from weft.sim.ip.ip_testbench import env
 from weft.sim.runner import run
 
 
 def test_streams_keep_up_with_128_cubed():
     ip = Ip(config=Config(depth=2, activation="none"), bus="stream")
     outcome = run(
-        ip.config, "verilator", build_dir=folder() / "ip", top=ip.name, facts=facts(ip),
-        verilog=plain(IpTop(ip), name=ip.name), modules=["weft.sim.ip.rates"],
+        ip.config, "verilator", build_dir=folder() / "ip", top=ip.name, facts=env(ip),
+        verilog=to_verilog(IpTop(ip), name=ip.name), modules=["weft.sim.ip.rates"],
     )
     assert outcome.tests == 1 and outcome.cycles > 4 * 128**3 / ip.config.peak

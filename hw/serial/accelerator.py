@@ -1,0 +1,55 @@
+"""A whole accelerator on a serial port: what a board needs besides a clock."""
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect
+
+from weft.hw.core import Core
+from weft.hw.serial.link import Link
+from weft.hw.serial.uart import UartReceiver, UartTransmitter
+
+__all__ = ["SerialAccelerator"]
+
+
+class SerialAccelerator(wiring.Component):
+    """The `weft.hw.core.Core` of a Config behind two wires.
+
+    Parameters
+    ----------
+    config : Config
+    divisor : int
+        Clock cycles a bit of the serial port, 4 or more.
+
+    Attributes
+    ----------
+    rx : In, tx : Out
+        High at rest; ``rx`` is of no clock.
+    """
+
+    def __init__(self, config, *, divisor):
+        self.config = config
+        self.divisor = divisor
+        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        c = self.config
+        m.submodules.receiver = receiver = UartReceiver(divisor=self.divisor)
+        m.submodules.transmitter = transmitter = UartTransmitter(divisor=self.divisor)
+        m.submodules.link = link = Link(
+            bytes_in=c.bytes_in, bytes_out=c.bytes_out, target=c.target
+        )
+        m.submodules.core = core = Core(c)
+        connect(m, receiver.bytes, link.host)
+        connect(m, link.answers, transmitter.bytes)
+        connect(m, link.commands, core.commands)
+        connect(m, core.results, link.results)
+        m.d.comb += [
+            receiver.rx.eq(self.rx),
+            self.tx.eq(transmitter.tx),
+            link.broken.eq(receiver.broken),
+            core.address.eq(link.address),
+            link.data.eq(core.data),
+            core.abort.eq(link.abort),
+        ]
+        return m

@@ -1,0 +1,96 @@
+"""What a job must answer, and the comparison of the words that come with it."""
+
+import numpy as np
+
+from weft.commands import Status
+
+__all__ = ["Scoreboard"]
+
+_DONE = Status(0)
+
+
+class Scoreboard:
+    """The answer due to one job: its words in order, and how it may end.
+
+    Parameters
+    ----------
+    tag : int
+    results : array [M, N]
+        Numbers of any type, whose bits are what comes; masked ones may be any. Empty where the job
+        never has any.
+    statuses : set of Status
+        How the job may end. One ended early has sent some of its words, right ones.
+    config : Config
+    name : str
+        What to call the job.
+
+    Attributes
+    ----------
+    ended : Status or None
+        How the job has ended.
+    """
+
+    def __init__(self, tag, results, statuses, config, name):
+        self.tag = tag
+        self.name = name
+        self.statuses = statuses
+        self.ended = None
+        self._words = list(_words(results, config))
+        self._count = 0
+
+    def take(self, word) -> bool:
+        """Compare the next word; True where it is the job's last."""
+        if word.tag != self.tag:
+            raise AssertionError(f"tag of a result must be {self.tag}, not {word.tag}")
+        status = Status(word.status) if word.last else _DONE
+        if status == _DONE:
+            self._compare(word)
+        elif Status.REJECTED in status and self._count:
+            raise AssertionError(
+                f"{self.name} must be rejected before its first result, not after {self._count}"
+            )
+        if word.last:
+            if status not in self.statuses:
+                allowed = " or ".join(repr(s) for s in self.statuses)
+                raise AssertionError(f"{self.name} must end with {allowed}, not {status!r}")
+            self.ended = status
+        return bool(word.last)
+
+    def _compare(self, word):
+        if self._count == len(self._words):
+            raise AssertionError(f"{self.name} must have {self._count} result words, not more")
+        value, mask, row, col = self._words[self._count]
+        if (word.data ^ value) & mask:
+            raise AssertionError(
+                f"{self.name}, word {self._count} (row {row}, from column {col} on)"
+                f" must be {value:#x}, not {word.data & mask:#x}"
+            )
+        self._count += 1
+        if word.last != (self._count == len(self._words)):
+            raise AssertionError(
+                f"last of {self.name} must come with word {len(self._words) - 1},"
+                f" and is {word.last} with word {self._count - 1}"
+            )
+
+
+def _words(results, config):
+    """Value, mask of the bits that count, row and column of the first result of each word."""
+    size = results.dtype.itemsize
+    bits = np.ma.getdata(results).view(f"u{size}")
+    counts = ~np.ma.getmaskarray(results)
+    data, mask, places = bytearray(), bytearray(), []
+    m, n = results.shape
+    for top in range(0, m, config.rows):
+        for left in range(0, n, config.cols):
+            right = min(left + config.cols, n)
+            padding = bytes((left - right) % config.lanes * size)
+            for row in range(top, min(top + config.rows, m)):
+                data += b"".join(x.to_bytes(size, "little") for x in bits[row, left:right].tolist())
+                mask += np.repeat(counts[row, left:right] * b"\xff"[0], size).astype("u1").tobytes()
+                mask += padding
+                data += padding
+                places += [(row, col) for col in range(left, right + len(padding) // size)]
+    for start in range(0, len(data), config.bytes_out):
+        part = slice(start, start + config.bytes_out)
+        value, care = (int.from_bytes(x[part], "little") for x in (data, mask))
+        yield value, care, *places[start // size]

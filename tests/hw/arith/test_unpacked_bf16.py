@@ -1,0 +1,49 @@
+"""BF16 operands decoded: every one of them, against its value as a number."""
+
+import numpy as np
+import pytest
+
+from weft.hw.arith.unpacked_bf16 import Bf16Unpacker, FlushingBf16Unpacker
+
+BITS = np.random.default_rng(1).permutation(1 << 16).astype(np.uint32)  # in any order
+with np.errstate(invalid="ignore"):  # signalling NaNs
+    VALUES = (BITS << 16).view(np.float32).astype(np.float64)
+LEAST = 2.0**-126  # the least normal number
+
+
+@pytest.fixture(scope="module", params=[Bf16Unpacker, FlushingBf16Unpacker])
+def decoder(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def factor(decoder, decoded):
+    """What each field of a `Factor` is for each of BITS."""
+    return decoded(decoder, BITS)
+
+
+@pytest.fixture(scope="module")
+def zero(decoder):
+    """Which of BITS count as zeros."""
+    return np.abs(VALUES) < LEAST if decoder is FlushingBf16Unpacker else VALUES == 0
+
+
+def test_sign_of_all(factor):
+    assert np.array_equal(factor["sign"], BITS >> 15)
+
+
+def test_zeros(factor, zero):
+    assert np.array_equal(factor["zero"], zero)
+
+
+def test_infinities_and_nan(factor):
+    assert np.array_equal(factor["special"], ~np.isfinite(VALUES))
+    assert np.array_equal(factor["nan"], np.isnan(VALUES))
+
+
+def test_numbers_are_normalized(decoder, factor, zero):
+    number = np.isfinite(VALUES) & ~zero
+    assert number.sum() == (2 * 254 * 128 if decoder is FlushingBf16Unpacker else 2 * 0x7F7F)
+    values = (128 + factor["fraction"]) / 128 * np.exp2(factor["exponent"] - 127.0)
+    values = np.where(factor["sign"], -values, values)
+    assert np.array_equal(values[number], VALUES[number])

@@ -1,0 +1,267 @@
+"""The tiler: which tiles it offers, when, and what an abort in any cycle leaves of a job."""
+
+import random
+from types import SimpleNamespace
+
+import pytest
+from tiers import tiers
+
+from weft.commands import Region, Status
+from weft.geometry import Operand
+from weft.hw.control.job_table import JobEntry
+from weft.hw.control.tile_gate import TileGate
+from weft.sim.amaranth_bench import plain, put, simulate
+
+A = Operand(3, 2, 64, 16)
+B = Operand(4, 2, 128, 16)
+GEOMETRIES = {Region.A: A, Region.B: B}
+ALL = 15
+READY = {
+    "always": lambda t: True, "late": lambda t: t > 30, "every-third": lambda t: t % 3 == 0,
+    "every-second": lambda t: t % 2 == 0, "random": lambda t: random.Random(t).random() < 0.3,
+}
+
+
+def always(t):
+    """Panels of a job that is not fed."""
+    return ALL, ALL
+
+
+def job(tag, down, across, *, due=0, rejected=False, panels=always):
+    """A job of ``down`` x ``across`` tiles, there from a cycle on, with its panels in each.
+
+    Its tiles name themselves by their pages.
+    """
+    asked = {"tag": tag, "m": 3 * down, "n": 4 * across, "k": 5, "accumulate": 0, "keep": 0}
+    asked |= {"a_page": 0, "a_pitch": 1, "b_page": 0, "b_pitch": 1, "finish": {}}
+    names = [(tag, i, j) for i in range(down) for j in range(across)]
+    return SimpleNamespace(
+        asked=asked, due=due, rejected=rejected, panels=panels, names=names, tag=tag
+    )
+
+
+class Bench:
+    """A tiler between a job table and somebody who takes tiles: all that it does, by cycle.
+
+    As of the table, ``owner`` comes with a job, ``rejected`` is right from the cycle after its
+    pull on, and ``loaded`` from the one after that on.
+    """
+
+    def __init__(self, jobs, ready=READY["always"]):
+        self.jobs, self.ready = jobs, ready
+        self.dut = TileGate(
+            geometries=GEOMETRIES, job=JobEntry(GEOMETRIES, ()), count=range(ALL + 1),
+            owner=range(4),
+        )
+
+    async def once(self, ctx, aborts=()):
+        """Run until all is over, with aborts in some cycles: what is seen in each."""
+        dut, jobs, seen = self.dut, self.jobs, []
+        ports = {
+            "pulled": dut.jobs.ready, "valid": dut.tiles.valid, "tile": dut.tiles.payload,
+            "starved": dut.starved,
+        }
+        pulled, quiet, panels = 0, 0, (0, 0)
+        while quiet < 12:
+            t = len(seen)
+            given = pulled < len(jobs) and t >= jobs[pulled].due
+            ctx.set(dut.jobs.valid, given)
+            if given:
+                put(ctx, dut.jobs.payload, jobs[pulled].asked)
+            ctx.set(dut.owner, pulled % 4)
+            ctx.set(dut.rejected, pulled > 0 and jobs[pulled - 1].rejected)
+            ctx.set(dut.loaded, list(panels))
+            ctx.set(dut.tiles.ready, self.ready(t))
+            ctx.set(dut.abort, t in aborts)
+            panels = jobs[pulled - 1].panels(t) if pulled else (0, 0)
+            _, _, *values = await ctx.tick().sample(*ports.values())
+            now = SimpleNamespace(**dict(zip(ports, map(plain, values), strict=True)))
+            now.ready = self.ready(t)
+            now.taken = now.valid and now.ready
+            now.pulled = now.pulled and given
+            now.name = now.tile["tag"], now.tile["a_page"], now.tile["b_page"]
+            pulled += now.pulled
+            busy = pulled < len(jobs) or now.valid or now.starved
+            quiet = 0 if busy else quiet + 1
+            seen.append(now)
+        return seen
+
+    def run(self, *aborts):
+        found = []
+
+        async def bench(ctx):
+            found.extend(await self.once(ctx, aborts))
+
+        simulate(self.dut, bench, limit=5_000)
+        return found
+
+    def sweep(self, *apart):
+        """An abort in every cycle until all is over, and others so many cycles behind it."""
+        async def bench(ctx):
+            self.check((), await self.once(ctx))
+            alone = len(await self.once(ctx))
+            for t in range(alone):
+                aborts = t, *(t + cycles for cycles in apart)
+                self.check(aborts, await self.once(ctx, aborts))
+
+        simulate(self.dut, bench, limit=200_000)
+
+    def check(self, aborts, seen):
+        """Every job has its tiles, in order; of one that is aborted those that were taken."""
+        targets = self.targets(aborts, seen)
+        taken = iter([now for now in seen if now.taken])
+        for one in self.jobs:
+            names = one.names
+            if one.rejected:
+                names = []
+            elif one.tag in targets:
+                # A tile may still be taken in the cycle in which the abort is seen.
+                aborted = targets[one.tag]
+                here = [now for now in seen[: aborted + 2] if now.taken]
+                names = [now.name for now in here if now.tile["tag"] == one.tag]
+                assert names == one.names[: len(names)], aborts
+                soon = [now for now in seen[: aborted + 8] if now.valid and now.tile["void"]]
+                over = names[-1:] == one.names[-1:]
+                assert over or one.tag in [now.tile["tag"] for now in soon], aborts
+            for name in names:
+                now = next(taken)
+                last = name == one.names[-1]
+                assert now.name == name, aborts
+                assert (now.tile["last"], now.tile["status"], now.tile["void"]) == (last, 0, 0)
+            if one.names[-1:] != names[-1:]:
+                end = next(taken).tile
+                status = Status.REJECTED if one.rejected else Status.ABORTED
+                assert (end["tag"], end["status"]) == (one.tag, status), aborts
+                assert (end["last"], end["void"]) == (1, 1), aborts
+        assert next(taken, None) is None, aborts
+        self.check_offers(aborts, seen)
+
+    def targets(self, aborts, seen):
+        """By its tag, when each job was aborted: the oldest there is, if it is not just over."""
+        targets = {}
+        for t in aborts:
+            begun = sum(now.pulled for now in seen[:t])
+            over = sum(now.taken and now.tile["last"] for now in seen[:t])
+            just = t < len(seen) and seen[t].taken and seen[t].tile["last"]
+            if begun > over and not just:
+                targets.setdefault(self.jobs[over].tag, t)
+        return targets
+
+    def check_offers(self, aborts, seen):
+        """A tile on offer has its panels, and stays, but for an abort of the cycle before."""
+        pulls = [t for t, now in enumerate(seen) if now.pulled]
+        since = {one.tag: t for one, t in zip(self.jobs, pulls, strict=True)}
+        for t, now in enumerate(seen):
+            assert not (now.starved and now.valid), aborts
+            if now.valid and not now.tile["void"]:
+                tag, i, j = now.name
+                a, b = self.jobs[[one.tag for one in self.jobs].index(tag)].panels(t - 3)
+                assert t >= since[tag] + 4 and i < a and j < b, (aborts, t)
+            before = seen[t - 1] if t else now
+            if before.valid and not before.taken and t - 2 not in aborts:
+                assert now.valid and now.tile == before.tile, (aborts, t)
+
+
+def fed(*times):
+    """Panels of both operands that are there from some cycles on."""
+    return lambda t: (sum(t >= time for time in times),) * 2
+
+
+SCENES = {
+    "long": [job(1, 2, 3), job(2, 1, 1), job(3, 2, 2)],
+    "single": [job(tag, 1, 1) for tag in range(1, 7)],
+    "pairs": [job(tag, 1, 2) for tag in range(1, 5)],
+    "rejected": [job(1, 1, 2), job(2, 1, 1, rejected=True), job(3, 2, 2, rejected=True),
+                 job(4, 2, 1)],
+    "fed-late": [job(1, 2, 2, panels=fed(20, 30)), job(2, 1, 1), job(3, 1, 2, panels=fed(60, 62))],
+    "rejected-unfed": [job(1, 2, 2, rejected=True, panels=fed(10_000)), job(2, 1, 2)],
+    "gaps": [job(1, 1, 2, due=4), job(2, 2, 1, due=20), job(3, 1, 1, due=31)],
+    "fed-in-time": [job(1, 2, 2, panels=fed(3, 9)), job(2, 2, 1, panels=fed(12, 14))],
+}
+EACH = pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+FLOWS = pytest.mark.parametrize("ready", tiers(READY, next(iter(READY))))
+
+
+@EACH
+@FLOWS
+def test_an_abort_in_any_cycle_ends_the_job_at_work_and_no_other(scene, ready):
+    Bench(scene, ready).sweep()
+
+
+@pytest.mark.parametrize("apart", [
+    2, *(pytest.param(cycles, marks=pytest.mark.slow) for cycles in (1, 3, 5, 8)),
+])
+@pytest.mark.parametrize("name", ["pairs", "rejected", "fed-in-time"])
+@pytest.mark.parametrize("flow", ["always", "every-third"])
+def test_two_aborts_end_no_more_than_what_is_at_work(name, flow, apart):
+    Bench(SCENES[name], READY[flow]).sweep(apart)
+
+
+def offers(seen):
+    """When each tile was first on offer."""
+    before = [False, *(now.valid and not now.taken for now in seen)]
+    return [t for t, now in enumerate(seen) if now.valid and not before[t]]
+
+
+def test_a_tile_leaves_in_two_cycles():
+    # Pulled, looked at, out of the walker, in the station, on offer; then one in two.
+    seen = Bench([job(1, 2, 4)]).run()
+    assert seen[0].pulled
+    assert offers(seen) == [4 + 2 * n for n in range(8)]
+
+
+def test_the_next_job_is_pulled_once_the_last_tile_has_its_panels():
+    seen = Bench([job(1, 1, 2), job(2, 1, 1), job(3, 1, 1)]).run()
+    pulls = [t for t, now in enumerate(seen) if now.pulled]
+    # The last tile is in the station a cycle before it is on offer.
+    assert offers(seen) == [4, 6, 9, 12]
+    assert pulls == [0, 5, 8]
+
+
+@pytest.mark.parametrize("missing, offered, starved", [
+    (0, [23, 25, 43, 45, 48], [*range(3, 22), *range(26, 42)]),
+    (1, [23, 43, 45, 47, 50], [*range(3, 22), *range(24, 42)]),
+])
+def test_a_tile_waits_for_both_its_panels(missing, offered, starved):
+    # Panels of one operand, in the table in cycles 20 and 40: three cycles later it is on offer.
+    def panels(t):
+        counts = [ALL, ALL]
+        counts[missing] = (t >= 20) + (t >= 40)
+        return counts
+
+    seen = Bench([job(1, 2, 2, panels=panels), job(2, 1, 1)]).run()
+    assert offers(seen) == offered
+    assert [t for t, now in enumerate(seen) if now.starved] == starved
+
+
+def test_two_tiles_wait_in_a_queue_and_one_before_it():
+    # They leave one after the other, the ones behind them in two cycles each.
+    seen = Bench([job(1, 2, 4)], READY["late"]).run()
+    assert [t for t, now in enumerate(seen) if now.taken] == [31, 32, 33, 35, 37, 39, 41, 43]
+
+
+def test_as_many_jobs_are_pulled_as_have_a_tile_there_and_one_more():
+    seen = Bench(SCENES["single"], READY["late"]).run()
+    assert sum(now.pulled for now in seen[:30]) == 4
+
+
+def test_a_tile_on_offer_is_withdrawn_if_its_job_is_aborted():
+    seen = Bench([job(1, 2, 4), job(2, 1, 1)], READY["late"]).run(20)
+    # Seen a cycle after the pulse, gone in the next.
+    assert [now.name for now in seen[4:22]] == [(1, 0, 0)] * 18
+    assert all(now.valid for now in seen[4:22])
+    assert not seen[22].valid
+    assert [(now.tile["tag"], now.tile["status"]) for now in seen if now.taken] == [
+        (1, Status.ABORTED), (2, 0),
+    ]
+
+
+def test_a_last_tile_on_offer_becomes_void_where_it_is():
+    seen = Bench([job(1, 1, 1), job(2, 1, 1)], READY["late"]).run(20)
+    assert [now.tile["void"] for now in seen[4:31]] == [0] * 18 + [1] * 9
+    assert all(now.valid for now in seen[4:31])
+
+
+def test_an_abort_without_a_job_is_for_nobody():
+    seen = Bench([job(1, 1, 2, due=10), job(2, 1, 2, due=40)]).run(*range(11), *range(25, 41))
+    assert [now.name for now in seen if now.taken] == [(1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 0, 1)]

@@ -1,0 +1,194 @@
+"""Walks against the space that they may touch: byte by byte, at both ends of it."""
+
+import dataclasses
+import random
+
+import pytest
+
+from weft.commands import Job, JobFlag, Load, Region
+from weft.config import Config
+from weft.descriptors import ElementOrder, Fetch, Store
+from weft.geometry import memories
+from weft.hw.dma.bounds_check import BoundsCheck
+from weft.sim.amaranth_bench import put, simulate
+
+SPACE = 1 << 32
+BYTES = 16
+CONFIG = Config(rows=3, cols=4, depth=2, lanes=2, a_words=256, b_words=256)
+REGIONS = memories(CONFIG)
+WIDE = {Region.A: memories(Config(rows=12, cols=4, depth=4))[Region.A]}  # three beats a word
+
+
+def bytes_of(descriptor, geometries=REGIONS):
+    """The first and the last byte that a descriptor touches; None where it touches none."""
+    start, step = descriptor.address, descriptor.stride
+    if isinstance(descriptor, Store):
+        job = descriptor.job
+        count, width = job.m, job.n * (1 if job.flags else 4)
+    elif descriptor.order == ElementOrder.RAW:
+        g, load = geometries[descriptor.load.operand], descriptor.load
+        words = -(-load.words // g.group) * g.segments
+        count, step, width = load.panels, words * BYTES, words * BYTES
+    elif descriptor.order == ElementOrder.K:
+        count, width = descriptor.lines, descriptor.k
+    else:
+        count, width = descriptor.k, descriptor.lines
+    if not count * width:
+        return None
+    runs = start, start + (count - 1) * step
+    return min(runs), max(runs) + width - 1
+
+
+def outside(descriptors, window=None, geometries=REGIONS):
+    """What the hardware says of each."""
+    dut = BoundsCheck(
+        geometries=geometries, size=1, sizes=[4, 1], data_bytes=BYTES, window=window is not None
+    )
+    found = []
+
+    async def bench(ctx):
+        if window is not None:
+            put(ctx, dut.base, window[0])
+            put(ctx, dut.limit, window[1])
+        for descriptor in descriptors:
+            packed = descriptor.pack()
+            load = isinstance(descriptor, Fetch)
+            put(ctx, dut.load, load)
+            put(ctx, dut.raw, load and descriptor.order == ElementOrder.RAW)
+            put(ctx, dut.turned, load and descriptor.order == ElementOrder.LINES)
+            put(ctx, dut.narrow, not load and bool(descriptor.job.flags))
+            put(ctx, dut.region, descriptor.load.operand if load else 0)
+            put(ctx, dut.start, 1)
+            await ctx.tick()
+            put(ctx, dut.start, 0)
+            index = None
+            while not ctx.get(dut.done):
+                put(ctx, dut.there, index == ctx.get(dut.index))  # a cycle late
+                index = ctx.get(dut.index)
+                put(ctx, dut.word, int.from_bytes(packed[4 * index : 4 * index + 4], "little"))
+                await ctx.tick()
+            found.append(bool(ctx.get(dut.outside)))
+            await ctx.tick()
+
+    simulate(dut, bench, limit=400 * len(descriptors))
+    return found
+
+
+def fetch(address, stride, lines, k, order=ElementOrder.K, region=Region.A):
+    return Fetch(Load(region, 0, 1, 1, 1), address, stride, lines, k, order)
+
+
+def raw(address, panels, words, region=Region.A):
+    return Fetch(Load(region, 0, 1, panels, words), address, order=ElementOrder.RAW)
+
+
+def store(address, stride, m, n, flags=0):
+    return Store(Job(m, n, 1, *[1] * 6, flags=JobFlag(flags)), address, stride)
+
+
+def moved(descriptor, by):
+    """The same walk from another address; none where that is no number of 32 bits."""
+    kind, fields = type(descriptor), dict(vars(descriptor))
+    fields["address"] += by
+    return kind(**fields) if 0 <= fields["address"] < SPACE else None
+
+
+def ends(descriptor, base, limit, geometries=REGIONS):
+    """The walk moved so that it touches each end of a space, and a byte beyond each."""
+    first, last = bytes_of(descriptor, geometries)
+    step = BYTES if getattr(descriptor, "order", None) == ElementOrder.RAW else 1
+    for by in (base - first, base - first - step, limit - last, limit - last + step):
+        if one := moved(descriptor, by):
+            yield one
+
+
+WALKS = {
+    "a-line": fetch(0x1000, 100, 1, 7),
+    "lines": fetch(0x1000, 100, 8, 7),
+    "backwards": fetch(0x1000, -100, 8, 7),
+    "turned": fetch(0x1000, 9, 3, 100, ElementOrder.LINES),
+    "turned-backwards": fetch(0x1000, -9, 3, 100, ElementOrder.LINES),
+    "in-place": fetch(0x1000, 0, 100, 7),
+    "odd-count": fetch(0x1000, 0x123457, 0x5A5, 0xFFF),
+    "most-lines": fetch(0x1000, 0xFFFF, 0xFFFF, 1),
+    "longest-stride": fetch(0x1000, (1 << 31) - 1, 3, 1),
+    "longest-stride-back": fetch(0xF0000000, -(1 << 31), 2, 1),
+    "results": store(0x1000, 64, 9, 13),
+    "results-backwards": store(0x1000, -64, 9, 13),
+    "narrow": store(0x1000, 64, 9, 13, JobFlag.REQUANTIZE),
+    "most-results": store(0x1000, 0xFFFF, 0xFFFF, 0xFFFF),
+    "raw": raw(0x1000, 3, 5),
+    "raw-shared-beats": raw(0x1000, 5, 7, Region.B),
+    "parameters": raw(0x1000, 2, 2, Region.PARAMETERS),
+}
+
+
+@pytest.mark.parametrize("window", [None, (0x20000, 0xFFF7FFFF)])
+def test_the_last_byte_counts(window):
+    base, limit = window or (0, SPACE - 1)
+    beat = BYTES if window else 1  # windows are of whole beats
+    spaces = (base, limit), (base - beat + 1, limit + beat - 1)
+    walks = [one for walk in WALKS.values() for space in spaces for one in ends(walk, *space)]
+    due = []
+    for walk in walks:
+        first, last = bytes_of(walk)
+        due.append(first // beat < base // beat or last // beat > limit // beat)
+    assert outside(walks, window) == due
+    assert 20 < sum(due) < len(due) - 20
+
+
+def test_walks_that_go_round_are_outside():
+    """The last byte's address is a right one, modulo 2^32, again."""
+    walks = [
+        fetch(0x1000, 1 << 30, 5, 7), fetch(0x1000, -(1 << 30), 5, 7),
+        fetch(0x1000, 1 << 30, 0xFFFD, 7), fetch(0xF0000000, -(1 << 31), 5, 1),
+        store(0x1000, 1 << 30, 9, 13), store(SPACE - 4, 4, 1, 3), store(0x10, -(1 << 24), 257, 1),
+    ]
+    assert outside(walks) == [True] * len(walks)
+
+
+def test_what_touches_nothing_is_nowhere():
+    walks = [
+        fetch(SPACE - 1, 1 << 30, 0, 7), fetch(0, -1, 0, 7),
+        fetch(SPACE - 1, 1 << 30, 0, 70, ElementOrder.LINES),
+        fetch(0, -1, 0, 70, ElementOrder.LINES),
+        store(SPACE - 4, 4, 0, 9), store(SPACE - 4, 4, 9, 0), store(0, -4, 0, 0),
+    ]
+    assert outside(walks) == [False] * len(walks)
+    assert outside(walks, (0x1000, 0x1FFF)) == [False] * len(walks)
+
+
+def test_words_of_several_beats():
+    walk = raw(0x1000, 5, 7)
+    assert WIDE[Region.A].segments == 3
+    assert bytes_of(walk, WIDE)[1] == 0x1000 + 5 * 7 * 3 * BYTES - 1
+    walks = [*ends(walk, 0, SPACE - 1, WIDE)]
+    assert outside(walks, geometries=WIDE) == [False, False, True]
+
+
+def test_panels_that_go_round_are_outside():
+    """Each third of their bytes is 2^32 of them."""
+    long = {Region.A: dataclasses.replace(WIDE[Region.A], words=1 << 16)}
+    assert outside([raw(0, 1 << 12, 1 << 16)], geometries=long) == [True]
+
+
+@pytest.mark.parametrize("window", [None, (0x40000000, 0xBFFFFFFF)])
+def test_walks_at_random(window):
+    rng, walks = random.Random(5), []
+    base, limit = window or (0, SPACE - 1)
+    for _ in range(150):
+        bits = rng.randrange(4, 31)
+        stride = rng.choice([1, -1]) * rng.getrandbits(bits)
+        count = rng.getrandbits(max(1, min(16, 34 - bits)))
+        address, other = rng.getrandbits(32), rng.getrandbits(9)
+        walks.append(rng.choice([
+            fetch(address, stride, count, other), store(address, stride, count, other),
+            fetch(address, stride, other, min(count, 511), ElementOrder.LINES),
+            raw(address & -BYTES, rng.randrange(1, 16), rng.randrange(1, 257)),
+        ]))
+    due = []
+    for walk in walks:
+        touched = bytes_of(walk)
+        due.append(touched is not None and not base <= touched[0] <= touched[1] <= limit)
+    assert outside(walks, window) == due
+    assert 30 < sum(due) < len(due) - 20

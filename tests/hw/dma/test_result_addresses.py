@@ -1,0 +1,138 @@
+"""Words of results become beats at their places; what pads them is not written."""
+
+import random
+
+import pytest
+
+from weft.commands import Job, JobFlag, Status
+from weft.descriptors import Store
+from weft.hw.dma.axi import BURST
+from weft.hw.dma.result_addresses import SPOILT, ResultAddressGenerator
+from weft.sim.amaranth_bench import plain, put, send, simulate, ticks
+
+ROWS, COLS, LANES = 3, 4, 2
+KINDS = {  # sizes of results, units, bytes of a word
+    "one": ([4], [4], 16),
+    "chunks": ([4, 1], [8, 2], 16),
+    "alike": ([4, 2], [4, 4], 4),
+    "beats": ([4, 2], [8, 4], 8),
+}
+SIZE = 1 << 14
+
+
+def results(rng, job, size, width, memory, store, keep=None):
+    """The words of a job, up to ``keep`` but not all, and in ``memory`` what they leave there."""
+    data, places = bytearray(), []
+    for i in range(0, job.m, ROWS):
+        for j in range(0, job.n, COLS):
+            for row in range(i, min(i + ROWS, job.m)):
+                count = min(COLS, job.n - j)
+                here = store.address + row * store.stride + j * size
+                slots = -(-count // LANES) * LANES * size
+                places += [here + n if n < count * size else None for n in range(slots)]
+                data += rng.randbytes(slots)
+    if keep is not None:
+        keep = min(keep, -(-len(data) // width) - 1)
+    for n, place in enumerate(places[: None if keep is None else keep * width]):
+        if place is not None:
+            memory[place] = data[n]
+    data += bytes(-len(data) % width)
+    words = [int.from_bytes(data[n : n + width], "little") for n in range(0, len(data), width)]
+    return words[:keep]
+
+
+def beats_into(memory, beats, width):
+    """Write beats, by the burst that each is of; the ends of jobs, in order."""
+    ends, burst = [], []
+    for beat in beats:
+        if beat["void"]:
+            assert beat["last"] and not burst
+        else:
+            burst.append(beat)
+        if beat["last"] and burst:
+            assert len(burst) == beat["count"] + 1 <= BURST
+            first = beat["addr"] // width
+            assert beat["addr"] % width == 0 and first // BURST == (first + len(burst) - 1) // BURST
+            for n, one in enumerate(burst):
+                for byte in range(width):
+                    if one["strb"] >> byte & 1:
+                        memory[beat["addr"] + n * width + byte] = one["data"] >> 8 * byte & 255
+            burst = []
+        if beat["last"] and beat["end"]:
+            ends.append((beat["tag"], beat["status"]))
+    assert not burst
+    return ends
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("idle", [0, 0.5])
+def test_scatters(kind, idle):
+    sizes, units, width = KINDS[kind]
+    rng = random.Random(3)
+    dut = ResultAddressGenerator(
+        rows=ROWS, cols=COLS, lanes=LANES, sizes=sizes, units=units, data_bytes=width,
+        narrows=JobFlag.ROUND, target="generic",
+    )
+    memory = bytearray(rng.randbytes(SIZE))
+    expected = bytearray(memory)
+    fields, words, ends, at = [], [], [], 0
+    for tag in range(12):
+        narrow = len(sizes) > 1 and tag % 2
+        size, unit = sizes[narrow], units[narrow]
+        m, n = rng.randrange(1, 2 * ROWS + 2), rng.randrange(1, 3 * COLS + 1)
+        stride = -(-n * size // unit) * unit + rng.choice([0, unit])
+        job = Job(m, n, 1, *[1] * 6, tag=tag, flags=JobFlag.ROUND if narrow else JobFlag(0))
+        store = Store(job, at, stride)
+        if tag == 5:  # from the last row to the first
+            store = Store(job, at + stride * (m - 1), -stride)
+        at = -(-(at + stride * m) // 8) * 8 + rng.choice([0, 8])
+        packed = store.pack()
+        field = [int.from_bytes(packed[4 * i : 4 * i + 4], "little") for i in (0, 1, 3, 8, 9)]
+        spoilt = tag % 3 == 1  # operands loaded before
+        field[2] = field[2] & ~(1 << SPOILT) | spoilt << SPOILT
+        fields += field
+        status = (Status(0), Status.ABORTED, Status.REJECTED)[(0, 1, 0, 2)[tag % 4]]
+        keep = {Status.ABORTED: 3, Status.REJECTED: 0}.get(status)
+        lot = results(rng, job, size, width, expected, store, keep)
+        lot = [(word, 0, 0) for word in lot]
+        if status:
+            lot.append((rng.getrandbits(8 * width), 1, int(status)))
+        else:
+            lot[-1] = lot[-1][0], 1, 0
+        words += [dict(zip(("data", "last", "status", "tag"), (*w, tag), strict=True)) for w in lot]
+        ends.append((tag, status | Status.READ_ERROR * (spoilt or tag == 11)))
+        if tag == 2:  # of a job that was to keep its sums, and not known here; as below
+            words.append({"data": 0, "last": 1, "status": 1, "tag": 77})
+            ends.append((77, 1))
+    # One that is of a job that was to keep its sums, and not known here.
+    words.append({"data": 0, "last": 1, "status": 2, "tag": 99})
+    ends.append((99, 2))
+    beats = []
+
+    async def jobs(ctx):
+        put(ctx, dut.spoilt, 1)
+        put(ctx, dut.take, 1)
+        for field in fields:
+            put(ctx, dut.word, field)
+            await ctx.tick()
+        put(ctx, dut.take, 0)
+
+    async def source(ctx):
+        await ticks(ctx, 3)
+        await send(ctx, dut.results, words, idle=idle)
+        await ticks(ctx, 20)
+        assert ctx.get(dut.idle) and ctx.get(dut.rests)
+
+    async def room(ctx):
+        while True:
+            put(ctx, dut.room, rng.random() >= idle)
+            await ctx.tick()
+
+    async def watch(ctx):
+        async for _, _, beat in ctx.tick().sample(dut.beats):
+            if beat.valid:
+                beats.append(plain(beat.beat))
+
+    simulate(dut, jobs, source, background=[room, watch], limit=20_000)
+    assert beats_into(memory, beats, width) == ends
+    assert memory == expected

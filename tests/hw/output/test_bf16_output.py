@@ -1,0 +1,208 @@
+"""The rounder against numpy and ml_dtypes: limits and roundings of every kind, in order."""
+
+import numpy as np
+import pytest
+from amaranth.hdl import Value
+from amaranth.lib.data import StructLayout
+from amaranth.utils import ceil_log2
+from ml_dtypes import bfloat16
+
+from weft.commands import PARAMETER, Region, epilogue_flags
+from weft.config import Config
+from weft.geometry import memories
+from weft.hw.control.job_table import JobEntry
+from weft.hw.control.loader import BufferWrite
+from weft.hw.control.tile_generator import Tile
+from weft.hw.output.bf16_output import Bf16Output
+from weft.hw.output.result_scheduler import Chunk
+from weft.sim.amaranth_bench import play, simulate
+from weft.timing import Delays
+
+SMALL = {"dtype": "bf16", "rows": 3, "cols": 5, "a_words": 64, "b_words": 64}
+CONFIGS = {
+    "lane": Config(lanes=1, bytes_in=2, **SMALL),
+    "two-lanes": Config(lanes=2, **SMALL),
+    "wide": Config(lanes=4, bytes_in=64, **SMALL),
+    "ragged": Config(lanes=8, **SMALL),
+    "no-limits": Config(lanes=2, activation="none", **SMALL),
+}
+ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+NAN = 0x7FC00000
+# Zeros, the ends of the subnormal and of the normal numbers, ones and their neighbours, infinity.
+POSITIVE = [
+    0, 1, 0x007FFFFF, 0x00800000, 0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x40000000, 0x7F7FFFFF,
+    0x7F800000,
+]
+EDGES = [*POSITIVE, *(0x80000000 | bits for bits in POSITIVE)]
+
+
+def due(bits, low, high, *, clamp, rounds):
+    """What sums become, all as bits."""
+    x, low, high = (np.array(one, np.uint32).view(np.float32) for one in (bits, low, high))
+    if clamp:
+        x = np.where(x <= low, low, np.where(x >= high, high, x))
+        x = np.where(x == 0, np.float32(0), x)
+    if rounds:
+        with np.errstate(over="ignore"):
+            return x.astype(bfloat16).view(np.uint16).tolist()
+    return x.astype(np.float32).view(np.uint32).tolist()
+
+
+class Bench:
+    """A rounder, the limits that are loaded into it, and chunks."""
+
+    def __init__(self, config, limits=None):
+        self.config = config
+        self.rng = np.random.default_rng(1)
+        self.geometries = memories(config)
+        job = JobEntry(self.geometries, epilogue_flags(config))
+        tile = Tile(self.geometries, job["finish"].shape)
+        chunk = Chunk(lanes=config.lanes, tile=tile, cols=config.cols)
+        self.clamps = Region.PARAMETERS in self.geometries
+        writes = {}
+        if self.clamps:
+            g = self.geometries[Region.PARAMETERS]
+            writes["parameters"] = StructLayout({"valid": 1, "write": BufferWrite(
+                address=ceil_log2(g.words // g.group), segments=g.segments, pages=g.pages,
+                bytes_in=g.stream,
+            )})
+        self.dut = Bf16Output(
+            geometries=self.geometries, chunk=chunk, acc=32, lanes=config.lanes, raw=1,
+            writes=writes,
+        )
+        self.panels = self.geometries[Region.B].pages
+        self.chunks_a_row = -(-config.cols // config.lanes)
+        limits = limits or (self.limits() for _ in range(self.panels * config.cols))
+        self.columns = np.array(list(limits), np.uint32).reshape(self.panels, config.cols, 2)
+
+    def number(self):
+        """Bits of a number: at an edge, of any size, or near to others of its kind."""
+        if self.rng.random() < 0.4:
+            return int(self.rng.choice(EDGES))
+        if self.rng.random() < 0.5:
+            return int(np.float32(self.rng.normal()).view(np.uint32))
+        bits = int(self.rng.integers(1 << 32))
+        return bits if bits & 0x7F800000 != 0x7F800000 else NAN
+
+    def limits(self):
+        found = np.array([self.number(), self.number()], np.uint32)
+        found[found == NAN] = 0x3F800000
+        order = np.argsort(found.view(np.float32), kind="stable")
+        return found[order].tolist()
+
+    def chunk(self, sums=None, **fields):
+        """A chunk of any sums, with what it is due."""
+        rng, config = self.rng, self.config
+        finish = {flag.name.lower(): int(rng.integers(2)) for flag in epilogue_flags(config)}
+        sums = sums or [self.number() for _ in range(config.lanes)]
+        chunk = {
+            "chunk": int(rng.integers(self.chunks_a_row)),
+            "panel": int(rng.integers(self.panels)), "finish": finish, "finishes": 1, **fields,
+        }
+        first = chunk["chunk"] * config.lanes
+        low, high = self.columns[chunk["panel"], first : first + config.lanes].T
+        return chunk, sums, due(
+            sums[: len(low)], low, high,
+            clamp=chunk["finish"].get("clamp"), rounds=chunk["finish"]["round"],
+        )
+
+    def load(self):
+        """The cycles in which the limits are loaded."""
+        if not self.clamps:
+            return
+        g, lanes = self.geometries[Region.PARAMETERS], self.config.lanes
+        for panel, columns in enumerate(self.columns):
+            entries = [PARAMETER["bf16"].pack(*pair) for pair in columns.view(np.float32).tolist()]
+            entries += [bytes(8)] * (self.chunks_a_row * lanes - len(entries))
+            words = [b"".join(entries[n : n + lanes]) for n in range(0, len(entries), lanes)]
+            for first in range(0, len(words), g.group):
+                line = b"".join(words[first : first + g.group]).ljust(g.segments * g.stream, b"\0")
+                for segment in range(g.segments):
+                    part = line[segment * g.stream : (segment + 1) * g.stream]
+                    yield {"parameters": {"valid": 1, "write": {
+                        "line": (panel * g.page + first) // g.group, "segment": segment,
+                        "data": int.from_bytes(part, "little"),
+                    }}}
+        yield {"parameters": {"valid": 0}}
+
+    def run(self, given, *, idle=0.0):
+        """Chunks of given sums become given results, after the latency."""
+        script, places = list(self.load()), []
+        for chunk, _, _ in given:
+            while self.rng.random() < idle:
+                script.append({"chunks": {"valid": 0}})
+            places.append(len(script))
+            script.append({"chunks": {"valid": 1, "chunk": chunk}})
+        latency = self.dut.LATENCY
+        script += [{} for _ in range(latency + 1)]
+        for now, (_, sums, _) in zip(places, given, strict=True):
+            script[now + 1]["sums"] = sums
+        (found,) = play(self.dut, script, "results")
+        for now, (_, _, results) in zip(places, given, strict=True):
+            assert found[now + latency][: len(results)] == results
+
+
+@ALL
+@pytest.mark.parametrize("idle", [0, 0.5])
+def test_results_are_those_of_numpy_after_the_latency(config, idle):
+    bench = Bench(config)
+    assert bench.dut.LATENCY == Delays.of(config).finish == (6 if bench.clamps else 2)
+    bench.run([bench.chunk() for _ in range(150)], idle=idle)
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_every_edge_is_held_between_every_pair_of_edges(rounds):
+    def number(bits):
+        return np.uint32(bits).view(np.float32)
+
+    limits = [(low, high) for low in EDGES for high in EDGES if number(low) <= number(high)]
+    config = Config(**{**SMALL, "cols": 64, "lanes": 8})
+    pages = memories(config)[Region.B].pages
+    limits += limits[: pages * 64 - len(limits)]
+    bench = Bench(config, limits)
+    given = [
+        bench.chunk([bits] * 8, panel=panel, chunk=chunk, finish={"clamp": 1, "round": rounds})
+        for bits in (*EDGES, NAN) for panel in range(pages) for chunk in range(8)
+    ]
+    bench.run(given)
+
+
+def test_every_upper_half_is_rounded():
+    # With lower halves on, next to and far from a tie.
+    config = Config(**{**SMALL, "cols": 64, "lanes": 64, "activation": "none"})
+    dut = Bench(config).dut
+    upper = np.arange(1 << 16, dtype=np.uint32) << 16
+    lower = np.array([0, 1, 0x4000, 0x7FFF, 0x8000, 0x8001, 0xC000, 0xFFFF], np.uint32)
+    sums = (upper[:, None] | lower).ravel()
+    sums = sums[(sums & 0x7F800000 != 0x7F800000) | (sums & 0x7FFFFF == 0)]
+    sums = np.append(sums, np.full(-len(sums) % 64, NAN, np.uint32)).reshape(-1, 64)
+    found = []
+
+    async def bench(ctx):
+        inputs, outputs = Value.cast(dut.sums), Value.cast(dut.results)
+        ctx.set(dut.chunks.chunk.finish.round, 1)
+        await ctx.tick()
+        for words in (*sums, sums[0]):
+            ctx.set(inputs, int.from_bytes(words.tobytes(), "little"))
+            _, _, word = await ctx.tick().sample(outputs)
+            found.append(word.to_bytes(256, "little"))
+
+    simulate(dut, bench)
+    got = np.frombuffer(b"".join(found[1:]), np.uint32).reshape(-1, 64)
+    with np.errstate(over="ignore"):
+        assert np.array_equal(got, sums.view(np.float32).astype(bfloat16).view(np.uint16))
+
+
+def test_limits_leave_a_nan_and_what_is_not_to_be_clamped():
+    config = CONFIGS["two-lanes"]
+    one, two = 0x3F800000, 0x40000000
+    bench = Bench(config, [(one, two)] * 4 * config.cols)
+    rows = [
+        ({"clamp": 1, "round": 0}, [NAN, 0], [NAN, one]),
+        ({"clamp": 0, "round": 1}, [NAN, 0x80000000], [0x7FC0, 0x8000]),
+        ({"clamp": 0, "round": 0}, [NAN, 0x80000000], [NAN, 0x80000000]),
+        ({"clamp": 1, "round": 1}, [0x3F808001, 0x3F818000], [0x3F81, 0x3F82]),
+    ]
+    bench.run([
+        (bench.chunk(sums, chunk=0, finish=f)[0], sums, results) for f, sums, results in rows
+    ])

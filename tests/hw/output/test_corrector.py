@@ -1,0 +1,103 @@
+"""The correction terms against sums of Python integers."""
+
+import random
+
+import pytest
+from amaranth.hdl import Fragment
+from amaranth.lib.data import StructLayout
+
+from weft.config import Config
+from weft.geometry import Operand, operands
+from weft.hw.output.corrector import Corrector
+from weft.hw.output.operand_sums import PairSums
+from weft.sim.amaranth_bench import play
+from weft.sim.loaded import layout, panel
+from weft.timing import Delays
+
+SETTLE = 16  # cycles, more than sums take
+
+
+def pairs(values):
+    return [sum(row[k] * row[k + 1] for k in range(0, len(row), 2)) for row in values]
+
+
+CHUNK = {
+    1: {"edges": (1, 1), "lanes": 1},
+    2: {"edges": (3, 5), "lanes": 2},
+    3: {"edges": (4, 3), "lanes": 4},
+    4: {"edges": (2, 8), "lanes": 4},
+    5: {"edges": (12, 20), "lanes": 2},
+}
+
+
+@pytest.mark.parametrize("which", CHUNK)
+@pytest.mark.parametrize("idle", [0, 0.5])
+def test_sums_are_corrected_after_the_latency(which, idle):
+    rng = random.Random(which)
+    edges, lanes = CHUNK[which]["edges"], CHUNK[which]["lanes"]
+    a, b = (Operand(edge, 2, 64, 16) for edge in edges)
+    chunks = -(-b.edge // lanes)
+    chunk = StructLayout({
+        "row": range(a.edge), "chunk": range(chunks), "a_page": range(4), "b_page": range(4),
+    })
+    dut = Corrector(
+        geometries=(a, b), chunk=chunk, lanes=lanes, writes=(layout(a), layout(b)),
+        target="generic",
+    )
+    terms, script = [], []
+    for port, geometry in zip("ab", (a, b), strict=True):
+        both = [panel(rng, geometry, 3, page=page) for page in range(4)]
+        terms.append([pairs(values) for values, _ in both])
+        for write in (write["write"] for _, some in both for write in some):
+            # The word is the same for both.
+            other = {"valid": 0, "write": {"data": write["write"]["data"]}}
+            script.append({"a": other, "b": other, port: write})
+        script.append({"a": {"valid": 0}, "b": {"valid": 0}})
+    script += [{}] * SETTLE
+    expected = {}
+    while len(expected) < 60:
+        one = {
+            "row": rng.randrange(a.edge), "chunk": rng.randrange(chunks),
+            "a_page": rng.randrange(4), "b_page": rng.randrange(4),
+        }
+        sums = [rng.randint(-(1 << 31), (1 << 31) - 1) for _ in range(lanes)]
+        now = len(script)
+        script += [{} for _ in range(1 + (rng.random() < idle))]
+        script[now] |= {"chunks": {"valid": 1, "chunk": one}}
+        term = terms[0][one["a_page"]][one["row"]]
+        columns = terms[1][one["b_page"]][one["chunk"] * lanes :][:lanes]
+        due = [value - term - column for value, column in zip(sums, columns, strict=False)]
+        expected[now] = sums, [(s + (1 << 31)) % (1 << 32) - (1 << 31) for s in due]
+    script += [{} for _ in range(dut.LATENCY + 1)]
+    for now, (sums, _) in expected.items():
+        script[now + dut.SUMS]["sums"] = sums
+    (found,) = play(dut, script, "corrected")
+    for now, (_, due) in expected.items():
+        assert found[now + dut.LATENCY][: len(due)] == due
+
+
+@pytest.mark.parametrize("target", ["generic", "ecp5"])
+@pytest.mark.parametrize("depth, bytes_in", [(2, 16), (8, 16), (16, 16), (16, 64), (64, 64)])
+def test_what_is_taken_off_is_there_before_the_first_sums_can_be(target, depth, bytes_in):
+    # A tile is on offer 5 cycles after the last word of its panels; its first row is asked for when
+    # it is written, after at least one step.
+    config = Config(
+        rows=1, cols=1, depth=depth, multiplier="fip", target=target, bytes_in=bytes_in
+    )
+    both = operands(config)
+    pairs = PairSums(
+        geometries=both, writes=[layout(one) for one in both], counts=[1, 1], target=target
+    )
+    Fragment.get(pairs, None)
+    assert 5 + Delays.of(config).written + 1 >= pairs.latency
+
+
+@pytest.mark.parametrize("target", ["generic", "ecp5", "ice40hx"])
+@pytest.mark.parametrize("drain", ["overlapped", "folded"])
+def test_a_row_is_read_before_another_takes_its_place(target, drain):
+    # Its room is released as it is asked for, and taken again a cycle later at the earliest.
+    delays = Delays.of(
+        Config(rows=1, cols=1, depth=2, multiplier="fip", target=target, drain=drain)
+    )
+    assert delays.wait + delays.row == Corrector.SUMS
+    assert delays.wait < 1 + delays.written

@@ -1,0 +1,139 @@
+"""Sums over what is loaded, panel by panel and page by page, against sums of Python integers."""
+
+import random
+
+import pytest
+
+from weft.geometry import Operand
+from weft.hw.output.operand_sums import PairSums, RowSums
+from weft.sim.amaranth_bench import play
+from weft.sim.loaded import layout, panel
+
+GEOMETRIES = [
+    pytest.param(Operand(1, 2, 64, 2), id="pair-of-pair"),
+    pytest.param(Operand(2, 2, 64, 16), id="group-4"),
+    pytest.param(Operand(3, 2, 64, 16), id="group-2-and-padding"),
+    pytest.param(Operand(3, 4, 64, 4), id="3-segments"),
+    pytest.param(Operand(5, 2, 64, 4), id="3-segments-and-padding"),
+    pytest.param(Operand(1, 64, 32, 16), id="4-segments-of-one-row"),
+    pytest.param(Operand(12, 2, 64, 16), id="2-folds"),
+    pytest.param(Operand(5, 4, 64, 8), id="3-folds"),
+]
+
+
+def sums_of(kind, *geometries, counts=None):
+    """The sums of one operand or several."""
+    return kind(
+        geometries=geometries, writes=[layout(g) for g in geometries],
+        counts=counts or [1] * len(geometries), target="generic",
+    )
+
+
+def moved(script, n=0):
+    """A script of ports as one of operand ``n``."""
+    return [{f"{name}_{n}": value for name, value in cycle.items()} for cycle in script]
+
+
+def asked(kind, geometry, pages, count=1):
+    """A script that asks for all the sums of ``pages``, and what makes a list a page of them."""
+    parts = -(-geometry.edge // count)
+    script = [{"page": page, "index": n} for page in pages for n in range(parts)]
+
+    def gathered(found):
+        found = found[len(found) - len(script) :]
+        rows = [sum(found[n : n + parts], []) for n in range(0, len(found), parts)]
+        return [row[: geometry.edge] for row in rows]
+
+    return script, gathered
+
+
+def pairs(values):
+    return [sum(row[k] * row[k + 1] for k in range(0, len(row), 2)) for row in values]
+
+
+def plain(values):
+    return [sum(row) for row in values]
+
+
+PAIRS = [pytest.param(PairSums, pairs, *g.values, id=f"pairs-{g.id}") for g in GEOMETRIES]
+ODD = [
+    pytest.param(Operand(1, 1, 64, 1), id="byte-of-byte"),
+    pytest.param(Operand(3, 1, 64, 16), id="group-4-and-padding"),
+    pytest.param(Operand(5, 3, 64, 4), id="4-segments-and-padding"),
+]
+ROWS = [pytest.param(RowSums, plain, *g.values, id=f"rows-{g.id}") for g in GEOMETRIES + ODD]
+BOTH = pytest.mark.parametrize("sums, due, geometry", PAIRS + ROWS)
+KINDS = pytest.mark.parametrize("sums, due", [(PairSums, pairs), (RowSums, plain)])
+
+
+@BOTH
+@pytest.mark.parametrize("idle, count", [(0, 1), (0.5, 1), (0, 2), (0, 4)])
+def test_each_panel_has_its_sums(sums, due, geometry, idle, count):
+    rng = random.Random(geometry.edge)
+    script, expected = [], []
+    noise = {"data": (1 << 8 * geometry.stream) - 1, "begin": 1, "page": 0}
+    for page in [*range(geometry.pages), 0, 1]:
+        values, writes = panel(rng, geometry, rng.randint(1, 16), page=page)
+        for write in writes:
+            while rng.random() < idle:
+                script.append({"write": {"valid": 0, "write": noise}})
+            script.append(write)
+        expected = [e for e in expected if e[0] != page] + [(page, due(values))]
+    dut = sums_of(sums, geometry, counts=[count])
+    script += [{"write": {"valid": 0}}] * dut.latency
+    ask, gathered = asked(sums, geometry, [page for page, _ in expected], count)
+    (found,) = play(dut, moved(script + ask), "sums_0", tail=dut.READ)
+    assert gathered(found) == [want for _, want in expected]
+
+
+@BOTH
+def test_each_page_has_the_sums_up_to_its_end(sums, due, geometry):
+    rng = random.Random(3)
+    words = min(40, geometry.words)
+    values, script = panel(rng, geometry, words)
+    dut = sums_of(sums, geometry)
+    script += [{"write": {"valid": 0}}] * dut.latency
+    pages = range(-(-words // 16))
+    ask, gathered = asked(sums, geometry, pages)
+    (found,) = play(dut, moved(script + ask), "sums_0", tail=dut.READ)
+    ends = [min(words, 16 * (page + 1)) * geometry.depth for page in pages]
+    assert gathered(found) == [due([row[:end] for row in values]) for end in ends]
+
+
+@KINDS
+@pytest.mark.parametrize("edges", [(3, 4), (4, 12), (12, 20)])
+def test_operands_in_turn_keep_their_sums(sums, due, edges):
+    # Each carries on after the other: panels of so many words, of A, of B, of A...
+    rng = random.Random(4)
+    geometries = [Operand(edge, 2, 64, 16) for edge in edges]
+    dut = sums_of(sums, *geometries)
+    script, whole = [], [[[] for _ in range(g.edge)] for g in geometries]
+    for turn in range(6):
+        n, words = turn % 2, rng.randint(1, 16)
+        part, writes = panel(
+            rng, geometries[n], words, carries_on=turn > 1, page=turn // 2
+        )
+        script += moved([*writes, {"write": {"valid": 0}}], n)
+        if n:  # the word is the same for all
+            for cycle, one in zip(script[-len(writes) - 1 :], writes, strict=False):
+                cycle["write_0"] = {"write": {"data": one["write"]["write"]["data"]}}
+        whole[n] = [old + new for old, new in zip(whole[n], part, strict=True)]
+    script += [{}] * dut.latency
+    for n, geometry in enumerate(geometries):
+        ask, gathered = asked(sums, geometry, [2])
+        (found,) = play(dut if not n else sums_of(sums, *geometries), script + moved(ask, n),
+                        f"sums_{n}", tail=dut.READ)
+        assert gathered(found) == [due(whole[n])]
+
+
+@pytest.mark.parametrize("sums, one", [(PairSums, 6), (RowSums, 5)])
+@pytest.mark.parametrize("late", [-1, 0])
+def test_an_entry_is_there_after_the_latency(sums, one, late):
+    geometry = Operand(2, 2, 32, 4)
+    _, [write] = panel(random.Random(5), geometry, 1)
+    write["write"]["write"]["data"] = 0x0302
+    dut = sums_of(sums, geometry)
+    wait = [{"write": {"valid": 0}}] * (dut.latency - 1 + late)
+    script = [write, *wait, {"write": {"valid": 0}, "page": 0}, {"page": 1}]
+    (found,) = play(dut, moved(script), "sums_0", tail=dut.READ - 1)
+    assert found[-1] == [0 if late else one]

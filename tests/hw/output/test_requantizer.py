@@ -1,0 +1,185 @@
+"""The finisher against golden: every column by its own parameters, in order, at any pace."""
+
+import numpy as np
+import pytest
+from amaranth.hdl import signed
+from amaranth.lib.data import StructLayout
+from amaranth.utils import ceil_log2
+
+from weft.commands import PARAMETER, Region, epilogue_flags
+from weft.config import Config
+from weft.geometry import memories
+from weft.golden import scaled
+from weft.hw.control.job_table import JobEntry
+from weft.hw.control.loader import BufferWrite
+from weft.hw.control.tile_generator import Tile
+from weft.hw.output.requantizer import Requantizer
+from weft.hw.output.result_scheduler import Chunk
+from weft.sim.amaranth_bench import play
+from weft.timing import Delays
+
+SMALL = {"rows": 3, "cols": 5, "a_words": 64, "b_words": 64}
+CONFIGS = {
+    "tflite-table": Config(lanes=2, **SMALL),
+    "tflite-plain": Config(lanes=1, activation="none", bytes_in=64, **SMALL),
+    "tflite-zeros": Config(lanes=4, depth=2, b_zero_point="column", bytes_in=4, **SMALL),
+    "tflite-slow": Config(lanes=1, scale_cycles=8, **SMALL),
+    "tflite-slowest": Config(lanes=2, scale_cycles=32, activation="none", **SMALL),
+    "tflite-fip": Config(lanes=2, scale_cycles=2, depth=2, multiplier="fip", **SMALL),
+    "onnx-slow": Config(lanes=1, requantize="onnx", scale_cycles=4, **SMALL),
+    "single": Config(lanes=8, requantize="single", activation="none", **SMALL),
+    "single-zeros": Config(lanes=1, requantize="single", b_zero_point="column", **SMALL),
+    "onnx-table": Config(lanes=2, requantize="onnx", bytes_in=1, **SMALL),
+    "onnx-zeros": Config(
+        lanes=4, requantize="onnx", activation="none", b_zero_point="column", **SMALL
+    ),
+}
+ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+
+SETTLE = 16  # cycles, more than sums of rows take
+
+
+def port(geometry):
+    """The shape of what is loaded into a memory."""
+    write = BufferWrite(
+        address=ceil_log2(geometry.words // geometry.group), segments=geometry.segments,
+        pages=geometry.pages, bytes_in=geometry.stream,
+    )
+    return StructLayout({"valid": 1, "write": write})
+
+
+class Bench:
+    """A finisher, what is loaded into it, and chunks with what they become."""
+
+    def __init__(self, config, seed=1):
+        self.config = config
+        self.rng = np.random.default_rng(seed)
+        self.geometries = memories(config)
+        job = JobEntry(self.geometries, epilogue_flags(config))
+        tile = Tile(self.geometries, job["finish"].shape)
+        chunk = Chunk(lanes=config.lanes, tile=tile, cols=config.cols)
+        inputs = {region.name.lower(): g for region, g in self.geometries.items()}
+        del inputs["b"]
+        if config.b_zero_point == "none":
+            del inputs["a"]
+        self.dut = Requantizer(
+            geometries=self.geometries, chunk=chunk, acc=signed(32), lanes=config.lanes,
+            raw=Delays.of(config).raw, mode=config.requantize, cycles=config.scale_cycles,
+            target="generic", zero_points=config.b_zero_point != "none",
+            writes={name: port(geometry) for name, geometry in inputs.items()},
+        )
+        pages = self.geometries[Region.B].pages
+        self.columns = [[self.column() for _ in range(config.cols)] for _ in range(pages)]
+        self.table = self.rng.integers(0, 256, 256).tolist()
+        # Of a panel of A, a word a page.
+        a = self.geometries[Region.A]
+        self.lines = self.rng.integers(-128, 128, (a.pages, a.edge, a.depth))
+
+    def column(self):
+        """Parameters: those of golden, and the multiplier as the hardware has it."""
+        rng = self.rng
+        multiplier, scale = int(rng.integers(1 << 30, 1 << 31)), None
+        shift = int(rng.integers(-31, 31 if rng.random() < 0.2 else -20))
+        if self.config.requantize == "onnx":
+            scale = np.float32(rng.integers(1 << 23, 1 << 24) * 2.0 ** (shift - 24))
+            multiplier = int(scale.view(np.uint32))
+        low, high = sorted(int(x) for x in rng.choice([-128, 0, 127, 255, -3, 200], 2))
+        bias = rng.choice([-(1 << 31), (1 << 31) - 1, int(rng.integers(-9999, 9999)), 0])
+        b_zero = int(rng.integers(-128, 128))
+        zero = int(rng.integers(-128, 256))
+        return (int(bias), multiplier, shift, b_zero, zero, low, high), scale
+
+    def chunk(self):
+        """A chunk that is to be finished, and its sums."""
+        rng, config = self.rng, self.config
+        finish = {"requantize": 1, "table": int(rng.integers(2))}
+        if config.activation == "none":
+            del finish["table"]
+        sums = rng.integers(-(1 << 31), 1 << 31, config.lanes) >> rng.integers(0, 20)
+        return {
+            "row": int(rng.integers(config.rows)),
+            "chunk": int(rng.integers(-(-config.cols // config.lanes))),
+            "a_page": int(rng.integers(len(self.lines))),
+            "panel": int(rng.integers(len(self.columns))), "finish": finish, "finishes": 1,
+        }, sums.tolist()
+
+    def finished(self, chunk, sums):
+        first = chunk["chunk"] * self.config.lanes
+        due = []
+        for lane, total in enumerate(sums):
+            if first + lane == self.config.cols:
+                break
+            entry, scale = self.columns[chunk["panel"]][first + lane]
+            bias, multiplier, shift, b_zero, zero, low, high = entry
+            if self.config.b_zero_point == "none":
+                b_zero = 0
+            total += bias - b_zero * int(self.lines[chunk["a_page"]][chunk["row"]].sum())
+            acc = np.array([(total + (1 << 31)) % (1 << 32) - (1 << 31)], np.int32)
+            mode = self.config.requantize
+            by = {"scale": scale} if scale else {"multiplier": multiplier, "shift": shift}
+            y = min(max(int(scaled(acc, mode=mode, **by)[0]) + zero, low), high)
+            due.append(self.table[y & 255] if chunk["finish"].get("table") else y & 255)
+        return due
+
+    def writes(self):
+        """(port, write) of everything that is loaded."""
+        config = self.config
+        for page, panel in enumerate(self.lines):
+            data = b"".join(bytes(int(x) & 255 for x in row) for row in panel)
+            yield from self._lines("a", Region.A, page, [data], last=1)
+        chunks = -(-config.cols // config.lanes)
+        for page, columns in enumerate(self.columns):
+            entries = [PARAMETER["int8"].pack(*entry) for entry, _ in columns]
+            entries += [bytes(16)] * (chunks * config.lanes - len(entries))
+            lanes = config.lanes
+            words = [b"".join(entries[n * lanes : (n + 1) * lanes]) for n in range(chunks)]
+            yield from self._lines("parameters", Region.PARAMETERS, page, words)
+        if config.activation != "none":
+            yield from self._lines("table", Region.TABLE, 0, [bytes([x]) for x in self.table])
+
+    def _lines(self, port, operand, page, words, last=0):
+        g = self.geometries[operand]
+        for first in range(0, len(words), g.group):
+            line = b"".join(words[first : first + g.group]).ljust(g.segments * g.stream, b"\0")
+            for segment in range(g.segments):
+                part = line[segment * g.stream : (segment + 1) * g.stream]
+                yield port, {"valid": 1, "write": {
+                    "line": (page * g.page + first) // g.group, "segment": segment,
+                    "data": int.from_bytes(part, "little"), "page": page,
+                    "begin": int(segment == 0), "end": last,
+                }}
+
+    def script(self, count, idle):
+        """A script that loads all and asks for chunks; cycle -> results, as long as they last."""
+        script = [{port: write} for port, write in self.writes() if port in self.dut.writes]
+        script = [{**dict.fromkeys(self.dut.writes, {"valid": 0}), **cycle} for cycle in script]
+        script += [dict.fromkeys(self.dut.writes, {"valid": 0})] * SETTLE
+        due, sums = {}, {}
+        for _ in range(count):
+            chunk, values = self.chunk()
+            script.append({"chunks": {"valid": 1, "chunk": chunk}})
+            now = len(script) - 1
+            sums[now + self.dut.raw], due[now + self.dut.LATENCY] = values, self.finished(
+                chunk, values
+            )
+            wait = self.config.scale_cycles - 1
+            while wait or self.rng.random() < idle:
+                wait = max(0, wait - 1)
+                # One that goes by: it must not be looked at.
+                other = {**self.chunk()[0], "finishes": 0}
+                script.append({"chunks": {"valid": int(self.rng.integers(2)), "chunk": other}})
+        script += [{"chunks": {"valid": 0}} for _ in range(self.dut.LATENCY + 1)]
+        for now, values in sums.items():
+            script[now]["sums"] = values
+        return script, due
+
+
+@ALL
+@pytest.mark.parametrize("idle", [0, 0.5])
+def test_results_are_goldens_after_the_latency(config, idle):
+    bench = Bench(config)
+    assert bench.dut.LATENCY == Delays.of(config).finish
+    script, due = bench.script(150, idle)
+    (found,) = play(bench.dut, script, "results")
+    for now, results in due.items():
+        assert [value & 255 for value in found[now]][: len(results)] == results

@@ -1,0 +1,37 @@
+"""The product at once and by digits, against Python's integers."""
+
+import random
+
+import pytest
+from amaranth.hdl import signed, unsigned
+
+from weft.hw.arith.multiplier import Multiplier
+from weft.hw.output.scale_product import PlainMultiplier, ScaleProduct, multiplier
+from weft.sim.amaranth_bench import play
+
+EDGES = [0, 1, 2, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFF0000, 0xFFFFFFFF]
+
+
+@pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("a, constant", [(signed(32), 0), (signed(32), 1 << 30), (unsigned(32), 0)])
+@pytest.mark.parametrize("wait", [0, 3])
+def test_products_are_exact_and_bring_their_facts(a, constant, cycles, wait):
+    rng = random.Random(cycles)
+    dut = ScaleProduct(a=a, constant=constant, fact=8, cycles=cycles, target="generic")
+    pairs = [(x, y) for x in EDGES for y in EDGES]
+    pairs += [(rng.getrandbits(32), rng.getrandbits(32)) for _ in range(40)]
+    script, due = [], {}
+    for n, (x, y) in enumerate(pairs):
+        x -= (x >> 31 << 32) * a.signed
+        due[len(script) + dut.latency(cycles)] = x * y + constant, n % 256
+        script.append({"start": 1, "a": x, "b": y, "fact": n % 256})
+        noise = {"start": 0, "a": 5, "b": rng.getrandbits(32), "fact": rng.getrandbits(8)}
+        script += [noise] * (cycles - 1 + rng.randint(0, wait))
+    found = play(dut, script, "product", "late", tail=dut.latency(cycles) + 1)
+    for now, want in due.items():
+        assert tuple(trace[now] for trace in found) == want
+
+
+def test_blocks_multiply_on_the_ecp5_alone():
+    assert multiplier("ecp5") is Multiplier
+    assert {multiplier(name) for name in ("generic", "ice40hx", "ice40up")} == {PlainMultiplier}

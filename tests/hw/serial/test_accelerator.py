@@ -1,0 +1,64 @@
+"""A whole accelerator at its two pins, bit by bit."""
+
+import numpy as np
+
+from weft.commands import JobFlag
+from weft.config import Config
+from weft.frames import FRAME, FrameType
+from weft.golden import add_bias, matmul, requantize
+from weft.host.link import Frame, FrameDecoder
+from weft.hw.serial.accelerator import SerialAccelerator
+from weft.registers import REGISTERS, decode
+from weft.sim.amaranth_bench import simulate, ticks
+from weft.sim.program import Program
+
+CONFIG = Config(
+    rows=2, cols=2, depth=1, bytes_in=2, bytes_out=2, lanes=2, a_words=32, b_words=32, jobs=2,
+    activation="none",
+)
+DIVISOR = 4
+
+
+def test_a_product_over_the_wires():
+    dut = SerialAccelerator(CONFIG, divisor=DIVISOR)
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-128, 128, (2, 3)).astype(np.int8) for _ in range(2))
+    program = Program(CONFIG)
+    program.parameters([(7, 3 << 29, -8, 0, 1, -128, 127)] * 2)
+    program.multiply(a, b, flags=JobFlag.REQUANTIZE, tag=0x1234)
+    commands = b"".join(word.to_bytes(CONFIG.bytes_in, "little") for word in program.words)
+    assert len(commands) <= FRAME
+    decoder, came = FrameDecoder(), []
+
+    async def speak(ctx):
+        question = bytes(2) + len(REGISTERS).to_bytes(2, "little")
+        await ticks(ctx, 10)
+        for frame in (Frame(FrameType.READ, 7, question), Frame(FrameType.COMMANDS, 1, commands)):
+            for byte in frame.encode():
+                for bit in (0, *(byte >> n & 1 for n in range(8)), 1):
+                    ctx.set(dut.rx, bit)
+                    await ticks(ctx, DIVISOR)
+        while len(came) < 3:
+            await ctx.tick()
+
+    async def listen(ctx):
+        while True:
+            while (await ctx.tick().sample(dut.tx))[-1]:
+                pass
+            await ticks(ctx, DIVISOR // 2 - 1)
+            bits = []
+            for _ in range(9):
+                await ticks(ctx, DIVISOR - 1)
+                bits.append((await ctx.tick().sample(dut.tx))[-1])
+            assert bits[8] == 1, "a stop bit must be high"
+            came.extend(decoder.feed(bytes([sum(bit << n for n, bit in enumerate(bits[:8]))])))
+
+    simulate(dut, speak, background=[listen], limit=60_000)
+    registers, taken, results = came
+    assert (registers.type, registers.sequence) == (FrameType.REGISTERS, 7)
+    assert decode(np.frombuffer(registers.payload, "<u4").tolist()) == CONFIG
+    assert taken == Frame(FrameType.TAKEN, 1)
+    sums = add_bias(matmul(a, b.T), np.int32([7, 7]))
+    y = requantize(sums, mode="tflite", multiplier=3 << 29, shift=-8, zero_point=1)
+    facts = (0x1234).to_bytes(2, "little") + bytes([1, 0])
+    assert results == Frame(FrameType.RESULTS, 0, facts + y.tobytes())
