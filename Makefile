@@ -1,11 +1,12 @@
-# Thin verbs over the `weft` command. `make` alone lists them.
+# Short targets for the `weft` command and the tools. `make` alone lists them.
 
-# The Python to set up with, and what to add to the command: make sim ARGS='--rows 4 --cols 4'.
-# The numbers to compute with, int8 where nothing is said: make sim DTYPE=bf16
+# The Python that creates .venv.
 PYTHON ?= python3
+# Extra options for the command: make sim ARGS='--rows 4 --cols 4'
 ARGS   ?=
+# The data type of the design, int8 by default: make sim DTYPE=bf16
 DTYPE  ?=
-# The board to build for; `weft build --list` says which there are.
+# The board to build for; `weft build --list` lists the boards.
 BOARD  ?=
 # The bus of an IP core: axi, wishbone, stream or dma.
 BUS    ?= axi
@@ -14,42 +15,42 @@ DESIGN := $(if $(DTYPE),--dtype $(DTYPE)) $(ARGS)
 
 SHELL := /bin/sh
 SETUP := $(PYTHON) tools/bootstrap.py
-# Whole files go to a worker, the longest first.
+# Each worker runs whole test files, the longest first.
 PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
-# The set-up's programs before the system's.
+# Programs in .venv come before those of the system.
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train figures speed wire cost mutants mutation sweep lock clean distclean
+.PHONY: help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles sim-speed link-bench area cell-mutants mutation sweep lock clean distclean
 
-help:  ## this list
+help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 sim:  ## check the default design on two simulators, then run a network on it
 	@$(SETUP) sim
 	@$(RUN) weft sim $(DESIGN)
 
-bench:  ## place and route whole accelerators, and write docs/performance.md (an hour at first)
+bench:  ## place and route whole accelerators, write docs/performance.md (an hour the first time)
 	@$(SETUP) sim
 	@$(RUN) weft bench $(ARGS)
 
-bitstream:  ## make the bitstream of a board: make bitstream BOARD=icebreaker
+bitstream:  ## build the bitstream of a board: make bitstream BOARD=icebreaker
 	@$(SETUP) sim
 	@$(RUN) weft build $(BOARD) $(ARGS)
 
-program:  ## load that onto the board: make program BOARD=icebreaker
+program:  ## load the bitstream onto the board: make program BOARD=icebreaker
 	@$(SETUP) sim
 	@$(RUN) weft program $(BOARD) $(ARGS)
 
-gatesim:  ## simulate what is in it, gate by gate: make gatesim BOARD=icebreaker
+gatesim:  ## simulate the board's netlist, gate by gate: make gatesim BOARD=icebreaker
 	@$(SETUP) sim
 	@$(RUN) weft gatesim $(BOARD) $(ARGS)
 
-test:  ## run the tests that a change could break, on all cores (some 12 minutes on two)
+test:  ## run the tests except the slow ones, on all cores (about 12 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) -m 'not slow' $(ARGS)
 
-test-all:  ## run all tests, on more designs and sizes (some 35 minutes on two cores)
+test-all:  ## run all tests, on more designs and sizes (about 35 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) $(ARGS)
 
@@ -61,27 +62,27 @@ verilog:  ## write the core as Verilog
 	@$(SETUP) sim
 	@$(RUN) weft generate $(DESIGN)
 
-kit:  ## write an IP core with driver and documents: make kit BUS=wishbone
+kit:  ## write an IP core with its driver and documents: make kit BUS=wishbone
 	@$(SETUP) kit
 	@$(RUN) weft generate --bus $(BUS) $(DESIGN)
 
-interop:  ## run kits in GHDL, FuseSoC, LiteX and on a CPU; compare with LiteRT (minutes)
+interop:  ## run kits in GHDL, FuseSoC and LiteX and on a CPU; compare with LiteRT (minutes)
 	@$(SETUP) kit
 	@$(RUN) python tools/interop.py $(ARGS)
 
-proofs:  ## prove the rules of buses, break them one by one, and write docs/proofs.md (minutes)
+proofs:  ## prove the bus rules, check that a broken rule is found, write docs/proofs.md (minutes)
 	@$(SETUP) test
 	@$(RUN) python tools/proofs.py
 
-wrappers:  ## place and route the bus wrappers of IP cores, and measure what they take of the rate (minutes)
+wrappers:  ## place and route the bus wrappers, measure the throughput they lose (minutes)
 	@$(SETUP) test
 	@$(RUN) python tools/wrappers.py
 
-waves:  ## simulate and leave a trace to open
+waves:  ## simulate two small products and write a waveform (VCD)
 	@$(SETUP) sim
 	@$(RUN) weft sim --waves $(DESIGN)
 
-setup:  ## make .venv with all that `make sim` needs, and say what is there
+setup:  ## create .venv with everything that `make sim` needs, and check the tools
 	@$(SETUP) sim
 	@$(RUN) weft doctor
 
@@ -89,29 +90,29 @@ train:  ## train the demonstration network again
 	@$(SETUP) train
 	@$(RUN) python tools/train_digits.py $(ARGS)
 
-figures:  ## write docs/figures.md again
+cycles:  ## write docs/cycles.md, the cycle counts of common designs
 	@$(SETUP) sim
-	@$(RUN) python tools/figures.py
+	@$(RUN) python tools/cycles.py
 
-speed:  ## measure the simulated accelerator, and write docs/speed.md
+sim-speed:  ## measure the speed of the simulation, write docs/sim-speed.md
 	@$(SETUP) sim
-	@$(RUN) python tools/speed.py
+	@$(RUN) python tools/sim_speed.py
 
-wire:  ## multiply over simulated serial ports, and write docs/wire.md (minutes)
+link-bench:  ## multiply over simulated serial ports, write docs/link-bench.md (minutes)
 	@$(SETUP) sim
-	@$(RUN) python tools/wire.py
+	@$(RUN) python tools/link_bench.py
 
-cost:  ## place and route parts, and write docs/cost.md again (minutes)
+area:  ## place and route single components, write docs/area.md (minutes)
 	@$(SETUP) sim
-	@$(RUN) python tools/cost.py $(ARGS)
+	@$(RUN) python tools/area.py $(ARGS)
 
-mutation:  ## change one line of the sources at a time, and write which changes no test sees (hours)
+mutation:  ## run the tests on one-line mutants of the sources, list the survivors (hours)
 	@$(SETUP) test
 	@$(RUN) python -m tools.mutation $(ARGS)
 
-mutants:  ## break the BF16 leaf in every stage, and write docs/mutants.md (minutes)
+cell-mutants:  ## break each stage of the BF16 MAC cell, write docs/cell-mutants.md (minutes)
 	@$(SETUP) sim
-	@$(RUN) python tools/mutants.py
+	@$(RUN) python tools/cell_mutants.py
 
 sweep:  ## lint 300 random Configs, and multiply with 60 of them (half an hour)
 	@$(SETUP) sim
@@ -120,7 +121,7 @@ sweep:  ## lint 300 random Configs, and multiply with 60 of them (half an hour)
 lock:  ## resolve the locked versions again, from pyproject.toml
 	@$(PYTHON) tools/lock.py
 
-clean:  ## delete what was generated; keep .venv
+clean:  ## delete generated files; keep .venv
 	rm -rf build out .pytest_cache .ruff_cache .hypothesis
 	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 

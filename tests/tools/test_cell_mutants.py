@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture(scope="module")
 def mutants():
-    return load("mutants")
+    return load("cell_mutants")
 
 
 def test_every_line_is_there_once(mutants):
@@ -24,7 +24,7 @@ def test_every_stage_is_broken(mutants):
 
 
 def test_the_page_has_every_mutant(mutants):
-    page = (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "cell-mutants.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("|")][2:]
     found = [tuple(cell.strip() for cell in row.split(" | "))[:2] for row in rows]
     assert found == [(f"| {m.stage}", m.what) for m in mutants.MUTANTS]

@@ -1,6 +1,6 @@
-"""Write ``docs/wire.md``: what products cost end to end over a serial port, wire and core apart.
+"""Write ``docs/link-bench.md``: the cycles of products over a serial port, wire and core apart.
 
-    python tools/wire.py
+    python tools/link_bench.py
 
 Exit code 1 where a result is not that of the golden model.
 """
@@ -15,7 +15,7 @@ from weft.boards.catalog import find
 from weft.host import GoldenTransport
 from weft.sim.board import SimBoardTransport
 
-PATH = Path(__file__).parent.parent / "docs" / "wire.md"
+PATH = Path(__file__).parent.parent / "docs" / "link-bench.md"
 # Of each board, products whose B its buffer holds.
 BOARDS = {
     "icebreaker": [(1, 64, 32), (16, 64, 32), (64, 64, 32)],
@@ -28,7 +28,7 @@ HEAD = f"""\
 What int8 products cost end to end on simulated boards, each at its own clock and with a serial
 port of {BAUD:,} baud, bit by bit. B stays on the chip (`weights = acc.load(b)`), so that the wire
 carries A, headers and results; "B once" is what it took to bring it there. Results are finished
-on the chip (int8, `scale=`) or are int32 sums. `make wire` writes this page; every result is
+on the chip (int8, `scale=`) or are int32 sums. `make link-bench` writes this page; every result is
 compared with golden's.
 
 **Wire** is {BITS} bits a byte, framing, acknowledgements and headers included, for the busier of

@@ -1,6 +1,6 @@
-"""Write ``docs/mutants.md``: the BF16 leaf broken a line at a time, and which vectors see it.
+"""Write ``docs/cell-mutants.md``: the BF16 leaf broken a line at a time, and which vectors see it.
 
-    make mutants
+    make cell-mutants
 
 Fails where a break is seen by none, or where its line is not there, once.
 """
@@ -17,15 +17,15 @@ from unittest.mock import patch
 from weft.sim.leaf import LOOPS, VECTORS, check, program
 
 ROOT = Path(__file__).parent.parent
-PATH = ROOT / "docs" / "mutants.md"
+PATH = ROOT / "docs" / "cell-mutants.md"
 # What is broken, each importing those before it.
 SOURCES = ["factor", "start", "bf16"]
 HEAD = """\
 # Mutants
 
 The BF16 leaf with one line changed, {count} times: what the change does to it, the first class of
-vectors (`weft.sim.leaf`) that sees it, and the first vector that does. `make mutants` writes this
-page, and fails where one survives. The leaf `flush` is the one that flushes subnormal numbers.
+vectors (`weft.sim.leaf`) that sees it, and the first vector that does. `make cell-mutants` writes
+this page, and fails where one survives. The leaf `flush` is the one that flushes subnormal numbers.
 
 | stage | mutant | leaf | seen by | the first vector |
 |---|---|---|---|---|

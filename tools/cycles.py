@@ -1,6 +1,6 @@
-"""Write ``docs/figures.md``: the cycles of the designs people ask about.
+"""Write ``docs/cycles.md``: the cycles of the designs people ask about.
 
-    python tools/figures.py
+    python tools/cycles.py
 
 The figures are the cycle model's, which the tests hold against the hardware cycle for cycle.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from weft.cli.info import cost, kinds
 from weft.config import Config
 
-PATH = Path(__file__).parent.parent / "docs" / "figures.md"
+PATH = Path(__file__).parent.parent / "docs" / "cycles.md"
 CONFIGS = [
     Config(rows=8, cols=8, depth=1),
     Config(rows=4, cols=4, depth=4),
@@ -30,7 +30,7 @@ HEAD = """\
 
 Cycles of a product of int8 operands with int32 or int8 results, or of bfloat16 operands with
 float32 or bfloat16 ones, 16 bytes a cycle in and 16 out, words always offered and results always
-taken, buffers of 4096 words. `make figures` writes this page; a test fails where it is stale. With
+taken, buffers of 4096 words. `make cycles` writes this page; a test fails where it is stale. With
 M = 1 one row of the array has work: the best that its utilization can be is 1 / rows.
 
 * **cold**: from the first load word taken to the last result word taken, nothing resident.

@@ -1,6 +1,6 @@
-"""Write ``docs/cost.md``: what the parts of a design take on an ECP5, and how fast its PEs are.
+"""Write ``docs/area.md``: what the parts of a design take on an ECP5, and how fast its PEs are.
 
-    make cost
+    make area
 
 Exit code 1 where a PE is larger or slower than it should be at least.
 """
@@ -29,7 +29,7 @@ from weft.hw.output.result_scheduler import Chunk
 from weft.hw.output.scalers import SCALERS
 
 ROOT = Path(__file__).parent.parent
-PATH = ROOT / "docs" / "cost.md"
+PATH = ROOT / "docs" / "area.md"
 BUILD = ROOT / "build"
 DEVICE = DEVICES["LFE5U-25F"]
 CELLS = {"LUT4": "LUT4", "CCU2C": "CCU2C", "TRELLIS_FF": "FF", "MULT18X18D": "DSP", "DP16KD": "RAM"}
@@ -43,7 +43,7 @@ ELEMENTS = [
 HEAD = """\
 # Cost
 
-`make cost` writes this page, with {versions}.
+`make area` writes this page, with {versions}.
 
 ## Processing elements
 
@@ -95,7 +95,7 @@ def parts():
 
 def synthesized(tools, component):
     """The netlist of a part."""
-    return tools.synthesize(describe(component), DEVICE, BUILD / "cost")
+    return tools.synthesize(describe(component), DEVICE, BUILD / "area")
 
 
 def elements(tools):

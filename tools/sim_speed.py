@@ -1,6 +1,6 @@
-"""Write ``docs/speed.md``: how fast the simulated accelerator is.
+"""Write ``docs/sim-speed.md``: how fast the simulated accelerator is.
 
-    python tools/speed.py
+    python tools/sim_speed.py
 
 Exit code 1 where the largest array is slower than it must be.
 """
@@ -17,7 +17,7 @@ from weft.golden.matmul import matmul
 from weft.sim import build
 from weft.sim.transport import SimTransport
 
-PATH = Path(__file__).parent.parent / "docs" / "speed.md"
+PATH = Path(__file__).parent.parent / "docs" / "sim-speed.md"
 LARGEST, LEAST = Config(rows=16, cols=16), 300_000
 CONFIGS = [Config(rows=4, cols=4, depth=4), Config(rows=8, cols=8), LARGEST]
 SHAPE = 1024, 512, 512
@@ -26,8 +26,8 @@ HEAD = f"""\
 
 What the Verilated accelerator of `SimTransport` does in a second of one core, in a product of
 {" x ".join(map(str, SHAPE))} whose operands are loaded with it. Processor time is that of the
-model's process, its start and end included; the driver works beside it. `make speed` writes this
-page, and fails where 16x16x1 is below {LEAST:,} cycles a second. Last run on one core of an
+model's process, its start and end included; the driver works beside it. `make sim-speed` writes
+this page, and fails where 16x16x1 is below {LEAST:,} cycles a second. Last run on one core of an
 x86-64 server.
 
 | design | cycles | processor time | cycles/s | MAC/s |
