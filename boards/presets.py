@@ -108,7 +108,7 @@ def component(entry: Entry) -> wiring.Component:
     """What is placed: a whole accelerator, or its array."""
     c = entry.config
     if entry.alone:
-        leaf = MACS[c.leaf]
+        leaf = MACS[c.mac_cell]
         return SystolicArray(
             rows=c.rows, cols=c.cols, hop=c.hop,
             mac=lambda col: leaf(

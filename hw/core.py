@@ -72,7 +72,7 @@ class Core(wiring.Component):
 
     def __init__(self, config, *, mac=None):
         self.config = config
-        self.mac = mac or MACS[config.leaf]
+        self.mac = mac or MACS[config.mac_cell]
         self.folded = config.drain == "folded"
         self.Activity = data.StructLayout(
             dict.fromkeys(("words_in", "active", "starved", "stalled", "words_out", "busy"), 1)
@@ -90,11 +90,11 @@ class Core(wiring.Component):
         m = Module()
         decoder = self.mac.OPERAND_DECODER
         latency = self.mac.latency(self.config.depth) + (decoder.LATENCY if decoder else 0)
-        delays = timing.Delays(self.config, latency=latency, slots=self.mac.SLOTS)
+        latencies = timing.Latencies(self.config, mac_latency=latency, slots=self.mac.SLOTS)
         decoder, table, loader = self._commands(m)
-        tiler, sequencer = self._control(m, table, delays)
+        tiler, sequencer = self._control(m, table, latencies)
         array = self._array(m, loader, sequencer.step)
-        sender = self._results(m, loader, sequencer, array, delays)
+        sender = self._results(m, loader, sequencer, array, latencies)
         word = sender.results.payload
         m.d.comb += [
             table.place.eq(word.tag),
@@ -139,7 +139,7 @@ class Core(wiring.Component):
             m.d.comb += table.panel[x].eq(port.valid & port.write.end & loader.feed)
         return decoder, table, loader
 
-    def _control(self, m, table, delays):
+    def _control(self, m, table, latencies):
         """Job -> tiles -> passes -> cycles."""
         c, slots = self.config, self.mac.SLOTS
         m.submodules.tiler = tiler = TileGate(
@@ -149,7 +149,7 @@ class Core(wiring.Component):
         m.submodules.passes = passes = PassBuilder(tile=tiler.Tile, slots=slots)
         m.submodules.sequencer = sequencer = Sequencer(
             geometries=operands(c), tile=tiler.Tile, slots=slots,
-            rows=c.rows, depth=c.depth, room=delays.room,
+            rows=c.rows, depth=c.depth, room=latencies.buffer_passes,
             folded=self.folded,
         )
         connect(m, table.pull, tiler.jobs)
@@ -185,15 +185,15 @@ class Core(wiring.Component):
         ]
         return array
 
-    def _results(self, m, loader, sequencer, array, delays):
+    def _results(self, m, loader, sequencer, array, latencies):
         """Array -> drain -> buffer -> chunks -> result stream."""
         c, mac = self.config, self.mac
         m.submodules.drain = drain = Drain(
-            rows=c.rows, slots=mac.SLOTS, delay=delays.drain, folded=self.folded
+            rows=c.rows, slots=mac.SLOTS, delay=latencies.drain_latency, folded=self.folded
         )
         m.submodules.buffer = buffer = ResultBuffer(
-            foot=array.Foot, cols=c.cols, depth=delays.result_rows,
-            registered=delays.row > 1, target=c.target,
+            foot=array.Foot, cols=c.cols, depth=latencies.buffer_rows,
+            registered=latencies.read_latency > 1, target=c.target,
         )
         # Every tile under way has its place here, and every job that has no results.
         facts = [name for name in sequencer.Results.members if name not in ("valid", "tile")]
@@ -204,20 +204,21 @@ class Core(wiring.Component):
             **dict.fromkeys(("one_row", "one_chunk", "none", "silent", "single"), 1),
         })
         m.submodules.tiles = tiles = SyncFIFOBuffered(
-            width=announced.size, depth=delays.room * mac.SLOTS + c.jobs
+            width=announced.size, depth=latencies.buffer_passes * mac.SLOTS + c.jobs
         )
         finishing = [flag.name.lower() for flag in epilogue_flags(c) if flag != JobFlag.TABLE]
         m.submodules.collector = collector = ResultScheduler(
             announced=announced, rows=c.rows, cols=c.cols, lanes=c.lanes, slots=mac.SLOTS,
-            depth=delays.result_rows, finishing=finishing, places=delays.places,
-            pace=c.scale_cycles, lag=delays.lag,
+            depth=latencies.buffer_rows, finishing=finishing, places=latencies.reorder_depth,
+            pace=c.scale_cycles, lag=latencies.epilogue_lag,
         )
         m.submodules.lanes = lanes = LaneSelect(
-            acc=mac.ACC, cols=c.cols, lanes=c.lanes, registered=delays.row > 1
+            acc=mac.ACC, cols=c.cols, lanes=c.lanes, registered=latencies.read_latency > 1
         )
         m.submodules.queue = queue = ReorderBuffer(
-            chunk=collector.Chunk, acc=mac.ACC, lanes=c.lanes, places=delays.places,
-            raw=delays.raw, finished=delays.finish, landing=delays.landing,
+            chunk=collector.Chunk, acc=mac.ACC, lanes=c.lanes, places=latencies.reorder_depth,
+            raw=latencies.sum_latency, finished=latencies.epilogue_latency,
+            landing=latencies.reorder_latency,
         )
         m.submodules.sender = sender = StreamPacker(
             chunk=queue.Arrival, bytes_out=c.bytes_out,
@@ -244,8 +245,10 @@ class Core(wiring.Component):
             collector.tiles.payload.eq(tiles.r_data),
             tiles.r_en.eq(collector.tiles.ready),
             collector.landed.eq(buffer.landed),
-            buffer.address.eq(pipeline(m, collector.address, delays.wait, "place")),
-            lanes.chunk.eq(pipeline(m, collector.chunks.chunk.chunk, delays.wait, "which")),
+            buffer.address.eq(pipeline(m, collector.address, latencies.read_delay, "place")),
+            lanes.chunk.eq(
+                pipeline(m, collector.chunks.chunk.chunk, latencies.read_delay, "which")
+            ),
             lanes.row.eq(buffer.row),
             queue.chunks.eq(collector.chunks),
             collector.taken.eq(queue.o.valid & queue.o.ready),
@@ -264,7 +267,7 @@ class Core(wiring.Component):
             ]
             sums = corrector.corrected
         m.d.comb += queue.sums.eq(sums)
-        epilogue = self.epilogue(loader, acc=mac.ACC, raw=delays.raw, **common)
+        epilogue = self.epilogue(loader, acc=mac.ACC, raw=latencies.sum_latency, **common)
         if epilogue is not None:
             m.submodules.epilogue = epilogue
             m.d.comb += [

@@ -293,7 +293,7 @@ def test_name_says_the_shape_and_the_leaf():
 
 def test_leaf_is_the_multiplier_or_the_dtype():
     configs = Config(), Config(depth=2, multiplier="fip"), Config(dtype="bf16")
-    assert [config.leaf for config in configs] == ["plain", "fip", "bf16"]
+    assert [config.mac_cell for config in configs] == ["plain", "fip", "bf16"]
 
 
 def test_hash_is_the_same_on_any_machine():

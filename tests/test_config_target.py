@@ -13,12 +13,12 @@ def refusal(**fields):
 
 @pytest.mark.parametrize("target", ["ecp5", "ice40hx", "ice40up"])
 def test_a_target_has_leaves_of_its_own(target):
-    assert Config(target=target).leaf == f"plain_{target}"
-    assert Config(target=target, depth=2).leaf == f"fip_{target}"
-    assert Config(target=target, depth=3).leaf == f"plain_{target}"
-    assert Config(target=target, depth=2, multiplier="plain").leaf == f"plain_{target}"
-    assert Config(target=target, dtype="bf16").leaf == "bf16"
-    assert Config(depth=2).leaf == "plain"
+    assert Config(target=target).mac_cell == f"plain_{target}"
+    assert Config(target=target, depth=2).mac_cell == f"fip_{target}"
+    assert Config(target=target, depth=3).mac_cell == f"plain_{target}"
+    assert Config(target=target, depth=2, multiplier="plain").mac_cell == f"plain_{target}"
+    assert Config(target=target, dtype="bf16").mac_cell == "bf16"
+    assert Config(depth=2).mac_cell == "plain"
 
 
 @pytest.mark.parametrize(("target", "most"), [

@@ -9,7 +9,7 @@ from weft.config import Config
 from weft.cycles import predict
 from weft.geometry import memories, operands
 from weft.registers import COUNTERS, REGISTERS
-from weft.timing import Delays
+from weft.timing import Latencies
 
 _FINISHES = {
     "int8": (JobFlag.REQUANTIZE, JobFlag.TABLE), "bf16": (JobFlag.ROUND, JobFlag.CLAMP),
@@ -76,7 +76,7 @@ def draw(config, random):
     """Commands of a few jobs: fed or resident, overlapping, kept, finished, refused."""
     a, b = operands(config)
     finishing = epilogue_flags(config)
-    slots = Delays.of(config).slots
+    slots = Latencies.of(config).slots
 
     def flip(share):
         return random.random() < share

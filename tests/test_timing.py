@@ -1,4 +1,4 @@
-"""The delays of a few Configs worked out by hand, and the constants against the hardware's own."""
+"""Latencies of a few Configs computed by hand, and the constants against the hardware."""
 
 import pytest
 
@@ -10,12 +10,12 @@ from weft.hw.output.lane_select import LaneSelect
 from weft.hw.output.operand_sums import RowSums
 from weft.hw.output.scalers import SCALERS
 from weft.timing import (
-    CORRECTED_LATENCY,
+    CORRECTION_LATENCY,
     MAC_LATENCY,
     READ_LATENCY,
+    ROW_SUM_LATENCY,
     SLOTS,
-    SUMS_LATENCY,
-    Delays,
+    Latencies,
     mac_latency,
     scale_latency,
 )
@@ -26,70 +26,74 @@ from weft.timing import (
 BY_HAND = [
     # Blocks of four PEs: a hop down, one across. Rows of 2 chunks. 29 cycles are under way, which
     # are the results of 2 tiles, and one more tile: 24 rows, so 32.
-    (Delays.of(Config()), {
-        "drain": 2 + 2 + 1 + 1, "written": 1 + 6 + 1 + 1, "chunks": 2,
-        "pass_rows": 8, "result_rows": 32, "room": 4,
+    (Latencies.of(Config()), {
+        "drain_latency": 2 + 2 + 1 + 1, "write_latency": 1 + 6 + 1 + 1, "row_chunks": 2,
+        "pass_rows": 8, "buffer_rows": 32, "buffer_passes": 4,
     }),
     # Sums that are drained through themselves have no other register.
-    (Delays.of(Config(drain="folded")), {"drain": 2 + 2 + 1, "written": 1 + 5 + 1 + 1}),
+    (Latencies.of(Config(drain="folded")), {
+        "drain_latency": 2 + 2 + 1, "write_latency": 1 + 5 + 1 + 1,
+    }),
     # A leaf in blocks of a device, and a register before the array.
-    (Delays.of(Config(target="ecp5")), {
-        "drain": 2 + 1 + 5 + 1 + 1, "written": 1 + 10 + 1 + 1,
+    (Latencies.of(Config(target="ecp5")), {
+        "drain_latency": 2 + 1 + 5 + 1 + 1, "write_latency": 1 + 10 + 1 + 1,
     }),
     # A register a PE; 5 chunks of one result of 2 words. 47 cycles, 30 a tile: 9 rows, so 16.
-    (Delays.of(Config(rows=3, cols=5, depth=2, hop=1, bytes_out=2, lanes=1, requantize="none")), {
-        "drain": 2 + 2 + 1 + 2, "written": 1 + 7 + 4 + 1, "chunks": 5,
-        "pass_rows": 3, "result_rows": 16, "room": 5,
+    (Latencies.of(Config(
+        rows=3, cols=5, depth=2, hop=1, bytes_out=2, lanes=1, requantize="none",
+    )), {
+        "drain_latency": 2 + 2 + 1 + 2, "write_latency": 1 + 7 + 4 + 1, "row_chunks": 5,
+        "pass_rows": 3, "buffer_rows": 16, "buffer_passes": 5,
     }),
     # One row: nothing to hop down. 18 cycles, 4 a tile: 6 rows, so 8.
-    (Delays.of(Config(rows=1, cols=16, depth=8)), {
-        "drain": 2 + 2 + 1 + 0, "written": 1 + 5 + 3 + 1, "chunks": 4,
-        "pass_rows": 1, "result_rows": 8, "room": 8,
+    (Latencies.of(Config(rows=1, cols=16, depth=8)), {
+        "drain_latency": 2 + 2 + 1 + 0, "write_latency": 1 + 5 + 3 + 1, "row_chunks": 4,
+        "pass_rows": 1, "buffer_rows": 8, "buffer_passes": 8,
     }),
     # 14 cycles, 2 a tile: 7 and one more, which is a power of two.
-    (Delays.of(Config(rows=1, cols=6)), {
-        "drain": 5, "written": 1 + 5 + 1 + 1, "chunks": 2, "pass_rows": 1, "result_rows": 8,
-        "room": 8,
+    (Latencies.of(Config(rows=1, cols=6)), {
+        "drain_latency": 5, "write_latency": 1 + 5 + 1 + 1, "row_chunks": 2,
+        "pass_rows": 1, "buffer_rows": 8, "buffer_passes": 8,
     }),
     # 15 cycles, 2 a tile: 8 and one more, so 16.
-    (Delays.of(Config(rows=1, cols=6, hop=2)), {
-        "drain": 5, "written": 1 + 5 + 2 + 1, "chunks": 2, "pass_rows": 1, "result_rows": 16,
-        "room": 16,
+    (Latencies.of(Config(rows=1, cols=6, hop=2)), {
+        "drain_latency": 5, "write_latency": 1 + 5 + 2 + 1, "row_chunks": 2,
+        "pass_rows": 1, "buffer_rows": 16, "buffer_passes": 16,
     }),
     # A result in four words; one PE. 15 cycles, 4 a tile: 5 rows, so 8.
-    (Delays.of(Config(rows=1, cols=1, bytes_out=1, lanes=1, requantize="none")), {
-        "drain": 5, "written": 1 + 5 + 1, "chunks": 1,
-        "pass_rows": 1, "result_rows": 8, "room": 8,
+    (Latencies.of(Config(rows=1, cols=1, bytes_out=1, lanes=1, requantize="none")), {
+        "drain_latency": 5, "write_latency": 1 + 5 + 1, "row_chunks": 1,
+        "pass_rows": 1, "buffer_rows": 8, "buffer_passes": 8,
     }),
     # Requantized, it takes one word. 12 cycles, 1 a tile: 13 rows, so 16.
-    (Delays.of(Config(rows=1, cols=1, bytes_out=1, lanes=1)), {
-        "drain": 5, "written": 1 + 5 + 1, "chunks": 1,
-        "pass_rows": 1, "result_rows": 16, "room": 16,
+    (Latencies.of(Config(rows=1, cols=1, bytes_out=1, lanes=1)), {
+        "drain_latency": 5, "write_latency": 1 + 5 + 1, "row_chunks": 1,
+        "pass_rows": 1, "buffer_rows": 16, "buffer_passes": 16,
     }),
     # Lanes for more columns than there are: a row is a chunk. 21 cycles, 8 a tile: 32 rows.
-    (Delays.of(Config(lanes=16, bytes_out=16)), {
-        "drain": 6, "written": 9, "chunks": 1,
-        "pass_rows": 8, "result_rows": 32, "room": 4,
+    (Latencies.of(Config(lanes=16, bytes_out=16)), {
+        "drain_latency": 6, "write_latency": 9, "row_chunks": 1,
+        "pass_rows": 8, "buffer_rows": 32, "buffer_passes": 4,
     }),
     # Two lanes: a chunk is half a word, and takes a cycle all the same. 45 cycles, 32 a tile: 24
     # rows, so 32.
-    (Delays.of(Config(lanes=2)), {
-        "drain": 6, "written": 9, "chunks": 4,
-        "pass_rows": 8, "result_rows": 32, "room": 4,
+    (Latencies.of(Config(lanes=2)), {
+        "drain_latency": 6, "write_latency": 9, "row_chunks": 4,
+        "pass_rows": 8, "buffer_rows": 32, "buffer_passes": 4,
     }),
     # A slower leaf of two sums: passes of 16 rows. 47 cycles, 32 a pass: 48 rows, so 64.
-    (Delays(Config(), latency=4, slots=2), {
-        "drain": 2 + 4 + 1 + 1, "written": 1 + 8 + 1 + 1, "chunks": 2,
-        "pass_rows": 16, "result_rows": 64, "room": 4,
+    (Latencies(Config(), mac_latency=4, slots=2), {
+        "drain_latency": 2 + 4 + 1 + 1, "write_latency": 1 + 8 + 1 + 1, "row_chunks": 2,
+        "pass_rows": 16, "buffer_rows": 64, "buffer_passes": 4,
     }),
     # Eight sums, a decoder at the edge; rows of a chunk of a word. 52 cycles, 32 a pass: 3 passes.
-    (Delays.of(Config(dtype="bf16", rows=4, cols=4)), {
-        "drain": 2 + 11 + 1, "written": 1 + 14 + 1, "chunks": 1, "pass_rows": 32,
-        "result_rows": 128, "room": 4, "finish": 1 + 2 + 1 + 1 + 1,
+    (Latencies.of(Config(dtype="bf16", rows=4, cols=4)), {
+        "drain_latency": 2 + 11 + 1, "write_latency": 1 + 14 + 1, "row_chunks": 1, "pass_rows": 32,
+        "buffer_rows": 128, "buffer_passes": 4, "epilogue_latency": 1 + 2 + 1 + 1 + 1,
     }),
-    (Delays.of(Config(dtype="bf16", rows=1, cols=3, activation="none", flush_subnormals=True)), {
-        "drain": 2 + 11 + 1, "written": 1 + 14 + 1, "chunks": 1, "pass_rows": 8,
-        "result_rows": 64, "room": 8, "finish": 1 + 1,
+    (Latencies.of(Config(dtype="bf16", rows=1, cols=3, activation="none", flush_subnormals=True)), {
+        "drain_latency": 2 + 11 + 1, "write_latency": 1 + 14 + 1, "row_chunks": 1, "pass_rows": 8,
+        "buffer_rows": 64, "buffer_passes": 8, "epilogue_latency": 1 + 1,
     }),
 ]  # fmt: skip
 
@@ -101,13 +105,13 @@ BY_HAND = [
     (Config(dtype="bf16", lanes=1, bytes_out=64), 1, 1),
 ])
 def test_chunks_are_cut_to_words(config, raw, narrow):
-    delays, kind = Delays.of(config), config.format
-    assert (delays.chunk_words(kind.acc), delays.chunk_words(kind.narrow)) == (raw, narrow)
+    latencies, kind = Latencies.of(config), config.format
+    assert (latencies.chunk_words(kind.acc), latencies.chunk_words(kind.narrow)) == (raw, narrow)
 
 
-@pytest.mark.parametrize("delays, expected", BY_HAND)
-def test_by_hand(delays, expected):
-    assert {name: getattr(delays, name) for name in expected} == expected
+@pytest.mark.parametrize("latencies, expected", BY_HAND)
+def test_by_hand(latencies, expected):
+    assert {name: getattr(latencies, name) for name in expected} == expected
 
 
 def test_reads_are_as_late_as_the_buffer():
@@ -124,14 +128,15 @@ def test_every_leaf_is_as_late_as_its_hardware():
     Config(dtype="bf16", flush_subnormals=True),
 ])
 def test_every_leaf_has_as_many_slots_as_its_hardware(config):
-    assert SLOTS[config.dtype] == MACS[config.leaf].SLOTS
+    assert SLOTS[config.dtype] == MACS[config.mac_cell].SLOTS
 
 
 def test_the_way_of_sums_is_as_long_as_the_hardwares():
-    assert CORRECTED_LATENCY == Corrector.LATENCY
-    assert SUMS_LATENCY == 1 + RowSums.READ
+    assert CORRECTION_LATENCY == Corrector.LATENCY
+    assert ROW_SUM_LATENCY == 1 + RowSums.READ
     for target, registered in (("generic", False), ("ecp5", True), ("ice40up", True)):
-        assert Delays(Config(target=target), latency=5).row == LaneSelect.latency(registered)
+        latencies = Latencies(Config(target=target), mac_latency=5)
+        assert latencies.read_latency == LaneSelect.latency(registered)
 
 
 @pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])
@@ -154,7 +159,7 @@ def test_scales_are_as_late_as_the_hardware_of_their_mode(mode, cycles):
     ({"scale_cycles": 16}, 4 + 1 + 6 + 18 + 5 + 3),
 ])
 def test_finish_by_hand(fields, cycles):
-    assert Delays.of(Config(**fields)).finish == cycles
+    assert Latencies.of(Config(**fields)).epilogue_latency == cycles
 
 
 @pytest.mark.parametrize("config, places", [
@@ -165,7 +170,7 @@ def test_finish_by_hand(fields, cycles):
     (Config(requantize="none", depth=2, multiplier="fip", bytes_out=4), 4),  # ... a chunk in 4
 ])
 def test_places_hold_what_is_under_way(config, places):
-    assert Delays.of(config).places == places
+    assert Latencies.of(config).reorder_depth == places
 
 
 @pytest.mark.parametrize("name, config", [
@@ -173,13 +178,13 @@ def test_places_hold_what_is_under_way(config, places):
 ])
 def test_of_takes_the_leaf_of_the_config(name, config, monkeypatch):
     monkeypatch.setitem(MAC_LATENCY, name, 9)
-    assert Delays.of(config).latency == 9
+    assert Latencies.of(config).mac_latency == 9
 
 
 @pytest.mark.parametrize("dtype, slots", [("int8", 1), ("bf16", 8)])
 def test_of_takes_the_slots_of_the_dtype(dtype, slots):
     assert SLOTS[dtype] == slots
-    assert Delays.of(Config(dtype=dtype)).slots == slots
+    assert Latencies.of(Config(dtype=dtype)).slots == slots
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 8])
@@ -188,4 +193,4 @@ def test_of_takes_the_slots_of_the_dtype(dtype, slots):
 def test_leaves_of_any_depth_are_as_late_as_their_hardware(target, multiplier, depth):
     pairs = 2 if multiplier == "fip" else 1
     config = Config(target=target, multiplier=multiplier, depth=pairs * depth)
-    assert mac_latency(config) == MACS[config.leaf].latency(config.depth)
+    assert mac_latency(config) == MACS[config.mac_cell].latency(config.depth)

@@ -182,7 +182,7 @@ class Config:
         return FORMATS[self.dtype]
 
     @property
-    def leaf(self) -> str:
+    def mac_cell(self) -> str:
         """The name of its MAC leaf: int8 has one for each multiplier and target."""
         if self.dtype == "int8":
             own = "" if self.target == "generic" else f"_{self.target}"
@@ -203,7 +203,7 @@ class Config:
     @property
     def name(self) -> str:
         """A short name fit for a folder or a file."""
-        tail = "" if self.leaf == "plain" else f"_{self.leaf}"
+        tail = "" if self.mac_cell == "plain" else f"_{self.mac_cell}"
         return f"{self.rows}x{self.cols}x{self.depth}{tail}"
 
     @classmethod

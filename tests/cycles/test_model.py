@@ -12,7 +12,7 @@ from weft.cycles import predict
 from weft.cycles.array import Array
 from weft.cycles.output import OutputStage
 from weft.geometry import memories, operands
-from weft.timing import Delays
+from weft.timing import Latencies
 
 SEED = 20263
 FED = JobFlag.FEED_A, JobFlag.FEED_B
@@ -81,7 +81,7 @@ def draw_config(draw):
 def draw_commands(draw, config):
     """Jobs of up to some hundred tiles: fed in parts, resident, kept, finished, refused."""
     a, b = operands(config)
-    slots = Delays.of(config).slots
+    slots = Latencies.of(config).slots
     commands = []
     sizes = k = None
     for tag in range(draw.randint(1, 4)):

@@ -9,7 +9,7 @@ from weft.commands import Job, JobFlag, epilogue_flags
 from weft.config import Config, ConfigError
 from weft.cycles import predict
 from weft.geometry import operands
-from weft.timing import Delays
+from weft.timing import Latencies
 
 __all__ = ["add", "cost"]
 
@@ -139,11 +139,11 @@ def _facts(config):
             f"{name} buffer: {_bytes(g.words * g.word_bytes)}; one panel of {g.edge} {side}"
             f" holds K up to {g.words * g.depth:,}"
         )
-    delays = Delays.of(config)
+    latencies = Latencies.of(config)
     for results, flags in kinds(config):
         size = (config.format.narrow if flags else config.format.acc).bytes
         words = max(1, size * config.lanes // config.bytes_out)
-        out = config.rows * delays.chunks * words
+        out = config.rows * latencies.row_chunks * words
         least = (max(out, config.rows) - 1) * config.depth + 1
         yield (
             f"tile time, {results} results: max(ceil(K / {config.depth}), {config.rows} to drain,"

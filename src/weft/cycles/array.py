@@ -21,19 +21,19 @@ class Array:
 
     Parameters
     ----------
-    config, delays
+    config, latencies
     output : OutputStage
     margins : Margins
     totals : list of int
     """
 
-    def __init__(self, config, delays, output, margins, totals):
-        self.slots = delays.slots
-        self._written = delays.written
+    def __init__(self, config, latencies, output, margins, totals):
+        self.slots = latencies.slots
+        self._written = latencies.write_latency
         self._lanes = config.lanes
         self._folded = config.drain == "folded"
         # Cycles between the results of two passes, at least.
-        self._drain = delays.pass_rows + self._folded
+        self._drain = latencies.pass_rows + self._folded
         self._output = output
         self._margins = margins
         self._totals = totals

@@ -234,7 +234,7 @@ class Model:
         )
         fits = all(0 < value <= limit for value, limit in limits)
         unknown = int(job.flags) & ~int(self._known)
-        several = kept and (job.m > a.edge or job.n > self._pipeline.delays.slots * b.edge)
+        several = kept and (job.m > a.edge or job.n > self._pipeline.latencies.slots * b.edge)
         both = JobFlag.ACCUMULATE in job.flags and JobFlag.PRELOAD in job.flags
         return not fits or bool(unknown) or bool(several) or both
 

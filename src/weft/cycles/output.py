@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from weft.commands import JobFlag, epilogue_flags, result
 from weft.cycles.repetition import ARRAY_TO_OUTPUT, repeat
-from weft.timing import Delays
+from weft.timing import Latencies
 
 __all__ = ["OutputStage", "ResultKind"]
 
@@ -32,16 +32,16 @@ class ResultKind:
     bytes: int
 
     @classmethod
-    def of(cls, delays: Delays, flags: JobFlag) -> "ResultKind":
+    def of(cls, latencies: Latencies, flags: JobFlag) -> "ResultKind":
         """The kind of the results of a job with ``flags``."""
-        config = delays.config
+        config = latencies.config
         through = epilogue_flags(config)
         if config.dtype == "int8":
             through = through[:1]  # a table alone does nothing
         number = result(config, flags)
         finished = any(flag in flags for flag in through)
         gathered = number.bytes * config.lanes < config.bytes_out
-        return cls(finished, gathered, delays.chunk_words(number), number.bytes)
+        return cls(finished, gathered, latencies.chunk_words(number), number.bytes)
 
     @property
     def ending(self) -> "ResultKind":
@@ -65,17 +65,21 @@ class OutputStage:
         Cycles in which the result buffer got free, of as many passes as it holds, oldest first.
     """
 
-    def __init__(self, config, delays, margins):
+    def __init__(self, config, latencies, margins):
         self.margins = margins
         self._interval = config.scale_cycles  # between chunks that are finished
-        self._lag = delays.lag + 1  # from a chunk that is finished to one that is not
-        self._latency = (delays.raw + delays.landing, delays.finish + delays.landing)
+        self._lag = latencies.epilogue_lag + 1  # from a chunk that is finished to one that is not
+        self._latency = tuple(
+            latency + latencies.reorder_latency
+            for latency in (latencies.sum_latency, latencies.epilogue_latency)
+        )
         self.read = self.end = -1
         self._sent = -1  # the last chunk was sent
         self._finished = -self._lag  # the last chunk to be finished was read
         self._word = -1  # the last word with several chunks was sent
-        self._freed = deque([-1] * delays.places, delays.places)  # when each place got free
-        self.released = deque([-1] * delays.room, delays.room)
+        # When each place got free.
+        self._freed = deque([-1] * latencies.reorder_depth, latencies.reorder_depth)
+        self.released = deque([-1] * latencies.buffer_passes, latencies.buffer_passes)
 
     def key(self):
         """The times relative to `read`, as far as they can still delay a chunk.

@@ -8,7 +8,7 @@ from weft.commands import JobFlag
 from weft.cycles.array import ACTIVE, WORDS_OUT, Array
 from weft.cycles.output import OutputStage, ResultKind
 from weft.cycles.repetition import Margins, repeat
-from weft.timing import Delays
+from weft.timing import Latencies
 
 __all__ = ["Feeds", "TileTiming"]
 
@@ -63,11 +63,11 @@ class TileTiming:
 
     def __init__(self, config):
         self._config = config
-        self.delays = delays = Delays.of(config)
+        self.latencies = latencies = Latencies.of(config)
         self.totals = [0] * 5
         self.margins = Margins()
-        self.output = OutputStage(config, delays, self.margins)
-        self.array = Array(config, delays, self.output, self.margins, self.totals)
+        self.output = OutputStage(config, latencies, self.margins)
+        self.array = Array(config, latencies, self.output, self.margins, self.totals)
 
     def key(self):
         return self.array.key(), self.output.key()
@@ -91,7 +91,7 @@ class TileTiming:
     def reject(self, job, time):
         """Answer a job that was in the table at ``time`` without computing anything."""
         self.array.take(time)
-        self.array.reject(ResultKind.of(self.delays, job.flags).ending)
+        self.array.reject(ResultKind.of(self.latencies, job.flags).ending)
         self.totals[WORDS_OUT] += 1
 
     def run(self, job, time, feeds):
@@ -105,7 +105,7 @@ class _Tiles:
 
     def __init__(self, pipeline, config, job, feeds):
         self._pipeline = pipeline
-        self._slots = pipeline.delays.slots
+        self._slots = pipeline.latencies.slots
         self._job = job
         self._feeds = feeds
         self._down, self._across = -(-job.m // config.rows), -(-job.n // config.cols)
@@ -114,7 +114,7 @@ class _Tiles:
         # The sizes of the last tiles.
         self._bottom = job.m - (self._down - 1) * config.rows
         self._right = job.n - (self._across - 1) * config.cols
-        self._kind = kind = ResultKind.of(pipeline.delays, job.flags)
+        self._kind = kind = ResultKind.of(pipeline.latencies, job.flags)
         self._rounds = steps = -(-job.k // config.depth)
         if JobFlag.PRELOAD in job.flags and JobFlag.BROADCAST not in job.flags:
             self._rounds += config.rows

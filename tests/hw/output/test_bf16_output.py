@@ -16,7 +16,7 @@ from weft.hw.control.tile_generator import Tile
 from weft.hw.output.bf16_output import Bf16Output
 from weft.hw.output.result_scheduler import Chunk
 from weft.sim.amaranth_bench import play, simulate
-from weft.timing import Delays
+from weft.timing import Latencies
 
 SMALL = {"dtype": "bf16", "rows": 3, "cols": 5, "a_words": 64, "b_words": 64}
 CONFIGS = {
@@ -146,7 +146,7 @@ class Bench:
 @pytest.mark.parametrize("idle", [0, 0.5])
 def test_results_are_those_of_numpy_after_the_latency(config, idle):
     bench = Bench(config)
-    assert bench.dut.LATENCY == Delays.of(config).finish == (6 if bench.clamps else 2)
+    assert bench.dut.LATENCY == Latencies.of(config).epilogue_latency == (6 if bench.clamps else 2)
     bench.run([bench.chunk() for _ in range(150)], idle=idle)
 
 

@@ -12,7 +12,7 @@ from weft.hw.output.corrector import Corrector
 from weft.hw.output.operand_sums import PairSums
 from weft.sim.amaranth_bench import play
 from weft.sim.loaded import layout, panel
-from weft.timing import Delays
+from weft.timing import Latencies
 
 SETTLE = 16  # cycles, more than sums take
 
@@ -89,15 +89,15 @@ def test_what_is_taken_off_is_there_before_the_first_sums_can_be(target, depth, 
         geometries=both, writes=[layout(one) for one in both], counts=[1, 1], target=target
     )
     Fragment.get(pairs, None)
-    assert 5 + Delays.of(config).written + 1 >= pairs.latency
+    assert 5 + Latencies.of(config).write_latency + 1 >= pairs.latency
 
 
 @pytest.mark.parametrize("target", ["generic", "ecp5", "ice40hx"])
 @pytest.mark.parametrize("drain", ["overlapped", "folded"])
 def test_a_row_is_read_before_another_takes_its_place(target, drain):
     # Its room is released as it is asked for, and taken again a cycle later at the earliest.
-    delays = Delays.of(
+    latencies = Latencies.of(
         Config(rows=1, cols=1, depth=2, multiplier="fip", target=target, drain=drain)
     )
-    assert delays.wait + delays.row == Corrector.SUMS
-    assert delays.wait < 1 + delays.written
+    assert latencies.read_delay + latencies.read_latency == Corrector.SUMS
+    assert latencies.read_delay < 1 + latencies.write_latency

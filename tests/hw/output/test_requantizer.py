@@ -16,7 +16,7 @@ from weft.hw.control.tile_generator import Tile
 from weft.hw.output.requantizer import Requantizer
 from weft.hw.output.result_scheduler import Chunk
 from weft.sim.amaranth_bench import play
-from weft.timing import Delays
+from weft.timing import Latencies
 
 SMALL = {"rows": 3, "cols": 5, "a_words": 64, "b_words": 64}
 CONFIGS = {
@@ -64,7 +64,8 @@ class Bench:
             del inputs["a"]
         self.dut = Requantizer(
             geometries=self.geometries, chunk=chunk, acc=signed(32), lanes=config.lanes,
-            raw=Delays.of(config).raw, mode=config.requantize, cycles=config.scale_cycles,
+            raw=Latencies.of(config).sum_latency, mode=config.requantize,
+            cycles=config.scale_cycles,
             target="generic", zero_points=config.b_zero_point != "none",
             writes={name: port(geometry) for name, geometry in inputs.items()},
         )
@@ -178,7 +179,7 @@ class Bench:
 @pytest.mark.parametrize("idle", [0, 0.5])
 def test_results_are_goldens_after_the_latency(config, idle):
     bench = Bench(config)
-    assert bench.dut.LATENCY == Delays.of(config).finish
+    assert bench.dut.LATENCY == Latencies.of(config).epilogue_latency
     script, due = bench.script(150, idle)
     (found,) = play(bench.dut, script, "results")
     for now, results in due.items():
