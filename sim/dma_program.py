@@ -35,7 +35,7 @@ class DmaProgram(Program):
         Tag and status of each job that says so, in order.
     """
 
-    def __init__(self, config, *, size, seed, orders=(ElementOrder.K, ElementOrder.LINES)):
+    def __init__(self, config, *, size, seed, orders=(ElementOrder.K_MAJOR, ElementOrder.K_MINOR)):
         super().__init__(config)
         self.rng = random.Random(seed)
         self.orders = orders
@@ -56,7 +56,7 @@ class DmaProgram(Program):
         words = -(-k // depth)
         load = Load(side, page, -(-words // 16), -(-count // edge), words, flags)
         order = self.rng.choice(self.orders)
-        whole = lines if order == ElementOrder.K else lines.T
+        whole = lines if order == ElementOrder.K_MAJOR else lines.T
         stride = (whole.shape[1] + self.rng.choice([0, 1, 5])) * size
         address = self._take(stride * len(whole), self.rng.choice([0, 1, 13, 30]) * size)
         if self.rng.random() < 0.2:  # from the last row to the first
@@ -100,7 +100,7 @@ class DmaProgram(Program):
         load, payload = self._raw
         address = self._take(len(payload))
         self._put(address, bytes(payload))
-        self.descriptors.append(Fetch(load, address, order=ElementOrder.RAW).pack())
+        self.descriptors.append(Fetch(load, address, order=ElementOrder.PACKED).pack())
         self._raw = None
 
     def _job(self, job: Job):

@@ -18,7 +18,7 @@ from weft.descriptors import (
 
 def test_a_fetch_is_a_load_and_where_it_lies():
     load = Load(1, 3, 2, 5, 20, LoadFlag.FEED)
-    packed = Fetch(load, 0x12345678, -33, lines=37, k=40, order=ElementOrder.LINES).pack()
+    packed = Fetch(load, 0x12345678, -33, lines=37, k=40, order=ElementOrder.K_MINOR).pack()
     words = struct.unpack("<16I", packed)
     assert len(packed) == DESCRIPTOR_BYTES
     assert packed[:32] == load.pack()

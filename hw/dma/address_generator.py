@@ -86,7 +86,8 @@ class AddressGenerator(wiring.Component):
         most_k = max(g.words for g in there) * self.layouts[0].operand.depth
         # Of the load; of k the last one, of a raw load the last word of a panel.
         self.operand, order = Signal(range(max(self.geometries) + 1)), Signal(ElementOrder)
-        self.raw, self.turned = raw, turned = order == ElementOrder.RAW, order == ElementOrder.LINES
+        self.raw = raw = order == ElementOrder.PACKED
+        self.turned = turned = order == ElementOrder.K_MINOR
         k, lines = Signal(range(most_k), reset_less=True), Signal(16, reset_less=True)
         panels = Signal(range(max(g.pages for g in there) + 1), reset_less=True)
         segments = Signal(range(max(g.segments for g in there) + 1))  # from this one on

@@ -240,7 +240,7 @@ class DescriptorFetcher(wiring.Component):
             Signal(name=name) for name in ("wrong", "load", "keeps", "narrow", "operand")
         )
         order, words = Signal(ElementOrder), Signal(range(lines + 1))
-        raw = order == ElementOrder.RAW
+        raw = order == ElementOrder.PACKED
         fewer = Signal.like(words)  # by one
         m.d.sync += fewer.eq(words - 1)
 
@@ -260,7 +260,7 @@ class DescriptorFetcher(wiring.Component):
             2: (load, ~word.any() | exceeds(word, pages)),
             3: (load, ~word.any() | exceeds(word, lines)),
             DescriptorWord.ORDER: (
-                load, exceeds(word, max(ElementOrder)) | (word != ElementOrder.RAW) & ~operand,
+                load, exceeds(word, max(ElementOrder)) | (word != ElementOrder.PACKED) & ~operand,
             ),
             DescriptorWord.ADDRESS: (
                 always, Mux(load, Mux(raw, odd(self.data_bytes), odd(self.size)), for_job)
@@ -282,7 +282,7 @@ class DescriptorFetcher(wiring.Component):
         m.submodules.bounds = bounds
         m.d.comb += [
             bounds.load.eq(load), bounds.raw.eq(load & raw),
-            bounds.turned.eq(order == ElementOrder.LINES),
+            bounds.turned.eq(order == ElementOrder.K_MINOR),
             bounds.narrow.eq(narrow), bounds.word.eq(word),
             bounds.there.eq(known & (self.index == bounds.index)),
             *(getattr(bounds, name).eq(getattr(self, name))

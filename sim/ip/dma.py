@@ -144,7 +144,7 @@ async def flags(rig):
     return {name for name, f in rig.fields["irq_status"].items() if value >> f.low & 1}
 
 
-def products(rig, jobs, *, seed, orders=(ElementOrder.K, ElementOrder.LINES), finish=True):
+def products(rig, jobs, *, seed, orders=(ElementOrder.K_MAJOR, ElementOrder.K_MINOR), finish=True):
     """Products of all shapes that fit."""
     config, found = rig.config, DmaProgram(rig.config, size=SIZE, seed=seed, orders=orders)
     narrow = [*epilogue_flags(config)[:1]] if finish else []

@@ -15,7 +15,8 @@ JOBS = 4
 SIZE = 1 << 20  # of the memory
 LOSS = 0.02  # that the engine may cost
 ORDERS = {
-    "as_rows": (ElementOrder.K, ElementOrder.LINES), "along_k": (ElementOrder.K, ElementOrder.K),
+    "as_rows": (ElementOrder.K_MAJOR, ElementOrder.K_MINOR),
+    "along_k": (ElementOrder.K_MAJOR, ElementOrder.K_MAJOR),
 }
 
 

@@ -1,4 +1,4 @@
-"""Descriptors of the DMA engine, to the byte; ``docs/dma.md`` tells the story."""
+"""Descriptors of the DMA engine, to the byte; ``docs/dma.md`` describes them in full."""
 
 import struct
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ __all__ = [
 ]
 
 DESCRIPTOR_BYTES = 64
-EDGE = 128  # of the product, a cube, that is to lose no time in being moved
-_PLACE = struct.Struct("<IIIII12x")
+EDGE = 128  # M = N = K of the smallest product that the engine is sized to feed at full rate
+_TRANSFER = struct.Struct("<IIIII12x")  # words 8 to 12, then three words of zeros
 
 
 class ElementOrder(IntEnum):
-    """How an operand lies in memory."""
+    """Order of an operand's values in memory. A line is a row of A or a column of B."""
 
-    K = 0  # the ks of a line follow each other: A as [M, K], B as [N, K]
-    LINES = 1  # the lines of a k follow each other: A as [K, M], B as [K, N]
-    RAW = 2  # as it follows the load on the command stream
+    K_MAJOR = 0  # the values of a line are contiguous: A as [M, K], B as [N, K]
+    K_MINOR = 1  # the values of one k are contiguous: A as [K, M], B as [K, N]
+    PACKED = 2  # the payload of the load, as on the command stream
 
 
 class DescriptorWord(IntEnum):
-    """What the 32-bit words of a descriptor are: the header's own eight, then these."""
+    """Index of each 32-bit word of a descriptor. Words 0 to 7 hold the header."""
 
     ADDRESS = 8
     STRIDE = 9
@@ -35,11 +35,11 @@ class DescriptorWord(IntEnum):
 
 
 def write_unit(config: Config, flags: JobFlag) -> int:
-    """Bytes of results that are written at once; address and stride are multiples of it.
+    """Size of a write unit in bytes: the results that the engine writes in one cycle.
 
-    A chunk, or what of it goes into a beat, or less where the core is slow: of a product of
-    `EDGE` x `EDGE` x `EDGE` the core gives ``4 * peak / EDGE`` bytes a cycle, and twice as many
-    leave room.
+    Address and stride of the results must be multiples of it. A unit is a chunk of ``lanes``
+    results, at most a beat. A slow core has smaller units: the product of `EDGE` x `EDGE` x
+    `EDGE` yields ``4 * peak / EDGE`` bytes per cycle, and twice that rate is enough.
     """
     size = result(config, flags).bytes
     most = max(size, -(-2 * 4 * config.peak // EDGE))
@@ -48,11 +48,12 @@ def write_unit(config: Config, flags: JobFlag) -> int:
 
 @dataclass(frozen=True)
 class Fetch:
-    """A load whose operand is fetched from memory.
+    """Descriptor of a load: the engine fetches the operand from memory.
 
-    ``stride`` bytes lie between the starts of two lines (rows of A, columns of B), or with
-    `Order.LINES` of two ks; it may be negative. ``lines`` lines of ``k`` values are there; what
-    the load has beyond them is zeros. With `Order.RAW` only ``address`` counts.
+    The operand has ``lines`` lines of ``k`` values each. The engine fills the rest of the panels
+    with zeros. ``stride`` is the distance in bytes between the starts of two lines, or of two
+    values of k with `ElementOrder.K_MINOR`; it may be negative. `ElementOrder.PACKED` uses only
+    ``address``.
     """
 
     load: Load
@@ -60,18 +61,22 @@ class Fetch:
     stride: int = 0
     lines: int = 0
     k: int = 0
-    order: ElementOrder = ElementOrder.K
+    order: ElementOrder = ElementOrder.K_MAJOR
 
     def pack(self) -> bytes:
         """The 64 bytes; struct.error where a field does not fit its width."""
-        return self.load.pack() + _PLACE.pack(
+        return self.load.pack() + _TRANSFER.pack(
             self.address, self.stride & 0xFFFFFFFF, self.lines, self.k, self.order
         )
 
 
 @dataclass(frozen=True)
 class Store:
-    """A job whose results go to memory, ``stride`` bytes from row to row; it may be negative."""
+    """Descriptor of a job: the engine writes its results to memory.
+
+    ``address`` is the place of C[0, 0]. ``stride`` is the distance in bytes between the starts of
+    two rows of C; it may be negative.
+    """
 
     job: Job
     address: int
@@ -79,4 +84,4 @@ class Store:
 
     def pack(self) -> bytes:
         """The 64 bytes; struct.error where a field does not fit its width."""
-        return self.job.pack() + _PLACE.pack(self.address, self.stride & 0xFFFFFFFF, 0, 0, 0)
+        return self.job.pack() + _TRANSFER.pack(self.address, self.stride & 0xFFFFFFFF, 0, 0, 0)

@@ -37,7 +37,7 @@ BUGS = {
         "wishbone", "weft_windows.c", "if (!LEVEL(level, COMPLETE))", "if (0)"
     ),
     "transposed as if it were not": (
-        "dma", "weft_dma.c", "*order = LINES_CONTIGUOUS;", "*order = K_CONTIGUOUS;"
+        "dma", "weft_dma.c", "*order = K_MINOR;", "*order = K_MAJOR;"
     ),
     "the rest of A is the first panel": (
         "dma", "weft_dma.c", "(core->row + first) * p->a_row", "core->row * p->a_row"

@@ -14,23 +14,23 @@ CONFIG = Config(rows=2, cols=3, depth=2, bytes_in=4, bytes_out=4, activation="no
 WORDS = 0, 1, 2, 3, 12, 8, 9, 10, 11
 LOADS = {
     # region, lines, k, order, address, stride
-    "whole": (Region.A, 4, 8, ElementOrder.K, 100, 8),
-    "ragged": (Region.B, 4, 5, ElementOrder.K, 101, 13),
-    "turned": (Region.B, 4, 5, ElementOrder.LINES, 101, 13),
-    "backwards": (Region.A, 3, 3, ElementOrder.K, 1000, -9),
-    "long": (Region.A, 3, 2 * ROWS * 2 + 3, ElementOrder.K, 7, 1100),
-    "long-turned": (Region.A, 3, 2 * ROWS * 2 + 3, ElementOrder.LINES, 7, 3),
-    "exactly-a-half": (Region.B, 1, ROWS * 2, ElementOrder.K, 0, 1100),
-    "raw": (Region.B, 7, 5, ElementOrder.RAW, 400, 0),
-    "parameters": (Region.PARAMETERS, 4, 1, ElementOrder.RAW, 800, 0),
-    "long-raw": (Region.B, 5, 2 * ROWS + 9, ElementOrder.RAW, 4, 0),
+    "whole": (Region.A, 4, 8, ElementOrder.K_MAJOR, 100, 8),
+    "ragged": (Region.B, 4, 5, ElementOrder.K_MAJOR, 101, 13),
+    "turned": (Region.B, 4, 5, ElementOrder.K_MINOR, 101, 13),
+    "backwards": (Region.A, 3, 3, ElementOrder.K_MAJOR, 1000, -9),
+    "long": (Region.A, 3, 2 * ROWS * 2 + 3, ElementOrder.K_MAJOR, 7, 1100),
+    "long-turned": (Region.A, 3, 2 * ROWS * 2 + 3, ElementOrder.K_MINOR, 7, 3),
+    "exactly-a-half": (Region.B, 1, ROWS * 2, ElementOrder.K_MAJOR, 0, 1100),
+    "raw": (Region.B, 7, 5, ElementOrder.PACKED, 400, 0),
+    "parameters": (Region.PARAMETERS, 4, 1, ElementOrder.PACKED, 800, 0),
+    "long-raw": (Region.B, 5, 2 * ROWS + 9, ElementOrder.PACKED, 4, 0),
 }
 
 
 def walk(region, lines, k, order, address, stride):
     """Pieces and stretches (address, bytes) of a load, panel by panel."""
     g = memories(CONFIG)[region]
-    if order == ElementOrder.RAW:
+    if order == ElementOrder.PACKED:
         rows = -(-g.panel_words(k) // g.group)
         for line in range(g.panels(lines) * g.segments):
             for first in range(0, rows, ROWS):
@@ -42,7 +42,7 @@ def walk(region, lines, k, order, address, stride):
                 }, (address + (line * rows + first) * CONFIG.bytes_in, size)
         return
     layout = layouts(CONFIG)[region]
-    turned = order == ElementOrder.LINES
+    turned = order == ElementOrder.K_MINOR
     for top in range(0, g.panels(lines) * g.edge, g.edge):
         there = min(g.edge, lines - top)
         for first in range(0, k, layout.chunk):

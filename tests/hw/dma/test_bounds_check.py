@@ -25,11 +25,11 @@ def bytes_of(descriptor, geometries=REGIONS):
     if isinstance(descriptor, Store):
         job = descriptor.job
         count, width = job.m, job.n * (1 if job.flags else 4)
-    elif descriptor.order == ElementOrder.RAW:
+    elif descriptor.order == ElementOrder.PACKED:
         g, load = geometries[descriptor.load.operand], descriptor.load
         words = -(-load.words // g.group) * g.segments
         count, step, width = load.panels, words * BYTES, words * BYTES
-    elif descriptor.order == ElementOrder.K:
+    elif descriptor.order == ElementOrder.K_MAJOR:
         count, width = descriptor.lines, descriptor.k
     else:
         count, width = descriptor.k, descriptor.lines
@@ -54,8 +54,8 @@ def outside(descriptors, window=None, geometries=REGIONS):
             packed = descriptor.pack()
             load = isinstance(descriptor, Fetch)
             put(ctx, dut.load, load)
-            put(ctx, dut.raw, load and descriptor.order == ElementOrder.RAW)
-            put(ctx, dut.turned, load and descriptor.order == ElementOrder.LINES)
+            put(ctx, dut.raw, load and descriptor.order == ElementOrder.PACKED)
+            put(ctx, dut.turned, load and descriptor.order == ElementOrder.K_MINOR)
             put(ctx, dut.narrow, not load and bool(descriptor.job.flags))
             put(ctx, dut.region, descriptor.load.operand if load else 0)
             put(ctx, dut.start, 1)
@@ -74,12 +74,12 @@ def outside(descriptors, window=None, geometries=REGIONS):
     return found
 
 
-def fetch(address, stride, lines, k, order=ElementOrder.K, region=Region.A):
+def fetch(address, stride, lines, k, order=ElementOrder.K_MAJOR, region=Region.A):
     return Fetch(Load(region, 0, 1, 1, 1), address, stride, lines, k, order)
 
 
 def raw(address, panels, words, region=Region.A):
-    return Fetch(Load(region, 0, 1, panels, words), address, order=ElementOrder.RAW)
+    return Fetch(Load(region, 0, 1, panels, words), address, order=ElementOrder.PACKED)
 
 
 def store(address, stride, m, n, flags=0):
@@ -96,7 +96,7 @@ def moved(descriptor, by):
 def ends(descriptor, base, limit, geometries=REGIONS):
     """The walk moved so that it touches each end of a space, and a byte beyond each."""
     first, last = bytes_of(descriptor, geometries)
-    step = BYTES if getattr(descriptor, "order", None) == ElementOrder.RAW else 1
+    step = BYTES if getattr(descriptor, "order", None) == ElementOrder.PACKED else 1
     for by in (base - first, base - first - step, limit - last, limit - last + step):
         if one := moved(descriptor, by):
             yield one
@@ -106,8 +106,8 @@ WALKS = {
     "a-line": fetch(0x1000, 100, 1, 7),
     "lines": fetch(0x1000, 100, 8, 7),
     "backwards": fetch(0x1000, -100, 8, 7),
-    "turned": fetch(0x1000, 9, 3, 100, ElementOrder.LINES),
-    "turned-backwards": fetch(0x1000, -9, 3, 100, ElementOrder.LINES),
+    "turned": fetch(0x1000, 9, 3, 100, ElementOrder.K_MINOR),
+    "turned-backwards": fetch(0x1000, -9, 3, 100, ElementOrder.K_MINOR),
     "in-place": fetch(0x1000, 0, 100, 7),
     "odd-count": fetch(0x1000, 0x123457, 0x5A5, 0xFFF),
     "most-lines": fetch(0x1000, 0xFFFF, 0xFFFF, 1),
@@ -150,8 +150,8 @@ def test_walks_that_go_round_are_outside():
 def test_what_touches_nothing_is_nowhere():
     walks = [
         fetch(SPACE - 1, 1 << 30, 0, 7), fetch(0, -1, 0, 7),
-        fetch(SPACE - 1, 1 << 30, 0, 70, ElementOrder.LINES),
-        fetch(0, -1, 0, 70, ElementOrder.LINES),
+        fetch(SPACE - 1, 1 << 30, 0, 70, ElementOrder.K_MINOR),
+        fetch(0, -1, 0, 70, ElementOrder.K_MINOR),
         store(SPACE - 4, 4, 0, 9), store(SPACE - 4, 4, 9, 0), store(0, -4, 0, 0),
     ]
     assert outside(walks) == [False] * len(walks)
@@ -183,7 +183,7 @@ def test_walks_at_random(window):
         address, other = rng.getrandbits(32), rng.getrandbits(9)
         walks.append(rng.choice([
             fetch(address, stride, count, other), store(address, stride, count, other),
-            fetch(address, stride, other, min(count, 511), ElementOrder.LINES),
+            fetch(address, stride, other, min(count, 511), ElementOrder.K_MINOR),
             raw(address & -BYTES, rng.randrange(1, 16), rng.randrange(1, 257)),
         ]))
     due = []

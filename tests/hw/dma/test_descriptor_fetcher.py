@@ -14,7 +14,7 @@ from weft.sim.amaranth_bench import put, send, simulate, ticks
 CONFIG = Config(rows=2, cols=2, depth=2, a_words=64, b_words=64, lanes=2)
 LOAD = Load(Region.A, 0, 1, 2, 3)
 FETCH = Fetch(LOAD, 0x1001, 7, lines=3, k=5)
-RAW = Fetch(LOAD, 0x1010, order=ElementOrder.RAW)
+RAW = Fetch(LOAD, 0x1010, order=ElementOrder.PACKED)
 JOB = Job(2, 2, 5, 0, 1, 1, 0, 1, 1, tag=3)
 STORE = Store(JOB, 0x1008, 8)
 NARROW = dataclasses.replace(JOB, flags=JobFlag.REQUANTIZE)

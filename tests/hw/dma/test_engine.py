@@ -189,7 +189,7 @@ def test_panels(name, pause):
     """Operands in all orders, from whatever byte and by whatever stride, as the host packs them."""
     config = FETCHES[name]
     size = config.format.a.bytes
-    a, b, k, lines, raw = Region.A, Region.B, ElementOrder.K, ElementOrder.LINES, ElementOrder.RAW
+    a, b, (k, lines, raw) = Region.A, Region.B, ElementOrder
     cases = [
         (a, 8, 16, k, 0x100, 32), (b, 8, 16, lines, 0x203, 37), (a, 3, 5, k, 0xFF3, 101),
         (b, 11, 33, k, 0x1003, 57), (a, 19, 7, lines, 0x1FFB, 23), (b, 1, 1, k, 5, 1),
@@ -278,9 +278,9 @@ def test_what_leads_outside_is_dropped_before_any_access():
     top, load = (1 << 32) - 8, Load(Region.B, 0, 1, 1, 4)
     wrong = [
         Fetch(load, top, 8, 2, 8), Fetch(load, 0x100, -0x101, 2, 8),
-        Fetch(load, top + 1, 1, 8, 8, ElementOrder.LINES), Fetch(k, 0, 1 << 31, 2, 8),
+        Fetch(load, top + 1, 1, 8, 8, ElementOrder.K_MINOR), Fetch(k, 0, 1 << 31, 2, 8),
         Store(c, top, 8), Store(c, 0x100, -0x88),
-        Fetch(Load(Region.B, 0, 1, 3, 4), top, order=ElementOrder.RAW),
+        Fetch(Load(Region.B, 0, 1, 3, 4), top, order=ElementOrder.PACKED),
     ]
     for n, one in enumerate(wrong):
         program.descriptors.insert(3 * n, one.pack())

@@ -1,8 +1,8 @@
 /* Descriptors: the core fetches operands from memory, and puts its results there. */
 #include "weft_inner.h"
 
-/* What a LOAD finds in memory. */
-enum { K_CONTIGUOUS = 0, LINES_CONTIGUOUS = 1, RAW = 2 };
+/* Word 12 of a LOAD descriptor: the order of the values in memory. */
+enum { K_MAJOR = 0, K_MINOR = 1, PACKED = 2 };
 
 #define ERRORS \
     (WEFT__IRQ_STATUS__FAILED_bm | WEFT__IRQ_STATUS__FETCH_ERROR_bm \
@@ -29,10 +29,10 @@ static int lie(const void *data, ptrdiff_t line, ptrdiff_t value, uint32_t *stri
                uint32_t *order)
 {
     if (value == WEFT_VALUE_BYTES) {
-        *order = K_CONTIGUOUS;
+        *order = K_MAJOR;
         *stride = (uint32_t)line;
     } else if (line == WEFT_VALUE_BYTES) {
-        *order = LINES_CONTIGUOUS;
+        *order = K_MINOR;
         *stride = (uint32_t)value;
     } else {
         return WEFT_STRIDE;
@@ -64,7 +64,7 @@ static int fetches(const weft_core *core, const void *data, ptrdiff_t line, ptrd
     int error = lie(data, line, value, &stride, &order);
     if (error)
         return error;
-    if (order == K_CONTIGUOUS)
+    if (order == K_MAJOR)
         return reach(core, data, stride, lines, (uint64_t)k * WEFT_VALUE_BYTES);
     return reach(core, data, stride, k, (uint64_t)lines * WEFT_VALUE_BYTES);
 }
@@ -169,7 +169,7 @@ static void raw(weft_core *core, unsigned region, uint32_t page, uint32_t pitch,
         place += weft_ceil(p->n, WEFT_COLS)
                  * weft_panel_bytes(WEFT_PARAMETERS, weft_ceil(WEFT_COLS, WEFT_LANES));
     weft_load_header(header, region, 0, page, count > 1 ? pitch : 1, count, words);
-    fetch(core, header, WEFT_ADDRESS(core->buffer + place), 0, count, 0, RAW);
+    fetch(core, header, WEFT_ADDRESS(core->buffer + place), 0, count, 0, PACKED);
 }
 
 static void job(weft_core *core, int new_a, int new_b)
@@ -368,6 +368,6 @@ int weft_load_entries(weft_core *core, const uint8_t table[256])
     WEFT_WRITE(core->base, offsetof(weft_t, irq_status), ERRORS);
     WEFT_PUBLISH();
     weft_load_header(words, WEFT_TABLE_ENTRIES, 0, 0, 1, 1, 256);
-    fetch(core, words, WEFT_ADDRESS(core->buffer), 0, 1, 0, RAW);
+    fetch(core, words, WEFT_ADDRESS(core->buffer), 0, 1, 0, PACKED);
     return rest(core);
 }
