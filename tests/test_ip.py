@@ -10,7 +10,7 @@ from weft.ip import BUSES, Ip
 def test_the_default_design_goes_on_every_bus(bus):
     ip = Ip(config=Config(), bus=bus)
     assert ip.name == f"weft_{bus}_8x8x1"
-    assert ip.windows == (bus in ("axi", "wishbone"))
+    assert ip.has_fifo_ports == (bus in ("axi", "wishbone"))
 
 
 def test_name_starts_with_the_prefix():

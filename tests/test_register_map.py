@@ -1,4 +1,4 @@
-"""The register space: nothing overlaps, and each bus has what it needs."""
+"""Tests of the register map: no overlaps, and the registers and FIFO ports of each bus."""
 
 import pytest
 
@@ -13,17 +13,17 @@ def ip(request):
     return Ip(config=Config(), bus=request.param)
 
 
-def test_nothing_overlaps(ip):
+def test_registers_and_fifo_ports_do_not_overlap(ip):
     spans = [(r.address, r.address + 4) for r in registers(ip)]
-    spans += [(w.address, w.address + w.size) for w in fifo_ports(ip)]
+    spans += [(p.address, p.address + p.size) for p in fifo_ports(ip)]
     assert all(start % 4 == 0 for start, _ in spans)
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
     assert spans[-1][1] <= SPACE
-    names = [r.name for r in registers(ip)] + [w.name for w in fifo_ports(ip)]
+    names = [r.name for r in registers(ip)] + [p.name for p in fifo_ports(ip)]
     assert len(set(names)) == len(names)
 
 
-def test_fields_lie_in_their_register_and_agree_with_it(ip):
+def test_fields_fit_their_register_and_its_access(ip):
     for register in registers(ip):
         ends = [0]
         for field in register.fields:
@@ -34,27 +34,27 @@ def test_fields_lie_in_their_register_and_agree_with_it(ip):
         assert ends[-1] <= 32
 
 
-def test_the_core_describes_itself_at_the_start(ip):
+def test_core_registers_come_first(ip):
     core = [r for r in registers(ip) if r.address < 0x400]
     assert [r.name for r in core] == REGISTERS
     assert [r.address for r in core] == [4 * n for n in range(len(REGISTERS))]
 
 
-def test_an_interrupt_has_one_place_on_every_bus():
-    places = {}
+def test_interrupt_has_the_same_bit_on_every_bus():
+    bits = {}
     for bus in BUSES:
         for field in interrupts(Ip(config=Config(), bus=bus)):
-            assert places.setdefault(field.name, field.low) == field.low
-    assert len(set(places.values())) == len(places) == 9
+            assert bits.setdefault(field.name, field.low) == field.low
+    assert len(set(bits.values())) == len(bits) == 9
 
 
-def test_only_buses_without_streams_have_windows():
-    found = {bus: [w.name for w in fifo_ports(Ip(config=Config(), bus=bus))] for bus in BUSES}
-    both = ["commands", "results"]
+def test_only_buses_without_streams_have_fifo_ports():
+    found = {bus: [p.name for p in fifo_ports(Ip(config=Config(), bus=bus))] for bus in BUSES}
+    both = ["cmd_fifo", "result_fifo"]
     assert found == {"axi": both, "wishbone": both, "stream": [], "dma": []}
 
 
-def test_a_window_is_the_whole_space_after_a_reset():
+def test_dma_window_is_the_whole_address_space_after_reset():
     ip = Ip(config=Config(), bus="dma", window=True)
     found = {r.name: (r.address, r.fields[0].reset) for r in registers(ip)}
     without = Ip(config=Config(), bus="dma")

@@ -94,7 +94,7 @@ class BusWrapper(wiring.Component):
             crossing.abort.eq(control.abort),
             restart.start.eq(control.reset), restart.was_reset.eq(crossing.was_reset),
             crossing.reset.eq(restart.reset), crossing.holds.eq(restart.holds),
-            control.resetting.eq(restart.resetting),
+            control.reset_busy.eq(restart.reset_busy),
         ]
         connected = {"stream": self._streams, "dma": self._dma}.get(self.ip.bus, self._windows)
         connected(m, control, crossing, restart)
@@ -159,9 +159,9 @@ class BusWrapper(wiring.Component):
             descriptors.write.eq(written.write), descriptors.index.eq(written.index),
             descriptors.data.eq(written.data), descriptors.submit.eq(written.submit),
             control.descriptor_word.eq(descriptors.word), control.filing.eq(descriptors.filing),
-            control.descriptor_room.eq(Mux(restart.resetting, 0, dma.room)),
+            control.desc_free.eq(Mux(restart.reset_busy, 0, dma.room)),
             dma.stop.eq(restart.stop | restart.holds), restart.idle.eq(dma.idle),
-            control.moving.eq(dma.moving | descriptors.filing),
+            control.dma_busy.eq(dma.busy | descriptors.filing),
             control.busy.eq(crossing.busy),
             control.ended.valid.eq(dma.ended), control.ended.tag.eq(dma.tag),
             control.ended.status.eq(dma.status),

@@ -18,7 +18,7 @@ from weft.registers import REGISTERS
 __all__ = ["ERRORS", "CsrBank", "Ended"]
 
 # What a DMA engine reports, by the names of the interrupts.
-ERRORS = "fetch_error", "store_error", "bad_descriptor", "bad_address"
+ERRORS = "dma_read_error", "dma_write_error", "bad_descriptor", "bad_address"
 Ended = data.StructLayout({"valid": 1, "tag": 16, "status": 8})
 
 
@@ -39,7 +39,7 @@ class CsrBank(wiring.Component):
     port : In, `RegisterBus`
     asks, address : Out, told, value : In
         The core's register at ``address`` is ``value`` in the cycle of ``told``.
-    busy, resetting : In
+    busy, reset_busy : In
         For STATUS.
     ended : In, `Ended`
         A job has ended.
@@ -49,7 +49,7 @@ class CsrBank(wiring.Component):
     commands : Out, stream of 32 bits; room : In
     results : In, stream of 32 bits; follows, level : In
         Of an Ip with windows: as of `weft.hw.bus.fifo_ports`.
-    moving : In; errors : In; descriptor : Out; descriptor_word, descriptor_room, filing : In
+    dma_busy : In; errors : In; descriptor : Out; descriptor_word, desc_free, filing : In
         Of an Ip with DMA: as of `weft.hw.bus.descriptor_regs.DescriptorRegs`; while it is
         ``filing``, accesses wait.
     base, limit : Out
@@ -61,10 +61,10 @@ class CsrBank(wiring.Component):
         members = {
             "port": In(RegisterBus()),
             "asks": Out(1), "address": Out(8), "told": In(1), "value": In(32),
-            "busy": In(1), "resetting": In(1), "ended": In(Ended),
+            "busy": In(1), "reset_busy": In(1), "ended": In(Ended),
             "reset": Out(1), "abort": Out(1), "irq": Out(1),
         }
-        if ip.windows:
+        if ip.has_fifo_ports:
             members |= {
                 "commands": Out(stream.Signature(32)), "room": In(9),
                 "results": In(stream.Signature(32)), "follows": In(1), "level": In(Level),
@@ -72,11 +72,11 @@ class CsrBank(wiring.Component):
         if ip.bus == "dma":
             errors = dict.fromkeys(ERRORS, 1)
             members |= {
-                "moving": In(1), "errors": In(data.StructLayout(errors)),
+                "dma_busy": In(1), "errors": In(data.StructLayout(errors)),
                 "descriptor": Out(data.StructLayout({
                     "write": 1, "index": ceil_log2(WORDS), "data": 32, "submit": 1,
                 })),
-                "descriptor_word": In(32), "descriptor_room": In(6), "filing": In(1),
+                "descriptor_word": In(32), "desc_free": In(6), "filing": In(1),
             }
         if ip.window:
             members |= {"base": Out(32), "limit": Out(32, init=0xFFFFFFFF)}
@@ -107,17 +107,17 @@ class CsrBank(wiring.Component):
         values = {"core": self.value, **self._status(m)}
         known = [*reads.values(), *writes.values()]
         overflow, underflow = Const(0), Const(0)
-        if self.ip.windows:
+        if self.ip.has_fifo_ports:
             level, results = self.level, self.results
-            overflow = writes["commands"] & (self.resetting | ~self.commands.ready)
-            underflow = reads["results"] & ~level.some
-            must_wait.append(reads["results"] & level.some & ~results.valid)
+            overflow = writes["cmd_fifo"] & (self.reset_busy | ~self.commands.ready)
+            underflow = reads["result_fifo"] & ~level.some
+            must_wait.append(reads["result_fifo"] & level.some & ~results.valid)
             m.d.comb += [
-                self.commands.valid.eq(s_valid & writes["commands"] & ~self.resetting),
+                self.commands.valid.eq(s_valid & writes["cmd_fifo"] & ~self.reset_busy),
                 self.commands.payload.eq(s_data),
-                results.ready.eq(s_valid & reads["results"] & level.some),
+                results.ready.eq(s_valid & reads["result_fifo"] & level.some),
             ]
-            values["results"] = Mux(level.some, results.payload, 0)
+            values["result_fifo"] = Mux(level.some, results.payload, 0)
         if self.ip.bus == "dma":
             overflow = self._descriptors(m, writes, acts, s_address, s_data, must_wait)
         if self.ip.window:
@@ -143,7 +143,8 @@ class CsrBank(wiring.Component):
         ]
         self._interrupts(m, {
             "done": self.ended.valid, "failed": self.ended.valid & (self.ended.status != 0),
-            "refused": acts & refused, "overflow": acts & overflow, "underflow": acts & underflow,
+            "access_error": acts & refused,
+            "overflow": acts & overflow, "underflow": acts & underflow,
             **({name: self.errors[name] for name in self.errors.shape().members}
                if self.ip.bus == "dma" else {}),
         }, acts, writes, s_data)
@@ -151,9 +152,9 @@ class CsrBank(wiring.Component):
 
     def _quick(self, access):
         """Whether an access is sure to be answered in the next cycle, and another may come."""
-        if not self.ip.windows:
+        if not self.ip.has_fifo_ports:
             return Const(0)
-        results = next(w for w in fifo_ports(self.ip) if w.name == "results")
+        results = next(w for w in fifo_ports(self.ip) if w.name == "result_fifo")
         return access.write | (_within(access.address, results) & self.follows)
 
     def _select(self, m, access):
@@ -187,17 +188,17 @@ class CsrBank(wiring.Component):
             width=max(f.low for f in interrupts(self.ip)) + 1
         )
         busy = Signal()
-        m.d.sync += busy.eq(self.busy | (self.commands.valid if self.ip.windows else 0))
+        m.d.sync += busy.eq(self.busy | (self.commands.valid if self.ip.has_fifo_ports else 0))
         held = {
-            "status": {"busy": busy, "resetting": self.resetting},
+            "status": {"busy": busy, "reset_busy": self.reset_busy},
             "irq_status": {f.name: self.interrupts.status[f.low] for f in interrupts(self.ip)},
             "irq_enable": {f.name: self.interrupts.enable[f.low] for f in interrupts(self.ip)},
-            "ended": {"value": ended},
-            "last": {"tag": last.tag, "status": last.status},
+            "jobs_done": {"value": ended},
+            "last_job": {"tag": last.tag, "status": last.status},
         }
-        if self.ip.windows:
+        if self.ip.has_fifo_ports:
             held |= {
-                "command_room": {"value": Mux(self.resetting, 0, self.room)},
+                "cmd_fifo_free": {"value": Mux(self.reset_busy, 0, self.room)},
                 "result_level": {
                     "words": self.level.words, "complete": self.level.complete,
                     "status": last.status[:2],
@@ -205,10 +206,10 @@ class CsrBank(wiring.Component):
                 "result_tag": {"tag": last.tag},
             }
         if self.ip.bus == "dma":
-            moving = Signal()
-            m.d.sync += moving.eq(self.moving)
-            held["status"]["moving"] = moving
-            held["descriptor_room"] = {"value": self.descriptor_room}
+            dma_busy = Signal()
+            m.d.sync += dma_busy.eq(self.dma_busy)
+            held["status"]["dma_busy"] = dma_busy
+            held["desc_free"] = {"value": self.desc_free}
             held |= {f"descriptor_{n}": {"value": self.descriptor_word} for n in range(WORDS)}
         if self.ip.window:
             held |= {"dma_base": {"value": self.base}, "dma_limit": {"value": self.limit}}
@@ -218,8 +219,8 @@ class CsrBank(wiring.Component):
         """The registers of a descriptor, which lie elsewhere; whether one is queued in vain."""
         first = next(r for r in registers(self.ip) if r.name == "descriptor_0").address // 4
         assert first % WORDS == 0
-        go = writes["submit"] & s_data[_fields(self.ip, "submit")["go"].low]
-        vain = go & (self.descriptor_room == 0)
+        go = writes["doorbell"] & s_data[_fields(self.ip, "doorbell")["submit"].low]
+        vain = go & (self.desc_free == 0)
         must_wait.append(self.filing)
         m.d.comb += [
             self.descriptor.write.eq(acts & _any(writes[f"descriptor_{n}"] for n in range(WORDS))),

@@ -21,7 +21,7 @@ class SoftReset(wiring.Component):
     reset : Out
         Resets the core; falls when ``was_reset`` is high, and is over when that is low again.
     was_reset : In
-    resetting : Out
+    reset_busy : Out
         A restart is under way; but for its first part ``reset`` holds what surrounds the core.
     holds : Out
         What surrounds the core is to be reset.
@@ -31,17 +31,17 @@ class SoftReset(wiring.Component):
         super().__init__({
             "start": In(1), "stop": Out(1), "idle": In(1, init=1),
             "reset": Out(1, init=1), "was_reset": In(1),
-            "resetting": Out(1, init=1), "holds": Out(1, init=1),
+            "reset_busy": Out(1, init=1), "holds": Out(1, init=1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        with m.If(self.start & ~self.resetting):
-            m.d.sync += [self.resetting.eq(1), self.stop.eq(1)]
+        with m.If(self.start & ~self.reset_busy):
+            m.d.sync += [self.reset_busy.eq(1), self.stop.eq(1)]
         with m.If(self.stop & self.idle):
             m.d.sync += [self.stop.eq(0), self.reset.eq(1), self.holds.eq(1)]
         with m.If(self.reset & self.was_reset):
             m.d.sync += self.reset.eq(0)
         with m.If(self.holds & ~self.reset & ~self.was_reset):
-            m.d.sync += [self.holds.eq(0), self.resetting.eq(0)]
+            m.d.sync += [self.holds.eq(0), self.reset_busy.eq(0)]
         return m

@@ -59,11 +59,11 @@ class Dma(wiring.Component):
         engine forgets all; it may fall then, when what surrounds the engine has been reset.
     idle : Out
         No burst is under way.
-    moving : Out
+    busy : Out
         A descriptor, or results, are under way.
     ended : Out
         Pulse: a job has ended, its last write was answered. With ``tag`` and ``status``.
-    fetch_error, store_error : Out
+    dma_read_error, dma_write_error : Out
         Pulses: a beat read, a burst written was answered by an error.
     bad_descriptor, bad_address : Out
         Pulses: a descriptor was dropped; and that for where its addresses lead.
@@ -87,12 +87,12 @@ class Dma(wiring.Component):
             "axi": Out(Axi4(data_bytes=config.bytes_in)),
             "stop": In(1),
             "idle": Out(1),
-            "moving": Out(1),
+            "busy": Out(1),
             "ended": Out(1),
             "tag": Out(16),
             "status": Out(8),
-            "fetch_error": Out(1),
-            "store_error": Out(1),
+            "dma_read_error": Out(1),
+            "dma_write_error": Out(1),
             "bad_descriptor": Out(1), "bad_address": Out(1),
             **({"base": In(32), "limit": In(32)} if window else {}),
         })
@@ -112,14 +112,14 @@ class Dma(wiring.Component):
         scatter = self._store(m, add, front, blame)
         m.d.comb += [
             self.idle.eq(self.reader.idle & self.writer.idle),
-            self.moving.eq(
+            self.busy.eq(
                 self.packs | ~(front.idle & self.walker.idle & scatter.idle & self.idle)
             ),
             self.room.eq(front.room),
             self.bad_descriptor.eq(front.bad & ~self.stop),
             self.bad_address.eq(front.outside & ~self.stop),
-            self.fetch_error.eq(self.reader.error & ~self.stop),
-            self.store_error.eq(self.writer.error & ~self.stop),
+            self.dma_read_error.eq(self.reader.error & ~self.stop),
+            self.dma_write_error.eq(self.writer.error & ~self.stop),
         ]
         return m
 

@@ -147,7 +147,7 @@ BUGS = [
         ("a soft reset keeps the last job", "last_right",
          "ended.eq(0), last.eq(0)", "ended.eq(0)"),
         ("a command word goes on in a soft reset", "command_right",
-         "s_valid & writes[\"commands\"] & ~self.resetting", "s_valid & writes[\"commands\"]"),
+         "s_valid & writes[\"cmd_fifo\"] & ~self.reset_busy", "s_valid & writes[\"cmd_fifo\"]"),
         ("a result that is not there is taken", "result_right",
          "results.ready.eq(s_valid & reads[\"results\"] & level.some)",
          "results.ready.eq(s_valid & reads[\"results\"])"),

@@ -26,7 +26,7 @@ class RegisterRules(Rules):
         "port_access_payload_write": 1, "port_access_payload_mask": 4,
         "port_access_payload_data": 32, "port_answer_valid": 1, "port_answer_payload_data": 32,
         "port_answer_payload_refused": 1, "asks": 1, "address": 8, "told": 1, "value": 32,
-        "busy": 1, "resetting": 1, "ended_valid": 1, "ended_tag": 16, "ended_status": 8,
+        "busy": 1, "reset_busy": 1, "ended_valid": 1, "ended_tag": 16, "ended_status": 8,
         "reset": 1, "abort": 1, "irq": 1,
     }
     WINDOWS = {
@@ -35,10 +35,10 @@ class RegisterRules(Rules):
         "follows": 1,
     }
     DMA = {
-        "errors_fetch_error": 1, "errors_store_error": 1, "errors_bad_descriptor": 1,
+        "errors_dma_read_error": 1, "errors_dma_write_error": 1, "errors_bad_descriptor": 1,
         "errors_bad_address": 1,
         "descriptor_write": 1, "descriptor_index": 4, "descriptor_data": 32,
-        "descriptor_submit": 1, "descriptor_room": 6, "filing": 1,
+        "descriptor_submit": 1, "desc_free": 6, "filing": 1,
     }
     RULES = {
         "answered_once": "an answer comes for each access, once, after it",
@@ -49,8 +49,8 @@ class RegisterRules(Rules):
         "enable_right": "IRQ_ENABLE reads as what was last written there, and not refused",
         "status_right": "IRQ_STATUS has all that happened since it was cleared, and nothing else",
         "irq_right": "irq is high, a cycle late, while something has happened that is enabled",
-        "ended_right": "ENDED is how many jobs have ended since a reset",
-        "last_right": "LAST is the tag and the status of the latest of them",
+        "ended_right": "JOBS_DONE is how many jobs have ended since a reset",
+        "last_right": "LAST_JOB is the tag and the status of the latest of them",
     }
     COVERS = {
         "refused": "an access is refused", "write": "a write is not", "read": "a read is not",
@@ -61,10 +61,10 @@ class RegisterRules(Rules):
     def __init__(self, ip):
         self.ip = ip
         self.PINS = {
-            **self.PINS, **(self.WINDOWS if ip.windows else {}),
+            **self.PINS, **(self.WINDOWS if ip.has_fifo_ports else {}),
             **(self.DMA if ip.bus == "dma" else {}),
         }
-        if ip.windows:
+        if ip.has_fifo_ports:
             self.RULES = self.RULES | {
                 "command_right": "a word goes to the command stream as written, or is refused",
                 "result_right": "a word read is the next of the results, or the read is refused",
@@ -89,12 +89,13 @@ class RegisterRules(Rules):
         self.must(m, "abort_right", self.abort == (control & self.a_data[1]))
         happened = {
             "done": self.ended_valid, "failed": self.ended_valid & (self.ended_status != 0),
-            "refused": done & refused, "overflow": done & overflow, "underflow": done & underflow,
+            "access_error": done & refused,
+            "overflow": done & overflow, "underflow": done & underflow,
         }
         if self.ip.bus == "dma":
             happened |= {
                 name: getattr(self, f"errors_{name}")
-                for name in ("fetch_error", "store_error", "bad_descriptor", "bad_address")
+                for name in ("dma_read_error", "dma_write_error", "bad_descriptor", "bad_address")
             }
         self._interrupts(m, happened, wrote)
         self._counts(m)
@@ -124,7 +125,7 @@ class RegisterRules(Rules):
         """What answers a question does so soon, and no other."""
         waits = {"told": self.asks & ~self.told}
         self.promised(m, ~self.told | self.asks)
-        if self.ip.windows:
+        if self.ip.has_fifo_ports:
             waits["results"] = self.level_some & ~self.results_valid
             self.promised(m, ~self.past(m, self.follows) | self.results_valid)
         if self.ip.bus == "dma":  # a descriptor is filed after it was queued, and not for long
@@ -162,12 +163,12 @@ class RegisterRules(Rules):
         """What goes on to elsewhere, or is refused for want of room, or of a word."""
         done, none = self.port_answer_valid, Const(0)
         whole = self.a_write & (self.a_mask == 0b1111)
-        if self.ip.windows:
+        if self.ip.has_fifo_ports:
             commands, results = (
                 (self.a_address >= w.address // 4) & (self.a_address < (w.address + w.size) // 4)
                 for w in fifo_ports(self.ip)
             )
-            overflow = commands & whole & (self.resetting | ~self.commands_ready)
+            overflow = commands & whole & (self.reset_busy | ~self.commands_ready)
             underflow = results & ~self.a_write & ~self.level_some
             goes = done & commands & whole & ~overflow
             comes = done & results & ~self.a_write & ~underflow
@@ -180,8 +181,8 @@ class RegisterRules(Rules):
             return none, none
         first = self._place("descriptor_0")
         word = (self.a_address >= first) & (self.a_address < first + 16)
-        submit = whole & (self.a_address == self._place("submit")) & self.a_data[0]
-        overflow = submit & (self.descriptor_room == 0)
+        submit = whole & (self.a_address == self._place("doorbell")) & self.a_data[0]
+        overflow = submit & (self.desc_free == 0)
         writes = done & word & whole
         self.must(m, "descriptor_right", (self.descriptor_submit == (done & submit & ~overflow))
                   & (self.descriptor_write == writes) & (~writes | (
@@ -219,5 +220,5 @@ class RegisterRules(Rules):
         with m.If(self.reset):
             m.d.sync += [ended.eq(0), last.eq(0)]
         answer = self.port_answer_payload_data
-        self.must(m, "ended_right", ~self._reads("ended") | (answer == ended))
-        self.must(m, "last_right", ~self._reads("last") | (answer == last))
+        self.must(m, "ended_right", ~self._reads("jobs_done") | (answer == ended))
+        self.must(m, "last_right", ~self._reads("last_job") | (answer == last))

@@ -123,18 +123,18 @@ async def start(dut, pause=0.0, size=SIZE):
 async def submit(rig, descriptors):
     """File descriptors, as there is room."""
     for descriptor in descriptors:
-        while not await rig.read("descriptor_room"):
+        while not await rig.read("desc_free"):
             pass
         await rig.master.master.write(rig.addresses["descriptor_0"], descriptor)
-        await rig.write("submit", go=1)
+        await rig.write("doorbell", submit=1)
 
 
 async def ended(rig, count):
     """Wait until so many jobs have ended in all."""
     for _ in range(LIMIT // 20):
-        if await rig.read("ended") == count:
+        if await rig.read("jobs_done") == count:
             return
-    raise TimeoutError(f"{count} jobs must have ended, not {await rig.read('ended')}")
+    raise TimeoutError(f"{count} jobs must have ended, not {await rig.read('jobs_done')}")
 
 
 async def flags(rig):
@@ -173,7 +173,7 @@ async def right(rig, memory, before=0, jobs=2, seed=7):
     await submit(rig, found.descriptors)
     await ended(rig, before + len(found.ends))
     assert memory.ram.memory == found.expected, "memory must be as it is expected"
-    last = await rig.read("last")
+    last = await rig.read("last_job")
     assert (last & 0xFFFF, last >> 16) == (found.ends[-1][0], 0)
     return before + len(found.ends)
 
@@ -193,17 +193,17 @@ async def errors(dut):
     """Beats that are read with an error, bursts that are written with one: the next is right."""
     rig, memory = await start(dut)
     count = 0
-    for kind in ("fetch_error", "store_error"):
+    for kind in ("dma_read_error", "dma_write_error"):
         found = products(rig, 1, seed=3, finish=False)
         memory.ram.memory[:] = found.memory
-        bad = memory.ram.bad_reads if kind == "fetch_error" else memory.ram.bad_writes
+        bad = memory.ram.bad_reads if kind == "dma_read_error" else memory.ram.bad_writes
         bad.update(range(0, SIZE, memory.width))
         await submit(rig, found.descriptors)
         count += len(found.ends)
         await ended(rig, count)
         assert await flags(rig) == {"done", "failed", kind}
-        mark = Status.WRITE_ERROR if kind == "store_error" else 0  # operands of the job before
-        assert await rig.read("last") == found.ends[-1][0] | mark << 16
+        mark = Status.WRITE_ERROR if kind == "dma_write_error" else 0  # operands of the job before
+        assert await rig.read("last_job") == found.ends[-1][0] | mark << 16
         bad.clear()
         count = await right(rig, memory, count)
         assert await flags(rig) == {"done"}
@@ -222,7 +222,7 @@ async def bad_descriptors(dut):
     ]
     for descriptor in wrong:
         await submit(rig, [descriptor])
-        while await rig.read("status", "moving"):
+        while await rig.read("status", "dma_busy"):
             pass
         assert await flags(rig) == {"bad_descriptor"}
         count = await right(rig, memory, count)
@@ -238,7 +238,7 @@ async def bad_addresses(dut):
     load = next(d for d in found.descriptors if d[0] == 2)
     beyond = struct.pack("<III", top, 16, 40)  # address, stride, lines
     await submit(rig, [load[:32] + beyond + load[44:]])
-    while await rig.read("status", "moving"):
+    while await rig.read("status", "dma_busy"):
         pass
     assert await flags(rig) == {"bad_descriptor", "bad_address"} and memory.bursts == 0
     count = await right(rig, memory)
@@ -248,7 +248,7 @@ async def bad_addresses(dut):
     await rig.master.write(rig.addresses["dma_base"], SIZE)
     before = memory.bursts
     await submit(rig, [load])
-    while await rig.read("status", "moving"):
+    while await rig.read("status", "dma_busy"):
         pass
     assert await flags(rig) == {"bad_descriptor", "bad_address"} and memory.bursts == before
     await rig.master.write(rig.addresses["dma_base"], 0)
@@ -269,7 +269,7 @@ async def stops(dut, pause):
         await ClockCycles(rig.clock, rig.rng.randrange(200))
         await rig.write("control", reset=1)
         await rig.restarted()
-        assert await rig.read("ended") == 0 and await rig.read("status") == 0
+        assert await rig.read("jobs_done") == 0 and await rig.read("status") == 0
         if round_ % 4 == 3:
             await right(rig, memory)
             await rig.write("control", reset=1)
@@ -294,7 +294,7 @@ async def aborts(dut):
         await rig.write("control", abort=1)
         count += 1
         await ended(rig, count)
-        assert await rig.read("last") == tag | Status.ABORTED << 16
+        assert await rig.read("last_job") == tag | Status.ABORTED << 16
         assert await flags(rig) == {"done", "failed"}
         assert memory.ram.memory == found.memory
         count = await right(rig, memory, count)

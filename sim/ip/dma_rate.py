@@ -46,7 +46,7 @@ async def products_back_to_back(dut, order):
     await submit(rig, found.descriptors)
     times = []
     while len(times) < JOBS:
-        if await rig.read("ended") > len(times):
+        if await rig.read("jobs_done") > len(times):
             times.append(get_sim_time("ns") / PERIOD_NS)
         await ClockCycles(rig.clock, 10)
     assert memory.ram.memory == found.expected

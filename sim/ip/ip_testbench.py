@@ -167,7 +167,7 @@ class IpTestbench:
 
     async def restarted(self):
         """Wait for the end of a reset."""
-        while await self.read("status", "resetting"):
+        while await self.read("status", "reset_busy"):
             pass
 
     def parts(self, words):
@@ -183,9 +183,9 @@ class IpTestbench:
             await self.source.send(AxiStreamFrame(data))
             return
         parts = self.parts(words)
-        address = self.addresses["commands"]
+        address = self.addresses["cmd_fifo"]
         while parts:
-            room = min(await self.read("command_room"), 64)
+            room = min(await self.read("cmd_fifo_free"), 64)
             if room:
                 assert await self.master.write_all(address, parts[:room])
                 parts = parts[room:]
@@ -207,7 +207,7 @@ class IpTestbench:
                     tag, status = await self.read("result_tag", "tag"), level["status"]
                 if level["words"]:
                     count = min(level["words"], 64)
-                    parts += await self.master.read_all(self.addresses["results"], count)
+                    parts += await self.master.read_all(self.addresses["result_fifo"], count)
                 if level["complete"] and count == level["words"]:
                     break
             data = b"".join(part.to_bytes(4, "little") for part in parts)

@@ -32,10 +32,10 @@ async def products(dut, pause):
     rig = await IpTestbench.start(dut, pause)
     jobs = program(rig, 2 if pause > 0.8 else 4)
     await rig.run(jobs)
-    assert await rig.read("ended") == len(jobs.answers)
+    assert await rig.read("jobs_done") == len(jobs.answers)
     last = jobs.answers[-1]
-    assert await rig.read("last", "tag") == last.tag
-    assert await rig.read("last", "status") == last.status
+    assert await rig.read("last_job", "tag") == last.tag
+    assert await rig.read("last_job", "status") == last.status
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")

@@ -35,9 +35,9 @@ async def unknown_addresses(dut):
     edges = [a for a in free if a - 4 in known or a + 4 in known]
     for address in edges + rig.rng.sample(free, 10):
         assert (await rig.master.read(address))[1] is False, hex(address)
-        await holds(rig, refused=1)
+        await holds(rig, access_error=1)
         assert not await rig.master.write(address, 0xFFFFFFFF), hex(address)
-        await holds(rig, refused=1)
+        await holds(rig, access_error=1)
     await right(rig)
 
 
@@ -55,7 +55,7 @@ async def wrong_ways(dut):
                 assert not right_, (register.name, mask)
         if register.access == "wo":
             assert (await rig.master.read(register.address))[1] is False, register.name
-        await holds(rig, refused=1)
+        await holds(rig, access_error=1)
     for window in fifo_ports(rig.ip):
         for address in (window.address, window.address + window.size - 4):
             if window.access == "ro":
@@ -63,9 +63,9 @@ async def wrong_ways(dut):
             else:
                 assert (await rig.master.read(address))[1] is False
                 assert not await rig.master.write(address, 1, 3)
-        await holds(rig, refused=1)
+        await holds(rig, access_error=1)
     assert await rig.read("irq_enable") == 1
-    assert not await rig.read("status", "resetting")
+    assert not await rig.read("status", "reset_busy")
     await right(rig)
 
 
@@ -73,13 +73,13 @@ async def wrong_ways(dut):
 async def nothing_to_read(dut):
     """An empty RESULTS is refused, wherever in the window it is read."""
     rig = await IpTestbench.start(dut)
-    if not rig.ip.windows:
+    if not rig.ip.has_fifo_ports:
         return
     for _ in range(2):
         for offset in (0, 4, 0x3FC):
-            value, done = await rig.master.read(rig.addresses["results"] + offset)
+            value, done = await rig.master.read(rig.addresses["result_fifo"] + offset)
             assert (value, done) == (0, False)
-            await holds(rig, refused=1, underflow=1)
+            await holds(rig, access_error=1, underflow=1)
         await right(rig)
 
 
@@ -87,7 +87,7 @@ async def nothing_to_read(dut):
 async def no_room(dut):
     """Words without room are refused and dropped; those that had room are all kept."""
     rig = await IpTestbench.start(dut)
-    if not rig.ip.windows:
+    if not rig.ip.has_fifo_ports:
         return
     # A job that is never fed, and behind it loads that wait for it, until there is no room.
     config, found = rig.config, Program(rig.config)
@@ -99,15 +99,15 @@ async def no_room(dut):
         a, b = rig.operands(config.rows, config.cols, 7)
         more.multiply(a, b, tag=len(more.answers))
     parts = rig.parts(more.words)
-    while parts and (room := await rig.read("command_room")):
-        assert await rig.master.write_all(rig.addresses["commands"], parts[:room])
+    while parts and (room := await rig.read("cmd_fifo_free")):
+        assert await rig.master.write_all(rig.addresses["cmd_fifo"], parts[:room])
         parts = parts[room:]
         await ClockCycles(rig.clock, 100)
     assert parts
     await holds(rig)
     for offset in (0, 0x3FC):
-        assert not await rig.master.write(rig.addresses["commands"] + offset, 0xFFFFFFFF)
-        await holds(rig, refused=1, overflow=1)
+        assert not await rig.master.write(rig.addresses["cmd_fifo"] + offset, 0xFFFFFFFF)
+        await holds(rig, access_error=1, overflow=1)
     await rig.write("control", abort=1)
     (ended,) = await rig.take()
     assert (ended["tag"], ended["status"], ended["data"]) == (7, 1, 0)
@@ -115,8 +115,8 @@ async def no_room(dut):
     async def rest():
         left = parts
         while left:
-            room = await rig.read("command_room")
-            assert await rig.master.write_all(rig.addresses["commands"], left[:room]) or not room
+            room = await rig.read("cmd_fifo_free")
+            assert await rig.master.write_all(rig.addresses["cmd_fifo"], left[:room]) or not room
             left = left[room:]
 
     sending = cocotb.start_soon(rest())
@@ -132,15 +132,15 @@ async def interrupts(dut):
     assert int(dut.irq.value) == 0
     await rig.run(program(rig, 1))
     await holds(rig, done=1)
-    await rig.master.read(SPACE - 4 if not rig.ip.windows else 0x7FC)
+    await rig.master.read(SPACE - 4 if not rig.ip.has_fifo_ports else 0x7FC)
     assert int(dut.irq.value) == 0
-    await rig.write("irq_enable", refused=1)
+    await rig.write("irq_enable", access_error=1)
     await ClockCycles(rig.clock, 3)
     assert int(dut.irq.value) == 1
     await rig.write("irq_status", done=1)
     await ClockCycles(rig.clock, 3)
     assert int(dut.irq.value) == 1
-    await rig.write("irq_status", refused=1)
+    await rig.write("irq_status", access_error=1)
     await ClockCycles(rig.clock, 3)
     assert int(dut.irq.value) == 0
     refused = Program(rig.config)
@@ -149,6 +149,6 @@ async def interrupts(dut):
     await rig.run(refused)
     await ClockCycles(rig.clock, 3)
     assert int(dut.irq.value) == 1
-    assert await rig.read("last", "status") == 2 and await rig.read("last", "tag") == 3
+    assert await rig.read("last_job", "status") == 2 and await rig.read("last_job", "tag") == 3
     await holds(rig, done=1, failed=1)
 

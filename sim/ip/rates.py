@@ -79,7 +79,7 @@ async def through_windows(rig, program, ended):
     taken = [[] for _ in program.answers]
     job = 0
     while job < len(taken):
-        if parts and (room := await rig.read("command_room")):
+        if parts and (room := await rig.read("cmd_fifo_free")):
             assert await rig.master.write_all(at["commands"], parts[:room])
             parts = parts[room:]
         level = await rig.level()

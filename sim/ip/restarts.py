@@ -34,12 +34,12 @@ async def aborts(dut, pause):
         await rig.send(found.words)
         await ClockCycles(rig.clock, 150)
         assert await rig.read("status", "busy") == 1
-        before = await rig.read("ended")
+        before = await rig.read("jobs_done")
         await rig.write("control", abort=1)
         found.answers[0].check(await rig.take(), statuses=ENDS)
-        assert await rig.read("ended") == before + 1
-        assert await rig.read("last") & 0xFFFF == round_
-        assert await rig.read("last", "status") == 1
+        assert await rig.read("jobs_done") == before + 1
+        assert await rig.read("last_job") & 0xFFFF == round_
+        assert await rig.read("last_job", "status") == 1
         assert await rig.read("irq_status", "failed") == 1
         await rig.write("irq_status", failed=1, done=1)
 
@@ -55,17 +55,17 @@ async def aborts(dut, pause):
 
 async def restart(rig, slow):
     """A soft reset, and what is to be seen of it; by a slow master only at its end."""
-    await rig.write("irq_enable", refused=1)
+    await rig.write("irq_enable", access_error=1)
     await rig.write("control", reset=1)
-    assert slow or await rig.read("status", "resetting") == 1
-    if rig.ip.windows:
-        assert slow or await rig.read("command_room") == 0
+    assert slow or await rig.read("status", "reset_busy") == 1
+    if rig.ip.has_fifo_ports:
+        assert slow or await rig.read("cmd_fifo_free") == 0
     await rig.restarted()
-    for name in ("ended", "last", "irq_status"):
+    for name in ("jobs_done", "last_job", "irq_status"):
         assert await rig.read(name) == 0, name
-    assert await rig.read("irq_enable") == 1 << rig.fields["irq_enable"]["refused"].low
-    if rig.ip.windows:
-        assert (await rig.read("command_room"), await rig.read("result_level")) == (ROOM, 0)
+    assert await rig.read("irq_enable") == 1 << rig.fields["irq_enable"]["access_error"].low
+    if rig.ip.has_fifo_ports:
+        assert (await rig.read("cmd_fifo_free"), await rig.read("result_level")) == (ROOM, 0)
     assert await rig.read("status") == 0
 
 
@@ -78,17 +78,17 @@ async def soft_resets(dut, pause):
         found = long_job(rig, tag=round_)
         whole = len(found.words)
         cut = (whole, whole // 2, 1, 0)[round_ % 4]
-        if rig.ip.windows and cut == 1:
+        if rig.ip.has_fifo_ports and cut == 1:
             # Not even a whole word of the stream.
-            await rig.master.write(rig.addresses["commands"], 0xFFFFFFFF)
+            await rig.master.write(rig.addresses["cmd_fifo"], 0xFFFFFFFF)
             cut = 0
         await rig.send(found.words[:cut])
         if rig.ip.bus == "stream":
             await rig.source.wait()
         await ClockCycles(rig.clock, rig.rng.randrange(1, 300))
-        if rig.ip.windows:
+        if rig.ip.has_fifo_ports:
             for _ in range(min((await rig.level())["words"], rig.rng.randrange(3))):
-                assert (await rig.master.read(rig.addresses["results"]))[1]
+                assert (await rig.master.read(rig.addresses["result_fifo"]))[1]
         await restart(rig, pause > 0)
         if rig.ip.bus == "stream":
             # A packet that had begun has ended: whole, or with the status of an abort.
@@ -99,7 +99,7 @@ async def soft_resets(dut, pause):
                 found.answers[0].check(await rig.take(), statuses=ENDS)
         jobs = program(rig, 2, tag=50)
         await rig.run(jobs)
-        assert await rig.read("ended") == len(jobs.answers)
+        assert await rig.read("jobs_done") == len(jobs.answers)
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
@@ -131,7 +131,7 @@ async def packet_on_offer(dut):
         for answer in jobs.answers:
             answer.check(await rig.take())
         await sending
-        assert await rig.read("ended") == len(jobs.answers)
+        assert await rig.read("jobs_done") == len(jobs.answers)
         await rig.write("control", reset=1)
         await rig.restarted()
 
@@ -149,5 +149,5 @@ async def resets(dut, pause):
         for task in tasks:
             task.cancel()
         await rig.reset()
-        assert await rig.read("ended") == 0 and await rig.read("irq_enable") == 0
+        assert await rig.read("jobs_done") == 0 and await rig.read("irq_enable") == 0
         await rig.run(program(rig, 1))

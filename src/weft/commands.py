@@ -74,7 +74,7 @@ class LoadFlag(IntFlag):
 
 
 class Status(IntFlag):
-    """What the last word of a job's results says; and LAST of an IP core with DMA."""
+    """What the last word of a job's results says; and LAST_JOB of an IP core with DMA."""
 
     ABORTED = 1
     REJECTED = 2

@@ -8,7 +8,7 @@ from weft.config import Config, ConfigError
 __all__ = ["BUSES", "Ip"]
 
 BUSES = {
-    "axi": "AXI4-Lite alone: commands and results go through windows of the register space",
+    "axi": "AXI4-Lite alone: commands and results go through FIFO ports of the register space",
     "wishbone": "Wishbone B4, the same way",
     "stream": "AXI4-Stream in and out, with AXI4-Lite registers",
     "dma": "AXI4 master that fetches operands and writes results, with AXI4-Lite registers",
@@ -55,7 +55,7 @@ class Ip:
             raise ConfigError("\n".join(problems))
 
     @property
-    def windows(self) -> bool:
+    def has_fifo_ports(self) -> bool:
         """Whether commands and results pass through the register space."""
         return self.bus in ("axi", "wishbone")
 

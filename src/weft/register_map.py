@@ -1,10 +1,10 @@
-"""The register space of an IP core: the one description of it, for hardware, drivers and documents.
+"""The register space of an IP core: one description for hardware, drivers and documents.
 
-4 KiB of 32-bit words. The lowest 1 KiB is the core's own block (`weft.registers`); behind it lie
-what controls it, and the windows that commands and results pass through where the bus has no
-streams. An access that the description does not know, a write of less than a word, a write to what
-is read-only or a read of what is write-only is **refused**: answered by the bus's error, without
-effect, and noted in IRQ_STATUS.
+The space has 4 KiB of 32-bit words. The first 1 KiB holds the core's own register block
+(`weft.registers`). The control registers follow, then the FIFO ports of a bus without streams.
+An access is an **error** if its address is not in the map, if it writes less than a word, if it
+writes a read-only register, or if it reads a write-only register. The bus answers it with its
+error response, it has no effect, and IRQ_STATUS records it.
 """
 
 import dataclasses
@@ -22,11 +22,10 @@ DESCRIPTOR_WORDS = 16
 
 @dataclass(frozen=True)
 class Field:
-    """Some bits of a register.
+    """A bit field of a register.
 
-    ``access`` is ``ro``, ``rw``, ``pulse`` (a 1 written acts once; reads as 0) or ``w1c`` (set by
-    the hardware, cleared by writing a 1). ``reset`` is its value after a reset, where software
-    writes it.
+    ``access`` is ``ro``, ``rw``, ``pulse`` (writing 1 acts once; reads as 0) or ``w1c`` (set by
+    hardware, cleared by writing 1). ``reset`` is the value after a reset, if software writes it.
     """
 
     name: str
@@ -39,7 +38,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Register:
-    """A 32-bit word at a byte address; ``access`` is ``ro``, ``wo`` or ``rw``."""
+    """A 32-bit register at a byte address; ``access`` is ``ro``, ``wo`` or ``rw``."""
 
     name: str
     address: int
@@ -50,7 +49,7 @@ class Register:
 
 @dataclass(frozen=True)
 class FifoPort:
-    """Words that lead to one place, whichever of them is accessed; ``wo`` or ``ro``."""
+    """A range of ``size`` bytes in which every word is the same FIFO; ``wo`` or ``ro``."""
 
     name: str
     address: int
@@ -60,100 +59,115 @@ class FifoPort:
 
 
 def _word(name, address, access, text, reset=0):
-    kind = "rw" if access == "rw" else "ro"
-    return Register(name, address, access, text, (Field("value", 0, 32, kind, text, reset),))
+    field = Field("value", 0, 32, "rw" if access == "rw" else "ro", text, reset)
+    return Register(name, address, access, text, (field,))
 
 
 def interrupts(ip: Ip) -> tuple[Field, ...]:
-    """The bits of IRQ_STATUS and, at the same places, of IRQ_ENABLE."""
-    all_of_them = (
-        ("done", True, "a job has ended, and its results have left the core"),
-        ("failed", True, "a job has ended with a status that is not 0"),
-        ("refused", True, "an access was refused"),
-        ("overflow", ip.bus != "stream", "more was written than there was room for, and dropped"),
-        ("underflow", ip.windows, "a result was read where none may be"),
-        ("fetch_error", ip.bus == "dma", "a read of memory was answered by an error"),
-        ("store_error", ip.bus == "dma", "a write to memory was answered by an error"),
-        ("bad_descriptor", ip.bus == "dma", "a descriptor asked for what is not done; dropped"),
-        ("bad_address", ip.bus == "dma", "the descriptor would leave the address space or window"),
+    """The bits of IRQ_STATUS; IRQ_ENABLE has the same bits."""
+    every_bit = (
+        ("done", True, "a job ended and all its results left the core"),
+        ("failed", True, "a job ended with a status other than 0"),
+        ("access_error", True, "the bus answered an access with an error"),
+        ("overflow", ip.bus != "stream", "a write found no space and was dropped"),
+        ("underflow", ip.has_fifo_ports, "RESULT_FIFO was read while it was empty"),
+        ("dma_read_error", ip.bus == "dma", "a memory read was answered with an error"),
+        ("dma_write_error", ip.bus == "dma", "a memory write was answered with an error"),
+        ("bad_descriptor", ip.bus == "dma", "a descriptor was invalid and was dropped"),
+        ("bad_address", ip.bus == "dma",
+         "a descriptor would have left the address space or the window and was dropped"),
     )
     return tuple(
         Field(name, bit, 1, "w1c", text)
-        for bit, (name, there, text) in enumerate(all_of_them) if there
+        for bit, (name, present, text) in enumerate(every_bit) if present
     )
 
 
 def registers(ip: Ip) -> tuple[Register, ...]:
     """All registers of ``ip``, in the order of their addresses."""
     texts = {
-        "magic": "the bytes WEFT", "version": "of the core's register block",
-        "hash": "of the Config",
-        **{f.name: f"of the Config: {f.metadata['text']}" for f in dataclasses.fields(Config)},
+        "magic": "the bytes WEFT", "version": "version of the core's register block",
+        "hash": "hash of the Config",
+        **{f.name: f"Config field: {f.metadata['text']}" for f in dataclasses.fields(Config)},
         **COUNTERS,
     }
-    found = [_word(name, 4 * n, "ro", texts[name]) for n, name in enumerate(REGISTERS)]
+    core = [_word(name, 4 * n, "ro", texts[name]) for n, name in enumerate(REGISTERS)]
+    fifo = _fifo_registers() if ip.has_fifo_ports else []
+    return (*core, *_control_registers(ip), *fifo, *_dma_registers(ip))
+
+
+def _control_registers(ip):
     irqs = interrupts(ip)
     status = [
-        Field("busy", 0, 1, "ro", "a job or a command is under way in the core"),
-        Field("resetting", 1, 1, "ro", "a soft reset is under way"),
+        Field("busy", 0, 1, "ro", "the core has a job or a command in progress"),
+        Field("reset_busy", 1, 1, "ro", "a soft reset is in progress"),
     ]
     if ip.bus == "dma":
-        status.append(Field("moving", 2, 1, "ro", "a descriptor or results are under way"))
-    found += [
-        Register("control", 0x400, "wo", "what is done once", (
-            Field("reset", 0, 1, "pulse", "soft reset: all is forgotten but IRQ_ENABLE"),
-            Field("abort", 1, 1, "pulse", "end the job at work"),
+        status.append(Field("dma_busy", 2, 1, "ro", "a descriptor or a result is in progress"))
+    kept = "IRQ_ENABLE, DMA_BASE and DMA_LIMIT" if ip.window else "IRQ_ENABLE"
+    errors = ", 4 read error, 8 write error" if ip.bus == "dma" else ""
+    return [
+        Register("control", 0x400, "wo", "starts a soft reset or an abort", (
+            Field("reset", 0, 1, "pulse", f"soft reset: clears everything except {kept}"),
+            Field("abort", 1, 1, "pulse", "aborts the running job"),
         )),
-        Register("status", 0x404, "ro", "what goes on", tuple(status)),
-        Register("irq_status", 0x408, "rw", "what has happened; write 1 to clear", irqs),
-        Register("irq_enable", 0x40C, "rw", "what of it raises irq", tuple(
+        Register("status", 0x404, "ro", "activity of the core and its wrapper", tuple(status)),
+        Register("irq_status", 0x408, "rw", "events that happened; write 1 to clear", irqs),
+        Register("irq_enable", 0x40C, "rw", "events that raise irq", tuple(
             dataclasses.replace(f, access="rw") for f in irqs
         )),
-        _word("ended", 0x410, "ro", "jobs that have ended and whose results have left the core"),
-        Register("last", 0x414, "ro", "the latest of them", (
-            Field("tag", 0, 16, "ro", "its tag"),
-            Field("status", 16, 8, "ro", "1 aborted, 2 rejected"
-                  f"{', 4 read error, 8 write error' if ip.bus == 'dma' else ''}, 0 right"),
+        _word("jobs_done", 0x410, "ro", "number of jobs that ended and whose results are out"),
+        Register("last_job", 0x414, "ro", "the job that ended last", (
+            Field("tag", 0, 16, "ro", "tag of the job"),
+            Field("status", 16, 8, "ro", f"0 success, 1 aborted, 2 rejected{errors}"),
         )),
     ]
-    if ip.windows:
-        found += [
-            _word("command_room", 0x418, "ro", "words that COMMANDS takes at once"),
-            Register("result_level", 0x41C, "ro", "what RESULTS has", (
-                Field("words", 0, 16, "ro", "that may be read at once, all of one job"),
-                Field("complete", 16, 1, "ro", "the job's last word is among them"),
-                Field("status", 24, 8, "ro", "how that job ended, where it is complete"),
-            )),
-            Register("result_tag", 0x420, "ro", "whose they are", (
-                Field("tag", 0, 16, "ro", "the job's tag, where it is complete"),
-            )),
-        ]
+
+
+def _fifo_registers():
+    return [
+        _word("cmd_fifo_free", 0x418, "ro", "number of words that CMD_FIFO has space for"),
+        Register("result_level", 0x41C, "ro", "contents of RESULT_FIFO", (
+            Field("words", 0, 16, "ro", "number of words in the FIFO, all of one job"),
+            Field("complete", 16, 1, "ro", "the FIFO holds the last word of the job"),
+            Field("status", 24, 8, "ro", "status of the job; valid when complete is 1"),
+        )),
+        Register("result_tag", 0x420, "ro", "tag of the job whose results are in the FIFO", (
+            Field("tag", 0, 16, "ro", "tag of the job; valid when result_level.complete is 1"),
+        )),
+    ]
+
+
+def _dma_registers(ip):
+    found = []
     if ip.bus == "dma":
         found += [
             *(
                 _word(f"descriptor_{n}", 0x440 + 4 * n, "rw", f"word {n} of the next descriptor")
                 for n in range(DESCRIPTOR_WORDS)
             ),
-            Register("submit", 0x480, "wo", "what is written is done", (
-                Field("go", 0, 1, "pulse", "queue the descriptor"),
+            Register("doorbell", 0x480, "wo", "submits the descriptor in DESCRIPTOR_0..15", (
+                Field("submit", 0, 1, "pulse", "queues the descriptor"),
             )),
-            _word("descriptor_room", 0x484, "ro", "descriptors that the queue takes"),
+            _word("desc_free", 0x484, "ro", "number of descriptors that the queue has space for"),
         ]
     if ip.window:
         beat = ip.config.bytes_in
         found += [
-            _word("dma_base", 0x488, "rw", f"first address of the window, in whole {beat} bytes"),
-            _word("dma_limit", 0x48C, "rw", f"last address of the window, in whole {beat} bytes",
+            _word("dma_base", 0x488, "rw",
+                  f"first address of the window, a multiple of {beat} bytes"),
+            _word("dma_limit", 0x48C, "rw",
+                  f"last address of the window, rounded up to the end of its {beat} bytes",
                   reset=0xFFFFFFFF),
         ]
-    return tuple(found)
+    return found
 
 
 def fifo_ports(ip: Ip) -> tuple[FifoPort, ...]:
-    """The windows of ``ip``."""
-    if not ip.windows:
+    """The FIFO ports of ``ip``."""
+    if not ip.has_fifo_ports:
         return ()
     return (
-        FifoPort("commands", 0x800, 0x400, "wo", "a word written goes to the command stream"),
-        FifoPort("results", 0xC00, 0x400, "ro", "a word read is the next of the results"),
+        FifoPort("cmd_fifo", 0x800, 0x400, "wo", "appends a word to the command stream"),
+        FifoPort("result_fifo", 0xC00, 0x400, "ro", "removes the next word of the results"),
     )

@@ -1,4 +1,4 @@
-"""The read-only register block: the hardware's description of itself, then its counters."""
+"""The core's read-only registers: constants that describe its Config, then counters."""
 
 import dataclasses
 
@@ -9,19 +9,19 @@ __all__ = ["COUNTERS", "LATENCY", "MAGIC", "REGISTERS", "VERSION", "decode", "de
 MAGIC = int.from_bytes(b"WEFT", "little")
 VERSION = 3
 
-LATENCY = 20  # cycles that an address stays until its register can be read
+LATENCY = 20  # cycles that an address must be stable before its register can be read
 
 _FIELDS = [f.name for f in dataclasses.fields(Config)]
 
 COUNTERS = {
-    "busy": "cycles with a job not finished, a command under way or a word arriving",
+    "busy": "cycles with an unfinished job, a command in progress or an arriving word",
     "active": "cycles in which the sequencer sent operands into the array",
     "starved": "cycles in which a job waited for its operands",
-    "stalled": "cycles in which a job waited for room for its results",
-    "words_in": "words taken from the command stream",
-    "words_out": "words given to the result stream",
-    "finished": "jobs ended, in whatever way",
-    "errors": "command headers that were no command",
+    "stalled": "cycles in which a job waited for space for its results",
+    "words_in": "words accepted from the command stream",
+    "words_out": "words sent to the result stream",
+    "finished": "jobs that ended, with any status",
+    "errors": "invalid command headers, which were dropped",
 }
 # Register n is the 32-bit word at address n.
 REGISTERS = ["magic", "version", "hash", *_FIELDS, *COUNTERS]
@@ -30,16 +30,16 @@ REGISTERS = ["magic", "version", "hash", *_FIELDS, *COUNTERS]
 def describe(config: Config) -> list[int]:
     """The constant registers of ``config``, in the order of `REGISTERS`.
 
-    A choice is its index; False is 0, True 1.
+    A choice is encoded as its index, False as 0, True as 1.
     """
     fields = dataclasses.fields(config)
     return [MAGIC, VERSION, config.hash, *(_encode(f, getattr(config, f.name)) for f in fields)]
 
 
 def decode(words: list[int]) -> Config:
-    """The Config that constant registers describe.
+    """The Config that the constant registers ``words`` describe.
 
-    Raises ValueError where they are not those of a core of this version, or contradict themselves.
+    Raises ValueError if the words are not from a core of this version, or contradict each other.
     """
     count = len(REGISTERS) - len(COUNTERS)
     if len(words) < count:
@@ -68,5 +68,5 @@ def _encode(f, value) -> int:
 
 
 def _choices(f):
-    """The values of a field, in the order of their numbers; None for one that is a number."""
+    """The choices of a field, in the order of their indices; None if the field is a number."""
     return (False, True) if "flag" in f.metadata else f.metadata.get("choices")

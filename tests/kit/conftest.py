@@ -52,12 +52,12 @@ class Space:
         self.core = GoldenTransport(self.config)
         self.stream, self.jobs, self.words = bytearray(), deque(), deque()
         self.room, self.targets = 0, {}
-        for name in ("ended", "last", "irq_status"):
+        for name in ("jobs_done", "last_job", "irq_status"):
             self.values[name] = 0
 
     def read(self, address):
         """One access."""
-        if 0xC00 <= address < 0x1000 and self.ip.windows:
+        if 0xC00 <= address < 0x1000 and self.ip.has_fifo_ports:
             return self._result()
         name = self.names.get(address)
         if name is None:
@@ -67,7 +67,7 @@ class Space:
             self.work()
         if address < 0x400:
             return self.core.read(address // 4, 1, 0)[0]
-        if name == "command_room":
+        if name == "cmd_fifo_free":
             taken = 0 if self.silent else int(self.random.integers(0, 40))  # since the last look
             self.room = 0 if self.silent else min(511, self.room + taken)
             return self.room
@@ -75,13 +75,13 @@ class Space:
             return self._level()
         if name == "result_tag":
             return self.jobs[0][0] if self.jobs else 0
-        if name == "descriptor_room":
+        if name == "desc_free":
             return 0 if self.silent else int(self.random.integers(0, 3))
         return self.values[name]
 
     def write(self, address, value):
         """One access."""
-        if 0x800 <= address < 0xC00 and self.ip.windows:
+        if 0x800 <= address < 0xC00 and self.ip.has_fifo_ports:
             assert self.room, "a word was written without room"
             self.room -= 1
             self._send(value.to_bytes(4, "little"))
@@ -92,7 +92,7 @@ class Space:
         elif name == "control":
             if value & 1:
                 self._reset()
-        elif name == "submit":
+        elif name == "doorbell":
             self._descriptor([self.values[f"descriptor_{n}"] for n in range(16)])
         else:
             self.values[name] = value
@@ -115,7 +115,7 @@ class Space:
         if not found:
             return False
         tag, data, status = found
-        if self.ip.windows:
+        if self.ip.has_fifo_ports:
             data = data or bytes(self.config.bytes_out)
             assert len(data) <= 2048 - 32, "results of a job do not fit behind the window"
             self.jobs.append((tag, data, status))
@@ -126,7 +126,7 @@ class Space:
     def foreign(self, tag, status=0, words=()):
         """A job that nobody asked this driver for ends."""
         self._end(tag, status)
-        if self.ip.windows:
+        if self.ip.has_fifo_ports:
             self.jobs.append((tag, np.array(words or [0], "<u4").tobytes(), status))
 
     def _next(self):
@@ -145,8 +145,8 @@ class Space:
         return packet.tag, data + packet.data, status
 
     def _end(self, tag, status):
-        self.values["ended"] += 1
-        self.values["last"] = tag | status << 16
+        self.values["jobs_done"] += 1
+        self.values["last_job"] = tag | status << 16
         self.values["irq_status"] |= self.bits["done"]
         if status:
             self.values["irq_status"] |= self.bits["failed"]

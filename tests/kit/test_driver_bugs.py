@@ -34,7 +34,7 @@ BUGS = {
         "axi", "weft_words.h", "out->room -= pieces;", "out->room -= out->room > 300;"
     ),
     "the end of a job is not awaited": (
-        "wishbone", "weft_windows.c", "if (!LEVEL(level, COMPLETE))", "if (0)"
+        "wishbone", "weft_fifo.c", "if (!LEVEL(level, COMPLETE))", "if (0)"
     ),
     "transposed as if it were not": (
         "dma", "weft_dma.c", "*order = K_MINOR;", "*order = K_MAJOR;"
@@ -49,7 +49,7 @@ BUGS = {
         "axi", "weft_jobs.c", "(ptrdiff_t)core->k * value", "0 * value"
     ),
     "a part's end is waited for": (
-        "wishbone", "weft_windows.c", "core->active = !weft_keeps(core);", "core->active = 1;"
+        "wishbone", "weft_fifo.c", "core->active = !weft_keeps(core);", "core->active = 1;"
     ),
     "A of every part is the first one's": (
         "dma", "weft_dma.c", "(ptrdiff_t)core->k * p->a_k", "0 * p->a_k"

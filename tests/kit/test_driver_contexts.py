@@ -246,7 +246,7 @@ def test_job_that_fails_between_two_accesses_is_not_missed(hooked):
     driver = hooked(ip)
     driver.space.hook = lambda count: None
     assert driver.call("weft_matmul", Product(driver, JOBS).place) == OK
-    assert driver.space.values["ended"] == 6
+    assert driver.space.values["jobs_done"] == 6
     for job in (4, 5):
         for at in range(340, 400):
             state = failing(hooked(ip), job, status=1, at=at)
@@ -287,20 +287,20 @@ def test_results_of_other_jobs_are_told_apart(hooked, bus, status, shape):
         hook(0)
         product = Product(driver, shape)
         state = driver.call("weft_matmul", product.place)
-        # A DMA's LAST may have been that of a later job by the time that it is looked at.
+        # A DMA's LAST_JOB may have been that of a later job by the time that it is looked at.
         assert state == OK or (bus == "dma" and status and state == ABORTED), at
         assert state != OK or product.right, at
 
 
 @buses
 def test_old_interrupt_ends_nothing(hooked, bus):
-    """DONE of jobs from before, and a LAST of the tag that comes next, as after a reset."""
+    """DONE of jobs from before, and a LAST_JOB of the tag that comes next, as after a reset."""
     driver = hooked(Ip(config=CONFIG, bus=bus))
     driver.space.values["irq_status"] = DONE
     driver.space.frozen = True
     driver.call("weft_enable", DONE)
     said, product = told(driver), Product(driver, SMALL)
-    assert driver.space.values["last"] == 0  # as is the tag of the first job
+    assert driver.space.values["last_job"] == 0  # as is the tag of the first job
     assert driver.call("weft_start", product.place) == BUSY
     for _ in range(5):
         driver.call("weft_irq")

@@ -13,7 +13,7 @@ __asm__(".section .text.start,\"ax\",@progbits\n"
 static weft_core core;
 static int32_t sums[MOST * MOST];
 static int8_t scaled[MOST * MOST];
-#if !WEFT_WINDOWS
+#if !WEFT_FIFO
 static uint8_t buffer[64 * MOST] __attribute__((aligned(64)));
 #endif
 
@@ -128,7 +128,7 @@ static void run(const struct operands *o)
 int main(void)
 {
     must(weft_init(&core, CORE) == WEFT_OK, 11);
-#if !WEFT_WINDOWS
+#if !WEFT_FIFO
     core.buffer = buffer;
     core.buffer_bytes = sizeof buffer;
 #endif

@@ -60,7 +60,7 @@ def env(ip: Ip, sources: list[str]) -> dict:
             r.name: {"address": r.address, "fields": {f.name: [f.low, f.width] for f in r.fields}}
             for r in registers(ip)
         },
-        "windows": {w.name: w.address for w in fifo_ports(ip)},
+        "fifo_ports": {port.name: port.address for port in fifo_ports(ip)},
         # A and B
         "regions": [
             {name: getattr(held[region], name) for name in _FIELDS}

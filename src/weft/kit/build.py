@@ -83,7 +83,7 @@ def wants() -> None:
 
 def _litex(ip):
     """The module for LiteX, and where a host can work the core over its registers, a SoC."""
-    names = ["weft_litex.py", *["example_soc.py"] * ip.windows]
+    names = ["weft_litex.py", *["example_soc.py"] * ip.has_fifo_ports]
     return {name: text(name).encode() for name in names}
 
 

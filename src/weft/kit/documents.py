@@ -73,7 +73,7 @@ def markdown(ip: Ip) -> str:
         f"# Registers of {ip.name}", "",
         "4 KiB of 32-bit words, little-endian; addresses are of bytes. Whatever is not here, or is",
         "not accessed as it says, is refused: the bus answers an error, nothing happens, and",
-        "`irq_status.refused` is set.", "",
+        "`irq_status.access_error` is set.", "",
         "| address | register | access | reset value | meaning |", "|---|---|---|---|---|",
     ]
     for r in registers(ip):

@@ -11,8 +11,8 @@ from weft.kit.texts import text
 
 __all__ = ["configuration", "driver", "renamed"]
 
-PARTS = {"axi": "windows", "wishbone": "windows", "stream": "stream", "dma": "dma"}
-RESULT_WORDS = ROOM // 16 * 16  # that wait behind the window of results, whatever their size
+PARTS = {"axi": "fifo", "wishbone": "fifo", "stream": "stream", "dma": "dma"}
+RESULT_WORDS = ROOM // 16 * 16  # that the FIFO of results holds, in steps of the widest result word
 _NOTHING = "{1, 1, 1, 1, 1, 1, 0}"  # the geometry of what a core has not
 _EXACT = 0x7FFF_FFFF // (128 * 128)  # values of k whose sum of products fits 32 bits
 
@@ -50,7 +50,8 @@ def configuration(ip: Ip) -> str:
     most = _EXACT if c.dtype == "int8" else 0x7FFF_FFFF
     values = {
         "BUS_" + ip.bus.upper(): 1,
-        "WINDOWS": int(ip.windows), "STREAM": int(ip.bus == "stream"), "DMA": int(ip.bus == "dma"),
+        "FIFO": int(ip.has_fifo_ports), "STREAM": int(ip.bus == "stream"),
+        "DMA": int(ip.bus == "dma"),
         "MAGIC": f"0x{registers.MAGIC:08x}u", "VERSION": f"{registers.VERSION}u",
         "HASH": f"0x{c.hash:08x}u", "COMMANDS_VERSION": f"{commands.VERSION}u",
         "ROWS": f"{c.rows}u", "COLS": f"{c.cols}u", "DEPTH": c.depth, "LANES": c.lanes,
@@ -63,7 +64,7 @@ def configuration(ip: Ip) -> str:
         "HAS_BIAS": int(commands.JobFlag.PRELOAD in flags),
         "HAS_WINDOW": int(ip.window),
     }
-    if ip.windows:
+    if ip.has_fifo_ports:
         values["RESULT_WORDS"] = f"{RESULT_WORDS}u"
     if ip.bus == "dma":
         narrow = finishes[0] if finishes else commands.JobFlag(0)

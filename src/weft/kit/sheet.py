@@ -37,7 +37,7 @@ def sheet(ip: Ip, ports: list[Port], files: dict[str, str], *, measured: str | N
         "## Ports", *_ports(ports),
         "## Timing", *waves(ip),
         "## Registers",
-        (f"{len(registers(ip))} registers and {len(fifo_ports(ip))} windows in 4 KiB:"
+        (f"{len(registers(ip))} registers and {len(fifo_ports(ip))} FIFO ports in 4 KiB:"
         f" [{ip.name}_regs.md]({ip.name}_regs.md); the same as [HTML](html/index.html),"
         f" [SystemRDL]({ip.name}.rdl), [IP-XACT]({ip.name}_regs.xml) and"
         f" [C](driver/{ip.name}_regs.h)."),
@@ -47,7 +47,7 @@ def sheet(ip: Ip, ports: list[Port], files: dict[str, str], *, measured: str | N
         " resident: operands loaded before (-: they do not fit); steady: the interval of equal"
         " products back to back. Words always offered, results always taken, "
         f"{c.bytes_in} bytes a cycle in, {c.bytes_out} out."
-        + _WINDOWED * ip.windows,
+        + _WINDOWED * ip.has_fifo_ports,
         _cycles(c),
         "## Area and clock", measured or NOT_MEASURED,
         "## Parameters", _table(("field", "value", "meaning"), [
@@ -61,22 +61,22 @@ def sheet(ip: Ip, ports: list[Port], files: dict[str, str], *, measured: str | N
         " the waivers in"
         f" [{ip.name}.vlt]({ip.name}.vlt), each of which has its reason. A soft reset"
         " (`control.reset`) never breaks the bus's protocol; an access that is refused is"
-        " answered by the bus's error, has no effect, and is noted in `irq_status.refused`."
+        " answered by the bus's error, has no effect, and is noted in `irq_status.access_error`."
         " Nothing stalls the register bus without bound."),
     ]) + "\n"
 
 
 _WINDOWED = (
-    " Through the windows of the register space it is the processor that sets the pace: each"
+    " Through the FIFO ports of the register space it is the processor that sets the pace: each"
     " access moves 4 bytes."
 )
 _USE = {
-    "axi": "Registers and windows are a slave of AXI4-Lite, 4 KiB. A driver writes commands to the"
-           " window `commands`, as many words as `command_room` says, and reads results from"
-           " `results`, as many as `result_level` says. [driver]({header}) does it in C.",
-    "wishbone": "Registers and windows are a slave of Wishbone B4, 4 KiB, addressed by words. A"
-                " driver writes commands to the window `commands`, as many words as"
-                " `command_room` says, and reads results from `results`, as many as"
+    "axi": "Registers and FIFO ports are a slave of AXI4-Lite, 4 KiB. A driver writes commands to"
+           " `cmd_fifo`, as many words as `cmd_fifo_free` says, and reads results from"
+           " `result_fifo`, as many as `result_level` says. [driver]({header}) does it in C.",
+    "wishbone": "Registers and FIFO ports are a slave of Wishbone B4, 4 KiB, addressed by words. A"
+                " driver writes commands to `cmd_fifo`, as many words as `cmd_fifo_free`"
+                " says, and reads results from `result_fifo`, as many as"
                 " `result_level` says. [driver]({header}) does it in C.",
     "stream": "Commands come over `s_axis`, results leave over `m_axis`, a packet a job; registers"
               " are a slave of AXI4-Lite, 4 KiB. [driver]({header}) packs and unpacks what a"

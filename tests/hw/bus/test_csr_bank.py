@@ -45,12 +45,12 @@ def run(ip, bench):
                 ctx.set(dut.told, 0)
 
     async def body(ctx):
-        if ip.windows:
+        if ip.has_fifo_ports:
             ctx.set(dut.commands.ready, 1)
             ctx.set(dut.results.valid, 1)
             ctx.set(dut.level.some, 1)
         if ip.bus == "dma":
-            ctx.set(dut.descriptor_room, 3)
+            ctx.set(dut.desc_free, 3)
         await bench(ctx, dut, Driver(dut))
 
     simulate(dut, body, background=[core], limit=60_000)
@@ -96,20 +96,20 @@ def test_what_is_read_is_what_is_there():
         await ctx.tick()
         ctx.set(dut.ended.valid, 0)
         assert await driver.access(ctx, at["status"]) == (1, 0)
-        assert await driver.access(ctx, at["command_room"]) == (345, 0)
+        assert await driver.access(ctx, at["cmd_fifo_free"]) == (345, 0)
         assert await driver.access(ctx, at["result_level"]) == (2 << 24 | 1 << 16 | 300, 0)
         assert await driver.access(ctx, at["result_tag"]) == (0xBEEF, 0)
         for n in range(3):
             ctx.set(dut.ended, {"valid": 1, "tag": 7 + n, "status": n})
             await ctx.tick()
         ctx.set(dut.ended.valid, 0)
-        assert await driver.access(ctx, at["ended"]) == (4, 0)
-        assert await driver.access(ctx, at["last"]) == (2 << 16 | 9, 0)
+        assert await driver.access(ctx, at["jobs_done"]) == (4, 0)
+        assert await driver.access(ctx, at["last_job"]) == (2 << 16 | 9, 0)
         assert await driver.access(ctx, at["irq_status"]) == (3, 0)
         # In a soft reset there is no room, and what is written is refused.
-        ctx.set(dut.resetting, 1)
+        ctx.set(dut.reset_busy, 1)
         assert await driver.access(ctx, at["status"]) == (3, 0)
-        assert await driver.access(ctx, at["command_room"]) == (0, 0)
+        assert await driver.access(ctx, at["cmd_fifo_free"]) == (0, 0)
         assert (await driver.access(ctx, 0x800, 5))[1]
         assert await driver.access(ctx, at["irq_status"]) == (3 | 1 << 2 | 1 << 3, 0)
 
@@ -164,9 +164,9 @@ def test_status_says_that_the_dma_moves():
     at = {r.name: r.address for r in registers(ip)}["status"]
 
     async def bench(ctx, dut, driver):
-        for moving in (1, 0):
-            ctx.set(dut.moving, moving)
-            assert await driver.access(ctx, at) == (moving << 2, 0)
+        for dma_busy in (1, 0):
+            ctx.set(dut.dma_busy, dma_busy)
+            assert await driver.access(ctx, at) == (dma_busy << 2, 0)
 
     run(ip, bench)
 

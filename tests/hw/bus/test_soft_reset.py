@@ -12,7 +12,7 @@ def test_a_restart_waits_for_all_sides():
             for name, value in inputs.items():
                 ctx.set(getattr(dut, name), value)
             await ctx.tick()
-            outs = (dut.stop, dut.reset, dut.holds, dut.resetting)
+            outs = (dut.stop, dut.reset, dut.holds, dut.reset_busy)
             seen.append("".join(str(int(ctx.get(out))) for out in outs))
 
         for inputs in (

@@ -75,13 +75,13 @@ def run(
     async def sink(ctx):
         while len(ends) < len(program.ends):
             await ctx.tick()
-        while ctx.get(dut.moving):
+        while ctx.get(dut.busy):
             await ctx.tick()
         await ticks(ctx, 20)
-        assert not ctx.get(dut.moving) and ctx.get(dut.idle)
+        assert not ctx.get(dut.busy) and ctx.get(dut.idle)
 
     async def watch(ctx):
-        watched = dut.ended, dut.tag, dut.status, dut.fetch_error, dut.store_error
+        watched = dut.ended, dut.tag, dut.status, dut.dma_read_error, dut.dma_write_error
         while True:
             _, _, ended, tag, status, *pulses = await ctx.tick().sample(
                 *watched, dut.bad_descriptor, dut.bad_address
@@ -167,7 +167,7 @@ def fetched(dut, descriptors, payloads, *, pause, seed):
     async def sink(ctx):
         found = await receive(ctx, dut.commands, len(due), stall=pause)
         await quiet(ctx, dut.commands)
-        assert not ctx.get(dut.moving)
+        assert not ctx.get(dut.busy)
         for n, (word, (value, mask)) in enumerate(zip(found, due, strict=True)):
             assert word & mask == value & mask, f"word {n}"
 

@@ -18,7 +18,7 @@ void weft_test_buffer(weft_core *core, uint8_t *buffer, size_t bytes, uint8_t *r
                  size_t results_bytes, int (*exchange)(weft_core *, const void *, size_t, void *,
                                                        size_t, unsigned *))
 {
-#if !WEFT_WINDOWS
+#if !WEFT_FIFO
     core->buffer = buffer;
     core->buffer_bytes = bytes;
 #endif

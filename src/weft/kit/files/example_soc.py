@@ -71,7 +71,7 @@ class Host:
         self.wire, self.packing = wire, packing
         design = packing.DESIGN
         self.places = {name: r["address"] for name, r in design["registers"].items()}
-        self.places |= design["windows"]
+        self.places |= design["fifo_ports"]
         self.fields = {name: r["fields"] for name, r in design["registers"].items()}
 
     def read(self, name):
@@ -88,13 +88,13 @@ class Host:
         room = 0
         for word in np.frombuffer(stream, "<u4").tolist():
             while not room:
-                room = self.read("command_room")
-            self.write("commands", word)
+                room = self.read("cmd_fifo_free")
+            self.write("cmd_fifo", word)
             room -= 1
         while not (level := self.read("result_level")) >> 16 & 1:
             pass
         assert (level >> 24, self.read("result_tag")) == (0, tag)
-        words = [self.read("results") for _ in range(level & 0xFFFF)]
+        words = [self.read("result_fifo") for _ in range(level & 0xFFFF)]
         return p.unpack(np.array(words, "<u4").tobytes(), m, n)
 
 
@@ -160,7 +160,7 @@ def main(folder="build_litex"):
     here = Path(__file__).resolve().parent
     sys.path.insert(0, str(here.parent / "bench"))
     packing = importlib.import_module("weft_packing")
-    if not packing.DESIGN["windows"]:
+    if not packing.DESIGN["fifo_ports"]:
         sys.exit(f"a kit of bus axi or wishbone is wanted, not {packing.DESIGN['bus']}")
     gateware = build(Path(folder).resolve())
     simulation = subprocess.Popen(

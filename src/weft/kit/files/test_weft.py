@@ -41,7 +41,7 @@ async def products(dut, odds):
     core, rng = await Core.start(dut, 2, odds), np.random.default_rng(2)
     for shape in SHAPES:
         await check(core, rng, shape)
-    assert await core.read("ended") == len(SHAPES)
+    assert await core.read("jobs_done") == len(SHAPES)
     assert await core.read("finished") == len(SHAPES)
 
 
@@ -67,9 +67,9 @@ async def misuse(dut):
     core, rng = await Core.start(dut, 4), np.random.default_rng(4)
     for address, value in ((0x3FC, None), (0x3FC, 1), (0x000, 7), (0x400, None)):
         assert not (await core.access(address, value))[1], hex(address)
-    assert await core.read("irq_status", "refused") == 1
-    await core.write("irq_status", refused=1)
-    assert await core.read("irq_status", "refused") == 0
+    assert await core.read("irq_status", "access_error") == 1
+    await core.write("irq_status", access_error=1)
+    assert await core.read("irq_status", "access_error") == 0
     tag, status = await core.refuse()
     assert (tag, status) == (core.tag, 2)
     await check(core, rng, SHAPES[1])
@@ -82,8 +82,8 @@ async def resets(dut):
     await core.write("irq_enable", done=1, failed=1)
     await check(core, rng, SHAPES[1])
     await core.write("control", reset=1)
-    await core.until("status", "resetting", 0)
-    assert await core.read("ended") == 0
+    await core.until("status", "reset_busy", 0)
+    assert await core.read("jobs_done") == 0
     assert await core.read("irq_status") == 0
     assert await core.read("irq_enable") == 3
     await check(core, rng, SHAPES[2])

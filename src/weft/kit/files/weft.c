@@ -40,7 +40,7 @@ static int reset(weft_core *core)
     core->events = 0;
     WRITE(core, control, WEFT__CONTROL__RESET_bm);
     for (polls = 0; polls < core->limit; polls++)
-        if (!(WEFT_REGISTER(core, status) & WEFT__STATUS__RESETTING_bm))
+        if (!(WEFT_REGISTER(core, status) & WEFT__STATUS__RESET_BUSY_bm))
             return WEFT_OK;
     return WEFT_TIMEOUT;
 }

@@ -152,7 +152,7 @@ struct weft_core {
      */
     void (*done)(weft_core *core, int error, void *context);
     void *context;
-#if !WEFT_WINDOWS
+#if !WEFT_FIFO
     /* Memory for what is packed; aligned to WEFT_BYTES_IN. */
     uint8_t *buffer;
     size_t buffer_bytes;

@@ -5,13 +5,13 @@
 enum { K_MAJOR = 0, K_MINOR = 1, PACKED = 2 };
 
 #define ERRORS \
-    (WEFT__IRQ_STATUS__FAILED_bm | WEFT__IRQ_STATUS__FETCH_ERROR_bm \
-     | WEFT__IRQ_STATUS__STORE_ERROR_bm | WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm \
+    (WEFT__IRQ_STATUS__FAILED_bm | WEFT__IRQ_STATUS__DMA_READ_ERROR_bm \
+     | WEFT__IRQ_STATUS__DMA_WRITE_ERROR_bm | WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm \
      | WEFT__IRQ_STATUS__BAD_ADDRESS_bm)
 
 static void submit(weft_core *core)
 {
-    WEFT_WRITE(core->base, offsetof(weft_t, submit), WEFT__SUBMIT__GO_bm);
+    WEFT_WRITE(core->base, offsetof(weft_t, doorbell), WEFT__DOORBELL__SUBMIT_bm);
     core->waited = 0;
 }
 
@@ -151,7 +151,7 @@ int weft_begin(weft_core *core)
     core->error = WEFT_OK;
     core->stage = 0;
     core->oldest = core->tag;
-    core->ended = WEFT_REGISTER(core, ended);
+    core->ended = WEFT_REGISTER(core, jobs_done);
     WEFT_WRITE(core->base, offsetof(weft_t, irq_status), ERRORS);
     WEFT_PUBLISH();
     return WEFT_OK;
@@ -267,7 +267,7 @@ int weft_due(const weft_core *core)
 }
 
 /*
- * What it means to this product that a job failed. The bit is cleared before LAST is read: a job
+ * What it means to this product that a job failed. The bit is cleared before LAST_JOB is read: a job
  * that fails later sets it again.
  */
 static int failure(weft_core *core)
@@ -275,9 +275,9 @@ static int failure(weft_core *core)
     uint32_t last, begun = core->stage > JOB && core->stage < NEXT, tag, status;
     core->events &= ~(uint32_t)WEFT__IRQ_STATUS__FAILED_bm;
     WEFT_WRITE(core->base, offsetof(weft_t, irq_status), WEFT__IRQ_STATUS__FAILED_bm);
-    last = WEFT_REGISTER(core, last);
-    tag = (last & WEFT__LAST__TAG_bm) >> WEFT__LAST__TAG_bp;
-    status = (last & WEFT__LAST__STATUS_bm) >> WEFT__LAST__STATUS_bp;
+    last = WEFT_REGISTER(core, last_job);
+    tag = (last & WEFT__LAST_JOB__TAG_bm) >> WEFT__LAST_JOB__TAG_bp;
+    status = (last & WEFT__LAST_JOB__STATUS_bm) >> WEFT__LAST_JOB__STATUS_bp;
     if (status == 0)
         return WEFT_ABORTED; /* a later job ended right, before it could be seen which one failed */
     return (uint16_t)(core->tag + begun - 1u - tag) < core->jobs ? weft_verdict(status) : WEFT_OK;
@@ -286,10 +286,10 @@ static int failure(weft_core *core)
 /* Sees which jobs have ended: the latest one, and all before it. */
 static void look(weft_core *core)
 {
-    uint32_t ended = WEFT_REGISTER(core, ended), tag;
-    if (ended != core->ended) { /* else LAST is of a time before this product */
+    uint32_t ended = WEFT_REGISTER(core, jobs_done), tag;
+    if (ended != core->ended) { /* else LAST_JOB is of a time before this product */
         core->ended = ended;
-        tag = (WEFT_REGISTER(core, last) & WEFT__LAST__TAG_bm) >> WEFT__LAST__TAG_bp;
+        tag = (WEFT_REGISTER(core, last_job) & WEFT__LAST_JOB__TAG_bm) >> WEFT__LAST_JOB__TAG_bp;
         if ((uint16_t)(tag - core->oldest) < (uint16_t)(core->tag - core->oldest)) {
             core->oldest = (uint16_t)(tag + 1u);
             core->waited = 0;
@@ -301,7 +301,7 @@ static void look(weft_core *core)
 
 int weft_go_on(weft_core *core)
 {
-    uint32_t room = WEFT_REGISTER(core, descriptor_room);
+    uint32_t room = WEFT_REGISTER(core, desc_free);
     uint32_t events;
     int error;
     look(core);
@@ -310,7 +310,7 @@ int weft_go_on(weft_core *core)
         return WEFT_RANGE;
     if (events & WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm)
         return WEFT_STRIDE;
-    if (events & (WEFT__IRQ_STATUS__FETCH_ERROR_bm | WEFT__IRQ_STATUS__STORE_ERROR_bm))
+    if (events & (WEFT__IRQ_STATUS__DMA_READ_ERROR_bm | WEFT__IRQ_STATUS__DMA_WRITE_ERROR_bm))
         return WEFT_MEMORY;
     error = events & WEFT__IRQ_STATUS__FAILED_bm ? failure(core) : WEFT_OK;
     if (error)
@@ -323,7 +323,7 @@ int weft_go_on(weft_core *core)
 /* Waits until the core has taken all that was submitted. */
 static int rest(weft_core *core)
 {
-    uint32_t polls, busy = WEFT__STATUS__MOVING_bm | WEFT__STATUS__BUSY_bm, events;
+    uint32_t polls, busy = WEFT__STATUS__DMA_BUSY_bm | WEFT__STATUS__BUSY_bm, events;
     for (polls = 0; polls < core->limit; polls++) {
         if (WEFT_REGISTER(core, status) & busy)
             continue;
@@ -332,7 +332,7 @@ static int rest(weft_core *core)
             return weft_failed(core, WEFT_RANGE);
         if (events & WEFT__IRQ_STATUS__BAD_DESCRIPTOR_bm)
             return weft_failed(core, WEFT_REJECTED);
-        return events & WEFT__IRQ_STATUS__FETCH_ERROR_bm ? weft_failed(core, WEFT_MEMORY) : WEFT_OK;
+        return events & WEFT__IRQ_STATUS__DMA_READ_ERROR_bm ? weft_failed(core, WEFT_MEMORY) : WEFT_OK;
     }
     return weft_failed(core, WEFT_TIMEOUT);
 }

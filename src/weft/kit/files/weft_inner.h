@@ -86,8 +86,8 @@ void weft_put_job(weft_core *core); /* the commands of the next job */
 int weft_ours(const weft_core *core, uint32_t tag); /* of the next job, or of parts of its k */
 int weft_verdict(uint32_t status);                  /* what the status of a job means */
 
-/* weft_windows.c, weft_stream.c or weft_dma.c */
-#if WEFT_WINDOWS
+/* weft_fifo.c, weft_stream.c or weft_dma.c */
+#if WEFT_FIFO
 /* Waits for room for so many words of commands, which it gives; 0 after an error. */
 uint32_t weft_wait_room(weft_core *core, uint32_t words);
 #endif

@@ -42,7 +42,7 @@ class Core:
         await ClockCycles(core.clock, 5)
         core._reset(False)
         await ClockCycles(core.clock, 2)
-        await core.until("status", "resetting", 0)
+        await core.until("status", "reset_busy", 0)
         return core
 
     def _reset(self, on):
@@ -146,8 +146,8 @@ class Core:
         self.tag = (self.tag + 1) & 0xFFFF
         if BUS == "dma":
             await self._descriptor(job(0, 0, 0, self.tag), 0)
-            await self.until("last", "tag", self.tag)
-            return self.tag, await self.read("last", "status")
+            await self.until("last_job", "tag", self.tag)
+            return self.tag, await self.read("last_job", "status")
         await self.send(job(0, 0, 0, self.tag))
         return (await self.receive())[1:]
 
@@ -161,8 +161,8 @@ class Core:
         words, room = np.frombuffer(data, "<u4").tolist(), 0
         for word in words:
             while not room:
-                room = await self.read("command_room")
-            assert (await self.access(DESIGN["windows"]["commands"], word))[1]
+                room = await self.read("cmd_fifo_free")
+            assert (await self.access(DESIGN["fifo_ports"]["cmd_fifo"], word))[1]
             room -= 1
 
     async def receive(self):
@@ -178,7 +178,7 @@ class Core:
         ]
         data = b""
         for _ in range(count):
-            value, right = await self.access(DESIGN["windows"]["results"])
+            value, right = await self.access(DESIGN["fifo_ports"]["result_fifo"])
             assert right
             data += value.to_bytes(4, "little")
         return data, tag, status
@@ -193,15 +193,15 @@ class Core:
         await self._descriptor(load(A, m, k), places[0], size * k, m, k, 0)
         await self._descriptor(load(B, n, k), places[1], size * n, n, k, 1)
         await self._descriptor(job(m, n, k, self.tag), places[2], stride)
-        await self.until("last", "tag", self.tag)
-        assert await self.read("last", "status") == 0
+        await self.until("last_job", "tag", self.tag)
+        assert await self.read("last_job", "status") == 0
         data = np.frombuffer(self.memory.read(places[2], m * stride), np.uint8).reshape(m, stride)
         return np.ascontiguousarray(data[:, : 4 * n]).view("<f4" if FLOATS else "<i4")
 
     async def _descriptor(self, header, *more):
-        while not await self.read("descriptor_room"):
+        while not await self.read("desc_free"):
             pass
         words = [*np.frombuffer(header[:32], "<u4").tolist(), *more, *[0] * (8 - len(more))]
         for number, word in enumerate(words):
             await self.write(f"descriptor_{number}", word)
-        await self.write("submit", go=1)
+        await self.write("doorbell", submit=1)

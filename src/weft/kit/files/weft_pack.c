@@ -121,7 +121,7 @@ static void take_tile(weft_in *in, unsigned char *row, ptrdiff_t step, uint32_t 
                       uint32_t width, unsigned size, int aligned)
 {
     uint32_t bytes = width * size, all = slots(width) * size;
-#if WEFT_WINDOWS
+#if WEFT_FIFO
     if (aligned && bytes % 4 == 0 && all % 4 == 0 && in->left == 0) {
         weft_take_words(in, row, step, rows, bytes / 4, all / 4);
         return;
@@ -147,7 +147,7 @@ void weft_unpack(weft_core *core)
         unsigned char *row = first;
         uint32_t n = core->width;
         rows = weft_least(WEFT_ROWS, m);
-#if WEFT_WINDOWS
+#if WEFT_FIFO
         if (aligned && size == 4) /* whole tiles of sums, by numbers that are known */
             for (; n >= WEFT_COLS; n -= WEFT_COLS, row += WEFT_COLS * 4)
                 weft_take_words(&in, row, step, rows, WEFT_COLS, slots(WEFT_COLS));

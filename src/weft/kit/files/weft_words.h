@@ -29,7 +29,7 @@ typedef uint32_t weft_word;
  */
 typedef struct weft_out {
     weft_core *core;
-#if WEFT_WINDOWS
+#if WEFT_FIFO
     void *base;
     uint32_t room;
 #else
@@ -42,7 +42,7 @@ static inline weft_out weft_open(weft_core *core)
 {
     weft_out out;
     out.core = core;
-#if WEFT_WINDOWS
+#if WEFT_FIFO
     out.base = core->base;
     out.room = core->room;
 #else
@@ -54,7 +54,7 @@ static inline weft_out weft_open(weft_core *core)
 
 static inline void weft_close(weft_out *out)
 {
-#if WEFT_WINDOWS
+#if WEFT_FIFO
     out->core->room = out->room;
 #else
     out->core->used = out->core->buffer_bytes - out->left;
@@ -65,7 +65,7 @@ static inline void weft_close(weft_out *out)
 #define WEFT_CLAIM 256u
 static inline int weft_claim(weft_out *out, uint32_t pieces)
 {
-#if WEFT_WINDOWS
+#if WEFT_FIFO
     if (out->room < pieces) {
         out->room = weft_wait_room(out->core, pieces);
         if (out->room < pieces)
@@ -86,8 +86,8 @@ static inline int weft_claim(weft_out *out, uint32_t pieces)
 /* The next WEFT_PIECE bytes, the low one first, for which there is room. */
 static inline void weft_put(weft_out *out, uint32_t piece)
 {
-#if WEFT_WINDOWS
-    WEFT_WRITE(out->base, offsetof(weft_t, commands), piece);
+#if WEFT_FIFO
+    WEFT_WRITE(out->base, offsetof(weft_t, cmd_fifo), piece);
 #else
     unsigned n;
     if (WEFT_PIECE == 4 && WEFT_ALIGNED(out->next))
@@ -114,7 +114,7 @@ static inline void weft_put_zeros(weft_out *out, uint32_t pieces)
 #if !WEFT_DMA
 /* Where the next results are. */
 typedef struct weft_in {
-#if WEFT_WINDOWS
+#if WEFT_FIFO
     void *base;
     uint32_t word, left; /* bytes that a row ended amid, and how many */
 #else
@@ -125,7 +125,7 @@ typedef struct weft_in {
 static inline weft_in weft_results(weft_core *core)
 {
     weft_in in;
-#if WEFT_WINDOWS
+#if WEFT_FIFO
     in.base = core->base;
     in.word = in.left = 0;
 #else
@@ -140,10 +140,10 @@ static inline void weft_take(weft_in *in, unsigned char *row, ptrdiff_t step, ui
 {
     uint32_t n;
     for (; rows > 0; rows--, row += step) {
-#if WEFT_WINDOWS
+#if WEFT_FIFO
         for (n = 0; n < all; n++, in->word >>= 8, in->left--) {
             if (in->left == 0) {
-                in->word = WEFT_READ(in->base, offsetof(weft_t, results));
+                in->word = WEFT_READ(in->base, offsetof(weft_t, result_fifo));
                 in->left = 4;
             }
             if (n < bytes)
@@ -157,7 +157,7 @@ static inline void weft_take(weft_in *in, unsigned char *row, ptrdiff_t step, ui
     }
 }
 
-#if WEFT_WINDOWS
+#if WEFT_FIFO
 /* The same in words, where rows of results begin with a word, and rows of memory are aligned. */
 WEFT_INLINE void weft_take_words(const weft_in *in, unsigned char *row, ptrdiff_t step,
                                    uint32_t rows, uint32_t words, uint32_t all)
@@ -166,9 +166,9 @@ WEFT_INLINE void weft_take_words(const weft_in *in, unsigned char *row, ptrdiff_
     for (; rows > 0; rows--, row += step) {
         weft_word *word = (weft_word *)(void *)row;
         for (n = 0; n < words; n++)
-            word[n] = WEFT_READ(in->base, offsetof(weft_t, results));
+            word[n] = WEFT_READ(in->base, offsetof(weft_t, result_fifo));
         for (; n < all; n++)
-            (void)WEFT_READ(in->base, offsetof(weft_t, results));
+            (void)WEFT_READ(in->base, offsetof(weft_t, result_fifo));
     }
 }
 #endif

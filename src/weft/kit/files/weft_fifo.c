@@ -1,4 +1,4 @@
-/* Commands and results through the windows of the register space. */
+/* Commands and results through the FIFO ports of the register space. */
 #include "weft_inner.h"
 
 #define LEVEL(level, field) \
@@ -8,14 +8,14 @@ uint32_t weft_wait_room(weft_core *core, uint32_t words)
 {
     uint32_t polls, room = 0;
     for (polls = 0; room < words && !core->error; polls++) {
-        room = WEFT_REGISTER(core, command_room);
+        room = WEFT_REGISTER(core, cmd_fifo_free);
         if (polls > core->limit)
             core->error = WEFT_TIMEOUT;
     }
     return core->error ? 0 : room;
 }
 
-/* The results of a job must fit behind the window: then its end is seen before they are read. */
+/* The results of a job must fit the FIFO: then its end is seen before they are read. */
 int weft_bound(weft_core *core)
 {
     unsigned size = weft_result_size(core->product->finish);
@@ -34,7 +34,7 @@ int weft_bound(weft_core *core)
 static void discard(weft_core *core, uint32_t words)
 {
     while (words--)
-        (void)WEFT_READ(core->base, offsetof(weft_t, results));
+        (void)WEFT_READ(core->base, offsetof(weft_t, result_fifo));
 }
 
 /* Results that another product left would keep the core from taking commands. */
