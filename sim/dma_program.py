@@ -4,15 +4,15 @@ import random
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Status, result
 from weft.descriptors import ElementOrder, Fetch, Store, write_unit
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
 __all__ = ["DmaProgram"]
 
 NONE = LoadFlag(0)
 
 
-class DmaProgram(Program):
-    """A `Program` whose operands lie in memory, anyhow, and whose results are to go there.
+class DmaProgram(Scenario):
+    """A `Scenario` whose operands lie in memory, anyhow, and whose results are to go there.
 
     Each operand gets an order, a place and a stride by chance, all bytes between them too.
 
@@ -48,7 +48,7 @@ class DmaProgram(Program):
         self._target = None  # where the results of the latest job go
 
     def load(self, side, lines, page=0, flags=NONE):
-        """As of `Program`; its panels are for the engine to pack."""
+        """As of `Scenario`; its panels are for the engine to pack."""
         self._close()
         depth, size = self.config.depth, self.config.format.a.bytes
         edge = (self.config.rows, self.config.cols)[side]
@@ -114,7 +114,7 @@ class DmaProgram(Program):
             self.ends.append((job.tag, Status(0)))
 
     def reject(self, tag=0, **fields):
-        """As of `Program`."""
+        """As of `Scenario`."""
         super().reject(tag, **fields)
         if JobFlag.KEEP not in fields.get("flags", JobFlag(0)):
             self.ends.pop()

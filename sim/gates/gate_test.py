@@ -14,9 +14,9 @@ from weft.frames import FRAME, FrameType
 from weft.host.link import Frame
 from weft.registers import REGISTERS, decode
 from weft.sim.gates.serial import Gates, GatesError
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
-__all__ = ["GateTest", "check_gates", "programs"]
+__all__ = ["GateTest", "check_gates", "scenarios"]
 
 PANELS, MOST = 3, 61  # at most, of an operand, the last one not full; values of k
 _RESULTS = struct.Struct("<HBB")
@@ -58,17 +58,17 @@ def check_gates(gates: Gates, config: Config, *, seed: int, said=lambda text: No
     said("registers tell the Config")
     jobs = macs = results = 0
     numbers = itertools.count(1)  # of frames of commands, from power on
-    for name, program, work in programs(config, seed):
-        _run(gates, program, name, numbers)
+    for name, scenario, work in scenarios(config, seed):
+        _run(gates, scenario, name, numbers)
         said(f"{name} equals golden, {gates.cycles:,} cycles after power came on")
-        jobs += len(program.answers)
+        jobs += len(scenario.expected_results)
         macs += work
-        results += sum(len(one.words) for one in program.answers) * config.bytes_out
+        results += sum(len(one.words) for one in scenario.expected_results) * config.bytes_out
         _ask(gates, Frame(FrameType.ABORT, jobs % 256), FrameType.ABORTED)
     return GateTest(jobs, macs, results)
 
 
-def programs(config: Config, seed: int) -> Iterator[tuple[str, Program, int]]:
+def scenarios(config: Config, seed: int) -> Iterator[tuple[str, Scenario, int]]:
     """Programs of a job or two each, by name, and the multiplications in them.
 
     Sums of ragged shapes; results that the core finishes, if it does; the least value that there
@@ -96,15 +96,15 @@ def programs(config: Config, seed: int) -> Iterator[tuple[str, Program, int]]:
         ("the last results", (drawn(m, k), drawn(n, k)), True),
     ):
         flags = JobFlag(0)
-        program = Program(config)
+        scenario = Scenario(config)
         if finished and config.dtype == "bf16":
             flags = JobFlag.ROUND
         elif finished and config.requantize != "none":
             flags = JobFlag.REQUANTIZE
             pitch = -(-k // (PAGE_WORDS * config.depth))  # as far apart as panels of B
-            program.parameters([_column(config, rng) for _ in range(n)], pitch=pitch)
-        program.multiply(a, b, flags=flags, tag=int(rng.integers(1 << 16)))
-        yield name, program, len(a) * len(b) * a.shape[1]
+            scenario.load_parameters([_column(config, rng) for _ in range(n)], pitch=pitch)
+        scenario.multiply(a, b, flags=flags, tag=int(rng.integers(1 << 16)))
+        yield name, scenario, len(a) * len(b) * a.shape[1]
 
 
 def _column(config, rng):
@@ -141,21 +141,21 @@ def _ask(gates, frame, kind):
     return answer
 
 
-def _run(gates, program, name, numbers):
-    """Run ``program``; GatesError where the answers are not golden's."""
-    size = program.config.bytes_in
+def _run(gates, scenario, name, numbers):
+    """Run ``scenario``; GatesError where the answers are not golden's."""
+    size = scenario.config.bytes_in
     share = FRAME // size
     packets = []
-    for start in range(0, len(program.words), share):
+    for start in range(0, len(scenario.words), share):
         number = next(numbers) % 256
-        words = program.words[start : start + share]
+        words = scenario.words[start : start + share]
         commands = b"".join(word.to_bytes(size, "little") for word in words)
         gates.send(Frame(FrameType.COMMANDS, number, commands))
         while (frame := gates.receive()).type == FrameType.RESULTS:
             packets.append(frame.payload)
         if (frame.type, frame.sequence) != (FrameType.TAKEN, number):
             raise GatesError(f"{name}: frame {number} must be taken, not met by {_named(frame)}")
-    for answer in program.answers:
+    for answer in scenario.expected_results:
         taken = []
         while not (taken and taken[-1]["last"]):
             while not packets:
@@ -163,7 +163,7 @@ def _run(gates, program, name, numbers):
                 if frame.type != FrameType.RESULTS:
                     raise GatesError(f"{name}: results must come, not {_named(frame)}")
                 packets.append(frame.payload)
-            taken += _words(packets.pop(0), program.config.bytes_out)
+            taken += _words(packets.pop(0), scenario.config.bytes_out)
         try:
             answer.check(taken)
         except AssertionError as error:

@@ -158,7 +158,7 @@ def products(rig, jobs, *, seed, orders=(ElementOrder.K_MAJOR, ElementOrder.K_MI
             flag = narrow[0]
         if flag and config.dtype == "int8":
             columns = [(tag - j, (1 << 30) + j, -3, 0, 3, -128, 127) for j in range(n)]
-            found.parameters(columns, 0, -(-k // (16 * config.depth)))
+            found.load_parameters(columns, 0, -(-k // (16 * config.depth)))
         fed = ((), (0, 1), (1,))[tag % 3]
         found.multiply(a, b, fed=fed, flags=flag, tag=tag)
         found.job(a, b, flags=flag, tag=100 + tag)

@@ -191,7 +191,7 @@ class IpTestbench:
                 parts = parts[room:]
 
     async def take(self):
-        """All words of the next job, as `weft.sim.program.Answer.check` wants them."""
+        """All words of the next job, as `weft.sim.scenario.ExpectedResults.check` wants them."""
         size = self.config.bytes_out
         if self.ip.bus == "stream":
             frame = await self.sink.recv()
@@ -222,7 +222,7 @@ class IpTestbench:
     async def run(self, program, *, statuses=None):
         """Send a program and check all that it answers; both at the same time."""
         sending = cocotb.start_soon(self.send(program.words))
-        for answer in program.answers:
+        for answer in program.expected_results:
             answer.check(await self.take(), statuses=statuses)
         await sending
 

@@ -4,20 +4,20 @@ import cocotb
 
 from weft.commands import JobFlag
 from weft.sim.ip.ip_testbench import IpTestbench
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
 __all__ = ["program"]
 
 
 def program(rig, count=4, tag=0):
     """Jobs of several shapes, of sums and of finished results, one of them refused."""
-    config, found = rig.config, Program(rig.config)
+    config, found = rig.config, Scenario(rig.config)
     for n in range(count):
         shape = [rig.rng.randint(1, most) for most in (2 * config.rows, 2 * config.cols, 9)]
         a, b = rig.operands(*shape)
         found.multiply(a, b, tag=tag + n, fed=(0, 1) if n % 2 else ())
         if config.requantize != "none":
-            found.parameters([(5, 3 << 29, -8, 0, 1, -128, 127)] * shape[1])
+            found.load_parameters([(5, 3 << 29, -8, 0, 1, -128, 127)] * shape[1])
             found.job(a, b, flags=JobFlag.REQUANTIZE, tag=tag + 100 + n)
         if config.dtype == "bf16":
             found.job(a, b, flags=JobFlag.ROUND, tag=tag + 100 + n)
@@ -32,8 +32,8 @@ async def products(dut, pause):
     rig = await IpTestbench.start(dut, pause)
     jobs = program(rig, 2 if pause > 0.8 else 4)
     await rig.run(jobs)
-    assert await rig.read("jobs_done") == len(jobs.answers)
-    last = jobs.answers[-1]
+    assert await rig.read("jobs_done") == len(jobs.expected_results)
+    last = jobs.expected_results[-1]
     assert await rig.read("last_job", "tag") == last.tag
     assert await rig.read("last_job", "status") == last.status
 
@@ -48,5 +48,5 @@ async def description(dut):
     assert decode(words) == rig.config
     jobs = program(rig, 2)
     await rig.run(jobs)
-    assert await rig.read("finished") == len(jobs.answers)
+    assert await rig.read("finished") == len(jobs.expected_results)
     assert await rig.read("words_in") == len(jobs.words)

@@ -8,7 +8,7 @@ from weft.hw.bus.fifo_ports import DEPTH
 from weft.register_map import SPACE, fifo_ports, registers
 from weft.sim.ip.ip_testbench import IpTestbench
 from weft.sim.ip.jobs import program
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
 
 async def holds(rig, **expected):
@@ -90,14 +90,14 @@ async def no_room(dut):
     if not rig.ip.has_fifo_ports:
         return
     # A job that is never fed, and behind it loads that wait for it, until there is no room.
-    config, found = rig.config, Program(rig.config)
+    config, found = rig.config, Scenario(rig.config)
     a, b = rig.operands(1, 1, 1)
     found.job(a, b, flags=JobFlag.FEED_A | JobFlag.FEED_B, tag=7)
     await rig.send(found.words)
-    more = Program(config)
+    more = Scenario(config)
     while len(more.words) * config.bytes_in < 4 * DEPTH + 64 * config.bytes_in:
         a, b = rig.operands(config.rows, config.cols, 7)
-        more.multiply(a, b, tag=len(more.answers))
+        more.multiply(a, b, tag=len(more.expected_results))
     parts = rig.parts(more.words)
     while parts and (room := await rig.read("cmd_fifo_free")):
         assert await rig.master.write_all(rig.addresses["cmd_fifo"], parts[:room])
@@ -120,7 +120,7 @@ async def no_room(dut):
             left = left[room:]
 
     sending = cocotb.start_soon(rest())
-    for answer in more.answers:
+    for answer in more.expected_results:
         answer.check(await rig.take())
     await sending
 
@@ -143,7 +143,7 @@ async def interrupts(dut):
     await rig.write("irq_status", access_error=1)
     await ClockCycles(rig.clock, 3)
     assert int(dut.irq.value) == 0
-    refused = Program(rig.config)
+    refused = Scenario(rig.config)
     refused.reject(tag=3, m=0)
     await rig.write("irq_enable", failed=1)
     await rig.run(refused)

@@ -8,14 +8,14 @@ from weft.commands import JobFlag
 from weft.cycles import predict
 from weft.geometry import operands
 from weft.sim.ip.ip_testbench import IpTestbench
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
 SIZE = 128
 JOBS = 4
 LOSS = 0.02  # of the bare core's rate, at most
 
 
-class Recorded(Program):
+class Recorded(Scenario):
     """A program that keeps its commands."""
 
     def __init__(self, config):
@@ -73,10 +73,10 @@ class Strobes:
         return await self.run([(address, None)] * count)
 
 
-async def through_windows(rig, program, ended):
+async def through_windows(rig, scenario, ended):
     """Feed and drain by turns, as much at once as there is; when jobs end goes to ``ended``."""
-    parts, at = rig.parts(program.words), rig.addresses
-    taken = [[] for _ in program.answers]
+    parts, at = rig.parts(scenario.words), rig.addresses
+    taken = [[] for _ in scenario.expected_results]
     job = 0
     while job < len(taken):
         if parts and (room := await rig.read("cmd_fifo_free")):
@@ -96,32 +96,32 @@ async def steady_state(dut):
     rig = await IpTestbench.start(dut)
     config = rig.config
     narrow = JobFlag.REQUANTIZE if config.requantize != "none" else JobFlag(0)
-    program = Recorded(config)
+    scenario = Recorded(config)
     a, b = rig.operands(SIZE, SIZE, SIZE)
     pages = [side.panels(SIZE) * side.panel_pages(SIZE) for side in operands(config)]
     for n in range(2 * bool(narrow)):
         pitch = operands(config)[1].panel_pages(SIZE)
         column = 5, 1 << 30, -10, 0, 1, -128, 127
-        program.parameters([column] * SIZE, page=n * pages[1], pitch=pitch)
+        scenario.load_parameters([column] * SIZE, page=n * pages[1], pitch=pitch)
     for n in range(JOBS):
         where = tuple(n % 2 * size for size in pages)
-        program.multiply(a, b, pages=where, fed=(0, 1), flags=narrow, tag=n)
+        scenario.multiply(a, b, pages=where, fed=(0, 1), flags=narrow, tag=n)
     ended = []
     if rig.ip.bus == "stream":
-        cocotb.start_soon(rig.send(program.words))
-        for answer in program.answers:
+        cocotb.start_soon(rig.send(scenario.words))
+        for answer in scenario.expected_results:
             answer.check(await rig.take())
             ended.append(cocotb.utils.get_sim_time("ns"))
     else:
         if rig.wishbone:
             rig.master = Strobes(dut, pipelined=rig.ip.pipelined)
         for answer, data in zip(
-            program.answers, await through_windows(rig, program, ended), strict=True
+            scenario.expected_results, await through_windows(rig, scenario, ended), strict=True
         ):
             words = np.frombuffer(data, f"<u{config.bytes_out}").tolist()
             assert words == [value for value, _ in answer.words]
     found = np.diff(ended)[1:].mean() / 10
-    ends = predict(config, program.commands).ends
+    ends = predict(config, scenario.commands).ends
     bare = np.diff(ends)[1:].mean()
     peak = SIZE**3 / (config.rows * config.cols * config.depth)
     print(f"interval {found} cycles, bare {bare}: {peak / found:.2%} and {peak / bare:.2%} of peak")

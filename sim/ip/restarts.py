@@ -7,14 +7,14 @@ from weft.commands import JobFlag, Status
 from weft.hw.bus.fifo_ports import ROOM
 from weft.sim.ip.ip_testbench import IpTestbench
 from weft.sim.ip.jobs import program
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
 ENDS = frozenset({Status(0), Status.ABORTED})
 
 
 def long_job(rig, tag=1):
     """A job of many words of results."""
-    config, found = rig.config, Program(rig.config)
+    config, found = rig.config, Scenario(rig.config)
     a, b = rig.operands(4 * config.rows, 4 * config.cols, 2)
     found.multiply(a, b, tag=tag)
     return found
@@ -28,7 +28,7 @@ async def aborts(dut, pause):
     for round_ in range(2):
         await rig.write("control", abort=1)
         await ClockCycles(rig.clock, 100)
-        found = Program(rig.config)
+        found = Scenario(rig.config)
         a, b = rig.operands(1, 1, 1)
         found.job(a, b, flags=JobFlag.FEED_A | JobFlag.FEED_B, tag=round_)
         await rig.send(found.words)
@@ -36,7 +36,7 @@ async def aborts(dut, pause):
         assert await rig.read("status", "busy") == 1
         before = await rig.read("jobs_done")
         await rig.write("control", abort=1)
-        found.answers[0].check(await rig.take(), statuses=ENDS)
+        found.expected_results[0].check(await rig.take(), statuses=ENDS)
         assert await rig.read("jobs_done") == before + 1
         assert await rig.read("last_job") & 0xFFFF == round_
         assert await rig.read("last_job", "status") == 1
@@ -47,7 +47,7 @@ async def aborts(dut, pause):
         sending = cocotb.start_soon(rig.send(found.words))
         await ClockCycles(rig.clock, rig.rng.randrange(400))
         await rig.write("control", abort=1)
-        found.answers[0].check(await rig.take(), statuses=ENDS)
+        found.expected_results[0].check(await rig.take(), statuses=ENDS)
         await sending
         await rig.run(program(rig, 1))
     assert await rig.read("status", "busy") == 0
@@ -96,10 +96,10 @@ async def soft_resets(dut, pause):
             while not rig.sink.idle():
                 await ClockCycles(rig.clock, 1)
             while not rig.sink.empty():
-                found.answers[0].check(await rig.take(), statuses=ENDS)
+                found.expected_results[0].check(await rig.take(), statuses=ENDS)
         jobs = program(rig, 2, tag=50)
         await rig.run(jobs)
-        assert await rig.read("jobs_done") == len(jobs.answers)
+        assert await rig.read("jobs_done") == len(jobs.expected_results)
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
@@ -126,12 +126,12 @@ async def packet_on_offer(dut):
         await ClockCycles(rig.clock, 200)
         rig.sink.pause = False
         words = await rig.take()
-        found.answers[0].check(words, statuses={Status.ABORTED})
+        found.expected_results[0].check(words, statuses={Status.ABORTED})
         assert words[-1]["data"] == 0 and len(words) >= (2 if first else 3)
-        for answer in jobs.answers:
+        for answer in jobs.expected_results:
             answer.check(await rig.take())
         await sending
-        assert await rig.read("jobs_done") == len(jobs.answers)
+        assert await rig.read("jobs_done") == len(jobs.expected_results)
         await rig.write("control", reset=1)
         await rig.restarted()
 

@@ -9,7 +9,7 @@ from weft.commands import JobFlag, Status
 from weft.config import Config
 from weft.hw.core import Core
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
 SMALL = {"dtype": "bf16", "a_words": 256, "b_words": 256, "c_words": 128}
 CONFIGS = {
@@ -36,14 +36,14 @@ def sums(rng, *shape):
     return (bits | rng.integers(0, 1 << 16, shape).astype(np.uint32)).view(np.float32)
 
 
-def run(config, program, *, idle=0, stall=0, limit=40_000):
+def run(config, scenario, *, idle=0, stall=0, limit=40_000):
     core = Core(config)
 
     async def source(ctx):
-        await send(ctx, core.commands, program.words, idle=idle / 100)
+        await send(ctx, core.commands, scenario.words, idle=idle / 100)
 
     async def sink(ctx):
-        for seed, answer in enumerate(program.answers):
+        for seed, answer in enumerate(scenario.expected_results):
             answer.check(await receive(
                 ctx, core.results, 10_000, stall=stall / 100, seed=seed,
                 until=lambda word: word["last"],
@@ -58,78 +58,78 @@ def run(config, program, *, idle=0, stall=0, limit=40_000):
 @pytest.mark.parametrize("idle, stall", [(0, 0), (0, 60), (60, 0)])
 def test_jobs_of_any_number_of_tiles(config, idle, stall):
     rng = np.random.default_rng(1)
-    program = Program(config)
+    scenario = Scenario(config)
     shapes = [(1, 1), (1, 8), (3, 3), (1, 3), (4, 4), (2, 1)]
     for tag, (down, across) in enumerate(shapes if not idle + stall else shapes[2:5]):
         m, n = down * config.rows - tag % 2 * (config.rows > 1), across * config.cols - tag % 2
         k = int(rng.choice([1, 2, 9, 16]))
         product = numbers(rng, m, k), numbers(rng, n, k)
-        program.multiply(*product, fed=[(), (0, 1)][tag % 2], tag=tag)
-        program.job(*product, tag=100 + tag, flags=JobFlag.ROUND)
-    run(config, program, idle=idle, stall=stall)
+        scenario.multiply(*product, fed=[(), (0, 1)][tag % 2], tag=tag)
+        scenario.job(*product, tag=100 + tag, flags=JobFlag.ROUND)
+    run(config, scenario, idle=idle, stall=stall)
 
 
 @ALL
 @pytest.mark.parametrize("stall", [0, 60])
 def test_sums_start_from_c(config, stall):
     rng = np.random.default_rng(2)
-    program = Program(config)
+    scenario = Scenario(config)
     for tag, (down, across) in enumerate([(1, 1), (2, 3), (3, 3), (1, 2)]):
         m, n = down * config.rows - tag % 2 * (config.rows > 1), across * config.cols
         product = numbers(rng, m, 1 + tag), numbers(rng, n, 1 + tag)
         for rows in (m, 1):
             c, page = sums(rng, rows, n), 30 * (rows == 1)
-            program.start(c, page, gap=tag % 2)
-            program.multiply(*product, c=c, c_page=page, gap=tag % 2, tag=tag)
-        program.job(*product, tag=tag)
-    run(config, program, stall=stall)
+            scenario.load_c(c, page, gap=tag % 2)
+            scenario.multiply(*product, c=c, c_page=page, gap=tag % 2, tag=tag)
+        scenario.job(*product, tag=tag)
+    run(config, scenario, stall=stall)
 
 
 @ALL
 def test_results_are_held_between_limits_and_rounded(config):
     rng = np.random.default_rng(3)
-    program = Program(config)
+    scenario = Scenario(config)
     for tag, across in enumerate((3, 1, 2, 4)):
         n = across * config.cols
         product = numbers(rng, config.rows + 1, 5), numbers(rng, n, 5)
         low = rng.normal(size=n).astype(np.float32)
-        program.parameters([(x, x + abs(x)) for x in low])
+        scenario.load_parameters([(x, x + abs(x)) for x in low])
         for flags in (JobFlag.CLAMP, JobFlag.CLAMP | JobFlag.ROUND, JobFlag(0)):
-            program.multiply(*product, flags=flags, tag=tag)
-    run(config, program, stall=30)
+            scenario.multiply(*product, flags=flags, tag=tag)
+    run(config, scenario, stall=30)
 
 
 @ALL
 def test_chains_of_one_pass(config):
     rng = np.random.default_rng(4)
-    program = Program(config)
+    scenario = Scenario(config)
     n = 7 * config.cols
     c = sums(rng, config.rows, n)
-    program.start(c)
+    scenario.load_c(c)
     for link in range(4):
         flags = JobFlag.ACCUMULATE if link else JobFlag(0)
         flags |= JobFlag.KEEP if link < 3 else JobFlag(0)
         k = 3 + link
         product = numbers(rng, config.rows, k), numbers(rng, n, k)
-        program.multiply(*product, flags=flags, tag=link, c=None if link else c)
-    program.multiply(numbers(rng, 2 * config.rows, 4), numbers(rng, 2 * config.cols, 4), tag=9)
-    run(config, program)
+        scenario.multiply(*product, flags=flags, tag=link, c=None if link else c)
+    scenario.multiply(numbers(rng, 2 * config.rows, 4), numbers(rng, 2 * config.cols, 4), tag=9)
+    run(config, scenario)
 
 
 @ALL
 @pytest.mark.parametrize("behind", [-9, 0, 1, 3, 30])
 def test_an_abort_leaves_the_next_job_right(config, behind):
     rng = np.random.default_rng(5)
-    program = Program(config)
+    scenario = Scenario(config)
     product = numbers(rng, 3 * config.rows, 16), numbers(rng, 4 * config.cols, 16)
     for side in range(2):
-        program.load(side, product[side])
+        scenario.load(side, product[side])
     for tag in range(3):
-        program.job(*product, tag=tag)
+        scenario.job(*product, tag=tag)
     core = Core(config)
 
     async def source(ctx):
-        await send(ctx, core.commands, program.words)
+        await send(ctx, core.commands, scenario.words)
 
     async def abort(ctx):
         while not (await ctx.tick().sample(core.activity.active))[-1]:
@@ -140,7 +140,7 @@ def test_an_abort_leaves_the_next_job_right(config, behind):
         ctx.set(core.abort, 0)
 
     async def sink(ctx):
-        for tag, answer in enumerate(program.answers):
+        for tag, answer in enumerate(scenario.expected_results):
             words = await receive(ctx, core.results, 10_000, until=lambda word: word["last"])
             answer.check(words, statuses={Status.ABORTED} if not tag else None)
         await quiet(ctx, core.results)

@@ -11,7 +11,7 @@ from weft.geometry import operands
 from weft.hw.core import Core
 from weft.registers import LATENCY, REGISTERS
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
 SMALL = {"a_words": 64, "b_words": 128}
 CONFIGS = {
@@ -63,7 +63,7 @@ def finished(rng, config, columns):
 
 def random_program(config, rng, jobs):
     """Jobs of any shape that fits, operands resident, loaded before or fed behind."""
-    program = Program(config)
+    scenario = Scenario(config)
     a_geometry, b_geometry = operands(config)
     held = None
     for tag in range(jobs):
@@ -73,17 +73,17 @@ def random_program(config, rng, jobs):
         n = int(rng.integers(1, min(room[1], 3) * config.cols + 1))
         kind = rng.integers(4)
         if kind == 0 and held:
-            program.job(*held, tag=tag)  # what the last one used is still there
+            scenario.job(*held, tag=tag)  # what the last one used is still there
             continue
         held = lines(rng, m, k), lines(rng, n, k)
         fed = [(), (0, 1), (1,), (0,)][kind]
-        program.multiply(*held, fed=fed, tag=tag)
-    return program
+        scenario.multiply(*held, fed=fed, tag=tag)
+    return scenario
 
 
-async def answers(ctx, core, program, stall=0, **rules):
+async def answers(ctx, core, scenario, stall=0, **rules):
     """Take all that the program is due, and see that no more comes."""
-    for seed, answer in enumerate(program.answers):
+    for seed, answer in enumerate(scenario.expected_results):
         taken = await receive(
             ctx, core.results, 10_000, stall=stall / 100, seed=seed, until=lambda word: word["last"]
         )
@@ -92,12 +92,12 @@ async def answers(ctx, core, program, stall=0, **rules):
     assert not ctx.get(core.activity.busy)
 
 
-def run(core, program, *, idle=0, stall=0, limit=60_000):
+def run(core, scenario, *, idle=0, stall=0, limit=60_000):
     async def source(ctx):
-        await send(ctx, core.commands, program.words, idle=idle / 100, seed=1)
+        await send(ctx, core.commands, scenario.words, idle=idle / 100, seed=1)
 
     async def sink(ctx):
-        await answers(ctx, core, program, stall)
+        await answers(ctx, core, scenario, stall)
 
     simulate(core, source, sink, background=checkers(core), limit=limit)
 
@@ -138,37 +138,38 @@ def test_streams_of_other_cores_do_too(name, idle, stall):
 def test_results_leave_as_bytes(name, idle, stall):
     config = CONFIGS[name]
     rng = np.random.default_rng(idle)
-    program = Program(config)
-    program.table(rng.integers(0, 256, 256).tolist())
+    scenario = Scenario(config)
+    scenario.load_table(rng.integers(0, 256, 256).tolist())
     for tag in range(6):
         n, k = int(rng.integers(1, 3 * config.cols)), int(rng.integers(1, 20))
         pitch = -(-k // (16 * config.depth))
         page = tag % 2 * 3
-        program.parameters(list(finished(rng, config, n)), page, pitch)
+        scenario.load_parameters(list(finished(rng, config, n)), page, pitch)
         flags = JobFlag.REQUANTIZE | (JobFlag.TABLE if tag % 3 else JobFlag(0))
         product = lines(rng, config.rows + tag % 2, k), lines(rng, n, k)
-        program.multiply(*product, pages=(0, page), fed=[(), (0, 1)][tag % 2], flags=flags, tag=tag)
-        program.job(*product, pages=(0, page), tag=100 + tag)
-    run(Core(config), program, idle=idle, stall=stall)
+        fed = [(), (0, 1)][tag % 2]
+        scenario.multiply(*product, pages=(0, page), fed=fed, flags=flags, tag=tag)
+        scenario.job(*product, pages=(0, page), tag=100 + tag)
+    run(Core(config), scenario, idle=idle, stall=stall)
 
 
 @ALL
 def test_short_jobs_back_to_back(config):
     rng = np.random.default_rng(2)
-    program = Program(config)
+    scenario = Scenario(config)
     a, b = lines(rng, 2 * config.rows, 20), lines(rng, config.cols + 1, 20)
     fits = min(20, 16 * config.depth)
     for k in range(1, fits + 1):
         for side, x in enumerate((a, b)):
-            program.load(side, x[:, :k])
-        program.job(a[:, :k], b[:, :k], tag=k)
-        program.job(a[:1, :k], b[:, :k], tag=100 + k)
-    run(Core(config), program)
+            scenario.load(side, x[:, :k])
+        scenario.job(a[:, :k], b[:, :k], tag=k)
+        scenario.job(a[:1, :k], b[:, :k], tag=100 + k)
+    run(Core(config), scenario)
 
 
 @SOME
 def test_extremes_meet_in_chains(config):
-    program = Program(config)
+    scenario = Scenario(config)
     k = 16 * config.depth
     low = [np.full((edge, k), -128, np.int8) for edge in (config.rows, config.cols)]
     links = 1024 // k + 1
@@ -177,54 +178,54 @@ def test_extremes_meet_in_chains(config):
         flags |= JobFlag.KEEP if link < links - 1 else JobFlag(0)
         more = LoadFlag.CONTINUE if link else LoadFlag(0)
         for side in range(2):  # into pages of its own, so that it loads while the one before runs
-            program.load(side, low[side], link % 2, more)
-        program.job(*low, (link % 2, link % 2), flags, tag=link)
+            scenario.load(side, low[side], link % 2, more)
+        scenario.job(*low, (link % 2, link % 2), flags, tag=link)
     rng = np.random.default_rng(3)
-    program.multiply(lines(rng, 1, k), lines(rng, 1, k), tag=99)
-    run(Core(config), program, stall=50)
-    assert program.answers[0].words[0][0] & 0xFF == links * k * 128 * 128 & 0xFF
+    scenario.multiply(lines(rng, 1, k), lines(rng, 1, k), tag=99)
+    run(Core(config), scenario, stall=50)
+    assert scenario.expected_results[0].words[0][0] & 0xFF == links * k * 128 * 128 & 0xFF
 
 
 @SOME
 def test_sums_that_nobody_took_up_are_no_others(config):
     # A job that keeps its sums, and one that starts anew: however near, on one tile or on several.
     rng = np.random.default_rng(8)
-    program = Program(config)
+    scenario = Scenario(config)
     k = 3 * config.depth
     product = lines(rng, config.rows, k), lines(rng, config.cols, k)
     more = np.concatenate([product[0]] * 2), product[1]
     for side in range(2):
-        program.load(side, more[side])
+        scenario.load(side, more[side])
     for tag in range(0, 12, 3):
-        program.job(*product, flags=JobFlag.KEEP, tag=tag)
-        program.job(*(more if tag % 2 else product), tag=tag + 1)
-        program.job(*product, tag=tag + 2)
-    run(Core(config), program)
+        scenario.job(*product, flags=JobFlag.KEEP, tag=tag)
+        scenario.job(*(more if tag % 2 else product), tag=tag + 1)
+        scenario.job(*product, tag=tag + 2)
+    run(Core(config), scenario)
 
 
 @SOME
 def test_refuses_what_it_does_not_do(config):
     rng = np.random.default_rng(4)
-    program = Program(config)
+    scenario = Scenario(config)
     product = lines(rng, config.rows, 3), lines(rng, config.cols, 3)
-    program.multiply(*product, tag=1)
+    scenario.multiply(*product, tag=1)
     a, b = operands(config)
     most = {"m": a.pages * a.edge, "n": b.pages * b.edge, "k": min(a.words, b.words) * a.depth}
     for name, limit in most.items():
-        program.reject(tag=2, **{name: 0})
-        program.reject(tag=3, **{name: limit + 1})
-    program.reject(tag=4, flags=JobFlag(64))
-    program.reject(tag=5, flags=JobFlag.KEEP, m=config.rows + 1)
-    program.send(bytes(HEADER_BYTES))
-    program.job(*product, tag=6)
+        scenario.reject(tag=2, **{name: 0})
+        scenario.reject(tag=3, **{name: limit + 1})
+    scenario.reject(tag=4, flags=JobFlag(64))
+    scenario.reject(tag=5, flags=JobFlag.KEEP, m=config.rows + 1)
+    scenario.send(bytes(HEADER_BYTES))
+    scenario.job(*product, tag=6)
     core = Core(config)
     errors = []
 
     async def source(ctx):
-        await send(ctx, core.commands, program.words)
+        await send(ctx, core.commands, scenario.words)
 
     async def sink(ctx):
-        await answers(ctx, core, program)
+        await answers(ctx, core, scenario)
         errors.append(await register(ctx, core, "errors"))
 
     simulate(core, source, sink, background=checkers(core))
@@ -243,16 +244,16 @@ def test_an_abort_ends_one_job(config, moment):
     # Operands in place; the abort comes so many cycles behind the first step of the long job.
     rng = np.random.default_rng(moment)
     k = 16 * config.depth
-    program = Program(config)
+    scenario = Scenario(config)
     product = lines(rng, 2 * config.rows, k), lines(rng, 2 * config.cols, k)
     for side in range(2):
-        program.load(side, product[side])
-    program.job(*product, tag=1)
-    program.job(*product, tag=2)
+        scenario.load(side, product[side])
+    scenario.job(*product, tag=1)
+    scenario.job(*product, tag=2)
     core = Core(config)
 
     async def source(ctx):
-        await send(ctx, core.commands, program.words)
+        await send(ctx, core.commands, scenario.words)
 
     async def abort(ctx):
         while not (await ctx.tick().sample(core.activity.active))[-1]:
@@ -263,7 +264,7 @@ def test_an_abort_ends_one_job(config, moment):
         ctx.set(core.abort, 0)
 
     async def sink(ctx):
-        first, second = program.answers
+        first, second = scenario.expected_results
         taken = await receive(ctx, core.results, 10_000, until=lambda word: word["last"])
         first.check(taken, statuses={Status.ABORTED})
         taken = await receive(ctx, core.results, 10_000, until=lambda word: word["last"])
@@ -278,14 +279,14 @@ def test_an_abort_ends_one_job(config, moment):
 def test_an_abort_ends_a_job_never_fed(config):
     rng = np.random.default_rng(5)
     product = lines(rng, config.rows, 3), lines(rng, config.cols, 3)
-    program = Program(config)
-    program.job(*product, flags=JobFlag.FEED_A, tag=1)
-    program.answers[0].status = Status.ABORTED
-    program.multiply(*product, pages=(1, 1), tag=2)
+    scenario = Scenario(config)
+    scenario.job(*product, flags=JobFlag.FEED_A, tag=1)
+    scenario.expected_results[0].status = Status.ABORTED
+    scenario.multiply(*product, pages=(1, 1), tag=2)
     core = Core(config)
 
     async def source(ctx):
-        await send(ctx, core.commands, program.words)
+        await send(ctx, core.commands, scenario.words)
 
     async def abort(ctx):
         ctx.set(core.abort, 1)  # with no job under way it does nothing
@@ -298,7 +299,7 @@ def test_an_abort_ends_a_job_never_fed(config):
         ctx.set(core.abort, 0)
 
     async def sink(ctx):
-        await answers(ctx, core, program)
+        await answers(ctx, core, scenario)
 
     simulate(core, source, abort, sink, background=checkers(core))
 
@@ -310,11 +311,11 @@ def test_a_reset_leaves_nothing_behind(config, moment):
     rng = np.random.default_rng(moment)
     k = 16 * config.depth
     product = lines(rng, 2 * config.rows, k), lines(rng, 2 * config.cols, k)
-    lost = Program(config)
+    lost = Scenario(config)
     lost.multiply(*product, fed=(1,), tag=7)
     lost.job(*product, flags=JobFlag.FEED_A, tag=8)
     lost.load(0, product[0], flags=LoadFlag.FEED)
-    program = random_program(config, rng, 3)
+    scenario = random_program(config, rng, 3)
     core, reset, ended = Core(config), Signal(), []
 
     async def over(ctx):
@@ -326,7 +327,7 @@ def test_a_reset_leaves_nothing_behind(config, moment):
             if not ended:  # a word that is offered as the reset comes goes with it
                 await send(ctx, core.commands, [word])
         await over(ctx)
-        await send(ctx, core.commands, program.words)
+        await send(ctx, core.commands, scenario.words)
 
     async def end(ctx):
         while not (await ctx.tick().sample(core.activity.active))[-1]:
@@ -342,7 +343,7 @@ def test_a_reset_leaves_nothing_behind(config, moment):
             ctx.set(core.results.ready, int(rng.integers(2)))
             await ctx.tick()
         await over(ctx)
-        await answers(ctx, core, program)
+        await answers(ctx, core, scenario)
 
     checks = [checker(core.results, "results", reset)]
     simulate(ResetInserter(reset)(core), source, end, sink, background=checks)
@@ -351,16 +352,16 @@ def test_a_reset_leaves_nothing_behind(config, moment):
 def test_a_load_waits_for_the_jobs_on_its_pages():
     config = CONFIGS["3x5x2"]
     rng = np.random.default_rng(6)
-    program = Program(config)
+    scenario = Scenario(config)
     for tag in range(6):
-        program.multiply(lines(rng, 4, 9), lines(rng, 7, 9), tag=tag)
-    run(Core(config), program, stall=90)
+        scenario.multiply(lines(rng, 4, 9), lines(rng, 7, 9), tag=tag)
+    run(Core(config), scenario, stall=90)
 
 
 def test_a_load_of_nothing_is_an_error():
     config = CONFIGS["3x5x2"]
     rng = np.random.default_rng(7)
-    program = Program(config)
-    program.send(Load(0, 0, 1, 0, 4).pack())
-    program.multiply(lines(rng, 3, 2), lines(rng, 5, 2))
-    run(Core(config), program)
+    scenario = Scenario(config)
+    scenario.send(Load(0, 0, 1, 0, 4).pack())
+    scenario.multiply(lines(rng, 3, 2), lines(rng, 5, 2))
+    run(Core(config), scenario)

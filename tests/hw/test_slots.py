@@ -8,14 +8,14 @@ from weft.config import Config
 from weft.hw.control.sequencer import Sequencer
 from weft.hw.core import Core
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate
-from weft.sim.interleaved import interleaved
-from weft.sim.program import Program
+from weft.sim.interleaved_mac import interleaved_mac
+from weft.sim.scenario import Scenario
 
 SMALL = {"a_words": 64, "b_words": 128}
 CORES = {
-    "2x2x1-slots3": (Config(rows=2, cols=2, depth=1, **SMALL), interleaved(3, 4)),
-    "3x2x2-slots3": (Config(rows=3, cols=2, depth=2, hop=1, **SMALL), interleaved(3, 5)),
-    "1x3x1-slots4": (Config(rows=1, cols=3, depth=1, bytes_out=4, **SMALL), interleaved(4, 7)),
+    "2x2x1-slots3": (Config(rows=2, cols=2, depth=1, **SMALL), interleaved_mac(3, 4)),
+    "3x2x2-slots3": (Config(rows=3, cols=2, depth=2, hop=1, **SMALL), interleaved_mac(3, 5)),
+    "1x3x1-slots4": (Config(rows=1, cols=3, depth=1, bytes_out=4, **SMALL), interleaved_mac(4, 7)),
 }
 ALL = pytest.mark.parametrize("config, leaf", [
     pytest.param(*core, id=name, marks=() if name == "1x3x1-slots4" else pytest.mark.slow)
@@ -27,12 +27,12 @@ def lines(rng, count, k):
     return rng.integers(-128, 128, (count, k)).astype(np.int8)
 
 
-def run(core, program, *, idle=0, stall=0):
+def run(core, scenario, *, idle=0, stall=0):
     async def source(ctx):
-        await send(ctx, core.commands, program.words, idle=idle / 100)
+        await send(ctx, core.commands, scenario.words, idle=idle / 100)
 
     async def sink(ctx):
-        for seed, answer in enumerate(program.answers):
+        for seed, answer in enumerate(scenario.expected_results):
             answer.check(await job(ctx, core, stall, seed))
         await quiet(ctx, core.results)
         assert not ctx.get(core.activity.busy)
@@ -52,28 +52,28 @@ async def job(ctx, core, stall=0, seed=0):
 def test_jobs_of_any_number_of_tiles(config, leaf, idle, stall):
     # 1 to 9 tiles: whole passes, ragged ones, alone and one behind the other.
     rng = np.random.default_rng(1)
-    program = Program(config)
+    scenario = Scenario(config)
     shapes = [(1, 1), (1, 3), (2, 2), (1, 2), (3, 3), (2, 1), (3, 1), (2, 3)]
     for tag, (down, across) in enumerate(shapes if not idle + stall else shapes[2:6]):
         m, n = down * config.rows - tag % 2 * (config.rows > 1), across * config.cols - tag // 2 % 2
         k = int(rng.choice([1, 2, 3, 9, 16]))
         product = lines(rng, m, k), lines(rng, n, k)
-        program.multiply(*product, fed=[(), (0, 1)][tag % 2], tag=tag)
-        program.job(*product, tag=100 + tag)
-    run(Core(config, mac=leaf), program, idle=idle, stall=stall)
+        scenario.multiply(*product, fed=[(), (0, 1)][tag % 2], tag=tag)
+        scenario.job(*product, tag=100 + tag)
+    run(Core(config, mac=leaf), scenario, idle=idle, stall=stall)
 
 
 @ALL
 def test_each_tile_of_a_pass_has_its_own_parameters(config, leaf):
     rng = np.random.default_rng(4)
-    program = Program(config)
+    scenario = Scenario(config)
     for tag, across in enumerate((3, 1, 2, 4)):
         n = across * config.cols
         product = lines(rng, config.rows + 1, 5), lines(rng, n, 5)
         columns = [(int(x), 1 << 30, -5, 0, 3, -128, 127) for x in rng.integers(-9999, 9999, n)]
-        program.parameters(columns)
-        program.multiply(*product, flags=JobFlag.REQUANTIZE, tag=tag)
-    run(Core(config, mac=leaf), program, stall=30)
+        scenario.load_parameters(columns)
+        scenario.multiply(*product, flags=JobFlag.REQUANTIZE, tag=tag)
+    run(Core(config, mac=leaf), scenario, stall=30)
 
 
 @ALL
@@ -81,7 +81,7 @@ def test_each_tile_of_a_pass_has_its_own_parameters(config, leaf):
 def test_chains_of_one_pass(config, leaf, idle):
     # Sums stay in their slots, however long the next link is in coming.
     rng = np.random.default_rng(2)
-    program = Program(config)
+    scenario = Scenario(config)
     for across in (1, leaf.SLOTS, 2):
         n = across * config.cols
         for link in range(4):
@@ -89,9 +89,9 @@ def test_chains_of_one_pass(config, leaf, idle):
             flags |= JobFlag.KEEP if link < 3 else JobFlag(0)
             product = lines(rng, config.rows, 5 + link), lines(rng, n, 5 + link)
             pages = link % 2, link % 2 * leaf.SLOTS
-            program.multiply(*product, pages=pages, flags=flags, tag=10 * across + link)
-        program.multiply(lines(rng, 2 * config.rows, 4), lines(rng, 2 * config.cols, 4), tag=9)
-    run(Core(config, mac=leaf), program, idle=idle)
+            scenario.multiply(*product, pages=pages, flags=flags, tag=10 * across + link)
+        scenario.multiply(lines(rng, 2 * config.rows, 4), lines(rng, 2 * config.cols, 4), tag=9)
+    run(Core(config, mac=leaf), scenario, idle=idle)
 
 
 MOMENTS = {  # in slots and words of a pass: steps decided on before the abort
@@ -114,20 +114,20 @@ MOMENTS = {  # in slots and words of a pass: steps decided on before the abort
 def test_an_abort_ends_the_job_that_is_at_work(config, leaf, moment):
     # Four jobs of two passes each, the next of which is gathered while one is at work.
     rng = np.random.default_rng(1)
-    program = Program(config)
+    scenario = Scenario(config)
     product = lines(rng, 2 * config.rows, 16), lines(rng, leaf.SLOTS * config.cols, 16)
     slots, words = leaf.SLOTS, 16 // config.depth
     for side in range(2):
-        program.load(side, product[side])
+        scenario.load(side, product[side])
     for tag in range(4):
-        program.job(*product, tag=tag)
+        scenario.job(*product, tag=tag)
     core = Core(config, mac=leaf)
     done = moment(slots, words)
     at_work, left = done // (2 * slots * words), -done % (2 * slots * words)
     ended = None if 0 < left <= slots else at_work  # in its last turn it is too late
 
     async def source(ctx):
-        await send(ctx, core.commands, program.words)
+        await send(ctx, core.commands, scenario.words)
 
     async def abort(ctx):
         steps = 0
@@ -138,7 +138,7 @@ def test_an_abort_ends_the_job_that_is_at_work(config, leaf, moment):
         ctx.set(core.abort, 0)
 
     async def sink(ctx):
-        for tag, answer in enumerate(program.answers):
+        for tag, answer in enumerate(scenario.expected_results):
             taken = await job(ctx, core)
             answer.check(taken, statuses={Status.ABORTED if tag == ended else Status(0)})
             # The passes whose last turn had begun are sent, whole, and nothing more than those.
@@ -154,24 +154,24 @@ def test_an_abort_ends_the_job_that_is_at_work(config, leaf, moment):
 def test_full_rate_is_that_of_the_peak(config, leaf):
     # Whole passes of resident operands: a step in every cycle, from the first to the last.
     rng = np.random.default_rng(3)
-    program = Program(config)
+    scenario = Scenario(config)
     k = 16 * config.depth
     product = lines(rng, 3 * config.rows, k), lines(rng, 4 * config.cols, k)
     for side in range(2):
-        program.load(side, product[side])
-    program.job(*product, tag=1)
+        scenario.load(side, product[side])
+    scenario.job(*product, tag=1)
     core = Core(config, mac=leaf)
     steps = []
 
     async def source(ctx):
-        await send(ctx, core.commands, program.words)
+        await send(ctx, core.commands, scenario.words)
 
     async def watch(ctx):
         while True:
             steps.append((await ctx.tick().sample(core.activity.active))[-1])
 
     async def sink(ctx):
-        program.answers[0].check(await job(ctx, core))
+        scenario.expected_results[0].check(await job(ctx, core))
 
     simulate(core, source, sink, background=[watch])
     first, last = steps.index(1), len(steps) - steps[::-1].index(1)

@@ -12,7 +12,7 @@ from weft.hw.output.stream_packer import Result
 from weft.hw.top import Top
 from weft.registers import LATENCY, MAGIC, REGISTERS
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
 CONFIG = Config(rows=2, cols=3, depth=2, a_words=64, b_words=64, bytes_in=8, bytes_out=8)
 
@@ -44,21 +44,21 @@ async def register(ctx, top, name):
 
 def test_jobs_run_behind_plain_ports():
     rng = np.random.default_rng(1)
-    program = Program(CONFIG)
+    scenario = Scenario(CONFIG)
     for tag in (0x1234, 0xFFFF):
         product = rng.integers(-128, 128, (5, 7)), rng.integers(-128, 128, (4, 7))
-        program.multiply(*(x.astype(np.int8) for x in product), tag=tag)
-    program.reject(tag=3, k=0)
+        scenario.multiply(*(x.astype(np.int8) for x in product), tag=tag)
+    scenario.reject(tag=3, k=0)
     one = np.ones((1, 1), np.int8)
-    program.job(one, one, flags=JobFlag.FEED_A, tag=4)
-    program.answers[-1].status = Status.ABORTED
+    scenario.job(one, one, flags=JobFlag.FEED_A, tag=4)
+    scenario.expected_results[-1].status = Status.ABORTED
     top = Top(CONFIG)
 
     async def source(ctx):
-        await send(ctx, commands(top), program.words, idle=0.3)
+        await send(ctx, commands(top), scenario.words, idle=0.3)
 
     async def sink(ctx):
-        for seed, answer in enumerate(program.answers):
+        for seed, answer in enumerate(scenario.expected_results):
             if answer.status == Status.ABORTED:
                 await ticks(ctx, 50)
                 ctx.set(top.cmd_abort, 1)
@@ -68,7 +68,7 @@ def test_jobs_run_behind_plain_ports():
         await quiet(ctx, results(top))
         assert await register(ctx, top, "magic") == MAGIC
         assert await register(ctx, top, "finished") == 4
-        assert await register(ctx, top, "words_in") == len(program.words)
+        assert await register(ctx, top, "words_in") == len(scenario.words)
 
     simulate(top, source, sink, background=[checker(results(top), "results")])
 
@@ -77,17 +77,17 @@ def test_activity_is_the_cores_bit_by_bit():
     top = Top(CONFIG)
     names = ("words_in", "active", "starved", "stalled", "words_out", "busy")
     rng = np.random.default_rng(2)
-    program = Program(CONFIG)
+    scenario = Scenario(CONFIG)
     for tag in range(6):
         product = rng.integers(-128, 128, (8, 4)), rng.integers(-128, 128, (9, 4))
         product = [x.astype(np.int8) for x in product]
-        program.multiply(*product, fed=(0, 1), tag=tag)
+        scenario.multiply(*product, fed=(0, 1), tag=tag)
     for tag in range(6, 16):  # more, sooner than their results are taken
-        program.job(*product, tag=tag)
+        scenario.job(*product, tag=tag)
     counted = dict.fromkeys(names, 0)
 
     async def source(ctx):
-        await send(ctx, commands(top), program.words)
+        await send(ctx, commands(top), scenario.words)
 
     async def watch(ctx):
         while True:
@@ -96,7 +96,7 @@ def test_activity_is_the_cores_bit_by_bit():
                 counted[name] += activity >> place & 1
 
     async def sink(ctx):
-        for answer in program.answers:
+        for answer in scenario.expected_results:
             answer.check(await job(ctx, top, stall=0.9, seed=answer.tag))
         await quiet(ctx, results(top))
         for name in names:

@@ -9,7 +9,7 @@ from weft.commands import Job, JobFlag
 from weft.config import Config
 from weft.geometry import operands
 from weft.golden import scaled
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
 SEED = 20264
 TRIPLES = 51_200
@@ -97,13 +97,13 @@ def is_tie(mode, case):
 
 def sweep(transport, config, entries):
     """The byte of each column that a job makes of its parameters."""
-    program = Program(config)
-    program.load(0, np.zeros((1, 1), np.int8))
-    program.parameters(entries)
+    scenario = Scenario(config)
+    scenario.load(0, np.zeros((1, 1), np.int8))
+    scenario.load_parameters(entries)
     pages, count = operands(config)[1].pages, len(entries)
     job = Job(1, count, 1, 0, 1, 1, 0, 1, pages, tag=7, flags=JobFlag.REQUANTIZE)
-    program.send(job.pack())
-    transport.send(b"".join(word.to_bytes(config.bytes_in, "little") for word in program.words))
+    scenario.send(job.pack())
+    transport.send(b"".join(word.to_bytes(config.bytes_in, "little") for word in scenario.words))
     data = b""
     while True:
         packet = transport.receive(60)

@@ -7,17 +7,17 @@ import pytest
 from weft.hw.arith.fip import FastInnerProductMac
 from weft.hw.arith.mac import Mac, PlainMac
 from weft.sim.amaranth_bench import play
-from weft.sim.interleaved import interleaved
+from weft.sim.interleaved_mac import interleaved_mac
 
 LEAVES = [
     pytest.param(PlainMac, 1, id="plain-1"),
     pytest.param(PlainMac, 3, id="plain-3"),
     pytest.param(PlainMac, 8, id="plain-8"),
-    pytest.param(interleaved(1, 2), 1, id="interleaved-1-2"),
-    pytest.param(interleaved(3, 4), 1, id="interleaved-3-4"),
-    pytest.param(interleaved(3, 5), 2, id="interleaved-3-5"),
-    pytest.param(interleaved(4, 7), 1, id="interleaved-4-7"),
-    pytest.param(interleaved(8, 10), 1, id="interleaved-8-10"),
+    pytest.param(interleaved_mac(1, 2), 1, id="interleaved-1-2"),
+    pytest.param(interleaved_mac(3, 4), 1, id="interleaved-3-4"),
+    pytest.param(interleaved_mac(3, 5), 2, id="interleaved-3-5"),
+    pytest.param(interleaved_mac(4, 7), 1, id="interleaved-4-7"),
+    pytest.param(interleaved_mac(8, 10), 1, id="interleaved-8-10"),
 ]
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
 
@@ -107,13 +107,13 @@ def test_a_start_is_read_as_its_sum_comes_round():
         {"preload": 1, "init": 300},
         {"preload": 0, "init": 400},
     ]
-    (sums,) = play(interleaved(3, 5)(depth=1), cycles, "sum", tail=5)
+    (sums,) = play(interleaved_mac(3, 5)(depth=1), cycles, "sum", tail=5)
     assert sums == [0, 0, 0, 0, 0, 306, 0, 0, 306]
 
 
 def test_a_start_needs_no_step_and_stays():
     cycles = [{}, {"preload": 1, "init": 9}, {"preload": 0, "init": 5}]
-    (sums,) = play(interleaved(2, 3)(depth=1), cycles, "sum", tail=4)
+    (sums,) = play(interleaved_mac(2, 3)(depth=1), cycles, "sum", tail=4)
     assert sums == [0, 0, 0, 9, 0, 9, 0]
 
 
@@ -121,9 +121,9 @@ def test_preload_goes_before_clear():
     cycles = [
         {"a": [2], "b": [3], "en": 1}, {"clear": 1, "preload": 1, "init": 100},
     ]
-    (sums,) = play(interleaved(1, 2)(depth=1), cycles, "sum")
+    (sums,) = play(interleaved_mac(1, 2)(depth=1), cycles, "sum")
     assert sums == [0, 0]
-    (sums,) = play(interleaved(1, 2)(depth=1), cycles, "sum", tail=1)
+    (sums,) = play(interleaved_mac(1, 2)(depth=1), cycles, "sum", tail=1)
     assert sums[-1] == 106
 
 
@@ -132,12 +132,12 @@ def test_sum_wraps_to_32_bits():
         {"a": [1], "b": [1], "en": 1}, {"a": [-1], "preload": 1, "init": HIGH},
         {"en": 0, "preload": 0},
     ]
-    (sums,) = play(interleaved(1, 2)(depth=1), cycles, "sum", tail=1)
+    (sums,) = play(interleaved_mac(1, 2)(depth=1), cycles, "sum", tail=1)
     assert sums == [0, 0, LOW, HIGH]
 
 
 @pytest.mark.parametrize("leaf, start", [
-    (PlainMac, []), (FastInnerProductMac, []), (interleaved(2, 3), ["preload", "init"]),
+    (PlainMac, []), (FastInnerProductMac, []), (interleaved_mac(2, 3), ["preload", "init"]),
 ])
 def test_only_a_leaf_with_a_start_has_ports_for_it(leaf, start):
     mac = leaf(depth=2)

@@ -9,9 +9,12 @@ from weft.hw.arith.ecp5 import Ecp5PlainMac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.element import ProcessingElement
 from weft.sim.amaranth_bench import play, put, simulate, ticks
-from weft.sim.interleaved import interleaved
+from weft.sim.interleaved_mac import interleaved_mac
 
-LEAVES = [PlainMac, interleaved(1, 2), interleaved(3, 4), interleaved(3, 5), interleaved(2, 4)]
+LEAVES = [
+    PlainMac, interleaved_mac(1, 2), interleaved_mac(3, 4), interleaved_mac(3, 5),
+    interleaved_mac(2, 4),
+]
 
 
 def turn(leaf):

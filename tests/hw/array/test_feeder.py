@@ -18,7 +18,7 @@ from weft.hw.control.loader import BufferWrite
 from weft.hw.control.sequencer import ArrayStep
 from weft.hw.control.tile_generator import Tile
 from weft.sim.amaranth_bench import play
-from weft.sim.interleaved import interleaved
+from weft.sim.interleaved_mac import interleaved_mac
 
 
 class TopByte(wiring.Component):
@@ -36,7 +36,7 @@ class TopByte(wiring.Component):
         return m
 
 
-class TopByteMac(interleaved(2, 3)):
+class TopByteMac(interleaved_mac(2, 3)):
     """A leaf of such operands."""
 
     A = B = 8
@@ -138,9 +138,9 @@ CASES = {
     "int8": Case(PlainMac, 3, 4, 1, depth=2, c=False, stream=4),
     "int8-hop2": Case(PlainMac, 5, 3, 2, c=False),
     "int8-hop8": Case(PlainMac, 2, 2, 8, depth=3, c=False, stream=2),
-    "slots1": Case(interleaved(1, 2), 4, 3, 1),
-    "slots3": Case(interleaved(3, 5), 4, 5, 2, depth=2),
-    "slots3-no-c": Case(interleaved(3, 5), 3, 3, 1, c=False),
+    "slots1": Case(interleaved_mac(1, 2), 4, 3, 1),
+    "slots3": Case(interleaved_mac(3, 5), 4, 5, 2, depth=2),
+    "slots3-no-c": Case(interleaved_mac(3, 5), 3, 3, 1, c=False),
     "top-byte": Case(TopByteMac, 3, 4, 1),
     "bf16": Case(Bf16Mac, 3, 4, 1, stream=8),
     "bf16-hop2": Case(Bf16Mac, 4, 5, 2),

@@ -7,7 +7,7 @@ import pytest
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.systolic import SystolicArray
 from weft.sim.amaranth_bench import play
-from weft.sim.interleaved import interleaved
+from weft.sim.interleaved_mac import interleaved_mac
 
 PLAIN = [  # rows, cols, depth, hop, leaf
     pytest.param(1, 1, 1, 1, PlainMac, id="1x1x1"),
@@ -17,13 +17,13 @@ PLAIN = [  # rows, cols, depth, hop, leaf
     pytest.param(2, 2, 1, 8, PlainMac, id="2x2x1-hop8"),
 ]
 STARTED = [
-    pytest.param(1, 1, 1, 1, interleaved(1, 2), id="1x1x1-slots1"),
-    pytest.param(4, 3, 1, 1, interleaved(1, 3), id="4x3x1-hop1-slots1"),
-    pytest.param(3, 5, 2, 2, interleaved(1, 2), id="3x5x2-hop2-slots1"),
-    pytest.param(3, 4, 1, 1, interleaved(3, 5), id="3x4x1-hop1-slots3"),
-    pytest.param(5, 3, 1, 2, interleaved(3, 4), id="5x3x1-hop2-slots3"),
-    pytest.param(4, 5, 1, 3, interleaved(3, 5), id="4x5x1-hop3-slots3"),
-    pytest.param(2, 3, 2, 8, interleaved(3, 4), id="2x3x2-hop8-slots3"),
+    pytest.param(1, 1, 1, 1, interleaved_mac(1, 2), id="1x1x1-slots1"),
+    pytest.param(4, 3, 1, 1, interleaved_mac(1, 3), id="4x3x1-hop1-slots1"),
+    pytest.param(3, 5, 2, 2, interleaved_mac(1, 2), id="3x5x2-hop2-slots1"),
+    pytest.param(3, 4, 1, 1, interleaved_mac(3, 5), id="3x4x1-hop1-slots3"),
+    pytest.param(5, 3, 1, 2, interleaved_mac(3, 4), id="5x3x1-hop2-slots3"),
+    pytest.param(4, 5, 1, 3, interleaved_mac(3, 5), id="4x5x1-hop3-slots3"),
+    pytest.param(2, 3, 2, 8, interleaved_mac(3, 4), id="2x3x2-hop8-slots3"),
 ]
 ALL = pytest.mark.parametrize("rows, cols, depth, hop, leaf", [*PLAIN, *STARTED])
 WITH_START = pytest.mark.parametrize("rows, cols, depth, hop, leaf", STARTED)
@@ -230,7 +230,7 @@ def test_a_leaf_knows_its_column():
     assert made == [0, 1, 2, 0, 1, 2]
 
 
-@pytest.mark.parametrize("leaf", [PlainMac, interleaved(3, 4)])
+@pytest.mark.parametrize("leaf", [PlainMac, interleaved_mac(3, 4)])
 def test_only_leaves_with_a_start_want_one(leaf):
     array = SystolicArray(rows=2, cols=3, hop=1, mac=lambda col: leaf(depth=1))
     found = {"preload", "init"} & set(array.signature.members)

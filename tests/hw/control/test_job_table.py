@@ -5,7 +5,7 @@ import pytest
 from weft.commands import JobFlag, Load, LoadFlag, Region
 from weft.geometry import Operand
 from weft.sim.amaranth_bench import put, ticks
-from weft.sim.tabled import (
+from weft.sim.job_table_bench import (
     ALL,
     FED,
     FLOAT,

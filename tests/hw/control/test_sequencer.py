@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.sim.sequenced import DEPTH, EVERY, ROWS, Bench, random_passes, tile
+from weft.sim.sequencer_model import DEPTH, EVERY, ROWS, SequencerModel, random_passes, tile
 
 
 @pytest.mark.parametrize("slots, rows", [(1, 1), (1, 3), (2, 3), (3, 1), (3, 3), (8, 2)])
@@ -14,14 +14,14 @@ def test_every_cycle_is_as_the_rules_say(slots, rows, idle, room):
     rng = random.Random(slots)
     passes = list(random_passes(slots, slots + room, 16))
     voids = {n: rng.randrange(12 * slots) for n in range(16) if rng.random() < 0.3}
-    bench = Bench(slots, room, rows=rows)
+    bench = SequencerModel(slots, room, rows=rows)
     bench.run(passes, cycles=10_000, idle=idle, voids=voids)
     bench.check()
 
 
 @pytest.mark.parametrize("slots", [1, 3])
 def test_without_a_c_no_sum_starts_from_one(slots):
-    bench = Bench(slots, 2, starts=False)
+    bench = SequencerModel(slots, 2, starts=False)
     passes = [[{**one, "preload": 0} for one in tiles] for tiles in random_passes(slots, 9, 16)]
     bench.run(passes, cycles=10_000, idle=0.3)
     bench.check()
@@ -34,7 +34,7 @@ def test_passes_follow_at_full_rate(slots, k):
     # A pass takes its rounds, or the cycles that its rows need to drain where those are more.
     words = -(-k // DEPTH)
     passes = [[tile(n, k=k)] * slots for n in range(6)]
-    bench = Bench(slots, 8)
+    bench = SequencerModel(slots, 8)
     bench.run(passes, cycles=8 * max(words, ROWS) * slots)
     gap = max(words, ROWS) * slots
     assert bench.drains == [words * slots - 1 + n * gap for n in range(6)]
@@ -43,7 +43,7 @@ def test_passes_follow_at_full_rate(slots, k):
 
 
 def test_other_words_go_on_while_the_last_one_waits_its_turn():
-    bench = Bench(1, 8)
+    bench = SequencerModel(1, 8)
     bench.run([[tile(k=1)], [tile(k=4)]], cycles=9)
     assert [t for t, _ in bench.steps] == [0, 1, 3]
     bench.check()
@@ -51,7 +51,7 @@ def test_other_words_go_on_while_the_last_one_waits_its_turn():
 
 @pytest.mark.parametrize("room", [1, 2, 3])
 def test_a_pass_waits_for_room(room):
-    bench = Bench(1, room)
+    bench = SequencerModel(1, room)
     passes = [[tile(n, k=3 * DEPTH)] for n in range(room + 2)]
     bench.run(passes, cycles=80, releases=[40, 60])
     full = [3 * n + 2 for n in range(room)]
@@ -62,21 +62,21 @@ def test_a_pass_waits_for_room(room):
 
 
 def test_room_given_back_while_some_is_taken_is_kept():
-    bench = Bench(1, 2)
+    bench = SequencerModel(1, 2)
     passes = [[tile(n, k=3 * DEPTH)] for n in range(4)]
     bench.run(passes, cycles=40, releases=[5, 20])
     assert bench.drains == [2, 5, 8, 21]
 
 
 def test_room_given_back_is_there_in_the_next_cycle_of_a_single_row():
-    bench = Bench(1, 2, rows=1)
+    bench = SequencerModel(1, 2, rows=1)
     bench.run([[tile(n, k=1)] for n in range(6)], cycles=40, releases=[6, 7, 8, 20])
     assert bench.drains == [0, 1, 7, 8, 9, 21]
     bench.check()
 
 
 def test_slots_wait_for_room_in_whole_turns():
-    bench = Bench(3, 1)
+    bench = SequencerModel(3, 1)
     passes = [[tile(n, k=DEPTH)] * 3 for n in range(2)]
     bench.run(passes, cycles=60, releases=[31])
     assert bench.drains == [2, 35]  # room from 32 on; the turn of 33 has it
@@ -84,7 +84,7 @@ def test_slots_wait_for_room_in_whole_turns():
 
 
 def test_a_kept_sum_takes_no_room():
-    bench = Bench(1, 1)
+    bench = SequencerModel(1, 1)
     kept = [[tile(n, k=2, keep=1, accumulate=n > 0)] for n in range(4)]
     bench.run([*kept, [tile(k=2, accumulate=1)]], cycles=20, releases=[])
     assert [t for t, _ in bench.steps] == [0, 1, 2, 3, 4]
@@ -93,7 +93,7 @@ def test_a_kept_sum_takes_no_room():
 
 
 def test_each_row_of_c_has_a_round_before_the_first_word():
-    bench = Bench(2, 4)
+    bench = SequencerModel(2, 4)
     one = {"k": 2 * DEPTH, "preload": 1}
     bench.run([[tile(c=10, **one), tile(c=20, **one)], [tile(k=1)] * 2], cycles=99)
     assert bench.step("preload")[:12] == [1, 1, 2, 2, 4, 4, *[0] * 6]
@@ -105,14 +105,14 @@ def test_each_row_of_c_has_a_round_before_the_first_word():
 
 
 def test_absent_tiles_have_no_step_in_any_round():
-    bench = Bench(3, 4)
+    bench = SequencerModel(3, 4)
     bench.run([[tile(k=2 * DEPTH, preload=1)]], cycles=99)
     assert bench.step("en")[:16] == [*[0] * 9, 1, 0, 0, 1, 0, 0, 0]
     bench.check()
 
 
 def test_a_c_of_one_row_costs_no_round():
-    bench = Bench(2, 4)
+    bench = SequencerModel(2, 4)
     one = {"k": 2 * DEPTH, "preload": 1, "broadcast": 1}
     bench.run([[tile(c=10, **one), tile(c=20, **one)]], cycles=99)
     assert bench.step("preload")[:5] == [EVERY, EVERY, 0, 0, 0]
@@ -123,7 +123,7 @@ def test_a_c_of_one_row_costs_no_round():
 
 
 def test_broadcast_is_nothing_without_a_preload():
-    bench = Bench(2, 4)
+    bench = SequencerModel(2, 4)
     bench.run([[tile(k=1, broadcast=1)] * 2], cycles=99)
     assert not any(bench.step("preload"))
     assert bench.step("clear")[:3] == [1, 1, 0]
@@ -133,7 +133,7 @@ def test_broadcast_is_nothing_without_a_preload():
     ({}, 1), ({"accumulate": 1}, 0), ({"preload": 1}, 0), ({"preload": 1, "broadcast": 1}, 0),
 ])
 def test_sums_start_from_0_but_where_they_start_from_something(fields, clears):
-    bench = Bench(3, 4)
+    bench = SequencerModel(3, 4)
     bench.run([[tile(k=3 * DEPTH, **fields)] * 3], cycles=99)
     assert sum(bench.step("clear")) == 3 * clears
     bench.check()
@@ -145,7 +145,7 @@ def test_sums_start_from_0_but_where_they_start_from_something(fields, clears):
 def test_a_pass_that_becomes_void_ends_at_the_next_turn(slots, preload, after):
     # In the midst of its rows of C, or of its words; the next one starts with its own first.
     passes = [[tile(n, k=12 * DEPTH, c=9 * n, preload=preload)] * slots for n in range(2)]
-    bench = Bench(slots, 4)
+    bench = SequencerModel(slots, 4)
     bench.run(passes, cycles=200, voids={0: after})
     bench.check()
     turn = -(-after // slots) * slots
@@ -161,7 +161,7 @@ def begins(bench):
 
 
 def test_slots_start_anew_after_a_rest():
-    bench = Bench(4, 4)
+    bench = SequencerModel(4, 4)
     bench.run([[tile(n, k=ROWS * DEPTH)] * 4 for n in range(4)], cycles=99, gaps={1: 3, 2: 2})
     # The last one is there in time.
     assert begins(bench) == [t + n for t in (0, 15, 29, 41) for n in (0, 4, 8)]
@@ -170,7 +170,7 @@ def test_slots_start_anew_after_a_rest():
 
 
 def test_slots_go_on_where_sums_are_kept():
-    bench = Bench(4, 4)
+    bench = SequencerModel(4, 4)
     k = ROWS * DEPTH
     passes = [[tile(k=k, keep=1)], [tile(k=k, accumulate=1)] * 2, [tile(k=k)]]
     bench.run(passes, cycles=99, gaps={1: 3, 2: 1})
@@ -180,7 +180,7 @@ def test_slots_go_on_where_sums_are_kept():
 
 
 def test_a_void_pass_leaves_kept_sums_where_they_are():
-    bench = Bench(4, 4)
+    bench = SequencerModel(4, 4)
     k = ROWS * DEPTH
     passes = [[tile(k=k, keep=1)], [tile(status=2, last=1)], [tile(k=k, accumulate=1)]]
     bench.run(passes, cycles=99, gaps={1: 1, 2: 2})
@@ -189,7 +189,7 @@ def test_a_void_pass_leaves_kept_sums_where_they_are():
 
 
 def test_a_void_pass_alone_takes_a_cycle():
-    bench = Bench(4, 4)
+    bench = SequencerModel(4, 4)
     void = [tile(status=2, last=1)]
     bench.run([void, void, [tile(k=2)]], cycles=99)
     assert [t for t, seen in enumerate(bench.cycles) if seen["results"]["valid"]] == [0, 1, 2]

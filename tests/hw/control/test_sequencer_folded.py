@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.sim.sequenced import DEPTH, ROWS, Bench, random_passes, tile
+from weft.sim.sequencer_model import DEPTH, ROWS, SequencerModel, random_passes, tile
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5])
@@ -16,7 +16,7 @@ def test_every_cycle_is_as_the_rules_say(rows, idle, room):
         [{**one, "preload": 0} for one in tiles] for tiles in random_passes(1, rows + room, 40)
     ]
     voids = {n: rng.randrange(12) for n in range(40) if rng.random() < 0.3}
-    bench = Bench(1, room, rows=rows, starts=False, folded=True)
+    bench = SequencerModel(1, room, rows=rows, starts=False, folded=True)
     bench.run(passes, cycles=10_000, idle=idle, voids=voids)
     bench.check()
 
@@ -28,7 +28,7 @@ def flushes(bench):
 @pytest.mark.parametrize("words", [1, 2, 3, 7])
 def test_the_array_stands_while_the_rows_drain(words):
     # ``rows`` cycles behind each pass, however many words it has.
-    bench = Bench(1, 8, starts=False, folded=True)
+    bench = SequencerModel(1, 8, starts=False, folded=True)
     bench.run([[tile(n, k=words * DEPTH)] for n in range(5)], cycles=99)
     gap = words + ROWS
     assert [t for t, _ in bench.steps] == [n * gap + t for n in range(5) for t in range(words)]
@@ -39,7 +39,7 @@ def test_the_array_stands_while_the_rows_drain(words):
 
 @pytest.mark.parametrize("gap", [0, 1, 5])
 def test_kept_sums_go_on_at_once(gap):
-    bench = Bench(1, 8, starts=False, folded=True)
+    bench = SequencerModel(1, 8, starts=False, folded=True)
     k = 2 * DEPTH
     kept = [[tile(n, k=k, keep=1, accumulate=n > 0)] for n in range(3)]
     bench.run([*kept, [tile(k=k, accumulate=1)]], cycles=99, gaps={1: gap})
@@ -51,7 +51,7 @@ def test_kept_sums_go_on_at_once(gap):
 @pytest.mark.parametrize("gap", [0, 1, 5])
 def test_sums_that_nobody_drained_are_flushed_before_a_fresh_start(gap):
     # The flush in the cycle after the pass is there; its first step behind that as behind a drain.
-    bench = Bench(1, 8, starts=False, folded=True)
+    bench = SequencerModel(1, 8, starts=False, folded=True)
     k = 2 * DEPTH
     passes = [[tile(k=k, keep=1)], [tile(k=k)], [tile(k=k)]]
     bench.run(passes, cycles=99, gaps={1: gap})
@@ -64,7 +64,7 @@ def test_sums_that_nobody_drained_are_flushed_before_a_fresh_start(gap):
 
 @pytest.mark.parametrize("after", range(1, 8))
 def test_the_sums_of_an_aborted_job_are_flushed(after):
-    bench = Bench(1, 8, starts=False, folded=True)
+    bench = SequencerModel(1, 8, starts=False, folded=True)
     bench.run([[tile(k=9 * DEPTH)], [tile(k=DEPTH)], [tile(k=DEPTH)]], cycles=99, voids={0: after})
     assert flushes(bench) == [after + 2]
     assert bench.drains == [after + 2 + ROWS + 1, after + 2 + 2 * (ROWS + 1)]
@@ -72,7 +72,7 @@ def test_the_sums_of_an_aborted_job_are_flushed(after):
 
 
 def test_what_has_not_begun_leaves_nothing_to_flush():
-    bench = Bench(1, 8, starts=False, folded=True)
+    bench = SequencerModel(1, 8, starts=False, folded=True)
     void = [tile(status=1, last=1)]
     bench.run([void, [tile(k=DEPTH)], void, [tile(k=DEPTH)]], cycles=99, voids={1: 0})
     assert flushes(bench) == []
@@ -81,7 +81,7 @@ def test_what_has_not_begun_leaves_nothing_to_flush():
 
 
 def test_a_pass_that_accumulates_flushes_nothing():
-    bench = Bench(1, 8, starts=False, folded=True)
+    bench = SequencerModel(1, 8, starts=False, folded=True)
     passes = [[tile(k=4 * DEPTH)], [tile(k=DEPTH, accumulate=1)]]
     bench.run(passes, cycles=99, voids={0: 2})
     assert flushes(bench) == []
@@ -90,6 +90,6 @@ def test_a_pass_that_accumulates_flushes_nothing():
 
 
 def test_only_a_folded_sequencer_flushes():
-    bench = Bench(1, 8)
+    bench = SequencerModel(1, 8)
     bench.run([[tile(k=1)]], cycles=99)
     assert "flush" not in bench.cycles[0]["step"]

@@ -112,7 +112,8 @@ def program_of(config, seed, jobs=4, size=1 << 15):
             flags = narrow[0]
             if config.dtype == "int8":
                 page = 0
-                program.parameters(list(parameters(rng, n)), page, -(-k // (16 * config.depth)))
+                pitch = -(-k // (16 * config.depth))
+                program.load_parameters(list(parameters(rng, n)), page, pitch)
         fed = [(), (0, 1), (1,)][tag % 3]
         program.multiply(a, b, fed=fed, flags=flags, tag=tag)
         program.job(a, b, flags=flags, tag=tag + 100)

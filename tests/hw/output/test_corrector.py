@@ -11,7 +11,7 @@ from weft.geometry import Operand, operands
 from weft.hw.output.corrector import Corrector
 from weft.hw.output.operand_sums import PairSums
 from weft.sim.amaranth_bench import play
-from weft.sim.loaded import layout, panel
+from weft.sim.loader_model import random_panel, write_port
 from weft.timing import Latencies
 
 SETTLE = 16  # cycles, more than sums take
@@ -41,12 +41,12 @@ def test_sums_are_corrected_after_the_latency(which, idle):
         "row": range(a.edge), "chunk": range(chunks), "a_page": range(4), "b_page": range(4),
     })
     dut = Corrector(
-        geometries=(a, b), chunk=chunk, lanes=lanes, writes=(layout(a), layout(b)),
+        geometries=(a, b), chunk=chunk, lanes=lanes, writes=(write_port(a), write_port(b)),
         target="generic",
     )
     terms, script = [], []
     for port, geometry in zip("ab", (a, b), strict=True):
-        both = [panel(rng, geometry, 3, page=page) for page in range(4)]
+        both = [random_panel(rng, geometry, 3, page=page) for page in range(4)]
         terms.append([pairs(values) for values, _ in both])
         for write in (write["write"] for _, some in both for write in some):
             # The word is the same for both.
@@ -86,7 +86,7 @@ def test_what_is_taken_off_is_there_before_the_first_sums_can_be(target, depth, 
     )
     both = operands(config)
     pairs = PairSums(
-        geometries=both, writes=[layout(one) for one in both], counts=[1, 1], target=target
+        geometries=both, writes=[write_port(one) for one in both], counts=[1, 1], target=target
     )
     Fragment.get(pairs, None)
     assert 5 + Latencies.of(config).write_latency + 1 >= pairs.latency

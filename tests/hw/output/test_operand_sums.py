@@ -7,7 +7,7 @@ import pytest
 from weft.geometry import Operand
 from weft.hw.output.operand_sums import PairSums, RowSums
 from weft.sim.amaranth_bench import play
-from weft.sim.loaded import layout, panel
+from weft.sim.loader_model import random_panel, write_port
 
 GEOMETRIES = [
     pytest.param(Operand(1, 2, 64, 2), id="pair-of-pair"),
@@ -24,7 +24,7 @@ GEOMETRIES = [
 def sums_of(kind, *geometries, counts=None):
     """The sums of one operand or several."""
     return kind(
-        geometries=geometries, writes=[layout(g) for g in geometries],
+        geometries=geometries, writes=[write_port(g) for g in geometries],
         counts=counts or [1] * len(geometries), target="generic",
     )
 
@@ -73,7 +73,7 @@ def test_each_panel_has_its_sums(sums, due, geometry, idle, count):
     script, expected = [], []
     noise = {"data": (1 << 8 * geometry.stream) - 1, "begin": 1, "page": 0}
     for page in [*range(geometry.pages), 0, 1]:
-        values, writes = panel(rng, geometry, rng.randint(1, 16), page=page)
+        values, writes = random_panel(rng, geometry, rng.randint(1, 16), page=page)
         for write in writes:
             while rng.random() < idle:
                 script.append({"write": {"valid": 0, "write": noise}})
@@ -90,7 +90,7 @@ def test_each_panel_has_its_sums(sums, due, geometry, idle, count):
 def test_each_page_has_the_sums_up_to_its_end(sums, due, geometry):
     rng = random.Random(3)
     words = min(40, geometry.words)
-    values, script = panel(rng, geometry, words)
+    values, script = random_panel(rng, geometry, words)
     dut = sums_of(sums, geometry)
     script += [{"write": {"valid": 0}}] * dut.latency
     pages = range(-(-words // 16))
@@ -110,7 +110,7 @@ def test_operands_in_turn_keep_their_sums(sums, due, edges):
     script, whole = [], [[[] for _ in range(g.edge)] for g in geometries]
     for turn in range(6):
         n, words = turn % 2, rng.randint(1, 16)
-        part, writes = panel(
+        part, writes = random_panel(
             rng, geometries[n], words, carries_on=turn > 1, page=turn // 2
         )
         script += moved([*writes, {"write": {"valid": 0}}], n)
@@ -130,7 +130,7 @@ def test_operands_in_turn_keep_their_sums(sums, due, edges):
 @pytest.mark.parametrize("late", [-1, 0])
 def test_an_entry_is_there_after_the_latency(sums, one, late):
     geometry = Operand(2, 2, 32, 4)
-    _, [write] = panel(random.Random(5), geometry, 1)
+    _, [write] = random_panel(random.Random(5), geometry, 1)
     write["write"]["write"]["data"] = 0x0302
     dut = sums_of(sums, geometry)
     wait = [{"write": {"valid": 0}}] * (dut.latency - 1 + late)

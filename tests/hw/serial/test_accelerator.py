@@ -10,7 +10,7 @@ from weft.host.link import Frame, FrameDecoder
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.registers import REGISTERS, decode
 from weft.sim.amaranth_bench import simulate, ticks
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
 CONFIG = Config(
     rows=2, cols=2, depth=1, bytes_in=2, bytes_out=2, lanes=2, a_words=32, b_words=32, jobs=2,
@@ -23,10 +23,10 @@ def test_a_product_over_the_wires():
     dut = SerialAccelerator(CONFIG, divisor=DIVISOR)
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-128, 128, (2, 3)).astype(np.int8) for _ in range(2))
-    program = Program(CONFIG)
-    program.parameters([(7, 3 << 29, -8, 0, 1, -128, 127)] * 2)
-    program.multiply(a, b, flags=JobFlag.REQUANTIZE, tag=0x1234)
-    commands = b"".join(word.to_bytes(CONFIG.bytes_in, "little") for word in program.words)
+    scenario = Scenario(CONFIG)
+    scenario.load_parameters([(7, 3 << 29, -8, 0, 1, -128, 127)] * 2)
+    scenario.multiply(a, b, flags=JobFlag.REQUANTIZE, tag=0x1234)
+    commands = b"".join(word.to_bytes(CONFIG.bytes_in, "little") for word in scenario.words)
     assert len(commands) <= FRAME
     decoder, came = FrameDecoder(), []
 

@@ -16,7 +16,7 @@ from weft.hw.serial.frame_receiver import FrameReceiver
 from weft.hw.serial.link import Link
 from weft.registers import REGISTERS, decode, describe
 from weft.sim.amaranth_bench import checker, send, simulate, ticks
-from weft.sim.program import Program
+from weft.sim.scenario import Scenario
 
 CONFIG = Config(
     rows=2, cols=3, depth=2, bytes_in=4, bytes_out=8, a_words=64, b_words=64, jobs=2, lanes=2,
@@ -119,17 +119,17 @@ class Host:
 def program_of(config, seed=1):
     """Jobs of sums and, where the core finishes them, of bytes."""
     rng = np.random.default_rng(seed)
-    program = Program(config)
+    scenario = Scenario(config)
     for tag, (m, n, k) in enumerate([(3, 4, 5), (1, 1, 1)]):
         a, b = (rng.integers(-128, 128, (lines, k)).astype(np.int8) for lines in (m, n))
-        program.multiply(a, b, tag=tag)
-        program.parameters([(5, 3 << 29, -8, 0, 1, -128, 127)] * n)
-        program.job(a, b, flags=JobFlag.REQUANTIZE, tag=1000 + tag)
-    return program
+        scenario.multiply(a, b, tag=tag)
+        scenario.load_parameters([(5, 3 << 29, -8, 0, 1, -128, 127)] * n)
+        scenario.job(a, b, flags=JobFlag.REQUANTIZE, tag=1000 + tag)
+    return scenario
 
 
 def words_of(config, frames, tag):
-    """The words of a job as `weft.sim.program.Answer` looks at them, taken out of ``frames``."""
+    """The words of a job in ``frames``, as `weft.sim.scenario.ExpectedResults` takes them."""
     words = []
     for frame in frames:
         body = frame.payload
@@ -143,10 +143,10 @@ def words_of(config, frames, tag):
     return words
 
 
-async def collect(ctx, host, config, program, first=0):
+async def collect(ctx, host, config, scenario, first=0):
     """Results of all jobs, against golden; the sequence numbers count on."""
     sequence = first
-    for answer in program.answers:
+    for answer in scenario.expected_results:
         frames = []
         while not frames or not frames[-1].payload[2]:
             frames.append(await host.answer(ctx, {FrameType.RESULTS}))
@@ -156,8 +156,8 @@ async def collect(ctx, host, config, program, first=0):
     return sequence
 
 
-def commands_of(config, program):
-    return b"".join(word.to_bytes(config.bytes_in, "little") for word in program.words)
+def commands_of(config, scenario):
+    return b"".join(word.to_bytes(config.bytes_in, "little") for word in scenario.words)
 
 
 def run(config, bench, limit=400_000, **host):
@@ -178,13 +178,13 @@ def run(config, bench, limit=400_000, **host):
 }, "4to8-stall"))
 def test_products_through_the_link(case):
     config, rules = case
-    program = program_of(config)
+    scenario = program_of(config)
 
     async def bench(ctx, host):
         sent = 0
         for _ in range(2):
-            await host.feed(ctx, commands_of(config, program), 112 if rules else FRAME)
-            sent = await collect(ctx, host, config, program, sent)
+            await host.feed(ctx, commands_of(config, scenario), 112 if rules else FRAME)
+            sent = await collect(ctx, host, config, scenario, sent)
 
     run(config, bench, **rules)
 
@@ -193,14 +193,14 @@ def test_products_through_the_link(case):
 def test_results_longer_than_a_frame_come_in_several():
     config = Config(rows=2, cols=2, depth=1, a_words=1024, b_words=64, bytes_out=8)
     rng = np.random.default_rng(1)
-    program = Program(config)
+    scenario = Scenario(config)
     a, b = (rng.integers(-128, 128, (lines, 2)).astype(np.int8) for lines in (40, 7))
-    program.multiply(a, b, tag=0xABCD)
+    scenario.multiply(a, b, tag=0xABCD)
 
     async def bench(ctx, host):
-        await host.feed(ctx, commands_of(config, program))
-        words = len(program.answers[0].words)
-        assert await collect(ctx, host, config, program) == -(-words * 8 // FRAME) > 2
+        await host.feed(ctx, commands_of(config, scenario))
+        words = len(scenario.expected_results[0].words)
+        assert await collect(ctx, host, config, scenario) == -(-words * 8 // FRAME) > 2
 
     run(config, bench)
 
@@ -218,12 +218,12 @@ def test_registers_say_which_core_it_is():
 
 
 def test_an_abort_ends_a_job_never_fed():
-    program = Program(CONFIG)
+    scenario = Scenario(CONFIG)
     a, b = np.ones((2, 3), np.int8), np.ones((3, 3), np.int8)
-    program.job(a, b, tag=1, flags=JobFlag.FEED_A | JobFlag.FEED_B)
+    scenario.job(a, b, tag=1, flags=JobFlag.FEED_A | JobFlag.FEED_B)
 
     async def bench(ctx, host):
-        await host.feed(ctx, commands_of(CONFIG, program))
+        await host.feed(ctx, commands_of(CONFIG, scenario))
         await ticks(ctx, 50)
         assert (await host.ask(ctx, FrameType.ABORT)).type == FrameType.ABORTED
         frame = await host.answer(ctx, {FrameType.RESULTS})
@@ -243,8 +243,8 @@ def damaged(data, place, bits):
     2, 40, *(pytest.param(place, marks=pytest.mark.slow) for place in (3, 4, 8, 11, -5, -1)),
 ])
 def test_a_damaged_frame_has_no_effect(place):
-    program = program_of(CONFIG)
-    commands = commands_of(CONFIG, program)
+    scenario = program_of(CONFIG)
+    commands = commands_of(CONFIG, scenario)
     good = Frame(FrameType.COMMANDS, 9, commands[:128]).encode()
 
     async def bench(ctx, host):
@@ -254,20 +254,20 @@ def test_a_damaged_frame_has_no_effect(place):
         frame = await host.answer(ctx, {FrameType.ERROR})
         assert frame.payload in (b"CRC ", b"size")
         await host.feed(ctx, commands)
-        await collect(ctx, host, CONFIG, program)
+        await collect(ctx, host, CONFIG, scenario)
 
     run(CONFIG, bench)
 
 
 def test_noise_between_frames_is_passed_over():
-    program = program_of(CONFIG)
+    scenario = program_of(CONFIG)
 
     async def bench(ctx, host):
         for noise in (b"noise", b"W", b"WWW", b"\0F", b"FW"):
             await host.raw(ctx, noise)
             assert await host.read(ctx, 0, 1) == describe(CONFIG)[:1]
-        await host.feed(ctx, commands_of(CONFIG, program))
-        await collect(ctx, host, CONFIG, program)
+        await host.feed(ctx, commands_of(CONFIG, scenario))
+        await collect(ctx, host, CONFIG, scenario)
 
     run(CONFIG, bench)
 
@@ -289,7 +289,7 @@ def test_refuses_what_is_no_frame_for_a_core(kind, payload, text):
 
 
 def test_a_frame_that_lost_a_byte_is_given_up():
-    program = program_of(CONFIG)
+    scenario = program_of(CONFIG)
 
     async def bench(ctx, host):
         frame = Frame(FrameType.COMMANDS, 1, bytes(64)).encode()
@@ -300,19 +300,19 @@ def test_a_frame_that_lost_a_byte_is_given_up():
             await ctx.tick()
             ctx.set(host.dut.broken, 0)
             assert await host.read(ctx, 2, 1) == [CONFIG.hash]
-        await host.feed(ctx, commands_of(CONFIG, program))
-        await collect(ctx, host, CONFIG, program)
+        await host.feed(ctx, commands_of(CONFIG, scenario))
+        await collect(ctx, host, CONFIG, scenario)
 
     run(CONFIG, bench)
 
 
 def test_takes_frames_only_where_there_is_room():
     # Jobs that are never fed, more than the core has room for: the rest waits in the link.
-    program = Program(CONFIG)
+    scenario = Scenario(CONFIG)
     a, b = np.ones((2, 3), np.int8), np.ones((3, 3), np.int8)
     for tag in range(2 * FRAME // 32):
-        program.job(a, b, tag=tag, flags=JobFlag.FEED_A | JobFlag.FEED_B)
-    commands = commands_of(CONFIG, program)
+        scenario.job(a, b, tag=tag, flags=JobFlag.FEED_A | JobFlag.FEED_B)
+    commands = commands_of(CONFIG, scenario)
     assert len(commands) == 2 * FRAME
 
     async def bench(ctx, host):
@@ -333,8 +333,8 @@ def test_takes_frames_only_where_there_is_room():
 
 
 def test_a_frame_that_is_no_successor_is_not_kept_and_told_what_was():
-    program = program_of(CONFIG)
-    commands = commands_of(CONFIG, program)
+    scenario = program_of(CONFIG)
+    commands = commands_of(CONFIG, scenario)
     pieces = [commands[n : n + 128] for n in range(0, len(commands), 128)]
     assert len(pieces) > 3
 
@@ -348,7 +348,7 @@ def test_a_frame_that_is_no_successor_is_not_kept_and_told_what_was():
             kept += 1
             await host.raw(ctx, Frame(FrameType.COMMANDS, kept, piece).encode())
             assert await host.answer(ctx, {FrameType.TAKEN}) == Frame(FrameType.TAKEN, kept)
-        await collect(ctx, host, CONFIG, program)
+        await collect(ctx, host, CONFIG, scenario)
 
     run(CONFIG, bench)
 

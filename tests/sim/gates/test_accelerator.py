@@ -14,7 +14,7 @@ from weft.config import Config
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.sim import build, tools
 from weft.sim.gates import Gates, GatesError, GateTest, check_gates, model, verilog
-from weft.sim.gates.gate_test import programs
+from weft.sim.gates.gate_test import scenarios
 
 CONFIG = Config(
     target="ecp5", rows=1, cols=1, depth=1, dsp_cols=1, lanes=1, jobs=2, a_words=64, b_words=64,
@@ -57,10 +57,10 @@ def start(netlist, tmp_path_factory):
 def test_it_multiplies(netlist, start, seed):
     with start(netlist, seed) as gates:
         done = check_gates(gates, CONFIG, seed=seed)
-    made = list(programs(CONFIG, seed))
+    made = list(scenarios(CONFIG, seed))
     assert done == GateTest(
         jobs=len(made), macs=sum(work for _, _, work in made),
-        results=sum(len(one.words) for _, program, _ in made for one in program.answers),
+        results=sum(len(one.words) for _, program, _ in made for one in program.expected_results),
     )
 
 

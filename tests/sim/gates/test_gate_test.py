@@ -4,7 +4,7 @@ import pytest
 
 from weft.config import Config
 from weft.host.golden import GoldenTransport
-from weft.sim.gates.gate_test import programs
+from weft.sim.gates.gate_test import scenarios
 
 CONFIGS = [
     Config(rows=1, cols=2, depth=2, a_words=512, b_words=512),  # a panel takes two pages
@@ -19,10 +19,10 @@ CONFIGS = [
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
 def test_golden_does_it_right(config):
     jobs = 0
-    for name, program, macs in programs(config, seed=1):
+    for name, program, macs in scenarios(config, seed=1):
         core = GoldenTransport(config)
         core.send(b"".join(word.to_bytes(config.bytes_in, "little") for word in program.words))
-        for answer in program.answers:
+        for answer in program.expected_results:
             words, last = [], False
             while not last:
                 packet = core.receive(1)

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal, signed
 
 from weft.hw.arith.mac import PlainMac
 
-__all__ = ["interleaved"]
+__all__ = ["interleaved_mac"]
 
 
 class _Interleaved(PlainMac):
@@ -29,6 +29,6 @@ class _Interleaved(PlainMac):
         return m
 
 
-def interleaved(slots, latency):
+def interleaved_mac(slots, latency):
     """A leaf class of ``slots`` sums, each seen ``latency`` (more than slots) cycles later."""
     return type("Interleaved", (_Interleaved,), {"SLOTS": slots, "LATENCY": latency})

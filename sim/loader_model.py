@@ -4,10 +4,10 @@ from amaranth.lib.data import StructLayout
 
 from weft.hw.control.loader import BufferWrite
 
-__all__ = ["layout", "panel"]
+__all__ = ["random_panel", "write_port"]
 
 
-def layout(geometry):
+def write_port(geometry):
     """Of the loader's port for an operand."""
     write = BufferWrite(
         address=range(geometry.words // geometry.group), segments=geometry.segments,
@@ -16,7 +16,7 @@ def layout(geometry):
     return StructLayout({"valid": 1, "write": write})
 
 
-def panel(rng, geometry, words, *, carries_on=False, page=0):
+def random_panel(rng, geometry, words, *, carries_on=False, page=0):
     """The values of a panel, [edge][k], and its writes; the bytes past each word are zero."""
     limits = (-128, 127)
     values = [

@@ -11,7 +11,7 @@ from weft.hw.control.sequencer import Sequencer
 from weft.hw.control.tile_generator import Tile
 from weft.sim.amaranth_bench import plain, put, simulate
 
-__all__ = ["DEPTH", "EVERY", "ROWS", "Bench", "random_passes", "tile"]
+__all__ = ["DEPTH", "EVERY", "ROWS", "SequencerModel", "random_passes", "tile"]
 
 ROWS, DEPTH = 3, 2
 A = Operand(ROWS, DEPTH, 64, 16)
@@ -32,7 +32,7 @@ def tile(tag=0, *, k=5, last=0, a_page=0, b_page=0, status=0, accumulate=0, keep
     }
 
 
-class Bench:
+class SequencerModel:
     """A sequencer that is offered passes: all that it does, cycle by cycle.
 
     Steps and results are noted in the cycle in which they were decided on.

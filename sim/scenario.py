@@ -8,13 +8,13 @@ from weft.commands import PARAMETER, Job, JobFlag, Load, LoadFlag, Region, Statu
 from weft.config import PAGE_WORDS
 from weft.golden import clamp, matmul, matmul_bf16, scaled, to_bfloat16
 
-__all__ = ["Answer", "Program"]
+__all__ = ["ExpectedResults", "Scenario"]
 
 NONE = LoadFlag(0)
 
 
 @dataclass
-class Answer:
+class ExpectedResults:
     """The words due to a job: each as (data, mask), what the mask leaves out being padding."""
 
     tag: int
@@ -41,7 +41,7 @@ class Answer:
             assert word["data"] & mask == value, f"job {self.tag}, word {n}"
 
 
-class Program:
+class Scenario:
     """A run of commands that grows: stream words to send, answers to expect.
 
     Operands are [lines, K] arrays: rows of A, columns of B. Where they lie is the caller's to say.
@@ -50,14 +50,14 @@ class Program:
     ----------
     words : list of int
         Of the command stream.
-    answers : list of `Answer`
+    expected_results : list of `ExpectedResults`
         Of the jobs that answer, in order.
     """
 
     def __init__(self, config):
         self.config = config
         self.words = []
-        self.answers = []
+        self.expected_results = []
         self._kept = None
         self._columns = self._table = None
 
@@ -74,7 +74,7 @@ class Program:
         for panel in padded:
             self._panel([panel[:, word].tobytes() for word in range(words)], PAGE_WORDS)
 
-    def parameters(self, columns, page=0, pitch=1):
+    def load_parameters(self, columns, page=0, pitch=1):
         """Load what finishes the columns of B, a tuple for each, whose panels lie like that.
 
         It counts for all jobs behind it.
@@ -91,13 +91,13 @@ class Program:
             words = [b"".join(entries[n : n + lanes]) for n in range(0, len(entries), lanes)]
             self._panel(words, 1 << (chunks - 1).bit_length())
 
-    def table(self, entries):
+    def load_table(self, entries):
         """Load the activation table."""
         self._table = entries
         self._header(Load(Region.TABLE, 0, 1, 1, len(entries)))
         self._panel([bytes([entry & 255]) for entry in entries], PAGE_WORDS)
 
-    def start(self, c, page=0, gap=0):
+    def load_c(self, c, page=0, gap=0):
         """Load ``c`` [M, N] or [1, N], panels ``gap`` words apart, for the jobs to be given it."""
         rows, cols = len(c), self.config.cols
         panels = -(-c.shape[1] // cols)
@@ -108,7 +108,7 @@ class Program:
             self._panel([row.tobytes() for row in panel], 1)
 
     def job(self, a, b, pages=(0, 0), flags=JobFlag(0), tag=0, c=None, c_page=0, gap=0):
-        """A job on operands that lie where `load`, and `start`, put them."""
+        """A job on operands that lie where `load`, and `load_c`, put them."""
         config = self.config
         pitches = [-(-x.shape[1] // (PAGE_WORDS * config.depth)) for x in (a, b)]
         spans = [
@@ -127,7 +127,7 @@ class Program:
             self._kept = sums
         else:
             due, size = self._finished(sums, a, flags)
-            self.answers.append(Answer(tag, list(self._results(due, size))))
+            self.expected_results.append(ExpectedResults(tag, list(self._results(due, size))))
 
     def multiply(self, a, b, *, pages=(0, 0), fed=(), flags=JobFlag(0), tag=0, **options):
         """Load both operands, those ``fed`` behind the header of the job, and run it."""
@@ -143,7 +143,7 @@ class Program:
         """A job of one result that the core must refuse for its ``fields``."""
         names = ("m", "n", "k", "a_page", "a_pitch", "a_pages", "b_page", "b_pitch", "b_pages")
         self._header(Job(**{**dict.fromkeys(names, 1), **fields}, tag=tag))
-        self.answers.append(Answer(tag, status=Status.REJECTED))
+        self.expected_results.append(ExpectedResults(tag, status=Status.REJECTED))
 
     def send(self, data):
         """Bytes that are whatever the caller likes."""
