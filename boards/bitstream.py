@@ -9,11 +9,11 @@ from amaranth.build import ResourceError
 
 from weft.boards import pll
 from weft.boards.board import Board, BoardError
-from weft.boards.toolchain import Netlist, Placed, Routed, Slowest, digest
+from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign, digest
 from weft.boards.top import Top
 from weft.config import Config
 
-__all__ = ["Design", "best", "prepare", "route", "synthesize"]
+__all__ = ["Design", "best_route", "prepare", "route", "synthesize"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Design:
     pins: str
 
     @property
-    def digits(self) -> str:
+    def key(self) -> str:
         """16 that stand for it and the tools."""
         return digest("board", self.board.device, self.text, self.pins)
 
@@ -61,18 +61,18 @@ def prepare(board: Board, config: Config) -> Design:
 
 def synthesize(tools, design: Design, folder: Path) -> Netlist:
     """Its netlist, in a folder of its own in ``folder``; made once."""
-    where = Path(folder) / f"{design.board.name}-{design.digits}"
+    where = Path(folder) / f"{design.board.name}-{design.key}"
     return Netlist.of(where) or tools.synthesize(design.text, design.board.device, where)
 
 
-def route(tools, design: Design, netlist: Netlist, seed: int) -> Routed:
+def route(tools, design: Design, netlist: Netlist, seed: int) -> RoutedDesign:
     """The netlist with its pins, and its bitstream; made once."""
     file = netlist.folder / f"routed-{seed}.json"
     with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
         return _routed(json.loads(file.read_text(encoding="utf-8")), netlist.folder)
     made = tools.route(netlist, design.board.device, seed, design.pins)
     value = {
-        "placed": asdict(made.placed), "clock": made.clock,
+        "pnr": asdict(made.pnr), "clock": made.clock,
         "layout": made.layout.name, "bitstream": made.bitstream.name,
     }
     file.write_text(json.dumps(value), encoding="utf-8")
@@ -80,21 +80,23 @@ def route(tools, design: Design, netlist: Netlist, seed: int) -> Routed:
 
 
 def _routed(value, folder):
-    slowest = value["placed"]["slowest"]
-    placed = Placed(**value["placed"] | {
-        "slowest": Slowest(**slowest | {"names": tuple(slowest["names"])})
+    critical_path = value["pnr"]["critical_path"]
+    pnr = PnrResult(**value["pnr"] | {
+        "critical_path": CriticalPath(**critical_path | {"names": tuple(critical_path["names"])})
     })
-    return Routed(
-        placed, value["clock"], folder / value["layout"], folder / value["bitstream"]
+    return RoutedDesign(
+        pnr, value["clock"], folder / value["layout"], folder / value["bitstream"]
     )
 
 
-def best(tools, design, netlist, seeds, said=lambda seed, routed: None) -> tuple[int, Routed]:
+def best_route(
+    tools, design, netlist, seeds, on_seed=lambda seed, routed: None
+) -> tuple[int, RoutedDesign]:
     """The first seed that meets the clock, with what it gave; the fastest one where none does."""
     found = {}
     for seed in seeds:
         found[seed] = route(tools, design, netlist, seed)
-        said(seed, found[seed])
-        if found[seed].placed.fmax >= found[seed].clock:
+        on_seed(seed, found[seed])
+        if found[seed].pnr.fmax >= found[seed].clock:
             break
-    return max(found.items(), key=lambda one: one[1].placed.fmax)
+    return max(found.items(), key=lambda one: one[1].pnr.fmax)

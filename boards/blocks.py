@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weft.boards.devices import Device
 
-__all__ = ["GROUPS", "Cell", "cells", "table"]
+__all__ = ["GROUPS", "Cell", "placed_cells", "cells_by_block"]
 
 # Blocks of the core by what they are for. The others are named by `_block`.
 GROUPS = {
@@ -57,7 +57,7 @@ class Cell:
         return _GROUP[self.block]
 
 
-def cells(layout: Path, device: Device) -> list[Cell]:
+def placed_cells(layout: Path, device: Device) -> list[Cell]:
     """The cells of a netlist that nextpnr wrote, as far as they are resources of ``device``."""
     [module] = json.loads(Path(layout).read_text(encoding="utf-8"))["modules"].values()
     found = []
@@ -80,7 +80,7 @@ def _block(name):
     return "nextpnr" if name.startswith("$nextpnr") else "board"
 
 
-def table(found: list[Cell]) -> dict[str, Counter]:
+def cells_by_block(found: list[Cell]) -> dict[str, Counter]:
     """Resources by block, in the order of `GROUPS`."""
     counted = {block: Counter() for block in _GROUP}
     for cell in found:

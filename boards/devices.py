@@ -66,7 +66,7 @@ class Device:
         return _PROGRAM[self.family]
 
     @property
-    def aim(self) -> int:
+    def target_mhz(self) -> int:
         """MHz that place and route is asked for."""
         return _AIM[self.family]
 
@@ -79,21 +79,23 @@ class Device:
         return self.family == "ice40"
 
     @property
-    def free(self) -> tuple[str, ...]:
+    def unconstrained(self) -> tuple[str, ...]:
         """Its options for a design whose ports may have any pins."""
         return _FREE[self.family]
 
     @property
-    def alone(self) -> tuple[str, ...]:
+    def out_of_context(self) -> tuple[str, ...]:
         """Its options for a part of a design, whose ports have no pins."""
-        return ("--out-of-context",) if self.family == "ecp5" else self.free
+        return ("--out-of-context",) if self.family == "ecp5" else self.unconstrained
 
     @property
     def synthesis(self) -> str:
         """The command of Yosys."""
         return _SYNTHESIS[self.target]
 
-    def used(self, cells: Mapping[str, int], placed: Mapping[str, int]) -> dict[str, int]:
+    def count_resources(
+        self, cells: Mapping[str, int], placed: Mapping[str, int]
+    ) -> dict[str, int]:
         """Resources taken, by `RESOURCES`, of what is in a netlist and of what was placed."""
         used = {name: placed.get(cell, 0) for name, cell in _PLACED[self.family].items()}
         if self.family == "ice40":

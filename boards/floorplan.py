@@ -6,7 +6,7 @@ from pathlib import Path
 
 from weft.boards.devices import Device
 
-__all__ = ["arrange"]
+__all__ = ["place_dsp_blocks"]
 
 _PE = re.compile(r"\bpe_(\d+)_(\d+)\.")
 # A group of an ECP5's: what is added to its column for each block, and the block's name.
@@ -14,7 +14,7 @@ _GROUP = (0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5")
 CROWDED = 2 / 3  # of the device's blocks
 
 
-def arrange(path: Path, device: Device) -> int:
+def place_dsp_blocks(path: Path, device: Device) -> int:
     """Tell nextpnr, in a netlist for it, where the PEs' MULT18X18D go; how many were told.
 
     Where PEs take most of the blocks that an ECP5 has, nextpnr puts the last ones wherever there is

@@ -10,13 +10,13 @@ from weft.hw.array.systolic import SystolicArray
 from weft.hw.core import MACS
 from weft.hw.serial.accelerator import SerialAccelerator
 
-__all__ = ["ENTRIES", "Entry", "component"]
+__all__ = ["PRESETS", "Preset", "component"]
 
 DIVISOR = 50  # of the serial port: 3 to 4 Mbaud at the clocks that are reached
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class Preset:
     """One line of the performance table.
 
     Attributes
@@ -40,35 +40,35 @@ class Entry:
     goal: float | None = None
     clock: float | None = None
     luts: int | None = None
-    alone: bool = False
+    array_only: bool = False
 
 
 
 def _pe(name, luts, **fields):
     """A PE alone, with the registers at its ports."""
-    return Entry(
-        name=name, device=DEVICES["LFE5U-25F"], luts=luts, alone=True,
+    return Preset(
+        name=name, device=DEVICES["LFE5U-25F"], luts=luts, array_only=True,
         config=Config(target="ecp5", rows=1, cols=1, **fields),
     )
 
 
-ENTRIES = {
+PRESETS = {
     entry.name: entry for entry in (
-        Entry(
+        Preset(
             name="ecp5-85f", device=DEVICES["LFE5U-85F"], goal=50,
             config=Config(
                 target="ecp5", rows=8, cols=8, depth=8, hop=2, dsp_cols=4, lanes=2, jobs=4,
                 activation="none", a_words=512, b_words=512,
             ),
         ),
-        Entry(
+        Preset(
             name="ecp5-25f", device=DEVICES["LFE5U-25F"], goal=25,
             config=Config(
                 target="ecp5", rows=4, cols=6, depth=8, hop=2, dsp_cols=1, lanes=1, jobs=4,
                 activation="none", a_words=512, b_words=512,
             ),
         ),
-        Entry(
+        Preset(
             name="ice40up5k", device=DEVICES["iCE40UP5K"], goal=0.7,
             config=Config(
                 target="ice40up", multiplier="plain", rows=2, cols=2, depth=4, lanes=1, jobs=2,
@@ -76,7 +76,7 @@ ENTRIES = {
                 bytes_out=1,
             ),
         ),
-        Entry(
+        Preset(
             name="ice40hx8k", device=DEVICES["iCE40HX8K"], goal=2,
             config=Config(
                 target="ice40hx", multiplier="plain", rows=3, cols=2, depth=4, drain="folded",
@@ -84,16 +84,16 @@ ENTRIES = {
                 bytes_in=8, bytes_out=1,
             ),
         ),
-        Entry(
+        Preset(
             name="ecp5-64", device=DEVICES["LFE5U-85F"], clock=150,
             config=Config(
                 target="ecp5", rows=4, cols=8, depth=2, hop=2, lanes=1, jobs=4,
                 activation="none", a_words=512, b_words=512,
             ),
         ),
-        Entry(
+        Preset(
             # The best peer's takes 3,040 LUTs and 256 CCU2C, of two LUTs each.
-            name="array-4x4x4", device=DEVICES["LFE5U-85F"], alone=True, luts=3552,
+            name="array-4x4x4", device=DEVICES["LFE5U-85F"], array_only=True, luts=3552,
             config=Config(target="ecp5", rows=4, cols=4, depth=4),
         ),
         _pe("pe-dsp", 90, depth=2),
@@ -104,10 +104,10 @@ ENTRIES = {
 }
 
 
-def component(entry: Entry) -> wiring.Component:
+def component(entry: Preset) -> wiring.Component:
     """What is placed: a whole accelerator, or its array."""
     c = entry.config
-    if entry.alone:
+    if entry.array_only:
         leaf = MACS[c.mac_cell]
         return SystolicArray(
             rows=c.rows, cols=c.cols, hop=c.hop,

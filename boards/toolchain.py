@@ -15,13 +15,13 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
 
-from weft.boards import carries, floorplan
+from weft.boards import carry_chains, floorplan
 from weft.boards.devices import Device
 from weft.hw.primitives import Primitives
 
 __all__ = [
-    "VERSIONS", "Netlist", "Placed", "Routed", "Slowest", "Toolchain", "ToolchainError",
-    "describe", "digest",
+    "VERSIONS", "CriticalPath", "Netlist", "PnrResult", "RoutedDesign", "Toolchain",
+    "ToolchainError", "digest", "to_rtlil",
 ]
 
 # In an environment of their own: they want a newer runtime than what exports Verilog does.
@@ -82,7 +82,7 @@ class Netlist:
 
 
 @dataclass(frozen=True)
-class Slowest:
+class CriticalPath:
     """The critical path between a design's own registers.
 
     Attributes
@@ -106,7 +106,7 @@ class Slowest:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PnrResult:
     """A design placed and routed.
 
     Attributes
@@ -122,12 +122,12 @@ class Placed:
 
     used: dict[str, int]
     fmax: float
-    slowest: Slowest
+    critical_path: CriticalPath
     seconds: float
 
 
 @dataclass(frozen=True)
-class Routed:
+class RoutedDesign:
     """A design placed and routed with its pins, and held to its clock.
 
     Attributes
@@ -140,7 +140,7 @@ class Routed:
     bitstream : Path
     """
 
-    placed: Placed
+    pnr: PnrResult
     clock: float
     layout: Path
     bitstream: Path
@@ -170,7 +170,7 @@ class Toolchain:
 
         Raises ToolchainError where that fails.
         """
-        _seen(self._place)
+        _require_visible(self._place)
         self._place.parent.mkdir(parents=True, exist_ok=True)
         with open(self._place.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -191,19 +191,19 @@ class Toolchain:
             raise ToolchainError(f"an environment must be made in {self._place}: {error}") from None
         pip = [self._python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         try:
-            run = _captured([*pip, *wanted], self._place)
+            run = _run_captured([*pip, *wanted], self._place)
         except subprocess.TimeoutExpired:
             raise ToolchainError(f"pip must install Yosys and nextpnr in {LIMIT} s") from None
         if run.returncode:
-            raise ToolchainError(f"pip must install Yosys and nextpnr: {_last(run.stdout)}")
+            raise ToolchainError(f"pip must install Yosys and nextpnr: {_error_lines(run.stdout)}")
 
     def synthesize(self, design: str, device: Device, folder: Path) -> Netlist:
-        """The netlist, in ``folder``, of what `describe` gave.
+        """The netlist, in ``folder``, of what `to_rtlil` gave.
 
         Raises ToolchainError where Yosys fails.
         """
         folder = Path(folder).absolute()
-        _seen(folder)
+        _require_visible(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "cells.json").unlink(missing_ok=True)
         (folder / "top.il").write_text(design, encoding="utf-8")
@@ -214,11 +214,13 @@ class Toolchain:
         if netlist is None:
             raise ToolchainError(f"yosys must say which cells it made, in {folder}, and did not")
         if device.family == "ecp5":
-            carries.loosen(folder / "top.json")
-            floorplan.arrange(folder / "top.json", device)
+            carry_chains.drop_unused_carries(folder / "top.json")
+            floorplan.place_dsp_blocks(folder / "top.json", device)
         return netlist
 
-    def place(self, netlist: Netlist, device: Device, seed: int, *, alone=False) -> Placed:
+    def place(
+        self, netlist: Netlist, device: Device, seed: int, *, out_of_context=False
+    ) -> PnrResult:
         """``netlist`` placed and routed, the pins of its ports wherever they like to be.
 
         Parameters
@@ -231,10 +233,11 @@ class Toolchain:
         ToolchainError
             Where it does not fit ``device``, by how much, or nextpnr fails otherwise.
         """
-        options = [*(device.alone if alone else device.free), "--freq", str(device.aim)]
-        return self._placed(netlist, device, seed, options)[0]
+        options = device.out_of_context if out_of_context else device.unconstrained
+        options = [*options, "--freq", str(device.target_mhz)]
+        return self._place_and_route(netlist, device, seed, options)[0]
 
-    def route(self, netlist: Netlist, device: Device, seed: int, pins: str) -> Routed:
+    def route(self, netlist: Netlist, device: Device, seed: int, pins: str) -> RoutedDesign:
         """``netlist`` placed and routed with pins and clocks as in ``pins``, and its bitstream.
 
         Parameters
@@ -250,7 +253,7 @@ class Toolchain:
         constraints, configuration = _CONSTRAINED[device.family]
         (netlist.folder / "top.pins").write_text(pins, encoding="utf-8")
         layout, made = (netlist.folder / f"top-{seed}.{kind}" for kind in ("json", "config"))
-        placed, clock = self._placed(netlist, device, seed, [
+        pnr, clock = self._place_and_route(netlist, device, seed, [
             constraints, "top.pins", configuration, made.name, "--write", layout.name,
         ])
         bitstream = made.with_suffix(".bit")
@@ -259,10 +262,10 @@ class Toolchain:
         self._run(
             _PACKERS[device.family], [*compressed, *files], netlist.folder, "make the bitstream"
         )
-        return Routed(placed, clock, layout, bitstream)
+        return RoutedDesign(pnr, clock, layout, bitstream)
 
-    def _placed(self, netlist, device, seed, options):
-        """`Placed`, and the MHz asked of the clock that is nearest to missing them."""
+    def _place_and_route(self, netlist, device, seed, options):
+        """`PnrResult`, and the MHz asked of the clock that is nearest to missing them."""
         report = netlist.folder / f"report-{seed}.json"
         with contextlib.suppress(FileNotFoundError):
             report.unlink()
@@ -273,18 +276,18 @@ class Toolchain:
         start = time.monotonic()
         try:
             self._run(device.program, options, netlist.folder, "place and route the design")
-        except _Failed as failure:
-            raise ToolchainError(_overfull(failure.said, device) or str(failure)) from None
+        except _ToolFailed as failure:
+            raise ToolchainError(_overuse(failure.said, device) or str(failure)) from None
         seconds = time.monotonic() - start
         found = json.loads(report.read_text(encoding="utf-8"))
         used = {name: value["used"] for name, value in found["utilization"].items()}
         clocks = found["fmax"]
         name = min(clocks, key=lambda name: clocks[name]["achieved"] / clocks[name]["constraint"])
         held, edge = clocks[name], f"posedge {name}"
-        return Placed(
-            device.used(netlist.cells, used),
+        return PnrResult(
+            device.count_resources(netlist.cells, used),
             held["achieved"],
-            _slowest(next(
+            _critical_path(next(
                 path["path"] for path in found["critical_paths"]
                 if path["from"] == path["to"] == edge
             )),
@@ -301,22 +304,24 @@ class Toolchain:
             " sys.exit(run(sys.argv[1:]))"
         )
         try:
-            run = _captured([self._python, "-c", code, *arguments], folder)
+            run = _run_captured([self._python, "-c", code, *arguments], folder)
         except subprocess.TimeoutExpired:
             raise ToolchainError(f"{program} must {what} in {LIMIT} s, and did not") from None
         except OSError as error:
             raise ToolchainError(f"{program} must run in {folder}: {error}") from None
         if run.returncode:
-            raise _Failed(f"{program} must {what}, and did not: {_last(run.stdout)}", run.stdout)
+            raise _ToolFailed(
+                f"{program} must {what}, and did not: {_error_lines(run.stdout)}", run.stdout
+            )
 
 
-class _Failed(ToolchainError):
+class _ToolFailed(ToolchainError):
     def __init__(self, text, said):
         super().__init__(text)
         self.said = said
 
 
-def describe(component, *, reset: bool = True) -> str:
+def to_rtlil(component, *, reset: bool = True) -> str:
     """A design as RTLIL, of the primitives of its target; the same text every time.
 
     Without a ``reset`` its registers start as configured, with the first edge of the clock.
@@ -330,21 +335,21 @@ def describe(component, *, reset: bool = True) -> str:
 def digest(*parts) -> str:
     """16 digits that change with ``parts``, and with the tools and what is done between them."""
     whole = hashlib.sha256(repr(sorted(VERSIONS.items())).encode() + SYNTHESIS.encode())
-    for module in (carries, floorplan):
+    for module in (carry_chains, floorplan):
         whole.update(Path(module.__file__).read_bytes())
     for part in parts:
         whole.update(hashlib.sha256(str(part).encode()).digest())
     return whole.hexdigest()[:16]
 
 
-def _captured(command, folder):
+def _run_captured(command, folder):
     return subprocess.run(
         command, cwd=folder, text=True, errors="replace", timeout=LIMIT,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )
 
 
-def _seen(folder):
+def _require_visible(folder):
     """ToolchainError where the tools do not see ``folder``."""
     if folder.is_relative_to("/tmp"):
         raise ToolchainError(
@@ -353,14 +358,14 @@ def _seen(folder):
         )
 
 
-def _last(said):
+def _error_lines(said):
     """The errors in what a tool said, else its last line."""
     lines = [line for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
     return "; ".join(errors[:3] or lines[-1:]) or "without a word"
 
 
-def _overfull(said, device):
+def _overuse(said, device):
     """What a design takes that ``device`` has not, as nextpnr counted it; none if it fits."""
     short = [
         f"{device.resource(cell)} {int(used):,} of {int(there):,}"
@@ -369,10 +374,10 @@ def _overfull(said, device):
     return f"the design must fit the {device.name}, and takes {', '.join(short)}" if short else ""
 
 
-def _slowest(hops):
+def _critical_path(hops):
     """What a path passes, as the design calls it."""
     names = [_CELL.sub("", hop["to"]["cell"]) for hop in hops if hop["type"] != "setup"]
     routing = sum(hop["delay"] for hop in hops if hop["type"] == "routing")
     logic = sum(hop["delay"] for hop in hops) - routing
     inner = [name for name, before in zip(names[1:-1], names, strict=False) if name != before]
-    return Slowest((names[0], *inner, names[-1]), logic, routing)
+    return CriticalPath((names[0], *inner, names[-1]), logic, routing)

@@ -46,7 +46,7 @@ class Top(wiring.Component):
         m.submodules.accelerator = accelerator = _Watched(
             self.config, divisor=self.board.divisor
         )
-        m.submodules.lamps = lamps = Lamps(clock=self.board.clock)
+        m.submodules.lamps = lamps = StatusLeds(clock=self.board.clock)
         ports = _Ports(platform)
         m.submodules.rx = rx = io.Buffer("i", ports.request("uart", 0, "rx"))
         m.submodules.tx = tx = io.Buffer("o", ports.request("uart", 0, "tx"))
@@ -173,7 +173,7 @@ class Clock(wiring.Component):
         return buffer.i  # a clock that anything else has too cannot be brought to the gate
 
 
-class Lamps(wiring.Component):
+class StatusLeds(wiring.Component):
     """Pulses made long enough to be seen.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from weft import cli
-from weft.cli.info import cost
+from weft.cli.info import cycle_counts
 from weft.commands import JobFlag
 from weft.config import Config
 from weft.cycles import predict
@@ -55,8 +55,8 @@ def test_figures_are_those_of_the_cycle_model():
     assert [row[0] for row in rows] == list(DESIGNS)
     for design, *said in rows:
         config = DESIGNS[design]
-        cold, _, steady = cost(config, 64, 64, 64)
-        resident = cost(config, 8, 8, 8)[1]
+        cold, _, steady = cycle_counts(config, 64, 64, 64)
+        resident = cycle_counts(config, 8, 8, 8)[1]
         used = 64**3 / steady / config.peak
         assert said == [
             str(config.peak), f"{cold:,} cycles", f"{steady:,.0f} cycles ({used:.1%})",
@@ -77,7 +77,7 @@ def test_printed_layers_are_those_of_the_cycle_model():
         taken = predict(Config(), [c for step in steps for c in step.commands]).cycles
         total += taken
         assert cycles == predicted == f"{taken:,}"
-        assert used == f"{m * k * n / cost(Config(), m, k, n)[2] / Config().peak:.1%}"
+        assert used == f"{m * k * n / cycle_counts(Config(), m, k, n)[2] / Config().peak:.1%}"
     assert re.search(rf"all +{total:,} +{total:,} +yes", README)
 
 

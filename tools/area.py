@@ -13,7 +13,7 @@ from pathlib import Path
 from amaranth.hdl import UnusedElaboratable
 
 from weft.boards.devices import DEVICES
-from weft.boards.toolchain import VERSIONS, Toolchain, describe
+from weft.boards.toolchain import VERSIONS, Toolchain, to_rtlil
 from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.geometry import memories
@@ -95,19 +95,19 @@ def parts():
 
 def synthesized(tools, component):
     """The netlist of a part."""
-    return tools.synthesize(describe(component), DEVICE, BUILD / "area")
+    return tools.synthesize(to_rtlil(component), DEVICE, BUILD / "area")
 
 
 def elements(tools):
     """A row for each PE, and whether that is as it should be."""
     for name, mac, most, least in ELEMENTS:
         netlist = synthesized(tools, ProcessingElement(mac=mac(depth=1)))
-        placed = [tools.place(netlist, DEVICE, seed, alone=True) for seed in SEEDS]
+        placed = [tools.place(netlist, DEVICE, seed, out_of_context=True) for seed in SEEDS]
         best = max(placed, key=lambda one: one.fmax)
         median = statistics.median(one.fmax for one in placed)
         luts, registers, dsp = (best.used[name] for name in ("LUT", "FF", "DSP"))
         good = (most is None or luts <= most) and (least is None or median >= least)
-        first, *_, last = (f"`{name.removeprefix('mac.')}`" for name in best.slowest.names)
+        first, *_, last = (f"`{name.removeprefix('mac.')}`" for name in best.critical_path.names)
         yield (
             f"| {name} | {luts:,} | {registers:,} | {dsp}"
             f" | {best.fmax:.0f} MHz | {median:.0f} MHz | {first} to {last} |"

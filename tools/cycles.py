@@ -8,7 +8,7 @@ The figures are the cycle model's, which the tests hold against the hardware cyc
 import sys
 from pathlib import Path
 
-from weft.cli.info import cost, kinds
+from weft.cli.info import cycle_counts, result_types
 from weft.config import Config
 
 PATH = Path(__file__).parent.parent / "docs" / "cycles.md"
@@ -52,8 +52,8 @@ def page() -> str:
             "|---:|---:|---:|---:|---:|---:|",
         ]
         for m, k, n in SHAPES:
-            for results, flags in kinds(config):
-                cold, resident, steady = cost(config, m, k, n, flags)
+            for results, flags in result_types(config):
+                cold, resident, steady = cycle_counts(config, m, k, n, flags)
                 there = "-" if resident is None else f"{resident:,}"
                 used = m * k * n / steady / config.peak
                 lines.append(

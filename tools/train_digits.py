@@ -24,7 +24,7 @@ from weft.demo.network import FORMAT
 
 __all__ = ["calibrate", "main", "multiplier_and_shift", "quantize_layers", "train", "write_npz"]
 
-OUT = Path(__file__).resolve().parent.parent / "src" / "weft" / "model" / "digits.npz"
+OUT = Path(__file__).resolve().parent.parent / "src" / "weft" / "demo" / "digits.npz"
 IMAGE_MAX = 16
 HIDDEN = (64, 32)
 SEED = 0

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from weft.boards.devices import DEVICES
-from weft.boards.toolchain import Toolchain, describe
+from weft.boards.toolchain import Toolchain, to_rtlil
 from weft.config import Config
 from weft.hw.bus.top import BareWrapper, IpTop
 from weft.hw.core import Core
@@ -119,8 +119,8 @@ def area():
     tools.set_up()
     for name, size, design, most, least in parts():
         place = folder() / "wrappers" / re.sub(r"\W+", "-", f"{name} {size}")
-        netlist = tools.synthesize(describe(design), DEVICE, place)
-        placed = [tools.place(netlist, DEVICE, seed, alone=True) for seed in SEEDS]
+        netlist = tools.synthesize(to_rtlil(design), DEVICE, place)
+        placed = [tools.place(netlist, DEVICE, seed, out_of_context=True) for seed in SEEDS]
         used, fmax = placed[0].used, max(one.fmax for one in placed)
         worse = used["LUT"] > most or fmax < least
         row = name, size, f"{used['LUT']:,}", f"{used['FF']:,}", used["RAM"], f"{fmax:.0f} MHz"
@@ -135,13 +135,13 @@ def clocks():
     ]
     for name, design, least in designs:
         place = folder() / "wrappers" / f"whole-{name}"
-        netlist = tools.synthesize(describe(design), DEVICE, place)
+        netlist = tools.synthesize(to_rtlil(design), DEVICE, place)
         best = max(
-            (tools.place(netlist, DEVICE, seed, alone=True) for seed in SEEDS),
+            (tools.place(netlist, DEVICE, seed, out_of_context=True) for seed in SEEDS),
             key=lambda placed: placed.fmax,
         )
         worse = f"{name}: at least {least} MHz" * (best.fmax < least)
-        path = f"`{best.slowest.names[0]}` to `{best.slowest.names[-1]}`"
+        path = f"`{best.critical_path.names[0]}` to `{best.critical_path.names[-1]}`"
         yield (name, f"{best.used['LUT']:,}", f"{best.fmax:.0f} MHz", path), worse
 
 

@@ -4,16 +4,17 @@ from pathlib import Path
 
 from weft.sim import verilated
 from weft.sim.gates.gate_test import GateTest, check_gates
-from weft.sim.gates.netlist import FAMILIES, Unmodelled, verilog
-from weft.sim.gates.serial import HARNESS, Gates, GatesError
+from weft.sim.gates.netlist import FAMILIES, UnsupportedCell, verilog
+from weft.sim.gates.simulator import HARNESS, GateSim, GateSimError
 
 __all__ = [
-    "FAMILIES", "GateTest", "Gates", "GatesError", "Unmodelled", "check_gates", "model", "verilog",
+    "FAMILIES", "GateSim", "GateSimError", "GateTest", "UnsupportedCell", "build_model",
+    "check_gates", "verilog",
 ]
 
 
-def model(name: str, text: str, say=lambda text: None) -> Path:
-    """The program for `Gates` that simulates the ``text`` of `verilog`; built once.
+def build_model(name: str, text: str, say=lambda text: None) -> Path:
+    """The program for `GateSim` that simulates the ``text`` of `verilog`; built once.
 
     Raises `weft.sim.tools.ToolError` where a tool is missing or does not compile it.
     """

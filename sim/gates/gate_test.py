@@ -13,7 +13,7 @@ from weft.config import PAGE_WORDS, Config
 from weft.frames import FRAME, FrameType
 from weft.host.link import Frame
 from weft.registers import REGISTERS, decode
-from weft.sim.gates.serial import Gates, GatesError
+from weft.sim.gates.simulator import GateSim, GateSimError
 from weft.sim.scenario import Scenario
 
 __all__ = ["GateTest", "check_gates", "scenarios"]
@@ -39,7 +39,7 @@ class GateTest:
     results: int
 
 
-def check_gates(gates: Gates, config: Config, *, seed: int, said=lambda text: None) -> GateTest:
+def check_gates(gates: GateSim, config: Config, *, seed: int, said=lambda text: None) -> GateTest:
     """Have ``gates`` tell their ``config``, run jobs, be aborted, and run them again.
 
     Parameters
@@ -51,7 +51,7 @@ def check_gates(gates: Gates, config: Config, *, seed: int, said=lambda text: No
 
     Raises
     ------
-    GatesError
+    GateSimError
         For the first thing that is not as it must be.
     """
     _tell(gates, config)
@@ -119,16 +119,16 @@ def _column(config, rng):
 
 
 def _tell(gates, config):
-    """GatesError where the registers are not those of ``config``."""
+    """GateSimError where the registers are not those of ``config``."""
     question = struct.pack("<HH", 0, len(REGISTERS))
     answer = _ask(gates, Frame(FrameType.READ, 7, question), FrameType.REGISTERS)
     words = list(struct.unpack(f"<{len(answer.payload) // 4}I", answer.payload))
     try:
         found = decode(words)
     except ValueError as error:
-        raise GatesError(str(error)) from None
+        raise GateSimError(str(error)) from None
     if found != config:
-        raise GatesError(f"the registers must tell {config.name}, not {found.name}")
+        raise GateSimError(f"the registers must tell {config.name}, not {found.name}")
 
 
 def _ask(gates, frame, kind):
@@ -136,13 +136,13 @@ def _ask(gates, frame, kind):
     gates.send(frame)
     answer = gates.receive()
     if (answer.type, answer.sequence) != (kind, frame.sequence):
-        raise GatesError(f"the answer to {FrameType(frame.type).name} must be {kind.name}"
+        raise GateSimError(f"the answer to {FrameType(frame.type).name} must be {kind.name}"
                          f" {frame.sequence}, not {_named(answer)}")
     return answer
 
 
 def _run(gates, scenario, name, numbers):
-    """Run ``scenario``; GatesError where the answers are not golden's."""
+    """Run ``scenario``; GateSimError where the answers are not golden's."""
     size = scenario.config.bytes_in
     share = FRAME // size
     packets = []
@@ -154,20 +154,20 @@ def _run(gates, scenario, name, numbers):
         while (frame := gates.receive()).type == FrameType.RESULTS:
             packets.append(frame.payload)
         if (frame.type, frame.sequence) != (FrameType.TAKEN, number):
-            raise GatesError(f"{name}: frame {number} must be taken, not met by {_named(frame)}")
+            raise GateSimError(f"{name}: frame {number} must be taken, not met by {_named(frame)}")
     for answer in scenario.expected_results:
         taken = []
         while not (taken and taken[-1]["last"]):
             while not packets:
                 frame = gates.receive()
                 if frame.type != FrameType.RESULTS:
-                    raise GatesError(f"{name}: results must come, not {_named(frame)}")
+                    raise GateSimError(f"{name}: results must come, not {_named(frame)}")
                 packets.append(frame.payload)
             taken += _words(packets.pop(0), scenario.config.bytes_out)
         try:
             answer.check(taken)
         except AssertionError as error:
-            raise GatesError(f"{name} must equal golden: {error}") from None
+            raise GateSimError(f"{name} must equal golden: {error}") from None
 
 
 def _words(payload, size):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weft.sim.primitives import ICE40, MODELS
 
-__all__ = ["FAMILIES", "Unmodelled", "verilog"]
+__all__ = ["FAMILIES", "UnsupportedCell", "verilog"]
 
 _HERE = Path(__file__).parent
 # The models of a family's cells.
@@ -33,7 +33,7 @@ _GONE = {"$scopeinfo"}  # says where a name is from, and does nothing
 _IDLE = {"GSR", "DATAMUX_MDDR", "DATAMUX_ODDR", "ASYNC_RESET_RELEASE"}
 
 
-class Unmodelled(ValueError):
+class UnsupportedCell(ValueError):
     """A netlist holds what there is no model for; the message says what."""
 
 
@@ -129,15 +129,17 @@ def _model(name, cell, family):
     """Parameters and ports of the model of ``cell``, which has all that it uses."""
     kind = cell["type"]
     if kind not in _models(family):
-        raise Unmodelled(f"cell {name} must be of a type that has a model, not {kind}")
+        raise UnsupportedCell(f"cell {name} must be of a type that has a model, not {kind}")
     parameters, directions = _models(family)[kind]
     for port, bits in cell["connections"].items():
         if bits and port not in directions and set(bits) - {"0", "x"}:
-            raise Unmodelled(f"port {port} of {kind} {name} must have a model, to be connected")
+            raise UnsupportedCell(
+                f"port {port} of {kind} {name} must have a model, to be connected"
+            )
     for key in cell["parameters"]:
         known = key in parameters or key in _IDLE or key.removesuffix("MUX") in directions
         if not known:
-            raise Unmodelled(f"parameter {key} of {kind} {name} must have a model, to be set")
+            raise UnsupportedCell(f"parameter {key} of {kind} {name} must have a model, to be set")
     return parameters, directions
 
 

@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from weft.boards.bitstream import Design, best, prepare, route, synthesize
+from weft.boards.bitstream import Design, best_route, prepare, route, synthesize
 from weft.boards.board import BoardError
 from weft.boards.catalog import BOARDS
 from weft.boards.pll import PllError
-from weft.boards.toolchain import Netlist, Placed, Routed, Slowest
+from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign
 
 BOARD = BOARDS["icebreaker"]
 DESIGN = Design(BOARD, BOARD.config, "module top", "set_io rx 6")
@@ -29,9 +29,9 @@ class Tools:
     def route(self, netlist, device, seed, pins):
         assert (device, pins) == (BOARD.device, DESIGN.pins)
         self.asked.append(seed)
-        placed = Placed({"LUT": 3}, 30 + 2 * seed, Slowest(("a", "b"), 1.0, 2.0), 1.0)
-        return Routed(
-            placed, 36.0, netlist.folder / f"top-{seed}.json", netlist.folder / f"top-{seed}.bit"
+        pnr = PnrResult({"LUT": 3}, 30 + 2 * seed, CriticalPath(("a", "b"), 1.0, 2.0), 1.0)
+        return RoutedDesign(
+            pnr, 36.0, netlist.folder / f"top-{seed}.json", netlist.folder / f"top-{seed}.bit"
         )
 
 
@@ -58,7 +58,7 @@ def test_rejects_a_clock_before_anything_is_elaborated():
 
 
 def test_synthesized_once(tools, netlist, tmp_path):
-    assert netlist.folder == tmp_path / f"icebreaker-{DESIGN.digits}"
+    assert netlist.folder == tmp_path / f"icebreaker-{DESIGN.key}"
     assert synthesize(tools, DESIGN, tmp_path) == netlist
     assert tools.asked == ["module top"]
 
@@ -79,13 +79,13 @@ def test_routed_once(tools, netlist):
 
 def test_best_ends_with_the_first_that_meets_the_clock(tools, netlist):
     said = []
-    seed, routed = best(
+    seed, routed = best_route(
         tools, DESIGN, netlist, range(1, 9), lambda seed, one: said.append(seed)
     )
-    assert (seed, routed.placed.fmax) == (3, 36)
+    assert (seed, routed.pnr.fmax) == (3, 36)
     assert said == tools.asked[1:] == [1, 2, 3]
 
 
 def test_best_is_the_fastest_where_none_meets_it(tools, netlist):
-    seed, routed = best(tools, DESIGN, netlist, [2, 1])
-    assert (seed, routed.placed.fmax) == (2, 34)
+    seed, routed = best_route(tools, DESIGN, netlist, [2, 1])
+    assert (seed, routed.pnr.fmax) == (2, 34)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from weft.boards.blocks import Cell, cells, table
+from weft.boards.blocks import Cell, cells_by_block, placed_cells
 from weft.boards.devices import DEVICES
 
 
@@ -36,23 +36,24 @@ def layout(tmp_path):
     ("$nextpnr_ICESTORM_LC_79", "nextpnr", "board"),
 ])
 def test_block_of_a_name(layout, name, block, group):
-    [found] = cells(layout({name: cell("TRELLIS_FF", "X3/Y4/SLICEA.FF1")}), DEVICES["LFE5U-25F"])
+    path = layout({name: cell("TRELLIS_FF", "X3/Y4/SLICEA.FF1")})
+    [found] = placed_cells(path, DEVICES["LFE5U-25F"])
     assert (found.block, found.group) == (block, group)
     assert (found.resource, found.x, found.y, found.bel) == ("FF", 3, 4, "SLICEA.FF1")
 
 
 def test_an_ice40s_logic_cell_is_a_lut_and_maybe_a_flip_flop(layout):
-    found = cells(layout({
+    found = placed_cells(layout({
         "lamps.a": cell("ICESTORM_LC", "X1/Y1/lc0", DFF_ENABLE="1"),
         "lamps.b": cell("ICESTORM_LC", "X1/Y1/lc1", DFF_ENABLE="00000000"),
         "accelerator.core.array.m": cell("ICESTORM_DSP", "X0/Y5/mac16_0"),
         "led": cell("SB_IO", "X0/Y1/io0"),
     }), DEVICES["iCE40UP5K"])
-    assert {block: dict(used) for block, used in table(found).items()} == {
+    assert {block: dict(used) for block, used in cells_by_block(found).items()} == {
         "array": {"DSP": 1}, "board": {"LUT": 2, "FF": 1},
     }
 
 
 def test_table_goes_by_groups():
     some = [Cell(block, "LUT", False, 0, 0, "") for block in ("board", "link", "array", "tiler")]
-    assert list(table(some)) == ["array", "tiler", "link", "board"]
+    assert list(cells_by_block(some)) == ["array", "tiler", "link", "board"]

@@ -22,16 +22,16 @@ def test_capacities(name, dsp, ram, spram):
 
 def test_an_ecp5_counts_what_was_placed():
     placed = {"TRELLIS_COMB": 103, "TRELLIS_FF": 81, "MULT18X18D": 2, "DCCA": 1}
-    used = DEVICES["LFE5U-25F"].used({"LUT4": 65, "TRELLIS_FF": 80}, placed)
+    used = DEVICES["LFE5U-25F"].count_resources({"LUT4": 65, "TRELLIS_FF": 80}, placed)
     assert used == {"LUT": 103, "FF": 81, "DSP": 2, "RAM": 0}
 
 
 def test_an_ice40_counts_flip_flops_in_the_netlist():
     cells = {"SB_LUT4": 97, "SB_DFF": 3, "SB_DFFESR": 64, "SB_DFFSR": 17, "SB_CARRY": 31}
     placed = {"ICESTORM_LC": 130, "ICESTORM_DSP": 1, "ICESTORM_RAM": 4, "ICESTORM_SPRAM": 2}
-    used = DEVICES["iCE40UP5K"].used(cells, placed)
+    used = DEVICES["iCE40UP5K"].count_resources(cells, placed)
     assert used == {"LUT": 130, "FF": 84, "DSP": 1, "RAM": 4, "SPRAM": 2}
-    assert DEVICES["iCE40HX8K"].used(cells, placed) == {"LUT": 130, "FF": 84, "RAM": 4}
+    assert DEVICES["iCE40HX8K"].count_resources(cells, placed) == {"LUT": 130, "FF": 84, "RAM": 4}
 
 
 def test_no_dsp_blocks_are_inferred():

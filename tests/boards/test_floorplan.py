@@ -6,7 +6,7 @@ import re
 import pytest
 
 from weft.boards.devices import DEVICES
-from weft.boards.floorplan import arrange
+from weft.boards.floorplan import place_dsp_blocks
 
 LARGE, SMALL = DEVICES["LFE5U-85F"], DEVICES["LFE5U-25F"]
 
@@ -25,7 +25,7 @@ def arranged(tmp_path, device, rows, cols, products, others=3):
     cells["core.array.pe_0_0.mac.sum"] = {"type": "CCU2C", "attributes": {}}
     path = tmp_path / "top.json"
     path.write_text(json.dumps({"modules": {"top": {"cells": cells}}}))
-    count = arrange(path, device)
+    count = place_dsp_blocks(path, device)
     cells = json.loads(path.read_text())["modules"]["top"]["cells"]
     found = {names[n]: cell["attributes"].get("BEL") for n, cell in cells.items() if n in names}
     told = [cell["attributes"] for cell in cells.values() if cell["attributes"]]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from weft.boards.presets import ENTRIES, component
-from weft.boards.toolchain import describe
+from weft.boards.presets import PRESETS, component
+from weft.boards.toolchain import to_rtlil
 
-all_of_them = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+all_of_them = pytest.mark.parametrize("entry", PRESETS.values(), ids=PRESETS)
 
 
 @all_of_them
@@ -18,21 +18,21 @@ def test_is_made_for_its_device(entry):
     ("array-4x4x4", {"a", "b", "foot"}), ("ice40hx8k", {"rx", "tx"}),
 ])
 def test_is_an_array_or_an_accelerator_with_its_pins(name, ports):
-    text = describe(component(ENTRIES[name]))
+    text = to_rtlil(component(PRESETS[name]))
     top = text[text.index("module \\top\n") :]
     assert {port for port in ports if f" \\{port}\n" in top} == ports
     assert ("\\rx\n" in top) == ("rx" in ports)
 
 
 def test_goals_are_those_promised():
-    assert {entry.device.name: entry.goal for entry in ENTRIES.values() if entry.goal} == {
+    assert {entry.device.name: entry.goal for entry in PRESETS.values() if entry.goal} == {
         "LFE5U-85F": 50, "LFE5U-25F": 25, "iCE40UP5K": 0.7, "iCE40HX8K": 2,
     }
-    [clocked] = (entry for entry in ENTRIES.values() if entry.clock)
+    [clocked] = (entry for entry in PRESETS.values() if entry.clock)
     assert (clocked.clock, clocked.config.peak) == (150, 64)
     assert {
         (entry.config.depth, entry.config.dsp_cols, entry.config.drain): entry.luts
-        for entry in ENTRIES.values() if entry.config.rows == 1
+        for entry in PRESETS.values() if entry.config.rows == 1
     } == {
         (2, 1, "overlapped"): 90, (2, 1, "folded"): 60, (8, 0, "overlapped"): 8 * 80,
         (2, 0, "folded"): 2 * 80,

@@ -10,7 +10,7 @@ import pytest
 
 from weft.boards import toolchain
 from weft.boards.devices import DEVICES
-from weft.boards.toolchain import VERSIONS, Netlist, Toolchain, ToolchainError, describe, digest
+from weft.boards.toolchain import VERSIONS, Netlist, Toolchain, ToolchainError, digest, to_rtlil
 from weft.hw.arith.mac import PlainMac
 
 DEVICE = DEVICES["LFE5U-25F"]
@@ -56,7 +56,7 @@ ERROR: Unable to place cell 'x', no BELs remaining to implement cell type 'MULT1
 @pytest.fixture
 def tools(monkeypatch, tmp_path):
     """``tools(script)``: a toolchain whose programs are a shell script; arguments in ``said``."""
-    monkeypatch.setattr(toolchain, "_seen", lambda folder: None)
+    monkeypatch.setattr(toolchain, "_require_visible", lambda folder: None)
 
     def made(script):
         python = tmp_path / "tools" / "bin" / "python"
@@ -75,24 +75,24 @@ def netlist(folder):
 
 
 def test_place_reads_the_report(tools, tmp_path):
-    placed = tools("cp report report-7.json").place(netlist(tmp_path), DEVICE, 7)
-    assert placed.used == {"LUT": 584, "FF": 736, "DSP": 0, "RAM": 0}
-    assert placed.fmax == 149.9
-    assert placed.slowest.names == ("mac.f_a", "mac.sum", "mac.total", "pe.result")
-    assert (placed.slowest.logic, placed.slowest.routing) == (0.75, 2.0)
-    assert str(placed.slowest) == "mac.f_a to pe.result, 0.8 ns in cells, 2.0 ns between them"
+    pnr = tools("cp report report-7.json").place(netlist(tmp_path), DEVICE, 7)
+    assert pnr.used == {"LUT": 584, "FF": 736, "DSP": 0, "RAM": 0}
+    assert pnr.fmax == 149.9
+    assert pnr.critical_path.names == ("mac.f_a", "mac.sum", "mac.total", "pe.result")
+    assert (pnr.critical_path.logic, pnr.critical_path.routing) == (0.75, 2.0)
+    assert str(pnr.critical_path) == "mac.f_a to pe.result, 0.8 ns in cells, 2.0 ns between them"
     said = (tmp_path / "said").read_text()
     assert "--25k --speed 6" in said and "--seed 7 " in said and "--lpf-allow-uncon" in said
 
 
 def test_a_part_alone_has_no_pins(tools, tmp_path):
-    tools("cp report report-1.json").place(netlist(tmp_path), DEVICE, 1, alone=True)
+    tools("cp report report-1.json").place(netlist(tmp_path), DEVICE, 1, out_of_context=True)
     assert "--out-of-context" in (tmp_path / "said").read_text()
 
 
 def test_route_gives_the_clock_and_a_bitstream(tools, tmp_path):
     routed = tools("cp report report-7.json").route(netlist(tmp_path), DEVICE, 7, "LOCATE COMP")
-    assert (routed.placed.fmax, routed.clock) == (149.9, 200)
+    assert (routed.pnr.fmax, routed.clock) == (149.9, 200)
     assert (tmp_path / "top.pins").read_text() == "LOCATE COMP"
     assert routed.layout == tmp_path / "top-7.json"
     assert routed.bitstream == tmp_path / "top-7.bit"
@@ -167,7 +167,7 @@ def test_set_up_starts_every_tool(tools, tmp_path):
 
 
 def test_set_up_says_what_pip_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(toolchain, "_seen", lambda folder: None)
+    monkeypatch.setattr(toolchain, "_require_visible", lambda folder: None)
 
     def create(place, **_):
         python = Path(place) / "bin" / "python"
@@ -190,14 +190,14 @@ def test_rejects_a_folder_that_the_tools_do_not_see():
 
 
 def test_a_design_is_the_same_text_every_time():
-    texts = {describe(PlainMac(depth=2)) for _ in range(2)}
+    texts = {to_rtlil(PlainMac(depth=2)) for _ in range(2)}
     assert len(texts) == 1 and "module \\top" in texts.pop()
     assert digest("a", 1) == digest("a", 1) != digest("a", 2)
 
 
 def test_a_design_without_reset_has_no_pin_for_it():
     def pins(**options):
-        text = describe(PlainMac(depth=2), **options)
+        text = to_rtlil(PlainMac(depth=2), **options)
         return set(re.findall(r"wire width \d+ input \d+ +\\(\w+)", text))
 
     assert pins() - pins(reset=False) == {"rst"}

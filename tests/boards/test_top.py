@@ -10,7 +10,7 @@ from weft.boards.bitstream import prepare
 from weft.boards.blocks import GROUPS
 from weft.boards.catalog import BOARDS
 from weft.boards.fit import replace
-from weft.boards.top import WAIT, Clock, Lamps
+from weft.boards.top import WAIT, Clock, StatusLeds
 
 # Elaborated in a second.
 SMALL = {
@@ -49,13 +49,13 @@ def test_a_board_of_the_full_size(icebreaker):
     board = BOARDS["icebreaker"]
     design = prepare(board, board.config)
     assert design.text.count("cell \\SB_MAC16 ") == 8
-    assert design.digits != icebreaker.digits
+    assert design.key != icebreaker.key
 
 
 def test_the_text_is_the_same_every_time(icebreaker):
     again = small(BOARDS["icebreaker"])
     assert (again.text, again.pins) == (icebreaker.text, icebreaker.pins)
-    assert again.digits == icebreaker.digits
+    assert again.key == icebreaker.key
 
 
 def test_blocks_of_the_core_are_in_a_group(icebreaker):
@@ -113,7 +113,7 @@ def test_the_start_waits_until_a_while_after_lock():
     ("working", "busy", 2**6), ("broken", "error", 2**9),
 ])
 def test_a_pulse_is_seen_for_a_while(pulse, lamp, ticks):
-    lamps = Lamps(clock=0.0005)  # 500 Hz: a second is 512 cycles
+    lamps = StatusLeds(clock=0.0005)  # 500 Hz: a second is 512 cycles
     seen = []
 
     async def bench(ctx):
@@ -132,7 +132,7 @@ def test_a_pulse_is_seen_for_a_while(pulse, lamp, ticks):
 
 
 def test_alive_blinks_and_faster_while_busy():
-    lamps = Lamps(clock=0.0005)
+    lamps = StatusLeds(clock=0.0005)
     changes = {}
 
     async def bench(ctx):

@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from weft.boards import bench as work
-from weft.boards import presets, toolchain
+from weft.boards import benchmark, presets, toolchain
 from weft.boards.devices import DEVICES
-from weft.boards.presets import Entry
-from weft.boards.toolchain import Netlist, Placed, Slowest, ToolchainError
-from weft.cli import main, steady
+from weft.boards.presets import Preset
+from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, ToolchainError
+from weft.cli import main, steady_state
 from weft.cli.bench import _asked
 from weft.config import Config
 from weft.sim.tools import ToolError
@@ -17,8 +16,8 @@ from weft.sim.tools import ToolError
 CONFIG = Config(rows=4, cols=4, depth=4)
 DEVICE = DEVICES["LFE5U-25F"]
 ENTRIES = {
-    "core": Entry(name="core", device=DEVICE, config=CONFIG, goal=5),
-    "array": Entry(name="array", device=DEVICE, config=CONFIG, alone=True),
+    "core": Preset(name="core", device=DEVICE, config=CONFIG, goal=5),
+    "array": Preset(name="array", device=DEVICE, config=CONFIG, array_only=True),
 }
 
 
@@ -38,11 +37,11 @@ class Tools:
         folder.mkdir(parents=True, exist_ok=True)
         return Netlist(folder, {})
 
-    def place(self, netlist, device, seed, *, alone):
+    def place(self, netlist, device, seed, *, out_of_context):
         if not self.fits:
             raise ToolchainError("the design must fit the LFE5U-25F, and takes DSP 31 of 28")
         used = {"LUT": 1000, "FF": 900, "DSP": 28, "RAM": 12}
-        return Placed(used, self.mhz + seed, Slowest(("a", "b"), 1.0, 2.0), 1.0)
+        return PnrResult(used, self.mhz + seed, CriticalPath(("a", "b"), 1.0, 2.0), 1.0)
 
 
 @pytest.fixture
@@ -50,12 +49,12 @@ def run(monkeypatch, tmp_path, capsys):
     """``run(*arguments)``: exit code, and what was said."""
     monkeypatch.setenv("WEFT_BUILD", str(tmp_path / "build"))
     monkeypatch.setenv("COLUMNS", "300")
-    monkeypatch.setattr(presets, "ENTRIES", ENTRIES)
+    monkeypatch.setattr(presets, "PRESETS", ENTRIES)
     monkeypatch.setattr(presets, "component", lambda entry: entry.name)
-    monkeypatch.setattr(work, "describe", lambda component, *, reset: component)
+    monkeypatch.setattr(benchmark, "to_rtlil", lambda component, *, reset: component)
     monkeypatch.setattr(toolchain, "Toolchain", Tools)
-    monkeypatch.setattr(steady, "modelled", lambda config: (128, 32800.0))
-    monkeypatch.setattr(steady, "simulated", lambda config, size, say: 32800.0)
+    monkeypatch.setattr(steady_state, "predict_interval", lambda config: (128, 32800.0))
+    monkeypatch.setattr(steady_state, "simulate_interval", lambda config, size, say: 32800.0)
 
     def ended(*arguments):
         code = main(["bench", "--docs", str(tmp_path / "docs"), *arguments])
@@ -83,7 +82,7 @@ def test_writes_the_table(run):
 
 
 def test_some_of_it_and_not_simulated(run, monkeypatch):
-    monkeypatch.setattr(steady, "simulated", None)
+    monkeypatch.setattr(steady_state, "simulate_interval", None)
     assert run("core", "--seeds", "4", "--no-simulation")[0] == 0
     [core] = records(run)
     assert core["simulated"] is False and core["fmax"] == {"4": 104}
@@ -114,7 +113,7 @@ def test_what_does_not_fit_is_told_and_the_rest_goes_on(run, monkeypatch):
 
 
 def test_cycles_that_differ_are_told(run, monkeypatch):
-    monkeypatch.setattr(steady, "simulated", lambda config, size, say: 32801.0)
+    monkeypatch.setattr(steady_state, "simulate_interval", lambda config, size, say: 32801.0)
     code, said = run("core", "--seeds", "1")
     assert code == 1
     assert (
@@ -127,7 +126,7 @@ def test_a_model_that_cannot_be_built_costs_its_entry_alone(run, monkeypatch):
     def simulated(config, size, say):
         raise ToolError("Verilator must compile")
 
-    monkeypatch.setattr(steady, "simulated", simulated)
+    monkeypatch.setattr(steady_state, "simulate_interval", simulated)
     code, said = run("--seeds", "1")
     assert code == 1 and "MISSED  core: Verilator must compile" in said
     assert [record["name"] for record in records(run)] == ["array"]
@@ -168,7 +167,7 @@ def test_rejects_options_that_are_none(run, capsys, option, value, text):
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"{text}; see weft bench --help")
 
 
-@pytest.mark.parametrize("entry", presets.ENTRIES.values(), ids=presets.ENTRIES)
+@pytest.mark.parametrize("entry", presets.PRESETS.values(), ids=presets.PRESETS)
 def test_what_is_recorded_of_a_config_is_all_of_it(entry):
     asked = _asked(entry.config)
     assert Config.from_dict(asked) == entry.config

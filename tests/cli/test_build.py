@@ -8,7 +8,7 @@ import pytest
 from weft.boards import bitstream, toolchain
 from weft.boards.bitstream import Design
 from weft.boards.catalog import BOARDS
-from weft.boards.toolchain import Netlist, Placed, Routed, Slowest, ToolchainError
+from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign, ToolchainError
 from weft.cli import main
 
 MINE = str(Path(__file__).parents[2] / "docs" / "myboard.py")
@@ -54,8 +54,8 @@ class Tools:
         layout.write_text(json.dumps(LAYOUT))
         bits.write_bytes(b"bits %d" % peak)
         used = dict.fromkeys(device.capacity, 0) | {"LUT": 100}
-        placed = Placed(used, self.mhz + seed, Slowest(("x.a", "y.b"), 1.0, 2.0), 1.0)
-        return Routed(placed, 36.0, layout, bits)
+        pnr = PnrResult(used, self.mhz + seed, CriticalPath(("x.a", "y.b"), 1.0, 2.0), 1.0)
+        return RoutedDesign(pnr, 36.0, layout, bits)
 
 
 @pytest.fixture

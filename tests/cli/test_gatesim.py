@@ -10,7 +10,7 @@ from weft.boards import bitstream, catalog, toolchain
 from weft.boards.toolchain import Netlist
 from weft.cli import main
 from weft.sim import gates
-from weft.sim.gates import GatesError, GateTest, Unmodelled
+from weft.sim.gates import GateSimError, GateTest, UnsupportedCell
 
 PORTS = {
     name: {"direction": way, "bits": [bit]}
@@ -65,10 +65,10 @@ def run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(toolchain, "Toolchain", Tools)
     monkeypatch.setattr(bitstream, "prepare", lambda board, config: None)
     monkeypatch.setattr(bitstream, "synthesize", lambda *given: Netlist(tmp_path, {}))
-    monkeypatch.setattr(bitstream, "best", lambda *given: (1, routed))
+    monkeypatch.setattr(bitstream, "best_route", lambda *given: (1, routed))
     monkeypatch.setattr(gates, "verilog", translated)
-    monkeypatch.setattr(gates, "model", lambda name, text, say: name)
-    monkeypatch.setattr(gates, "Gates", Silent)
+    monkeypatch.setattr(gates, "build_model", lambda name, text, say: name)
+    monkeypatch.setattr(gates, "GateSim", Silent)
 
     def passes(*given, **options):
         return GateTest(jobs=5, macs=999, results=88)
@@ -100,7 +100,7 @@ def test_or_as_synthesized(run):
 
 def test_a_difference_is_told(run):
     def check_gates(*given, **options):
-        raise GatesError("sums must equal golden: job 1, word 2")
+        raise GateSimError("sums must equal golden: job 1, word 2")
 
     status, said, _ = run("icebreaker", check_gates=check_gates)
     assert status == 1
@@ -110,7 +110,7 @@ def test_a_difference_is_told(run):
 
 def test_a_cell_without_a_model_is_told(run, monkeypatch):
     def translated(*given, **options):
-        raise Unmodelled("cell c must be of a type that has a model, not PFUMX")
+        raise UnsupportedCell("cell c must be of a type that has a model, not PFUMX")
 
     monkeypatch.setattr(gates, "verilog", translated)
     status, said, _ = run("icebreaker")

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from weft.cli import main
-from weft.cli.info import cost
+from weft.cli.info import cycle_counts
 from weft.config import Config
 
 
@@ -89,10 +89,10 @@ def test_says_the_cycles_of_the_products_asked_for(info):
 
 def test_cost_is_none_for_what_cannot_be_resident():
     config = Config(a_words=32, b_words=64)
-    assert cost(config, 16, 16, 32)[1] is not None
-    assert cost(config, 17, 16, 32)[1] is None  # three panels of A, and two pages
-    assert cost(config, 16, 16, 33)[1] is None  # five panels of B, and four pages
-    assert cost(config, 16, 17, 16)[1] is None  # two panels of A of two pages each
+    assert cycle_counts(config, 16, 16, 32)[1] is not None
+    assert cycle_counts(config, 17, 16, 32)[1] is None  # three panels of A, and two pages
+    assert cycle_counts(config, 16, 16, 33)[1] is None  # five panels of B, and four pages
+    assert cycle_counts(config, 16, 17, 16)[1] is None  # two panels of A of two pages each
 
 
 @pytest.mark.parametrize("shape", ["8x8", "8x8x8x8", "0x8x8", "8x8x0", "8x-8x8", "8 x 8 x 8", ""])

@@ -5,16 +5,16 @@ import json
 
 import pytest
 
-from weft.cli.performance import BEGIN, END, Book, Measurement, problems, regressions, rows
+from weft.cli.performance import BEGIN, END, Measurement, Records, problems, regressions, rows
 
 RECORD = Measurement(
-    name="ecp5", device="LFE5U-25F", config={"rows": 4, "cols": 8, "depth": 2}, alone=False,
+    name="ecp5", device="LFE5U-25F", config={"rows": 4, "cols": 8, "depth": 2}, array_only=False,
     goal=10.0, clock=None, used={"LUT": 5000, "FF": 6000, "DSP": 16, "RAM": 20},
     fmax={"1": 200.0, "2": 180.0, "3": 190.0}, path="a to b", size=128, interval=40960.0,
     simulated=True, design="0123456789abcdef", date="2026-11-21",
 )
 ARRAY = dataclasses.replace(
-    RECORD, name="array", alone=True, goal=None, size=None, interval=None, simulated=False,
+    RECORD, name="array", array_only=True, goal=None, size=None, interval=None, simulated=False,
 )
 
 
@@ -68,7 +68,7 @@ def test_worse_than_before_is_a_problem_beyond_noise():
 
 
 def test_the_book_keeps_history_and_the_page_around_its_table(tmp_path):
-    book = Book(tmp_path)
+    book = Records(tmp_path)
     book.add(RECORD)
     book.add(ARRAY)
     book.save(["ecp5", "array", "not measured yet"])
@@ -76,7 +76,7 @@ def test_the_book_keeps_history_and_the_page_around_its_table(tmp_path):
     text = page.read_text()
     assert text.startswith("# Performance\n") and "| 10.24 |" in text
     page.write_text(f"# Mine\n\nbefore\n{BEGIN}\nold\n{END}\nafter\n")
-    again = Book(tmp_path)
+    again = Records(tmp_path)
     assert again.records == {"ecp5": RECORD, "array": ARRAY}
     again.add(changed(fmax={"1": 201.0}))                            # the same design
     again.add(changed(fmax={"1": 220.0}, design="fedcba9876543210"))  # another one
@@ -93,10 +93,10 @@ def test_rejects_records_that_are_none(tmp_path):
     for text in ("[{", '[{"name": "x"}]', "7"):
         (tmp_path / "performance.json").write_text(text)
         with pytest.raises(OSError, match="performance.json must hold records of weft bench: "):
-            Book(tmp_path)
+            Records(tmp_path)
 
 
 def test_rejects_a_page_without_its_marks(tmp_path):
     (tmp_path / "performance.md").write_text("# Mine\n")
     with pytest.raises(OSError, match="must have the lines '<!-- the table: weft bench writes"):
-        Book(tmp_path).save([])
+        Records(tmp_path).save([])

@@ -75,7 +75,7 @@ def test_runs_all_of_it(here, capsys, monkeypatch):
 def test_network_only_leaves_out_the_checks(here, capsys, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "weft.cli.report.activity_picture", lambda *arguments: drawn.append(arguments)
+        "weft.cli.activity.activity_picture", lambda *arguments: drawn.append(arguments)
     )
     monkeypatch.setattr(runner, "run", lambda *args, **kwargs: pytest.fail("checked"))
     monkeypatch.setattr(tools, "icarus", lambda: pytest.fail("asked for Icarus"))

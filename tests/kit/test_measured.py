@@ -21,10 +21,10 @@ class Tools:
         assert "module" in design and part is PART
         return "netlist"
 
-    def place(self, netlist, part, seed, *, alone):
-        assert (netlist, part, seed, alone) == ("netlist", PART, 3, True)
+    def place(self, netlist, part, seed, *, out_of_context):
+        assert (netlist, part, seed, out_of_context) == ("netlist", PART, 3, True)
         used = dict.fromkeys(part.capacity, 0) | {"LUT": 6072}
-        return SimpleNamespace(used=used, fmax=125.04, slowest="from a to b")
+        return SimpleNamespace(used=used, fmax=125.04, critical_path="from a to b")
 
 
 def test_tells_of_area_and_clock(tmp_path):

@@ -65,7 +65,7 @@ def main(argv=None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except ModuleNotFoundError as error:
-        mend = doctor.mend_module(error.name)
+        mend = doctor.install_hint(error.name)
         if mend is None:
             raise
         print(f"weft: error: {mend}", file=sys.stderr)

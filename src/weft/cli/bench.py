@@ -8,8 +8,8 @@ import re
 import sys
 import time
 
-from weft.cli.output import output_folder
-from weft.cli.values import integer, path
+from weft.cli.argument_types import integer, path
+from weft.cli.output_paths import output_folder
 
 __all__ = ["add"]
 
@@ -65,33 +65,33 @@ def _seeds(text):
 
 
 def _run(args) -> int:
-    from weft.boards.presets import ENTRIES
+    from weft.boards.presets import PRESETS
 
-    unknown = [name for name in args.entry if name not in ENTRIES]
+    unknown = [name for name in args.entry if name not in PRESETS]
     if unknown:
-        known = ", ".join(ENTRIES)
+        known = ", ".join(PRESETS)
         print(f"weft: error: an entry must be one of {known}, not {unknown[0]!r}", file=sys.stderr)
         return 2
-    entries = [ENTRIES[name] for name in dict.fromkeys(args.entry or ENTRIES)]
+    entries = [PRESETS[name] for name in dict.fromkeys(args.entry or PRESETS)]
     if args.list:
         for entry in entries:
             print(f"{entry.name:16} {entry.device.name:10} {entry.config.name}"
-                  f"{', the array alone' if entry.alone else ''}")
+                  f"{', the array array_only' if entry.array_only else ''}")
         return 0
     return _measure(entries, args)
 
 
 def _measure(entries, args):
-    from weft.boards.bench import measure
-    from weft.boards.presets import ENTRIES
+    from weft.boards.benchmark import measure
+    from weft.boards.presets import PRESETS
     from weft.boards.toolchain import Toolchain, ToolchainError
-    from weft.cli.performance import Book, problems, regressions
-    from weft.cli.report import progress
-    from weft.cli.steady import Unequal
+    from weft.cli.performance import Records, problems, regressions
+    from weft.cli.progress import progress
+    from weft.cli.steady_state import ResultMismatch
     from weft.sim.build import folder
     from weft.sim.tools import ToolError
 
-    book = Book(output_folder(args.docs))
+    book = Records(output_folder(args.docs))
     place = output_folder(folder() / "bench")
     failures = []
     with progress() as show:
@@ -111,7 +111,7 @@ def _measure(entries, args):
                 continue
             try:
                 cycles = _cycles(entry, place, not args.no_simulation, show)
-            except (ToolError, Unequal) as error:
+            except (ToolError, ResultMismatch) as error:
                 failures.append(f"{entry.name}: {error}")
                 continue
             record = _record(entry, measured, cycles)
@@ -119,7 +119,7 @@ def _measure(entries, args):
             failures += problems(record, before)
             if not regressions(record, before):
                 book.add(record)
-    book.save(ENTRIES)
+    book.save(PRESETS)
     _show([book.records[entry.name] for entry in entries if entry.name in book.records])
     for failure in failures:
         print(f"MISSED  {failure}")
@@ -146,23 +146,25 @@ def _told(show, advance, steps):
 
 def _cycles(entry, place, simulate, show):
     """(size, cycles from one product to the next, whether simulated); Nones of an array alone."""
-    if entry.alone:
+    if entry.array_only:
         return None, None, False
-    from weft.boards.bench import Cache, sources
+    from weft.boards.benchmark import ResultCache, source_digest
     from weft.boards.toolchain import digest
-    from weft.cli.steady import Unequal, modelled, simulated
+    from weft.cli.steady_state import ResultMismatch, predict_interval, simulate_interval
 
-    cache, made = Cache(place / "results"), sources()
+    cache, made = ResultCache(place / "results"), source_digest()
     with show.task(f"counting cycles of {entry.name}"):
         size, interval = cache.get(digest("model", made, entry.config),
-                                   lambda: modelled(entry.config))
+                                   lambda: predict_interval(entry.config))
         if not simulate:
             return size, interval, False
         counted = cache.get(digest("simulation", made, entry.config, size),
-                            lambda: simulated(entry.config, size, show.say))
+                            lambda: simulate_interval(entry.config, size, show.say))
     if counted != interval:
-        raise Unequal(f"{size}^3 must take {interval:,.10g} cycles in simulation as in the cycle"
-                      f" model, not {counted:,.10g}")
+        raise ResultMismatch(
+            f"{size}^3 must take {interval:,.10g} cycles in simulation as in the cycle model,"
+            f" not {counted:,.10g}"
+        )
     return size, interval, True
 
 
@@ -186,11 +188,11 @@ def _record(entry, measured, cycles):
     size, interval, simulated = cycles
     best = measured.best
     return Measurement(
-        name=entry.name, device=entry.device.name, alone=entry.alone, goal=entry.goal,
-        clock=entry.clock, luts=entry.luts, used=best.used, path=str(best.slowest), size=size,
+        name=entry.name, device=entry.device.name, array_only=entry.array_only, goal=entry.goal,
+        clock=entry.clock, luts=entry.luts, used=best.used, path=str(best.critical_path), size=size,
         interval=interval,
         config=_asked(entry.config),
-        fmax={str(seed): round(one.fmax, 2) for seed, one in sorted(measured.placed.items())},
+        fmax={str(seed): round(one.fmax, 2) for seed, one in sorted(measured.by_seed.items())},
         simulated=simulated, design=measured.design, date=datetime.now(UTC).date().isoformat(),
     )
 

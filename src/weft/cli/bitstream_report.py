@@ -10,35 +10,35 @@ FILES = "report.md", "report.json", "floorplan.png"  # of the report, in the bit
 
 def write(folder, design, netlist, seed, routed, bitstream) -> None:
     """``report.md``, ``report.json``, ``floorplan.png`` into ``folder``, and the gist printed."""
-    from weft.boards.blocks import cells, table
-    from weft.cli.layout import layout_picture
+    from weft.boards.blocks import cells_by_block, placed_cells
+    from weft.cli.floorplan_picture import floorplan_picture
 
-    board, config, placed = design.board, design.config, routed.placed
-    found = cells(routed.layout, board.device)
-    blocks = table(found)
+    board, config, pnr = design.board, design.config, routed.pnr
+    found = placed_cells(routed.layout, board.device)
+    blocks = cells_by_block(found)
     page = text(design, seed, routed, bitstream.name, blocks)
     (folder / "report.md").write_text(page, encoding="utf-8")
     record = {
         "board": board.name, "device": board.device.name, "config": config.name,
-        "clock": routed.clock, "fmax": placed.fmax, "baud": board.baud, "seed": seed,
-        "used": placed.used, "capacity": board.device.capacity, "blocks": blocks,
-        "path": placed.slowest.names, "design": design.digits, "bitstream": bitstream.name,
+        "clock": routed.clock, "fmax": pnr.fmax, "baud": board.baud, "seed": seed,
+        "used": pnr.used, "capacity": board.device.capacity, "blocks": blocks,
+        "path": pnr.critical_path.names, "design": design.key, "bitstream": bitstream.name,
     }
     (folder / "report.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    layout_picture(folder / "floorplan.png", found, title="\n".join(_title(design, routed)))
+    floorplan_picture(folder / "floorplan.png", found, title="\n".join(_title(design, routed)))
     print("\n".join(_title(design, routed)))
-    print(f"slowest: {placed.slowest}")
+    print(f"slowest: {pnr.critical_path}")
     print(f"{bitstream}: {bitstream.stat().st_size:,} bytes; beside it report.md, floorplan.png")
     print(f"to load it: weft program {board.name} {bitstream}")
 
 
 def _title(design, routed):
     """Two lines: the design and its clock; the device and how full it is."""
-    c, device, used = design.config, design.board.device, routed.placed.used
+    c, device, used = design.config, design.board.device, routed.pnr.used
     shares = ", ".join(
         f"{name} {used[name] / there:.0%}" for name, there in device.capacity.items() if used[name]
     )
-    clock = f"{routed.clock:.1f} MHz ({routed.placed.fmax:.1f} MHz reached)"
+    clock = f"{routed.clock:.1f} MHz ({routed.pnr.fmax:.1f} MHz reached)"
     array = f"{c.rows} x {c.cols} PEs of {c.depth} MAC, {c.peak} MAC/cycle"
     return f"{design.board.name}: {array} at {clock}", f"{device.name}: {shares}"
 
@@ -47,12 +47,12 @@ def text(design, seed, routed, bitstream, blocks) -> str:
     """The page."""
     return "\n".join([
         *_summary(design, seed, routed, bitstream), *_resources(design.board.device, blocks),
-        *_path(routed.placed.slowest), "",
+        *_path(routed.pnr.critical_path), "",
     ])
 
 
 def _summary(design, seed, routed, bitstream):
-    board, placed = design.board, routed.placed
+    board, pnr = design.board, routed.pnr
     title, filled = _title(design, routed)
     off = board.clock * 1e6 / board.divisor / board.baud - 1
     yield f"""\
@@ -64,10 +64,10 @@ def _summary(design, seed, routed, bitstream):
 
 {filled}
 
-* bitstream: `{bitstream}`, design `{design.digits}`, seed {seed}
+* bitstream: `{bitstream}`, design `{design.key}`, seed {seed}
 * Config: `{design.config.name}`
-* clock: {routed.clock:.2f} MHz asked for, {placed.fmax:.2f} MHz reached, \
-{placed.fmax / routed.clock - 1:.1%} in reserve
+* clock: {routed.clock:.2f} MHz asked for, {pnr.fmax:.2f} MHz reached, \
+{pnr.fmax / routed.clock - 1:.1%} in reserve
 * serial port: {board.baud:,} baud, a bit every {board.divisor} cycles ({off:+.2%}), \
 on {board.bridge}
 """
@@ -92,10 +92,10 @@ def _resources(device, blocks):
     yield "\nBy the names that synthesis gave: a cell merged of two blocks counts for one.\n"
 
 
-def _path(slowest):
+def _path(critical_path):
     yield "## Critical path"
-    yield f"\n{slowest.logic:.1f} ns in cells, {slowest.routing:.1f} ns between them:\n"
-    yield from (f"1. `{name}`" for name in slowest.names)
+    yield f"\n{critical_path.logic:.1f} ns in cells, {critical_path.routing:.1f} ns between them:\n"
+    yield from (f"1. `{name}`" for name in critical_path.names)
 
 
 def _row(used, names):

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 from weft.cli import bitstream_report
+from weft.cli.argument_types import integer, path
 from weft.cli.options import add_config, config_of
-from weft.cli.output import output_file, output_folder, part_of
-from weft.cli.values import integer, path
+from weft.cli.output_paths import output_file, output_folder, part_of
 
 __all__ = ["add", "add_board", "board_of", "clock_missed"]
 
@@ -119,7 +119,7 @@ def _config(args, board):
 def _build(board, args, bitstream):
     from weft.boards.fit import sizes
     from weft.boards.toolchain import Toolchain, ToolchainError
-    from weft.cli.report import progress
+    from weft.cli.progress import progress
     from weft.sim.build import folder as builds
 
     place = output_folder(builds() / "boards")
@@ -158,7 +158,7 @@ def _build(board, args, bitstream):
 
 def _attempt(tools, board, config, args, place, show):
     """(design, netlist, seed, Routed) of one Config."""
-    from weft.boards.bitstream import best, prepare, synthesize
+    from weft.boards.bitstream import best_route, prepare, synthesize
     from weft.boards.fit import min_luts
     from weft.boards.toolchain import ToolchainError
 
@@ -176,7 +176,7 @@ def _attempt(tools, board, config, args, place, show):
         )
 
     def said(seed, routed):
-        show.say(f"seed {seed}: {routed.placed.fmax:.1f} MHz of {routed.clock:.1f}")
+        show.say(f"seed {seed}: {routed.pnr.fmax:.1f} MHz of {routed.clock:.1f}")
 
     with show.task("placing and routing"):
         if took > 1:
@@ -184,7 +184,7 @@ def _attempt(tools, board, config, args, place, show):
                 f"some {_minutes(took * RATIO[device.family])} left with one seed, going by what"
                 f" synthesis took; {args.seeds} at most"
             )
-        seed, routed = best(tools, design, netlist, range(1, args.seeds + 1), said)
+        seed, routed = best_route(tools, design, netlist, range(1, args.seeds + 1), said)
     return design, netlist, seed, routed
 
 
@@ -198,11 +198,11 @@ def _overfull(error):
 
 def clock_missed(routed, seeds) -> str:
     """By how much a design misses its clock, and what to do; nothing where it does not."""
-    fmax, clock = routed.placed.fmax, routed.clock
+    fmax, clock = routed.pnr.fmax, routed.clock
     if fmax >= clock:
         return ""
     return (
         f"fmax must be {clock:.2f} MHz, not {fmax:.2f}, {1 - fmax / clock:.1%} less, with the best"
         f" of {seeds} seeds: lower --clock, or --rows, --cols or --depth, or try more --seeds;"
-        f" slowest is {routed.placed.slowest}"
+        f" slowest is {routed.pnr.critical_path}"
     )

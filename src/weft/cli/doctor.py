@@ -9,7 +9,7 @@ from importlib import metadata
 
 from weft.hints import to_install
 
-__all__ = ["Finding", "add", "examine", "mend_module"]
+__all__ = ["Finding", "add", "examine", "install_hint"]
 
 DESCRIPTION = """\
 Look for everything that Weft uses and say, for each, what is needed, what was found and what to
@@ -114,7 +114,7 @@ def _install(extra, make=None):
     return to_install(extra=extra or "", make=make)
 
 
-def mend_module(module: str | None, make: str | None = None) -> str | None:
+def install_hint(module: str | None, make: str | None = None) -> str | None:
     """What helps where a module cannot be imported; None for one of no package that Weft uses.
 
     ``make`` is what installs it in a checkout, where that is not what usually does.

@@ -6,8 +6,8 @@ import re
 import sys
 import time
 
+from weft.cli.argument_types import integer
 from weft.cli.build import add_board, board_of
-from weft.cli.values import integer
 
 __all__ = ["add"]
 
@@ -48,8 +48,15 @@ def add(subparsers):
 
 
 def _run(args) -> int:
-    from weft.cli.report import progress
-    from weft.sim.gates import Gates, GatesError, Unmodelled, check_gates, model, verilog
+    from weft.cli.progress import progress
+    from weft.sim.gates import (
+        GateSim,
+        GateSimError,
+        UnsupportedCell,
+        build_model,
+        check_gates,
+        verilog,
+    )
 
     board = board_of(args)
     stage = args.stage or STAGES[board.device.family]
@@ -57,19 +64,19 @@ def _run(args) -> int:
         netlist = _netlist(board, stage, show)
         try:
             text = verilog(netlist, board.device.family, _pins(board, netlist), seed=args.seed)
-        except Unmodelled as error:
+        except UnsupportedCell as error:
             print(f"weft: error: {error}", file=sys.stderr)
             return 2
         with show.task(f"compiling the {stage} {board.name}"):
-            program = model(f"{board.name}-{stage}", text, show.say)
+            program = build_model(f"{board.name}-{stage}", text, show.say)
         start, problem, done = time.monotonic(), None, None
         with (
             show.task(f"simulating the {stage} {board.name}"),
-            Gates(program, divisor=board.divisor, seed=args.seed) as gates,
+            GateSim(program, divisor=board.divisor, seed=args.seed) as gates,
         ):
             try:
                 done = check_gates(gates, board.config, seed=args.seed, said=show.say)
-            except GatesError as error:
+            except GateSimError as error:
                 problem = error
     _show(board, stage, netlist, gates, done, time.monotonic() - start)
     if problem:
@@ -79,9 +86,9 @@ def _run(args) -> int:
 
 def _netlist(board, stage, show):
     """The netlist of ``board``, made once, by the same steps as its bitstream."""
-    from weft.boards.bitstream import best, prepare, synthesize
+    from weft.boards.bitstream import best_route, prepare, synthesize
     from weft.boards.toolchain import Toolchain
-    from weft.cli.output import output_folder
+    from weft.cli.output_paths import output_folder
     from weft.sim.build import folder
 
     tools = Toolchain(folder(), say=show.say)
@@ -94,7 +101,7 @@ def _netlist(board, stage, show):
     if stage == "synthesized":
         return netlist.folder / "top.json"
     with show.task("placing and routing"):
-        return best(tools, design, netlist, range(1, SEEDS + 1))[1].layout
+        return best_route(tools, design, netlist, range(1, SEEDS + 1))[1].layout
 
 
 def _pins(board, netlist):

@@ -4,10 +4,10 @@ import argparse
 import os
 from pathlib import Path
 
-from weft.cli.doctor import mend_module
+from weft.cli.argument_types import path
+from weft.cli.doctor import install_hint
 from weft.cli.options import add_config, config_of
-from weft.cli.output import output_file, output_folder, part_of
-from weft.cli.values import path
+from weft.cli.output_paths import output_file, output_folder, part_of
 from weft.ip import BUSES, Ip
 
 __all__ = ["add"]
@@ -73,7 +73,7 @@ def _run(args) -> int:
             raise OSError(f"--{name} must come with --bus")
     config = config_of(args)
     place = output_file(args.output or f"out/weft_{config.name}.v")
-    from weft.cli.report import progress
+    from weft.cli.progress import progress
     from weft.hw.export import verilog
 
     with progress() as show, show.task(f"generating {config.name}"):
@@ -96,7 +96,7 @@ def _kit(args):
         window=args.window, prefix=prefix,
     )
     place = Path(args.output or f"out/{ip.name}")
-    from weft.cli.report import progress
+    from weft.cli.progress import progress
     from weft.kit.build import build, wants
     from weft.kit.folder import check, write
 
@@ -104,7 +104,7 @@ def _kit(args):
     try:
         wants()
     except ModuleNotFoundError as error:
-        raise OSError(mend_module(error.name, make=f"make kit BUS={ip.bus}")) from error
+        raise OSError(install_hint(error.name, make=f"make kit BUS={ip.bus}")) from error
     output_folder(place.parent)
     with progress() as show:
         measured = _measured(args, ip, show) if args.measure else None

@@ -11,7 +11,7 @@ from weft.cycles import predict
 from weft.geometry import operands
 from weft.timing import Latencies
 
-__all__ = ["add", "cost"]
+__all__ = ["add", "cycle_counts"]
 
 DESCRIPTION = """\
 Say what a design is: its fields, its buffers, from which K on the array works without waiting for
@@ -66,7 +66,7 @@ def _check(config, m, k, n):
             raise ConfigError(f"shape {shape}: {error}") from error
 
 
-def cost(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
+def cycle_counts(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
     """(cold, resident, steady) cycles of a product as the driver would send it.
 
     Its results are what the job's ``flags`` ask for.
@@ -112,8 +112,8 @@ def _run(args) -> int:
     for name in ("M x K x N", "results", "cold", "resident", "steady", "utilization"):
         table.add_column(name, justify="right", overflow="fold")
     for m, k, n in shapes:
-        for results, flags in kinds(config):
-            cold, resident, steady = cost(config, m, k, n, flags)
+        for results, flags in result_types(config):
+            cold, resident, steady = cycle_counts(config, m, k, n, flags)
             table.add_row(
                 f"{m} x {k} x {n}", results, f"{cold:,}",
                 "-" if resident is None else f"{resident:,}",
@@ -124,7 +124,7 @@ def _run(args) -> int:
     return 0
 
 
-def kinds(config: Config) -> list[tuple[str, JobFlag]]:
+def result_types(config: Config) -> list[tuple[str, JobFlag]]:
     """The types of results that a Config gives, and the flags that ask for them."""
     kind = config.format
     narrow = ((kind.narrow.name, flag) for flag in epilogue_flags(config)[:1])
@@ -140,7 +140,7 @@ def _facts(config):
             f" holds K up to {g.words * g.depth:,}"
         )
     latencies = Latencies.of(config)
-    for results, flags in kinds(config):
+    for results, flags in result_types(config):
         size = (config.format.narrow if flags else config.format.acc).bytes
         words = max(1, size * config.lanes // config.bytes_out)
         out = config.rows * latencies.row_chunks * words

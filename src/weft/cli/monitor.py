@@ -3,8 +3,8 @@
 import argparse
 import time
 
-from weft.cli.transports import NAMES, add_transport, opened
-from weft.cli.values import integer, number
+from weft.cli.argument_types import integer, number
+from weft.cli.transports import NAMES, add_transport, open_named
 
 __all__ = ["add"]
 
@@ -46,11 +46,11 @@ def add(subparsers):
 
 
 def _run(args) -> int:
-    from weft.cli.report import progress
+    from weft.cli.progress import progress
     from weft.host.core_session import CoreSession
 
     with progress() as show, show.task(f"opening {args.transport}"):
-        transport, config = opened(args, show)
+        transport, config = open_named(args, show)
     try:
         core = CoreSession(transport, config, _TIMEOUT)
         print(f"{core.config.name}, {core.config.peak} MAC/cycle", flush=True)

@@ -3,7 +3,7 @@
 __all__ = ["NETWORKS"]
 
 
-class _Int8:
+class _Int8Network:
     """The quantized network."""
 
     name = "INT8"
@@ -41,7 +41,7 @@ class _Int8:
         return matmul(a, b)
 
 
-class _Bf16:
+class _Bf16Network:
     """The trained network, rounded to bfloat16."""
 
     name = "BF16"
@@ -81,4 +81,4 @@ class _Bf16:
 
 
 # By the dtype of a Config.
-NETWORKS = {"int8": _Int8, "bf16": _Bf16}
+NETWORKS = {"int8": _Int8Network, "bf16": _Bf16Network}

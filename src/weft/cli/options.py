@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 
-from weft.cli.values import path
+from weft.cli.argument_types import path
 from weft.config import Config
 
 __all__ = ["add_config", "config_of"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from weft.config import Config
 
-__all__ = ["COLUMNS", "Book", "Measurement", "problems", "regressions", "rows"]
+__all__ = ["COLUMNS", "Records", "Measurement", "problems", "regressions", "rows"]
 
 WORSE = 0.03  # of a figure, less than which counts as noise
 PEER = 6.6  # GMAC/s of the best open array, on an LFE5U-85F
@@ -73,7 +73,7 @@ class Measurement:
     name: str
     device: str
     config: dict
-    alone: bool
+    array_only: bool
     goal: float | None
     clock: float | None
     used: dict
@@ -107,7 +107,7 @@ class Measurement:
         return None if self.size is None else self.peak * self.utilization * self.best / 1000
 
 
-class Book:
+class Records:
     """The records of a folder: the last of each name are the table of its page.
 
     Parameters
@@ -149,7 +149,7 @@ class Book:
 
     def save(self, names) -> None:
         """Write all three files; the table has lines for ``names``, in that order."""
-        from weft.cli.output import output_folder
+        from weft.cli.output_paths import output_folder
 
         output_folder(self._folder)
         last = [self.records[name] for name in names if name in self.records]

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from weft.cli.argument_types import path
 from weft.cli.build import add_board, board_of
-from weft.cli.values import path
 
 __all__ = ["add"]
 

@@ -4,8 +4,8 @@ import argparse
 import time
 from dataclasses import dataclass
 
-from weft.cli.transports import NAMES, add_transport, opened
-from weft.cli.values import integer
+from weft.cli.argument_types import integer
+from weft.cli.transports import NAMES, add_transport, open_named
 
 __all__ = ["add"]
 
@@ -49,12 +49,12 @@ def add(subparsers):
 
 
 def _run(args) -> int:
-    from weft.cli.report import progress
+    from weft.cli.progress import progress
     from weft.host import Accelerator
 
     with progress() as show:
         with show.task(f"opening {args.transport}"):
-            transport, config = opened(args, show)
+            transport, config = open_named(args, show)
         try:
             accelerator = Accelerator(transport, config, timeout=_TIMEOUT)
         except BaseException:

@@ -15,13 +15,13 @@ _MOST = 1 << 16  # lines of a product, so that it ends soon
 
 def memories(config, seed):
     """Checks of the operand buffers: [(name, check(accelerator) -> (what, failure))]."""
-    kind = _KINDS[config.dtype](config, seed)
+    kind = _CASES[config.dtype](config, seed)
     return [(f"{side.upper()} buffer", _memory(kind, side)) for side in ("a", "b")]
 
 
 def products(config, seed):
     """Checks of products, of every class of shape."""
-    kind = _KINDS[config.dtype](config, seed)
+    kind = _CASES[config.dtype](config, seed)
     a, b = operands(config)
     rows, cols, depth = config.rows, config.cols, config.depth
     shapes = {
@@ -77,7 +77,7 @@ def _difference(got, want):
     return f"{len(wrong)} of {want.size} results differ, the first at {place}: {values}"
 
 
-class _Kind:
+class _Cases:
     """Operands of a dtype, and checks of their products."""
 
     def __init__(self, config, seed):
@@ -119,7 +119,7 @@ class _Kind:
         return check
 
 
-class _Int8(_Kind):
+class _Int8Cases(_Cases):
     DTYPE, EXTREMES = np.int8, (-128, 127)
 
     def noise(self, *shape):
@@ -149,7 +149,7 @@ class _Int8(_Kind):
         return {**more, "bias": bias}, want
 
 
-class _Bf16(_Kind):
+class _Bf16Cases(_Cases):
     @property
     def DTYPE(self):
         from ml_dtypes import bfloat16
@@ -181,4 +181,4 @@ class _Bf16(_Kind):
         return {"low": 0.0, "out_dtype": self.DTYPE}, y
 
 
-_KINDS = {"int8": _Int8, "bf16": _Bf16}
+_CASES = {"int8": _Int8Cases, "bf16": _Bf16Cases}

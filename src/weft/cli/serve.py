@@ -2,9 +2,9 @@
 
 import argparse
 
+from weft.cli.argument_types import integer
 from weft.cli.options import add_config, config_of
 from weft.cli.transports import add_baud
-from weft.cli.values import integer
 
 __all__ = ["add"]
 

@@ -5,10 +5,10 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from weft.cli.argument_types import integer, path
 from weft.cli.networks import NETWORKS
 from weft.cli.options import add_config, config_of
-from weft.cli.output import output_file, output_folder
-from weft.cli.values import integer, path
+from weft.cli.output_paths import output_file, output_folder
 from weft.hints import to_install
 
 __all__ = ["add"]
@@ -60,7 +60,7 @@ def add(subparsers):
 
 def _run(args) -> int:
     config = config_of(args)
-    from weft.cli.report import progress
+    from weft.cli.progress import progress
     from weft.sim import tools
 
     checks = not (args.network_only or args.waves)
@@ -79,7 +79,7 @@ def _run(args) -> int:
             _check(config, args.seed, show)
         layers, timeline, predictions, network = _network(config, show)
         picture = _draw(made, timeline, config, show)
-    from weft.cli.report import layer_table
+    from weft.cli.sim_report import layer_table
 
     good = layer_table(
         layers, images=len(network.images), accuracy=network.accuracy(predictions),
@@ -93,7 +93,7 @@ def _draw(path, timeline, config, show):
     """Where the picture is, or why there is none: the table is worth having without it."""
     if find_spec("matplotlib") is None:
         return f"not drawn, for want of matplotlib; {to_install(extra='report')}"
-    from weft.cli.report import activity_picture
+    from weft.cli.activity import activity_picture
 
     with show.task("drawing"):
         activity_picture(path, timeline, f"Digits network on {config.name}")
@@ -119,8 +119,8 @@ def _network(config, show):
     """Run every layer; (rows of the table, Timeline, predictions, network)."""
     import numpy as np
 
-    from weft.cli.activity import BUSY
-    from weft.cli.report import LayerRow, Timeline
+    from weft.cli.activity import BUSY, Timeline
+    from weft.cli.sim_report import LayerRow
     from weft.host import Accelerator, GoldenTransport
     from weft.sim.transport import SimTransport
 

@@ -1,9 +1,9 @@
 """Transports by name for commands: those of `weft.host.opening`, and simulated ones."""
 
+from weft.cli.argument_types import integer
 from weft.cli.options import add_config, config_of
-from weft.cli.values import integer
 
-__all__ = ["NAMES", "add_baud", "add_transport", "opened"]
+__all__ = ["NAMES", "add_baud", "add_transport", "open_named"]
 
 NAMES = """\
 TRANSPORT is
@@ -44,7 +44,7 @@ def said_config(args):
     return None if silent and args.transport not in _SIMULATED else config_of(args)
 
 
-def opened(args, show):
+def open_named(args, show):
     """(the transport of parsed arguments, the Config that it must be of, or None).
 
     ``show`` is told what takes long. ConfigError, TransportError or ToolError where there is none.

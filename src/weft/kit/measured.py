@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from weft.boards.devices import DEVICES, Device
-from weft.boards.toolchain import Toolchain, ToolchainError, describe
+from weft.boards.toolchain import Toolchain, ToolchainError, to_rtlil
 from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 
@@ -29,15 +29,15 @@ def measure(ip: Ip, part: Device, tools: Toolchain, *, folder: Path, seed: int) 
 
     Raises ToolchainError where it does not fit, or a tool fails.
     """
-    netlist = tools.synthesize(describe(IpTop(ip)), part, folder)
-    placed = tools.place(netlist, part, seed, alone=True)
+    netlist = tools.synthesize(to_rtlil(IpTop(ip)), part, folder)
+    placed = tools.place(netlist, part, seed, out_of_context=True)
     rows = [
         (name, f"{used:,}", f"{part.capacity[name]:,}", f"{used / part.capacity[name]:.1%}")
         for name, used in placed.used.items() if part.capacity[name]
     ]
     lines = [
         (f"On {part.name}, the core alone, by Yosys and nextpnr, seed {seed}:"
-        f" **{placed.fmax:.1f} MHz** (the critical path: {placed.slowest}), which makes"
+        f" **{placed.fmax:.1f} MHz** (the critical path: {placed.critical_path}), which makes"
         f" {placed.fmax * ip.config.peak / 1000:.2f} GMAC/s at the peak."),
         "", "| resource | used | of | share |", "| --- | --- | --- | --- |",
         *("| " + " | ".join(row) + " |" for row in rows),

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from weft.cli.info import cost, kinds
+from weft.cli.info import cycle_counts, result_types
 from weft.config import Config
 from weft.geometry import operands
 from weft.ip import BUSES, Ip
@@ -94,7 +94,7 @@ def _table(head, rows) -> str:
 
 def _numbers(c: Config) -> str:
     a, b = operands(c)
-    results = " or ".join(name for name, _ in kinds(c))
+    results = " or ".join(name for name, _ in result_types(c))
     exact = {
         "int8": "sums of int8 products, exact in 32 bits"
                 + (f"; finished to 8 bits as `{c.requantize}`" if c.requantize != "none" else ""),
@@ -122,8 +122,8 @@ def _ports(ports: list[Port]):
 def _cycles(c: Config) -> str:
     rows = []
     for edge in [edge for edge in EDGES if edge**3 <= LONGEST * c.peak]:
-        for name, flags in kinds(c):
-            cold, resident, steady = cost(c, edge, edge, edge, flags)
+        for name, flags in result_types(c):
+            cold, resident, steady = cycle_counts(c, edge, edge, edge, flags)
             rows.append((
                 f"{edge} x {edge} x {edge}", name, f"{cold:,}",
                 "-" if resident is None else f"{resident:,}", f"{steady:,.0f}",

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from weft.boards.toolchain import describe
+from weft.boards.toolchain import to_rtlil
 from weft.config import Config
 from weft.hw.bus.top import BareWrapper
 from weft.ip import Ip
@@ -29,7 +29,7 @@ def test_a_wrapper_is_small(bus, pipelined):
     ip = Ip(config=config, bus=bus, pipelined=pipelined)
     place = folder() / "area" / ip.name  # not below the folder for temporary files, Yosys lacks it
     place.mkdir(parents=True, exist_ok=True)
-    (place / "top.il").write_text(describe(BareWrapper(ip)), encoding="utf-8")
+    (place / "top.il").write_text(to_rtlil(BareWrapper(ip)), encoding="utf-8")
     (place / "top.ys").write_text(SCRIPT, encoding="utf-8")
     run = subprocess.run(
         [tools.yosys().path, "-q", "-s", "top.ys"], cwd=place, capture_output=True, text=True

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from weft.boards import carries
+from weft.boards import carry_chains
 from weft.boards.devices import DEVICES
-from weft.boards.toolchain import SYNTHESIS, describe
+from weft.boards.toolchain import SYNTHESIS, to_rtlil
 from weft.config import Config
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.sim import build, tools
-from weft.sim.gates import Gates, GatesError, GateTest, check_gates, model, verilog
+from weft.sim.gates import GateSim, GateSimError, GateTest, build_model, check_gates, verilog
 from weft.sim.gates.gate_test import scenarios
 
 CONFIG = Config(
@@ -31,12 +31,12 @@ def netlist(tmp_path_factory):
     build.folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=build.folder()) as place:  # Yosys does not see /tmp
         folder = Path(place)
-        (folder / "top.il").write_text(describe(SerialAccelerator(CONFIG, divisor=DIVISOR)))
+        (folder / "top.il").write_text(to_rtlil(SerialAccelerator(CONFIG, divisor=DIVISOR)))
         (folder / "top.ys").write_text(script)
         subprocess.run(
             [tools.yosys().path, "-q", "-s", "top.ys"], cwd=folder, check=True, timeout=1800,
         )
-        carries.loosen(folder / "top.json")
+        carry_chains.drop_unused_carries(folder / "top.json")
         return json.loads((folder / "top.json").read_text())
 
 
@@ -47,8 +47,8 @@ def start(netlist, tmp_path_factory):
 
     def started(netlist, seed):
         (folder / "top.json").write_text(json.dumps(netlist))
-        program = model("small", verilog(folder / "top.json", "ecp5", PINS, seed=1))
-        return Gates(program, divisor=DIVISOR, seed=seed)
+        program = build_model("small", verilog(folder / "top.json", "ecp5", PINS, seed=1))
+        return GateSim(program, divisor=DIVISOR, seed=seed)
 
     return started
 
@@ -66,7 +66,7 @@ def test_it_multiplies(netlist, start, seed):
 
 def test_it_is_not_another(netlist, start):
     other = Config.from_dict({**vars(CONFIG), "b_words": 128})
-    with start(netlist, 1) as gates, pytest.raises(GatesError, match="^the registers must tell "):
+    with start(netlist, 1) as gates, pytest.raises(GateSimError, match="^the registers must tell "):
         check_gates(gates, other, seed=1)
 
 
@@ -77,5 +77,5 @@ def test_a_bit_of_a_lut_is_missed(netlist, start):
     adder = min(name for name in cells if ".mac." in name and cells[name]["type"] == "CCU2C")
     table = cells[adder]["parameters"]["INIT1"]
     cells[adder]["parameters"]["INIT1"] = f"{int(table, 2) ^ 1 << 12:016b}"
-    with start(broken, 1) as gates, pytest.raises(GatesError, match="must equal golden: job "):
+    with start(broken, 1) as gates, pytest.raises(GateSimError, match="must equal golden: job "):
         check_gates(gates, CONFIG, seed=1)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from weft.sim.gates import Unmodelled, verilog
+from weft.sim.gates import UnsupportedCell, verilog
 
 PINS = {"clk": "clock", "rx": "rx", "tx": "tx"}
 
@@ -123,7 +123,7 @@ def test_a_pll_behind_a_buffer_has_its_pin_before_it(tmp_path):
     (("LUT4", {}, {"E": [3]}), "port E of LUT4 c must have a model, to be connected"),
 ])
 def test_rejects_what_has_no_model(tmp_path, cell, problem):
-    with pytest.raises(Unmodelled, match=f"^{re.escape(problem)}$"):
+    with pytest.raises(UnsupportedCell, match=f"^{re.escape(problem)}$"):
         text(tmp_path, "ecp5", {"c": cell})
 
 

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from weft.cli.values import integer, number, path
+from weft.cli.argument_types import integer, number, path
 
 
 @pytest.mark.parametrize("read, text, value", [

@@ -6,15 +6,15 @@ import zlib
 import pytest
 
 from weft.host.link import Frame
-from weft.sim.gates import Gates, GatesError, model
-from weft.sim.gates.serial import QUIET
+from weft.sim.gates import GateSim, GateSimError, build_model
+from weft.sim.gates.simulator import QUIET
 
 ECHO = "module gates (input wire clk, rst, rx, output wire tx); assign tx = rx; endmodule\n"
 
 
 @pytest.fixture(scope="module")
 def echo():
-    return model("echo", ECHO)
+    return build_model("echo", ECHO)
 
 
 class Raw:
@@ -30,7 +30,7 @@ class Raw:
 @pytest.mark.parametrize("divisor", [4, 7, 12])
 def test_frames_come_back(echo, divisor):
     frames = [Frame(1, 7, bytes(range(256))), Frame(2, 8)]
-    with Gates(echo, divisor=divisor, seed=1) as gates:
+    with GateSim(echo, divisor=divisor, seed=1) as gates:
         before = gates.cycles
         for frame in frames:
             gates.send(frame)
@@ -41,22 +41,24 @@ def test_frames_come_back(echo, divisor):
 
 
 def test_silence_ends(echo):
-    with Gates(echo, divisor=4, seed=1) as gates:
-        with pytest.raises(GatesError, match=f"^a frame must come, not {QUIET:,} cycles without a"):
+    with GateSim(echo, divisor=4, seed=1) as gates:
+        message = f"^a frame must come, not {QUIET:,} cycles without a"
+        with pytest.raises(GateSimError, match=message):
             gates.receive()
 
 
 def test_damage_is_told(echo):
     wrong = Frame(1, 7, b"abc").encode()[:-4] + bytes(4)
     crc = zlib.crc32(struct.pack("<BBI", 1, 7, 3) + b"abc")
-    with Gates(echo, divisor=4, seed=1) as gates:
+    with GateSim(echo, divisor=4, seed=1) as gates:
         gates.send(Raw(wrong))
-        with pytest.raises(GatesError, match=f"^a frame's CRC must be 0x{crc:08x}, not 0x00000000"):
+        message = f"^a frame's CRC must be 0x{crc:08x}, not 0x00000000"
+        with pytest.raises(GateSimError, match=message):
             gates.receive()
 
 
 def test_a_line_that_is_low_is_told():
-    stuck = model("stuck", ECHO.replace("tx = rx", "tx = 0"))
-    with Gates(stuck, divisor=4, seed=1) as gates:
-        with pytest.raises(GatesError, match="^a byte must start with 0 and end with 1, not"):
+    stuck = build_model("stuck", ECHO.replace("tx = rx", "tx = 0"))
+    with GateSim(stuck, divisor=4, seed=1) as gates:
+        with pytest.raises(GateSimError, match="^a byte must start with 0 and end with 1, not"):
             gates.receive()

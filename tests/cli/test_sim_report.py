@@ -1,4 +1,4 @@
-"""The table of layers, and progress with and without a terminal."""
+"""The table of layers that ``weft sim`` prints."""
 
 import io
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from weft.cli.report import LayerRow, layer_table, progress
+from weft.cli.sim_report import LayerRow, layer_table
 
 ROW = {
     "name": "layer 1", "m": 450, "k": 64, "n": 32, "cycles": 14760, "predicted": 14760,
@@ -88,42 +88,3 @@ def test_rejects_no_rows():
 def test_rejects_a_bad_accuracy():
     with pytest.raises(ValueError, match=exactly("accuracy must be in 0..1, not 97.3")):
         layer_table([row()], images=1, accuracy=97.3, float_accuracy=1)
-
-
-def test_progress_is_plain_lines_without_a_terminal():
-    console = Console(file=io.StringIO(), width=100)
-    with progress(console) as show:
-        with show.task("writing [Verilog]"):
-            show.say("into [/here]")
-        with show.task("running", total=8) as advance:
-            for _ in range(8):
-                advance()
-    text = re.sub(r"\d+\.\d s", "T", console.file.getvalue())
-    assert text.splitlines() == [
-        "   ...  writing [Verilog]",
-        "        into [/here]",
-        "  done  writing [Verilog]  T",
-        "   ...  running",
-        "   ...  running: 2 of 8",
-        "   ...  running: 4 of 8",
-        "   ...  running: 6 of 8",
-        "  done  running  T",
-    ]
-
-
-@pytest.mark.parametrize("terminal", [False, True])
-def test_progress_lets_errors_through(terminal):
-    console = Console(file=io.StringIO(), width=100, force_terminal=terminal)
-    with pytest.raises(OSError, match="full"), progress(console) as show, show.task("writing"):
-        raise OSError("disk full")
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
-    assert "failed  writing" in text and "done" not in text
-
-
-def test_progress_is_live_on_a_terminal():
-    console = Console(file=io.StringIO(), width=100, force_terminal=True)
-    with progress(console) as show, show.task("running", total=3) as advance:
-        advance(2)
-        show._live.refresh()
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
-    assert "2 of 3" in text and "done  running" in text

@@ -2,17 +2,17 @@
 
 from weft.config import Config
 
-__all__ = ["SIZES", "Unequal", "interval", "modelled", "simulated"]
+__all__ = ["SIZES", "ResultMismatch", "measure_interval", "predict_interval", "simulate_interval"]
 
 SIZES = 128, 256  # of the products, M = K = N: the better one counts
 WARM, EARLY, LATE = 2, 2, 4  # copies: with the first ones, what stays on the chip gets there
 
 
-class Unequal(Exception):
+class ResultMismatch(Exception):
     """The hardware did other than golden or the cycle model says."""
 
 
-def interval(accelerator, size: int) -> float:
+def measure_interval(accelerator, size: int) -> float:
     """Cycles from one of many equal products, ``size`` each way, to the next, loading included.
 
     They are of int8 and, where the core finishes results, give int8: scaled by a number a column,
@@ -41,26 +41,26 @@ def interval(accelerator, size: int) -> float:
             np.stack([a] * copies), np.stack([b] * copies), record=True, **given
         )
         if any(one.tobytes() != wanted.tobytes() for one in c):
-            raise Unequal(f"results of {accelerator.config.name} must equal golden's")
+            raise ResultMismatch(f"results of {accelerator.config.name} must equal golden's")
         return record.cycles
 
     cycles(WARM)
     return (cycles(LATE) - cycles(EARLY)) / (LATE - EARLY)
 
 
-def modelled(config: Config) -> tuple[int, float]:
+def predict_interval(config: Config) -> tuple[int, float]:
     """The size of `SIZES` with the better utilization, and its interval by the cycle model."""
     from weft.host import Accelerator, GoldenTransport
 
     with Accelerator(GoldenTransport(config), config) as accelerator:
-        found = [(size, interval(accelerator, size)) for size in SIZES]
+        found = [(size, measure_interval(accelerator, size)) for size in SIZES]
     return min(found, key=lambda one: one[1] / one[0] ** 3)
 
 
-def simulated(config: Config, size: int, say=lambda text: None) -> float:
+def simulate_interval(config: Config, size: int, say=lambda text: None) -> float:
     """The interval of products of ``size``, counted by the hardware in simulation."""
     from weft.host import Accelerator
     from weft.sim.transport import SimTransport
 
     with Accelerator(SimTransport(config, say=say), config) as accelerator:
-        return interval(accelerator, size)
+        return measure_interval(accelerator, size)

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-__all__ = ["layout_picture"]
+__all__ = ["floorplan_picture"]
 
 COLOURS = {
     "array": "#3b6fb6", "operands": "#4fb0c6", "control": "#e0862e", "results": "#5aa454",
@@ -15,8 +15,8 @@ FREE, CHIP = "#eef0f2", "#ffffff"
 DOTS = 4, 2  # lines and columns of a tile, a dot each for its eight logic cells
 
 
-def layout_picture(path: Path, cells, *, title: str) -> None:
-    """Draw ``cells``, of `weft.boards.blocks.cells`, into a PNG.
+def floorplan_picture(path: Path, cells, *, title: str) -> None:
+    """Draw ``cells``, of `weft.boards.blocks.placed_cells`, into a PNG.
 
     A tile of logic is eight dots, a LUT each, pale where it is a flip-flop alone; a DSP block or a
     RAM is a whole tile with a frame.

@@ -4,10 +4,10 @@ import itertools
 import json
 from pathlib import Path
 
-__all__ = ["loosen"]
+__all__ = ["drop_unused_carries"]
 
 
-def loosen(path: Path) -> int:
+def drop_unused_carries(path: Path) -> int:
     """Let go of carries that nobody reads, in a netlist of Yosys for an ECP5; how many there were.
 
     nextpnr takes two LUTs to bring a constant into a chain of CCU2C, and two to bring out a carry,

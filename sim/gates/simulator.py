@@ -9,7 +9,7 @@ from pathlib import Path
 
 from weft.host.link import Frame, FrameDecoder, FramingError
 
-__all__ = ["HARNESS", "Gates", "GatesError"]
+__all__ = ["HARNESS", "GateSim", "GateSimError"]
 
 HARNESS = Path(__file__).with_name("uart.cpp")
 QUIET = 200_000  # cycles without a byte after which none is waited for
@@ -17,11 +17,11 @@ LIMIT = 7200  # seconds that a simulation may take
 _REQUEST, _ANSWER = struct.Struct("<II"), struct.Struct("<QQ")
 
 
-class GatesError(RuntimeError):
+class GateSimError(RuntimeError):
     """The gates did other than an accelerator must; the message says what."""
 
 
-class Gates:
+class GateSim:
     """Gates that run, in a ``with``; their clock does while something is sent or waited for.
 
     Parameters
@@ -71,10 +71,10 @@ class Gates:
         """The next frame; GatesError where none comes, or one that is damaged."""
         while not self._inbox:
             if not self._exchange(b"", QUIET):
-                raise GatesError(f"a frame must come, not {QUIET:,} cycles without a byte")
+                raise GateSimError(f"a frame must come, not {QUIET:,} cycles without a byte")
         found = self._inbox.popleft()
         if isinstance(found, FramingError):
-            raise GatesError(found.text)
+            raise GateSimError(found.text)
         return found
 
     def _exchange(self, data, limit):
@@ -86,7 +86,7 @@ class Gates:
         except BrokenPipeError:
             head = b""
         if len(head) < _ANSWER.size:
-            raise GatesError(self._end())
+            raise GateSimError(self._end())
         count, self.cycles = _ANSWER.unpack(head)
         self.sent += len(data)
         self.heard += count

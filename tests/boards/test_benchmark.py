@@ -4,19 +4,19 @@ import dataclasses
 
 import pytest
 
-from weft.boards import bench
-from weft.boards.bench import Cache, Measured, measure
+from weft.boards import benchmark
+from weft.boards.benchmark import ResultCache, SeedResults, measure
 from weft.boards.devices import DEVICES
-from weft.boards.presets import Entry
-from weft.boards.toolchain import Netlist, Placed, Slowest, ToolchainError
+from weft.boards.presets import Preset
+from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, ToolchainError
 from weft.config import Config
 
 DEVICE = DEVICES["LFE5U-25F"]
 ENTRIES = [
-    Entry(name="one", device=DEVICE, config=Config(rows=1)),
-    Entry(name="two", device=DEVICE, config=Config(rows=2), alone=True),
+    Preset(name="one", device=DEVICE, config=Config(rows=1)),
+    Preset(name="two", device=DEVICE, config=Config(rows=2), array_only=True),
 ]
-SLOWEST = Slowest(("a", "b"), 1.0, 2.0)
+SLOWEST = CriticalPath(("a", "b"), 1.0, 2.0)
 
 
 class Tools:
@@ -35,19 +35,19 @@ class Tools:
         (folder / "cells.json").write_text(cells)
         return Netlist(folder, {"LUT4": 5})
 
-    def place(self, netlist, device, seed, *, alone):
+    def place(self, netlist, device, seed, *, out_of_context):
         name = netlist.folder.name.split("-")[0]
-        self.said.append((name, seed, alone))
+        self.said.append((name, seed, out_of_context))
         if name in self.bad:
             raise ToolchainError("it must fit")
-        return Placed({"LUT": 7}, 100.0 + seed, SLOWEST, 1.5)
+        return PnrResult({"LUT": 7}, 100.0 + seed, SLOWEST, 1.5)
 
 
 @pytest.fixture(autouse=True)
 def designs(monkeypatch):
     """The text of a design is the number of its rows."""
-    monkeypatch.setattr(bench, "describe", lambda component, *, reset: component)
-    monkeypatch.setattr(bench.presets, "component", lambda entry: f"rows {entry.config.rows}")
+    monkeypatch.setattr(benchmark, "to_rtlil", lambda component, *, reset: component)
+    monkeypatch.setattr(benchmark.presets, "component", lambda entry: f"rows {entry.config.rows}")
 
 
 def run(tools, folder, seeds=(1, 2, 3), entries=ENTRIES, jobs=2):
@@ -80,7 +80,7 @@ def test_nothing_is_done_twice(tmp_path):
     assert tools.said == []
     found, _ = run(tools, tmp_path, seeds=(2, 9))
     assert tools.said == [("one", 9, False), ("two", 9, True)] or len(tools.said) == 2
-    assert found["one"].best.fmax == 109 and found["one"].placed[2] == first["one"].placed[2]
+    assert found["one"].best.fmax == 109 and found["one"].by_seed[2] == first["one"].by_seed[2]
 
 
 def test_another_design_is_done_anew(tmp_path):
@@ -93,7 +93,7 @@ def test_another_design_is_done_anew(tmp_path):
 
 def test_other_sources_of_the_same_design_are_no_other_design(tmp_path, monkeypatch):
     run(Tools(), tmp_path)
-    monkeypatch.setattr(bench, "sources", lambda: "others")
+    monkeypatch.setattr(benchmark, "source_digest", lambda: "others")
     tools = Tools()
     run(tools, tmp_path)
     assert tools.said == []
@@ -101,11 +101,11 @@ def test_other_sources_of_the_same_design_are_no_other_design(tmp_path, monkeypa
 
 def test_what_fails_fails_alone(tmp_path):
     found, lefts = run(Tools(bad=["two"]), tmp_path)
-    assert isinstance(found["one"], Measured) and len(found["one"].placed) == 3
+    assert isinstance(found["one"], SeedResults) and len(found["one"].by_seed) == 3
     assert str(found["two"]) == "it must fit"
     assert lefts[-1] == 0
     found, lefts = run(Tools(), tmp_path)  # a failure is not kept
-    assert isinstance(found["two"], Measured)
+    assert isinstance(found["two"], SeedResults)
 
 
 def test_a_netlist_that_fails_has_no_seeds(tmp_path):
@@ -115,7 +115,7 @@ def test_a_netlist_that_fails_has_no_seeds(tmp_path):
 
 
 def test_cache_makes_once_and_heals(tmp_path):
-    cache, made = Cache(tmp_path / "c"), []
+    cache, made = ResultCache(tmp_path / "c"), []
 
     def make():
         made.append(1)
@@ -128,4 +128,4 @@ def test_cache_makes_once_and_heals(tmp_path):
 
 
 def test_sources_are_16_digits():
-    assert len(bench.sources()) == 16 and int(bench.sources(), 16) >= 0
+    assert len(benchmark.source_digest()) == 16 and int(benchmark.source_digest(), 16) >= 0

@@ -4,7 +4,7 @@ from matplotlib import image
 from matplotlib.colors import to_rgb
 
 from weft.boards.blocks import Cell
-from weft.cli.layout import COLOURS, layout_picture
+from weft.cli.floorplan_picture import COLOURS, floorplan_picture
 
 CELLS = [
     Cell("array", "LUT", False, 2, 3, "SLICEB.COMB1"), Cell("tiler", "FF", False, 4, 1, "lc0"),
@@ -13,7 +13,7 @@ CELLS = [
 
 
 def test_shows_every_group(tmp_path):
-    layout_picture(tmp_path / "a.png", CELLS, title="board: an array\ndevice")
+    floorplan_picture(tmp_path / "a.png", CELLS, title="board: an array\ndevice")
     pixels = (255 * image.imread(tmp_path / "a.png")[:, :, :3]).reshape(-1, 3).astype(int)
     seen = {tuple(pixel) for pixel in pixels.tolist()}
 
@@ -27,5 +27,5 @@ def test_shows_every_group(tmp_path):
 
 def test_is_the_same_every_time(tmp_path):
     for name in ("a", "b"):
-        layout_picture(tmp_path / f"{name}.png", CELLS, title="board")
+        floorplan_picture(tmp_path / f"{name}.png", CELLS, title="board")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()

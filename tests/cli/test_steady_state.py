@@ -2,8 +2,13 @@
 
 import pytest
 
-from weft.cli import steady
-from weft.cli.steady import Unequal, interval, modelled, simulated
+from weft.cli import steady_state
+from weft.cli.steady_state import (
+    ResultMismatch,
+    measure_interval,
+    predict_interval,
+    simulate_interval,
+)
 from weft.config import Config
 from weft.host import Accelerator, GoldenTransport
 
@@ -12,23 +17,23 @@ SMALL = Config(rows=4, cols=4, depth=4)  # a model that other tests need, too
 
 @pytest.mark.parametrize("mode", ["tflite", "single", "onnx", "none"])
 def test_the_better_size_counts(mode, monkeypatch):
-    monkeypatch.setattr(steady, "SIZES", (24, 40))
+    monkeypatch.setattr(steady_state, "SIZES", (24, 40))
     config = Config(rows=4, cols=4, depth=2, requantize=mode)
     with Accelerator(GoldenTransport(config), config) as accelerator:
-        found = {size: interval(accelerator, size) for size in (24, 40)}
+        found = {size: measure_interval(accelerator, size) for size in (24, 40)}
     assert all(found[size] >= size**3 / 32 for size in found)
     best = min(found, key=lambda size: found[size] / size**3)
-    assert modelled(config) == (best, found[best])
+    assert predict_interval(config) == (best, found[best])
 
 
 def test_the_hardware_takes_as_many_cycles():
     with Accelerator(GoldenTransport(SMALL), SMALL) as accelerator:
-        predicted = interval(accelerator, 48)
-    assert simulated(SMALL, 48) == predicted
+        predicted = measure_interval(accelerator, 48)
+    assert simulate_interval(SMALL, 48) == predicted
 
 
 def test_a_wrong_result_is_told(monkeypatch):
     monkeypatch.setattr("weft.golden.add_bias", lambda sums, bias: sums)
     with Accelerator(GoldenTransport(SMALL), SMALL) as accelerator:
-        with pytest.raises(Unequal, match="^results of 4x4x4 must equal golden's$"):
-            interval(accelerator, 16)
+        with pytest.raises(ResultMismatch, match="^results of 4x4x4 must equal golden's$"):
+            measure_interval(accelerator, 16)

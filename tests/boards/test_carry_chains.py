@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from weft.boards.carries import loosen
+from weft.boards.carry_chains import drop_unused_carries
 
 SUM, STOP = 0x96AA, 0x000A  # of an adder; A0 is the carry where D0 is 1
 
@@ -31,7 +31,7 @@ def loosened(tmp_path, *cells, outputs=()):
         "cells": {f"cell_{n}": one for n, one in enumerate(cells)},
     }
     path.write_text(json.dumps({"modules": {"top": module}}))
-    count = loosen(path)
+    count = drop_unused_carries(path)
     return json.loads(path.read_text())["modules"]["top"]["cells"]["cell_0"]["connections"], count
 
 

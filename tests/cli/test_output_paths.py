@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.cli.output import output_file, output_folder
+from weft.cli.output_paths import output_file, output_folder
 
 
 def test_is_made_with_those_above_it(tmp_path):

@@ -14,12 +14,12 @@ from pathlib import Path
 import weft.config
 import weft.hw
 from weft.boards import presets
-from weft.boards.toolchain import Netlist, Placed, Slowest, ToolchainError, describe, digest
+from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, ToolchainError, digest, to_rtlil
 
-__all__ = ["Cache", "Measured", "measure", "sources"]
+__all__ = ["ResultCache", "SeedResults", "measure", "source_digest"]
 
 
-class Cache:
+class ResultCache:
     """What was found out before, by the key of all that it follows from.
 
     Parameters
@@ -45,33 +45,33 @@ class Cache:
 
 
 @dataclass(frozen=True)
-class Measured:
+class SeedResults:
     """An entry on its device.
 
     Attributes
     ----------
     design : str
         16 digits that stand for its netlist and the tools.
-    placed : dict of Placed
+    by_seed : dict of Placed
         By seed.
     """
 
     design: str
-    placed: dict[int, Placed]
+    by_seed: dict[int, PnrResult]
 
     @property
-    def best(self) -> Placed:
+    def best(self) -> PnrResult:
         """With the seed that made it fastest."""
-        return max(self.placed.values(), key=lambda one: one.fmax)
+        return max(self.by_seed.values(), key=lambda one: one.fmax)
 
     @property
     def median(self) -> float:
         """The median of fmax over the seeds, in MHz."""
-        return statistics.median(one.fmax for one in self.placed.values())
+        return statistics.median(one.fmax for one in self.by_seed.values())
 
 
 @functools.cache
-def sources() -> str:
+def source_digest() -> str:
     """16 digits that change with all that designs and their cycles follow from."""
     found = hashlib.sha256(Path(presets.__file__).read_bytes())
     base, hardware = (Path(module.__file__).parent for module in (weft.config, weft.hw))
@@ -96,16 +96,16 @@ def measure(tools, entries, seeds, *, folder: Path, jobs: int, said=lambda entry
 
     Returns
     -------
-    dict of `Measured` or `ToolchainError`
+    dict of `SeedResults` or `ToolchainError`
         By name of the entry: the error where the tools could not.
     """
-    cache, made = Cache(folder / "results"), sources()
+    cache, made = ResultCache(folder / "results"), source_digest()
     elaborating, texts = threading.Lock(), {}
 
     def text(entry):
         with elaborating:  # of all threads, one
             if entry.name not in texts:
-                texts[entry.name] = describe(
+                texts[entry.name] = to_rtlil(
                     presets.component(entry), reset=entry.device.reset
                 )
             return texts[entry.name]
@@ -118,17 +118,17 @@ def measure(tools, entries, seeds, *, folder: Path, jobs: int, said=lambda entry
 
     def place(entry, netlist, seed):
         def placed():
-            return asdict(tools.place(netlist, entry.device, seed, alone=entry.alone))
+            return asdict(tools.place(netlist, entry.device, seed, out_of_context=entry.array_only))
 
         value = cache.get(digest("placed", designs[entry.name], seed), placed)
-        slowest = value["slowest"] | {"names": tuple(value["slowest"]["names"])}
-        return Placed(**value | {"slowest": Slowest(**slowest)})
+        critical_path = value["critical_path"] | {"names": tuple(value["critical_path"]["names"])}
+        return PnrResult(**value | {"critical_path": CriticalPath(**critical_path)})
 
     def synthesize(entry):
         where = folder / f"{entry.name}-{designs[entry.name]}"
         return Netlist.of(where) or tools.synthesize(text(entry), entry.device, where)
 
-    found = {entry.name: Measured(designs[entry.name], {}) for entry in entries}
+    found = {entry.name: SeedResults(designs[entry.name], {}) for entry in entries}
     with ThreadPoolExecutor(jobs) as pool:
         steps = {pool.submit(synthesize, entry): (entry, None) for entry in entries}
         left = len(entries) * (1 + len(seeds))
@@ -142,8 +142,8 @@ def measure(tools, entries, seeds, *, folder: Path, jobs: int, said=lambda entry
                         steps |= {
                             pool.submit(place, entry, netlist, one): (entry, one) for one in seeds
                         }
-                    elif isinstance(found[entry.name], Measured):
-                        found[entry.name].placed[seed] = one = step.result()
+                    elif isinstance(found[entry.name], SeedResults):
+                        found[entry.name].by_seed[seed] = one = step.result()
                         what = f"{one.fmax:.1f} MHz with seed {seed}"
                 except ToolchainError as error:
                     found[entry.name], what = error, str(error)
