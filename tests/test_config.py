@@ -273,8 +273,8 @@ def test_from_dict():
 def test_from_dict_rejects_unknown_names_along_with_the_rest():
     known = ", ".join(FIELDS)
     assert refusal(Config.from_dict, {"row": 1, "cols": 0, "": 2}) == (
-        f"row is no field of a Config; the fields are {known}; did you mean rows?\n"
-        f" is no field of a Config; the fields are {known}\n"
+        f"row is not a field of Config; the fields are {known}; did you mean rows?\n"
+        f" is not a field of Config; the fields are {known}\n"
         "cols must be in 1..64, not 0"
     )
 

@@ -49,7 +49,7 @@ def test_from_toml_rejects_what_describes_no_config(toml):
     path = toml("row = 3\n[cols]\nx = 1\n")
     assert refusal(Config.from_toml, path, jobs=3) == (
         f"{path}:\n"
-        f"row is no field of a Config; the fields are {', '.join(FIELDS)}; did you mean rows?\n"
+        f"row is not a field of Config; the fields are {', '.join(FIELDS)}; did you mean rows?\n"
         "cols must be an integer, not {'x': 1}\n"
         "jobs must be a power of two in 2..16, not 3"
     )

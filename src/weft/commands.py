@@ -1,4 +1,4 @@
-"""The command stream, to the byte; ``docs/interfaces.md`` tells the story."""
+"""Headers, flags and constants of the command stream; ``docs/interfaces.md`` describes it."""
 
 import struct
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ __all__ = [
 VERSION = 2
 HEADER_BYTES = 32
 
-# What finishes a column, by the dtype of the Config. int8: bias, multiplier (a float32's bits in
-# mode onnx), shift, zero point of B, zero point of the result, its least and its greatest value.
-# bf16: least and greatest result.
+# Epilogue parameters of a column, by the dtype of the Config. int8: bias, multiplier (the bits of a
+# float32 in mode onnx), shift, zero point of B, zero point of the result, lower and upper limit of
+# the result. bf16: lower and upper limit of the result.
 PARAMETER = {"int8": struct.Struct("<iIbbhhh"), "bf16": struct.Struct("<ff")}
 TABLE_ENTRIES = 256
 
@@ -42,7 +42,7 @@ class Opcode(IntEnum):
 
 
 class Region(IntEnum):
-    """What a load fills: its operand number."""
+    """The memory that a load writes; the value is the operand number in its header."""
 
     A = 0
     B = 1
@@ -52,38 +52,38 @@ class Region(IntEnum):
 
 
 class JobFlag(IntFlag):
-    """What a job does beside multiplying. A bit without a name here must be 0."""
+    """Options of a job. Bits without a name must be 0."""
 
-    FEED_A = 1  # A is loaded after this header, by loads flagged FEED
-    FEED_B = 2  # B likewise
-    ACCUMULATE = 4  # the sums start from those kept by the job before
+    FEED_A = 1  # A is loaded after this header, by loads with the flag FEED
+    FEED_B = 2  # B is loaded after this header, by loads with the flag FEED
+    ACCUMULATE = 4  # the sums continue the sums that the previous job kept
     KEEP = 8  # the sums stay in the array; no result is sent
-    REQUANTIZE = 16  # results are int8, by the parameters of B's panels
-    TABLE = 32  # ... and go through the activation table
+    REQUANTIZE = 16  # results are int8, requantized with the parameters of B's panels
+    TABLE = 32  # requantized results go through the activation table
     PRELOAD = 64  # the sums start from C
-    BROADCAST = 128  # ... which is one row, that of every row
-    CLAMP = 256  # results are held between the limits in the parameters of B's panels
-    ROUND = 512  # results are bfloat16
+    BROADCAST = 128  # C has one row, which all rows of sums start from
+    CLAMP = 256  # results are clamped to the limits in the parameters of B's panels
+    ROUND = 512  # results are rounded to bfloat16
 
 
 class LoadFlag(IntFlag):
-    """How a load is ordered against jobs."""
+    """Options of a load."""
 
-    FEED = 1  # the panels are the next ones of the latest job
-    CONTINUE = 2  # each panel carries on the one loaded before it: same rows or columns, next k
+    FEED = 1  # the panels belong to the latest job, which waits for them
+    CONTINUE = 2  # each panel continues the previous one: same rows or columns, next k
 
 
 class Status(IntFlag):
-    """What the last word of a job's results says; and LAST_JOB of an IP core with DMA."""
+    """Status of a job: in the last word of its results, and in LAST_JOB of an IP core with DMA."""
 
     ABORTED = 1
     REJECTED = 2
-    READ_ERROR = 4  # of an operand
-    WRITE_ERROR = 8  # of the results
+    READ_ERROR = 4  # a bus error while an operand was read
+    WRITE_ERROR = 8  # a bus error while results were written
 
 
 def epilogue_flags(config: Config) -> tuple[JobFlag, ...]:
-    """The flags that the result path of a core knows; the first one makes results narrow."""
+    """The flags that the epilogue of a core supports; the first one selects narrow results."""
     if config.dtype == "bf16":
         return (JobFlag.ROUND, *([JobFlag.CLAMP] if config.activation == "clamp" else []))
     if config.requantize == "none":
@@ -92,7 +92,7 @@ def epilogue_flags(config: Config) -> tuple[JobFlag, ...]:
 
 
 def supported_flags(config: Config) -> JobFlag:
-    """All flags that a core knows; it refuses a job with any other."""
+    """All job flags that a core supports; it rejects a job with any other flag."""
     flags = JobFlag.FEED_A | JobFlag.FEED_B | JobFlag.ACCUMULATE | JobFlag.KEEP
     for flag in epilogue_flags(config):
         flags |= flag
@@ -100,19 +100,20 @@ def supported_flags(config: Config) -> JobFlag:
 
 
 def result(config: Config, flags: JobFlag) -> Number:
-    """What each result of a job with ``flags`` is: a sum, or narrow."""
+    """The number format of the results of a job with ``flags``: sums or narrow results."""
     narrow = any(flag in flags for flag in epilogue_flags(config)[:1])
     return config.format.narrow if narrow else config.format.acc
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job: ``C[m, n] = A[m, k] x B[k, n]``, operands in pages of the buffers.
+    """Header of a job: ``C[m, n] = A[m, k] x B[k, n]``.
 
-    ``a_pitch`` pages lie between the starts of two panels; the operand spans ``a_pages`` pages in
-    all (what a later load must not touch before the job has ended). The C of a job with `PRELOAD`
-    lies likewise, but in words; without it the c_ fields are 0. `ACCUMULATE` and `KEEP` are for
-    jobs of one pass: a row of as many tiles as a PE holds sums.
+    The fields ``a_`` and ``b_`` address the operands in pages of their buffers. Panel p starts at
+    ``a_page + p * a_pitch``. The operand spans ``a_pages`` pages: a later load into them waits
+    until the job has ended. With `PRELOAD` the fields ``c_`` address C in the same way, but in
+    words; without it they are 0. `ACCUMULATE` and `KEEP` are for jobs of one pass: one row of
+    tiles, at most as many as a PE has sums.
     """
 
     m: int
@@ -143,16 +144,16 @@ class Job:
 
     @classmethod
     def unpack(cls, data: bytes) -> "Job":
-        _, _, tag, flags, m, k, n, *places = cls.FORMAT.unpack(data)
-        return cls(m, n, k, *places, tag=tag, flags=JobFlag(flags))
+        _, _, tag, flags, m, k, n, *addresses = cls.FORMAT.unpack(data)
+        return cls(m, n, k, *addresses, tag=tag, flags=JobFlag(flags))
 
 
 @dataclass(frozen=True)
 class Load:
-    """``panels`` panels of ``words`` words each into an operand, from ``page`` on.
+    """Header of a load: ``panels`` panels of ``words`` words each, from ``page`` on.
 
-    ``operand`` is a `Region`. The panels follow the header on the stream, laid out as
-    `weft.geometry.Operand` says.
+    ``operand`` is the `Region` to write, and ``pitch`` the pages from panel to panel. The panels
+    follow the header on the stream, in the layout of `weft.geometry.Operand`.
     """
 
     operand: int
@@ -167,7 +168,7 @@ class Load:
 
     @property
     def pages(self) -> int:
-        """Pages the load may write: the span later commands are ordered against."""
+        """Pages that the load may write; it waits for jobs that use any of them."""
         return self.pitch * self.panels
 
     def pack(self) -> bytes:

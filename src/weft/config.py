@@ -1,4 +1,4 @@
-"""The one description of an accelerator: every block, tool and driver starts from a `Config`."""
+"""`Config`: the parameters of an accelerator, from which every block, tool and driver starts."""
 
 import dataclasses
 import hashlib
@@ -13,13 +13,13 @@ from weft.hints import did_you_mean
 
 __all__ = ["PAGE_WORDS", "Config", "ConfigError"]
 
-DSP_TARGETS = "ecp5", "ice40up"  # those with DSP blocks
-_LONGEST = 100  # characters of a value in a message
-PAGE_WORDS = 16  # operand words a page; the unit in which operand regions are addressed
+DSP_TARGETS = "ecp5", "ice40up"  # targets with DSP blocks
+_MAX_SHOWN = 100  # characters of a value in a message
+PAGE_WORDS = 16  # operand words in a page, the unit in which headers address operand buffers
 
 
 class ConfigError(ValueError):
-    """A Config that cannot be; the message lists every problem at once."""
+    """An invalid Config. The message lists all problems, one in each line."""
 
 
 def _size(low, high, default, text):
@@ -43,24 +43,24 @@ def _flag(default, text):
     return field(default=default, metadata={"flag": True, "text": text})
 
 
-def _by_dtype(int8, bf16, one):
-    """The field ``one`` with a default for each dtype: None until a Config has taken it."""
-    rule = {**one.metadata, "by_dtype": {"int8": int8, "bf16": bf16}}
+def _by_dtype(int8, bf16, spec):
+    """The field ``spec`` with a default for each dtype; None selects that default."""
+    rule = {**spec.metadata, "by_dtype": {"int8": int8, "bf16": bf16}}
     return field(default=None, metadata=rule)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """An accelerator: ``rows * cols * depth`` MAC/cycle, its buffers and its streams.
+    """Parameters of an accelerator of ``rows * cols * depth`` MAC/cycle.
 
-    Each field's range and meaning stand in its metadata; ``weft info --help`` prints them. Where
-    the default depends on ``dtype``, None asks for it; the field then holds it. Integers may be of
-    any type with ``__index__``, such as numpy's; the fields then hold plain ones.
+    The metadata of each field has its range and its help text; ``weft info --help`` prints them.
+    Some defaults depend on ``dtype``: None selects such a default, and the field then holds it.
+    Integers of any type with ``__index__`` (numpy's, for example) are converted to int.
 
     Raises
     ------
     ConfigError
-        With one line a problem, all problems in one message.
+        For an invalid value or combination of values; one line for each problem.
     """
 
     rows: int = _by_dtype(8, 4, _size(
@@ -69,52 +69,60 @@ class Config:
     cols: int = _by_dtype(8, 4, _size(
         1, 64, None, "columns of processing elements; columns of C in a tile"
     ))
-    depth: int = _size(1, 64, 1, "operand pairs a PE takes a cycle")
-    hop: int = _size(1, 64, 4, "PEs, each way, that share one operand register")
+    depth: int = _size(1, 64, 1, "operand pairs that each PE multiplies per cycle")
+    hop: int = _size(1, 64, 4, "adjacent PEs, in each direction, that share one operand register")
     target: str = _choice(
         "generic", ("generic", "ecp5", "ice40hx", "ice40up"),
-        "what it is built for: its leaves and memories; generic: any FPGA",
+        "FPGA family that MAC cells and memories are built for. generic: any FPGA",
     )
     multiplier: str = _choice(
         "auto", ("auto", "plain", "fip"),
-        "how a PE multiplies; auto: fip where the target has leaves and depth is even, else plain",
+        "plain: one multiplier per operand pair. fip: fast inner product, one multiplier per two"
+        " operand pairs. auto: fip with a target other than generic and an even depth, else plain",
     )
     dsp_cols: int = field(default=None, metadata={
-        "range": (0, 64), "open": "all where the target has DSP blocks",
-        "text": "columns, from the left, of PEs that multiply in DSP blocks; the others in logic",
+        "range": (0, 64), "open": "all columns if the target has DSP blocks",
+        "text": "columns of PEs, from the left, that use DSP blocks; the other columns use logic",
     })
     drain: str = _choice(
         "overlapped", ("overlapped", "folded"),
-        "how results leave the array: beside the next tile, or in its way but in less logic",
+        "overlapped: drain while the next tile computes. folded: drain through the accumulators;"
+        " less logic, but the array stalls",
     )
-    dtype: str = _choice("int8", tuple(FORMATS), "type of A and B")
-    flush_subnormals: bool = _flag(False, "subnormal operands, sums and results count as zeros")
-    a_words: int = _words("A buffer, in words of rows * depth values")
-    b_words: int = _words("B buffer, in words of cols * depth values")
+    dtype: str = _choice("int8", tuple(FORMATS), "data type of A and B")
+    flush_subnormals: bool = _flag(False, "replace subnormal operands, sums and results by zero")
+    a_words: int = _words("size of the A buffer in words; a word has rows * depth values")
+    b_words: int = _words("size of the B buffer in words; a word has cols * depth values")
     c_words: int = _by_dtype(0, 1024, _power(
-        2 * PAGE_WORDS, 1 << 16, None, "C buffer, in words of cols sums; 0: sums start from 0 only",
+        2 * PAGE_WORDS, 1 << 16, None,
+        "size of the C buffer in words; a word has cols sums. 0: no buffer, sums start from 0",
         zero=True,
     ))
-    lanes: int = _power(1, 64, 4, "results a cycle on their way out of the array")
+    lanes: int = _power(1, 64, 4, "results per cycle from the result buffer to the result stream")
     requantize: str = _by_dtype("tflite", "none", _choice(
-        None, ("none", "tflite", "single", "onnx"), "how int8 results are rounded, if at all"
+        None, ("none", "tflite", "single", "onnx"),
+        "rounding mode of int8 results. none: results are sums only",
     ))
     scale_cycles: int = _power(
-        1, 32, 1, "cycles a lane takes to scale an int8 result: the more, the smaller"
+        1, 32, 1, "cycles per result in each requantization lane. Larger values use less area"
     )
     activation: str = _by_dtype("table", "clamp", _choice(
-        None, ("none", "table", "clamp"), "the end: a table over int8 results, limits of bf16 ones"
+        None, ("none", "table", "clamp"),
+        "last step of the epilogue. table: 256-entry lookup of int8 results. clamp: limits of bf16"
+        " results",
     ))
-    b_zero_point: str = _choice("none", ("none", "column"), "zero points of B, in int8 results")
-    bytes_in: int = _power(1, 64, 16, "bytes a cycle of the command stream")
-    bytes_out: int = _power(1, 64, 16, "bytes a cycle of the result stream")
-    jobs: int = _power(2, 16, 8, "jobs accepted and not yet finished, at most")
+    b_zero_point: str = _choice(
+        "none", ("none", "column"), "zero points of B. column: one for each column, int8 results"
+    )
+    bytes_in: int = _power(1, 64, 16, "bytes per cycle of the command stream")
+    bytes_out: int = _power(1, 64, 16, "bytes per cycle of the result stream")
+    jobs: int = _power(2, 16, 8, "maximum number of jobs accepted and not finished")
 
     def __post_init__(self):
         fields = dataclasses.fields(self)
         given = {f.name: _plain(getattr(self, f.name)) for f in fields}
         for name, value in given.items():
-            # None for any other type: the rules below compare fields, and == of an array is none.
+            # None for any other type: the rules below compare fields, and an array's == is no bool.
             object.__setattr__(self, name, value if isinstance(value, (int, str)) else None)
         if self.dtype in tuple(FORMATS):
             for f in fields:
@@ -126,8 +134,8 @@ class Config:
         if not wrong["dtype"]:
             problems += [
                 f"{name} must be {rule} with dtype {self.dtype!r}, not {getattr(self, name)!r}"
-                for name, rule, may in _RULES[self.dtype]
-                if not wrong[name] and not may(getattr(self, name))
+                for name, rule, is_allowed in _RULES[self.dtype]
+                if not wrong[name] and not is_allowed(getattr(self, name))
             ]
         if self.multiplier == "fip":
             if _is_integer(self.depth) and self.depth % 2:
@@ -137,13 +145,13 @@ class Config:
                     f"bytes_in must be 2 or more with multiplier 'fip', not {self.bytes_in}"
                 )
         if not wrong["dsp_cols"] and None not in (self.cols, self.dsp_cols) and not wrong["cols"]:
-            most = self.cols if self.target in DSP_TARGETS else 0
-            if self.dsp_cols > most:
+            limit = self.cols if self.target in DSP_TARGETS else 0
+            if self.dsp_cols > limit:
                 problems.append(
-                    f"dsp_cols must be at most {most} with {self.cols} columns and target"
+                    f"dsp_cols must be at most {limit} with {self.cols} columns and target"
                     f" {self.target!r}, not {self.dsp_cols}"
                 )
-        if not wrong["dsp_cols"] and self.dsp_cols and self._exceeds_a_block():
+        if not wrong["dsp_cols"] and self.dsp_cols and self._exceeds_dsp_block():
             problems.append(
                 "dsp_cols must be 0 with several products a PE, target 'ice40up' and multiplier"
                 f" 'fip', not {self.dsp_cols}"
@@ -162,17 +170,17 @@ class Config:
             raise ConfigError("\n".join(problems))
 
     def _resolve(self):
-        """Give the fields that follow from others the values they ask for."""
+        """Set ``multiplier`` and ``dsp_cols`` where they are to follow from other fields."""
         even = _is_integer(self.depth) and self.depth % 2 == 0
         if self.multiplier == "auto":
             fast = self.target != "generic" and even and self.dtype == "int8"
             object.__setattr__(self, "multiplier", "fip" if fast else "plain")
         if self.dsp_cols is None:
-            blocks = self.target in DSP_TARGETS and not self._exceeds_a_block()
+            blocks = self.target in DSP_TARGETS and not self._exceeds_dsp_block()
             object.__setattr__(self, "dsp_cols", self.cols if blocks else 0)
 
-    def _exceeds_a_block(self):
-        """Whether a PE has products that an SB_MAC16 takes one of, but more than one."""
+    def _exceeds_dsp_block(self):
+        """Whether a PE has several fast inner products; an SB_MAC16 computes only one."""
         single = self.target == "ice40up" and self.multiplier == "fip"
         return single and _is_integer(self.depth) and self.depth > 2
 
@@ -183,35 +191,35 @@ class Config:
 
     @property
     def mac_cell(self) -> str:
-        """The name of its MAC leaf: int8 has one for each multiplier and target."""
+        """Name of its MAC cell: int8 has one for each multiplier and target."""
         if self.dtype == "int8":
-            own = "" if self.target == "generic" else f"_{self.target}"
-            return f"{self.multiplier}{own}"
+            suffix = "" if self.target == "generic" else f"_{self.target}"
+            return f"{self.multiplier}{suffix}"
         return f"{self.dtype}_ftz" if self.flush_subnormals else self.dtype
 
     @property
     def peak(self) -> int:
-        """MAC/cycle with every PE at work."""
+        """MAC/cycle when every PE is active."""
         return self.rows * self.cols * self.depth
 
     @property
     def hash(self) -> int:
-        """32 bits that tell one Config from another: SHA-256 over the sorted JSON of the fields."""
+        """32-bit hash of the Config: first bytes of SHA-256 of its fields as sorted JSON."""
         text = json.dumps(dataclasses.asdict(self), sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
     @property
     def name(self) -> str:
-        """A short name fit for a folder or a file."""
-        tail = "" if self.mac_cell == "plain" else f"_{self.mac_cell}"
-        return f"{self.rows}x{self.cols}x{self.depth}{tail}"
+        """Short name, usable as the name of a folder or a file."""
+        suffix = "" if self.mac_cell == "plain" else f"_{self.mac_cell}"
+        return f"{self.rows}x{self.cols}x{self.depth}{suffix}"
 
     @classmethod
     def from_dict(cls, values: dict) -> "Config":
-        """A Config from field values; unknown names are refused along with every other problem."""
+        """A Config from field values; unknown names are reported with all other problems."""
         known = {f.name: f for f in dataclasses.fields(cls)}
         problems = [
-            f"{name} is no field of a Config; the fields are {', '.join(known)}"
+            f"{name} is not a field of Config; the fields are {', '.join(known)}"
             f"{did_you_mean(name, known)}"
             for name in values if name not in known
         ]
@@ -225,12 +233,12 @@ class Config:
 
     @classmethod
     def from_toml(cls, path, **overrides) -> "Config":
-        """A Config from a TOML file of field values, with ``overrides`` on top.
+        """A Config from a TOML file of field values; ``overrides`` replace values of the file.
 
-        Raises ConfigError for a file that is not there, is no TOML, or describes no Config.
+        Raises ConfigError for a missing file, a file that is not TOML, and invalid values.
         """
         try:
-            # Some editors put a byte order mark in front: utf-8-sig drops it.
+            # utf-8-sig ignores the byte order mark that some editors write first.
             values = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
         except (OSError, ValueError) as error:
             raise ConfigError(f"{path} must be a readable TOML file: {error}") from error
@@ -239,7 +247,7 @@ class Config:
             raise ConfigError(text) from error
         try:
             return cls.from_dict({**values, **overrides})
-        except ValueError as error:  # ConfigError, and of a number too long to be printed
+        except ValueError as error:  # ConfigError, or a number with too many digits to print
             raise ConfigError(f"{path}:\n{error}") from error
 
 
@@ -248,7 +256,7 @@ def _is_integer(value):
 
 
 def _plain(value):
-    """A plain int for an integer of any type but bool; else the value itself."""
+    """An int for an integer of any type except bool; any other value as it is."""
     if isinstance(value, bool):
         return value
     try:
@@ -258,18 +266,18 @@ def _plain(value):
 
 
 def _shown(value):
-    """The value as one line of text, cut where it is long."""
+    """The value as one line of text, shortened if necessary."""
     try:
         text = " ".join(repr(value).split())
-    except (ValueError, RecursionError):  # thousands of digits, or of lists in each other
+    except (ValueError, RecursionError):  # thousands of digits, or deeply nested lists
         return f"a huge {type(value).__name__}"
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _check(f, value):
-    """Problems of one field's value, as text."""
+    """Yield the problems of one field's value, as text."""
     rule = f.metadata
-    if value is None and ("by_dtype" in rule or "open" in rule):  # what it follows is wrong
+    if value is None and ("by_dtype" in rule or "open" in rule):  # the field it follows is wrong
         return
     if "choices" in rule:
         if not isinstance(value, str) or value not in rule["choices"]:
@@ -291,7 +299,7 @@ def _check(f, value):
         yield f"{f.name} must be {kind}{low}..{high}, not {_shown(value)}"
 
 
-# What each dtype asks of other fields: the field, the rule, and whether a value keeps it.
+# Rules for other fields, by dtype: the field, the rule as text, and the rule as a predicate.
 _RULES = {
     "int8": (
         ("flush_subnormals", "False", lambda flush: not flush),

@@ -1,4 +1,4 @@
-"""The number formats of an accelerator: what goes in, how it is summed, how results may leave."""
+"""Number formats of an accelerator: operands, sums and narrow results."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ __all__ = ["FORMATS", "Format", "Number"]
 
 @dataclass(frozen=True)
 class Number:
-    """A type of number: its ``name`` as numpy has it, and its ``bits``."""
+    """A number format: ``name`` as in numpy, and width in ``bits``."""
 
     name: str
     bits: int
@@ -19,7 +19,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Format:
-    """The types of a core: of both operands, of its sums, and of results made narrow."""
+    """The formats of a core: operands A and B, sums, and narrow results."""
 
     a: Number
     b: Number

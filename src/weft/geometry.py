@@ -1,4 +1,4 @@
-"""How operands lie in the buffers and on the stream: words, lines, segments, pages."""
+"""The layout of operands in the buffers and on the stream: words, segments, pages and panels."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,28 @@ __all__ = ["Operand", "memories", "operands"]
 class Operand:
     """The geometry of one operand's buffer and of its panels.
 
-    A *word* is what the array takes in one cycle: ``edge * depth`` values of ``size`` bytes,
-    ``depth`` values of k for each of ``edge`` rows of A (or columns of B); value ``e * depth + d``
-    of word ``w`` is value ``k = w * depth + d`` of row ``e``. A panel is ``ceil(K / depth)`` words.
+    A *word* has the values that enter one edge of the array in a cycle: ``depth`` values of k for
+    each of ``edge`` rows of A (or columns of B). Value ``e * depth + d`` of word ``w`` is value
+    ``k = w * depth + d`` of row ``e``. A panel has ``ceil(K / depth)`` words.
 
-    On the stream, a word of more than ``stream`` bytes takes `segments` stream words, the last one
-    padded; of a smaller word, `group` (a power of two, at most a page) share one stream word, each
-    at a multiple of `word_bytes` from its start. A panel starts on a stream word.
-    Padding is zero.
+    On the stream, a word larger than a stream word occupies `segments` stream words. Of smaller
+    words, `group` share one stream word; word ``w`` of the group starts at byte
+    ``w * word_bytes``. A panel starts on a stream word. Padding is zero.
+
+    Parameters
+    ----------
+    edge : int
+        Rows of A, or columns of B, in a panel.
+    depth : int
+        Values of k in a word.
+    words : int
+        Depth of the buffer in words.
+    stream : int
+        Bytes of a stream word.
+    page : int
+        Words of a page.
+    size : int
+        Bytes of a value.
     """
 
     edge: int
@@ -31,20 +45,22 @@ class Operand:
 
     @property
     def word_bytes(self) -> int:
+        """Bytes of a word."""
         return self.edge * self.depth * self.size
 
     @property
     def pages(self) -> int:
+        """Pages of the buffer."""
         return self.words // self.page
 
     @property
     def segments(self) -> int:
-        """Stream words a word takes."""
+        """Stream words that a word occupies."""
         return -(-self.word_bytes // self.stream)
 
     @property
     def group(self) -> int:
-        """Words that one stream word holds: 1 where `segments` is over 1."""
+        """Words in a stream word, a power of two, at most a page; 1 if `segments` is over 1."""
         fits = self.stream // self.word_bytes
         return min(self.page, PAGE_WORDS, 1 << (fits.bit_length() - 1)) if fits else 1
 
@@ -53,13 +69,15 @@ class Operand:
         return -(-size // self.edge)
 
     def panel_words(self, k: int) -> int:
+        """Words of a panel."""
         return -(-k // self.depth)
 
     def panel_pages(self, k: int) -> int:
+        """Pages of a panel; the last one may be partly used."""
         return -(-self.panel_words(k) // self.page)
 
     def panel_stream_words(self, k: int) -> int:
-        """Stream words that carry one panel."""
+        """Stream words of a panel."""
         return -(-self.panel_words(k) // self.group) * self.segments
 
 
@@ -73,24 +91,25 @@ def operands(config: Config) -> tuple[Operand, Operand]:
 
 
 def memories(config: Config) -> dict[Region, Operand]:
-    """The geometry of all that loads fill, by their operand numbers.
+    """The geometry of every memory that loads write, by operand number.
 
-    A panel of parameters belongs to the panel of B whose page it has: a word of ``lanes`` entries
-    for each chunk of its columns. The table is one panel of 256 words of a byte. A panel of C has
-    the columns of a panel of B: a word for each row, or for all; it is addressed in words.
+    A panel of parameters has the page number of the panel of B that it belongs to, and a word of
+    ``lanes`` entries for each chunk of that panel's columns. The activation table is one panel of
+    256 words of one byte. A panel of C has the columns of a panel of B and a word for each row, or
+    one word for all rows; C is addressed in words.
     """
     a, b = operands(config)
-    found = {Region.A: a, Region.B: b}
+    geometries = {Region.A: a, Region.B: b}
     if config.requantize != "none" or config.activation == "clamp":
         chunks = -(-config.cols // config.lanes)
         page = 1 << (chunks - 1).bit_length()
         size = PARAMETER[config.dtype].size
-        found[Region.PARAMETERS] = Operand(
+        geometries[Region.PARAMETERS] = Operand(
             config.lanes, size, b.pages * page, config.bytes_in, page
         )
     if config.requantize != "none" and config.activation == "table":
-        found[Region.TABLE] = Operand(1, 1, TABLE_ENTRIES, config.bytes_in, TABLE_ENTRIES)
+        geometries[Region.TABLE] = Operand(1, 1, TABLE_ENTRIES, config.bytes_in, TABLE_ENTRIES)
     if config.c_words:
         size = config.format.acc.bytes
-        found[Region.C] = Operand(config.cols, 1, config.c_words, config.bytes_in, 1, size)
-    return found
+        geometries[Region.C] = Operand(config.cols, 1, config.c_words, config.bytes_in, 1, size)
+    return geometries

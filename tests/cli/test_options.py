@@ -117,7 +117,7 @@ def test_rejects_a_field_that_is_none(toml):
     known = ", ".join(f.name for f in FIELDS)
     assert str(error.value) == (
         f"{path}:\n"
-        f"row is no field of a Config; the fields are {known}; did you mean rows?\n"
+        f"row is not a field of Config; the fields are {known}; did you mean rows?\n"
         "cols must be in 1..64, not 0"
     )
 
