@@ -192,7 +192,7 @@ class Core(wiring.Component):
             rows=c.rows, slots=mac.SLOTS, delay=latencies.drain_latency, folded=self.folded
         )
         m.submodules.buffer = buffer = ResultBuffer(
-            foot=array.Foot, cols=c.cols, depth=latencies.buffer_rows,
+            south=array.South, cols=c.cols, depth=latencies.buffer_rows,
             registered=latencies.read_latency > 1, target=c.target,
         )
         # Every tile under way has its place here, and every job that has no results.
@@ -230,7 +230,7 @@ class Core(wiring.Component):
             *([drain.flush.eq(sequencer.step.flush)] if self.folded else []),
             array.valid.eq(drain.valid),
             array.shift.eq(drain.shift),
-            buffer.foot.eq(array.foot),
+            buffer.south.eq(array.south),
             *(announce[name].eq(sequencer.results[name]) for name in facts),
             *(announce.tile[name].eq(told[name]) for name in ResultScheduler.TILE),
             announce.one_row.eq(told.rows == 1),
@@ -244,8 +244,8 @@ class Core(wiring.Component):
             collector.tiles.valid.eq(tiles.r_rdy),
             collector.tiles.payload.eq(tiles.r_data),
             tiles.r_en.eq(collector.tiles.ready),
-            collector.landed.eq(buffer.landed),
-            buffer.address.eq(pipeline(m, collector.address, latencies.read_delay, "place")),
+            collector.landed.eq(buffer.row_written),
+            buffer.read_addr.eq(pipeline(m, collector.address, latencies.read_delay, "place")),
             lanes.chunk.eq(
                 pipeline(m, collector.chunks.chunk.chunk, latencies.read_delay, "which")
             ),

@@ -186,14 +186,14 @@ class SequencerModel:
             assert step["clear"] == (turn == ("word", 0) and fresh), t
         if step["en"]:
             pages = tiles[slot]["a_page"], tiles[slot]["b_page"]
-            assert (step["a"], step["b"]) == tuple(page * 16 + n for page in pages), t
+            assert (step["a_addr"], step["b_addr"]) == tuple(page * 16 + n for page in pages), t
         if self.starts:
             every = turn == ("word", 0) and lead["preload"] & lead["broadcast"]
             rows = 1 << n if kind == "row" else every * ((1 << self.rows) - 1)
             assert step["preload"] == rows, t
             if present and step["preload"]:
                 row = n if kind == "row" else 0
-                assert step["c"] == (tiles[slot]["c"] + row) % C.words, t
+                assert step["c_addr"] == (tiles[slot]["c"] + row) % C.words, t
 
     def check_results(self, t, tiles, turn, ends, void):
         results, slot = self.cycles[t]["results"], self.cycles[t]["slot"]

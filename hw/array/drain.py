@@ -1,4 +1,4 @@
-"""The drain: turns the end of a pass into the cycles in which the array's results move out."""
+"""The drain: the shift enables that move the results of a pass out of the array."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -8,27 +8,30 @@ __all__ = ["Drain"]
 
 
 class Drain(wiring.Component):
-    """Results reach the foot for ``rows * slots`` cycles, from ``delay`` cycles after ``start`` on.
+    """``valid`` for ``rows * slots`` cycles, from ``delay`` cycles after ``start``.
 
-    Row p from the top moves only for the first ``(p + 1) * slots - 1`` of them, until the last of
-    its own results is at its foot: so the next pass may be captured in its wake, a row at a time,
-    ``rows * slots`` cycles after the one before. Folded, the sums themselves move: row p for a
-    cycle more, after which they are 0. Starts come at least so far apart.
+    Row p from the top shifts only in the first ``(p + 1) * slots - 1`` of these cycles, until the
+    last of its own results is in its lowest register. So the next pass can be captured one row
+    after the other, ``rows * slots`` cycles after the pass before. If folded, the sums themselves
+    move: row p shifts for one cycle more, and is then 0. Starts and flushes are at least ``rows *
+    slots`` cycles apart, if folded one cycle more.
 
     Parameters
     ----------
-    rows, slots, delay : int
-        ``delay`` of 3 or more.
+    rows, slots : int
+    delay : int
+        3 or more.
     folded : bool
 
     Attributes
     ----------
     start : In
-    flush : In, where folded
-        As start, but the sums are nobody's results.
-    valid : Out
-        Results are at the foot.
-    shift : Out, a bit a row, from the top
+        Pulse: a pass ends.
+    flush : In; only if folded
+        Pulse: as ``start``, but the sums are discarded: ``valid`` stays 0.
+    valid : Out, 1 bit
+        Results are at the south edge of the array.
+    shift : Out, 1 bit a row, from the top
     """
 
     def __init__(self, *, rows, slots, delay, folded=False):
@@ -42,23 +45,26 @@ class Drain(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cycles = self.rows * self.slots
-        line = Signal(self.delay - 2)
-        left = Signal(range(cycles + 1))
-        shown = Signal(init=1)  # they are results
-        m.d.sync += [line.eq(Cat(self.start, line)), self.valid.eq(left.any() & shown)]
+        starts = Signal(self.delay - 2)  # delay line
+        remaining = Signal(range(cycles + 1))
+        is_result = Signal(init=1)  # the sums that move are results
         m.d.sync += [
-            self.shift[p].eq(left + (p + 1) * self.slots - (not self.folded) > cycles)
+            starts.eq(Cat(self.start, starts)), self.valid.eq(remaining.any() & is_result),
+        ]
+        m.d.sync += [
+            self.shift[p].eq(remaining + (p + 1) * self.slots - (not self.folded) > cycles)
             for p in range(self.rows)
         ]
         if self.folded:
-            flushes = Signal(self.delay - 2)
+            flushes = Signal(self.delay - 2)  # delay line
             m.d.sync += [
-                line.eq(Cat(self.start | self.flush, line)), flushes.eq(Cat(self.flush, flushes)),
+                starts.eq(Cat(self.start | self.flush, starts)),
+                flushes.eq(Cat(self.flush, flushes)),
             ]
-            with m.If(line[-1]):
-                m.d.sync += shown.eq(~flushes[-1])
-        with m.If(line[-1]):
-            m.d.sync += left.eq(cycles)
-        with m.Elif(left.any()):
-            m.d.sync += left.eq(left - 1)
+            with m.If(starts[-1]):
+                m.d.sync += is_result.eq(~flushes[-1])
+        with m.If(starts[-1]):
+            m.d.sync += remaining.eq(cycles)
+        with m.Elif(remaining.any()):
+            m.d.sync += remaining.eq(remaining - 1)
         return m

@@ -1,4 +1,4 @@
-"""The processing element: a MAC leaf and its place in the chain that drains the column."""
+"""The processing element: a MAC cell, and its registers in the result chain of the column."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -8,10 +8,10 @@ __all__ = ["PeControl", "ProcessingElement"]
 
 
 class PeControl(data.Struct):
-    """What a PE is told beside its operands.
+    """Control bits of a PE.
 
-    ``clear`` comes when the leaf wants it, LATENCY - SLOTS cycles after its step, and ``capture``
-    LATENCY cycles after.
+    ``en`` comes with the operands, ``clear`` LATENCY - SLOTS cycles after its step, and ``capture``
+    LATENCY cycles after its step. Both constants belong to the MAC cell.
     """
 
     en: 1
@@ -20,29 +20,33 @@ class PeControl(data.Struct):
 
 
 class ProcessingElement(wiring.Component):
-    """A MAC whose finished sums wait in result registers while the next ones grow.
+    """A MAC cell, with result registers that hold finished sums while the cell computes new sums.
 
-    ``chain`` is SLOTS registers of a column-long shift register that runs downwards. ``capture``
-    shifts the MAC's sum in; ``shift`` shifts in what the PE above holds.
+    The PE has SLOTS registers of a shift register that runs down the column. ``capture`` shifts
+    in the sum of the MAC cell; ``shift`` shifts in the value of the PE above.
 
-    Where the MAC is folded its sums are the shift register themselves, and while they move none
-    grows. Then ``clear`` and ``capture`` mean nothing: PE p from the top is shifted p + 1 times, by
-    which its sum is the 0 that has come in at the top.
+    If the MAC cell is folded, its sums are the shift register: no sum accumulates while the
+    results move, and ``clear`` and ``capture`` have no effect. The PE in row p from the top is
+    shifted p + 1 times, so its sum is then the 0 that enters at the top.
 
     Parameters
     ----------
     mac : Mac
-        The leaf.
+        The MAC cell.
 
     Attributes
     ----------
-    a, b, control : In
-        Operands and orders, as the leaf takes them.
-    preload, init : In, where the leaf has a START
-    shift : In
-        Move the column's results by one.
-    above : In, below : Out
-        The column's chain.
+    a, b : In, operands in the shape of the MAC cell
+    control : In, `PeControl`
+    preload : In, 1 bit; only if the MAC cell has a START
+        The sum starts from ``init``.
+    init : In, shape START of the MAC cell; only if it has one
+    shift : In, 1 bit
+        Moves the results of the column down by one register.
+    above : In, shape ACC
+        The result of the PE above.
+    below : Out, shape ACC
+        The result for the PE below.
     """
 
     def __init__(self, *, mac):
@@ -76,5 +80,8 @@ class ProcessingElement(wiring.Component):
         with m.Elif(self.shift):
             m.d.sync += chain[0].eq(self.above)
         with m.If(self.control.capture | self.shift):
-            m.d.sync += [late.eq(early) for early, late in zip(chain[:-1], chain[1:], strict=True)]
+            m.d.sync += [
+                register.eq(previous)
+                for previous, register in zip(chain[:-1], chain[1:], strict=True)
+            ]
         return m

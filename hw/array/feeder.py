@@ -1,4 +1,4 @@
-"""The feeder: a step of the sequencer becomes what enters the array, each at its time."""
+"""The feeder: the operands and control bits of a step, each at its cycle at the array's edge."""
 
 from amaranth.hdl import Module
 from amaranth.lib import data, wiring
@@ -13,32 +13,32 @@ __all__ = ["Feeder"]
 
 
 class Feeder(wiring.Component):
-    """Operand buffers, the skew at the array's edges, and what decodes a value there.
+    """Operand buffers, the skew at the edges of the array, and the operand decoders behind it.
 
-    What a step reads is at the edge LATENCY cycles later, in the PE of the top left corner; row p
-    from the top and column c follow by ``p // hop`` and ``c // hop`` cycles. Orders and starts come
-    when the leaf wants them.
+    The operands of a step reach the PE in the top left corner LATENCY cycles later; row p from the
+    top follows ``p // hop`` cycles later, column c follows ``c // hop`` cycles later. Control bits
+    and start values arrive at the cycle that the MAC cell requires.
 
     Parameters
     ----------
     geometries : dict of `weft.geometry.Operand`
-        Of all that can be loaded, by `weft.commands.Region`.
+        Geometries of all that a load can fill, by `weft.commands.Region`.
     writes : dict of shapes
-        Of ``a``, ``b`` and, where sums may start from it, ``c``.
+        Write ports of the buffers ``a``, ``b`` and, if sums can start from it, ``c``.
     step : shape
         `weft.hw.control.sequencer.ArrayStep`.
     mac : Mac class
     hop : int
     target : str
-        Of the Config: what the buffers are made of.
+        As in the Config: the kind of memory that the buffers use.
 
     Attributes
     ----------
-    writes : In, as the parameter says
-        What is loaded.
-    step : In
+    writes : In, struct of the shapes in ``writes``
+        Words from the loader.
+    step : In, `weft.hw.control.sequencer.ArrayStep`
     a, b, control, preload, init : Out
-        As `weft.hw.array.systolic.SystolicArray` takes them.
+        As the inputs of `weft.hw.array.systolic.SystolicArray`.
     """
 
     def __init__(self, *, geometries, writes, step, mac, hop, target="generic"):
@@ -49,12 +49,12 @@ class Feeder(wiring.Component):
         self.rows, self.cols = (geometries[region].edge for region in (Region.A, Region.B))
         self.starts = "c" in writes
         depth = geometries[Region.A].depth
-        self._sum = mac.latency(depth)
-        self._decode = mac.OPERAND_DECODER.LATENCY if mac.OPERAND_DECODER else 0
-        # Blocks of memory are far from the array: a register between them, but on small devices
-        # and where the tool of a generic target moves registers itself.
-        self._way = int(target == "ecp5")
-        self.LATENCY = OperandBuffer.LATENCY + self._way + self._decode
+        self._mac_latency = mac.latency(depth)
+        self._decoder_latency = mac.OPERAND_DECODER.LATENCY if mac.OPERAND_DECODER else 0
+        # On the ECP5 a register follows the buffers, because block RAM is far from the array. Small
+        # devices do not need it, and the tool of a generic target moves registers itself.
+        self._route_registers = int(target == "ecp5")
+        self.LATENCY = OperandBuffer.LATENCY + self._route_registers + self._decoder_latency
         start = {}
         if self.starts:
             start = {
@@ -71,55 +71,64 @@ class Feeder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # Row 0 of the tile is the lowest one.
-        rows = [p // self.hop for p in reversed(range(self.rows))]
-        cols = [c // self.hop for c in range(self.cols)]
+        # Row 0 of the tile is the lowest row of PEs.
+        row_delays = [p // self.hop for p in reversed(range(self.rows))]
+        col_delays = [c // self.hop for c in range(self.cols)]
         decoder = self.mac.OPERAND_DECODER
-        self._edge(m, "a", Region.A, self.step.a, rows, decoder, self.a)
-        self._edge(m, "b", Region.B, self.step.b, cols, decoder, self.b)
-        # A sum comes round so much later than its step's operands.
-        turn = self._sum - self.mac.SLOTS
-        times = {"en": 0, "clear": turn, "capture": self._sum}
-        m.submodules.orders = orders = Skew(
-            shape=1, delays=[self.LATENCY + time for time in times.values()]
+        self._edge(m, "a", Region.A, self.step.a_addr, row_delays, decoder, self.a)
+        self._edge(m, "b", Region.B, self.step.b_addr, col_delays, decoder, self.b)
+        # Cycles from the operands of a step to the cycle in which its sum can start anew.
+        start_delay = self._mac_latency - self.mac.SLOTS
+        delays = {"en": 0, "clear": start_delay, "capture": self._mac_latency}
+        m.submodules.pe_control = pe_control = Skew(
+            shape=1, delays=[self.LATENCY + delay for delay in delays.values()]
         )
-        for n, name in enumerate(times):
-            m.d.comb += [orders.i[n].eq(self.step[name]), self.control[name].eq(orders.o[n])]
+        for n, name in enumerate(delays):
+            m.d.comb += [
+                pe_control.i[n].eq(self.step[name]), self.control[name].eq(pe_control.o[n]),
+            ]
         if self.starts:
-            m.submodules.preload = preload = Skew(
-                shape=1, delays=[self.LATENCY + turn + delay for delay in rows]
-            )
-            m.d.comb += [preload.i.eq(self.step.preload), self.preload.eq(preload.o)]
-            decoder = self.mac.START_DECODER
-            wait = self._decode + turn - (decoder.LATENCY if decoder else 0)
-            m.submodules.wait = late = Skew(shape=self.step.c.shape(), delays=[wait])
-            m.d.comb += late.i[0].eq(self.step.c)
-            init = data.ArrayLayout(data.ArrayLayout(self.mac.START, 1), self.cols)(self.init)
-            self._edge(m, "c", Region.C, late.o[0], cols, decoder, init)
+            self._starts(m, start_delay, row_delays, col_delays)
         return m
 
-    def _edge(self, m, name, region, address, delays, decoder, out):
-        """A buffer, its skew, and a decoder for each value of a word."""
+    def _starts(self, m, start_delay, row_delays, col_delays):
+        """The preload bits of the rows, and the start values, which are read from the C buffer."""
+        m.submodules.preload = preload = Skew(
+            shape=1, delays=[self.LATENCY + start_delay + delay for delay in row_delays]
+        )
+        m.d.comb += [preload.i.eq(self.step.preload), self.preload.eq(preload.o)]
+        decoder = self.mac.START_DECODER
+        # The read is late enough that decoded values meet their sums.
+        delay = self._decoder_latency + start_delay - (decoder.LATENCY if decoder else 0)
+        m.submodules.c_addr = c_addr = Skew(shape=self.step.c_addr.shape(), delays=[delay])
+        m.d.comb += c_addr.i[0].eq(self.step.c_addr)
+        init = data.ArrayLayout(data.ArrayLayout(self.mac.START, 1), self.cols)(self.init)
+        self._edge(m, "c", Region.C, c_addr.o[0], col_delays, decoder, init)
+
+    def _edge(self, m, name, region, addr, delays, decoder, out):
+        """One edge of the array: a buffer, its skew, and a decoder for each value of a word."""
         geometry = self.geometries[region]
         write = self.writes[name]
         buffer = OperandBuffer(
             geometry=geometry, write=write.shape(), target=self.target
         )
-        word = buffer.word.shape()
-        skew = Skew(shape=word.elem_shape, delays=[self._way + delay for delay in delays])
+        word = buffer.read_data.shape()
+        skew = Skew(
+            shape=word.elem_shape, delays=[self._route_registers + delay for delay in delays]
+        )
         m.submodules[name] = buffer
         m.submodules[f"skew_{name}"] = skew
         m.d.comb += [
             buffer.write.eq(write),
-            buffer.en.eq(1),
-            buffer.address.eq(address),
-            skew.i.eq(buffer.word),
+            buffer.read_en.eq(1),
+            buffer.read_addr.eq(addr),
+            skew.i.eq(buffer.read_data),
         ]
         for e in range(geometry.edge):
             for d in range(geometry.depth):
                 value = skew.o[e][d]
                 if decoder:
-                    m.submodules[f"decoder_{name}_{e}_{d}"] = one = decoder()
-                    m.d.comb += one.i.eq(value)
-                    value = one.o
+                    m.submodules[f"decoder_{name}_{e}_{d}"] = value_decoder = decoder()
+                    m.d.comb += value_decoder.i.eq(value)
+                    value = value_decoder.o
                 m.d.comb += out[e][d].eq(value)

@@ -1,4 +1,4 @@
-"""Delays at the array's edges: what enters together is made to enter as a wavefront."""
+"""Delay lines at the edges of the array: operands of one step enter as a diagonal wavefront."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -13,13 +13,13 @@ class Skew(wiring.Component):
     Parameters
     ----------
     shape : shape-like
-        Of one element.
+        Shape of one element.
     delays : list of int
 
     Attributes
     ----------
-    i : In, o : Out
-        As many elements as there are delays.
+    i : In, ``len(delays)`` elements
+    o : Out, ``len(delays)`` elements
     """
 
     def __init__(self, *, shape, delays):

@@ -1,4 +1,4 @@
-"""The output-stationary array: operands flow through it, sums stay, results leave at the foot."""
+"""The output-stationary systolic array: operands move, sums stay, results leave at the south."""
 
 from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import data, wiring
@@ -10,101 +10,106 @@ __all__ = ["SystolicArray"]
 
 
 class SystolicArray(wiring.Component):
-    """``rows`` x ``cols`` PEs; C[i, j] grows in one while row i of A and column j of B pass it.
+    """``C[i, j] += A[i, k] * B[k, j]`` in a grid of ``rows`` x ``cols`` processing elements.
 
-    A enters from the left, B from the top, and moves ``hop`` PEs a cycle: a block of ``hop`` x
-    ``hop`` PEs shares its operand registers. Row 0 of a tile is the lowest row of PEs, so that it
-    drains first. The caller skews: PE row p (from the top) and column c work ``p // hop + c //
-    hop`` cycles after the top left one. ``control`` is given once, with the first operands; the
-    array skews it itself.
+    A enters at the left edge, B at the top edge. Operands move ``hop`` PEs a cycle: each block of
+    ``hop`` x ``hop`` PEs shares its operand registers. Row 0 of a tile is the lowest row of PEs,
+    so it drains first. The PE in row p (from the top) and column c works ``p // hop + c // hop``
+    cycles after the PE in the top left corner. The caller skews the operands; the array skews
+    ``control``, which arrives once, with the first operands.
 
-    ``shift[p]`` moves a result from the PE above into row p, in column c ``c // hop`` cycles
-    later; `Drain` says when. ``valid`` is high while results are at the foot.
+    ``shift[p]`` moves a result from the PE above into row p; in column c it acts ``c // hop``
+    cycles later. `weft.hw.array.drain.Drain` generates it.
 
     Parameters
     ----------
     rows, cols, hop : int
     mac : callable
-        Makes a leaf of the column that it is given: called once a PE.
+        Returns the MAC cell for a column number; called once for each PE.
 
     Attributes
     ----------
-    a : In, ``rows`` x ``depth`` values, row of the tile first; skewed
-    b : In, ``cols`` x ``depth`` values; skewed
-    control : In, `PeControl`; unskewed
-    preload : In, a bit a row of the tile; skewed as A is. Where the leaf has a START
-    init : In, ``cols`` values; skewed as B is, and likewise
-        Row i of the tile, where told to, starts its sums from what comes by.
-    shift : In, a bit a row, from the top
-    valid : In
-    foot : Out, ``cols`` of (``valid``, ``sum``)
-        Results, a row of the tile at a time, column c ``c // hop`` cycles late.
+    a : In, ``rows`` x ``depth`` values, row of the tile first
+        Skewed.
+    b : In, ``cols`` x ``depth`` values
+        Skewed.
+    control : In, `PeControl`
+        Not skewed.
+    preload : In, 1 bit a row of the tile; only if the MAC cell has a START
+        The row starts its sums from ``init``. Skewed as ``a``.
+    init : In, ``cols`` values; only if the MAC cell has a START
+        Skewed as ``b``.
+    shift : In, 1 bit a row, from the top
+    valid : In, 1 bit
+        Results are at the south edge.
+    south : Out, ``cols`` of (``valid``, ``sum``)
+        One row of the tile in each cycle; column c is ``c // hop`` cycles late.
     """
 
     def __init__(self, *, rows, cols, hop, mac):
         self.rows = rows
         self.cols = cols
         self.hop = hop
-        self._grid = [[mac(col) for col in range(cols)] for _ in range(rows)]
-        leaf = self._grid[0][0]
-        self.starts = leaf.START is not None
+        self._macs = [[mac(col) for col in range(cols)] for _ in range(rows)]
+        cell = self._macs[0][0]
+        self.starts = cell.START is not None
         start = {}
         if self.starts:
-            start = {"preload": In(rows), "init": In(data.ArrayLayout(leaf.START, cols))}
-        self.Foot = data.StructLayout({"valid": 1, "sum": leaf.ACC})
+            start = {"preload": In(rows), "init": In(data.ArrayLayout(cell.START, cols))}
+        self.South = data.StructLayout({"valid": 1, "sum": cell.ACC})
         super().__init__({
-            "a": In(data.ArrayLayout(leaf.a.shape(), rows)),
-            "b": In(data.ArrayLayout(leaf.b.shape(), cols)),
+            "a": In(data.ArrayLayout(cell.a.shape(), rows)),
+            "b": In(data.ArrayLayout(cell.b.shape(), cols)),
             "control": In(PeControl),
             **start,
             "shift": In(rows),
             "valid": In(1),
-            "foot": Out(data.ArrayLayout(self.Foot, cols)),
+            "south": Out(data.ArrayLayout(self.South, cols)),
         })
 
     def elaborate(self, platform):
         m = Module()
 
-        def later(value):
+        def delay(value):
             register = Signal.like(value, name="hop")
             m.d.sync += register.eq(value)
             return register
 
-        def along(value, count):
-            """``value`` as each of ``count`` PEs in a line sees it."""
+        def hops(value, count):
+            """``value`` at each of ``count`` PEs in a line: a register every ``hop`` PEs."""
             for index in range(count):
                 if index and index % self.hop == 0:
-                    value = later(value)
+                    value = delay(value)
                 yield value
 
-        valid = list(along(self.valid, self.cols))
-        down = list(along(self.control, self.rows))
+        valid = list(hops(self.valid, self.cols))
+        row_control = list(hops(self.control, self.rows))
         b = [self.b[c] for c in range(self.cols)]
         init = [self.init[c] for c in range(self.cols)] if self.starts else []
-        above = [Const(0, self._grid[0][0].ACC)] * self.cols
-        for p, macs in enumerate(self._grid):
+        above = [Const(0, self._macs[0][0].ACC)] * self.cols
+        for p, macs in enumerate(self._macs):
             if p and p % self.hop == 0:
-                b = [later(value) for value in b]
-                init = [later(value) for value in init]
+                b = [delay(value) for value in b]
+                init = [delay(value) for value in init]
             if p % self.hop == 0:
-                control = list(along(down[p], self.cols))
+                control = list(hops(row_control[p], self.cols))
             row = self.rows - 1 - p
-            a = along(self.a[row], self.cols)
-            shift = along(self.shift[p], self.cols)
+            a = hops(self.a[row], self.cols)
+            shift = hops(self.shift[p], self.cols)
             if self.starts:
-                preload = list(along(self.preload[row], self.cols))
-            for c, (mac, value, move) in enumerate(zip(macs, a, shift, strict=True)):
+                preload = list(hops(self.preload[row], self.cols))
+            for c, (mac, pe_a, pe_shift) in enumerate(zip(macs, a, shift, strict=True)):
                 m.submodules[f"pe_{p}_{c}"] = pe = ProcessingElement(mac=mac)
                 m.d.comb += [
-                    pe.a.eq(value),
+                    pe.a.eq(pe_a),
                     pe.b.eq(b[c]),
                     pe.control.eq(control[c]),
-                    pe.shift.eq(move),
+                    pe.shift.eq(pe_shift),
                     pe.above.eq(above[c]),
                 ]
                 if self.starts:
                     m.d.comb += [pe.preload.eq(preload[c]), pe.init.eq(init[c])]
                 above[c] = pe.below
         for c in range(self.cols):
-            m.d.comb += [self.foot[c].valid.eq(valid[c]), self.foot[c].sum.eq(above[c])]
+            m.d.comb += [self.south[c].valid.eq(valid[c]), self.south[c].sum.eq(above[c])]
         return m

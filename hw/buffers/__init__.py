@@ -1,1 +1,1 @@
-"""On-chip memories: operands before the array, results after it."""
+"""On-chip memories: operands before the array, results after the array."""

@@ -1,4 +1,4 @@
-"""One of several parts of a word, by multiplexers of two: the least logic that does it."""
+"""A multiplexer of word parts, built of 2:1 multiplexers: the smallest logic for the job."""
 
 from amaranth.hdl import Mux
 
@@ -6,7 +6,10 @@ __all__ = ["mux_tree"]
 
 
 def mux_tree(word, index, width):
-    """The ``index``'th part of ``width`` bits; 2 to the length of ``index`` are there, or fewer."""
+    """``word[index * width : (index + 1) * width]``.
+
+    ``word`` has at most ``2 ** len(index)`` parts.
+    """
     parts = [word[start : start + width] for start in range(0, len(word), width)]
     for bit in index:
         parts = [

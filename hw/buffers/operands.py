@@ -1,4 +1,4 @@
-"""The operand buffer: takes stream words as they come, gives a word for the array every cycle."""
+"""The operand buffer: stores operands as stream words, and reads one array word every cycle."""
 
 from amaranth.hdl import Array, Cat, Module, Signal, signed
 from amaranth.lib import data, wiring
@@ -11,10 +11,10 @@ __all__ = ["OperandBuffer"]
 
 
 class OperandBuffer(wiring.Component):
-    """Memory of ``words`` words, written by lines and segments, read by words.
+    """Memory of ``geometry.words`` words, written by line and segment, read by word.
 
-    A word over a stream word wide lies in a bank for each of its segments; narrower words share a
-    line, as they share a stream word. A word can be read in the cycle after its write.
+    A word wider than a stream word has one bank for each of its segments. Several narrower words
+    share one line, as they share one stream word. A word can be read in the cycle after its write.
 
     Parameters
     ----------
@@ -22,17 +22,16 @@ class OperandBuffer(wiring.Component):
     write : shape
         ``valid`` and `weft.hw.control.loader.BufferWrite`.
     target : str
-        As of `Bank`.
+        As for `Bank`.
 
     Attributes
     ----------
-    write : In
-    en : In
-        The read moves on; without it, what is under way stays where it is.
-    address : In
-        Word to read.
-    word : Out, ``edge`` x ``depth`` values
-        LATENCY cycles later.
+    write : In, shape ``write``
+    read_en : In
+        Advances the read pipeline; the pipeline holds its state while 0.
+    read_addr : In, word address
+    read_data : Out, ``edge`` x ``depth`` values
+        The word at ``read_addr``, LATENCY cycles later.
     """
 
     LATENCY = Bank.LATENCY
@@ -44,41 +43,42 @@ class OperandBuffer(wiring.Component):
         self.Word = data.ArrayLayout(data.ArrayLayout(value, geometry.depth), geometry.edge)
         super().__init__({
             "write": In(write),
-            "en": In(1),
-            "address": In(ceil_log2(geometry.words)),
-            "word": Out(self.Word),
+            "read_en": In(1),
+            "read_addr": In(ceil_log2(geometry.words)),
+            "read_data": Out(self.Word),
         })
 
     def elaborate(self, platform):
         m = Module()
         g = self.geometry
         bits = 8 * g.word_bytes
-        line = self.address[ceil_log2(g.group):]
+        line = self.read_addr[ceil_log2(g.group):]
         if g.segments > 1:
-            parts = [
+            segments = [
                 self._bank(m, n, width=min(8 * g.stream, bits - 8 * g.stream * n), line=line)
                 for n in range(g.segments)
             ]
-            m.d.comb += self.word.as_value().eq(Cat(parts))
+            m.d.comb += self.read_data.as_value().eq(Cat(segments))
             return m
-        whole = self._bank(m, 0, width=bits * g.group, line=line)
-        which = [Signal(ceil_log2(g.group), name=f"which_{n}") for n in range(Bank.LATENCY)]
-        with m.If(self.en):
-            m.d.sync += [which[0].eq(self.address), which[1].eq(which[0])]
-        choice = Array(whole.word_select(n, bits) for n in range(g.group))
-        m.d.comb += self.word.as_value().eq(choice[which[-1]])
+        line_data = self._bank(m, 0, width=bits * g.group, line=line)
+        # The word of the line, delayed by the latency of the bank.
+        select = [Signal(ceil_log2(g.group), name=f"select_{n}") for n in range(Bank.LATENCY)]
+        with m.If(self.read_en):
+            m.d.sync += [select[0].eq(self.read_addr), select[1].eq(select[0])]
+        words = Array(line_data.word_select(n, bits) for n in range(g.group))
+        m.d.comb += self.read_data.as_value().eq(words[select[-1]])
         return m
 
     def _bank(self, m, segment, *, width, line):
-        """A bank of lines of ``width`` bits: what is read of it."""
+        """The bank of one segment, ``width`` bits a line; returns its read data."""
         lines = self.geometry.words // self.geometry.group
         m.submodules[f"bank_{segment}"] = bank = Bank(width=width, depth=lines, target=self.target)
         write = self.write.write
         m.d.comb += [
-            bank.write.eq(self.write.valid & (write.segment == segment)),
-            bank.place.eq(write.line),
-            bank.data.eq(write.data),
-            bank.en.eq(self.en),
-            bank.address.eq(line),
+            bank.write_en.eq(self.write.valid & (write.segment == segment)),
+            bank.write_addr.eq(write.line),
+            bank.write_data.eq(write.data),
+            bank.read_en.eq(self.read_en),
+            bank.read_addr.eq(line),
         ]
-        return bank.word
+        return bank.read_data

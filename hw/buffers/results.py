@@ -1,4 +1,4 @@
-"""The result buffer: catches what the array drains, column by column, until it can be sent."""
+"""The result buffer: stores the sums that the array drains until they are sent."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -12,84 +12,84 @@ __all__ = ["ResultBuffer"]
 
 
 class ResultBuffer(wiring.Component):
-    """A ring of ``depth`` rows, one bank a column: the skew of the array's columns ends here.
+    """A ring of ``depth`` rows, one bank for each column of the array.
 
-    Each column writes when its foot is valid; a row is there once the last column has written it,
-    and can be read in the cycle after. Nothing can be refused: the sequencer has reserved the
-    room.
-
-    Banks of plain memory give what is read in the cycle after; with a register at their output
-    they take a cycle more.
+    Each column writes when its south port is valid, so the skew of the columns ends here. A row is
+    complete when the last column has written it, and can be read in the next cycle. The buffer has
+    no back-pressure: the sequencer reserves the space before a pass ends.
 
     Parameters
     ----------
-    foot : shape
+    south : shape
         ``valid`` and ``sum``.
     cols, depth : int
         ``depth`` is a power of two.
     registered : bool
-        Whether banks have registers at their outputs.
+        The banks have output registers.
     target : str
-        As of `weft.hw.buffers.bank.Bank`.
+        As for `weft.hw.buffers.bank.Bank`.
 
     Attributes
     ----------
-    foot : In, ``cols`` of them
-    landed : Out
+    south : In, ``cols`` of shape ``south``
+        The south ports of the array.
+    row_written : Out
         Pulse: one more row can be read from the next cycle on.
-    address : In
+    read_addr : In, row address
     row : Out, ``cols`` sums
-        `latency` cycles later.
+        The row at ``read_addr``, `latency` cycles later.
     """
 
     @staticmethod
     def latency(registered):
+        """Cycles from ``read_addr`` to ``row``."""
         return Bank.LATENCY if registered else 1
 
-    def __init__(self, *, foot, cols, depth, registered, target):
+    def __init__(self, *, south, cols, depth, registered, target):
         self.cols = cols
         self.depth = depth
         self.registered = registered
         self.target = target
-        self.acc = foot["sum"].shape
+        self.acc = south["sum"].shape
         super().__init__({
-            "foot": In(data.ArrayLayout(foot, cols)),
-            "landed": Out(1),
-            "address": In(ceil_log2(depth)),
+            "south": In(data.ArrayLayout(south, cols)),
+            "row_written": Out(1),
+            "read_addr": In(ceil_log2(depth)),
             "row": Out(data.ArrayLayout(self.acc, cols)),
         })
 
     def elaborate(self, platform):
         m = Module()
         for c in range(self.cols):
-            count = Signal(len(self.address), name=f"count_{c}")
-            with m.If(self.foot[c].valid):
-                m.d.sync += count.eq(count + 1)
-            kind = self._registered if self.registered else self._plain
-            m.d.comb += self.row[c].eq(kind(m, c, count))
-        m.d.comb += self.landed.eq(self.foot[-1].valid)
+            write_addr = Signal(len(self.read_addr), name=f"write_addr_{c}")
+            with m.If(self.south[c].valid):
+                m.d.sync += write_addr.eq(write_addr + 1)
+            bank = self._registered_bank if self.registered else self._plain_bank
+            m.d.comb += self.row[c].eq(bank(m, c, write_addr))
+        m.d.comb += self.row_written.eq(self.south[-1].valid)
         return m
 
-    def _registered(self, m, c, place):
-        """A bank: what is read of it."""
+    def _registered_bank(self, m, c, write_addr):
+        """A bank with an output register; returns its read data."""
         m.submodules[f"bank_{c}"] = bank = Bank(
-            width=len(self.foot[c].sum), depth=self.depth, target=self.target
+            width=len(self.south[c].sum), depth=self.depth, target=self.target
         )
         m.d.comb += [
-            bank.write.eq(self.foot[c].valid),
-            bank.place.eq(place),
-            bank.data.eq(self.foot[c].sum),
-            bank.address.eq(self.address),
+            bank.write_en.eq(self.south[c].valid),
+            bank.write_addr.eq(write_addr),
+            bank.write_data.eq(self.south[c].sum),
+            bank.read_addr.eq(self.read_addr),
         ]
-        return bank.word
+        return bank.read_data
 
-    def _plain(self, m, c, place):
+    def _plain_bank(self, m, c, write_addr):
+        """A bank that is read in one cycle; returns its read data."""
         m.submodules[f"bank_{c}"] = bank = Memory(shape=self.acc, depth=self.depth, init=[])
         write, read = bank.write_port(), bank.read_port()
         m.d.comb += [
-            write.en.eq(self.foot[c].valid),
-            write.addr.eq(place),
-            write.data.eq(self.foot[c].sum),
-            read.addr.eq(self.address),
+            write.en.eq(self.south[c].valid),
+            write.addr.eq(write_addr),
+            write.data.eq(self.south[c].sum),
+            read.addr.eq(self.read_addr),
         ]
         return read.data

@@ -20,12 +20,12 @@ class ArrayStep(data.StructLayout):
 
     def __init__(self, geometries, tile, rows, folded):
         a, b = geometries
-        starts = {"c": tile["c"].shape, "preload": rows} if "c" in tile.members else {}
+        starts = {"c_addr": tile["c"].shape, "preload": rows} if "c" in tile.members else {}
         super().__init__({
             "en": 1,
             "clear": 1,
-            "a": ceil_log2(a.words),
-            "b": ceil_log2(b.words),
+            "a_addr": ceil_log2(a.words),
+            "b_addr": ceil_log2(b.words),
             **starts,
             "capture": 1,  # the step ends a sum, which is a result
             "drain": 1,  # the step ends the last sum of its pass
@@ -120,7 +120,7 @@ class Sequencer(wiring.Component):
 
         # Where the pass stands; what comes next is known a round ahead. No pass resets it, too.
         begun = Signal(reset_less=True)
-        word = Signal(max(len(self.step.a), len(self.step.b)), reset_less=True)
+        word = Signal(max(len(self.step.a_addr), len(self.step.b_addr)), reset_less=True)
         # k at the begin of the round after the next
         most = (1 << len(lead.k)) + 2 * self.depth
         ahead = Signal(range(most + 1), init=2 * self.depth, reset_less=True)
@@ -164,16 +164,16 @@ class Sequencer(wiring.Component):
             self.passes.ready.eq((ended & last_slot) | (lead.void & first_slot)),
             step.en.eq(going & present & ~loading),
             step.clear.eq(going & fresh),
-            step.a.eq(tile.a_page * PAGE_WORDS + word),
-            step.b.eq(tile.b_page * PAGE_WORDS + word),
+            step.a_addr.eq(tile.a_page * PAGE_WORDS + word),
+            step.b_addr.eq(tile.b_page * PAGE_WORDS + word),
             step.capture.eq(going & gives),
             step.drain.eq(going & gives & last_slot),
             self.stalled.eq(Mux(first_slot, short, waiting)),
             results.valid.eq(void | (run & ended & present)),
             results.tile.eq(tile),
             results.slot.eq(slot),
-            results.a_page.eq(step.a >> ceil_log2(PAGE_WORDS)),
-            results.b_page.eq(step.b >> ceil_log2(PAGE_WORDS)),
+            results.a_page.eq(step.a_addr >> ceil_log2(PAGE_WORDS)),
+            results.b_page.eq(step.b_addr >> ceil_log2(PAGE_WORDS)),
             results.end.eq(self.passes.payload.end),
         ]
         if self.folded:
@@ -208,7 +208,7 @@ class Sequencer(wiring.Component):
         m.d.comb += [
             loading.eq(lead.preload & ~lead.broadcast & ~loaded),
             step.preload.eq(Mux(loading, 1 << row, every) & going.replicate(self.rows)),
-            step.c.eq(self.passes.payload.tile.c + row),
+            step.c_addr.eq(self.passes.payload.tile.c + row),
         ]
         with m.If(going & (self.slot == self.slots - 1) & loading):
             m.d.sync += [row.eq(row + 1), loaded.eq(row == self.rows - 1)]

@@ -117,11 +117,11 @@ class DescriptorFetcher(wiring.Component):
         whole, drop = Signal(), Signal()
         m.d.comb += [
             self.descriptors.ready.eq(self.room != 0),
-            bank.write.eq(self.descriptors.valid & self.descriptors.ready),
-            bank.place.eq(put), bank.data.eq(self.descriptors.payload),
-            whole.eq(bank.write & put[: ceil_log2(WORDS)].all()),
+            bank.write_en.eq(self.descriptors.valid & self.descriptors.ready),
+            bank.write_addr.eq(put), bank.write_data.eq(self.descriptors.payload),
+            whole.eq(bank.write_en & put[: ceil_log2(WORDS)].all()),
         ]
-        m.d.sync += put.eq(put + bank.write)
+        m.d.sync += put.eq(put + bank.write_en)
         with m.If(drop != whole):
             m.d.sync += self.room.eq(self.room + Mux(drop, 1, -1))
 
@@ -131,7 +131,8 @@ class DescriptorFetcher(wiring.Component):
         read_index, on_way = Signal(4), Signal(2)
         moves = ~self.wait
         m.d.comb += [
-            bank.address.eq(Cat(asked, here)), bank.en.eq(moves), self.word.eq(bank.word),
+            bank.read_addr.eq(Cat(asked, here)), bank.read_en.eq(moves),
+            self.word.eq(bank.read_data),
         ]
         with m.If(moves):
             m.d.sync += [

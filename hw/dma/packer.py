@@ -83,8 +83,8 @@ class Packer(wiring.Component):
         ]
         m.d.comb += [
             self.room.eq(~claimed[1]), self.idle.eq(claimed == 0), self.filled.eq(ready != 0),
-            bank.address.eq(Cat(self.address, reads)), bank.en.eq(self.en),
-            self.word.eq(bank.word),
+            bank.read_addr.eq(Cat(self.address, reads)), bank.read_en.eq(self.en),
+            self.word.eq(bank.read_data),
         ]
 
         # The granule's row and its place in there; then where its bytes go to.
@@ -110,8 +110,8 @@ class Packer(wiring.Component):
                 held.bytes[known if source is None else source] for _, source in of
             ]))
         m.d.sync += [
-            bank.write.eq(Mux(valid, Cat(enables), 0)), bank.data.eq(Cat(sources)),
-            bank.place.eq(Cat(row, writes ^ ended)), ended.eq(valid & held.end),
+            bank.write_en.eq(Mux(valid, Cat(enables), 0)), bank.write_data.eq(Cat(sources)),
+            bank.write_addr.eq(Cat(row, writes ^ ended)), ended.eq(valid & held.end),
         ]
         self._ends(m, cases, valid & held.end, held, row, writes ^ ended, reads)
         return m

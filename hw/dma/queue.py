@@ -55,8 +55,8 @@ class DmaQueue(wiring.Component):
         m.d.comb += [
             moves.eq(~self.o.valid | self.o.ready), waits.eq(end != gets),
             self.room.eq(lfsr_next(puts) != gets),
-            bank.write.eq(self.put), bank.place.eq(puts), bank.data.eq(self.value),
-            bank.en.eq(moves), bank.address.eq(gets), self.o.payload.eq(bank.word),
+            bank.write_en.eq(self.put), bank.write_addr.eq(puts), bank.write_data.eq(self.value),
+            bank.read_en.eq(moves), bank.read_addr.eq(gets), self.o.payload.eq(bank.read_data),
         ]
         with m.If(self.put):
             m.d.sync += puts.eq(lfsr_next(puts))

@@ -98,15 +98,16 @@ class Reader(wiring.Component):
         wrong, gone = beat.resp.as_value()[1], Signal(errors.LATENCY)
         m.d.comb += [
             self.r.ready.eq(1), leaves.eq(self.there & (self.leaves | self.stop)),
-            bank.write.eq(self.r.valid), bank.place.eq(puts), bank.data.eq(beat.data),
-            bank.address.eq(Cat(self.index, gets)), self.unit.eq(bank.word),
-            errors.write.eq(self.r.valid), errors.place.eq(puts), errors.data.eq(wrong),
-            errors.address.eq(gets),
+            bank.write_en.eq(self.r.valid), bank.write_addr.eq(puts), bank.write_data.eq(beat.data),
+            bank.read_addr.eq(Cat(self.index, gets)), self.unit.eq(bank.read_data),
+            errors.write_en.eq(self.r.valid), errors.write_addr.eq(puts),
+            errors.write_data.eq(wrong),
+            errors.read_addr.eq(gets),
             some.eq(gets != puts), more.eq(lfsr_next(gets) != puts),
         ]
         m.d.sync += [
             self.error.eq(self.r.valid & wrong),
-            gone.eq(Cat(leaves, gone)), self.spoilt.eq(gone[1] & errors.word),
+            gone.eq(Cat(leaves, gone)), self.spoilt.eq(gone[1] & errors.read_data),
             self.there.eq(Mux(leaves, more, some)),
         ]
         with m.If(self.r.valid):

@@ -59,14 +59,14 @@ class Bf16Output(ResultPipeline):
         m.submodules.parameters = buffer = OperandBuffer(
             geometry=geometry, write=self.parameters.shape()
         )
-        address = (asked.panel * geometry.page + asked.chunk)[: len(buffer.address)]
+        address = (asked.panel * geometry.page + asked.chunk)[: len(buffer.read_addr)]
         wait = self.met - 1 - OperandBuffer.LATENCY
         m.d.comb += [
             buffer.write.eq(self.parameters),
-            buffer.en.eq(1),
-            buffer.address.eq(pipeline(m, address, wait, "address")),
+            buffer.read_en.eq(1),
+            buffer.read_addr.eq(pipeline(m, address, wait, "address")),
         ]
-        limits = data.ArrayLayout(Limits, self.lanes)(buffer.word.as_value())
+        limits = data.ArrayLayout(Limits, self.lanes)(buffer.read_data.as_value())
         clamped = []
         for lane, value in enumerate(sums):
             limit = limits[lane]

@@ -213,19 +213,19 @@ class PanelSums(wiring.Component):
         address = Cat(index[in_fold:], page) if len(fold) else page
         found = getattr(self, f"sums_{n}")
         m.d.comb += [
-            memory.write.eq(k_valid),
-            memory.place.eq(k_place),
-            memory.data.eq(Cat(sums)),
+            memory.write_en.eq(k_valid),
+            memory.write_addr.eq(k_place),
+            memory.write_data.eq(Cat(sums)),
         ]
         if rows.lanes <= count:  # nothing to choose: it is the address that waits
             wait = self.READ - Bank.LATENCY
-            m.d.comb += memory.address.eq(pipeline(m, address, wait, f"address_{n}"))
-            m.d.comb += found.as_value().eq(memory.word)
+            m.d.comb += memory.read_addr.eq(pipeline(m, address, wait, f"address_{n}"))
+            m.d.comb += found.as_value().eq(memory.read_data)
             return
-        m.d.comb += memory.address.eq(address)
+        m.d.comb += memory.read_addr.eq(address)
         which = pipeline(m, index[:in_fold], Bank.LATENCY - 1, f"which_{n}")
         for i in range(min(count, rows.lanes)):
-            choice = [memory.word[32 * lane :][:32] for lane in range(i, rows.lanes, count)]
+            choice = [memory.read_data[32 * lane :][:32] for lane in range(i, rows.lanes, count)]
             m.d.comb += found[i].eq(chosen(m, choice, which, f"sum_{n}_{i}"))
 
 

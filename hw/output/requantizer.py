@@ -83,17 +83,17 @@ class Requantizer(ResultPipeline):
         m.submodules.parameters = buffer = OperandBuffer(
             geometry=geometry, write=self.parameters.shape(), target=self.target
         )
-        address = (asked.panel * geometry.page + asked.chunk)[: len(buffer.address)]
+        address = (asked.panel * geometry.page + asked.chunk)[: len(buffer.read_addr)]
         # Chunks, and so what belongs to them, stay for as many cycles as they are apart.
         address = MultiCycle(address, self.cycles).later(
             m, self.met - 2 - OperandBuffer.LATENCY, "address"
         )
         m.d.comb += [
             buffer.write.eq(self.parameters),
-            buffer.en.eq(1),
-            buffer.address.eq(address.value),
+            buffer.read_en.eq(1),
+            buffer.read_addr.eq(address.value),
         ]
-        words = MultiCycle(buffer.word.as_value(), address.cycles).later(m, 1, "word")
+        words = MultiCycle(buffer.read_data.as_value(), address.cycles).later(m, 1, "word")
         word = data.ArrayLayout(Parameter, self.lanes)(words.value)
         parameter, acc = [], []
         for n in range(self.lanes):
@@ -170,9 +170,9 @@ class Requantizer(ResultPipeline):
                 geometry=self.geometries[Region.TABLE], write=self.table.shape()
             )
             m.d.comb += [
-                table.write.eq(self.table), table.en.eq(1), table.address.eq(result[:8]),
+                table.write.eq(self.table), table.read_en.eq(1), table.read_addr.eq(result[:8]),
             ]
             plain = pipeline(m, result, latency, f"plain_{n}")
-            result = Mux(wanted, table.word[0][0], plain).as_signed()
+            result = Mux(wanted, table.read_data[0][0], plain).as_signed()
             found.append(pipeline(m, result, 1, f"found_{n}"))
         return found, stage + latency + 1

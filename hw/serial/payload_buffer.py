@@ -61,10 +61,10 @@ class PayloadBuffer(wiring.Component):
         due = Signal(range(self.depth))
         ready = Signal(init=1)
         m.d.comb += self.results.ready.eq(ready)
-        m.d.comb += [memory.address.eq(due), self.byte.eq(memory.word)]
+        m.d.comb += [memory.read_addr.eq(due), self.byte.eq(memory.read_data)]
         m.d.sync += [
-            memory.place.eq(self.length), memory.data.eq(word.word_select(byte, 8)),
-            memory.write.eq(0),
+            memory.write_addr.eq(self.length), memory.write_data.eq(word.word_select(byte, 8)),
+            memory.write_en.eq(0),
         ]
         with m.If(self.take):
             m.d.sync += due.eq(due + 1)
@@ -80,7 +80,7 @@ class PayloadBuffer(wiring.Component):
                     ]
                     m.next = "BYTES"
             with m.State("BYTES"):
-                m.d.sync += memory.write.eq(1)
+                m.d.sync += memory.write_en.eq(1)
                 m.d.sync += [self.length.eq(self.length + 1), byte.eq(byte + 1)]
                 with m.If(byte == self.bytes_out - 1):
                     m.d.sync += byte.eq(0)

@@ -53,9 +53,10 @@ class CommitFifo(wiring.Component):
         m = Module()
         m.submodules.memory = memory = Bank(width=8, depth=self.depth, target=self.target)
         head, kept, tail = (Signal(range(2 * self.depth), name=n) for n in ("head", "kept", "tail"))
-        m.d.comb += memory.address.eq(tail)
+        m.d.comb += memory.read_addr.eq(tail)
         m.d.sync += [
-            memory.place.eq(head), memory.data.eq(self.value), memory.write.eq(self.put),
+            memory.write_addr.eq(head), memory.write_data.eq(self.value),
+            memory.write_en.eq(self.put),
         ]
         m.d.sync += self.used.eq(kept - tail)
         with m.If(self.put):
@@ -79,7 +80,8 @@ class CommitFifo(wiring.Component):
                     m.next = "TAKE"
             with m.State("TAKE"):
                 m.d.sync += [
-                    word.eq(Cat(word, memory.word)[8:]), tail.eq(tail + 1), index.eq(index + 1),
+                    word.eq(Cat(word, memory.read_data)[8:]),
+                    tail.eq(tail + 1), index.eq(index + 1),
                 ]
                 with m.If(index == len(word) // 8 - 1):
                     m.d.sync += [index.eq(0), self.words.valid.eq(1)]

@@ -52,16 +52,16 @@ class Fifo(wiring.Component):
         m.d.comb += [
             self.i.ready.eq(~self.words.all()), puts.eq(self.i.valid & self.i.ready),
             takes.eq(self.o.valid & self.o.ready), waits.eq(asked != put),
-            bank.en.eq(~self.o.valid | self.o.ready), bank.address.eq(asked),
-            bank.write.eq(puts), bank.place.eq(put), bank.data.eq(self.i.payload),
-            self.o.payload.eq(bank.word),
+            bank.read_en.eq(~self.o.valid | self.o.ready), bank.read_addr.eq(asked),
+            bank.write_en.eq(puts), bank.write_addr.eq(put), bank.write_data.eq(self.i.payload),
+            self.o.payload.eq(bank.read_data),
         ]
         with m.If(puts):
             m.d.sync += put.eq(lfsr_next(put))
-        with m.If(bank.en & waits):
+        with m.If(bank.read_en & waits):
             m.d.sync += asked.eq(lfsr_next(asked))
         # The bank's first step has a word; the second's is on offer.
-        with m.If(bank.en):
+        with m.If(bank.read_en):
             m.d.sync += [self.follows.eq(waits), self.o.valid.eq(self.follows)]
         with m.If(puts != takes):
             m.d.sync += self.words.eq(self.words + Mux(puts, 1, -1))

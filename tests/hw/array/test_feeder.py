@@ -115,12 +115,12 @@ class Case:
         for _ in range(count):
             step = {
                 **{name: self.rng.randrange(2) for name in ("en", "clear", "capture", "drain")},
-                "a": self.rng.randrange(words[Region.A]),
-                "b": self.rng.randrange(words[Region.B]),
+                "a_addr": self.rng.randrange(words[Region.A]),
+                "b_addr": self.rng.randrange(words[Region.B]),
             }
             if Region.C in words:
                 step["preload"] = self.rng.randrange(1 << self.rows)
-                step["c"] = self.rng.randrange(words[Region.C])
+                step["c_addr"] = self.rng.randrange(words[Region.C])
             yield {"step": step, "writes": {name: {"valid": 0} for name in self.held}}
 
     def decoded(self, decoder, bits):
@@ -168,10 +168,10 @@ def test_all_enters_when_it_is_due(case):
         at = t + feeder.LATENCY
         for row in range(case.rows):
             p = case.rows - 1 - row  # from the top
-            want = [operand(value) for value in case.held["a"][step["a"]][row]]
+            want = [operand(value) for value in case.held["a"][step["a_addr"]][row]]
             assert seen["a"][at + p // case.hop][row] == want
         for col in range(case.cols):
-            want = [operand(value) for value in case.held["b"][step["b"]][col]]
+            want = [operand(value) for value in case.held["b"][step["b_addr"]][col]]
             assert seen["b"][at + col // case.hop][col] == want
         for name, late in {"en": 0, "clear": turn, "capture": mac.LATENCY}.items():
             assert seen["control"][at + late][name] == step[name]
@@ -183,7 +183,7 @@ def test_all_enters_when_it_is_due(case):
             now = seen["preload"][at + turn + p // case.hop]
             assert now >> row & 1 == step["preload"] >> row & 1
         for col in range(case.cols):
-            want = start(case.held["c"][step["c"]][col][0])
+            want = start(case.held["c"][step["c_addr"]][col][0])
             assert seen["init"][at + turn + col // case.hop][col] == want
 
 
@@ -200,7 +200,7 @@ def test_a_word_loaded_is_read_from_the_next_cycle_on():
     feeder = case.feeder()
     stop = {"valid": 0}
     write = {"line": 5, "segment": 0, "data": 0x04030201}
-    step = {"a": 5, "b": 0}
+    step = {"a_addr": 5, "b_addr": 0}
     script = [
         {"writes": {"a": {"valid": 1, "write": write}, "b": stop}, "step": step},
         {"writes": {"a": stop, "b": stop}},

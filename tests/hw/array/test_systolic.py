@@ -39,7 +39,7 @@ class Schedule:
         self.rng = random.Random(seed)
         self.said = {}
         self.living = set()  # cycles of steps, or of none, whose sums are not to be touched
-        self.expected = {}  # (cycle, column): sum at the foot
+        self.expected = {}  # (cycle, column): sum at the south edge
         self.free = 0  # first cycle in which a drain may start
 
     def say(self, t, port, index, value):
@@ -158,10 +158,10 @@ class Schedule:
             rows=self.rows, cols=self.cols, hop=self.hop,
             mac=lambda col: self.leaf(depth=self.depth),
         )
-        (feet,) = play(array, list(self.script(cycles)), "foot")
+        (south,) = play(array, list(self.script(cycles)), "south")
         seen = {
             (t, col): one["sum"]
-            for t, foot in enumerate(feet) for col, one in enumerate(foot) if one["valid"]
+            for t, row in enumerate(south) for col, one in enumerate(row) if one["valid"]
         }
         assert seen == self.expected
 
@@ -226,7 +226,7 @@ def test_a_leaf_knows_its_column():
         made.append(col)
         return PlainMac(depth=1)
 
-    play(SystolicArray(rows=2, cols=3, hop=1, mac=mac), [{}], "foot")
+    play(SystolicArray(rows=2, cols=3, hop=1, mac=mac), [{}], "south")
     assert made == [0, 1, 2, 0, 1, 2]
 
 
@@ -235,4 +235,4 @@ def test_only_leaves_with_a_start_want_one(leaf):
     array = SystolicArray(rows=2, cols=3, hop=1, mac=lambda col: leaf(depth=1))
     found = {"preload", "init"} & set(array.signature.members)
     assert found == (set() if leaf.START is None else {"preload", "init"})
-    play(array, [{}], "foot")
+    play(array, [{}], "south")

@@ -1,4 +1,4 @@
-"""Places follow each other through a memory, and come again."""
+"""The LFSR sequence visits every address except all ones, and starts again."""
 
 import pytest
 from amaranth.hdl import Module, Signal
@@ -8,14 +8,14 @@ from weft.sim.amaranth_bench import simulate
 
 
 @pytest.mark.parametrize("bits", TAPS)
-def test_all_but_one_follow_each_other(bits):
-    m, place = Module(), Signal(bits)
-    m.d.sync += place.eq(lfsr_next(place))
+def test_the_sequence_has_full_length(bits):
+    m, addr = Module(), Signal(bits)
+    m.d.sync += addr.eq(lfsr_next(addr))
     found = []
 
     async def bench(ctx):
         for _ in range(1 << bits):
-            found.append(ctx.get(place))
+            found.append(ctx.get(addr))
             await ctx.tick()
 
     simulate(m, bench)

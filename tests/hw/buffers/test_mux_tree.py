@@ -1,4 +1,4 @@
-"""One of several parts of a word."""
+"""The multiplexer tree selects each part of a word."""
 
 import pytest
 from amaranth.hdl import Module, Signal
@@ -8,7 +8,7 @@ from weft.hw.buffers.mux_tree import mux_tree
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 6, 8])
-def test_picks(parts):
+def test_selects_the_indexed_part(parts):
     m = Module()
     word, index, found = Signal(4 * parts), Signal(range(parts)), Signal(4)
     m.d.comb += found.eq(mux_tree(word, index, 4))

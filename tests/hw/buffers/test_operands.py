@@ -1,4 +1,4 @@
-"""The operand buffer: words written by lines and segments, read one a cycle."""
+"""The operand buffer: words are written by line and segment, and read one a cycle."""
 
 import random
 
@@ -31,7 +31,7 @@ def buffer(geometry):
 
 
 def writes(geometry, contents, rng):
-    """The writes of a buffer full of ``contents[word][edge][depth]``; padding is noise."""
+    """The writes of a buffer full of ``contents[word][edge][depth]``; padding is random."""
     width = geometry.segments * geometry.stream
     for line in range(geometry.words // geometry.group):
         words = contents[line * geometry.group : (line + 1) * geometry.group]
@@ -52,54 +52,55 @@ def contents(geometry, rng):
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_every_word_reads_as_it_was_written(geometry):
     rng = random.Random(1)
-    held = contents(geometry, rng)
-    fill = list(writes(geometry, held, rng))
-    rng.shuffle(fill)  # any order: a line and segment is all that says where
+    stored = contents(geometry, rng)
+    fill = list(writes(geometry, stored, rng))
+    rng.shuffle(fill)  # line and segment alone select the place
     addresses = [rng.randrange(geometry.words) for _ in range(2 * geometry.words)]
-    script = [{"write": {"valid": 1, "write": write}, "en": 1} for write in fill]
-    # What is not valid is not written.
-    noise = [
-        {"write": {"valid": 0, "write": {**rng.choice(fill), "data": 0}}, "address": address}
+    script = [{"write": {"valid": 1, "write": write}, "read_en": 1} for write in fill]
+    # A write that is not valid has no effect.
+    invalid = [
+        {"write": {"valid": 0, "write": {**rng.choice(fill), "data": 0}}, "read_addr": address}
         for address in addresses
     ]
-    (words,) = play(buffer(geometry), [*script, *noise], "word", tail=LATENCY)
+    (words,) = play(buffer(geometry), [*script, *invalid], "read_data", tail=LATENCY)
     read = words[len(script) + LATENCY :]
-    assert read == [held[address] for address in addresses]
+    assert read == [stored[address] for address in addresses]
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_a_word_can_be_read_in_the_cycle_after_its_write(geometry):
     rng = random.Random(2)
-    held = contents(geometry, rng)
+    stored = contents(geometry, rng)
     script = []
-    for n, write in enumerate(writes(geometry, held, rng)):
-        # Read the line whose last segment was written in the cycle before.
-        whole = max(0, n // geometry.segments - 1)
-        address = whole * geometry.group + rng.randrange(geometry.group)
-        script.append({"write": {"valid": 1, "write": write}, "address": address, "en": 1})
-    (words,) = play(buffer(geometry), script, "word", tail=LATENCY)
+    for n, write in enumerate(writes(geometry, stored, rng)):
+        # Read the line whose last segment was written in the previous cycle.
+        line = max(0, n // geometry.segments - 1)
+        address = line * geometry.group + rng.randrange(geometry.group)
+        script.append({"write": {"valid": 1, "write": write}, "read_addr": address, "read_en": 1})
+    (words,) = play(buffer(geometry), script, "read_data", tail=LATENCY)
     for n, cycle in enumerate(script):
         if n >= geometry.segments:
-            assert words[n + LATENCY] == held[cycle["address"]]
+            assert words[n + LATENCY] == stored[cycle["read_addr"]]
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
-def test_what_is_under_way_waits_where_it_is(geometry):
+def test_reads_in_flight_wait_while_not_enabled(geometry):
     rng = random.Random(3)
-    held = contents(geometry, rng)
+    stored = contents(geometry, rng)
     script = [
-        {"write": {"valid": 1, "write": write}, "en": 0} for write in writes(geometry, held, rng)
+        {"write": {"valid": 1, "write": write}, "read_en": 0}
+        for write in writes(geometry, stored, rng)
     ]
     fill = len(script)
-    moves = [rng.random() < 0.4 for _ in range(200)]
-    addresses = [rng.randrange(geometry.words) for _ in moves]
+    enables = [rng.random() < 0.4 for _ in range(200)]
+    addresses = [rng.randrange(geometry.words) for _ in enables]
     script += [
-        {"write": {"valid": 0}, "en": int(en), "address": address}
-        for en, address in zip(moves, addresses, strict=True)
+        {"write": {"valid": 0}, "read_en": int(en), "read_addr": address}
+        for en, address in zip(enables, addresses, strict=True)
     ]
-    (words,) = play(buffer(geometry), script, "word", tail=1)
-    asked = []
-    for n, (en, address) in enumerate(zip(moves, addresses, strict=True)):
-        asked += [address] * en
-        if len(asked) >= LATENCY:
-            assert words[fill + n + 1] == held[asked[-LATENCY]]
+    (words,) = play(buffer(geometry), script, "read_data", tail=1)
+    read = []
+    for n, (en, address) in enumerate(zip(enables, addresses, strict=True)):
+        read += [address] * en
+        if len(read) >= LATENCY:
+            assert words[fill + n + 1] == stored[read[-LATENCY]]

@@ -1,4 +1,4 @@
-"""The result buffer: columns that write at their own times, rows that are read when whole."""
+"""The result buffer: columns write with their skew, rows are read when complete."""
 
 import random
 
@@ -9,53 +9,52 @@ from amaranth.lib.data import StructLayout
 from weft.hw.buffers.results import ResultBuffer
 from weft.sim.amaranth_bench import play
 
-FOOT = StructLayout({"valid": 1, "sum": signed(32)})
+SOUTH = StructLayout({"valid": 1, "sum": signed(32)})
 
 
 def sums(rng, rows, cols):
     return [[rng.randint(-(1 << 31), (1 << 31) - 1) for _ in range(cols)] for _ in range(rows)]
 
 
-def ring(cols, depth, *, registered=False):
+def result_buffer(cols, depth, *, registered=False):
     return ResultBuffer(
-        foot=FOOT, cols=cols, depth=depth, registered=registered, target="generic"
+        south=SOUTH, cols=cols, depth=depth, registered=registered, target="generic"
     )
 
 
 @pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize("cols, depth", [(1, 2), (3, 4), (5, 8)])
-def test_rows_come_out_whole(cols, depth, registered):
-    # Column c lags by c cycles; each row is read in the cycle after its last column's write.
+def test_complete_rows_are_read(cols, depth, registered):
+    # Column c is c cycles late; each row is read in the cycle after the write of its last column.
     rng = random.Random(cols)
     rows = 11 * depth
-    held = sums(rng, rows, cols)
+    stored = sums(rng, rows, cols)
     script = []
     for t in range(rows + cols):
-        foot = [
-            {"valid": 1, "sum": held[t - c][c]} if 0 <= t - c < rows else {"valid": 0, "sum": 7}
+        south = [
+            {"valid": 1, "sum": stored[t - c][c]} if 0 <= t - c < rows else {"valid": 0, "sum": 7}
             for c in range(cols)
         ]
-        script.append({"foot": foot, "address": max(0, t - cols) % depth})
+        script.append({"south": south, "read_addr": max(0, t - cols) % depth})
     latency = ResultBuffer.latency(registered)
-    landed, row = play(
-        ring(cols, depth, registered=registered), script, "landed", "row", tail=latency
-    )
-    assert row[cols + latency :] == held
-    assert landed == [int(0 <= t - cols + 1 < rows) for t in range(rows + cols + latency)]
+    dut = result_buffer(cols, depth, registered=registered)
+    row_written, row = play(dut, script, "row_written", "row", tail=latency)
+    assert row[cols + latency :] == stored
+    assert row_written == [int(0 <= t - cols + 1 < rows) for t in range(rows + cols + latency)]
 
 
 def test_gaps_write_nothing():
     rng = random.Random(4)
-    held = sums(rng, 4, 2)
+    stored = sums(rng, 4, 2)
     times = [1, 4, 5, 9]
     script = []
     for t in range(12):
-        feet = [{"valid": 0, "sum": 9}, {"valid": 0, "sum": 9}]
+        south = [{"valid": 0, "sum": 9}, {"valid": 0, "sum": 9}]
         for c in range(2):
             if t - c in times:
-                feet[c] = {"valid": 1, "sum": held[times.index(t - c)][c]}
-        script.append({"foot": feet})
-    script += [{"foot": [{"valid": 0}] * 2, "address": n} for n in range(4)]
-    landed, row = play(ring(2, 4), script, "landed", "row", tail=1)
-    assert row[-4:] == held
-    assert landed[:12] == [int(t - 1 in times) for t in range(12)]
+                south[c] = {"valid": 1, "sum": stored[times.index(t - c)][c]}
+        script.append({"south": south})
+    script += [{"south": [{"valid": 0}] * 2, "read_addr": n} for n in range(4)]
+    row_written, row = play(result_buffer(2, 4), script, "row_written", "row", tail=1)
+    assert row[-4:] == stored
+    assert row_written[:12] == [int(t - 1 in times) for t in range(12)]

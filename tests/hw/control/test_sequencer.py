@@ -97,7 +97,7 @@ def test_each_row_of_c_has_a_round_before_the_first_word():
     one = {"k": 2 * DEPTH, "preload": 1}
     bench.run([[tile(c=10, **one), tile(c=20, **one)], [tile(k=1)] * 2], cycles=99)
     assert bench.step("preload")[:12] == [1, 1, 2, 2, 4, 4, *[0] * 6]
-    assert bench.step("c")[:6] == [10, 20, 11, 21, 12, 22]
+    assert bench.step("c_addr")[:6] == [10, 20, 11, 21, 12, 22]
     assert bench.step("en")[:12] == [*[0] * 6, *[1] * 4, 0, 0]
     assert not any(bench.step("clear")[:12])
     assert bench.drains[0] == 9
@@ -116,7 +116,7 @@ def test_a_c_of_one_row_costs_no_round():
     one = {"k": 2 * DEPTH, "preload": 1, "broadcast": 1}
     bench.run([[tile(c=10, **one), tile(c=20, **one)]], cycles=99)
     assert bench.step("preload")[:5] == [EVERY, EVERY, 0, 0, 0]
-    assert bench.step("c")[:2] == [10, 20]
+    assert bench.step("c_addr")[:2] == [10, 20]
     assert bench.step("en")[:5] == [1, 1, 1, 1, 0]
     assert not any(bench.step("clear"))
     assert bench.drains == [3]
