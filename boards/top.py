@@ -83,7 +83,7 @@ class _Watched(SerialAccelerator):
         m = super().elaborate(platform)
         m.d.sync += [
             self.working.eq(m.submodules.core.activity.busy),
-            self.broken.eq(m.submodules.receiver.broken),
+            self.broken.eq(m.submodules.receiver.error),
         ]
         return m
 

@@ -1,1 +1,1 @@
-"""Links: the core's streams over the wires of a board."""
+"""The serial link: the core's streams as checked frames over two wires."""

@@ -1,4 +1,4 @@
-"""A whole accelerator on a serial port: what a board needs besides a clock."""
+"""A complete accelerator behind a serial port; a board adds only a clock."""
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
@@ -12,18 +12,20 @@ __all__ = ["SerialAccelerator"]
 
 
 class SerialAccelerator(wiring.Component):
-    """The `weft.hw.core.Core` of a Config behind two wires.
+    """The `weft.hw.core.Core` of a Config, its link and its serial port.
 
     Parameters
     ----------
     config : Config
     divisor : int
-        Clock cycles a bit of the serial port, 4 or more.
+        Clock cycles per bit of the serial port: 4 or more.
 
     Attributes
     ----------
-    rx : In, tx : Out
-        High at rest; ``rx`` is of no clock.
+    rx : In
+        Serial input; 1 bit, asynchronous to the clock, high when idle.
+    tx : Out
+        Serial output; 1 bit, high when idle.
     """
 
     def __init__(self, config, *, divisor):
@@ -40,14 +42,14 @@ class SerialAccelerator(wiring.Component):
             bytes_in=c.bytes_in, bytes_out=c.bytes_out, target=c.target
         )
         m.submodules.core = core = Core(c)
-        connect(m, receiver.bytes, link.host)
-        connect(m, link.answers, transmitter.bytes)
+        connect(m, receiver.bytes, link.rx_bytes)
+        connect(m, link.tx_bytes, transmitter.bytes)
         connect(m, link.commands, core.commands)
         connect(m, core.results, link.results)
         m.d.comb += [
             receiver.rx.eq(self.rx),
             self.tx.eq(transmitter.tx),
-            link.broken.eq(receiver.broken),
+            link.rx_error.eq(receiver.error),
             core.address.eq(link.address),
             link.data.eq(core.data),
             core.abort.eq(link.abort),

@@ -1,84 +1,92 @@
-"""The intake: bytes from the host become words of the command stream, and questions."""
+"""The frame receiver: bytes from the host become words of the command stream, and requests."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.frames import FRAME, MARK, FrameType
+from weft.frames import MAX_PAYLOAD, SYNC, FrameType
 from weft.hw.serial.crc import Crc32
 from weft.hw.stream.commit_fifo import CommitFifo
 
 __all__ = ["FrameReceiver", "FrameRequest", "Nak", "RequestOp"]
 
-_MARK = int.from_bytes(MARK, "little")
-_HEAD, _TAIL = 6, 4  # bytes of a frame before its payload, but for the mark, and behind it
+_SYNC = int.from_bytes(SYNC, "little")
+_HEADER, _CRC = 6, 4  # bytes of a frame: header without SYNC, CRC
 _READ = 4  # bytes of a READ's payload
 
 
 class RequestOp(enum.Enum, shape=2):
-    """What a question wants."""
+    """What the transmitter must do for a frame."""
 
     READ = 0
     ABORT = 1
-    REFUSED = 2  # nothing: it had no effect
+    NAK = 2  # report that the frame was rejected
 
 
 class Nak(enum.Enum, shape=2):
-    """Why a frame had no effect."""
+    """Why a frame was rejected."""
 
-    CRC = 0
-    TYPE = 1
-    SIZE = 2
-    ROOM = 3
+    CRC = 0   # the CRC does not match
+    TYPE = 1  # unknown type
+    SIZE = 2  # wrong length of payload
+    FULL = 3  # the FIFO has no space for another frame
 
 
 class FrameRequest(data.Struct):
-    """A frame that is to be answered: its sequence number, and what its kind asks for."""
+    """A frame that the transmitter must answer: its sequence number, operation and operands.
 
-    ask: RequestOp
-    refusal: Nak
+    ``nak`` is valid with `RequestOp.NAK`; ``address`` and ``count`` with `RequestOp.READ`.
+    """
+
+    op: RequestOp
+    nak: Nak
     sequence: 8
     address: 8
     count: 8
 
 
 class _Header(data.Struct):
-    """What a frame is: one of commands, what else it asks, too long, of no effect and why."""
+    """A decoded header: whether it is COMMANDS, its operation, whether and why it is rejected."""
 
     commands: 1
-    ask: RequestOp
-    long: 1
-    refused: 1
-    refusal: Nak
+    op: RequestOp
+    too_long: 1
+    rejected: 1
+    nak: Nak
 
 
 class FrameReceiver(wiring.Component):
-    """Frames of at most `weft.frames.FRAME` bytes of payload, checked before they have effect.
+    """Checks each frame completely before it takes effect.
 
-    Words of the command stream wait in a `CommitFifo` for the frame's CRC. Only a frame whose
-    sequence number follows that of the last one kept is kept: so a host that sends again what it
-    has no answer to has each taken once, and in its order. After damage it looks for the next mark.
+    A payload has at most `weft.frames.MAX_PAYLOAD` bytes. Command words wait in a `CommitFifo`
+    until the CRC is checked. A COMMANDS frame is accepted only if its sequence number follows that
+    of the last accepted frame. So a host may retransmit frames that were not acknowledged: each is
+    executed once, in order. After an error the receiver searches for the next SYNC.
 
-    A byte takes 17 cycles at most, whatever the core does; so bytes of a
-    `weft.hw.serial.uart.UartReceiver` always find it ready. A question that comes before the last
-    one was taken is dropped.
+    A byte takes at most 17 cycles, whatever the core does. So the receiver is always ready for the
+    next byte of a `weft.hw.serial.uart.UartReceiver`. A request that arrives while the previous one
+    still waits is dropped.
 
     Parameters
     ----------
     bytes_in : int
+        Width of the core's command stream, in bytes.
     target : str
-        That of a Config.
+        FPGA family, as in the Config.
 
     Attributes
     ----------
     bytes : In, stream of 8 bits
-    broken : In
-        Pulse: bytes are missing; the frame under way is none.
+        Bytes from the host.
+    rx_error : In
+        Pulse: bytes were lost, so the current frame is abandoned; 1 bit.
     commands : Out, stream of ``bytes_in`` bytes
-    question : Out, stream of `FrameRequest`
-    taken : Out, stream of 8 bits
-        The sequence number of the last frame of command words that was kept: as soon as there is
-        room for another, and after one that was not its successor.
+        Words of the core's command stream.
+    request : Out, stream of `FrameRequest`
+        Frames to answer, other than by an acknowledgement.
+    ack : Out, stream of 8 bits
+        Sequence number of the last accepted COMMANDS frame. Sent when the FIFO has space for
+        another frame, and after a frame with an unexpected number.
     """
 
     def __init__(self, *, bytes_in, target):
@@ -86,161 +94,181 @@ class FrameReceiver(wiring.Component):
         self.target = target
         super().__init__({
             "bytes": In(stream.Signature(8)),
-            "broken": In(1),
+            "rx_error": In(1),
             "commands": Out(stream.Signature(8 * bytes_in)),
-            "question": Out(stream.Signature(FrameRequest)),
-            "taken": Out(stream.Signature(8)),
+            "request": Out(stream.Signature(FrameRequest)),
+            "ack": Out(stream.Signature(8)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.queue = queue = CommitFifo(
-            bytes_out=self.bytes_in, depth=2 * FRAME, target=self.target
+        m.submodules.fifo = fifo = CommitFifo(
+            bytes_out=self.bytes_in, depth=2 * MAX_PAYLOAD, target=self.target
         )
-        m.submodules.sum = crc = Crc32()
-        connect(m, queue.words, flipped(self.commands))
-        window = Signal(64)  # the last eight bytes
-        left = Signal(range(FRAME + 1))  # bytes to come of this part of the frame
-        take, byte = Signal(), Signal(8)  # the cycle after it moved on the stream
-        # A cycle late: nothing of the frame has come; more of this part is to come; a mark came.
-        start, more, marked = Signal(), Signal(), Signal()
-        outside, inside = Signal(), Signal()
-        moves = self.bytes.valid & self.bytes.ready
-        m.d.sync += [
-            start.eq(outside), more.eq(left != 0), take.eq(moves), byte.eq(self.bytes.payload),
-            marked.eq(take & (Cat(window[56:], byte) == _MARK)),
-            self.bytes.ready.eq((start | (inside & more)) & crc.idle & ~take & ~moves),
-        ]
-        m.d.comb += [
-            queue.value.eq(byte), queue.drop.eq(start),
-            crc.byte.eq(byte), crc.take.eq(take), crc.start.eq(start), crc.counts.eq(~start),
-        ]
-        with m.If(take):
-            m.d.sync += [window.eq(Cat(window, byte)[8:]), left.eq(left - 1)]
+        m.submodules.crc = crc = Crc32()
+        connect(m, fifo.words, flipped(self.commands))
+        in_search, in_field = Signal(), Signal()  # from the FSM: looks for SYNC, takes bytes
+        remaining = Signal(range(MAX_PAYLOAD + 1))  # bytes of the current field not yet received
+        byte_valid, history, search, more, sync_found = self._receive_byte(
+            m, fifo, crc, in_search, in_field, remaining
+        )
         sequence = Signal(8)
-        full, tell, strange = self._room(m, queue, sequence)
-        seen = self._judge(m, window, full)
-        header = Signal.like(seen)  # as it was when it was whole
+        full, ack_request, unexpected = self._acknowledge(m, fifo, sequence)
+        decoded = self._decode_header(m, history, full)
+        header = Signal.like(decoded)  # captured at the end of the header
 
-        answer = Signal()
-        answers = self._answer(m, crc, header, window, sequence, answer)
+        send_request = Signal()
+        needs_request = self._request(m, crc, header, history, sequence, send_request)
 
-        def part(following):
-            """Take what is left of a part of the frame."""
-            m.d.comb += inside.eq(1)
-            with m.If(self.broken):
-                m.next = "MARK"
+        def receive_field(next_state):
+            """Receive the remaining bytes of the field, then go to ``next_state``."""
+            m.d.comb += in_field.eq(1)
+            with m.If(self.rx_error):
+                m.next = "SYNC"
             with m.Elif(~more & crc.idle):
-                m.next = following
+                m.next = next_state
 
         with m.FSM():
-            with m.State("MARK"):
-                m.d.comb += outside.eq(1)
-                m.d.sync += left.eq(_HEAD)
-                with m.If(marked):
-                    m.next = "HEAD"
-            with m.State("HEAD"):
-                part("KIND")
-            with m.State("KIND"):
+            with m.State("SYNC"):
+                m.d.comb += in_search.eq(1)
+                m.d.sync += remaining.eq(_HEADER)
+                with m.If(sync_found):
+                    m.next = "HEADER"
+            with m.State("HEADER"):
+                receive_field("DECODE")
+            with m.State("DECODE"):
                 m.d.sync += [
-                    header.eq(seen), sequence.eq(window[24:32]), left.eq(window[32:64]),
+                    header.eq(decoded), sequence.eq(history[24:32]), remaining.eq(history[32:64]),
                 ]
-                m.next = "SIZE"
-            with m.State("SIZE"):
+                m.next = "CHECK_LENGTH"
+            with m.State("CHECK_LENGTH"):
                 m.next = "PAYLOAD"
-                with m.If(header.long):
-                    m.next = "END"
+                with m.If(header.too_long):
+                    m.next = "EXECUTE"
             with m.State("PAYLOAD"):
-                m.d.comb += queue.put.eq(take & header.commands & ~header.refused & ~strange)
+                m.d.comb += fifo.write.eq(
+                    byte_valid & header.commands & ~header.rejected & ~unexpected
+                )
                 with m.If(~more & crc.idle):
-                    m.d.sync += left.eq(_TAIL)
-                part("STATED")
-            with m.State("STATED"):
-                m.next = "TAIL"
-            with m.State("TAIL"):
-                part("SUMMED")
-            with m.State("SUMMED"):
-                m.next = "END"
-            with m.State("END"):
-                m.next = "MARK"
-                with m.If(answers):
-                    m.d.comb += answer.eq(1)
-                with m.Elif(strange):
-                    m.next = "COUNTED"
+                    m.d.sync += remaining.eq(_CRC)
+                receive_field("PAYLOAD_END")
+            with m.State("PAYLOAD_END"):
+                m.next = "CRC"
+            with m.State("CRC"):
+                receive_field("CRC_END")
+            with m.State("CRC_END"):
+                m.next = "EXECUTE"
+            with m.State("EXECUTE"):
+                m.next = "SYNC"
+                with m.If(needs_request):
+                    m.d.comb += send_request.eq(1)
+                with m.Elif(unexpected):
+                    m.next = "ACK"
                 with m.Else():
-                    m.d.comb += queue.keep.eq(1)
-                    m.next = "KEPT"
-            with m.State("KEPT"):
-                m.next = "COUNTED"
-            with m.State("COUNTED"):  # from the next cycle on the queue says so
-                m.d.comb += tell.eq(1)
-                m.next = "MARK"
+                    m.d.comb += fifo.commit.eq(1)
+                    m.next = "COMMIT"
+            with m.State("COMMIT"):
+                m.next = "ACK"
+            with m.State("ACK"):  # fifo.level counts the committed bytes from the next cycle on
+                m.d.comb += ack_request.eq(1)
+                m.next = "SYNC"
         return m
 
-    def _judge(self, m, window, full):
-        """What a header at the end of the window says, some cycles late: it stays for longer."""
-        kind, size = window[16:24], window[32:64]
-        seen = Signal(_Header)
-        commands, reads, aborts = kinds = [
-            Signal(name=f"is_{of.name.lower()}")
-            for of in (FrameType.COMMANDS, FrameType.READ, FrameType.ABORT)
-        ]
-        long, odd, due = Signal(), Signal(), Signal()
+    def _receive_byte(self, m, fifo, crc, in_search, in_field, remaining):
+        """Accept bytes from the stream and pass them to the CRC and the FIFO.
+
+        Returns ``byte_valid`` (high in the cycle after a byte moved), ``history`` (the last eight
+        bytes), and three registered bits: ``search`` (``in_search``), ``more`` (``remaining`` is
+        not 0) and ``sync_found`` (the last two bytes are SYNC).
+        """
+        history = Signal(64)
+        byte_valid, byte = Signal(), Signal(8)
+        search, more, sync_found = Signal(), Signal(), Signal()
+        fire = self.bytes.valid & self.bytes.ready
         m.d.sync += [
-            commands.eq(kind == FrameType.COMMANDS), reads.eq(kind == FrameType.READ),
-            aborts.eq(kind == FrameType.ABORT), long.eq(size > FRAME),
-            odd.eq((size % self.bytes_in).any()), due.eq(size == Mux(reads, _READ, 0)),
+            search.eq(in_search), more.eq(remaining != 0), byte_valid.eq(fire),
+            byte.eq(self.bytes.payload),
+            sync_found.eq(byte_valid & (Cat(history[56:], byte) == _SYNC)),
+            self.bytes.ready.eq((search | (in_field & more)) & crc.idle & ~byte_valid & ~fire),
         ]
         m.d.comb += [
-            seen.commands.eq(commands), seen.ask.eq(Mux(reads, RequestOp.READ, RequestOp.ABORT)),
-            seen.long.eq(long), seen.refused.eq(1), seen.refusal.eq(Nak.SIZE),
+            fifo.data.eq(byte), fifo.discard.eq(search),
+            crc.data.eq(byte), crc.valid.eq(byte_valid), crc.start.eq(search),
+            crc.include.eq(~search),
         ]
-        with m.If(long | (commands & odd)):
+        with m.If(byte_valid):
+            m.d.sync += [history.eq(Cat(history, byte)[8:]), remaining.eq(remaining - 1)]
+        return byte_valid, history, search, more, sync_found
+
+    def _decode_header(self, m, history, full):
+        """The `_Header` of the bytes in ``history``; valid a few cycles after its last byte."""
+        frame_type, length = history[16:24], history[32:64]
+        decoded = Signal(_Header)
+        commands, read, abort = known_types = [
+            Signal(name=f"is_{member.name.lower()}")
+            for member in (FrameType.COMMANDS, FrameType.READ, FrameType.ABORT)
+        ]
+        too_long, partial_word, length_ok = Signal(), Signal(), Signal()
+        m.d.sync += [
+            commands.eq(frame_type == FrameType.COMMANDS), read.eq(frame_type == FrameType.READ),
+            abort.eq(frame_type == FrameType.ABORT), too_long.eq(length > MAX_PAYLOAD),
+            partial_word.eq((length % self.bytes_in).any()),
+            length_ok.eq(length == Mux(read, _READ, 0)),
+        ]
+        m.d.comb += [
+            decoded.commands.eq(commands),
+            decoded.op.eq(Mux(read, RequestOp.READ, RequestOp.ABORT)),
+            decoded.too_long.eq(too_long), decoded.rejected.eq(1), decoded.nak.eq(Nak.SIZE),
+        ]
+        with m.If(too_long | (commands & partial_word)):
             pass
         with m.Elif(commands & full):
-            m.d.comb += seen.refusal.eq(Nak.ROOM)
-        with m.Elif(~Cat(kinds).any()):
-            m.d.comb += seen.refusal.eq(Nak.TYPE)
-        with m.Elif(commands | due):
-            m.d.comb += seen.refused.eq(0)
-        return seen
+            m.d.comb += decoded.nak.eq(Nak.FULL)
+        with m.Elif(~Cat(known_types).any()):
+            m.d.comb += decoded.nak.eq(Nak.TYPE)
+        with m.Elif(commands | length_ok):
+            m.d.comb += decoded.rejected.eq(0)
+        return decoded
 
-    def _answer(self, m, crc, header, window, sequence, answer):
-        """Ask the question that a frame is, with ``answer``; whether it is one, a cycle late.
+    def _request(self, m, crc, header, history, sequence, send):
+        """Put the frame on ``request`` when ``send`` is high.
 
-        All are but commands that are kept.
+        Returns a bit that says whether the frame needs a request: every frame does, except
+        COMMANDS without an error. It is valid one cycle after ``crc.match``.
         """
-        damaged, answers = Signal(), Signal()
+        crc_error, needs_request = Signal(), Signal()
         m.d.sync += [
-            damaged.eq(~crc.match & ~header.long),
-            answers.eq(~crc.match | header.refused | ~header.commands),
+            crc_error.eq(~crc.match & ~header.too_long),
+            needs_request.eq(~crc.match | header.rejected | ~header.commands),
         ]
-        with m.If(self.question.ready):
-            m.d.sync += self.question.valid.eq(0)
-        with m.If(answer & ~self.question.valid):
-            question = self.question.payload
+        with m.If(self.request.ready):
+            m.d.sync += self.request.valid.eq(0)
+        with m.If(send & ~self.request.valid):
+            request = self.request.payload
             m.d.sync += [
-                self.question.valid.eq(1), question.sequence.eq(sequence),
-                question.address.eq(window[:8]), question.count.eq(window[16:24]),
-                question.ask.eq(Mux(damaged | header.refused, RequestOp.REFUSED, header.ask)),
-                question.refusal.eq(Mux(damaged, Nak.CRC, header.refusal)),
+                self.request.valid.eq(1), request.sequence.eq(sequence),
+                request.address.eq(history[:8]), request.count.eq(history[16:24]),
+                request.op.eq(Mux(crc_error | header.rejected, RequestOp.NAK, header.op)),
+                request.nak.eq(Mux(crc_error, Nak.CRC, header.nak)),
             ]
-        return answers
+        return needs_request
 
-    def _room(self, m, queue, sequence):
-        """Tell what was kept, as there is room for more: (there is none, tell, it is no successor).
+    def _acknowledge(self, m, fifo, sequence):
+        """Put sequence numbers on ``ack``.
 
-        The last is right a cycle after the sequence number, which it is compared with.
+        Returns ``full`` (the FIFO has no space for another frame), ``ack_request`` (for the FSM to
+        drive: send an acknowledgement) and ``unexpected`` (``sequence`` does not follow the last
+        accepted number; valid one cycle after ``sequence``).
         """
-        full, tell, waits, strange = Signal(), Signal(), Signal(), Signal()
-        last, following = Signal(8), Signal(8, init=1)
-        m.d.sync += [full.eq(queue.used > FRAME), strange.eq(sequence != following)]
-        with m.If(self.taken.ready):
-            m.d.sync += self.taken.valid.eq(0)
-        with m.If(waits & ~full & ~self.taken.valid):
-            m.d.sync += [waits.eq(0), self.taken.valid.eq(1), self.taken.payload.eq(last)]
-        with m.If(tell):
-            m.d.sync += waits.eq(1)
-            with m.If(~strange):
-                m.d.sync += [last.eq(sequence), following.eq(sequence + 1)]
-        return full, tell, strange
+        full, ack_request, pending, unexpected = Signal(), Signal(), Signal(), Signal()
+        accepted, expected = Signal(8), Signal(8, init=1)  # sequence numbers
+        m.d.sync += [full.eq(fifo.level > MAX_PAYLOAD), unexpected.eq(sequence != expected)]
+        with m.If(self.ack.ready):
+            m.d.sync += self.ack.valid.eq(0)
+        with m.If(pending & ~full & ~self.ack.valid):
+            m.d.sync += [pending.eq(0), self.ack.valid.eq(1), self.ack.payload.eq(accepted)]
+        with m.If(ack_request):
+            m.d.sync += pending.eq(1)
+            with m.If(~unexpected):
+                m.d.sync += [accepted.eq(sequence), expected.eq(sequence + 1)]
+        return full, ack_request, unexpected

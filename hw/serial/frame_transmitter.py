@@ -1,51 +1,57 @@
-"""Frames to the host: results, and the answers to its questions."""
+"""The frame transmitter: answers, acknowledgements and results as frames to the host."""
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.frames import FRAME, MARK, FrameType
+from weft.frames import MAX_PAYLOAD, SYNC, FrameType
 from weft.hw.output.stream_packer import Result
 from weft.hw.serial.crc import Crc32
 from weft.hw.serial.frame_receiver import FrameRequest, Nak, RequestOp
 from weft.hw.serial.payload_buffer import PayloadBuffer
 
-__all__ = ["REASONS", "FrameTransmitter"]
+__all__ = ["NAK_TEXTS", "FrameTransmitter"]
 
-REASONS = b"CRC ", b"type", b"size", b"room"  # what ERROR says, by `Nak`
-_HEAD, _FACTS, _TAIL = 8, 4, 4  # bytes: a frame's header, that of results, the CRC
+NAK_TEXTS = b"CRC ", b"type", b"size", b"room"  # payload of an ERROR frame, by `Nak`
+_HEADER, _META, _CRC = 8, 4, 4  # bytes: header of a frame, tag/last/status of results, CRC
 
 
-class Part(enum.Enum, shape=2):
-    """Of a frame."""
+class Field(enum.Enum, shape=2):
+    """Part of a frame."""
 
-    HEAD = 0
-    BODY = 1
-    TAIL = 2
+    HEADER = 0
+    PAYLOAD = 1
+    CRC = 2
 
 
 class FrameTransmitter(wiring.Component):
-    """One frame at a time: answers first, then frames of commands taken, then results.
+    """Sends one frame at a time: answers to requests first, then acknowledgements, then results.
 
-    A byte takes 12 cycles at least.
+    A byte takes at least 12 cycles.
 
     Parameters
     ----------
     bytes_out : int
+        Width of the core's result stream, in bytes.
     target : str
-        That of a Config.
+        FPGA family, as in the Config.
 
     Attributes
     ----------
     results : In, stream of `weft.hw.output.stream_packer.Result`
-    question : In, stream of `weft.hw.serial.frame_receiver.FrameRequest`
-    taken : In, stream of 8 bits
-        Sequence numbers of command frames.
-    address : Out, data : In
-        Of the core's registers.
+        The core's result stream.
+    request : In, stream of `weft.hw.serial.frame_receiver.FrameRequest`
+        Frames to answer.
+    ack : In, stream of 8 bits
+        Sequence numbers for ACK frames.
+    address : Out
+        Address of a core register; 8 bits.
+    data : In
+        Value of the register at ``address``; 32 bits.
     abort : Out
-        Pulse, for the core.
+        Pulse: abort the core's current job; 1 bit.
     bytes : Out, stream of 8 bits
+        Bytes to the host.
     """
 
     def __init__(self, *, bytes_out, target):
@@ -53,8 +59,8 @@ class FrameTransmitter(wiring.Component):
         self.target = target
         super().__init__({
             "results": In(stream.Signature(Result(bytes_out=bytes_out))),
-            "question": In(stream.Signature(FrameRequest)),
-            "taken": In(stream.Signature(8)),
+            "request": In(stream.Signature(FrameRequest)),
+            "ack": In(stream.Signature(8)),
             "address": Out(8),
             "data": In(32),
             "abort": Out(1),
@@ -63,108 +69,121 @@ class FrameTransmitter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.gatherer = gatherer = PayloadBuffer(
-            bytes_out=self.bytes_out, depth=FRAME, target=self.target
+        m.submodules.buffer = buffer = PayloadBuffer(
+            bytes_out=self.bytes_out, depth=MAX_PAYLOAD, target=self.target
         )
-        m.submodules.sum = crc = Crc32()
-        connect(m, flipped(self.results), gatherer.results)
-        m.d.sync += [self.abort.eq(0), gatherer.take.eq(0), gatherer.done.eq(0)]
-        kind, number, length, reason = Signal(FrameType), Signal(8), Signal(32), Signal(Nak)
-        part, index, left = Signal(Part), Signal(range(_HEAD)), Signal(range(1024))
-        over = Signal()  # nothing is left, a cycle late
-        m.d.sync += over.eq(left == 0)
-        facts = Signal()  # what is due of results are the facts before them
-        head = Cat(C(int.from_bytes(MARK, "little"), 8 * len(MARK)), kind, number, length)
-        four, word, body = gatherer.facts.as_value(), Signal(32), Signal(8)
-        text = C(int.from_bytes(b"".join(REASONS), "little"), 32 * len(REASONS))
-        byte, place = self.bytes.payload, index[:2]
+        m.submodules.crc = crc = Crc32()
+        connect(m, flipped(self.results), buffer.results)
+        m.d.sync += [self.abort.eq(0), buffer.advance.eq(0), buffer.clear.eq(0)]
+        frame_type, sequence, length, nak = Signal(FrameType), Signal(8), Signal(32), Signal(Nak)
+        # The current field, and in it the index of the current byte and the bytes not yet sent.
+        field, index, remaining = Signal(Field), Signal(range(_HEADER)), Signal(range(1024))
+        field_end = Signal()  # remaining is 0; registered
+        m.d.sync += field_end.eq(remaining == 0)
+        in_meta = Signal()  # the current byte of a RESULTS payload belongs to buffer.meta
+        header = Cat(C(int.from_bytes(SYNC, "little"), 8 * len(SYNC)), frame_type, sequence, length)
+        byte, offset = self.bytes.payload, index[:2]
         m.d.comb += [
-            crc.byte.eq(byte), crc.take.eq(self.bytes.valid & self.bytes.ready),
-            crc.counts.eq((part == Part.BODY) | ((part == Part.HEAD) & (index >= len(MARK)))),
+            crc.data.eq(byte), crc.valid.eq(self.bytes.valid & self.bytes.ready),
+            crc.include.eq(
+                (field == Field.PAYLOAD) | ((field == Field.HEADER) & (index >= len(SYNC)))
+            ),
         ]
+        word = Signal(32)  # a register's value, for REGISTERS
+        payload_byte = self._payload_byte(m, buffer, frame_type, nak, word, in_meta, offset)
 
-        with m.Switch(kind):
-            with m.Case(FrameType.REGISTERS):
-                m.d.sync += body.eq(word.word_select(place, 8))
-            with m.Case(FrameType.ERROR):
-                m.d.sync += body.eq(text.word_select(Cat(place, reason), 8))
-            with m.Default():
-                m.d.sync += body.eq(Mux(facts, four.word_select(place, 8), gatherer.byte))
-
-        def following(part_, count):
-            return [part.eq(part_), left.eq(count), index.eq(0)]
+        def start_field(next_field, count):
+            return [field.eq(next_field), remaining.eq(count), index.eq(0)]
 
         with m.FSM():
-            with m.State("CHOOSE"):
+            with m.State("IDLE"):
                 m.d.comb += crc.start.eq(1)
-                m.d.sync += [*following(Part.HEAD, _HEAD), facts.eq(1)]
-                self._choose(m, gatherer, kind, number, length, reason)
-            with m.State("PICK"):
-                m.next = "OFFER"
-                with m.If(over):
-                    m.next = "TURN"
-                with m.Switch(part):
-                    with m.Case(Part.HEAD):
-                        m.d.sync += byte.eq(head.word_select(index, 8))
-                    with m.Case(Part.TAIL):
-                        m.d.sync += byte.eq(crc.crc.word_select(place, 8))
+                m.d.sync += [*start_field(Field.HEADER, _HEADER), in_meta.eq(1)]
+                self._select_frame(m, buffer, frame_type, sequence, length, nak)
+            with m.State("SELECT"):
+                m.next = "SEND"
+                with m.If(field_end):
+                    m.next = "NEXT_FIELD"
+                with m.Switch(field):
+                    with m.Case(Field.HEADER):
+                        m.d.sync += byte.eq(header.word_select(index, 8))
+                    with m.Case(Field.CRC):
+                        m.d.sync += byte.eq(crc.crc.word_select(offset, 8))
                     with m.Default():
-                        m.d.sync += byte.eq(body)
-            with m.State("TURN"):
-                m.next = "SETTLE"
-                with m.Switch(part):
-                    with m.Case(Part.HEAD):
-                        m.d.sync += following(Part.BODY, length)
-                    with m.Case(Part.BODY):
-                        m.d.sync += following(Part.TAIL, _TAIL)
+                        m.d.sync += byte.eq(payload_byte)
+            with m.State("NEXT_FIELD"):
+                m.next = "WAIT_CRC"
+                with m.Switch(field):
+                    with m.Case(Field.HEADER):
+                        m.d.sync += start_field(Field.PAYLOAD, length)
+                    with m.Case(Field.PAYLOAD):
+                        m.d.sync += start_field(Field.CRC, _CRC)
                     with m.Default():
-                        m.d.sync += gatherer.done.eq(kind == FrameType.RESULTS)
-                        m.next = "CHOOSE"
-            with m.State("OFFER"):
+                        m.d.sync += buffer.clear.eq(frame_type == FrameType.RESULTS)
+                        m.next = "IDLE"
+            with m.State("SEND"):
                 m.d.comb += self.bytes.valid.eq(1)
                 with m.If(self.bytes.ready):
-                    m.d.sync += [index.eq(index + 1), left.eq(left - 1)]
-                    with m.If(part == Part.BODY):
-                        m.d.sync += gatherer.take.eq(~facts & (kind == FrameType.RESULTS))
-                        m.d.sync += facts.eq(facts & (place != _FACTS - 1))
-                    m.next = "SETTLE"
-            with m.State("SETTLE"):
+                    m.d.sync += [index.eq(index + 1), remaining.eq(remaining - 1)]
+                    with m.If(field == Field.PAYLOAD):
+                        m.d.sync += buffer.advance.eq(~in_meta & (frame_type == FrameType.RESULTS))
+                        m.d.sync += in_meta.eq(in_meta & (offset != _META - 1))
+                    m.next = "WAIT_CRC"
+            with m.State("WAIT_CRC"):
                 with m.If(crc.idle):
-                    with m.If((part == Part.BODY) & (place == 0)):
+                    with m.If((field == Field.PAYLOAD) & (offset == 0)):
                         m.d.sync += [word.eq(self.data), self.address.eq(self.address + 1)]
-                    m.next = "LOOK"
-            with m.State("LOOK"):  # what is left, and what is due of a body, are known behind it
-                m.next = "PICK"
+                    m.next = "WAIT_DATA"
+            with m.State("WAIT_DATA"):  # field_end and payload_byte are valid in the next cycle
+                m.next = "SELECT"
         return m
 
-    def _choose(self, m, gatherer, kind, number, length, reason):
-        """Begin a frame, where there is one to be sent."""
-        question = self.question.payload
-        sent = Signal(8)
-        with m.If(self.question.valid):
-            m.d.comb += self.question.ready.eq(1)
+    def _payload_byte(self, m, buffer, frame_type, nak, word, in_meta, offset):
+        """The current byte of the payload; registered."""
+        payload_byte = Signal(8)
+        texts = C(int.from_bytes(b"".join(NAK_TEXTS), "little"), 32 * len(NAK_TEXTS))
+        meta = buffer.meta.as_value()
+        with m.Switch(frame_type):
+            with m.Case(FrameType.REGISTERS):
+                m.d.sync += payload_byte.eq(word.word_select(offset, 8))
+            with m.Case(FrameType.ERROR):
+                m.d.sync += payload_byte.eq(texts.word_select(Cat(offset, nak), 8))
+            with m.Default():
+                m.d.sync += payload_byte.eq(
+                    Mux(in_meta, meta.word_select(offset, 8), buffer.byte)
+                )
+        return payload_byte
+
+    def _select_frame(self, m, buffer, frame_type, sequence, length, nak):
+        """Start the next frame, if one is waiting."""
+        request = self.request.payload
+        result_sequence = Signal(8)
+        with m.If(self.request.valid):
+            m.d.comb += self.request.ready.eq(1)
             m.d.sync += [
-                number.eq(question.sequence), reason.eq(question.refusal),
-                self.address.eq(question.address),
+                sequence.eq(request.sequence), nak.eq(request.nak),
+                self.address.eq(request.address),
             ]
-            with m.Switch(question.ask):
+            with m.Switch(request.op):
                 with m.Case(RequestOp.READ):
-                    m.d.sync += [kind.eq(FrameType.REGISTERS), length.eq(question.count << 2)]
+                    m.d.sync += [
+                        frame_type.eq(FrameType.REGISTERS), length.eq(request.count << 2),
+                    ]
                 with m.Case(RequestOp.ABORT):
                     m.d.sync += self.abort.eq(1)
-                    m.d.sync += [kind.eq(FrameType.ABORTED), length.eq(0)]
+                    m.d.sync += [frame_type.eq(FrameType.ABORTED), length.eq(0)]
                 with m.Default():
-                    m.d.sync += [kind.eq(FrameType.ERROR), length.eq(len(REASONS[0]))]
-            m.next = "LOOK"
-        with m.Elif(self.taken.valid):
-            m.d.comb += self.taken.ready.eq(1)
+                    m.d.sync += [frame_type.eq(FrameType.ERROR), length.eq(len(NAK_TEXTS[0]))]
+            m.next = "WAIT_DATA"
+        with m.Elif(self.ack.valid):
+            m.d.comb += self.ack.ready.eq(1)
             m.d.sync += [
-                kind.eq(FrameType.TAKEN), number.eq(self.taken.payload), length.eq(0),
+                frame_type.eq(FrameType.ACK), sequence.eq(self.ack.payload), length.eq(0),
             ]
-            m.next = "LOOK"
-        with m.Elif(gatherer.full & ~gatherer.done):
+            m.next = "WAIT_DATA"
+        with m.Elif(buffer.full & ~buffer.clear):
             m.d.sync += [
-                kind.eq(FrameType.RESULTS), number.eq(sent), sent.eq(sent + 1),
-                length.eq(gatherer.length + _FACTS),
+                frame_type.eq(FrameType.RESULTS), sequence.eq(result_sequence),
+                result_sequence.eq(result_sequence + 1), length.eq(buffer.length + _META),
             ]
-            m.next = "LOOK"
+            m.next = "WAIT_DATA"

@@ -1,4 +1,4 @@
-"""The link: a core's streams, registers and abort over a byte stream each way."""
+"""The link: the core's streams, registers and abort over one byte stream in each direction."""
 
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
@@ -12,27 +12,33 @@ __all__ = ["Link"]
 
 
 class Link(wiring.Component):
-    """Frames, as ``docs/interfaces.md`` has them, to and from the ports of a `weft.hw.core.Core`.
+    """Translates between frames (``docs/interfaces.md``) and the ports of a `weft.hw.core.Core`.
 
     Parameters
     ----------
     bytes_in, bytes_out : int
-        Of the core's streams.
+        Widths of the core's command and result streams, in bytes.
     target : str
-        That of a Config.
+        FPGA family, as in the Config.
 
     Attributes
     ----------
-    host : In, stream of 8 bits
+    rx_bytes : In, stream of 8 bits
         Bytes from the host.
-    broken : In
-        Pulse: some of them were lost.
-    answers : Out, stream of 8 bits
+    rx_error : In
+        Pulse: bytes from the host were lost; 1 bit.
+    tx_bytes : Out, stream of 8 bits
         Bytes to the host.
     commands : Out, stream of ``bytes_in`` bytes
+        The core's command stream.
     results : In, stream of `weft.hw.output.stream_packer.Result`
-    address : Out, data : In
+        The core's result stream.
+    address : Out
+        Address of a core register; 8 bits.
+    data : In
+        Value of the register at ``address``; 32 bits.
     abort : Out
+        Pulse: abort the core's current job; 1 bit.
     """
 
     def __init__(self, *, bytes_in, bytes_out, target):
@@ -40,9 +46,9 @@ class Link(wiring.Component):
         self.bytes_out = bytes_out
         self.target = target
         super().__init__({
-            "host": In(stream.Signature(8)),
-            "broken": In(1),
-            "answers": Out(stream.Signature(8)),
+            "rx_bytes": In(stream.Signature(8)),
+            "rx_error": In(1),
+            "tx_bytes": Out(stream.Signature(8)),
             "commands": Out(stream.Signature(8 * bytes_in)),
             "results": In(stream.Signature(Result(bytes_out=bytes_out))),
             "address": Out(8),
@@ -52,20 +58,20 @@ class Link(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.intake = intake = FrameReceiver(bytes_in=self.bytes_in, target=self.target)
-        m.submodules.answers = answers = FrameTransmitter(
+        m.submodules.receiver = receiver = FrameReceiver(bytes_in=self.bytes_in, target=self.target)
+        m.submodules.transmitter = transmitter = FrameTransmitter(
             bytes_out=self.bytes_out, target=self.target
         )
-        connect(m, flipped(self.host), intake.bytes)
-        connect(m, intake.commands, flipped(self.commands))
-        connect(m, intake.question, answers.question)
-        connect(m, intake.taken, answers.taken)
-        connect(m, flipped(self.results), answers.results)
-        connect(m, answers.bytes, flipped(self.answers))
+        connect(m, flipped(self.rx_bytes), receiver.bytes)
+        connect(m, receiver.commands, flipped(self.commands))
+        connect(m, receiver.request, transmitter.request)
+        connect(m, receiver.ack, transmitter.ack)
+        connect(m, flipped(self.results), transmitter.results)
+        connect(m, transmitter.bytes, flipped(self.tx_bytes))
         m.d.comb += [
-            intake.broken.eq(self.broken),
-            self.address.eq(answers.address),
-            answers.data.eq(self.data),
-            self.abort.eq(answers.abort),
+            receiver.rx_error.eq(self.rx_error),
+            self.address.eq(transmitter.address),
+            transmitter.data.eq(self.data),
+            self.abort.eq(transmitter.abort),
         ]
         return m

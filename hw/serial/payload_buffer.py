@@ -1,4 +1,4 @@
-"""The gatherer: words of the result stream become the bytes of a frame."""
+"""A buffer that collects words of the result stream as the payload of a frame."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -12,31 +12,36 @@ __all__ = ["PayloadBuffer"]
 
 
 class PayloadBuffer(wiring.Component):
-    """Up to ``depth`` bytes of one job's results; no more are taken until these are gone.
+    """Collects up to ``depth`` bytes of one job's results, then gives them byte by byte.
+
+    While ``full`` is high it accepts no results. A pulse on ``clear`` empties it.
 
     Parameters
     ----------
     bytes_out : int
+        Width of the result stream, in bytes.
     depth : int
-        A power of two; at least ``bytes_out``.
+        Maximum payload in bytes: a power of two, at least ``bytes_out``.
     target : str
-        That of a Config.
+        FPGA family, as in the Config.
 
     Attributes
     ----------
     results : In, stream of `weft.hw.output.stream_packer.Result`
     full : Out
-        The frame is there: the job has ended, or it takes no more.
+        High when the payload is complete: the job has ended, or ``depth`` bytes are stored; 1 bit.
     length : Out
-        Bytes of results in it.
-    facts : Out
-        ``tag``, ``last`` and ``status`` of its last word.
+        Number of stored bytes; valid while ``full`` is high.
+    meta : Out
+        ``tag``, ``last`` and ``status`` of the last stored word; 32 bits, valid while ``full`` is
+        high.
     byte : Out
-        The byte that is due: 4 cycles after ``full``, 3 after the one before was taken.
-    take : In
-        Pulse: on to the next byte.
-    done : In
-        Pulse: on to the next frame.
+        Current byte of the payload; 8 bits, valid 4 cycles after ``full`` rises and 3 cycles after
+        each ``advance``.
+    advance : In
+        Pulse: move to the next byte; 1 bit.
+    clear : In
+        Pulse: start the next payload; 1 bit.
     """
 
     def __init__(self, *, bytes_out, depth, target):
@@ -47,53 +52,54 @@ class PayloadBuffer(wiring.Component):
             "results": In(stream.Signature(Result(bytes_out=bytes_out))),
             "full": Out(1),
             "length": Out(range(depth + 1)),
-            "facts": Out(data.StructLayout({"tag": 16, "last": 8, "status": 8})),
+            "meta": Out(data.StructLayout({"tag": 16, "last": 8, "status": 8})),
             "byte": Out(8),
-            "take": In(1),
-            "done": In(1),
+            "advance": In(1),
+            "clear": In(1),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.memory = memory = Bank(width=8, depth=self.depth, target=self.target)
         word = Signal(8 * self.bytes_out)
-        byte = Signal(ceil_log2(self.bytes_out))
-        due = Signal(range(self.depth))
+        byte_index = Signal(ceil_log2(self.bytes_out))
+        read_addr = Signal(range(self.depth))
         ready = Signal(init=1)
         m.d.comb += self.results.ready.eq(ready)
-        m.d.comb += [memory.read_addr.eq(due), self.byte.eq(memory.read_data)]
+        m.d.comb += [memory.read_addr.eq(read_addr), self.byte.eq(memory.read_data)]
         m.d.sync += [
-            memory.write_addr.eq(self.length), memory.write_data.eq(word.word_select(byte, 8)),
+            memory.write_addr.eq(self.length),
+            memory.write_data.eq(word.word_select(byte_index, 8)),
             memory.write_en.eq(0),
         ]
-        with m.If(self.take):
-            m.d.sync += due.eq(due + 1)
+        with m.If(self.advance):
+            m.d.sync += read_addr.eq(read_addr + 1)
         with m.FSM():
             with m.State("WORD"):
                 m.d.sync += word.eq(self.results.payload.data)
                 with m.If(self.results.valid & self.results.ready):
                     m.d.sync += [
                         ready.eq(0),
-                        self.facts.tag.eq(self.results.payload.tag),
-                        self.facts.last.eq(self.results.payload.last),
-                        self.facts.status.eq(self.results.payload.status),
+                        self.meta.tag.eq(self.results.payload.tag),
+                        self.meta.last.eq(self.results.payload.last),
+                        self.meta.status.eq(self.results.payload.status),
                     ]
-                    m.next = "BYTES"
-            with m.State("BYTES"):
+                    m.next = "STORE"
+            with m.State("STORE"):
                 m.d.sync += memory.write_en.eq(1)
-                m.d.sync += [self.length.eq(self.length + 1), byte.eq(byte + 1)]
-                with m.If(byte == self.bytes_out - 1):
-                    m.d.sync += byte.eq(0)
-                    m.next = "LOOK"
-            with m.State("LOOK"):
-                with m.If(self.facts.last.any() | (self.length == self.depth)):
+                m.d.sync += [self.length.eq(self.length + 1), byte_index.eq(byte_index + 1)]
+                with m.If(byte_index == self.bytes_out - 1):
+                    m.d.sync += byte_index.eq(0)
+                    m.next = "CHECK"
+            with m.State("CHECK"):
+                with m.If(self.meta.last.any() | (self.length == self.depth)):
                     m.next = "FULL"
                 with m.Else():
                     m.d.sync += ready.eq(1)
                     m.next = "WORD"
             with m.State("FULL"):
                 m.d.comb += self.full.eq(1)
-                with m.If(self.done):
-                    m.d.sync += [self.length.eq(0), due.eq(0), ready.eq(1)]
+                with m.If(self.clear):
+                    m.d.sync += [self.length.eq(0), read_addr.eq(0), ready.eq(1)]
                     m.next = "WORD"
         return m

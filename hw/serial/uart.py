@@ -1,4 +1,4 @@
-"""The serial port: bytes to and from a pair of wires, 8 data bits, no parity, one stop bit."""
+"""The serial port: bytes on a wire as 1 start bit, 8 data bits, no parity and 1 stop bit."""
 
 from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
@@ -7,21 +7,21 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["UartReceiver", "UartTransmitter"]
 
-BITS = 10  # of a byte on the wire: start, eight of data from the lowest on, stop
+BITS = 10  # bits per byte on the wire: start, 8 data bits (lowest first), stop
 
 
-class _Port(wiring.Component):
+class _Uart(wiring.Component):
     """One direction of the port.
 
     Parameters
     ----------
     divisor : int
-        Clock cycles a bit, 4 or more.
+        Clock cycles per bit: 4..65535.
 
     Raises
     ------
     TypeError, ValueError
-        For a ``divisor`` that is none.
+        If ``divisor`` is not an integer, or out of range.
     """
 
     def __init__(self, signature, *, divisor):
@@ -33,26 +33,27 @@ class _Port(wiring.Component):
         super().__init__(signature)
 
 
-class UartReceiver(_Port):
-    """Bytes from a wire; each bit is looked at in its middle.
+class UartReceiver(_Uart):
+    """Receives bytes from a wire; samples each bit in its middle.
 
-    A start bit that is over by its middle is none. A byte is out half a bit before its stop bit
-    ends, and must be taken before the next one: one that is not is lost.
+    A start bit that ends before its middle is ignored. A byte is valid from the middle of its stop
+    bit. It must be accepted before the next byte is complete; otherwise the next byte is lost.
 
     Attributes
     ----------
     rx : In
-        The wire: high at rest; of no clock.
+        Serial input; 1 bit, asynchronous to the clock, high when idle.
     bytes : Out, stream of 8 bits
-    broken : Out
-        Pulse: a stop bit was low, or a byte was lost.
+        Received bytes.
+    error : Out
+        Pulse: a stop bit was low, or a byte was lost; 1 bit.
     """
 
     def __init__(self, *, divisor):
         super().__init__({
             "rx": In(1, init=1),
             "bytes": Out(stream.Signature(8)),
-            "broken": Out(1),
+            "error": Out(1),
         }, divisor=divisor)
 
     def elaborate(self, platform):
@@ -60,38 +61,39 @@ class UartReceiver(_Port):
         rx = Signal(init=1)
         m.submodules.synchronizer = FFSynchronizer(self.rx, rx, init=1)
         timer = Signal(range(self.divisor))
-        left = Signal(range(BITS + 1))  # bits of the byte under way, the one that is due included
-        shifted = Signal(BITS - 1)
+        remaining = Signal(range(BITS + 1))  # bits of the current byte, the current bit included
+        shift = Signal(BITS - 1)
         sample = Signal()
-        m.d.sync += [self.broken.eq(0), sample.eq(timer == 1), timer.eq(timer - 1)]
+        m.d.sync += [self.error.eq(0), sample.eq(timer == 1), timer.eq(timer - 1)]
         with m.If(self.bytes.ready):
             m.d.sync += self.bytes.valid.eq(0)
         with m.If(sample):
             m.d.sync += timer.eq(self.divisor - 1)
-        with m.If(left == 0):
+        with m.If(remaining == 0):
             m.d.sync += [timer.eq(self.divisor // 2 - 1), sample.eq(0)]
             with m.If(~rx):
-                m.d.sync += left.eq(BITS)
+                m.d.sync += remaining.eq(BITS)
         with m.Elif(sample):
-            m.d.sync += [left.eq(left - 1), shifted.eq(Cat(shifted[1:], rx))]
-            with m.If((left == BITS) & rx):
-                m.d.sync += left.eq(0)
-            with m.If(left == 1):
-                lost = self.bytes.valid & ~self.bytes.ready
-                m.d.sync += self.broken.eq(~rx | lost)
-                with m.If(rx & ~lost):
-                    m.d.sync += [self.bytes.valid.eq(1), self.bytes.payload.eq(shifted[1:])]
+            m.d.sync += [remaining.eq(remaining - 1), shift.eq(Cat(shift[1:], rx))]
+            with m.If((remaining == BITS) & rx):
+                m.d.sync += remaining.eq(0)
+            with m.If(remaining == 1):
+                overrun = self.bytes.valid & ~self.bytes.ready
+                m.d.sync += self.error.eq(~rx | overrun)
+                with m.If(rx & ~overrun):
+                    m.d.sync += [self.bytes.valid.eq(1), self.bytes.payload.eq(shift[1:])]
         return m
 
 
-class UartTransmitter(_Port):
-    """Bytes to a wire, one behind the other.
+class UartTransmitter(_Uart):
+    """Sends bytes to a wire, without a gap between them.
 
     Attributes
     ----------
     bytes : In, stream of 8 bits
+        Bytes to send.
     tx : Out
-        The wire: high at rest.
+        Serial output; 1 bit, high when idle.
     """
 
     def __init__(self, *, divisor):
@@ -103,20 +105,20 @@ class UartTransmitter(_Port):
     def elaborate(self, platform):
         m = Module()
         timer = Signal(range(self.divisor))
-        over = Signal()  # the bit on the wire ends with this cycle
-        left = Signal(range(BITS + 1))
-        bits = Signal(BITS, init=-1)
-        m.d.comb += self.tx.eq(bits[0])
-        m.d.sync += [timer.eq(timer - 1), over.eq(timer == 1)]
-        with m.If(over):
+        bit_end = Signal()  # last cycle of the current bit
+        remaining = Signal(range(BITS + 1))
+        shift = Signal(BITS, init=-1)
+        m.d.comb += self.tx.eq(shift[0])
+        m.d.sync += [timer.eq(timer - 1), bit_end.eq(timer == 1)]
+        with m.If(bit_end):
             m.d.sync += timer.eq(self.divisor - 1)
-        m.d.sync += self.bytes.ready.eq((left == 0) & ~(self.bytes.valid & self.bytes.ready))
-        with m.If(left == 0):
-            m.d.sync += [timer.eq(self.divisor - 1), over.eq(0)]
+        m.d.sync += self.bytes.ready.eq((remaining == 0) & ~(self.bytes.valid & self.bytes.ready))
+        with m.If(remaining == 0):
+            m.d.sync += [timer.eq(self.divisor - 1), bit_end.eq(0)]
             with m.If(self.bytes.valid & self.bytes.ready):
                 m.d.sync += [
-                    left.eq(BITS), bits.eq(Cat(Const(0, 1), self.bytes.payload, Const(1, 1))),
+                    remaining.eq(BITS), shift.eq(Cat(Const(0, 1), self.bytes.payload, Const(1, 1))),
                 ]
-        with m.Elif(over):
-            m.d.sync += [left.eq(left - 1), bits.eq(Cat(bits[1:], Const(1, 1)))]
+        with m.Elif(bit_end):
+            m.d.sync += [remaining.eq(remaining - 1), shift.eq(Cat(shift[1:], Const(1, 1)))]
         return m

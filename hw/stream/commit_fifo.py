@@ -1,4 +1,4 @@
-"""Bytes that become words, once all that came with them is known to be right."""
+"""A FIFO from bytes to words; written bytes become readable only when they are committed."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -10,80 +10,89 @@ __all__ = ["CommitFifo"]
 
 
 class CommitFifo(wiring.Component):
-    """A queue of ``depth`` bytes that gives words of ``bytes_out``; what is put can be taken back.
+    """Stores up to ``depth`` bytes and gives words of ``bytes_out`` bytes.
 
-    A byte that is put counts once it is kept, along with all before it. Three cycles a byte go by
-    on its way out. Whoever puts looks at ``used`` first.
+    ``commit`` makes all bytes written so far readable; ``discard`` removes the bytes that are not
+    committed. A byte takes three cycles on its way out. The writer must check ``level`` first: a
+    write to a full FIFO overwrites data.
+
+    `amaranth.lib.fifo` has no commit and no width change.
 
     Parameters
     ----------
     bytes_out : int
-        A power of two.
+        Bytes in a word: a power of two.
     depth : int
-        A power of two.
+        Capacity in bytes: a power of two.
     target : str
-        That of a Config.
+        FPGA family, as in the Config.
 
     Attributes
     ----------
-    put : In, value : In
-        A byte comes in.
-    keep : In
-        Pulse: the bytes put so far count.
-    drop : In
-        The bytes that are not kept are gone.
-    used : Out
-        Bytes kept and not yet out, as of the cycle before.
-    words : Out, stream of ``bytes_out`` bytes, the first one lowest
+    write : In
+        Write strobe; 1 bit.
+    data : In
+        Byte to write; 8 bits, valid with ``write``.
+    commit : In
+        Pulse: make the bytes written before this cycle readable; 1 bit.
+    discard : In
+        Remove the bytes that are not committed; 1 bit.
+    level : Out
+        Number of committed bytes not yet read, delayed by one cycle; 0..``depth``.
+    words : Out, stream of ``bytes_out`` bytes
+        Committed bytes as words; the first byte is the lowest.
     """
 
     def __init__(self, *, bytes_out, depth, target):
         self.depth = depth
         self.target = target
         super().__init__({
-            "put": In(1),
-            "value": In(8),
-            "keep": In(1),
-            "drop": In(1),
-            "used": Out(range(depth + 1)),
+            "write": In(1),
+            "data": In(8),
+            "commit": In(1),
+            "discard": In(1),
+            "level": Out(range(depth + 1)),
             "words": Out(stream.Signature(8 * bytes_out)),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.memory = memory = Bank(width=8, depth=self.depth, target=self.target)
-        head, kept, tail = (Signal(range(2 * self.depth), name=n) for n in ("head", "kept", "tail"))
-        m.d.comb += memory.read_addr.eq(tail)
+        write_ptr, commit_ptr, read_ptr = (
+            Signal(range(2 * self.depth), name=name)
+            for name in ("write_ptr", "commit_ptr", "read_ptr")
+        )
+        m.d.comb += memory.read_addr.eq(read_ptr)
         m.d.sync += [
-            memory.write_addr.eq(head), memory.write_data.eq(self.value),
-            memory.write_en.eq(self.put),
+            memory.write_addr.eq(write_ptr), memory.write_data.eq(self.data),
+            memory.write_en.eq(self.write),
         ]
-        m.d.sync += self.used.eq(kept - tail)
-        with m.If(self.put):
-            m.d.sync += head.eq(head + 1)
-        with m.If(self.keep):
-            m.d.sync += kept.eq(head)
-        with m.If(self.drop):
-            m.d.sync += head.eq(kept)
+        m.d.sync += self.level.eq(commit_ptr - read_ptr)
+        with m.If(self.write):
+            m.d.sync += write_ptr.eq(write_ptr + 1)
+        with m.If(self.commit):
+            m.d.sync += commit_ptr.eq(write_ptr)
+        with m.If(self.discard):
+            m.d.sync += write_ptr.eq(commit_ptr)
 
         word = self.words.payload
-        index = Signal(range(len(word) // 8))
-        there = Signal()
-        m.d.sync += there.eq(kept != tail)
+        byte_index = Signal(range(len(word) // 8))
+        nonempty = Signal()
+        m.d.sync += nonempty.eq(commit_ptr != read_ptr)
         with m.If(self.words.ready):
             m.d.sync += self.words.valid.eq(0)
         with m.FSM():
-            with m.State("WAIT"):  # what is there, and the memory's answer, are of tail as it is
-                m.next = "LOOK"
-            with m.State("LOOK"):
-                with m.If(there & ~self.words.valid):
-                    m.next = "TAKE"
-            with m.State("TAKE"):
+            with m.State("WAIT"):  # nonempty and the memory's output follow read_ptr
+                m.next = "CHECK"
+            with m.State("CHECK"):
+                with m.If(nonempty & ~self.words.valid):
+                    m.next = "SHIFT"
+            with m.State("SHIFT"):
                 m.d.sync += [
-                    word.eq(Cat(word, memory.read_data)[8:]),
-                    tail.eq(tail + 1), index.eq(index + 1),
+                    word.eq(Cat(word, memory.read_data)[8:]), read_ptr.eq(read_ptr + 1),
+                    byte_index.eq(byte_index + 1),
                 ]
-                with m.If(index == len(word) // 8 - 1):
-                    m.d.sync += [index.eq(0), self.words.valid.eq(1)]
+                with m.If(byte_index == len(word) // 8 - 1):
+                    m.d.sync += [byte_index.eq(0), self.words.valid.eq(1)]
                 m.next = "WAIT"
         return m

@@ -10,7 +10,7 @@ from ml_dtypes import bfloat16
 
 from weft.commands import JobFlag
 from weft.config import PAGE_WORDS, Config
-from weft.frames import FRAME, FrameType
+from weft.frames import MAX_PAYLOAD, FrameType
 from weft.host.link import Frame
 from weft.registers import REGISTERS, decode
 from weft.sim.gates.simulator import GateSim, GateSimError
@@ -144,7 +144,7 @@ def _ask(gates, frame, kind):
 def _run(gates, scenario, name, numbers):
     """Run ``scenario``; GateSimError where the answers are not golden's."""
     size = scenario.config.bytes_in
-    share = FRAME // size
+    share = MAX_PAYLOAD // size
     packets = []
     for start in range(0, len(scenario.words), share):
         number = next(numbers) % 256
@@ -153,8 +153,8 @@ def _run(gates, scenario, name, numbers):
         gates.send(Frame(FrameType.COMMANDS, number, commands))
         while (frame := gates.receive()).type == FrameType.RESULTS:
             packets.append(frame.payload)
-        if (frame.type, frame.sequence) != (FrameType.TAKEN, number):
-            raise GateSimError(f"{name}: frame {number} must be taken, not met by {_named(frame)}")
+        if (frame.type, frame.sequence) != (FrameType.ACK, number):
+            raise GateSimError(f"{name}: frame {number} must get an ACK, not {_named(frame)}")
     for answer in scenario.expected_results:
         taken = []
         while not (taken and taken[-1]["last"]):

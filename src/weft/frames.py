@@ -1,15 +1,15 @@
-"""The frames that carry a core's streams over bytes; ``docs/interfaces.md`` tells the story."""
+"""The frames that carry the core's streams over a byte pipe; see ``docs/interfaces.md``."""
 
 from enum import IntEnum
 
-__all__ = ["FRAME", "MARK", "FrameType"]
+__all__ = ["MAX_PAYLOAD", "SYNC", "FrameType"]
 
-MARK = b"WF"  # what a frame starts with
-FRAME = 256  # bytes of payload, at most, of a frame to a board
+SYNC = b"WF"  # the first two bytes of every frame
+MAX_PAYLOAD = 256  # maximum payload of a frame to a board, and of results in a frame, in bytes
 
 
 class FrameType(IntEnum):
-    """Third byte of a frame: what its payload is."""
+    """Third byte of a frame: the kind of its payload. The host sends the first three."""
 
     COMMANDS = 1
     READ = 2
@@ -17,5 +17,5 @@ class FrameType(IntEnum):
     RESULTS = 0x81
     REGISTERS = 0x82
     ABORTED = 0x83
-    TAKEN = 0x84
+    ACK = 0x84
     ERROR = 0xFF

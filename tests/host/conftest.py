@@ -53,7 +53,7 @@ class Line:
             if frame.sequence == (self.last + 1) % 256:
                 self.last = frame.sequence
                 self.core.send(frame.payload)
-            self.say(Frame(FrameType.TAKEN, self.last))
+            self.say(Frame(FrameType.ACK, self.last))
             self.give()
 
     def give(self):

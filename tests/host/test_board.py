@@ -8,7 +8,7 @@ import pytest
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, Region
 from weft.config import Config
-from weft.frames import FRAME, FrameType
+from weft.frames import MAX_PAYLOAD, FrameType
 from weft.host import Accelerator
 from weft.host.accelerator import AcceleratorError
 from weft.host.board import BoardTransport
@@ -63,7 +63,7 @@ class Board:
         self.core = GoldenTransport(config)
         self.to_board, self.to_host = to_board, to_host
         self.last, self.results = 0, 0
-        self.decoder = FrameDecoder(limit=FRAME)
+        self.decoder = FrameDecoder(limit=MAX_PAYLOAD)
         self.frames, self.kept = [], b""  # that came, and the words that counted
         self.full = False
         self.dead = False
@@ -98,7 +98,7 @@ class Board:
                     self.core.send(frame.payload)
                 except TransportError:  # what a real core would take for some operand or other
                     pass
-            self.say(Frame(FrameType.TAKEN, self.last))
+            self.say(Frame(FrameType.ACK, self.last))
 
     def give(self):
         while True:
@@ -106,11 +106,11 @@ class Board:
                 packet = self.core.receive(0)
             except TransportTimeout:
                 return
-            starts = range(0, len(packet.data), FRAME)
+            starts = range(0, len(packet.data), MAX_PAYLOAD)
             for start in starts:
                 last = packet.last and start == starts[-1]
                 facts = packet.tag.to_bytes(2, "little") + bytes([last, packet.status * last])
-                body = facts + packet.data[start : start + FRAME]
+                body = facts + packet.data[start : start + MAX_PAYLOAD]
                 self.say(Frame(FrameType.RESULTS, self.results, body))
                 self.results = (self.results + 1) % 256
 
@@ -179,7 +179,7 @@ def test_products_over_a_sound_link(config):
         assert all(product(accelerator, seed=seed) for seed in range(3))
     commands = [frame for frame in board.frames if frame.type == FrameType.COMMANDS]
     assert len(commands) > 8
-    assert all(len(frame.payload) <= FRAME for frame in commands)
+    assert all(len(frame.payload) <= MAX_PAYLOAD for frame in commands)
 
 
 @named
@@ -195,7 +195,7 @@ def test_commands_that_are_damaged_are_sent_again(fault, seed):
 @named
 @pytest.mark.parametrize("seed", range(2))
 def test_answers_that_are_lost_are_asked_for_again(fault, seed):
-    kinds = [FrameType.REGISTERS, FrameType.ABORTED, FrameType.TAKEN, FrameType.ERROR]
+    kinds = [FrameType.REGISTERS, FrameType.ABORTED, FrameType.ACK, FrameType.ERROR]
     faults = Faults(FAULTS[fault], chance=0.2, seed=seed, kinds=kinds)
     board = Board(to_host=faults)
     right = failed = 0
@@ -340,12 +340,12 @@ def test_commands_must_wait_for_a_restart():
 @pytest.mark.parametrize("last", [0, 1, 100, 254, 255])
 @pytest.mark.parametrize("late", [[], [0], [1, 0], [1], [2, 0], [2]])
 def test_finds_the_number_that_a_board_expects(last, late, monkeypatch, taken):
-    """TAKEN frames that were on their way, of numbers up to the last one kept, deceive nobody."""
+    """ACK frames that were on their way, of numbers up to the last one kept, deceive nobody."""
     for first in range(4):  # it begins with any number
         monkeypatch.setattr("weft.host.board.randrange", lambda n, at=last + first - 1: at % n)
         board = Board()
         board.last = last
-        answers = [Frame(FrameType.TAKEN, (last - n) % 256) for n in late]
+        answers = [Frame(FrameType.ACK, (last - n) % 256) for n in late]
         act = board.act
 
         def delayed(frame, board=board, act=act, answers=answers):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from weft.commands import Status
 from weft.frames import FrameType
 from weft.host import link
-from weft.host.link import LIMIT, Frame, FrameDecoder, FramedTransport, FramingError
+from weft.host.link import MAX_PIPE_PAYLOAD, Frame, FrameDecoder, FramedTransport, FramingError
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 
 GUARD = 600  # seconds after which a test hangs
@@ -27,9 +27,9 @@ def test_encodes_to_the_byte():
 
 
 def test_rejects_a_payload_beyond_the_limit():
-    text = f"payload must be at most {LIMIT} bytes, not {LIMIT + 1}"
+    text = f"payload must be at most {MAX_PIPE_PAYLOAD} bytes, not {MAX_PIPE_PAYLOAD + 1}"
     with pytest.raises(ValueError, match=f"^{text}$"):
-        Frame(1, 0, bytes(LIMIT + 1)).encode()
+        Frame(1, 0, bytes(MAX_PIPE_PAYLOAD + 1)).encode()
 
 
 @settings(derandomize=True)
@@ -77,8 +77,8 @@ def test_says_what_was_wrong():
     wrong = frame[:-4] + (crc ^ 1).to_bytes(4, "little")
     text = f"a frame's CRC must be 0x{crc:08x}, not 0x{crc ^ 1:08x}"
     assert FrameDecoder().feed(wrong) == [FramingError(text)]
-    long = b"WF\x01\x00" + (LIMIT + 1).to_bytes(4, "little")
-    text = f"a frame's payload must be at most {LIMIT} bytes, not {LIMIT + 1}"
+    long = b"WF\x01\x00" + (MAX_PIPE_PAYLOAD + 1).to_bytes(4, "little")
+    text = f"a frame's payload must be at most {MAX_PIPE_PAYLOAD} bytes, not {MAX_PIPE_PAYLOAD + 1}"
     assert FrameDecoder().feed(long) == [FramingError(text)]
 
 

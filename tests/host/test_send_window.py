@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.frames import FRAME, FrameType
+from weft.frames import MAX_PAYLOAD, FrameType
 from weft.host.link import FrameDecoder
 from weft.host.send_window import SendWindow
 
@@ -11,7 +11,7 @@ from weft.host.send_window import SendWindow
 def window():
     window = SendWindow(patience=1.0)
     window.start(254)
-    window.add(bytes([n for n in range(5) for _ in range(FRAME)]) + b"end!")
+    window.add(bytes([n for n in range(5) for _ in range(MAX_PAYLOAD)]) + b"end!")
     return window
 
 
@@ -32,7 +32,7 @@ def test_sends_all_in_order(window):
         data.append((frame.sequence, frame.payload))
         assert window.taken(frame.sequence, now)
     assert [number for number, _ in data] == [254, 255, 0, 1, 2, 3]
-    words = bytes(n for n in range(5) for _ in range(FRAME)) + b"end!"
+    words = bytes(n for n in range(5) for _ in range(MAX_PAYLOAD)) + b"end!"
     assert b"".join(payload for _, payload in data) == words
     assert window.wait(now) is None
 

@@ -182,7 +182,7 @@ def test_asks_a_board_again_that_drops_a_question(line, said):
     def drops(frame):
         if frame.type == FrameType.READ and len(dropped) < 2:
             dropped.append(frame)
-            line.say(Frame(FrameType.TAKEN, 0))
+            line.say(Frame(FrameType.ACK, 0))
             # An answer that is cut short: what follows is not to be taken for the rest of it.
             os.write(line.master, Frame(FrameType.REGISTERS, 0, bytes(1000)).encode()[:20])
         else:

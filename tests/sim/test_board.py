@@ -51,7 +51,7 @@ def test_bytes_are_counted(board):
     _, record = accelerator.matmul(a, b, record=True)
     frames = -(-record.bytes_in // 256)
     assert board.sent - sent == record.bytes_in + 12 * frames + 2 * 16
-    # A frame of results a job, TAKEN for each of commands, the counters twice.
+    # A frame of results a job, ACK for each of commands, the counters twice.
     answers = 16 * record.jobs + 12 * frames + 2 * (12 + 4 * 8)
     assert board.received - received == record.bytes_out + answers
 

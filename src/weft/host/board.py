@@ -4,14 +4,14 @@ import time
 from collections import deque
 from random import randrange
 
-from weft.frames import FRAME, FrameType
+from weft.frames import MAX_PAYLOAD, FrameType
 from weft.host.link import Frame, FramedTransport, FramingError
 from weft.host.send_window import SendWindow
 from weft.host.transport import TransportError, TransportTimeout
 
-__all__ = ["MOST_BYTES", "BoardTransport"]
+__all__ = ["MAX_ANSWER", "BoardTransport"]
 
-MOST_BYTES = 1024  # of payload, more than a board sends at once
+MAX_ANSWER = 1024  # of payload, more than a board sends at once
 
 _TRIES = 20  # how often a frame is sent again to a board that gives no sign
 _AGREED = 3  # answers in a row that say what was sent: more than can be late
@@ -40,20 +40,20 @@ class BoardTransport(FramedTransport):
     """
 
     fresh = False
-    _LIMIT = MOST_BYTES
+    _LIMIT = MAX_ANSWER
 
     def __init__(self, reader, writer, *, name: str = "the pipe", patience: float = 0.25):
         self.name = name
         self._patience = patience
         self._window = SendWindow(patience)
         self._placed = False  # whether the window goes on where the board is
-        self._heard = deque()  # numbers of TAKEN, where it does not
+        self._heard = deque()  # numbers of ACK, where it does not
         self._refusal = None
         super().__init__(reader, writer)
         with self._changed:
             self._sequence = randrange(256)  # there may be answers to another client on the way
             # Whatever frame another client left off in: this is the end of it, and no frame.
-            self._outbox.append(bytes(FRAME + 16))
+            self._outbox.append(bytes(MAX_PAYLOAD + 16))
             self._changed.notify_all()
 
     def explain(self) -> str:
@@ -120,7 +120,7 @@ class BoardTransport(FramedTransport):
             self._check_open()
             self._put(Frame(FrameType.COMMANDS, number))
         try:
-            return self._await("TAKEN", self._patience, take, strict=False)
+            return self._await("ACK", self._patience, take, strict=False)
         except TransportTimeout:
             return heard[0] if heard else None
 
@@ -179,7 +179,7 @@ class BoardTransport(FramedTransport):
         now = time.monotonic()
         if isinstance(item, FramingError):
             super()._sort(item)
-        elif item.type == FrameType.TAKEN:
+        elif item.type == FrameType.ACK:
             if not self._placed:
                 self._heard.append(item.sequence)
             elif self._window.taken(item.sequence, now):

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from weft.commands import Status
-from weft.frames import MARK, FrameType
+from weft.frames import SYNC, FrameType
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 
-__all__ = ["LIMIT", "Frame", "FrameDecoder", "FramedTransport", "FramingError"]
+__all__ = ["MAX_PIPE_PAYLOAD", "Frame", "FrameDecoder", "FramedTransport", "FramingError"]
 
-LIMIT = 1 << 24  # bytes of payload, at most: a damaged length must not claim all that follows
+# Maximum payload in bytes: without a limit, a damaged length field could swallow all later frames.
+MAX_PIPE_PAYLOAD = 1 << 24
 
 _PIECE = 1 << 16  # bytes read or written at once
 _BROKEN = (OSError, ValueError)  # what a pipe raises that broke, or was closed meanwhile
@@ -35,10 +36,11 @@ class Frame:
 
     def encode(self) -> bytes:
         """The frame as bytes on the pipe."""
-        if len(self.payload) > LIMIT:
-            raise ValueError(f"payload must be at most {LIMIT} bytes, not {len(self.payload)}")
-        body = _HEADER.pack(MARK, self.type, self.sequence, len(self.payload)) + self.payload
-        return body + _CRC.pack(zlib.crc32(body[len(MARK) :]))
+        if len(self.payload) > MAX_PIPE_PAYLOAD:
+            size = len(self.payload)
+            raise ValueError(f"payload must be at most {MAX_PIPE_PAYLOAD} bytes, not {size}")
+        body = _HEADER.pack(SYNC, self.type, self.sequence, len(self.payload)) + self.payload
+        return body + _CRC.pack(zlib.crc32(body[len(SYNC) :]))
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class FrameDecoder:
     A frame of more than ``limit`` bytes of payload is damage.
     """
 
-    def __init__(self, limit: int = LIMIT):
+    def __init__(self, limit: int = MAX_PIPE_PAYLOAD):
         self._limit = limit
         self._buffer = bytearray()
         self._lost = False
@@ -77,28 +79,28 @@ class FrameDecoder:
         self._buffer += data
         found = []
         while True:
-            skip = self._buffer.find(MARK)
+            skip = self._buffer.find(SYNC)
             if skip < 0:  # the last byte may be the first of a mark
-                skip = len(self._buffer) - self._buffer.endswith(MARK[:1])
+                skip = len(self._buffer) - self._buffer.endswith(SYNC[:1])
             if skip:
                 start = bytes(self._buffer[:2]).hex()
-                self._damage(found, f"a frame must start with {MARK.hex()}, not {start}", skip)
+                self._damage(found, f"a frame must start with {SYNC.hex()}, not {start}", skip)
             if len(self._buffer) < _HEADER.size:
                 return found
             _, kind, sequence, length = _HEADER.unpack_from(self._buffer)
             if length > self._limit:
                 text = f"a frame's payload must be at most {self._limit} bytes, not {length}"
-                self._damage(found, text, len(MARK))
+                self._damage(found, text, len(SYNC))
                 continue
             end = _HEADER.size + length
             if len(self._buffer) < end + _CRC.size:
                 return found
             body = bytes(self._buffer[:end])
             (stated,) = _CRC.unpack_from(self._buffer, end)
-            crc = zlib.crc32(body[len(MARK) :])
+            crc = zlib.crc32(body[len(SYNC) :])
             if crc != stated:
                 text = f"a frame's CRC must be 0x{crc:08x}, not 0x{stated:08x}"
-                self._damage(found, text, len(MARK))
+                self._damage(found, text, len(SYNC))
                 continue
             self._lost = False
             del self._buffer[: end + _CRC.size]
@@ -132,7 +134,7 @@ class FramedTransport:
     """
 
     fresh = True
-    _LIMIT = LIMIT  # of a frame that comes
+    _LIMIT = MAX_PIPE_PAYLOAD  # of a frame that comes
 
     def __init__(self, reader, writer):
         self._reader, self._writer = reader, writer
@@ -162,8 +164,8 @@ class FramedTransport:
 
     def send(self, commands: bytes) -> None:
         # In as few frames as can be: within one, a simulated core never waits for the host.
-        for start in range(0, len(commands), LIMIT):
-            self._post(FrameType.COMMANDS, bytes(commands[start : start + LIMIT]))
+        for start in range(0, len(commands), MAX_PIPE_PAYLOAD):
+            self._post(FrameType.COMMANDS, bytes(commands[start : start + MAX_PIPE_PAYLOAD]))
 
     def receive(self, timeout: float) -> Packet:
         return self._await("results", timeout, self._take_result)

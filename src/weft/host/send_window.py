@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from weft.frames import FRAME, FrameType
+from weft.frames import MAX_PAYLOAD, FrameType
 from weft.host.link import Frame
 
 __all__ = ["SendWindow"]
@@ -13,7 +13,7 @@ class SendWindow:
 
     A board keeps the successor of the last frame it kept, and nothing else. So what it has not
     said to have is sent again, from the first such frame on: when it does not answer in time, or
-    says that a frame was damaged. A TAKEN that tells nothing new changes nothing: it may be the
+    says that a frame was damaged. A ACK that tells nothing new changes nothing: it may be the
     answer to a frame that was sent twice, and to send again for that would never end.
 
     It knows no clock: whoever uses it says what time it is.
@@ -47,7 +47,7 @@ class SendWindow:
     def add(self, commands: bytes) -> None:
         """Queue words."""
         view = memoryview(bytes(commands))
-        self._queue.extend(view[n : n + FRAME] for n in range(0, len(view), FRAME))
+        self._queue.extend(view[n : n + MAX_PAYLOAD] for n in range(0, len(view), MAX_PAYLOAD))
 
     def next(self, now: float) -> bytes | None:
         """A frame that is to be sent now."""

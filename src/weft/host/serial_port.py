@@ -4,7 +4,7 @@ import errno
 import threading
 from contextlib import suppress
 
-from weft.frames import FRAME
+from weft.frames import MAX_PAYLOAD
 from weft.hints import to_install
 from weft.host.board import BoardTransport
 from weft.host.transport import TransportError, TransportTimeout
@@ -110,7 +110,7 @@ class SerialTransport(BoardTransport):
         port = SerialPort(path, baud)
         self.baud = baud
         # The time of ten frames, besides what adapters and operating systems add.
-        patience = 0.25 + 10 * FRAME * _BITS / baud
+        patience = 0.25 + 10 * MAX_PAYLOAD * _BITS / baud
         super().__init__(port, port, name=f"{path} at {baud} baud", patience=patience)
         try:
             self.greet(_ANSWER + 2 * patience)

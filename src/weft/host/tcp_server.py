@@ -7,8 +7,8 @@ from collections import deque
 from contextlib import suppress
 from random import choice
 
-from weft.frames import FRAME, FrameType
-from weft.host.board import MOST_BYTES
+from weft.frames import MAX_PAYLOAD, FrameType
+from weft.host.board import MAX_ANSWER
 from weft.host.link import Frame, FrameDecoder
 from weft.host.tcp import VANISHED, Socket, address
 from weft.host.transport import TransportError
@@ -75,7 +75,7 @@ class TcpServer:
         self._next = None  # the client that waits for a clean line
         self._marker = None  # number and size of the answer that it waits for
         self._asked = deque(maxlen=_UNDER_WAY)  # number and size of the last answers to come
-        self._decoder = FrameDecoder(MOST_BYTES)
+        self._decoder = FrameDecoder(MAX_ANSWER)
         self._open = True
         self._answers = threading.Thread(target=self._pass_answers, daemon=True)
         self._answers.start()
@@ -137,7 +137,7 @@ class TcpServer:
 
     def _connect(self, client):
         """Whether ``client`` has a clean line now; not where the board does not answer."""
-        self._send(bytes(FRAME + 16))  # ends the frame that the client before left off in
+        self._send(bytes(MAX_PAYLOAD + 16))  # ends the frame that the client before left off in
         patience = self._patience
         for _ in range(_TRIES):
             with self._changed:
@@ -182,7 +182,7 @@ class TcpServer:
         self._writer.flush()
 
     def _pass_commands(self, client):
-        decoder = FrameDecoder(FRAME)
+        decoder = FrameDecoder(MAX_PAYLOAD)
         while data := client.read1(_PIECE):
             for item in decoder.feed(data):
                 if isinstance(item, Frame) and item.type == FrameType.READ:

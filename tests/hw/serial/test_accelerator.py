@@ -1,10 +1,10 @@
-"""A whole accelerator at its two pins, bit by bit."""
+"""Tests of the complete accelerator at its two pins, bit by bit."""
 
 import numpy as np
 
 from weft.commands import JobFlag
 from weft.config import Config
-from weft.frames import FRAME, FrameType
+from weft.frames import MAX_PAYLOAD, FrameType
 from weft.golden import add_bias, matmul, requantize
 from weft.host.link import Frame, FrameDecoder
 from weft.hw.serial.accelerator import SerialAccelerator
@@ -19,7 +19,7 @@ CONFIG = Config(
 DIVISOR = 4
 
 
-def test_a_product_over_the_wires():
+def test_matrix_product_over_the_wires():
     dut = SerialAccelerator(CONFIG, divisor=DIVISOR)
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-128, 128, (2, 3)).astype(np.int8) for _ in range(2))
@@ -27,18 +27,18 @@ def test_a_product_over_the_wires():
     scenario.load_parameters([(7, 3 << 29, -8, 0, 1, -128, 127)] * 2)
     scenario.multiply(a, b, flags=JobFlag.REQUANTIZE, tag=0x1234)
     commands = b"".join(word.to_bytes(CONFIG.bytes_in, "little") for word in scenario.words)
-    assert len(commands) <= FRAME
-    decoder, came = FrameDecoder(), []
+    assert len(commands) <= MAX_PAYLOAD
+    decoder, received = FrameDecoder(), []
 
-    async def speak(ctx):
-        question = bytes(2) + len(REGISTERS).to_bytes(2, "little")
+    async def transmit(ctx):
+        read_args = bytes(2) + len(REGISTERS).to_bytes(2, "little")
         await ticks(ctx, 10)
-        for frame in (Frame(FrameType.READ, 7, question), Frame(FrameType.COMMANDS, 1, commands)):
+        for frame in (Frame(FrameType.READ, 7, read_args), Frame(FrameType.COMMANDS, 1, commands)):
             for byte in frame.encode():
                 for bit in (0, *(byte >> n & 1 for n in range(8)), 1):
                     ctx.set(dut.rx, bit)
                     await ticks(ctx, DIVISOR)
-        while len(came) < 3:
+        while len(received) < 3:
             await ctx.tick()
 
     async def listen(ctx):
@@ -51,14 +51,14 @@ def test_a_product_over_the_wires():
                 await ticks(ctx, DIVISOR - 1)
                 bits.append((await ctx.tick().sample(dut.tx))[-1])
             assert bits[8] == 1, "a stop bit must be high"
-            came.extend(decoder.feed(bytes([sum(bit << n for n, bit in enumerate(bits[:8]))])))
+            received.extend(decoder.feed(bytes([sum(bit << n for n, bit in enumerate(bits[:8]))])))
 
-    simulate(dut, speak, background=[listen], limit=60_000)
-    registers, taken, results = came
+    simulate(dut, transmit, background=[listen], limit=60_000)
+    registers, ack, results = received
     assert (registers.type, registers.sequence) == (FrameType.REGISTERS, 7)
     assert decode(np.frombuffer(registers.payload, "<u4").tolist()) == CONFIG
-    assert taken == Frame(FrameType.TAKEN, 1)
+    assert ack == Frame(FrameType.ACK, 1)
     sums = add_bias(matmul(a, b.T), np.int32([7, 7]))
     y = requantize(sums, mode="tflite", multiplier=3 << 29, shift=-8, zero_point=1)
-    facts = (0x1234).to_bytes(2, "little") + bytes([1, 0])
-    assert results == Frame(FrameType.RESULTS, 0, facts + y.tobytes())
+    meta = (0x1234).to_bytes(2, "little") + bytes([1, 0])
+    assert results == Frame(FrameType.RESULTS, 0, meta + y.tobytes())

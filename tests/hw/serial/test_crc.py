@@ -1,4 +1,4 @@
-"""The CRC of frames against zlib's."""
+"""Tests of the CRC against zlib."""
 
 import random
 import zlib
@@ -7,16 +7,16 @@ from weft.hw.serial.crc import Crc32
 from weft.sim.amaranth_bench import simulate, ticks
 
 
-def test_is_that_of_zlib():
+def test_equals_zlib():
     dut = Crc32()
     rng = random.Random(1)
 
-    async def take(ctx, byte, counts=1):
-        ctx.set(dut.byte, byte)
-        ctx.set(dut.counts, counts)
-        ctx.set(dut.take, 1)
+    async def write(ctx, byte, include=1):
+        ctx.set(dut.data, byte)
+        ctx.set(dut.include, include)
+        ctx.set(dut.valid, 1)
         await ctx.tick()
-        ctx.set(dut.take, 0)
+        ctx.set(dut.valid, 0)
         assert not ctx.get(dut.idle)
         await ticks(ctx, 8)
         assert ctx.get(dut.idle)
@@ -28,13 +28,13 @@ def test_is_that_of_zlib():
             ctx.set(dut.start, 0)
             data = rng.randbytes(length)
             for byte in data:
-                await take(ctx, rng.getrandbits(8), counts=0)
-                await take(ctx, byte)
+                await write(ctx, rng.getrandbits(8), include=0)
+                await write(ctx, byte)
             crc = zlib.crc32(data)
             assert ctx.get(dut.crc) == crc
             for n, byte in enumerate(crc.to_bytes(4, "little")):
                 assert not ctx.get(dut.match)
-                await take(ctx, byte)
+                await write(ctx, byte)
                 await ctx.tick()
                 assert ctx.get(dut.match) == (n == 3)
 

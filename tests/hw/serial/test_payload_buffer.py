@@ -1,4 +1,4 @@
-"""Result words become frames of bytes: at a job's end, or when a frame is full."""
+"""Tests of the payload buffer: payloads end at the end of a job, or when the buffer is full."""
 
 import pytest
 
@@ -11,10 +11,10 @@ def word(data, last=0, status=0, tag=5):
 
 
 @pytest.mark.parametrize("bytes_out", [1, 2, 8])
-def test_frames(bytes_out):
+def test_payloads(bytes_out):
     dut = PayloadBuffer(bytes_out=bytes_out, depth=16, target="generic")
     full = 16 // bytes_out
-    lengths = [1, full, full + 1]  # of jobs, in words
+    lengths = [1, full, full + 1]  # words per job
     jobs = [
         [(n * 57 + job * 11 + 3) % 256 ** bytes_out for n in range(length)]
         for job, length in enumerate(lengths)
@@ -27,32 +27,32 @@ def test_frames(bytes_out):
     async def source(ctx):
         await send(ctx, dut.results, words)
 
-    async def frame(ctx):
+    async def payload(ctx):
         while not ctx.get(dut.full):
             await ctx.tick()
         await ticks(ctx, 4)
         data = []
         for _ in range(ctx.get(dut.length)):
             data.append(ctx.get(dut.byte))
-            ctx.set(dut.take, 1)
+            ctx.set(dut.advance, 1)
             await ctx.tick()
-            ctx.set(dut.take, 0)
+            ctx.set(dut.advance, 0)
             await ticks(ctx, 2)
-        facts = plain(ctx.get(dut.facts))
-        ctx.set(dut.done, 1)
+        meta = plain(ctx.get(dut.meta))
+        ctx.set(dut.clear, 1)
         await ctx.tick()
-        ctx.set(dut.done, 0)
-        return bytes(data), facts
+        ctx.set(dut.clear, 0)
+        return bytes(data), meta
 
     async def sink(ctx):
         for tag, job in enumerate(jobs):
             data = b"".join(value.to_bytes(bytes_out, "little") for value in job)
             while data:
-                found, facts = await frame(ctx)
+                found, meta = await payload(ctx)
                 assert found == data[:16]
                 data = data[16:]
                 ended = not data
-                assert facts == {"tag": 7 + tag, "last": ended, "status": 2 * ended}
+                assert meta == {"tag": 7 + tag, "last": ended, "status": 2 * ended}
         await ticks(ctx, 10)
         assert not ctx.get(dut.full) and ctx.get(dut.length) == 0
 

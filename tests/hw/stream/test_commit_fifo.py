@@ -1,4 +1,4 @@
-"""The queue that keeps bytes only once they are known to be right."""
+"""Tests of the FIFO with commit and discard."""
 
 import random
 
@@ -8,40 +8,41 @@ from weft.sim.amaranth_bench import checker, quiet, receive, simulate
 
 async def fill(ctx, dut, data, end):
     for byte in data:
-        ctx.set(dut.value, byte)
-        ctx.set(dut.put, 1)
+        ctx.set(dut.data, byte)
+        ctx.set(dut.write, 1)
         await ctx.tick()
-    ctx.set(dut.put, 0)
+    ctx.set(dut.write, 0)
     ctx.set(end, 1)
     await ctx.tick()
     ctx.set(end, 0)
 
 
 def run(bytes_out, stall, frames):
-    """Give frames of (bytes, whether they are kept), as room allows; what must come, does."""
+    """Write frames of (bytes, whether to commit them), as space allows, and check the words."""
     dut = CommitFifo(bytes_out=bytes_out, depth=32, target="generic")
-    kept = b"".join(data for data, good in frames if good)
+    committed = b"".join(data for data, good in frames if good)
     words = [
-        int.from_bytes(kept[n : n + bytes_out], "little") for n in range(0, len(kept), bytes_out)
+        int.from_bytes(committed[n : n + bytes_out], "little")
+        for n in range(0, len(committed), bytes_out)
     ]
 
     async def source(ctx):
         for data, good in frames:
             for _ in range(3):
                 await ctx.tick()
-            while 32 - ctx.get(dut.used) < len(data):
+            while 32 - ctx.get(dut.level) < len(data):
                 await ctx.tick()
-            await fill(ctx, dut, data, dut.keep if good else dut.drop)
+            await fill(ctx, dut, data, dut.commit if good else dut.discard)
 
     async def sink(ctx):
         assert await receive(ctx, dut.words, len(words), stall=stall, seed=1) == words
         await quiet(ctx, dut.words)
-        assert ctx.get(dut.used) == 0
+        assert ctx.get(dut.level) == 0
 
     simulate(dut, source, sink, background=[checker(dut.words, "words")])
 
 
-def test_words_of_what_was_kept():
+def test_gives_the_words_of_committed_bytes():
     rng = random.Random(1)
     for bytes_out in (1, 2, 8):
         for stall in (0, 0.9):
@@ -52,13 +53,13 @@ def test_words_of_what_was_kept():
             run(bytes_out, stall, frames)
 
 
-def test_used_says_what_is_kept_and_not_out():
+def test_level_counts_committed_bytes():
     dut = CommitFifo(bytes_out=4, depth=16, target="generic")
 
     async def bench(ctx):
-        await fill(ctx, dut, bytes(range(16)), dut.keep)
-        for _ in range(40):  # one word waits at the end; the rest is in the queue
+        await fill(ctx, dut, bytes(range(16)), dut.commit)
+        for _ in range(40):  # one word waits at the output; the rest is in the FIFO
             await ctx.tick()
-        assert ctx.get(dut.used) == 12
+        assert ctx.get(dut.level) == 12
 
     simulate(dut, bench)
