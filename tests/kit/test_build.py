@@ -1,4 +1,4 @@
-"""A kit as a whole: its files are those it tells of, the same every time, and say no more."""
+"""A complete kit: links and manifest match its files, and the bytes are reproducible."""
 
 import hashlib
 import json
@@ -29,21 +29,21 @@ sys.stdout.buffer.write(build(ip)["kit.json"])
 
 
 @buses
-def test_tells_of_files_that_are_there(kits, bus):
+def test_links_and_manifest_match_the_files(kits, bus):
     ip, files = kits(bus)
     page = files["README.md"].decode()
     links = set(re.findall(r"\]\(([^)]+)\)", page))
     assert links <= set(files)
     assert set(guide(ip, files)) <= links
-    sums = json.loads(files[MANIFEST])["files"]
-    assert sums == {
+    digests = json.loads(files[MANIFEST])["files"]
+    assert digests == {
         name: hashlib.sha256(data).hexdigest()
         for name, data in files.items() if name != MANIFEST
     }
 
 
 def test_same_bytes_in_another_process(kits, tmp_path):
-    """Another hash seed, another folder, another time zone."""
+    """With another hash seed, folder and time zone."""
     env = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Pacific/Chatham"}
     done = subprocess.run(
         [sys.executable, "-c", AGAIN], cwd=tmp_path, env=env, capture_output=True, timeout=600
@@ -53,15 +53,15 @@ def test_same_bytes_in_another_process(kits, tmp_path):
 
 
 @buses
-def test_says_nothing_of_this_machine(kits, bus):
-    places = [str(ROOT), str(Path.home()), sys.prefix, "/tmp/", platform.node()]
-    words = [word.encode() for word in places if len(word) > 4]
+def test_contains_no_name_of_this_machine(kits, bus):
+    names = [str(ROOT), str(Path.home()), sys.prefix, "/tmp/", platform.node()]
+    words = [word.encode() for word in names if len(word) > 4]
     for name, data in kits(bus)[1].items():
         assert not [word for word in words if word in data], name
 
 
 def test_core_with_primitives_has_their_models(kits, tmp_path):
-    """A core of a target, and models of what it instantiates, make a whole."""
+    """The core and the models of its primitives elaborate together."""
     ip, files = kits("axi", target="ecp5", rows=1, cols=2)
     write(tmp_path / "kit", files)
     sources = [f"{ip.name}.v", f"{ip.name}_primitives.v"]
@@ -73,14 +73,14 @@ def test_core_with_primitives_has_their_models(kits, tmp_path):
     assert set(sources) <= set(guide(ip, files))
 
 
-def test_names_of_modules_begin_with_the_core(kits):
+def test_module_names_start_with_the_name_of_the_core(kits):
     ip, files = kits("dma")
     modules = re.findall(r"^module (\S+?)\(", files[f"{ip.name}.v"].decode(), re.M)
     assert modules
     assert [name for name in modules if not name.lstrip("\\").startswith(ip.name)] == []
 
 
-def test_config_makes_it_again(kits, tmp_path):
+def test_config_file_gives_the_same_ip(kits, tmp_path):
     ip, files = kits("stream")
     (tmp_path / "config.toml").write_bytes(files["config.toml"])
     assert Ip(config=Config.from_toml(tmp_path / "config.toml"), bus="stream") == ip

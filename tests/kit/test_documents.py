@@ -1,4 +1,4 @@
-"""Documents of the register space: what PeakRDL reads is the register map, and all say the same."""
+"""Documents of the register map: SystemRDL, IP-XACT, C and Markdown agree with its source."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ IPXACT = "{http://www.accellera.org/XMLSchema/IPXACT/1685-2014}"
 
 
 @buses
-def test_rdl_has_every_field_where_it_is(bus, tmp_path):
+def test_rdl_has_every_field_at_its_address(bus, tmp_path):
     ip = Ip(config=CONFIG, bus=bus)
     (tmp_path / "core.rdl").write_text(systemrdl(ip))
     compiler = RDLCompiler()
@@ -69,7 +69,7 @@ def test_header_compiles_and_agrees(bus, tmp_path):
 
 
 @buses
-def test_ipxact_has_every_register_where_it_is(bus):
+def test_ipxact_has_every_register_at_its_address(bus):
     ip = Ip(config=CONFIG, bus=bus)
     root = ElementTree.fromstring(documents(ip, "1.2")[f"{ip.name}_regs.xml"])
     assert root.findtext(f"{IPXACT}name") == ip.name

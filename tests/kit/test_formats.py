@@ -1,4 +1,4 @@
-"""The page of formats: the repository's own sections, those of the bus alone."""
+"""The kit's page of formats: sections of the documentation, for the bus of the core."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.mark.parametrize("page", SECTIONS)
-def test_copy_is_what_the_docs_say(page):
-    """``python tools/formats.py`` writes it anew."""
+def test_copy_equals_the_docs(page):
+    """``python tools/formats.py`` updates the copy."""
     file, names = SECTIONS[page]
     assert text(file) == sections((DOCS / page).read_text(encoding="utf-8"), names)
 
 
 @pytest.mark.parametrize("bus", BUSES)
-def test_page_is_of_the_core(bus):
+def test_page_is_for_the_core(bus):
     ip = Ip(config=Config(dtype="bf16", rows=4, cols=4, c_words=64), bus=bus)
     page = formats(ip)
     assert page.startswith(f"# Formats of {ip.name}\n")

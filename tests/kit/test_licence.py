@@ -1,4 +1,4 @@
-"""Every file of a kit says what its licence is, and is still what it was."""
+"""Every file of a kit has an SPDX identifier, and keeps its contents."""
 
 import json
 import re
@@ -15,12 +15,12 @@ TAG = "SPDX-License-Identifier: BSD-2-Clause"
 @pytest.mark.parametrize("bus", ["axi", "dma"])
 def test_every_file_has_an_identifier(kits, bus):
     _, files = kits(bus)
-    silent = [
+    without = [
         name for name, data in files.items()
         if not name.startswith("html/") and name != "LICENSE"
         and TAG not in data.decode().replace('"', "")
     ]
-    assert silent == []
+    assert without == []
 
 
 @pytest.mark.parametrize("name, before, after", [
@@ -33,19 +33,19 @@ def test_every_file_has_an_identifier(kits, bus):
     ("a.v", f"// {TAG}\nmodule\n", f"// {TAG}\nmodule\n"),
     ("html/index.html", "<p>", "<p>"),
 ])
-def test_identifier_stands_where_the_file_may_have_it(name, before, after):
+def test_identifier_is_in_a_comment_of_the_format(name, before, after):
     assert licensed(name, before.encode()).decode() == after
 
 
 def test_json_keeps_its_values():
     data = licensed("a.json", b'{\n "name": "core",\n "n": [1]\n}\n')
-    held = json.loads(data)
-    assert held.pop("SPDX-License-Identifier") == "BSD-2-Clause"
-    assert held == {"name": "core", "n": [1]}
+    values = json.loads(data)
+    assert values.pop("SPDX-License-Identifier") == "BSD-2-Clause"
+    assert values == {"name": "core", "n": [1]}
 
 
-def test_bench_pins_what_it_is_tested_with(kits):
-    """The versions are those of the locks of the tests."""
+def test_bench_pins_the_tested_versions(kits):
+    """The versions agree with the lock file of the tests."""
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "locks/test.txt").read_text(), re.M))
     for bus, bus_library in (("axi", "cocotbext-axi"), ("wishbone", "cocotbext-wishbone")):
         lines = kits(bus)[1]["bench/requirements.txt"].decode().splitlines()[1:]

@@ -1,4 +1,4 @@
-"""What the data sheet says of area and clock: of a device that there is, in a table."""
+"""The section "Area and clock" of the data sheet."""
 
 from types import SimpleNamespace
 
@@ -14,8 +14,8 @@ CORE = Ip(config=Config(rows=1, cols=1), bus="axi")
 PART = DEVICES["LFE5U-25F"]
 
 
-class Tools:
-    """What would synthesize and place."""
+class FakeToolchain:
+    """Stands for `weft.boards.toolchain.Toolchain`: returns a fixed result."""
 
     def synthesize(self, design, part, folder):
         assert "module" in design and part is PART
@@ -27,14 +27,14 @@ class Tools:
         return SimpleNamespace(used=used, fmax=125.04, critical_path="from a to b")
 
 
-def test_tells_of_area_and_clock(tmp_path):
-    text = measure(CORE, PART, Tools(), folder=tmp_path, seed=3)
-    assert "On LFE5U-25F, the core alone, by Yosys and nextpnr, seed 3: **125.0 MHz**" in text
+def test_text_has_area_and_clock(tmp_path):
+    text = measure(CORE, PART, FakeToolchain(), folder=tmp_path, seed=3)
+    assert "core alone on LFE5U-25F, from Yosys and nextpnr, seed 3: **125.0 MHz**" in text
     assert "0.13 GMAC/s" in text
     assert "| LUT | 6,072 | 24,288 | 25.0% |" in text
 
 
-def test_rejects_a_device_that_is_none():
+def test_rejects_an_unknown_device():
     with pytest.raises(ToolchainError) as error:
         device("z80", CORE)
     assert str(error.value) == f"device must be one of {', '.join(DEVICES)}, not 'z80'"
@@ -46,5 +46,5 @@ def test_rejects_a_device_of_another_target():
     with pytest.raises(ToolchainError) as error:
         device("LFE5U-25F", other)
     assert str(error.value) == (
-        "device must be one of target 'ice40up', not 'LFE5U-25F' of 'ecp5'"
+        "device must have target 'ice40up', not 'ecp5' as 'LFE5U-25F' has"
     )

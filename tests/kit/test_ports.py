@@ -1,4 +1,4 @@
-"""The ports of a core: each has a text, or the kit is not written."""
+"""The ports of a core: each has a description, and a port without one is an error."""
 
 import pytest
 from amaranth.lib.wiring import In, Out, Signature
@@ -10,14 +10,14 @@ from weft.kit.ports import Port, ports
 
 
 @pytest.mark.parametrize("bus", BUSES)
-def test_every_port_has_its_text(bus):
+def test_every_port_has_a_description(bus):
     ip = Ip(config=Config(rows=2, cols=4), bus=bus)
     found = ports(Signature({"core_clk": In(1), **pins(ip)}).create())
     assert all(port.text for port in found)
     assert found[0] == Port("core_clk", 1, False, "clock of the core")
 
 
-def test_rejects_a_name_that_says_nothing():
+def test_rejects_an_unknown_port_name():
     with pytest.raises(ValueError) as error:
         ports(Signature({"aclk": In(1), "m_axi_awwhat": Out(1)}).create())
-    assert str(error.value) == "port must have a name that is known, not 'm_axi_awwhat'"
+    assert str(error.value) == "port must have a known name, not 'm_axi_awwhat'"

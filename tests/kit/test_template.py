@@ -1,4 +1,4 @@
-"""The instance to copy: every port of the core, and Verilog as it stands."""
+"""The Verilog instantiation template: it has every port of the core, and elaborates."""
 
 import re
 import subprocess
@@ -21,10 +21,10 @@ def test_instance_has_every_port(kits, bus, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_ports_are_told_of(kits):
+def test_ports_have_comments(kits):
     ip, files = kits("axi")
     text = files[f"{ip.name}.veo"].decode()
     assert re.search(r"^wire +irq;$", text, re.M)
     assert re.search(r"^wire \[31:0\] s_axil_rdata;$", text, re.M)
-    assert re.search(r"^    \.aclk\(aclk\), +// in: clock of all that has no other$", text, re.M)
+    assert re.search(r"^    \.aclk\(aclk\), +// in: clock of all ports, and of the", text, re.M)
     assert f"\n{ip.name} core (\n" in text

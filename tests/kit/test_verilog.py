@@ -1,4 +1,4 @@
-"""The core's Verilog: every tool reads it, and Verilator's -Wall says nothing unwaived."""
+"""The core's Verilog: Icarus reads it, and Verilator's -Wall reports only waived warnings."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ CASES = [(bus, {}) for bus in BUSES] + [
     ("axi", {"dtype": "bf16", "rows": 1, "cols": 2}),
     ("dma", {"target": "ecp5", "rows": 1, "cols": 2, "lanes": 1, "bytes_in": 4, "bytes_out": 4}),
 ]
-# The rules of style and of mistakes that Verilator 5.006 has, after its manual.
+# Warnings of Verilator 5.006, from its manual.
 RULES_OF_5_006 = """
     ALWCOMBORDER ASSIGNDLY ASSIGNIN BADSTDPRAGMA BLKANDNBLK BLKLOOPINIT BLKSEQ BSSPACE
     CASEINCOMPLETE CASEOVERLAP CASEX CASEWITHX CASTCONST CDCRSTLOGIC CLKDATA CMPCONST COLONPLUS
@@ -30,11 +30,11 @@ RULES_OF_5_006 = """
     UNUSEDGENVAR UNUSEDPARAM UNUSEDSIGNAL USERINFO USERWARN VARHIDDEN WAITCONST WIDTH WIDTHCONCAT
     ZERODLY
 """.split()
-LATCH = "  reg held; always @* if (irq) held = aresetn;"
+LATCH = "  reg latched; always @* if (irq) latched = aresetn;"
 
 
 def lint(folder, ip, files):
-    """What Verilator says of a kit."""
+    """Run Verilator's lint on a kit."""
     sources = [name for name in (f"{ip.name}.v", f"{ip.name}_primitives.v") if name in files]
     return subprocess.run(
         [verilator().path, "--lint-only", "-Wall", f"{ip.name}.vlt", *sources,
@@ -44,7 +44,7 @@ def lint(folder, ip, files):
 
 
 def test_waivers_name_rules_that_every_version_knows():
-    """An unknown name is an error, of Verilator 5.006 (Debian 12) and of the newest."""
+    """Verilator 5.006 (Debian 12) ends with an error on an unknown rule; so does the newest."""
     rules = re.findall(r"-rule (\w+)", text("lint.vlt"))
     assert len(rules) > 8
     assert [rule for rule in rules if rule not in RULES_OF_5_006] == []
@@ -58,7 +58,7 @@ def test_lints_clean(kits, bus, more, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_lint_sees_what_is_wrong(kits, tmp_path):
+def test_lint_reports_a_latch(kits, tmp_path):
     ip, files = kits("axi")
     broken = files[f"{ip.name}.v"].decode().replace("  wire irq;", f"  wire irq;\n{LATCH}", 1)
     write(tmp_path / "kit", {**files, f"{ip.name}.v": broken.encode()})

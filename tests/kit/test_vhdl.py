@@ -1,4 +1,4 @@
-"""The component for VHDL has the ports of the Verilog, and so has the data sheet."""
+"""The VHDL component and the data sheet have the ports of the Verilog."""
 
 import re
 
@@ -28,7 +28,7 @@ def vhdl_ports(text):
 
 
 @buses
-def test_ports_are_those_of_the_verilog(kits, bus):
+def test_ports_match_the_verilog(kits, bus):
     ip, files = kits(bus)
     ports = verilog_ports(files[f"{ip.name}.v"].decode(), ip.name)
     assert vhdl_ports(files[f"{ip.name}.vhd"].decode()) == ports

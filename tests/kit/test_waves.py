@@ -1,4 +1,4 @@
-"""Drawings of waves: four characters a cycle, and of signals that the core has."""
+"""Timing diagrams: four characters a cycle, and only signals of the core."""
 
 import re
 

@@ -97,12 +97,12 @@ def _kit(args):
     )
     place = Path(args.output or f"out/{ip.name}")
     from weft.cli.progress import progress
-    from weft.kit.build import build, wants
+    from weft.kit.build import build, check_packages
     from weft.kit.folder import check, write
 
     check(place)
     try:
-        wants()
+        check_packages()
     except ModuleNotFoundError as error:
         raise OSError(install_hint(error.name, make=f"make kit BUS={ip.bus}")) from error
     output_folder(place.parent)

@@ -1,1 +1,1 @@
-"""The IP kit: a core behind a bus, with all that others need to drop it in and to trust it."""
+"""The IP kit: a core behind a bus, with its driver, documents, test bench and examples."""

@@ -1,4 +1,4 @@
-"""The bench: what stands alone, and the facts of the core that it reads."""
+"""The files of the kit's cocotb bench, and the description of the core that it reads."""
 
 import dataclasses
 import json
@@ -22,12 +22,12 @@ FILES = {
     )},
 }
 _FIELDS = "edge", "depth", "size", "group", "segments", "page", "pages"
-# What the bench wants of PyPI, at the versions that it is tested with.
+# The packages from PyPI that the bench needs, at the tested versions.
 _PINS = {
     "cocotb": "2.1.0", "cocotbext-axi": "0.1.28", "cocotbext-wishbone": "2.0.1", "numpy": "2.4.6",
 }
 _MAKEFILE = """\
-# The bench on SIM, icarus or verilator.
+# Run the bench on the simulator SIM: icarus or verilator.
 SIM ?= icarus
 
 all:
@@ -36,20 +36,20 @@ all:
 
 
 def bench(ip: Ip, sources: list[str]) -> dict[str, bytes]:
-    """The files of the bench, by their names; ``sources`` are the Verilog of the core."""
-    found = {name: text(file) for name, file in FILES.items()}
+    """The files of the bench by name; ``sources`` are the names of the core's Verilog files."""
+    files = {name: text(file) for name, file in FILES.items()}
     for name in HOOKS:
-        found[name] = renamed(found[name], ip.prefix)
-    other = "cocotbext-axi" if ip.bus == "wishbone" else "cocotbext-wishbone"
-    pins = [f"{name}=={version}\n" for name, version in _PINS.items() if name != other]
-    found["requirements.txt"] = "".join(pins)
-    found["design.json"] = json.dumps(env(ip, sources), indent=1) + "\n"
-    return {name: value.encode() for name, value in {**found, "Makefile": _MAKEFILE}.items()}
+        files[name] = renamed(files[name], ip.prefix)
+    unused = "cocotbext-axi" if ip.bus == "wishbone" else "cocotbext-wishbone"
+    pins = [f"{name}=={version}\n" for name, version in _PINS.items() if name != unused]
+    files["requirements.txt"] = "".join(pins)
+    files["design.json"] = json.dumps(env(ip, sources), indent=1) + "\n"
+    return {name: value.encode() for name, value in {**files, "Makefile": _MAKEFILE}.items()}
 
 
 def env(ip: Ip, sources: list[str]) -> dict:
-    """What the bench must know of a core."""
-    held = memories(ip.config)
+    """The description of a core for the bench: names, bus, Config, register addresses."""
+    operands = memories(ip.config)
     return {
         "name": ip.name, "prefix": ip.prefix, "bus": ip.bus, "clocks": ip.clocks,
         "pipelined": ip.pipelined, "sources": sources,
@@ -63,7 +63,7 @@ def env(ip: Ip, sources: list[str]) -> dict:
         "fifo_ports": {port.name: port.address for port in fifo_ports(ip)},
         # A and B
         "regions": [
-            {name: getattr(held[region], name) for name in _FIELDS}
+            {name: getattr(operands[region], name) for name in _FIELDS}
             for region in (commands.Region.A, commands.Region.B)
         ],
     }

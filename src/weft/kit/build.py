@@ -1,4 +1,4 @@
-"""All of a kit: which files it has, and what is in them."""
+"""All files of a kit, with their contents."""
 
 import importlib
 from importlib import metadata
@@ -6,7 +6,7 @@ from importlib import metadata
 from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 from weft.kit.bench import bench
-from weft.kit.constraints import constraints, files
+from weft.kit.constraints import constraint_files, constraints
 from weft.kit.documents import documents
 from weft.kit.driver import driver
 from weft.kit.folder import MANIFEST, manifest
@@ -21,97 +21,97 @@ from weft.kit.texts import text
 from weft.kit.verilog import core, primitives
 from weft.kit.vhdl import package
 
-__all__ = ["build", "guide", "wants"]
+__all__ = ["build", "check_packages", "guide"]
 
 
-def build(ip: Ip, *, measured: str | None = None, say=lambda text: None) -> dict[str, bytes]:
-    """The files of the kit of ``ip``, by their places in its folder; the same bytes every time.
+def build(ip: Ip, *, measured: str | None = None, progress=lambda text: None) -> dict[str, bytes]:
+    """The files of the kit of ``ip``, by path in its folder. The same ``ip`` gives the same bytes.
 
     Parameters
     ----------
     measured : str, optional
-        What the data sheet says of area and clock.
-    say : callable
-        Told what is made next.
+        Section "Area and clock" of the data sheet, in Markdown.
+    progress : callable
+        Called before each step, with the step's name.
 
     Raises
     ------
     ModuleNotFoundError
-        Where PeakRDL is not installed; before anything that takes long.
+        If PeakRDL is not installed. It is raised before any step that takes long.
     """
     name, version = ip.name, metadata.version("weft")
-    say("documents of the registers")
-    found = documents(ip, version)
-    found[f"driver/{name}_regs.h"] = found.pop(f"{name}_regs.h")
-    say("Verilog")
+    progress("register documents")
+    files = documents(ip, version)
+    files[f"driver/{name}_regs.h"] = files.pop(f"{name}_regs.h")
+    progress("Verilog")
     top = IpTop(ip)
     pins = ports(top)
     sources = {f"{name}.v": core(top, head=head(ip, "the core"))}
-    if models := primitives(ip, head=head(ip, "models of the primitives, to simulate it")):
+    if models := primitives(ip, head=head(ip, "simulation models of its device primitives")):
         sources[f"{name}_primitives.v"] = models
-    say("driver, bench, surroundings")
-    made = {
+    progress("driver, bench, integration files")
+    texts = {
         **sources,
-        f"{name}.vhd": package(name, pins, head=head(ip, "the component, for VHDL")),
+        f"{name}.vhd": package(name, pins, head=head(ip, "VHDL component declaration")),
         f"{name}.vlt": text("lint.vlt"),
         f"{name}.core": description(ip, version, list(sources), [*driver(ip), f"{name}_regs.h"]),
         "config.toml": toml(ip.config), "LICENSE": text("LICENSE"),
-        "constraints.md": constraints(ip), **files(ip), "formats.md": formats(ip),
-        f"{name}.veo": template(name, pins, head=head(ip, "an instance, to copy")),
+        "constraints.md": constraints(ip), **constraint_files(ip), "formats.md": formats(ip),
+        f"{name}.veo": template(name, pins, head=head(ip, "instantiation template")),
     }
-    found |= {place: value.encode() for place, value in made.items()}
-    for folder, held in (
+    files |= {path: value.encode() for path, value in texts.items()}
+    for folder, contents in (
         ("driver", driver(ip)), ("bench", bench(ip, list(sources))), ("litex", _litex(ip)),
         ("examples", {"amaranth_soc.py": text("amaranth_soc.py").encode()}),
     ):
-        found |= {f"{folder}/{file}": data for file, data in held.items()}
-    found["README.md"] = sheet(ip, pins, guide(ip, found), measured=measured).encode()
-    found = {place: licensed(place, data) for place, data in found.items()}
-    told = manifest(
-        found, weft=version, name=name, bus=ip.bus, clocks=ip.clocks, pipelined=ip.pipelined,
+        files |= {f"{folder}/{file}": data for file, data in contents.items()}
+    files["README.md"] = sheet(ip, pins, guide(ip, files), measured=measured).encode()
+    files = {path: licensed(path, data) for path, data in files.items()}
+    index = manifest(
+        files, weft=version, name=name, bus=ip.bus, clocks=ip.clocks, pipelined=ip.pipelined,
         prefix=ip.prefix, hash=f"{ip.config.hash:08x}",
     )
-    found[MANIFEST] = licensed(MANIFEST, told)
-    return dict(sorted(found.items()))
+    files[MANIFEST] = licensed(MANIFEST, index)
+    return dict(sorted(files.items()))
 
 
-def wants() -> None:
-    """ModuleNotFoundError where what makes the documents is not installed."""
+def check_packages() -> None:
+    """Raise ModuleNotFoundError if a package that makes the documents is not installed."""
     for name in ("peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl"):
         importlib.import_module(name)
 
 
 def _litex(ip):
-    """The module for LiteX, and where a host can work the core over its registers, a SoC."""
+    """The module for LiteX; also a SoC, if a host can drive the core through its registers."""
     names = ["weft_litex.py", *["example_soc.py"] * ip.has_fifo_ports]
     return {name: text(name).encode() for name in names}
 
 
 def guide(ip: Ip, files) -> dict[str, str]:
-    """What is worth to be told of ``files``, by their places."""
+    """A one-line description of each file in ``files`` that a user opens, by path."""
     name = ip.name
-    told = {
-        f"{name}.v": "the core: Verilog-2005, one file",
-        f"{name}_primitives.v": "models of the primitives in it, for simulators",
-        f"{name}.vhd": "its component, for VHDL",
-        f"{name}.veo": "an instance in Verilog, to copy",
-        f"{name}.vlt": "what Verilator's -Wall is told not to say of it",
-        f"{name}.core": "for FuseSoC: targets lint, sim, synth",
-        f"{name}_regs.md": "its registers",
-        "html/index.html": "the same to click through, from a web server",
-        f"{name}.rdl": "the same in SystemRDL",
-        f"{name}_regs.xml": "the same in IP-XACT (IEEE 1685-2014)",
+    descriptions = {
+        f"{name}.v": "the core in Verilog-2005, one file",
+        f"{name}_primitives.v": "simulation models of the device primitives in the core",
+        f"{name}.vhd": "VHDL component declaration",
+        f"{name}.veo": "Verilog instantiation template",
+        f"{name}.vlt": "Verilator lint waivers, each with its reason",
+        f"{name}.core": "FuseSoC core description: targets lint, sim, synth",
+        f"{name}_regs.md": "register map",
+        "html/index.html": "register map as HTML; needs a web server",
+        f"{name}.rdl": "register map in SystemRDL",
+        f"{name}_regs.xml": "register map in IP-XACT (IEEE 1685-2014)",
         f"driver/{ip.prefix}.h": "driver in freestanding C99",
-        "bench/requirements.txt": "what the bench wants of PyPI",
-        "bench/run.py": "a cocotb bench that stands alone",
-        "litex/weft_litex.py": "module for LiteX",
-        "litex/example_soc.py": "a SoC with it, simulated",
-        "examples/amaranth_soc.py": "it as a component of an Amaranth design",
-        "constraints.md": "clocks, resets, crossings",
-        f"{name}.sdc": "the same for Quartus, Radiant, OpenSTA",
-        f"{name}.xdc": "the same for Vivado",
-        f"{name}.lpf": "the same for Diamond and nextpnr-ecp5",
-        "formats.md": "commands, operands, results and descriptors, to the byte",
-        "config.toml": "what it was made from",
+        "bench/requirements.txt": "Python packages that the bench needs",
+        "bench/run.py": "self-contained cocotb bench",
+        "litex/weft_litex.py": "LiteX module",
+        "litex/example_soc.py": "simulated LiteX SoC with the core",
+        "examples/amaranth_soc.py": "the core as a component of an Amaranth design",
+        "constraints.md": "clocks, resets, clock domain crossings",
+        f"{name}.sdc": "timing constraints for Quartus, Radiant, OpenSTA",
+        f"{name}.xdc": "timing constraints for Vivado",
+        f"{name}.lpf": "timing constraints for Diamond and nextpnr-ecp5",
+        "formats.md": "byte layout of commands, operands, results and descriptors",
+        "config.toml": "the Config from which the kit is made",
     }
-    return {place: text for place, text in told.items() if place in files}
+    return {path: text for path, text in descriptions.items() if path in files}

@@ -1,13 +1,13 @@
-"""What a design that holds the core has to constrain: clocks, reset, and what crosses clocks.
+"""Constraints for a design with the core: clocks, reset, clock domain crossings.
 
-A page that tells of it, and files for the tools: SDC, XDC of Vivado, LPF of Lattice.
+They come as a page of text and as files for the tools: SDC, XDC for Vivado, LPF for Lattice.
 """
 
 from weft.ip import Ip
 
-__all__ = ["constraints", "files"]
+__all__ = ["constraint_files", "constraints"]
 
-PERIOD = 10.0  # ns, that the files start with
+PERIOD = 10.0  # default clock period in the files, in ns
 
 
 def constraints(ip: Ip) -> str:
@@ -19,77 +19,82 @@ def constraints(ip: Ip) -> str:
     return text.format(
         name=ip.name, target=ip.config.target,
         clock="wb_clk_i" if wishbone else "aclk", reset="wb_rst_i" if wishbone else "aresetn",
-        active="high" if wishbone else "low", count=_COUNT[ip.clocks], least=_LEAST[ip.clocks],
+        active="high" if wishbone else "low", clocks=_CLOCKS[ip.clocks],
+        reset_time=_RESET_TIME[ip.clocks],
     )
 
 
-def files(ip: Ip) -> dict[str, str]:
-    """The files of constraints by their names, for the core as the top of a design."""
+def constraint_files(ip: Ip) -> dict[str, str]:
+    """The constraint files by name, for a design whose top is the core."""
     bus = "wb_clk_i" if ip.bus == "wishbone" else "aclk"
     clocks = [bus, "core_clk"][: ip.clocks]
-    ways = [(bus, "core_clk"), ("core_clk", bus)] * (ip.clocks == 2)
+    crossings = [(bus, "core_clk"), ("core_clk", bus)] * (ip.clocks == 2)
     sdc = [f"create_clock -name {c} -period {PERIOD:.3f} [get_ports {{{c}}}]" for c in clocks]
-    cross = [f"-from [get_clocks {{{a}}}] -to [get_clocks {{{b}}}]" for a, b in ways]
-    xdc = [*sdc, *(f"set_max_delay -datapath_only {one} {PERIOD:.3f}" for one in cross)]
-    if ways:
+    paths = [f"-from [get_clocks {{{a}}}] -to [get_clocks {{{b}}}]" for a, b in crossings]
+    xdc = [*sdc, *(f"set_max_delay -datapath_only {path} {PERIOD:.3f}" for path in paths)]
+    if crossings:
         stages = " || ".join(f"NAME =~ *stage{n}_reg*" for n in (0, 1))
         xdc.append(f"set_property ASYNC_REG TRUE [get_cells -hierarchical -filter {{{stages}}}]")
-    for one in cross:
-        sdc += [f"set_max_delay {one} {PERIOD:.3f}", f"set_false_path -hold {one}"]
+    for path in paths:
+        sdc += [f"set_max_delay {path} {PERIOD:.3f}", f"set_false_path -hold {path}"]
     lpf = [f'FREQUENCY PORT "{c}" {1000 / PERIOD:.1f} MHZ;' for c in clocks]
     lpf += ["BLOCK INTERCLOCKDOMAIN PATHS;"] * (ip.clocks == 2)
-    story = [f"Constraints of {ip.name} as the top of a design, clocks of {1000 / PERIOD:.0f} MHz."]
-    story.append("In a design of your own take its clocks instead; constraints.md says more.")
-    if ways:
-        story.append("Paths between the clocks: no longer than a period of the faster one.")
-    head = "".join(f"# {line}\n" for line in story)
+    notes = [
+        f"Constraints for {ip.name} as the top of a design; clocks of {1000 / PERIOD:.0f} MHz.",
+        "In your own design use its clocks instead; see constraints.md.",
+    ]
+    if crossings:
+        notes.append("Paths between the clocks must not exceed a period of the faster clock.")
+    head = "".join(f"# {line}\n" for line in notes)
     kinds = {"sdc": sdc, "xdc": xdc, "lpf": lpf}
     return {f"{ip.name}.{kind}": head + "\n".join(lines) + "\n" for kind, lines in kinds.items()}
 
 
-_COUNT = {1: "it is the only clock", 2: "so does `core_clk`, the core's own"}
-_LEAST = {1: "a cycle of it is enough", 2: "hold it for 4 cycles of `core_clk`"}
+_CLOCKS = {1: "It is the only clock.", 2: "The core's own clock, `core_clk`, needs one too."}
+_RESET_TIME = {1: "one cycle of it is enough", 2: "hold it for 4 cycles of `core_clk`"}
 _PAGE = """\
 # Constraints of {name}
 
-`{name}.sdc` (Quartus, Radiant, OpenSTA), `{name}.xdc` (Vivado) and `{name}.lpf` (Diamond,
-nextpnr-ecp5) have what follows, for the core as the top of a design; set the periods in them.
+The files `{name}.sdc` (Quartus, Radiant, OpenSTA), `{name}.xdc` (Vivado) and `{name}.lpf` (Diamond,
+nextpnr-ecp5) contain the constraints below, for a design whose top is the core. Set the clock
+periods in them.
 
-* **`{clock}`** needs the period that it runs at; {count}.
+* **`{clock}`** needs a clock constraint with its real period. {clocks}
 
   ```
   create_clock -name {clock} -period <ns> [get_ports {clock}]    # SDC, XDC
   FREQUENCY PORT "{clock}" <MHz> MHZ;                             # LPF
   ```
 
-* **`{reset}`** is synchronous to `{clock}` and active {active}; {least}. A register
-  of that clock must drive it: nothing in the core synchronizes it. Registers have initial values
-  too, so that an FPGA which starts as it was configured starts right.
-* All inputs are synchronous to `{clock}`. All outputs come from registers, or from a little logic
-  behind them; no path leads from an input to an output. `irq` is a level of that clock, too.
+* **`{reset}`** is synchronous to `{clock}` and active {active}; {reset_time}. Drive it from a
+  register of this clock: the core does not synchronize it. The registers of the core also have
+  initial values, so an FPGA that starts without a reset starts in the correct state.
+* All inputs are synchronous to `{clock}`. Outputs, `irq` included, come from registers of this
+  clock, or from a few gates after them. No combinational path leads from an input to an output.
 """
 _CROSSING = """\
-* **Between `{clock}` and `core_clk`** there are asynchronous queues (Gray-coded counters), a
-  handshake for the register port, and pulses and resets through two registers each. The two
-  clocks need no relation. Bound the length of the paths between them, so that the bits of a Gray
-  code arrive together: no longer than a period of the faster clock,
+* **Crossings between `{clock}` and `core_clk`** are asynchronous FIFOs (Gray-coded counters), a
+  handshake for the register port, and two-register synchronizers for pulses and resets. The two
+  clocks may have any phase and frequency. Limit the delay of the paths between them to a period of
+  the faster clock, so that the bits of a Gray code arrive together:
 
   ```
   set_max_delay -datapath_only -from [get_clocks {{{clock}}}] -to [get_clocks {{core_clk}}] <ns>
   set_max_delay -datapath_only -from [get_clocks {{core_clk}}] -to [get_clocks {{{clock}}}] <ns>
   ```
 
-  or declare the clocks asynchronous where the tool has nothing finer:
+  If the tool has no such constraint, declare the clocks asynchronous:
 
   ```
   set_clock_groups -asynchronous -group {clock} -group core_clk
   ```
 
-  nextpnr does not time paths between clocks: nothing has to be written for it. In Vivado, set
-  `ASYNC_REG` on the registers `stage0` and `stage1`, which synchronize, as the XDC file does.
+  nextpnr does not time paths between clocks, so it needs no constraint for them. In Vivado, set
+  `ASYNC_REG` on the synchronizer registers `stage0` and `stage1`, as the XDC file does.
 """
 _PRIMITIVES = """\
-* The core instantiates primitives of target `{target}`, which its synthesis knows; to simulate it,
-  add `{name}_primitives.v`, with `NOISE` defined: then memories hold noise at first. Else they hold
-  X, which shows in the bytes of a last word of results that are behind the last result.
+* **Primitives:** the core instantiates primitives of target `{target}`. Synthesis tools know them.
+  To simulate the core, add `{name}_primitives.v` and define `NOISE`: memories then start with
+  random contents. Without `NOISE` they start as X, which becomes visible in the unused bytes after
+  the last result of a job.
 """

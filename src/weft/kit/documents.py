@@ -1,4 +1,4 @@
-"""What PeakRDL and we make of the register space: HTML, C header, IP-XACT, Markdown."""
+"""Documents of the register map: HTML, C header and IP-XACT from PeakRDL, and Markdown."""
 
 import re
 import tempfile
@@ -12,14 +12,14 @@ from weft.registers import REGISTERS, describe
 __all__ = ["documents", "markdown"]
 
 VENDOR = LIBRARY = "weft"
-_UNWANTED = ("fonts/", "launcher-", ".launcher")  # megabytes; programs that start a browser
+_UNWANTED = ("fonts/", "launcher-", ".launcher")  # large fonts; programs that start a browser
 _ACCESS = {"pulse": "write 1", "w1c": "write 1 to clear"}
 
 
 def documents(ip: Ip, version: str) -> dict[str, bytes]:
-    """All documents of the register space, by their places in the kit.
+    """All documents of the register map, by path in the kit.
 
-    Raises ModuleNotFoundError where PeakRDL is not installed.
+    Raises ModuleNotFoundError if PeakRDL is not installed.
     """
     from peakrdl_cheader.c_standards import CStandard
     from peakrdl_cheader.exporter import CHeaderExporter
@@ -29,12 +29,12 @@ def documents(ip: Ip, version: str) -> dict[str, bytes]:
 
     source = systemrdl(ip)
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        (place / "weft.rdl").write_text(source, encoding="utf-8")
+        path = Path(folder)
+        (path / "weft.rdl").write_text(source, encoding="utf-8")
         compiler = RDLCompiler()
-        compiler.compile_file(str(place / "weft.rdl"))
+        compiler.compile_file(str(path / "weft.rdl"))
         top = compiler.elaborate(ip.prefix).top
-        header, xml, html = (place / f"{ip.name}_regs.{kind}" for kind in ("h", "xml", "html"))
+        header, xml, html = (path / f"{ip.name}_regs.{kind}" for kind in ("h", "xml", "html"))
         CHeaderExporter().export(
             top, str(header), std=CStandard.gnu99, generate_bitfields=False,
             bitfield_order_ltoh=True, reuse_typedefs=True, wide_reg_subword_size=32,
@@ -46,10 +46,10 @@ def documents(ip: Ip, version: str) -> dict[str, bytes]:
         exporter.export(top, str(xml), component_name=ip.name)
         HTMLExporter().export(top, str(html), title=f"{ip.name}: registers")
         pages = {
-            f"html/{name}": _timeless(path.read_bytes(), ip)
-            for path in sorted(html.rglob("*"))
-            for name in [path.relative_to(html).as_posix()]
-            if path.is_file() and not name.startswith(_UNWANTED)
+            f"html/{name}": _without_date(page.read_bytes(), ip)
+            for page in sorted(html.rglob("*"))
+            for name in [page.relative_to(html).as_posix()]
+            if page.is_file() and not name.startswith(_UNWANTED)
         }
         return {
             f"{ip.name}.rdl": source.encode(),
@@ -60,33 +60,34 @@ def documents(ip: Ip, version: str) -> dict[str, bytes]:
         }
 
 
-def _timeless(page: bytes, ip: Ip) -> bytes:
-    """A page whose address in a browser's cache follows from the Config, and not from the clock."""
+def _without_date(page: bytes, ip: Ip) -> bytes:
+    """The page with its build time, a key for browser caches, replaced by the Config's hash."""
     stamp = re.search(rb"var BUILD_TS = (\d+);", page)
     return page.replace(stamp[1], str(ip.config.hash).encode()) if stamp else page
 
 
 def markdown(ip: Ip) -> str:
-    """The register space as a page."""
+    """The register map as a Markdown page."""
     constants = dict(zip(REGISTERS, describe(ip.config), strict=False))
     lines = [
         f"# Registers of {ip.name}", "",
-        "4 KiB of 32-bit words, little-endian; addresses are of bytes. Whatever is not here, or is",
-        "not accessed as it says, is refused: the bus answers an error, nothing happens, and",
-        "`irq_status.access_error` is set.", "",
+        "4 KiB of 32-bit words, little-endian, with byte addresses. An access to an address that",
+        "the table does not list, or of a kind that it does not list, has no effect: it ends in a",
+        "bus error, and sets `irq_status.access_error`.", "",
         "| address | register | access | reset value | meaning |", "|---|---|---|---|---|",
     ]
     for r in registers(ip):
         value = constants.get(r.name)
-        known = "" if value is None else f"0x{value:08x}"
-        lines.append(f"| 0x{r.address:03x} | `{r.name}` | {r.access} | {known} | {r.text} |")
+        reset = "" if value is None else f"0x{value:08x}"
+        lines.append(f"| 0x{r.address:03x} | `{r.name}` | {r.access} | {reset} | {r.text} |")
     for w in fifo_ports(ip):
-        place = f"0x{w.address:03x}..0x{w.address + w.size - 1:03x}"
-        lines.append(f"| {place} | `{w.name}` | {w.access} | | {w.text}; all words are one |")
+        span = f"0x{w.address:03x}..0x{w.address + w.size - 1:03x}"
+        text = f"{w.text}; every word of the range is the same port"
+        lines.append(f"| {span} | `{w.name}` | {w.access} | | {text} |")
     for r in registers(ip):
-        if not _plain(r):
-            story = r.text[:1].upper() + r.text[1:]
-            lines += ["", f"## {r.name} (0x{r.address:03x})", "", f"{story}.", ""]
+        if not _is_number(r):
+            text = r.text[:1].upper() + r.text[1:]
+            lines += ["", f"## {r.name} (0x{r.address:03x})", "", f"{text}.", ""]
             lines += ["| bits | field | access | meaning |", "|---|---|---|---|"]
             lines += [
                 f"| {_bits(f)} | `{f.name}` | {_ACCESS.get(f.access, f.access)} | {f.text} |"
@@ -95,8 +96,8 @@ def markdown(ip: Ip) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _plain(register: Register) -> bool:
-    """Whether it is one number."""
+def _is_number(register: Register) -> bool:
+    """Whether the register is a single 32-bit field."""
     return register.fields[0].width == 32
 
 

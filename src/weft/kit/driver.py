@@ -1,4 +1,4 @@
-"""The C driver: the files that it is, and the header that makes them fit one core."""
+"""The files of the C driver, and the header that configures them for one core."""
 
 import re
 
@@ -12,13 +12,13 @@ from weft.kit.texts import text
 __all__ = ["configuration", "driver", "renamed"]
 
 PARTS = {"axi": "fifo", "wishbone": "fifo", "stream": "stream", "dma": "dma"}
-RESULT_WORDS = ROOM // 16 * 16  # that the FIFO of results holds, in steps of the widest result word
-_NOTHING = "{1, 1, 1, 1, 1, 1, 0}"  # the geometry of what a core has not
-_EXACT = 0x7FFF_FFFF // (128 * 128)  # values of k whose sum of products fits 32 bits
+RESULT_WORDS = ROOM // 16 * 16  # 32-bit words of results that fit the FIFO, for any bytes_out
+_ABSENT = "{1, 1, 1, 1, 1, 1, 0}"  # the geometry of a region that a core does not have
+_EXACT_K = 0x7FFF_FFFF // (128 * 128)  # largest k whose sum of int8 products fits 32 bits
 
 
 def driver(ip: Ip) -> dict[str, bytes]:
-    """The files of the driver, by their names."""
+    """The files of the driver, by name."""
     names = ["weft.h", "weft_inner.h", "weft_words.h", "weft.c", "weft_jobs.c", "weft_pack.c"]
     names += [*["weft_panel.c"] * (ip.bus != "dma"), f"weft_{PARTS[ip.bus]}.c"]
     files = {name: text(name) for name in names}
@@ -28,7 +28,7 @@ def driver(ip: Ip) -> dict[str, bytes]:
 
 
 def renamed(source: str, prefix: str) -> str:
-    """C whose names start with ``prefix``, and its macros with that in capitals.
+    """C source whose names start with ``prefix``, and whose macros start with it in capitals.
 
     >>> renamed("#if WEFT_DMA /* of Weft */ weft_init(weft_core)", "mm")
     '#if MM_DMA /* of Weft */ mm_init(mm_core)'
@@ -40,14 +40,14 @@ def renamed(source: str, prefix: str) -> str:
 
 
 def configuration(ip: Ip) -> str:
-    """The header ``<prefix>_config.h``: what the driver must know of the core."""
+    """The header ``<prefix>_config.h``: the constants of the core that the driver needs."""
     macro = ip.prefix.upper()
     c = ip.config
     _, b = operands(c)
     words = min(o.words for o in operands(c))
     flags = commands.supported_flags(c)
-    finishes = commands.epilogue_flags(c)
-    most = _EXACT if c.dtype == "int8" else 0x7FFF_FFFF
+    epilogue = commands.epilogue_flags(c)
+    k_max = _EXACT_K if c.dtype == "int8" else 0x7FFF_FFFF
     values = {
         "BUS_" + ip.bus.upper(): 1,
         "FIFO": int(ip.has_fifo_ports), "STREAM": int(ip.bus == "stream"),
@@ -55,11 +55,11 @@ def configuration(ip: Ip) -> str:
         "MAGIC": f"0x{registers.MAGIC:08x}u", "VERSION": f"{registers.VERSION}u",
         "HASH": f"0x{c.hash:08x}u", "COMMANDS_VERSION": f"{commands.VERSION}u",
         "ROWS": f"{c.rows}u", "COLS": f"{c.cols}u", "DEPTH": c.depth, "LANES": c.lanes,
-        "BYTES_IN": c.bytes_in, "BYTES_OUT": c.bytes_out, "K_MOST": f"{most}u",
+        "BYTES_IN": c.bytes_in, "BYTES_OUT": c.bytes_out, "K_MOST": f"{k_max}u",
         "K_PANEL": f"{words * c.depth}u",
         "BF16": int(c.dtype == "bf16"), "VALUE_BYTES": b.size,
         "NARROW_BYTES": c.format.narrow.bytes,
-        "FINISHES": sum(flag for flag in finishes),
+        "FINISHES": sum(flag for flag in epilogue),
         "HAS_TABLE": int(commands.JobFlag.TABLE in flags),
         "HAS_BIAS": int(commands.JobFlag.PRELOAD in flags),
         "HAS_WINDOW": int(ip.window),
@@ -67,17 +67,17 @@ def configuration(ip: Ip) -> str:
     if ip.has_fifo_ports:
         values["RESULT_WORDS"] = f"{RESULT_WORDS}u"
     if ip.bus == "dma":
-        narrow = finishes[0] if finishes else commands.JobFlag(0)
+        narrow = epilogue[0] if epilogue else commands.JobFlag(0)
         values["UNIT"] = f"{write_unit(c, commands.JobFlag(0))}u"
         values["NARROW_UNIT"] = f"{write_unit(c, narrow)}u"
     lines = [f"#define {macro}_{name} {value}" for name, value in values.items()]
     regions = [_geometry(memories(c).get(region)) for region in commands.Region]
     return "\n".join([
-        f"/* What the driver must know of {ip.name}. */",
+        f"/* Constants of the core {ip.name} for its driver. */",
         f"#ifndef {macro}_CONFIG_H", f"#define {macro}_CONFIG_H", "",
         f'#include "{ip.name}_regs.h"', "",
         *lines, "",
-        "/* A, B, parameters, table, C: edge, depth, size; group, segments; page, pages. */",
+        f"/* Regions A, B, parameters, table, C: struct {ip.prefix}_geometry of each. */",
         f"#define {macro}_REGIONS {{" + ", ".join(regions) + "}", "",
         "#endif", "",
     ])
@@ -85,7 +85,7 @@ def configuration(ip: Ip) -> str:
 
 def _geometry(operand):
     if operand is None:
-        return _NOTHING
+        return _ABSENT
     o = operand
     numbers = o.edge, o.depth, o.size, o.group, o.segments, o.page, o.pages
     return "{" + ", ".join(map(str, numbers)) + "}"

@@ -1,4 +1,4 @@
-"""A kit on the disk: written whole or not at all, and only over another kit."""
+"""Writing a kit to disk: completely or not at all, and only into a new folder or over a kit."""
 
 import hashlib
 import json
@@ -12,13 +12,13 @@ MANIFEST = "kit.json"
 
 
 def manifest(files: dict[str, bytes], **facts) -> bytes:
-    """The text of the manifest: ``facts``, and each file with its SHA-256."""
-    sums = {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)}
-    return (json.dumps({**facts, "files": sums}, indent=2) + "\n").encode()
+    """The manifest as JSON: ``facts``, and the SHA-256 of each file."""
+    digests = {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)}
+    return (json.dumps({**facts, "files": digests}, indent=2) + "\n").encode()
 
 
 def check(folder: Path) -> None:
-    """OSError where ``folder`` may not be written: there is something that is no kit."""
+    """Raise OSError if ``folder`` is a file, or holds files and no kit."""
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -30,20 +30,20 @@ def check(folder: Path) -> None:
 
 
 def write(folder: Path, files: dict[str, bytes]) -> None:
-    """Make ``folder`` hold ``files``, its manifest among them, and nothing else."""
+    """Replace the contents of ``folder`` with ``files``, which include the manifest."""
     check(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    part, old = (folder.with_name(f".{folder.name}.{kind}{os.getpid()}") for kind in ("new", "old"))
+    new, old = (folder.with_name(f".{folder.name}.{kind}{os.getpid()}") for kind in ("new", "old"))
     try:
         for name, data in files.items():
-            path = part / name
+            path = new / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         if folder.exists():
             folder.rename(old)
-        part.rename(folder)
+        new.rename(folder)
     finally:
         if old.exists() and not folder.exists():
             old.rename(folder)
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)

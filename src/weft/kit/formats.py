@@ -1,4 +1,4 @@
-"""The page of formats: what goes over the streams, and the descriptors of a DMA, to the byte."""
+"""The kit's page of data formats: bytes of the streams and of the DMA descriptors."""
 
 import re
 
@@ -8,8 +8,8 @@ from weft.kit.texts import text
 
 __all__ = ["SECTIONS", "formats", "sections"]
 
-# Of each page in docs/: the sections that a kit takes over, and the file of `weft.kit.files` that
-# has them. ``tools/formats.py`` writes those files.
+# Sections of pages in docs/ that go into a kit, and the file of `weft.kit.files` that holds them.
+# ``tools/formats.py`` writes these files.
 SECTIONS = {
     "interfaces.md": ("formats.md", (
         "Streams", "Operands", "Parameters and table", "Sums to start from", "Results", "Headers",
@@ -26,15 +26,15 @@ _NUMBERS = (
 
 
 def formats(ip: Ip) -> str:
-    """The page for a core: its numbers, and the sections that are of its bus."""
+    """The page for a core: the fields of its Config, and the sections for its bus."""
     pages = [text("formats.md"), *[text("formats_dma.md")] * (ip.bus == "dma")]
     return f"# Formats of {ip.name}\n\n{_numbers(ip.config)}\n" + "\n".join(pages)
 
 
 def sections(page: str, names: tuple[str, ...]) -> str:
-    """The sections of a page of Markdown with these titles, in the page's order.
+    """The sections of a Markdown page with the titles ``names``, in the order of ``names``.
 
-    Raises ValueError where the page lacks one.
+    Raises ValueError if the page lacks one.
     """
     found = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
     if missing := [name for name in names if name not in found]:
@@ -46,6 +46,6 @@ def _numbers(config: Config) -> str:
     values = {name: getattr(config, name) for name in _NUMBERS}
     names, numbers = (" | ".join(map(str, items)) for items in (values, values.values()))
     return (
-        "The fields of its Config that this page names:\n\n"
+        "Fields of the Config that this page refers to:\n\n"
         f"| {names} |\n|{'---|' * len(values)}\n| {numbers} |\n"
     )

@@ -1,4 +1,4 @@
-"""The core for FuseSoC: a description in CAPI2, with targets to lint, simulate and synthesize."""
+"""The FuseSoC core description (CAPI2), with targets to lint, simulate and synthesize."""
 
 from weft.ip import Ip
 from weft.kit.bench import FILES
@@ -11,23 +11,24 @@ _ARCH = {"ecp5": "ecp5", "ice40hx": "ice40", "ice40up": "ice40", "generic": "ecp
 def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) -> str:
     """The text of the ``.core`` file.
 
-    ``sources`` are the Verilog, what models primitives last; ``drivers`` the files of the driver.
+    ``sources`` are the Verilog files, the core first, then its primitive models. ``drivers`` are
+    the files of the driver.
     """
     arch = _ARCH[ip.config.target]
     models = "".join(f"      - {name}\n" for name in sources[1:])
     simulation = (
         f"  models:\n    files:\n{models}    file_type: verilogSource-2005\n" if models else ""
     )
-    held = [
+    copied = [
         *sources, *(f"bench/{name}" for name in ("design.json", "requirements.txt", *FILES)),
         *(f"driver/{name}" for name in drivers),
     ]
-    bench = "".join(f"      - {name}: {{copyto: {name}}}\n" for name in held)
+    bench = "".join(f"      - {name}: {{copyto: {name}}}\n" for name in copied)
     fileset = ", models" if models else ""
     return f"""\
 CAPI=2:
 name: weft:ip:{ip.name}:{version}
-description: Weft, a matrix-multiply accelerator of {ip.config.peak} MAC/cycle, behind {ip.bus}
+description: Weft matrix-multiply accelerator, {ip.config.peak} MAC/cycle, bus {ip.bus}
 
 filesets:
   rtl:
@@ -52,7 +53,7 @@ targets:
     filesets: [rtl]
     toplevel: {ip.name}
   lint:
-    description: Verilator with -Wall, but for what the waivers give reasons for
+    description: Verilator with -Wall and the waivers of this core
     filesets: [waivers, rtl{fileset}]
     toplevel: {ip.name}
     flow: lint

@@ -1,4 +1,4 @@
-"""What every file of a kit says of its licence: a line with an SPDX identifier."""
+"""The SPDX licence line in every file of a kit."""
 
 import re
 
@@ -6,7 +6,7 @@ __all__ = ["IDENTIFIER", "licensed"]
 
 IDENTIFIER = "BSD-2-Clause"
 _TAG = "SPDX-License-Identifier"
-# How a comment is written, by the end of a file's name.
+# Comment syntax by the end of a file's name.
 _COMMENTS = {
     (".c", ".h"): "/* {} */",
     (".py", ".core", ".toml", ".txt", ".sdc", ".xdc", ".lpf", "Makefile"): "# {}",
@@ -14,13 +14,14 @@ _COMMENTS = {
     (".vhd",): "-- {}",
     (".md", ".xml"): "<!-- {} -->",
 }
-_FIRST = re.compile(rb"CAPI=2:|`verilator_config|<\?xml .*\?>")  # lines that must stay the first
+_FIRST = re.compile(rb"CAPI=2:|`verilator_config|<\?xml .*\?>")  # must stay the first line
 
 
 def licensed(name: str, data: bytes) -> bytes:
-    """A file with its identifier: in its first comment, or of JSON as its first value.
+    """``data`` with its SPDX identifier: in a comment, or in JSON as the first value.
 
-    Pages in ``html/`` are left alone: PeakRDL's own scripts and styles are among them.
+    The identifier is the first line, the second line if the first must stay, or the last line of a
+    Markdown page. Pages in ``html/`` are not changed: they include scripts and styles of PeakRDL.
     """
     if _TAG.encode() in data or name.startswith("html/") or name == "LICENSE":
         return data
@@ -28,8 +29,8 @@ def licensed(name: str, data: bytes) -> bytes:
         indent = re.match(rb"\{\n( +)", data)[1]
         value = f'"{_TAG}": "{IDENTIFIER}",\n'.encode()
         return data.replace(b"{\n", b"{\n" + indent + value, 1)
-    mark = next(comment for ends, comment in _COMMENTS.items() if name.endswith(ends))
-    line = mark.format(f"{_TAG}: {IDENTIFIER}").encode() + b"\n"
+    comment = next(comment for ends, comment in _COMMENTS.items() if name.endswith(ends))
+    line = comment.format(f"{_TAG}: {IDENTIFIER}").encode() + b"\n"
     if _FIRST.match(data):
         first, rest = data.split(b"\n", 1)
         return first + b"\n" + line + rest

@@ -1,4 +1,4 @@
-"""Area and clock of a core on a device, as the open tools place and route it."""
+"""Area and clock frequency of a core on a device, from Yosys and nextpnr."""
 
 from pathlib import Path
 
@@ -11,23 +11,26 @@ __all__ = ["device", "measure"]
 
 
 def device(name: str, ip: Ip) -> Device:
-    """The device of that name; ToolchainError where there is none, or ``ip`` is not for it."""
-    found = DEVICES.get(name)
-    if found is None:
+    """The device called ``name``.
+
+    Raises ToolchainError if the name is unknown, or ``ip`` is for a device of another target.
+    """
+    part = DEVICES.get(name)
+    if part is None:
         raise ToolchainError(f"device must be one of {', '.join(DEVICES)}, not {name!r}")
-    if ip.config.target not in ("generic", found.target):
+    if ip.config.target not in ("generic", part.target):
         raise ToolchainError(
-            f"device must be one of target {ip.config.target!r}, not {name!r} of {found.target!r}"
+            f"device must have target {ip.config.target!r}, not {part.target!r} as {name!r} has"
         )
-    return found
+    return part
 
 
 def measure(ip: Ip, part: Device, tools: Toolchain, *, folder: Path, seed: int) -> str:
-    """What the data sheet says of ``ip`` on ``part``: a table.
+    """The section "Area and clock" of the data sheet, for ``ip`` on ``part``.
 
-    The core's ports end nowhere, as those of a part of a larger design.
+    The core is placed alone: its ports are not connected to pins.
 
-    Raises ToolchainError where it does not fit, or a tool fails.
+    Raises ToolchainError if it does not fit, or a tool fails.
     """
     netlist = tools.synthesize(to_rtlil(IpTop(ip)), part, folder)
     placed = tools.place(netlist, part, seed, out_of_context=True)
@@ -36,10 +39,10 @@ def measure(ip: Ip, part: Device, tools: Toolchain, *, folder: Path, seed: int) 
         for name, used in placed.used.items() if part.capacity[name]
     ]
     lines = [
-        (f"On {part.name}, the core alone, by Yosys and nextpnr, seed {seed}:"
-        f" **{placed.fmax:.1f} MHz** (the critical path: {placed.critical_path}), which makes"
-        f" {placed.fmax * ip.config.peak / 1000:.2f} GMAC/s at the peak."),
-        "", "| resource | used | of | share |", "| --- | --- | --- | --- |",
+        (f"The core alone on {part.name}, from Yosys and nextpnr, seed {seed}:"
+        f" **{placed.fmax:.1f} MHz** (critical path: {placed.critical_path}), or"
+        f" {placed.fmax * ip.config.peak / 1000:.2f} GMAC/s peak."),
+        "", "| resource | used | available | share |", "| --- | --- | --- | --- |",
         *("| " + " | ".join(row) + " |" for row in rows),
     ]
     return "\n".join(lines)

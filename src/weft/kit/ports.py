@@ -1,4 +1,4 @@
-"""The ports of an IP core: from its signature, each with what it is for."""
+"""The ports of an IP core, from its signature, with their descriptions."""
 
 from dataclasses import dataclass
 
@@ -6,38 +6,40 @@ from amaranth.lib.wiring import In
 
 __all__ = ["Interface", "Port", "interfaces", "ports"]
 
-# What a port's name says after its interface's prefix. AXI's channels share what they hold.
+# Descriptions of the ports, by their names after the prefix of the interface. All AXI channels
+# share one table.
 _AXI = {
-    "addr": "address, of bytes", "prot": "protection type", "valid": "offered", "ready": "taken",
-    "data": "data", "strb": "bytes that count", "resp": "response: 0 right, 2 an error",
-    "last": "the last word of a burst", "id": "always 0", "len": "beats of the burst, less 1",
-    "size": "bytes of a beat, as a power of two", "burst": "1: ascending addresses",
+    "addr": "byte address", "prot": "protection type", "valid": "valid", "ready": "ready",
+    "data": "data", "strb": "byte enables", "resp": "response: 0 OKAY, 2 SLVERR",
+    "last": "last beat of the burst", "id": "always 0", "len": "beats in the burst, minus 1",
+    "size": "log2 of the bytes in a beat", "burst": "1: incrementing addresses",
     "lock": "always 0", "cache": "memory type", "qos": "always 0",
 }
 _CHANNELS = {"aw": "write address", "w": "write data", "b": "write response",
              "ar": "read address", "r": "read data"}
 _STREAM = {
-    "tvalid": "a word is offered", "tready": "a word is taken", "tdata": "the word, low byte first",
-    "tlast": "the last word of a job", "tid": "the job's tag",
-    "tuser": "with tlast, how the job ended: 0 right, 1 aborted, 2 rejected",
+    "tvalid": "valid", "tready": "ready", "tdata": "data, lowest byte first",
+    "tlast": "last word of a job", "tid": "tag of the job",
+    "tuser": "status of the job, valid with tlast: 0 ok, 1 aborted, 2 rejected",
 }
 _WISHBONE = {
     "clk_i": "clock", "rst_i": "reset, active high, synchronous to wb_clk_i",
-    "cyc_i": "a cycle is under way", "stb_i": "an access is asked for", "we_i": "it is a write",
-    "adr_i": "address, of a 32-bit word", "sel_i": "bytes that count", "dat_i": "written",
-    "dat_o": "read", "ack_o": "the access is done", "err_o": "the access is refused",
-    "stall_o": "the access has to be held",
+    "cyc_i": "bus cycle active", "stb_i": "access strobe", "we_i": "write enable",
+    "adr_i": "address, in 32-bit words", "sel_i": "byte enables", "dat_i": "write data",
+    "dat_o": "read data", "ack_o": "access completed", "err_o": "access ended in an error",
+    "stall_o": "hold the access: the slave is not ready",
 }
-_ALONE = {
-    "aclk": "clock of all that has no other", "aresetn": "reset, active low, synchronous to aclk",
-    "irq": "interrupt, a level: high while an enabled bit of irq_status is set",
+_OTHER = {
+    "aclk": "clock of all ports, and of the core if it has no core_clk",
+    "aresetn": "reset, active low, synchronous to aclk",
+    "irq": "interrupt, level: high while an enabled bit of irq_status is set",
     "core_clk": "clock of the core",
 }
 
 
 @dataclass(frozen=True)
 class Port:
-    """A port of the top module; ``out`` says its direction."""
+    """A port of the top module; ``out`` is true for an output, ``text`` describes the port."""
 
     name: str
     width: int
@@ -47,7 +49,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Interface:
-    """Ports that belong together, by their prefix; the prefix of the last ones is empty."""
+    """An interface: the ports whose names start with ``prefix``. The last one's is empty."""
 
     prefix: str
     text: str
@@ -64,9 +66,9 @@ interfaces = (
 
 
 def ports(component) -> list[Port]:
-    """All ports of a component of flat names, in its own order.
+    """All ports of a component whose signature is flat, in the signature's order.
 
-    Raises ValueError for a port whose name says nothing.
+    Raises ValueError for a port whose name has no description.
     """
     return [
         Port(str(path[0]), len(value), member.flow != In, _text(str(path[0])))
@@ -75,16 +77,16 @@ def ports(component) -> list[Port]:
 
 
 def _text(name):
-    if name in _ALONE:
-        return _ALONE[name]
+    if name in _OTHER:
+        return _OTHER[name]
     prefix = next(i.prefix for i in interfaces if name.startswith(i.prefix))
-    rest = name.removeprefix(prefix)
-    if prefix == "wb_" and rest in _WISHBONE:
-        return _WISHBONE[rest]
-    if prefix.endswith("axis_") and rest in _STREAM:
-        return _STREAM[rest]
+    signal = name.removeprefix(prefix)
+    if prefix == "wb_" and signal in _WISHBONE:
+        return _WISHBONE[signal]
+    if prefix.endswith("axis_") and signal in _STREAM:
+        return _STREAM[signal]
     if prefix in ("s_axil_", "m_axi_"):
-        for short, channel in _CHANNELS.items():
-            if rest.startswith(short) and rest.removeprefix(short) in _AXI:
-                return f"{channel}: {_AXI[rest.removeprefix(short)]}"
-    raise ValueError(f"port must have a name that is known, not {name!r}")
+        for channel, text in _CHANNELS.items():
+            if signal.startswith(channel) and signal.removeprefix(channel) in _AXI:
+                return f"{text}: {_AXI[signal.removeprefix(channel)]}"
+    raise ValueError(f"port must have a known name, not {name!r}")

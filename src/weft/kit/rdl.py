@@ -1,4 +1,4 @@
-"""The register space in SystemRDL, from its one description."""
+"""The register map in SystemRDL, generated from `weft.register_map`."""
 
 from weft.ip import WORD_BYTES, Ip
 from weft.register_map import Field, FifoPort, Register, fifo_ports, registers
@@ -6,7 +6,7 @@ from weft.registers import REGISTERS, describe
 
 __all__ = ["systemrdl"]
 
-# What a field does, by its access; and whether it has a value after a reset.
+# SystemRDL properties of a field by its access, and whether the field has a reset value.
 _ACCESS = {
     "ro": ("sw = r; hw = w;", False),
     "rw": ("sw = rw; hw = r;", True),
@@ -16,10 +16,10 @@ _ACCESS = {
 
 
 def systemrdl(ip: Ip) -> str:
-    """The text of the description: an address map, one register after the other.
+    """The SystemRDL text: one address map with all registers.
 
-    The address map has the name of the prefix: C takes it for the struct and the macros.
-    What never changes, the core's description of itself, stands there with its values.
+    The address map is named after the prefix, which becomes the name of the C struct and of the C
+    macros. Constant registers, which describe the core, have their values.
     """
     constants = dict(zip(REGISTERS, describe(ip.config), strict=False))
     parts = [_register(r, constants.get(r.name)) for r in registers(ip)]
@@ -29,7 +29,7 @@ def systemrdl(ip: Ip) -> str:
         f"// Register space of {ip.name}.\n"
         f"addrmap {ip.prefix} {{\n"
         f"    name = \"{ip.name}\";\n"
-        f"    desc = \"{_quoted(_STORY)}\";\n"
+        f"    desc = \"{_quoted(_DESCRIPTION)}\";\n"
         "    default regwidth = 32;\n"
         "    default accesswidth = 32;\n\n"
         f"{body}"
@@ -37,10 +37,10 @@ def systemrdl(ip: Ip) -> str:
     )
 
 
-_STORY = (
-    "4 KiB of 32-bit words. An access to an address that is not here, a write of less than a word,"
-    " a write to what is read-only or a read of what is write-only is refused: it is answered by"
-    " the bus's error, has no effect, and is noted in irq_status."
+_DESCRIPTION = (
+    "4 KiB of 32-bit words. An access ends in a bus error if its address is not listed, if it"
+    " writes less than a word or a read-only register, or if it reads a write-only register. Such"
+    " an access has no effect and sets a bit of irq_status."
 )
 
 
@@ -56,25 +56,25 @@ def _register(register: Register, constant: int | None) -> str:
 
 
 def _field(field: Field, constant: int | None) -> str:
-    does, cleared = _ACCESS[field.access]
+    properties, has_reset = _ACCESS[field.access]
     value = ""
     if constant is not None:
-        does, value = "sw = r; hw = na;", f" = 0x{constant:x}"
-    elif cleared:
+        properties, value = "sw = r; hw = na;", f" = 0x{constant:x}"
+    elif has_reset:
         value = f" = 0x{field.reset:x}" if field.reset else " = 0"
     span = f"[{field.low + field.width - 1}:{field.low}]"
-    text = f'desc = "{_quoted(field.text)}"; {does}'
+    text = f'desc = "{_quoted(field.text)}"; {properties}'
     return f"        field {{ {text} }} {field.name}{span}{value};"
 
 
 def _window(window: FifoPort) -> str:
-    """An array of registers, all of them alike."""
-    does = "sw = w; hw = r;" if window.access == "wo" else "sw = r; hw = w;"
+    """An array of identical registers."""
+    properties = "sw = w; hw = r;" if window.access == "wo" else "sw = r; hw = w;"
     return (
         "    reg {\n"
         f"        name = \"{window.name}\";\n"
-        f"        desc = \"{_quoted(window.text)}; all words are one\";\n"
-        f"        field {{ desc = \"{_quoted(window.text)}\"; {does} }} word[31:0];\n"
+        f"        desc = \"{_quoted(window.text)}; every word of the range is the same port\";\n"
+        f"        field {{ desc = \"{_quoted(window.text)}\"; {properties} }} word[31:0];\n"
         f"    }} {window.name}[{window.size // WORD_BYTES}] @ 0x{window.address:03x} += 4;\n"
     )
 

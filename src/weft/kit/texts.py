@@ -1,4 +1,4 @@
-"""The files of a kit that are taken over as they are."""
+"""Reading the fixed files of a kit, which are copied without change."""
 
 from importlib import resources
 
@@ -6,5 +6,5 @@ __all__ = ["text"]
 
 
 def text(name: str) -> str:
-    """The text of a file of `weft.kit.files`."""
+    """The text of a file in `weft.kit.files`."""
     return resources.files("weft.kit.files").joinpath(name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The core itself: one Verilog file, and models of the primitives that it is built of."""
+"""Verilog of the core, and simulation models of the device primitives in it."""
 
 import contextlib
 import gc
@@ -16,35 +16,35 @@ _MODELS = {"ecp5": "ecp5.v", "ice40hx": "ice40.v", "ice40up": "ice40.v"}
 
 
 def core(top: IpTop, *, head: list[str]) -> str:
-    """Verilog-2005 of a core: its device's primitives where it has a target."""
+    """Verilog-2005 of a core; with a target it instantiates the primitives of that device."""
     ip = top.ip
-    built = None if ip.config.target == "generic" else Primitives()
-    with _uncollected():
-        return commented(head, "//") + to_verilog(top, name=ip.name, platform=built)
+    platform = None if ip.config.target == "generic" else Primitives()
+    with _gc_disabled():
+        return commented(head, "//") + to_verilog(top, name=ip.name, platform=platform)
 
 
 @contextlib.contextmanager
-def _uncollected():
-    """Without the garbage collector: it would look again and again at millions of live objects."""
-    collects = gc.isenabled()
+def _gc_disabled():
+    """Disable garbage collection, which would scan millions of live objects many times."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if collects:
+        if enabled:
             gc.enable()
 
 
 def primitives(ip: Ip, *, head: list[str]) -> str | None:
-    """Models to simulate what `core` instantiates; None where that is nothing."""
+    """Simulation models of the primitives in `core`; None for target ``generic``."""
     if ip.config.target == "generic":
         return None
-    # They belong to the simulations, whose modules want more than is needed to generate.
-    [place] = importlib.util.find_spec("weft.sim").submodule_search_locations
-    models = Path(place, "primitives", _MODELS[ip.config.target]).read_text(encoding="utf-8")
+    # Find the folder without an import: modules of weft.sim need packages that may be missing.
+    [folder] = importlib.util.find_spec("weft.sim").submodule_search_locations
+    models = Path(folder, "primitives", _MODELS[ip.config.target]).read_text(encoding="utf-8")
     return commented(head, "//") + models
 
 
 def commented(head: list[str], mark: str) -> str:
-    """Lines of a comment, and an empty one."""
+    """The lines ``head`` as a comment, followed by an empty line."""
     return "".join(f"{mark} {line}".rstrip() + "\n" for line in head) + "\n"

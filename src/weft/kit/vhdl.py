@@ -1,4 +1,4 @@
-"""The core for VHDL: a package with the declaration of its component."""
+"""A VHDL package with the component declaration of the core."""
 
 from weft.kit.ports import Port
 
@@ -6,7 +6,7 @@ __all__ = ["package"]
 
 
 def package(name: str, ports: list[Port], *, head: list[str]) -> str:
-    """A file with package ``<name>_component``: every port as std_logic or std_logic_vector."""
+    """A file with the package ``<name>_component``; ports are std_logic or std_logic_vector."""
     longest = max(len(port.name) for port in ports)
     lines = []
     for port in ports:

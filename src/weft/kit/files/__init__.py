@@ -1,1 +1,1 @@
-"""What a kit takes over as it is: driver, bench, examples. Nothing here is imported by Weft."""
+"""The fixed files of a kit: driver, bench, examples. Weft itself imports none of them."""
