@@ -236,9 +236,9 @@ class Core(wiring.Component):
             announce.one_row.eq(told.rows == 1),
             # A comparison that is always true is an error for Verilator.
             announce.one_chunk.eq(told.cols <= c.lanes if c.cols > c.lanes else 1),
-            announce.none.eq(told.void | told.keep),
+            announce.none.eq(told.failed | told.hold),
             announce.single.eq(announce.none | (announce.one_row & announce.one_chunk)),
-            announce.silent.eq(told.keep & ~told.void),
+            announce.silent.eq(told.hold & ~told.failed),
             tiles.w_en.eq(sequencer.results.valid),
             tiles.w_data.eq(announce),
             collector.tiles.valid.eq(tiles.r_rdy),

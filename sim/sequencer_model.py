@@ -21,13 +21,13 @@ EVERY = (1 << ROWS) - 1
 C_FIELDS = ("c", "preload", "broadcast")
 
 
-def tile(tag=0, *, k=5, last=0, a_page=0, b_page=0, status=0, accumulate=0, keep=0, finish=0,
+def tile(tag=0, *, k=5, last=0, a_page=0, b_page=0, status=0, accumulate=0, hold=0, epilogue=0,
          c=0, preload=0, broadcast=0):
     return {
         "a_page": a_page, "b_page": b_page, "k": k, "rows": ROWS, "cols": 4, "last": last,
-        "short": int(k <= DEPTH), "tag": tag, "status": status, "void": int(status != 0),
-        "accumulate": accumulate, "keep": keep,
-        "finish": {"requantize": finish & 1, "table": finish >> 1},
+        "single_word": int(k <= DEPTH), "tag": tag, "status": status, "failed": int(status != 0),
+        "accumulate": accumulate, "hold": hold,
+        "epilogue": {"requantize": epilogue & 1, "table": epilogue >> 1},
         "c": c, "preload": preload, "broadcast": broadcast,
     }
 
@@ -81,7 +81,8 @@ class SequencerModel:
                     ctx.set(raw, rng.getrandbits(len(raw)))
                 else:
                     void = void or (slot == 0 and offered >= voids.get(number, cycles))
-                    here = [{**here[0], "status": int(Status.ABORTED), "void": 1}] if void else here
+                    aborted = {**here[0], "status": int(Status.ABORTED), "failed": 1}
+                    here = [aborted] if void else here
                     self.offer(ctx, here, slot, rng)
                     offered += 1
                 ctx.set(dut.passes.valid, here is not None)
@@ -148,7 +149,7 @@ class SequencerModel:
                 # A round is decided on here: the last one, where it gives results, may wait.
                 turn, stalled = None, False
                 if tiles and not void:
-                    gives = len(rounds) == 1 and not lead["keep"]
+                    gives = len(rounds) == 1 and not lead["hold"]
                     stalled = gives and not room
                     may = not gives or (room and t >= pace)
                     if self.folded and not begun and t < pace:
@@ -168,7 +169,7 @@ class SequencerModel:
             self.check_results(t, tiles, turn, ends, void)
             room += seen["release"]
             if taken:
-                rounds, kept = None, kept if void else lead["keep"] == 1
+                rounds, kept = None, kept if void else lead["hold"] == 1
             # It counts on while there is a pass to run, or sums that stay where they are.
             slot = (slot + 1) % self.slots if slot or (tiles and not void) or kept else 0
 
@@ -178,7 +179,7 @@ class SequencerModel:
         kind, n = turn or (None, None)
         present = turn is not None and slot < len(tiles)
         lead = tiles[0] if turn else tile()
-        gives = ends and not lead["keep"]
+        gives = ends and not lead["hold"]
         assert step["en"] == seen["active"] == (kind == "word" and present), t
         assert (step["capture"], step["drain"]) == (gives, gives and last_slot), t
         if present or not turn:
@@ -213,11 +214,11 @@ def random_passes(slots, seed, count):
         k = rng.choice([1, 2, 3, rng.randint(1, 40)])
         preload = rng.randrange(2)
         accumulate = 0 if preload else rng.randrange(2)
-        keep, status = rng.random() < 0.3, rng.choice([0, 0, 0, 1, 2])
+        hold, status = rng.random() < 0.3, rng.choice([0, 0, 0, 1, 2])
         size = 1 if status else rng.randint(1, slots)
         common = {
-            "k": k, "accumulate": accumulate, "keep": int(keep), "preload": preload,
-            "broadcast": rng.randrange(2), "status": status, "finish": rng.randrange(4),
+            "k": k, "accumulate": accumulate, "hold": int(hold), "preload": preload,
+            "broadcast": rng.randrange(2), "status": status, "epilogue": rng.randrange(4),
         }
         yield [
             tile(n, a_page=rng.randrange(2), b_page=rng.randrange(6), c=rng.randrange(C.words),

@@ -70,7 +70,7 @@ def pipeline(config):
     """What makes results of sums, as the core makes it."""
     geometries = memories(config)
     core = Core(config)
-    tile = Tile(geometries, JobEntry(geometries, epilogue_flags(config))["finish"].shape)
+    tile = Tile(geometries, JobEntry(geometries, epilogue_flags(config))["epilogue"].shape)
     chunk = Chunk(acc=core.mac.ACC, lanes=config.lanes, tile=tile, cols=config.cols)
     return core.epilogue(chunk, Loader(geometries=geometries, bytes_in=config.bytes_in))
 

@@ -12,7 +12,7 @@ __all__ = ["JobEntry", "JobTable"]
 
 
 class JobEntry(data.StructLayout):
-    """What the tiler needs of a job; ``finish`` has a bit for each of the ``finishes``."""
+    """What the tiler needs of a job; ``epilogue`` has a bit for each of the ``finishes``."""
 
     def __init__(self, geometries, finishes, tag=16):
         operands = {
@@ -22,7 +22,7 @@ class JobEntry(data.StructLayout):
         super().__init__({
             "tag": tag,
             **{flag.name.lower(): 1 for flag in flags},
-            "finish": data.StructLayout({flag.name.lower(): 1 for flag in finishes}),
+            "epilogue": data.StructLayout({flag.name.lower(): 1 for flag in finishes}),
             **{name: range(size + 1) for name, size in _most(geometries).items()},
             **{f"{name}_page": range(g.pages) for name, g in operands.items()},
             **{f"{name}_pitch": range(g.pages + 1) for name, g in operands.items()},
@@ -232,7 +232,7 @@ class JobTable(wiring.Component):
             *(job[name].eq(header[name]) for name in job.shape().members if name in _NUMBERS),
             *(
                 bits[flag.name.lower()].eq(_set(header, flag))
-                for bits in (job, job.finish)
+                for bits in (job, job.epilogue)
                 for flag in JobFlag if flag.name.lower() in bits.shape().members
             ),
         ]

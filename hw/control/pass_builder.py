@@ -97,7 +97,7 @@ class PassBuilder(wiring.Component):
         # On offer.
         shown = self.passes.payload
         # Seen in slot 0 only: a round that has begun stays as it is.
-        voided = pending & ~lead[offered].void & (self.slot == 0)
+        voided = pending & ~lead[offered].failed & (self.slot == 0)
         m.d.comb += [
             self.passes.valid.eq(full.bit_select(offered, 1)),
             read.addr.eq(Cat(self.slot, offered)),
@@ -110,8 +110,8 @@ class PassBuilder(wiring.Component):
             m.d.comb += [
                 shown.lead.status.eq(Status.ABORTED),
                 shown.tile.status.eq(Status.ABORTED),
-                shown.lead.void.eq(1),
-                shown.tile.void.eq(1),
+                shown.lead.failed.eq(1),
+                shown.tile.failed.eq(1),
                 shown.tile.last.eq(1),
             ]
         taken = self.passes.valid & self.passes.ready
@@ -122,7 +122,7 @@ class PassBuilder(wiring.Component):
 
         # Gathered.
         held = count[filled]
-        alone = new.void
+        alone = new.failed
         open_ = ~full.bit_select(filled, 1) & ~pending & ~dropping & ~given_up
         m.d.sync += given_up.eq(self.give_up)
         close = Signal()

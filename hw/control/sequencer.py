@@ -106,17 +106,17 @@ class Sequencer(wiring.Component):
         m = Module()
         lead, tile = self.passes.payload.lead, self.passes.payload.tile
         present = self.passes.payload.present
-        run = self.passes.valid & ~lead.void
+        run = self.passes.valid & ~lead.failed
         slot = self.slot
         first_slot = slot == 0
         last_slot = slot == self.slots - 1
         if self.slots > 1:
             kept = Signal()
             with m.If(self.passes.ready & run):
-                m.d.sync += kept.eq(lead.keep)
+                m.d.sync += kept.eq(lead.hold)
             with m.If(~first_slot | run | kept):
                 m.d.sync += slot.eq(Mux(last_slot, 0, slot + 1))
-        void = self.passes.valid & lead.void & first_slot
+        void = self.passes.valid & lead.failed & first_slot
 
         # Where the pass stands; what comes next is known a round ahead. No pass resets it, too.
         begun = Signal(reset_less=True)
@@ -128,17 +128,17 @@ class Sequencer(wiring.Component):
         loading = Signal()  # C, before the first k
         first = ~begun
         clear = 1  # the array is free for a pass
-        last_round = last | (first & lead.short & ~loading)
+        last_round = last | (first & lead.single_word & ~loading)
 
         take, flush, going = Signal(), Signal(), Signal()
         room, pace, open_ = self._pace(m, take, flush)
         if self.folded:
             clear = self._fold(m, run & first, take, flush, going, pace)
-            last_round = last | (first & lead.short & clear)
+            last_round = last | (first & lead.single_word & clear)
 
         # A round is decided on in its first slot and held through the others.
-        gives = last_round & ~lead.keep
-        ends = last_round & (lead.keep | open_)
+        gives = last_round & ~lead.hold
+        ends = last_round & (lead.hold | open_)
         may = run & (begun | clear) & (ends | ~last_round)
         held = Signal()
         short = run & gives & ~room.any()
@@ -160,8 +160,8 @@ class Sequencer(wiring.Component):
             self._start(m, step, lead, begun, going, loading)
         ended = Mux(first_slot, ends, held & last_round)
         m.d.comb += [
-            take.eq(run & ends & ~lead.keep & first_slot),
-            self.passes.ready.eq((ended & last_slot) | (lead.void & first_slot)),
+            take.eq(run & ends & ~lead.hold & first_slot),
+            self.passes.ready.eq((ended & last_slot) | (lead.failed & first_slot)),
             step.en.eq(going & present & ~loading),
             step.clear.eq(going & fresh),
             step.a_addr.eq(tile.a_page * PAGE_WORDS + word),

@@ -82,7 +82,7 @@ class TileGate(wiring.Component):
         with m.If(~waits):
             m.d.sync += [
                 waits.eq(walker.tiles.valid), place.eq(new),
-                there.eq(((new.i < a) & (new.j < b)) | new.tile.void),
+                there.eq(((new.i < a) & (new.j < b)) | new.tile.failed),
             ]
         with m.Elif(((place.i < a) & (place.j < b)) | (ended & (place.owner == victim))):
             m.d.sync += there.eq(1)
@@ -115,13 +115,13 @@ class TileGate(wiring.Component):
                 skips.eq(arrives & chosen & ~following.tile.last),
                 self.tiles.valid.eq(arrives & ~(chosen & ~following.tile.last)),
             ]
-            with m.If(chosen & ~following.tile.void):
-                m.d.sync += [offer.tile.status.eq(Status.ABORTED), offer.tile.void.eq(1)]
+            with m.If(chosen & ~following.tile.failed):
+                m.d.sync += [offer.tile.status.eq(Status.ABORTED), offer.tile.failed.eq(1)]
         with m.Else():
             with m.If(ended & (offer.owner == victim)):
                 m.d.sync += [skips.eq(~offer.tile.last), self.tiles.valid.eq(offer.tile.last)]
-                with m.If(~offer.tile.void):
-                    m.d.sync += [offer.tile.status.eq(Status.ABORTED), offer.tile.void.eq(1)]
+                with m.If(~offer.tile.failed):
+                    m.d.sync += [offer.tile.status.eq(Status.ABORTED), offer.tile.failed.eq(1)]
             with m.If(go):
                 m.d.sync += spare_waits.eq(1)
         with m.If(~spare_waits):

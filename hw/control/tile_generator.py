@@ -16,7 +16,7 @@ class Tile(data.StructLayout):
     C, the tile's first row of it is word ``c``.
     """
 
-    def __init__(self, geometries, finish, tag=16):
+    def __init__(self, geometries, epilogue, tag=16):
         a, b = geometries[Region.A], geometries[Region.B]
         start = {}
         if Region.C in geometries:
@@ -26,16 +26,16 @@ class Tile(data.StructLayout):
             "a_page": range(a.pages),
             "b_page": range(b.pages),
             "k": range(min(a.words, b.words) * a.depth + 1),
-            "short": 1,  # all of K is one word
+            "single_word": 1,  # all of K is one word
             "rows": range(a.edge + 1),
             "cols": range(b.edge + 1),
             "last": 1,
             "tag": tag,
             "status": 2,
-            "void": 1,
+            "failed": 1,
             "accumulate": 1,
-            "keep": 1,
-            "finish": finish,
+            "hold": 1,
+            "epilogue": epilogue,
         })
 
 
@@ -79,7 +79,7 @@ class TileGenerator(wiring.Component):
     def __init__(self, *, geometries, job, count, owner):
         self.geometries = geometries
         self.job = job
-        self.Tile = Tile(geometries, job["finish"].shape, job["tag"].shape)
+        self.Tile = Tile(geometries, job["epilogue"].shape, job["tag"].shape)
         self.starts = Region.C in geometries
         super().__init__({
             "jobs": In(stream.Signature(job)),
@@ -116,14 +116,16 @@ class TileGenerator(wiring.Component):
             tile.a_page.eq(a_page),
             tile.b_page.eq(b_page),
             tile.k.eq(job.k),
-            tile.short.eq(short),
+            tile.single_word.eq(short),
             tile.rows.eq(Mux(m_last, m_left, a.edge)),
             tile.cols.eq(Mux(n_last, n_left, b.edge)),
             tile.last.eq((m_last & n_last) | void),
             tile.tag.eq(job.tag),
             tile.status.eq(status),
-            tile.void.eq(void),
-            *(tile[name].eq(job[name]) for name in ("accumulate", "keep", "finish")),
+            tile.failed.eq(void),
+            tile.accumulate.eq(job.accumulate),
+            tile.hold.eq(job.keep),
+            tile.epilogue.eq(job.epilogue),
         ]
         taken = self.tiles.valid & self.tiles.ready
         with m.If(taken):

@@ -41,7 +41,7 @@ class Chunk(data.StructLayout):
             "a_page": tile["a_page"].shape,
             "b_page": tile["b_page"].shape,
             "panel": tile["b_page"].shape,  # the first page of B's
-            "finish": tile["finish"].shape,
+            "finish": tile["epilogue"].shape,
             "finishes": 1,
             "mark": ChunkMeta(tile=tile),
         })
@@ -86,7 +86,7 @@ class ResultScheduler(wiring.Component):
     """
 
     # What is read of a tile, or gives shapes.
-    TILE = "rows", "cols", "a_page", "b_page", "finish", "last", "status", "tag"
+    TILE = "rows", "cols", "a_page", "b_page", "epilogue", "last", "status", "tag"
 
     def __init__(
         self, *, announced, rows, cols, lanes, slots, depth, finishing, places, pace, lag
@@ -138,11 +138,11 @@ class ResultScheduler(wiring.Component):
             out.a_page.eq(here.a_page),
             out.b_page.eq(here.b_page),
             out.panel.eq(tile.b_page),
-            out.finish.eq(tile.finish),
-            out.finishes.eq(Cat(tile.finish[name] for name in self.finishing).any()),
+            out.finish.eq(tile.epilogue),
+            out.finishes.eq(Cat(tile.epilogue[name] for name in self.finishing).any()),
             out.mark.last.eq(tile_end & tile.last),
             out.mark.silent.eq(here.silent),
-            out.mark.narrow.eq(tile.finish.as_value()[:1]),
+            out.mark.narrow.eq(tile.epilogue.as_value()[:1]),
             out.mark.status.eq(tile.status),
             out.mark.tag.eq(tile.tag),
         ]

@@ -36,7 +36,7 @@ def test_jobs_leave_in_order_with_all_that_they_say():
                 assert got[name] == getattr(sent, name), name
             for flag in (JobFlag.ACCUMULATE, JobFlag.KEEP):
                 assert got[flag.name.lower()] == (flag in sent.flags), flag
-            assert got["finish"] == {
+            assert got["epilogue"] == {
                 "requantize": JobFlag.REQUANTIZE in sent.flags, "table": JobFlag.TABLE in sent.flags
             }
             assert not got["rejected"]
@@ -57,7 +57,7 @@ def test_jobs_say_where_they_start_from():
             assert (got["c_page"], got["c_pitch"]) == (31 - n, 32 - n)
             for name in ("preload", "broadcast"):
                 assert got[name] == (JobFlag[name.upper()] in sent.flags), name
-            assert got["finish"] == {
+            assert got["epilogue"] == {
                 "round": JobFlag.ROUND in sent.flags, "clamp": JobFlag.CLAMP in sent.flags
             }
             await pulse(ctx, table.retire)

@@ -9,7 +9,7 @@ from weft.commands import Status
 from weft.hw.control.pass_builder import PassBuilder
 from weft.sim.amaranth_bench import checker, plain, put, quiet, send, simulate, ticks
 
-TILE = data.StructLayout({"name": 8, "last": 1, "status": 2, "void": 1})
+TILE = data.StructLayout({"name": 8, "last": 1, "status": 2, "failed": 1})
 # Jobs of so many tiles; -n is a job aborted at its tile n, a tile that is void.
 JOBS = [1, 3, 4, 6, 7, 2, -1, 5, -2, -3, -4, 1, -1, 3]
 
@@ -20,7 +20,7 @@ def tiles(jobs=JOBS):
         for n in range(abs(job)):
             last = n == abs(job) - 1
             void = int(last and job < 0)
-            yield {"name": name, "last": int(last), "status": void, "void": void}
+            yield {"name": name, "last": int(last), "status": void, "failed": void}
             name += 1
 
 
@@ -66,7 +66,7 @@ class Sequencer:
             if waits or self.rng.random() < self.stall:
                 await self.cycle(ctx, 0)
                 continue
-            if ctx.get(self.dut.passes.payload.lead.void):
+            if ctx.get(self.dut.passes.payload.lead.failed):
                 valid, shown = await self.cycle(ctx, 1)
                 return self.tiles([shown])
             last = len(rounds) == self.rounds - 1
@@ -132,10 +132,10 @@ def test_one_slot_costs_no_cycle():
 
     async def bench(ctx):
         ctx.set(dut.tiles.valid, 1)
-        put(ctx, dut.tiles.payload, {"name": 9, "last": 0, "status": 0, "void": 0})
+        put(ctx, dut.tiles.payload, {"name": 9, "last": 0, "status": 0, "failed": 0})
         assert ctx.get(dut.passes.valid) and not ctx.get(dut.tiles.ready)
         shown = plain(ctx.get(dut.passes.payload))
-        assert shown["lead"] == shown["tile"] == {"name": 9, "last": 0, "status": 0, "void": 0}
+        assert shown["lead"] == shown["tile"] == {"name": 9, "last": 0, "status": 0, "failed": 0}
         assert shown["present"] and shown["end"]
         ctx.set(dut.passes.ready, 1)
         assert ctx.get(dut.tiles.ready)
@@ -214,7 +214,7 @@ def test_what_the_tiler_still_has_of_a_job_that_was_ended_is_dropped():
         assert not ctx.get(dut.give_up)
         ctx.set(dut.passes.ready, 1)
         assert ctx.get(dut.give_up)
-        ends = {"status": Status.ABORTED, "void": 1}
+        ends = {"status": Status.ABORTED, "failed": 1}
         shown = plain(ctx.get(dut.passes.payload))
         assert shown["lead"] == {**first, **ends}
         assert shown["tile"] == {**first, **ends, "last": 1}

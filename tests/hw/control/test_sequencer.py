@@ -85,7 +85,7 @@ def test_slots_wait_for_room_in_whole_turns():
 
 def test_a_kept_sum_takes_no_room():
     bench = SequencerModel(1, 1)
-    kept = [[tile(n, k=2, keep=1, accumulate=n > 0)] for n in range(4)]
+    kept = [[tile(n, k=2, hold=1, accumulate=n > 0)] for n in range(4)]
     bench.run([*kept, [tile(k=2, accumulate=1)]], cycles=20, releases=[])
     assert [t for t, _ in bench.steps] == [0, 1, 2, 3, 4]
     assert bench.drains == [4]
@@ -172,7 +172,7 @@ def test_slots_start_anew_after_a_rest():
 def test_slots_go_on_where_sums_are_kept():
     bench = SequencerModel(4, 4)
     k = ROWS * DEPTH
-    passes = [[tile(k=k, keep=1)], [tile(k=k, accumulate=1)] * 2, [tile(k=k)]]
+    passes = [[tile(k=k, hold=1)], [tile(k=k, accumulate=1)] * 2, [tile(k=k)]]
     bench.run(passes, cycles=99, gaps={1: 3, 2: 1})
     assert begins(bench) == [t + n for t in (0, 16, 29) for n in (0, 4, 8)]
     assert not any(bench.step("clear")[4:29])
@@ -182,7 +182,7 @@ def test_slots_go_on_where_sums_are_kept():
 def test_a_void_pass_leaves_kept_sums_where_they_are():
     bench = SequencerModel(4, 4)
     k = ROWS * DEPTH
-    passes = [[tile(k=k, keep=1)], [tile(status=2, last=1)], [tile(k=k, accumulate=1)]]
+    passes = [[tile(k=k, hold=1)], [tile(status=2, last=1)], [tile(k=k, accumulate=1)]]
     bench.run(passes, cycles=99, gaps={1: 1, 2: 2})
     assert begins(bench) == [t + n for t in (0, 20) for n in (0, 4, 8)]
     bench.check()

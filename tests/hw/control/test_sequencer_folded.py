@@ -41,7 +41,7 @@ def test_the_array_stands_while_the_rows_drain(words):
 def test_kept_sums_go_on_at_once(gap):
     bench = SequencerModel(1, 8, starts=False, folded=True)
     k = 2 * DEPTH
-    kept = [[tile(n, k=k, keep=1, accumulate=n > 0)] for n in range(3)]
+    kept = [[tile(n, k=k, hold=1, accumulate=n > 0)] for n in range(3)]
     bench.run([*kept, [tile(k=k, accumulate=1)]], cycles=99, gaps={1: gap})
     assert [t for t, _ in bench.steps] == [t + gap * (t > 1) for t in range(8)]
     assert bench.drains == [7 + gap] and flushes(bench) == []
@@ -53,7 +53,7 @@ def test_sums_that_nobody_drained_are_flushed_before_a_fresh_start(gap):
     # The flush in the cycle after the pass is there; its first step behind that as behind a drain.
     bench = SequencerModel(1, 8, starts=False, folded=True)
     k = 2 * DEPTH
-    passes = [[tile(k=k, keep=1)], [tile(k=k)], [tile(k=k)]]
+    passes = [[tile(k=k, hold=1)], [tile(k=k)], [tile(k=k)]]
     bench.run(passes, cycles=99, gaps={1: gap})
     flush = 2 + gap + 1
     assert flushes(bench) == [flush]

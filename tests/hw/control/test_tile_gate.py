@@ -33,7 +33,7 @@ def job(tag, down, across, *, due=0, rejected=False, panels=always):
     Its tiles name themselves by their pages.
     """
     asked = {"tag": tag, "m": 3 * down, "n": 4 * across, "k": 5, "accumulate": 0, "keep": 0}
-    asked |= {"a_page": 0, "a_pitch": 1, "b_page": 0, "b_pitch": 1, "finish": {}}
+    asked |= {"a_page": 0, "a_pitch": 1, "b_page": 0, "b_pitch": 1, "epilogue": {}}
     names = [(tag, i, j) for i in range(down) for j in range(across)]
     return SimpleNamespace(
         asked=asked, due=due, rejected=rejected, panels=panels, names=names, tag=tag
@@ -120,19 +120,19 @@ class Bench:
                 here = [now for now in seen[: aborted + 2] if now.taken]
                 names = [now.name for now in here if now.tile["tag"] == one.tag]
                 assert names == one.names[: len(names)], aborts
-                soon = [now for now in seen[: aborted + 8] if now.valid and now.tile["void"]]
+                soon = [now for now in seen[: aborted + 8] if now.valid and now.tile["failed"]]
                 over = names[-1:] == one.names[-1:]
                 assert over or one.tag in [now.tile["tag"] for now in soon], aborts
             for name in names:
                 now = next(taken)
                 last = name == one.names[-1]
                 assert now.name == name, aborts
-                assert (now.tile["last"], now.tile["status"], now.tile["void"]) == (last, 0, 0)
+                assert (now.tile["last"], now.tile["status"], now.tile["failed"]) == (last, 0, 0)
             if one.names[-1:] != names[-1:]:
                 end = next(taken).tile
                 status = Status.REJECTED if one.rejected else Status.ABORTED
                 assert (end["tag"], end["status"]) == (one.tag, status), aborts
-                assert (end["last"], end["void"]) == (1, 1), aborts
+                assert (end["last"], end["failed"]) == (1, 1), aborts
         assert next(taken, None) is None, aborts
         self.check_offers(aborts, seen)
 
@@ -153,7 +153,7 @@ class Bench:
         since = {one.tag: t for one, t in zip(self.jobs, pulls, strict=True)}
         for t, now in enumerate(seen):
             assert not (now.starved and now.valid), aborts
-            if now.valid and not now.tile["void"]:
+            if now.valid and not now.tile["failed"]:
                 tag, i, j = now.name
                 a, b = self.jobs[[one.tag for one in self.jobs].index(tag)].panels(t - 3)
                 assert t >= since[tag] + 4 and i < a and j < b, (aborts, t)
@@ -258,7 +258,7 @@ def test_a_tile_on_offer_is_withdrawn_if_its_job_is_aborted():
 
 def test_a_last_tile_on_offer_becomes_void_where_it_is():
     seen = Bench([job(1, 1, 1), job(2, 1, 1)], READY["late"]).run(20)
-    assert [now.tile["void"] for now in seen[4:31]] == [0] * 18 + [1] * 9
+    assert [now.tile["failed"] for now in seen[4:31]] == [0] * 18 + [1] * 9
     assert all(now.valid for now in seen[4:31])
 
 

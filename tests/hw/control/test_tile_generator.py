@@ -27,7 +27,7 @@ def walker(starts=False):
 
 def job(tag, m, n, k=5, **fields):
     values = {"a_page": 1, "a_pitch": 2, "b_page": 3, "b_pitch": 1, **dict.fromkeys(FLAGS, 0)}
-    values["finish"] = {"requantize": 0, "table": 0}
+    values["epilogue"] = {"requantize": 0, "table": 0}
     return {"tag": tag, "m": m, "n": n, "k": k, **values, **fields}
 
 
@@ -39,13 +39,14 @@ def places(one, owner):
             tile = {
                 "a_page": (one["a_page"] + i * one["a_pitch"]) % A.pages,
                 "b_page": (one["b_page"] + j * one["b_pitch"]) % B.pages,
-                "short": int(one["k"] <= 2),
+                "single_word": int(one["k"] <= 2),
                 "rows": min(3, one["m"] - 3 * i),
                 "cols": min(4, one["n"] - 4 * j),
                 "last": int((i, j) == (down - 1, across - 1)),
                 "status": 0,
-                "void": 0,
-                **{name: one[name] for name in ("k", "tag", "finish", *FLAGS)},
+                "failed": 0,
+                "hold": one["keep"],
+                **{name: one[name] for name in ("k", "tag", "accumulate", "epilogue")},
             }
             if "preload" in one:
                 tile |= {name: one[name] for name in ("preload", "broadcast")}
@@ -60,7 +61,7 @@ def jobs(seed, count, starts=False):
     for tag in range(count):
         m, n = rng.randint(1, 12), rng.randint(1, 20)
         fields = {flag: rng.randrange(2) for flag in FLAGS}
-        fields["finish"] = {flag.name.lower(): rng.randrange(2) for flag in FINISHES}
+        fields["epilogue"] = {flag.name.lower(): rng.randrange(2) for flag in FINISHES}
         fields |= {"a_page": rng.randrange(4), "a_pitch": rng.randrange(4)}
         fields |= {"b_page": rng.randrange(8), "b_pitch": rng.randrange(8)}
         if starts:
@@ -83,7 +84,7 @@ def source(dut, given, rejected=(), idle=0):
 def end_of(place):
     """What a void tile says; the rest of it is nobody's."""
     tile = place["tile"]
-    return place["owner"], tile["tag"], tile["status"], tile["void"], tile["last"]
+    return place["owner"], tile["tag"], tile["status"], tile["failed"], tile["last"]
 
 
 async def end(ctx, dut, victim):

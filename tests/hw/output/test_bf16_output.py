@@ -56,7 +56,7 @@ class Bench:
         self.rng = np.random.default_rng(1)
         self.geometries = memories(config)
         job = JobEntry(self.geometries, epilogue_flags(config))
-        tile = Tile(self.geometries, job["finish"].shape)
+        tile = Tile(self.geometries, job["epilogue"].shape)
         chunk = Chunk(lanes=config.lanes, tile=tile, cols=config.cols)
         self.clamps = Region.PARAMETERS in self.geometries
         writes = {}

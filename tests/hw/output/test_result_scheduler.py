@@ -31,7 +31,7 @@ def sized(one, lanes):
     row, chunk, none = tile["rows"] == 1, tile["cols"] <= lanes, not gives([one])
     return one | {
         "one_row": int(row), "one_chunk": int(chunk), "none": int(none),
-        "silent": int(tile["keep"] and not tile["status"]), "single": int(none or row and chunk),
+        "silent": int(tile["hold"] and not tile["status"]), "single": int(none or row and chunk),
     }
 
 
@@ -42,10 +42,10 @@ def passes(rng, cols, slots, count):
         size = rng.randint(1, slots) if kind == "results" else 1
         keep = kind == "silent" or kind == "void" and rng.random() < 0.5
         shared = {
-            "k": 5, "tag": tag, "accumulate": 0, "keep": int(keep),
+            "k": 5, "tag": tag, "accumulate": 0, "hold": int(keep),
             "a_page": 0, "b_page": rng.randrange(4),
             "status": rng.choice([1, 2]) if kind == "void" else 0,
-            "finish": {"round": rng.randrange(2), "clamp": rng.randrange(2)},
+            "epilogue": {"round": rng.randrange(2), "clamp": rng.randrange(2)},
         }
         yield [
             {
@@ -61,7 +61,7 @@ def passes(rng, cols, slots, count):
 
 
 def gives(tiles):
-    return not tiles[0]["tile"]["status"] and not tiles[0]["tile"]["keep"]
+    return not tiles[0]["tile"]["status"] and not tiles[0]["tile"]["hold"]
 
 
 class Bench:
@@ -86,12 +86,13 @@ class Bench:
             for one in tiles:
                 tile = one["tile"]
                 common = {
-                    "a_page": one["a_page"], "b_page": one["b_page"], "finish": tile["finish"],
-                    "finishes": int(any(tile["finish"].values())), "panel": tile["b_page"],
+                    "a_page": one["a_page"], "b_page": one["b_page"], "finish": tile["epilogue"],
+                    "finishes": int(any(tile["epilogue"].values())), "panel": tile["b_page"],
                 }
                 mark = {
-                    "status": tile["status"], "tag": tile["tag"], "narrow": tile["finish"]["round"],
-                    "silent": int(tile["keep"] and not tile["status"]),
+                    "status": tile["status"], "tag": tile["tag"],
+                    "narrow": tile["epilogue"]["round"],
+                    "silent": int(tile["hold"] and not tile["status"]),
                 }
                 if not gives(tiles):
                     yield None, {**common, "mark": {**mark, "last": tile["last"]}}
@@ -167,8 +168,8 @@ def alone(**fields):
 
 def given(rounds=0):
     tile = {
-        "k": 1, "tag": 1, "accumulate": 0, "keep": 0, "a_page": 0, "b_page": 0, "status": 0,
-        "rows": 3, "cols": 5, "last": 1, "finish": {"round": rounds, "clamp": 0},
+        "k": 1, "tag": 1, "accumulate": 0, "hold": 0, "a_page": 0, "b_page": 0, "status": 0,
+        "rows": 3, "cols": 5, "last": 1, "epilogue": {"round": rounds, "clamp": 0},
     }
     return {"tile": tile, "slot": 0, "end": 1, "a_page": 0, "b_page": 0}
 
