@@ -8,12 +8,12 @@ from weft.host.board import BoardTransport
 from weft.sim import build, verilated
 from weft.sim.transport import end
 
-__all__ = ["DIVISOR", "PATIENCE", "SimBoardTransport", "start"]
+__all__ = ["ACK_TIMEOUT", "DIVISOR", "SimBoardTransport", "start"]
 
 DIVISOR = 4  # clock cycles a bit: as few as the hardware takes
 _HARNESS = Path(__file__).with_name("board.cpp")
-PATIENCE = 5.0  # seconds for an answer: a large core runs at some 100,000 cycles a second
-_ANSWER = 600.0  # for the first one; a board that ended is noticed at once
+ACK_TIMEOUT = 5.0  # seconds for an answer: a large core runs at some 100,000 cycles a second
+_PROBE_TIMEOUT = 600.0  # for the first one; a board that ended is noticed at once
 
 
 def start(
@@ -74,10 +74,10 @@ class SimBoardTransport(BoardTransport):
         self.process = start(config, divisor=divisor, say=say)
         super().__init__(
             self.process.stdout, self.process.stdin, name="the simulated board",
-            patience=PATIENCE,
+            timeout=ACK_TIMEOUT,
         )
         try:
-            self.greet(_ANSWER)
+            self.probe(_PROBE_TIMEOUT)
         except BaseException:
             self.close()
             raise

@@ -34,7 +34,7 @@ def serving(*arguments):
 
 
 def test_clients_one_after_another_have_the_board(monkeypatch):
-    monkeypatch.setattr("weft.host.tcp._ANSWER", 600)  # the machine may be slow
+    monkeypatch.setattr("weft.host.tcp._PROBE_TIMEOUT", 600)  # the machine may be slow
     a = np.arange(-60, 60, dtype=np.int8).reshape(12, 10)
     with serving("board", *SMALL) as (process, address):
         for _ in range(2):

@@ -22,7 +22,7 @@ CONFIGS = [
     Config(rows=2, cols=2, depth=1, a_words=32, b_words=32, bytes_in=1, bytes_out=1, lanes=1),
     Config(rows=2, cols=2, depth=1, a_words=32, b_words=32, bytes_in=64, bytes_out=64),
 ]
-PATIENCE = 0.1
+ACK_TIMEOUT = 0.1
 GUARD = 600  # seconds after which a test hangs
 
 
@@ -162,7 +162,7 @@ named = pytest.mark.parametrize("fault", FAULTS)
 
 def linked(board, **options):
     end = End(board)
-    return BoardTransport(end, end, patience=PATIENCE, **options)
+    return BoardTransport(end, end, timeout=ACK_TIMEOUT, **options)
 
 
 def product(accelerator, m=7, k=40, n=9, seed=1):
@@ -247,7 +247,7 @@ def test_rejects_a_board_that_gives_no_sign():
     board.dead = True
     transport = linked(board, name="/dev/ttyX at 9 baud")
     with pytest.raises(TransportTimeout) as error:
-        transport.greet(0.3)
+        transport.probe(0.3)
     assert str(error.value) == (
         "/dev/ttyX at 9 baud must lead to a board with a Weft core that answers within 0.3 s,"
         " not to something that gives none"
@@ -260,7 +260,7 @@ def test_rejects_another_device():
     board.take = lambda data: board.end.pipe.put(b"login: WF")
     transport = linked(board)
     with pytest.raises(TransportTimeout, match=r"not to something that gives \d+ bytes that are"):
-        transport.greet(0.3)
+        transport.probe(0.3)
     transport.close()
 
 

@@ -324,7 +324,7 @@ def test_rejects_wrong_arguments_before_sending(kind, args, options, text):
     ({"activation": "none"}, {"low": 0},
      "Config.activation must be clamp for low and high, not none"),
 ])
-def test_rejects_what_its_config_lacks(fields, options, text):
+def test_rejects_features_not_in_the_config(fields, options, text):
     config = Config(dtype="bf16", rows=3, cols=5, **fields)
     acc = accelerator(config)
     with pytest.raises(ValueError) as error:

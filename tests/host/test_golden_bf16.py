@@ -156,7 +156,7 @@ def test_answers_what_it_cannot_do_as_rejected(transport, header):
     ({"c_words": 0}, JobFlag.PRELOAD), ({"c_words": 0}, JobFlag.BROADCAST),
     ({"activation": "none"}, JobFlag.CLAMP),
 ])
-def test_rejects_what_its_config_lacks(fields, flags):
+def test_rejects_features_not_in_the_config(fields, flags):
     transport = GoldenTransport(Config(dtype="bf16", rows=2, cols=3, **fields))
     transport.send(job(1, 1, 1, 5, flags))
     assert transport.receive(0).status == Status.REJECTED

@@ -123,7 +123,7 @@ def test_loads_of_parameters_and_table_wait_for_jobs(transport):
     ({"requantize": "none"}, JobFlag.REQUANTIZE), ({"requantize": "none"}, JobFlag.TABLE),
     ({"activation": "none"}, JobFlag.REQUANTIZE | JobFlag.TABLE),
 ])  # fmt: skip
-def test_rejects_what_its_config_lacks(fields, flags):
+def test_rejects_features_not_in_the_config(fields, flags):
     transport = GoldenTransport(Config(rows=2, cols=3, a_words=64, b_words=64, **fields))
     transport.send(job(1, 1, 1, 5, flags))
     assert transport.receive(0).status == Status.REJECTED

@@ -40,7 +40,7 @@ SHAPES = [(40, 5, 40), (3, 900, 3), (9, 300, 40), (40, 300, 9), (1, 64, 90)]
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("words", [(32, 4096), (4096, 32)])
 @pytest.mark.parametrize("dtype", ["int8", "bf16"])
-def test_unhindered_loads_meet_no_job_in_the_table(dtype, words, shape):
+def test_nonblocking_loads_never_wait_for_a_job(dtype, words, shape):
     m, k, n = shape
     sizes = {"a_words": words[0], "b_words": words[1]}
     config = Config(dtype=dtype, rows=2, cols=2, jobs=2, **sizes)
@@ -50,7 +50,7 @@ def test_unhindered_loads_meet_no_job_in_the_table(dtype, words, shape):
         for step in plan:
             for feed in step.feeds:
                 load = feed.load
-                if load.operand not in plan.unhindered:
+                if load.operand not in plan.nonblocking:
                     continue
                 checked += 1
                 for job in table[-config.jobs:]:
@@ -65,16 +65,16 @@ def test_unhindered_loads_meet_no_job_in_the_table(dtype, words, shape):
 
 def test_some_loads_are_hindered_and_some_are_not():
     config = Config(rows=2, cols=2, jobs=2, a_words=32, b_words=4096)
-    assert Planner(config).plan(3, 3, 900).unhindered == {Region.B}
+    assert Planner(config).plan(3, 3, 900).nonblocking == {Region.B}
     config = Config(rows=2, cols=2, jobs=2, a_words=32, b_words=32)
-    assert Planner(config).plan(3, 3, 900).unhindered == set()
+    assert Planner(config).plan(3, 3, 900).nonblocking == set()
 
 
 def test_forgets_parameters_where_b_has_many_places():
     # Chains of 900 / 16 jobs, the last of which answers: each loads parameters beside its B.
     config = Config(rows=2, cols=2, jobs=2, a_words=32, b_words=4096)
     plan = Planner(config).plan(200, 2, 900, flags=JobFlag.REQUANTIZE)
-    answers = [step for step in plan if step.answers]
+    answers = [step for step in plan if step.has_results]
     assert len(answers) == 100
     assert all(step.before for step in answers)
 

@@ -56,8 +56,8 @@ def follow(config, steps, m, n, k):
                 assert page <= at < page + pages <= geometry[side].pages
                 want = (span.start // edge + panel, first // config.depth + word)
                 assert memory[side].get(16 * at + word % 16) == want
-        assert step.answers == (first + job.k == k)
-        if not step.answers or first:
+        assert step.has_results == (first + job.k == k)
+        if not step.has_results or first:
             assert job.m <= config.rows
             assert job.n <= {"int8": 1, "bf16": 8}[config.dtype] * config.cols
         for i in range(step.rows.start, step.rows.stop, config.rows):
@@ -191,8 +191,8 @@ def parameters_of(config, steps, n, memory=None):
                 memory[load.page + panel * load.pitch] = step.before[0].panel + panel
             loaded += load.panels
         flags = job.flags & (JobFlag.REQUANTIZE | JobFlag.TABLE)
-        assert flags == (JobFlag.REQUANTIZE | JobFlag.TABLE if step.answers else 0)
-        if step.answers:
+        assert flags == (JobFlag.REQUANTIZE | JobFlag.TABLE if step.has_results else 0)
+        if step.has_results:
             for panel in range(-(-job.n // config.cols)):
                 at = memory[job.b_page + panel * job.b_pitch]
                 assert at == step.cols.start // config.cols + panel

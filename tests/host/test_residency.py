@@ -36,35 +36,35 @@ def data(*numbers, size=16):
 
 def test_a_load_is_lacked_until_it_was_made(integers):
     load, one, two = parameters(3), data(1, size=PANEL), data(2, size=PANEL)
-    assert integers.lacks(load, one)
-    assert not integers.lacks(load, one)
-    assert integers.lacks(load, two)
-    assert integers.lacks(load, one)
-    assert integers.lacks(parameters(4), one)
+    assert integers.needs(load, one)
+    assert not integers.needs(load, one)
+    assert integers.needs(load, two)
+    assert integers.needs(load, one)
+    assert integers.needs(parameters(4), one)
     integers.clear()
-    assert integers.lacks(load, one)
+    assert integers.needs(load, one)
 
 
 def test_panels_count_one_by_one(integers):
     three = data(1, 2, 3, size=PANEL)
-    assert integers.lacks(parameters(0, panels=3, pitch=2), three)
-    assert not integers.lacks(parameters(2), data(2, size=PANEL))
-    assert not integers.lacks(parameters(2, panels=2, pitch=2), data(2, 3, size=PANEL))
-    assert integers.lacks(parameters(2, panels=2, pitch=1), data(2, 3, size=PANEL))
+    assert integers.needs(parameters(0, panels=3, pitch=2), three)
+    assert not integers.needs(parameters(2), data(2, size=PANEL))
+    assert not integers.needs(parameters(2, panels=2, pitch=2), data(2, 3, size=PANEL))
+    assert integers.needs(parameters(2, panels=2, pitch=1), data(2, 3, size=PANEL))
 
 
 def test_operands_are_apart(integers):
-    assert integers.lacks(parameters(0), data(1, size=PANEL))
+    assert integers.needs(parameters(0), data(1, size=PANEL))
     table = Load(Region.TABLE, 0, 1, 1, 256)
-    assert integers.lacks(table, data(1, size=256))
-    assert not integers.lacks(table, data(1, size=256))
-    assert not integers.lacks(parameters(0), data(1, size=PANEL))
+    assert integers.needs(table, data(1, size=256))
+    assert not integers.needs(table, data(1, size=256))
+    assert not integers.needs(parameters(0), data(1, size=PANEL))
 
 
 def test_words_of_c_count_one_by_one(floats):
-    assert floats.lacks(c(0, words=1, panels=4), data(1, 2, 3, 4))  # a row for all
-    assert not floats.lacks(c(1, words=1, panels=2), data(2, 3))
-    assert not floats.lacks(c(0, words=2, panels=2), data(1, 2, 3, 4))  # the same words
-    assert floats.lacks(c(0, words=3), data(1, 9, 3))
-    assert floats.lacks(c(0, words=1, panels=4), data(1, 2, 3, 4))  # one of them was overwritten
-    assert not floats.lacks(c(3, words=1), data(4))
+    assert floats.needs(c(0, words=1, panels=4), data(1, 2, 3, 4))  # a row for all
+    assert not floats.needs(c(1, words=1, panels=2), data(2, 3))
+    assert not floats.needs(c(0, words=2, panels=2), data(1, 2, 3, 4))  # the same words
+    assert floats.needs(c(0, words=3), data(1, 9, 3))
+    assert floats.needs(c(0, words=1, panels=4), data(1, 2, 3, 4))  # one of them was overwritten
+    assert not floats.needs(c(3, words=1), data(4))

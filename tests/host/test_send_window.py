@@ -9,7 +9,7 @@ from weft.host.send_window import SendWindow
 
 @pytest.fixture
 def window():
-    window = SendWindow(patience=1.0)
+    window = SendWindow(timeout=1.0)
     window.start(254)
     window.add(bytes([n for n in range(5) for _ in range(MAX_PAYLOAD)]) + b"end!")
     return window

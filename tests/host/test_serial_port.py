@@ -22,13 +22,13 @@ GUARD = 600  # seconds after which a test hangs
 @pytest.fixture(autouse=True)
 def late(monkeypatch):
     """An answer may be late: the machine may be slow."""
-    monkeypatch.setattr(serial_port, "_ANSWER", GUARD)
+    monkeypatch.setattr(serial_port, "_PROBE_TIMEOUT", GUARD)
 
 
 @pytest.fixture
 def soon(monkeypatch):
     """No answer is no answer soon."""
-    monkeypatch.setattr(serial_port, "_ANSWER", 0.3)
+    monkeypatch.setattr(serial_port, "_PROBE_TIMEOUT", 0.3)
 
 
 def right(accelerator):
@@ -91,15 +91,15 @@ def test_rejects_what_is_no_port(tmp_path):
 ])
 def test_rejects_another_device(line, soon, monkeypatch, noise, came):
     line.silent = True
-    real = SerialTransport.greet
+    real = SerialTransport.probe
 
-    def greet(transport, timeout):
+    def probe(transport, timeout):
         os.write(line.master, noise)
         while transport.received < len(noise):
             time.sleep(0.001)
         real(transport, timeout)
 
-    monkeypatch.setattr(SerialTransport, "greet", greet)
+    monkeypatch.setattr(SerialTransport, "probe", probe)
     with pytest.raises(TransportTimeout) as error:
         SerialTransport(line.path, 115200)
     assert str(error.value).startswith(f"{line.path} at 115200 baud must lead to a board with a")
@@ -112,7 +112,7 @@ def test_finds_the_rate_of_a_board(line, monkeypatch):
 
     def opened(self, path, baud):
         line.silent = baud != 1_000_000
-        monkeypatch.setattr(serial_port, "_ANSWER", 0.1 if line.silent else GUARD)
+        monkeypatch.setattr(serial_port, "_PROBE_TIMEOUT", 0.1 if line.silent else GUARD)
         real(self, path, baud)
 
     monkeypatch.setattr(SerialPort, "__init__", opened)

@@ -25,7 +25,7 @@ GUARD = 600  # seconds after which a test hangs
 @pytest.fixture(autouse=True)
 def late(monkeypatch):
     """An answer may be late: the machine may be slow."""
-    monkeypatch.setattr(tcp, "_ANSWER", GUARD)
+    monkeypatch.setattr(tcp, "_PROBE_TIMEOUT", GUARD)
 
 
 @pytest.fixture
@@ -34,10 +34,10 @@ def said():
 
 
 @contextlib.contextmanager
-def serving(line, said, host="localhost", patience=GUARD):
+def serving(line, said, host="localhost", timeout=GUARD):
     """A relay of the board at ``line``."""
     port = SerialPort(line.path, 115200)
-    relay = TcpServer(port, port, listen(host), say=said.append, patience=patience)
+    relay = TcpServer(port, port, listen(host), say=said.append, timeout=timeout)
     thread = threading.Thread(target=relay.serve)
     thread.start()
     try:
@@ -115,7 +115,7 @@ def test_rejects_a_port_where_nobody_listens():
 
 
 def test_rejects_another_server(monkeypatch):
-    monkeypatch.setattr(tcp, "_ANSWER", 0.3)
+    monkeypatch.setattr(tcp, "_PROBE_TIMEOUT", 0.3)
     with socket.create_server(("localhost", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(TransportError, match=r"not to something that gives none$"):
@@ -190,7 +190,7 @@ def test_asks_a_board_again_that_drops_a_question(line, said):
 
     line.act = drops
     with (
-        serving(line, said, patience=0.05) as relay,
+        serving(line, said, timeout=0.05) as relay,
         Accelerator(f"tcp://localhost:{relay.port}") as accelerator,
     ):
         assert right(accelerator)
@@ -210,7 +210,7 @@ def test_a_client_that_is_refused_learns_why_whatever_it_has_sent(relay, said):
 
 def test_tells_a_client_that_the_board_does_not_answer(line, said):
     line.silent = True
-    with serving(line, said, patience=0.001) as relay:
+    with serving(line, said, timeout=0.001) as relay:
         name = f"tcp://localhost:{relay.port}"
         with pytest.raises(TransportClosed) as error:
             Accelerator(name)

@@ -16,7 +16,7 @@ def product_cycles(config: Config, m: int, k: int, n: int, flags: JobFlag, count
     for; the sums start from 0.
     """
     planner, found, done = Planner(config), [], 0
-    product = _Product(config, planner.plan(m, n, k, flags=flags).unhindered)
+    product = _Product(config, planner.plan(m, n, k, flags=flags).nonblocking)
     for count in counts:
         for _ in range(done, count):
             product.run(planner.plan(m, n, k, flags=flags))
@@ -46,8 +46,8 @@ class _Product:
     not run again.
     """
 
-    def __init__(self, config, unhindered):
-        self.model = Model(config, unhindered)
+    def __init__(self, config, nonblocking):
+        self.model = Model(config, nonblocking)
         self._ended = {}
 
     def run(self, plan):

@@ -67,7 +67,7 @@ def _run(args) -> int:
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(listen(args.host, args.port))  # before what takes long
         if args.board == "board":
-            from weft.sim.board import PATIENCE as patience
+            from weft.sim.board import ACK_TIMEOUT as timeout
             from weft.sim.board import start
 
             process = stack.enter_context(start(config_of(args), say=say))
@@ -80,8 +80,8 @@ def _run(args) -> int:
                 with contextlib.closing(find(args.board)) as found:
                     baud = found.baud
             port = SerialPort(args.board, baud)
-            ends, patience = (port, port), 0.5
-        relay = TcpServer(*ends, listener, say=say, patience=patience)
+            ends, timeout = (port, port), 0.5
+        relay = TcpServer(*ends, listener, say=say, timeout=timeout)
         stack.callback(relay.close)
         say(f"tcp://{address(args.host, relay.port)} is {args.board}")
         relay.serve()

@@ -82,11 +82,11 @@ class _Entry:
     feeds: list[Feeds | None] = field(default_factory=list)
     end: int | None = None
 
-    def key(self, unhindered):
+    def key(self, nonblocking):
         """What of it other commands depend on: its size, and pages where loads wait for it."""
         job = self.job
-        pages_a = () if Region.A in unhindered else (job.a_page, job.a_pages)
-        pages_b = () if Region.B in unhindered else (job.b_page, job.b_pages)
+        pages_a = () if Region.A in nonblocking else (job.a_page, job.a_pages)
+        pages_b = () if Region.B in nonblocking else (job.b_page, job.b_pages)
         if self.end is None:
             return job.m, job.n, job.k, int(job.flags), pages_a, pages_b, job.c_page, job.c_pages
         preloads = JobFlag.PRELOAD in job.flags
@@ -119,7 +119,7 @@ class Model:
     Parameters
     ----------
     config : Config
-    unhindered : set of Region
+    nonblocking : set of Region
         What is only loaded to pages that no job in the table uses.
 
     Attributes
@@ -129,9 +129,9 @@ class Model:
     margins : Margins
     """
 
-    def __init__(self, config: Config, unhindered: Collection[Region] = ()):
+    def __init__(self, config: Config, nonblocking: Collection[Region] = ()):
         self._config = config
-        self._unhindered = unhindered
+        self._nonblocking = nonblocking
         self._operands = operands(config)
         self._memories = memories(config)
         self._known = supported_flags(config)
@@ -179,9 +179,9 @@ class Model:
                     feeds and tuple((first - time, *rest) for first, *rest in feeds.loads)
                     for feeds in entry.feeds
                 ]
-                entries.append((entry.key(self._unhindered), entry.time - time, *loads))
+                entries.append((entry.key(self._nonblocking), entry.time - time, *loads))
             else:
-                entries.append((entry.key(self._unhindered), entry.end - output))
+                entries.append((entry.key(self._nonblocking), entry.end - output))
         return *self._pipeline.key(), *entries
 
     def clocks(self):
@@ -245,7 +245,7 @@ class Model:
         # A load that feeds the last job does not wait for it.
         own = feeds and load.operand != Region.TABLE
         skipped = self._table[-1] if own and self._table else None
-        jobs = () if load.operand in self._unhindered else self._table
+        jobs = () if load.operand in self._nonblocking else self._table
         for entry in jobs:
             if entry is not skipped and entry.conflicts(load):
                 self._compute(entry)

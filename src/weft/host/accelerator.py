@@ -230,7 +230,7 @@ class Accelerator:
                 core.send(b"".join([*first, *self._commands(product, part)]))
                 first = []
                 for index, step in part:
-                    if step.answers:
+                    if step.has_results:
                         job = step.job
                         tile = unpack(core.collect(job), job.m, job.n, self.config, raw.dtype)
                         raw[index, step.rows, step.cols] = tile
@@ -266,7 +266,7 @@ class Accelerator:
             return []
         load = Load(Region.TABLE, 0, 1, 1, TABLE_ENTRIES)
         data = pack_table(table, self._memories[Region.TABLE])
-        return [self._core.header(load), data] if self._shelf.lacks(load, data) else []
+        return [self._core.header(load), data] if self._shelf.needs(load, data) else []
 
     def _commands(self, product, steps):
         """The bytes of some steps: what a job needs, its header, then the loads that feed it."""
@@ -295,7 +295,7 @@ class Accelerator:
                 last = index
             for feed in step.before:
                 load, data = feed.load, carried(feed, index)
-                if self._shelf.lacks(load, data):
+                if self._shelf.needs(load, data):
                     yield from (header(load), data)
             yield header(step.job)
             for feed in step.feeds:

@@ -34,7 +34,7 @@ class BoardTransport(FramedTransport):
         As of `FramedTransport`.
     name : str
         What leads to the board, for errors.
-    patience : float
+    timeout : float
         Seconds after which something that was not answered is sent again: more than a frame and
         its answer take.
     """
@@ -42,10 +42,10 @@ class BoardTransport(FramedTransport):
     fresh = False
     _LIMIT = MAX_ANSWER
 
-    def __init__(self, reader, writer, *, name: str = "the pipe", patience: float = 0.25):
+    def __init__(self, reader, writer, *, name: str = "the pipe", timeout: float = 0.25):
         self.name = name
-        self._patience = patience
-        self._window = SendWindow(patience)
+        self._timeout = timeout
+        self._window = SendWindow(timeout)
         self._placed = False  # whether the window goes on where the board is
         self._heard = deque()  # numbers of ACK, where it does not
         self._refusal = None
@@ -61,7 +61,7 @@ class BoardTransport(FramedTransport):
             return f"{self.name} refused the connection: {self._refusal}"
         return f"{self.name} must stay connected, not come to its end"
 
-    def greet(self, timeout: float) -> None:
+    def probe(self, timeout: float) -> None:
         """Make sure that a board of Weft's answers; TransportTimeout where none does."""
         try:
             self.read(0, 1, timeout)
@@ -92,7 +92,7 @@ class BoardTransport(FramedTransport):
                     f"the board must say within {timeout:g} s which frame it took last,"
                     " not leave it open"
                 )
-            heard = self._probe(number, agreed < 0)
+            heard = self._exchange_empty(number, agreed < 0)
             if heard is None:
                 self.abort(timeout)  # there may be no room for as long as a job waits
                 continue
@@ -102,7 +102,7 @@ class BoardTransport(FramedTransport):
             self._window.start(number)
             self._placed = True
 
-    def _probe(self, number, first):
+    def _exchange_empty(self, number, first):
         """The number that an empty frame is answered with, be it the ``first``, or the one sent.
 
         Where that does not come, the last that came; None for none.
@@ -120,7 +120,7 @@ class BoardTransport(FramedTransport):
             self._check_open()
             self._put(Frame(FrameType.COMMANDS, number))
         try:
-            return self._await("ACK", self._patience, take, strict=False)
+            return self._await("ACK", self._timeout, take, strict=False)
         except TransportTimeout:
             return heard[0] if heard else None
 
@@ -136,7 +136,7 @@ class BoardTransport(FramedTransport):
     def _ask(self, kind, payload, answer, timeout):
         deadline = time.monotonic() + timeout
         while True:
-            left = min(self._patience, deadline - time.monotonic())
+            left = min(self._timeout, deadline - time.monotonic())
             try:
                 return super()._ask(kind, payload, answer, left, strict=False)
             except TransportTimeout:
@@ -169,7 +169,7 @@ class BoardTransport(FramedTransport):
 
     def _abandon(self, now):
         """Look for frames in what came, where no more of it comes."""
-        if now - self._arrived >= self._patience:
+        if now - self._arrived >= self._timeout:
             self._sort_all(self._decoder.abandon())
 
     def _stir(self):

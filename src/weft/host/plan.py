@@ -44,20 +44,20 @@ class Plan:
         the panels.
     step : callable
         The `Step` of an index into each of `axes`. It must be called in order.
-    unhindered : frozenset of Region
+    nonblocking : frozenset of Region
         Operands of which no load waits for a job.
     """
 
     def __init__(self, axes: tuple[Blocks, ...], sides, step: Callable, planner, product):
         self.axes = axes
         self.step = step
-        self.unhindered = product.unhindered
+        self.nonblocking = product.nonblocking
         self._columns = range(product.panels[Region.B])
         self._sides = sides  # the operands whose panels the axes are; None for words
         self._planner = planner
         self._finished = product.finished
         # Parameters are loaded or not by what is in this.
-        self._remembers = product.finishes and Region.B not in self.unhindered
+        self._remembers = product.finishes and Region.B not in self.nonblocking
 
     def __iter__(self) -> Iterator:
         for index in itertools.product(*map(range, map(len, self.axes))):
@@ -69,7 +69,7 @@ class Plan:
         A loop over B passes each panel once, so parameters that it loads are not used again in it.
         """
         positions = self._planner.positions
-        pages = [positions[side] for side in (Region.A, Region.B) if side not in self.unhindered]
+        pages = [positions[side] for side in (Region.A, Region.B) if side not in self.nonblocking]
         remembered = self._remembers and self._sides[axis] == Region.A
         return tuple(pages), frozenset(self._finished.items()) if remembered else None
 

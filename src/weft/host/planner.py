@@ -48,7 +48,7 @@ class PlanStep:
     before: tuple[Feed, ...] = ()
 
     @property
-    def answers(self) -> bool:
+    def has_results(self) -> bool:
         return JobFlag.KEEP not in self.job.flags
 
     @property
@@ -171,7 +171,7 @@ class Planner:
                 place[side] = self._place(product, side, panels[side], whole)
             return self._step(product, panels, whole, place, fresh)
 
-        self._mark_unhindered(product, [len(of[0]) * product.panel_pages for of in blocks])
+        self._find_nonblocking(product, [len(of[0]) * product.panel_pages for of in blocks])
         return Plan((blocks[outer], blocks[inner]), (outer, inner), step, self, product)
 
     def _chains(self, product, loaded, groups):
@@ -190,7 +190,7 @@ class Planner:
             place = [self._place(product, side, panels[side], chunk) for side in (A, B)]
             return self._step(product, panels, chunk, place, {A, B}, flags)
 
-        self._mark_unhindered(product, [len(of[0]) * pages for of in groups])
+        self._find_nonblocking(product, [len(of[0]) * pages for of in groups])
         return Plan((*groups, chunks), (A, B, None), step, self, product)
 
     def _limit(self, product, side, halve=False):
@@ -214,11 +214,11 @@ class Planner:
             limits[inner] = max(1, min(limits[inner], tiles // limits[outer]))
             limits[outer] = min(limits[outer], tiles // limits[inner])
 
-    def _mark_unhindered(self, product, pages):
+    def _find_nonblocking(self, product, pages):
         """Note which operands are loaded, so many pages each time, to where no job is under way."""
         # Between two loads of a page are all others that fit, but for one at each end of the ring;
         # and a region is used until the next one is loaded.
-        product.unhindered = frozenset(
+        product.nonblocking = frozenset(
             side for side in (A, B)
             if product.pages[side] is None
             and self._rings[side].size >= (self._jobs + 3) * pages[side]
@@ -228,7 +228,7 @@ class Planner:
         """First page of some words of some panels: where they are, or will be loaded to."""
         page = product.pages[side]
         if page is None:
-            if side == B and B in product.unhindered:
+            if side == B and B in product.nonblocking:
                 product.finished.clear()
             return self._rings[side].take(len(panels) * _pages(words))
         return page + panels.start * product.panel_pages + words.start // PAGE_WORDS
@@ -314,7 +314,7 @@ class _Product:
 
     ``starts`` from a C, which may be a ``row`` for all. ``finished`` has the panels of B whose
     parameters were loaded, by their pages; ``started`` those whose part of the row was, where it
-    fits whole, from word ``row_page`` on. Loads of ``unhindered`` operands never wait for a job; B
+    fits whole, from word ``row_page`` on. Loads of ``nonblocking`` operands never wait for a job; B
     comes back to a page so late then that its parameters there are not remembered.
     """
 
@@ -328,7 +328,7 @@ class _Product:
         self.starts = JobFlag.PRELOAD in flags
         self.row = self.starts and JobFlag.BROADCAST in flags
         self.row_page = None
-        self.unhindered = frozenset()
+        self.nonblocking = frozenset()
         self.started = set()
         self.finished = {}
         self.panels = [o.panels(extent) for o, extent in zip(geometry, size, strict=True)]

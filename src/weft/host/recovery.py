@@ -11,7 +11,7 @@ from weft.host.transport import Transport, TransportClosed, TransportError, Tran
 __all__ = ["AcceleratorError", "padded", "resync"]
 
 _QUIET = 0.05  # seconds without results after which another abort is given
-_PATIENCE = 0.5  # seconds after which the command stream is taken to stand amid a command
+_SEARCH_DELAY = 0.5  # seconds after which the command stream is taken to stand amid a command
 
 
 class AcceleratorError(RuntimeError):
@@ -51,7 +51,7 @@ def resync(
     transport.restart(timeout)
     stream = _Stream(transport, config, barrier)
     stream.send(0)
-    lost = time.monotonic() + _PATIENCE
+    lost = time.monotonic() + _SEARCH_DELAY
     quiet = True
     while True:
         try:

@@ -23,7 +23,7 @@ class ResidencyCache:
         self._memories = memories
         self._pages = {}
 
-    def lacks(self, load: Load, data: Sequence[int]) -> bool:
+    def needs(self, load: Load, data: Sequence[int]) -> bool:
         """Whether ``load`` with ``data`` changes anything; from now on it counts as done."""
         # Panels take a page, or (C) pages of a word: so each page has bytes of its own.
         pages = -(-load.words // self._memories[load.operand].page)

@@ -20,7 +20,7 @@ class SendWindow:
 
     Parameters
     ----------
-    patience : float
+    timeout : float
         Seconds to wait for an answer.
 
     Attributes
@@ -31,8 +31,8 @@ class SendWindow:
 
     SIZE = 2  # frames that a board has room for
 
-    def __init__(self, patience: float):
-        self._patience = patience
+    def __init__(self, timeout: float):
+        self._timeout = timeout
         self.start(0)
 
     def start(self, number: int) -> None:
@@ -59,7 +59,7 @@ class SendWindow:
         payload = bytes(self._queue[self._sent])
         self._sent += 1
         self._reached = max(self._reached, self._sent)
-        self._deadline = now + self._patience
+        self._deadline = now + self._timeout
         return Frame(FrameType.COMMANDS, number, payload).encode()
 
     def wait(self, now: float) -> float | None:
@@ -76,7 +76,7 @@ class SendWindow:
         self._first = (number + 1) % 256
         self._sent = max(0, self._sent - count)
         self._reached -= count
-        self._deadline = now + self._patience if self._sent else None
+        self._deadline = now + self._timeout if self._sent else None
         self.tries = 0
         return True
 

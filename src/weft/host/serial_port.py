@@ -12,7 +12,7 @@ from weft.host.transport import TransportError, TransportTimeout
 __all__ = ["RATES", "SerialPort", "SerialTransport", "find"]
 
 RATES = 3_000_000, 2_000_000, 1_000_000  # of boards, the commonest first
-_ANSWER = 3.0  # seconds within which a board answers the first question
+_PROBE_TIMEOUT = 3.0  # seconds within which a board answers the first question
 _POLL = 0.2  # seconds after which a read looks whether the port was closed
 _STUCK = 5.0  # seconds after which a port that takes nothing is broken
 _BITS = 10  # of a byte on the wire
@@ -110,10 +110,10 @@ class SerialTransport(BoardTransport):
         port = SerialPort(path, baud)
         self.baud = baud
         # The time of ten frames, besides what adapters and operating systems add.
-        patience = 0.25 + 10 * MAX_PAYLOAD * _BITS / baud
-        super().__init__(port, port, name=f"{path} at {baud} baud", patience=patience)
+        timeout = 0.25 + 10 * MAX_PAYLOAD * _BITS / baud
+        super().__init__(port, port, name=f"{path} at {baud} baud", timeout=timeout)
         try:
-            self.greet(_ANSWER + 2 * patience)
+            self.probe(_PROBE_TIMEOUT + 2 * timeout)
         except BaseException:
             self.close()
             raise

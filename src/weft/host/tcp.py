@@ -10,8 +10,8 @@ __all__ = ["VANISHED", "Socket", "TcpTransport", "address"]
 
 VANISHED = 60  # seconds after which the other machine, if it gives no sign, is taken to be gone
 
-_ANSWER = 10.0  # seconds within which there is a connection, and then an answer
-_PATIENCE = 1.0  # seconds after which what was not answered is sent again: networks are slow
+_PROBE_TIMEOUT = 10.0  # seconds within which there is a connection, and then an answer
+_ACK_TIMEOUT = 1.0  # seconds after which what was not answered is sent again: networks are slow
 # How the system probes a silent connection. Not every system has all of these options.
 _WATCH = {
     "TCP_KEEPIDLE":     VANISHED // 2,     # seconds of silence before the first probe
@@ -91,13 +91,13 @@ class TcpTransport(BoardTransport):
     def __init__(self, host: str, port: int):
         name = f"tcp://{address(host, port)}"
         try:
-            connection = socket.create_connection((host, port), timeout=_ANSWER)
+            connection = socket.create_connection((host, port), timeout=_PROBE_TIMEOUT)
         except (OSError, UnicodeError) as error:
             raise TransportError(f"{name} must be where weft serve listens: {error}") from error
         both = Socket(connection)
-        super().__init__(both, both, name=name, patience=_PATIENCE)
+        super().__init__(both, both, name=name, timeout=_ACK_TIMEOUT)
         try:
-            self.greet(_ANSWER)
+            self.probe(_PROBE_TIMEOUT)
         except BaseException:
             self.close()
             raise

@@ -19,7 +19,7 @@ __all__ = ["TcpServer", "listen"]
 _PIECE = 1 << 12
 _POLL = 0.2  # seconds after which it looks whether it was closed
 _BROKEN = (OSError, ValueError)
-_TRIES = 5  # questions to a board that gives no sign, each with twice the patience
+_TRIES = 5  # questions to a board that gives no sign, each with twice the timeout
 _READ = struct.Struct("<HH")
 # Questions that may be on their way, at most: a pipe holds 64 KiB of 16 bytes each.
 _UNDER_WAY = 1 << 12
@@ -54,7 +54,7 @@ class TcpServer:
         As of `weft.host.link.FramedTransport`.
     listener : socket
         As `listen` gives it.
-    patience : float
+    timeout : float
         Seconds without a frame of the board's after which it is asked again.
     say : callable
         Told, in a line, who comes and goes.
@@ -64,9 +64,9 @@ class TcpServer:
     port : int
     """
 
-    def __init__(self, reader, writer, listener, *, patience, say=lambda text: None):
+    def __init__(self, reader, writer, listener, *, timeout, say=lambda text: None):
         self._reader, self._writer, self._listener, self._say = reader, writer, listener, say
-        self._patience = patience
+        self._timeout = timeout
         self._listener.settimeout(_POLL)
         self.port = self._listener.getsockname()[1]
         self._changed = threading.Condition()
@@ -138,7 +138,7 @@ class TcpServer:
     def _connect(self, client):
         """Whether ``client`` has a clean line now; not where the board does not answer."""
         self._send(bytes(MAX_PAYLOAD + 16))  # ends the frame that the client before left off in
-        patience = self._patience
+        timeout = self._timeout
         for _ in range(_TRIES):
             with self._changed:
                 question, self._marker = self._question()
@@ -146,13 +146,13 @@ class TcpServer:
                 self._next = client
             self._send(question)
             with self._changed:
-                while self._open and self._client is None and self._changed.wait(patience):
+                while self._open and self._client is None and self._changed.wait(timeout):
                     pass  # some frame came, of before the answer
                 if self._client is None:  # the answer may be within a frame that was cut short
                     self._look(self._decoder.abandon())
                 if self._client is not None or not self._open:
                     return self._open
-            patience *= 2  # a board that answers late must not be asked for ever
+            timeout *= 2  # a board that answers late must not be asked for ever
         return False
 
     def _question(self):
