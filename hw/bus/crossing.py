@@ -6,7 +6,8 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.output.stream_packer import Result
-from weft.hw.stream.async_fifo import AsyncFifo, PulseHandshake
+from weft.hw.stream.async_fifo import AsyncFifo
+from weft.hw.stream.pulse_handshake import PulseHandshake
 from weft.registers import LATENCY
 
 __all__ = ["RESET_CYCLES", "AsyncCrossing", "CoreInterface", "SyncCrossing"]
@@ -127,10 +128,10 @@ class AsyncCrossing(wiring.Component):
         m = Module()
         core = self.core
         commands = AsyncFifo(
-            self.commands.payload.shape(), depth=self.WORDS, writer="sync", reader="core"
+            self.commands.payload.shape(), depth=self.WORDS, write_domain="sync", read_domain="core"
         )
         results = AsyncFifo(
-            self.results.payload.shape(), depth=self.WORDS, writer="core", reader="sync"
+            self.results.payload.shape(), depth=self.WORDS, write_domain="core", read_domain="sync"
         )
         near_reset = ResetInserter({"sync": self.holds})
         m.submodules.commands, m.submodules.results = near_reset(commands), near_reset(results)
@@ -145,10 +146,10 @@ class AsyncCrossing(wiring.Component):
         f_busy = Signal()
         busy = Signal()
         m.submodules.busy = FFSynchronizer(f_busy, busy)
-        m.d.far += f_busy.eq(core.busy | commands.o.valid | commands.there)
+        m.d.far += f_busy.eq(core.busy | commands.o.valid | commands.next_valid)
         lately = Signal(3)
-        m.d.sync += lately.eq(Cat(commands.some, lately))
-        m.d.comb += self.busy.eq(busy | commands.some | lately.any())
+        m.d.sync += lately.eq(Cat(commands.nonempty, lately))
+        m.d.comb += self.busy.eq(busy | commands.nonempty | lately.any())
         return m
 
     def _reset(self, m):
@@ -162,18 +163,18 @@ class AsyncCrossing(wiring.Component):
         m.d.far += f_done.eq(f_reset & (f_done | resetting.done))
 
     def _orders(self, m):
-        m.submodules.asking = asking = PulseHandshake(giver="sync", doer="far")
-        m.submodules.abort = abort = PulseHandshake(giver="sync", doer="far")
+        m.submodules.asking = asking = PulseHandshake(src="sync", dst="far")
+        m.submodules.abort = abort = PulseHandshake(src="sync", dst="far")
         waiting = Waiting(LATENCY)
         m.submodules.waiting = DomainRenamer("far")(waiting)
         value = Signal(32)  # stays until it is fetched
         aborting = Signal()
-        m.d.sync += aborting.eq(self.abort | (aborting & ~abort.done))
+        m.d.sync += aborting.eq(self.abort | (aborting & ~abort.src_ack))
         with m.If(waiting.done):
             m.d.far += value.eq(self.core.data)
         m.d.comb += [
-            asking.asks.eq(self.asks), self.core.address.eq(self.address),
-            waiting.counts.eq(asking.acts), asking.ends.eq(waiting.done),
-            self.told.eq(asking.done), self.value.eq(value),
-            abort.asks.eq(aborting), abort.ends.eq(1), self.core.abort.eq(abort.acts),
+            asking.src_req.eq(self.asks), self.core.address.eq(self.address),
+            waiting.counts.eq(asking.dst_req), asking.dst_ack.eq(waiting.done),
+            self.told.eq(asking.src_ack), self.value.eq(value),
+            abort.src_req.eq(aborting), abort.dst_ack.eq(1), self.core.abort.eq(abort.dst_req),
         ]

@@ -49,7 +49,7 @@ class TxFifo(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.fifo = fifo = Fifo(width=32, depth=DEPTH, target=self.target)
+        m.submodules.fifo = fifo = Fifo(32, depth=DEPTH, target=self.target, counted=True)
         connect(m, flipped(self.i), fifo.i)
         begun = 0
         if self.bytes_in == 4:
@@ -57,8 +57,8 @@ class TxFifo(wiring.Component):
         else:
             begun = self._gather(m, fifo.o)
         m.d.comb += [
-            self.room.eq(~fifo.words),
-            self.waiting.eq(fifo.words.any() | self.commands.valid | begun),
+            self.room.eq(~fifo.level),
+            self.waiting.eq(fifo.level.any() | self.commands.valid | begun),
         ]
         return m
 
@@ -123,21 +123,21 @@ class RxFifo(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.fifo = fifo = Fifo(width=32, depth=DEPTH, target=self.target)
+        m.submodules.fifo = fifo = Fifo(32, depth=DEPTH, target=self.target, counted=True)
         connect(m, fifo.o, flipped(self.o))
         takes, one, more = Signal(), Signal(), Signal()
         over = Signal()  # the job's last word is taken
         m.d.comb += [
             takes.eq(self.o.valid & self.o.ready),
-            one.eq(fifo.words == 1), more.eq(fifo.words[1:].any()),
+            one.eq(fifo.level == 1), more.eq(fifo.level[1:].any()),
             over.eq(takes & self.level.complete & one),
-            self.follows.eq(fifo.follows), self.level.words.eq(fifo.words),
+            self.follows.eq(fifo.next_valid), self.level.words.eq(fifo.level),
         ]
         m.d.sync += [
             self.level.some.eq(fifo.i.valid | more | (one & ~takes)),
             self.level.complete.eq((self.level.complete | self.ended.valid) & ~over),
         ]
-        self._cut(m, fifo.i, over, full=fifo.words[3:].all())
+        self._cut(m, fifo.i, over, full=fifo.level[3:].all())
         return m
 
     def _cut(self, m, parts, over, full):

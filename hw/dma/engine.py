@@ -16,11 +16,11 @@ from weft.hw.dma.header_inserter import HeaderInserter
 from weft.hw.dma.layout import granule, layouts
 from weft.hw.dma.pack_reader import PackReader
 from weft.hw.dma.packer import Packer
-from weft.hw.dma.queue import DmaQueue
 from weft.hw.dma.reader import Reader
 from weft.hw.dma.result_addresses import SPOILT, ResultAddressGenerator
 from weft.hw.dma.writer import Writer
 from weft.hw.output.stream_packer import Result
+from weft.hw.stream.fifo import Fifo
 
 __all__ = ["DESCRIPTORS", "Dma"]
 
@@ -137,7 +137,7 @@ class Dma(wiring.Component):
         self.reader = reader = add("reader", Reader(
             data_bytes=c.bytes_in, beats=walker.beats, unit=granule(c), depth=READS, target=c.target
         ))
-        pieces = add("pieces", DmaQueue(shape=walker.Piece, depth=PIECES, target=c.target))
+        pieces = add("pieces", Fifo(walker.Piece, depth=PIECES, target=c.target))
         aligner = add("aligner", Aligner(
             data_bytes=c.bytes_in, granule=granule(c), piece=walker.Piece, pieces=walker.most
         ))
@@ -146,6 +146,7 @@ class Dma(wiring.Component):
         outlet = add("outlet", PackReader(bytes_in=c.bytes_in, places=packer.parts))
         connect(m, flipped(self.descriptors), front.descriptors)
         connect(m, walker.stretches, reader.stretches)
+        connect(m, walker.pieces, pieces.i)
         connect(m, pieces.o, aligner.pieces)
         connect(m, reader.ar, flipped(self.axi.ar))
         connect(m, flipped(self.axi.r), reader.r)
@@ -160,8 +161,6 @@ class Dma(wiring.Component):
             headers.word.eq(front.word), headers.index.eq(front.index),
             headers.take.eq(front.header), front.wait.eq(headers.wait),
             front.sending.eq(due | ~packer.room),
-            pieces.value.eq(walker.pieces.payload), walker.pieces.ready.eq(pieces.room),
-            pieces.put.eq(walker.pieces.valid & pieces.room),
             aligner.there.eq(reader.there), aligner.unit.eq(reader.unit),
             reader.index.eq(aligner.index), reader.leaves.eq(aligner.leaves),
             aligner.room.eq(packer.room & due), packer.begin.eq(aligner.begin | headers.begin),

@@ -5,9 +5,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.dma.queue import DmaQueue
 from weft.hw.dma.write_combiner import Beat, Unit, WriteCombiner
 from weft.hw.output.stream_packer import Result
+from weft.hw.stream.fifo import Fifo
 
 __all__ = ["SPOILT", "ResultAddressGenerator"]
 
@@ -73,7 +73,7 @@ class ResultAddressGenerator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         longest = self.cols * max(self.sizes)
-        m.submodules.jobs = jobs = DmaQueue(shape=32, depth=WORDS, target=self.target)
+        m.submodules.jobs = jobs = Fifo(32, depth=WORDS, target=self.target, checked=False)
         m.submodules.gather = gather = WriteCombiner(
             units=self.units if len(set(self.units)) > 1 else self.units[:1],
             data_bytes=self.data_bytes,
@@ -86,7 +86,7 @@ class ResultAddressGenerator(wiring.Component):
         word = Signal(self.results.payload.shape(), reset_less=True)
         there, early, done = Signal(), Signal(), Signal()  # it ends its job early
         m.d.comb += [
-            jobs.value.eq(self.word), jobs.put.eq(self.take),
+            jobs.i.payload.eq(self.word), jobs.i.valid.eq(self.take),
             self.results.ready.eq(~there | done),
             self.beats.eq(gather.beats),
             gather.tag.eq(word.tag), gather.status.eq(word.status),

@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import BURST, Axi4
-from weft.hw.dma.queue import DmaQueue
 from weft.hw.dma.write_combiner import STATUS, Beat
+from weft.hw.stream.fifo import Fifo
 
 __all__ = ["Writer"]
 
@@ -61,8 +61,10 @@ class Writer(wiring.Component):
         Start = data.StructLayout({"addr": 32 - low, "len": len(beat.count)})
         Burst = data.StructLayout({"void": 1, "end": 1, "tag": 16, "status": STATUS})
         words, starts, bursts = (
-            DmaQueue(shape=shape, depth=depth, target=self.target) for shape, depth in (
-                (self.w.payload.shape(), BEATS), (Start, 2 * BURSTS), (Burst, 2 * BURSTS)
+            Fifo(shape, depth=depth, target=self.target, checked=False, commit=commit)
+            for shape, depth, commit in (
+                (self.w.payload.shape(), BEATS, True), (Start, 2 * BURSTS, False),
+                (Burst, 2 * BURSTS, False),
             )
         )
         m.submodules.words, m.submodules.starts, m.submodules.bursts = words, starts, bursts
@@ -72,12 +74,12 @@ class Writer(wiring.Component):
             aw.valid.eq(starts.o.valid), starts.o.ready.eq(aw.ready),
             aw.payload.addr[low:].eq(starts.o.payload.addr),
             aw.payload.len.eq(starts.o.payload.len),
-            words.put.eq(self.beats.valid & ~beat.void), words.whole.eq(beat.last),
-            *(words.value[name].eq(beat[name]) for name in words.shape.members),
-            starts.put.eq(closes & ~beat.void),
-            starts.value.addr.eq(beat.addr[low:]), starts.value.len.eq(beat.count),
-            bursts.put.eq(closes),
-            *(bursts.value[name].eq(beat[name]) for name in Burst.members),
+            words.i.valid.eq(self.beats.valid & ~beat.void), words.commit.eq(beat.last),
+            *(words.i.payload[name].eq(beat[name]) for name in words.shape.members),
+            starts.i.valid.eq(closes & ~beat.void),
+            starts.i.payload.addr.eq(beat.addr[low:]), starts.i.payload.len.eq(beat.count),
+            bursts.i.valid.eq(closes),
+            *(bursts.i.payload[name].eq(beat[name]) for name in Burst.members),
         ]
 
         oldest, answered = bursts.o.payload, Signal()

@@ -1,1 +1,1 @@
-"""Streams: FIFOs, the skid buffer, and what passes from one clock to another."""
+"""Streams: FIFOs, the skid buffer, and clock-domain crossings."""

@@ -1,6 +1,6 @@
-"""A queue in a bank of memory, whose head is the bank's own output register."""
+"""A FIFO in a memory bank; the bank's own output register holds the word that is offered."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Shape, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -12,57 +12,105 @@ __all__ = ["Fifo"]
 
 
 class Fifo(wiring.Component):
-    """Words in order, one in and one out a cycle, all but one of as many as the memory has.
+    """Words leave in the order of their arrival; one word in and one word out a cycle.
 
-    A word is on offer no later than :attr:`LATENCY` cycles after it came, or the one before left.
+    A word is offered at most :attr:`LATENCY` cycles after it arrived, or after the word before it
+    left, whichever is later.
+
+    It is not `amaranth.lib.fifo.SyncFIFOBuffered`: a `Bank` reads in two steps, so that no logic
+    follows the block RAM; the pointers are LFSRs, which have no carry; words can be written before
+    they may leave; and ``next_valid`` is known a cycle ahead.
 
     Parameters
     ----------
-    width, depth : int
-        ``depth`` is a power of two, of bits that `weft.hw.buffers.lfsr` knows.
+    shape : shape
+        Shape of a word.
+    depth : int
+        Words of the memory: a power of two whose number of address bits
+        `weft.hw.buffers.lfsr.TAPS` has. The memory holds ``depth - 1`` words.
     target : str
-        That of a Config.
+        Target of the Config.
+    counted : bool
+        Adds ``level``, and counts the offered word and the word behind it among the ``depth - 1``.
+        If False, these two words come on top of it.
+    checked : bool
+        If False, ``i.ready`` is always 1, and the writer must not overfill the FIFO.
+    commit : bool
+        Adds ``commit``.
 
     Attributes
     ----------
-    i : In, stream of ``width`` bits
-    o : Out, stream of ``width`` bits
-    follows : Out
-        Whatever happens in this cycle, there is a word on offer in the next.
-    words : Out
-        How many are here, the one on offer among them.
+    i : In, stream of ``shape``
+    o : Out, stream of ``shape``
+        Its payload comes from a register.
+    next_valid : Out, 1 bit
+        ``o`` is valid in the next cycle, whether the offered word is taken in this one or not.
+    level : Out, ``range(depth)``; with ``counted``
+        Number of words in the FIFO, including the offered word.
+    commit : In, 1 bit; with ``commit``; valid with ``i.valid``
+        This word and all words before it may leave; words behind the last commit stay.
     """
 
     LATENCY = 1 + Bank.LATENCY
 
-    def __init__(self, *, width, depth, target):
-        self.width = width
+    def __init__(self, shape, *, depth, target, counted=False, checked=True, commit=False):
+        self.shape = shape
         self.depth = depth
         self.target = target
+        self.counted = counted
+        self.checked = checked
+        self.commits = commit
         super().__init__({
-            "i": In(stream.Signature(width)), "o": Out(stream.Signature(width)),
-            "follows": Out(1), "words": Out(range(depth)),
+            "i": In(stream.Signature(shape, always_ready=not checked)),
+            "o": Out(stream.Signature(shape)),
+            "next_valid": Out(1),
+            **({"level": Out(range(depth))} if counted else {}),
+            **({"commit": In(1)} if commit else {}),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.bank = bank = Bank(width=self.width, depth=self.depth, target=self.target)
-        put, asked = Signal(ceil_log2(self.depth)), Signal(ceil_log2(self.depth))  # the next ones
-        puts, waits, takes = Signal(), Signal(), Signal()
+        m.submodules.bank = bank = Bank(
+            width=Shape.cast(self.shape).width, depth=self.depth, target=self.target
+        )
+        write_addr = Signal(ceil_log2(self.depth))
+        read_addr = Signal.like(write_addr)
+        write, nonempty, advance = Signal(), Signal(), Signal()
+        end = self._committed(m, write, write_addr) if self.commits else write_addr
+        if self.checked:
+            full = self._full(m, write, write_addr, read_addr)
+            m.d.comb += self.i.ready.eq(~full)
         m.d.comb += [
-            self.i.ready.eq(~self.words.all()), puts.eq(self.i.valid & self.i.ready),
-            takes.eq(self.o.valid & self.o.ready), waits.eq(asked != put),
-            bank.read_en.eq(~self.o.valid | self.o.ready), bank.read_addr.eq(asked),
-            bank.write_en.eq(puts), bank.write_addr.eq(put), bank.write_data.eq(self.i.payload),
+            write.eq(self.i.valid & self.i.ready if self.checked else self.i.valid),
+            nonempty.eq(end != read_addr),
+            advance.eq(~self.o.valid | self.o.ready),
+            bank.write_en.eq(write), bank.write_addr.eq(write_addr),
+            bank.write_data.eq(self.i.payload),
+            bank.read_en.eq(advance), bank.read_addr.eq(read_addr),
             self.o.payload.eq(bank.read_data),
         ]
-        with m.If(puts):
-            m.d.sync += put.eq(lfsr_next(put))
-        with m.If(bank.read_en & waits):
-            m.d.sync += asked.eq(lfsr_next(asked))
-        # The bank's first step has a word; the second's is on offer.
-        with m.If(bank.read_en):
-            m.d.sync += [self.follows.eq(waits), self.o.valid.eq(self.follows)]
-        with m.If(puts != takes):
-            m.d.sync += self.words.eq(self.words + Mux(puts, 1, -1))
+        with m.If(write):
+            m.d.sync += write_addr.eq(lfsr_next(write_addr))
+        with m.If(advance & nonempty):
+            m.d.sync += read_addr.eq(lfsr_next(read_addr))
+        # A read takes the bank two steps: `next_valid` belongs to the first, `o` to the second.
+        with m.If(advance):
+            m.d.sync += [self.next_valid.eq(nonempty), self.o.valid.eq(self.next_valid)]
         return m
+
+    def _committed(self, m, write, write_addr):
+        """The address behind the last word that may leave."""
+        end = Signal.like(write_addr)
+        with m.If(write & self.commit):
+            m.d.sync += end.eq(lfsr_next(write_addr))
+        return end
+
+    def _full(self, m, write, write_addr, read_addr):
+        """Whether no word may be written."""
+        if not self.counted:
+            return lfsr_next(write_addr) == read_addr
+        take = Signal()
+        m.d.comb += take.eq(self.o.valid & self.o.ready)
+        with m.If(write != take):
+            m.d.sync += self.level.eq(self.level + Mux(write, 1, -1))
+        return self.level.all()

@@ -1,4 +1,4 @@
-"""A skid: a stage of a stream whose ``valid``, payload and ``ready`` are all registers."""
+"""A register stage of a stream that registers ``valid``, payload and ``ready``."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -8,13 +8,16 @@ __all__ = ["SkidBuffer"]
 
 
 class SkidBuffer(wiring.Component):
-    """``o`` is ``i`` a cycle later, a word a cycle; what comes as ``o`` begins to wait is kept.
+    """``o`` is ``i`` one cycle later, at one word a cycle.
 
-    In a reset it takes nothing.
+    ``i.ready`` is a register: a word that arrives in the cycle in which ``o`` stalls is kept in a
+    second register. In reset ``i.ready`` is 0. It is not `amaranth.lib.fifo.SyncFIFOBuffered`,
+    which needs a memory.
 
     Parameters
     ----------
     shape : shape
+        Shape of a word.
 
     Attributes
     ----------
@@ -32,18 +35,18 @@ class SkidBuffer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         ready = Signal()
-        full = Signal()
-        kept = Signal.like(self.i.payload, reset_less=True)
-        moves = self.o.ready | ~self.o.valid
-        comes = self.i.valid & ready
+        skid_valid = Signal()
+        skid = Signal.like(self.i.payload, reset_less=True)
+        advance = self.o.ready | ~self.o.valid
+        i_fire = self.i.valid & ready
         m.d.comb += self.i.ready.eq(ready)
-        m.d.sync += ready.eq(moves | (~full & ~comes))
-        with m.If(moves):
-            m.d.sync += full.eq(0)
-            with m.If(full):
-                m.d.sync += [self.o.valid.eq(1), self.o.payload.eq(kept)]
+        m.d.sync += ready.eq(advance | (~skid_valid & ~i_fire))
+        with m.If(advance):
+            m.d.sync += skid_valid.eq(0)
+            with m.If(skid_valid):
+                m.d.sync += [self.o.valid.eq(1), self.o.payload.eq(skid)]
             with m.Else():
-                m.d.sync += [self.o.valid.eq(comes), self.o.payload.eq(self.i.payload)]
-        with m.Elif(comes):
-            m.d.sync += [full.eq(1), kept.eq(self.i.payload)]
+                m.d.sync += [self.o.valid.eq(i_fire), self.o.payload.eq(self.i.payload)]
+        with m.Elif(i_fire):
+            m.d.sync += [skid_valid.eq(1), skid.eq(self.i.payload)]
         return m

@@ -64,7 +64,7 @@ def table(proof, source, *rows):
 
 BUGS = [
     *table(
-        "axi", "ip.axi_lite",
+        "axi", "bus.axi_lite",
         ("a write acts before its data are here", "s_axil_b_after_aw_and_w",
          "Mux(writes, aw_full & w_full & b.room", "Mux(writes, aw_full & b.room"),
         ("an answer to a write is one to a read too", "s_axil_r_after_ar",
@@ -85,7 +85,7 @@ BUGS = [
          "self.rresp.eq(Mux(r.o.payload[32], SLVERR", "self.rresp.eq(Mux(r.o.payload[32], 0b01"),
     ),
     *table(
-        "AXI4-Lite alone", "ip.axi_lite",
+        "AXI4-Lite alone", "bus.axi_lite",
         ("writes never get their turn", "aw_bounded",
          "~ar_full, aw_full & w_full", "~ar_full, 0"),
         ("data of a write wait for reads", "w_bounded",
@@ -98,7 +98,7 @@ BUGS = [
          "answer.valid & ~wrote", "answer.valid & ~wrote & ~aw_full"),
     ),
     *table(
-        "Wishbone alone", "ip.wishbone",
+        "Wishbone alone", "bus.wishbone",
         ("what was given up is answered", "asked",
          "m.d.sync += given_up.eq(1)", "m.d.sync += given_up.eq(0)"),
         ("ACK is high with ERR", "one_kind",
@@ -111,7 +111,7 @@ BUGS = [
          "self.ack_o.eq(answer.valid & ~given_up", "self.ack_o.eq((access.valid | answer.valid)"),
     ),
     *table(
-        "Wishbone alone, pipelined", "ip.wishbone",
+        "Wishbone alone, pipelined", "bus.wishbone",
         ("what was given up is answered", "asked",
          "m.d.sync += given_up.eq(1)", "m.d.sync += given_up.eq(0)"),
         ("ACK is high with ERR", "one_kind",
@@ -125,7 +125,7 @@ BUGS = [
          "answer.valid & ~given_up & answer.p.refused", "0"),
     ),
     *table(
-        "registers, axi", "ip.control",
+        "registers, axi", "bus.csr_bank",
         ("an access is answered twice", "answered_once",
          "s_valid.eq(access.valid)", "s_valid.eq(access.valid | s_valid)"),
         ("an access is taken while another waits", "answered_once",
@@ -141,7 +141,7 @@ BUGS = [
          "irqs.set.eq(acts & writes[\"irq_enable\"])",
          "irqs.set.eq(acts & (writes[\"irq_enable\"] | writes[\"irq_status\"]))"),
         ("a refused access is not told", "status_right",
-         "\"refused\": acts & refused", "\"refused\": 0"),
+         "\"access_error\": acts & refused", "\"access_error\": 0"),
         ("a soft reset counts as a job", "ended_right",
          "ended.eq(0), last.eq(0)", "last.eq(0)"),
         ("a soft reset keeps the last job", "last_right",
@@ -149,23 +149,23 @@ BUGS = [
         ("a command word goes on in a soft reset", "command_right",
          "s_valid & writes[\"cmd_fifo\"] & ~self.reset_busy", "s_valid & writes[\"cmd_fifo\"]"),
         ("a result that is not there is taken", "result_right",
-         "results.ready.eq(s_valid & reads[\"results\"] & level.some)",
-         "results.ready.eq(s_valid & reads[\"results\"])"),
+         "results.ready.eq(s_valid & reads[\"result_fifo\"] & level.some)",
+         "results.ready.eq(s_valid & reads[\"result_fifo\"])"),
     ),
     *table(
-        "registers, axi", "ip.interrupts",
+        "registers, axi", "bus.interrupts",
         ("what happens as it is cleared is lost", "status_right",
          "(self.status & ~cleared) | self.events", "(self.status | self.events) & ~cleared"),
         ("irq does not wait for what is enabled", "irq_right",
          "(self.status & self.enable).any()", "self.status.any()"),
     ),
     *table(
-        "registers, dma", "ip.control",
+        "registers, dma", "bus.csr_bank",
         ("a descriptor is queued where there is no room", "descriptor_right",
          "acts & go & ~vain", "acts & go"),
     ),
     *table(
-        "stream", "ip.packets",
+        "stream", "bus.packet_register",
         ("a soft reset takes what is on offer", "m_axis_valid_stays",
          "moves & ~cut", "~cut"),
         ("a word that waits is written over", "m_axis_data_stay",
@@ -182,15 +182,16 @@ BUGS = [
          "m.d.sync += [full.eq(1), kept.eq(comes), o.payload.status.eq(comes.status)]"),
     ),
     *table(
-        "stream", "ip.shell",
+        "stream", "bus.bus_wrapper",
         ("TVALID is high in reset", "m_axis_after_reset",
          "self.m_axis_tvalid.eq(packets.packets.valid)",
          "self.m_axis_tvalid.eq(packets.packets.valid | restart.holds)"),
     ),
     *table(
-        "stream", "ip.skid",
+        "stream", "stream.skid_buffer",
         ("a word that waits is written over", "core_commands_stay",
-         "moves = self.o.ready | ~self.o.valid", "moves = self.o.ready | ~self.o.valid | full"),
+         "advance = self.o.ready | ~self.o.valid",
+         "advance = self.o.ready | ~self.o.valid | skid_valid"),
     ),
     *table(
         "AXI4 reads alone", "dma.reader",
@@ -212,14 +213,14 @@ BUGS = [
          "more.eq(last[block:] != 1)", "more.eq(last[block:] != 0)"),
     ),
     *table(
-        "operands walked", "dma.walker",
+        "operands walked", "dma.address_generator",
         ("the end is not that of where it begins", "stretches_behind",
          "(self.cur[:low + BLOCK] + self.common.most) >> low", "self.common.most >> low"),
         ("the next one does not wait", "stretches_stays",
          "self.pieces.valid.eq(~self.stretches.valid | ~self.real)", "self.pieces.valid.eq(1)"),
     ),
     *table(
-        "results gathered", "dma.gather",
+        "results gathered", "dma.write_combiner",
         ("a beat leaves twice", "room",
          "beats.valid.eq((valid &", "beats.valid.eq(self.beats.valid | (valid &"),
         ("beats are counted through", "count",
@@ -241,7 +242,8 @@ BUGS = [
         ("a burst is a beat too long", "aw_kind",
          "aw.payload.len.eq(starts.o.payload.len)", "aw.payload.len.eq(starts.o.payload.len + 1)"),
         ("a burst begins in its block's last beat", "aw_page",
-         "starts.value.addr.eq(beat.addr[low:])", "starts.value.addr.eq(beat.addr[low:] | 0x3FF)"),
+         "starts.i.payload.addr.eq(beat.addr[low:])",
+         "starts.i.payload.addr.eq(beat.addr[low:] | 0x3FF)"),
         ("WLAST is of the beat before", "w_last",
          "self.w.payload.eq(words.o.payload)",
          "self.w.payload.eq(words.o.payload.as_value() ^ (beat.last << len(beat.data) * 9 // 8))"),
@@ -252,8 +254,8 @@ BUGS = [
         ("an answer is of what is not put", "b_order",
          "b.ready.eq(bursts.o.valid & ~oldest.void)", "b.ready.eq(~oldest.void)"),
         ("a beat of a burst is left out", "w_order",
-         "words.put.eq(self.beats.valid & ~beat.void)",
-         "words.put.eq(self.beats.valid & ~beat.void & (beat.last | ~self.w.valid))"),
+         "words.i.valid.eq(self.beats.valid & ~beat.void)",
+         "words.i.valid.eq(self.beats.valid & ~beat.void & (beat.last | ~self.w.valid))"),
         ("a burst has the length of the one that comes", "aw_order",
          "aw.payload.len.eq(starts.o.payload.len)", "aw.payload.len.eq(beat.count)"),
         ("a burst has the address of the one that comes", "aw_addr",
@@ -261,12 +263,12 @@ BUGS = [
          "aw.payload.addr[low:].eq(beat.addr[low:])"),
     ),
     *table(
-        "AXI4 writes alone", "dma.queue",
+        "AXI4 writes alone", "stream.fifo",
         ("the next address comes before the last is taken", "aw_stays",
-         "moves.eq(~self.o.valid | self.o.ready)", "moves.eq(1)"),
+         "advance.eq(~self.o.valid | self.o.ready)", "advance.eq(1)"),
         *((f"{pin} survives a reset", rule,
-         "moves, waits, follows = Signal(), Signal(), Signal()",
-         "moves, waits, follows = Signal(), Signal(), Signal(); self.o.valid._reset_less = True")
+         "read_addr = Signal.like(write_addr)",
+         "read_addr = Signal.like(write_addr); self.o.valid._reset_less = True")
           for pin, rule in (("AWVALID", "aw_after_reset"), ("WVALID", "w_after_reset"))),
     ),
 ]
