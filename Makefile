@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles sim-speed link-bench area cell-mutants mutation sweep lock clean distclean
+.PHONY: docs help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles sim-speed link-bench area cell-mutants mutation sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,11 @@ test:  ## run the tests except the slow ones, on all cores (about 12 minutes on 
 test-all:  ## run all tests, on more designs and sizes (about 35 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) $(ARGS)
+
+docs:  ## build the documents as a site, in build/docs; broken links are errors
+	@$(SETUP) test
+	@$(RUN) python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "Open build/docs/index.html"
 
 lint:  ## check the style of the sources
 	@$(SETUP) test

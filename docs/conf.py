@@ -1,5 +1,6 @@
 """The documents as a site: what Sphinx reads, and how it shows it. `make docs` builds it."""
 
+import dataclasses
 import importlib.metadata
 
 project = "Weft"
@@ -8,7 +9,6 @@ copyright = f"2026, {author}"  # Sphinx's own name for it
 version = release = importlib.metadata.version("weft")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-exclude_patterns = ["myboard.py"]
 html_theme = "furo"
 html_title = "Weft"
 html_static_path = ["_static"]
@@ -20,5 +20,18 @@ suppress_warnings = ["myst.header"]  # the page of changes has versions under it
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-napoleon_use_ivar = True
+napoleon_google_docstring = False
 default_role = "code"  # single backticks in docstrings name things of Python or of the hardware
+
+
+def fields(app, what, name, obj, options, lines):
+    """Add the fields of a Config to its description: what `--help` says of each."""
+    if name == "weft.config.Config":
+        lines += ["", ".. rubric:: Fields", ""]
+        for field in dataclasses.fields(obj):
+            text = field.metadata["text"]
+            lines += [f"``{field.name}``", f"   {text[0].upper()}{text[1:].rstrip('.')}.", ""]
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", fields)

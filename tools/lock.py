@@ -15,7 +15,7 @@ PIP_TOOLS = "pip-tools==7.6.2"
 # versions, so that one environment serves all purposes.
 LOCKS = {
     "sim": ["hw", "sim", "serial", "report"],
-    "test": ["hw", "sim", "serial", "report", "kit", "test"],
+    "test": ["hw", "sim", "serial", "report", "kit", "docs", "test"],
     "kit": ["hw", "sim", "serial", "report", "kit", "interop"],
     "train": ["hw", "sim", "serial", "report", "train"],
 }

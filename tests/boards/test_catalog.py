@@ -8,7 +8,7 @@ from weft.boards.board import BoardError
 from weft.boards.catalog import BOARDS, find, load
 from weft.host.serial_port import RATES
 
-MINE = Path(__file__).parents[2] / "docs" / "myboard.py"
+MINE = Path(__file__).parents[2] / "examples" / "my_board.py"
 
 
 def test_boards_are_those_promised():

@@ -11,7 +11,7 @@ from weft.boards.catalog import BOARDS
 from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign, ToolchainError
 from weft.cli import main
 
-MINE = str(Path(__file__).parents[2] / "docs" / "myboard.py")
+MINE = str(Path(__file__).parents[2] / "examples" / "my_board.py")
 NAMES = ", ".join(BOARDS)
 LAYOUT = {"modules": {"top": {"cells": {
     "accelerator.core.array.pe_0_0.sum": {

@@ -1,4 +1,4 @@
-"""A board of one's own: weft build --board docs/myboard.py
+"""A board of one's own: weft build --board examples/my_board.py
 
 An ECP5-25F with a 25 MHz oscillator, a USB serial bridge and two LEDs that light when low. Put
 your own pins in; the names `uart` and `default_clk` are what Weft looks for.
