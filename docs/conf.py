@@ -5,7 +5,7 @@ import importlib.metadata
 
 project = "Weft"
 author = "The Weft authors"
-copyright = f"2026, {author}"  # Sphinx's own name for it
+project_copyright = f"2026, {author}"
 version = release = importlib.metadata.version("weft")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]

@@ -1,7 +1,7 @@
 """A layer of a network for handwritten digits: python examples/network_layer.py
 
-The layer is fully connected and quantized as TensorFlow Lite does it. The core adds the bias, scales
-the sums to int8 and clamps them, so that only bytes leave it.
+The layer is fully connected and quantized as TensorFlow Lite does it. The core adds the bias,
+scales the sums to int8 and clamps them, so that only bytes leave it.
 """
 
 import numpy as np
