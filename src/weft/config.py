@@ -120,8 +120,8 @@ class Config:
 
     def __post_init__(self):
         fields = dataclasses.fields(self)
-        given = {f.name: _plain(getattr(self, f.name)) for f in fields}
-        for name, value in given.items():
+        values = {f.name: _plain(getattr(self, f.name)) for f in fields}
+        for name, value in values.items():
             # None for any other type: the rules below compare fields, and an array's == is no bool.
             object.__setattr__(self, name, value if isinstance(value, (int, str)) else None)
         if self.dtype in tuple(FORMATS):
@@ -129,13 +129,13 @@ class Config:
                 if "by_dtype" in f.metadata and getattr(self, f.name) is None:
                     object.__setattr__(self, f.name, f.metadata["by_dtype"][self.dtype])
         self._resolve()
-        wrong = {f.name: list(_check(f, given[f.name])) for f in fields}
-        problems = [text for texts in wrong.values() for text in texts]
-        if not wrong["dtype"]:
+        errors = {f.name: list(_check(f, values[f.name])) for f in fields}
+        problems = [text for texts in errors.values() for text in texts]
+        if not errors["dtype"]:
             problems += [
                 f"{name} must be {rule} with dtype {self.dtype!r}, not {getattr(self, name)!r}"
                 for name, rule, is_allowed in _RULES[self.dtype]
-                if not wrong[name] and not is_allowed(getattr(self, name))
+                if not errors[name] and not is_allowed(getattr(self, name))
             ]
         if self.multiplier == "fip":
             if _is_integer(self.depth) and self.depth % 2:
@@ -144,33 +144,33 @@ class Config:
                 problems.append(
                     f"bytes_in must be 2 or more with multiplier 'fip', not {self.bytes_in}"
                 )
-        if not wrong["dsp_cols"] and None not in (self.cols, self.dsp_cols) and not wrong["cols"]:
+        if not errors["dsp_cols"] and None not in (self.cols, self.dsp_cols) and not errors["cols"]:
             limit = self.cols if self.target in DSP_TARGETS else 0
             if self.dsp_cols > limit:
                 problems.append(
                     f"dsp_cols must be at most {limit} with {self.cols} columns and target"
                     f" {self.target!r}, not {self.dsp_cols}"
                 )
-        if not wrong["dsp_cols"] and self.dsp_cols and self._exceeds_dsp_block():
+        if not errors["dsp_cols"] and self.dsp_cols and self._exceeds_dsp_block():
             problems.append(
                 "dsp_cols must be 0 with several products a PE, target 'ice40up' and multiplier"
                 f" 'fip', not {self.dsp_cols}"
             )
         sizes = self.lanes, self.bytes_out
-        raw = self.requantize in ("none", None)
-        if not raw and all(map(_is_integer, sizes)) and sizes[0] > sizes[1]:
+        requantizes = self.requantize not in ("none", None)
+        if requantizes and all(map(_is_integer, sizes)) and sizes[0] > sizes[1]:
             problems.append(
                 f"lanes must be at most bytes_out ({self.bytes_out}) unless requantize is none,"
                 f" not {self.lanes}"
             )
-        given = None not in (self.c_words, self.rows)
-        if given and not wrong["c_words"] and not wrong["rows"] and 0 < self.c_words < self.rows:
+        known = None not in (self.c_words, self.rows)
+        if known and not errors["c_words"] and not errors["rows"] and 0 < self.c_words < self.rows:
             problems.append(f"c_words must be 0 or at least rows ({self.rows}), not {self.c_words}")
         if problems:
             raise ConfigError("\n".join(problems))
 
     def _resolve(self):
-        """Set ``multiplier`` and ``dsp_cols`` where they are to follow from other fields."""
+        """Set ``multiplier`` and ``dsp_cols`` from other fields, if they are automatic."""
         even = _is_integer(self.depth) and self.depth % 2 == 0
         if self.multiplier == "auto":
             fast = self.target != "generic" and even and self.dtype == "int8"

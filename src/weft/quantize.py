@@ -1,4 +1,4 @@
-"""From float scales and functions to the integers of a layer, the way each runtime forms them."""
+"""Converts scales and activation functions of a quantized layer to integers, as runtimes do."""
 
 import math
 
@@ -15,12 +15,12 @@ MODES = ("tflite", "single", "onnx")
 def quantize_multiplier(scale):
     """``scale = multiplier * 2**(shift - 31)``, the multiplier rounded to 31 bits, ties up.
 
-    A ``shift`` under -31 is flushed to a multiplier of 0, as in TFLite.
+    If ``shift`` would be below -31, the multiplier is 0, as in TFLite.
 
     Parameters
     ----------
     scale : float [N] or scalar
-        Each finite, above 0, and under 2**31 when rounded.
+        Each finite, above 0, and below 2**31 after rounding.
 
     Returns
     -------
@@ -30,44 +30,44 @@ def quantize_multiplier(scale):
     Raises
     ------
     TypeError, ValueError
-        For a scale out of its rule.
+        If a scale is invalid.
 
-    Source: TFLite Micro, ``QuantizeMultiplier``. Its builds with single rounding clip what is not
-    under 2**30 to a multiplier of 2**31-1 and a shift of 30; here it stays what it is.
+    Source: TFLite Micro, ``QuantizeMultiplier``. Its builds with single rounding clip scales from
+    2**30 on to a multiplier of 2**31-1 and a shift of 30; this function does not.
     """
     return _multiplier_of("scale", _positive("scale", scale, np.float64))
 
 
 def tflite_scale(x_scale, w_scale, y_scale, *, product="float64"):
-    """``double(x_scale) * double(w_scale) / double(y_scale)``, as TFLite Micro forms it.
+    """``double(x_scale) * double(w_scale) / double(y_scale)``, as TFLite Micro computes it.
 
-    Before 13 October 2026 its FullyConnected formed the product in float32 where the weights have
-    one scale, per tensor; ``product="float32"`` is that older rule::
+    Before 13 October 2026 its FullyConnected computed the product in float32 if the weights had
+    one scale per tensor; ``product="float32"`` selects that older rule::
 
         per tensor     double(float32(x_scale * w_scale)) / double(y_scale)
         per channel    double(x_scale) * double(w_scale) / double(y_scale)
 
-    Convolutions always formed it in double. The two differ by up to 2**-24, which is seldom seen
-    in 8 bits.
+    Convolutions always used double. The two rules differ by up to 2**-24, which rarely changes an
+    8-bit result.
 
     Parameters
     ----------
     x_scale, y_scale : float
-        What one step of x, of y, stands for; taken as float32, as all scales in a ``.tflite`` are.
+        Scale of x, and of y; converted to float32, the type of all scales in a ``.tflite``.
     w_scale : float [N] or scalar
     product : str
-        ``float64``, or ``float32`` for the older rule: how ``x_scale * w_scale`` is formed where
-        there is one ``w_scale``.
+        Type of the product ``x_scale * w_scale`` with a single ``w_scale``: ``float64``, or
+        ``float32`` for the older rule.
 
     Returns
     -------
     multiplier, shift : int32 [N], or int32 scalars
-        As of :func:`quantize_multiplier`.
+        As from :func:`quantize_multiplier`.
 
     Raises
     ------
     TypeError, ValueError
-        For a scale, or a quotient of them, out of its rule.
+        If a scale or the quotient is invalid.
 
     Source: TFLite Micro, ``CalculateOpDataFullyConnected``, ``GetQuantizedConvolutionMultipler``.
     """
@@ -75,18 +75,18 @@ def tflite_scale(x_scale, w_scale, y_scale, *, product="float64"):
         raise ValueError(f"product must be float32 or float64, not {product!r}")
     x, w, y = _scales(x_scale, w_scale, y_scale)
     kind = np.float64 if w.size > 1 else product
-    with np.errstate(over="ignore", under="ignore"):  # the check of the quotient speaks
+    with np.errstate(over="ignore", under="ignore"):  # the check of the quotient reports it
         quotient = (x.astype(kind) * w).astype(np.float64) / y
     return _multiplier_of(_QUOTIENT, _positive(_QUOTIENT, quotient, np.float64))
 
 
 def onnx_scale(x_scale, w_scale, y_scale):
-    """``float32(float32(x_scale * w_scale) / y_scale)``, as onnxruntime forms it.
+    """``float32(float32(x_scale * w_scale) / y_scale)``, as onnxruntime computes it.
 
     Parameters
     ----------
     x_scale, y_scale : float
-        What one step of x, of y, stands for; taken as float32.
+        Scale of x, and of y; converted to float32.
     w_scale : float [N] or scalar
 
     Returns
@@ -96,7 +96,7 @@ def onnx_scale(x_scale, w_scale, y_scale):
     Raises
     ------
     TypeError, ValueError
-        For a scale, or a quotient of them, out of its rule.
+        If a scale or the quotient is invalid.
 
     Source: onnxruntime, ``QLinearMatMul`` and ``QGemm`` on the CPU.
     """
@@ -112,19 +112,19 @@ def activation_table(
 ) -> np.ndarray:
     """``round(function(x_scale * (x - x_zero_point)) / y_scale) + y_zero_point`` for all 256 ``x``.
 
-    Computed in binary64, saturated to ``y_dtype``. Entry ``i`` is for the ``x`` whose byte is
-    ``i``. A runtime's own kernel may approximate the function: to be equal to that one, take its
-    256 results for the table.
+    Computed in binary64 and saturated to ``y_dtype``. Entry ``i`` belongs to the ``x`` with byte
+    ``i``. A runtime may approximate the function: to match it, use its own 256 results as the
+    table.
 
     Parameters
     ----------
     function : callable
-        From float to float; infinite results saturate. `sigmoid`, `tanh`, `gelu`, `hard_swish`
-        and `leaky_relu` are here.
+        From float to float; infinite results saturate. This module has `sigmoid`, `tanh`, `gelu`,
+        `hard_swish` and `leaky_relu`.
     x_scale, y_scale : float
-        What one step of x, of y, stands for; taken as float32.
+        Scale of x, and of y; converted to float32.
     x_zero_point, y_zero_point : int
-        In the range of ``x_dtype``, of ``y_dtype``.
+        In the range of ``x_dtype``, and of ``y_dtype``.
     mode : str
         ``tflite`` and ``single`` round ties away from zero, ``onnx`` to even.
     x_dtype, y_dtype : int8 or uint8
@@ -136,7 +136,7 @@ def activation_table(
     Raises
     ------
     TypeError, ValueError
-        For a number, a type or a mode out of its rule, and for a function that gives NaN.
+        If a number, a type or the mode is invalid, or the function returns NaN.
     """
     if mode not in MODES:
         raise ValueError(f"mode must be {', '.join(MODES[:-1])} or {MODES[-1]}, not {mode!r}")
@@ -168,7 +168,7 @@ def tanh(x):
 
 
 def gelu(x):
-    """``x * (1 + erf(x / sqrt(2))) / 2``: the exact one, not its approximation by tanh."""
+    """``x * (1 + erf(x / sqrt(2))) / 2``, exact; not the approximation with tanh."""
     return x * math.erfc(-x / math.sqrt(2)) / 2
 
 
@@ -186,7 +186,7 @@ _QUOTIENT = "x_scale * w_scale / y_scale"
 
 
 def _multiplier_of(name, scale):
-    """Multiplier and shift of positive numbers."""
+    """Multiplier and shift of positive scales."""
     fraction, shift = np.frexp(scale)
     multiplier = _half_away(fraction * 2.0**31).astype(np.int64)
     carry = multiplier == 1 << 31
@@ -198,9 +198,9 @@ def _multiplier_of(name, scale):
 
 
 def _half_away(x):
-    """``x`` rounded to the nearest integer, ties away from zero; exact, unlike with 0.5 added."""
+    """``x`` rounded to nearest, ties away from zero; exact, which adding 0.5 is not."""
     whole = np.trunc(x)
-    with np.errstate(invalid="ignore"):  # infinity less itself
+    with np.errstate(invalid="ignore"):  # infinity minus infinity
         return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)
 
 
@@ -219,7 +219,7 @@ def _scalar(name, value):
 
 
 def _positive(name, value, dtype):
-    """``value`` in ``dtype``, each number of it finite and above 0."""
+    """``value`` in ``dtype``; ValueError unless all numbers are finite and above 0."""
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be real numbers, not {array.dtype}")
@@ -244,6 +244,6 @@ def _zero_point(which, value, dtype):
 
 
 def _require(name, rule, values, holds):
-    """Refuses ``values`` with the first one that breaks ``rule``."""
+    """Raise ValueError with the first of ``values`` that breaks ``rule``."""
     if not np.all(holds):
         raise ValueError(f"{name} must be {rule}, not {np.ravel(values)[~np.ravel(holds)][0]}")

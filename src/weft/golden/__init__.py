@@ -1,4 +1,4 @@
-"""Golden models in numpy: what the hardware must compute, by other means than the hardware's."""
+"""Golden models in numpy: the exact results of the hardware, computed in an independent way."""
 
 from weft.golden.bf16 import clamp, matmul_bf16, to_bfloat16
 from weft.golden.matmul import matmul

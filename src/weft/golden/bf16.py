@@ -1,37 +1,39 @@
-"""Golden arithmetic of BF16: the product of matrices, the clamp, the rounding to bfloat16."""
+"""Golden models of BF16: matrix product, clamp, and rounding to bfloat16."""
 
 import numpy as np
 from ml_dtypes import bfloat16
 
 __all__ = ["clamp", "matmul_bf16", "to_bfloat16"]
 
-_NAN = np.uint32(0x7FC00000).view(np.float32)  # the one NaN of every result
-_NORMAL = np.float32(2.0**-126)  # the least normal number, of binary32 and of bfloat16
+_NAN = np.uint32(0x7FC00000).view(np.float32)  # the only NaN in results
+_NORMAL = np.float32(2.0**-126)  # smallest normal number of binary32 and of bfloat16
 
 
 def matmul_bf16(a, b, *, start=None, flush_subnormals=False) -> np.ndarray:
     """``acc = fma(a[..., :, k], b[..., k, :], acc)`` for each ``k``, ascending, from ``start``.
 
-    Each fma is that of IEEE 754 in binary32, rounded once, to nearest even::
+    Each fma is the IEEE 754 operation in binary32, rounded once, to nearest even. It is computed
+    in binary64::
 
         acc = float32(float64(a) * float64(b) + float64(acc))
 
-    That is exact. The product has 16 significant bits and is no subnormal of binary64. Where the
-    sum needs more than the 53 bits of binary64, the lesser addend lies below a quarter of a unit
-    in the last place of the greater one in binary32, and two roundings end where one does.
+    This gives the same bits. The product has 16 significant bits and is never subnormal in
+    binary64. If the sum needs more than the 53 bits of binary64, the smaller addend is below a
+    quarter of a unit in the last place of the larger one in binary32; then rounding twice gives
+    the same result as rounding once.
 
-    Subnormals are kept. With ``flush_subnormals`` those of ``a``, ``b`` and ``start`` are zero of
-    their sign, and so is the result of every fma that is subnormal once rounded; one that rounds
-    up to the least normal number stays.
+    Subnormals are kept. With ``flush_subnormals``, subnormal values of ``a``, ``b`` and ``start``
+    count as zero with their sign. An fma result that is subnormal after rounding becomes zero with
+    its sign; one that rounds up to the smallest normal number stays.
 
     Parameters
     ----------
     a : bfloat16 [..., M, K]
     b : bfloat16 [..., K, N]
-        The dimensions in front broadcast with those of ``a``, as in `numpy.matmul`.
+        Leading dimensions broadcast with the leading dimensions of ``a``, as in `numpy.matmul`.
     start : float32, optional
-        Of a shape that broadcasts to that of the result; +0 where absent. It is the result where K
-        is 0.
+        Initial sums, of a shape that broadcasts to the result's; +0 if absent. If K is 0, they
+        are the result.
     flush_subnormals : bool
 
     Returns
@@ -42,9 +44,9 @@ def matmul_bf16(a, b, *, start=None, flush_subnormals=False) -> np.ndarray:
     Raises
     ------
     TypeError
-        For ``a`` or ``b`` that is not bfloat16, and ``start`` that is not float32.
+        If ``a`` or ``b`` is not bfloat16, or ``start`` is not float32.
     ValueError
-        For shapes that do not fit.
+        If the shapes do not match.
 
     Source: IEEE 754-2019, 5.4.1 (fusedMultiplyAdd), 4.3.1 (rounding), 6.2 (NaN), 6.3 (signs).
     """
@@ -54,9 +56,9 @@ def matmul_bf16(a, b, *, start=None, flush_subnormals=False) -> np.ndarray:
     depth = a.shape[-1]
     if b.ndim < 2 or b.shape[-2] != depth:
         raise ValueError(f"b must be of shape [..., {depth}, N], not {b.shape}")
-    acc = _started(start, (*_batch(a, b), a.shape[-2], b.shape[-1]))
+    acc = _initial(start, (*_batch(a, b), a.shape[-2], b.shape[-1]))
     a, b = _widened(a), _widened(b)
-    with np.errstate(all="ignore"):  # what overflows or is invalid has a result all the same
+    with np.errstate(all="ignore"):  # overflows and invalid operations have defined results
         if flush_subnormals:
             a, b, acc = _flushed(a), _flushed(b), _flushed(acc)
         a, b = a.astype(np.float64), b.astype(np.float64)
@@ -69,15 +71,15 @@ def matmul_bf16(a, b, *, start=None, flush_subnormals=False) -> np.ndarray:
 
 
 def clamp(values, low=None, high=None) -> np.ndarray:
-    """``low`` where ``x <= low``, else ``high`` where ``x >= high``, else ``x``; never -0 but +0.
+    """``low`` if ``x <= low``, else ``high`` if ``x >= high``, else ``x``; -0 becomes +0.
 
-    NaN compares with nothing and stays. Subnormals do too. Without any limit ``x`` is as it was.
+    NaN and subnormals are kept. Without a limit ``x`` is not changed.
 
     Parameters
     ----------
     values : float32 [..., N]
     low, high : float32 [N] or scalar, optional
-        No NaN, ``low`` at most ``high``; where absent, no limit.
+        Not NaN, and ``low`` at most ``high``. None: no limit.
 
     Returns
     -------
@@ -87,9 +89,9 @@ def clamp(values, low=None, high=None) -> np.ndarray:
     Raises
     ------
     TypeError
-        For what is not float32.
+        If an argument is not float32.
     ValueError
-        For a limit that is NaN or of another shape, and for ``low`` above ``high``.
+        If a limit is NaN or has another shape, or ``low`` is above ``high``.
 
     Source: IEEE 754-2019, 5.11 (comparisons), 6.2.3 (NaN).
     """
@@ -97,8 +99,8 @@ def clamp(values, low=None, high=None) -> np.ndarray:
     low, high = _limit("low", low, values), _limit("high", high, values)
     if low is not None and high is not None and not np.all(low <= high):
         low, high = np.broadcast_arrays(low, high)
-        least, most = low[low > high][0], high[low > high][0]
-        raise ValueError(f"low must be at most high ({most}), not {least}")
+        low, high = low[low > high][0], high[low > high][0]
+        raise ValueError(f"low must be at most high ({high}), not {low}")
     if high is not None:
         y = np.where(values >= high, high, y)
     if low is not None:
@@ -109,14 +111,14 @@ def clamp(values, low=None, high=None) -> np.ndarray:
 
 
 def to_bfloat16(values) -> np.ndarray:
-    """``values`` rounded to nearest even, to the 8 significant bits of bfloat16.
+    """``values`` rounded to bfloat16 (8 significant bits), to nearest even.
 
-    On the bits of binary32, of which bfloat16 is the upper half, infinities included::
+    A bfloat16 is the upper half of a binary32. Computed on the bits, infinities included::
 
         upper = (bits + 0x7FFF + (bits >> 16) % 2) >> 16
 
-    What is nearer to 2**128 than to the greatest finite number, or in the middle, is infinity.
-    Subnormals are kept; a normal number never becomes one.
+    A value becomes infinity if it is at least halfway from the largest finite number to 2**128.
+    Subnormals are kept; a normal number never becomes subnormal.
 
     Parameters
     ----------
@@ -130,7 +132,7 @@ def to_bfloat16(values) -> np.ndarray:
     Raises
     ------
     TypeError
-        For what is not float32.
+        If ``values`` is not float32.
 
     Source: IEEE 754-2019, 4.3.1 (rounding), 7.4 (overflow).
     """
@@ -140,7 +142,7 @@ def to_bfloat16(values) -> np.ndarray:
 
 
 def _typed(name, value, dtype):
-    """``value`` as an array, refused where it is not of ``dtype``."""
+    """``value`` as an array; TypeError if it is not of ``dtype``."""
     array = np.asarray(value)
     if array.dtype != dtype:
         raise TypeError(f"{name} must be {np.dtype(dtype)}, not {array.dtype}")
@@ -148,7 +150,7 @@ def _typed(name, value, dtype):
 
 
 def _batch(a, b):
-    """What the dimensions in front of both matrices broadcast to."""
+    """The broadcast leading dimensions of both matrices."""
     try:
         return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
@@ -156,8 +158,8 @@ def _batch(a, b):
         raise ValueError(f"b must be {rule}, not {b.shape[:-2]}") from None
 
 
-def _started(start, shape):
-    """What the sums of a result of ``shape`` start from."""
+def _initial(start, shape):
+    """The initial sums of a result of ``shape``."""
     start = _typed("start", np.float32(0) if start is None else start, np.float32)
     try:
         return np.broadcast_to(start, shape)
@@ -168,7 +170,7 @@ def _started(start, shape):
 
 
 def _limit(name, value, values):
-    """A limit as an array, or None."""
+    """A valid limit as an array, or None."""
     if value is None:
         return None
     value = _typed(name, value, np.float32)
@@ -181,15 +183,15 @@ def _limit(name, value, values):
 
 
 def _widened(x):
-    """bfloat16 as float32: the upper half of its bits, exactly."""
+    """bfloat16 as float32, exactly: its bits are the upper half."""
     return (x.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 def _flushed(x):
-    """float32, each subnormal zero of its sign."""
+    """float32, with each subnormal replaced by zero of its sign."""
     return np.where(np.abs(x) < _NORMAL, np.copysign(np.float32(0), x), x)
 
 
 def _canonical(x):
-    """float32, each NaN the one NaN."""
+    """float32, with each NaN replaced by the canonical NaN."""
     return np.where(np.isnan(x), _NAN, x)

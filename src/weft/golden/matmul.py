@@ -1,4 +1,4 @@
-"""The golden matrix product of integers: the exact sum, wrapped to the accumulator's width."""
+"""Golden model of the integer matrix product: the exact sum, wrapped to the accumulator width."""
 
 import numpy as np
 
@@ -11,32 +11,32 @@ def matmul(a, b, *, a_zero_point=None, b_zero_point=None, start=None, bits=32):
     Parameters
     ----------
     a, b : array of integers of at most 16 bits
-        Of any shapes that `numpy.matmul` takes.
+        Any shapes that `numpy.matmul` accepts.
     a_zero_point : int or array, optional
         One number, or one for each row of ``a``.
     b_zero_point : int or array, optional
         One number, or one for each column of ``b``.
     start : array of integers, optional
-        What the sums start from; zero where absent.
+        Initial sums; zero if absent.
     bits : int
         Width of the two's complement accumulator, 2 to 64.
 
     Returns
     -------
     array
-        Of int32 up to 32 bits, of int64 above.
+        int32 up to 32 bits, int64 above.
     """
     a, b = (_shifted(*x) for x in ((a, a_zero_point, -2), (b, b_zero_point, -1)))
     total = _product(a, b)
     if start is not None:
         total = total + np.asarray(start).astype(np.int64)
-    # Shifting the sign bit up to bit 63 and back copies it over all the bits above it.
+    # Shifting the sign bit to bit 63 and back copies it to all higher bits.
     wrapped = (total << (64 - bits)) >> (64 - bits)
     return wrapped.astype(np.int32) if bits <= 32 else wrapped
 
 
 def _shifted(x, zero_point, axis):
-    """``x - zero_point`` in int64; a vector of zero points runs along ``axis`` of ``x``."""
+    """``x - zero_point`` in int64; a vector of zero points is applied along ``axis`` of ``x``."""
     x = np.asarray(x)
     if x.dtype.kind not in "iu" or x.dtype.itemsize > 2:
         raise TypeError(f"golden operands must be integers of at most 16 bits, not {x.dtype}")
@@ -52,10 +52,10 @@ def _shifted(x, zero_point, axis):
 
 
 def _product(a, b):
-    """``a @ b`` of int64, exact, or modulo 2**64 where it would not fit."""
+    """``a @ b`` of int64, exact, or modulo 2**64 if it does not fit."""
     largest = a.shape[-1] * _magnitude(a) * _magnitude(b)
-    # Every product and every partial sum, in any order, is an integer that the type holds exactly;
-    # numpy has a fast matmul for floats and none for integers.
+    # numpy's matmul is fast for floats only. A float type is used if it holds every product and
+    # every partial sum exactly, in any order.
     for dtype, digits in ((np.float32, 24), (np.float64, 53)):
         if largest < 1 << digits:
             return np.matmul(a.astype(dtype), b.astype(dtype)).astype(np.int64)

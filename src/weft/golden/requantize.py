@@ -1,4 +1,4 @@
-"""Golden post-processing: int32 sums to 8-bit results, in three modes, each exact to the bit."""
+"""Golden model of the int8 epilogue: int32 sums to 8-bit results, bit-exact in three modes."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ _LOW, _HIGH = -(1 << 31), (1 << 31) - 1  # of int32
 
 
 def add_bias(acc, bias) -> np.ndarray:
-    """``acc + bias``, wrapped to int32 as the accumulator wraps.
+    """``acc + bias``, wrapped to int32 like the accumulator.
 
     Parameters
     ----------
@@ -29,16 +29,16 @@ def requantize(
     acc, multiplier=None, shift=None, *, scale=None, mode="tflite",
     zero_point=0, low=None, high=None, dtype=np.int8,
 ) -> np.ndarray:
-    """``clamp(scaled(acc, ...) + zero_point, low, high)``, added without wrap.
+    """``clamp(scaled(acc, ...) + zero_point, low, high)``; the addition does not wrap.
 
     Parameters
     ----------
     acc, multiplier, shift, scale, mode
-        As of `scaled`.
+        As in `scaled`.
     zero_point : int
-        Of the result, in the range of ``dtype``.
+        Zero point of the result, in the range of ``dtype``.
     low, high : int, optional
-        The clamp, in the range of ``dtype``, which is what they are where absent. A fused ReLU has
+        Limits of the clamp, in the range of ``dtype``; the whole range if absent. A fused ReLU has
         ``low = zero_point``.
     dtype : int8 or uint8
 
@@ -49,7 +49,7 @@ def requantize(
     Raises
     ------
     TypeError, ValueError
-        As `scaled`, and for a zero point, a limit or a type out of its rule.
+        As in `scaled`, and for an invalid zero point, limit or type.
     """
     if np.dtype(dtype) not in (np.int8, np.uint8):
         raise TypeError(f"dtype must be int8 or uint8, not {np.dtype(dtype)}")
@@ -68,7 +68,7 @@ def requantize(
 
 
 def scaled(acc, multiplier=None, shift=None, *, scale=None, mode="tflite") -> np.ndarray:
-    """``acc * multiplier * 2**(shift - 31)``, or ``acc * scale``, to int32 as ``mode`` says.
+    """``acc * multiplier * 2**(shift - 31)``, or ``acc * scale``, rounded to int32 by ``mode``.
 
     Mode ``tflite``, with ``e = max(-shift, 0)``::
 
@@ -76,27 +76,28 @@ def scaled(acc, multiplier=None, shift=None, *, scale=None, mode="tflite") -> np
         v = (x * multiplier + 2**30) >> 31                                 ties up
         y = (v >> e) + ((v mod 2**e) > ((2**e - 1) >> 1) + (v < 0))        ties away from 0
 
-    Mode ``single``, where a ``shift`` of 31 leaves nothing to round::
+    Mode ``single``; with a ``shift`` of 31 nothing is rounded::
 
         y = saturate((acc * multiplier + 2**(30 - shift)) >> (31 - shift))  ties up
 
-    Mode ``onnx``, in IEEE 754 binary32, every rounding to nearest even::
+    Mode ``onnx``, in IEEE 754 binary32, rounded to nearest even in each step::
 
         y = saturate(round(float32(acc) * scale))
 
-    Where ``y`` leaves int32 the runtimes with single rounding differ: TFLite Micro takes the low 32
-    bits of ``y``, CMSIS-NN those of ``2 * y`` before its last rounding. Here ``single`` saturates.
-    No saturation in ``onnx`` shows in 8 bits: onnxruntime clamps before it converts.
+    If ``y`` exceeds int32, runtimes with single rounding differ: TFLite Micro takes the low 32
+    bits of ``y``, CMSIS-NN the low 32 bits of ``2 * y`` before its last rounding. Here ``single``
+    saturates. Saturation in ``onnx`` does not change 8-bit results: onnxruntime clamps before it
+    converts.
 
     Parameters
     ----------
     acc : int32 [..., N]
     multiplier : int [N] or scalar
-        Each 0 or in 2**30..2**31-1; of ``tflite`` and ``single``.
+        Each 0 or in 2**30..2**31-1; for ``tflite`` and ``single``.
     shift : int [N] or scalar
-        Each in -31..31, to the left where positive; of ``tflite`` and ``single``.
+        Each in -31..31, positive to the left; for ``tflite`` and ``single``.
     scale : float32 [N] or scalar
-        Each finite and above 0; of ``onnx``.
+        Each finite and above 0; for ``onnx``.
     mode : str
         One of `MODES`.
 
@@ -107,9 +108,9 @@ def scaled(acc, multiplier=None, shift=None, *, scale=None, mode="tflite") -> np
     Raises
     ------
     TypeError
-        For numbers of the wrong kind, and for parameters of another mode.
+        If a number has the wrong type, or a parameter belongs to another mode.
     ValueError
-        For an unknown mode, and for a number or a shape out of its rule.
+        If the mode is unknown, or a number or a shape is invalid.
 
     Sources: TFLite Micro, ``MultiplyByQuantizedMultiplier``, built with and without
     ``TFLITE_SINGLE_ROUNDING``; CMSIS-NN, ``arm_nn_requantize``; onnxruntime,
@@ -117,11 +118,11 @@ def scaled(acc, multiplier=None, shift=None, *, scale=None, mode="tflite") -> np
     """
     if mode not in MODES:
         raise ValueError(f"mode must be {', '.join(MODES[:-1])} or {MODES[-1]}, not {mode!r}")
-    given = {"multiplier": multiplier, "shift": shift, "scale": scale}
-    for name, value in given.items():
-        wanted = (name == "scale") == (mode == "onnx")
-        if wanted != (value is not None):
-            rule = "given" if wanted else "absent"
+    parameters = {"multiplier": multiplier, "shift": shift, "scale": scale}
+    for name, value in parameters.items():
+        required = (name == "scale") == (mode == "onnx")
+        if required != (value is not None):
+            rule = "given" if required else "absent"
             raise TypeError(f"{name} must be {rule} in mode {mode}, not {value!r}")
     acc = _int32("acc", acc)
     if mode == "onnx":
@@ -131,14 +132,14 @@ def scaled(acc, multiplier=None, shift=None, *, scale=None, mode="tflite") -> np
 
 
 def activate(values, table) -> np.ndarray:
-    """``table[byte of value]`` for each of ``values``: any function of one 8-bit number.
+    """``table[byte of value]`` for each of ``values``: any function of an 8-bit number.
 
     Parameters
     ----------
     values : int8 or uint8 [...]
     table : int8 or uint8 [256]
-        Entry ``i`` is the result for the value whose byte is ``i``: of int8, entries 0 to 127 are
-        for 0 to 127, and entries 128 to 255 for -128 to -1.
+        Entry ``i`` is the result for the value with byte ``i``. For int8, entries 0 to 127 belong
+        to 0 to 127, and entries 128 to 255 to -128 to -1.
 
     Returns
     -------
@@ -147,7 +148,7 @@ def activate(values, table) -> np.ndarray:
     Raises
     ------
     TypeError, ValueError
-        For values or a table of another type, and for a table of another shape.
+        If the values or the table have another type, or the table another shape.
     """
     values, table = np.asarray(values), np.asarray(table)
     for name, array in (("values", values), ("table", table)):
@@ -167,20 +168,20 @@ def _tflite(acc, multiplier, shift):
 
 
 def _single(acc, multiplier, shift):
-    half = (np.int64(1) << (31 - shift)) >> 1  # 0 where nothing is shifted out
+    half = (np.int64(1) << (31 - shift)) >> 1  # 0 if nothing is shifted out
     y = (acc * multiplier + half) >> (31 - shift)
     return np.clip(y, _LOW, _HIGH).astype(np.int32)
 
 
 def _onnx(acc, scale):
-    with np.errstate(over="ignore", under="ignore"):  # infinity saturates, less than a half is 0
+    with np.errstate(over="ignore", under="ignore"):  # infinity saturates; below a half is 0
         product = acc.astype(np.float32) * scale
-    # float64 holds both limits of int32; float32 does not hold the upper one.
+    # float64 represents both limits of int32; float32 does not represent the upper one.
     return np.clip(np.rint(product).astype(np.float64), _LOW, _HIGH).astype(np.int32)
 
 
 def _wrapped(x):
-    """``x`` of int64, wrapped to int32, in int64."""
+    """``x`` of int64 wrapped to int32, as int64."""
     return x.astype(np.int32).astype(np.int64)
 
 
@@ -219,7 +220,7 @@ def _integers(name, value):
 
 
 def _int32(name, value):
-    """``value`` as int64, each number within int32."""
+    """``value`` as int64; ValueError if a number exceeds int32."""
     array = _integers(name, value)
     _require(name, "in -2**31..2**31-1", array, (array >= _LOW) & (array <= _HIGH))
     return array
@@ -230,12 +231,12 @@ def _within(name, values, low, high):
 
 
 def _fits(name, value, acc):
-    """Refuses what is neither a scalar nor one number a column of ``acc``."""
+    """Raise ValueError if ``value`` is neither a scalar nor one number per column of ``acc``."""
     if value.ndim and value.shape != acc.shape[-1:]:
         raise ValueError(f"{name} must be a scalar or of shape {acc.shape[-1:]}, not {value.shape}")
 
 
 def _require(name, rule, values, holds):
-    """Refuses ``values`` with the first one that breaks ``rule``."""
+    """Raise ValueError with the first of ``values`` that breaks ``rule``."""
     if not np.all(holds):
         raise ValueError(f"{name} must be {rule}, not {np.ravel(values)[~np.ravel(holds)][0]}")
