@@ -9,7 +9,7 @@ from weft.cycles.repetition import (
     ARRAY_TO_OUTPUT,
     LOADER_TO_ARRAY,
     OUTPUT_TO_ARRAY,
-    Margins,
+    Slack,
     repeat,
 )
 
@@ -24,7 +24,7 @@ class Toy:
         self._array = self._output = 0
         self._freed = deque([-1] * room, room)
         self.totals = [0, 0]  # steps, and cycles in which the array waited for room
-        self.margins = Margins()
+        self.slack = Slack()
         self.steps = 0
 
     def key(self):
@@ -41,11 +41,11 @@ class Toy:
 
     def step(self, item):
         array, output = self._intervals
-        time = self.margins.later(
+        time = self.slack.later(
             LOADER_TO_ARRAY, self._ready + item * self.pace, self._array + array
         )
-        self._array = self.margins.later(OUTPUT_TO_ARRAY, self._freed[0], time)
-        self._output = self.margins.later(ARRAY_TO_OUTPUT, self._array + 7, self._output + output)
+        self._array = self.slack.later(OUTPUT_TO_ARRAY, self._freed[0], time)
+        self._output = self.slack.later(ARRAY_TO_OUTPUT, self._array + 7, self._output + output)
         self._freed.append(self._output)
         self.totals[0] += 1
         self.totals[1] += self._array - time
@@ -59,7 +59,7 @@ class Toy:
 def both(count, *toy):
     """A toy that leaps, and its equal that does not, after ``count`` steps."""
     leaping, plain = Toy(*toy), Toy(*toy)
-    repeat(leaping, range(count), leaping.step, pace=leaping.pace)
+    repeat(leaping, range(count), leaping.step, interval=leaping.pace)
     for item in range(count):
         plain.step(item)
     return leaping, plain
@@ -91,7 +91,7 @@ def test_ends_where_all_steps_do_in_any_pipeline():
         toy += draw.randint(0, 99), draw.randint(0, 12)
         leaping, plain = both(draw.randint(1, 400), *toy)
         assert leaping.state == plain.state, toy
-        assert leaping.margins.least == plain.margins.least, toy
+        assert leaping.slack.minimum == plain.slack.minimum, toy
         steps += leaping.steps
     assert steps < 300 * 40
 
@@ -103,7 +103,7 @@ def test_leaves_periods_to_be_run():
         seen.append(item)
         toy.step(item)
 
-    repeat(toy, range(1000), step, rest=4)
+    repeat(toy, range(1000), step, tail=4)
     assert seen[-4:] == [996, 997, 998, 999]
     assert len(seen) < 20
 

@@ -52,7 +52,7 @@ class _Product:
 
     def run(self, plan):
         self._loop(plan, ())
-        self.model.settle()
+        self.model.finish()
 
     def _loop(self, plan, index):
         """Send the commands of all steps that start with ``index``."""
@@ -64,11 +64,11 @@ class _Product:
                 self._inner(plan, (*index, n))
             else:
                 for command in plan.step(*index, n).commands:
-                    self.model.take(command)
+                    self.model.issue(command)
 
         step(0)
         rest, loop = plan.rest(axis), _Loop(plan, axis)
-        repeat(self.model, range(1, last), step, rest=rest, plan=loop)
+        repeat(self.model, range(1, last), step, tail=rest, plan=loop)
         if last:
             step(last)
 
@@ -83,18 +83,18 @@ class _Product:
         key = (
             *place, plan.key(len(index) - 1), model.key(), *(clock - start for clock in clocks)
         )
-        totals, margins = list(model.totals), model.margins.least
+        totals, minimum = list(model.totals), model.slack.minimum
         if key in self._ended:
             time, state, left, spent, least = self._ended[key]
             model.restore(state, start - time)
             plan.restore(left, index)
             for n, more in enumerate(spent):
                 model.totals[n] += more
-            model.margins.merge(least)
+            model.slack.merge(least)
             return
-        model.margins.reset()
+        model.slack.reset()
         self._loop(plan, index)
         spent = [now - then for now, then in zip(model.totals, totals, strict=True)]
-        least = model.margins.least
+        least = model.slack.minimum
         self._ended[key] = start, model.save(), plan.save(index), spent, least
-        model.margins.merge(margins)
+        model.slack.merge(minimum)

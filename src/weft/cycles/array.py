@@ -1,4 +1,4 @@
-"""The array of the cycle model: tiles are offered, gathered in passes, computed and drained."""
+"""The array stage of the cycle model: tiles pass the tile gate, form passes, run and drain."""
 
 from collections import deque
 
@@ -7,153 +7,168 @@ from weft.timing import STEP_LATENCY
 
 __all__ = ["ACTIVE", "STALLED", "STARVED", "WORDS_IN", "WORDS_OUT", "Array"]
 
-ACTIVE, STARVED, STALLED, WORDS_IN, WORDS_OUT = range(5)  # what is counted: indices of the totals
+ACTIVE, STARVED, STALLED, WORDS_IN, WORDS_OUT = range(5)  # indices of the totals
 
-ANNOUNCE = 2 + STEP_LATENCY  # from the decision on a tile's end to the output stage's look at it
+# From the decision on a tile's last step to the cycle in which the output stage sees the tile.
+ANNOUNCE_LATENCY = 2 + STEP_LATENCY
 
 
 class Array:
-    """The times at which tiles and passes are at each point on their way to the output stage.
+    """The times at which tiles and passes are at each point from the job table to the drain.
 
-    The tile generator makes a tile a cycle, the tile gate waits for its panels, and the tile queue
-    has room for two. With one slot a tile is a pass. With more, the tiles of a pass are gathered
-    while the pass before is computed.
+    The tile generator makes a tile each cycle. A tile waits at the tile gate for its panels, then
+    enters a queue of two tiles. With one slot, a tile is a pass. With more slots, the pass builder
+    takes the tiles of a pass out of the queue while the previous pass is computed. A pass runs in
+    rounds: one step for each slot, for each word of K.
 
     Parameters
     ----------
-    config, latencies
+    config : Config
+    latencies : Latencies
     output : OutputStage
-    margins : Margins
+    slack : Slack
     totals : list of int
+        Counts, by the indices `ACTIVE` to `WORDS_OUT`.
     """
 
-    def __init__(self, config, latencies, output, margins, totals):
+    def __init__(self, config, latencies, output, slack, totals):
         self.slots = latencies.slots
-        self._written = latencies.write_latency
+        self._write_latency = latencies.write_latency
         self._lanes = config.lanes
         self._folded = config.drain == "folded"
-        # Cycles between the results of two passes, at least.
-        self._drain = latencies.pass_rows + self._folded
+        # Minimum cycles between the drains of two passes.
+        self._drain_interval = latencies.pass_rows + self._folded
         self._output = output
-        self._margins = margins
+        self._slack = slack
         self._totals = totals
-        self._ready = -1  # the last tile had its panels,
-        self._queued = -1  # and entered the queue
-        self._taken = deque([-1, -1], 2)  # the last two tiles left the queue
+        self._gated = -1  # the last tile passed the tile gate
+        self._queued = -1  # the last tile entered the queue
+        self._dequeued = deque([-1, -1], 2)  # the last two tiles left the queue
         self._ends = deque([-1, -1], 2)  # the last steps of the last two passes
-        self._kept = False  # the last pass left its sums in the array,
-        self._phase = 0  # and its first slot has its steps in this cycle, modulo the slots
-        self._undrained = False  # the array holds kept sums
-        self._drained = -self._drain  # the last drain began
+        self._kept = False  # whether the last pass kept its sums in the array
+        self._phase = 0  # a cycle in which slot 0 has its step; the others are whole rounds away
+        self._holds_sums = False  # whether the array holds sums that were not drained
+        self._drained = -self._drain_interval  # the last drain was decided on
 
     @property
     def time(self):
-        """The last step of the last pass."""
+        """The cycle of the last step of the last pass; the clock of this stage."""
         return self._ends[-1]
 
     def key(self):
-        """The times relative to `time`, as far as they can still delay a pass; what is kept."""
+        """All times that can still delay a pass, relative to `time`, and what the array keeps."""
         time, output = self._ends[-1], self._output
         if self._kept:
-            # Nothing is drained meanwhile: only buffers that get free after `time` matter.
+            # No drain happens meanwhile: only a release after `time` can delay a pass.
             released = [max(0, cycle - time) for cycle in output.released]
-            held = ((self._phase - time) % self.slots, time - output.read)
+            kept = ((self._phase - time) % self.slots, time - output.read)
         else:
             released = [cycle - output.read for cycle in output.released]
-            held = ()
+            kept = ()
         return (
-            self._undrained, held, self._ready - time, self._queued - time, self._ends[0] - time,
-            max(self._drained - time, 1 - self._drain), *[each - time for each in self._taken],
-            *released,
+            self._holds_sums, kept, self._gated - time, self._queued - time, self._ends[0] - time,
+            max(self._drained - time, 1 - self._drain_interval),
+            *[dequeued - time for dequeued in self._dequeued], *released,
         )
 
     def advance(self, cycles):
-        """Add to all times."""
-        self._ready += cycles
+        """Add ``cycles`` to all times."""
+        self._gated += cycles
         self._queued += cycles
         self._phase += cycles
         self._drained += cycles
-        for times in (self._taken, self._ends):
+        for times in (self._dequeued, self._ends):
             times.extend([time + cycles for time in times])
 
-    def take(self, time):
-        """Give a job that was in the table at ``time`` to the tile generator."""
-        begin = self._margins.later(LOADER_TO_ARRAY, time + 1, self._ready)
-        self._queued = max(self._queued, begin + 1)
+    def start_job(self, time):
+        """Give the tile generator a job that entered the job table at ``time``."""
+        start = self._slack.later(LOADER_TO_ARRAY, time + 1, self._gated)
+        self._queued = max(self._queued, start + 1)
 
-    def reject(self, ending):
-        """Answer a job without computing anything."""
-        self._phase = start = self._start([None])
-        self._output.chunk(start + ANNOUNCE, ending)
-        self._end(start)
+    def reject(self, kind):
+        """End a job without computing anything, with a word of ``kind``."""
+        self._phase = start = self._first_step([None])
+        self._output.chunk(start + ANNOUNCE_LATENCY, kind)
+        self._end_pass(start)
 
     def run(self, tiles, rounds, kind, accumulates, keeps):
-        """Compute a pass of tiles, each with its rows, its columns and when its panels are ready.
+        """Compute a pass.
+
+        Parameters
+        ----------
+        tiles : list of (int, int, int or None)
+            For each tile its rows, its columns, and the cycle in which its panels are ready.
+        rounds : int
+        kind : ResultKind
+        accumulates : bool
+            The sums continue the sums that the previous job kept.
+        keeps : bool
+            The sums stay in the array.
         """
-        start = self._start([ready for _, _, ready in tiles])
+        start = self._first_step([ready for _, _, ready in tiles])
         if self._folded:
-            start = self._flush(start, accumulates)
-        last = start + (rounds - 1) * self.slots  # the last step of the first slot
-        self._kept = self._undrained = keeps
+            start = self._wait_for_drain(start, accumulates)
+        last = start + (rounds - 1) * self.slots  # first step of the last round
+        self._kept = self._holds_sums = keeps
         if keeps:
-            ending = kind.ending
             for slot in range(len(tiles)):
-                self._output.chunk(last + slot + ANNOUNCE, ending)
+                self._output.chunk(last + slot + ANNOUNCE_LATENCY, kind.status_word)
         else:
-            last = self._gate(last)
-            written = last + self.slots - 1 + self._written
+            last = self._wait_for_space(last)
+            written = last + self.slots - 1 + self._write_latency
             interval = self.slots if self.slots > 1 else 0
             for slot, (rows, cols, _) in enumerate(tiles):
                 chunks = -(-cols // self._lanes)
                 self._output.tile(written + slot, interval, rows, chunks, kind)
             self._output.released.append(self._output.read)
         self._phase = last
-        self._end(last + self.slots - 1)
+        self._end_pass(last + self.slots - 1)
 
-    def _start(self, ready):
-        """The first step of a pass of tiles, of which each has its panels from a cycle on."""
+    def _first_step(self, ready):
+        """The first step of a pass, from the cycles in which the panels of its tiles are ready."""
         if self.slots == 1:
-            return self._offer(ready[0])
-        before, last = self._ends
-        for each in ready:
-            self._taken.append(max(self._offer(each), before + 1))
-        start = max(self._taken[-1], last) + 1
+            return self._tile_valid(ready[0])
+        previous_end, end = self._ends
+        for cycle in ready:
+            self._dequeued.append(max(self._tile_valid(cycle), previous_end + 1))
+        start = max(self._dequeued[-1], end) + 1
         if self._kept:
             start += (self._phase - start) % self.slots
         return start
 
-    def _offer(self, ready):
-        """The cycle from which on the next tile is on offer at the end of the queue."""
-        second, first = self._taken
-        made = self._queued + 1
-        self._ready = made + 1
+    def _tile_valid(self, ready):
+        """The cycle in which the next tile is valid at the end of the queue."""
+        second, first = self._dequeued
+        generated = self._queued + 1
+        self._gated = generated + 1
         if ready is not None:
-            self._ready = self._margins.later(LOADER_TO_ARRAY, ready, made + 1)
-        self._totals[STARVED] += max(0, self._ready - max(made, first) - 1)
-        self._queued = max(self._ready, second + 1)
+            self._gated = self._slack.later(LOADER_TO_ARRAY, ready, generated + 1)
+        self._totals[STARVED] += max(0, self._gated - max(generated, first) - 1)
+        self._queued = max(self._gated, second + 1)
         return max(self._queued, first) + 1
 
-    def _flush(self, start, accumulates):
-        """The first step where sums leave through the accumulators: after those before it."""
-        start = max(start, self._drained + self._drain)
-        if self._undrained and not accumulates:
+    def _wait_for_drain(self, start, accumulates):
+        """The first step of a pass with a folded drain: after the previous drain, or a flush."""
+        start = max(start, self._drained + self._drain_interval)
+        if self._holds_sums and not accumulates:
             self._drained = start + 1
-            start = self._drained + self._drain
+            start = self._drained + self._drain_interval
         return start
 
-    def _gate(self, last):
-        """The start of the last round, when the result buffer has room and the drain is free."""
-        room = self._margins.later(OUTPUT_TO_ARRAY, self._output.released[0] + 1, last)
-        self._totals[STALLED] += self._turns(room - last)
-        self._drained = last + self._turns(max(room, self._drained + self._drain) - last)
+    def _wait_for_space(self, last):
+        """The start of the last round: the result buffer has space and the drain is free."""
+        space = self._slack.later(OUTPUT_TO_ARRAY, self._output.released[0] + 1, last)
+        self._totals[STALLED] += self._whole_rounds(space - last)
+        drain_free = self._drained + self._drain_interval
+        self._drained = last + self._whole_rounds(max(space, drain_free) - last)
         return self._drained
 
-    def _turns(self, cycles):
-        """``cycles``, if there are any, as whole turns of all slots."""
+    def _whole_rounds(self, cycles):
+        """``cycles``, at least 0, rounded up to whole rounds of all slots."""
         return max(0, -(-cycles // self.slots)) * self.slots
 
-    def _end(self, last):
-        """The last step of a pass."""
+    def _end_pass(self, last):
+        """Note the last step of a pass."""
         self._ends.append(last)
         if self.slots == 1:
-            self._taken.append(last)
+            self._dequeued.append(last)

@@ -1,4 +1,4 @@
-"""Commands in the cycle model: loads, the table of jobs, and what all of them take."""
+"""The loader stage of the cycle model: commands, the job table, and the prediction."""
 
 from collections import deque
 from collections.abc import Collection, Iterable
@@ -8,31 +8,35 @@ from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region, su
 from weft.config import Config
 from weft.cycles.array import ACTIVE, STALLED, STARVED, WORDS_IN, WORDS_OUT
 from weft.cycles.repetition import OUTPUT_TO_LOADER
-from weft.cycles.tiles import Feeds, TileTiming
+from weft.cycles.tiles import FeedTimes, TileTiming
 from weft.geometry import memories, operands
 
 __all__ = ["Model", "Prediction", "predict"]
 
-CHECK = 3  # cycles from a load's header to the first cycle in which it can be handed over
-RETIRED = 3  # cycles from a job's last word to the first in which it cannot delay a load
-FREED = 2  # cycles from a job's last word to the first in which the table has its place free
-READY = 4  # cycles from a panel's last word to the first cycle in which a tile has it
+CHECK_LATENCY = 3  # from a load's header to the first cycle in which the loader can take it
+CONFLICT_LATENCY = 3  # from a job's last word to the first cycle in which it delays no load
+RETIRE_LATENCY = 2  # from a job's last word to the first cycle in which its table entry is free
+PANEL_LATENCY = 4  # from a panel's last word to the first cycle in which the panel is ready
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the counters count, and when jobs end.
+    """The values of the counters, and the cycles in which jobs end.
 
     Attributes
     ----------
     cycles : int
-        From the first command word taken to the last result word taken, both included: ``busy``.
+        From the first command word taken to the last result word taken, both included; the counter
+        ``busy``.
     cold : int or None
         From the first word of a load to the last result word taken; None without a load.
     active, starved, stalled : int
+        The counters of the same names.
     words_in, words_out : int
+        Words of the command stream and of the result stream.
     ends : list of int
-        For each job the cycle in which its last word is taken, the first command word's being 0.
+        For each job the cycle in which its last word is taken; the first command word is taken in
+        cycle 0.
     """
 
     cycles: int
@@ -46,15 +50,15 @@ class Prediction:
 
 
 def predict(config: Config, commands: Iterable[Job | Load]) -> Prediction:
-    """The cycles of ``commands`` on an idle core, words always offered and results always taken.
+    """The cycles of ``commands`` on an idle core.
 
-    It computes times, not sums.
+    A command word is always valid, and the result stream is always ready.
 
-    Raises ValueError for a job that is never fed.
+    Raises ValueError for a job that no load feeds.
     """
     model = Model(config)
-    jobs = [entry for entry in map(model.take, commands) if entry]
-    model.settle()
+    jobs = [entry for entry in map(model.issue, commands) if entry]
+    model.finish()
     totals = model.totals
     return Prediction(
         model.cycles, model.cold, totals[ACTIVE], totals[STARVED], totals[STALLED],
@@ -64,26 +68,28 @@ def predict(config: Config, commands: Iterable[Job | Load]) -> Prediction:
 
 @dataclass(eq=False)
 class _Entry:
-    """A job in the table.
+    """An entry of the job table.
 
     Attributes
     ----------
+    job : Job
     time : int
         The cycle after which the tile generator may take it.
-    fed : list of Feeds or None
+    rejected : bool
+    feeds : list of FeedTimes or None
         For A and B; None if the operand is resident.
     end : int or None
-        The cycle in which its last word is taken; None if it has not been computed yet.
+        The cycle in which its last word is taken; None if it is not computed yet.
     """
 
     job: Job
     time: int
     rejected: bool
-    feeds: list[Feeds | None] = field(default_factory=list)
+    feeds: list[FeedTimes | None] = field(default_factory=list)
     end: int | None = None
 
     def key(self, nonblocking):
-        """What of it other commands depend on: its size, and pages where loads wait for it."""
+        """All that later commands depend on: its size, and the pages that loads check."""
         job = self.job
         pages_a = () if Region.A in nonblocking else (job.a_page, job.a_pages)
         pages_b = () if Region.B in nonblocking else (job.b_page, job.b_pages)
@@ -93,11 +99,11 @@ class _Entry:
         return pages_a, pages_b, preloads and (job.c_page, job.c_pages)
 
     def conflicts(self, load):
-        """Whether the load may write what the job uses."""
+        """Whether the load may write pages that the job uses."""
         job, operand = self.job, load.operand
         if operand == Region.A:
             begin, pages = job.a_page, job.a_pages
-        elif operand in (Region.B, Region.PARAMETERS):  # parameters lie where B lies
+        elif operand in (Region.B, Region.PARAMETERS):  # parameters have the pages of B
             begin, pages = job.b_page, job.b_pages
         elif operand == Region.C:
             begin, pages = job.c_page, job.c_pages
@@ -108,25 +114,27 @@ class _Entry:
         return load.page < begin + pages and begin < load.page + load.pages
 
 
-def _copied(entry):
-    feeds = [feeds and Feeds([list(load) for load in feeds.loads]) for feeds in entry.feeds]
+def _copy(entry):
+    feeds = [feeds and FeedTimes([list(load) for load in feeds.loads]) for feeds in entry.feeds]
     return replace(entry, feeds=feeds)
 
 
 class Model:
-    """The core: it takes commands one by one.
+    """The core, which takes commands one after another.
+
+    A job is computed when the next job arrives: then all loads that feed it are known.
 
     Parameters
     ----------
     config : Config
     nonblocking : set of Region
-        What is only loaded to pages that no job in the table uses.
+        Regions of which all loads write only pages that no job in the table uses.
 
     Attributes
     ----------
     totals : list of int
-        What is counted: `weft.cycles.array` has the indices.
-    margins : Margins
+        Counts; `weft.cycles.array` has the indices.
+    slack : Slack
     """
 
     def __init__(self, config: Config, nonblocking: Collection[Region] = ()):
@@ -134,32 +142,33 @@ class Model:
         self._nonblocking = nonblocking
         self._operands = operands(config)
         self._memories = memories(config)
-        self._known = supported_flags(config)
-        self._header = max(1, HEADER_BYTES // config.bytes_in)
-        self._pipeline = TileTiming(config)
-        self.totals = self._pipeline.totals
-        self.margins = self._pipeline.margins
-        self._time = 0  # the next command word is taken
-        self._first_load = None  # the first word of a load was taken
-        self._table = deque(maxlen=config.jobs)  # the last jobs, of which all but one are computed
+        self._supported_flags = supported_flags(config)
+        self._header_words = max(1, HEADER_BYTES // config.bytes_in)
+        self._tiles = TileTiming(config)
+        self.totals = self._tiles.totals
+        self.slack = self._tiles.slack
+        self._time = 0  # the next command word is taken; the clock of this stage
+        self._first_load = None  # the first word of the first load was taken
+        # The latest jobs; all of them except the last one are computed.
+        self._table = deque(maxlen=config.jobs)
 
-    def take(self, command: Job | Load) -> _Entry | None:
-        """Take a command; a job's entry in the table."""
-        self.totals[WORDS_IN] += self._header
-        self._time += self._header
+    def issue(self, command: Job | Load) -> _Entry | None:
+        """Take a command; returns the table entry of a job, None for a load."""
+        self.totals[WORDS_IN] += self._header_words
+        self._time += self._header_words
         if isinstance(command, Job):
-            return self._push(command)
+            return self._push_job(command)
         self._load(command)
         return None
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Compute the last job."""
         if self._table:
             self._compute(self._table[-1])
 
     @property
     def cycles(self) -> int:
-        """From the first command word to the last result word, of what is settled."""
+        """From the first command word to the last result word of the computed jobs."""
         return max(self._time, self._table[-1].end + 1 if self._table else 0)
 
     @property
@@ -170,8 +179,8 @@ class Model:
         return self._table[-1].end - self._first_load + 1
 
     def key(self):
-        """All that later commands depend on: times are relative to those of their stations."""
-        output, time = self._pipeline.output.read, self._time
+        """All that later commands depend on; times are relative to the clock of their stage."""
+        output, time = self._tiles.output.read, self._time
         entries = []
         for entry in self._table:
             if entry.end is None:
@@ -182,14 +191,16 @@ class Model:
                 entries.append((entry.key(self._nonblocking), entry.time - time, *loads))
             else:
                 entries.append((entry.key(self._nonblocking), entry.end - output))
-        return *self._pipeline.key(), *entries
+        return *self._tiles.key(), *entries
 
     def clocks(self):
-        _, array, output = self._pipeline.clocks()
+        """The clock of each stage."""
+        _, array, output = self._tiles.clocks()
         return self._time, array, output
 
     def advance(self, loader, array, output):
-        self._pipeline.advance(0, array, output)
+        """Add cycles to the times of each stage."""
+        self._tiles.advance(0, array, output)
         self._time += loader
         for entry in self._table:
             if entry.end is not None:
@@ -202,30 +213,32 @@ class Model:
 
     def save(self):
         """The state, for `restore`."""
-        table = [_copied(entry) for entry in self._table]
-        return self._time, table, self._pipeline.save()
+        table = [_copy(entry) for entry in self._table]
+        return self._time, table, self._tiles.save()
 
     def restore(self, saved, cycles: int) -> None:
-        """Take a state that was saved, with ``cycles`` added to all times; totals stay."""
-        self._time, table, pipeline = saved
+        """Return to a saved state, with ``cycles`` added to all times; the totals stay."""
+        self._time, table, tiles = saved
         self._table.clear()
-        self._table.extend(map(_copied, table))
-        self._pipeline.restore(pipeline)
+        self._table.extend(map(_copy, table))
+        self._tiles.restore(tiles)
         self.advance(cycles, cycles, cycles)
 
-    def _push(self, job):
-        """Put a job in the table; the one before it has all of its loads."""
-        self.settle()
+    def _push_job(self, job):
+        """Put a job in the table; the previous job has all of its loads now."""
+        self.finish()
         time = self._time
         if len(self._table) == self._config.jobs:
-            time = self._later(self._table[0].end + FREED)
-        fed = [Feeds([]) if job.flags & f else None for f in (JobFlag.FEED_A, JobFlag.FEED_B)]
-        entry = _Entry(job, time, self._rejects(job), fed)
+            time = self._later(self._table[0].end + RETIRE_LATENCY)
+        flags = JobFlag.FEED_A, JobFlag.FEED_B
+        feeds = [FeedTimes([]) if job.flags & flag else None for flag in flags]
+        entry = _Entry(job, time, self._rejects(job), feeds)
         self._table.append(entry)
         self._time = time + 1
         return entry
 
     def _rejects(self, job):
+        """Whether the core rejects a job."""
         a, b = self._operands
         kept = job.flags & (JobFlag.ACCUMULATE | JobFlag.KEEP)
         limits = (
@@ -233,55 +246,56 @@ class Model:
             (job.k, min(a.words, b.words) * a.depth),
         )
         fits = all(0 < value <= limit for value, limit in limits)
-        unknown = int(job.flags) & ~int(self._known)
-        several = kept and (job.m > a.edge or job.n > self._pipeline.latencies.slots * b.edge)
+        unsupported = int(job.flags) & ~int(self._supported_flags)
+        exceeds_pass = kept and (job.m > a.edge or job.n > self._tiles.latencies.slots * b.edge)
         both = JobFlag.ACCUMULATE in job.flags and JobFlag.PRELOAD in job.flags
-        return not fits or bool(unknown) or bool(several) or both
+        return not fits or bool(unsupported) or bool(exceeds_pass) or both
 
     def _load(self, load):
-        """Write a load, when no job uses what it writes."""
-        self._time += CHECK
+        """Take the words of a load, as soon as no job uses the pages that it writes."""
+        self._time += CHECK_LATENCY
         feeds = LoadFlag.FEED in load.flags
         # A load that feeds the last job does not wait for it.
-        own = feeds and load.operand != Region.TABLE
-        skipped = self._table[-1] if own and self._table else None
+        exempt = feeds and load.operand != Region.TABLE
+        fed = self._table[-1] if exempt and self._table else None
         jobs = () if load.operand in self._nonblocking else self._table
         for entry in jobs:
-            if entry is not skipped and entry.conflicts(load):
+            if entry is not fed and entry.conflicts(load):
                 self._compute(entry)
-                self._time = self._later(entry.end + RETIRED)
+                self._time = self._later(entry.end + CONFLICT_LATENCY)
         first = self._time + 1
         if self._first_load is None:
             self._first_load = first
         geometry = self._memories[load.operand]
         panel = -(-load.words // geometry.group) * geometry.segments
         if feeds and self._table and load.operand in (Region.A, Region.B):
-            fed = self._table[-1].feeds[load.operand]
-            if fed is not None:
-                fed.loads.append([first + panel - 1 + READY, panel, load.panels])
+            times = self._table[-1].feeds[load.operand]
+            if times is not None:
+                times.loads.append([first + panel - 1 + PANEL_LATENCY, panel, load.panels])
         self.totals[WORDS_IN] += panel * load.panels
         self._time = first + panel * load.panels
 
     def _later(self, output):
-        return self.margins.later(OUTPUT_TO_LOADER, output, self._time)
+        """The later of a time of the output stage and the loader's clock."""
+        return self.slack.later(OUTPUT_TO_LOADER, output, self._time)
 
     def _compute(self, entry):
-        """Compute a job, if it is not yet: those before it are."""
+        """Compute a job unless it is computed already; all earlier jobs are."""
         if entry.end is not None:
             return
         job = entry.job
         if entry.rejected:
-            self._pipeline.reject(job, entry.time)
+            self._tiles.reject(job, entry.time)
         else:
             sizes = (job.m, job.n)
             panels = [o.panels(size) for o, size in zip(self._operands, sizes, strict=True)]
             self._check_fed(entry, panels)
-            self._pipeline.run(job, entry.time, entry.feeds)
-        entry.end = self._pipeline.output.end
+            self._tiles.run(job, entry.time, entry.feeds)
+        entry.end = self._tiles.output.end
 
     @staticmethod
     def _check_fed(entry, panels):
-        """Raise ValueError for the first panel, in the order of tiles, that no load brings."""
+        """Raise ValueError for the first panel, in the order of tiles, that no load feeds."""
         a, b = (
             None if feeds is None or feeds.panels >= wanted else feeds.panels
             for feeds, wanted in zip(entry.feeds, panels, strict=True)

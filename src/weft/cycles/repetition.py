@@ -1,130 +1,135 @@
-"""Repeated work of the cycle model: its period is found, computed once, and multiplied."""
+"""Repeated work of the cycle model: finds its period, computes it once and multiplies it."""
 
 from collections.abc import Callable, Sequence
 
 __all__ = [
     "ARRAY", "ARRAY_TO_OUTPUT", "LOADER", "LOADER_TO_ARRAY", "OUTPUT", "OUTPUT_TO_ARRAY",
-    "OUTPUT_TO_LOADER", "Margins", "repeat",
+    "OUTPUT_TO_LOADER", "Slack", "repeat",
 ]
 
 UNLIMITED = 1 << 200  # more than any time or count
 
-# The stations of the pipeline. The times of a station are compared with each other, and with times
-# of another station only where that one makes it wait: over a link.
+# The stages of the pipeline. A stage compares its own times, and times of another stage only where
+# it waits for that stage: over a link from the other stage (source) to itself (destination).
 LOADER, ARRAY, OUTPUT = range(3)
 LINKS = ((LOADER, ARRAY), (ARRAY, OUTPUT), (OUTPUT, ARRAY), (OUTPUT, LOADER))
 LOADER_TO_ARRAY, ARRAY_TO_OUTPUT, OUTPUT_TO_ARRAY, OUTPUT_TO_LOADER = range(len(LINKS))
 
 
-class Margins:
-    """How far each link was from making its second station wait.
+class Slack:
+    """The slack of each link: the cycles by which the source was early for the destination.
 
     Attributes
     ----------
-    least : list of int
-        For each link the least cycles by which the first station was early; -1 if it was late.
+    minimum : list of int
+        The least slack of each link since the last reset; -1 if the destination had to wait.
     """
 
     def __init__(self):
         self.reset()
 
     def reset(self):
-        self.least = [UNLIMITED] * len(LINKS)
+        """Forget all slack."""
+        self.minimum = [UNLIMITED] * len(LINKS)
 
-    def later(self, link: int, first: int, second: int) -> int:
-        """The later of a time of the link's first station and one of its second station."""
-        margin = second - first
-        if margin < self.least[link]:
-            self.least[link] = max(margin, -1)
-        return second if margin >= 0 else first
+    def later(self, link: int, source: int, destination: int) -> int:
+        """The later of a time of the link's source and a time of its destination."""
+        slack = destination - source
+        if slack < self.minimum[link]:
+            self.minimum[link] = max(slack, -1)
+        return destination if slack >= 0 else source
 
-    def merge(self, least):
-        """Take in the margins of other work."""
-        self.least = list(map(min, self.least, least))
+    def merge(self, minimum):
+        """Include the minimum slack of other work."""
+        self.minimum = list(map(min, self.minimum, minimum))
 
 
-def repeat(stations, items: Sequence, step: Callable, *, pace=0, rest=0, plan=None) -> None:
-    """``for item in items: step(item)``, where each step does the same to ``stations``.
+def repeat(stages, items: Sequence, step: Callable, *, interval=0, tail=0, plan=None) -> None:
+    """``for item in items: step(item)``, but skips repeated periods; the result is the same.
 
-    It is exact. If each station has the same times before two iterations, relative to a time of its
-    own, then the iterations between them are a period that follows itself. Each station moves on by
-    an interval of its own a period. If the intervals are equal, the period follows itself for ever.
-    Else it does for as long as no station comes to wait for one with a longer interval; the margins
-    say for how long, and a station that waited already moved on with the one that it waited for.
-    So times and totals of many periods are added without computing them.
+    Every step must do the same to ``stages``.
+
+    A *period* is the iterations between two that start in the same state: each stage has the same
+    times, relative to its own clock. In a period each stage advances by a number of cycles of its
+    own. If these numbers are equal, the period repeats for ever. If one stage is slower than
+    another, the period repeats until the faster stage has to wait for the slower one, which the
+    minimum slack of their link tells. A stage that already waits advances with the stage that it
+    waits for. So the times and totals of many periods are added without computing them.
 
     Parameters
     ----------
-    stations
-        `key` (the relative times, hashable), `clocks` (a time of each station), `advance` (adds to
-        the times of each station), ``totals`` (a list of counts) and ``margins``.
+    stages
+        Has `key` (the relative times, hashable), `clocks` (the clock of each stage), `advance`
+        (adds cycles to the times of each stage), ``totals`` (a list of counts) and ``slack``.
     items : sequence
-        What each step is called with.
+        Arguments of the steps.
     step : callable
-    pace : int
-        Cycles between the times that the loader gives to the array in successive steps, where the
-        loader itself stands.
-    rest : int
-        Periods that must be computed at the end.
+    interval : int
+        Cycles between the loader's times for successive steps, if these times are known in advance
+        and the loader's clock does not advance.
+    tail : int
+        Periods at the end that must be computed.
     plan : optional
-        What else the steps depend on: `key`, hashable, and `limit`, the most steps from an item on
-        that are alike.
+        Further state that the steps depend on: `key`, hashable, and `limit`, the maximum number of
+        equal steps from an item on.
     """
-    margins = stations.margins
-    outer, count, done = margins.least, len(items), 0
-    seen, past = {}, []  # iterations by their state; what each one started with, and its margins
+    slack = stages.slack
+    minimum, count, done = slack.minimum, len(items), 0
+    first_seen, history = {}, []  # iteration by state; start clocks, totals and slack of each
     while done < count:
-        clocks, totals = stations.clocks(), list(stations.totals)
+        clocks, totals = stages.clocks(), list(stages.totals)
         if count - done > 1:
-            key = stations.key(), plan.key() if plan else None
-            if key in seen:
-                period = past[seen[key]:]
-                most = (count - done) // len(period) - rest
-                if plan and most > 0:
-                    most = min(most, plan.limit(items[done]) // len(period))
-                leapt, least = _leap(stations, period, clocks, totals, pace * len(period), most)
-                if leapt:
-                    outer = list(map(min, outer, least))
-                    done += leapt * len(period)
-                    seen, past = {}, []
+            key = stages.key(), plan.key() if plan else None
+            if key in first_seen:
+                period = history[first_seen[key]:]
+                limit = (count - done) // len(period) - tail
+                if plan and limit > 0:
+                    limit = min(limit, plan.limit(items[done]) // len(period))
+                skipped, period_minimum = _skip(
+                    stages, period, clocks, totals, interval * len(period), limit
+                )
+                if skipped:
+                    minimum = list(map(min, minimum, period_minimum))
+                    done += skipped * len(period)
+                    first_seen, history = {}, []
                     continue
-            seen[key] = len(past)
-        margins.reset()
+            first_seen[key] = len(history)
+        slack.reset()
         step(items[done])
         done += 1
-        past.append((clocks, totals, margins.least))
-        outer = list(map(min, outer, margins.least))
-    margins.least = outer
+        history.append((clocks, totals, slack.minimum))
+        minimum = list(map(min, minimum, slack.minimum))
+    slack.minimum = minimum
 
 
-def _leap(stations, period, clocks, totals, pace, most):
-    """Add a period up to ``most`` times; how many times it was, and the margins in the last one."""
+def _skip(stages, period, clocks, totals, interval, limit):
+    """Add a period up to ``limit`` times; returns how often, and the slack in the last one."""
     (first_clocks, first_totals, _), *_ = period
-    intervals = [now - then for now, then in zip(clocks, first_clocks, strict=True)]
-    drifts = _drifts(intervals, pace)
-    least = [min(each) for each in zip(*(margins for _, _, margins in period), strict=True)]
-    times = max(0, min(most, *map(_times, least, drifts)))
-    if times:
-        stations.advance(*(times * interval for interval in intervals))
+    advances = [now - then for now, then in zip(clocks, first_clocks, strict=True)]
+    drifts = _drifts(advances, interval)
+    minimum = [min(each) for each in zip(*(slack for _, _, slack in period), strict=True)]
+    count = max(0, min(limit, *map(_max_periods, minimum, drifts)))
+    if count:
+        stages.advance(*(count * advance for advance in advances))
         for n, (now, then) in enumerate(zip(totals, first_totals, strict=True)):
-            stations.totals[n] += times * (now - then)
-    return times, [
-        margin - times * max(0, drift) if 0 <= margin < UNLIMITED else margin
-        for margin, drift in zip(least, drifts, strict=True)
+            stages.totals[n] += count * (now - then)
+    return count, [
+        slack - count * max(0, drift) if 0 <= slack < UNLIMITED else slack
+        for slack, drift in zip(minimum, drifts, strict=True)
     ]
 
 
-def _drifts(intervals, pace):
-    """For each link what its first station's interval is longer than its second station's."""
-    ahead = [intervals[LOADER] + pace, *intervals[1:]]
+def _drifts(advances, interval):
+    """The slack that each link loses per period: source's advance less destination's advance."""
+    known = [advances[LOADER] + interval, *advances[1:]]
     return [
-        (ahead if link == LOADER_TO_ARRAY else intervals)[first] - intervals[second]
-        for link, (first, second) in enumerate(LINKS)
+        (known if link == LOADER_TO_ARRAY else advances)[source] - advances[destination]
+        for link, (source, destination) in enumerate(LINKS)
     ]
 
 
-def _times(margin, drift):
-    """How many times a period can follow itself until a link's waits are others."""
-    if margin < 0:
+def _max_periods(slack, drift):
+    """Number of periods in which the waits on a link stay the same."""
+    if slack < 0:
         return 0 if drift else UNLIMITED
-    return margin // drift if drift > 0 else UNLIMITED
+    return slack // drift if drift > 0 else UNLIMITED
