@@ -1,1 +1,1 @@
-"""Whatever needs a simulator: its tools, benches that cocotb imports, the simulated transport."""
+"""Simulation: simulator tools, cocotb benches, testbench helpers and the simulated transport."""

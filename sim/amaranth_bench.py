@@ -1,4 +1,4 @@
-"""Benches on Amaranth's simulator: checked stimulus, idle, stall, stream protocol, a watchdog."""
+"""Helpers for benches on Amaranth's simulator: stimulus, stream drivers, checkers, a watchdog."""
 
 import functools
 import random
@@ -14,30 +14,30 @@ __all__ = [
 
 
 class ProtocolError(AssertionError):
-    """A stream that broke its promise: a word offered stays until it is taken."""
+    """A violation of the stream protocol: a valid word must stay until it is taken."""
 
 
 def simulate(dut, *benches, background=(), limit=10_000):
-    """Run ``benches`` (``async def bench(ctx)``) on ``dut`` to their ends.
+    """Run ``benches`` (``async def bench(ctx)``) on ``dut`` until all of them have returned.
 
-    Those in ``background`` ride along. Raises TimeoutError where a bench has not ended after
-    ``limit`` cycles.
+    The benches in ``background`` run until then. Raises TimeoutError if a bench has not returned
+    after ``limit`` cycles.
     """
     m = Module()
     m.submodules.dut = dut
-    m.d.sync += Signal(name="alive").eq(1)  # a clock domain, even where the block needs none
-    waiting = set(range(len(benches)))
+    m.d.sync += Signal(name="alive").eq(1)  # a clock domain, also for a combinational block
+    running = set(range(len(benches)))
 
     def tracked(index, bench):
         async def run(ctx):
             await bench(ctx)
-            waiting.discard(index)
+            running.discard(index)
         return run
 
     async def watchdog(ctx):
         await ticks(ctx, limit)
-        names = ", ".join(benches[index].__name__ for index in sorted(waiting))
-        raise TimeoutError(f"a simulation must end within {limit} cycles; still running: {names}")
+        names = ", ".join(benches[index].__name__ for index in sorted(running))
+        raise TimeoutError(f"the simulation exceeded {limit} cycles; still running: {names}")
 
     simulator = Simulator(m)
     simulator.add_clock(1e-6)
@@ -49,7 +49,7 @@ def simulate(dut, *benches, background=(), limit=10_000):
 
 
 def put(ctx, target, value):
-    """``ctx.set``, but ValueError for a value that the target does not hold and would cut."""
+    """``ctx.set``, but ValueError for a value that does not fit the target."""
     _check(target.shape(), value)
     ctx.set(target, value)
 
@@ -68,7 +68,7 @@ def _check(shape, value):
 
 
 def plain(value):
-    """A sample as Python ints, in dicts and lists where it has a layout."""
+    """A sample as int, or as a dict or list of its members if it has a layout."""
     if not isinstance(value, data.Const):
         return int(value)
     layout = data.Layout.cast(value.shape())
@@ -77,10 +77,10 @@ def plain(value):
 
 
 def play(dut, script, *watched, tail=0):
-    """What ports ``watched`` hold in each cycle while ``script`` sets ports, a dict a cycle.
+    """Set ports by ``script``, one dict a cycle; returns the samples of each port ``watched``.
 
-    Ports are named, those of a stream with a dot. ``tail`` more cycles follow the script. The
-    answer is a list of samples for each port watched.
+    Ports are given by name, ports of a stream with a dot. After the script, ``tail`` more cycles
+    are sampled.
     """
     samples = [[] for _ in watched]
 
@@ -101,13 +101,13 @@ def play(dut, script, *watched, tail=0):
 
 
 async def ticks(ctx, count):
-    """``count`` cycles; ``ctx.tick().repeat`` complains where a failure elsewhere ends the run."""
+    """Wait ``count`` cycles; ``ctx.tick().repeat`` raises if another bench ends the run."""
     for _ in range(count):
         await ctx.tick()
 
 
 async def send(ctx, stream, payloads, *, idle=0, seed=0):
-    """Give ``payloads`` to a stream; before each, cycles without one, each with odds ``idle``."""
+    """Send ``payloads`` over a stream; in each cycle before one, wait with probability ``idle``."""
     rng = random.Random(seed)
     raw = Value.cast(stream.payload)
     for payload in payloads:
@@ -122,51 +122,51 @@ async def send(ctx, stream, payloads, *, idle=0, seed=0):
 
 
 async def receive(ctx, stream, count, *, stall=0, seed=0, until=None):
-    """Take ``count`` payloads, or up to the first for which ``until`` holds.
+    """Receive ``count`` payloads, or up to the first one for which ``until`` is true.
 
-    In each cycle one is refused with odds ``stall``.
+    In each cycle the stream is not ready with probability ``stall``.
     """
     rng = random.Random(seed)
-    taken = []
-    while len(taken) < count:
+    received = []
+    while len(received) < count:
         ready = rng.random() >= stall
         ctx.set(stream.ready, ready)
         _, _, valid, payload = await ctx.tick().sample(stream.valid, stream.payload)
         if valid and ready:
-            taken.append(plain(payload))
-            if until and until(taken[-1]):
+            received.append(plain(payload))
+            if until and until(received[-1]):
                 break
     ctx.set(stream.ready, 0)
-    return taken
+    return received
 
 
 async def quiet(ctx, stream, cycles=20):
-    """Raise ProtocolError where a stream that should have ended offers another word."""
+    """Raise ProtocolError if the stream has another valid word within ``cycles``."""
     ctx.set(stream.ready, 1)
     for cycle in range(cycles):
         _, _, valid = await ctx.tick().sample(stream.valid)
         if valid:
-            raise ProtocolError(f"a stream must end empty, not offer a word {cycle} cycles on")
+            raise ProtocolError(f"unexpected word on a stream that has ended, after {cycle} cycles")
     ctx.set(stream.ready, 0)
 
 
 def checker(stream, name, reset=None):
-    """A background bench: ProtocolError where ``stream`` takes back or changes a word offered.
+    """A background bench: ProtocolError if ``stream`` drops or changes a valid word.
 
-    A ``reset`` may take it back.
+    A word may be dropped while the signal ``reset`` is high.
     """
     resets = () if reset is None else (reset,)
 
     async def check(ctx):
-        held = None
+        pending = None
         ports = stream.valid, stream.ready, Value.cast(stream.payload), *resets
         while True:
             _, _, valid, ready, payload, *reset = await ctx.tick().sample(*ports)
-            if held is not None and not valid:
+            if pending is not None and not valid:
                 raise ProtocolError(f"{name} must hold valid until ready, not drop it")
-            if held is not None and payload != held:
-                words = f"0x{held:x} until ready, not change it to 0x{payload:x}"
+            if pending is not None and payload != pending:
+                words = f"0x{pending:x} until ready, not change it to 0x{payload:x}"
                 raise ProtocolError(f"{name} must hold its word {words}")
-            held = payload if valid and not ready and not any(reset) else None
+            pending = payload if valid and not ready and not any(reset) else None
 
     return check

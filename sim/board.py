@@ -40,7 +40,7 @@ def start(
 
         return export.to_verilog(SerialAccelerator(config, divisor=divisor), name="board")
 
-    program = verilated.program(
+    program = verilated.executable(
         "boards", f"{config.name}-board", build.sources(repr(config), str(divisor)), verilog,
         _HARNESS, top="board", defines=[f"DIVISOR={divisor}"],
         say=lambda: say(f"compiling the {config.name} board (once, some 10 to 60 s)"),

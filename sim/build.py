@@ -1,4 +1,4 @@
-"""What simulations of a Config are made from: its Verilog and its model, each built once."""
+"""Builds the Verilog and the simulation model of a Config, each once."""
 
 import importlib.metadata
 from pathlib import Path
@@ -16,24 +16,24 @@ HARNESS = Path(__file__).with_name("harness.cpp")
 
 
 def _sources():
-    """The texts that the Verilog of a Config follows from."""
+    """The source files that the Verilog of a Config depends on."""
     root, hardware = (Path(package.__file__).parent for package in (weft, weft.hw))
     paths = [*sorted(root.glob("*.py")), *sorted(hardware.rglob("*.py"))]
     return [path.read_bytes() for path in paths]
 
 
-# They stand for the Verilog, which takes seconds to make. As they are now: a program that has
-# imported them goes on with these texts, even if somebody edits the files meanwhile.
+# The cache key uses the sources instead of the Verilog, which takes seconds to generate. They are
+# read on import: the modules imported here do not change if the files are edited later.
 _SOURCES = _sources()
 
 
-def sources(*more) -> list:
-    """Everything that a design of Weft follows from, for the key of its model, and ``more``."""
-    return [importlib.metadata.version("amaranth"), *_SOURCES, *more]
+def sources(*parts) -> list:
+    """All that a design of Weft depends on, and ``parts``, for the cache key of its model."""
+    return [importlib.metadata.version("amaranth"), *_SOURCES, *parts]
 
 
 def verilog(config: Config) -> str:
-    """The Verilog of a Config, as `weft.hw.export.verilog` gives it; converted once."""
+    """The Verilog of a Config from `weft.hw.export.verilog`, converted once."""
     def make(place):
         from weft.hw import export
 
@@ -45,26 +45,26 @@ def verilog(config: Config) -> str:
 
 
 def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path:
-    """The program that simulates ``config``: the one built before, or a new one.
+    """The executable model of ``config``, from the cache or newly built.
 
     Parameters
     ----------
     trace : bool
-        Whether the model can write waveforms; it is slower then.
+        Whether the model can write waveforms; such a model is slower.
     say : callable
         Called with a line of text before a compilation.
 
     Raises
     ------
     weft.sim.tools.ToolError
-        Where a tool is missing or too old, or does not compile the model.
+        If a tool is missing or too old, or does not compile the model.
     """
     defines = [
         f"BYTES_IN={config.bytes_in}", f"BYTES_OUT={config.bytes_out}",
         f"REGISTER_LATENCY={LATENCY}", *["TRACE"] * trace,
     ]
-    return verilated.program(
+    return verilated.executable(
         "models", config.name, sources(repr(config)), lambda: verilog(config), HARNESS,
         top="weft", defines=defines, trace=trace,
-        say=lambda: say(f"compiling the {config.name} model (once, some 10 to 60 s)"),
+        say=lambda: say(f"compiling the {config.name} model (once, about 10 to 60 s)"),
     )

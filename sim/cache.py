@@ -1,4 +1,4 @@
-"""Keeps results that take long to make, each in a folder named by all that it is made from."""
+"""A cache of build results: each is a folder with a name that depends on all of its inputs."""
 
 import contextlib
 import fcntl
@@ -11,66 +11,65 @@ from pathlib import Path
 
 __all__ = ["LIMIT", "CacheWarning", "clear", "digest", "entry", "folder", "root"]
 
-LIMIT = 2 << 30  # bytes; above it, the entries that were not used for the longest time are deleted
-_CONTENTS = "contents.json"  # file -> [bytes, SHA-256]; written last, so an entry has it or is void
+LIMIT = 2 << 30  # bytes; above it, the least recently used entries are deleted
+_CONTENTS = "contents.json"  # file -> [bytes, SHA-256]; written last
 
 
 class CacheWarning(RuntimeWarning):
-    """An entry of the cache was damaged and is made again."""
+    """An entry of the cache was damaged and is built again."""
 
 
 def folder() -> Path:
     """The folder of all builds: ``$WEFT_BUILD``, else ``weft`` in the user's cache folder."""
-    own = os.environ.get("WEFT_BUILD")
+    build = os.environ.get("WEFT_BUILD")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(own).absolute() if own else cache / "weft"
+    return Path(build).absolute() if build else cache / "weft"
 
 
 def root() -> Path:
-    """The folder of the cache; nothing else is in it."""
+    """The folder of the cache; it has no other contents."""
     return folder() / "cache"
 
 
 def digest(*parts) -> str:
-    """16 digits that change with ``parts``, each a text or bytes."""
-    whole = hashlib.sha256()
+    """16 hexadecimal digits that depend on ``parts``, each a text or bytes."""
+    hasher = hashlib.sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode()
-        whole.update(hashlib.sha256(data).digest())
-    return whole.hexdigest()[:16]
+        hasher.update(hashlib.sha256(data).digest())
+    return hasher.hexdigest()[:16]
 
 
 def entry(kind: str, name: str, make) -> Path:
-    """The folder ``<root>/<kind>/<name>`` with all that ``make`` wrote into it.
+    """The folder ``<root>/<kind>/<name>`` with the files that ``make`` wrote into it.
 
-    An entry that is there is used again, if each of its files still has the SHA-256 that it had.
-    A damaged entry is made again, with a `CacheWarning`. Processes that want the same entry wait
-    for the first one to make it.
+    An existing entry is used if each of its files still has its SHA-256. A damaged entry is built
+    again, with a `CacheWarning`. Processes that need the same entry wait for the first one to
+    build it.
 
     Parameters
     ----------
     kind : str
-        Sort of entry: one folder each.
+        Kind of entry; each kind has its own folder.
     name : str
-        Must change with everything that the files depend on.
+        Must depend on all inputs of the files.
     make : callable
-        Called with an empty folder, which it fills. The entry appears when it returns, whole, or
-        not at all.
+        Called with an empty folder, which it fills. The entry appears when ``make`` returns.
     """
     place = root() / kind / name
     if _intact(place):
         os.utime(place / _CONTENTS)  # the time of the last use
         return place
-    with _alone(kind, name):
+    with _locked(kind, name):
         if _intact(place):
             return place
         if place.exists():
             warnings.warn(
-                f"{place} must hold the files that were built there, and they have changed since:"
+                f"the files in {place} have changed since they were built;"
                 " building them again", CacheWarning, stacklevel=2,
             )
             shutil.rmtree(place)
-        part = place.with_name(f".{name}")  # left there by a process that was killed, or new
+        part = place.with_name(f".{name}")  # may be left over from a killed process
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         try:
@@ -84,7 +83,7 @@ def entry(kind: str, name: str, make) -> Path:
 
 
 def clear() -> int:
-    """Delete the whole cache; returns its size in bytes."""
+    """Delete the whole cache; returns the size that it had, in bytes."""
     size = sum(path.lstat().st_size for path in root().rglob("*") if path.is_file())
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(root())
@@ -92,8 +91,8 @@ def clear() -> int:
 
 
 @contextlib.contextmanager
-def _alone(kind, name):
-    """Hold the lock of one entry."""
+def _locked(kind, name):
+    """Hold the lock of an entry."""
     locks = root() / "locks"
     locks.mkdir(parents=True, exist_ok=True)
     with open(locks / f"{kind}-{name}", "w", encoding="utf-8") as lock:
@@ -103,16 +102,16 @@ def _alone(kind, name):
 
 def _digests(place):
     files = sorted(path for path in place.rglob("*") if path.is_file() and path.name != _CONTENTS)
-    found = {}
+    digests = {}
     for path in files:
         data = path.read_bytes()
         name = path.relative_to(place).as_posix()
-        found[name] = [len(data), hashlib.sha256(data).hexdigest()]
-    return found
+        digests[name] = [len(data), hashlib.sha256(data).hexdigest()]
+    return digests
 
 
 def _intact(place):
-    """Whether an entry is there, with the files that were made and no others."""
+    """Whether an entry exists and has exactly the files that were built."""
     try:
         contents = json.loads((place / _CONTENTS).read_text(encoding="utf-8"))
         return contents == _digests(place)
@@ -121,7 +120,7 @@ def _intact(place):
 
 
 def _prune(newest):
-    """Delete entries, the longest unused first, until the cache holds `LIMIT` bytes."""
+    """Delete the least recently used entries until the cache has at most `LIMIT` bytes."""
     entries = []
     for contents in root().glob(f"*/*/{_CONTENTS}"):
         # Another process may be deleting the same entry.

@@ -1,4 +1,4 @@
-"""Random Configs, for the sweeps that look for designs that do not work."""
+"""Random Configs for sweeps over all kinds of designs."""
 
 import dataclasses
 
@@ -6,18 +6,18 @@ from weft.config import Config, ConfigError
 
 __all__ = ["random_config"]
 
-MOST_SIZE = 8  # rows, cols, depth, hop and dsp_cols, at most: larger designs take minutes
-MOST_WORDS = 512  # of a buffer, at most: exporting a memory takes seconds a Mbit
+MAX_SIZE = 8  # limit of rows, cols, depth, hop and dsp_cols: larger designs take minutes
+MAX_WORDS = 512  # limit of a buffer: the export of a memory takes seconds per Mbit
 
-# With bytes_out so wide, any number of lanes is legal until bytes_out itself is drawn.
+# With this bytes_out any number of lanes is legal until bytes_out itself is drawn.
 _UNDRAWN = {"bytes_out": 64}
 
 
 def random_config(rng) -> Config:
-    """A legal Config with every field drawn, one after another, from what the earlier ones leave.
+    """A legal Config. Each field is drawn from the values that the fields drawn before allow.
 
-    Choices are equally likely. Of numbers the smaller ones are likelier, the n-th with a weight of
-    ``1 / n``: they are the corner cases, and cheap.
+    Choices are equally likely. The n-th smallest number has the weight ``1 / n``: small numbers are
+    corner cases and simulate fast.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def random_config(rng) -> Config:
 
 
 def _values(field):
-    """The values that a sweep gives to a field, whatever the others are."""
+    """The values of a field in a sweep, without regard to other fields."""
     rule = field.metadata
     if "choices" in rule:
         return rule["choices"]
@@ -43,10 +43,10 @@ def _values(field):
         return (False, True)
     low, high = rule["range"]
     if not rule.get("power"):
-        # None lets the Config choose.
-        return [*([None] if "open" in rule else []), *range(low, min(high, MOST_SIZE) + 1)]
-    most = MOST_WORDS if field.name.endswith("_words") else high
-    powers = [1 << n for n in range(most.bit_length()) if low <= 1 << n <= most]
+        # None selects the default of the Config.
+        return [*([None] if "open" in rule else []), *range(low, min(high, MAX_SIZE) + 1)]
+    limit = MAX_WORDS if field.name.endswith("_words") else high
+    powers = [1 << n for n in range(limit.bit_length()) if low <= 1 << n <= limit]
     return [*([0] if rule["zero"] else []), *powers]
 
 

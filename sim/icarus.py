@@ -1,13 +1,13 @@
-"""Compiles Verilog into a program that Icarus Verilog's ``vvp`` runs."""
+"""Compiles Verilog for Icarus Verilog's ``vvp``."""
 
 import subprocess
 from pathlib import Path
 
 from weft.sim import cache, tools
 
-__all__ = ["program"]
+__all__ = ["executable"]
 
-# Leaves a trace of every signal in the folder where the simulation runs.
+# Writes a trace of all signals to the folder in which the simulation runs.
 _DUMP = """
 module dump;
     initial begin
@@ -18,24 +18,24 @@ endmodule
 """
 
 
-def program(kind: str, name: str, verilog: str, *, top: str, waves: bool = False) -> Path:
-    """``sim.vvp`` of a Verilog text: a file of the cache.
+def executable(kind: str, name: str, verilog: str, *, top: str, waves: bool = False) -> Path:
+    """The file ``sim.vvp`` of a Verilog text, in the cache.
 
     Parameters
     ----------
     kind : str
         Folder of the cache.
     name : str
-        Name of the design, for people.
+        Name of the design, for messages and file names.
     top : str
         The module that is simulated.
     waves : bool
-        Whether a simulation leaves ``<top>.fst`` in the folder where it runs.
+        Whether a simulation writes ``<top>.fst`` to the folder in which it runs.
 
     Raises
     ------
     weft.sim.tools.ToolError
-        Where Icarus Verilog is missing or too old, or does not compile the text.
+        If Icarus Verilog is missing or too old, or does not compile the text.
     """
     icarus = tools.icarus()
     text = verilog + _DUMP.format(top=top) if waves else verilog
@@ -56,7 +56,7 @@ def program(kind: str, name: str, verilog: str, *, top: str, waves: bool = False
             log = cache.folder() / f"{name}.log"
             log.write_text(run.stdout, encoding="utf-8")
             raise tools.ToolError(
-                f"Icarus Verilog must compile {name}, and ended with status {run.returncode}:"
+                f"Icarus Verilog did not compile {name} and ended with status {run.returncode}:"
                 f" {run.stdout.strip().splitlines()[-1:]}; its output is in {log}"
             )
 

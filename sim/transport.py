@@ -1,4 +1,4 @@
-"""The simulated accelerator as a transport: a Verilated model in a process of its own."""
+"""The simulated accelerator as a transport: a Verilated model in a separate process."""
 
 import subprocess
 import sys
@@ -13,21 +13,21 @@ __all__ = ["SimTransport", "end"]
 
 
 class SimTransport(FramedTransport):
-    """Runs the model of ``config``, compiling it first where it is new.
+    """Runs the model of ``config``; compiles it first if necessary.
 
-    Its clock runs while it has work: a `send` is fed at the stream's full rate, results are always
-    taken, and cycles do not depend on the speed of the host.
+    The clock of the model runs while it has work. The data of a `send` enters at the full rate of
+    the stream, and results are always taken: cycles do not depend on the speed of the host.
 
     Parameters
     ----------
     config : Config
     activity : path, optional
-        File that gets a byte a cycle: the core's ``activity``.
+        File for the core's ``activity``, one byte a cycle.
     waves : path, optional
-        VCD file of every signal in every cycle.
+        VCD file for all signals.
     say : callable, optional
-        Told, in a line, what takes long. Where absent, that and its end are written to stderr if
-        that is a terminal.
+        Called with a line of text before a compilation. If absent, the start and the end of a
+        compilation are written to stderr if it is a terminal.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class SimTransport(FramedTransport):
     Raises
     ------
     weft.sim.tools.ToolError
-        Where the model can't be built.
+        If the model can't be built.
     """
 
     def __init__(self, config: Config, *, activity=None, waves=None, say=None):
-        program = _built(config, waves is not None, say)
+        executable = _build(config, waves is not None, say)
         options = []
         if activity is not None:
             options += ["--activity", str(activity)]
@@ -49,7 +49,7 @@ class SimTransport(FramedTransport):
             options += ["--vcd", str(waves)]
         self._stderr = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [program, *options],
+            [executable, *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
         )
         super().__init__(self.process.stdout, self.process.stdin)
@@ -58,40 +58,40 @@ class SimTransport(FramedTransport):
         try:
             status = self.process.wait(1)
         except subprocess.TimeoutExpired:
-            return "the model must keep its pipe open while it runs, not close it"
+            return "the simulation model closed its pipe unexpectedly"
         self._stderr.seek(0)
-        said = self._stderr.read().decode(errors="replace").strip().splitlines()
-        how = f"signal {-status}" if status < 0 else f"status {status}"
-        tail = f", saying: {said[-1]}" if said else ""
-        return f"the model must run until it is closed, not end with {how}{tail}"
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        reason = f"signal {-status}" if status < 0 else f"status {status}"
+        message = f": {lines[-1]}" if lines else ""
+        return f"the simulation model ended unexpectedly with {reason}{message}"
 
     def close(self) -> None:
-        """End the model; one that does not end by itself in 5 s is killed."""
+        """End the model; kill it if it does not end within 5 s."""
         super().close()
         end(self.process)
         self._stderr.close()
 
 
-def _built(config, trace, say):
-    """The program of the model; see `SimTransport` for ``say``."""
+def _build(config, trace, say):
+    """The executable of the model; `SimTransport` describes ``say``."""
     if say is not None:
         return build.model(config, trace=trace, say=say)
-    told, start = [], time.monotonic()
+    lines, start = [], time.monotonic()
 
-    def tell(text):
+    def report(text):
         if sys.stderr is not None and sys.stderr.isatty():
-            told.append(text)
+            lines.append(text)
             print(f"weft: {text}", file=sys.stderr, flush=True)
 
-    program = build.model(config, trace=trace, say=tell)
-    if told:
-        spent = time.monotonic() - start
-        print(f"weft: the {config.name} model is ready after {spent:.0f} s", file=sys.stderr)
-    return program
+    executable = build.model(config, trace=trace, say=report)
+    if lines:
+        seconds = time.monotonic() - start
+        print(f"weft: the {config.name} model is ready after {seconds:.0f} s", file=sys.stderr)
+    return executable
 
 
 def end(process: subprocess.Popen) -> None:
-    """Wait for a process whose input was closed; one that does not end by itself is killed."""
+    """Wait for a process after its input was closed; kill it if it does not end within 5 s."""
     try:
         process.wait(5)
     except subprocess.TimeoutExpired:

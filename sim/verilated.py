@@ -1,4 +1,4 @@
-"""Compiles Verilog and a C++ harness into a program that simulates: Verilator, then C++."""
+"""Compiles Verilog and a C++ harness to an executable simulation with Verilator."""
 
 import concurrent.futures
 import os
@@ -7,73 +7,73 @@ from pathlib import Path
 
 from weft.sim import cache, tools
 
-__all__ = ["WAIVERS", "program"]
+__all__ = ["WAIVERS", "executable"]
 
-# What Yosys writes and Verilator remarks on: widths follow Verilog's own rules in expressions that
-# Yosys has made explicit, and its priority cases overlap by design.
+# Verilator warnings that correct Verilog from Yosys causes: expressions whose widths follow
+# Verilog's rules, and priority cases, which overlap by design.
 WAIVERS = ["-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-Wno-CASEOVERLAP", "-Wno-UNOPTFLAT"]
-LIMIT = 3600  # seconds that a compilation may take
-# -O2 takes a model twice as long to compile, and it runs no faster.
+LIMIT = 3600  # seconds for a compilation
+# With -O2 a model compiles twice as long and does not run faster.
 _OPTIMIZE = "-O1"
-# Verilator's own library, the same for all models: compiled once for each set of features.
+# Verilator's library is the same for all models: compiled once for each set of features.
 _RUNTIME = {"": ["verilated", "verilated_threads"], "trace": ["verilated_vcd_c"],
             "vpi": ["verilated_vpi"]}
 
 
 def _key(*parts):
-    """A digest of ``parts``, of the tools and of this file."""
+    """A digest of ``parts``, the tools and this file."""
     versions = tools.verilator().version, tools.compiler()
     return cache.digest(Path(__file__).read_bytes(), *versions, *parts)
 
 
-def program(
-    kind: str, name: str, made_from, verilog, harness: Path, *, top: str, prefix: str | None = None,
-    file: str = "model", defines=(), control: str | None = None, trace: bool = False,
-    vpi: bool = False, link=(), large: bool = False, say=lambda: None,
+def executable(
+    kind: str, name: str, dependencies, verilog, harness: Path, *, top: str,
+    prefix: str | None = None, file: str = "model", defines=(), control: str | None = None,
+    trace: bool = False, vpi: bool = False, link=(), large: bool = False, say=lambda: None,
 ) -> Path:
-    """A simulation of a Verilog text, driven by a C++ harness: a file of the cache.
+    """An executable simulation of a Verilog text with a C++ harness, in the cache.
 
     Parameters
     ----------
     kind : str
         Folder of the cache.
     name : str
-        Name of the model, for people.
-    made_from : sequence of str or bytes
+        Name of the model, for messages and file names.
+    dependencies : sequence of str or bytes
         All that ``verilog()`` depends on.
     verilog : callable
-        Gives the text, where there is no program yet.
+        Returns the text; called if the executable is not in the cache.
     harness : Path
         A C++ file with ``main``.
     top : str
         The module that is simulated.
     prefix : str, optional
-        Name of the C++ class; ``V<top>`` where absent.
+        Name of the C++ class; ``V<top>`` if absent.
     file : str
-        Name of the program's file.
+        File name of the executable.
     defines : sequence of str
-        For the harness: ``NAME`` or ``NAME=value``.
+        Macros for the harness: ``NAME`` or ``NAME=value``.
     control : str, optional
         Text of a Verilator control file.
     trace : bool
-        Whether the program can write waveforms (VCD).
+        Whether the executable can write waveforms (VCD).
     vpi : bool
-        Whether it has Verilator's VPI.
+        Whether the executable has Verilator's VPI.
     link : sequence of str
-        Options of the linker.
+        Linker options.
     large : bool
-        Compile in small pieces and optimize less: a netlist of gates takes hours otherwise.
+        Split the C++ into small pieces: without this, a netlist of gates takes hours to compile.
     say : callable
         Called before a compilation.
 
     Raises
     ------
     weft.sim.tools.ToolError
-        Where a tool is missing or too old, or does not compile the model.
+        If a tool is missing or too old, or does not compile the model.
     """
     prefix = prefix or f"V{top}"
     options = [top, prefix, file, *defines, str(control), str(trace), str(vpi), *link, str(large)]
-    digest = _key(*options, harness.read_bytes(), *made_from)
+    digest = _key(*options, harness.read_bytes(), *dependencies)
 
     def make(place):
         say()
@@ -90,7 +90,7 @@ def program(
 
 
 class _Compiler:
-    """The tools, and what both the runtime and the models are compiled with."""
+    """The tools, and the options for compiling models and Verilator's runtime."""
 
     def __init__(self, name, *, trace, vpi):
         self.name, self.trace, self.vpi = name, trace, vpi
@@ -105,10 +105,10 @@ class _Compiler:
         ]
 
     def verilate(self, place, sources, top, prefix, large):
-        """Make C++ of the Verilog in the folder ``place``."""
+        """Convert the Verilog in the folder ``place`` to C++."""
         pieces = ["--output-split", "5000", "--output-split-cfuncs", "500"] if large else []
         features = [*(["--trace-vcd"] if self.trace else []), *(["--vpi"] if self.vpi else [])]
-        # A fixed limit for splitting: one file is compiled fastest.
+        # No splitting otherwise: a single file compiles fastest.
         self._run(place, [
             self.verilator.path, "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast",
             *WAIVERS, "--top-module", top, "--prefix", prefix, "--Mdir", "obj",
@@ -116,7 +116,7 @@ class _Compiler:
         ], "Verilator")
 
     def compile(self, place, file, harness, defines, link, large):
-        """Make the program of that C++ and the harness; nothing else stays."""
+        """Compile the C++ and the harness to the executable ``file``; delete all other files."""
         generated = sorted(path.name for path in (place / "obj").glob("*.cpp"))
         flags = [*self.flags, "-Iobj", *(f"-D{define}" for define in defines)]
         if large:
@@ -129,7 +129,7 @@ class _Compiler:
             with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
                 list(pool.map(lambda command: self._cxx(place, command), commands))
         else:
-            # One translation unit reads Verilator's headers once.
+            # A single translation unit reads Verilator's headers only once.
             lines = [f'#include "{name}"' for name in generated] + [f'#include "{harness}"']
             (place / "obj" / "all.cc").write_text("\n".join(lines) + "\n", encoding="utf-8")
             objects = ["obj/all.o"]
@@ -139,15 +139,15 @@ class _Compiler:
 
     def runtime(self):
         """Verilator's library, as object files of the cache."""
-        wanted = ["", *(["trace"] if self.trace else []), *(["vpi"] if self.vpi else [])]
-        sources = [source for feature in wanted for source in _RUNTIME[feature]]
+        features = ["", *(["trace"] if self.trace else []), *(["vpi"] if self.vpi else [])]
+        sources = [source for feature in features for source in _RUNTIME[feature]]
 
         def make(place):
             for source in sources:
                 file = str(self.include / f"{source}.cpp")
                 self._cxx(place, [*self.flags, _OPTIMIZE, "-c", file, "-o", f"{source}.o"])
 
-        place = cache.entry("runtime", "-".join([_key(*self.flags), *wanted[1:]]), make)
+        place = cache.entry("runtime", "-".join([_key(*self.flags), *features[1:]]), make)
         return [str(place / f"{source}.o") for source in sources]
 
     def _cxx(self, place, arguments):
@@ -162,13 +162,13 @@ class _Compiler:
             )
         except subprocess.TimeoutExpired:
             raise tools.ToolError(
-                f"the {self.name} model must compile in {LIMIT} s, and did not"
+                f"the compilation of the {self.name} model exceeded {LIMIT} s"
             ) from None
         if run.returncode:
             log = cache.folder() / f"{self.name}.log"
             log.write_text(run.stdout, encoding="utf-8")
             raise tools.ToolError(
-                f"{tool} must compile the {self.name} model, and ended with status"
+                f"{tool} did not compile the {self.name} model and ended with status"
                 f" {run.returncode}: {run.stdout.strip().splitlines()[-1:]}; its output is in {log}"
             )
 

@@ -153,7 +153,7 @@ def rates():
         worse = ""
         try:
             outcome = run(
-                ip.config, "verilator", build_dir=folder() / "rates", top=ip.name, facts=env(ip),
+                ip.config, "verilator", build_dir=folder() / "rates", top=ip.name, env=env(ip),
                 verilog=to_verilog(IpTop(ip), name=ip.name), modules=[module],
             )
         except BenchError as error:

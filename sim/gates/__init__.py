@@ -18,7 +18,7 @@ def build_model(name: str, text: str, say=lambda text: None) -> Path:
 
     Raises `weft.sim.tools.ToolError` where a tool is missing or does not compile it.
     """
-    return verilated.program(
+    return verilated.executable(
         "gates", name, [text], lambda: text, HARNESS, top="gates", large=True,
         say=lambda: say(f"compiling the gates of {name} (once, some minutes)"),
     )

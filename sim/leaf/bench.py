@@ -85,7 +85,7 @@ def program(mac) -> Path:
     bench = LeafBench(mac)
     verilog = to_verilog(bench, name="leaf")
     harness = Path(__file__).with_name("leaf.cpp")
-    return verilated.program(
+    return verilated.executable(
         "leaves", mac.__name__, [verilog], lambda: verilog, harness,
         top="leaf", defines=[f"LATENCY={bench.LATENCY}"],
     )

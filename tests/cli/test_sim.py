@@ -203,11 +203,11 @@ def test_waves_fails_where_a_result_differs(capsys, monkeypatch):
 
 
 ICARUS = (
-    "Icarus Verilog must be 11.0 or newer, and there is no iverilog on PATH;"
+    "Icarus Verilog (11.0 or newer) was not found: no iverilog on PATH;"
     f" type, in {ROOT}: make setup, or: sudo apt-get install iverilog"
 )
 VERILATOR = (
-    "Verilator must be 5.036 or newer, and there is no verilator on PATH;"
+    "Verilator (5.036 or newer) was not found: no verilator on PATH;"
     f" type, in {ROOT}: make setup"
 )
 

@@ -1,4 +1,4 @@
-"""Entries of the cache: made once, whole or not at all, made again when damaged, pruned."""
+"""Cache entries: built once, complete or absent, rebuilt when damaged, pruned."""
 
 import multiprocessing
 import os
@@ -15,7 +15,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def write(text, made=None):
-    """What makes an entry of one file; it appends to ``made`` each time."""
+    """A function that builds an entry of one file; each call appends to ``made``."""
     def make(place):
         if made is not None:
             made.append(place)
@@ -24,7 +24,7 @@ def write(text, made=None):
     return make
 
 
-def test_makes_an_entry_once():
+def test_builds_an_entry_once():
     made = []
     first = cache.entry("kind", "name", write("text", made))
     assert cache.entry("kind", "name", write("text", made)) == first == cache.root() / "kind/name"
@@ -39,7 +39,7 @@ def test_digest_changes_with_each_part_and_its_place():
 
 
 @pytest.mark.parametrize("damage", ["delete", "change", "empty", "extra", "contents"])
-def test_makes_a_damaged_entry_again_and_says_so(damage):
+def test_rebuilds_a_damaged_entry_with_a_warning(damage):
     place = cache.entry("kind", "name", write("text"))
     if damage == "delete":
         (place / "file").unlink()
@@ -48,7 +48,8 @@ def test_makes_a_damaged_entry_again_and_says_so(damage):
     else:
         name = "another" if damage == "extra" else "file"
         (place / name).write_text("" if damage == "empty" else "half", encoding="utf-8")
-    with pytest.warns(cache.CacheWarning, match="kind/name must hold the files that were built"):
+    message = "the files in .*kind/name have changed since they were built"
+    with pytest.warns(cache.CacheWarning, match=message):
         cache.entry("kind", "name", write("text"))
     assert (place / "file").read_text(encoding="utf-8") == "text"
     assert not (place / "another").exists()
@@ -65,7 +66,7 @@ def test_an_entry_that_fails_leaves_nothing():
     assert list((cache.root() / "kind").iterdir()) == []
 
 
-def test_an_interrupted_entry_is_made_anew():
+def test_rebuilds_an_interrupted_entry():
     left = cache.root() / "kind" / ".name"
     left.mkdir(parents=True)
     (left / "half").touch()
@@ -83,7 +84,7 @@ def _in_a_process(number, log):
     cache.entry("kind", "name", make)
 
 
-def test_processes_that_want_one_entry_make_it_once(tmp_path):
+def test_processes_that_need_one_entry_build_it_once(tmp_path):
     context, log = multiprocessing.get_context("fork"), tmp_path / "log"
     processes = [context.Process(target=_in_a_process, args=(n, log)) for n in range(4)]
     for process in processes:
@@ -94,12 +95,12 @@ def test_processes_that_want_one_entry_make_it_once(tmp_path):
     assert len(log.read_text(encoding="utf-8").splitlines()) == 1
 
 
-def test_deletes_what_was_unused_for_the_longest_time(monkeypatch):
+def test_deletes_the_least_recently_used_entry(monkeypatch):
     places = [cache.entry("kind", str(n), write("x" * 1000)) for n in range(3)]
     for age, place in zip((300, 100, 200), places, strict=True):
         contents = place / "contents.json"
         os.utime(contents, (contents.stat().st_mtime - age,) * 2)
-    cache.entry("kind", "0", write(""))  # a use
+    cache.entry("kind", "0", write(""))  # used again
     monkeypatch.setattr(cache, "LIMIT", 3000)
     newest = cache.entry("kind", "3", write("x" * 1000))
     assert [place.exists() for place in (*places, newest)] == [True, True, False, True]

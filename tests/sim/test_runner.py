@@ -1,4 +1,4 @@
-"""Runs that pass, on many Configs and both simulators; and those that fail or never end."""
+"""Runs of the cocotb benches: they pass on many Configs and fail on wrong hardware."""
 
 import fcntl
 import re
@@ -43,7 +43,7 @@ def tiny():
 
 @pytest.fixture
 def benches(tiny, tmp_path):
-    """A run of TINY on Icarus, in a folder of its own."""
+    """Runs TINY on Icarus, in a temporary folder."""
 
     def benches(verilog=tiny, **options):
         return run(TINY, "icarus", **{"build_dir": tmp_path, "verilog": verilog} | options)
@@ -62,19 +62,19 @@ OUTPUTS = {
 
 
 def mutant(verilog, port, value):
-    """Verilog whose output ``port`` is ``value``, in which ``{}`` stands for what it was."""
-    inner, count = re.subn(r"^module weft\(", "module right(", verilog, flags=re.MULTILINE)
+    """Verilog with output ``port`` replaced by ``value``; ``{}`` in it is the original output."""
+    inner, count = re.subn(r"^module weft\(", "module original(", verilog, flags=re.MULTILINE)
     assert count == 1
     ports = [f"input [{width - 1}:0] {name}" for name, width in INPUTS.items()]
     ports += [f"output [{width - 1}:0] {name}" for name, width in OUTPUTS.items()]
     pins = [f".{name}({name})" for name in INPUTS]
-    pins += [f".{name}(right_{name})" for name in OUTPUTS]
-    values = {name: f"right_{name}" for name in OUTPUTS}
+    pins += [f".{name}(original_{name})" for name in OUTPUTS]
+    values = {name: f"original_{name}" for name in OUTPUTS}
     values[port] = value.format(values[port])
     return "\n".join([
         f"module weft({', '.join(ports)});",
-        *(f"wire [{width - 1}:0] right_{name};" for name, width in OUTPUTS.items()),
-        f"right right({', '.join(pins)});",
+        *(f"wire [{width - 1}:0] original_{name};" for name, width in OUTPUTS.items()),
+        f"original original({', '.join(pins)});",
         *(f"assign {name} = {value};" for name, value in values.items()),
         "endmodule",
         inner,
@@ -123,7 +123,7 @@ def test_seed_decides_the_run(benches):
     assert cycles[0] == cycles[1] != cycles[2]
 
 
-def test_environment_of_the_caller_does_not_steer_the_run(benches, monkeypatch):
+def test_ignores_the_environment_of_the_caller(benches, monkeypatch):
     monkeypatch.setenv("COCOTB_TEST_FILTER", "nothing")
     monkeypatch.setenv("COCOTB_RANDOM_SEED", "9")
     monkeypatch.setenv("WAVES", "1")
@@ -150,7 +150,7 @@ def test_waves(benches):
     ("res_valid", "1'b0", "shapes", r"a word must move every \d+ cycles, and none did"),
     ("cmd_ready", "1'b0", "shapes", r"\d+ command words wait, jobs without an answer: \d+, "),
 ])  # fmt: skip
-def test_fails_where_hardware_is_wrong(benches, tiny, port, value, testcase, message):
+def test_fails_on_wrong_hardware(benches, tiny, port, value, testcase, message):
     with pytest.raises(BenchError, match=message) as caught:
         benches(mutant(tiny, port, value), testcase=testcase)
     assert caught.value.outcome.failures >= 1
@@ -170,30 +170,30 @@ def test_fails_on_verilator_and_leaves_waves(tiny):
 
 
 def test_fails_without_tests(benches):
-    with pytest.raises(BenchError, match="must be 1 or more, and none matched 'nothing'; see "):
+    with pytest.raises(BenchError, match="no test matches 'nothing'; see "):
         benches(testcase="nothing")
 
 
-def test_fails_where_the_simulator_hangs(benches, tmp_path, monkeypatch):
+def test_fails_if_the_simulator_hangs(benches, tmp_path, monkeypatch):
     (tmp_path / "hanging_bench.py").write_text(
         "import cocotb\n\n@cocotb.test()\nasync def hangs(dut):\n    while True:\n        pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(BenchError, match="seed 1, must end within 4 s, and did not; see "):
+    with pytest.raises(BenchError, match="seed 1, did not end within 4 s; see "):
         benches(modules=["hanging_bench"], limit=4)
 
 
-def test_fails_where_a_bench_ends_the_simulator(benches, tmp_path, monkeypatch):
+def test_fails_if_a_bench_ends_the_simulator(benches, tmp_path, monkeypatch):
     (tmp_path / "dying_bench.py").write_text(
         "import cocotb, os\n\n@cocotb.test()\nasync def dies(dut):\n    os._exit(0)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(BenchError, match="must leave results.xml, and did not; see .*test.log"):
+    with pytest.raises(BenchError, match="wrote no results.xml; see .*test.log"):
         benches(modules=["dying_bench"])
 
 
-def test_fails_where_verilog_does_not_compile(benches):
-    with pytest.raises(ToolError, match="Icarus Verilog must compile weft-1x1x1, and ended with "):
+def test_fails_if_verilog_does_not_compile(benches):
+    with pytest.raises(ToolError, match="Icarus Verilog did not compile weft-1x1x1 and ended "):
         benches("module weft(input clk;")
 
 
@@ -207,9 +207,9 @@ def test_another_verilog_is_another_build(benches, tiny):
 def test_one_run_in_a_folder_at_a_time(benches, tmp_path):
     benches(testcase="shapes")
     lock = next(tmp_path.glob("*/lock"))
-    with open(lock) as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        message = f"{lock.parent} must serve one run at a time, and another one is at work"
+    with open(lock) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        message = f"another run uses {lock.parent}; wait until it ends"
         with pytest.raises(BenchError, match=f"^{re.escape(message)}$"):
             benches(testcase="shapes")
 

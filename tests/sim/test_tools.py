@@ -1,4 +1,4 @@
-"""Programs found, missing, too old, or saying nothing of use."""
+"""The search for tools: found, missing, too old, broken."""
 
 import os
 import re
@@ -13,53 +13,54 @@ from weft.sim import tools
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
-    """In the checkout, which hints need not name there."""
+    """Run in the checkout, so that hints do not name it."""
     monkeypatch.chdir(Path(__file__).parent.parent.parent)
 
 
 @pytest.fixture
 def bin_folder(tmp_path, monkeypatch):
-    """A PATH of one folder, and a Python that lies beside no set-up's programs."""
+    """A PATH of one folder, and a Python outside of any environment with tools."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     return tmp_path
 
 
-def program(folder, name, says, status=0):
+def program(folder, name, output, status=0):
     path = folder / name
-    path.write_text(f"#!/bin/sh\n/bin/cat <<'END'\n{says}\nEND\nexit {status}\n", encoding="utf-8")
+    script = f"#!/bin/sh\n/bin/cat <<'END'\n{output}\nEND\nexit {status}\n"
+    path.write_text(script, encoding="utf-8")
     path.chmod(0o755)
     return path
 
 
-SAID = {
+OUTPUTS = {
     "iverilog":  (tools.icarus, "Icarus Verilog version 11.0 (stable) ()\n\nCopyright", "11.0"),
     "verilator": (tools.verilator, "Verilator 5.048 2026-05-16 rev v5.048", "5.048"),
     "c++":       (tools.compiler, "c++ (Debian 12.2.0-14+deb12u1) 12.2.0\nCopyright", "12.2"),
 }
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", OUTPUTS)
 def test_finds(bin_folder, name):
-    search, says, version = SAID[name]
-    path = program(bin_folder, name, says)
+    search, output, version = OUTPUTS[name]
+    path = program(bin_folder, name, output)
     program(bin_folder, "vvp", "")
     tool = search()
     assert (tool.path, tool.version) == (path, version)
     assert str(tool) == f"{tool.name} {version} ({path})"
 
 
-@pytest.mark.parametrize("says", [
+@pytest.mark.parametrize("output", [
     "Debian clang version 14.0.6\nTarget: x86_64-pc-linux-gnu",
     "clang version 14.0.0 (https://example.org)",
     "g++ (Ubuntu 14.0.1-1ubuntu1~20.04) 14.0.1",
 ])
-def test_finds_any_compiler(bin_folder, says):
-    program(bin_folder, "c++", says)
+def test_finds_any_compiler(bin_folder, output):
+    program(bin_folder, "c++", output)
     assert tools.compiler().version == "14.0"
 
 
-def test_finds_the_set_up_before_the_system(tmp_path, monkeypatch):
+def test_finds_the_environment_before_the_system(tmp_path, monkeypatch):
     """Also for cocotb's runner, which searches PATH again."""
     system, venv = tmp_path / "system", tmp_path / "venv"
     for folder, version in ((system, "5.040"), (venv, "5.048")):
@@ -75,11 +76,11 @@ def test_finds_the_set_up_before_the_system(tmp_path, monkeypatch):
 
 def test_rejects_missing(bin_folder):
     cases = {
-        tools.icarus: "Icarus Verilog must be 11.0 or newer, and there is no iverilog on PATH;"
+        tools.icarus: "Icarus Verilog (11.0 or newer) was not found: no iverilog on PATH;"
         " type: make setup, or: sudo apt-get install iverilog",
-        tools.verilator: "Verilator must be 5.036 or newer, and there is no verilator on PATH;"
+        tools.verilator: "Verilator (5.036 or newer) was not found: no verilator on PATH;"
         " type: make setup",
-        tools.compiler: "C++ compiler must be 10.0 or newer, and there is no c++ on PATH;"
+        tools.compiler: "C++ compiler (10.0 or newer) was not found: no c++ on PATH;"
         " type: make setup, or: sudo apt-get install g++",
     }
     for search, text in cases.items():
@@ -88,13 +89,13 @@ def test_rejects_missing(bin_folder):
 
 
 def test_rejects_icarus_without_vvp(bin_folder):
-    program(bin_folder, "iverilog", SAID["iverilog"][1])
-    text = "Icarus Verilog must be 11.0 or newer, and there is no vvp on PATH;"
+    program(bin_folder, "iverilog", OUTPUTS["iverilog"][1])
+    text = "Icarus Verilog (11.0 or newer) was not found: no vvp on PATH;"
     with pytest.raises(tools.ToolError, match=re.escape(text)):
         tools.icarus()
 
 
-@pytest.mark.parametrize("name, search, says, rule, mend", [
+@pytest.mark.parametrize("name, search, output, rule, package", [
     ("iverilog", tools.icarus, "Icarus Verilog version 10.3 (stable)",
      "Icarus Verilog must be 11.0 or newer, not 10.3", " or: sudo apt-get install iverilog"),
     ("verilator", tools.verilator, "Verilator 5.006 2023-01-22 rev (Debian 5.006-3)",
@@ -102,40 +103,40 @@ def test_rejects_icarus_without_vvp(bin_folder):
     ("c++", tools.compiler, "g++ (GCC) 4.8.5 20150623 (Red Hat 4.8.5-44)",
      "C++ compiler must be 10.0 or newer, not 4.8", " or: sudo apt-get install g++"),
 ])
-def test_rejects_too_old(bin_folder, name, search, says, rule, mend):
-    path = program(bin_folder, name, says)
-    text = f"{rule} ({path}); type: make setup" + (f",{mend}" if mend else "")
+def test_rejects_too_old(bin_folder, name, search, output, rule, package):
+    path = program(bin_folder, name, output)
+    text = f"{rule} ({path}); type: make setup" + (f",{package}" if package else "")
     with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
         search()
 
 
-@pytest.mark.parametrize("says, status, quoted", [
+@pytest.mark.parametrize("output, status, quoted", [
     ("rev vUNKNOWN-built", 0, "'rev vUNKNOWN-built'"),
     ("", 0, "''"),
     ("Verilator five", 0, "'Verilator five'"),
     ("Verilator 5.048", 3, "'Verilator 5.048'"),
 ])
-def test_rejects_garbage(bin_folder, says, status, quoted):
-    path = program(bin_folder, "verilator", says, status)
+def test_rejects_garbage(bin_folder, output, status, quoted):
+    path = program(bin_folder, "verilator", output, status)
     text = (
-        f"Verilator must tell its version, and {path} --version ended with status {status},"
-        f" saying {quoted}; type: make setup"
+        f"Verilator did not print its version: {path} --version ended with status {status}"
+        f" and printed {quoted}; type: make setup"
     )
     with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
         tools.verilator()
 
 
-def test_rejects_what_does_not_run(bin_folder):
+def test_rejects_a_program_that_does_not_run(bin_folder):
     path = bin_folder / "verilator"
     path.write_bytes(b"\x7fELF of another machine")
     path.chmod(0o755)
-    text = f"Verilator must run, and {path} does not: "
+    text = f"Verilator does not run: {path}: "
     with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}"):
         tools.verilator()
 
 
-def test_waits_for_a_program_that_is_slow_to_tell(bin_folder, monkeypatch):
-    """The first run of a tool may compile it: minutes, on a machine with other work."""
+def test_waits_for_a_slow_program(bin_folder, monkeypatch):
+    """The first run of a tool may compile it, which takes minutes on a busy machine."""
     real, limits = subprocess.run, []
 
     def run(command, **options):
@@ -143,7 +144,7 @@ def test_waits_for_a_program_that_is_slow_to_tell(bin_folder, monkeypatch):
         return real(command, **options)
 
     monkeypatch.setattr(tools.subprocess, "run", run)
-    program(bin_folder, "c++", SAID["c++"][1])
+    program(bin_folder, "c++", OUTPUTS["c++"][1])
     tools.compiler()
     assert limits == [1800]
 
@@ -155,13 +156,13 @@ def test_rejects_a_program_that_hangs(bin_folder, monkeypatch):
     path.chmod(0o755)
     with pytest.raises(tools.ToolError) as error:
         tools.compiler()
-    assert str(error.value).startswith(f"C++ compiler must run, and {path} does not: ")
+    assert str(error.value).startswith(f"C++ compiler does not run: {path}: ")
 
 
 def test_outside_a_checkout_says_where_verilator_is(bin_folder, monkeypatch, tmp_path):
     monkeypatch.setattr("weft.hints._ROOT", tmp_path)
     text = (
-        "Verilator must be 5.036 or newer, and there is no verilator on PATH;"
+        "Verilator (5.036 or newer) was not found: no verilator on PATH;"
         " see https://verilator.org/guide/latest/install.html"
     )
     with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
@@ -173,7 +174,7 @@ def test_libpython(monkeypatch):
     monkeypatch.setattr("find_libpython.find_libpython", lambda: None)
     name = "libpython{}.{}".format(*sys.version_info)
     text = (
-        f"{name}.so must be there for cocotb, and is not;"
+        f"{name}.so, which cocotb needs, was not found;"
         f" type: make setup, or: sudo apt-get install {name}"
     )
     with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
@@ -182,5 +183,5 @@ def test_libpython(monkeypatch):
 
 def test_libpython_without_cocotb(monkeypatch):
     monkeypatch.setitem(sys.modules, "find_libpython", None)
-    with pytest.raises(tools.ToolError, match="cocotb is missing; type: .* '.\\[sim\\]'$"):
+    with pytest.raises(tools.ToolError, match="cocotb is not installed; type: .* '.\\[sim\\]'$"):
         tools.libpython()

@@ -1,4 +1,4 @@
-"""The simulated transport under the driver: right to the last bit, and never hung."""
+"""The simulated transport with the driver: exact results, and no hang on errors."""
 
 import contextlib
 import io
@@ -32,13 +32,13 @@ types = st.sampled_from([np.int8, np.uint8])
 
 
 def exact(a, b, za=0, zb=0):
-    """By einsum in 64 bits, after numpy.matmul's own rules for shapes."""
+    """The exact product in 64 bits."""
     return np.matmul(a.astype(np.int64) - za, b.astype(np.int64) - zb)
 
 
 def numbers(random, dtype, *shape):
     info = np.iinfo(dtype)
-    if random.random() < 0.2:  # the extremes alone
+    if random.random() < 0.2:  # extreme values only
         return random.choice([info.min, info.max], shape).astype(dtype)
     return random.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
@@ -64,7 +64,7 @@ def test_any_product(config, transports, m, k, n, a_type, b_type, seed, batch, z
 
 
 @ALL
-def test_splits_k_that_does_not_fit(config, accelerators):
+def test_splits_a_large_k(config, accelerators):
     random = np.random.default_rng(3)
     deep = 5 * config.a_words * config.depth // 2 + 3
     a, b = numbers(random, np.int8, 7, deep), numbers(random, np.int8, deep, 6)
@@ -77,7 +77,7 @@ def test_splits_k_that_does_not_fit(config, accelerators):
 
 @ALL
 def test_resident_part_of_a_split_k(config, accelerators):
-    # B fits whole and stays; A fits only in pieces of K.
+    # B fits and stays resident; A fits only in parts of K.
     deep = config.b_words * config.depth
     random = np.random.default_rng(4)
     b = numbers(random, np.int8, deep, config.cols)
@@ -95,7 +95,7 @@ def test_most_negative_products_of_a_long_k(config, accelerators):
     assert np.array_equal(accelerators(config).matmul(a, b), np.full((4, 6), k * 16384))
 
 
-def test_abort_ends_a_job_that_starves_and_the_next_is_right(transports):
+def test_abort_ends_a_starved_job_and_the_next_job_is_correct(transports):
     transport = transports(ODD)
     fed = JobFlag.FEED_A | JobFlag.FEED_B
     starving = Job(3, 5, 4, 0, 1, 1, 0, 1, 1, tag=7, flags=fed)
@@ -122,7 +122,7 @@ def test_rejects_a_model_that_dies():
         os.kill(transport.process.pid, signal.SIGKILL)
         with pytest.raises(TransportClosed) as error:
             accelerator.matmul(np.ones((3, 4), np.int8), np.ones((4, 5), np.int8))
-        assert str(error.value) == "the model must run until it is closed, not end with signal 9"
+        assert str(error.value) == "the simulation model ended unexpectedly with signal 9"
 
 
 def test_rejects_hardware_of_another_config(transports):
@@ -136,13 +136,13 @@ def test_rejects_a_verilog_that_does_not_compile(monkeypatch, tmp_path):
     monkeypatch.setattr("weft.hw.export.verilog", lambda config: "module weft(; endmodule")
     with pytest.raises(tools.ToolError) as error:
         build.model(ODD)
-    assert "Verilator must compile the 3x5x2 model, and ended with status 1" in str(error.value)
+    assert "Verilator did not compile the 3x5x2 model and ended with status 1" in str(error.value)
     assert (tmp_path / "3x5x2.log").read_text(encoding="utf-8")
-    assert not list((tmp_path / "cache" / "models").iterdir())  # nothing half built
+    assert not list((tmp_path / "cache" / "models").iterdir())  # no partial build
 
 
 class Screen(io.StringIO):
-    """What is written to stderr: ``terminal``, or not."""
+    """A replacement of stderr that is a ``terminal`` or not."""
 
     def __init__(self, terminal):
         super().__init__()
@@ -151,7 +151,7 @@ class Screen(io.StringIO):
 
 @pytest.fixture
 def compiling(monkeypatch):
-    """A model that seems to be compiled; in its place a program that gives what it gets."""
+    """Replace the compilation of a model; the executable copies its input to its output."""
 
     def model(config, *, trace, say):
         say("compiling the model (once)")
@@ -160,7 +160,7 @@ def compiling(monkeypatch):
     monkeypatch.setattr(build, "model", model)
 
 
-def test_says_what_takes_long_and_its_end_to_a_terminal(compiling, monkeypatch):
+def test_reports_a_compilation_to_a_terminal(compiling, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Screen(True))
     SimTransport(ODD).close()
     assert re.fullmatch(
@@ -170,21 +170,21 @@ def test_says_what_takes_long_and_its_end_to_a_terminal(compiling, monkeypatch):
 
 
 @pytest.mark.parametrize("screen", [Screen(False), None])
-def test_is_silent_where_nobody_looks(compiling, monkeypatch, screen):
+def test_is_silent_without_a_terminal(compiling, monkeypatch, screen):
     monkeypatch.setattr(sys, "stderr", screen)
     SimTransport(ODD).close()
     assert screen is None or screen.getvalue() == ""
 
 
-def test_says_what_takes_long_to_whom_it_is_told_to(compiling, monkeypatch):
+def test_reports_a_compilation_to_say(compiling, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Screen(True))
-    said = []
-    SimTransport(ODD, say=said.append).close()
-    assert (said, sys.stderr.getvalue()) == (["compiling the model (once)"], "")
+    lines = []
+    SimTransport(ODD, say=lines.append).close()
+    assert (lines, sys.stderr.getvalue()) == (["compiling the model (once)"], "")
 
 
 def test_builds_once(monkeypatch):
-    said = []
-    first = build.model(ODD, say=said.append)
-    assert build.model(ODD, say=said.append) == first
-    assert len(said) <= 1
+    lines = []
+    first = build.model(ODD, say=lines.append)
+    assert build.model(ODD, say=lines.append) == first
+    assert len(lines) <= 1

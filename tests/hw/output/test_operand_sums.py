@@ -111,7 +111,7 @@ def test_operands_in_turn_keep_their_sums(sums, due, edges):
     for turn in range(6):
         n, words = turn % 2, rng.randint(1, 16)
         part, writes = random_panel(
-            rng, geometries[n], words, carries_on=turn > 1, page=turn // 2
+            rng, geometries[n], words, continues=turn > 1, page=turn // 2
         )
         script += moved([*writes, {"write": {"valid": 0}}], n)
         if n:  # the word is the same for all

@@ -28,7 +28,7 @@ CONFIGS = {
 def benches(config, simulator, verilog=None, module="weft.sim.ip.dma", **options):
     ip = Ip(config=config, bus="dma", window=simulator == "icarus")
     return run(
-        config, simulator, build_dir=folder() / "ip", top=ip.name, facts=env(ip),
+        config, simulator, build_dir=folder() / "ip", top=ip.name, env=env(ip),
         verilog=verilog or to_verilog(IpTop(ip), name=ip.name), modules=(module,), **options,
     )
 

@@ -12,7 +12,7 @@ from weft.sim.runner import run
 def test_streams_keep_up_with_128_cubed():
     ip = Ip(config=Config(depth=2, activation="none"), bus="stream")
     outcome = run(
-        ip.config, "verilator", build_dir=folder() / "ip", top=ip.name, facts=env(ip),
+        ip.config, "verilator", build_dir=folder() / "ip", top=ip.name, env=env(ip),
         verilog=to_verilog(IpTop(ip), name=ip.name), modules=["weft.sim.ip.rates"],
     )
     assert outcome.tests == 1 and outcome.cycles > 4 * 128**3 / ip.config.peak
