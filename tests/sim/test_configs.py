@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from weft.config import Config
-from weft.sim.configs import MOST_SIZE, MOST_WORDS, random_config
+from weft.sim.configs import MAX_SIZE, MAX_WORDS, random_config
 
 FIELDS = {field.name: field.metadata for field in dataclasses.fields(Config)}
 
@@ -27,7 +27,7 @@ def test_the_same_seed_gives_the_same_config():
 
 
 def test_draws_every_value_of_every_field(configs):
-    sizes = set(range(1, MOST_SIZE + 1))
+    sizes = set(range(1, MAX_SIZE + 1))
     wanted = {
         "rows": sizes, "cols": sizes, "depth": sizes, "hop": sizes,
         "dsp_cols": {0, *sizes},
@@ -36,8 +36,8 @@ def test_draws_every_value_of_every_field(configs):
         "drain": {"overlapped", "folded"},
         "dtype": {"int8", "bf16"},
         "flush_subnormals": {False, True},
-        "a_words": powers(32, MOST_WORDS), "b_words": powers(32, MOST_WORDS),
-        "c_words": {0, *powers(32, MOST_WORDS)},
+        "a_words": powers(32, MAX_WORDS), "b_words": powers(32, MAX_WORDS),
+        "c_words": {0, *powers(32, MAX_WORDS)},
         "lanes": powers(1, 64),
         "requantize": {"none", "tflite", "single", "onnx"},
         "scale_cycles": powers(1, 32),
