@@ -14,7 +14,7 @@ __all__ = ["GROUPS", "Cell", "placed_cells", "cells_by_block"]
 GROUPS = {
     "array": ("array",),
     "operands": ("feeder", "loader"),
-    "control": ("decoder", "table", "tiler", "passes", "sequencer", "core"),
+    "control": ("decoder", "job_table", "tile_gate", "pass_builder", "sequencer", "core"),
     "results": ("drain", "buffer", "tiles", "collector", "lanes", "queue", "sender"),
     "post-processing": ("corrector", "epilogue"),
     "registers": ("registers",),

@@ -1,4 +1,4 @@
-"""The core: command stream in, result stream out, everything of the accelerator between."""
+"""The core: an accelerator between a command stream and a result stream."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -49,25 +49,30 @@ MACS = {
 
 
 class Core(wiring.Component):
-    """A matmul accelerator on two streams; ``docs/interfaces.md`` says what they carry.
+    """``C = A @ B``, job by job: commands in, results out.
+
+    The methods follow the data: commands -> jobs -> tiles -> passes -> cycles -> array -> drain ->
+    output -> results. ``docs/interfaces.md`` defines the two streams.
 
     Parameters
     ----------
     config : Config
     mac : Mac class, optional
-        A leaf other than the Config's.
+        Replaces the MAC cell of the Config.
 
     Attributes
     ----------
     commands : In, stream of ``bytes_in`` bytes
     results : Out, stream of `weft.hw.output.stream_packer.Result`
     abort : In
-        Pulse: end the running job.
-    address : In, data : Out
-        As of `weft.hw.registers.Registers`.
-    activity : Out
-        What happens in this cycle: a command word is taken, operands enter the array, a job is
-        starved or stalled, a result word is taken, anything at all is under way.
+        Pulse: end the active job.
+    address : In, 8 bits
+        Register number, as in `weft.hw.registers.Registers`.
+    data : Out, 32 bits
+        The register at ``address``.
+    activity : Out, 1 bit for each of these events, in this order
+        In this cycle a command word is accepted, operands enter the array, a job waits for its
+        operands, a job waits for space for its results, a result word is sent, the core is busy.
     """
 
     def __init__(self, config, *, mac=None):
@@ -88,85 +93,89 @@ class Core(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        decoder = self.mac.OPERAND_DECODER
-        latency = self.mac.latency(self.config.depth) + (decoder.LATENCY if decoder else 0)
-        latencies = timing.Latencies(self.config, mac_latency=latency, slots=self.mac.SLOTS)
-        decoder, table, loader = self._commands(m)
-        tiler, sequencer = self._control(m, table, latencies)
+        operand_decoder = self.mac.OPERAND_DECODER
+        decoder_latency = operand_decoder.LATENCY if operand_decoder else 0
+        latencies = timing.Latencies(
+            self.config, mac_latency=self.mac.latency(self.config.depth) + decoder_latency,
+            slots=self.mac.SLOTS,
+        )
+        decoder, job_table, loader = self._commands(m)
+        tile_gate, sequencer = self._control(m, job_table, latencies)
         array = self._array(m, loader, sequencer.step)
-        sender = self._results(m, loader, sequencer, array, latencies)
-        word = sender.results.payload
+        packer = self._results(m, loader, sequencer, array, latencies)
+        # Inside the core, the index of a job in the job table stands for its tag.
+        word = packer.results.payload
         m.d.comb += [
-            table.place.eq(word.tag),
-            self.results.payload.eq(word), self.results.payload.tag.eq(table.tag),
-            self.results.valid.eq(sender.results.valid),
-            sender.results.ready.eq(self.results.ready),
+            job_table.tag_index.eq(word.tag),
+            self.results.payload.eq(word), self.results.payload.tag.eq(job_table.tag),
+            self.results.valid.eq(packer.results.valid),
+            packer.results.ready.eq(self.results.ready),
         ]
-        m.d.sync += table.retire.eq(sender.retire)
+        m.d.sync += job_table.retire.eq(packer.retire)
         self._registers(m, {
-            "busy": ~decoder.idle | ~table.empty | (self.commands.valid & self.commands.ready),
+            "busy": ~decoder.idle | ~job_table.empty | (self.commands.valid & self.commands.ready),
             "active": sequencer.active,
-            "starved": tiler.starved,
+            "starved": tile_gate.starved,
             "stalled": sequencer.stalled,
             "words_in": self.commands.valid & self.commands.ready,
             "words_out": self.results.valid & self.results.ready,
-            "finished": sender.retire,
+            "finished": packer.retire,
             "errors": decoder.error,
         })
         return m
 
     def _commands(self, m):
-        """The command stream: jobs to the table, loads to the buffers."""
+        """Commands -> jobs, which go to the job table, and loads, which fill the buffers."""
         c = self.config
         geometries = memories(c)
         m.submodules.decoder = decoder = CommandDecoder(geometries=geometries, bytes_in=c.bytes_in)
-        m.submodules.table = table = JobTable(
-            geometries=geometries, jobs=c.jobs, known=supported_flags(c),
-            finishes=epilogue_flags(c), slots=self.mac.SLOTS,
+        m.submodules.job_table = job_table = JobTable(
+            geometries=geometries, jobs=c.jobs, supported_flags=supported_flags(c),
+            epilogue_flags=epilogue_flags(c), slots=self.mac.SLOTS,
         )
         m.submodules.loader = loader = Loader(geometries=geometries, bytes_in=c.bytes_in)
         connect(m, flipped(self.commands), decoder.commands)
-        connect(m, decoder.job, table.push)
+        connect(m, decoder.job, job_table.push)
         connect(m, decoder.words, loader.words)
         m.d.comb += [
-            table.load.eq(decoder.load.payload),
+            job_table.load.eq(decoder.load.payload),
             loader.load.payload.eq(decoder.load.payload),
-            loader.load.valid.eq(decoder.load.valid & ~table.conflict),
-            decoder.load.ready.eq(loader.load.ready & ~table.conflict),
+            loader.load.valid.eq(decoder.load.valid & ~job_table.conflict),
+            decoder.load.ready.eq(loader.load.ready & ~job_table.conflict),
             decoder.last.eq(loader.last),
         ]
         for x, port in enumerate((loader.a, loader.b)):
-            m.d.comb += table.panel[x].eq(port.valid & port.write.end & loader.feed)
-        return decoder, table, loader
+            m.d.comb += job_table.panel_done[x].eq(port.valid & port.write.end & loader.feed)
+        return decoder, job_table, loader
 
-    def _control(self, m, table, latencies):
-        """Job -> tiles -> passes -> cycles."""
+    def _control(self, m, job_table, latencies):
+        """Jobs -> tiles -> passes -> cycles."""
         c, slots = self.config, self.mac.SLOTS
-        m.submodules.tiler = tiler = TileGate(
-            geometries=memories(c), job=table.Job, count=table.Count,
-            owner=table.owner.shape(),
+        m.submodules.tile_gate = tile_gate = TileGate(
+            geometries=memories(c), job=job_table.Job, count=job_table.Count,
+            job_index=job_table.pull_index.shape(),
         )
-        m.submodules.passes = passes = PassBuilder(tile=tiler.Tile, slots=slots)
+        m.submodules.pass_builder = pass_builder = PassBuilder(tile=tile_gate.Tile, slots=slots)
         m.submodules.sequencer = sequencer = Sequencer(
-            geometries=operands(c), tile=tiler.Tile, slots=slots,
-            rows=c.rows, depth=c.depth, room=latencies.buffer_passes,
+            geometries=operands(c), tile=tile_gate.Tile, slots=slots,
+            rows=c.rows, depth=c.depth, credits=latencies.buffer_passes,
             folded=self.folded,
         )
-        connect(m, table.pull, tiler.jobs)
-        connect(m, tiler.tiles, passes.tiles)
-        connect(m, passes.passes, sequencer.passes)
+        connect(m, job_table.pull, tile_gate.jobs)
+        connect(m, tile_gate.tiles, pass_builder.tiles)
+        connect(m, pass_builder.passes, sequencer.passes)
         m.d.comb += [
-            tiler.owner.eq(table.owner),
-            tiler.rejected.eq(table.rejected),
-            tiler.loaded.eq(table.loaded),
-            passes.abort.eq(self.abort),
-            tiler.abort.eq(passes.give_up),
-            passes.slot.eq(sequencer.slot),
+            tile_gate.job_index.eq(job_table.pull_index),
+            tile_gate.rejected.eq(job_table.rejected),
+            tile_gate.ready_panels.eq(job_table.ready_panels),
+            pass_builder.abort.eq(self.abort),
+            tile_gate.abort.eq(pass_builder.cancel),
+            pass_builder.slot.eq(sequencer.slot),
         ]
-        return tiler, sequencer
+        return tile_gate, sequencer
 
     def _array(self, m, loader, step):
-        """Cycles -> buffers -> skew -> array."""
+        """Cycles -> operand buffers -> skew -> array."""
         c, mac = self.config, self.mac
         writes = {name: getattr(loader, name) for name in "abc" if name in loader.names.values()}
         m.submodules.array = array = SystolicArray(
@@ -177,11 +186,11 @@ class Core(wiring.Component):
             geometries=memories(c), writes={name: port.shape() for name, port in writes.items()},
             step=step.shape(), mac=mac, hop=c.hop, target=c.target,
         )
-        names = ["a", "b", "control", *(["preload", "init"] if feeder.starts else [])]
+        inputs = ["a", "b", "control", *(["preload", "init"] if feeder.starts else [])]
         m.d.comb += [
             *(feeder.writes[name].eq(port) for name, port in writes.items()),
             feeder.step.eq(step),
-            *(getattr(array, name).eq(getattr(feeder, name)) for name in names),
+            *(getattr(array, name).eq(getattr(feeder, name)) for name in inputs),
         ]
         return array
 
@@ -297,12 +306,12 @@ class Core(wiring.Component):
             zero_points=zero_points, **common,
         )
 
-    def _registers(self, m, count):
-        """What the outside may know."""
+    def _registers(self, m, events):
+        """The register block, whose counters count the events, and the activity port."""
         m.submodules.registers = registers = Registers(config=self.config)
         m.d.comb += [
             registers.address.eq(self.address),
             self.data.eq(registers.data),
-            *(registers.count[name].eq(value) for name, value in count.items()),
-            *(self.activity[name].eq(count[name]) for name in self.Activity.members),
+            *(registers.count[name].eq(event) for name, event in events.items()),
+            *(self.activity[name].eq(events[name]) for name in self.Activity.members),
         ]

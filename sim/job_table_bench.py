@@ -22,8 +22,9 @@ MEMORIES = {Region.A: A, Region.B: B}
 FINISHES = JobFlag.REQUANTIZE, JobFlag.TABLE
 # A core that starts from C, of three tiles a pass and another result path.
 FLOAT = {
-    "geometries": {**MEMORIES, Region.C: C}, "known": PLAIN | START | JobFlag.ROUND | JobFlag.CLAMP,
-    "finishes": (JobFlag.ROUND, JobFlag.CLAMP), "slots": 3,
+    "geometries": {**MEMORIES, Region.C: C},
+    "supported_flags": PLAIN | START | JobFlag.ROUND | JobFlag.CLAMP,
+    "epilogue_flags": (JobFlag.ROUND, JobFlag.CLAMP), "slots": 3,
 }
 
 
@@ -39,7 +40,7 @@ def header(command):
 
 
 def run(bench, jobs=4, **options):
-    plain = {"geometries": MEMORIES, "known": ALL, "finishes": FINISHES, "slots": 1}
+    plain = {"geometries": MEMORIES, "supported_flags": ALL, "epilogue_flags": FINISHES, "slots": 1}
     table = JobTable(jobs=jobs, **plain | options)
     simulate(table, lambda ctx: bench(ctx, table), background=[checker(table.pull, "pull")])
 

@@ -44,7 +44,7 @@ class SequencerModel:
         geometries = {Region.A: A, Region.B: B} | ({Region.C: C} if starts else {})
         self.tile = Tile(geometries, StructLayout({"requantize": 1, "table": 1}))
         self.dut = Sequencer(
-            geometries=(A, B), tile=self.tile, slots=slots, rows=rows, depth=DEPTH, room=room,
+            geometries=(A, B), tile=self.tile, slots=slots, rows=rows, depth=DEPTH, credits=room,
             folded=folded,
         )
         self.cycles = []  # what is offered and what is seen

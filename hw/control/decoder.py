@@ -1,26 +1,26 @@
-"""The decoder: takes the command stream apart into jobs, loads and the words that loads carry."""
+"""The command decoder: splits the command stream into jobs, loads and the words of loads."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.commands import HEADER_BYTES, VERSION, Opcode
-from weft.hw.control.headers import Common, JobHeader, LoadHeader, exceeds
+from weft.hw.control.headers import CommonHeader, JobHeader, LoadHeader, exceeds
 
 __all__ = ["CommandDecoder"]
 
 
 class CommandDecoder(wiring.Component):
-    """Collects a header, hands it over as a job or a load, and lets a load's words through.
+    """Collects a header, sends it out as a job or a load, and passes the words of a load.
 
-    A header costs its words and one cycle, the one in which it is handed over; a load's three more
-    before that, in which it is looked at, here and in the job table. A load's words pass
-    combinationally, one a cycle.
+    A job header takes one cycle for each of its words, and one cycle at the output. A load header
+    takes three cycles more: they check its fields, here and in the job table. The words of a load
+    pass combinationally, one a cycle.
 
     Parameters
     ----------
     geometries : dict of `weft.geometry.Operand`
-        Of all that can be loaded, by `weft.commands.Region`.
+        Geometries of all that a load can fill, by `weft.commands.Region`.
     bytes_in : int
 
     Attributes
@@ -28,15 +28,15 @@ class CommandDecoder(wiring.Component):
     commands : In, stream of ``bytes_in`` bytes
     job : Out, stream of `JobHeader`
     load : Out, stream of `LoadHeader`
-        Whoever takes it takes its words next. A load of nothing, or of more than fits, is an
-        error.
+        The words of the load follow on ``words``. A load of no words, or of more words than the
+        buffer holds, is an error.
     words : Out, stream of ``bytes_in`` bytes
-    last : In
-        The word that is due is the load's last.
-    idle : Out
-        Nothing of a command is inside.
+    last : In, 1 bit
+        The next word is the last one of the load; valid with each word.
+    idle : Out, 1 bit
+        No part of a command is in the decoder.
     error : Out
-        Pulse: a header was no command and is dropped.
+        Pulse: a header is no valid command; the decoder drops it.
     """
 
     def __init__(self, *, geometries, bytes_in):
@@ -54,22 +54,17 @@ class CommandDecoder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        words = max(1, HEADER_BYTES // self.bytes_in)
+        header_words = max(1, HEADER_BYTES // self.bytes_in)
         width = 8 * min(self.bytes_in, HEADER_BYTES)
         header = Signal(8 * HEADER_BYTES)
-        count = Signal(range(words))
-        whole = Cat(header[:-width], self.commands.payload[:width])  # with the last word
-        common = Common(whole[:Common.as_shape().size])
-        known = common.version == VERSION
-        load = LoadHeader(header)
-        there = self.geometries.values()
-        pages, lines = (max(getattr(g, of) for g in there) for of in ("pages", "words"))
-        possible = Cat(
-            load.operand.matches(*self.geometries), load.panels.any(), load.words.any(),
-            ~exceeds(load.panels, pages), ~exceeds(load.words, lines),
-        )
-        r_possible = Signal.like(possible)
-        r_job, r_load = Signal(), Signal()
+        word = Signal(range(header_words))  # of the header
+        # The header, if the word on the stream is its last one.
+        complete = Cat(header[:-width], self.commands.payload[:width])
+        common = CommonHeader(complete[:CommonHeader.as_shape().size])
+        version_valid = common.version == VERSION
+        checks = self._load_checks(LoadHeader(header))
+        r_checks = Signal.like(checks)
+        is_job, is_load = Signal(), Signal()
         m.d.comb += [
             self.job.payload.eq(header),
             self.load.payload.eq(header),
@@ -77,36 +72,36 @@ class CommandDecoder(wiring.Component):
         ]
         with m.FSM():
             with m.State("HEADER"):
-                m.d.comb += [self.commands.ready.eq(1), self.idle.eq(count == 0)]
+                m.d.comb += [self.commands.ready.eq(1), self.idle.eq(word == 0)]
                 with m.If(self.commands.valid):
                     m.d.sync += [
-                        header.word_select(count, width).eq(self.commands.payload),
-                        count.eq(count + 1),
-                        r_job.eq(known & (common.opcode == Opcode.JOB)),
-                        r_load.eq(known & (common.opcode == Opcode.LOAD)),
+                        header.word_select(word, width).eq(self.commands.payload),
+                        word.eq(word + 1),
+                        is_job.eq(version_valid & (common.opcode == Opcode.JOB)),
+                        is_load.eq(version_valid & (common.opcode == Opcode.LOAD)),
                     ]
-                    with m.If(count == words - 1):
-                        m.d.sync += count.eq(0)
+                    with m.If(word == header_words - 1):
+                        m.d.sync += word.eq(0)
                         m.next = "CHECK"
                         with m.If(common.opcode == Opcode.JOB):
                             m.next = "DISPATCH"
             with m.State("CHECK"):
-                m.d.sync += r_possible.eq(possible)
-                m.next = "COMPARE"
-            with m.State("COMPARE"):
-                m.d.sync += r_load.eq(r_load & r_possible.all())
-                m.next = "SETTLE"
-            with m.State("SETTLE"):
+                m.d.sync += r_checks.eq(checks)
+                m.next = "DECIDE"
+            with m.State("DECIDE"):
+                m.d.sync += is_load.eq(is_load & r_checks.all())
+                m.next = "CONFLICT"
+            with m.State("CONFLICT"):  # the job table registers whether the load conflicts
                 m.next = "DISPATCH"
             with m.State("DISPATCH"):
                 m.d.comb += [
-                    self.job.valid.eq(r_job),
-                    self.load.valid.eq(r_load),
-                    self.error.eq(~r_job & ~r_load),
+                    self.job.valid.eq(is_job),
+                    self.load.valid.eq(is_load),
+                    self.error.eq(~is_job & ~is_load),
                 ]
-                with m.If(~r_load & (self.job.ready | ~r_job)):
+                with m.If(~is_load & (self.job.ready | ~is_job)):
                     m.next = "HEADER"
-                with m.If(r_load & self.load.ready):
+                with m.If(is_load & self.load.ready):
                     m.next = "WORDS"
             with m.State("WORDS"):
                 m.d.comb += [
@@ -116,3 +111,13 @@ class CommandDecoder(wiring.Component):
                 with m.If(self.words.valid & self.words.ready & self.last):
                     m.next = "HEADER"
         return m
+
+    def _load_checks(self, load):
+        """One bit for each condition that a load must meet."""
+        geometries = self.geometries.values()
+        max_pages = max(g.pages for g in geometries)
+        max_words = max(g.words for g in geometries)
+        return Cat(
+            load.operand.matches(*self.geometries), load.panels.any(), load.words.any(),
+            ~exceeds(load.panels, max_pages), ~exceeds(load.words, max_words),
+        )

@@ -1,26 +1,31 @@
-"""The headers of the command stream as the hardware sees them."""
+"""The layouts of the headers of the command stream."""
 
 from amaranth.lib import data
 
-__all__ = ["Common", "JobHeader", "LoadHeader", "exceeds"]
+__all__ = ["CommonHeader", "JobHeader", "LoadHeader", "exceeds"]
 
 
-def exceeds(value, most):
-    """``value > most``, of which mostly a few bits are compared as numbers."""
-    bits = most.bit_length()
-    low = value[bits - 1] & value[:bits - 1].any() if most.bit_count() == 1 else value[:bits] > most
+def exceeds(value, limit):
+    """``value > limit``, with as few bits as possible in a carry chain.
+
+    The bits above the length of ``limit`` are only tested for 0; for a power of two no bits are
+    compared as numbers.
+    """
+    bits = limit.bit_length()
+    power_of_two = limit.bit_count() == 1
+    low = value[bits - 1] & value[:bits - 1].any() if power_of_two else value[:bits] > limit
     return value[bits:].any() | low
 
 
-class Common(data.Struct):
-    """What every header starts with."""
+class CommonHeader(data.Struct):
+    """The fields that every header starts with."""
 
     opcode: 8
     version: 8
 
 
 class JobHeader(data.Struct):
-    """Field for field `weft.commands.Job`."""
+    """The fields of `weft.commands.Job`, at the same bytes."""
 
     opcode: 8
     version: 8
@@ -41,7 +46,7 @@ class JobHeader(data.Struct):
 
 
 class LoadHeader(data.Struct):
-    """Field for field `weft.commands.Load`."""
+    """The fields of `weft.commands.Load`, at the same bytes."""
 
     opcode: 8
     version: 8

@@ -1,4 +1,4 @@
-"""The job table: every job from its header until its last result, and what loads must not touch."""
+"""The job table: holds each job from its header to its last result, and guards its operands."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -10,11 +10,19 @@ from weft.hw.control.headers import JobHeader, LoadHeader, exceeds
 
 __all__ = ["JobEntry", "JobTable"]
 
+_OPERANDS = {"a": Region.A, "b": Region.B, "c": Region.C}
+_NUMBERS = {"m", "n", "k", *(f"{x}_{field}" for x in _OPERANDS for field in ("page", "pitch"))}
+_FLAGS = JobFlag.ACCUMULATE, JobFlag.KEEP
+_C_FLAGS = JobFlag.PRELOAD, JobFlag.BROADCAST
+
 
 class JobEntry(data.StructLayout):
-    """What the tiler needs of a job; ``epilogue`` has a bit for each of the ``finishes``."""
+    """The fields of a job that the tile generator needs.
 
-    def __init__(self, geometries, finishes, tag=16):
+    ``epilogue`` has one bit for each of the ``epilogue_flags``.
+    """
+
+    def __init__(self, geometries, epilogue_flags, tag=16):
         operands = {
             name: geometries[region] for name, region in _OPERANDS.items() if region in geometries
         }
@@ -22,74 +30,82 @@ class JobEntry(data.StructLayout):
         super().__init__({
             "tag": tag,
             **{flag.name.lower(): 1 for flag in flags},
-            "epilogue": data.StructLayout({flag.name.lower(): 1 for flag in finishes}),
-            **{name: range(size + 1) for name, size in _most(geometries).items()},
+            "epilogue": data.StructLayout({flag.name.lower(): 1 for flag in epilogue_flags}),
+            **{name: range(size + 1) for name, size in _max_sizes(geometries).items()},
             **{f"{name}_page": range(g.pages) for name, g in operands.items()},
             **{f"{name}_pitch": range(g.pages + 1) for name, g in operands.items()},
         })
 
 
 class JobTable(wiring.Component):
-    """A ring of ``jobs`` jobs: pushed by the decoder, read by the tiler, retired by the results.
+    """A ring of ``jobs`` entries: the decoder pushes, the tile gate pulls, the results retire.
 
-    A job pushed in one cycle can be read in the next; its tag stays, and its place goes on for it.
-    Panels of a job without FEED are all ready; those of one with it become so as FEED loads end.
-    The load on offer conflicts while it spans a page of a job in the table, the job that it feeds
-    excepted; a job without PRELOAD has no C. What is said of a load is true three cycles after it
-    came, and follows the table by one.
+    A job can be pulled in the cycle after its push. Inside the core the index of its entry stands
+    for its tag; the table returns the tag for an index.
+
+    The table counts the panels of each job that are in the buffers. An operand without FEED is
+    complete from the start; each FEED load adds panels to the job pushed last.
+
+    A load conflicts while it overlaps pages of a job in the table, unless it feeds that job. A job
+    without PRELOAD has no pages of C. A load of the activation table conflicts with every job.
 
     Parameters
     ----------
     geometries : dict of `weft.geometry.Operand`
-        Of all that can be loaded, by `weft.commands.Region`.
+        Geometries of all that a load can fill, by `weft.commands.Region`.
     jobs : int
         Power of two.
-    known : JobFlag
-        All flags that this core knows.
-    finishes : sequence of JobFlag
-        Those of its result path.
+    supported_flags : JobFlag
+        The flags that the core supports; the table rejects a job with any other flag.
+    epilogue_flags : sequence of JobFlag
+        The flags for the result path.
     slots : int
         Tiles of a pass.
 
     Attributes
     ----------
     push : In, stream of `JobHeader`
-        It stays for a cycle after it was taken.
+        The payload must stay for one cycle after the transfer.
     pull : Out, stream of `JobEntry`
-        Jobs in order; one pulled stays in the table.
-    owner : Out
-        The place of the job on offer.
-    rejected : Out
-        The job pulled last cannot be run. Right from the cycle after the pull on.
-    loaded : Out, 2 counts
-        Panels ready of A and B of the job pulled last. Right from two cycles after the pull on.
-    panel : In, 2 bits
-        A panel of A or of B was fed.
-    place : In, tag : Out
-        Of a job in the table.
+        Jobs in order. The entry stays in the table.
+    pull_index : Out, entry index
+        Index of the job at ``pull``.
+    rejected : Out, 1 bit
+        The job pulled last is invalid; valid from the cycle after the pull on.
+    ready_panels : Out, 2 counts
+        Panels of A and of B in the buffers, for the job pulled last; valid from the second cycle
+        after the pull on.
+    panel_done : In, 2 bits
+        Pulse: a panel of A or of B was fed.
+    tag_index : In, entry index
+    tag : Out, 16 bits
+        Tag of the job at ``tag_index``.
     retire : In
-        The oldest job has ended.
+        Pulse: the oldest job has ended.
     load : In, `LoadHeader`
-    conflict : Out
-        The load has to wait.
-    empty : Out
+        The load at the decoder.
+    conflict : Out, 1 bit
+        The load must wait. Valid from the third cycle after ``load`` changes on; it follows a
+        change of the table by one cycle.
+    empty : Out, 1 bit
+        No job is in the table, or the only one retires in this cycle.
     """
 
-    def __init__(self, *, geometries, jobs, known, finishes, slots):
+    def __init__(self, *, geometries, jobs, supported_flags, epilogue_flags, slots):
         self.geometries = geometries
-        self.known = known
+        self.supported_flags = supported_flags
         self.jobs = jobs
         self.slots = slots
-        self.Job = JobEntry(geometries, finishes, tag=range(jobs))
+        self.Job = JobEntry(geometries, epilogue_flags, tag=range(jobs))
         self.Count = range(max(geometries[r].pages for r in (Region.A, Region.B)) + 1)
         super().__init__({
             "push": In(stream.Signature(JobHeader)),
             "pull": Out(stream.Signature(self.Job)),
-            "owner": Out(range(jobs)),
+            "pull_index": Out(range(jobs)),
             "rejected": Out(1),
-            "loaded": Out(data.ArrayLayout(self.Count, 2)),
-            "panel": In(data.ArrayLayout(1, 2)),
-            "place": In(range(jobs)),
+            "ready_panels": Out(data.ArrayLayout(self.Count, 2)),
+            "panel_done": In(data.ArrayLayout(1, 2)),
+            "tag_index": In(range(jobs)),
             "tag": Out(16),
             "retire": In(1),
             "load": In(LoadHeader),
@@ -99,158 +115,170 @@ class JobTable(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        ring = range(self.jobs)
-        owners = [name for name, region in _OPERANDS.items() if region in self.geometries]
-        m.submodules.jobs = jobs = Memory(shape=self.Job, depth=self.jobs, init=[])
-        write, read = jobs.write_port(), jobs.read_port(domain="comb")
-        loaded = [Array(Signal(self.Count, name=f"loaded_{x}_{n}") for n in ring) for x in "ab"]
-        spans = {
-            x: [Signal(self._span(x), name=f"span_{x}_{n}") for n in ring] for x in owners
-        }
-        valid = Signal(self.jobs)  # in the table
-        fresh = Signal(self.jobs)  # the latest
-        tail = Signal(ring)  # where the next job goes
-        head = Signal(ring)  # what the tiler has next
-        pulled = Signal(ring)  # what it has
-        oldest = Signal(ring)
-        held = Signal(range(self.jobs + 1))  # jobs in the table,
-        unread = Signal(range(self.jobs + 1))  # and those of them not yet pulled
-        full = Signal()
-
         header = self.push.payload
-        pushes = self.push.valid & self.push.ready
-        pulls = self.pull.valid & self.pull.ready
-        m.d.comb += [
-            self.push.ready.eq(~full),
-            read.addr.eq(head),
-            self.owner.eq(head),
-            self.pull.payload.eq(read.data),
-            self.empty.eq(~valid.any() | (self.retire & (held == 1))),
-        ]
-        m.d.sync += [self.loaded[x].eq(loaded[x][pulled]) for x in range(2)]
-        m.d.sync += [
-            held.eq(held + pushes - self.retire),
-            unread.eq(unread + pushes - pulls),
-        ]
-        with m.If(pushes & ~self.retire):
-            m.d.sync += full.eq(held == self.jobs - 1)
-        with m.Elif(self.retire):
-            m.d.sync += full.eq(0)
-        with m.If(pushes):
-            m.d.sync += self.pull.valid.eq(1)
-        with m.Elif(pulls):
-            m.d.sync += self.pull.valid.eq(unread != 1)
-        with m.If(self.retire):
-            m.d.sync += [valid.bit_select(oldest, 1).eq(0), oldest.eq(oldest + 1)]
-        with m.If(pulls):
-            m.d.sync += [pulled.eq(head), head.eq(head + 1)]
-        for x in range(2):
-            for n in ring:
-                with m.If(self.panel[x] & fresh[n] & ~loaded[x][n].all()):
-                    m.d.sync += loaded[x][n].eq(loaded[x][n] + 1)
-        m.submodules.tags = tags = Memory(shape=16, depth=self.jobs, init=[])
-        of_tag, tag = tags.write_port(), tags.read_port(domain="comb")
-        m.d.comb += [
-            write.addr.eq(tail), write.en.eq(pushes), write.data.tag.eq(tail),
-            *self._fill(write.data, header),
-            of_tag.addr.eq(tail), of_tag.en.eq(pushes), of_tag.data.eq(header.tag),
-            tag.addr.eq(self.place), self.tag.eq(tag.data),
-        ]
-        with m.If(pushes):
-            m.d.sync += [valid.bit_select(tail, 1).eq(1), tail.eq(tail + 1)]
-        # The rest of it in the cycle after, when the header is still there.
-        pushed = Signal()
-        place = Signal(ring)
-        m.d.sync += [pushed.eq(pushes), place.eq(tail)]
-        self._check(m, header, pushed, place, pulled)
-        with m.If(pushed):
-            m.d.sync += fresh.eq(1 << place)
-            for n in ring:
-                with m.If(place == n):
-                    for x in owners:
-                        begin = header[f"{x}_page"]
-                        there = _set(header, JobFlag.PRELOAD) if x == "c" else 1
-                        m.d.sync += [
-                            spans[x][n].begin.eq(begin),
-                            spans[x][n].end.eq(Mux(there, begin + header[f"{x}_pages"], 0)),
-                        ]
-                    for x in range(2):
-                        m.d.sync += loaded[x][n].eq(Mux(header.flags[x], 0, ~0))
-        self._compare(m, spans, valid, fresh)
+        push_fire = self.push.valid & self.push.ready
+        pull_fire = self.pull.valid & self.pull.ready
+        tail = Signal(range(self.jobs))  # entry of the next job
+        head = Signal(range(self.jobs))  # entry of the job at `pull`
+        current = Signal(range(self.jobs))  # entry of the job pulled last
+        with m.If(push_fire):
+            m.d.sync += tail.eq(tail + 1)
+        with m.If(pull_fire):
+            m.d.sync += [current.eq(head), head.eq(head + 1)]
+        self._store(m, header, push_fire, tail, head)
+        valid = self._track(m, push_fire, pull_fire, tail)
+
+        # The rest happens one cycle after the push, while the header is still at the port.
+        r_push, r_tail = Signal(), Signal(range(self.jobs))
+        is_tail = [r_tail == n for n in range(self.jobs)]
+        newest = Signal(self.jobs)  # one-hot: the job pushed last
+        m.d.sync += [r_push.eq(push_fire), r_tail.eq(tail)]
+        with m.If(r_push):
+            m.d.sync += newest.eq(1 << r_tail)
+        self._check(m, header, r_push, r_tail, current)
+        self._count_panels(m, header, r_push, is_tail, newest, current)
+        spans = self._spans(m, header, r_push, is_tail)
+        self._compare(m, spans, valid, newest)
         return m
 
-    def _span(self, x):
-        """The shape of the pages that a job has of an operand."""
-        pages = self.geometries[_OPERANDS[x]].pages
-        return data.StructLayout({"begin": range(pages), "end": range(2 * pages + 1)})
-
-    def _compare(self, m, spans, valid, fresh):
-        """Whether the load has to wait: for which places, if there is a job."""
-        load = self.load
-        # As wide as any page or end that there is.
-        width = max(len(span[0].end) for span in spans.values())
-        end = Signal(width)
-        shared = Signal()  # the table: it is everybody's
-        overlaps = Signal(self.jobs)
-        m.d.sync += [
-            end.eq(load.page + load.pages),
-            shared.eq(load.operand == Region.TABLE),
-            overlaps.eq(0),
+    def _store(self, m, header, push_fire, tail, head):
+        """The memories: jobs, read at the head, and tags, read at `tag_index`."""
+        m.submodules.jobs = jobs = Memory(shape=self.Job, depth=self.jobs, init=[])
+        job_write, job_read = jobs.write_port(), jobs.read_port(domain="comb")
+        m.submodules.tags = tags = Memory(shape=16, depth=self.jobs, init=[])
+        tag_write, tag_read = tags.write_port(), tags.read_port(domain="comb")
+        m.d.comb += [
+            job_write.addr.eq(tail), job_write.en.eq(push_fire), job_write.data.tag.eq(tail),
+            *self._job_fields(job_write.data, header),
+            job_read.addr.eq(head),
+            self.pull_index.eq(head),
+            self.pull.payload.eq(job_read.data),
+            tag_write.addr.eq(tail), tag_write.en.eq(push_fire), tag_write.data.eq(header.tag),
+            tag_read.addr.eq(self.tag_index), self.tag.eq(tag_read.data),
         ]
-        for x, held in spans.items():
-            # Parameters lie where B lies.
-            regions = [_OPERANDS[x], *([Region.PARAMETERS] if x == "b" else [])]
-            for n, span in enumerate(held):
-                overlap = (load.page[:width] < span.end) & (span.begin < end)
-                feeds = load.flags[0] & fresh[n]
-                with m.If(overlap & ~feeds & load.operand.matches(*regions)):
-                    m.d.sync += overlaps[n].eq(1)
-        m.d.sync += self.conflict.eq((valid & (overlaps | shared.replicate(self.jobs))).any())
 
-    def _check(self, m, header, pushed, place, pulled):
-        """Whether a job can be run at all: part by part in one cycle, the whole in the next."""
-        a, b = self.geometries[Region.A], self.geometries[Region.B]
-        kept = _set(header, JobFlag.ACCUMULATE | JobFlag.KEEP)
-        both = _set(header, JobFlag.ACCUMULATE) & _set(header, JobFlag.PRELOAD)
-        parts = [
-            (header.flags & (0xFFFF & ~int(self.known))).any() | both,
-            kept & (header.m > a.edge),
-            kept & (header.n > self.slots * b.edge),
-        ]
-        for name, most in _most(self.geometries).items():
-            parts += [header[name] == 0, exceeds(header[name], most)]
-        rejected = Signal(self.jobs)
-        wrong = Signal(len(parts))
-        m.d.sync += wrong.eq(Cat(parts))
-        with m.If(pushed):
-            m.d.sync += rejected.bit_select(place, 1).eq(wrong.any())
-        m.d.comb += self.rejected.eq(rejected.bit_select(pulled, 1))
-
-    def _fill(self, job, header):
-        """Statements that take a header over."""
+    def _job_fields(self, job, header):
+        """Assignments of the fields of a header to a `JobEntry`, except its tag."""
         return [
             *(job[name].eq(header[name]) for name in job.shape().members if name in _NUMBERS),
             *(
-                bits[flag.name.lower()].eq(_set(header, flag))
+                bits[flag.name.lower()].eq(_has_any(header, flag))
                 for bits in (job, job.epilogue)
                 for flag in JobFlag if flag.name.lower() in bits.shape().members
             ),
         ]
 
+    def _track(self, m, push_fire, pull_fire, tail):
+        """The occupied entries: a bit each, and the counts that give ``ready`` and ``valid``."""
+        valid = Signal(self.jobs)
+        oldest = Signal(range(self.jobs))
+        level = Signal(range(self.jobs + 1))  # jobs in the table
+        pull_level = Signal(range(self.jobs + 1))  # jobs not pulled yet
+        full = Signal()
+        m.d.comb += [
+            self.push.ready.eq(~full),
+            self.empty.eq(~valid.any() | (self.retire & (level == 1))),
+        ]
+        m.d.sync += [
+            level.eq(level + push_fire - self.retire),
+            pull_level.eq(pull_level + push_fire - pull_fire),
+        ]
+        with m.If(push_fire & ~self.retire):
+            m.d.sync += full.eq(level == self.jobs - 1)
+        with m.Elif(self.retire):
+            m.d.sync += full.eq(0)
+        with m.If(push_fire):
+            m.d.sync += self.pull.valid.eq(1)
+        with m.Elif(pull_fire):
+            m.d.sync += self.pull.valid.eq(pull_level != 1)
+        with m.If(self.retire):
+            m.d.sync += [valid.bit_select(oldest, 1).eq(0), oldest.eq(oldest + 1)]
+        with m.If(push_fire):
+            m.d.sync += valid.bit_select(tail, 1).eq(1)
+        return valid
 
-_OPERANDS = {"a": Region.A, "b": Region.B, "c": Region.C}
-_NUMBERS = {"m", "n", "k", *(f"{x}_{of}" for x in _OPERANDS for of in ("page", "pitch"))}
-_FLAGS = JobFlag.ACCUMULATE, JobFlag.KEEP
-_C_FLAGS = JobFlag.PRELOAD, JobFlag.BROADCAST
+    def _check(self, m, header, r_push, r_tail, current):
+        """Whether a job is invalid: one bit for each rule in one cycle, their OR in the next."""
+        a, b = self.geometries[Region.A], self.geometries[Region.B]
+        single_pass = _has_any(header, JobFlag.ACCUMULATE | JobFlag.KEEP)
+        two_starts = _has_any(header, JobFlag.ACCUMULATE) & _has_any(header, JobFlag.PRELOAD)
+        violations = [
+            (header.flags & (0xFFFF & ~int(self.supported_flags))).any() | two_starts,
+            single_pass & (header.m > a.edge),
+            single_pass & (header.n > self.slots * b.edge),
+        ]
+        for name, size in _max_sizes(self.geometries).items():
+            violations += [header[name] == 0, exceeds(header[name], size)]
+        rejected = Signal(self.jobs)
+        r_violations = Signal(len(violations))
+        m.d.sync += r_violations.eq(Cat(violations))
+        with m.If(r_push):
+            m.d.sync += rejected.bit_select(r_tail, 1).eq(r_violations.any())
+        m.d.comb += self.rejected.eq(rejected.bit_select(current, 1))
+
+    def _count_panels(self, m, header, r_push, is_tail, newest, current):
+        """Panels of A and B of each job that are in the buffers; all ones if not fed."""
+        for x, name in enumerate("ab"):
+            counts = Array(Signal(self.Count, name=f"panels_{name}_{n}") for n in range(self.jobs))
+            m.d.sync += self.ready_panels[x].eq(counts[current])
+            for n, count in enumerate(counts):
+                with m.If(self.panel_done[x] & newest[n] & ~count.all()):
+                    m.d.sync += count.eq(count + 1)
+            with m.If(r_push):
+                for n, count in enumerate(counts):
+                    with m.If(is_tail[n]):
+                        m.d.sync += count.eq(Mux(header.flags[x], 0, ~0))  # FEED_A, FEED_B
+
+    def _spans(self, m, header, r_push, is_tail):
+        """The pages of each operand that each job reads; lists by operand."""
+        spans = {}
+        for name, region in _OPERANDS.items():
+            if region not in self.geometries:
+                continue
+            pages = self.geometries[region].pages
+            shape = data.StructLayout({"begin": range(pages), "end": range(2 * pages + 1)})
+            spans[name] = [Signal(shape, name=f"span_{name}_{n}") for n in range(self.jobs)]
+            begin = header[f"{name}_page"]
+            present = _has_any(header, JobFlag.PRELOAD) if name == "c" else 1
+            with m.If(r_push):
+                for n, span in enumerate(spans[name]):
+                    with m.If(is_tail[n]):
+                        m.d.sync += [
+                            span.begin.eq(begin),
+                            span.end.eq(Mux(present, begin + header[f"{name}_pages"], 0)),
+                        ]
+        return spans
+
+    def _compare(self, m, spans, valid, newest):
+        """Whether the load conflicts: overlaps with each entry, then those of valid entries."""
+        load = self.load
+        width = max(len(span[0].end) for span in spans.values())
+        end = Signal(width)
+        is_table = Signal()  # all jobs share the activation table
+        overlaps = Signal(self.jobs)
+        m.d.sync += [
+            end.eq(load.page + load.pages),
+            is_table.eq(load.operand == Region.TABLE),
+            overlaps.eq(0),
+        ]
+        for name, job_spans in spans.items():
+            # Parameters have the pages of their panels of B.
+            regions = [_OPERANDS[name], *([Region.PARAMETERS] if name == "b" else [])]
+            for n, span in enumerate(job_spans):
+                overlap = (load.page[:width] < span.end) & (span.begin < end)
+                feeds = load.flags[0] & newest[n]
+                with m.If(overlap & ~feeds & load.operand.matches(*regions)):
+                    m.d.sync += overlaps[n].eq(1)
+        m.d.sync += self.conflict.eq((valid & (overlaps | is_table.replicate(self.jobs))).any())
 
 
-def _set(header, flags):
-    """Whether a header has any of some flags."""
+def _has_any(header, flags):
+    """Whether a header has any of ``flags``."""
     return (header.flags & flags).any()
 
 
-def _most(geometries):
-    """The largest M, N and K that the buffers and a header hold."""
+def _max_sizes(geometries):
+    """The largest M, N and K that the buffers and a header can hold."""
     a, b = geometries[Region.A], geometries[Region.B]
-    lines = [min(g.pages * g.edge, 0xFFFF) for g in (a, b)]
-    return {"m": lines[0], "n": lines[1], "k": min(a.words, b.words) * a.depth}
+    edges = [min(g.pages * g.edge, 0xFFFF) for g in (a, b)]
+    return {"m": edges[0], "n": edges[1], "k": min(a.words, b.words) * a.depth}

@@ -1,4 +1,4 @@
-"""The loader: puts the words of a load where they belong in the operand buffers."""
+"""The loader: writes the words of a load into the operand buffers."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -12,42 +12,45 @@ __all__ = ["BufferWrite", "Loader"]
 
 
 class BufferWrite(data.StructLayout):
-    """One stream word on its way into a buffer."""
+    """The write of one stream word into a buffer.
+
+    ``line`` counts groups of words: the word address divided by the words of a group.
+    """
 
     def __init__(self, *, address, segments, pages, bytes_in):
         super().__init__({
-            "line": address,  # word address over the words a line holds
+            "line": address,
             "segment": range(segments),
             "data": 8 * bytes_in,
-            "begin": 1,  # first word of a panel that does not carry on another
-            "end": 1,  # last word of a panel
+            "begin": 1,  # first stream word of a panel that does not continue another panel
+            "end": 1,  # last stream word of a panel
             "page": range(pages),
         })
 
 
 class Loader(wiring.Component):
-    """Counts through panels, words and segments of a load; takes a stream word every cycle.
+    """``for panel: for group of words: for segment``, one stream word a cycle.
 
-    The write leaves in the cycle after the one in which the word is taken. What ends with a word is
-    known a word ahead.
+    The write leaves one cycle after its stream word arrives. Flags for the end of a word and of a
+    panel are computed one word ahead.
 
     Parameters
     ----------
     geometries : dict of `weft.geometry.Operand`
-        Of all that can be loaded, by `weft.commands.Region`.
+        Geometries of all that a load can fill, by `weft.commands.Region`.
     bytes_in : int
 
     Attributes
     ----------
     load : In, stream of `LoadHeader`
-        There for a cycle before it is handed over.
+        The payload is valid from one cycle before ``valid`` on.
     words : In, stream of ``bytes_in`` bytes
-    last : Out
-        The word that is due is the load's last.
-    feed : Out
-        The load feeds the latest job.
-    a, b, parameters, table, c : Out
-        ``valid`` and `BufferWrite` for the buffer of each that there is.
+    last : Out, 1 bit
+        The next word is the last one of the load; valid with each word.
+    feed : Out, 1 bit
+        The load feeds the job pushed last.
+    a, b, parameters, table, c : Out, ``valid`` and `BufferWrite`
+        Writes for each buffer that exists.
     """
 
     def __init__(self, *, geometries, bytes_in):
@@ -72,82 +75,100 @@ class Loader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        there = self.geometries.values()
-        pages = max(g.pages for g in there)
-        lines = max(g.words for g in there)
+        geometries = self.geometries.values()
+        max_pages = max(g.pages for g in geometries)
+        max_words = max(g.words for g in geometries)
+        # The load.
         operand = Signal(range(max(self.geometries) + 1))
-        page = Signal(range(pages))
-        pitch = Signal(range(pages + 1))
-        panels = Signal(range(pages + 1))
-        words = Signal(range(lines + 1))
-        done = Signal(range(lines + 1))  # words of the panel that are in the buffer
-        ahead = Signal(range(2 * lines + 1))  # those and two groups more
-        last_line = Signal()  # the group that is due is the panel's last
-        short = Signal()  # so is the first of every panel
+        pitch = Signal(range(max_pages + 1))
+        words = Signal(range(max_words + 1))  # of a panel
+        single_group = Signal()  # a panel is one group of words
+        continues = Signal()  # the panels continue those loaded before
+        # The position in the load, and the ends that it has reached.
+        page = Signal(range(max_pages))
+        panels_left = Signal(range(max_pages + 1))
         last_panel = Signal()
-        segment = Signal(range(max(g.segments for g in there)))
-        word_end = Signal()  # the segment that is due is a word's last
-        one_segment = Signal()  # so is every one of the load on offer
-        carries_on = Signal()
-        single = Signal()  # a panel of the load on offer is one group
+        words_done = Signal(range(max_words + 1))  # words of the panel in the buffer
+        words_ahead = Signal(range(2 * max_words + 1))  # words_done and two groups more
+        last_group = Signal()
+        segment = Signal(range(max(g.segments for g in geometries)))
+        last_segment = Signal()
 
         new = self.load.payload
-        group, first_group = (
-            Signal(range(max(g.group for g in there) + 1), name=n) for n in ("group", "first_group")
-        )
-        last_segment = Signal.like(segment)
-        offered = new.words[: len(words)]  # there is room for them
-        with m.Switch(new.operand):
-            for region, g in self.geometries.items():
-                with m.Case(region):
-                    m.d.comb += [first_group.eq(g.group), one_segment.eq(g.segments == 1)]
-                    m.d.sync += single.eq((offered - 1)[ceil_log2(g.group) : len(words)] == 0)
-        with m.Switch(operand):
-            for region, g in self.geometries.items():
-                with m.Case(region):
-                    m.d.comb += [group.eq(g.group), last_segment.eq(g.segments - 1)]
-        following = Mux(word_end, 0, segment + 1)[: len(segment)]
-        panel_end = word_end & last_line
+        new_group, new_single_segment, new_single_group = self._new_geometry(m, len(words))
+        group, max_segment = self._geometry(m, operand, segment.shape())
+        next_segment = Mux(last_segment, 0, segment + 1)[: len(segment)]
+        panel_end = last_segment & last_group
         m.d.comb += [
             self.load.ready.eq(1),
             self.words.ready.eq(1),
             self.last.eq(panel_end & last_panel),
         ]
         with m.If(self.words.valid):
-            m.d.sync += [segment.eq(following), word_end.eq(following == last_segment)]
-            with m.If(word_end):
+            m.d.sync += [segment.eq(next_segment), last_segment.eq(next_segment == max_segment)]
+            with m.If(last_segment):
                 m.d.sync += [
-                    done.eq(done + group), ahead.eq(ahead + group), last_line.eq(ahead >= words),
+                    words_done.eq(words_done + group), words_ahead.eq(words_ahead + group),
+                    last_group.eq(words_ahead >= words),
                 ]
             with m.If(panel_end):
                 m.d.sync += [
-                    done.eq(0), ahead.eq(group << 1), last_line.eq(short),
-                    panels.eq(panels - 1), last_panel.eq(panels == 2), page.eq(page + pitch),
+                    words_done.eq(0), words_ahead.eq(group << 1), last_group.eq(single_group),
+                    panels_left.eq(panels_left - 1), last_panel.eq(panels_left == 2),
+                    page.eq(page + pitch),
                 ]
         with m.If(self.load.valid):
             m.d.sync += [
                 operand.eq(new.operand),
-                word_end.eq(one_segment),
+                last_segment.eq(new_single_segment),
                 self.feed.eq((new.flags & LoadFlag.FEED).any()),
-                carries_on.eq((new.flags & LoadFlag.CONTINUE).any()),
+                continues.eq((new.flags & LoadFlag.CONTINUE).any()),
                 page.eq(new.page),
                 pitch.eq(new.pitch),
-                panels.eq(new.panels),
+                panels_left.eq(new.panels),
                 last_panel.eq(new.panels == 1),
                 words.eq(new.words),
-                short.eq(single),
-                last_line.eq(single),
-                ahead.eq(first_group << 1),
+                single_group.eq(new_single_group),
+                last_group.eq(new_single_group),
+                words_ahead.eq(new_group << 1),
             ]
         for region, g in self.geometries.items():
             port = getattr(self, self.names[region])
             m.d.sync += [
                 port.valid.eq(self.words.valid & (operand == region)),
-                port.write.line.eq((page * g.page + done) >> ceil_log2(g.group)),
+                port.write.line.eq((page * g.page + words_done) >> ceil_log2(g.group)),
                 port.write.segment.eq(segment),
                 port.write.data.eq(self.words.payload),
-                port.write.begin.eq((done == 0) & (segment == 0) & ~carries_on),
+                port.write.begin.eq((words_done == 0) & (segment == 0) & ~continues),
                 port.write.end.eq(panel_end),
-                port.write.page.eq(page + (done >> ceil_log2(g.page))),
+                port.write.page.eq(page + (words_done >> ceil_log2(g.page))),
             ]
         return m
+
+    def _group(self, name):
+        """A signal for the words of a group."""
+        return Signal(range(max(g.group for g in self.geometries.values()) + 1), name=name)
+
+    def _new_geometry(self, m, bits):
+        """The geometry of the load at the input.
+
+        Words of a group; a word is one segment; a panel is one group, one cycle after the payload.
+        """
+        group, single_segment, single_group = self._group("new_group"), Signal(), Signal()
+        new = self.load.payload
+        words = new.words[:bits]  # the decoder has checked the other bits
+        with m.Switch(new.operand):
+            for region, g in self.geometries.items():
+                with m.Case(region):
+                    m.d.comb += [group.eq(g.group), single_segment.eq(g.segments == 1)]
+                    m.d.sync += single_group.eq((words - 1)[ceil_log2(g.group) : bits] == 0)
+        return group, single_segment, single_group
+
+    def _geometry(self, m, operand, segment):
+        """The geometry of the running load: words of a group, and the last segment of a word."""
+        group, max_segment = self._group("group"), Signal(segment)
+        with m.Switch(operand):
+            for region, g in self.geometries.items():
+                with m.Case(region):
+                    m.d.comb += [group.eq(g.group), max_segment.eq(g.segments - 1)]
+        return group, max_segment

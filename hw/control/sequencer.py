@@ -1,4 +1,4 @@
-"""The sequencer: a pass becomes the cycles in which its operands enter the array."""
+"""The sequencer: the cycles of a pass, in which its operands enter the array."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -12,10 +12,10 @@ __all__ = ["ArrayStep", "Sequencer"]
 
 
 class ArrayStep(data.StructLayout):
-    """One cycle of the array, as it leaves the sequencer: where to read, and what to do with it.
+    """One cycle of the array: the operands that it reads, and what it does with them.
 
-    ``preload`` is for rows of the tile, whose sums start from word ``c``; there only where ``rows``
-    are given.
+    ``preload`` has one bit for each row of the tile whose sums start from the word at ``c_addr``.
+    These two fields exist only if the core has a C buffer.
     """
 
     def __init__(self, geometries, tile, rows, folded):
@@ -23,69 +23,73 @@ class ArrayStep(data.StructLayout):
         starts = {"c_addr": tile["c"].shape, "preload": rows} if "c" in tile.members else {}
         super().__init__({
             "en": 1,
-            "clear": 1,
+            "clear": 1,  # the sum starts from 0
             "a_addr": ceil_log2(a.words),
             "b_addr": ceil_log2(b.words),
             **starts,
-            "capture": 1,  # the step ends a sum, which is a result
-            "drain": 1,  # the step ends the last sum of its pass
-            **({"flush": 1} if folded else {}),  # no step, but what sums there are go
+            "capture": 1,  # the step completes a sum, which is a result
+            "drain": 1,  # the step completes the last sum of its pass
+            **({"flush": 1} if folded else {}),  # no step: the array discards its sums
         })
 
 
 class Sequencer(wiring.Component):
-    """``for k in words of K: for slot in slots``, one step a cycle.
+    """``for word in words of K: for slot in slots``, one step a cycle.
 
-    Where the sums start from C, each row of it has a round of its own, ``for row in rows: for slot
-    in slots``, before the first k; a C of one row goes to all rows with the first k.
+    The inner loop is a round. If the sums start from C, one round for each row of C comes before
+    the first word: ``for row in rows: for slot in slots``. A C of one row is broadcast to all rows
+    with the first word.
 
-    The last round of a pass waits until its results have room, and until the results of the pass
-    before are out of its way (``slots * rows`` cycles): so nothing behind the array ever has to
-    stop it. Each tile is announced to ``results`` in the cycle of its last step, a void one by
-    itself. Steps and results leave LATENCY cycles after they were decided on.
+    The last round of a pass waits for a credit, which is space for its results in the result
+    buffer, and until the array has drained the pass before (``slots * rows`` cycles). So nothing
+    behind the array ever stalls it. A round that has to wait waits for all its slots.
 
-    Where sums are drained through their own accumulators (``folded``), it is the first round of a
-    pass that waits for the results of the pass before; and sums that nobody has drained, since they
-    were kept or their job was aborted, are flushed before a pass that starts anew.
+    Each tile is announced at ``results`` in the cycle of its last step. A failed tile is announced
+    alone. Steps and results leave LATENCY cycles after the decision on them.
 
-    The slot of a step is the cycle modulo ``slots``, counted from the first step after a rest. The
-    array is at rest while there is no pass to run and no sums are kept for the next. A round that
-    has to wait waits a whole turn.
+    If ``folded``, sums are drained through the accumulators: the first round of a pass waits until
+    the pass before has drained. Sums that were never drained, because they were held or their job
+    was aborted, are flushed before a pass that does not accumulate on them.
+
+    The slot counter counts modulo ``slots`` from the first step after an idle phase. It stops only
+    while no pass is valid and no sums are held for the next pass.
 
     Parameters
     ----------
     geometries : pair of `weft.geometry.Operand`
+        Geometries of A and B.
     tile : shape
+        `weft.hw.control.tile_generator.Tile`.
     slots, rows, depth : int
-    room : int
-        Passes whose results the result buffer holds.
+    credits : int
+        Passes that the result buffer holds.
     folded : bool
-        With one slot only, and without a C.
+        Requires one slot, and no C buffer.
 
     Attributes
     ----------
     passes : In, stream of `weft.hw.control.pass_builder.Pass`
-    slot : Out
-        The tile of the pass that is asked for.
+    slot : Out, slot number
+        Selects the tile in ``passes``.
     step : Out, `ArrayStep`
-    results : Out
-        ``valid`` and a tile, its ``slot``, whether it is the pass's ``end``, and the last pages
-        that it read.
+    results : Out, struct
+        ``valid``, a tile, its ``slot``, whether it is the ``end`` of its pass, and the last pages
+        of A and B that its sums were computed from.
     release : In
-        Pulse: a pass's results have left the result buffer.
-    active : Out
-        A step is under way.
-    stalled : Out
-        A last round waits for room.
+        Pulse: the results of a pass have left the result buffer.
+    active : Out, 1 bit
+        A step enters the array.
+    stalled : Out, 1 bit
+        A last round waits for a credit.
     """
 
     LATENCY = 1
 
-    def __init__(self, *, geometries, tile, slots, rows, depth, room, folded=False):
+    def __init__(self, *, geometries, tile, slots, rows, depth, credits, folded=False):
         self.slots = slots
         self.rows = rows
         self.depth = depth
-        self.room = room
+        self.credits = credits
         self.folded = folded
         self.starts = "c" in tile.members
         self.Results = data.StructLayout({
@@ -104,129 +108,157 @@ class Sequencer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        lead, tile = self.passes.payload.lead, self.passes.payload.tile
-        present = self.passes.payload.present
-        run = self.passes.valid & ~lead.failed
-        slot = self.slot
-        first_slot = slot == 0
-        last_slot = slot == self.slots - 1
-        if self.slots > 1:
-            kept = Signal()
-            with m.If(self.passes.ready & run):
-                m.d.sync += kept.eq(lead.hold)
-            with m.If(~first_slot | run | kept):
-                m.d.sync += slot.eq(Mux(last_slot, 0, slot + 1))
-        void = self.passes.valid & lead.failed & first_slot
+        lead = self.passes.payload.lead
+        pass_valid = self.passes.valid & ~lead.failed
+        first_slot = self.slot == 0
+        last_slot = self.slot == self.slots - 1
+        self._count_slots(m, pass_valid, first_slot, last_slot)
 
-        # Where the pass stands; what comes next is known a round ahead. No pass resets it, too.
-        begun = Signal(reset_less=True)
+        # The position in the pass. It is reset at the end of a pass and while no pass is valid.
         word = Signal(max(len(self.step.a_addr), len(self.step.b_addr)), reset_less=True)
-        # k at the begin of the round after the next
-        most = (1 << len(lead.k)) + 2 * self.depth
-        ahead = Signal(range(most + 1), init=2 * self.depth, reset_less=True)
-        last = Signal(reset_less=True)  # the round is the pass's last, and not its first
-        loading = Signal()  # C, before the first k
-        first = ~begun
-        clear = 1  # the array is free for a pass
-        last_round = last | (first & lead.single_word & ~loading)
-
-        take, flush, going = Signal(), Signal(), Signal()
-        room, pace, open_ = self._pace(m, take, flush)
+        after_first = Signal(reset_less=True)  # word != 0
+        r_last = Signal(reset_less=True)  # the round is the last one, and not the first one
+        c_round = Signal()  # the round loads a row of C
+        round_en = Signal()  # the round runs
+        reserve, flush = Signal(), Signal()  # pulses: the array starts to drain, or to flush
+        credit_count, drain_left, may_drain = self._pace(m, reserve, flush)
+        first = ~after_first
+        array_free = 1
+        last_round = r_last | (first & lead.single_word & ~c_round)
         if self.folded:
-            clear = self._fold(m, run & first, take, flush, going, pace)
-            last_round = last | (first & lead.single_word & clear)
+            array_free = self._fold(m, pass_valid & first, reserve, flush, round_en, drain_left)
+            last_round = r_last | (first & lead.single_word & array_free)
 
-        # A round is decided on in its first slot and held through the others.
-        gives = last_round & ~lead.hold
-        ends = last_round & (lead.hold | open_)
-        may = run & (begun | clear) & (ends | ~last_round)
-        held = Signal()
-        short = run & gives & ~room.any()
-        waiting = Signal()
-        m.d.comb += going.eq(Mux(first_slot, may, held))
+        # Decided in the first slot of a round; the other slots follow.
+        drains = last_round & ~lead.hold
+        ends_pass = last_round & (lead.hold | may_drain)
+        may_run = pass_valid & (after_first | array_free) & (ends_pass | ~last_round)
+        no_credit = pass_valid & drains & ~credit_count.any()
+        r_may_run, r_no_credit = Signal(), Signal()
         with m.If(first_slot):
-            m.d.sync += [held.eq(may), waiting.eq(short)]
-        with m.If(going & last_slot & ~loading):
-            m.d.sync += [
-                begun.eq(1), word.eq(word + 1),
-                last.eq(ahead >= lead.k), ahead.eq(ahead + self.depth),
-            ]
-        with m.If(self.passes.ready | ~self.passes.valid):
-            m.d.sync += [begun.eq(0), word.eq(0), last.eq(0), ahead.eq(2 * self.depth)]
-        step, results = Signal.like(self.step), Signal.like(self.results)
-        fresh = ~begun & ~lead.accumulate
-        if self.starts:
-            fresh &= ~lead.preload
-            self._start(m, step, lead, begun, going, loading)
-        ended = Mux(first_slot, ends, held & last_round)
+            m.d.sync += [r_may_run.eq(may_run), r_no_credit.eq(no_credit)]
+        pass_end = Mux(first_slot, ends_pass, r_may_run & last_round)
         m.d.comb += [
-            take.eq(run & ends & ~lead.hold & first_slot),
-            self.passes.ready.eq((ended & last_slot) | (lead.failed & first_slot)),
-            step.en.eq(going & present & ~loading),
-            step.clear.eq(going & fresh),
-            step.a_addr.eq(tile.a_page * PAGE_WORDS + word),
-            step.b_addr.eq(tile.b_page * PAGE_WORDS + word),
-            step.capture.eq(going & gives),
-            step.drain.eq(going & gives & last_slot),
-            self.stalled.eq(Mux(first_slot, short, waiting)),
-            results.valid.eq(void | (run & ended & present)),
-            results.tile.eq(tile),
-            results.slot.eq(slot),
-            results.a_page.eq(step.a_addr >> ceil_log2(PAGE_WORDS)),
-            results.b_page.eq(step.b_addr >> ceil_log2(PAGE_WORDS)),
-            results.end.eq(self.passes.payload.end),
+            round_en.eq(Mux(first_slot, may_run, r_may_run)),
+            reserve.eq(pass_valid & ends_pass & ~lead.hold & first_slot),
+            self.passes.ready.eq((pass_end & last_slot) | (lead.failed & first_slot)),
+            self.stalled.eq(Mux(first_slot, no_credit, r_no_credit)),
+        ]
+        self._advance(m, round_en & last_slot & ~c_round, word, after_first, r_last)
+
+        step, results = Signal.like(self.step), Signal.like(self.results)
+        clear = ~after_first & ~lead.accumulate
+        if self.starts:
+            clear &= ~lead.preload
+            self._start(m, step, after_first, round_en, c_round)
+        present = self.passes.payload.present
+        m.d.comb += [
+            step.en.eq(round_en & present & ~c_round),
+            step.clear.eq(round_en & clear),
+            step.capture.eq(round_en & drains),
+            step.drain.eq(round_en & drains & last_slot),
+            results.valid.eq(
+                (self.passes.valid & lead.failed & first_slot) | (pass_valid & pass_end & present)
+            ),
         ]
         if self.folded:
             m.d.comb += step.flush.eq(flush)
-        m.d.sync += [self.step.eq(step), self.results.eq(results)]
-        m.d.comb += self.active.eq(self.step.en)
+        self._output(m, step, results, word)
         return m
 
-    def _pace(self, m, take, flush):
-        """Room for results, the cycles until there may be more, whether both allow for some now.
+    def _count_slots(self, m, pass_valid, first_slot, last_slot):
+        """Counts while a round has started, a pass is valid, or sums are held for the next pass."""
+        if self.slots == 1:
+            return
+        hold = Signal()  # the sums of the pass before
+        with m.If(self.passes.ready & pass_valid):
+            m.d.sync += hold.eq(self.passes.payload.lead.hold)
+        with m.If(~first_slot | pass_valid | hold):
+            m.d.sync += self.slot.eq(Mux(last_slot, 0, self.slot + 1))
 
-        The last is known a cycle ahead.
+    def _pace(self, m, reserve, flush):
+        """Credits, the cycles until the next drain may start, and whether both allow a drain.
+
+        The last one is computed a cycle ahead.
         """
-        turn = self.slots * self.rows + self.folded
-        room = Signal(range(self.room + 1), init=self.room)
-        pace = Signal(range(turn))
-        open_ = Signal(init=1)
-        m.d.sync += room.eq(room - take + self.release)
-        with m.If(take | flush):
-            m.d.sync += [pace.eq(turn - 1), open_.eq(((room > 1) | self.release) & (turn == 1))]
+        drain_cycles = self.slots * self.rows + self.folded
+        credit_count = Signal(range(self.credits + 1), init=self.credits)
+        drain_left = Signal(range(drain_cycles))
+        may_drain = Signal(init=1)
+        m.d.sync += credit_count.eq(credit_count - reserve + self.release)
+        with m.If(reserve | flush):
+            m.d.sync += [
+                drain_left.eq(drain_cycles - 1),
+                may_drain.eq(((credit_count > 1) | self.release) & (drain_cycles == 1)),
+            ]
         with m.Else():
-            m.d.sync += open_.eq((room.any() | self.release) & ~pace[1:].any())
-            with m.If(pace.any()):
-                m.d.sync += pace.eq(pace - 1)
-        return room, pace, open_
+            m.d.sync += may_drain.eq((credit_count.any() | self.release) & ~drain_left[1:].any())
+            with m.If(drain_left.any()):
+                m.d.sync += drain_left.eq(drain_left - 1)
+        return credit_count, drain_left, may_drain
 
-    def _start(self, m, step, lead, begun, going, loading):
-        """Rounds before the first k, in which rows of sums start from those of C."""
+    def _advance(self, m, word_done, word, after_first, r_last):
+        """Counts the words of the pass; the last one is detected a round ahead."""
+        k = self.passes.payload.lead.k
+        max_ahead = (1 << len(k)) + 2 * self.depth
+        # k at the start of the round after the next one.
+        k_ahead = Signal(range(max_ahead + 1), init=2 * self.depth, reset_less=True)
+        with m.If(word_done):
+            m.d.sync += [
+                after_first.eq(1), word.eq(word + 1),
+                r_last.eq(k_ahead >= k), k_ahead.eq(k_ahead + self.depth),
+            ]
+        with m.If(self.passes.ready | ~self.passes.valid):
+            m.d.sync += [after_first.eq(0), word.eq(0), r_last.eq(0), k_ahead.eq(2 * self.depth)]
+
+    def _start(self, m, step, after_first, round_en, c_round):
+        """The rounds before the first word, each of which starts a row of sums from C."""
+        lead = self.passes.payload.lead
         row = Signal(range(self.rows))
-        loaded = Signal()
-        every = (lead.preload & lead.broadcast & ~begun).replicate(self.rows)
+        rows_done = Signal()
+        broadcast = (lead.preload & lead.broadcast & ~after_first).replicate(self.rows)
         m.d.comb += [
-            loading.eq(lead.preload & ~lead.broadcast & ~loaded),
-            step.preload.eq(Mux(loading, 1 << row, every) & going.replicate(self.rows)),
+            c_round.eq(lead.preload & ~lead.broadcast & ~rows_done),
+            step.preload.eq(Mux(c_round, 1 << row, broadcast) & round_en.replicate(self.rows)),
             step.c_addr.eq(self.passes.payload.tile.c + row),
         ]
-        with m.If(going & (self.slot == self.slots - 1) & loading):
-            m.d.sync += [row.eq(row + 1), loaded.eq(row == self.rows - 1)]
+        with m.If(round_en & (self.slot == self.slots - 1) & c_round):
+            m.d.sync += [row.eq(row + 1), rows_done.eq(row == self.rows - 1)]
         with m.If(self.passes.ready | ~self.passes.valid):
-            m.d.sync += [row.eq(0), loaded.eq(0)]
+            m.d.sync += [row.eq(0), rows_done.eq(0)]
 
-    def _fold(self, m, begins, take, flush, going, pace):
-        """Whether a pass may begin: no results are in its way, and no sums but those it goes on."""
-        accumulates = self.passes.payload.lead.accumulate
-        settled, clean, undrained = Signal(init=1), Signal(init=1), Signal()
-        settles = ~(take | flush) & ~pace[1:].any()
+    def _fold(self, m, pass_starts, reserve, flush, round_en, drain_left):
+        """Whether a pass may start in a folded array.
+
+        The array must have drained, and must hold no sums except those that the pass accumulates
+        on; otherwise the array is flushed.
+        """
+        accumulate = self.passes.payload.lead.accumulate
+        drained, empty = Signal(init=1), Signal(init=1)
+        undrained = Signal()  # the array has sums for which no drain has started
+        next_drained = ~(reserve | flush) & ~drain_left[1:].any()
         m.d.sync += [
-            settled.eq(settles),
-            clean.eq(settles & ~undrained & ~going),
-            flush.eq(begins & ~accumulates & undrained & ~flush),
+            drained.eq(next_drained),
+            empty.eq(next_drained & ~undrained & ~round_en),
+            flush.eq(pass_starts & ~accumulate & undrained & ~flush),
         ]
-        with m.If(take | flush):
+        with m.If(reserve | flush):
             m.d.sync += undrained.eq(0)
-        with m.Elif(going):
+        with m.Elif(round_en):
             m.d.sync += undrained.eq(1)
-        return clean | (settled & accumulates)
+        return empty | (drained & accumulate)
+
+    def _output(self, m, step, results, word):
+        """The other fields of a step and of the announced tile; both are registered."""
+        tile = self.passes.payload.tile
+        m.d.comb += [
+            step.a_addr.eq(tile.a_page * PAGE_WORDS + word),
+            step.b_addr.eq(tile.b_page * PAGE_WORDS + word),
+            results.tile.eq(tile),
+            results.slot.eq(self.slot),
+            results.a_page.eq(step.a_addr >> ceil_log2(PAGE_WORDS)),
+            results.b_page.eq(step.b_addr >> ceil_log2(PAGE_WORDS)),
+            results.end.eq(self.passes.payload.end),
+            self.active.eq(self.step.en),
+        ]
+        m.d.sync += [self.step.eq(step), self.results.eq(results)]

@@ -1,4 +1,4 @@
-"""The tiler: a job becomes its tiles, each on offer once its panels are in the buffers."""
+"""The tile gate: the tiles of each job, each sent as soon as its panels are in the buffers."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -11,42 +11,50 @@ __all__ = ["TileGate"]
 
 
 class TileGate(wiring.Component):
-    """Tiles in the order of the `TileGenerator`, one in two cycles.
+    """Tiles in the order of the `TileGenerator`, one every two cycles.
 
-    A tile leaves the walker for a station where it waits for its panels, and that for a queue of
-    two: so no path is long, and none goes from one end to the other. The next job is pulled once
-    the last tile of the one before has its panels.
+    Three stages keep the paths short; no combinational path runs from ``tiles`` to ``jobs``. The
+    tile generator makes the tiles. The wait stage (prefix ``w``) holds a tile until its panels are
+    in the buffers. The output stage holds two tiles: the one at ``tiles`` (prefix ``o``) and the
+    one behind it (prefix ``s``). The next job is pulled when the last tile of the job before has
+    its panels.
 
-    An abort is for the job of the tile on offer, or else of the next one that there is. From the
-    second cycle after it on the job's tiles are dropped but for the last, which is void; where that
-    has been taken by then, it was too late.
+    An abort ends the job of the tile in the output register; if that is empty, the job that was
+    pulled last. From the second cycle after the abort on, the gate drops the tiles of that
+    job, except the last one, which becomes a failed tile. If the last tile has left by then, the
+    abort is too late and has no effect.
 
     Parameters
     ----------
-    geometries, job, count, owner
-        As of the `TileGenerator`.
+    geometries, job, count, job_index
+        As for the `TileGenerator`.
 
     Attributes
     ----------
-    jobs : In, stream of jobs
-    owner, rejected, loaded : In
-        What `weft.hw.control.job_table.JobTable` says of them.
+    jobs : In, stream of ``job``
+    job_index : In, shape ``job_index``
+        Index of the job at ``jobs``.
+    rejected : In, 1 bit
+    ready_panels : In, 2 of shape ``count``
+        As the outputs of `weft.hw.control.job_table.JobTable`.
     abort : In
-        Pulse: end the job that is at work.
+        Pulse: end the active job.
     tiles : Out, stream of `weft.hw.control.tile_generator.Tile`
-        A tile on offer is withdrawn if its job is aborted.
-    starved : Out
-        No tile is on offer, since the panels of the next one are not there.
+        A valid tile is withdrawn if its job is aborted.
+    starved : Out, 1 bit
+        No tile is valid, because panels of the next tile are missing.
     """
 
-    def __init__(self, *, geometries, job, count, owner):
-        self.walker = TileGenerator(geometries=geometries, job=job, count=count, owner=owner)
-        self.Tile = self.walker.Tile
+    def __init__(self, *, geometries, job, count, job_index):
+        self.generator = TileGenerator(
+            geometries=geometries, job=job, count=count, job_index=job_index
+        )
+        self.Tile = self.generator.Tile
         super().__init__({
             "jobs": In(stream.Signature(job)),
-            "owner": In(owner),
+            "job_index": In(job_index),
             "rejected": In(1),
-            "loaded": In(data.ArrayLayout(count, 2)),
+            "ready_panels": In(data.ArrayLayout(count, 2)),
             "abort": In(1),
             "tiles": Out(stream.Signature(self.Tile)),
             "starved": Out(1),
@@ -54,77 +62,88 @@ class TileGate(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.walker = walker = self.walker
-        new = walker.tiles.payload
-        ended = Signal()  # a job is aborted:
-        victim = Signal.like(walker.victim)  # this one
+        m.submodules.generator = generator = self.generator
+        aborting = Signal()  # job `abort_index` was aborted; its tiles are still in the stages
+        abort_index = Signal.like(generator.abort_index)
+        w_valid, w_ready = Signal(), Signal()  # w_ready: the panels are in the buffers
+        w_tile = Signal.like(generator.tiles.payload)
+        o_valid, s_valid = Signal(), Signal()
+        o_tile, s_tile = Signal.like(w_tile), Signal.like(w_tile)
+        w_fire = w_valid & w_ready & ~s_valid
 
-        # Waiting for panels: what is in the buffers is compared as a tile comes, and then on.
-        waits, there = Signal(), Signal()
-        place = Signal.like(new)
-        spare_waits = Signal()
-        spare = Signal.like(new)
-        pulls = ~waits | there
-        go = waits & there & ~spare_waits
+        pull = ~w_valid | w_ready
         m.d.comb += [
-            walker.jobs.payload.eq(self.jobs.payload),
-            walker.jobs.valid.eq(self.jobs.valid & pulls),
-            self.jobs.ready.eq(walker.jobs.ready & pulls),
-            walker.owner.eq(self.owner),
-            walker.rejected.eq(self.rejected),
-            walker.end.eq(ended),
-            walker.victim.eq(victim),
-            walker.tiles.ready.eq(~waits),
+            generator.jobs.payload.eq(self.jobs.payload),
+            generator.jobs.valid.eq(self.jobs.valid & pull),
+            self.jobs.ready.eq(generator.jobs.ready & pull),
+            generator.job_index.eq(self.job_index),
+            generator.rejected.eq(self.rejected),
+            generator.abort.eq(aborting),
+            generator.abort_index.eq(abort_index),
+            generator.tiles.ready.eq(~w_valid),
+            self.tiles.payload.eq(o_tile.tile),
+            self.starved.eq(w_valid & ~w_ready & ~o_valid),
         ]
-        a, b = self.loaded
-        with m.If(go):
-            m.d.sync += waits.eq(0)
-        with m.If(~waits):
-            m.d.sync += [
-                waits.eq(walker.tiles.valid), place.eq(new),
-                there.eq(((new.i < a) & (new.j < b)) | new.tile.failed),
-            ]
-        with m.Elif(((place.i < a) & (place.j < b)) | (ended & (place.owner == victim))):
-            m.d.sync += there.eq(1)
-
-        # On offer, and the one behind it.
-        offers = Signal()
-        offer = Signal.like(new)
-        skips = Signal()  # its job is aborted and goes on behind it: it goes, seen by nobody
-        following = Signal.like(new)
-        m.d.comb += [
-            following.eq(Mux(spare_waits, spare, place)),
-            self.tiles.payload.eq(offer.tile),
-        ]
-        moves = ~self.tiles.valid | self.tiles.ready
-        left = Signal()  # the last tile of a job, a cycle ago
-        m.d.sync += left.eq(self.tiles.valid & self.tiles.ready & offer.tile.last)
-
-        # The job at work is that of the tile on offer, or else the one that was pulled last.
-        oldest = Mux(offers, offer.owner, walker.at_work)
-        some = offers | waits | walker.active
-        with m.If(left):
-            m.d.sync += ended.eq(0)
-        with m.If(self.abort & some):
-            m.d.sync += [ended.eq(1), victim.eq(oldest)]
-        arrives = spare_waits | go
-        chosen = ended & (following.owner == victim)
-        with m.If(moves):
-            m.d.sync += [
-                offers.eq(arrives), offer.eq(following), spare_waits.eq(0),
-                skips.eq(arrives & chosen & ~following.tile.last),
-                self.tiles.valid.eq(arrives & ~(chosen & ~following.tile.last)),
-            ]
-            with m.If(chosen & ~following.tile.failed):
-                m.d.sync += [offer.tile.status.eq(Status.ABORTED), offer.tile.failed.eq(1)]
-        with m.Else():
-            with m.If(ended & (offer.owner == victim)):
-                m.d.sync += [skips.eq(~offer.tile.last), self.tiles.valid.eq(offer.tile.last)]
-                with m.If(~offer.tile.failed):
-                    m.d.sync += [offer.tile.status.eq(Status.ABORTED), offer.tile.failed.eq(1)]
-            with m.If(go):
-                m.d.sync += spare_waits.eq(1)
-        with m.If(~spare_waits):
-            m.d.sync += spare.eq(place)
-        m.d.comb += self.starved.eq(waits & ~there & ~offers)
+        self._wait_stage(m, w_valid, w_ready, w_tile, w_fire, aborting, abort_index)
+        self._abort_target(m, aborting, abort_index, o_valid, o_tile, w_valid)
+        self._output_stage(
+            m, w_tile, w_fire, o_valid, o_tile, s_valid, s_tile, aborting, abort_index
+        )
         return m
+
+    def _wait_stage(self, m, w_valid, w_ready, w_tile, w_fire, aborting, abort_index):
+        """Holds a tile until its panels are in the buffers, its job has failed or is aborted."""
+        new = self.generator.tiles.payload
+        a_panels, b_panels = self.ready_panels
+        with m.If(w_fire):
+            m.d.sync += w_valid.eq(0)
+        with m.If(~w_valid):
+            m.d.sync += [
+                w_valid.eq(self.generator.tiles.valid), w_tile.eq(new),
+                w_ready.eq(((new.i < a_panels) & (new.j < b_panels)) | new.tile.failed),
+            ]
+        with m.Elif(
+            ((w_tile.i < a_panels) & (w_tile.j < b_panels))
+            | (aborting & (w_tile.job_index == abort_index))
+        ):
+            m.d.sync += w_ready.eq(1)
+
+    def _abort_target(self, m, aborting, abort_index, o_valid, o_tile, w_valid):
+        """Selects the job that an abort ends: the oldest one in the stages."""
+        oldest = Mux(o_valid, o_tile.job_index, self.generator.active_index)
+        busy = o_valid | w_valid | self.generator.active
+        job_done = Signal()  # the last tile of a job left one cycle ago
+        m.d.sync += job_done.eq(self.tiles.valid & self.tiles.ready & o_tile.tile.last)
+        with m.If(job_done):
+            m.d.sync += aborting.eq(0)
+        with m.If(self.abort & busy):
+            m.d.sync += [aborting.eq(1), abort_index.eq(oldest)]
+
+    def _output_stage(
+        self, m, w_tile, w_fire, o_valid, o_tile, s_valid, s_tile, aborting, abort_index
+    ):
+        """Two tiles: the output register, and the register behind it that fills while it waits.
+
+        A tile of an aborted job that is not its last one stays in ``o_tile`` for a cycle, but is
+        not valid at ``tiles``.
+        """
+        next_valid = s_valid | w_fire
+        next_tile = Signal.like(o_tile)
+        next_aborted = aborting & (next_tile.job_index == abort_index)
+        m.d.comb += next_tile.eq(Mux(s_valid, s_tile, w_tile))
+        with m.If(~self.tiles.valid | self.tiles.ready):
+            m.d.sync += [
+                o_valid.eq(next_valid), o_tile.eq(next_tile), s_valid.eq(0),
+                self.tiles.valid.eq(next_valid & ~(next_aborted & ~next_tile.tile.last)),
+            ]
+            with m.If(next_aborted & ~next_tile.tile.failed):
+                m.d.sync += [o_tile.tile.status.eq(Status.ABORTED), o_tile.tile.failed.eq(1)]
+        with m.Else():
+            with m.If(aborting & (o_tile.job_index == abort_index)):
+                m.d.sync += self.tiles.valid.eq(o_tile.tile.last)
+                with m.If(~o_tile.tile.failed):
+                    m.d.sync += [o_tile.tile.status.eq(Status.ABORTED), o_tile.tile.failed.eq(1)]
+            with m.If(w_fire):
+                m.d.sync += s_valid.eq(1)
+        with m.If(~s_valid):
+            m.d.sync += s_tile.eq(w_tile)

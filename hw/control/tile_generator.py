@@ -1,4 +1,4 @@
-"""The walker: goes through the tiles of a job, row of tiles by row of tiles."""
+"""The tile generator: goes through the tiles of a job, one row of tiles after the other."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -10,10 +10,10 @@ __all__ = ["TaggedTile", "Tile", "TileGenerator"]
 
 
 class Tile(data.StructLayout):
-    """One block of C: where its panels lie, how much of it there is, and what the job wants of it.
+    """One block of C: the addresses of its operands, its size, and the options of its job.
 
-    A void tile, whose ``status`` is other than 0, ends its job and has no results. Where there is a
-    C, the tile's first row of it is word ``c``.
+    A failed tile ends a job that was rejected or aborted: its ``status`` is not 0, and it has no
+    results. If the core has a C buffer, ``c`` is the address of the first row of C.
     """
 
     def __init__(self, geometries, epilogue, tag=16):
@@ -26,152 +26,162 @@ class Tile(data.StructLayout):
             "a_page": range(a.pages),
             "b_page": range(b.pages),
             "k": range(min(a.words, b.words) * a.depth + 1),
-            "single_word": 1,  # all of K is one word
+            "single_word": 1,  # K fits in one word
             "rows": range(a.edge + 1),
             "cols": range(b.edge + 1),
-            "last": 1,
+            "last": 1,  # of the job
             "tag": tag,
             "status": 2,
             "failed": 1,
-            "accumulate": 1,
-            "hold": 1,
+            "accumulate": 1,  # the sums start from those in the array
+            "hold": 1,  # the sums stay in the array
             "epilogue": epilogue,
         })
 
 
 class TaggedTile(data.StructLayout):
-    """A tile, the job that it is of, by its place in the job table, and where in C it is."""
+    """A tile, the index of its job in the job table, and its row ``i`` and column ``j`` in C."""
 
-    def __init__(self, tile, owner, count):
-        super().__init__({"tile": tile, "owner": owner, "i": count, "j": count})
+    def __init__(self, tile, job_index, count):
+        super().__init__({"tile": tile, "job_index": job_index, "i": count, "j": count})
 
 
 class TileGenerator(wiring.Component):
-    """``for i in tiles of M: for j in tiles of N``, a tile a cycle.
+    """``for i in tiles of M: for j in tiles of N``, one tile a cycle.
 
-    A job pulled in one cycle is looked at in the next, and its first tile is there in the one after
-    that. Sizes are compared a tile ahead.
+    The first tile of a job is valid two cycles after the job was taken. The comparisons of sizes
+    are computed one tile ahead.
 
     Parameters
     ----------
     geometries : dict of `weft.geometry.Operand`
-        Of all that can be loaded, by `weft.commands.Region`.
-    job, count, owner : shape
-        Of jobs, of panels, of a place in the job table.
+        Geometries of all that a load can fill, by `weft.commands.Region`.
+    job : shape
+        `weft.hw.control.job_table.JobEntry`.
+    count : shape
+        A number of panels.
+    job_index : shape
+        An index of the job table.
 
     Attributes
     ----------
-    jobs : In, stream of jobs
-        Taken when there is none at work.
-    owner : In
-        The place of the job on offer.
-    rejected : In
-        The job taken last cannot be run; right from the cycle after it was taken.
-    end, victim : In
-        Make of what is left of the job in this place one void tile.
-    active : Out
-        There is a job at work,
-    at_work : Out
-        the one of this place.
+    jobs : In, stream of ``job``
+        Taken while no job is active.
+    job_index : In, shape ``job_index``
+        Index of the job at ``jobs``.
+    rejected : In, 1 bit
+        The job taken last is invalid; valid from the cycle after the transfer on.
+    abort : In, 1 bit
+        Replaces the rest of job ``abort_index`` by one failed tile.
+    abort_index : In, shape ``job_index``
+    active : Out, 1 bit
+        A job is active.
+    active_index : Out, shape ``job_index``
+        Index of the active job.
     tiles : Out, stream of `TaggedTile`
     """
 
-    def __init__(self, *, geometries, job, count, owner):
+    def __init__(self, *, geometries, job, count, job_index):
         self.geometries = geometries
         self.job = job
         self.Tile = Tile(geometries, job["epilogue"].shape, job["tag"].shape)
         self.starts = Region.C in geometries
         super().__init__({
             "jobs": In(stream.Signature(job)),
-            "owner": In(owner),
+            "job_index": In(job_index),
             "rejected": In(1),
-            "end": In(1),
-            "victim": In(owner),
+            "abort": In(1),
+            "abort_index": In(job_index),
             "active": Out(1),
-            "at_work": Out(owner),
-            "tiles": Out(stream.Signature(TaggedTile(self.Tile, owner, count))),
+            "active_index": Out(job_index),
+            "tiles": Out(stream.Signature(TaggedTile(self.Tile, job_index, count))),
         })
 
     def elaborate(self, platform):
         m = Module()
         a, b = self.geometries[Region.A], self.geometries[Region.B]
-        job = Signal(self.job)  # as it came
-        seen = Signal()
+        job = Signal(self.job)
         status = Signal(Status)
-        void = status != 0
-        place = Signal.like(self.tiles.payload)
-        i, j = Signal.like(place.i), Signal.like(place.j)
+        failed = status != 0
+        out = self.tiles.payload
+        i, j = Signal.like(out.i), Signal.like(out.j)
         a_page, b_page = Signal(job.a_page.shape()), Signal(job.b_page.shape())
         m_left, n_left = Signal(job.m.shape()), Signal(job.n.shape())
-        m_last, n_last = Signal(), Signal()
-        n_single = Signal()  # there is one tile in a row of them
-        short = Signal()
-        tile = self.tiles.payload.tile
+        last_row, last_col = Signal(), Signal()  # of tiles
+        single_col = Signal()  # a row of tiles is one tile
+        single_word = Signal()
+        tile = out.tile
         m.d.comb += [
             self.jobs.ready.eq(~self.active),
-            self.tiles.valid.eq(seen),
-            self.tiles.payload.owner.eq(self.at_work),
-            self.tiles.payload.i.eq(i),
-            self.tiles.payload.j.eq(j),
+            out.job_index.eq(self.active_index),
+            out.i.eq(i),
+            out.j.eq(j),
             tile.a_page.eq(a_page),
             tile.b_page.eq(b_page),
             tile.k.eq(job.k),
-            tile.single_word.eq(short),
-            tile.rows.eq(Mux(m_last, m_left, a.edge)),
-            tile.cols.eq(Mux(n_last, n_left, b.edge)),
-            tile.last.eq((m_last & n_last) | void),
+            tile.single_word.eq(single_word),
+            tile.rows.eq(Mux(last_row, m_left, a.edge)),
+            tile.cols.eq(Mux(last_col, n_left, b.edge)),
+            tile.last.eq((last_row & last_col) | failed),
             tile.tag.eq(job.tag),
             tile.status.eq(status),
-            tile.failed.eq(void),
+            tile.failed.eq(failed),
             tile.accumulate.eq(job.accumulate),
             tile.hold.eq(job.keep),
             tile.epilogue.eq(job.epilogue),
         ]
-        taken = self.tiles.valid & self.tiles.ready
-        with m.If(taken):
+        tile_fire = self.tiles.valid & self.tiles.ready
+        with m.If(tile_fire):
             m.d.sync += [
-                n_left.eq(n_left - b.edge), n_last.eq(n_left <= 2 * b.edge),
+                n_left.eq(n_left - b.edge), last_col.eq(n_left <= 2 * b.edge),
                 b_page.eq(b_page + job.b_pitch), j.eq(j + 1),
             ]
-            with m.If(n_last):
+            with m.If(last_col):
                 m.d.sync += [
-                    n_left.eq(job.n), n_last.eq(n_single), b_page.eq(job.b_page), j.eq(0),
-                    m_left.eq(m_left - a.edge), m_last.eq(m_left <= 2 * a.edge),
+                    n_left.eq(job.n), last_col.eq(single_col), b_page.eq(job.b_page), j.eq(0),
+                    m_left.eq(m_left - a.edge), last_row.eq(m_left <= 2 * a.edge),
                     a_page.eq(a_page + job.a_pitch), i.eq(i + 1),
                 ]
             with m.If(tile.last):
-                m.d.sync += [self.active.eq(0), seen.eq(0)]
-        with m.If(self.active & ~seen):
+                m.d.sync += [self.active.eq(0), self.tiles.valid.eq(0)]
+        with m.If(self.active & ~self.tiles.valid):  # the cycle after the job was taken
             m.d.sync += [
-                seen.eq(1), m_last.eq(job.m <= a.edge), n_last.eq(job.n <= b.edge),
-                n_single.eq(job.n <= b.edge), short.eq(job.k <= a.depth),
+                self.tiles.valid.eq(1), last_row.eq(job.m <= a.edge), last_col.eq(job.n <= b.edge),
+                single_col.eq(job.n <= b.edge), single_word.eq(job.k <= a.depth),
             ]
             with m.If(self.rejected):
                 m.d.sync += status.eq(Status.REJECTED)
-        with m.If(self.end & seen & ~void & (self.at_work == self.victim)):
+        with m.If(
+            self.abort & self.tiles.valid & ~failed & (self.active_index == self.abort_index)
+        ):
             m.d.sync += status.eq(Status.ABORTED)
         with m.If(self.jobs.valid & self.jobs.ready):
             new = self.jobs.payload
             m.d.sync += [
-                self.active.eq(1), self.at_work.eq(self.owner), job.eq(new), status.eq(0),
+                self.active.eq(1), self.active_index.eq(self.job_index),
+                job.eq(new), status.eq(0),
                 i.eq(0), j.eq(0), m_left.eq(new.m), n_left.eq(new.n),
                 a_page.eq(new.a_page), b_page.eq(new.b_page),
             ]
         if self.starts:
-            self._start(m, job, taken, n_last)
+            self._starts(m, job, tile_fire, last_col)
         return m
 
-    def _start(self, m, job, taken, n_last):
-        """Where the C of a tile is: ``rows`` words from tile to tile of a panel, or always one."""
+    def _starts(self, m, job, tile_fire, last_col):
+        """The address of a tile's C: ``rows`` words further for each row of tiles.
+
+        A broadcast C has one row, for all rows of tiles.
+        """
         tile, new = self.tiles.payload.tile, self.jobs.payload
-        row = Signal(tile.c.shape())  # of the first panel
-        following = row + Mux(job.broadcast, 0, self.geometries[Region.A].edge)
-        m.d.comb += [tile.preload.eq(job.preload), tile.broadcast.eq(job.broadcast)]
         c = Signal(tile.c.shape())
-        m.d.comb += tile.c.eq(c)
-        with m.If(taken):
+        first = Signal(tile.c.shape())  # address for the first tile of the row
+        next_first = first + Mux(job.broadcast, 0, self.geometries[Region.A].edge)
+        m.d.comb += [
+            tile.preload.eq(job.preload), tile.broadcast.eq(job.broadcast), tile.c.eq(c),
+        ]
+        with m.If(tile_fire):
             m.d.sync += c.eq(c + job.c_pitch)
-            with m.If(n_last):
-                m.d.sync += [c.eq(following), row.eq(following)]
+            with m.If(last_col):
+                m.d.sync += [c.eq(next_first), first.eq(next_first)]
         with m.If(self.jobs.valid & self.jobs.ready):
-            m.d.sync += [c.eq(new.c_page), row.eq(new.c_page)]
+            m.d.sync += [c.eq(new.c_page), first.eq(new.c_page)]

@@ -55,5 +55,6 @@ def test_an_ice40s_logic_cell_is_a_lut_and_maybe_a_flip_flop(layout):
 
 
 def test_table_goes_by_groups():
-    some = [Cell(block, "LUT", False, 0, 0, "") for block in ("board", "link", "array", "tiler")]
-    assert list(cells_by_block(some)) == ["array", "tiler", "link", "board"]
+    blocks = "board", "link", "array", "tile_gate"
+    some = [Cell(block, "LUT", False, 0, 0, "") for block in blocks]
+    assert list(cells_by_block(some)) == ["array", "tile_gate", "link", "board"]

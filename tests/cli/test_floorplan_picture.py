@@ -7,7 +7,7 @@ from weft.boards.blocks import Cell
 from weft.cli.floorplan_picture import COLOURS, floorplan_picture
 
 CELLS = [
-    Cell("array", "LUT", False, 2, 3, "SLICEB.COMB1"), Cell("tiler", "FF", False, 4, 1, "lc0"),
+    Cell("array", "LUT", False, 2, 3, "SLICEB.COMB1"), Cell("tile_gate", "FF", False, 4, 1, "lc0"),
     Cell("link", "RAM", False, 6, 5, "EBR0"), Cell("epilogue", "LUT", True, 5, 5, "lc7"),
 ]
 

@@ -7,7 +7,7 @@ from amaranth.lib.data import Layout
 from amaranth.lib.wiring import In, Out
 
 from weft import commands
-from weft.hw.control.headers import Common, JobHeader, LoadHeader, exceeds
+from weft.hw.control.headers import CommonHeader, JobHeader, LoadHeader, exceeds
 from weft.sim.amaranth_bench import play
 
 JOB = commands.Job(
@@ -34,7 +34,7 @@ def test_a_header_is_32_bytes(shape):
 
 @pytest.mark.parametrize("header", [JOB, LOAD], ids=["job", "load"])
 def test_common_fields_come_first(header):
-    common = seen(Common, header)
+    common = seen(CommonHeader, header)
     assert (common.opcode, common.version) == (header.opcode, commands.VERSION)
 
 

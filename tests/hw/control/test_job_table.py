@@ -30,7 +30,7 @@ def test_jobs_leave_in_order_with_all_that_they_say():
             sent = job(tag=1000 + n, flags=flag, m=1 + n % 3, n=1 + n % 4, k=50 + n, a_page=n % 4)
             await push(ctx, table, sent)
             got = await pull(ctx, table)
-            ctx.set(table.place, got["tag"])
+            ctx.set(table.tag_index, got["tag"])
             assert ctx.get(table.tag) == sent.tag
             for name in ("m", "n", "k", "a_page", "a_pitch", "b_page", "b_pitch"):
                 assert got[name] == getattr(sent, name), name
@@ -73,7 +73,7 @@ def test_holds_so_many_jobs_until_they_retire(jobs):
         assert not ctx.get(table.empty) and not ctx.get(table.push.ready)
         assert [(await pull(ctx, table))["tag"] for _ in range(jobs)] == list(range(jobs))
         for place in range(jobs):
-            ctx.set(table.place, place)
+            ctx.set(table.tag_index, place)
             assert ctx.get(table.tag) == 1000 + place
         assert not ctx.get(table.pull.valid) and not ctx.get(table.push.ready)
         for left in reversed(range(jobs)):
@@ -114,7 +114,7 @@ def test_the_owner_is_the_place_of_the_job_on_offer():
     async def bench(ctx, table):
         for n in range(9):
             await push(ctx, table, job(n))
-            assert ctx.get(table.owner) == n % 4
+            assert ctx.get(table.pull_index) == n % 4
             await pull(ctx, table)
             await pulse(ctx, table.retire)
 
@@ -128,7 +128,7 @@ def test_each_place_has_the_tag_of_its_job():
             for n in range(4):
                 assert (await pull(ctx, table))["tag"] == n
             for n in reversed(range(4)):
-                ctx.set(table.place, n)
+                ctx.set(table.tag_index, n)
                 assert ctx.get(table.tag) == first - n
             for _ in range(4):
                 await pulse(ctx, table.retire)
@@ -152,16 +152,16 @@ def test_panels_become_ready_as_they_are_fed():
         async def loaded():
             """Two cycles after a pull; a panel fed is there in the second after its pulse."""
             await ctx.tick()
-            return [ctx.get(table.loaded[x]) for x in range(2)]
+            return [ctx.get(table.ready_panels[x]) for x in range(2)]
 
         await push(ctx, table, job(1, FED), job(2, JobFlag.FEED_B))
         await pull(ctx, table)
-        await pulse(ctx, table.panel, [0, 1])  # for the latest, job 2
+        await pulse(ctx, table.panel_done, [0, 1])  # for the latest, job 2
         assert await loaded() == [0, 0]
         await pull(ctx, table)
-        everything = (1 << len(table.loaded[0])) - 1
+        everything = (1 << len(table.ready_panels[0])) - 1
         assert await loaded() == [everything, 1]
-        await pulse(ctx, table.panel, [1, 1])
+        await pulse(ctx, table.panel_done, [1, 1])
         assert await loaded() == [everything, 2]
         await push(ctx, table, job(3, JobFlag.FEED_A), job(4))
         await pull(ctx, table)
@@ -177,9 +177,9 @@ def test_a_fed_slot_starts_again_at_none():
         for tag in range(4):
             await push(ctx, table, job(tag, FED))
             await pull(ctx, table)
-            await pulse(ctx, table.panel, [1, 1])
+            await pulse(ctx, table.panel_done, [1, 1])
             await ctx.tick()
-            assert [ctx.get(table.loaded[x]) for x in range(2)] == [1, 1]
+            assert [ctx.get(table.ready_panels[x]) for x in range(2)] == [1, 1]
             await pulse(ctx, table.retire)
 
     run(bench, jobs=2)
@@ -299,7 +299,7 @@ def test_rejects_flags_that_it_does_not_know(known, flag):
         got = await pull(ctx, table)
         assert got["rejected"] == (flag not in known)
 
-    run(bench, known=known)
+    run(bench, supported_flags=known)
 
 
 @pytest.mark.parametrize("fields", [

@@ -140,9 +140,9 @@ def test_one_slot_costs_no_cycle():
         ctx.set(dut.passes.ready, 1)
         assert ctx.get(dut.tiles.ready)
         ctx.set(dut.abort, 1)
-        assert ctx.get(dut.give_up)
+        assert ctx.get(dut.cancel)
         ctx.set(dut.abort, 0)
-        assert not ctx.get(dut.give_up)
+        assert not ctx.get(dut.cancel)
 
     simulate(dut, bench)
 
@@ -211,9 +211,9 @@ def test_what_the_tiler_still_has_of_a_job_that_was_ended_is_dropped():
         await ctx.tick()
         ctx.set(dut.abort, 0)
         assert not ctx.get(dut.tiles.ready)
-        assert not ctx.get(dut.give_up)
+        assert not ctx.get(dut.cancel)
         ctx.set(dut.passes.ready, 1)
-        assert ctx.get(dut.give_up)
+        assert ctx.get(dut.cancel)
         ends = {"status": Status.ABORTED, "failed": 1}
         shown = plain(ctx.get(dut.passes.payload))
         assert shown["lead"] == {**first, **ends}
@@ -244,7 +244,7 @@ def test_an_abort_leaves_a_round_that_has_begun_as_it_is():
             ctx.set(dut.passes.ready, slot == 2)
             shown = plain(ctx.get(dut.passes.payload))
             assert (shown["lead"], shown["tile"]) == (given[0], given[slot])
-            assert not ctx.get(dut.give_up)
+            assert not ctx.get(dut.cancel)
             await ctx.tick()
         ctx.set(dut.passes.ready, 0)
         assert await Sequencer(dut).take(ctx) == given[3:]  # which was not at work

@@ -28,11 +28,11 @@ class Control(wiring.Component):
     def __init__(self, slots):
         self.tiler = TileGate(
             geometries=GEOMETRIES, job=JobEntry(GEOMETRIES, ()), count=range(ALL + 1),
-            owner=range(4),
+            job_index=range(4),
         )
         self.passes = PassBuilder(tile=self.tiler.Tile, slots=slots)
         self.sequencer = Sequencer(
-            geometries=(A, B), tile=self.tiler.Tile, slots=slots, rows=2, depth=1, room=4
+            geometries=(A, B), tile=self.tiler.Tile, slots=slots, rows=2, depth=1, credits=4
         )
         super().__init__({})
 
@@ -43,7 +43,7 @@ class Control(wiring.Component):
         connect(m, self.tiler.tiles, self.passes.tiles)
         connect(m, self.passes.passes, self.sequencer.passes)
         m.d.comb += [
-            self.tiler.abort.eq(self.passes.give_up),
+            self.tiler.abort.eq(self.passes.cancel),
             self.passes.slot.eq(self.sequencer.slot),
             self.sequencer.release.eq(self.sequencer.step.drain),
         ]
@@ -92,7 +92,7 @@ class Bench:
             "slot": sequencer.slot, "offered": offer.valid, "tag": offer.payload.lead.tag,
             "tile": tiler.tiles.valid & tiler.tiles.ready, "tile_last": tiler.tiles.payload.last,
             "free": tiler.jobs.ready,
-            "give_up": passes.give_up, "announced": results.valid,
+            "cancel": passes.cancel, "announced": results.valid,
         }, {
             **{name: results.tile[name] for name in ("tag", "a_page", "b_page", "last", "status")},
             "slot": results.slot, "end": results.end,
@@ -103,7 +103,7 @@ class Bench:
 
         What the sequencer announces is noted in the cycle in which it decided on it.
         """
-        jobs, loaded = self.dut.tiler.jobs, self.dut.tiler.loaded
+        jobs, loaded = self.dut.tiler.jobs, self.dut.tiler.ready_panels
         signals, facts = self.signals()
         every = Cat(*signals.values(), *facts.values())
         seen, waiting, quiet = [], list(zip(self.due, self.jobs, strict=True)), 0
@@ -117,7 +117,7 @@ class Bench:
                 ctx.set(jobs.payload, waiting[0][1])
             ctx.set(jobs.valid, given)
             pulled = len(self.jobs) - len(waiting)
-            ctx.set(self.dut.tiler.owner, pulled % 4)
+            ctx.set(self.dut.tiler.job_index, pulled % 4)
             ctx.set(self.dut.tiler.rejected, pulled - 1 in self.rejected)
             ctx.set(self.dut.passes.abort, t in aborts)
             _, _, word = await ctx.tick().sample(every)
@@ -196,17 +196,17 @@ class Bench:
                 assert {name: fact[name] for name in wanted} == wanted, aborts
         if self.slots > 1:
             # Nobody's job is given up but that of a target.
-            for now in (now for now in seen if now.give_up and now.work is not None):
+            for now in (now for now in seen if now.cancel and now.work is not None):
                 assert now.work in targets or now.work in self.rejected, aborts
         self.check_phase(announced)
 
     def check_given_up(self, seen, tag, since, end, aborts):
         """The tiler is told to if it still has the job as that ends: by each abort till then."""
-        told = sum(now.give_up for now in seen[since:end])
+        told = sum(now.cancel for now in seen[since:end])
         if told:
             assert told <= aborts, (tag, since)
         else:
-            assert seen[end].give_up == (seen[end].work == tag), (tag, since)
+            assert seen[end].cancel == (seen[end].work == tag), (tag, since)
 
     def check_phase(self, announced):
         """Sums that are kept wait for the next pass in their slots."""

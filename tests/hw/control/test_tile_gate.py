@@ -51,7 +51,7 @@ class Bench:
         self.jobs, self.ready = jobs, ready
         self.dut = TileGate(
             geometries=GEOMETRIES, job=JobEntry(GEOMETRIES, ()), count=range(ALL + 1),
-            owner=range(4),
+            job_index=range(4),
         )
 
     async def once(self, ctx, aborts=()):
@@ -68,9 +68,9 @@ class Bench:
             ctx.set(dut.jobs.valid, given)
             if given:
                 put(ctx, dut.jobs.payload, jobs[pulled].asked)
-            ctx.set(dut.owner, pulled % 4)
+            ctx.set(dut.job_index, pulled % 4)
             ctx.set(dut.rejected, pulled > 0 and jobs[pulled - 1].rejected)
-            ctx.set(dut.loaded, list(panels))
+            ctx.set(dut.ready_panels, list(panels))
             ctx.set(dut.tiles.ready, self.ready(t))
             ctx.set(dut.abort, t in aborts)
             panels = jobs[pulled - 1].panels(t) if pulled else (0, 0)

@@ -21,7 +21,8 @@ STALLS = pytest.mark.parametrize("stall", [0, 0.5, 0.9])
 def walker(starts=False):
     geometries = {Region.A: A, Region.B: B} | ({Region.C: C} if starts else {})
     return TileGenerator(
-        geometries=geometries, job=JobEntry(geometries, FINISHES), count=range(16), owner=range(4)
+        geometries=geometries, job=JobEntry(geometries, FINISHES), count=range(16),
+        job_index=range(4),
     )
 
 
@@ -53,7 +54,7 @@ def places(one, owner):
                 # Of a panel of C, three words further down; or its only one.
                 row = 0 if one["broadcast"] else 3 * i
                 tile["c"] = (one["c_page"] + j * one["c_pitch"] + row) % C.words
-            yield {"tile": tile, "owner": owner, "i": i, "j": j}
+            yield {"tile": tile, "job_index": owner, "i": i, "j": j}
 
 
 def jobs(seed, count, starts=False):
@@ -74,7 +75,7 @@ def source(dut, given, rejected=(), idle=0):
     """Gives jobs as the table does: in places 0, 1, 2, 3, 0...; and says which is rejected."""
     async def bench(ctx):
         for n, one in enumerate(given):
-            ctx.set(dut.owner, n % 4)
+            ctx.set(dut.job_index, n % 4)
             await send(ctx, dut.jobs, [one], idle=idle, seed=n)
             ctx.set(dut.rejected, n in rejected)
 
@@ -84,15 +85,15 @@ def source(dut, given, rejected=(), idle=0):
 def end_of(place):
     """What a void tile says; the rest of it is nobody's."""
     tile = place["tile"]
-    return place["owner"], tile["tag"], tile["status"], tile["failed"], tile["last"]
+    return place["job_index"], tile["tag"], tile["status"], tile["failed"], tile["last"]
 
 
 async def end(ctx, dut, victim):
     """For a cycle."""
-    ctx.set(dut.end, 1)
-    ctx.set(dut.victim, victim)
+    ctx.set(dut.abort, 1)
+    ctx.set(dut.abort_index, victim)
     await ctx.tick()
-    ctx.set(dut.end, 0)
+    ctx.set(dut.abort, 0)
 
 
 @pytest.mark.parametrize("starts", [False, True], ids=["no-c", "c"])
@@ -200,10 +201,10 @@ def test_a_job_is_ended_as_soon_as_it_has_been_looked_at():
     dut = walker()
 
     async def bench(ctx):
-        ctx.set(dut.end, 1)  # from before it came
+        ctx.set(dut.abort, 1)  # from before it came
         await send(ctx, dut.jobs, [job(5, 7, 9)])
         await ticks(ctx, 2)
-        ctx.set(dut.end, 0)
+        ctx.set(dut.abort, 0)
         [place] = await receive(ctx, dut.tiles, 1)
         assert end_of(place) == (0, 5, Status.ABORTED, 1, 1)
         await quiet(ctx, dut.tiles)
@@ -232,9 +233,9 @@ def test_a_tile_that_is_taken_as_its_job_is_ended_was_there():
     async def sink(ctx):
         await ticks(ctx, 2)
         await receive(ctx, dut.tiles, 2)
-        ctx.set(dut.end, 1)  # with the last one
+        ctx.set(dut.abort, 1)  # with the last one
         assert await receive(ctx, dut.tiles, 1) == list(places(given[0], 0))[2:]
-        ctx.set(dut.end, 0)
+        ctx.set(dut.abort, 0)
         assert await receive(ctx, dut.tiles, 2) == list(places(given[1], 1))
 
     simulate(dut, source(dut, given), sink)
@@ -244,8 +245,8 @@ def test_a_rejected_job_stays_rejected():
     dut = walker()
 
     async def sink(ctx):
-        ctx.set(dut.victim, 0)
-        ctx.set(dut.end, 1)
+        ctx.set(dut.abort_index, 0)
+        ctx.set(dut.abort, 1)
         await ticks(ctx, 6)
         [place] = await receive(ctx, dut.tiles, 1)
         assert end_of(place) == (0, 3, Status.REJECTED, 1, 1)
