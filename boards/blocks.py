@@ -15,7 +15,7 @@ GROUPS = {
     "array": ("array",),
     "operands": ("feeder", "loader"),
     "control": ("decoder", "job_table", "tile_gate", "pass_builder", "sequencer", "core"),
-    "results": ("drain", "buffer", "tiles", "collector", "lanes", "queue", "sender"),
+    "results": ("drain", "buffer", "pending", "scheduler", "lanes", "reorder", "packer"),
     "post-processing": ("corrector", "epilogue"),
     "registers": ("registers",),
     "serial link": ("link", "receiver", "transmitter", "accelerator"),

@@ -1,8 +1,7 @@
 """The core: an accelerator between a command stream and a result stream."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft import timing
@@ -28,10 +27,10 @@ from weft.hw.control.loader import Loader
 from weft.hw.control.pass_builder import PassBuilder
 from weft.hw.control.sequencer import Sequencer
 from weft.hw.control.tile_gate import TileGate
-from weft.hw.delay import pipeline
 from weft.hw.output.bf16_output import Bf16Output
 from weft.hw.output.corrector import Corrector
 from weft.hw.output.lane_select import LaneSelect
+from weft.hw.output.pending_tiles import PendingTiles
 from weft.hw.output.reorder_buffer import ReorderBuffer
 from weft.hw.output.requantizer import Requantizer
 from weft.hw.output.result_scheduler import ResultScheduler
@@ -195,100 +194,98 @@ class Core(wiring.Component):
         return array
 
     def _results(self, m, loader, sequencer, array, latencies):
-        """Array -> drain -> buffer -> chunks -> result stream."""
+        """Array -> result buffer -> chunks -> result stream."""
         c, mac = self.config, self.mac
-        m.submodules.drain = drain = Drain(
-            rows=c.rows, slots=mac.SLOTS, delay=latencies.drain_latency, folded=self.folded
-        )
-        m.submodules.buffer = buffer = ResultBuffer(
-            south=array.South, cols=c.cols, depth=latencies.buffer_rows,
-            registered=latencies.read_latency > 1, target=c.target,
-        )
-        # Every tile under way has its place here, and every job that has no results.
-        facts = [name for name in sequencer.Results.members if name not in ("valid", "tile")]
-        told = sequencer.results.tile
-        announced = data.StructLayout({
-            "tile": data.StructLayout({name: told[name].shape() for name in ResultScheduler.TILE}),
-            **{name: sequencer.Results[name].shape for name in facts},
-            **dict.fromkeys(("one_row", "one_chunk", "none", "silent", "single"), 1),
-        })
-        m.submodules.tiles = tiles = SyncFIFOBuffered(
-            width=announced.size, depth=latencies.buffer_passes * mac.SLOTS + c.jobs
-        )
-        finishing = [flag.name.lower() for flag in epilogue_flags(c) if flag != JobFlag.TABLE]
-        m.submodules.collector = collector = ResultScheduler(
-            announced=announced, rows=c.rows, cols=c.cols, lanes=c.lanes, slots=mac.SLOTS,
-            depth=latencies.buffer_rows, finishing=finishing, places=latencies.reorder_depth,
-            pace=c.scale_cycles, lag=latencies.epilogue_lag,
-        )
+        registered = latencies.read_latency > 1
+        buffer = self._result_buffer(m, sequencer, array, latencies, registered)
+        scheduler = self._scheduler(m, sequencer, latencies)
         m.submodules.lanes = lanes = LaneSelect(
-            acc=mac.ACC, cols=c.cols, lanes=c.lanes, registered=latencies.read_latency > 1
+            acc=mac.ACC, cols=c.cols, lanes=c.lanes, registered=registered
         )
-        m.submodules.queue = queue = ReorderBuffer(
-            chunk=collector.Chunk, acc=mac.ACC, lanes=c.lanes, places=latencies.reorder_depth,
-            raw=latencies.sum_latency, finished=latencies.epilogue_latency,
-            landing=latencies.reorder_latency,
+        m.submodules.reorder = reorder = ReorderBuffer(
+            chunk=scheduler.Chunk, acc=mac.ACC, lanes=c.lanes, depth=latencies.reorder_depth,
+            sum_latency=latencies.sum_latency, epilogue_latency=latencies.epilogue_latency,
+            output_latency=latencies.reorder_latency,
         )
-        m.submodules.sender = sender = StreamPacker(
-            chunk=queue.Arrival, bytes_out=c.bytes_out,
+        m.submodules.packer = packer = StreamPacker(
+            chunk=reorder.Completion, bytes_out=c.bytes_out,
             narrow=c.format.narrow.bytes if epilogue_flags(c) else 0,
         )
-        announce = Signal(announced)
         m.d.comb += [
-            drain.start.eq(sequencer.step.drain),
-            *([drain.flush.eq(sequencer.step.flush)] if self.folded else []),
-            array.valid.eq(drain.valid),
-            array.shift.eq(drain.shift),
-            buffer.south.eq(array.south),
-            *(announce[name].eq(sequencer.results[name]) for name in facts),
-            *(announce.tile[name].eq(told[name]) for name in ResultScheduler.TILE),
-            announce.one_row.eq(told.rows == 1),
-            # A comparison that is always true is an error for Verilator.
-            announce.one_chunk.eq(told.cols <= c.lanes if c.cols > c.lanes else 1),
-            announce.none.eq(told.failed | told.hold),
-            announce.single.eq(announce.none | (announce.one_row & announce.one_chunk)),
-            announce.silent.eq(told.hold & ~told.failed),
-            tiles.w_en.eq(sequencer.results.valid),
-            tiles.w_data.eq(announce),
-            collector.tiles.valid.eq(tiles.r_rdy),
-            collector.tiles.payload.eq(tiles.r_data),
-            tiles.r_en.eq(collector.tiles.ready),
-            collector.landed.eq(buffer.row_written),
-            buffer.read_addr.eq(pipeline(m, collector.address, latencies.read_delay, "place")),
-            lanes.chunk.eq(
-                pipeline(m, collector.chunks.chunk.chunk, latencies.read_delay, "which")
-            ),
+            scheduler.row_written.eq(buffer.row_written),
+            scheduler.popped.eq(reorder.o.valid & reorder.o.ready),
+            sequencer.release.eq(scheduler.release),
+            buffer.read_addr.eq(scheduler.address),
+            lanes.index.eq(scheduler.index),
             lanes.row.eq(buffer.row),
-            queue.chunks.eq(collector.chunks),
-            collector.taken.eq(queue.o.valid & queue.o.ready),
-            sequencer.release.eq(collector.release),
+            reorder.request.eq(scheduler.request),
         ]
+        connect(m, reorder.o, packer.chunks)
         sums = lanes.sums
-        common = {"chunk": collector.Chunk, "lanes": c.lanes}
+        common = {"chunk": scheduler.Chunk, "lanes": c.lanes}
         if mac.CORRECTED:
             m.submodules.corrector = corrector = Corrector(
                 geometries=operands(c), writes=(loader.a.shape(), loader.b.shape()),
                 target=c.target, **common,
             )
             m.d.comb += [
-                corrector.chunks.eq(collector.chunks), corrector.sums.eq(sums),
+                corrector.request.eq(scheduler.request), corrector.sums.eq(sums),
                 corrector.a.eq(loader.a), corrector.b.eq(loader.b),
             ]
             sums = corrector.corrected
-        m.d.comb += queue.sums.eq(sums)
-        epilogue = self.epilogue(loader, acc=mac.ACC, raw=latencies.sum_latency, **common)
+        m.d.comb += reorder.sums.eq(sums)
+        epilogue = self.epilogue(
+            loader, acc=mac.ACC, sum_latency=latencies.sum_latency, **common
+        )
         if epilogue is not None:
             m.submodules.epilogue = epilogue
             m.d.comb += [
-                epilogue.chunks.eq(collector.chunks), epilogue.sums.eq(sums),
-                queue.results.eq(epilogue.results),
+                epilogue.request.eq(scheduler.request), epilogue.sums.eq(sums),
+                reorder.results.eq(epilogue.results),
                 *(getattr(epilogue, name).eq(getattr(loader, name)) for name in epilogue.writes),
             ]
-        connect(m, queue.o, sender.chunks)
-        return sender
+        return packer
+
+    def _result_buffer(self, m, sequencer, array, latencies, registered):
+        """Array -> drain -> result buffer."""
+        c = self.config
+        m.submodules.drain = drain = Drain(
+            rows=c.rows, slots=self.mac.SLOTS, delay=latencies.drain_latency, folded=self.folded
+        )
+        m.submodules.buffer = buffer = ResultBuffer(
+            south=array.South, cols=c.cols, depth=latencies.buffer_rows, registered=registered,
+            target=c.target,
+        )
+        m.d.comb += [
+            drain.start.eq(sequencer.step.drain),
+            *([drain.flush.eq(sequencer.step.flush)] if self.folded else []),
+            array.valid.eq(drain.valid),
+            array.shift.eq(drain.shift),
+            buffer.south.eq(array.south),
+        ]
+        return buffer
+
+    def _scheduler(self, m, sequencer, latencies):
+        """Announced tiles -> pending tiles -> chunk requests."""
+        c, slots = self.config, self.mac.SLOTS
+        # An entry for every tile in flight, and for every job without results.
+        m.submodules.pending = pending = PendingTiles(
+            results=sequencer.Results, cols=c.cols, lanes=c.lanes,
+            depth=latencies.buffer_passes * slots + c.jobs,
+        )
+        flags = [flag.name.lower() for flag in epilogue_flags(c) if flag != JobFlag.TABLE]
+        m.submodules.scheduler = scheduler = ResultScheduler(
+            tile=pending.Tile, rows=c.rows, cols=c.cols, lanes=c.lanes, slots=slots,
+            buffer_rows=latencies.buffer_rows, epilogue_flags=flags,
+            reorder_depth=latencies.reorder_depth, interval=c.scale_cycles,
+            epilogue_lag=latencies.epilogue_lag, read_delay=latencies.read_delay,
+        )
+        m.d.comb += pending.results.eq(sequencer.results)
+        connect(m, pending.tiles, scheduler.tiles)
+        return scheduler
 
     def epilogue(self, loader, **common):
-        """What makes results of sums; None where the core gives the sums alone."""
+        """The component that turns sums into results; None if the core gives only the sums."""
         c = self.config
         if not epilogue_flags(c):
             return None

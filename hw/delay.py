@@ -1,4 +1,4 @@
-"""Delay: a value as it was some cycles ago."""
+"""Delays: a value some cycles later, with registers or without."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,10 @@ __all__ = ["MultiCycle", "pipeline"]
 
 
 def pipeline(m, value, cycles, name):
-    """``value``, ``cycles`` cycles later; it need not be reset, for what it means comes with it."""
+    """``value``, ``cycles`` cycles later.
+
+    The registers have no reset: the value counts only with a flag that comes with it.
+    """
     shape = value.shape()
     for cycle in range(cycles):
         register = Signal(shape, name=f"{name}_{cycle + 1}", reset_less=True)
@@ -19,12 +22,12 @@ def pipeline(m, value, cycles, name):
 
 @dataclass(frozen=True)
 class MultiCycle:
-    """A ``value`` that stays for ``cycles`` cycles: as long, it is late without a register."""
+    """A ``value`` that is stable for ``cycles`` cycles: within these it needs no register."""
 
     value: Value
     cycles: int
 
-    def later(self, m, cycles, name):
-        """It, ``cycles`` cycles later, for as long as it then still stays."""
+    def delay(self, m, cycles, name):
+        """The value ``cycles`` cycles later, and for how long it is stable from then on."""
         free = min(cycles, self.cycles - 1)
         return MultiCycle(pipeline(m, self.value, cycles - free, name), self.cycles - free)

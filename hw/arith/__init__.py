@@ -1,1 +1,1 @@
-"""What a PE computes: MAC leaves behind one protocol."""
+"""Arithmetic of a processing element: the MAC cells, behind one protocol."""

@@ -1,10 +1,10 @@
-"""The accumulator of an ECP5 leaf: what a sum starts from, or drains to, in its carry chain."""
+"""The accumulator of an ECP5 MAC cell: clear, drain and addition in one carry chain."""
 
 from amaranth.hdl import Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.arith.carry import DRAIN, KEEP, chain
+from weft.hw.arith.carry import ADD_MASKED, ADD_OR_LOAD, chain
 
 __all__ = ["Accumulator"]
 
@@ -12,26 +12,32 @@ __all__ = ["Accumulator"]
 class Accumulator(wiring.Component):
     """``sum <= (0 if clear else sum) + term``; folded, ``sum <= above if shift else sum + term``.
 
-    One LUT a bit: the chain of the addition takes the other inputs as well. It adds in every cycle,
-    so a ``term`` is 0 where there is none; and 0 it must be while ``shift``.
+    One LUT a bit: the carry chain of the addition takes the other inputs too. It adds in every
+    cycle, so ``term`` must be 0 in a cycle without a step, and in every cycle of ``shift``.
 
     Parameters
     ----------
     term, acc : shape
     folded : bool
+        Whether results leave through the sums.
 
     Attributes
     ----------
-    term : In
-    clear : In, unless folded
-    shift, above : In, where folded
-    sum : Out
+    term : In, ``term``
+    clear : In, 1 bit; unless folded
+        Start from 0.
+    shift : In, 1 bit; if folded
+        Load ``above``.
+    above : In, ``acc``; if folded
+        The sum of the PE above; valid with ``shift``.
+    sum : Out, ``acc``
+        One cycle after its term.
     """
 
     def __init__(self, *, term, acc, folded=False):
         self.folded = folded
-        orders = {"shift": In(1), "above": In(acc)} if folded else {"clear": In(1)}
-        super().__init__({"term": In(term), **orders, "sum": Out(acc)})
+        control = {"shift": In(1), "above": In(acc)} if folded else {"clear": In(1)}
+        super().__init__({"term": In(term), **control, "sum": Out(acc)})
 
     def elaborate(self, platform):
         m = Module()
@@ -44,9 +50,10 @@ class Accumulator(wiring.Component):
         return m
 
     def _positions(self):
+        """The positions of the carry chain, from the lowest bit on."""
         for n, bit in enumerate(self.sum):
             term = self.term[min(n, len(self.term) - 1)]
             if self.folded:
-                yield DRAIN, bit, term, self.above[n], ~self.shift
+                yield ADD_OR_LOAD, bit, term, self.above[n], ~self.shift
             else:
-                yield KEEP, term, bit, self.clear
+                yield ADD_MASKED, term, bit, self.clear

@@ -1,4 +1,4 @@
-"""The BF16 leaf: a fused multiply-add of bfloat16 pairs in binary32, exact to IEEE 754."""
+"""The BF16 MAC cell: a fused multiply-add of bfloat16 pairs in binary32, as in IEEE 754."""
 
 from types import SimpleNamespace
 
@@ -10,37 +10,37 @@ from weft.hw.arith.unpacked_fp32 import FlushingFp32Unpacker, Fp32Unpacker, Unpa
 
 __all__ = ["Bf16Mac", "FlushingBf16Mac"]
 
-# A stage's numbers, from the most significant bit on, each bit half as much as the one before:
-#   of a sum or a product   24 bits, the first of which is the hidden one (of weight 1)
-#   of what is added        28 bits: those, 3 more, and one for all that is below them (sticky)
-#   of a total              29 bits: one of weight 2, and those
+# Widths of significands; the first bit has the highest weight:
+#   a sum or a product   24 bits; the first is the hidden bit, of weight 1
+#   an addend            28 bits: these 24, 3 more, and a sticky bit for all bits below
+#   a total              29 bits: a bit of weight 2, and these 28
 _EXTRA = 4
 _TOTAL = 24 + _EXTRA + 1
 
 
 class Bf16Mac(Mac):
-    """``sum <= round(start + a * b)``, once, to nearest even; ``sum`` and ``start`` are binary32.
+    """``sum <= round(start + a * b)``, with one rounding, to nearest even, in binary32.
 
-    As IEEE 754 says, with subnormal numbers, infinities and signed zeros; every NaN that comes out
-    is 0x7fc00000. A cycle without ``en`` adds -0, which changes nothing.
+    It follows IEEE 754, with subnormal numbers, infinities and signed zeros. Every NaN that it
+    computes is 0x7fc00000. A cycle without ``en`` adds -0, which changes nothing.
 
-    The eight sums go round through the eight stages of one adder, the last of which is the sum:
+    The eight sums rotate through the eight stages of one adder, whose last stage is the sum:
 
     ============== ================================================================================
-    ``_multiply``  the product, exact, and its exponent: two stages outside the loop
-    ``_start``     the sum comes round, or another start does; how far the exponents are apart
-    ``_swap``      the greater exponent's number is ``big``; the other moves right by 16
-    ``_align``     ... and by 8, 4, 2
-    ``_add``       ... and by 1; their sum or difference, perhaps negative
-    ``_normalize`` its magnitude moves left until it starts with a 1: by 16, by 8 and 4, by 2 and 1
-    ``_round``     one is added, or not, in one chain of fraction and exponent
+    ``_multiply``  two stages before the loop: the exact product and its exponent
+    ``_start``     selects the rotating sum or another start; subtracts the exponents
+    ``_swap``      ``big`` is the number with the larger exponent; the other shifts right by 16
+    ``_align``     ... and by 8, 4 and 2
+    ``_add``       ... and by 1; adds or subtracts; the total may be negative
+    ``_normalize`` shifts the magnitude left until it starts with a 1: by 16; by 8 and 4; by 2 and 1
+    ``_round``     adds the rounding increment, in one carry chain for fraction and exponent
     ============== ================================================================================
 
-    A product has 16 bits, of which the first may be 0: the window that a smaller number is moved
-    into has three bits more than a sum, and one that holds whether there was anything below them.
-    Of a negative difference the bits are inverted, which is its magnitude less one in the last
-    place; the one that lacks is added as the number is rounded. The number moves left no further
-    than the smallest exponent allows: so a subnormal one comes out as any other.
+    A product has 16 bits, and the first may be 0. So the smaller number is shifted into a window
+    with three bits more than a sum, and a sticky bit for all bits below. A negative difference has
+    its bits inverted; that is its magnitude minus one unit of the last bit. The rounding adds this
+    missing one. A left shift is limited by the smallest exponent, so a subnormal number needs no
+    other path.
 
     Source: IEEE 754-2019, clauses 3.4, 5.4.1 (fusedMultiplyAdd), 6 and 7.
     """
@@ -57,15 +57,20 @@ class Bf16Mac(Mac):
 
     def elaborate(self, platform):
         m = Module()
+        acc = SimpleNamespace(**{
+            name: Signal(width, name=f"acc_{name}") for name, width in (
+                ("fraction", 23), ("exponent", 9), ("sign", 1), ("special", 1), ("nan", 1),
+            )
+        })
         product = self._multiply(m)
-        stage = self._start(m, product)
-        for step in (self._swap, self._align, self._add):
+        stage = self._start(m, acc, product)
+        for step in (self._swap, self._align, self._add, self._normalize):
             stage = step(m, stage)
-        stage = self._normalize(m, stage)
-        self._round(m, stage)
+        self._round(m, acc, stage)
         return m
 
     def _multiply(self, m):
+        """The product and its exponent; two stages."""
         a, b = self.a[0], self.b[0]
         f = _stage(
             m, "f", a=Cat(a.fraction, Const(1, 1)), b=Cat(b.fraction, Const(1, 1)),
@@ -78,17 +83,13 @@ class Bf16Mac(Mac):
         )
         return _stage(
             m, "p", product=f.a * f.b,
-            # that of the product's first bit, which has twice the weight of 1.0 * 1.0
+            # The weight of the product's first bit, which is twice that of 1.0 * 1.0.
             exponent=(f.exponent - 126)[:10].as_signed(),
             zero=f.zero & ~f.special, sign=f.sign, special=f.special, nan=f.nan,
         )
 
-    def _start(self, m, p):
-        acc = self._acc = SimpleNamespace(**{
-            name: Signal(width, name=f"acc_{name}") for name, width in (
-                ("fraction", 23), ("exponent", 9), ("sign", 1), ("special", 1), ("nan", 1),
-            )
-        })
+    def _start(self, m, acc, p):
+        """Drives ``sum``; selects the start and computes the difference of the exponents."""
         special = Signal()
         m.d.comb += [
             special.eq(acc.special | acc.exponent[8] | acc.exponent[:8].all()),  # 7.4: overflow
@@ -99,10 +100,10 @@ class Bf16Mac(Mac):
                 acc.sign & ~acc.nan,
             )),
         ]
-        now = {**vars(acc), "exponent": acc.exponent[:8], "special": special}
+        current = {**vars(acc), "exponent": acc.exponent[:8], "special": special}
         start = SimpleNamespace(**{
             name: Mux(self.preload, self.init[name], Mux(self.clear, 0, value))
-            for name, value in now.items()
+            for name, value in current.items()
         })
         normal = Signal()
         exponent = Signal(8)
@@ -111,7 +112,7 @@ class Bf16Mac(Mac):
             exponent.eq(start.exponent | ~normal),  # 3.4: a subnormal number has the exponent 1
         ]
         return _stage(
-            m, "d", apart=(exponent - p.exponent)[:10].as_signed(),
+            m, "d", difference=(exponent - p.exponent)[:10].as_signed(),
             sum=Cat(start.fraction, normal), sum_exponent=exponent, sum_sign=start.sign,
             sum_special=start.special,
             product=p.product, product_exponent=p.exponent[:9], product_sign=p.sign,
@@ -119,20 +120,21 @@ class Bf16Mac(Mac):
         )
 
     def _swap(self, m, d):
+        """Orders sum and product by exponent, and shifts the smaller one right by 16."""
         swap = Signal()
-        m.d.comb += swap.eq((d.apart < 0) & ~d.zero)
+        m.d.comb += swap.eq((d.difference < 0) & ~d.zero)
         product = Cat(Const(0, 8), d.product)
-        # The sum is moved one place at once, so that ~apart is how much further it has to go.
+        # The sum starts one bit to the right of the product: so it shifts by ~difference.
         small = Mux(swap, d.sum, product << 1)
-        by = d.apart[:5] ^ swap.replicate(5)
-        far = (d.apart[5:9] ^ d.apart[9].replicate(4)).any() | d.zero
+        shift = d.difference[:5] ^ swap.replicate(5)
+        far = (d.difference[5:9] ^ d.difference[9].replicate(4)).any() | d.zero
         y = Cat(Const(0, 2), small)[:27]
         subtract = d.sum_sign ^ d.product_sign
         special = d.sum_special | d.product_special
         return _stage(
-            m, "s", big=Mux(swap, product, d.sum), by=by[:4],
-            small=Mux(by[4], y >> 16, y)[:27] & ~far.replicate(27),
-            sticky=~d.zero & (far | (by[4] & y[:16].any())),
+            m, "s", big=Mux(swap, product, d.sum), shift=shift[:4],
+            small=Mux(shift[4], y >> 16, y)[:27] & ~far.replicate(27),
+            sticky=~d.zero & (far | (shift[4] & y[:16].any())),
             exponent=Mux(swap, d.product_exponent, d.sum_exponent),
             subtract=subtract,
             sign=Mux(Mux(special, d.sum_special, ~swap), d.sum_sign, d.product_sign),
@@ -141,28 +143,30 @@ class Bf16Mac(Mac):
         )
 
     def _align(self, m, s):
+        """Shifts the smaller number right by 8, 4 and 2."""
         small, sticky = s.small, s.sticky
         for level in (3, 2, 1):
             places = 1 << level
-            sticky = sticky | (s.by[level] & small[:places].any())
-            moved = Signal(27, name=f"small_{places}")
-            m.d.comb += moved.eq(Mux(s.by[level], small >> places, small))
-            small = moved
+            sticky = sticky | (s.shift[level] & small[:places].any())
+            shifted = Signal(27, name=f"small_{places}")
+            m.d.comb += shifted.eq(Mux(s.shift[level], small >> places, small))
+            small = shifted
         return _stage(
-            m, "a", small=small, sticky=sticky, by=s.by[0], big=s.big, subtract=s.subtract,
+            m, "a", small=small, sticky=sticky, shift=s.shift[0], big=s.big, subtract=s.subtract,
             exponent=s.exponent, sign=s.sign, special=s.special, nan=s.nan,
         )
 
     def _add(self, m, a):
-        sticky = a.sticky | (a.by & a.small[0])
-        small = Cat(sticky, Mux(a.by, a.small >> 1, a.small)[:27])
-        # The carry into the chain is the sum of its two last bits.
+        """Shifts the smaller number right by 1, then adds or subtracts it."""
+        sticky = a.sticky | (a.shift & a.small[0])
+        small = Cat(sticky, Mux(a.shift, a.small >> 1, a.small)[:27])
+        # The lowest bits of both operands make the carry in: 1 + subtract.
         total = Signal(_TOTAL + 1)
         m.d.comb += total.eq(
             Cat(Const(1, 1), Const(0, _EXTRA), a.big)
             + Cat(a.subtract, small ^ a.subtract.replicate(28))
         )
-        # A difference that is negative has no carry, and is given the sign that it lacks.
+        # A negative difference has no carry out; its first bit becomes 1.
         carry = total[-1]
         return _stage(
             m, "t", total=Cat(total[1:-1], carry ^ a.subtract), negative=a.subtract & ~carry,
@@ -170,86 +174,87 @@ class Bf16Mac(Mac):
         )
 
     def _normalize(self, m, t):
-        def zeros(bits):  # in front, once a negative number is inverted
+        """Shifts the magnitude left until it starts with a 1, or the exponent stops it."""
+        def zeros(bits):  # whether these bits are 0 after a negative number is inverted
             return Mux(t.negative, bits.all(), ~bits.any())
 
-        limited = ~t.exponent[5:].any()  # above 2^5 the exponent allows any move
+        limited = ~t.exponent[5:].any()  # from 2^5 on the exponent allows any shift
         total = t.total
-        value, left, by16 = self._move(m, 4, t, total, limited, zeros(total[13:]), 0)
-        nothing = ~total.any()
+        value, limited, by16 = self._shift_left(m, 4, t, total, limited, zeros(total[13:]), 0)
+        is_zero = ~total.any()
         n = _stage(
-            m, "n", value=value, limited=left, by16=by16,
-            zeros=Mux(by16, zeros(total[5:13]), zeros(total[21:])),  # for the next move
-            nothing=nothing, negative=t.negative, exponent=t.exponent, special=t.special, nan=t.nan,
+            m, "n", value=value, limited=limited, by16=by16,
+            zeros=Mux(by16, zeros(total[5:13]), zeros(total[21:])),  # for the next shift
+            is_zero=is_zero, negative=t.negative, exponent=t.exponent, special=t.special, nan=t.nan,
             # 6.3: the difference of equal numbers is +0
-            sign=Mux(t.special, t.sign, (t.sign ^ t.negative) & ~(nothing & t.subtract)),
+            sign=Mux(t.special, t.sign, (t.sign ^ t.negative) & ~(is_zero & t.subtract)),
         )
-        value, left, by8 = self._move(m, 3, n, n.value, n.limited, n.zeros, 0)
-        value, left, by4 = self._move(m, 2, n, value ^ n.negative.replicate(_TOTAL), left)
+        value, limited, by8 = self._shift_left(m, 3, n, n.value, n.limited, n.zeros, 0)
+        inverted = value ^ n.negative.replicate(_TOTAL)
+        value, limited, by4 = self._shift_left(m, 2, n, inverted, limited)
         n = _stage(
-            m, "o", value=value, limited=left, moved=Cat(by4, by8, n.by16), nothing=n.nothing,
+            m, "o", value=value, limited=limited, shift=Cat(by4, by8, n.by16), is_zero=n.is_zero,
             negative=n.negative, exponent=n.exponent, special=n.special, nan=n.nan, sign=n.sign,
         )
-        value, left, by2 = self._move(m, 1, n, n.value, n.limited)
-        value, left, by1 = self._move(m, 0, n, value, left)
+        value, limited, by2 = self._shift_left(m, 1, n, n.value, n.limited)
+        value, limited, by1 = self._shift_left(m, 0, n, value, limited)
         rest = value[:_EXTRA]
         return _stage(
             m, "r", fraction=value[5:28], first=value[28], guard=value[4],
             rest=Mux(n.negative, ~rest.all(), rest.any()), negative=n.negative,
-            exponent=(n.exponent - (n.moved << 2))[:10].as_signed(), moved=Cat(by1, by2),
-            nothing=n.nothing, special=n.special, nan=n.nan, sign=n.sign,
+            exponent=(n.exponent - (n.shift << 2))[:10].as_signed(), shift=Cat(by1, by2),
+            is_zero=n.is_zero, special=n.special, nan=n.nan, sign=n.sign,
         )
 
-    def _move(self, m, level, n, value, limited, zeros=None, fill=None):
-        """``value`` moved left by 2^level if that many bits in front are zeros, and may go.
+    def _shift_left(self, m, level, n, value, limited, zeros=None, fill=None):
+        """``value << 2^level`` if its first 2^level bits are zeros and the exponent allows it.
 
-        The moves so far may not exceed ``n.exponent``; ``limited`` says that they are equal to it
-        as far as their bits go. Gives all three: value, limited, and whether it was moved.
+        The shifts in total may not exceed ``n.exponent``; ``limited`` says that they are equal to
+        it, as far as their bits are known. Returns value, limited, and whether it was shifted.
         """
         places = 1 << level
         before = Signal(_TOTAL, name=f"before_{places}")
-        move = Signal(name=f"move_{places}")
-        moved = Signal(_TOTAL, name=f"moved_{places}")
+        shift = Signal(name=f"shift_{places}")
+        shifted = Signal(_TOTAL, name=f"shifted_{places}")
         zeros = ~before[-places:].any() if zeros is None else zeros
-        # What comes in from below is 0, inverted as the rest is.
+        # The bits shifted in are 0, inverted like the other bits.
         fill = n.negative.replicate(places) if fill is None else Const(fill, places)
         m.d.comb += [
             before.eq(value),
-            move.eq(zeros & (~limited | n.exponent[level])),
-            moved.eq(Mux(move, Cat(fill, before), before)),
+            shift.eq(zeros & (~limited | n.exponent[level])),
+            shifted.eq(Mux(shift, Cat(fill, before), before)),
         ]
-        return moved, limited & (move == n.exponent[level]), move
+        return shifted, limited & (shift == n.exponent[level]), shift
 
-    def _round(self, m, r):
-        # 4.3.1, to nearest even; of a negative number what is cut off is inverted, less one.
+    def _round(self, m, acc, r):
+        """Rounds to nearest even, and writes the sum."""
+        # 4.3.1; the bits cut off a negative number are inverted, minus one.
         last = r.fraction[0]
-        up = Mux(r.negative, r.guard | (~r.rest & last), r.guard & (r.rest | last))
+        increment = Mux(r.negative, r.guard | (~r.rest & last), r.guard & (r.rest | last))
         change = Signal(signed(10))
         total = Signal(33)
         m.d.comb += [
-            # The exponent of a number that starts with a 0 is 0, of others one more.
-            change.eq(r.first - r.moved),
-            total.eq(Cat(r.fraction, r.exponent) + Cat(up, Const(0, 22), change)),
+            # A number that starts with a 0 has the exponent 0; for any other ``first`` adds 1.
+            change.eq(r.first - r.shift),
+            total.eq(Cat(r.fraction, r.exponent) + Cat(increment, Const(0, 22), change)),
         ]
-        acc = self._acc
         m.d.sync += [
             acc.fraction.eq(total[:23]),
             acc.exponent.eq(total[23:32]),
             Cat(acc.sign, acc.special, acc.nan).eq(Cat(r.sign, r.special, r.nan)),
         ]
-        with m.If(r.nothing):
+        with m.If(r.is_zero):
             m.d.sync += [acc.fraction.eq(0), acc.exponent.eq(0)]
         if self.FLUSH:
-            # Still subnormal when rounded: it has the exponent 0 already.
-            with m.If(~r.first & ~(up & r.fraction.all())):
+            # Subnormal after the rounding too; its exponent is already 0.
+            with m.If(~r.first & ~(increment & r.fraction.all())):
                 m.d.sync += acc.fraction.eq(0)
 
 
 class FlushingBf16Mac(Bf16Mac):
-    """A `Bf16Mac` to which subnormal operands are zeros, and what comes out subnormal is one.
+    """A `Bf16Mac` that flushes subnormal operands, starts and sums to zeros of the same sign.
 
-    Each keeps its sign. A sum is rounded as if it were to stay: so one that rounds to the least
-    normal number is that.
+    A sum is flushed after it is rounded: a sum that rounds to the least normal number is kept.
     """
 
     OPERAND_DECODER = FlushingBf16Unpacker
@@ -258,7 +263,7 @@ class FlushingBf16Mac(Bf16Mac):
 
 
 def _stage(m, name, **values):
-    """``values`` a stage later: registers ``<name>_<value>``, as attributes."""
+    """``values``, one stage later: registers named ``<name>_<value>``, as attributes."""
     registers = {}
     for key, value in values.items():
         registers[key] = Signal(value.shape(), name=f"{name}_{key}")

@@ -1,29 +1,33 @@
-"""Carry chains of the ECP5 by hand: sums of expressions for which a tool would spend more LUTs."""
+"""Hand-made carry chains of the ECP5: sums that take more LUTs when a synthesis tool maps them."""
 
 from amaranth.hdl import Cat, Const, Instance, Signal, Value
 
-__all__ = ["ADD", "AND", "DRAIN", "KEEP", "PAIR", "PAIR_AWAY", "PART_AWAY", "chain"]
+__all__ = [
+    "ADD", "ADD_MASKED", "ADD_OR_LOAD", "ADD_PRODUCTS", "AND", "SUB_MASKED", "SUB_PRODUCTS",
+    "chain",
+]
 
-# A position is half a CCU2C: of inputs a, b, c, d it makes f(a, b, c, d), adds the carry, and
-# carries that on where f is 1, else g(a, b), which is what its INIT says of c = d = 0. With d = 1,
-# as where nothing else is said, f of three inputs and g are free of each other.
-#                     f(c=1) f(c=0)          g
-ADD = 0x660A        # a + b
-KEEP = 0xA60A       # a + (b where not c)
-PART_AWAY = 0x950A  # a + not (b & c)
-PAIR = 0x7888       # (a & b) + (c & d)
-PAIR_AWAY = 0x8788  # (a & b) + (not c & d)
-DRAIN = 0x66F8      # a + b where d; c elsewhere, if b is 0
-AND = 0x8800        # a & b
-_CARRY = 0x000A     # carries a
+# A position is half a CCU2C, with inputs a, b, c and d. Its sum bit is f(a, b, c, d) plus the
+# carry. Its carry out is the carry in if f is 1, otherwise g(a, b). INIT is the truth table of f;
+# g is the part of it with c = d = 0. If d is 1, its default, f and g are independent.
+#                        f(c=1) f(c=0)          g
+ADD = 0x660A           # a + b
+ADD_MASKED = 0xA60A    # a + (b & ~c)
+SUB_MASKED = 0x950A    # a + ~(b & c)
+ADD_PRODUCTS = 0x7888  # (a & b) + (c & d)
+SUB_PRODUCTS = 0x8788  # (a & b) + (~c & d)
+ADD_OR_LOAD = 0x66F8   # d ? a + b : c; needs b = 0 if d = 0
+AND = 0x8800           # a & b
+_CARRY = 0x000A        # the carry out is a
 _START = {0: (0x0000,), 1: (0x000F,)}
 
 
 def chain(m, *positions, carry=0):
-    """The sum of ``carry`` and ``positions``, ``(INIT, a, b, c, d)`` each, from the lowest on.
+    """The sum of ``carry`` and ``positions``, which are ``(INIT, a, b, c, d)``, lowest bit first.
 
-    It has a bit a position. The first half of the first CCU2C makes the carry that goes in: of a
-    constant at CIN the router makes a whole one. The last carry is left open, for the same reason.
+    The sum has one bit for each position. The first half of the first CCU2C makes the carry in:
+    for a constant at CIN the router would use a whole CCU2C. The last carry out is not connected,
+    for the same reason.
     """
     start = (_CARRY, carry) if isinstance(carry, Value) else _START[carry]
     halves = [start, *positions]
@@ -34,8 +38,8 @@ def chain(m, *positions, carry=0):
         ports = {"p_INJECT1_0": "NO", "p_INJECT1_1": "NO"}
         for n, (init, *inputs) in enumerate((low, high)):
             ports[f"p_INIT{n}"] = Const(init, 16)
-            given = dict(zip("ABCD", inputs, strict=False))
-            ports |= {f"i_{pin}{n}": given.get(pin, Const(1)) for pin in "ABCD"}
+            pins = dict(zip("ABCD", inputs, strict=False))
+            ports |= {f"i_{pin}{n}": pins.get(pin, Const(1)) for pin in "ABCD"}
             ports[f"o_S{n}"] = bit = Signal(name="chain")
             sums.append(bit)
         if link is not None:

@@ -1,4 +1,4 @@
-"""The leaves of the ECP5: multiplied in a DSP block or in logic, summed in a carry chain."""
+"""The MAC cells of the ECP5: products in DSP blocks or in logic, sums in a carry chain."""
 
 from functools import reduce
 
@@ -15,12 +15,12 @@ __all__ = ["Ecp5FastInnerProductMac", "Ecp5PlainMac"]
 
 
 class Ecp5Mac(ProductsMac):
-    """A `Mac` of several products: a multiplier each, a tree of adders, an accumulator.
+    """A `Mac` with a multiplier for each product, a tree of adders and an `Accumulator`.
 
-    Without a step the factors count as 0, and nothing is told to the stages that follow.
+    Without a step (``en`` is 0) the multipliers see a factor 0, so that all later stages add 0.
     """
 
-    # A multiplier, and a register at its product, or at that of the tree; then the sum.
+    # The multiplier, and a register at its product or at the root of the tree; then the sum.
     LATENCY = LogicMultiplier.LATENCY + 1
 
     def elaborate(self, platform):
@@ -32,41 +32,44 @@ class Ecp5Mac(ProductsMac):
             kind = Multiplier if self.dsp else LogicMultiplier
             m.submodules[f"product_{n}"] = product = kind(a=x.shape(), b=y.shape())
             m.d.comb += [product.a.eq(x), product.b.eq(y), product.zero.eq(~self.en)]
-            late = kind.LATENCY < LogicMultiplier.LATENCY
-            terms.append(_later(m, product.product) if late else product.product)
+            faster = kind.LATENCY < LogicMultiplier.LATENCY
+            terms.append(_registered(m, product.product) if faster else product.product)
         while len(terms) > 1:
             rest = terms[len(terms) & ~1:]
             pairs = zip(terms[::2], terms[1::2], strict=False)
-            terms = [_later(m, value) for value in (*(add(m, x, y) for x, y in pairs), *rest)]
-        m.submodules.total = total = Accumulator(
+            terms = [_registered(m, value) for value in (*(add(m, x, y) for x, y in pairs), *rest)]
+        m.submodules.accumulator = accumulator = Accumulator(
             term=terms[0].shape(), acc=self.ACC, folded=self.folded
         )
-        m.d.comb += [total.term.eq(terms[0]), self.sum.eq(total.sum)]
+        m.d.comb += [accumulator.term.eq(terms[0]), self.sum.eq(accumulator.sum)]
         if self.folded:
-            m.d.comb += [total.shift.eq(self.shift), total.above.eq(self.above)]
+            m.d.comb += [accumulator.shift.eq(self.shift), accumulator.above.eq(self.above)]
         else:
-            m.d.comb += total.clear.eq(self.clear)
+            m.d.comb += accumulator.clear.eq(self.clear)
         return m
 
 
 class Ecp5PlainMac(PlainProducts, Ecp5Mac):
-    """Plain products."""
+    """An ECP5 MAC cell with plain products."""
 
 
 class Ecp5FastInnerProductMac(FastInnerProducts, Ecp5Mac):
-    """Fast inner products."""
+    """An ECP5 MAC cell with fast inner products."""
 
 
 def _plus(m, x, y):
+    """``x + y``."""
     return x + y
 
 
 def _chained(m, x, y):
+    """``x + y`` in a carry chain."""
     width = max(len(x), len(y)) + 1
     return chain(m, *(
         (ADD, x[min(n, len(x) - 1)], y[min(n, len(y) - 1)]) for n in range(width)
     )).as_signed()
 
 
-def _later(m, value):
+def _registered(m, value):
+    """``value``, one cycle later."""
     return pipeline(m, value, 1, "term")

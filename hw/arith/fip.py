@@ -1,4 +1,4 @@
-"""The fast inner product: two MACs a multiplier (Winograd 1968), exact for all operands."""
+"""The fast inner product: two MACs per multiplier (Winograd 1968), exact for all operands."""
 
 from weft.hw.arith.mac import Mac
 
@@ -8,10 +8,11 @@ __all__ = ["FastInnerProductMac"]
 class FastInnerProductMac(Mac):
     """``dot(a, b) = sum((a[d] + b[d+1]) * (a[d+1] + b[d])) - R - D``, over even d.
 
-    ``R = sum(a[d] * a[d+1])`` is one number a row of A, and ``D = sum(b[d] * b[d+1])`` one a column
-    of B: `weft.hw.output.corrector` adds them up as operands load, and takes them off at the end.
-    The leaf has the first sum, in multiplies of 9 x 9 bits. ``depth`` is even, and an odd K is
-    padded with a zero in both operands. All is modulo 2^32, where it is exact.
+    ``R = sum(a[d] * a[d+1])`` is one number for each row of A, and ``D = sum(b[d] * b[d+1])`` is
+    one for each column of B. `weft.hw.output.corrector` computes both as operands are loaded, and
+    subtracts them from the results. The MAC cell computes the first sum, with 9 x 9 bit
+    multipliers. ``depth`` is even; an odd K is padded with a zero in both operands. All sums are
+    modulo 2^32, so the result is exact.
 
     Source: S. Winograd, A New Algorithm for Inner Product, IEEE Trans. Computers C-17 (1968); T.
     Pogue and N. Nicolici, Fast Inner-Product Algorithms and Architectures for Deep Neural Network

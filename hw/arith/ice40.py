@@ -1,4 +1,4 @@
-"""The leaves of the iCE40: all in a DSP block of the UltraPlus, or multiplied in logic."""
+"""The MAC cells of the iCE40: in DSP blocks of the UltraPlus, or in logic."""
 
 from amaranth.hdl import Module, Mux, Signal
 
@@ -15,17 +15,19 @@ __all__ = [
 
 
 class Ice40Mac(ProductsMac):
-    """A `Mac` of one product in a DSP block, of bytes in a block for two, or of any in logic.
+    """A `Mac` in DSP blocks or in logic, with the same latency.
 
-    All are as late. Without a step its products are 0.
+    Without a step (``en`` is 0) its products are 0. It has one of three structures:
 
-    The stages: the factors; the block. Of bytes: the factors; three of a block; a tree of adders, a
-    level each; the sum. In logic: the factors; again, to be as late as blocks; the halves of the
-    products; the tree, whose last level brings the halves together; the sum.
+    * One product, in DSP: the factors; a block with multiplier and accumulator.
+    * Products of bytes, in DSP: the factors; a block for two products, which has three stages; a
+      tree of adders, one stage a level; the sum.
+    * Any products, in logic: the factors; one more register, for the latency of a block; the
+      halves of the products; the tree, whose last level adds the halves; the sum.
     """
 
     LATENCY = 1 + DspAccumulator.LATENCY
-    BLOCKS = True  # there are some
+    BLOCKS = True  # the device has DSP blocks
 
     def elaborate(self, platform):
         m = Module()
@@ -35,27 +37,29 @@ class Ice40Mac(ProductsMac):
             factors.append([Signal(value.shape(), name="factor") for value in values])
             a, b = factors[-1]
             m.d.sync += [a.eq(Mux(self.en, values[0], 0)), b.eq(values[1])]
-        make = self._in_logic
+        structure = self._in_logic
         blocks = self.dsp and self.BLOCKS
         if blocks and len(factors) == 1:
-            make = self._in_block
+            structure = self._in_block
         elif blocks and all(len(factor) <= 8 for pair in factors for factor in pair):
-            make = self._in_pairs
-        m.submodules.total = total = make(m, factors)
-        m.d.comb += self.sum.eq(total.sum)
+            structure = self._in_pairs
+        m.submodules.accumulator = accumulator = structure(m, factors)
+        m.d.comb += self.sum.eq(accumulator.sum)
         if self.folded:
-            m.d.comb += [total.shift.eq(self.shift), total.above.eq(self.above)]
+            m.d.comb += [accumulator.shift.eq(self.shift), accumulator.above.eq(self.above)]
         else:
-            m.d.comb += total.clear.eq(self.clear)
+            m.d.comb += accumulator.clear.eq(self.clear)
         return m
 
     def _in_block(self, m, factors):
+        """One product and its sum in a DSP block."""
         ((a, b),) = factors
-        total = DspAccumulator(a=a.shape(), b=b.shape(), folded=self.folded)
-        m.d.comb += [total.a.eq(a), total.b.eq(b)]
-        return total
+        accumulator = DspAccumulator(a=a.shape(), b=b.shape(), folded=self.folded)
+        m.d.comb += [accumulator.a.eq(a), accumulator.b.eq(b)]
+        return accumulator
 
     def _in_pairs(self, m, factors):
+        """Two products of bytes in each DSP block, the sum in logic."""
         terms = []
         for n in range(0, len(factors), 2):
             m.submodules[f"product_{n}"] = pair = PairMultiplier()
@@ -64,15 +68,16 @@ class Ice40Mac(ProductsMac):
                 terms.append(pair.product[i])
         while len(terms) > 1:
             terms = self._level(m, terms)
-        total = CarryChainAccumulator(term=terms[0].shape(), folded=self.folded)
-        m.d.comb += total.term.eq(terms[0])
-        return total
+        accumulator = CarryChainAccumulator(term=terms[0].shape(), folded=self.folded)
+        m.d.comb += accumulator.term.eq(terms[0])
+        return accumulator
 
     def _in_logic(self, m, factors):
+        """Products and their sum in logic."""
         lows, highs = [], []
         for n, (a, b) in enumerate(factors):
             if self.BLOCKS:
-                a, b = (pipeline(m, value, 1, "again") for value in (a, b))
+                a, b = (pipeline(m, value, 1, "delayed") for value in (a, b))
             m.submodules[f"product_{n}"] = product = HalvesMultiplier(a=a.shape(), b=b.shape())
             m.d.comb += [product.a.eq(a), product.b.eq(b)]
             lows.append(product.low)
@@ -80,38 +85,38 @@ class Ice40Mac(ProductsMac):
         while len(lows) > 1:
             lows, highs = (self._level(m, terms) for terms in (lows, highs))
         (term,) = self._level(m, [lows[0], highs[0] << product.split])
-        total = CarryChainAccumulator(term=term.shape(), folded=self.folded)
-        m.d.comb += total.term.eq(term)
-        return total
+        accumulator = CarryChainAccumulator(term=term.shape(), folded=self.folded)
+        m.d.comb += accumulator.term.eq(term)
+        return accumulator
 
     @staticmethod
     def _level(m, terms):
-        """Sums of two each, a cycle later."""
-        done = []
+        """A level of the tree: sums of two terms, one cycle later."""
+        sums = []
         for n in range(0, len(terms), 2):
             value = sum(terms[n + 1 : n + 2], terms[n])
-            done.append(term := Signal(value.shape(), name="term"))
+            sums.append(term := Signal(value.shape(), name="term"))
             m.d.sync += term.eq(value)
-        return done
+        return sums
 
 
 class Ice40PlainMac(PlainProducts, Ice40Mac):
-    """Plain products."""
+    """An iCE40UP MAC cell with plain products."""
 
 
 class Ice40FastInnerProductMac(FastInnerProducts, Ice40Mac):
-    """Fast inner products."""
+    """An iCE40UP MAC cell with fast inner products."""
 
 
 class Ice40LogicPlainMac(Ice40PlainMac):
-    """Where there are no DSP blocks: a cycle sooner."""
+    """A MAC cell for an iCE40 without DSP blocks, with plain products; a cycle faster."""
 
     LATENCY = Ice40PlainMac.LATENCY - 1
     BLOCKS = False
 
 
 class Ice40LogicFastInnerProductMac(Ice40FastInnerProductMac):
-    """Where there are no DSP blocks: a cycle sooner."""
+    """A MAC cell for an iCE40 without DSP blocks, with fast inner products; a cycle faster."""
 
     LATENCY = Ice40FastInnerProductMac.LATENCY - 1
     BLOCKS = False

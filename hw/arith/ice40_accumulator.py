@@ -1,34 +1,38 @@
-"""What a leaf of the iCE40 sums up in: the accumulator of a DSP block, or a carry chain."""
+"""The accumulators of the iCE40 MAC cells: in a DSP block, or in a carry chain."""
 
 from amaranth.hdl import ClockSignal, Const, Instance, Module, Mux, ResetSignal, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.arith.ice40_carry import ONLY, chain
+from weft.hw.arith.ice40_carry import LOAD_OR_ADD, chain
 
-__all__ = ["CarryChainAccumulator", "DspAccumulator", "held"]
+__all__ = ["CarryChainAccumulator", "DspAccumulator", "registered"]
 
 
 class Ice40Accumulator(wiring.Component):
     """``sum <= (0 if clear else sum) + term``; folded, ``sum <= above if shift else sum + term``.
 
-    Folded, ``term`` is 0 while ``shift``.
+    If folded, ``term`` must be 0 in every cycle of ``shift``.
 
     Attributes
     ----------
-    clear : In, unless folded
-    shift, above : In, where folded
-    sum : Out
+    clear : In, 1 bit; unless folded
+        Start from 0.
+    shift : In, 1 bit; if folded
+        Load ``above``.
+    above : In, signed 32 bits; if folded
+        The sum of the PE above; valid with ``shift``.
+    sum : Out, signed 32 bits
     """
 
     ACC = signed(32)
 
     def __init__(self, terms, *, folded):
         self.folded = folded
-        orders = {"shift": In(1), "above": In(self.ACC)} if folded else {"clear": In(1)}
-        super().__init__({**terms, **orders, "sum": Out(self.ACC)})
+        control = {"shift": In(1), "above": In(self.ACC)} if folded else {"clear": In(1)}
+        super().__init__({**terms, **control, "sum": Out(self.ACC)})
 
-    def following(self, term):
+    def next_sum(self, term):
         """The next sum."""
         if self.folded:
             return Mux(self.shift, self.above, self.sum + term)
@@ -36,9 +40,9 @@ class Ice40Accumulator(wiring.Component):
 
 
 class CarryChainAccumulator(Ice40Accumulator):
-    """A `Ice40Accumulator` of any terms: a cell a bit, which takes the term alone where it has to.
+    """An `Ice40Accumulator` in logic: one cell a bit, which adds the term or loads it.
 
-    Folded, another LUT a bit has put ``above`` in its place.
+    If folded, one more LUT a bit selects ``above`` or the term.
 
     Parameters
     ----------
@@ -48,7 +52,7 @@ class CarryChainAccumulator(Ice40Accumulator):
 
     Attributes
     ----------
-    term : In
+    term : In, ``term``
     """
 
     def __init__(self, *, term, folded):
@@ -57,32 +61,34 @@ class CarryChainAccumulator(Ice40Accumulator):
     def elaborate(self, platform):
         m = Module()
         if platform is None:
-            m.d.sync += self.sum.eq(self.following(self.term))
+            m.d.sync += self.sum.eq(self.next_sum(self.term))
             return m
-        alone, term = Signal(), Signal(self.ACC)
+        load, term = Signal(), Signal(self.ACC)
         m.d.comb += [
-            alone.eq(self.shift if self.folded else self.clear),
+            load.eq(self.shift if self.folded else self.clear),
             term.eq(Mux(self.shift, self.above, self.term) if self.folded else self.term),
         ]
-        m.d.sync += self.sum.eq(chain(m, ONLY, alone, self.sum, term))
+        m.d.sync += self.sum.eq(chain(m, LOAD_OR_ADD, load, self.sum, term))
         return m
 
 
 class DspAccumulator(Ice40Accumulator):
-    """A `Ice40Accumulator` whose term is ``a * b``: all of it in an SB_MAC16, LATENCY cycles later.
+    """An `Ice40Accumulator` of the term ``a * b``, in one SB_MAC16, LATENCY cycles later.
 
-    The block multiplies 16 x 16 bits, with all of its registers on. Its accumulator adds to itself
-    and is loaded from ``above``; or, to be cleared in time, adds to what is fed back to it.
+    The block multiplies 16 x 16 bits and uses all of its registers. If folded, its accumulator
+    adds to itself and loads ``above``. Otherwise it adds to its inputs C and D, which carry its sum
+    or 0: so ``clear`` takes effect without latency.
 
     Parameters
     ----------
     a, b : shape
-        Signed, of 16 bits at most.
+        Signed, at most 16 bits.
     folded : bool
 
     Attributes
     ----------
-    a, b : In
+    a : In, ``a``
+    b : In, ``b``
 
     Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
     """
@@ -95,28 +101,27 @@ class DspAccumulator(Ice40Accumulator):
     def elaborate(self, platform):
         m = Module()
         if platform is None:
-            value = held(m, self.a) * held(m, self.b)
+            value = registered(m, self.a) * registered(m, self.b)
             for _ in range(self.LATENCY - 2):
-                value = held(m, value)
-            m.d.sync += self.sum.eq(self.following(value))
+                value = registered(m, value)
+            m.d.sync += self.sum.eq(self.next_sum(value))
             return m
         operands = {}
         for name, value in (("A", self.a), ("B", self.b)):
-            operands[f"i_{name}"] = wide = Signal(signed(16))
-            m.d.comb += wide.eq(value)
+            operands[f"i_{name}"] = extended = Signal(signed(16))
+            m.d.comb += extended.eq(value)
         load = self.shift if self.folded else 0
-        given = self.above if self.folded else Mux(self.clear, 0, self.sum)
         start = Signal(32)
-        m.d.comb += start.eq(given)
+        m.d.comb += start.eq(self.above if self.folded else Mux(self.clear, 0, self.sum))
         reset = ResetSignal(allow_reset_less=True)
         halves = {}
-        for half, order in (("TOP", 0b11), ("BOT", 0b00)):
+        for half, carry_select in (("TOP", 0b11), ("BOT", 0b00)):
             halves |= {
                 f"p_{half}_8x8_MULT_REG": Const(1, 1),
                 f"p_{half}OUTPUT_SELECT": Const(1, 2),  # the accumulator
                 f"p_{half}ADDSUB_LOWERINPUT": Const(2, 2),  # adds the product of 16 x 16 bits
                 f"p_{half}ADDSUB_UPPERINPUT": Const(not self.folded, 1),  # to itself, or to C and D
-                f"p_{half}ADDSUB_CARRYSELECT": Const(order, 2),  # the upper half adds the carry
+                f"p_{half}ADDSUB_CARRYSELECT": Const(carry_select, 2),  # TOP adds the carry of BOT
                 f"i_OLOAD{half}": load,
                 **{f"i_{name}{half}": Const(0, 1) for name in ("ADDSUB", "OHOLD")},
                 **{f"i_{name}{half}": reset for name in ("IRST", "ORST")},
@@ -134,8 +139,8 @@ class DspAccumulator(Ice40Accumulator):
         return m
 
 
-def held(m, value):
-    """``value`` in a register of a block, which the block's reset clears."""
-    register = Signal(value.shape(), name="held")
+def registered(m, value):
+    """``value``, one cycle later, in a register that the reset clears, as in a DSP block."""
+    register = Signal(value.shape(), name="registered")
     m.d.sync += register.eq(value)
     return register

@@ -1,20 +1,20 @@
-"""A signed multiplier in the logic of the iCE40: a row of cells a bit, in two halves."""
+"""A signed multiplier in the logic of the iCE40: one carry chain for each bit, in two halves."""
 
 from amaranth.hdl import Cat, Module, Shape, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.arith.ice40_carry import PART, PART_NOT, chain
+from weft.hw.arith.ice40_carry import ADD_MASKED, ADD_MASKED_INVERTED, chain
 
 __all__ = ["HalvesMultiplier"]
 
 
 class HalvesMultiplier(wiring.Component):
-    """``low + (high << split) <= a * b``, a cycle later: each half of ``b`` by itself.
+    """``low + (high << split) <= a * b``, one cycle later; each half of ``b`` has its own product.
 
-    A row adds ``a`` or not, as its bit of ``b`` says; what it adds to has lost its lowest bit. The
-    last bit of ``b`` counts less than nothing: ``h - a = ~(~h + a)``. Registers lie behind the
-    rows.
+    Each bit of ``b`` has a row, which adds ``a`` if the bit is 1. The partial sum shifts right by
+    one bit from row to row. The last bit of ``b`` has a negative weight: its row subtracts, as
+    ``h - a = ~(~h + a)``. The outputs are registered.
 
     Parameters
     ----------
@@ -24,9 +24,14 @@ class HalvesMultiplier(wiring.Component):
     Attributes
     ----------
     a, b : In
-    low, high : Out
+        The factors.
+    low : Out, signed
+        ``a`` times the lower half of ``b``.
+    high : Out, signed
+        ``a`` times the upper half of ``b``.
     split : int
-        Bits of ``b`` in the lower half: the greater one, as the higher one has more to do.
+        Bits in the lower half of ``b``. That half is the larger one if ``b`` has an odd width,
+        since the upper half needs more logic.
     """
 
     def __init__(self, *, a, b):
@@ -43,20 +48,20 @@ class HalvesMultiplier(wiring.Component):
         if platform is None:
             low, high = self.a * low, self.a * high.as_signed()
         else:
-            low, high = self._rows(m, low), self._rows(m, high, away=True)
+            low, high = self._rows(m, low), self._rows(m, high, negative=True)
         m.d.sync += [self.low.eq(low), self.high.eq(high)]
         return m
 
-    def _rows(self, m, b, *, away=False):
-        """``a * b``; the last bit of ``b`` counts less than nothing where ``away``."""
+    def _rows(self, m, b, *, negative=False):
+        """``a * b``; if ``negative``, the last bit of ``b`` has a negative weight."""
         a = self.a
         row = a.as_unsigned() & b[0].replicate(len(a))
-        turned = False  # whether the row is the complement
-        done = []
+        inverted = False  # whether the row is the complement of the partial sum
+        bits = []
         for n in range(1, len(b)):
-            done.append(row[0] ^ turned)
-            before = Cat(row[1:], row[-1], row[-1])[: len(a) + 1]
-            turned = away and n == len(b) - 2
-            init = PART_NOT if away and n >= len(b) - 2 else PART
-            row = chain(m, init, b[n], before, Cat(a, a[-1]))
-        return Cat(done, row).as_signed()
+            bits.append(row[0] ^ inverted)
+            shifted = Cat(row[1:], row[-1], row[-1])[: len(a) + 1]
+            inverted = negative and n == len(b) - 2
+            init = ADD_MASKED_INVERTED if negative and n >= len(b) - 2 else ADD_MASKED
+            row = chain(m, init, b[n], shifted, Cat(a, a[-1]))
+        return Cat(bits, row).as_signed()

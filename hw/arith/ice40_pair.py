@@ -1,10 +1,10 @@
-"""Two signed products of bytes in one DSP block of the UltraPlus."""
+"""Two signed 8 x 8 bit products in one DSP block of the UltraPlus."""
 
 from amaranth.hdl import ClockSignal, Const, Instance, Module, ResetSignal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.arith.ice40_accumulator import held
+from weft.hw.arith.ice40_accumulator import registered
 
 __all__ = ["PairMultiplier"]
 
@@ -12,13 +12,15 @@ __all__ = ["PairMultiplier"]
 class PairMultiplier(wiring.Component):
     """``product[n] <= a[n] * b[n]``, LATENCY cycles later, all of it in an SB_MAC16.
 
-    The block multiplies 8 x 8 bits twice, with all of its registers on: those of its operands, of
-    its products, and of its adders, which add nothing.
+    The block multiplies 8 x 8 bits twice and uses all of its registers: at its operands, at its
+    products, and at its adders, which add 0.
 
     Attributes
     ----------
-    a, b : In, two values each
-    product : Out, two values
+    a, b : In, 2 x signed 8 bits
+        The factors.
+    product : Out, 2 x signed 16 bits
+        LATENCY cycles after the factors.
 
     Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
     """
@@ -33,8 +35,8 @@ class PairMultiplier(wiring.Component):
         m = Module()
         if platform is None:
             for a, b, product in zip(self.a, self.b, self.product, strict=True):
-                whole = held(m, held(m, a) * held(m, b))
-                m.d.sync += product.eq(whole)
+                p_product = registered(m, registered(m, a) * registered(m, b))
+                m.d.sync += product.eq(p_product)
             return m
         reset = ResetSignal(allow_reset_less=True)
         halves = {}

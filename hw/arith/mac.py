@@ -1,4 +1,4 @@
-"""The protocol of a MAC leaf, and the plain leaf that any target and simulator takes."""
+"""The protocol of a MAC cell, and the plain MAC cell for any target and simulator."""
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
@@ -8,46 +8,57 @@ __all__ = ["Mac", "PlainMac"]
 
 
 class Mac(wiring.Component):
-    """``sum <= start + dot(a, b)``, with ``start`` 0, ``init`` or ``sum``: what every PE holds.
+    """``sum <= start + dot(a, b)``, where ``start`` is 0, ``init`` or ``sum``.
 
-    A leaf is all of a PE's arithmetic; the array around it knows the class attributes below and
-    nothing else. A step (``en``) takes ``depth`` pairs. Its effect is in :attr:`sum` LATENCY
-    cycles later, or where more products make it later :meth:`latency`, and stays until the next
-    step's. A result is ``C[i, j] = sum[i, j] + R[i] + D[j]``
-    with R and D from `weft.hw.output.corrector` where CORRECTED; else it is the sum.
+    A MAC cell is all the arithmetic of a PE. The array around it uses the class attributes below
+    and nothing else. A step (``en`` is 1) takes ``depth`` pairs. The result of a step is in
+    :attr:`sum` LATENCY cycles later, or :meth:`latency` cycles later if a tree of products makes
+    it slower. It stays there until the next step's result.
 
-    A leaf with SLOTS = S over 1 holds S sums, one in each phase of S cycles: the step of cycle t
-    works on sum ``t mod S``, and :attr:`sum` shows each LATENCY cycles after its phase.
+    The result of the product is ``C[i, j] = sum[i, j]``, or ``C[i, j] = sum[i, j] + R[i] + D[j]``
+    if CORRECTED, with R and D from `weft.hw.output.corrector`.
 
-    What a sum starts from is said LATENCY - SLOTS cycles after its step, when the sum comes round.
+    A cell with SLOTS of S > 1 holds S sums, one for each phase of S cycles: the step of cycle t
+    adds to sum ``t mod S``, and :attr:`sum` shows each sum LATENCY cycles after its phase.
 
-    OPERAND_DECODER, where there is one, is the component that makes an A or a B of a value in the
-    operand buffers, at the array's edge: its ``o`` is its ``i`` LATENCY cycles later. So does
-    START_DECODER for a START and the C buffer.
+    The start of a step is selected LATENCY - SLOTS cycles after the step, when the sum returns to
+    the adder.
+
+    OPERAND_DECODER is a component at the array's edge that turns a value of the operand buffers
+    into an A or a B: its ``o`` follows its ``i`` by its LATENCY. START_DECODER turns a value of the
+    C buffer into a START. Either is None if there is nothing to decode.
 
     Parameters
     ----------
     depth : int
         Pairs a step.
     dsp : bool
-        Multiply in DSP blocks, where the leaf has a choice; as late as in logic.
+        Multiply in DSP blocks instead of logic, if the cell has both; the latency is the same.
     folded : bool
         Results leave through the sums: ``sum <= above`` in a cycle of ``shift``. No step takes
-        effect then; and none clears, as the last of what is shifted in is 0.
+        effect in that cycle. A folded cell has no ``clear``: the last value shifted in is 0.
 
     Attributes
     ----------
-    a, b : In, ``depth`` values each, of shapes A and B
-    en : In
-        A step: the values count.
-    clear : In, unless folded
-        Start from 0, LATENCY - SLOTS cycles after the step; where there was none, the sum may be
-        lost or stay.
-    preload, init : In, where there is a START
-        Start from ``init``, of that shape; at the same time, and with or without a step.
-    shift, above : In, where folded
-    sum : Out
-        The sum, of shape ACC.
+    a : In, ``depth`` x A
+        Valid with ``en``.
+    b : In, ``depth`` x B
+        Valid with ``en``.
+    en : In, 1 bit
+        A step.
+    clear : In, 1 bit; unless folded
+        Start from 0; LATENCY - SLOTS cycles after the step. Without a step, the sum may be cleared
+        or kept.
+    preload : In, 1 bit; if there is a START
+        Start from ``init``; LATENCY - SLOTS cycles after the step, or without a step.
+    init : In, START; if there is a START
+        Valid with ``preload``.
+    shift : In, 1 bit; if folded
+        Load ``above``.
+    above : In, ACC; if folded
+        The sum of the PE above; valid with ``shift``.
+    sum : Out, ACC
+        The sum, LATENCY cycles after its step.
     """
 
     LATENCY: int
@@ -64,28 +75,28 @@ class Mac(wiring.Component):
         self.depth = depth
         self.dsp = dsp
         self.folded = folded
-        orders = {"shift": In(1), "above": In(self.ACC)} if folded else {"clear": In(1)}
+        control = {"shift": In(1), "above": In(self.ACC)} if folded else {"clear": In(1)}
         start = {} if self.START is None else {"preload": In(1), "init": In(self.START)}
         super().__init__({
             "a": In(data.ArrayLayout(self.A, depth)),
             "b": In(data.ArrayLayout(self.B, depth)),
             "en": In(1),
-            **orders,
+            **control,
             **start,
             "sum": Out(self.ACC),
         })
 
     @classmethod
     def latency(cls, depth):
-        """LATENCY of a leaf of ``depth``."""
+        """The LATENCY of a cell of ``depth``."""
         return cls.LATENCY
 
     def product(self):
-        """What one step adds, as a combinational expression of ``a`` and ``b``."""
+        """The value that a step adds, as a combinational expression of ``a`` and ``b``."""
         raise NotImplementedError
 
     def elaborate(self, platform):
-        """Two stages: the product, then the sum. A leaf of other stages replaces this whole."""
+        """Two stages: the product, then the sum. A cell with other stages overrides this method."""
         m = Module()
         product = self.product()
         p_product = Signal(product.shape())
@@ -101,7 +112,7 @@ class Mac(wiring.Component):
 
 
 class PlainMac(Mac):
-    """``dot(a, b) = sum(a[d] * b[d])``, as the synthesis tool sees fit."""
+    """``dot(a, b) = sum(a[d] * b[d])``; the synthesis tool chooses the multipliers."""
 
     LATENCY = 2
 

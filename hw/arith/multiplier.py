@@ -1,4 +1,4 @@
-"""A multiplier with all its registers: a DSP block of the ECP5, or what a tool makes of ``*``."""
+"""A multiplier with all of its pipeline registers: a DSP block of the ECP5, or its twin."""
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -6,29 +6,33 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["Multiplier"]
 
-WIDTH = 18  # of an operand of the block
+WIDTH = 18  # bits of an operand of the block
 
 
 class Multiplier(wiring.Component):
     """``product <= a * b``, LATENCY steps (cycles with ``en``) later.
 
-    The block multiplies 18 x 18 bits. Operands lie at its upper end, with zeros below: so do the
-    bits of the product, and those below cost no routing. One register each is at the operands, in
-    the block and at the product; no reset touches them.
+    The block multiplies 18 x 18 bits. Operands are at its upper end, with zeros below them. So the
+    product is at the upper end too, and the bits below it need no routing. Operands, the block's
+    pipeline and the product have a register each. No reset clears them.
+
+    The twin is a behavioural model of the same latency, for simulation.
 
     Parameters
     ----------
     a, b : shape
-        Of 18 bits at most, signed or not.
+        At most 18 bits, signed or unsigned.
 
     Attributes
     ----------
-    en : In, 1 where nothing is said
-        The pipeline moves on.
-    zero : In
-        ``a`` counts as 0.
-    a, b : In
-    product : Out
+    en : In, 1 bit, initially 1
+        The pipeline advances.
+    zero : In, 1 bit
+        Use 0 instead of ``a``.
+    a : In, ``a``
+    b : In, ``b``
+    product : Out, as wide as both factors together
+        LATENCY steps after its factors.
 
     Source: Lattice FPGA-TN-02205, ECP5 sysDSP Usage Guide: MULT18X18D.
     """
@@ -52,14 +56,14 @@ class Multiplier(wiring.Component):
     def _twin(self, m):
         a = Signal.like(self.a, name="i_a", reset_less=True)
         b = Signal.like(self.b, name="i_b", reset_less=True)
-        inside = Signal.like(self.product, name="p_product", reset_less=True)
-        product = Signal.like(self.product, name="o_product", reset_less=True)
+        p_product = Signal.like(self.product, name="p_product", reset_less=True)
+        o_product = Signal.like(self.product, name="o_product", reset_less=True)
         with m.If(self.en):
             m.d.sync += [
                 a.eq(Mux(self.zero, 0, self.a)), b.eq(self.b),
-                inside.eq(a * b), product.eq(inside),
+                p_product.eq(a * b), o_product.eq(p_product),
             ]
-        m.d.comb += self.product.eq(product)
+        m.d.comb += self.product.eq(o_product)
 
     def _block(self, m):
         operands = {"A": self.a, "B": self.b}
@@ -71,7 +75,7 @@ class Multiplier(wiring.Component):
             ports |= {f"i_{name}{n}": bit for n, bit in enumerate(bits)}
             ports[f"i_SIGNED{name}"] = Const(int(operand.shape().signed))
         ports |= {f"o_P{n}": bit for n, bit in enumerate(product)}
-        # RST1 is never raised: what the block resets is the first operand alone.
+        # RST1 stays 0: the block resets its first operand only, for ``zero``.
         resets = {"INPUTA": "RST0", "INPUTB": "RST1", "PIPELINE": "RST1", "OUTPUT": "RST1"}
         for register, reset in resets.items():
             ports |= {

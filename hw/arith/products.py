@@ -1,4 +1,4 @@
-"""What leaves of several multipliers multiply: which products there are, and of which factors."""
+"""The products of MAC cells with several multipliers: how many, and of which factors."""
 
 from amaranth.utils import ceil_log2
 
@@ -8,11 +8,11 @@ __all__ = ["FastInnerProducts", "PlainProducts", "ProductsMac"]
 
 
 class ProductsMac(Mac):
-    """A `Mac` whose products are added in a tree, a cycle a level."""
+    """A `Mac` that adds its products in a tree, one level a cycle."""
 
     @classmethod
     def products(cls, depth):
-        """How many there are in a step."""
+        """Number of products in a step."""
         raise NotImplementedError
 
     @classmethod
@@ -20,12 +20,12 @@ class ProductsMac(Mac):
         return cls.LATENCY + ceil_log2(cls.products(depth))
 
     def factors(self, n):
-        """Both of product ``n``: for each the values that it is the sum of."""
+        """Both factors of product ``n``; each is a list of values to add."""
         raise NotImplementedError
 
 
 class PlainProducts(ProductsMac):
-    """``dot(a, b) = sum(a[d] * b[d])``, a multiplier each."""
+    """``dot(a, b) = sum(a[d] * b[d])``, with one multiplier for each pair."""
 
     @classmethod
     def products(cls, depth):
@@ -36,7 +36,7 @@ class PlainProducts(ProductsMac):
 
 
 class FastInnerProducts(ProductsMac):
-    """`weft.hw.arith.fip.FastInnerProductMac`, a multiplier for two pairs."""
+    """`weft.hw.arith.fip.FastInnerProductMac`, with one multiplier for two pairs."""
 
     CORRECTED = True
 

@@ -1,4 +1,4 @@
-"""BF16 operands as the array takes them: normalized, with what is special about them told apart."""
+"""Unpacked BF16 operands: normalized, with flags for zeros, infinities and NaNs."""
 
 from amaranth.hdl import Module, signed
 from amaranth.lib import data, wiring
@@ -8,13 +8,13 @@ __all__ = ["Bf16Unpacker", "FlushingBf16Unpacker", "UnpackedBf16"]
 
 
 class UnpackedBf16(data.Struct):
-    """``(-1)**sign * (128 + fraction) / 128 * 2**(exponent - 127)``, or what the flags say.
+    """``(-1)**sign * (128 + fraction) / 128 * 2**(exponent - 127)``, unless a flag is set.
 
-    Of a zero, an infinity or a NaN the exponent and the fraction mean nothing.
+    The exponent and the fraction of a zero, an infinity or a NaN are undefined.
     """
 
     fraction: 7
-    exponent: signed(9)  # 1..254, and down to -6 for what was subnormal
+    exponent: signed(9)  # 1..254, and -6..0 for a subnormal number
     sign: 1
     zero: 1
     special: 1  # an infinity or a NaN
@@ -22,14 +22,16 @@ class UnpackedBf16(data.Struct):
 
 
 class Bf16Unpacker(wiring.Component):
-    """A bfloat16 becomes a `UnpackedBf16`, LATENCY cycles later.
+    """Unpacks a bfloat16 to an `UnpackedBf16`, LATENCY cycles later.
 
-    Subnormal numbers are normalized: once at the array's edge, rather than in every PE.
+    It normalizes subnormal numbers: once at the array's edge, not in every PE.
 
     Attributes
     ----------
     i : In, 16 bits
+        A bfloat16.
     o : Out, `UnpackedBf16`
+        LATENCY cycles after ``i``.
     """
 
     LATENCY = 1
@@ -53,7 +55,7 @@ class Bf16Unpacker(wiring.Component):
         ]
         if not self.FLUSH:
             with m.If(tiny):
-                for bit in range(7):  # the highest one that is set counts
+                for bit in range(7):  # the highest bit that is set has priority
                     with m.If(fraction[bit]):
                         m.d.sync += [
                             self.o.fraction.eq(fraction << (7 - bit)),
@@ -63,6 +65,6 @@ class Bf16Unpacker(wiring.Component):
 
 
 class FlushingBf16Unpacker(Bf16Unpacker):
-    """A `Bf16Unpacker` to which subnormal numbers are zeros of their sign."""
+    """A `Bf16Unpacker` that makes subnormal numbers zeros of the same sign."""
 
     FLUSH = True

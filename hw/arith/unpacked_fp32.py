@@ -1,4 +1,4 @@
-"""Where a BF16 sum starts from: a binary32 with what is special about it told apart."""
+"""Unpacked binary32 numbers, the start values of BF16 sums, with flags for infinities and NaNs."""
 
 from amaranth.hdl import Module
 from amaranth.lib import data, wiring
@@ -8,7 +8,7 @@ __all__ = ["FlushingFp32Unpacker", "Fp32Unpacker", "UnpackedFp32"]
 
 
 class UnpackedFp32(data.Struct):
-    """A binary32; of an infinity or a NaN the fraction and the exponent mean nothing."""
+    """A binary32; the fraction and the exponent of an infinity or a NaN are undefined."""
 
     fraction: 23
     exponent: 8
@@ -18,12 +18,14 @@ class UnpackedFp32(data.Struct):
 
 
 class Fp32Unpacker(wiring.Component):
-    """A binary32 becomes a `UnpackedFp32`, LATENCY cycles later.
+    """Unpacks a binary32 to an `UnpackedFp32`, LATENCY cycles later.
 
     Attributes
     ----------
     i : In, 32 bits
+        A binary32.
     o : Out, `UnpackedFp32`
+        LATENCY cycles after ``i``.
     """
 
     LATENCY = 1
@@ -50,6 +52,6 @@ class Fp32Unpacker(wiring.Component):
 
 
 class FlushingFp32Unpacker(Fp32Unpacker):
-    """A `Fp32Unpacker` to which subnormal numbers are zeros of their sign."""
+    """A `Fp32Unpacker` that makes subnormal numbers zeros of the same sign."""
 
     FLUSH = True

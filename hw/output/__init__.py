@@ -1,1 +1,1 @@
-"""What happens to a sum between the array and the result stream."""
+"""The output stage: it turns sums from the array into words of the result stream."""

@@ -1,4 +1,4 @@
-"""The rounder: holds binary32 sums between limits, column by column, and makes bfloat16 of them."""
+"""The BF16 epilogue: clamps binary32 sums to limits per column, and rounds them to bfloat16."""
 
 from amaranth.hdl import Cat, Mux, Signal
 from amaranth.lib import data
@@ -12,85 +12,89 @@ __all__ = ["Bf16Output", "Limits"]
 
 
 class Limits(data.Struct):
-    """Those of a column, in binary32; `weft.commands.PARAMETER` is the same in bytes."""
+    """The limits of a column in binary32, in the layout of `weft.commands.PARAMETER`."""
 
     low: 32
     high: 32
 
 
 class Bf16Output(ResultPipeline):
-    """``y = bfloat16(clamp(S, low, high))``, either, both or none, as the job wants it.
+    """``y = bfloat16(clamp(S, low, high))``; the job selects the clamp, the rounding, both or none.
 
-    A NaN stays, and what a clamp leaves is never -0 but +0. Rounded to nearest even, a bfloat16 is
-    in the low half of its lane. Every NaN that comes in is the canonical one.
+    A clamp does not change a NaN, and turns -0 into +0. The rounding is to nearest, ties to even;
+    it puts a bfloat16 into the low half of its lane. Every NaN at the input must be the canonical
+    one.
 
     Parameters
     ----------
     geometries : dict of `weft.geometry.Operand`
-        Of all that can be loaded, by `weft.commands.Region`.
-    chunk, acc, lanes, raw, writes
-        As of `ResultPipeline`; there is no clamp without the write of ``parameters``.
+        The memories of the core, by `weft.commands.Region`.
+    chunk, acc, lanes, sum_latency, writes
+        As for `ResultPipeline`. The clamp exists only if ``writes`` has ``parameters``.
 
     Source: IEEE 754-2019, clauses 4.3.1 and 5.10 (totalOrder).
     """
 
-    def __init__(self, *, geometries, raw, writes, **common):
+    def __init__(self, *, geometries, sum_latency, writes, **common):
         self.clamps = "parameters" in writes
         self.geometries = geometries
-        self.met = max(raw, (1 + OperandBuffer.LATENCY) * self.clamps)
-        self.LATENCY = self.met + 2 * self.clamps + 1
-        super().__init__(raw=raw, writes=writes, **common)
+        # The stage in which sums and parameters meet.
+        self.join_stage = max(sum_latency, (1 + OperandBuffer.LATENCY) * self.clamps)
+        self.LATENCY = self.join_stage + 2 * self.clamps + 1
+        super().__init__(sum_latency=sum_latency, writes=writes, **common)
 
-    def stages(self, m, asked):
+    def stages(self, m, chunk):
+        wait = self.join_stage - self.sum_latency
         sums = [
-            pipeline(m, self.sums[lane], self.met - self.raw, f"sums_{lane}")
-            for lane in range(self.lanes)
+            pipeline(m, self.sums[lane], wait, f"sums_{lane}") for lane in range(self.lanes)
         ]
-        finish = pipeline(m, self.chunks.chunk.finish, self.met, "finish")
+        epilogue = pipeline(m, self.request.chunk.epilogue, self.join_stage, "epilogue")
         if self.clamps:
-            sums = self._clamped(m, sums, asked, finish.clamp)
-            finish = pipeline(m, finish, 2, "finish_late")
+            sums = self._clamped(m, sums, chunk, epilogue.clamp)
+            epilogue = pipeline(m, epilogue, 2, "r_epilogue")
         for lane, value in enumerate(sums):
-            up = value[15] & (value[:15].any() | value[16])
-            m.d.sync += self.results[lane].eq(Mux(finish.round, value[16:] + up, value))
+            round_up = value[15] & (value[:15].any() | value[16])
+            m.d.sync += self.results[lane].eq(Mux(epilogue.round, value[16:] + round_up, value))
 
-    def _clamped(self, m, sums, asked, clamps):
+    def _clamped(self, m, sums, chunk, clamp):
         geometry = self.geometries[Region.PARAMETERS]
         m.submodules.parameters = buffer = OperandBuffer(
             geometry=geometry, write=self.parameters.shape()
         )
-        address = (asked.panel * geometry.page + asked.chunk)[: len(buffer.read_addr)]
-        wait = self.met - 1 - OperandBuffer.LATENCY
+        address = (chunk.b_panel * geometry.page + chunk.index)[: len(buffer.read_addr)]
+        wait = self.join_stage - 1 - OperandBuffer.LATENCY
         m.d.comb += [
             buffer.write.eq(self.parameters),
             buffer.read_en.eq(1),
             buffer.read_addr.eq(pipeline(m, address, wait, "address")),
         ]
         limits = data.ArrayLayout(Limits, self.lanes)(buffer.read_data.as_value())
-        clamped = []
+        results = []
         for lane, value in enumerate(sums):
             limit = limits[lane]
-            wanted = clamps & ~_is_nan(value)
+            enable = clamp & ~_is_nan(value)
             c_value = pipeline(m, value, 1, f"c_value_{lane}")
             c_limit = pipeline(m, limit, 1, f"c_limit_{lane}")
-            c_low, c_high, c_any = (Signal(name=f"c_{n}_{lane}") for n in ("low", "high", "any"))
-            chosen = Mux(c_low, c_limit.low, Mux(c_high, c_limit.high, c_value))
-            held = Signal(32, name=f"held_{lane}")
+            c_enable, c_low, c_high = (
+                Signal(name=f"c_{name}_{lane}") for name in ("enable", "low", "high")
+            )
+            selected = Mux(c_low, c_limit.low, Mux(c_high, c_limit.high, c_value))
+            clamped = Signal(32, name=f"clamped_{lane}")
             m.d.sync += [
-                c_any.eq(wanted),
-                c_low.eq(wanted & (_rank(value) < _rank(limit.low))),
-                c_high.eq(wanted & (_rank(value) > _rank(limit.high))),
-                held.eq(Cat(chosen[:31], chosen[31] & ~(c_any & ~chosen[:31].any()))),
+                c_enable.eq(enable),
+                c_low.eq(enable & (_order_key(value) < _order_key(limit.low))),
+                c_high.eq(enable & (_order_key(value) > _order_key(limit.high))),
+                clamped.eq(Cat(selected[:31], selected[31] & ~(c_enable & ~selected[:31].any()))),
             ]
-            clamped.append(held)
-        return clamped
+            results.append(clamped)
+        return results
 
 
 def _is_nan(value):
-    """Of a NaN that is canonical."""
+    """Whether a binary32 is a NaN; a NaN must be canonical."""
     return value[22:31].all()
 
 
-def _rank(value):
-    """A number that grows as a binary32 does, with -0 under +0."""
+def _order_key(value):
+    """An unsigned number in the order of binary32 values; -0 is below +0."""
     return Mux(value[31], ~value, value | 1 << 31)

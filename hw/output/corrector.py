@@ -1,4 +1,4 @@
-"""The correction terms of a fast inner product, taken off as results leave."""
+"""The corrector: subtracts the correction terms of a fast inner product from the sums."""
 
 from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, wiring
@@ -12,7 +12,7 @@ __all__ = ["Corrector"]
 class Corrector(wiring.Component):
     """``C[i, j] = S[i, j] - (pairs(A, i) + pairs(B, j))``.
 
-    What is to be taken off is looked up while the sums are on their way from the result buffer.
+    The terms are read while the sums are on their way from the result buffer.
 
     Parameters
     ----------
@@ -21,23 +21,23 @@ class Corrector(wiring.Component):
         `weft.hw.output.result_scheduler.Chunk`.
     lanes : int
     writes : pair of shapes
-        Of ``a`` and ``b``.
+        The shapes of ``a`` and ``b``.
     target : str
-        That of a Config.
+        The target of the Config.
 
     Attributes
     ----------
-    a, b : In
-        What is loaded.
-    chunks : In, ``valid`` and a chunk
-        Asked for.
-    sums : In, ``lanes`` of them
-        Those of the chunk, SUMS cycles later.
-    corrected : Out
-        LATENCY cycles after the chunk was asked for.
+    a, b : In, the shapes from ``writes``
+        Buffer writes of the loader.
+    request : In, ``valid`` and a ``chunk``
+        The chunk that is requested in this cycle.
+    sums : In, ``lanes`` x 32 bits
+        The sums of the chunk, SUMS cycles after the request.
+    corrected : Out, ``lanes`` x 32 bits
+        LATENCY cycles after the request.
     """
 
-    # The chunk held; what is taken off looked up, added up, and taken off.
+    # Register the chunk; read the terms; add them. Then subtract.
     SUMS = 1 + PairSums.READ + 1
     LATENCY = SUMS + 1
 
@@ -50,7 +50,7 @@ class Corrector(wiring.Component):
         super().__init__({
             "a": In(writes[0]),
             "b": In(writes[1]),
-            "chunks": In(data.StructLayout({"valid": 1, "chunk": chunk})),
+            "request": In(data.StructLayout({"valid": 1, "chunk": chunk})),
             "sums": In(values),
             "corrected": Out(values),
         })
@@ -61,20 +61,20 @@ class Corrector(wiring.Component):
             geometries=self.geometries, writes=self.writes, counts=[1, self.lanes],
             target=self.target,
         )
-        chunk = Signal.like(self.chunks.chunk, reset_less=True)
-        m.d.sync += chunk.eq(self.chunks.chunk)
+        chunk = Signal.like(self.request.chunk, reset_less=True)
+        m.d.sync += chunk.eq(self.request.chunk)
         m.d.comb += [
             pairs.write_0.eq(self.a),
             pairs.write_1.eq(self.b),
             pairs.page_0.eq(chunk.a_page),
             pairs.index_0.eq(chunk.row),
             pairs.page_1.eq(chunk.b_page),
-            pairs.index_1.eq(chunk.chunk),
+            pairs.index_1.eq(chunk.index),
         ]
         for lane in range(self.lanes):
-            off = Signal(signed(32), name=f"off_{lane}", reset_less=True)
+            correction = Signal(signed(32), name=f"correction_{lane}", reset_less=True)
             m.d.sync += [
-                off.eq(pairs.sums_0[0] + pairs.sums_1[lane]),
-                self.corrected[lane].eq(self.sums[lane] - off),
+                correction.eq(pairs.sums_0[0] + pairs.sums_1[lane]),
+                self.corrected[lane].eq(self.sums[lane] - correction),
             ]
         return m

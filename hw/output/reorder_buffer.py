@@ -1,4 +1,4 @@
-"""The queue: where chunks land at the end of the result path, each in a place kept for it."""
+"""The reorder buffer: chunks allocate an entry on request, and leave it in that order."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
@@ -10,124 +10,145 @@ __all__ = ["Completion", "ReorderBuffer"]
 
 
 class Completion(data.StructLayout):
-    """A chunk at the end of its way: a value for each lane, and what the sender is to know."""
+    """A completed chunk: a value for each lane, and its `ChunkMeta`."""
 
     def __init__(self, *, chunk, acc, lanes):
-        super().__init__({"sums": data.ArrayLayout(acc, lanes), "mark": chunk["mark"].shape})
+        super().__init__({"sums": data.ArrayLayout(acc, lanes), "meta": chunk["meta"].shape})
 
 
 class ReorderBuffer(wiring.Component):
-    """``places`` chunks, of which none is ever refused: the collector counts them.
+    """A ring of ``depth`` chunks: a request allocates an entry, its values are written later.
 
-    The mark of a chunk comes in as it is asked for. Its sums come ``raw`` cycles later, or if
-    something finishes them its results, ``finished`` cycles later: in order. In that cycle the
-    chunk can be taken, if those before it are gone.
+    The values of a chunk are its sums, ``sum_latency`` cycles after the request, or its results
+    from the epilogue, ``epilogue_latency`` cycles after it. Values are written in the order of the
+    requests: the result scheduler spaces its requests for that. A chunk can be popped as soon as
+    it is written and all chunks before it are popped. A request cannot be refused: the result
+    scheduler counts the free entries.
 
     Parameters
     ----------
     chunk : shape
         `weft.hw.output.result_scheduler.Chunk`.
     acc : shape
-    lanes, places : int
-        ``places`` is a power of two.
-    raw, finished : int
-        ``finished`` is 0 where nothing finishes chunks.
-    landing : int
-        Cycles until a chunk that has come can be taken: 0 where it is shown as it comes, 1 with a
-        register at the output, 2 where values wait in a block of memory.
+    lanes, depth : int
+        ``depth`` is a power of two.
+    sum_latency : int
+        Cycles from a request to its sums.
+    epilogue_latency : int
+        Cycles from a request to its results; 0 without an epilogue.
+    output_latency : int
+        Cycles from the write of a chunk to its being valid at the output. 0: the values bypass the
+        memory. 1: as 0, with a register at the output. 2: the values are in block RAM.
 
     Attributes
     ----------
-    chunks : In, ``valid`` and a chunk
-        Asked for.
-    sums, results : In, ``lanes`` of them
+    request : In, ``valid`` and a ``chunk``
+        Allocates an entry.
+    sums : In, ``lanes`` values
+        Corrected sums; ``sum_latency`` cycles after a request without epilogue.
+    results : In, ``lanes`` values
+        Results of the epilogue; ``epilogue_latency`` cycles after a request that uses it.
     o : Out, stream of `Completion`
     """
 
-    def __init__(self, *, chunk, acc, lanes, places, raw, finished, landing):
-        self.places = places
-        self.raw = raw
-        self.finished = finished
-        self.landing = landing
-        self.Arrival = Completion(chunk=chunk, acc=acc, lanes=lanes)
+    def __init__(
+        self, *, chunk, acc, lanes, depth, sum_latency, epilogue_latency, output_latency
+    ):
+        self.depth = depth
+        self.sum_latency = sum_latency
+        self.epilogue_latency = epilogue_latency
+        self.output_latency = output_latency
+        self.Completion = Completion(chunk=chunk, acc=acc, lanes=lanes)
         values = data.ArrayLayout(acc, lanes)
         super().__init__({
-            "chunks": In(data.StructLayout({"valid": 1, "chunk": chunk})),
+            "request": In(data.StructLayout({"valid": 1, "chunk": chunk})),
             "sums": In(values),
             "results": In(values),
-            "o": Out(stream.Signature(self.Arrival)),
+            "o": Out(stream.Signature(self.Completion)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        # Who is on the way, by the cycles since he was asked for.
-        finishes = self.chunks.chunk.finishes
-        sums, arrives = self.sums.as_value(), Signal()
-        ways = [(self.raw, self.chunks.valid & ~finishes)]
-        if self.finished:
-            ways.append((self.finished, self.chunks.valid & finishes))
-        ahead = []
-        for latency, there in ways:
-            for _ in range(latency - 1):
-                following = Signal(name="way")
-                m.d.sync += following.eq(there)
-                there = following
-            ahead.append(there)
-        m.d.sync += arrives.eq(Cat(ahead).any())
-        if self.finished:
-            finished = Signal()
-            m.d.sync += finished.eq(ahead[1])
-            sums = Mux(finished, self.results.as_value(), sums)
-
-        width = ceil_log2(self.places)
-        asked, landed, next_out = (Signal(width, name=n) for n in ("asked", "landed", "next_out"))
-        spare = Signal(signed(width + 1), init=-1)  # chunks that have landed, but for one
-        empty = spare[-1]
-        out = stream.Signature(self.Arrival).create()
-        if self.landing == 1:
-            m.d.comb += out.ready.eq(~self.o.valid | self.o.ready)
-            with m.If(out.ready):
-                m.d.sync += [self.o.valid.eq(out.valid), self.o.payload.eq(out.payload)]
+        write, values = self._arrivals(m)
+        o = stream.Signature(self.Completion).create()
+        if self.output_latency == 1:
+            m.d.comb += o.ready.eq(~self.o.valid | self.o.ready)
+            with m.If(o.ready):
+                m.d.sync += [self.o.valid.eq(o.valid), self.o.payload.eq(o.payload)]
         else:
-            connect(m, out, flipped(self.o))
-        taken = out.valid & out.ready
-        attrs = {"ram_block": 1, "no_rw_check": 1} if self.landing == 2 else {}
-        marks, landing = (
-            Memory(shape=shape, depth=self.places, init=[], attrs=attrs)
-            for shape in (out.payload.mark.shape(), len(sums))
-        )
-        m.submodules += [marks, landing]
-        for memory, en, place, value in (
-            (marks, self.chunks.valid, asked, self.chunks.chunk.mark),
-            (landing, arrives, landed, sums),
-        ):
-            write = memory.write_port()
-            m.d.comb += [write.en.eq(en), write.addr.eq(place), write.data.eq(value)]
-            with m.If(en):
-                m.d.sync += place.eq(place + 1)
-        domain = "sync" if self.landing == 2 else "comb"
-        mark, late = (memory.read_port(domain=domain) for memory in (marks, landing))
-        m.d.comb += out.payload.mark.eq(mark.data)
-        if self.landing == 2:  # what is next is asked for; what lies there is known a cycle later
-            there = Signal()
-            m.d.sync += there.eq(arrives)
-            m.d.comb += [
-                mark.addr.eq(next_out + taken),
-                out.valid.eq(~empty),
-                out.payload.sums.as_value().eq(late.data),
-            ]
-            arrives = there
-        else:
-            m.d.comb += [
-                mark.addr.eq(next_out),
-                out.valid.eq(~empty | arrives),
-                out.payload.sums.as_value().eq(Mux(empty, sums, late.data)),
-            ]
-        m.d.comb += late.addr.eq(mark.addr)
-        with m.If(arrives & ~taken):
-            m.d.sync += spare.eq(spare + 1)
-        with m.Elif(taken & ~arrives):
-            m.d.sync += spare.eq(spare - 1)
-        with m.If(taken):
-            m.d.sync += next_out.eq(next_out + 1)
+            connect(m, o, flipped(self.o))
+        self._entries(m, o, write, values)
         return m
+
+    def _arrivals(self, m):
+        """Whether the values of a chunk arrive in this cycle; these values."""
+        # Shift registers of the requests in flight.
+        uses_epilogue = self.request.chunk.uses_epilogue
+        paths = [(self.sum_latency, self.request.valid & ~uses_epilogue)]
+        if self.epilogue_latency:
+            paths.append((self.epilogue_latency, self.request.valid & uses_epilogue))
+        next_write = []
+        for latency, valid in paths:
+            for _ in range(latency - 1):
+                stage = Signal(name="in_flight")
+                m.d.sync += stage.eq(valid)
+                valid = stage
+            next_write.append(valid)
+        write, values = Signal(), self.sums.as_value()
+        m.d.sync += write.eq(Cat(next_write).any())
+        if self.epilogue_latency:
+            from_epilogue = Signal()
+            m.d.sync += from_epilogue.eq(next_write[1])
+            values = Mux(from_epilogue, self.results.as_value(), values)
+        return write, values
+
+    def _entries(self, m, o, write, values):
+        """The entries, from their allocation and write to the stream ``o`` that pops them."""
+        width = ceil_log2(self.depth)
+        allocate_index, write_index, pop_index = (
+            Signal(width, name=f"{name}_index") for name in ("allocate", "write", "pop")
+        )
+        level = Signal(signed(width + 1), init=-1)  # entries written and not popped, minus one
+        empty = level[-1]
+        pop = o.valid & o.ready
+        block_ram = self.output_latency == 2
+        attrs = {"ram_block": 1, "no_rw_check": 1} if block_ram else {}
+        meta_memory, value_memory = (
+            Memory(shape=shape, depth=self.depth, init=[], attrs=attrs)
+            for shape in (o.payload.meta.shape(), len(values))
+        )
+        m.submodules += [meta_memory, value_memory]
+        for memory, en, index, value in (
+            (meta_memory, self.request.valid, allocate_index, self.request.chunk.meta),
+            (value_memory, write, write_index, values),
+        ):
+            port = memory.write_port()
+            m.d.comb += [port.en.eq(en), port.addr.eq(index), port.data.eq(value)]
+            with m.If(en):
+                m.d.sync += index.eq(index + 1)
+        domain = "sync" if block_ram else "comb"
+        meta, stored = (
+            memory.read_port(domain=domain) for memory in (meta_memory, value_memory)
+        )
+        m.d.comb += [o.payload.meta.eq(meta.data), stored.addr.eq(meta.addr)]
+        if block_ram:  # reads the next entry ahead; a write counts once it can be read
+            readable = Signal()
+            m.d.sync += readable.eq(write)
+            m.d.comb += [
+                meta.addr.eq(pop_index + pop),
+                o.valid.eq(~empty),
+                o.payload.sums.as_value().eq(stored.data),
+            ]
+            write = readable
+        else:
+            m.d.comb += [
+                meta.addr.eq(pop_index),
+                o.valid.eq(~empty | write),
+                o.payload.sums.as_value().eq(Mux(empty, values, stored.data)),
+            ]
+        with m.If(write & ~pop):
+            m.d.sync += level.eq(level + 1)
+        with m.Elif(pop & ~write):
+            m.d.sync += level.eq(level - 1)
+        with m.If(pop):
+            m.d.sync += pop_index.eq(pop_index + 1)

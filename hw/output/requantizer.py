@@ -1,4 +1,4 @@
-"""The finisher: turns raw sums into int8 results, column by column as their parameters say."""
+"""The int8 epilogue: turns int32 sums into int8 results, with parameters for each column."""
 
 from amaranth.hdl import Mux, Signal, signed
 from amaranth.lib import data
@@ -14,7 +14,7 @@ __all__ = ["Parameter", "Requantizer"]
 
 
 class Parameter(data.Struct):
-    """What finishes a column; `weft.commands.PARAMETER` is the same in bytes."""
+    """The requantization parameters of a column, in the layout of `weft.commands.PARAMETER`."""
 
     bias: signed(32)
     multiplier: 32
@@ -25,9 +25,10 @@ class Parameter(data.Struct):
     high: signed(16)
 
 
-# What a result is held between, and how far beyond that a scaled sum is still told apart.
+# The parameters that are needed after the scaler, and the width to which a scaled sum saturates
+# before the zero point is added.
 _BOUNDS = data.StructLayout({"zero": signed(9), "low": signed(9), "high": signed(9)})
-_FAR = 11
+_SATURATED_BITS = 11
 
 
 class Requantizer(ResultPipeline):
@@ -38,21 +39,22 @@ class Requantizer(ResultPipeline):
     Parameters
     ----------
     geometries : dict of `weft.geometry.Operand`
-        Of all that can be loaded, by `weft.commands.Region`.
+        The memories of the core, by `weft.commands.Region`.
     mode : str
-        One of `weft.hw.output.scalers.SCALERS`.
+        A key of `weft.hw.output.scalers.SCALERS`.
     cycles : int
-        That a lane takes to scale a sum: chunks are so many cycles apart.
+        Cycles per sum in each lane. Requests are at least so many cycles apart.
     target : str
-        That of a Config.
+        The target of the Config.
     zero_points : bool
-        Whether there is ``b_zero * rowsum(A)``.
-    chunk, acc, lanes, raw, writes
-        As of `ResultPipeline`: ``parameters``; ``a`` with zero points; ``table`` if there is one.
+        Whether to subtract ``b_zero * rowsum(A)``.
+    chunk, acc, lanes, sum_latency, writes
+        As for `ResultPipeline`. ``writes`` has ``parameters``, ``a`` if there are zero points, and
+        ``table`` if there is a table.
     """
 
     def __init__(
-        self, *, geometries, mode, cycles, target, zero_points, raw, writes, **common
+        self, *, geometries, mode, cycles, target, zero_points, sum_latency, writes, **common
     ):
         self.geometries = geometries
         self.scaler = SCALERS[mode]
@@ -60,111 +62,131 @@ class Requantizer(ResultPipeline):
         self.target = target
         self.zero_points = zero_points
         self.has_table = "table" in writes
-        # Parameters, and sums of rows, come when the sums are there, or these wait.
-        self.met = max(raw, 2 + OperandBuffer.LATENCY, (1 + RowSums.READ) * zero_points)
+        # The stage in which sums, parameters and row sums meet.
+        self.join_stage = max(
+            sum_latency, 2 + OperandBuffer.LATENCY, (1 + RowSums.READ) * zero_points
+        )
         self.LATENCY = (
-            self.met + 1 + zero_points + self.scaler.latency(cycles) + 5
+            self.join_stage + 1 + zero_points + self.scaler.latency(cycles) + 5
             + (OperandBuffer.LATENCY + 1) * self.has_table
         )
-        super().__init__(raw=raw, writes=writes, **common)
+        super().__init__(sum_latency=sum_latency, writes=writes, **common)
 
-    def stages(self, m, asked):
-        parameter, acc, stage = self._sums(m, asked)
-        results, stage = self._scale(m, acc, parameter, stage)
+    def stages(self, m, chunk):
+        columns = self._columns(m, chunk)
+        sums = self._exact_sums(m, chunk, columns)
+        wait = 1 + self.zero_points
+        parameters = [
+            column.delay(m, wait, f"parameter_{n}") for n, column in enumerate(columns)
+        ]
+        results, stage = self._scaled(m, parameters, sums, self.join_stage + wait)
         if self.has_table:
-            results, stage = self._look_up(m, results, asked, stage)
+            results, stage = self._look_up(m, results, stage)
         assert stage == self.LATENCY
         for lane, result in enumerate(results):
             m.d.comb += self.results[lane].eq(result)
 
-    def _sums(self, m, asked):
-        """Parameters and what is to be scaled, of each lane, and their stage."""
+    def _columns(self, m, chunk):
+        """The parameters of each lane, at the join stage, as `MultiCycle` values."""
         geometry = self.geometries[Region.PARAMETERS]
         m.submodules.parameters = buffer = OperandBuffer(
             geometry=geometry, write=self.parameters.shape(), target=self.target
         )
-        address = (asked.panel * geometry.page + asked.chunk)[: len(buffer.read_addr)]
-        # Chunks, and so what belongs to them, stay for as many cycles as they are apart.
-        address = MultiCycle(address, self.cycles).later(
-            m, self.met - 2 - OperandBuffer.LATENCY, "address"
+        address = (chunk.b_panel * geometry.page + chunk.index)[: len(buffer.read_addr)]
+        # A chunk, and all that belongs to it, is stable until the next request.
+        address = MultiCycle(address, self.cycles).delay(
+            m, self.join_stage - 2 - OperandBuffer.LATENCY, "address"
         )
         m.d.comb += [
             buffer.write.eq(self.parameters),
             buffer.read_en.eq(1),
             buffer.read_addr.eq(address.value),
         ]
-        words = MultiCycle(buffer.read_data.as_value(), address.cycles).later(m, 1, "word")
-        word = data.ArrayLayout(Parameter, self.lanes)(words.value)
-        parameter, acc = [], []
-        for n in range(self.lanes):
-            parameter.append(MultiCycle(word[n], words.cycles).later(m, 1, f"parameter_{n}"))
-            sums = pipeline(m, self.sums[n], self.met - self.raw, f"sums_{n}")
-            total = Signal(signed(32), name=f"acc_{n}", reset_less=True)
-            m.d.sync += total.eq(sums + word[n].bias)
-            acc.append(total)
-        if not self.zero_points:
-            return parameter, acc, self.met + 1
+        word = MultiCycle(buffer.read_data.as_value(), address.cycles).delay(m, 1, "word")
+        columns = data.ArrayLayout(Parameter, self.lanes)(word.value)
+        return [MultiCycle(columns[n], word.cycles) for n in range(self.lanes)]
 
-        # The sum of the row is multiplied by the zero points as the bias is added.
+    def _exact_sums(self, m, chunk, columns):
+        """``S + bias - b_zero * rowsum(A)`` of each lane, 1 or 2 cycles after the join stage."""
+        sums = []
+        for n, column in enumerate(columns):
+            value = pipeline(m, self.sums[n], self.join_stage - self.sum_latency, f"sums_{n}")
+            biased = Signal(signed(32), name=f"biased_{n}", reset_less=True)
+            m.d.sync += biased.eq(value + column.value.bias)
+            sums.append(biased)
+        if not self.zero_points:
+            return sums
+
+        # The zero point is multiplied by the row sum while the bias is added.
         m.submodules.rows = rows = RowSums(
             geometries=[self.geometries[Region.A]], writes=[self.a.shape()], counts=[1],
             target=self.target,
         )
         m.d.comb += [
-            rows.write_0.eq(self.a), rows.page_0.eq(asked.a_page), rows.index_0.eq(asked.row),
+            rows.write_0.eq(self.a), rows.page_0.eq(chunk.a_page), rows.index_0.eq(chunk.row),
         ]
-        row = pipeline(m, rows.sums_0[0], self.met - 1 - RowSums.READ, "row")
-        late = [one.later(m, 1, f"late_{n}") for n, one in enumerate(parameter)]
+        row_sum = pipeline(m, rows.sums_0[0], self.join_stage - 1 - RowSums.READ, "row_sum")
         exact = []
-        for n in range(self.lanes):
+        for n, column in enumerate(columns):
             product = Signal(signed(32), name=f"product_{n}", reset_less=True)
             exact.append(Signal(signed(32), name=f"exact_{n}", reset_less=True))
-            m.d.sync += [product.eq(row * word[n].b_zero), exact[n].eq(acc[n] - product)]
-        return late, exact, self.met + 2
+            m.d.sync += [
+                product.eq(row_sum * column.value.b_zero), exact[n].eq(sums[n] - product),
+            ]
+        return exact
 
-    def _scale(self, m, acc, parameter, stage):
-        """Scaled, offset and clamped, of each lane, and their stage."""
+    def _scaled(self, m, parameters, sums, stage):
+        """Scaled, offset and clamped sums of each lane, and their stage."""
         start = Signal(stage)
-        m.d.sync += start.eq(start << 1 | (self.chunks.valid & self.chunks.chunk.finishes))
+        m.d.sync += start.eq(
+            start << 1 | (self.request.valid & self.request.chunk.uses_epilogue)
+        )
         results = []
-        for n in range(self.lanes):
-            given = parameter[n].value
+        for n, (column, value) in enumerate(zip(parameters, sums, strict=True)):
+            parameter = column.value
             m.submodules[f"scaler_{n}"] = scaler = self.scaler(
-                cycles=self.cycles, target=self.target, rest=_BOUNDS, stays=parameter[n].cycles
+                cycles=self.cycles, target=self.target, extra=_BOUNDS, stable=column.cycles
             )
             m.d.comb += [
                 scaler.start.eq(start[-1]),
-                scaler.acc.eq(acc[n]),
-                scaler.multiplier.eq(given.multiplier),
-                scaler.shift.eq(given.shift),
-                *(scaler.rest[name].eq(given[name]) for name in _BOUNDS.members),
+                scaler.acc.eq(value),
+                scaler.multiplier.eq(parameter.multiplier),
+                scaler.shift.eq(parameter.shift),
+                *(scaler.extra[name].eq(parameter[name]) for name in _BOUNDS.members),
             ]
-            # Beyond all limits it does not matter how far.
-            ones, any_one = scaler.y[_FAR - 1 :].all(), scaler.y[_FAR - 1 :].any()
-            most = (1 << _FAR - 1) - 1
-            near = pipeline(m, ones, 1, f"ones_{n}") | ~pipeline(m, any_one, 1, f"any_one_{n}")
-            y = pipeline(m, scaler.y, 1, f"y_{n}")
-            y = Mux(near, y[:_FAR].as_signed(), Mux(y[-1], -most - 1, most))
-            y = pipeline(m, y, 1, f"limited_{n}")
-            zero, low, high = (
-                MultiCycle(scaler.late[name], scaler.lasts).later(m, wait, f"{name}_{n}").value
-                for name, wait in (("zero", 2), ("low", 3), ("high", 3))
-            )
-            y = pipeline(m, y + zero, 1, f"offset_{n}")
-            is_low = pipeline(m, (y - low)[-1], 1, f"is_low_{n}")
-            is_high = pipeline(m, (high - y)[-1], 1, f"is_high_{n}")
-            y, low, high = (
-                pipeline(m, value, 1, f"{name}_late_{n}")
-                for name, value in (("held", y[:9]), ("low", low), ("high", high))
-            )
-            held = Mux(is_low, low, Mux(is_high, high, y.as_signed()))
-            results.append(pipeline(m, held, 1, f"result_{n}"))
+            bounds = MultiCycle(scaler.o_extra, scaler.o_stable)
+            results.append(self._clamped(m, n, scaler.y, bounds))
         return results, stage + self.scaler.latency(self.cycles) + 5
 
-    def _look_up(self, m, results, asked, stage):
-        """Through the table, where the job wants it; a table a lane."""
-        found, latency = [], OperandBuffer.LATENCY
-        wanted = pipeline(m, self.chunks.chunk.finish.table, stage + latency, "wanted")
+    def _clamped(self, m, n, y, bounds):
+        """``clamp(y + zero, low, high)`` of lane ``n``, 5 cycles later."""
+        # Beyond the bounds the exact value does not matter: it saturates to fewer bits.
+        top = y[_SATURATED_BITS - 1 :]
+        all_ones, any_one = top.all(), top.any()
+        fits = pipeline(m, all_ones, 1, f"all_ones_{n}") | ~pipeline(m, any_one, 1, f"any_one_{n}")
+        most = (1 << _SATURATED_BITS - 1) - 1
+        y = pipeline(m, y, 1, f"y_{n}")
+        y = Mux(fits, y[:_SATURATED_BITS].as_signed(), Mux(y[-1], -most - 1, most))
+        y = pipeline(m, y, 1, f"saturated_{n}")
+        zero, low, high = (
+            MultiCycle(bounds.value[name], bounds.cycles).delay(m, wait, f"{name}_{n}").value
+            for name, wait in (("zero", 2), ("low", 3), ("high", 3))
+        )
+        y = pipeline(m, y + zero, 1, f"offset_{n}")
+        is_low = pipeline(m, (y - low)[-1], 1, f"is_low_{n}")
+        is_high = pipeline(m, (high - y)[-1], 1, f"is_high_{n}")
+        y, low, high = (
+            pipeline(m, value, 1, f"c_{name}_{n}")
+            for name, value in (("y", y[:9]), ("low", low), ("high", high))
+        )
+        clamped = Mux(is_low, low, Mux(is_high, high, y.as_signed()))
+        return pipeline(m, clamped, 1, f"clamped_{n}")
+
+    def _look_up(self, m, results, stage):
+        """The table entry of each result, if the job uses the table; each lane has a table."""
+        latency = OperandBuffer.LATENCY
+        use_table = pipeline(m, self.request.chunk.epilogue.table, stage + latency, "use_table")
+        outputs = []
         for n, result in enumerate(results):
             m.submodules[f"table_{n}"] = table = OperandBuffer(
                 geometry=self.geometries[Region.TABLE], write=self.table.shape()
@@ -172,7 +194,7 @@ class Requantizer(ResultPipeline):
             m.d.comb += [
                 table.write.eq(self.table), table.read_en.eq(1), table.read_addr.eq(result[:8]),
             ]
-            plain = pipeline(m, result, latency, f"plain_{n}")
-            result = Mux(wanted, table.read_data[0][0], plain).as_signed()
-            found.append(pipeline(m, result, 1, f"found_{n}"))
-        return found, stage + latency + 1
+            bypass = pipeline(m, result, latency, f"bypass_{n}")
+            output = Mux(use_table, table.read_data[0][0], bypass).as_signed()
+            outputs.append(pipeline(m, output, 1, f"output_{n}"))
+        return outputs, stage + latency + 1

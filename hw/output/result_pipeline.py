@@ -1,4 +1,4 @@
-"""What sums go through to become results: stages that never wait."""
+"""The base class of the epilogues: a pipeline from sums to results that never stalls."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -8,9 +8,9 @@ __all__ = ["ResultPipeline"]
 
 
 class ResultPipeline(wiring.Component):
-    """Makes results of the sums of a chunk, LATENCY cycles after the chunk was asked for.
+    """Turns the sums of a chunk into results, LATENCY cycles after the request of the chunk.
 
-    What is needed for it is looked up while the sums are on their way.
+    Parameters of the columns are read from their buffers while the sums are still on their way.
 
     Parameters
     ----------
@@ -18,43 +18,44 @@ class ResultPipeline(wiring.Component):
         `weft.hw.output.result_scheduler.Chunk`.
     acc : shape
     lanes : int
-    raw : int
-        Cycles in which sums come.
+    sum_latency : int
+        Cycles from a request to its sums.
     writes : dict of shapes
-        Of what is loaded and used here, by its name.
+        The buffer writes that the pipeline uses, by name.
 
     Attributes
     ----------
-    <name> : In
-        What is loaded, for each of ``writes``.
-    chunks : In, ``valid`` and a chunk
-        Asked for.
-    sums : In, ``lanes`` of them
-        Those of the chunk, ``raw`` cycles later.
-    results : Out
+    <name> : In, the shape from ``writes``
+        Buffer write of the loader, for each name of ``writes``.
+    request : In, ``valid`` and a ``chunk``
+        The chunk that is requested in this cycle.
+    sums : In, ``lanes`` values
+        ``sum_latency`` cycles after the request.
+    results : Out, ``lanes`` values
+        LATENCY cycles after a request that uses the epilogue.
     """
 
     LATENCY: int
 
-    def __init__(self, *, chunk, acc, lanes, raw, writes):
+    def __init__(self, *, chunk, acc, lanes, sum_latency, writes):
         self.lanes = lanes
-        self.raw = raw
+        self.sum_latency = sum_latency
         self.writes = list(writes)
         super().__init__({
             **{name: In(shape) for name, shape in writes.items()},
-            "chunks": In(data.StructLayout({"valid": 1, "chunk": chunk})),
+            "request": In(data.StructLayout({"valid": 1, "chunk": chunk})),
             "sums": In(data.ArrayLayout(acc, lanes)),
             "results": Out(data.ArrayLayout(acc, lanes)),
         })
 
-    def stages(self, m, asked):
-        """All of them; ``asked`` is the chunk, held from the cycle after it was asked for."""
+    def stages(self, m, chunk):
+        """Add all stages. ``chunk`` is the last requested chunk, registered one cycle after it."""
         raise NotImplementedError
 
     def elaborate(self, platform):
         m = Module()
-        asked = Signal.like(self.chunks.chunk, reset_less=True)
-        with m.If(self.chunks.valid & self.chunks.chunk.finishes):
-            m.d.sync += asked.eq(self.chunks.chunk)
-        self.stages(m, asked)
+        chunk = Signal.like(self.request.chunk, reset_less=True)
+        with m.If(self.request.valid & self.request.chunk.uses_epilogue):
+            m.d.sync += chunk.eq(self.request.chunk)
+        self.stages(m, chunk)
         return m

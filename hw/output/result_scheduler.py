@@ -1,202 +1,238 @@
-"""The collector: asks for finished tiles out of the result buffer, chunk by chunk, in job order."""
+"""The result scheduler: requests the results of finished tiles, chunk by chunk, in job order."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.hw.delay import pipeline
+
 __all__ = ["Chunk", "ChunkMeta", "ResultScheduler"]
 
 
-# The chunk that is next is the first, or the last, of its tile; in the first, or last, row; of it.
-_FIRST = "first", "first_row", "first_chunk"
-_LATE = "late", "late_row", "late_chunk"
-
-
 class ChunkMeta(data.StructLayout):
-    """What the sender is to know of a chunk.
+    """What the stream packer needs to know about a chunk.
 
-    A chunk with a ``status`` holds no results; a ``silent`` one is not even sent: it only ends its
-    job. The results of a ``narrow`` one are.
+    ============ ==================================================================================
+    ``last``     the chunk is the last one of its job
+    ``suppress`` the chunk is not sent: it only ends its job
+    ``narrow``   the results are narrow
+    ``status``   the status of the job; if it is not 0 the chunk has no results
+    ``tag``      the tag of the job
+    ============ ==================================================================================
     """
 
     def __init__(self, *, tile):
         super().__init__({
-            "last": 1, "silent": 1, "narrow": 1,
+            "last": 1, "suppress": 1, "narrow": 1,
             **{name: tile[name].shape for name in ("status", "tag")},
         })
 
 
 class Chunk(data.StructLayout):
-    """Up to ``lanes`` neighbouring results of a row that are asked for.
+    """A request for up to ``lanes`` neighbouring results of a row.
 
-    With it comes what is to be done with them on their way out: whether something ``finishes``
-    them, and the last pages that were read for their sums.
+    ================= =============================================================================
+    ``row``           the row of the tile
+    ``index``         the position of the chunk in the row
+    ``a_page``        the last page of A that the sums were computed from
+    ``b_page``        the last page of B that the sums were computed from
+    ``b_panel``       the first page of B that the tile was computed from
+    ``epilogue``      a bit for each operation of the epilogue that the job asks for
+    ``uses_epilogue`` the results come from the epilogue
+    ``meta``          `ChunkMeta`
+    ================= =============================================================================
     """
 
     def __init__(self, *, lanes, tile, cols):
         super().__init__({
             "row": tile["rows"].shape,
-            "chunk": range(-(-cols // lanes)),
+            "index": range(-(-cols // lanes)),
             "a_page": tile["a_page"].shape,
             "b_page": tile["b_page"].shape,
-            "panel": tile["b_page"].shape,  # the first page of B's
-            "finish": tile["epilogue"].shape,
-            "finishes": 1,
-            "mark": ChunkMeta(tile=tile),
+            "b_panel": tile["b_page"].shape,
+            "epilogue": tile["epilogue"].shape,
+            "uses_epilogue": 1,
+            "meta": ChunkMeta(tile=tile),
         })
 
 
 class ResultScheduler(wiring.Component):
-    """``for row in rows of the tile: for chunk in chunks of the row``, a chunk a cycle.
+    """``for row in rows of the tile: for chunk in chunks of the row``, one chunk a cycle.
 
-    A row is asked for as soon as it is in the buffer, if there is a place behind the result path
-    for the chunk: so nothing on that path ever has to wait. A pass's room is released with its last
-    read. Chunks that are to be finished follow each other ``pace`` cycles apart; one that is not
-    follows them ``lag`` cycles later, as it takes ``lag - 1`` cycles less.
+    A chunk is requested as soon as its row is in the result buffer and the reorder buffer has a
+    free entry. So nothing in the result path ever stalls. The request of the last chunk of a pass
+    releases the room of the pass. Requests that use the epilogue are at least ``interval`` cycles
+    apart. A request that does not use it follows such a request by more than ``epilogue_lag``
+    cycles, since its sums arrive ``epilogue_lag`` cycles sooner.
 
     Parameters
     ----------
-    announced : shape
-        What the sequencer says of a tile.
+    tile : shape
+        `weft.hw.output.pending_tiles.PendingTile`.
     rows, cols, lanes, slots : int
-    depth : int
-        Rows of the result buffer, a power of two.
-    finishing : tuple of str
-        What finishes chunks, each by itself: members of a tile's ``finish``.
-    places : int
-    pace, lag : int
+    buffer_rows : int
+        Depth of the result buffer in rows; a power of two.
+    epilogue_flags : sequence of str
+        Members of a tile's ``epilogue``. A chunk uses the epilogue if any of them is set.
+    reorder_depth : int
+        Entries of the reorder buffer.
+    interval : int
+        Cycles between two requests that use the epilogue.
+    epilogue_lag : int
+        Cycles by which results of the epilogue arrive later than sums.
+    read_delay : int
+        Cycles from a request to its read of the result buffer.
 
     Attributes
     ----------
-    tiles : In, stream of ``announced``
-        With ``one_row`` and ``one_chunk``: whether the tile has but one, or a row of it. It has
-        ``none`` to ask for where it is void, or keeps its sums: then it is ``silent``. It is
-        ``single`` where it has one row of one chunk, or none.
-    landed : In
-        Pulse: one more row is in the buffer from the next cycle on.
-    address : Out
-        Of the row in the result buffer.
-    chunks : Out, ``valid`` and a `Chunk`
-        Each is on its way in this cycle.
-    taken : In
-        Pulse: a chunk has left its place.
-    release : Out
-        Pulse: a pass has left the buffer.
+    tiles : In, stream of ``tile``
+    row_written : In, 1 bit
+        Pulse: the result buffer has one more row, readable from the next cycle on.
+    address : Out, address of a row in the result buffer
+        ``read_delay`` cycles after the request.
+    index : Out, position of a chunk in its row
+        ``read_delay`` cycles after the request.
+    request : Out, ``valid`` and a `Chunk`
+        The chunk that is requested in this cycle.
+    popped : In, 1 bit
+        Pulse: an entry of the reorder buffer is free again.
+    release : Out, 1 bit
+        Pulse: all results of a pass have been requested.
     """
 
-    # What is read of a tile, or gives shapes.
-    TILE = "rows", "cols", "a_page", "b_page", "epilogue", "last", "status", "tag"
-
     def __init__(
-        self, *, announced, rows, cols, lanes, slots, depth, finishing, places, pace, lag
+        self, *, tile, rows, cols, lanes, slots, buffer_rows, epilogue_flags, reorder_depth,
+        interval, epilogue_lag, read_delay=0,
     ):
         self.rows = rows
         self.cols = cols
         self.lanes = lanes
         self.slots = slots
-        self.finishing = finishing
-        self.places = places
-        self.pace = pace
-        self.lag = lag
-        self.Chunk = Chunk(lanes=lanes, tile=announced["tile"].shape, cols=cols)
+        self.epilogue_flags = epilogue_flags
+        self.reorder_depth = reorder_depth
+        self.interval = interval
+        self.epilogue_lag = epilogue_lag
+        self.read_delay = read_delay
+        self.Chunk = Chunk(lanes=lanes, tile=tile["tile"].shape, cols=cols)
         super().__init__({
-            "tiles": In(stream.Signature(announced)),
-            "landed": In(1),
-            "address": Out(ceil_log2(depth)),
-            "chunks": Out(data.StructLayout({"valid": 1, "chunk": self.Chunk})),
-            "taken": In(1),
+            "tiles": In(stream.Signature(tile)),
+            "row_written": In(1),
+            "address": Out(ceil_log2(buffer_rows)),
+            "index": Out(self.Chunk["index"].shape),
+            "request": Out(data.StructLayout({"valid": 1, "chunk": self.Chunk})),
+            "popped": In(1),
             "release": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        shift = ceil_log2(self.lanes)
-        here = self.tiles.payload
-        tile = here.tile
-        out = self.chunks.chunk
-        go = self.chunks.valid
-        place = Signal(len(self.address))
-        size = self.rows * self.slots
-        rest = Signal(range(size), init=size - 1)  # rows of the pass behind it
-        ahead = Signal(signed(len(self.address) + 2), init=-1)  # rows there from it on, but for one
-
-        # Which chunk is next, and whether it is there.
-        next_row = Signal.like(tile.rows, init=1)
-        next_chunk = Signal(range(-(-self.cols // self.lanes) + 1), init=1)
-        chunks = (tile.cols + self.lanes - 1) >> shift
-        # Whether it is the last one is known a chunk ahead, and of the first one from the tile.
-        first, first_row, first_chunk = (Signal(init=1, name=n) for n in _FIRST)
-        late, late_row, late_chunk = (Signal(name=n) for n in _LATE)
-        row_end = Mux(first_chunk, here.one_chunk, late_chunk)
-        tile_end = Mux(first, here.single, late)
+        pending, tile = self.tiles.payload, self.tiles.payload.tile
+        fire, chunk = self.request.valid, self.request.chunk
+        row_end, tile_end = self._position(m)
+        nonempty = self._read_pointer(m, row_end, tile_end)
         m.d.comb += [
-            self.address.eq(place),
-            go.eq(self.tiles.valid & self._may(m) & (here.none | ~ahead[-1])),
-            self.tiles.ready.eq(go & tile_end),
-            self.release.eq(go & ~here.none & tile_end & here.end),
-            out.a_page.eq(here.a_page),
-            out.b_page.eq(here.b_page),
-            out.panel.eq(tile.b_page),
-            out.finish.eq(tile.epilogue),
-            out.finishes.eq(Cat(tile.epilogue[name] for name in self.finishing).any()),
-            out.mark.last.eq(tile_end & tile.last),
-            out.mark.silent.eq(here.silent),
-            out.mark.narrow.eq(tile.epilogue.as_value()[:1]),
-            out.mark.status.eq(tile.status),
-            out.mark.tag.eq(tile.tag),
+            fire.eq(self.tiles.valid & self._allowed(m) & (pending.no_data | nonempty)),
+            self.index.eq(pipeline(m, chunk.index, self.read_delay, "index")),
+            self.tiles.ready.eq(fire & tile_end),
+            self.release.eq(fire & ~pending.no_data & tile_end & pending.end),
+            chunk.a_page.eq(pending.a_page),
+            chunk.b_page.eq(pending.b_page),
+            chunk.b_panel.eq(tile.b_page),
+            chunk.epilogue.eq(tile.epilogue),
+            chunk.uses_epilogue.eq(Cat(tile.epilogue[name] for name in self.epilogue_flags).any()),
+            chunk.meta.last.eq(tile_end & tile.last),
+            chunk.meta.suppress.eq(pending.suppress),
+            chunk.meta.narrow.eq(tile.epilogue.as_value()[:1]),
+            chunk.meta.status.eq(tile.status),
+            chunk.meta.tag.eq(tile.tag),
         ]
-        row, chunk = Signal.like(out.row), Signal.like(out.chunk)
-        m.d.comb += [out.row.eq(row), out.chunk.eq(chunk)]
-        with m.If(go):
+        return m
+
+    def _position(self, m):
+        """Row and index of the next chunk; whether it is the last of its row, and of its tile."""
+        pending, tile = self.tiles.payload, self.tiles.payload.tile
+        fire, chunk = self.request.valid, self.request.chunk
+        row, index = Signal.like(chunk.row), Signal.like(chunk.index)
+        next_row = Signal.like(tile.rows, init=1)
+        next_index = Signal(range(-(-self.cols // self.lanes) + 1), init=1)
+        chunks = (tile.cols + self.lanes - 1) >> ceil_log2(self.lanes)
+        # The ``last`` flags are registered with the chunk before. The first chunk of a row or of a
+        # tile takes the flags of the tile instead.
+        first_in_tile, in_first_row, first_in_row = (
+            Signal(init=1, name=name) for name in ("first_in_tile", "in_first_row", "first_in_row")
+        )
+        last_in_tile, in_last_row, last_in_row = Signal(), Signal(), Signal()
+        row_end = Mux(first_in_row, pending.single_chunk, last_in_row)
+        tile_end = Mux(first_in_tile, pending.single_request, last_in_tile)
+        m.d.comb += [chunk.row.eq(row), chunk.index.eq(index)]
+        with m.If(fire):
             m.d.sync += [
-                chunk.eq(next_chunk), next_chunk.eq(next_chunk + 1),
-                first_chunk.eq(0), late_chunk.eq(next_chunk + 1 == chunks), first.eq(0),
-                late.eq((next_chunk + 1 == chunks) & Mux(first_row, here.one_row, late_row)),
+                index.eq(next_index), next_index.eq(next_index + 1),
+                first_in_row.eq(0), last_in_row.eq(next_index + 1 == chunks), first_in_tile.eq(0),
+                last_in_tile.eq(
+                    (next_index + 1 == chunks)
+                    & Mux(in_first_row, pending.single_row, in_last_row)
+                ),
             ]
             with m.If(tile_end | row_end):
                 m.d.sync += [
-                    chunk.eq(0), next_chunk.eq(1), first_chunk.eq(1),
+                    index.eq(0), next_index.eq(1), first_in_row.eq(1),
                     row.eq(next_row), next_row.eq(next_row + 1),
-                    first_row.eq(0), late_row.eq(next_row + 1 == tile.rows),
-                    late.eq((next_row + 1 == tile.rows) & here.one_chunk),
+                    in_first_row.eq(0), in_last_row.eq(next_row + 1 == tile.rows),
+                    last_in_tile.eq((next_row + 1 == tile.rows) & pending.single_chunk),
                 ]
             with m.If(tile_end):
-                m.d.sync += [row.eq(0), next_row.eq(1), first_row.eq(1), first.eq(1)]
+                m.d.sync += [row.eq(0), next_row.eq(1), in_first_row.eq(1), first_in_tile.eq(1)]
+        return row_end, tile_end
 
+    def _read_pointer(self, m, row_end, tile_end):
+        """The address of the next row; whether that row is in the result buffer."""
+        pending, fire = self.tiles.payload, self.request.valid
+        pass_rows = self.rows * self.slots
+        pointer = Signal(len(self.address))
+        remaining = Signal(range(pass_rows), init=pass_rows - 1)  # rows of the pass after this one
+        # Rows in the buffer from the pointer on, minus one: below 0 while the buffer is empty.
+        level = Signal(signed(len(self.address) + 2), init=-1)
+        m.d.comb += self.address.eq(pipeline(m, pointer, self.read_delay, "address"))
         # The next row is one of this tile, of the next pass, or of the next tile of the pass.
-        step = Signal.like(ahead, init=0)
-        with m.If(go & ~here.none & row_end):
+        step = Signal.like(level, init=0)
+        with m.If(fire & ~pending.no_data & row_end):
             with m.If(~tile_end):
                 m.d.comb += step.eq(-self.slots)
-                m.d.sync += [place.eq(place + self.slots), rest.eq(rest - self.slots)]
-            with m.Elif(here.end):
-                m.d.comb += step.eq(Cat(~rest, 1).as_signed())
-                m.d.sync += [place.eq(place + rest + 1), rest.eq(size - 1)]
+                m.d.sync += [
+                    pointer.eq(pointer + self.slots), remaining.eq(remaining - self.slots),
+                ]
+            with m.Elif(pending.end):
+                m.d.comb += step.eq(Cat(~remaining, 1).as_signed())
+                m.d.sync += [pointer.eq(pointer + remaining + 1), remaining.eq(pass_rows - 1)]
             if self.slots > 1:
                 with m.Else():
-                    back = (size - 2 - here.slot) - rest
+                    back = (pass_rows - 2 - pending.slot) - remaining
                     m.d.comb += step.eq(back)
-                    m.d.sync += [place.eq(place - back), rest.eq(size - 2 - here.slot)]
-        # One chain of carries, into which a row that lands comes as the lowest.
-        m.d.sync += ahead.eq((Cat(1, ahead) + Cat(self.landed, step))[1:])
-        return m
+                    m.d.sync += [
+                        pointer.eq(pointer - back), remaining.eq(pass_rows - 2 - pending.slot),
+                    ]
+        # One carry chain adds both: the carry into it is the row that was written.
+        m.d.sync += level.eq((Cat(1, level) + Cat(self.row_written, step))[1:])
+        return ~level[-1]
 
-    def _may(self, m):
-        """Whether there is a place for the chunk, and it is its time."""
-        go, finishes = self.chunks.valid, self.chunks.chunk.finishes
-        # Counters that are there when they are below 0: one bit says so.
-        full = Signal(signed(ceil_log2(self.places + 1) + 1), init=-self.places)
-        taken = Signal()
-        m.d.sync += [taken.eq(self.taken), full.eq(full + go - taken)]
-        if not self.finishing:
-            return full[-1]
-        waits = []
-        for cycles in (self.lag, self.pace - 1):
-            left = Signal(signed(ceil_log2(cycles + 1) + 1), init=-1)
-            with m.If(go & finishes):
-                m.d.sync += left.eq(cycles - 1)
-            with m.Elif(~left[-1]):
-                m.d.sync += left.eq(left - 1)
-            waits.append(left[-1])
-        return full[-1] & Mux(finishes, waits[1], waits[0])
+    def _allowed(self, m):
+        """Whether the reorder buffer has a free entry and the interval has passed."""
+        fire, uses_epilogue = self.request.valid, self.request.chunk.uses_epilogue
+        # Counters that are active while below 0, so that one bit tells.
+        width = ceil_log2(self.reorder_depth + 1) + 1
+        in_flight = Signal(signed(width), init=-self.reorder_depth)  # minus the depth
+        popped = Signal()
+        m.d.sync += [popped.eq(self.popped), in_flight.eq(in_flight + fire - popped)]
+        if not self.epilogue_flags:
+            return in_flight[-1]
+        passed = []
+        for cycles in (self.epilogue_lag, self.interval - 1):
+            remaining = Signal(signed(ceil_log2(cycles + 1) + 1), init=-1)
+            with m.If(fire & uses_epilogue):
+                m.d.sync += remaining.eq(cycles - 1)
+            with m.Elif(~remaining[-1]):
+                m.d.sync += remaining.eq(remaining - 1)
+            passed.append(remaining[-1])
+        return in_flight[-1] & Mux(uses_epilogue, passed[1], passed[0])

@@ -1,4 +1,4 @@
-"""The product of a sum and its scale: in four multipliers, or in one small one, digit by digit."""
+"""The product of a sum and its scale, in four multipliers at once or in one small multiplier."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import wiring
@@ -11,7 +11,7 @@ __all__ = ["PlainMultiplier", "ScaleProduct", "multiplier"]
 
 
 class PlainMultiplier(Multiplier):
-    """A `Multiplier` that is what a tool makes of ``*``, on any device."""
+    """A `Multiplier` that the synthesis tool makes from ``*``, for any device."""
 
     def elaborate(self, platform):
         m = Module()
@@ -20,58 +20,67 @@ class PlainMultiplier(Multiplier):
 
 
 def multiplier(target):
-    """The `Multiplier` of a Config's ``target``."""
+    """The class of the `Multiplier` for a Config's ``target``."""
     return Multiplier if target == "ecp5" else PlainMultiplier
 
 
 class ScaleProduct(wiring.Component):
-    """``product = a * b + constant``, `latency` cycles later, each ``cycles`` cycles.
+    """``product = a * b + constant``, `latency` cycles later, one every ``cycles`` cycles.
 
-    In one cycle: four products of 16 x 16 bits, and their sum. In more: ``32 / cycles`` bits of
-    ``b`` a cycle, from the lowest on, times ``a``, and a cycle later added to the upper half of a
-    sum that moves down. Digits of 4 or 8 bits are multiplied by halves, a cycle before.
+    With ``cycles`` of 1: four products of 16 x 16 bits, and their sum. Otherwise: a digit of
+    ``32 / cycles`` bits of ``b`` a cycle, from the lowest on, is multiplied by ``a``. A cycle later
+    the product is added to the upper half of a sum that shifts right. Digits of 4 or 8 bits are
+    multiplied in two halves, which takes one cycle more.
 
     Parameters
     ----------
     a : shape
-        Of 32 bits.
+        32 bits.
     constant : int
         Below 2^32.
-    fact : shape
-        Of what is to come out with the product.
+    extra : shape
+        A value that accompanies the factors.
     cycles : int
         A power of two, up to 32.
     target : str
-        That of a Config.
+        The target of the Config.
 
     Attributes
     ----------
-    start : In
-        With the factors; ``cycles`` cycles apart, or more.
-    a, b, fact : In
-    product, late : Out
-        ``late`` is there for `lasts` cycles.
+    start : In, 1 bit
+        The inputs are valid. Starts are at least ``cycles`` cycles apart.
+    a : In, 32 bits
+        First factor; valid with ``start``.
+    b : In, 32 bits
+        Second factor; valid with ``start``.
+    extra : In, ``extra``
+        Valid with ``start``.
+    product : Out, 64 bits
+        Valid `latency` cycles after ``start``, for one cycle.
+    o_extra : Out, ``extra``
+        Valid `latency` cycles after ``start``, for `stable` cycles.
     """
 
-    HALVED = 4, 8  # cycles
+    HALVED = 4, 8  # values of ``cycles``
 
     @classmethod
     def latency(cls, cycles):
+        """Cycles from ``start`` to ``product``."""
         return Multiplier.LATENCY + 2 if cycles == 1 else cycles + 2 + (cycles in cls.HALVED)
 
     @classmethod
-    def lasts(cls, cycles):
-        """How many ``late`` is there."""
+    def stable(cls, cycles):
+        """Cycles for which ``o_extra`` is valid."""
         return max(1, cycles - 1 - (cycles in cls.HALVED))
 
-    def __init__(self, *, a, constant, fact, cycles, target):
+    def __init__(self, *, a, constant, extra, cycles, target):
         self.constant = constant
         self.cycles = cycles
         self.target = target
         self.shape = signed(64) if signed(32) == a else unsigned(64)
         super().__init__({
-            "start": In(1), "a": In(a), "b": In(32), "fact": In(fact),
-            "product": Out(self.shape), "late": Out(fact),
+            "start": In(1), "a": In(a), "b": In(32), "extra": In(extra),
+            "product": Out(self.shape), "o_extra": Out(extra),
         })
 
     def elaborate(self, platform):
@@ -96,20 +105,20 @@ class ScaleProduct(wiring.Component):
         if self.constant:
             zeros = (self.constant & -self.constant).bit_length() - 1
             outer = Cat(outer[:zeros], (outer[zeros:] + (self.constant >> zeros))[: 64 - zeros])
-        o_outer = pipeline(m, outer, 1, "outer")
-        o_middle = pipeline(m, parts[0, 1] + parts[1, 0], 1, "middle")
-        m.d.sync += self.product.eq(Cat(o_outer[:16], o_outer[16:] + o_middle))
-        m.d.comb += self.late.eq(pipeline(m, self.fact, self.latency(1), "fact"))
+        s_outer = pipeline(m, outer, 1, "outer")
+        s_middle = pipeline(m, parts[0, 1] + parts[1, 0], 1, "middle")
+        m.d.sync += self.product.eq(Cat(s_outer[:16], s_outer[16:] + s_middle))
+        m.d.comb += self.o_extra.eq(pipeline(m, self.extra, self.latency(1), "extra"))
 
     def _by_digits(self, m):
         bits = 32 // self.cycles
-        left = Signal(range(self.cycles + 1))
+        remaining = Signal(range(self.cycles + 1))  # digits
         a = Signal.like(self.a, reset_less=True)
-        # Digits leave b at its low end; those of the product come in at the high end of its own.
+        # Digits leave b at its low end; those of the product enter ``low`` at its high end.
         b, low = Signal(32, reset_less=True), Signal(32, reset_less=True)
         high = Signal(signed(33) if self.shape.signed else 33, reset_less=True)
-        fact = Signal.like(self.fact, reset_less=True)
-        first, term = left == self.cycles, a * b[:bits]
+        extra = Signal.like(self.extra, reset_less=True)
+        first, term = remaining == self.cycles, a * b[:bits]
         if self.cycles in self.HALVED:
             half = bits // 2
             h_terms = [pipeline(m, a * b[n : n + half], 1, f"half_{n}") for n in (0, half)]
@@ -118,14 +127,16 @@ class ScaleProduct(wiring.Component):
         p_term = Signal(term.shape(), reset_less=True)
         total = Mux(p_first, Const(self.constant, high.shape()), high) + p_term
         m.d.sync += [
-            left.eq(left - left.any()),
+            remaining.eq(remaining - remaining.any()),
             b.eq(b >> bits),
             p_first.eq(first), p_term.eq(term),
             high.eq(total >> bits),
             low.eq(Cat(low[bits:], total[:bits])),
         ]
-        with m.If(left == 1):
-            m.d.sync += self.late.eq(fact)
+        with m.If(remaining == 1):
+            m.d.sync += self.o_extra.eq(extra)
         with m.If(self.start):
-            m.d.sync += [left.eq(self.cycles), a.eq(self.a), b.eq(self.b), fact.eq(self.fact)]
+            m.d.sync += [
+                remaining.eq(self.cycles), a.eq(self.a), b.eq(self.b), extra.eq(self.extra),
+            ]
         m.d.comb += self.product.eq(Cat(low, high))

@@ -1,4 +1,4 @@
-"""Requantization of one sum: the multiply, shift and round of each mode, in a pipeline."""
+"""Scalers: multiply, shift and round one sum as each requantization mode does, in a pipeline."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
@@ -11,94 +11,102 @@ __all__ = ["SCALERS", "OnnxScaler", "Scaler", "SingleScaler", "TfliteScaler"]
 
 
 class Scaler(wiring.Component):
-    """``y`` is ``acc`` scaled and rounded, `latency` cycles later.
+    """``y = scale(acc)``, rounded, `latency` cycles later; one sum every ``cycles`` cycles.
 
-    One sum goes in each ``cycles`` cycles. All modes are exact.
+    All modes are exact.
 
     Parameters
     ----------
     cycles : int
+        Cycles per sum; a power of two, up to 32.
     target : str
-        As of `ScaleProduct`.
-    rest : shape
-        Of what is to come out with the result.
-    stays : int
-        Cycles for which ``multiplier``, ``shift`` and ``rest`` are there; up to ``cycles``.
+        The target of the Config.
+    extra : shape
+        A value that accompanies the sum.
+    stable : int
+        Cycles for which ``multiplier``, ``shift`` and ``extra`` are stable; up to ``cycles``.
 
     Attributes
     ----------
-    start : In
-        A sum goes in.
-    acc : In
-    multiplier, shift : In
-    rest : In
-    y, late : Out
-        ``late`` is there for `lasts` cycles.
+    start : In, 1 bit
+        The inputs are valid.
+    acc : In, signed 32 bits
+        The sum; valid with ``start``.
+    multiplier : In, 32 bits
+        Valid with ``start``, for ``stable`` cycles.
+    shift : In, signed 8 bits
+        Valid with ``start``, for ``stable`` cycles.
+    extra : In, ``extra``
+        Valid with ``start``, for ``stable`` cycles.
+    y : Out, signed 32 bits
+        The result; valid `latency` cycles after ``start``, for one cycle.
+    o_extra : Out, ``extra``
+        Valid `latency` cycles after ``start``, for :attr:`o_stable` cycles.
     """
 
-    BEFORE: int  # stages
-    AFTER: int
+    BEFORE: int  # stages before the product
+    AFTER: int  # stages after the product
     FACTOR = signed(32)
     CONSTANT = 0
 
     @classmethod
     def latency(cls, cycles):
+        """Cycles from ``start`` to ``y``."""
         return cls.BEFORE + ScaleProduct.latency(cycles) + cls.AFTER
 
-    def __init__(self, *, cycles, target, rest, stays=1):
+    def __init__(self, *, cycles, target, extra, stable=1):
         self.cycles = cycles
         self.target = target
-        self.stays = stays
-        self.lasts = max(1, ScaleProduct.lasts(cycles) - self.AFTER)
+        self.stable = stable
+        self.o_stable = max(1, ScaleProduct.stable(cycles) - self.AFTER)
         super().__init__({
             "start": In(1),
             "acc": In(signed(32)),
             "multiplier": In(32),
             "shift": In(signed(8)),
-            "rest": In(rest),
+            "extra": In(extra),
             "y": Out(signed(32)),
-            "late": Out(rest),
+            "o_extra": Out(extra),
         })
 
     def elaborate(self, platform):
         m = Module()
-        a, b, facts = self.before(m)
-        rest = self.held(m, self.rest, "rest")
-        shape = {name: fact.shape() for name, fact in facts.items()}
-        together = data.StructLayout({**shape, "rest": rest.shape()})
+        a, b, context = self.before(m)
+        extra = self.delayed(m, self.extra, "extra")
+        shapes = {name: value.shape() for name, value in context.items()}
         m.submodules.product = product = ScaleProduct(
-            a=self.FACTOR, constant=self.CONSTANT, fact=together, cycles=self.cycles,
-            target=self.target,
+            a=self.FACTOR, constant=self.CONSTANT, cycles=self.cycles, target=self.target,
+            extra=data.StructLayout({**shapes, "extra": extra.shape()}),
         )
         start = self.start
         for stage in range(self.BEFORE):
-            following = Signal(name=f"start_{stage}")
-            m.d.sync += following.eq(start)
-            start = following
+            next_start = Signal(name=f"start_{stage}")
+            m.d.sync += next_start.eq(start)
+            start = next_start
         m.d.comb += [
             product.start.eq(start),
             product.a.eq(a),
             product.b.eq(b),
-            product.fact.rest.eq(rest),
-            *(product.fact[name].eq(fact) for name, fact in facts.items()),
+            product.extra.extra.eq(extra),
+            *(product.extra[name].eq(value) for name, value in context.items()),
         ]
-        y = self.after(m, product.product, {name: product.late[name] for name in facts})
-        late = MultiCycle(product.late.rest, ScaleProduct.lasts(self.cycles)).later(
-            m, self.AFTER, "late"
+        y = self.after(m, product.product, {name: product.o_extra[name] for name in context})
+        o_extra = MultiCycle(product.o_extra.extra, ScaleProduct.stable(self.cycles)).delay(
+            m, self.AFTER, "o_extra"
         )
-        m.d.comb += [self.y.eq(y), self.late.eq(late.value)]
+        m.d.comb += [self.y.eq(y), self.o_extra.eq(o_extra.value)]
         return m
 
-    def held(self, m, value, name):
-        """What came with a sum, BEFORE stages later."""
-        return MultiCycle(value, self.stays).later(m, self.BEFORE, name).value
+    def delayed(self, m, value, name):
+        """An input that is stable for ``stable`` cycles, BEFORE stages later."""
+        return MultiCycle(value, self.stable).delay(m, self.BEFORE, name).value
 
     def before(self, m):
-        """The factors, and the facts that go with them, after BEFORE stages."""
+        """Both factors, and values that `after` needs, by name; BEFORE stages later."""
         raise NotImplementedError
 
-    def after(self, m, product, facts):
-        """The result, after AFTER stages."""
+    def after(self, m, product, context):
+        """The result, AFTER stages after the product; ``context`` comes from `before`."""
         raise NotImplementedError
 
 
@@ -107,20 +115,23 @@ def _stage(m, value, name):
     return pipeline(m, value, 1, name)
 
 
-def _fall(value, rest, amount, powers):
-    """``value >> amount``, as far as ``powers`` of two go, and whether ones have been lost."""
+def _shift_right(value, sticky, amount, powers):
+    """``value >> amount`` and a sticky bit, using the bits ``powers`` of ``amount``.
+
+    The sticky bit is 1 if ``sticky`` is 1 or a 1 was shifted out.
+    """
     for power in powers:
-        rest = rest | (amount[power] & value[: 1 << power].any())
+        sticky = sticky | (amount[power] & value[: 1 << power].any())
         value = Mux(amount[power], value >> (1 << power), value)
-    return value, rest
+    return value, sticky
 
 
 class TfliteScaler(Scaler):
     """``v = (wrap(acc << max(shift, 0)) * m + 2^30) >> 31``, then a rounding shift by -shift.
 
-    The shift rounds to nearest, halves away from zero: ``y = (v >> e) + (v mod 2^e > ((2^e - 1)
-    >> 1) + (v < 0))``, e the greater of -shift and 0: of the bits that are lost the first one must
-    be 1, and for v < 0 another one too.
+    The shift rounds to nearest, ties away from zero: ``y = (v >> e) + (v mod 2^e > ((2^e - 1) >>
+    1) + (v < 0))``, with ``e = max(-shift, 0)``. So y is rounded up if the highest bit shifted out
+    is 1, and if v < 0 only if another bit shifted out is 1 too.
 
     Source: TensorFlow Lite Micro, MultiplyByQuantizedMultiplier with double rounding.
     """
@@ -136,20 +147,20 @@ class TfliteScaler(Scaler):
         left = _stage(m, left[:3], "left")
         x = _stage(m, (x << left)[:32].as_signed(), "x")
         return (
-            x, self.held(m, self.multiplier, "multiplier"),
-            {"right": self.held(m, right, "right")},
+            x, self.delayed(m, self.multiplier, "multiplier"),
+            {"right": self.delayed(m, right, "right")},
         )
 
-    def after(self, m, product, facts):
-        right = MultiCycle(facts["right"], ScaleProduct.lasts(self.cycles))
-        v = Cat(Const(0, 1), product[31:63]).as_signed()  # below it, the first bit that is lost
-        rest = Const(0, 1)
+    def after(self, m, product, context):
+        right = MultiCycle(context["right"], ScaleProduct.stable(self.cycles))
+        # Bit 0 of v is the highest bit shifted out.
+        v, sticky = Cat(Const(0, 1), product[31:63]).as_signed(), Const(0, 1)
         for powers in ((4, 3), (2, 1), (0,)):
-            v, rest = _fall(v, rest, right.value, powers)
-            v, rest = _stage(m, v, "v"), _stage(m, rest, "rest")
-            right = right.later(m, 1, "right_late")
-        up = v[0] & (~v[-1] | rest)
-        return _stage(m, (v[1:].as_signed() + up)[:32].as_signed(), "y")
+            v, sticky = _shift_right(v, sticky, right.value, powers)
+            v, sticky = _stage(m, v, "v"), _stage(m, sticky, "sticky")
+            right = right.delay(m, 1, "right_p")
+        round_up = v[0] & (~v[-1] | sticky)
+        return _stage(m, (v[1:].as_signed() + round_up)[:32].as_signed(), "y")
 
 
 class SingleScaler(Scaler):
@@ -162,14 +173,14 @@ class SingleScaler(Scaler):
     AFTER = 5
 
     def before(self, m):
-        return self.acc, self.multiplier, {"total": (31 - self.shift)[:6].as_unsigned()}
+        return self.acc, self.multiplier, {"amount": (31 - self.shift)[:6].as_unsigned()}
 
-    def after(self, m, product, facts):
-        total = facts["total"]
-        v = Cat(Const(0, 1), product).as_signed()  # below it, the first bit that is lost
+    def after(self, m, product, context):
+        amount = context["amount"]
+        v = Cat(Const(0, 1), product).as_signed()  # bit 0 of v is the highest bit shifted out
         for powers in ((5, 4), (3, 2), (1, 0)):
-            v, _ = _fall(v, Const(0, 1), total, powers)
-            v, total = _stage(m, v, "v"), _stage(m, total, "total")
+            v, _ = _shift_right(v, Const(0, 1), amount, powers)
+            v, amount = _stage(m, v, "v"), _stage(m, amount, "amount")
         y = _stage(m, (v[1:].as_signed() + v[0]).as_signed(), "rounded")
         low, high = -(1 << 31), (1 << 31) - 1
         fits = y[31:].all() | ~y[31:].any()
@@ -177,11 +188,11 @@ class SingleScaler(Scaler):
 
 
 class OnnxScaler(Scaler):
-    """``y = rint(float32(float32(acc) * scale))``, ``multiplier`` being the bits of ``scale``.
+    """``y = rint(float32(float32(acc) * scale))``; ``multiplier`` has the bits of ``scale``.
 
-    ``acc`` is rounded to 24 bits, the product of 24 x 24 bits again, then it is rounded to an
-    integer: each time to nearest, halves to even. ``scale`` is positive and normal. Beyond
-    +-2^24 the result is +-2^24, which any clamp to 8 bits treats alike.
+    Three roundings, each to nearest, ties to even: ``acc`` to 24 bits, the product of 24 x 24 bits
+    to 24 bits, and that to an integer. ``scale`` must be positive and normal. A result beyond
+    +-2^24 is +-2^24: any clamp to 8 bits treats both alike.
 
     Source: onnxruntime, MlasRequantizeOutput.
     """
@@ -191,57 +202,59 @@ class OnnxScaler(Scaler):
     FACTOR = unsigned(32)
 
     def before(self, m):
-        # The magnitude, with its first one moved to bit 31.
+        # The magnitude, normalized: its first 1 moves to bit 31.
         sign = pipeline(m, self.acc[-1], 5, "sign")
         normal = _stage(m, abs(self.acc)[:32], "magnitude")
-        zeros = []
+        leading_zeros = []
         for powers in ((4, 3), (2, 1), (0,)):
             for power in powers:
-                none = ~normal[32 - (1 << power):].any()
-                normal = Mux(none, normal << (1 << power), normal)[:32]
-                zeros.insert(0, none)
+                move = ~normal[32 - (1 << power):].any()
+                normal = Mux(move, normal << (1 << power), normal)[:32]
+                leading_zeros.insert(0, move)
             normal = _stage(m, normal, "normal")
-            zeros = [_stage(m, zero, "zero") for zero in zeros]
-        nothing = _stage(m, ~normal[31], "nothing")
-        # To 24 bits.
+            leading_zeros = [_stage(m, bit, "leading_zeros") for bit in leading_zeros]
+        is_zero = _stage(m, ~normal[31], "is_zero")
+        # Round to 24 bits.
         a, carry = self.rounded(normal, 8)
         a = _stage(m, a, "a")
-        exponent = _stage(m, 31 - Cat(zeros) + carry, "exponent")
-        scale = self.held(m, self.multiplier, "scale")
-        # 2^exponent is the weight of the product's bit 46.
+        exponent = _stage(m, 31 - Cat(leading_zeros) + carry, "exponent")
+        scale = self.delayed(m, self.multiplier, "scale")
+        # Bit 46 of the product has the weight 2^exponent.
         exponent = (exponent + scale[23:31].as_unsigned() - 127).as_signed()
         return a, Cat(scale[:23], Const(1, 1)), {
-            "sign": sign, "nothing": nothing, "exponent": exponent
+            "sign": sign, "is_zero": is_zero, "exponent": exponent
         }
 
-    def after(self, m, product, facts):
-        above = product[47]
-        normal = _stage(m, Mux(above, product[:48], product[:47] << 1)[:48], "normal_p")
-        exponent = _stage(m, (facts["exponent"] + above).as_signed(), "exponent_p")
+    def after(self, m, product, context):
+        high = product[47]
+        normal = _stage(m, Mux(high, product[:48], product[:47] << 1)[:48], "normal_p")
+        exponent = _stage(m, (context["exponent"] + high).as_signed(), "exponent_p")
         mantissa, carry = self.rounded(normal, 24)
         mantissa = _stage(m, mantissa, "mantissa")
-        # To an integer: 2^exponent is the weight of the mantissa's first bit, bit 23.
+        # Round to an integer; the first bit of the mantissa, bit 23, has the weight 2^exponent.
         right = _stage(m, (23 - exponent - carry).as_signed(), "right")
         huge, tiny = right < 0, right > 25
-        nothing = pipeline(m, facts["nothing"], 2, "nothing_p")
-        facts = Cat(nothing | tiny, huge, pipeline(m, facts["sign"], 2, "sign_p"))
+        is_zero = pipeline(m, context["is_zero"], 2, "is_zero_p")
+        flags = Cat(is_zero | tiny, huge, pipeline(m, context["sign"], 2, "sign_p"))
         right = Mux(huge | tiny, 0, right)[:5]
-        value, rest = Cat(Const(0, 1), mantissa), Const(0, 1)
+        value, sticky = Cat(Const(0, 1), mantissa), Const(0, 1)
         for powers in ((4, 3), (2, 1), (0,)):
-            value, rest = _fall(value, rest, right, powers)
-            value, rest = _stage(m, value, "value"), _stage(m, rest, "rest_p")
-            right, facts = _stage(m, right, "right_p"), _stage(m, facts, "facts")
-        up = value[0] & (rest | value[1])
-        size = _stage(m, Mux(facts[0], 0, Mux(facts[1], 1 << 24, value[1:] + up)), "size")
-        sign = _stage(m, facts[2], "sign_last")
-        return _stage(m, Mux(sign, -size, size), "y")
+            value, sticky = _shift_right(value, sticky, right, powers)
+            value, sticky = _stage(m, value, "value"), _stage(m, sticky, "sticky_p")
+            right, flags = _stage(m, right, "right_p"), _stage(m, flags, "flags")
+        is_zero, huge, sign = flags
+        round_up = value[0] & (sticky | value[1])
+        magnitude = Mux(is_zero, 0, Mux(huge, 1 << 24, value[1:] + round_up))
+        magnitude = _stage(m, magnitude, "magnitude_p")
+        sign = _stage(m, sign, "sign_y")
+        return _stage(m, Mux(sign, -magnitude, magnitude), "y")
 
     @staticmethod
     def rounded(value, cut):
-        """``value`` without its ``cut`` lowest bits, and whether rounding carried it over."""
-        lowest, half, rest = value[cut], value[cut - 1], value[: cut - 1].any()
+        """``value`` rounded without its ``cut`` lowest bits; whether the rounding carried over."""
+        last, half, sticky = value[cut], value[cut - 1], value[: cut - 1].any()
         width = len(value) - cut
-        total = (value[cut:] + (half & (rest | lowest)))[: width + 1]
+        total = (value[cut:] + (half & (sticky | last)))[: width + 1]
         carry = total[width]
         return Mux(carry, 1 << (width - 1), total[:width])[:width], carry
 

@@ -1,4 +1,4 @@
-"""The sender: the last station, where chunks become words of the result stream and jobs end."""
+"""The stream packer: packs chunks into words of the result stream, and retires jobs."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -9,19 +9,27 @@ __all__ = ["Result", "StreamPacker"]
 
 
 class Result(data.StructLayout):
-    """A word of the result stream; its job's ``tag``, or in the core what stands for it."""
+    """A word of the result stream.
+
+    ========== ====================================================================================
+    ``data``   ``bytes_out`` bytes of results
+    ``last``   the word is the last one of its job
+    ``status`` the status of the job; 0 in words with results
+    ``tag``    the tag of the job; inside the core, its slot in the job table
+    ========== ====================================================================================
+    """
 
     def __init__(self, *, bytes_out):
         super().__init__({"data": 8 * bytes_out, "last": 1, "status": 8, "tag": 16})
 
 
 class StreamPacker(wiring.Component):
-    """Packs chunks into words of ``bytes_out`` bytes, or cuts them, low bytes first.
+    """Packs chunks into words of ``bytes_out`` bytes, or splits them, low bytes first.
 
-    A chunk is ``lanes`` results, of 4 bytes each or of ``narrow``. Where a chunk is as wide as a
-    word, or wider, it leaves in a word or several, one a cycle, as it comes. Where it is narrower,
-    it is gathered: a word leaves in the cycle after that in which it is full, or the job ends:
-    what is left of it is undefined. Silent chunks are swallowed.
+    A chunk is ``lanes`` results of 4 bytes or of ``narrow`` bytes. A chunk that is at least as wide
+    as a word becomes one word or several, one a cycle, without latency. Narrower chunks are
+    collected in a word. That word is sent in the cycle after it is full or its job ends; at the end
+    of a job, bytes without a result are undefined. Suppressed chunks are dropped.
 
     Parameters
     ----------
@@ -29,14 +37,14 @@ class StreamPacker(wiring.Component):
         `weft.hw.output.reorder_buffer.Completion`.
     bytes_out : int
     narrow : int
-        Bytes of a narrow result, the low ones of its lane; 0 where there are none.
+        Bytes of a narrow result, the low bytes of its lane; 0 without narrow results.
 
     Attributes
     ----------
     chunks : In, stream of ``chunk``
     results : Out, stream of `Result`
-    retire : Out
-        Pulse: a job has ended; its last word is taken.
+    retire : Out, 1 bit
+        Pulse: a job has ended, and its last word is transferred.
     """
 
     def __init__(self, *, chunk, bytes_out, narrow):
@@ -50,83 +58,89 @@ class StreamPacker(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        mark, sums = self.chunks.payload.mark, self.chunks.payload.sums
-        kinds = [(~mark.narrow if self.narrow else Const(1), sums.as_value())]
+        meta, sums = self.chunks.payload.meta, self.chunks.payload.sums
+        # For each kind of results, wide and narrow: whether the chunk has it, and its bits.
+        kinds = [(~meta.narrow if self.narrow else Const(1), sums.as_value())]
         if self.narrow:
-            kinds.append((mark.narrow, Cat(value[: 8 * self.narrow] for value in sums)))
+            kinds.append((meta.narrow, Cat(value[: 8 * self.narrow] for value in sums)))
         bits = 8 * self.bytes_out
-        cut = [kind for kind in kinds if len(kind[1]) >= bits]
-        gathered = [kind for kind in kinds if len(kind[1]) < bits]
-        full = self._gather(m, gathered) if gathered else Const(0)
-        if cut:
-            with m.If(self.chunks.valid & ~full & Cat(mine for mine, _ in cut).any()):
-                self._cut(m, cut)
+        split = [kind for kind in kinds if len(kind[1]) >= bits]
+        packed = [kind for kind in kinds if len(kind[1]) < bits]
+        full = self._pack(m, packed) if packed else Const(0)
+        if split:
+            with m.If(self.chunks.valid & ~full & Cat(select for select, _ in split).any()):
+                self._split(m, split)
         return m
 
-    def _cut(self, m, kinds):
-        """A chunk in one word or more, one a cycle."""
-        mark, word, bits = self.chunks.payload.mark, self.results.payload, 8 * self.bytes_out
+    def _split(self, m, kinds):
+        """Send a chunk as one word or more, one a cycle."""
+        meta, word, bits = self.chunks.payload.meta, self.results.payload, 8 * self.bytes_out
         index = Signal(range(max(len(value) for _, value in kinds) // bits))
         end = Signal()
-        for mine, value in kinds:
-            with m.If(mine):
+        for select, value in kinds:
+            with m.If(select):
                 m.d.comb += [
                     word.data.eq(value.word_select(index, bits)),
-                    end.eq((index == len(value) // bits - 1) | (mark.status != 0) | mark.silent),
+                    end.eq(
+                        (index == len(value) // bits - 1) | (meta.status != 0) | meta.suppress
+                    ),
                 ]
-        taken = self.results.ready | mark.silent
+        fire = self.results.ready | meta.suppress
         m.d.comb += [
-            word.last.eq(mark.last & end),
-            word.status.eq(mark.status),
-            word.tag.eq(mark.tag),
-            self.results.valid.eq(~mark.silent),
-            self.chunks.ready.eq(taken & end),
-            self.retire.eq(self.chunks.ready & mark.last),
+            word.last.eq(meta.last & end),
+            word.status.eq(meta.status),
+            word.tag.eq(meta.tag),
+            self.results.valid.eq(~meta.suppress),
+            self.chunks.ready.eq(fire & end),
+            self.retire.eq(self.chunks.ready & meta.last),
         ]
-        with m.If(taken):
+        with m.If(fire):
             m.d.sync += index.eq(Mux(end, 0, index + 1))
 
-    def _gather(self, m, kinds):
-        """Chunks in a word; whether there is one that is full."""
-        mark, word = self.chunks.payload.mark, self.results.payload
+    def _pack(self, m, kinds):
+        """Collect chunks in a word; returns whether that word is full.
+
+        The word has ``units`` units, each as wide as the narrowest kind of chunk.
+        """
+        meta, word = self.chunks.payload.meta, self.results.payload
         unit = min(len(value) for _, value in kinds)
-        places = 8 * self.bytes_out // unit
-        full, index = Signal(), Signal(range(places))
-        g_mark = Signal.like(mark)
-        g_word = Signal(data.ArrayLayout(unit, places))
-        leaves = full & (self.results.ready | g_mark.silent)
-        with m.If(leaves):
+        units = 8 * self.bytes_out // unit
+        full, index = Signal(), Signal(range(units))
+        p_meta = Signal.like(meta)
+        p_word = Signal(data.ArrayLayout(unit, units))
+        send = full & (self.results.ready | p_meta.suppress)
+        with m.If(send):
             m.d.sync += full.eq(0)
         m.d.comb += [
-            self.results.valid.eq(full & ~g_mark.silent),
-            word.data.eq(g_word),
-            word.last.eq(g_mark.last),
-            word.status.eq(g_mark.status),
-            word.tag.eq(g_mark.tag),
-            self.retire.eq(leaves & g_mark.last),
+            self.results.valid.eq(full & ~p_meta.suppress),
+            word.data.eq(p_word),
+            word.last.eq(p_meta.last),
+            word.status.eq(p_meta.status),
+            word.tag.eq(p_meta.tag),
+            self.retire.eq(send & p_meta.last),
         ]
-        takes = Cat(mine for mine, _ in kinds).any() & (~full | leaves)
-        parts = [Const(0, unit)] * places
-        hits = [Const(0, 1)] * places
-        step, end = Signal(range(places + 1)), Signal()
-        for mine, value in kinds:
-            share = len(value) // unit  # of the places
-            here = index[ceil_log2(share):]
-            with m.If(mine):
-                m.d.comb += [step.eq(share), end.eq(here == places // share - 1)]
-            for place in range(places):
-                part = value.word_select(place % share, unit)
-                parts[place] = Mux(mine, part, parts[place])
-                hits[place] = Mux(mine, here == place // share, hits[place])
-        with m.If(takes):
+        ready = Cat(select for select, _ in kinds).any() & (~full | send)
+        parts = [Const(0, unit)] * units
+        hits = [Const(0, 1)] * units
+        step, end = Signal(range(units + 1)), Signal()
+        for select, value in kinds:
+            size = len(value) // unit  # of the chunk, in units
+            position = index[ceil_log2(size):]
+            with m.If(select):
+                m.d.comb += [step.eq(size), end.eq(position == units // size - 1)]
+            for n in range(units):
+                part = value.word_select(n % size, unit)
+                parts[n] = Mux(select, part, parts[n])
+                hits[n] = Mux(select, position == n // size, hits[n])
+        with m.If(ready):
             m.d.comb += self.chunks.ready.eq(1)
-        with m.If(takes & self.chunks.valid):
+        with m.If(ready & self.chunks.valid):
             m.d.sync += [
-                g_mark.eq(mark),
-                full.eq(mark.last | end),
-                index.eq(Mux(mark.last, 0, index + step)),
+                p_meta.eq(meta),
+                full.eq(meta.last | end),
+                index.eq(Mux(meta.last, 0, index + step)),
             ]
-        for place in range(places):
-            with m.If(takes & self.chunks.valid & hits[place]):
-                m.d.sync += g_word[place].eq(parts[place])
+        for n in range(units):
+            with m.If(ready & self.chunks.valid & hits[n]):
+                m.d.sync += p_word[n].eq(parts[n])
         return full

@@ -20,7 +20,7 @@ class Late(wiring.Component):
         m = Module()
         last = MultiCycle(self.i, self.stays)
         for n, cycles in enumerate(self.steps):
-            last = last.later(m, cycles, f"step_{n}")
+            last = last.delay(m, cycles, f"step_{n}")
         self.last = last
         m.d.comb += self.o.eq(last.value)
         m.d.sync += Signal().eq(0)

@@ -40,8 +40,8 @@ def test_the_folded_chain_equals_its_twin(term, acc):
 
 
 @pytest.mark.parametrize("name, made", [
-    ("KEEP", lambda: Accumulator(term=signed(3), acc=signed(6))),
-    ("DRAIN", lambda: Still(term=signed(3), acc=signed(6))),
+    ("ADD_MASKED", lambda: Accumulator(term=signed(3), acc=signed(6))),
+    ("ADD_OR_LOAD", lambda: Still(term=signed(3), acc=signed(6))),
 ])
 @pytest.mark.parametrize("bit", range(12, 16))
 def test_a_position_of_other_function_is_seen(name, made, bit, monkeypatch):

@@ -7,10 +7,10 @@ from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac
 from weft.sim.primitives import cosimulate
 
 
-@pytest.mark.parametrize("name", ["_chained", "_later"])
+@pytest.mark.parametrize("name", ["_chained", "_registered"])
 def test_a_leaf_of_other_function_is_seen(name, monkeypatch):
     """Where the primitives' sums lack their lowest bit, or terms are a cycle early."""
-    broken = {"_chained": lambda m, x, y: (x + y) & ~1, "_later": lambda m, value: value}[name]
+    broken = {"_chained": lambda m, x, y: (x + y) & ~1, "_registered": lambda m, value: value}[name]
     whole = getattr(ecp5, name)
 
     def elaborate(self, platform):

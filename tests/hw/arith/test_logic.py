@@ -40,7 +40,7 @@ def test_products_come_after_the_latency(width):
 
 
 @pytest.mark.parametrize("name, width", [
-    ("AND", 8), ("PAIR", 8), ("PAIR_AWAY", 8), ("PART_AWAY", 9), ("ADD", 9),
+    ("AND", 8), ("ADD_PRODUCTS", 8), ("SUB_PRODUCTS", 8), ("SUB_MASKED", 9), ("ADD", 9),
 ])
 def test_a_position_of_other_function_is_seen(name, width, monkeypatch):
     monkeypatch.setattr(logic, name, getattr(logic, name) ^ 0x2000)

@@ -1,4 +1,4 @@
-"""The rounder against numpy and ml_dtypes: limits and roundings of every kind, in order."""
+"""The BF16 epilogue against numpy and ml_dtypes: clamps and roundings of all kinds, in order."""
 
 import numpy as np
 import pytest
@@ -36,8 +36,8 @@ POSITIVE = [
 EDGES = [*POSITIVE, *(0x80000000 | bits for bits in POSITIVE)]
 
 
-def due(bits, low, high, *, clamp, rounds):
-    """What sums become, all as bits."""
+def expected_results(bits, low, high, *, clamp, rounds):
+    """The results of sums; all as bits."""
     x, low, high = (np.array(one, np.uint32).view(np.float32) for one in (bits, low, high))
     if clamp:
         x = np.where(x <= low, low, np.where(x >= high, high, x))
@@ -49,7 +49,7 @@ def due(bits, low, high, *, clamp, rounds):
 
 
 class Bench:
-    """A rounder, the limits that are loaded into it, and chunks."""
+    """A `Bf16Output`, the limits to load into it, and random chunks."""
 
     def __init__(self, config, limits=None):
         self.config = config
@@ -67,16 +67,16 @@ class Bench:
                 bytes_in=g.stream,
             )})
         self.dut = Bf16Output(
-            geometries=self.geometries, chunk=chunk, acc=32, lanes=config.lanes, raw=1,
+            geometries=self.geometries, chunk=chunk, acc=32, lanes=config.lanes, sum_latency=1,
             writes=writes,
         )
         self.panels = self.geometries[Region.B].pages
-        self.chunks_a_row = -(-config.cols // config.lanes)
+        self.row_chunks = -(-config.cols // config.lanes)
         limits = limits or (self.limits() for _ in range(self.panels * config.cols))
         self.columns = np.array(list(limits), np.uint32).reshape(self.panels, config.cols, 2)
 
     def number(self):
-        """Bits of a number: at an edge, of any size, or near to others of its kind."""
+        """Bits of a random number: an edge case, a normally distributed one, or any bits."""
         if self.rng.random() < 0.4:
             return int(self.rng.choice(EDGES))
         if self.rng.random() < 0.5:
@@ -91,29 +91,29 @@ class Bench:
         return found[order].tolist()
 
     def chunk(self, sums=None, **fields):
-        """A chunk of any sums, with what it is due."""
+        """A request for a chunk, its sums, and its expected results."""
         rng, config = self.rng, self.config
-        finish = {flag.name.lower(): int(rng.integers(2)) for flag in epilogue_flags(config)}
+        epilogue = {flag.name.lower(): int(rng.integers(2)) for flag in epilogue_flags(config)}
         sums = sums or [self.number() for _ in range(config.lanes)]
         chunk = {
-            "chunk": int(rng.integers(self.chunks_a_row)),
-            "panel": int(rng.integers(self.panels)), "finish": finish, "finishes": 1, **fields,
+            "index": int(rng.integers(self.row_chunks)), "epilogue": epilogue,
+            "b_panel": int(rng.integers(self.panels)), "uses_epilogue": 1, **fields,
         }
-        first = chunk["chunk"] * config.lanes
-        low, high = self.columns[chunk["panel"], first : first + config.lanes].T
-        return chunk, sums, due(
+        first = chunk["index"] * config.lanes
+        low, high = self.columns[chunk["b_panel"], first : first + config.lanes].T
+        return chunk, sums, expected_results(
             sums[: len(low)], low, high,
-            clamp=chunk["finish"].get("clamp"), rounds=chunk["finish"]["round"],
+            clamp=chunk["epilogue"].get("clamp"), rounds=chunk["epilogue"]["round"],
         )
 
     def load(self):
-        """The cycles in which the limits are loaded."""
+        """The cycles that load the limits."""
         if not self.clamps:
             return
         g, lanes = self.geometries[Region.PARAMETERS], self.config.lanes
         for panel, columns in enumerate(self.columns):
             entries = [PARAMETER["bf16"].pack(*pair) for pair in columns.view(np.float32).tolist()]
-            entries += [bytes(8)] * (self.chunks_a_row * lanes - len(entries))
+            entries += [bytes(8)] * (self.row_chunks * lanes - len(entries))
             words = [b"".join(entries[n : n + lanes]) for n in range(0, len(entries), lanes)]
             for first in range(0, len(words), g.group):
                 line = b"".join(words[first : first + g.group]).ljust(g.segments * g.stream, b"\0")
@@ -125,33 +125,33 @@ class Bench:
                     }}}
         yield {"parameters": {"valid": 0}}
 
-    def run(self, given, *, idle=0.0):
-        """Chunks of given sums become given results, after the latency."""
-        script, places = list(self.load()), []
-        for chunk, _, _ in given:
+    def run(self, chunks, *, idle=0.0):
+        """Check that each chunk has its results after the latency."""
+        script, cycles = list(self.load()), []
+        for chunk, _, _ in chunks:
             while self.rng.random() < idle:
-                script.append({"chunks": {"valid": 0}})
-            places.append(len(script))
-            script.append({"chunks": {"valid": 1, "chunk": chunk}})
+                script.append({"request": {"valid": 0}})
+            cycles.append(len(script))
+            script.append({"request": {"valid": 1, "chunk": chunk}})
         latency = self.dut.LATENCY
         script += [{} for _ in range(latency + 1)]
-        for now, (_, sums, _) in zip(places, given, strict=True):
-            script[now + 1]["sums"] = sums
+        for cycle, (_, sums, _) in zip(cycles, chunks, strict=True):
+            script[cycle + 1]["sums"] = sums
         (found,) = play(self.dut, script, "results")
-        for now, (_, _, results) in zip(places, given, strict=True):
-            assert found[now + latency][: len(results)] == results
+        for cycle, (_, _, results) in zip(cycles, chunks, strict=True):
+            assert found[cycle + latency][: len(results)] == results
 
 
 @ALL
 @pytest.mark.parametrize("idle", [0, 0.5])
-def test_results_are_those_of_numpy_after_the_latency(config, idle):
+def test_results_equal_numpys_after_the_latency(config, idle):
     bench = Bench(config)
     assert bench.dut.LATENCY == Latencies.of(config).epilogue_latency == (6 if bench.clamps else 2)
     bench.run([bench.chunk() for _ in range(150)], idle=idle)
 
 
 @pytest.mark.parametrize("rounds", [0, 1])
-def test_every_edge_is_held_between_every_pair_of_edges(rounds):
+def test_every_edge_is_clamped_to_every_pair_of_edges(rounds):
     def number(bits):
         return np.uint32(bits).view(np.float32)
 
@@ -160,15 +160,15 @@ def test_every_edge_is_held_between_every_pair_of_edges(rounds):
     pages = memories(config)[Region.B].pages
     limits += limits[: pages * 64 - len(limits)]
     bench = Bench(config, limits)
-    given = [
-        bench.chunk([bits] * 8, panel=panel, chunk=chunk, finish={"clamp": 1, "round": rounds})
-        for bits in (*EDGES, NAN) for panel in range(pages) for chunk in range(8)
-    ]
-    bench.run(given)
+    epilogue = {"clamp": 1, "round": rounds}
+    bench.run([
+        bench.chunk([bits] * 8, b_panel=panel, index=index, epilogue=epilogue)
+        for bits in (*EDGES, NAN) for panel in range(pages) for index in range(8)
+    ])
 
 
 def test_every_upper_half_is_rounded():
-    # With lower halves on, next to and far from a tie.
+    # Lower halves: ties, their neighbours, and values far from a tie.
     config = Config(**{**SMALL, "cols": 64, "lanes": 64, "activation": "none"})
     dut = Bench(config).dut
     upper = np.arange(1 << 16, dtype=np.uint32) << 16
@@ -180,7 +180,7 @@ def test_every_upper_half_is_rounded():
 
     async def bench(ctx):
         inputs, outputs = Value.cast(dut.sums), Value.cast(dut.results)
-        ctx.set(dut.chunks.chunk.finish.round, 1)
+        ctx.set(dut.request.chunk.epilogue.round, 1)
         await ctx.tick()
         for words in (*sums, sums[0]):
             ctx.set(inputs, int.from_bytes(words.tobytes(), "little"))
@@ -193,7 +193,7 @@ def test_every_upper_half_is_rounded():
         assert np.array_equal(got, sums.view(np.float32).astype(bfloat16).view(np.uint16))
 
 
-def test_limits_leave_a_nan_and_what_is_not_to_be_clamped():
+def test_a_clamp_keeps_a_nan_and_needs_its_flag():
     config = CONFIGS["two-lanes"]
     one, two = 0x3F800000, 0x40000000
     bench = Bench(config, [(one, two)] * 4 * config.cols)
@@ -204,5 +204,6 @@ def test_limits_leave_a_nan_and_what_is_not_to_be_clamped():
         ({"clamp": 1, "round": 1}, [0x3F808001, 0x3F818000], [0x3F81, 0x3F82]),
     ]
     bench.run([
-        (bench.chunk(sums, chunk=0, finish=f)[0], sums, results) for f, sums, results in rows
+        (bench.chunk(sums, index=0, epilogue=flags)[0], sums, results)
+        for flags, sums, results in rows
     ])

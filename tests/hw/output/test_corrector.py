@@ -1,4 +1,4 @@
-"""The correction terms against sums of Python integers."""
+"""The corrector against sums of Python integers."""
 
 import random
 
@@ -14,7 +14,7 @@ from weft.sim.amaranth_bench import play
 from weft.sim.loader_model import random_panel, write_port
 from weft.timing import Latencies
 
-SETTLE = 16  # cycles, more than sums take
+SETTLE = 16  # cycles, more than the latency of the sums
 
 
 def pairs(values):
@@ -38,7 +38,7 @@ def test_sums_are_corrected_after_the_latency(which, idle):
     a, b = (Operand(edge, 2, 64, 16) for edge in edges)
     chunks = -(-b.edge // lanes)
     chunk = StructLayout({
-        "row": range(a.edge), "chunk": range(chunks), "a_page": range(4), "b_page": range(4),
+        "row": range(a.edge), "index": range(chunks), "a_page": range(4), "b_page": range(4),
     })
     dut = Corrector(
         geometries=(a, b), chunk=chunk, lanes=lanes, writes=(write_port(a), write_port(b)),
@@ -49,7 +49,7 @@ def test_sums_are_corrected_after_the_latency(which, idle):
         both = [random_panel(rng, geometry, 3, page=page) for page in range(4)]
         terms.append([pairs(values) for values, _ in both])
         for write in (write["write"] for _, some in both for write in some):
-            # The word is the same for both.
+            # Both ports carry the same word.
             other = {"valid": 0, "write": {"data": write["write"]["data"]}}
             script.append({"a": other, "b": other, port: write})
         script.append({"a": {"valid": 0}, "b": {"valid": 0}})
@@ -57,29 +57,29 @@ def test_sums_are_corrected_after_the_latency(which, idle):
     expected = {}
     while len(expected) < 60:
         one = {
-            "row": rng.randrange(a.edge), "chunk": rng.randrange(chunks),
+            "row": rng.randrange(a.edge), "index": rng.randrange(chunks),
             "a_page": rng.randrange(4), "b_page": rng.randrange(4),
         }
         sums = [rng.randint(-(1 << 31), (1 << 31) - 1) for _ in range(lanes)]
         now = len(script)
         script += [{} for _ in range(1 + (rng.random() < idle))]
-        script[now] |= {"chunks": {"valid": 1, "chunk": one}}
+        script[now] |= {"request": {"valid": 1, "chunk": one}}
         term = terms[0][one["a_page"]][one["row"]]
-        columns = terms[1][one["b_page"]][one["chunk"] * lanes :][:lanes]
-        due = [value - term - column for value, column in zip(sums, columns, strict=False)]
-        expected[now] = sums, [(s + (1 << 31)) % (1 << 32) - (1 << 31) for s in due]
+        columns = terms[1][one["b_page"]][one["index"] * lanes :][:lanes]
+        exact = [value - term - column for value, column in zip(sums, columns, strict=False)]
+        expected[now] = sums, [(x + (1 << 31)) % (1 << 32) - (1 << 31) for x in exact]
     script += [{} for _ in range(dut.LATENCY + 1)]
     for now, (sums, _) in expected.items():
         script[now + dut.SUMS]["sums"] = sums
     (found,) = play(dut, script, "corrected")
-    for now, (_, due) in expected.items():
-        assert found[now + dut.LATENCY][: len(due)] == due
+    for now, (_, results) in expected.items():
+        assert found[now + dut.LATENCY][: len(results)] == results
 
 
 @pytest.mark.parametrize("target", ["generic", "ecp5"])
 @pytest.mark.parametrize("depth, bytes_in", [(2, 16), (8, 16), (16, 16), (16, 64), (64, 64)])
-def test_what_is_taken_off_is_there_before_the_first_sums_can_be(target, depth, bytes_in):
-    # A tile is on offer 5 cycles after the last word of its panels; its first row is asked for when
+def test_terms_are_ready_before_the_first_sums(target, depth, bytes_in):
+    # A tile is offered 5 cycles after the last word of its panels. Its first row is requested when
     # it is written, after at least one step.
     config = Config(
         rows=1, cols=1, depth=depth, multiplier="fip", target=target, bytes_in=bytes_in
@@ -94,8 +94,8 @@ def test_what_is_taken_off_is_there_before_the_first_sums_can_be(target, depth, 
 
 @pytest.mark.parametrize("target", ["generic", "ecp5", "ice40hx"])
 @pytest.mark.parametrize("drain", ["overlapped", "folded"])
-def test_a_row_is_read_before_another_takes_its_place(target, drain):
-    # Its room is released as it is asked for, and taken again a cycle later at the earliest.
+def test_a_row_is_read_before_it_is_overwritten(target, drain):
+    # Its room is released with the request, and allocated again one cycle later at the earliest.
     latencies = Latencies.of(
         Config(rows=1, cols=1, depth=2, multiplier="fip", target=target, drain=drain)
     )

@@ -1,4 +1,4 @@
-"""The lanes: each sum of a row is in its chunk, at its time."""
+"""Lane selection: each sum of a row is in its chunk, after the latency."""
 
 import pytest
 
@@ -12,12 +12,12 @@ from weft.sim.amaranth_bench import play
 def test_each_sum_is_in_its_chunk(cols, lanes, registered):
     dut = LaneSelect(acc=8, cols=cols, lanes=lanes, registered=registered)
     chunks = -(-cols // lanes)
-    asked = [n % chunks for n in range(3 * chunks)]
-    script = [{"chunk": n} for n in asked] + [{} for _ in range(5)]
-    for now in range(len(asked)):
+    indices = [n % chunks for n in range(3 * chunks)]
+    script = [{"index": n} for n in indices] + [{} for _ in range(5)]
+    for now in range(len(indices)):
         row = [(16 * now + c) % 256 for c in range(cols)]
         script[now + ResultBuffer.latency(registered)]["row"] = row
     (found,) = play(dut, script, "sums")
-    for now, chunk in enumerate(asked):
-        due = [(16 * now + c) % 256 for c in range(cols)][chunk * lanes :][:lanes]
-        assert found[now + LaneSelect.latency(registered)][: len(due)] == due
+    for now, index in enumerate(indices):
+        sums = [(16 * now + c) % 256 for c in range(cols)][index * lanes :][:lanes]
+        assert found[now + LaneSelect.latency(registered)][: len(sums)] == sums

@@ -1,4 +1,4 @@
-"""Sums over what is loaded, panel by panel and page by page, against sums of Python integers."""
+"""Sums of loaded operands, by panel and by page, against sums of Python integers."""
 
 import random
 
@@ -22,29 +22,29 @@ GEOMETRIES = [
 
 
 def sums_of(kind, *geometries, counts=None):
-    """The sums of one operand or several."""
+    """The component for one operand or several."""
     return kind(
         geometries=geometries, writes=[write_port(g) for g in geometries],
         counts=counts or [1] * len(geometries), target="generic",
     )
 
 
-def moved(script, n=0):
-    """A script of ports as one of operand ``n``."""
+def for_operand(script, n=0):
+    """The script, with the ports of operand ``n``."""
     return [{f"{name}_{n}": value for name, value in cycle.items()} for cycle in script]
 
 
-def asked(kind, geometry, pages, count=1):
-    """A script that asks for all the sums of ``pages``, and what makes a list a page of them."""
+def reads(geometry, pages, count=1):
+    """A script that reads all sums of ``pages``; a function that turns its trace into rows."""
     parts = -(-geometry.edge // count)
     script = [{"page": page, "index": n} for page in pages for n in range(parts)]
 
-    def gathered(found):
+    def collect(found):
         found = found[len(found) - len(script) :]
         rows = [sum(found[n : n + parts], []) for n in range(0, len(found), parts)]
         return [row[: geometry.edge] for row in rows]
 
-    return script, gathered
+    return script, collect
 
 
 def pairs(values):
@@ -62,13 +62,13 @@ ODD = [
     pytest.param(Operand(5, 3, 64, 4), id="4-segments-and-padding"),
 ]
 ROWS = [pytest.param(RowSums, plain, *g.values, id=f"rows-{g.id}") for g in GEOMETRIES + ODD]
-BOTH = pytest.mark.parametrize("sums, due, geometry", PAIRS + ROWS)
-KINDS = pytest.mark.parametrize("sums, due", [(PairSums, pairs), (RowSums, plain)])
+BOTH = pytest.mark.parametrize("sums, model, geometry", PAIRS + ROWS)
+KINDS = pytest.mark.parametrize("sums, model", [(PairSums, pairs), (RowSums, plain)])
 
 
 @BOTH
 @pytest.mark.parametrize("idle, count", [(0, 1), (0.5, 1), (0, 2), (0, 4)])
-def test_each_panel_has_its_sums(sums, due, geometry, idle, count):
+def test_each_panel_has_its_sums(sums, model, geometry, idle, count):
     rng = random.Random(geometry.edge)
     script, expected = [], []
     noise = {"data": (1 << 8 * geometry.stream) - 1, "begin": 1, "page": 0}
@@ -78,31 +78,31 @@ def test_each_panel_has_its_sums(sums, due, geometry, idle, count):
             while rng.random() < idle:
                 script.append({"write": {"valid": 0, "write": noise}})
             script.append(write)
-        expected = [e for e in expected if e[0] != page] + [(page, due(values))]
+        expected = [e for e in expected if e[0] != page] + [(page, model(values))]
     dut = sums_of(sums, geometry, counts=[count])
     script += [{"write": {"valid": 0}}] * dut.latency
-    ask, gathered = asked(sums, geometry, [page for page, _ in expected], count)
-    (found,) = play(dut, moved(script + ask), "sums_0", tail=dut.READ)
-    assert gathered(found) == [want for _, want in expected]
+    read, collect = reads(geometry, [page for page, _ in expected], count)
+    (found,) = play(dut, for_operand(script + read), "sums_0", tail=dut.READ)
+    assert collect(found) == [sums for _, sums in expected]
 
 
 @BOTH
-def test_each_page_has_the_sums_up_to_its_end(sums, due, geometry):
+def test_each_page_has_the_sums_up_to_its_end(sums, model, geometry):
     rng = random.Random(3)
     words = min(40, geometry.words)
     values, script = random_panel(rng, geometry, words)
     dut = sums_of(sums, geometry)
     script += [{"write": {"valid": 0}}] * dut.latency
     pages = range(-(-words // 16))
-    ask, gathered = asked(sums, geometry, pages)
-    (found,) = play(dut, moved(script + ask), "sums_0", tail=dut.READ)
+    read, collect = reads(geometry, pages)
+    (found,) = play(dut, for_operand(script + read), "sums_0", tail=dut.READ)
     ends = [min(words, 16 * (page + 1)) * geometry.depth for page in pages]
-    assert gathered(found) == [due([row[:end] for row in values]) for end in ends]
+    assert collect(found) == [model([row[:end] for row in values]) for end in ends]
 
 
 @KINDS
 @pytest.mark.parametrize("edges", [(3, 4), (4, 12), (12, 20)])
-def test_operands_in_turn_keep_their_sums(sums, due, edges):
+def test_operands_in_turn_keep_their_sums(sums, model, edges):
     # Each carries on after the other: panels of so many words, of A, of B, of A...
     rng = random.Random(4)
     geometries = [Operand(edge, 2, 64, 16) for edge in edges]
@@ -113,17 +113,17 @@ def test_operands_in_turn_keep_their_sums(sums, due, edges):
         part, writes = random_panel(
             rng, geometries[n], words, continues=turn > 1, page=turn // 2
         )
-        script += moved([*writes, {"write": {"valid": 0}}], n)
+        script += for_operand([*writes, {"write": {"valid": 0}}], n)
         if n:  # the word is the same for all
             for cycle, one in zip(script[-len(writes) - 1 :], writes, strict=False):
                 cycle["write_0"] = {"write": {"data": one["write"]["write"]["data"]}}
         whole[n] = [old + new for old, new in zip(whole[n], part, strict=True)]
     script += [{}] * dut.latency
     for n, geometry in enumerate(geometries):
-        ask, gathered = asked(sums, geometry, [2])
-        (found,) = play(dut if not n else sums_of(sums, *geometries), script + moved(ask, n),
+        read, collect = reads(geometry, [2])
+        (found,) = play(dut if not n else sums_of(sums, *geometries), script + for_operand(read, n),
                         f"sums_{n}", tail=dut.READ)
-        assert gathered(found) == [due(whole[n])]
+        assert collect(found) == [model(whole[n])]
 
 
 @pytest.mark.parametrize("sums, one", [(PairSums, 6), (RowSums, 5)])
@@ -135,5 +135,5 @@ def test_an_entry_is_there_after_the_latency(sums, one, late):
     dut = sums_of(sums, geometry)
     wait = [{"write": {"valid": 0}}] * (dut.latency - 1 + late)
     script = [write, *wait, {"write": {"valid": 0}, "page": 0}, {"page": 1}]
-    (found,) = play(dut, moved(script), "sums_0", tail=dut.READ - 1)
+    (found,) = play(dut, for_operand(script), "sums_0", tail=dut.READ - 1)
     assert found[-1] == [0 if late else one]

@@ -1,4 +1,4 @@
-"""The finisher against golden: every column by its own parameters, in order, at any pace."""
+"""The requantizer against golden: each column with its own parameters, in order, at any rate."""
 
 import numpy as np
 import pytest
@@ -36,11 +36,11 @@ CONFIGS = {
 }
 ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 
-SETTLE = 16  # cycles, more than sums of rows take
+SETTLE = 16  # cycles, more than the latency of the row sums
 
 
 def port(geometry):
-    """The shape of what is loaded into a memory."""
+    """The shape of a buffer write."""
     write = BufferWrite(
         address=ceil_log2(geometry.words // geometry.group), segments=geometry.segments,
         pages=geometry.pages, bytes_in=geometry.stream,
@@ -49,7 +49,7 @@ def port(geometry):
 
 
 class Bench:
-    """A finisher, what is loaded into it, and chunks with what they become."""
+    """A `Requantizer`, the data to load into it, and random chunks with their results."""
 
     def __init__(self, config, seed=1):
         self.config = config
@@ -64,7 +64,7 @@ class Bench:
             del inputs["a"]
         self.dut = Requantizer(
             geometries=self.geometries, chunk=chunk, acc=signed(32), lanes=config.lanes,
-            raw=Latencies.of(config).sum_latency, mode=config.requantize,
+            sum_latency=Latencies.of(config).sum_latency, mode=config.requantize,
             cycles=config.scale_cycles,
             target="generic", zero_points=config.b_zero_point != "none",
             writes={name: port(geometry) for name, geometry in inputs.items()},
@@ -72,12 +72,12 @@ class Bench:
         pages = self.geometries[Region.B].pages
         self.columns = [[self.column() for _ in range(config.cols)] for _ in range(pages)]
         self.table = self.rng.integers(0, 256, 256).tolist()
-        # Of a panel of A, a word a page.
+        # Panels of A, one word a page.
         a = self.geometries[Region.A]
         self.lines = self.rng.integers(-128, 128, (a.pages, a.edge, a.depth))
 
     def column(self):
-        """Parameters: those of golden, and the multiplier as the hardware has it."""
+        """Parameters of the hardware, and the float32 scale of golden in mode onnx."""
         rng = self.rng
         multiplier, scale = int(rng.integers(1 << 30, 1 << 31)), None
         shift = int(rng.integers(-31, 31 if rng.random() < 0.2 else -20))
@@ -91,26 +91,28 @@ class Bench:
         return (int(bias), multiplier, shift, b_zero, zero, low, high), scale
 
     def chunk(self):
-        """A chunk that is to be finished, and its sums."""
+        """A request that uses the epilogue, and its sums."""
         rng, config = self.rng, self.config
-        finish = {"requantize": 1, "table": int(rng.integers(2))}
+        epilogue = {"requantize": 1, "table": int(rng.integers(2))}
         if config.activation == "none":
-            del finish["table"]
+            del epilogue["table"]
         sums = rng.integers(-(1 << 31), 1 << 31, config.lanes) >> rng.integers(0, 20)
         return {
             "row": int(rng.integers(config.rows)),
-            "chunk": int(rng.integers(-(-config.cols // config.lanes))),
+            "index": int(rng.integers(-(-config.cols // config.lanes))),
             "a_page": int(rng.integers(len(self.lines))),
-            "panel": int(rng.integers(len(self.columns))), "finish": finish, "finishes": 1,
+            "b_panel": int(rng.integers(len(self.columns))), "epilogue": epilogue,
+            "uses_epilogue": 1,
         }, sums.tolist()
 
-    def finished(self, chunk, sums):
-        first = chunk["chunk"] * self.config.lanes
-        due = []
+    def results(self, chunk, sums):
+        """The expected results of a chunk."""
+        first = chunk["index"] * self.config.lanes
+        results = []
         for lane, total in enumerate(sums):
             if first + lane == self.config.cols:
                 break
-            entry, scale = self.columns[chunk["panel"]][first + lane]
+            entry, scale = self.columns[chunk["b_panel"]][first + lane]
             bias, multiplier, shift, b_zero, zero, low, high = entry
             if self.config.b_zero_point == "none":
                 b_zero = 0
@@ -119,11 +121,11 @@ class Bench:
             mode = self.config.requantize
             by = {"scale": scale} if scale else {"multiplier": multiplier, "shift": shift}
             y = min(max(int(scaled(acc, mode=mode, **by)[0]) + zero, low), high)
-            due.append(self.table[y & 255] if chunk["finish"].get("table") else y & 255)
-        return due
+            results.append(self.table[y & 255] if chunk["epilogue"].get("table") else y & 255)
+        return results
 
     def writes(self):
-        """(port, write) of everything that is loaded."""
+        """(port, write) of all data to load."""
         config = self.config
         for page, panel in enumerate(self.lines):
             data = b"".join(bytes(int(x) & 255 for x in row) for row in panel)
@@ -151,36 +153,35 @@ class Bench:
                 }}
 
     def script(self, count, idle):
-        """A script that loads all and asks for chunks; cycle -> results, as long as they last."""
+        """A script that loads all data and requests chunks; the results, by cycle."""
         script = [{port: write} for port, write in self.writes() if port in self.dut.writes]
         script = [{**dict.fromkeys(self.dut.writes, {"valid": 0}), **cycle} for cycle in script]
         script += [dict.fromkeys(self.dut.writes, {"valid": 0})] * SETTLE
-        due, sums = {}, {}
+        expected, sums = {}, {}
         for _ in range(count):
             chunk, values = self.chunk()
-            script.append({"chunks": {"valid": 1, "chunk": chunk}})
+            script.append({"request": {"valid": 1, "chunk": chunk}})
             now = len(script) - 1
-            sums[now + self.dut.raw], due[now + self.dut.LATENCY] = values, self.finished(
-                chunk, values
-            )
+            sums[now + self.dut.sum_latency] = values
+            expected[now + self.dut.LATENCY] = self.results(chunk, values)
             wait = self.config.scale_cycles - 1
             while wait or self.rng.random() < idle:
                 wait = max(0, wait - 1)
-                # One that goes by: it must not be looked at.
-                other = {**self.chunk()[0], "finishes": 0}
-                script.append({"chunks": {"valid": int(self.rng.integers(2)), "chunk": other}})
-        script += [{"chunks": {"valid": 0}} for _ in range(self.dut.LATENCY + 1)]
+                # A request without epilogue; it must be ignored.
+                other = {**self.chunk()[0], "uses_epilogue": 0}
+                script.append({"request": {"valid": int(self.rng.integers(2)), "chunk": other}})
+        script += [{"request": {"valid": 0}} for _ in range(self.dut.LATENCY + 1)]
         for now, values in sums.items():
             script[now]["sums"] = values
-        return script, due
+        return script, expected
 
 
 @ALL
 @pytest.mark.parametrize("idle", [0, 0.5])
-def test_results_are_goldens_after_the_latency(config, idle):
+def test_results_equal_goldens_after_the_latency(config, idle):
     bench = Bench(config)
     assert bench.dut.LATENCY == Latencies.of(config).epilogue_latency
-    script, due = bench.script(150, idle)
+    script, expected = bench.script(150, idle)
     (found,) = play(bench.dut, script, "results")
-    for now, results in due.items():
+    for now, results in expected.items():
         assert [value & 255 for value in found[now]][: len(results)] == results

@@ -1,4 +1,4 @@
-"""The collector: tiles of any shape read from a ring of rows, as the array fills it."""
+"""The result scheduler: tiles of any shape, read from a ring of rows while the array fills it."""
 
 import random
 
@@ -8,6 +8,7 @@ from amaranth.lib.data import StructLayout
 from weft.commands import Region
 from weft.geometry import Operand
 from weft.hw.control.tile_generator import Tile
+from weft.hw.output.pending_tiles import PendingTile
 from weft.hw.output.result_scheduler import ResultScheduler
 from weft.sim.amaranth_bench import checker, plain, put, send, simulate, ticks
 
@@ -15,217 +16,235 @@ ROWS = 3
 DEPTH = 16  # rows of the ring
 
 
-def announced(cols):
+def pending_layout(cols):
     geometries = {Region.A: Operand(ROWS, 1, 64, 16), Region.B: Operand(cols, 1, 64, 16)}
-    finish = StructLayout({"round": 1, "clamp": 1})
-    return StructLayout({
-        "tile": Tile(geometries, finish), "slot": range(4), "end": 1,
+    tile = Tile(geometries, StructLayout({"round": 1, "clamp": 1}))
+    return PendingTile(results=StructLayout({
+        "valid": 1, "tile": tile, "slot": range(4), "end": 1,
         "a_page": range(4), "b_page": range(4),
-        **dict.fromkeys(("one_row", "one_chunk", "none", "silent", "single"), 1),
-    })
+    }))
 
 
-def sized(one, lanes):
-    """A tile, along with what is said of its size and its results."""
-    tile = one["tile"]
-    row, chunk, none = tile["rows"] == 1, tile["cols"] <= lanes, not gives([one])
-    return one | {
-        "one_row": int(row), "one_chunk": int(chunk), "none": int(none),
-        "silent": int(tile["hold"] and not tile["status"]), "single": int(none or row and chunk),
-    }
-
-
-def passes(rng, cols, slots, count):
-    """Passes as the sequencer announces them: lists of tiles, void and silent ones alone."""
+def passes(rng, cols, lanes, slots, count):
+    """Random passes, each a list of pending tiles; failed and suppressed tiles are alone."""
     for tag in range(count):
-        kind = rng.choice(["results", "results", "results", "void", "silent"])
+        kind = rng.choice(["results", "results", "results", "failed", "suppress"])
         size = rng.randint(1, slots) if kind == "results" else 1
-        keep = kind == "silent" or kind == "void" and rng.random() < 0.5
-        shared = {
-            "k": 5, "tag": tag, "accumulate": 0, "hold": int(keep),
-            "a_page": 0, "b_page": rng.randrange(4),
-            "status": rng.choice([1, 2]) if kind == "void" else 0,
+        no_data, suppress = kind != "results", kind == "suppress"
+        common = {
+            "tag": tag, "a_page": 0, "b_page": rng.randrange(4),
+            "status": rng.choice([1, 2]) if kind == "failed" else 0,
             "epilogue": {"round": rng.randrange(2), "clamp": rng.randrange(2)},
         }
-        yield [
-            {
+        tiles = []
+        for slot in range(size):
+            rows, columns = rng.randint(1, ROWS), rng.randint(1, cols)
+            row, chunk = rows == 1, columns <= lanes
+            tiles.append({
                 "tile": {
-                    **shared, "rows": rng.randint(1, ROWS), "cols": rng.randint(1, cols),
+                    **common, "rows": rows, "cols": columns,
                     "last": int(slot == size - 1 and rng.random() < 0.5),
                 },
                 "slot": slot, "end": int(slot == size - 1),
                 "a_page": rng.randrange(4), "b_page": rng.randrange(4),
-            }
-            for slot in range(size)
-        ]
+                "single_row": int(row), "single_chunk": int(chunk), "no_data": int(no_data),
+                "suppress": int(suppress), "single_request": int(no_data or row and chunk),
+            })
+        yield tiles
 
 
-def gives(tiles):
-    return not tiles[0]["tile"]["status"] and not tiles[0]["tile"]["hold"]
+def has_results(tiles):
+    return not tiles[0]["no_data"]
 
 
 class Bench:
-    """A collector, and the ring of rows that it reads, filled at random moments."""
+    """A scheduler, and the ring of rows that it reads, filled at random."""
 
-    def __init__(self, cols, lanes, slots, seed, *, places=8, pace=1, lag=1):
+    def __init__(
+        self, cols, lanes, slots, seed, *, reorder_depth=8, interval=1, epilogue_lag=1,
+        read_delay=0,
+    ):
         rng = random.Random(seed)
         self.cols, self.lanes, self.slots, self.seed = cols, lanes, slots, seed
-        self.places, self.pace, self.lag = places, pace, lag
-        self.passes = list(passes(rng, cols, slots, 30))
-        self.giving = [tiles for tiles in self.passes if gives(tiles)]
-        self.count = len(self.giving) * ROWS * slots
+        self.reorder_depth, self.read_delay = reorder_depth, read_delay
+        self.interval, self.epilogue_lag = interval, epilogue_lag
+        self.passes = list(passes(rng, cols, lanes, slots, 30))
+        self.releases = sum(map(has_results, self.passes))
+        self.rows = self.releases * ROWS * slots
         self.dut = ResultScheduler(
-            announced=announced(cols), rows=ROWS, cols=cols, lanes=lanes, slots=slots, depth=DEPTH,
-            finishing=["round", "clamp"], places=places, pace=pace, lag=lag,
+            tile=pending_layout(cols), rows=ROWS, cols=cols, lanes=lanes, slots=slots,
+            buffer_rows=DEPTH, epilogue_flags=["round", "clamp"], reorder_depth=reorder_depth,
+            interval=interval, epilogue_lag=epilogue_lag, read_delay=read_delay,
         )
 
-    def chunks(self):
-        """What is asked for, in order: the row of the ring, and the chunk."""
+    def requests(self):
+        """The expected requests in order: the row of the ring, and the chunk."""
         base = 0
         for tiles in self.passes:
-            for one in tiles:
-                tile = one["tile"]
+            for entry in tiles:
+                tile = entry["tile"]
                 common = {
-                    "a_page": one["a_page"], "b_page": one["b_page"], "finish": tile["epilogue"],
-                    "finishes": int(any(tile["epilogue"].values())), "panel": tile["b_page"],
+                    "a_page": entry["a_page"], "b_page": entry["b_page"],
+                    "b_panel": tile["b_page"], "epilogue": tile["epilogue"],
+                    "uses_epilogue": int(any(tile["epilogue"].values())),
                 }
-                mark = {
+                meta = {
                     "status": tile["status"], "tag": tile["tag"],
-                    "narrow": tile["epilogue"]["round"],
-                    "silent": int(tile["hold"] and not tile["status"]),
+                    "narrow": tile["epilogue"]["round"], "suppress": entry["suppress"],
                 }
-                if not gives(tiles):
-                    yield None, {**common, "mark": {**mark, "last": tile["last"]}}
+                if not has_results(tiles):
+                    yield None, {**common, "meta": {**meta, "last": tile["last"]}}
                     continue
                 for row in range(tile["rows"]):
                     for first in range(0, tile["cols"], self.lanes):
                         end = row == tile["rows"] - 1 and first + self.lanes >= tile["cols"]
-                        yield base + row * self.slots + one["slot"], {
-                            **common, "row": row, "chunk": first // self.lanes,
-                            "mark": {**mark, "last": int(tile["last"] and end)},
+                        yield base + row * self.slots + entry["slot"], {
+                            **common, "row": row, "index": first // self.lanes,
+                            "meta": {**meta, "last": int(tile["last"] and end)},
                         }
-            if gives(tiles):
+            if has_results(tiles):
                 base += ROWS * self.slots
 
     def run(self, idle, stall, fill=0.4):
-        """All is asked for in order, in time, when there is a place; the cycles of it."""
-        dut, times, free = self.dut, [], [self.places]
+        """Check all requests: their order, their time, and that the reorder buffer has room."""
+        dut, free = self.dut, self.reorder_depth
 
         async def source(ctx):
-            given = [sized(one, self.lanes) for tiles in self.passes for one in tiles]
-            await send(ctx, dut.tiles, given, idle=idle, seed=1)
+            await send(ctx, dut.tiles, sum(self.passes, []), idle=idle, seed=1)
 
         async def watch(ctx):
+            nonlocal free
             rng = random.Random(self.seed)
-            want, landed, released, now = list(self.chunks()), 0, 0, 0
-            last = {0: -99, 1: -99}
-            while want:
-                room = released * ROWS * self.slots + DEPTH - landed
-                lands = landed < self.count and room > 0 and rng.random() < fill
-                taken = free[0] < self.places and rng.random() >= stall
-                ctx.set(dut.landed, lands)
-                ctx.set(dut.taken, taken)
-                ports = dut.chunks.valid, dut.chunks.chunk, dut.address, dut.release
-                _, _, valid, got, address, release = await ctx.tick().sample(*ports)
+            expected, written, released, now = list(self.requests()), 0, 0, 0
+            previous = {0: -99, 1: -99}  # cycle of the last request, by ``uses_epilogue``
+            reads = {}  # cycle: address and index
+            while expected or reads:
+                room = released * ROWS * self.slots + DEPTH - written
+                write = written < self.rows and room > 0 and rng.random() < fill
+                pop = free < self.reorder_depth and rng.random() >= stall
+                ctx.set(dut.row_written, write)
+                ctx.set(dut.popped, pop)
+                ports = (
+                    dut.request.valid, dut.request.chunk, dut.address, dut.index, dut.release
+                )
+                _, _, valid, chunk, address, index, release = await ctx.tick().sample(*ports)
                 released += release
                 if valid:
-                    got = plain(got)
-                    place, due = want.pop(0)
-                    assert {name: got[name] for name in due} == due
-                    assert free[0] > 0
-                    if place is not None:
-                        assert address == place % DEPTH and place < landed
-                    before = last[1] + (self.pace if due["finishes"] else self.lag + 1)
-                    assert now >= before
-                    last[due["finishes"]] = now
-                    times.append(now)
-                landed += lands
-                free[0] += taken - valid
+                    chunk = plain(chunk)
+                    row, wanted = expected.pop(0)
+                    assert {name: chunk[name] for name in wanted} == wanted
+                    assert free > 0
+                    if row is not None:
+                        assert row < written
+                        reads[now + self.read_delay] = row % DEPTH, wanted["index"]
+                    uses_epilogue = wanted["uses_epilogue"]
+                    gap = self.interval if uses_epilogue else self.epilogue_lag + 1
+                    assert now >= previous[1] + gap
+                    previous[uses_epilogue] = now
+                if now in reads:
+                    assert (address, index) == reads.pop(now)
+                written += write
+                free += pop - valid
                 now += 1
-            assert released == len(self.giving)
+            assert released == self.releases
 
         simulate(dut, source, watch, background=[checker(dut.tiles, "tiles")])
-        return times
 
 
 @pytest.mark.parametrize("cols, lanes, slots", [
     (1, 1, 1), (5, 1, 1), (5, 2, 1), (5, 4, 3), (3, 8, 1), (8, 4, 2),
 ])
-@pytest.mark.parametrize("idle, stall, places, pace, lag", [
+@pytest.mark.parametrize("idle, stall, reorder_depth, interval, epilogue_lag", [
     (0, 0, 8, 1, 1), (0.5, 0, 8, 1, 7), (0, 0.5, 4, 2, 9), (0.5, 0.9, 1, 1, 3), (0.9, 0.5, 2, 4, 9),
 ])
-def test_chunks_are_rows_by_lanes(cols, lanes, slots, idle, stall, places, pace, lag):
-    bench = Bench(cols, lanes, slots, seed=cols + slots, places=places, pace=pace, lag=lag)
+def test_requests_are_rows_by_chunks(
+    cols, lanes, slots, idle, stall, reorder_depth, interval, epilogue_lag
+):
+    bench = Bench(
+        cols, lanes, slots, seed=cols + slots, reorder_depth=reorder_depth, interval=interval,
+        epilogue_lag=epilogue_lag,
+    )
     bench.run(idle, stall)
 
 
-def alone(**fields):
+@pytest.mark.parametrize("read_delay", [1, 2, 5])
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_read_follows_its_request_by_the_read_delay(read_delay, slots):
+    Bench(5, 2, slots, seed=read_delay, read_delay=read_delay).run(0.3, 0.3)
+
+
+def scheduler(**parameters):
     return ResultScheduler(
-        announced=announced(5), rows=ROWS, cols=5, slots=1, depth=DEPTH,
-        **{"lanes": 2, "finishing": ["round"], "places": 32, "pace": 1, "lag": 5, **fields},
+        tile=pending_layout(5), rows=ROWS, cols=5, slots=1, buffer_rows=DEPTH,
+        **{
+            "lanes": 2, "epilogue_flags": ["round"], "reorder_depth": 32, "interval": 1,
+            "epilogue_lag": 5, **parameters,
+        },
     )
 
 
-def given(rounds=0):
-    tile = {
-        "k": 1, "tag": 1, "accumulate": 0, "hold": 0, "a_page": 0, "b_page": 0, "status": 0,
-        "rows": 3, "cols": 5, "last": 1, "epilogue": {"round": rounds, "clamp": 0},
+def tile(rounds=0):
+    """A pending tile of 3 rows of 3 chunks."""
+    fields = {
+        "tag": 1, "a_page": 0, "b_page": 0, "status": 0, "rows": 3, "cols": 5, "last": 1,
+        "epilogue": {"round": rounds, "clamp": 0},
     }
-    return {"tile": tile, "slot": 0, "end": 1, "a_page": 0, "b_page": 0}
+    return {"tile": fields, "slot": 0, "end": 1, "a_page": 0, "b_page": 0}
 
 
-@pytest.mark.parametrize("pace, lag", [(1, 5), (4, 9)])
-def test_chunks_are_asked_for_at_their_pace(pace, lag):
-    dut = alone(pace=pace, lag=lag)
-    found = []
+@pytest.mark.parametrize("interval, epilogue_lag", [(1, 5), (4, 9)])
+def test_requests_are_an_interval_apart(interval, epilogue_lag):
+    dut = scheduler(interval=interval, epilogue_lag=epilogue_lag)
+    cycles = []
 
     async def source(ctx):
         for _ in range(9):
-            ctx.set(dut.landed, 1)
+            ctx.set(dut.row_written, 1)
             await ctx.tick()
-        ctx.set(dut.landed, 0)
-        await send(ctx, dut.tiles, [given(), given(1), given()])
+        ctx.set(dut.row_written, 0)
+        await send(ctx, dut.tiles, [tile(), tile(1), tile()])
 
     async def sink(ctx):
-        for now in range(9 + 9 + 9 * pace + lag + 12):
-            if (await ctx.tick().sample(dut.chunks.valid))[-1]:
-                found.append(now)
+        for now in range(9 + 9 + 9 * interval + epilogue_lag + 12):
+            if (await ctx.tick().sample(dut.request.valid))[-1]:
+                cycles.append(now)
 
     simulate(dut, source, sink)
-    raw, start = list(range(9, 18)), 18
-    finished = [start + n * pace for n in range(9)]
-    assert found == raw + finished + [finished[-1] + lag + 1 + n for n in range(9)]
+    first = list(range(9, 18))
+    second = [18 + n * interval for n in range(9)]
+    third = [second[-1] + epilogue_lag + 1 + n for n in range(9)]
+    assert cycles == first + second + third
 
 
-def test_a_row_is_asked_for_in_the_cycle_in_which_it_is_there():
-    dut = alone(finishing=[])
+def test_a_row_is_requested_as_soon_as_it_is_readable():
+    dut = scheduler(epilogue_flags=[])
 
     async def bench(ctx):
-        put(ctx, dut.tiles.payload, given())
+        put(ctx, dut.tiles.payload, tile())
         ctx.set(dut.tiles.valid, 1)
         await ticks(ctx, 3)
-        assert not ctx.get(dut.chunks.valid)
-        ctx.set(dut.landed, 1)
+        assert not ctx.get(dut.request.valid)
+        ctx.set(dut.row_written, 1)
         await ctx.tick()
-        ctx.set(dut.landed, 0)
-        valid = [(await ctx.tick().sample(dut.chunks.valid))[-1] for _ in range(5)]
-        assert valid == [1, 1, 1, 0, 0]  # of one row
+        ctx.set(dut.row_written, 0)
+        valid = [(await ctx.tick().sample(dut.request.valid))[-1] for _ in range(5)]
+        assert valid == [1, 1, 1, 0, 0]  # one row
 
     simulate(dut, bench)
 
 
-def test_no_more_are_asked_for_than_there_are_places():
-    dut = alone(places=2)
+def test_requests_stop_when_the_reorder_buffer_is_full():
+    dut = scheduler(reorder_depth=2)
 
     async def bench(ctx):
-        put(ctx, dut.tiles.payload, given())
+        put(ctx, dut.tiles.payload, tile())
         ctx.set(dut.tiles.valid, 1)
-        ctx.set(dut.landed, 1)
+        ctx.set(dut.row_written, 1)
         await ctx.tick()
         valid = []
         for now in range(8):
-            ctx.set(dut.taken, now == 4)
-            valid.append((await ctx.tick().sample(dut.chunks.valid))[-1])
-        assert valid == [1, 1, 0, 0, 0, 0, 1, 0]  # two cycles after one was taken
+            ctx.set(dut.popped, now == 4)
+            valid.append((await ctx.tick().sample(dut.request.valid))[-1])
+        assert valid == [1, 1, 0, 0, 0, 0, 1, 0]  # two cycles after a pop
 
     simulate(dut, bench)

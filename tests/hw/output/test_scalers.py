@@ -1,4 +1,4 @@
-"""The scalers against golden: every tie, every edge, a result a cycle, and waits in between."""
+"""The scalers against golden: ties, edge cases, a result every cycle, and pauses."""
 
 import numpy as np
 import pytest
@@ -10,57 +10,57 @@ from weft.timing import scale_latency
 
 SEED = 20263
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
-LIMIT = 1 << 24  # of what mode onnx is exact to: any 8-bit clamp treats all beyond it alike
+LIMIT = 1 << 24  # mode onnx saturates to it: any 8-bit clamp treats all values beyond alike
 MODES = pytest.mark.parametrize("mode", SCALERS)
 
 
-def scaler(mode, cycles=1, stays=1):
-    return SCALERS[mode](cycles=cycles, target="generic", rest=8, stays=stays)
+def scaler(mode, cycles=1, stable=1):
+    return SCALERS[mode](cycles=cycles, target="generic", extra=8, stable=stable)
 
 
-def run(mode, acc, multiplier, shift, *, cycles=1, stays=1, wait=0.0):
-    """``y`` for each of the triples; garbage is on the ports where nothing needs to be."""
-    dut = scaler(mode, cycles, stays)
+def run(mode, acc, multiplier, shift, *, cycles=1, stable=1, wait=0.0):
+    """``y`` for each triple; inputs are random in all cycles in which they need not be valid."""
+    dut = scaler(mode, cycles, stable)
     latency = dut.latency(cycles)
     rng = np.random.default_rng(SEED)
-    given = list(zip(*(x.tolist() for x in (acc, multiplier, shift)), strict=True))
-    due, results, now = {}, [], 0  # cycle -> number of the triple
+    triples = list(zip(*(x.tolist() for x in (acc, multiplier, shift)), strict=True))
+    outputs, results, now = {}, [], 0  # outputs: the index of the triple, by cycle
 
     async def step(ctx):
         nonlocal now
-        _, _, y, late = await ctx.tick().sample(dut.y, dut.late)
-        if now in due:
+        _, _, y, extra = await ctx.tick().sample(dut.y, dut.o_extra)
+        if now in outputs:
             results.append(y)
-        for ago in range(dut.lasts):
-            if now - ago in due:
-                assert late == due[now - ago] % 256
+        for age in range(dut.o_stable):
+            if now - age in outputs:
+                assert extra == outputs[now - age] % 256
         now += 1
 
     async def bench(ctx):
         ports = dut.acc, dut.multiplier, dut.shift
-        for n, triple in enumerate(given):
+        for n, triple in enumerate(triples):
             for port, value in zip(ports, triple, strict=True):
                 put(ctx, port, value)
-            ctx.set(dut.rest, n % 256)
+            ctx.set(dut.extra, n % 256)
             ctx.set(dut.start, 1)
-            due[now + latency] = n
+            outputs[now + latency] = n
             await step(ctx)
             ctx.set(dut.start, 0)
-            there = 1
-            while there < cycles or rng.random() < wait:
-                for port in (*ports, dut.rest)[: 1 if there < stays else None]:
+            age = 1
+            while age < cycles or rng.random() < wait:
+                for port in (*ports, dut.extra)[: 1 if age < stable else None]:
                     ctx.set(port, int(rng.integers(1 << 7)))
-                there += 1
+                age += 1
                 await step(ctx)
         for _ in range(latency):
             await step(ctx)
 
-    simulate(dut, bench, limit=10 * cycles * len(given) + 100)
+    simulate(dut, bench, limit=10 * cycles * len(triples) + 100)
     return np.array(results)
 
 
 def check(mode, acc, multiplier, shift, **options):
-    """A triple a step; ``multiplier`` is that of the mode, a float32 in mode onnx."""
+    """Compare all triples with golden; in mode onnx ``multiplier`` is a float32."""
     if mode == "onnx":
         golden = scaled(acc, scale=multiplier, mode=mode)
         golden, multiplier = np.clip(golden, -LIMIT, LIMIT), multiplier.view(np.uint32)
@@ -74,7 +74,7 @@ def check(mode, acc, multiplier, shift, **options):
 
 
 def draw(mode, count, sums, triples):
-    """Triples of every kind that golden itself is held against."""
+    """Random triples, drawn as for the tests of golden."""
     rng = np.random.default_rng(SEED)
     acc, multiplier, shift = triples(rng, count)
     if mode != "onnx":
@@ -90,17 +90,17 @@ def grid(*axes):
 
 
 @MODES
-def test_equals_golden_on_every_kind_of_sum(mode, sums, triples):
+def test_equals_golden_on_sums_of_all_kinds(mode, sums, triples):
     check(mode, *draw(mode, 6000, sums, triples))
 
 
 @MODES
-def test_waits_where_it_is(mode, sums, triples):
+def test_results_are_correct_with_pauses(mode, sums, triples):
     check(mode, *draw(mode, 300, sums, triples), wait=0.6)
 
 
 @pytest.mark.parametrize("mode", ["tflite", "single"])
-def test_extremes_meet_every_shift(mode):
+def test_extreme_sums_with_every_shift(mode):
     sums = np.array([LOW, LOW + 1, -(1 << 30), -3, -2, -1, 0, 1, 2, 3, 1 << 29, 1 << 30, HIGH])
     acc, multiplier, shift = grid(sums, [0, 1 << 30, (1 << 30) + 1, HIGH], range(-31, 32))
     check(mode, acc, multiplier, shift)
@@ -108,14 +108,14 @@ def test_extremes_meet_every_shift(mode):
 
 @pytest.mark.parametrize("mode", ["tflite", "single"])
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_ties_are_met_exactly(mode, sign):
+def test_ties_and_their_neighbours(mode, sign):
     # acc * 2^30 * 2^(shift - 31) is acc / 2^(1 - shift): a tie, and its neighbours.
     whole, e, off = grid([0, 1, 2, 126, 127, 1000], range(1, 20), [-1, 0, 1])
     acc = sign * ((2 * whole + 1) * (1 << e) + off)
     check(mode, acc, np.full(len(acc), 1 << 30), -e)
 
 
-def test_tflite_wraps_what_a_left_shift_moves_out():
+def test_tflite_wraps_after_a_left_shift():
     acc = np.array([1 << 29, 1 << 30, 3 << 28, -(1 << 29), -(3 << 28), LOW, HIGH, 12345678])
     acc, shift = grid(acc, [1, 2, 3, 5, 31])
     found = run("tflite", acc, np.full(len(acc), 1 << 30), shift)
@@ -130,8 +130,8 @@ def test_single_saturates():
     assert found == HIGH
 
 
-def test_onnx_meets_every_binade_of_sums():
-    # 2^n and its neighbours, and halves of the 24th bit around it, to even and away from it.
+def test_onnx_with_sums_of_every_binade():
+    # 2^n and its neighbours, and halves of the 24th bit around it: ties to even, both ways.
     power, sign, off = grid(range(32), [-1, 1], [-3, -2, -1, 0, 1, 2, 3])
     near = (1 << power.astype(np.int64)) + off
     step = np.maximum(1 << np.maximum(power - 24, 0), 1)
@@ -142,7 +142,7 @@ def test_onnx_meets_every_binade_of_sums():
     check("onnx", acc, scale, np.zeros(len(acc), int))
 
 
-def test_onnx_meets_every_binade_of_scales():
+def test_onnx_with_scales_of_every_binade():
     exponent, acc, odd = grid(range(-126, 128), [LOW, -77, 0, 1, 3, HIGH], [0, 1, 2])
     mantissa = np.array([1 << 23, (1 << 23) + 1, (1 << 24) - 1])[odd]
     scale = np.ldexp(mantissa.astype(np.float64), exponent - 23).astype(np.float32)
@@ -159,15 +159,15 @@ def test_onnx_rounds_the_product_to_even():
     check("onnx", acc, scale, np.zeros(count, int))
 
 
-def test_onnx_sees_the_last_bit_of_the_product():
-    # 48 bits that end in 1000...0001: what lies behind the 24th is half and the least bit more.
+def test_onnx_uses_the_last_bit_of_the_product():
+    # 48 bits that end in 1000...0001: half of the 24th bit, plus the lowest bit.
     rng = np.random.default_rng(SEED)
     acc = 2 * rng.integers(1 << 22, 1 << 23, 2000) + 1
     inverse = np.array([pow(int(a), -1, 1 << 24) for a in acc])
     mantissa = inverse * ((1 << 23) + 1) & (1 << 24) - 1
-    there = (mantissa >= 1 << 23) & (acc * mantissa >= 1 << 47)
-    assert there.sum() > 300
-    acc, mantissa = acc[there], mantissa[there]
+    suitable = (mantissa >= 1 << 23) & (acc * mantissa >= 1 << 47)
+    assert suitable.sum() > 300
+    acc, mantissa = acc[suitable], mantissa[suitable]
     check("onnx", acc, np.ldexp(mantissa / 1.0, -24).astype(np.float32), 0 * acc)
 
 
@@ -189,10 +189,10 @@ def test_onnx_rounds_halves_to_even():
 
 @MODES
 @pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])
-def test_the_latency_is_the_models(mode, cycles):
+def test_the_latency_equals_the_cycle_models(mode, cycles):
     dut = scaler(mode, cycles)
     one = int(np.float32(1.0).view(np.uint32)) if mode == "onnx" else 1 << 30
-    seen = []
+    outputs = []
 
     async def bench(ctx):
         put(ctx, dut.multiplier, one)
@@ -201,17 +201,17 @@ def test_the_latency_is_the_models(mode, cycles):
         put(ctx, dut.acc, 7)
         ctx.set(dut.start, 1)
         for _ in range(60):
-            seen.append(ctx.get(dut.y))
+            outputs.append(ctx.get(dut.y))
             await ctx.tick()
             ctx.set(dut.start, 0)
             ctx.set(dut.acc, 0)
 
     simulate(dut, bench)
     assert dut.latency(cycles) == scale_latency(mode, cycles)
-    assert seen[dut.latency(cycles)] == 7
+    assert outputs[dut.latency(cycles)] == 7
 
 
 @MODES
-@pytest.mark.parametrize("cycles, stays", [(2, 1), (4, 2), (8, 8), (16, 5)])
-def test_a_sum_may_take_some_cycles(mode, cycles, stays, sums, triples):
-    check(mode, *draw(mode, 200, sums, triples), cycles=cycles, stays=stays, wait=0.1)
+@pytest.mark.parametrize("cycles, stable", [(2, 1), (4, 2), (8, 8), (16, 5)])
+def test_a_sum_may_take_several_cycles(mode, cycles, stable, sums, triples):
+    check(mode, *draw(mode, 200, sums, triples), cycles=cycles, stable=stable, wait=0.1)
