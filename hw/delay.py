@@ -1,4 +1,4 @@
-"""Delays: a value some cycles later, with registers or without."""
+"""Delay lines: the value of a signal some cycles ago."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ __all__ = ["MultiCycle", "pipeline"]
 def pipeline(m, value, cycles, name):
     """``value``, ``cycles`` cycles later.
 
-    The registers have no reset: the value counts only with a flag that comes with it.
+    The registers have no reset: use it for data whose ``valid`` travels with it.
     """
     shape = value.shape()
     for cycle in range(cycles):
@@ -22,12 +22,16 @@ def pipeline(m, value, cycles, name):
 
 @dataclass(frozen=True)
 class MultiCycle:
-    """A ``value`` that is stable for ``cycles`` cycles: within these it needs no register."""
+    """A ``value`` that is stable for ``cycles`` cycles.
+
+    A delay of less than ``cycles`` cycles needs no registers, but shortens the time in which the
+    value is stable.
+    """
 
     value: Value
     cycles: int
 
     def delay(self, m, cycles, name):
-        """The value ``cycles`` cycles later, and for how long it is stable from then on."""
+        """The value ``cycles`` cycles later, with as few registers as possible."""
         free = min(cycles, self.cycles - 1)
         return MultiCycle(pipeline(m, self.value, cycles - free, name), self.cycles - free)

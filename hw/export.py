@@ -1,4 +1,4 @@
-"""Verilog of a design: plain Verilog-2005 that every tool reads, the same bytes every time."""
+"""Export of designs to plain Verilog-2005, with the same bytes every time."""
 
 import contextlib
 import gc
@@ -10,8 +10,8 @@ from weft.hw.top import Top
 
 __all__ = ["to_verilog", "verilog"]
 
-# `proc` makes always blocks on clock edges and assignments of processes: an `always @*` whose
-# inputs never change would never run in Icarus, and its outputs stay X.
+# `proc` turns processes into assignments and clocked always blocks: Icarus never runs an
+# `always @*` whose inputs never change, so its outputs would stay X.
 SCRIPT = """\
 read_rtlil <<rtlil
 {rtlil}
@@ -26,24 +26,24 @@ write_verilog -noattr
 
 
 def verilog(config, *, mac=None) -> str:
-    """The Verilog of a `Top`: module ``weft``, its ports, ``clk`` and ``rst``."""
+    """The Verilog of a `Top`: module ``weft`` with its ports, and ``clk`` and ``rst``."""
     return to_verilog(Top(config, mac=mac), name="weft")
 
 
 def to_verilog(component, *, name, platform=None) -> str:
-    """The Verilog of any component, as module ``name``, with primitives for a ``platform``.
+    """The Verilog of a component, as module ``name``, with the primitives of a ``platform``.
 
-    Raises amaranth's ToolNotFound where no Yosys of 0.40 or newer is installed.
+    Raises amaranth's ToolNotFound if Yosys 0.40 or newer is not installed.
     """
-    with _no_collection():
+    with _no_garbage_collection():
         source = rtlil.convert(component, platform=platform, name=name, emit_src=False)
     yosys = find_yosys(lambda version: version >= (0, 40))
     return yosys.run(["-q", "-"], SCRIPT.format(rtlil=source, name=name))
 
 
 @contextlib.contextmanager
-def _no_collection():
-    """Without garbage collection, which finds nothing in a conversion and doubles its time."""
+def _no_garbage_collection():
+    """Disables garbage collection, which doubles the time of a conversion and frees nothing."""
     enabled = gc.isenabled()
     gc.disable()
     try:

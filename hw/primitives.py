@@ -1,12 +1,12 @@
-"""What stands for the device that a design is built for, where it is more than simulated."""
+"""The platform of designs that use the primitives of their target."""
 
 __all__ = ["Primitives"]
 
 
 class Primitives:
-    """The ``platform`` of a design that is to be built of its target's own primitives.
+    """A ``platform`` that selects the primitives of the target.
 
-    Elaborated with it, or with any platform of a board, leaves and memories instantiate the blocks
-    of the Config's target. Elaborated with None they are behavioural twins, equal in every cycle:
-    that is what simulators get.
+    With this platform, or with the platform of a board, MAC cells and memories instantiate the
+    blocks of the Config's target. With platform None they are behavioural models, for simulators,
+    which are equal to the blocks in every cycle.
     """

@@ -1,4 +1,4 @@
-"""The register block: what the hardware says of itself, and its counters."""
+"""The register block: constants that describe the hardware, and event counters."""
 
 from amaranth.hdl import Array, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -11,13 +11,13 @@ __all__ = ["Registers"]
 
 
 class Registers(wiring.Component):
-    """Register ``address`` is in ``data``; 0 where there is none.
+    """``data`` is register ``address``; 0 if no such register exists.
 
-    It is there when the address has stayed for `weft.registers.LATENCY` cycles. A counter is then
-    that of no more than as many cycles ago, and follows itself.
+    ``data`` is valid when ``address`` has been stable for `weft.registers.LATENCY` cycles. The
+    value of a counter is at most as many cycles old, and is updated while the address stays.
 
-    The counters lie in a memory, and one adder goes round them: each has only so few bits of its
-    own that they hold what it counts in a round.
+    The counters are words of one memory. One adder visits them in turn and adds the events since
+    its last visit, for which each counter has a few bits of its own.
 
     Parameters
     ----------
@@ -25,9 +25,10 @@ class Registers(wiring.Component):
 
     Attributes
     ----------
-    count : In
-        A bit for each counter: count this cycle.
-    address : In, data : Out
+    count : In, 1 bit for each counter
+        Count this cycle.
+    address : In, 8 bits
+    data : Out, 32 bits
     """
 
     def __init__(self, *, config):
@@ -40,47 +41,61 @@ class Registers(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        slots = len(COUNTERS)
-        count = Signal(slots)
+        index, total = self._counters(m)
+        self._read(m, index, total)
+        return m
+
+    def _counters(self, m):
+        """The index and the value of the counter that is updated in this cycle.
+
+        Three stages: read the memory, add (prefix ``r``), write the sum (prefix ``s``).
+        """
+        counters = len(COUNTERS)
+        count = Signal(counters)
         m.d.sync += count.eq(self.count)
-        slot = Signal(range(slots))
-        known = Signal()  # what is in the memory is of no time before the last reset
-        with m.If(slot == slots - 1):
-            m.d.sync += [slot.eq(0), known.eq(1)]
+        index = Signal(range(counters))
+        initialized = Signal()  # a round is complete since the reset: the memory is valid
+        with m.If(index == counters - 1):
+            m.d.sync += [index.eq(0), initialized.eq(1)]
         with m.Else():
-            m.d.sync += slot.eq(slot + 1)
+            m.d.sync += index.eq(index + 1)
 
-        # Of two rounds: in the one after a reset none is taken over.
-        few = Array(Signal(range(2 * slots + 1), name=f"few_{n}") for n in range(slots))
-        for n in range(slots):
-            m.d.sync += few[n].eq(Mux(known & (slot == n), 0, few[n]) + count[n])
-        m.submodules.counters = counters = Memory(shape=32, depth=slots, init=[])
-        write, read = counters.write_port(), counters.read_port()
-        r_slot, s_slot = Signal.like(slot), Signal.like(slot)  # read, summed up
-        r_few, r_known = Signal.like(few[0]), Signal()
-        total = Signal(32)
+        # Events since the last visit. They hold two rounds: the first one after a reset only clears
+        # the memory.
+        recent = Array(
+            Signal(range(2 * counters + 1), name=f"recent_{n}") for n in range(counters)
+        )
+        for n in range(counters):
+            m.d.sync += recent[n].eq(Mux(initialized & (index == n), 0, recent[n]) + count[n])
+        m.submodules.counters = memory = Memory(shape=32, depth=counters, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        r_index, s_index = Signal.like(index), Signal.like(index)
+        r_recent, r_initialized = Signal.like(recent[0]), Signal()
+        s_total = Signal(32)
         m.d.comb += [
-            read.addr.eq(slot), write.addr.eq(s_slot), write.data.eq(total), write.en.eq(1),
+            read.addr.eq(index), write.addr.eq(s_index), write.data.eq(s_total), write.en.eq(1),
         ]
         m.d.sync += [
-            r_slot.eq(slot), r_few.eq(few[slot]), r_known.eq(known),
-            s_slot.eq(r_slot), total.eq(read.data + r_few),
+            r_index.eq(index), r_recent.eq(recent[index]), r_initialized.eq(initialized),
+            s_index.eq(r_index), s_total.eq(read.data + r_recent),
         ]
-        with m.If(~r_known):
-            m.d.sync += total.eq(0)
+        with m.If(~r_initialized):
+            m.d.sync += s_total.eq(0)
+        return s_index, s_total
 
-        facts = Array(Const(word, 32) for word in describe(self.config))
-        first = len(facts)  # of the counters
-        fact, wanted = Signal(32), Signal.like(slot)
-        is_fact, is_counter = Signal(), Signal()
+    def _read(self, m, counter_index, counter_total):
+        """The register at ``address``: a constant, or a counter when it is updated."""
+        constants = Array(Const(word, 32) for word in describe(self.config))
+        first_counter = len(constants)
+        constant, index = Signal(32), Signal.like(counter_index)
+        is_constant, is_counter = Signal(), Signal()
         m.d.sync += [
-            fact.eq(facts[self.address]),
-            wanted.eq(self.address - first),
-            is_fact.eq(self.address < first),
-            is_counter.eq((self.address >= first) & (self.address < len(REGISTERS))),
+            constant.eq(constants[self.address]),
+            index.eq(self.address - first_counter),
+            is_constant.eq(self.address < first_counter),
+            is_counter.eq((self.address >= first_counter) & (self.address < len(REGISTERS))),
         ]
         with m.If(~is_counter):
-            m.d.sync += self.data.eq(Mux(is_fact, fact, 0))
-        with m.Elif(s_slot == wanted):
-            m.d.sync += self.data.eq(total)
-        return m
+            m.d.sync += self.data.eq(Mux(is_constant, constant, 0))
+        with m.Elif(counter_index == index):
+            m.d.sync += self.data.eq(counter_total)

@@ -1,4 +1,4 @@
-"""The top: the core behind flat ports with plain names, the same in every tool."""
+"""The top: the core with flat ports, whose names are the same in every tool."""
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
@@ -10,17 +10,22 @@ __all__ = ["Top"]
 
 
 class Top(wiring.Component):
-    """`Core` with every member of its interface as a port of its own.
+    """`Core`, with a separate port for each member of its interface.
 
     Attributes
     ----------
-    cmd_valid, cmd_data : In, cmd_ready : Out
+    cmd_valid : In, cmd_ready : Out, cmd_data : In, ``bytes_in`` bytes
         The command stream.
-    res_valid, res_data, res_last, res_status, res_tag : Out, res_ready : In
+    res_valid : Out, res_ready : In, res_data : Out, ``bytes_out`` bytes
         The result stream.
+    res_last : Out, res_status : Out, 8 bits, res_tag : Out, 16 bits
+        The other fields of a result word; valid with ``res_valid``.
     cmd_abort : In
-    reg_address : In, reg_data : Out
-    activity : Out
+        Pulse: end the active job.
+    reg_address : In, 8 bits, reg_data : Out, 32 bits
+        The registers.
+    activity : Out, 6 bits
+        Events in this cycle, as in `Core`.
     """
 
     def __init__(self, config, *, mac=None):

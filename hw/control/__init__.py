@@ -1,1 +1,1 @@
-"""From the command stream to the cycles of the array."""
+"""The control: from the command stream to the steps of the array."""

@@ -1,4 +1,4 @@
-"""The processing element against a model of its sums and its chain, cycle by cycle."""
+"""The processing element against a model of its sums and its result chain, in every cycle."""
 
 import random
 
@@ -11,74 +11,75 @@ from weft.hw.array.element import ProcessingElement
 from weft.sim.amaranth_bench import play, put, simulate, ticks
 from weft.sim.interleaved_mac import interleaved_mac
 
-LEAVES = [
+CELLS = [
     PlainMac, interleaved_mac(1, 2), interleaved_mac(3, 4), interleaved_mac(3, 5),
     interleaved_mac(2, 4),
 ]
 
 
-def turn(leaf):
-    """Cycles from a step to what its sum starts from."""
-    return leaf.LATENCY - leaf.SLOTS
+def start_delay(cell):
+    """Cycles from a step to its `clear` or `preload`."""
+    return cell.LATENCY - cell.SLOTS
 
 
 class Model:
-    """A PE, a cycle at a time: what it shows below, then what its orders do."""
+    """A PE, cycle by cycle: returns its output, then applies its inputs."""
 
-    def __init__(self, leaf):
-        self.leaf = leaf
-        self.chain = [0] * leaf.SLOTS
-        self.sums = [0] * leaf.SLOTS
-        self.shown = {}  # cycle: what the leaf's sum is then
-        self.products = {}  # cycle: what its step adds
+    def __init__(self, cell):
+        self.cell = cell
+        self.chain = [0] * cell.SLOTS
+        self.sums = [0] * cell.SLOTS
+        self.visible = {}  # sum of the MAC cell, by cycle
+        self.products = {}  # product of the step, by cycle
         self.time = 0
 
-    def cycle(self, order):
-        control = order["control"]
+    def cycle(self, inputs):
+        control = inputs["control"]
         below = self.chain[-1]
         if control["en"]:
-            self.products[self.time] = order["a"][0] * order["b"][0]
-        step = self.time - turn(self.leaf)
-        slot = step % self.leaf.SLOTS
+            self.products[self.time] = inputs["a"][0] * inputs["b"][0]
+        step = self.time - start_delay(self.cell)
+        slot = step % self.cell.SLOTS
         if control["clear"] and step in self.products:
             self.sums[slot] = 0
-        if order.get("preload"):
-            self.sums[slot] = order["init"]
+        if inputs.get("preload"):
+            self.sums[slot] = inputs["init"]
         self.sums[slot] += self.products.get(step, 0)
-        self.shown[step + self.leaf.LATENCY] = self.sums[slot]
+        self.visible[step + self.cell.LATENCY] = self.sums[slot]
         if control["capture"]:
-            self.chain = [self.shown.get(self.time, 0), *self.chain[:-1]]
-        elif order["shift"]:
-            self.chain = [order["above"], *self.chain[:-1]]
+            self.chain = [self.visible.get(self.time, 0), *self.chain[:-1]]
+        elif inputs["shift"]:
+            self.chain = [inputs["above"], *self.chain[:-1]]
         self.time += 1
         return below
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_random_orders(leaf):
-    rng = random.Random(leaf.SLOTS)
+@pytest.mark.parametrize("cell", CELLS)
+def test_random_inputs(cell):
+    rng = random.Random(cell.SLOTS)
     names = {"en": 0.7, "clear": 0.2, "capture": 0.3}
     script = []
     for _ in range(500):
-        order = {
+        inputs = {
             "a": [rng.randint(-128, 127)],
             "b": [rng.randint(-128, 127)],
             "control": {name: rng.random() < odds for name, odds in names.items()},
             "shift": rng.random() < 0.5,
             "above": rng.randint(-(1 << 20), 1 << 20),
         }
-        if leaf.START is not None:
-            order |= {"preload": rng.random() < 0.2, "init": rng.randint(-(1 << 20), 1 << 20)}
-            # Without a step, a clear may or may not count.
-            step = [order, *reversed(script)][turn(leaf)] if turn(leaf) <= len(script) else None
-            order["control"]["clear"] &= step is not None and step["control"]["en"]
-        script.append(order)
-    (below,) = play(ProcessingElement(mac=leaf(depth=1)), script, "below")
-    model = Model(leaf)
-    assert below == [model.cycle(order) for order in script]
+        if cell.START is not None:
+            inputs |= {"preload": rng.random() < 0.2, "init": rng.randint(-(1 << 20), 1 << 20)}
+            # Without a step the effect of a clear is undefined.
+            delay = start_delay(cell)
+            step = [inputs, *reversed(script)][delay] if delay <= len(script) else None
+            inputs["control"]["clear"] &= step is not None and step["control"]["en"]
+        script.append(inputs)
+    (below,) = play(ProcessingElement(mac=cell(depth=1)), script, "below")
+    model = Model(cell)
+    assert below == [model.cycle(inputs) for inputs in script]
 
 
-def test_a_captured_sum_outlives_the_next_one():
+def test_a_captured_sum_stays_while_the_next_one_accumulates():
     script = [
         {"a": [3], "b": [4], "control": {"en": 1}},
         {"a": [5], "b": [6], "control": {"en": 1, "clear": 1}},
@@ -89,37 +90,39 @@ def test_a_captured_sum_outlives_the_next_one():
     assert below == [0, 0, 0, 12, 12, 12, 12]
 
 
-@pytest.mark.parametrize("leaf", LEAVES[1:])
-def test_sums_start_from_what_comes_by(leaf):
-    # A step a slot, each with a start of its own; what it is before and after is another's.
-    slots = leaf.SLOTS
+@pytest.mark.parametrize("cell", CELLS[1:])
+def test_sums_start_from_init(cell):
+    # One step for each slot, with its own start value; other cycles have other values.
+    slots = cell.SLOTS
     script = []
-    for t in range(leaf.LATENCY + slots):
-        starts = 0 <= t - turn(leaf) < slots
-        orders = {"en": t < slots, "capture": t >= leaf.LATENCY}
+    for t in range(cell.LATENCY + slots):
+        starts = 0 <= t - start_delay(cell) < slots
+        control = {"en": t < slots, "capture": t >= cell.LATENCY}
         script.append({
-            "a": [7], "b": [-3], "control": orders, "preload": starts, "init": 1000 * t,
+            "a": [7], "b": [-3], "control": control, "preload": starts, "init": 1000 * t,
         })
     script += [{"control": {}, "shift": 1}] * slots
-    (below,) = play(ProcessingElement(mac=leaf(depth=1)), script, "below")
-    assert below[-slots:] == [1000 * (turn(leaf) + slot) - 21 for slot in range(slots)]
+    (below,) = play(ProcessingElement(mac=cell(depth=1)), script, "below")
+    assert below[-slots:] == [1000 * (start_delay(cell) + slot) - 21 for slot in range(slots)]
 
 
-@pytest.mark.parametrize("leaf", LEAVES[:3])
-def test_only_a_leaf_with_a_start_makes_ports_for_it(leaf):
-    element = ProcessingElement(mac=leaf(depth=1))
-    assert (leaf.START is not None) == ("preload" in element.signature.members)
-    assert (leaf.START is not None) == ("init" in element.signature.members)
+@pytest.mark.parametrize("cell", CELLS[:3])
+def test_only_a_cell_with_a_start_has_ports_for_it(cell):
+    element = ProcessingElement(mac=cell(depth=1))
+    assert (cell.START is not None) == ("preload" in element.signature.members)
+    assert (cell.START is not None) == ("init" in element.signature.members)
     play(element, [{}], "below")
 
 
-@pytest.mark.parametrize("leaf", [PlainMac, Ecp5PlainMac])
-def test_folded_sums_are_the_column(leaf):
-    """Three PEs, two tiles: PE p is shifted p + 1 times, and starts the next tile from 0."""
-    column = [ProcessingElement(mac=leaf(depth=1, folded=True)) for _ in range(3)]
+@pytest.mark.parametrize("cell", [PlainMac, Ecp5PlainMac])
+def test_folded_sums_are_the_result_chain(cell):
+    """Three PEs, two tiles: PE p is shifted p + 1 times, then starts the next tile from 0."""
+    column = [ProcessingElement(mac=cell(depth=1, folded=True)) for _ in range(3)]
     m = Module()
     m.submodules += column
-    m.d.comb += [low.above.eq(high.below) for high, low in zip(column, column[1:], strict=False)]
+    m.d.comb += [
+        lower.above.eq(upper.below) for upper, lower in zip(column, column[1:], strict=False)
+    ]
 
     async def bench(ctx):
         for tile in (1, 2):
@@ -130,9 +133,9 @@ def test_folded_sums_are_the_column(leaf):
             await ticks(ctx, tile)
             for pe in column:
                 ctx.set(pe.control.en, 0)
-                ctx.set(pe.control.clear, 1)  # which mean nothing
+                ctx.set(pe.control.clear, 1)  # no effect
                 ctx.set(pe.control.capture, 1)
-            await ticks(ctx, leaf.LATENCY - 1)
+            await ticks(ctx, cell.LATENCY - 1)
             found = []
             for cycle in range(3):
                 for p, pe in enumerate(column):

@@ -1,4 +1,4 @@
-"""The feeder: what is read enters the array when it is due, in every row and every column."""
+"""The feeder: operands and control bits enter the array at their cycle, in each row and column."""
 
 import random
 
@@ -22,7 +22,7 @@ from weft.sim.interleaved_mac import interleaved_mac
 
 
 class TopByte(wiring.Component):
-    """A decoder of two stages, and of operands only."""
+    """An operand decoder of two stages."""
 
     LATENCY = 2
 
@@ -37,14 +37,14 @@ class TopByte(wiring.Component):
 
 
 class TopByteMac(interleaved_mac(2, 3)):
-    """A leaf of such operands."""
+    """A MAC cell with such operands, and no start decoder."""
 
     A = B = 8
     OPERAND_DECODER = TopByte
 
 
 class Case:
-    """A leaf in an array of some shape, with buffers of 32 words; and what they hold."""
+    """A MAC cell, the shape of an array, its buffers, and their contents."""
 
     def __init__(self, mac, rows, cols, hop, depth=1, c=True, stream=16):
         self.mac, self.rows, self.cols, self.hop = mac, rows, cols, hop
@@ -56,7 +56,7 @@ class Case:
         if c:
             self.geometries[Region.C] = Operand(cols, 1, 128, stream, 1, 4)
         self.rng = random.Random(rows)
-        self.held = {
+        self.contents = {
             region.name.lower(): [
                 [[self.value(8 * g.size) for _ in range(g.depth)] for _ in range(g.edge)]
                 for _ in range(g.words)
@@ -65,9 +65,9 @@ class Case:
         }
 
     def value(self, bits):
-        """Any bits of a value; zeros, subnormals and infinities of a float often."""
-        some = [0, 1, 0x7F << (bits - 8), 1 << (bits - 1), 3 << (bits - 2), (1 << bits) - 1]
-        return self.rng.choice([*some, *(self.rng.randrange(1 << bits) for _ in range(6))])
+        """Random bits of a value; often a zero, a subnormal or an infinity of a float."""
+        special = [0, 1, 0x7F << (bits - 8), 1 << (bits - 1), 3 << (bits - 2), (1 << bits) - 1]
+        return self.rng.choice([*special, *(self.rng.randrange(1 << bits) for _ in range(6))])
 
     def feeder(self):
         tile = Tile(self.geometries, StructLayout({}))
@@ -85,9 +85,9 @@ class Case:
         )
 
     def loads(self):
-        """A script that fills the buffers, all at a time."""
+        """A script that fills all buffers at the same time."""
         ports = {
-            region.name.lower(): list(self._writes(g, self.held[region.name.lower()]))
+            region.name.lower(): list(self._writes(g, self.contents[region.name.lower()]))
             for region, g in self.geometries.items()
         }
         for t in range(max(map(len, ports.values()))):
@@ -110,7 +110,7 @@ class Case:
                 }
 
     def steps(self, count):
-        """Steps of which each orders and reads something else."""
+        """Steps with random addresses and control bits."""
         words = {region: g.words for region, g in self.geometries.items()}
         for _ in range(count):
             step = {
@@ -121,13 +121,16 @@ class Case:
             if Region.C in words:
                 step["preload"] = self.rng.randrange(1 << self.rows)
                 step["c_addr"] = self.rng.randrange(words[Region.C])
-            yield {"step": step, "writes": {name: {"valid": 0} for name in self.held}}
+            yield {"step": step, "writes": {name: {"valid": 0} for name in self.contents}}
 
     def decoded(self, decoder, bits):
-        """``decode(value)`` of all values held, as the decoder says; or their signed selves."""
+        """``decode(value)`` for the values in the buffers; without a decoder, the signed value."""
         if decoder is None:
             return lambda value: value - (value >> (bits - 1) << bits)
-        values = sorted({v for words in self.held.values() for w in words for e in w for v in e})
+        values = sorted({
+            value for words in self.contents.values()
+            for word in words for edge in word for value in edge
+        })
         script = [{"i": value} for value in values if value >> bits == 0]
         (out,) = play(decoder(), script, "o", tail=decoder.LATENCY)
         of = dict(zip((one["i"] for one in script), out[decoder.LATENCY :], strict=True))
@@ -150,52 +153,52 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_all_enters_when_it_is_due(case):
+def test_each_input_enters_at_its_cycle(case):
     mac, feeder = case.mac, case.feeder()
     decode = 0 if mac.OPERAND_DECODER is None else mac.OPERAND_DECODER.LATENCY
     assert feeder.LATENCY == OperandBuffer.LATENCY + decode
-    loads, given = list(case.loads()), list(case.steps(60))
-    names = ["a", "b", "control", *(["preload", "init"] if "c" in case.held else [])]
+    loads, steps = list(case.loads()), list(case.steps(60))
+    names = ["a", "b", "control", *(["preload", "init"] if "c" in case.contents else [])]
     rest = feeder.LATENCY + mac.LATENCY + max(case.rows, case.cols)
-    traces = play(feeder, [*loads, *given], *names, tail=rest)
+    traces = play(feeder, [*loads, *steps], *names, tail=rest)
     seen = {name: trace[len(loads) :] for name, trace in zip(names, traces, strict=True)}
 
-    turn = mac.LATENCY - mac.SLOTS
+    start_delay = mac.LATENCY - mac.SLOTS
     bits = 8 * case.geometries[Region.A].size
     operand = case.decoded(mac.OPERAND_DECODER, bits)
     start = case.decoded(mac.START_DECODER, 32)
-    for t, step in enumerate(one["step"] for one in given):
+    for t, step in enumerate(one["step"] for one in steps):
         at = t + feeder.LATENCY
         for row in range(case.rows):
             p = case.rows - 1 - row  # from the top
-            want = [operand(value) for value in case.held["a"][step["a_addr"]][row]]
+            want = [operand(value) for value in case.contents["a"][step["a_addr"]][row]]
             assert seen["a"][at + p // case.hop][row] == want
         for col in range(case.cols):
-            want = [operand(value) for value in case.held["b"][step["b_addr"]][col]]
+            want = [operand(value) for value in case.contents["b"][step["b_addr"]][col]]
             assert seen["b"][at + col // case.hop][col] == want
-        for name, late in {"en": 0, "clear": turn, "capture": mac.LATENCY}.items():
-            assert seen["control"][at + late][name] == step[name]
-        if "c" not in case.held:
+        for name, delay in {"en": 0, "clear": start_delay, "capture": mac.LATENCY}.items():
+            assert seen["control"][at + delay][name] == step[name]
+        if "c" not in case.contents:
             continue
-        # A start is in the PE of a row and a column as that one's sum comes round.
+        # A start value reaches a PE when the sum of its slot comes round.
         for row in range(case.rows):
             p = case.rows - 1 - row
-            now = seen["preload"][at + turn + p // case.hop]
+            now = seen["preload"][at + start_delay + p // case.hop]
             assert now >> row & 1 == step["preload"] >> row & 1
         for col in range(case.cols):
-            want = start(case.held["c"][step["c_addr"]][col][0])
-            assert seen["init"][at + turn + col // case.hop][col] == want
+            want = start(case.contents["c"][step["c_addr"]][col][0])
+            assert seen["init"][at + start_delay + col // case.hop][col] == want
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_sums_start_only_where_there_is_a_c(case):
+def test_only_a_feeder_with_a_c_buffer_has_start_ports(case):
     feeder = case.feeder()
     found = {"preload", "init"} & set(feeder.signature.members)
-    assert found == ({"preload", "init"} if "c" in case.held else set())
+    assert found == ({"preload", "init"} if "c" in case.contents else set())
     play(feeder, [{}], "control")
 
 
-def test_a_word_loaded_is_read_from_the_next_cycle_on():
+def test_a_loaded_word_is_read_from_the_next_cycle_on():
     case = CASES["int8"]
     feeder = case.feeder()
     stop = {"valid": 0}
@@ -206,7 +209,7 @@ def test_a_word_loaded_is_read_from_the_next_cycle_on():
         {"writes": {"a": stop, "b": stop}},
     ]
     (a,) = play(feeder, script, "a", tail=6)
-    assert [cycle[2] for cycle in a] == [[0, 0]] * 8  # the third row is of the next segment
-    # The second row is one below the top; the first, two.
+    assert [cycle[2] for cycle in a] == [[0, 0]] * 8  # the third row is in the next segment
+    # The second row is one PE below the top, the first row two.
     assert [cycle[1] for cycle in a] == [[0, 0]] * 4 + [[3, 4]] * 4
     assert [cycle[0] for cycle in a] == [[0, 0]] * 5 + [[1, 2]] * 3

@@ -1,4 +1,4 @@
-"""Skew against its delays."""
+"""The skew delays each element by its own number of cycles."""
 
 import random
 
@@ -6,7 +6,7 @@ from weft.hw.array.skew import Skew
 from weft.sim.amaranth_bench import play
 
 
-def test_each_element_is_late_by_its_delay():
+def test_each_element_is_delayed():
     rng = random.Random(1)
     delays = [0, 1, 3, 2]
     script = [{"i": [rng.randrange(256) for _ in delays]} for _ in range(30)]

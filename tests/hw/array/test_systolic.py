@@ -1,4 +1,4 @@
-"""The array alone: skewed, started and drained by hand, against products of Python integers."""
+"""The array alone: the test skews, starts and drains it; Python integers are the reference."""
 
 import random
 
@@ -9,7 +9,7 @@ from weft.hw.array.systolic import SystolicArray
 from weft.sim.amaranth_bench import play
 from weft.sim.interleaved_mac import interleaved_mac
 
-PLAIN = [  # rows, cols, depth, hop, leaf
+PLAIN = [  # rows, cols, depth, hop, cell
     pytest.param(1, 1, 1, 1, PlainMac, id="1x1x1"),
     pytest.param(3, 4, 1, 1, PlainMac, id="3x4x1-hop1"),
     pytest.param(3, 5, 2, 2, PlainMac, id="3x5x2-hop2"),
@@ -25,25 +25,25 @@ STARTED = [
     pytest.param(4, 5, 1, 3, interleaved_mac(3, 5), id="4x5x1-hop3-slots3"),
     pytest.param(2, 3, 2, 8, interleaved_mac(3, 4), id="2x3x2-hop8-slots3"),
 ]
-ALL = pytest.mark.parametrize("rows, cols, depth, hop, leaf", [*PLAIN, *STARTED])
-WITH_START = pytest.mark.parametrize("rows, cols, depth, hop, leaf", STARTED)
+ALL = pytest.mark.parametrize("rows, cols, depth, hop, cell", [*PLAIN, *STARTED])
+WITH_START = pytest.mark.parametrize("rows, cols, depth, hop, cell", STARTED)
 BUBBLES = pytest.mark.parametrize("bubble", [0, 0.5])
 
 
 class Schedule:
-    """What the array's ports carry, cycle by cycle; noise where nothing is said."""
+    """The inputs of the array in each cycle; random where they have no effect."""
 
-    def __init__(self, rows, cols, depth, hop, leaf, seed):
-        self.rows, self.cols, self.depth, self.hop, self.leaf = rows, cols, depth, hop, leaf
-        self.turn = leaf.LATENCY - leaf.SLOTS
+    def __init__(self, rows, cols, depth, hop, cell, seed):
+        self.rows, self.cols, self.depth, self.hop, self.cell = rows, cols, depth, hop, cell
+        self.start_delay = cell.LATENCY - cell.SLOTS
         self.rng = random.Random(seed)
-        self.said = {}
-        self.living = set()  # cycles of steps, or of none, whose sums are not to be touched
+        self.driven = {}
+        self.live = set()  # cycles whose slots hold sums that must not change
         self.expected = {}  # (cycle, column): sum at the south edge
         self.free = 0  # first cycle in which a drain may start
 
-    def say(self, t, port, index, value):
-        self.said[t, port, index] = value
+    def drive(self, t, port, index, value):
+        self.driven[t, port, index] = value
 
     def noise(self):
         return self.rng.choice([-128, 127, self.rng.randint(-128, 127)])
@@ -57,36 +57,36 @@ class Schedule:
     def step(self, t, a, b, *, clear):
         """Operands ``a[row]`` and ``b[col]`` enter at ``t``."""
         for row, value in enumerate(a):
-            self.say(t + self.skew(row), "a", row, value)
+            self.drive(t + self.skew(row), "a", row, value)
         for col, value in enumerate(b):
-            self.say(t + col // self.hop, "b", col, value)
-        self.say(t, "control", "en", 1)
-        self.say(t + self.turn, "control", "clear", clear)
+            self.drive(t + col // self.hop, "b", col, value)
+        self.drive(t, "control", "en", 1)
+        self.drive(t + self.start_delay, "control", "clear", clear)
 
     def start(self, t, rows, values):
-        """Sums of ``rows`` start from ``values``, one a column, with the step at ``t``."""
+        """Sums of ``rows`` start from ``values``, one for each column, at the step at ``t``."""
         for row in rows:
-            self.say(t + self.turn + self.skew(row), "preload", row, 1)
+            self.drive(t + self.start_delay + self.skew(row), "preload", row, 1)
         for col, value in enumerate(values):
-            self.say(t + self.turn + col // self.hop, "init", col, value)
+            self.drive(t + self.start_delay + col // self.hop, "init", col, value)
 
     def multiply(self, t, words, bubble=0.0, starts=None, broadcast=False):
-        """SLOTS products of ``words`` steps each, from about ``t`` on; the cycle behind them.
+        """SLOTS products of ``words`` steps each, from about ``t`` on; returns the cycle after.
 
-        ``starts[slot][row][col]`` enter a row a round before them; or with the first step, the same
-        for every row.
+        ``starts[slot][row][col]`` enter before them, one row in each round; a broadcast enters with
+        the first step, the same for all rows.
         """
-        slots, everywhere = self.leaf.SLOTS, range(self.rows)
+        slots, all_rows = self.cell.SLOTS, range(self.rows)
         sums = [[list(row) for row in starts[slot]] for slot in range(slots)] if starts else [
-            [[0] * self.cols for _ in everywhere] for _ in range(slots)
+            [[0] * self.cols for _ in all_rows] for _ in range(slots)
         ]
-        loads = [("load", row) for row in everywhere] if starts and not broadcast else []
+        loads = [("load", row) for row in all_rows] if starts and not broadcast else []
         rounds = [*loads, *(("step", word) for word in range(words))]
-        t += self.rng.randrange(slots)  # any phase will do
+        t += self.rng.randrange(slots)  # any phase
         begin = None
         while rounds:
             kind, n = rounds[0]
-            drain = t + slots + self.leaf.LATENCY + (self.rows - 1) // self.hop
+            drain = t + slots + self.cell.LATENCY + (self.rows - 1) // self.hop
             if self.rng.random() < bubble or (len(rounds) == 1 and drain < self.free):
                 t += slots
                 continue
@@ -97,58 +97,58 @@ class Schedule:
                     self.start(t, [n], starts[slot][n])
                 else:
                     if broadcast and n == 0:
-                        self.start(t, everywhere, starts[slot][0])
+                        self.start(t, all_rows, starts[slot][0])
                     self._multiply(t, sums[slot], clear=n == 0 and not starts, last=not rounds)
                 t += 1
-        self.living.update(range(begin, t))
+        self.live.update(range(begin, t))
         self.drain(drain, sums)
         return t
 
     def _multiply(self, t, sums, *, clear, last):
         a, b = ([self.value() for _ in range(n)] for n in (self.rows, self.cols))
         self.step(t, a, b, clear=clear)
-        self.say(t + self.leaf.LATENCY, "control", "capture", last)
+        self.drive(t + self.cell.LATENCY, "control", "capture", last)
         for row, x in enumerate(a):
             for col, y in enumerate(b):
                 sums[row][col] += sum(p * q for p, q in zip(x, y, strict=True))
 
     def drain(self, start, sums):
-        slots = self.leaf.SLOTS
+        slots = self.cell.SLOTS
         self.free = start + self.rows * slots
         for n in range(self.rows * slots):
-            self.say(start + n, "valid", None, 1)
+            self.drive(start + n, "valid", None, 1)
             for p in range(self.rows):
-                self.say(start + n, "shift", p, n < (p + 1) * slots - 1)
+                self.drive(start + n, "shift", p, n < (p + 1) * slots - 1)
             for col in range(self.cols):
-                late = start + n + col // self.hop
-                self.expected[late, col] = sums[n % slots][n // slots][col]
+                t = start + n + col // self.hop
+                self.expected[t, col] = sums[n % slots][n // slots][col]
 
-    def order(self, t, port, index, late):
-        """0, or noise where the step that it is for, ``late`` cycles ago, is none."""
-        free = t - late not in self.living
-        return self.said.get((t, port, index), int(free and self.rng.random() < 0.5))
+    def control_bit(self, t, port, index, delay):
+        """0; random if cycle ``t - delay`` has no step or sum that it could change."""
+        free = t - delay not in self.live
+        return self.driven.get((t, port, index), int(free and self.rng.random() < 0.5))
 
     def script(self, cycles):
-        said = self.said
+        driven = self.driven
         for t in range(cycles):
             cycle = {
-                "a": [said.get((t, "a", row)) or self.value() for row in range(self.rows)],
-                "b": [said.get((t, "b", col)) or self.value() for col in range(self.cols)],
+                "a": [driven.get((t, "a", row)) or self.value() for row in range(self.rows)],
+                "b": [driven.get((t, "b", col)) or self.value() for col in range(self.cols)],
                 "control": {
-                    "en": self.order(t, "control", "en", 0),
-                    "clear": self.order(t, "control", "clear", self.turn),
-                    "capture": said.get((t, "control", "capture"), 0),
+                    "en": self.control_bit(t, "control", "en", 0),
+                    "clear": self.control_bit(t, "control", "clear", self.start_delay),
+                    "capture": driven.get((t, "control", "capture"), 0),
                 },
-                "shift": sum(said.get((t, "shift", p), 0) << p for p in range(self.rows)),
-                "valid": said.get((t, "valid", None), 0),
+                "shift": sum(driven.get((t, "shift", p), 0) << p for p in range(self.rows)),
+                "valid": driven.get((t, "valid", None), 0),
             }
-            if self.leaf.START is not None:
+            if self.cell.START is not None:
                 cycle["preload"] = sum(
-                    self.order(t, "preload", row, self.turn + self.skew(row)) << row
+                    self.control_bit(t, "preload", row, self.start_delay + self.skew(row)) << row
                     for row in range(self.rows)
                 )
                 cycle["init"] = [
-                    said.get((t, "init", col), self.noise()) for col in range(self.cols)
+                    driven.get((t, "init", col), self.noise()) for col in range(self.cols)
                 ]
             yield cycle
 
@@ -156,7 +156,7 @@ class Schedule:
         cycles = max(t for t, _ in self.expected) + 5
         array = SystolicArray(
             rows=self.rows, cols=self.cols, hop=self.hop,
-            mac=lambda col: self.leaf(depth=self.depth),
+            mac=lambda col: self.cell(depth=self.depth),
         )
         (south,) = play(array, list(self.script(cycles)), "south")
         seen = {
@@ -166,19 +166,19 @@ class Schedule:
         assert seen == self.expected
 
     def starts(self, *, broadcast):
-        """What the sums of a pass may start from, a number for each."""
+        """Start values for the sums of a pass."""
         rows = 1 if broadcast else self.rows
         values = [
             [[self.rng.randint(-(10**9), 10**9) for _ in range(self.cols)] for _ in range(rows)]
-            for _ in range(self.leaf.SLOTS)
+            for _ in range(self.cell.SLOTS)
         ]
         return [slot * self.rows for slot in values] if broadcast else values
 
 
 @ALL
 @BUBBLES
-def test_products_drain_row_by_row(rows, cols, depth, hop, leaf, bubble):
-    schedule = Schedule(rows, cols, depth, hop, leaf, seed=1)
+def test_products_drain_row_by_row(rows, cols, depth, hop, cell, bubble):
+    schedule = Schedule(rows, cols, depth, hop, cell, seed=1)
     t = 0
     for words in (rows, 1, rows + 1, 1, 2, 9):
         t = schedule.multiply(t, words, bubble)
@@ -188,21 +188,21 @@ def test_products_drain_row_by_row(rows, cols, depth, hop, leaf, bubble):
 @WITH_START
 @BUBBLES
 @pytest.mark.parametrize("broadcast", [False, True], ids=["rows", "broadcast"])
-def test_sums_start_from_what_is_given_to_their_row_and_column(
-    rows, cols, depth, hop, leaf, bubble, broadcast
+def test_sums_start_from_the_values_of_their_row_and_column(
+    rows, cols, depth, hop, cell, bubble, broadcast
 ):
-    schedule = Schedule(rows, cols, depth, hop, leaf, seed=2)
+    schedule = Schedule(rows, cols, depth, hop, cell, seed=2)
     t = 0
     for words in (rows + 4, 1, 2):
         starts = schedule.starts(broadcast=broadcast)
         t = schedule.multiply(t, words, bubble, starts, broadcast)
-    schedule.multiply(t, 2)  # and none of it leaks into the next product
+    schedule.multiply(t, 2)  # no start value leaks into the next product
     schedule.check()
 
 
 @WITH_START
-def test_products_of_all_kinds_follow_each_other(rows, cols, depth, hop, leaf):
-    schedule = Schedule(rows, cols, depth, hop, leaf, seed=3)
+def test_products_of_all_kinds_follow_each_other(rows, cols, depth, hop, cell):
+    schedule = Schedule(rows, cols, depth, hop, cell, seed=3)
     t = 0
     for n, kind in enumerate("rbcbcrrcb"):
         broadcast = kind == "b"
@@ -211,15 +211,15 @@ def test_products_of_all_kinds_follow_each_other(rows, cols, depth, hop, leaf):
     schedule.check()
 
 
-def test_operands_reach_hop_elements_a_cycle():
-    # One product only: with hop 2, element (p, c) works p // 2 + c // 2 cycles after the first.
+def test_operands_move_hop_elements_a_cycle():
+    # One product: with hop 2, element (p, c) works p // 2 + c // 2 cycles after the first.
     schedule = Schedule(5, 5, 1, 2, PlainMac, seed=4)
     schedule.multiply(0, 1)
     schedule.check()
     assert min(schedule.expected) == (1 + PlainMac.LATENCY + 4 // 2, 0)
 
 
-def test_a_leaf_knows_its_column():
+def test_cells_are_made_for_their_column():
     made = []
 
     def mac(col):
@@ -230,9 +230,9 @@ def test_a_leaf_knows_its_column():
     assert made == [0, 1, 2, 0, 1, 2]
 
 
-@pytest.mark.parametrize("leaf", [PlainMac, interleaved_mac(3, 4)])
-def test_only_leaves_with_a_start_want_one(leaf):
-    array = SystolicArray(rows=2, cols=3, hop=1, mac=lambda col: leaf(depth=1))
+@pytest.mark.parametrize("cell", [PlainMac, interleaved_mac(3, 4)])
+def test_only_cells_with_a_start_have_ports_for_it(cell):
+    array = SystolicArray(rows=2, cols=3, hop=1, mac=lambda col: cell(depth=1))
     found = {"preload", "init"} & set(array.signature.members)
-    assert found == (set() if leaf.START is None else {"preload", "init"})
+    assert found == (set() if cell.START is None else {"preload", "init"})
     play(array, [{}], "south")
