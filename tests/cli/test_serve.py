@@ -79,7 +79,7 @@ def test_rejects_an_address_that_is_taken_before_any_work(monkeypatch, capsys):
     with listen() as taken:
         port = taken.getsockname()[1]
         assert main(["serve", "board", "--port", str(port)]) == 2
-    text = f"weft: error: localhost:{port} must be free to listen at: "
+    text = f"weft: error: cannot listen at localhost:{port}: "
     assert capsys.readouterr().err.startswith(text)
 
 
@@ -101,7 +101,7 @@ def test_listens_over_ipv6(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("board, said", [
-    ("/dev/ttyWeft7", "/dev/ttyWeft7 must be a serial port of this machine"),
+    ("/dev/ttyWeft7", "/dev/ttyWeft7 is not a serial port of this machine"),
 ])
 def test_rejects_a_board_that_is_not_there(board, said, capsys):
     assert main(["serve", board]) == 2

@@ -113,7 +113,7 @@ def test_rejects_what_is_no_core():
     with pytest.raises(AcceleratorError) as error:
         Accelerator(transport)
     assert str(error.value) == (
-        "the core does not describe itself: "
+        "the core's registers do not describe a Config: "
         "register magic must be 0x54464557 ('WEFT'), not 0x00000000"
     )
 
@@ -170,17 +170,18 @@ def changed(**fields):
 @pytest.mark.parametrize(
     ("spoil", "kind", "text"),
     [
-        ({"receive": changed(tag=77)}, AcceleratorError, "results must be those of job 0, not 77"),
+        ({"receive": changed(tag=77)}, AcceleratorError,
+         "expected results of job 0, received results of job 77"),
         ({"receive": changed(data=b"1234")}, AcceleratorError,
-         "results of job 0 must be 96 bytes, not 4"),
+         "expected 96 bytes of results of job 0, received 4"),
         ({"receive": changed(status=Status.ABORTED)}, AcceleratorError,
-         "job 0 must end complete, not ABORTED"),
+         "job 0 ended with status ABORTED, expected complete"),
         ({"receive": changed(status=Status.REJECTED)}, AcceleratorError,
-         "job 0 must end complete, not REJECTED"),
+         "job 0 ended with status REJECTED, expected complete"),
         ({"receive": fail(TransportError("a frame was lost"))}, TransportError, "a frame was lost"),
         ({"receive": fail(KeyboardInterrupt())}, KeyboardInterrupt, ""),
         # the job's header without the loads that feed it
-        ({"send": lambda x: x[:32]}, TransportTimeout, "results must come within 600 s, not later"),
+        ({"send": lambda x: x[:32]}, TransportTimeout, "no results within 600 s"),
     ],
 )
 @pytest.mark.parametrize("again", ["matmul", "load"])
@@ -217,7 +218,7 @@ def test_gives_up_on_a_core_that_does_not_come_to_rest():
     with pytest.raises(AcceleratorError) as error:
         acc.matmul(I8, U8)
     assert str(error.value) == (
-        "the core must come to rest within 0.05 s of an abort, not stay at work: it must be reset"
+        "the core is still busy 0.05 s after an abort; reset the core"
     )
 
 
@@ -227,7 +228,7 @@ def test_says_at_once_that_the_way_is_gone():
     for _ in range(2):
         with pytest.raises(TransportClosed) as error:
             acc.matmul(I8, U8)
-        assert str(error.value) == "the transport must be open, not closed"
+        assert str(error.value) == "the transport is closed"
 
 
 def test_sends_a_batch_at_once():
@@ -254,7 +255,7 @@ def test_puts_packets_together():
 
 
 def test_tells_more_jobs_than_there_are_tags_apart(monkeypatch):
-    monkeypatch.setattr("weft.host.accelerator._MOST_JOBS", 5)
+    monkeypatch.setattr("weft.host.accelerator._MAX_JOBS", 5)
     transport = Broken(SMALL)
     rng = np.random.default_rng(10)
     a, b = numbers(rng, np.int8, 12, 2, 3), numbers(rng, np.int8, 12, 3, 2)

@@ -352,5 +352,5 @@ def test_rejects_wrong_residents():
     assert str(error.value) == "b must be bfloat16, or float32 with cast=True, not float32"
     with pytest.raises(ValueError) as error:
         acc.load(np.zeros((65, 7), bfloat16))
-    text = "b of 65 x 7 must fit in the 4 pages of 16 words that are free in a row, not need 10"
+    text = "b of 65 x 7 must fit in the 4 consecutive free pages of 16 words, not need 10"
     assert str(error.value) == text

@@ -134,5 +134,5 @@ def test_rejects_features_not_in_the_config(fields, flags):
 def test_rejects_parameters_that_are_none(transport):
     with pytest.raises(TransportError) as error:
         transport.send(parameters((0, 5, 0, 0, 0, 0, 0)) + job(1, 1, 1, 0, JobFlag.REQUANTIZE))
-    want = "of a job's parameters, multiplier must be 0 or in 2**30..2**31-1, not 5"
+    want = "parameters of a job: multiplier must be 0 or in 2**30..2**31-1, not 5"
     assert str(error.value) == want

@@ -161,7 +161,7 @@ def test_rejects_registers_of_another_count(peer):
     peer.next()
     peer.send(Frame(0x82, 1, b"1234"))
     thread.join(GUARD)
-    assert str(out[0]) == "2 registers must come as 8 bytes, not 4"
+    assert str(out[0]) == "expected 8 bytes for 2 registers, received 4"
 
 
 def test_aborts(peer):
@@ -183,7 +183,7 @@ def test_aborts(peer):
 def test_times_out(peer, call, what):
     with pytest.raises(TransportTimeout) as error:
         call(peer.transport)
-    assert str(error.value) == f"{what} must come within 0.05 s, not later"
+    assert str(error.value) == f"no {what} within 0.05 s"
 
 
 def test_waits_while_something_moves(peer, monkeypatch):
@@ -207,12 +207,13 @@ def test_waits_while_something_moves(peer, monkeypatch):
 @pytest.mark.parametrize(
     ("sent", "text"),
     [
-        ([Frame(0xFF, 3, "bad \u00e9".encode())], "the core refused a frame: bad \u00e9"),
-        ([Frame(0x07, 3)], "a frame to the host must be of a known type, not 0x07 with 0 bytes"),
+        ([Frame(0xFF, 3, "bad \u00e9".encode())], "the core rejected a frame: bad \u00e9"),
+        ([Frame(0x07, 3)], "unexpected frame from the core: type 0x07, 0 bytes"),
         ([Frame(0x81, 3, b"123")],
-         "a frame to the host must be of a known type, not 0x81 with 3 bytes"),
-        ([b"junk", results(0)], "from the core: a frame must start with 5746, not 6a75"),
-        ([results(4), results(6)], "results must come in frame 5, not 6: frames were lost"),
+         "unexpected frame from the core: type 0x81, 3 bytes"),
+        ([b"junk", results(0)],
+         "invalid data from the core: a frame must start with 5746, not 6a75"),
+        ([results(4), results(6)], "result frames were lost: expected number 5, received 6"),
     ],
 )
 def test_raises_what_went_wrong_once(peer, sent, text):
@@ -241,7 +242,7 @@ def test_says_when_the_pipe_ends(peer, call):
         while True:
             call(peer.transport)
             time.sleep(0.001)
-    assert str(error.value) == "the other end must stay open, not close the pipe"
+    assert str(error.value) == "the other end closed the pipe unexpectedly"
 
 
 def test_delivers_what_came_before_the_end(peer):
@@ -265,7 +266,7 @@ def test_wakes_a_waiter_on_close(peer):
     time.sleep(0.05)
     closing, _ = in_thread(peer.transport.close)
     thread.join(GUARD)
-    assert str(out[0]) == "the transport must be open, not closed"
+    assert str(out[0]) == "the transport is closed"
     peer.close()
     closing.join(GUARD)
     peer.transport.close()
@@ -278,4 +279,4 @@ def test_close_ends_the_other_side(peer):
     thread.join(GUARD)
     with pytest.raises(TransportClosed) as error:
         peer.transport.send(b"x")
-    assert str(error.value) == "the transport must be open, not closed"
+    assert str(error.value) == "the transport is closed"

@@ -6,27 +6,27 @@ from weft.host.pages import Pages, Ring
 def test_holds_from_the_end_of_the_smallest_gap_that_fits():
     pages = Pages(16)
     assert pages.free() == (0, 16)
-    assert pages.hold(4) == 12
-    assert pages.hold(2) == 10
-    assert pages.hold(6) == 4
+    assert pages.allocate(4) == 12
+    assert pages.allocate(2) == 10
+    assert pages.allocate(6) == 4
     pages.release(10)
     assert pages.gaps() == [(0, 4), (10, 2)]
-    assert pages.hold(2) == 10
-    assert pages.hold(5) is None
+    assert pages.allocate(2) == 10
+    assert pages.allocate(5) is None
     assert pages.free() == (0, 4)
 
 
 def test_has_nothing_free_when_all_is_held():
     pages = Pages(2)
-    assert pages.hold(2) == 0
+    assert pages.allocate(2) == 0
     assert pages.free() == (0, 0)
-    assert pages.hold(1) is None
+    assert pages.allocate(1) is None
     pages.release(0)
     assert pages.free() == (0, 2)
 
 
 def test_ring_goes_round():
     ring = Ring(5, 8)
-    assert [ring.take(3) for _ in range(4)] == [5, 8, 5, 8]
-    assert ring.take(8) == 5
-    assert ring.take(1) == 5
+    assert [ring.next_region(3) for _ in range(4)] == [5, 8, 5, 8]
+    assert ring.next_region(8) == 5
+    assert ring.next_region(1) == 5

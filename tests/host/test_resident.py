@@ -58,7 +58,7 @@ def test_keeps_resident_operands_apart():
 def test_says_what_does_not_fit():
     acc = accelerator()
     held = acc.load(np.zeros((20, 7), np.int8))
-    text = "b of 33 x 10 must fit in the 2 pages of 16 words that are free in a row, not need 4"
+    text = "b of 33 x 10 must fit in the 2 consecutive free pages of 16 words, not need 4"
     with pytest.raises(ValueError, match=whole(text)):
         acc.load(np.zeros((33, 10), np.int8))
     held.free()

@@ -18,7 +18,7 @@ def window():
 def sent(window, now):
     """The numbers of the frames that it sends at one time."""
     found = []
-    while (data := window.next(now)) is not None:
+    while (data := window.next_frame(now)) is not None:
         [frame] = FrameDecoder().feed(data)
         assert frame.type == FrameType.COMMANDS
         found.append(frame.sequence)
@@ -27,68 +27,68 @@ def sent(window, now):
 
 def test_sends_all_in_order(window):
     data, now = [], 0.0
-    while (frame := window.next(now)) is not None:
+    while (frame := window.next_frame(now)) is not None:
         [frame] = FrameDecoder().feed(frame)
         data.append((frame.sequence, frame.payload))
-        assert window.taken(frame.sequence, now)
+        assert window.acknowledge(frame.sequence, now)
     assert [number for number, _ in data] == [254, 255, 0, 1, 2, 3]
     words = bytes(n for n in range(5) for _ in range(MAX_PAYLOAD)) + b"end!"
     assert b"".join(payload for _, payload in data) == words
-    assert window.wait(now) is None
+    assert window.time_left(now) is None
 
 
 def test_waits_for_room(window):
     assert sent(window, 0) == [254, 255]
     assert sent(window, 0.5) == []
-    assert window.wait(0.5) == 0.5
-    assert window.taken(254, 0.6)
+    assert window.time_left(0.5) == 0.5
+    assert window.acknowledge(254, 0.6)
     assert sent(window, 0.6) == [0]
-    assert window.taken(0, 0.7)  # that of 255 was lost
+    assert window.acknowledge(0, 0.7)  # that of 255 was lost
     assert sent(window, 0.7) == [1, 2]
 
 
 def test_sends_again_what_is_not_answered(window):
     assert sent(window, 0) == [254, 255]
-    assert window.taken(254, 0.5)
+    assert window.acknowledge(254, 0.5)
     assert sent(window, 0.5) == [0]
     assert sent(window, 1.49) == []
     assert sent(window, 1.5) == [255, 0]
-    assert window.tries == 1
+    assert window.retries == 1
     assert sent(window, 2.5) == [255, 0]
-    assert window.tries == 2
-    assert window.taken(0, 2.6)
-    assert window.tries == 0
+    assert window.retries == 2
+    assert window.acknowledge(0, 2.6)
+    assert window.retries == 0
 
 
 def test_sends_again_what_was_damaged(window):
     assert sent(window, 0) == [254, 255]
-    window.back()
+    window.go_back()
     assert sent(window, 0.1) == [254, 255]
-    window.back()
-    window.back()  # nothing is on its way: it tells nothing new
-    assert window.tries == 2
+    window.go_back()
+    window.go_back()  # nothing is on its way: it tells nothing new
+    assert window.retries == 2
 
 
 @pytest.mark.parametrize("number", [253, 252, 0, 100])
 def test_a_number_that_is_no_news_changes_nothing(window, number):
     assert sent(window, 0) == [254, 255]
-    assert not window.taken(number, 0.5)
+    assert not window.acknowledge(number, 0.5)
     assert sent(window, 0.99) == []
     assert sent(window, 1.0) == [254, 255]
 
 
 def test_an_answer_after_all_counts(window):
     assert sent(window, 0) == [254, 255]
-    window.back()
-    assert window.taken(255, 0.2)
+    window.go_back()
+    assert window.acknowledge(255, 0.2)
     assert sent(window, 0.2) == [0, 1]
-    assert not window.taken(255, 0.3)
+    assert not window.acknowledge(255, 0.3)
 
 
 def test_starts_anew(window):
     assert sent(window, 0) == [254, 255]
     window.start(7)
-    assert not window.taken(254, 0.1)
-    assert sent(window, 5) == [] and window.wait(5) is None
+    assert not window.acknowledge(254, 0.1)
+    assert sent(window, 5) == [] and window.time_left(5) is None
     window.add(b"more")
     assert sent(window, 6) == [7]

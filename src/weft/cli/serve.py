@@ -85,4 +85,4 @@ def _run(args) -> int:
         stack.callback(relay.close)
         say(f"tcp://{address(args.host, relay.port)} is {args.board}")
         relay.serve()
-    raise TransportClosed(f"{args.board} must stay connected, not come to its end")
+    raise TransportClosed(f"{args.board} was disconnected")

@@ -1,10 +1,10 @@
-"""The driver of an accelerator, and the transports it speaks over."""
+"""The driver of an accelerator, and its transports."""
 
 __all__ = ["Accelerator", "GoldenTransport"]
 
 
 def __getattr__(name):
-    # On first use, so that the link codec alone asks for nothing but the standard library.
+    # Imported on first use: the link codec alone needs only the standard library.
     if name == "Accelerator":
         from weft.host.accelerator import Accelerator
 

@@ -1,4 +1,4 @@
-"""The link to a board: frames that it has room for, each sent until it has been taken."""
+"""The transport to a board: frames that fit its buffer, repeated until they are acknowledged."""
 
 import time
 from collections import deque
@@ -11,185 +11,186 @@ from weft.host.transport import TransportError, TransportTimeout
 
 __all__ = ["MAX_ANSWER", "BoardTransport"]
 
-MAX_ANSWER = 1024  # of payload, more than a board sends at once
+MAX_ANSWER = 1024  # bytes: no payload of a frame from a board is longer
 
-_TRIES = 20  # how often a frame is sent again to a board that gives no sign
-_AGREED = 3  # answers in a row that say what was sent: more than can be late
-_STRANGE = b"type", b"size"  # what a board says of a frame that it does not know
+_MAX_RETRIES = 20  # retransmissions of a frame to a board that does not answer
+_MATCHES = 3  # consecutive ACKs with the number that was sent: more than can be late
+_UNKNOWN = b"type", b"size"  # errors that a board reports for a frame that it does not know
 
 
 class BoardTransport(FramedTransport):
-    """The `Transport` to a board over pipes that lose bytes and turn bits.
+    """A `Transport` to a board over pipes that may lose bytes or change bits.
 
-    Commands go through a `SendWindow`; questions, which may be asked again without harm, are asked
-    until they are answered. Results that were lost are not sent again: they are an error, and what
-    was sent until then is forgotten by `restart`, which must come before the first `send` too.
+    Commands go through a `SendWindow`. READ and ABORT requests can be repeated without harm, and
+    are repeated until they are answered. Lost results are not sent again: they are an error, and
+    `restart` must discard the pending commands. `restart` must also precede the first `send`.
 
-    A wait for results times out when for that long nothing came of what was sent: no frame was
-    taken, no question answered, no results came.
+    A wait for results times out when no frame was acknowledged, no request was answered and no
+    results arrived for the given time.
 
     Parameters
     ----------
     reader, writer : binary files
-        As of `FramedTransport`.
+        As in `FramedTransport`.
     name : str
-        What leads to the board, for errors.
+        Name of the connection, for error messages.
     timeout : float
-        Seconds after which something that was not answered is sent again: more than a frame and
-        its answer take.
+        Seconds until an unanswered frame is sent again; must be longer than a frame and its answer
+        take.
     """
 
     fresh = False
-    _LIMIT = MAX_ANSWER
+    _MAX_RECEIVED = MAX_ANSWER
 
     def __init__(self, reader, writer, *, name: str = "the pipe", timeout: float = 0.25):
         self.name = name
         self._timeout = timeout
         self._window = SendWindow(timeout)
-        self._placed = False  # whether the window goes on where the board is
-        self._heard = deque()  # numbers of ACK, where it does not
-        self._refusal = None
+        self._synchronized = False  # whether the window starts at the number the board expects
+        self._acks = deque()  # numbers of ACK frames received while not synchronized
+        self._rejection = None
         super().__init__(reader, writer)
-        with self._changed:
-            self._sequence = randrange(256)  # there may be answers to another client on the way
-            # Whatever frame another client left off in: this is the end of it, and no frame.
+        with self._condition:
+            self._sequence = randrange(256)  # answers to another client may still be in transit
+            # Completes, as an invalid frame, a frame that another client left unfinished.
             self._outbox.append(bytes(MAX_PAYLOAD + 16))
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def explain(self) -> str:
-        if self._refusal:
-            return f"{self.name} refused the connection: {self._refusal}"
-        return f"{self.name} must stay connected, not come to its end"
+        if self._rejection:
+            return f"{self.name} refused the connection: {self._rejection}"
+        return f"{self.name} was disconnected"
 
     def probe(self, timeout: float) -> None:
-        """Make sure that a board of Weft's answers; TransportTimeout where none does."""
+        """Check that a board with a Weft core answers; TransportTimeout if none does."""
         try:
             self.read(0, 1, timeout)
         except TransportTimeout as error:
-            came = f"{self.received} bytes that are no answer" if self.received else "none"
+            count = f"{self.received} other bytes" if self.received else "nothing"
             raise TransportTimeout(
-                f"{self.name} must lead to a board with a Weft core that answers within"
-                f" {timeout:g} s, not to something that gives {came}"
+                f"no answer from a Weft core at {self.name} within {timeout:g} s,"
+                f" received {count}; is the board connected and loaded?"
             ) from error
 
     def restart(self, timeout: float) -> None:
-        """Forget the words not taken, and find the number that the board expects.
+        """Discard the unacknowledged words and find the sequence number that the board expects.
 
-        It answers an empty frame with the last number it kept, and keeps the frame if its number
-        is the next. An abort comes first: what is on the way ends with it, but for two answers.
+        The board answers an empty frame with the number of the last frame it accepted, and accepts
+        the frame if its number is the next one. An abort comes first: after its answer, at most
+        two earlier answers are still in transit.
         """
         deadline = time.monotonic() + timeout
-        with self._changed:
-            self._lose_place()
+        with self._condition:
+            self._desynchronize()
         self.abort(timeout)
-        with self._changed:
-            for queue in (self._heard, self._results, self._faults):
+        with self._condition:
+            for queue in (self._acks, self._results, self._errors):
                 queue.clear()
-        number, agreed = randrange(256), -1  # whatever is said to the first is no agreement
-        while agreed < _AGREED:
+        number, matches = randrange(256), -1  # the first answer never counts as a match
+        while matches < _MATCHES:
             if time.monotonic() > deadline:
                 raise TransportTimeout(
-                    f"the board must say within {timeout:g} s which frame it took last,"
-                    " not leave it open"
+                    f"no agreement with the board on a sequence number within {timeout:g} s;"
+                    " is the connection reliable?"
                 )
-            heard = self._exchange_empty(number, agreed < 0)
-            if heard is None:
-                self.abort(timeout)  # there may be no room for as long as a job waits
+            ack = self._send_empty(number, matches < 0)
+            if ack is None:
+                self.abort(timeout)  # while a job waits, the board may have no space for a frame
                 continue
-            agreed = agreed + 1 if agreed >= 0 and heard == number else 0
-            number = (heard + 1) % 256
-        with self._changed:
+            matches = matches + 1 if matches >= 0 and ack == number else 0
+            number = (ack + 1) % 256
+        with self._condition:
             self._window.start(number)
-            self._placed = True
+            self._synchronized = True
 
-    def _exchange_empty(self, number, first):
-        """The number that an empty frame is answered with, be it the ``first``, or the one sent.
+    def _send_empty(self, number, first):
+        """Send an empty frame; wait for an ACK with its ``number``, or any ACK if ``first``.
 
-        Where that does not come, the last that came; None for none.
+        Returns the number of that ACK, else that of the last ACK received, else None.
         """
-        heard = deque(maxlen=1)
+        last_ack = deque(maxlen=1)
 
-        def take():
-            while self._heard:
-                heard.append(self._heard.popleft())
-                if first or heard[0] == number:
-                    return heard[0]
+        def poll():
+            while self._acks:
+                last_ack.append(self._acks.popleft())
+                if first or last_ack[0] == number:
+                    return last_ack[0]
             return None
 
-        with self._changed:
+        with self._condition:
             self._check_open()
-            self._put(Frame(FrameType.COMMANDS, number))
+            self._queue_frame(Frame(FrameType.COMMANDS, number))
         try:
-            return self._await("ACK", self._timeout, take, strict=False)
+            return self._wait_for("ACK", self._timeout, poll, strict=False)
         except TransportTimeout:
-            return heard[0] if heard else None
+            return last_ack[0] if last_ack else None
 
     def send(self, commands: bytes) -> None:
-        with self._changed:
+        with self._condition:
             self._check_open()
-            if not self._placed:
+            if not self._synchronized:
                 raise TransportError("the link must be restarted before it takes commands")
             self._window.add(commands)
-            self._moved = time.monotonic()
-            self._changed.notify_all()
+            self._last_progress = time.monotonic()
+            self._condition.notify_all()
 
-    def _ask(self, kind, payload, answer, timeout):
+    def _request(self, frame_type, payload, answer_type, timeout):
         deadline = time.monotonic() + timeout
         while True:
             left = min(self._timeout, deadline - time.monotonic())
             try:
-                return super()._ask(kind, payload, answer, left, strict=False)
+                return super()._request(frame_type, payload, answer_type, left, strict=False)
             except TransportTimeout:
                 if time.monotonic() >= deadline:
                     raise TransportTimeout(
-                        f"{answer.name} in answer to {kind.name} must come within {timeout:g} s,"
-                        " not later"
+                        f"no {answer_type.name} in answer to {frame_type.name} within {timeout:g} s"
                     ) from None
-                with self._changed:
-                    self._abandon(time.monotonic())
+                with self._condition:
+                    self._drop_partial(time.monotonic())
 
-    def _due(self, now):
-        if not self._placed:
+    def _poll_frame(self, now):
+        if not self._synchronized:
             return None, None
-        frame = self._window.next(now)
-        if self._window.tries > _TRIES:
-            self._lose_place()
-            self._faults.append(
-                f"the board must take a frame of {_TRIES} that are the same, not miss them all"
+        frame = self._window.next_frame(now)
+        if self._window.retries > _MAX_RETRIES:
+            self._desynchronize()
+            self._errors.append(
+                f"no acknowledgement after {_MAX_RETRIES} retransmissions;"
+                " is the board still connected?"
             )
-            self._changed.notify_all()
+            self._condition.notify_all()
             return None, None
-        if self._window.tries:
-            self._abandon(now)
-        return frame, self._window.wait(now)
+        if self._window.retries:
+            self._drop_partial(now)
+        return frame, self._window.time_left(now)
 
-    def _lose_place(self):
-        self._placed = False
+    def _desynchronize(self):
+        self._synchronized = False
         self._window.start(0)
 
-    def _abandon(self, now):
-        """Look for frames in what came, where no more of it comes."""
-        if now - self._arrived >= self._timeout:
-            self._sort_all(self._decoder.abandon())
+    def _drop_partial(self, now):
+        """Give up an incomplete frame if no byte of it has arrived for the timeout."""
+        if now - self._last_received >= self._timeout:
+            self._dispatch_all(self._decoder.drop_partial())
 
-    def _stir(self):
-        """Bytes alone are no progress: a board that refuses for ever sends some too."""
+    def _bytes_moved(self):
+        """Do nothing: bytes alone are no progress, since a board that only rejects sends some."""
 
-    def _sort(self, item):
+    def _dispatch(self, item):
         now = time.monotonic()
         if isinstance(item, FramingError):
-            super()._sort(item)
+            super()._dispatch(item)
         elif item.type == FrameType.ACK:
-            if not self._placed:
-                self._heard.append(item.sequence)
-            elif self._window.taken(item.sequence, now):
-                self._moved = now
+            if not self._synchronized:
+                self._acks.append(item.sequence)
+            elif self._window.acknowledge(item.sequence, now):
+                self._last_progress = now
         elif item.type == FrameType.ERROR and item.payload == b"CRC ":
-            self._window.back()
+            self._window.go_back()
         elif item.type == FrameType.ERROR and item.payload == b"room":
-            self._window.tries = 0
+            self._window.retries = 0
         else:
-            if item.type == FrameType.ERROR and item.payload not in _STRANGE:
-                self._refusal = item.payload.decode(errors="replace")
-            self._moved = now
-            super()._sort(item)
+            if item.type == FrameType.ERROR and item.payload not in _UNKNOWN:
+                self._rejection = item.payload.decode(errors="replace")
+            self._last_progress = now
+            super()._dispatch(item)

@@ -1,4 +1,4 @@
-"""What numbers given to the driver must be: refused by name, before anything is sent."""
+"""Checks of arguments; each error names the argument, the rule and the wrong value."""
 
 import numpy as np
 from ml_dtypes import bfloat16
@@ -9,7 +9,10 @@ INT32 = (-(1 << 31), (1 << 31) - 1)
 
 
 def integers(name: str, value, low: int, high: int, rule: str | None = None) -> np.ndarray:
-    """``value`` as int64, each number in ``low..high``, which ``rule`` may say in other words."""
+    """Return ``value`` as int64; ValueError if a number is not in ``low..high``.
+
+    ``rule`` replaces the text "in low..high" in the error message.
+    """
     array = np.asarray(value)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be an integer or an array of integers, not {array.dtype}")
@@ -18,7 +21,7 @@ def integers(name: str, value, low: int, high: int, rule: str | None = None) -> 
 
 
 def reals(name: str, value, dtype) -> np.ndarray:
-    """``value`` in ``dtype``, each number of it finite and above 0."""
+    """Return ``value`` as ``dtype``; ValueError if a number is not finite and above 0."""
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be real numbers, not {array.dtype}")
@@ -30,7 +33,10 @@ def reals(name: str, value, dtype) -> np.ndarray:
 
 
 def float32(name: str, value) -> np.ndarray:
-    """``value`` as float32, which must hold it exactly, unless it is of Python's own numbers."""
+    """Return ``value`` as float32; Python numbers are rounded.
+
+    Raises TypeError for an array whose type float32 cannot represent exactly.
+    """
     array = np.asarray(value)
     real = array.dtype.kind in "iuf"
     if hasattr(value, "dtype"):
@@ -42,7 +48,7 @@ def float32(name: str, value) -> np.ndarray:
 
 
 def columns(name: str, array: np.ndarray, shape: tuple[int, ...], lines="columns of b"):
-    """``array``, whose shape must broadcast to ``shape``: the batch, then the columns of b."""
+    """Return ``array``; ValueError if it does not broadcast to ``shape`` [batch..., N]."""
     if not fits(array.shape, shape):
         rule = f"one number or one for each of the {shape[-1]} {lines}"
         if len(shape) > 1:
@@ -52,7 +58,7 @@ def columns(name: str, array: np.ndarray, shape: tuple[int, ...], lines="columns
 
 
 def fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
-    """Whether an array of ``shape`` broadcasts to ``whole``."""
+    """Return whether an array of ``shape`` broadcasts to ``whole``."""
     try:
         return np.broadcast_shapes(shape, whole) == whole
     except ValueError:
@@ -60,6 +66,6 @@ def fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
 
 
 def require(name: str, rule: str, values, holds) -> None:
-    """Refuse ``values`` with the first one that breaks ``rule``."""
+    """Raise ValueError with the first of ``values`` where ``holds`` is false."""
     if not np.all(holds):
         raise ValueError(f"{name} must be {rule}, not {np.ravel(values)[~np.ravel(holds)][0]}")

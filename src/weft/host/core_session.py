@@ -1,4 +1,4 @@
-"""Exchanges with a core: what is sent is answered, or cleared away before the next."""
+"""A session with a core: sends jobs, collects their results, recovers after a failure."""
 
 import contextlib
 import dataclasses
@@ -19,115 +19,123 @@ _COMPLETE = Status(0)
 
 
 class CoreSession:
-    """One core behind a transport, as far as jobs, answers and registers go.
+    """Jobs, results and registers of one core behind a transport.
 
     Parameters
     ----------
     transport : Transport
-    config : Config, optional
-        What the core must be; taken from its registers where absent.
+    config : Config or None
+        Expected Config of the core; None: accept the Config in the core's registers.
     timeout : float
-        Seconds of silence, at most, wherever something is awaited.
+        Maximum seconds without progress in each wait.
 
     Attributes
     ----------
     config : Config
+        Config of the core.
     tags : iterator of int
-        For the next jobs.
+        Tags for the next jobs.
 
     Raises
     ------
     AcceleratorError
-        Where the core's description is none, or not ``config``.
+        If the core's registers do not describe a Config, or not ``config``.
     """
 
     def __init__(self, transport: Transport, config: Config | None, timeout: float):
         self._transport = transport
         self._timeout = timeout
         self.config = self._describe(config)
-        # Another client may have left a core with answers of its own to give.
+        # A core that another client used may still send that client's results.
         self.tags = tags() if transport.fresh else tags(randrange(1 << 16))
-        self._failed = not transport.fresh
+        self._needs_resync = not transport.fresh
 
     def close(self) -> None:
-        """Let go of the transport."""
+        """Close the transport."""
         self._transport.close()
 
     @contextlib.contextmanager
-    def opened(self, shelf):
-        """Around whatever is sent and awaited: what fails in it is cleared away before the next.
+    def transaction(self, cache):
+        """Context for commands and the wait for their results.
 
-        What then is on the ``shelf`` nobody knows.
+        If it fails, the next transaction first resynchronizes the core and clears ``cache``, since
+        the contents of the core's buffers are then unknown.
         """
-        if self._failed:
-            shelf.clear()
+        if self._needs_resync:
+            cache.clear()
             resync(self._transport, self.config, self.barrier, self._timeout)
-        self._failed = True
+        self._needs_resync = True
         yield
-        self._failed = False
+        self._needs_resync = False
 
     def send(self, commands: bytes) -> None:
         """Send whole commands."""
         self._transport.send(commands)
 
     def header(self, command: Job | Load) -> bytes:
-        """The words of a header."""
+        """Return the stream words of a header."""
         return padded(command, self.config)
 
     def barrier(self) -> Job:
-        """A job of nothing: the core answers it in its turn, as REJECTED."""
+        """Return an empty job; the core answers it in order, with status REJECTED."""
         return Job(0, 0, 0, 0, 0, 0, 0, 0, 0, tag=next(self.tags))
 
     def collect(self, job: Job, status: Status = _COMPLETE) -> bytes:
-        """The bytes of one job's results, which must end with ``status``: none for complete."""
+        """Return the result bytes of ``job``; its status must be ``status``, by default complete.
+
+        Raises AcceleratorError for another tag, status or number of bytes.
+        """
         data = []
         while True:
             packet = self._transport.receive(self._timeout)
             if packet.tag != job.tag:
-                raise AcceleratorError(f"results must be those of job {job.tag}, not {packet.tag}")
+                raise AcceleratorError(
+                    f"expected results of job {job.tag}, received results of job {packet.tag}"
+                )
             data.append(packet.data)
             if packet.last:
                 break
         if packet.status != status:
             want, got = (s.name or "complete" for s in (status, packet.status))
-            raise AcceleratorError(f"job {job.tag} must end {want}, not {got}")
+            raise AcceleratorError(f"job {job.tag} ended with status {got}, expected {want}")
         data = b"".join(data)
         number = result(self.config, job.flags)
         size = result_bytes(job.m, job.n, self.config, number.bytes)
         if not status and len(data) != size:
-            text = f"results of job {job.tag} must be {size} bytes, not {len(data)}"
+            text = f"expected {size} bytes of results of job {job.tag}, received {len(data)}"
             raise AcceleratorError(text)
         return data
 
     def counters(self) -> dict[str, int]:
-        """The hardware's counters as they stand, by the names of `weft.registers.COUNTERS`."""
+        """Return the current values of the counters, by the names in `weft.registers.COUNTERS`."""
         start = REGISTERS.index(next(iter(COUNTERS)))
         words = self._transport.read(start, len(COUNTERS), self._timeout)
         return dict(zip(COUNTERS, words, strict=True))
 
-    def record(self, before: dict[str, int], *, macs: int, jobs: int) -> Stats:
-        """What was spent since the counters stood as ``before``."""
+    def stats_since(self, before: dict[str, int], *, macs: int, jobs: int) -> Stats:
+        """Return the cost since the counters had the values ``before``."""
         after = self.counters()
-        spent = {name: (after[name] - before[name]) % (1 << 32) for name in COUNTERS}
+        delta = {name: (after[name] - before[name]) % (1 << 32) for name in COUNTERS}
         return Stats(
-            cycles=spent["busy"],
+            cycles=delta["busy"],
             macs=macs,
             peak=self.config.peak,
-            bytes_in=spent["words_in"] * self.config.bytes_in,
-            bytes_out=spent["words_out"] * self.config.bytes_out,
-            active=spent["active"],
-            starved=spent["starved"],
-            stalled=spent["stalled"],
+            bytes_in=delta["words_in"] * self.config.bytes_in,
+            bytes_out=delta["words_out"] * self.config.bytes_out,
+            active=delta["active"],
+            starved=delta["starved"],
+            stalled=delta["stalled"],
             jobs=jobs,
         )
 
     def _describe(self, config):
-        """The Config that the core's registers tell, held against the one that is wanted."""
+        """Return the Config in the core's registers; AcceleratorError if it is not ``config``."""
         count = REGISTERS.index(next(iter(COUNTERS)))
         try:
             found = decode(self._transport.read(0, count, self._timeout))
         except ValueError as error:
-            raise AcceleratorError(f"the core does not describe itself: {error}") from error
+            text = f"the core's registers do not describe a Config: {error}"
+            raise AcceleratorError(text) from error
         if config is not None and found != config:
             have, want = dataclasses.asdict(found), dataclasses.asdict(config)
             raise AcceleratorError(

@@ -1,4 +1,4 @@
-"""How sums become results: as int32 by the driver, or as 8 bits by the core."""
+"""Conversion of sums to results: to int32 by the driver, or to 8 bits by the core."""
 
 from dataclasses import dataclass
 
@@ -13,27 +13,29 @@ from weft.quantize import quantize_multiplier
 __all__ = ["Epilogue"]
 
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
-_HALF, _TOP = 1 << 30, (1 << 31) - 1  # of a multiplier
-_NORMAL = np.finfo(np.float32).tiny
+_MIN_MULTIPLIER, _MAX_MULTIPLIER = 1 << 30, (1 << 31) - 1  # normalized, other than 0
+_MIN_NORMAL = np.finfo(np.float32).tiny
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Epilogue:
-    """What the arguments of `Accelerator.matmul` ask for behind the product, checked.
+    """The checked arguments of `Accelerator.matmul` that apply after the product.
 
-    Parameters of columns are scalars, or of a shape that broadcasts to that of the batch, then N.
+    A parameter of columns is a scalar, or broadcasts to [batch..., N].
 
     Attributes
     ----------
     flags : JobFlag
-        REQUANTIZE and TABLE, or none: the results are the sums.
+        REQUANTIZE, TABLE, or neither: then the results are the sums.
     dtype : numpy.dtype
-        Of the results.
+        Type of the results.
     bias : int64 [..., N] or scalar
     multiplier : uint32 [..., N] or scalar
-        As in a parameter: in mode ``onnx`` the bits of a scale.
+        As in a parameter entry: in mode ``onnx`` the bits of a float32 scale.
     shift, zero, low, high : int64 [..., N] or scalar
+        Shift of the scale, zero point and limits of the results.
     table : int8 or uint8 [..., 256], or None
+        Activation table.
     """
 
     flags: JobFlag = JobFlag(0)
@@ -51,9 +53,10 @@ class Epilogue:
         cls, config: Config, shape: tuple[int, ...], *, bias=None, scale=None, multiplier=None,
         shift=None, zero_point=0, low=None, high=None, activation=None, out_dtype=None,
     ) -> "Epilogue":
-        """From what a caller gave for a batch of products: ``shape`` is that of the batch, then N.
+        """Check the arguments for products with columns of ``shape`` [batch..., N].
 
-        Raises TypeError or ValueError for what breaks a rule, or is not in the Config.
+        Raises TypeError or ValueError for an invalid argument, or one that needs a feature that the
+        Config does not have.
         """
         bias = columns("bias", integers("bias", 0 if bias is None else bias, *INT32), shape)
         if scale is None and multiplier is None and shift is None:
@@ -82,10 +85,10 @@ class Epilogue:
                 ("high", limits.max if high is None else high),
             )
         )
-        wrong = low > high
-        if np.any(wrong):
-            least, most = (np.broadcast_to(x, wrong.shape)[wrong][0] for x in (low, high))
-            raise ValueError(f"low must be at most high ({most}), not {least}")
+        invalid = low > high
+        if np.any(invalid):
+            first, limit = (np.broadcast_to(x, invalid.shape)[invalid][0] for x in (low, high))
+            raise ValueError(f"low must be at most high ({limit}), not {first}")
         return cls(
             flags=flags, dtype=dtype, bias=bias, multiplier=multiplier, shift=shift,
             zero=zero, low=low, high=high, table=table,
@@ -93,10 +96,11 @@ class Epilogue:
 
     @property
     def requantizes(self) -> bool:
+        """Whether the core converts the sums to 8 bits."""
         return JobFlag.REQUANTIZE in self.flags
 
     def entries(self, bias: np.ndarray, b_zero) -> np.ndarray:
-        """The parameters, `ENTRY` [..., N], of columns with ``bias`` [..., N], wrapped to int32."""
+        """Return the parameters, `ENTRY` [..., N], with ``bias`` [..., N] wrapped to int32."""
         values = {
             "bias": bias.astype(np.int32), "multiplier": self.multiplier, "shift": self.shift,
             "b_zero": b_zero, "zero": self.zero, "low": self.low, "high": self.high,
@@ -107,7 +111,7 @@ class Epilogue:
         return entries
 
     def add_bias(self, sums: np.ndarray) -> np.ndarray:
-        """int32 ``sums`` [..., M, N] and the bias, exact; ValueError where one leaves int32."""
+        """Add the bias to int32 ``sums`` [..., M, N]; ValueError if a result exceeds int32."""
         if not np.any(self.bias):
             return sums
         total = sums + np.atleast_1d(self.bias)[..., None, :]
@@ -117,7 +121,7 @@ class Epilogue:
 
 
 def _check_raw(zero_point, low, high, activation, out_dtype):
-    """Refuses what is for scaled results alone."""
+    """Raise TypeError for arguments that are for scaled results only."""
     for name, value, absent in (
         ("zero_point", zero_point, 0), ("low", low, None), ("high", high, None),
         ("activation", activation, None),
@@ -134,8 +138,8 @@ def _multiplier(config, multiplier, shift, shape):
             raise TypeError(f"{name} must be given with {other}, not {value}")
     _mode(config, ("tflite", "single"), "a multiplier and a shift")
     rule = "0 or in 2**30..2**31-1"
-    multiplier = integers("multiplier", multiplier, 0, _TOP, rule)
-    require("multiplier", rule, multiplier, (multiplier == 0) | (multiplier >= _HALF))
+    multiplier = integers("multiplier", multiplier, 0, _MAX_MULTIPLIER, rule)
+    require("multiplier", rule, multiplier, (multiplier == 0) | (multiplier >= _MIN_MULTIPLIER))
     shift = integers("shift", shift, -31, 31)
     multiplier = columns("multiplier", multiplier, shape)
     return multiplier.astype(np.uint32), columns("shift", shift, shape)
@@ -150,8 +154,8 @@ def _scale(config, scale, multiplier, shift, shape):
         multiplier, shift = quantize_multiplier(columns("scale", np.asarray(scale), shape))
         return multiplier.astype(np.uint32), shift
     scale = columns("scale", reals("scale", scale, np.float32), shape)
-    # A subnormal one gives 0 for every sum, and so does the least that is normal.
-    return np.maximum(scale, _NORMAL).view(np.uint32), 0
+    # A subnormal scale gives 0 for every sum, and so does the smallest normal one.
+    return np.maximum(scale, _MIN_NORMAL).view(np.uint32), 0
 
 
 def _mode(config, modes, what):

@@ -1,4 +1,4 @@
-"""A BF16 product: sums in float32, from C or a bias on, held between limits, rounded at the end."""
+"""A BF16 product: float32 sums that start from C or a bias, then clamp and rounding."""
 
 import math
 
@@ -13,8 +13,8 @@ from weft.host.product import Product, Side
 __all__ = ["FloatProduct"]
 
 _FLOAT32, _BFLOAT16 = np.dtype(np.float32), np.dtype(bfloat16)
-_NAN = np.uint32(0x7FC00000).view(np.float32)  # the one NaN of every result
-_NORMAL = np.finfo(np.float32).tiny
+_NAN = np.uint32(0x7FC00000).view(np.float32)  # the only NaN in results
+_MIN_NORMAL = np.finfo(np.float32).tiny
 
 
 class FloatProduct(Product):
@@ -26,7 +26,7 @@ class FloatProduct(Product):
         self, a, b, owner, *, bias=None, c=None, low=None, high=None, cast=False, out_dtype=None
     ):
         def check(name, array):
-            return self.stored(name, array, cast=cast)[0]
+            return self.to_core_type(name, array, cast=cast)[0]
 
         super().__init__(Side("a", a, owner, check), Side("b", b, owner, check))
         config = owner.config
@@ -49,9 +49,9 @@ class FloatProduct(Product):
             self.flags |= JobFlag.ROUND
 
     @staticmethod
-    def stored(name: str, array, *, cast=False) -> tuple[np.ndarray, np.dtype]:
+    def to_core_type(name: str, array, *, cast=False) -> tuple[np.ndarray, np.dtype]:
         array = np.asarray(array)
-        if cast and array.dtype.newbyteorder("=") == _FLOAT32:  # of either byte order
+        if cast and array.dtype.newbyteorder("=") == _FLOAT32:  # in either byte order
             array = _rounded(array)
         if array.dtype != _BFLOAT16:
             rule = "bfloat16, or float32 with cast=True"
@@ -63,7 +63,7 @@ class FloatProduct(Product):
         return None
 
     def entries(self, index: int) -> np.ndarray:
-        """The limits of the columns of one product."""
+        """Return the limits of the columns of product ``index``: `LIMITS` [N]."""
         return self.of_columns(self._limits, index)
 
     def start(self, index: int) -> np.ndarray:
@@ -75,8 +75,8 @@ class FloatProduct(Product):
             return start.reshape(-1, rows, n).swapaxes(0, 1).reshape(rows, -1)
         return self.part(start, index, 2)
 
-    def nothing(self) -> np.ndarray:
-        """What the sums start from, finished as the core would."""
+    def empty_result(self) -> np.ndarray:
+        """Return the start values of the sums, clamped and rounded as by the core."""
         y = np.zeros(self.raw_shape, np.float32)
         if y.size and self._start is not None:
             y[:] = [np.broadcast_to(self.start(index), y.shape[1:]) for index in range(len(y))]
@@ -92,12 +92,12 @@ class FloatProduct(Product):
 
     @property
     def _one_row(self):
-        """Whether the sums of every row of a product start from the same one."""
+        """Whether all rows of a product start from the same row of C."""
         lead = math.prod(self._start.shape[:-2])
         return self._start.shape[-2] == 1 and (self.fold != "a" or lead == 1)
 
     def _check_start(self, config, c, bias):
-        """What the sums start from, with at least the two axes of a matrix; None for 0."""
+        """Return the start values of the sums as [..., M or 1, N], or None for 0."""
         if c is None and bias is None:
             return None
         if c is not None and bias is not None:
@@ -120,7 +120,7 @@ class FloatProduct(Product):
         return c.reshape((1,) * (2 - c.ndim) + c.shape)
 
     def _check_limits(self, config, low, high):
-        """The limits of the columns of b, [N] or [batch..., N]; None for none."""
+        """Return the limits of the columns, [N] or [batch..., N], or None without limits."""
         if low is None and high is None:
             return None
         if config.activation != "clamp":
@@ -136,19 +136,19 @@ class FloatProduct(Product):
         limits = np.empty(np.broadcast_shapes(*shapes, self.columns[-1:]), LIMITS)
         for name, value in given.items():
             limits[name] = value
-        wrong = limits[limits["low"] > limits["high"]]
-        if wrong.size:
-            raise ValueError(f"low must be at most high ({wrong[0][1]}), not {wrong[0][0]}")
+        invalid = limits[limits["low"] > limits["high"]]
+        if invalid.size:
+            raise ValueError(f"low must be at most high ({invalid[0][1]}), not {invalid[0][0]}")
         return limits
 
 
 def _rounded(x):
-    """float32 as bfloat16, to nearest even."""
-    # Infinity is nearest to what overflows; a signalling NaN becomes a quiet one.
+    """Round float32 to bfloat16, to nearest even."""
+    # Overflow gives infinity; a signalling NaN becomes a quiet NaN.
     with np.errstate(over="ignore", invalid="ignore"):
         return x.astype(bfloat16)
 
 
 def _flushed(x):
-    """Each subnormal zero of its sign."""
-    return np.where(np.abs(x) < _NORMAL, np.copysign(x.dtype.type(0), x), x)
+    """Replace each subnormal by a zero of the same sign."""
+    return np.where(np.abs(x) < _MIN_NORMAL, np.copysign(x.dtype.type(0), x), x)

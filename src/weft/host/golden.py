@@ -1,4 +1,4 @@
-"""A transport with a core of numpy behind it: command bytes in, what hardware would answer out."""
+"""A transport to a golden core in numpy: it takes command bytes and answers as hardware would."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -24,13 +24,13 @@ from weft.timing import SLOTS
 __all__ = ["GoldenTransport"]
 
 _FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
-_UNSETTLED = 1 << 20  # commands whose cycles are not counted yet, at most: 32 MiB of headers
-_MODELLED = frozenset({"busy", "active", "starved", "stalled"})  # by the cycle model
+_MAX_UNCOUNTED = 1 << 20  # maximum commands whose cycles are not counted yet: 32 MiB of headers
+_MODELLED = frozenset({"busy", "active", "starved", "stalled"})  # counters from the cycle model
 
 
-@dataclass(eq=False)  # found by identity: two jobs may be alike
-class _Waiting:
-    """A job in the queue, and the panels of A and of B that it still waits for."""
+@dataclass(eq=False)  # compared by identity: two jobs may be equal
+class _PendingJob:
+    """A job in the queue, and the number of panels of A and of B that it waits for."""
 
     job: Job
     rejected: bool
@@ -43,13 +43,18 @@ class _Waiting:
 
 
 class GoldenTransport:
-    """The `Transport` to a core that is exact and takes no time; its cycles are the cycle model's.
+    """A `Transport` to an exact model of a core; it answers at once.
 
-    The cycle model runs when the counters are read. Until then the transport keeps what ran, equal
-    batches once.
+    The cycle model gives the counters of cycles. It runs when they are read; until then the
+    transport stores the commands, equal batches once.
 
-    What the core leaves undefined (a load outside the buffer, parameters that are none) is refused
-    with `TransportError`.
+    `TransportError` reports commands whose effect on a core is undefined: a load outside the
+    buffer, or invalid parameters.
+
+    Parameters
+    ----------
+    config : Config
+        Config of the core.
     """
 
     fresh = True
@@ -64,13 +69,13 @@ class GoldenTransport:
         self._latest = None
         self._packets = deque()
         self._batch = []
-        self._batches = Counter()  # what ran and is not counted yet: headers, and how many times
-        self._unsettled = 0  # commands in them
+        self._batches = Counter()  # headers whose cycles are not counted yet: number of runs
+        self._uncounted = 0  # commands in these batches
         self._counters = dict.fromkeys(COUNTERS, 0)
         self._closed = False
 
     def restart(self, timeout: float) -> None:
-        """Nothing: all words are taken as they are sent."""
+        """Do nothing: words are accepted when they are sent."""
 
     def send(self, commands: bytes) -> None:
         self._check_open()
@@ -81,13 +86,13 @@ class GoldenTransport:
     def receive(self, timeout: float) -> Packet:
         self._check_open()
         if not self._packets:
-            raise TransportTimeout(f"results must come within {timeout:g} s, not later")
+            raise TransportTimeout(f"no results within {timeout:g} s")
         return self._packets.popleft()
 
     def read(self, address: int, count: int, timeout: float) -> list[int]:
         self._check_open()
         if _MODELLED.intersection(REGISTERS[address : address + count]):
-            self._settle()
+            self._count_cycles()
         words = describe(self._config) + [value % (1 << 32) for value in self._counters.values()]
         if not 0 <= address <= address + count <= len(words):
             span = f"{address}..{address + count - 1}"
@@ -96,7 +101,7 @@ class GoldenTransport:
 
     def abort(self, timeout: float) -> None:
         self._check_open()
-        if self._jobs:  # a job that is ready has ended already, so the oldest one waits
+        if self._jobs:  # ready jobs have ended already, so the oldest job waits for operands
             self._answer(self._jobs.popleft().job.tag, Status.ABORTED)
             self._run()
 
@@ -105,27 +110,27 @@ class GoldenTransport:
 
     def _check_open(self):
         if self._closed:
-            raise TransportClosed("the transport must be open, not closed")
+            raise TransportClosed("the transport is closed")
 
     def _run(self):
-        """Go on for as long as there is a job to end or a command to take."""
+        """End jobs and take commands as long as possible."""
         while self._end_job() or self._take_command():
             pass
         if not self._jobs and not self._stream and self._batch:
-            self._put_off(self._batch)
+            self._defer(self._batch)
             self._batch = []
 
-    def _put_off(self, batch):
-        """Keep a batch, to count its cycles when they are asked for."""
+    def _defer(self, batch):
+        """Store a batch; its cycles are counted when they are read."""
         headers = b"".join(_untagged(command) for command in batch)
         if headers not in self._batches:
-            self._unsettled += len(batch)
+            self._uncounted += len(batch)
         self._batches[headers] += 1
-        if self._unsettled > _UNSETTLED:
-            self._settle()
+        if self._uncounted > _MAX_UNCOUNTED:
+            self._count_cycles()
 
-    def _settle(self):
-        """Count the cycles of what has run since the last time."""
+    def _count_cycles(self):
+        """Add the cycles of the stored batches to the counters."""
         from weft.cycles import predict
 
         for headers, times in self._batches.items():
@@ -134,10 +139,10 @@ class GoldenTransport:
             for name in ("active", "starved", "stalled"):
                 self._counters[name] += times * getattr(prediction, name)
         self._batches.clear()
-        self._unsettled = 0
+        self._uncounted = 0
 
     def _take_command(self):
-        """Take the next command if all of it is here and nothing holds it; say whether."""
+        """Take the next command if it is complete and may start; return whether it did."""
         size = max(HEADER_BYTES, self._config.bytes_in)
         if len(self._stream) < size:
             return False
@@ -148,9 +153,9 @@ class GoldenTransport:
             self._queue(Job.unpack(header))
         elif header[1] == VERSION and header[0] == Opcode.LOAD:
             load = Load.unpack(header)
-            if self._possible(load):
+            if self._is_valid(load):
                 end = size + self._payload_bytes(load)
-                if len(self._stream) < end or not self._may_load(load):
+                if len(self._stream) < end or not self._can_load(load):
                     return False
                 self._load(load, self._stream[size:end])
                 size = end
@@ -172,17 +177,17 @@ class GoldenTransport:
             or handed_on and (job.m > a.edge or job.n > SLOTS[self._config.dtype] * b.edge)
             or JobFlag.ACCUMULATE in job.flags and JobFlag.PRELOAD in job.flags
         )
-        self._latest = _Waiting(job, rejected)
+        self._latest = _PendingJob(job, rejected)
         if not rejected:
             for side, flag in enumerate(_FEEDS):
                 if flag in job.flags:
                     self._latest.missing[side] = self._operands[side].panels(sizes[side])
         self._jobs.append(self._latest)
 
-    def _possible(self, load):
-        """Whether the header is one of a load at all."""
-        there = self._operands.values()
-        pages, words = (max(getattr(o, of) for o in there) for of in ("pages", "words"))
+    def _is_valid(self, load):
+        """Return whether the header of a load is valid."""
+        operands = self._operands.values()
+        pages, words = (max(getattr(o, name) for o in operands) for name in ("pages", "words"))
         exists = load.operand in self._operands
         return exists and 0 < load.panels <= pages and 0 < load.words <= words
 
@@ -190,15 +195,15 @@ class GoldenTransport:
         operand = self._operands[load.operand]
         return load.panels * -(-load.words // operand.group) * operand.segments * operand.stream
 
-    def _may_load(self, load):
-        """Whether no job yet to run, but for the one that the load feeds, uses a page of it."""
-        if load.operand == Region.TABLE:  # it is everybody's
+    def _can_load(self, load):
+        """Return whether no pending job uses its pages, except the job that the load feeds."""
+        if load.operand == Region.TABLE:  # every job may use it
             return not self._jobs
         pages = range(load.page, load.page + load.pages)
-        for waiting in self._jobs:
-            if waiting.rejected or (LoadFlag.FEED in load.flags and waiting is self._latest):
+        for pending in self._jobs:
+            if pending.rejected or (LoadFlag.FEED in load.flags and pending is self._latest):
                 continue
-            first, span = _span(waiting.job, load.operand)
+            first, span = _span(pending.job, load.operand)
             if max(first, pages.start) < min(first + span, pages.stop):
                 return False
         return True
@@ -214,15 +219,15 @@ class GoldenTransport:
             self._batch.append(load)
 
     def _end_job(self):
-        """End the oldest job if it has all that it was promised; say whether."""
+        """Run the oldest job if all its panels are loaded; return whether it did."""
         if not self._jobs or not self._jobs[0].ready:
             return False
-        waiting = self._jobs.popleft()
-        job = waiting.job
-        if waiting.rejected:
+        pending = self._jobs.popleft()
+        job = pending.job
+        if pending.rejected:
             self._answer(job.tag, Status.REJECTED)
             return True
-        self._batch += [job, *waiting.loads]
+        self._batch += [job, *pending.loads]
         results = self._core.run(job)
         if results is None:
             self._counters["finished"] += 1
@@ -231,7 +236,7 @@ class GoldenTransport:
         return True
 
     def _answer(self, tag, status, data=None):
-        # The one word of a job that ended without results carries none.
+        # A job that ended without results answers with one word without data.
         data = bytes(self._config.bytes_out) if data is None else data
         self._packets.append(Packet(tag, True, status, data))
         self._counters["words_out"] += len(data) // self._config.bytes_out
@@ -239,24 +244,24 @@ class GoldenTransport:
 
 
 def _untagged(command):
-    """The header of a command; that of a job with a tag of 0, which takes no cycles."""
+    """Return the header of a command; the tag of a job, which costs no cycles, as 0."""
     header = command.pack()
     return header[:2] + bytes(2) + header[4:] if command.opcode == Opcode.JOB else header
 
 
 def _commands(headers):
-    """The commands of such headers, one behind the other."""
+    """Return the commands of concatenated headers."""
     kinds = {Opcode.JOB: Job, Opcode.LOAD: Load}
     return [
-        kinds[headers[at]].unpack(headers[at : at + HEADER_BYTES])
-        for at in range(0, len(headers), HEADER_BYTES)
+        kinds[headers[start]].unpack(headers[start : start + HEADER_BYTES])
+        for start in range(0, len(headers), HEADER_BYTES)
     ]
 
 
 def _span(job, operand):
-    """First page and pages that a job has of what a load fills."""
+    """Return the first page and the number of pages that a job uses of an operand's buffer."""
     if operand == Region.A:
         return job.a_page, job.a_pages
     if operand == Region.C:
         return (job.c_page, job.c_pages) if JobFlag.PRELOAD in job.flags else (0, 0)
-    return job.b_page, job.b_pages  # parameters lie where B lies
+    return job.b_page, job.b_pages  # parameters have the addresses of B

@@ -1,4 +1,4 @@
-"""What the jobs of a core come to, in numpy: its buffers, the sums that it keeps, its results."""
+"""The golden core in numpy: its buffers, the sums that it keeps, and its results."""
 
 import numpy as np
 from ml_dtypes import bfloat16
@@ -21,13 +21,11 @@ from weft.timing import SLOTS
 
 __all__ = ["CORES", "FloatCore", "IntegerCore"]
 
-_TYPES = {1: np.int8, 2: bfloat16, 4: np.float32}  # of values, by their bytes
+_TYPES = {1: np.int8, 2: bfloat16, 4: np.float32}  # type of a value, by its bytes
 
 
 class _Core:
-    """The buffers of a core, and the jobs on what lies in them.
-
-    A core of a dtype says how sums start and are made, and how they become results.
+    """The buffers of a core, and its jobs. A subclass per dtype computes sums and results.
 
     Parameters
     ----------
@@ -36,6 +34,7 @@ class _Core:
     Attributes
     ----------
     memories : dict of `weft.geometry.Operand`
+        The buffers, by `Region`.
     """
 
     ENTRY: np.dtype
@@ -51,13 +50,13 @@ class _Core:
         self._kept = np.zeros(sums, np.dtype(config.format.acc.name))
 
     def load(self, load: Load, payload: bytes) -> None:
-        """Put the panels of a load where they belong; TransportError where that is outside."""
+        """Store the panels of a load; TransportError if they lie outside the buffer."""
         operand, memory = self.memories[load.operand], self._memory[load.operand]
-        behind = load.page + (load.panels - 1) * load.pitch + -(-load.words // operand.page)
-        if behind > operand.pages or load.words > load.pitch * operand.page:
+        end = load.page + (load.panels - 1) * load.pitch + -(-load.words // operand.page)
+        if end > operand.pages or load.words > load.pitch * operand.page:
             raise TransportError(
                 f"a load must lie within {operand.pages} pages, not {load.panels} panels of "
-                f"{load.words} words every {load.pitch} pages from page {load.page} on"
+                f"{load.words} words every {load.pitch} pages, starting at page {load.page}"
             )
         lines = np.frombuffer(payload, np.uint8)
         lines = lines.reshape(load.panels, -1, operand.segments * operand.stream)
@@ -68,46 +67,46 @@ class _Core:
         panels[...] = words[:, : load.words]
 
     def run(self, job: Job) -> bytes | None:
-        """The results of a job as they leave, or None of one that keeps its sums.
+        """Return the result bytes of a job, or None if it keeps its sums.
 
-        Raises TransportError for what a core leaves undefined.
+        Raises TransportError if the result of the job is undefined.
         """
         a = self._operand(Region.A, job.m, job.k, job.a_page, job.a_pitch)
         b = self._operand(Region.B, job.n, job.k, job.b_page, job.b_pitch)
-        carries_on = JobFlag.ACCUMULATE in job.flags
-        sums = self._sums(job, a, b, self._kept[: job.m, : job.n] if carries_on else None)
+        accumulates = JobFlag.ACCUMULATE in job.flags
+        sums = self._sums(job, a, b, self._kept[: job.m, : job.n] if accumulates else None)
         if JobFlag.KEEP in job.flags:
             self._kept[: job.m, : job.n] = sums
             return None
         try:
             results = self._finish(job, sums)
         except ValueError as error:
-            raise TransportError(f"of a job's parameters, {error}") from error
+            raise TransportError(f"parameters of a job: {error}") from error
         return self._layout(results)
 
     def _sums(self, job, a, b, kept):
-        """[M, N], from ``kept`` on if there are any."""
+        """Return the sums [M, N], which start from ``kept`` if it is not None."""
         raise NotImplementedError
 
     def _finish(self, job, sums):
-        """The results that a job makes of its sums; ValueError for parameters that are none."""
+        """Convert sums to results; ValueError for invalid parameters."""
         raise NotImplementedError
 
     def _operand(self, side, size, k, page, pitch):
-        """[size, k] values out of the buffer."""
+        """Return an operand of a job from its buffer: [size, k]."""
         operand = self.memories[side]
         words, count = operand.panel_words(k), operand.panels(size)
-        behind = (page + (count - 1) * pitch) * operand.page + words
-        if behind > operand.words:
+        end = (page + (count - 1) * pitch) * operand.page + words
+        if end > operand.words:
             raise TransportError(
-                f"a job's operand must lie within {operand.words} words, not {behind}"
+                f"a job's operand must lie within {operand.words} words, not {end}"
             )
         # panel, word, edge, depth -> panel, edge, word, depth
         panels = self._panels(side, page, pitch, count, words).transpose(0, 2, 1, 3)
         return panels.reshape(count * operand.edge, -1)[:size, :k]
 
     def _panels(self, region, page, pitch, count, words):
-        """The first ``words`` words of panels every ``pitch`` pages: a view of the memory."""
+        """Return a view of the first ``words`` words of panels that start every ``pitch`` pages."""
         memory, page_words = self._memory[region], self.memories[region].page
         step = memory.strides[0]
         return np.lib.stride_tricks.as_strided(
@@ -116,7 +115,7 @@ class _Core:
         )
 
     def _entries(self, job):
-        """The parameters of a job's columns."""
+        """Return the parameters of a job's columns."""
         cols = self.config.cols
         count, chunks = -(-job.n // cols), -(-cols // self.config.lanes)
         panels = self._panels(Region.PARAMETERS, job.b_page, job.b_pitch, count, chunks)
@@ -124,7 +123,7 @@ class _Core:
         return entries[:, :cols].reshape(-1)[: job.n]
 
     def _layout(self, results):
-        """Results in the order of the stream: tile by tile, its rows cut into padded chunks."""
+        """Return the bytes of results in stream order: by tile, row and padded chunk."""
         config = self.config
         bits = results.view(f"u{results.itemsize}").astype(f"<u{results.itemsize}")
         whole = len(bits) - len(bits) % config.rows
@@ -137,9 +136,9 @@ class _Core:
 
 
 def _tiles(band, rows, cols, lanes):
-    """The tiles of a ``band`` of whole rows of tiles, of ``rows`` rows each, one behind the other.
+    """Return the tiles of a ``band`` of tile rows, each of ``rows`` rows, in stream order.
 
-    Those of ``cols`` columns move at once, then the last ones, of fewer.
+    The tiles of ``cols`` columns move at once, then the last ones, which have fewer columns.
     """
     (height, n), parts = band.shape, []
     down, whole = height // rows, n - n % cols
@@ -156,20 +155,20 @@ def _tiles(band, rows, cols, lanes):
 
 
 class IntegerCore(_Core):
-    """INT8: exact sums, and bytes by the parameters of B's panels and the table."""
+    """INT8: exact sums; results of 8 bits by the parameters of B's panels and the table."""
 
     ENTRY = ENTRY
 
     def __init__(self, config: Config):
         super().__init__(config)
-        self._rows = np.zeros(config.rows, np.int64)  # of A, summed; those of kept sums
+        self._kept_row_sums = np.zeros(config.rows, np.int64)  # of A
 
     def _sums(self, job, a, b, kept):
         rows = a.sum(1, dtype=np.int64)
         if kept is not None:
-            rows += self._rows[: job.m]
+            rows += self._kept_row_sums[: job.m]
         if JobFlag.KEEP in job.flags:
-            self._rows[: job.m] = rows
+            self._kept_row_sums[: job.m] = rows
         self._row_sums = rows
         return matmul(a, b.T, start=kept)
 
@@ -192,7 +191,7 @@ class IntegerCore(_Core):
 
 
 class FloatCore(_Core):
-    """BF16: chains of fused multiply-adds, from C on, held between limits, rounded."""
+    """BF16: chains of fused multiply-adds that start from C; then clamp and rounding."""
 
     ENTRY = LIMITS
 
@@ -202,12 +201,12 @@ class FloatCore(_Core):
         return matmul_bf16(a, b.T, start=start, flush_subnormals=flush)
 
     def _start(self, job):
-        """C of a job: [M, N], or [1, N] for every row."""
+        """Return the C of a job: [M, N], or [1, N] for all rows."""
         words = 1 if JobFlag.BROADCAST in job.flags else job.m
-        held, count = self.memories[Region.C].words, self.memories[Region.C].panels(job.n)
-        behind = job.c_page + (count - 1) * job.c_pitch + words
-        if behind > held:
-            raise TransportError(f"a job's C must lie within {held} words, not {behind}")
+        available, count = self.memories[Region.C].words, self.memories[Region.C].panels(job.n)
+        end = job.c_page + (count - 1) * job.c_pitch + words
+        if end > available:
+            raise TransportError(f"a job's C must lie within {available} words, not {end}")
         panels = self._panels(Region.C, job.c_page, job.c_pitch, count, words)
         # panel, row, column, 1 -> row, panel, column
         return panels[..., 0].swapaxes(0, 1).reshape(words, -1)[:, : job.n]

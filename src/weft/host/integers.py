@@ -1,4 +1,4 @@
-"""An INT8 product: operands with zero points, sums exact or scaled to 8 bits."""
+"""An INT8 product: operands with zero points; exact sums or results scaled to 8 bits."""
 
 import functools
 import math
@@ -18,7 +18,8 @@ class IntegerProduct(Product):
 
     Attributes
     ----------
-    finish : `Epilogue`
+    epilogue : `Epilogue`
+        Conversion of the sums to results.
     """
 
     ARGUMENTS = frozenset({
@@ -26,27 +27,27 @@ class IntegerProduct(Product):
         "high", "activation", "out_dtype",
     })
 
-    def __init__(self, a, b, owner, *, a_zero_point=None, b_zero_point=None, **finish):
+    def __init__(self, a, b, owner, *, a_zero_point=None, b_zero_point=None, **arguments):
         super().__init__(Side("a", a, owner, check_type), Side("b", b, owner, check_type))
         rows = *self.lead, self.a.shape[-2]
-        self._left = _Centred(self.a, a_zero_point, "rows", rows)
-        self._right = _Centred(self.b, b_zero_point, "columns", self.columns)
+        self._left = _SignedSide(self.a, a_zero_point, "rows", rows)
+        self._right = _SignedSide(self.b, b_zero_point, "columns", self.columns)
         plain = not np.any(self._left.offset) and not np.any(self._right.offset)
         check_depth(self.k, plain)
-        self.finish = Epilogue.of(owner.config, self.columns, **finish)
-        self.flags, self.dtype = self.finish.flags, self.finish.dtype
-        scaled, table = self.finish.requantizes, self.finish.table
+        self.epilogue = Epilogue.of(owner.config, self.columns, **arguments)
+        self.flags, self.dtype = self.epilogue.flags, self.epilogue.dtype
+        scaled, table = self.epilogue.requantizes, self.epilogue.table
         if scaled:
             self._check_scaled(owner.config)
             if not self.k:
-                self._lengthen()
+                self._pad_k()
         self.arrange(
             columns_differ=scaled and math.prod(self._entries.shape[:-1]) > 1,
             jobs_differ=table is not None and math.prod(table.shape[:-1]) > 1,
         )
 
     @staticmethod
-    def stored(name: str, array) -> tuple[np.ndarray, np.dtype]:
+    def to_core_type(name: str, array) -> tuple[np.ndarray, np.dtype]:
         array = check_type(name, array)
         return Values.of(array, 0).values, array.dtype
 
@@ -55,41 +56,42 @@ class IntegerProduct(Product):
         return lines.sum(-1, dtype=np.int64)
 
     def entries(self, index: int) -> np.ndarray:
-        """The parameters of the columns of one product."""
+        """Return the parameters of the columns of product ``index``: [N]."""
         return self.of_columns(self._entries, index)
 
     def table(self, index: int) -> np.ndarray | None:
-        table = self.finish.table
+        table = self.epilogue.table
         return table if table is None or table.ndim == 1 else self.part(table, index, 1)
 
-    def nothing(self) -> np.ndarray:
+    def empty_result(self) -> np.ndarray:
         return np.zeros(self.raw_shape, self.dtype)
 
     def result(self, raw: np.ndarray) -> np.ndarray:
         result = self.unfolded(raw)
-        if not self.finish.requantizes:
+        if not self.epilogue.requantizes:
             left, right = self._left, self._right
-            result = self.finish.add_bias(correct(
+            result = self.epilogue.add_bias(correct(
                 result, self.k, left.offset, right.offset, left.sums, right.sums
             ))
         return self.as_vectors(result)
 
     @functools.cached_property
     def _entries(self):
-        """The parameters of columns: [N], or [batch..., N] where they differ within the batch.
+        """The parameters of columns: [N], or [batch..., N] if they differ within the batch.
 
-        ``sum((a - p) * (b - q)) = sum(a * b) - p * sum(b) - q * sum(a) + K * p * q``, of which the
-        core takes off ``q * sum(a)``; the rest is the bias.
+        ``sum((a - p) * (b - q)) = sum(a * b) - p * sum(b) - q * sum(a) + K * p * q``
+
+        The core subtracts ``q * sum(a)``; the other terms are part of the bias.
         """
-        p, q, bias = self._left.offset, self._right.offset, self.finish.bias
+        p, q, bias = self._left.offset, self._right.offset, self.epilogue.bias
         if np.any(p):
             bias = bias + self.k * p * q - p * self._right.sums()
-        return self.finish.entries(np.broadcast_to(
+        return self.epilogue.entries(np.broadcast_to(
             bias, np.broadcast_shapes(bias.shape, self.columns[-1:])
         ), q)
 
-    def _lengthen(self):
-        """Sums of no products as sums of one product of zeros each: the core knows no K of 0."""
+    def _pad_k(self):
+        """Replace K of 0, which the core does not support, by K of 1 with operands of 0."""
         a, b = self.a, self.b
         a.shape, b.shape = (*a.shape[:-1], 1), (*b.shape[:-2], 1, b.shape[-1])
         a.values, b.values = np.zeros(a.shape, np.int8), np.zeros(b.shape, np.int8)
@@ -97,7 +99,7 @@ class IntegerProduct(Product):
         self.k = 1
 
     def _check_scaled(self, config):
-        """Refuses what the core can't finish."""
+        """Raise ValueError for zero points that the core does not support with a scale."""
         p, q = self._left.offset, self._right.offset
         if not fits(np.shape(p), (*self.lead, 1)):
             rule = "one number for scaled results"
@@ -113,8 +115,16 @@ class IntegerProduct(Product):
             )
 
 
-class _Centred:
-    """A side taken to int8: the ``offset`` of its values, zero point included, and their sums."""
+class _SignedSide:
+    """One operand converted to int8, with its offset and sums.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        Type of the operand before the conversion.
+    offset : int or array
+        The int8 values minus ``offset`` are the numbers that the caller means.
+    """
 
     def __init__(self, side, zero, lines, shape):
         self._side = side
@@ -122,14 +132,14 @@ class _Centred:
         self.dtype = side.values.dtype if resident is None else resident.dtype
         name, lines = f"{side.name}_zero_point", f"{lines} of {side.name}"
         zero = zero_point(name, zero, self.dtype, lines, shape)
-        held = np.empty(0, self.dtype) if resident else side.values
-        centred = Values.of(held, zero)
-        self.offset = centred.offset
+        given = np.empty(0, self.dtype) if resident else side.values
+        converted = Values.of(given, zero)
+        self.offset = converted.offset
         if not resident:
-            side.values = centred.values
+            side.values = converted.values
 
     def sums(self):
-        """The int8 values summed over K."""
+        """Return the sums of the int8 values over K."""
         if self._side.resident:
             return self._side.resident.sums
         axis = -1 if self._side.name == "a" else -2

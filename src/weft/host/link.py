@@ -1,4 +1,4 @@
-"""Frames on a byte pipe: their codec, and the transport that speaks them."""
+"""Frames on a byte pipe: the codec, and the transport that uses it."""
 
 import struct
 import threading
@@ -18,8 +18,8 @@ __all__ = ["MAX_PIPE_PAYLOAD", "Frame", "FrameDecoder", "FramedTransport", "Fram
 # Maximum payload in bytes: without a limit, a damaged length field could swallow all later frames.
 MAX_PIPE_PAYLOAD = 1 << 24
 
-_PIECE = 1 << 16  # bytes read or written at once
-_BROKEN = (OSError, ValueError)  # what a pipe raises that broke, or was closed meanwhile
+_CHUNK = 1 << 16  # maximum bytes per read or write
+_PIPE_ERRORS = (OSError, ValueError)  # raised by a pipe that broke or was closed meanwhile
 _HEADER = struct.Struct("<2sBBI")
 _CRC = struct.Struct("<I")
 _RESULTS = struct.Struct("<HBB")
@@ -28,14 +28,23 @@ _READ = struct.Struct("<HH")
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame; ``type`` is a `FrameType`, or another number from a newer peer."""
+    """One frame.
+
+    Attributes
+    ----------
+    type : int
+        A `FrameType`, or an unknown number from a newer peer.
+    sequence : int
+        Sequence number, 0..255.
+    payload : bytes
+    """
 
     type: int
     sequence: int
     payload: bytes = b""
 
     def encode(self) -> bytes:
-        """The frame as bytes on the pipe."""
+        """Return the bytes of the frame; ValueError if the payload is too long."""
         if len(self.payload) > MAX_PIPE_PAYLOAD:
             size = len(self.payload)
             raise ValueError(f"payload must be at most {MAX_PIPE_PAYLOAD} bytes, not {size}")
@@ -45,110 +54,114 @@ class Frame:
 
 @dataclass(frozen=True)
 class FramingError:
-    """Bytes that were no frame, up to the next good one; ``text`` says what was wrong."""
+    """Invalid bytes before the next valid frame; ``text`` describes the first error."""
 
     text: str
 
 
 class FrameDecoder:
-    """Bytes in, in pieces of any size; frames out. After damage it looks for the next mark.
+    """Splits a byte sequence into frames. After an error it searches for the next SYNC.
 
-    A frame of more than ``limit`` bytes of payload is damage.
+    Parameters
+    ----------
+    limit : int
+        Maximum payload of a frame, in bytes; a longer one is an error.
     """
 
     def __init__(self, limit: int = MAX_PIPE_PAYLOAD):
         self._limit = limit
         self._buffer = bytearray()
-        self._lost = False
+        self._in_error = False
 
-    def abandon(self) -> list[Frame | FramingError]:
-        """What ``feed`` gives where the frame under way is none: no more of it will come."""
-        found = []
+    def drop_partial(self) -> list[Frame | FramingError]:
+        """Give up the incomplete frame; return its error and the frames found in its bytes."""
+        items = []
         if self._buffer:
-            self._damage(found, "a frame must be whole, not cut short", 1)
-        return found + self.feed(b"")
+            self._report(items, "incomplete frame: its last bytes did not arrive", 1)
+        return items + self.feed(b"")
 
-    def rest(self) -> bytes:
-        """The bytes of the frame under way, which are forgotten here."""
-        rest = bytes(self._buffer)
+    def take_partial(self) -> bytes:
+        """Remove and return the bytes of the incomplete frame."""
+        partial_frame = bytes(self._buffer)
         self._buffer.clear()
-        return rest
+        return partial_frame
 
     def feed(self, data: bytes) -> list[Frame | FramingError]:
-        """The frames, and the damage between them, that ``data`` completes."""
+        """Add ``data``; return the frames that it completes, and the errors between them."""
         self._buffer += data
-        found = []
+        items = []
         while True:
             skip = self._buffer.find(SYNC)
-            if skip < 0:  # the last byte may be the first of a mark
+            if skip < 0:  # the last byte may be the first byte of SYNC
                 skip = len(self._buffer) - self._buffer.endswith(SYNC[:1])
             if skip:
                 start = bytes(self._buffer[:2]).hex()
-                self._damage(found, f"a frame must start with {SYNC.hex()}, not {start}", skip)
+                self._report(items, f"a frame must start with {SYNC.hex()}, not {start}", skip)
             if len(self._buffer) < _HEADER.size:
-                return found
-            _, kind, sequence, length = _HEADER.unpack_from(self._buffer)
+                return items
+            _, frame_type, sequence, length = _HEADER.unpack_from(self._buffer)
             if length > self._limit:
                 text = f"a frame's payload must be at most {self._limit} bytes, not {length}"
-                self._damage(found, text, len(SYNC))
+                self._report(items, text, len(SYNC))
                 continue
             end = _HEADER.size + length
             if len(self._buffer) < end + _CRC.size:
-                return found
+                return items
             body = bytes(self._buffer[:end])
-            (stated,) = _CRC.unpack_from(self._buffer, end)
+            (received_crc,) = _CRC.unpack_from(self._buffer, end)
             crc = zlib.crc32(body[len(SYNC) :])
-            if crc != stated:
-                text = f"a frame's CRC must be 0x{crc:08x}, not 0x{stated:08x}"
-                self._damage(found, text, len(SYNC))
+            if crc != received_crc:
+                text = f"a frame's CRC must be 0x{crc:08x}, not 0x{received_crc:08x}"
+                self._report(items, text, len(SYNC))
                 continue
-            self._lost = False
+            self._in_error = False
             del self._buffer[: end + _CRC.size]
-            found.append(Frame(kind, sequence, body[_HEADER.size :]))
+            items.append(Frame(frame_type, sequence, body[_HEADER.size :]))
 
-    def _damage(self, found, text, skip):
-        # What follows damage is looked at again from within, so it fails again: told once.
+    def _report(self, items, text, skip):
+        """Skip bytes; report the error, unless one was reported since the last valid frame."""
+        # The bytes of a damaged frame are searched again, so one error causes others.
         del self._buffer[:skip]
-        if not self._lost:
-            found.append(FramingError(text))
-        self._lost = True
+        if not self._in_error:
+            items.append(FramingError(text))
+        self._in_error = True
 
 
 class FramedTransport:
-    """The `Transport` over a byte pipe; a base for whatever opens one.
+    """A `Transport` over a byte pipe; base class of the transports that open one.
 
-    A thread reads and a thread writes, so that neither a full pipe nor a slow core holds the
-    caller. A wait times out when for that long nothing moved either way.
+    One thread reads and one thread writes. So a full pipe or a slow core never blocks the caller.
+    A wait times out when no byte has moved in either direction for the given time.
 
     Parameters
     ----------
     reader : binary file
-        Its ``read1`` (else ``read``) returns what is there, a byte or more; none at the end.
+        Its ``read1`` (or ``read``) returns the available bytes, at least one; b"" at the end.
     writer : binary file
         With ``write`` and ``flush``.
 
     Attributes
     ----------
     sent, received : int
-        Bytes that the pipe took, and gave.
+        Bytes written to and read from the pipe.
     """
 
     fresh = True
-    _LIMIT = MAX_PIPE_PAYLOAD  # of a frame that comes
+    _MAX_RECEIVED = MAX_PIPE_PAYLOAD  # maximum payload of a received frame, in bytes
 
     def __init__(self, reader, writer):
         self._reader, self._writer = reader, writer
         self.sent = self.received = 0
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._outbox = deque()
-        self._results = deque()  # packets, and in their place errors for those that were lost
+        self._results = deque()  # packets, and an error in place of each gap
         self._answers = deque()
-        self._faults = deque()
-        self._ended = self._closed = False
-        self._moved = self._arrived = time.monotonic()  # anything; bytes from the other end
+        self._errors = deque()
+        self._eof = self._closed = False
+        self._last_progress = self._last_received = time.monotonic()
         self._sequence = 0
-        self._expected = None  # the number of the next results
-        self._decoder = FrameDecoder(self._LIMIT)
+        self._next_result = None  # expected sequence number of the next results
+        self._decoder = FrameDecoder(self._MAX_RECEIVED)
         self._threads = [
             threading.Thread(target=run, daemon=True) for run in (self._read_all, self._write_all)
         ]
@@ -156,69 +169,71 @@ class FramedTransport:
             thread.start()
 
     def explain(self) -> str:
-        """Why the pipe ended, for the error's text; a subclass that knows more says more."""
-        return "the other end must stay open, not close the pipe"
+        """Return the reason why the pipe ended, for error messages; subclasses know more."""
+        return "the other end closed the pipe unexpectedly"
 
     def restart(self, timeout: float) -> None:
-        """Nothing: a pipe loses no words."""
+        """Do nothing: a pipe loses no words."""
 
     def send(self, commands: bytes) -> None:
-        # In as few frames as can be: within one, a simulated core never waits for the host.
+        # As few frames as possible: a simulated core never waits for the host within a frame.
         for start in range(0, len(commands), MAX_PIPE_PAYLOAD):
             self._post(FrameType.COMMANDS, bytes(commands[start : start + MAX_PIPE_PAYLOAD]))
 
     def receive(self, timeout: float) -> Packet:
-        return self._await("results", timeout, self._take_result)
+        return self._wait_for("results", timeout, self._pop_result)
 
     def read(self, address: int, count: int, timeout: float) -> list[int]:
-        question = _READ.pack(address, count)
-        payload = self._ask(FrameType.READ, question, FrameType.REGISTERS, timeout)
+        payload = _READ.pack(address, count)
+        payload = self._request(FrameType.READ, payload, FrameType.REGISTERS, timeout)
         if len(payload) != 4 * count:
-            text = f"{count} registers must come as {4 * count} bytes, not {len(payload)}"
+            text = f"expected {4 * count} bytes for {count} registers, received {len(payload)}"
             raise TransportError(text)
         return list(struct.unpack(f"<{count}I", payload))
 
     def abort(self, timeout: float) -> None:
-        self._ask(FrameType.ABORT, b"", FrameType.ABORTED, timeout)
+        self._request(FrameType.ABORT, b"", FrameType.ABORTED, timeout)
 
     def close(self) -> None:
-        """Close the writer, which tells the other end to stop; the reader closes with its end."""
-        with self._changed:
+        """Close the writer, so that the other end stops; the reader closes when that end does."""
+        with self._condition:
             first, self._closed = not self._closed, True
             if first:
                 self._outbox.append(None)
-            self._changed.notify_all()
+            self._condition.notify_all()
         if first:
             for thread in self._threads:
                 thread.join(1)
 
-    def _post(self, kind, payload):
-        with self._changed:
+    def _post(self, frame_type, payload):
+        """Queue a frame with a new sequence number; return the number."""
+        with self._condition:
             self._check_open()
             self._sequence = (self._sequence + 1) % 256
-            # A wait that begins now must not count the quiet time before it.
-            self._moved = time.monotonic()
-            self._put(Frame(kind, self._sequence, payload))
+            # A wait that starts now must not count the idle time before it.
+            self._last_progress = time.monotonic()
+            self._queue_frame(Frame(frame_type, self._sequence, payload))
             return self._sequence
 
-    def _put(self, frame):
+    def _queue_frame(self, frame):
         self._outbox.append(frame.encode())
-        self._changed.notify_all()
+        self._condition.notify_all()
 
-    def _ask(self, kind, payload, answer, timeout, *, strict=True):
-        sequence = self._post(kind, payload)
-        what = f"{answer.name} in answer to {kind.name}"
-        take = partial(self._take_answer, answer, sequence)
-        return self._await(what, timeout, take, strict=strict)
+    def _request(self, frame_type, payload, answer_type, timeout, *, strict=True):
+        """Send a frame; return the payload of its answer."""
+        sequence = self._post(frame_type, payload)
+        what = f"{answer_type.name} in answer to {frame_type.name}"
+        poll = partial(self._pop_answer, answer_type, sequence)
+        return self._wait_for(what, timeout, poll, strict=strict)
 
-    def _take_answer(self, answer, sequence):
-        while self._answers:  # answers to questions given up earlier go by
+    def _pop_answer(self, answer_type, sequence):
+        while self._answers:  # skips late answers to earlier requests
             frame = self._answers.popleft()
-            if (frame.type, frame.sequence) == (answer, sequence):
+            if (frame.type, frame.sequence) == (answer_type, sequence):
                 return frame.payload
         return None
 
-    def _take_result(self):
+    def _pop_result(self):
         if not self._results:
             return None
         result = self._results.popleft()
@@ -226,100 +241,101 @@ class FramedTransport:
             raise result
         return result
 
-    def _await(self, what, timeout, take, *, strict=True):
-        """What ``take`` gives, once it is there.
+    def _wait_for(self, what, timeout, poll, *, strict=True):
+        """Wait until ``poll()`` returns something other than None, and return it.
 
-        Unless ``strict``, faults are left for another wait, and what moves does not prolong it.
+        If ``strict``, errors are raised, and bytes that move prolong the wait.
         """
-        with self._changed:
+        with self._condition:
             start = time.monotonic()
-            while (item := take()) is None:
-                if strict and self._faults:
-                    raise TransportError(self._faults.popleft())
+            while (item := poll()) is None:
+                if strict and self._errors:
+                    raise TransportError(self._errors.popleft())
                 self._check_open()
-                since = max(start, self._moved) if strict else start
+                since = max(start, self._last_progress) if strict else start
                 left = since + timeout - time.monotonic()
                 if left <= 0:
-                    raise TransportTimeout(f"{what} must come within {timeout:g} s, not later")
-                self._changed.wait(left)
+                    raise TransportTimeout(f"no {what} within {timeout:g} s")
+                self._condition.wait(left)
             return item
 
     def _check_open(self):
         if self._closed:
-            raise TransportClosed("the transport must be open, not closed")
-        if self._ended:
+            raise TransportClosed("the transport is closed")
+        if self._eof:
             raise TransportClosed(self.explain())
 
     def _write_all(self):
-        with suppress(*_BROKEN), closing(self._writer) as writer:
-            while (frame := self._next()) is not None:
+        with suppress(*_PIPE_ERRORS), closing(self._writer) as writer:
+            while (frame := self._next_frame()) is not None:
                 view = memoryview(frame)
                 while view:
-                    done = writer.write(view[:_PIECE])
-                    view = view[done:]
-                    self.sent += done
-                    self._stir()
+                    count = writer.write(view[:_CHUNK])
+                    view = view[count:]
+                    self.sent += count
+                    self._bytes_moved()
                 writer.flush()
-        self._end()
+        self._set_eof()
 
-    def _next(self):
-        """The next frame to write, once there is one; None at the end."""
-        with self._changed:
+    def _next_frame(self):
+        """Wait for the next frame to write; None when the transport is closed."""
+        with self._condition:
             while not self._outbox:
-                frame, wait = self._due(time.monotonic())
+                frame, wait = self._poll_frame(time.monotonic())
                 if frame is not None:
                     return frame
-                self._changed.wait(wait)
+                self._condition.wait(wait)
             return self._outbox.popleft()
 
-    def _due(self, now):
-        """A frame besides those in the outbox, or None; and how long there will be none."""
+    def _poll_frame(self, now):
+        """Return a frame to send besides the outbox, or None; and the seconds until the next."""
         return None, None
 
-    def _stir(self):
-        """Bytes moved."""
-        self._moved = time.monotonic()
+    def _bytes_moved(self):
+        self._last_progress = time.monotonic()
 
     def _read_all(self):
         read = getattr(self._reader, "read1", self._reader.read)
-        with suppress(*_BROKEN), closing(self._reader):
-            while data := read(_PIECE):
-                with self._changed:
+        with suppress(*_PIPE_ERRORS), closing(self._reader):
+            while data := read(_CHUNK):
+                with self._condition:
                     self.received += len(data)
-                    self._arrived = time.monotonic()
-                    self._stir()
-                    self._sort_all(self._decoder.feed(data))
-        self._end()
+                    self._last_received = time.monotonic()
+                    self._bytes_moved()
+                    self._dispatch_all(self._decoder.feed(data))
+        self._set_eof()
 
-    def _end(self):
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
+    def _set_eof(self):
+        with self._condition:
+            self._eof = True
+            self._condition.notify_all()
 
-    def _sort_all(self, items):
+    def _dispatch_all(self, items):
         for item in items:
-            self._sort(item)
-        self._changed.notify_all()
+            self._dispatch(item)
+        self._condition.notify_all()
 
-    def _sort(self, item):
-        """Put what came where its waiter looks."""
+    def _dispatch(self, item):
+        """Put a received frame or error into the queue of its waiter."""
         if isinstance(item, FramingError):
-            self._faults.append(f"from the core: {item.text}")
+            self._errors.append(f"invalid data from the core: {item.text}")
         elif item.type in (FrameType.REGISTERS, FrameType.ABORTED):
             self._answers.append(item)
         elif item.type == FrameType.RESULTS and len(item.payload) >= _RESULTS.size:
-            if self._expected is not None and item.sequence != self._expected:
+            if self._next_result is not None and item.sequence != self._next_result:
                 self._results.append(TransportError(
-                    f"results must come in frame {self._expected}, not {item.sequence}:"
-                    " frames were lost"
+                    f"result frames were lost: expected number {self._next_result},"
+                    f" received {item.sequence}"
                 ))
             tag, last, status = _RESULTS.unpack_from(item.payload)
             data = item.payload[_RESULTS.size :]
             self._results.append(Packet(tag, bool(last), Status(status), data))
-            self._expected = (item.sequence + 1) % 256
+            self._next_result = (item.sequence + 1) % 256
         elif item.type == FrameType.ERROR:
             text = item.payload.decode(errors="replace")
-            self._faults.append(f"the core refused a frame: {text}")
+            self._errors.append(f"the core rejected a frame: {text}")
         else:
-            kind = f"0x{item.type:02x} with {len(item.payload)} bytes"
-            self._faults.append(f"a frame to the host must be of a known type, not {kind}")
+            size = len(item.payload)
+            self._errors.append(
+                f"unexpected frame from the core: type 0x{item.type:02x}, {size} bytes"
+            )

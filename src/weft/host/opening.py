@@ -1,4 +1,4 @@
-"""Transports by their names: a serial port, a board on another machine, a core of numpy."""
+"""Opens transports by name: a serial port, a board on another machine, or the golden model."""
 
 import re
 
@@ -15,23 +15,27 @@ NAMES = "a serial port (/dev/ttyUSB1, COM3), tcp://host:port or golden"
 def open_transport(
     name: str, config: Config | None = None, *, baud: int | None = None
 ) -> Transport:
-    """The transport of a name.
+    """Open the transport with a name.
 
     Parameters
     ----------
     name : str
         A serial port (``/dev/ttyUSB1``, ``COM3``), ``tcp://host:port``, or ``golden``.
     config : Config, optional
-        That of ``golden``; the default one where absent.
+        Config of ``golden``; default ``Config()``.
     baud : int, optional
-        Of a serial port; where absent, that at which a board answers.
+        Baud rate of a serial port; by default the first common rate at which a board answers.
+
+    Returns
+    -------
+    Transport
 
     Raises
     ------
     ValueError
-        For a name of none.
+        If ``name`` has none of these forms.
     TransportError
-        Where it cannot be opened.
+        If the transport cannot be opened.
     """
     if name == "golden":
         from weft.host.golden import GoldenTransport

@@ -1,4 +1,4 @@
-"""Operands into panels and results out of tiles: the layouts of both streams, in numpy."""
+"""Layouts of the streams in numpy: packs operands into panels, unpacks results from tiles."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ __all__ = [
     "unpack",
 ]
 
-# What finishes a column: `weft.commands.PARAMETER` as numpy has it, of int8 and of bf16.
+# Parameters of one column, as in `weft.commands.PARAMETER`: of an int8 core and of a bf16 core.
 ENTRY = np.dtype([
     ("bias", "<i4"), ("multiplier", "<u4"), ("shift", "i1"), ("b_zero", "i1"),
     ("zero", "<i2"), ("low", "<i2"), ("high", "<i2"),
@@ -19,11 +19,11 @@ LIMITS = np.dtype([("low", "<f4"), ("high", "<f4")])
 
 
 def pack(matrix: np.ndarray, operand: Operand) -> bytes:
-    """All panels of a ``matrix`` [R, K] (A, or B or C transposed), as they follow a load."""
+    """Pack a ``matrix`` [R, K] (A, or B or C transposed) into the payload of its loads."""
     size, k = matrix.shape
     panels, words = operand.panels(size), operand.panel_words(k)
     lines = -(-words // operand.group)
-    # Values of any type move as the numbers that their bits are.
+    # Values of any type are handled as unsigned integers with the same bits.
     padded = np.zeros(
         (panels * operand.edge, lines * operand.group * operand.depth), f"<u{operand.size}"
     )
@@ -37,27 +37,28 @@ def pack(matrix: np.ndarray, operand: Operand) -> bytes:
 
 
 def pack_entries(entries: np.ndarray, operand: Operand, cols: int) -> bytes:
-    """All panels of parameters, `ENTRY` or `LIMITS` [N], for panels of B of ``cols`` columns."""
+    """Pack parameters, `ENTRY` or `LIMITS` [N], for panels of B of ``cols`` columns."""
     panels, chunks = -(-len(entries) // cols), -(-cols // operand.edge)
     whole = np.zeros(panels * cols, entries.dtype)
     whole[: len(entries)] = entries
     padded = np.zeros((panels, chunks * operand.edge), entries.dtype)
     padded[:, :cols] = whole.reshape(panels, cols)
-    # A lane's entries are to the parameters what a row's values of k are to A.
+    # The entries of a lane are packed like the values of k of a row of A.
     lanes = padded.reshape(panels, chunks, operand.edge).transpose(0, 2, 1)
     lanes = np.ascontiguousarray(lanes).view(np.int8)
     return pack(lanes.reshape(panels * operand.edge, chunks * entries.itemsize), operand)
 
 
 def pack_table(table: np.ndarray, operand: Operand) -> bytes:
-    """The one panel of an activation table, 256 entries of 8 bits."""
+    """Pack an activation table, 256 entries of 8 bits, into its one panel."""
     return pack(table.view(np.int8)[None, :], operand)
 
 
 def panel_slice(operand: Operand, k: int, panel: int, panels: int, word: int, words: int) -> slice:
-    """Where in packed panels of ``k`` lie ``words`` words, from ``word`` on, of ``panels`` panels.
+    """Return the slice of packed panels of ``k`` for some words of some panels.
 
-    That is one slice for whole panels, or for one panel from a page's first word on.
+    The words are ``word .. word + words - 1`` of panels ``panel .. panel + panels - 1``: either all
+    words of the panels, or of one panel words that start at a page.
     """
     line = operand.segments * operand.stream
     start = panel * operand.panel_stream_words(k) * operand.stream + word // operand.group * line
@@ -65,7 +66,7 @@ def panel_slice(operand: Operand, k: int, panel: int, panels: int, word: int, wo
 
 
 def cut(packed, operand: Operand, k: int, panel: int, panels: int, word: int, words: int):
-    """The bytes of any such part of ``packed`` panels: of parts of panels, one behind the other."""
+    """Return the bytes of the same words of each of several panels, one panel after another."""
     if panels == 1 or words == operand.panel_words(k):
         return packed[panel_slice(operand, k, panel, panels, word, words)]
     parts = range(panel, panel + panels)
@@ -73,15 +74,15 @@ def cut(packed, operand: Operand, k: int, panel: int, panels: int, word: int, wo
 
 
 def result_bytes(m: int, n: int, config: Config, size: int) -> int:
-    """Bytes on the result stream of a job's [m, n] results of ``size`` bytes each."""
+    """Return the bytes on the result stream for [m, n] results of ``size`` bytes each."""
     total = m * _row_slots(n, config) * size
     return total + -total % config.bytes_out
 
 
 def unpack(data: bytes, m: int, n: int, config: Config, dtype=np.int32) -> np.ndarray:
-    """The [m, n] results of one job, of ``dtype``, from its words on the result stream.
+    """Unpack the [m, n] results of one job, of type ``dtype``, from its result words.
 
-    Tiles are of four kinds, whole or ragged in height and width; each kind moves at once.
+    There are four kinds of tiles, full or partial in height and width; each kind moves at once.
     """
     dtype = np.dtype(dtype)
     row = _row_slots(n, config)
@@ -89,7 +90,7 @@ def unpack(data: bytes, m: int, n: int, config: Config, dtype=np.int32) -> np.nd
     out = np.empty((m, n), f"u{dtype.itemsize}")
     start = 0
     for top, down, height in _kinds(m, config.rows):
-        # `down` rows of tiles, one behind the other; in each, all tiles of its width
+        # down: rows of tiles of this height; in each, all tiles of one width are consecutive
         band = results[start : (start := start + down * height * row)].reshape(down, -1)
         offset = 0
         for left, across, width in _kinds(n, config.cols):
@@ -103,18 +104,18 @@ def unpack(data: bytes, m: int, n: int, config: Config, dtype=np.int32) -> np.nd
 
 
 def _row_slots(n, config):
-    """Results, padding included, that carry one row of ``n`` columns."""
+    """Return the number of results, padding included, for one row of ``n`` columns."""
     full, rest = divmod(n, config.cols)
     return full * _chunk_slots(config.cols, config) + _chunk_slots(rest, config)
 
 
 def _chunk_slots(width, config):
-    """Results, padding included, that carry ``width`` columns of one row of a tile."""
+    """Return the number of results, padding included, for one row of a tile."""
     return -(-width // config.lanes) * config.lanes
 
 
 def _kinds(size, edge):
-    """``(start, count, edge)`` of the whole tiles along ``size``, then of the ragged one."""
+    """Yield ``(start, count, edge)`` of the full tiles along ``size``, then of the partial one."""
     full, rest = divmod(size, edge)
     if full:
         yield 0, full, edge

@@ -1,4 +1,4 @@
-"""The steps of a product as loops, of which most iterations are alike."""
+"""The plan of a product: nested loops of steps, of which most iterations are alike."""
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -9,7 +9,7 @@ __all__ = ["Blocks", "Plan"]
 
 
 class Blocks(Sequence):
-    """So many panels, or words, as ranges of one size; the last one has the rest."""
+    """Splits ``total`` panels or words into ranges of ``size``; the last range may be shorter."""
 
     def __init__(self, total: int, size: int):
         self._total, self._size = total, size
@@ -25,27 +25,28 @@ class Blocks(Sequence):
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
-        """The sizes of the blocks, and how many blocks have each."""
+        """List of (size, number of blocks with this size)."""
         whole, rest = divmod(self._total, self._size)
         return [(self._size, whole), (rest, 1 if rest else 0)]
 
 
 class Plan:
-    """The steps of a product, in order: nested loops over blocks of its operands.
+    """The steps of a product in order: nested loops over blocks of its operands.
 
-    In a loop all iterations but the first and the last one are alike, as far as `key` and `limit`
-    say; so what steps cost can be computed without all of them. That holds for products that start
-    from no C and use no resident operand.
+    All iterations of a loop except the first and the last are alike, within the limits that `key`
+    and `limit` give. So the cost of the steps can be computed from a few of them. This holds for
+    products without a C and without resident operands.
 
     Attributes
     ----------
     axes : tuple of Blocks
-        For each loop, from the outermost to the innermost, its blocks: of panels, or of words of
-        the panels.
+        The blocks of each loop, from the outermost to the innermost: blocks of panels, or of words
+        of the panels.
     step : callable
-        The `Step` of an index into each of `axes`. It must be called in order.
+        ``step(*index)`` returns the `PlanStep` at an index into each of ``axes``. Calls must be in
+        order.
     nonblocking : frozenset of Region
-        Operands of which no load waits for a job.
+        Operands whose loads never wait for a job.
     """
 
     def __init__(self, axes: tuple[Blocks, ...], sides, step: Callable, planner, product):
@@ -53,59 +54,60 @@ class Plan:
         self.step = step
         self.nonblocking = product.nonblocking
         self._columns = range(product.panels[Region.B])
-        self._sides = sides  # the operands whose panels the axes are; None for words
+        self._sides = sides  # operand of each axis; None for an axis of words
         self._planner = planner
-        self._finished = product.finished
-        # Parameters are loaded or not by what is in this.
-        self._remembers = product.finishes and Region.B not in self.nonblocking
+        self._parameter_panels = product.parameter_panels
+        # Whether parameter_panels decides if a step loads parameters.
+        self._tracks_parameters = product.has_parameters and Region.B not in self.nonblocking
 
     def __iter__(self) -> Iterator:
         for index in itertools.product(*map(range, map(len, self.axes))):
             yield self.step(*index)
 
     def key(self, axis: int) -> Hashable:
-        """What the steps of a loop depend on beside their panels: pages and parameters.
+        """Return what the steps of a loop depend on besides their panels: pages and parameters.
 
-        A loop over B passes each panel once, so parameters that it loads are not used again in it.
+        A loop over B visits each panel once, so it does not reuse the parameters that it loads.
         """
         positions = self._planner.positions
         pages = [positions[side] for side in (Region.A, Region.B) if side not in self.nonblocking]
-        remembered = self._remembers and self._sides[axis] == Region.A
-        return tuple(pages), frozenset(self._finished.items()) if remembered else None
+        tracked = self._tracks_parameters and self._sides[axis] == Region.A
+        return tuple(pages), frozenset(self._parameter_panels.items()) if tracked else None
 
     def limit(self, axis: int, index: int) -> int:
-        """How many iterations from ``index`` on find no parameters of an earlier loop over B."""
+        """Return how many iterations from ``index`` on reuse no parameters of an earlier loop."""
         panels, count = self.axes[axis][index], len(self.axes[axis])
-        if self._remembers and self._sides[axis] == Region.B:
-            loaded = [panel for panel in self._finished.values() if panel >= panels.start]
+        if self._tracks_parameters and self._sides[axis] == Region.B:
+            loaded = [panel for panel in self._parameter_panels.values() if panel >= panels.start]
             count = (min(loaded, default=count * len(panels)) - panels.start) // len(panels)
         return count
 
     def rest(self, axis: int) -> int:
-        """Periods at the end of a loop in which each step is needed, for later steps' sake."""
-        return 1 if self._remembers and self._sides[axis] == Region.B else 0
+        """Return the periods at the end of a loop that later steps depend on: never skip them."""
+        return 1 if self._tracks_parameters and self._sides[axis] == Region.B else 0
 
     def restarts(self, index: tuple[int, ...]) -> bool:
-        """Whether `key` says all that the steps that start with ``index`` depend on."""
+        """Return whether the steps that start with ``index`` depend only on `key`."""
         axis = len(index) - 1
         return self._sides[axis] == Region.A or self.limit(axis, index[-1]) > 0
 
     def save(self, index: tuple[int, ...]) -> tuple:
-        """What the steps that start with ``index`` have left, for `restore`."""
+        """Return the state after the steps that start with ``index``, for `restore`."""
         panels = self._panels(index)
-        places = {
-            page: panel - panels.start for page, panel in self._finished.items() if panel in panels
+        offsets = {
+            page: panel - panels.start
+            for page, panel in self._parameter_panels.items() if panel in panels
         }
-        return self._planner.positions, places
+        return self._planner.positions, offsets
 
     def restore(self, saved, index: tuple[int, ...]) -> None:
-        """Go on behind the steps that start with ``index``, which left what others did."""
+        """Continue after the steps that start with ``index``, with the state of equal steps."""
         first = self._panels(index).start
-        self._planner.positions, places = saved
-        self._finished.update({page: first + panel for page, panel in places.items()})
+        self._planner.positions, offsets = saved
+        self._parameter_panels.update({page: first + panel for page, panel in offsets.items()})
 
     def _panels(self, index):
-        """The panels of B in the steps that start with ``index``."""
+        """Return the panels of B in the steps that start with ``index``."""
         axis = len(index) - 1
         if self._sides[axis] == Region.B:
             return self.axes[axis][index[-1]]

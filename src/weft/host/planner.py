@@ -1,4 +1,4 @@
-"""One matrix product of any size as jobs and loads that fit the buffers."""
+"""The planner: splits one matrix product of any size into jobs and loads that fit the buffers."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -15,17 +15,23 @@ __all__ = ["Feed", "PlanStep", "Planner", "tags"]
 
 A, B = Region.A, Region.B
 _FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
-_PLAIN = JobFlag(0)
-_START = JobFlag.PRELOAD | JobFlag.BROADCAST  # of jobs whose sums do not carry on others
-_BY_COLUMN = JobFlag.REQUANTIZE | JobFlag.CLAMP  # what takes parameters
-_MOST = 0xFFFF  # M, N and words of C that a header holds
+_NO_FLAGS = JobFlag(0)
+_START = JobFlag.PRELOAD | JobFlag.BROADCAST  # for jobs without ACCUMULATE
+_NEEDS_PARAMETERS = JobFlag.REQUANTIZE | JobFlag.CLAMP
+_MAX_FIELD = 0xFFFF  # maximum M, N and words of C in a header
 
 
 @dataclass(frozen=True)
 class Feed:
-    """A load for a job, of what starts at word ``word`` of panel ``panel`` of the operand.
+    """A load, and the part of the operand that it loads.
 
-    A panel of parameters, or of C, is that of the panel of B; a word of C is a row of it.
+    Attributes
+    ----------
+    load : Load
+    panel : int
+        First panel of the operand. Panels of parameters and of C correspond to panels of B.
+    word : int
+        First word of the panel; for C: first row.
     """
 
     load: Load
@@ -35,10 +41,17 @@ class Feed:
 
 @dataclass(frozen=True)
 class PlanStep:
-    """A job and, in their order on the stream, the loads that feed it.
+    """A job and its loads.
 
-    What else it needs, C and parameters, goes ``before`` it, where it is not there already. Its
-    results, if it ``answers``, are the ``rows`` x ``cols`` of C.
+    Attributes
+    ----------
+    job : Job
+    feeds : tuple of Feed
+        Loads of A and B after the job's header, in stream order.
+    rows, cols : slice
+        Part of the result matrix that the job computes.
+    before : tuple of Feed
+        Loads of C and parameters before the job's header.
     """
 
     job: Job
@@ -49,37 +62,40 @@ class PlanStep:
 
     @property
     def has_results(self) -> bool:
+        """Whether the job sends results: it does not keep its sums for the next job."""
         return JobFlag.KEEP not in self.job.flags
 
     @property
     def commands(self) -> list[Job | Load]:
+        """The headers in stream order."""
         loads = ([feed.load for feed in feeds] for feeds in (self.before, self.feeds))
-        before, behind = loads
-        return [*before, self.job, *behind]
+        before, after = loads
+        return [*before, self.job, *after]
 
 
 def tags(first: int = 0) -> Iterator[int]:
-    """The tags of jobs, one after another: they wrap at 16 bits."""
+    """Yield consecutive tags, which wrap at 16 bits."""
     return (tag % (1 << 16) for tag in itertools.count(first))
 
 
 class Planner:
-    """Splits products into blocks of panels, each block one job.
+    """Splits products into blocks of panels; each pair of blocks is one job.
 
-    A block of one operand (the outer one) stays for all blocks of the other; that operand is outer
-    which makes the loads smaller. The outer one is one block where it fits; else its blocks, and
-    always those of the inner one, take at most half of the free pages, so that one loads while
-    another is at work; so do several blocks of a C that the sums start from. Where not even one
-    panel fits, or blocks are so small that most places of a pass stay empty, K is split too: pass
-    by pass, in chains of jobs that hand on their sums.
+    A block of one operand (the outer one) stays in its buffer for all blocks of the other (the
+    inner one). The outer operand is the one that gives fewer bytes to load. It is one block if it
+    fits. Otherwise its blocks take at most half of the free pages, so that one block loads while
+    another is in use; blocks of the inner operand always do, and so do several blocks of C.
+
+    If not even one panel fits, or if blocks are so small that most tiles of a pass stay empty, K is
+    split too. Then each pass is a chain of jobs that hand on their sums.
 
     Parameters
     ----------
     config : Config
     free : pair of (first page, pages), optional
-        The stretch of each buffer to use; all of it where absent.
+        The pages of A's and of B's buffer to use; by default all.
     tag : iterable of int, optional
-        The tags of the jobs; from 0 on where absent.
+        Tags of the jobs; by default 0, 1, 2 ...
     """
 
     def __init__(self, config: Config, free=None, tag: Iterable[int] | None = None):
@@ -89,20 +105,20 @@ class Planner:
         self._parameter_words = -(-config.cols // config.lanes)
         free = free or [(0, operand.pages) for operand in self._operands]
         self._rings = [Ring(*gap) for gap in free]
-        self._starts = Ring(0, min(config.c_words, _MOST))  # words of C
+        self._c_ring = Ring(0, min(config.c_words, _MAX_FIELD))  # words of C
         self._tags = iter(tags() if tag is None else tag)
 
     def plan(
-        self, m: int, n: int, k: int, *, a_page=None, b_page=None, flags: JobFlag = _PLAIN
+        self, m: int, n: int, k: int, *, a_page=None, b_page=None, flags: JobFlag = _NO_FLAGS
     ) -> Plan:
-        """The steps of ``C[m, n] = A[m, k] x B[k, n]``, each of 1 or more.
+        """Return the steps of ``C[m, n] = A[m, k] x B[k, n]``; m, n and k are 1 or more.
 
-        With ``a_page`` or ``b_page`` that operand is resident: whole, from that page on. Jobs that
-        answer finish their results as ``flags`` say; parameters, where those ask for them, are
-        loaded once for each place of a panel of B. Sums start from C where ``flags`` have PRELOAD;
-        with BROADCAST it is loaded once, if it fits.
+        With ``a_page`` or ``b_page`` that operand is resident: complete, from that page on. Jobs
+        with results have ``flags``. Parameters that the flags need are loaded once for each page
+        at which a panel of B lies. With PRELOAD the sums start from C; with BROADCAST as well, C is
+        loaded once if it fits.
 
-        Raises ValueError where no page is free for an operand that must be loaded.
+        Raises ValueError if no page is free for an operand that must be loaded.
         """
         product = _Product(self._operands, (m, n), k, (a_page, b_page), flags)
         loaded = [side for side in (A, B) if product.pages[side] is None]
@@ -111,7 +127,7 @@ class Planner:
                 raise ValueError(f"pages free for {'ab'[side]} must be 1 or more, not 0")
         groups = self._groups(product, loaded)
         if all(self._rings[side].size >= product.panel_pages for side in loaded):
-            blocks, outer = self._cut(product)
+            blocks, outer = self._split_blocks(product)
             loads = [1 if side == outer else len(blocks[outer]) for side in (A, B)]
             again = [len(groups[B]), len(groups[A])]
             if self._cycles(product, blocks, loads) <= self._cycles(product, groups, again):
@@ -120,16 +136,16 @@ class Planner:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Where the next regions of A, of B and of C are looked for."""
-        return tuple(ring.position for ring in (*self._rings, self._starts))
+        """Positions of the rings of A, B and C: where their next regions start."""
+        return tuple(ring.position for ring in (*self._rings, self._c_ring))
 
     @positions.setter
     def positions(self, positions):
-        for ring, position in zip((*self._rings, self._starts), positions, strict=True):
+        for ring, position in zip((*self._rings, self._c_ring), positions, strict=True):
             ring.position = position
 
-    def _cut(self, product):
-        """The blocks of both operands; which operand is the outer one."""
+    def _split_blocks(self, product):
+        """Return the blocks of both operands, and which operand is the outer one."""
         limits = [self._limit(product, side) for side in (A, B)]
         counts = [len(_split(product.panels[side], limits[side])) for side in (A, B)]
         weight = [product.bytes(side) for side in (A, B)]
@@ -142,7 +158,7 @@ class Planner:
         return [_split(product.panels[side], limits[side]) for side in (A, B)], outer
 
     def _groups(self, product, loaded):
-        """The panels of A one by one, those of B by as many as a chain takes at once."""
+        """Return blocks for chains: single panels of A, and as many panels of B as a pass has."""
         limits = [1, self._slots]
         if B in loaded:
             limits[B] = min(limits[B], max(1, self._rings[B].size // 2))
@@ -150,7 +166,7 @@ class Planner:
         return [_split(product.panels[side], limits[side]) for side in (A, B)]
 
     def _cycles(self, product, blocks, loads):
-        """What blocks take, roughly: to load so many times each, or to compute, pass by pass."""
+        """Estimate the cycles of blocks: of ``loads`` loads of each operand, or of the passes."""
         passes = sum(
             -(-p * q // self._slots) * of_p * of_q
             for (p, of_p), (q, of_q) in itertools.product(*(of.sizes for of in blocks))
@@ -161,80 +177,80 @@ class Planner:
     def _blocks(self, product, blocks, outer):
         inner = B if outer == A else A
         whole = range(product.panel_words)
-        place = [None, None]
+        first_pages = [None, None]
 
         def step(o, i):
-            fresh = {inner} if i else {outer, inner}
-            chosen = {outer: blocks[outer][o], inner: blocks[inner][i]}
-            panels = (chosen[A], chosen[B])
-            for side in fresh:
-                place[side] = self._place(product, side, panels[side], whole)
-            return self._step(product, panels, whole, place, fresh)
+            new_sides = {inner} if i else {outer, inner}
+            block = {outer: blocks[outer][o], inner: blocks[inner][i]}
+            panels = (block[A], block[B])
+            for side in new_sides:
+                first_pages[side] = self._page(product, side, panels[side], whole)
+            return self._step(product, panels, whole, first_pages, new_sides)
 
         self._find_nonblocking(product, [len(of[0]) * product.panel_pages for of in blocks])
         return Plan((blocks[outer], blocks[inner]), (outer, inner), step, self, product)
 
     def _chains(self, product, loaded, groups):
-        # Half of the pages for a chunk of a panel of A, and of as many of B as a group has.
+        # Half of the pages hold a chunk of one panel of A, or of each panel of a group of B.
         pages = (self._rings[side].size // 2 // len(groups[side][0]) for side in loaded)
         pages = max(1, min(pages, default=product.panel_pages))
         chunks = Blocks(product.panel_words, pages * PAGE_WORDS)
 
         def step(a, b, c):
             panels, chunk = (groups[A][a], groups[B][b]), chunks[c]
-            flags = _PLAIN
+            flags = _NO_FLAGS
             if c > 0:
                 flags |= JobFlag.ACCUMULATE
             if c < len(chunks) - 1:
                 flags |= JobFlag.KEEP
-            place = [self._place(product, side, panels[side], chunk) for side in (A, B)]
-            return self._step(product, panels, chunk, place, {A, B}, flags)
+            first_pages = [self._page(product, side, panels[side], chunk) for side in (A, B)]
+            return self._step(product, panels, chunk, first_pages, {A, B}, flags)
 
         self._find_nonblocking(product, [len(of[0]) * pages for of in groups])
         return Plan((*groups, chunks), (A, B, None), step, self, product)
 
     def _limit(self, product, side, halve=False):
-        """The most panels of one operand in a block; ``halve`` leaves room for the next block."""
+        """Return the maximum panels in a block; ``halve`` leaves space for the next block."""
         limit = product.panels[side]
         if product.pages[side] is None:
             fit = self._rings[side].size // product.panel_pages
             if limit > fit or halve:
                 limit = max(1, fit // 2)
-        return min(limit, _MOST // self._operands[side].edge)
+        return min(limit, _MAX_FIELD // self._operands[side].edge)
 
     def _bound(self, product, limits, outer, inner):
-        """Lower the limits to blocks whose C fits: in half of its buffer, where it is not one."""
-        size, half = self._starts.size, max(1, self._starts.size // 2)
-        if product.row:
+        """Reduce the limits so that C fits: as one block, or each block in half of its buffer."""
+        size, half = self._c_ring.size, max(1, self._c_ring.size // 2)
+        if product.one_row:
             if product.panels[B] > size:
                 limits[B] = min(limits[B], half)
-        elif product.starts and product.size[A] * product.panels[B] > size:
-            # Blocks of the inner operand first: the outer one's are loaded but once.
+        elif product.has_c and product.size[A] * product.panels[B] > size:
+            # Reduce the inner blocks first: outer blocks are loaded only once.
             tiles = max(1, half // min(self._operands[A].edge, product.size[A]))
             limits[inner] = max(1, min(limits[inner], tiles // limits[outer]))
             limits[outer] = min(limits[outer], tiles // limits[inner])
 
     def _find_nonblocking(self, product, pages):
-        """Note which operands are loaded, so many pages each time, to where no job is under way."""
-        # Between two loads of a page are all others that fit, but for one at each end of the ring;
-        # and a region is used until the next one is loaded.
+        """Set ``product.nonblocking``; each load of an operand takes ``pages[side]`` pages."""
+        # Between two loads of a page are loads of all other regions that fit, except one at each
+        # end of the ring. A region is in use until the next one is loaded.
         product.nonblocking = frozenset(
             side for side in (A, B)
             if product.pages[side] is None
             and self._rings[side].size >= (self._jobs + 3) * pages[side]
         )
 
-    def _place(self, product, side, panels, words):
-        """First page of some words of some panels: where they are, or will be loaded to."""
+    def _page(self, product, side, panels, words):
+        """Return the first page of some words of some panels, resident or to be loaded."""
         page = product.pages[side]
         if page is None:
             if side == B and B in product.nonblocking:
-                product.finished.clear()
-            return self._rings[side].take(len(panels) * _pages(words))
+                product.parameter_panels.clear()
+            return self._rings[side].next_region(len(panels) * _pages(words))
         return page + panels.start * product.panel_pages + words.start // PAGE_WORDS
 
-    def _step(self, product, panels, words, place, fresh, flags=_PLAIN):
-        feed = [side for side in (A, B) if side in fresh and product.pages[side] is None]
+    def _step(self, product, panels, words, first_pages, new_sides, flags=_NO_FLAGS):
+        feed = [side for side in (A, B) if side in new_sides and product.pages[side] is None]
         for side in feed:
             flags |= _FEEDS[side]
         if JobFlag.KEEP not in flags:
@@ -242,80 +258,91 @@ class Planner:
         if JobFlag.ACCUMULATE not in flags:
             flags |= product.flags & _START
         rows, cols = (product.span(side, panels[side]) for side in (A, B))
-        # A resident operand keeps the pitch it was loaded with, of which a chunk is a part.
+        # A resident operand keeps the pitch with which it was loaded, also for a chunk of it.
         pitch = [
             _pages(words) if page is None else product.panel_pages for page in product.pages
         ]
         span = [
             (len(p) - 1) * step + _pages(words) for p, step in zip(panels, pitch, strict=True)
         ]
-        start, places = self._start(product, flags, panels[B], rows)
+        start, c_fields = self._start(product, flags, panels[B], rows)
         job = Job(
             rows.stop - rows.start, cols.stop - cols.start, product.depth_of(words),
-            place[A], pitch[A], span[A], place[B], pitch[B], span[B], *places,
+            first_pages[A], pitch[A], span[A], first_pages[B], pitch[B], span[B], *c_fields,
             tag=next(self._tags), flags=flags,
         )
-        # The first panel of A and then B let the array start; the rest of A follows as it works.
+        # The array starts after the first panel of A and of B; the rest of A loads meanwhile.
         parts = [(side, panels[side]) for side in feed]
         if len(feed) == 2 and len(panels[A]) > 1:
             parts = [(A, panels[A][:1]), (B, panels[B]), (A, panels[A][1:])]
-        feeds = tuple(self._feed(*part, panels, words, place) for part in parts)
+        feeds = tuple(self._feed(*part, panels, words, first_pages) for part in parts)
         parameters = self._parameters(product, job, panels[B])
         before = tuple(feed for feed in (start, parameters) if feed)
         return PlanStep(job, feeds, rows, cols, before)
 
     def _start(self, product, flags, panels, rows):
-        """What loads the C of a job, None where it is there or not asked for; its three c_ fields.
+        """Return the load of the C of a job, or None if not needed; and the job's three C fields.
 
-        A row that fits whole is loaded piece by piece to one place, anything else to a new place.
+        If C is one row that fits, each part of it is loaded once; anything else gets a new region.
         """
         if JobFlag.PRELOAD not in flags:
             return None, ()
-        height = 1 if product.row else rows.stop - rows.start
+        height = 1 if product.one_row else rows.stop - rows.start
         pages = len(panels) * height
-        there = False
-        if product.row and product.panels[B] <= self._starts.size:
+        loaded = False
+        if product.one_row and product.panels[B] <= self._c_ring.size:
             if product.row_page is None:
-                product.row_page = self._starts.take(product.panels[B])
+                product.row_page = self._c_ring.next_region(product.panels[B])
             page = product.row_page + panels.start
-            there = product.started >= set(panels)
-            product.started |= set(panels)
+            loaded = product.row_panels >= set(panels)
+            product.row_panels |= set(panels)
         else:
-            page = self._starts.take(pages)
+            page = self._c_ring.next_region(pages)
         load = Load(Region.C, page, height, len(panels), height)
-        feed = Feed(load, panels.start, 0 if product.row else rows.start)
-        return None if there else feed, (page, height, pages)
+        feed = Feed(load, panels.start, 0 if product.one_row else rows.start)
+        return None if loaded else feed, (page, height, pages)
 
     def _parameters(self, product, job, panels):
-        """What loads the parameters of a job; None where it needs none, or they are there."""
-        if not job.flags & _BY_COLUMN:
+        """Return the load of the parameters of a job; None if not needed or already loaded."""
+        if not job.flags & _NEEDS_PARAMETERS:
             return None
-        places = {job.b_page + n * job.b_pitch: panel for n, panel in enumerate(panels)}
-        if places.items() <= product.finished.items():
+        panel_at = {job.b_page + n * job.b_pitch: panel for n, panel in enumerate(panels)}
+        if panel_at.items() <= product.parameter_panels.items():
             return None
-        product.finished |= places
-        # One panel has no pitch; that of the operand it is a part of may reach past the buffer.
+        product.parameter_panels |= panel_at
+        # For one panel the pitch is unused; the pitch of its operand could exceed the buffer.
         pitch = job.b_pitch if len(panels) > 1 else 1
         load = Load(Region.PARAMETERS, job.b_page, pitch, len(panels), self._parameter_words)
         return Feed(load, panels.start, 0)
 
     @staticmethod
-    def _feed(side, part, panels, words, place):
+    def _feed(side, part, panels, words, first_pages):
         pitch = _pages(words)
-        page = place[side] + (part.start - panels[side].start) * pitch
-        # A later chunk of a chain carries on the panel of the chunk before.
+        page = first_pages[side] + (part.start - panels[side].start) * pitch
+        # A later chunk of a chain continues the panel of the previous chunk.
         flags = LoadFlag.FEED | LoadFlag.CONTINUE if words.start else LoadFlag.FEED
         load = Load(side, page, pitch, len(part), len(words), flags)
         return Feed(load, part.start, words.start)
 
 
 class _Product:
-    """One product in panels and words; ``pages`` are where resident operands are, else None.
+    """One product in panels and words, and what was loaded for it.
 
-    ``starts`` from a C, which may be a ``row`` for all. ``finished`` has the panels of B whose
-    parameters were loaded, by their pages; ``started`` those whose part of the row was, where it
-    fits whole, from word ``row_page`` on. Loads of ``nonblocking`` operands never wait for a job; B
-    comes back to a page so late then that its parameters there are not remembered.
+    Attributes
+    ----------
+    pages : pair of int or None
+        First pages of resident operands.
+    has_parameters, has_c, one_row : bool
+        Whether jobs need parameters; whether sums start from a C; whether C is one row for all.
+    parameter_panels : dict of int
+        Panels of B whose parameters are loaded, by their first pages. Cleared at each load of B
+        if B is nonblocking, since a page of B is then reused late.
+    row_panels : set of int
+        Panels of B whose part of the one row of C is loaded, if that row fits.
+    row_page : int or None
+        First word of that row.
+    nonblocking : frozenset of Region
+        Operands whose loads never wait for a job.
     """
 
     def __init__(self, geometry, size, k, pages, flags):
@@ -324,37 +351,37 @@ class _Product:
         self._k = k
         self.pages = pages
         self.flags = flags
-        self.finishes = bool(flags & _BY_COLUMN)
-        self.starts = JobFlag.PRELOAD in flags
-        self.row = self.starts and JobFlag.BROADCAST in flags
+        self.has_parameters = bool(flags & _NEEDS_PARAMETERS)
+        self.has_c = JobFlag.PRELOAD in flags
+        self.one_row = self.has_c and JobFlag.BROADCAST in flags
         self.row_page = None
         self.nonblocking = frozenset()
-        self.started = set()
-        self.finished = {}
+        self.row_panels = set()
+        self.parameter_panels = {}
         self.panels = [o.panels(extent) for o, extent in zip(geometry, size, strict=True)]
         self.panel_words = geometry[A].panel_words(k)
         self.panel_pages = geometry[A].panel_pages(k)
 
     def bytes(self, side):
-        """Bytes on the stream that loading the operand once takes."""
+        """Return the bytes on the stream of one load of the whole operand; 0 if resident."""
         if self.pages[side] is not None:
             return 0
         operand = self._geometry[side]
         return self.panels[side] * operand.panel_stream_words(self._k) * operand.stream
 
     def span(self, side, panels):
-        """The rows of A, or columns of B, of some panels."""
+        """Return the rows of A, or columns of B, of some panels."""
         edge = self._geometry[side].edge
         return slice(panels.start * edge, min(panels.stop * edge, self.size[side]))
 
     def depth_of(self, words):
-        """Values of k that some words of a panel hold."""
+        """Return the number of values of k in some words of a panel."""
         depth = self._geometry[A].depth
         return min(words.stop * depth, self._k) - words.start * depth
 
 
 def _split(total, limit):
-    """So many panels in blocks of at most ``limit``, as even as can be."""
+    """Split ``total`` panels into blocks of at most ``limit``, as even as possible."""
     return Blocks(total, -(-total // -(-total // limit)))
 
 

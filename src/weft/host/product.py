@@ -1,4 +1,4 @@
-"""One ``a @ b`` as the caller means it: its shapes, folded into few products, and back."""
+"""The shapes of one ``a @ b``: a batch is folded into few products for the core, and back."""
 
 import math
 from collections.abc import Callable
@@ -11,24 +11,29 @@ __all__ = ["Product", "Side"]
 
 
 class Side:
-    """A or B: its shape with both axes of a matrix, and its values where they are to be loaded.
+    """One operand: its shape as a matrix or batch of matrices, and its values.
 
     Parameters
     ----------
     name : str
         "a" or "b".
     given : array or Resident
+        The operand as the caller gave it.
     owner : Accelerator
+        Accelerator of the product; a Resident must belong to it.
     check : callable
-        ``check(name, array)`` gives what the core takes, or refuses it.
+        ``check(name, array)`` returns the array in a type for the core, or raises an error.
 
     Attributes
     ----------
     shape : tuple of int
+        [..., M, K] or [..., K, N].
     vector : bool
-        An axis was added.
+        Whether the operand was a vector, to which an axis was added.
     values : array or None
-        None where it is resident: ``page`` says where.
+        None if the operand is resident.
+    page : int or None
+        First page of a resident operand.
     resident : Resident or None
     """
 
@@ -50,14 +55,15 @@ class Side:
 
 
 class Product:
-    """The shapes of one `Accelerator.matmul`, and which part of it each product of the core is.
+    """One `Accelerator.matmul`: its shapes, and the products that the core computes for it.
 
-    A batch of A over one B is one product with all rows of the batch, and so for B: one load, one
-    job. There is a product for each of the batch only where both have one, or where the parameters
-    of a column, or the activation table, differ from one to the next: `arrange` decides.
+    If only A has a batch, the core computes one product with all rows of the batch: one load and
+    one job. The same holds for the columns of B. The core computes one product per batch index if
+    both have a batch, or if parameters of a column, or activation tables, differ within the batch.
+    `arrange` makes the choice.
 
-    A product of a dtype adds what its operands are and what the core is to do with the sums; the
-    driver asks it for all that is named here, and knows no dtype itself.
+    A subclass per dtype adds the types of the operands, and the conversion of the sums. The driver
+    uses only this interface.
 
     Parameters
     ----------
@@ -66,23 +72,23 @@ class Product:
     Attributes
     ----------
     ARGUMENTS : frozenset of str
-        Those of `Accelerator.matmul`, beside the operands, that it takes.
+        Arguments of `Accelerator.matmul`, besides the operands, that the dtype supports.
     lead : tuple of int
-        The shape of the batch.
+        Shape of the batch.
     columns : tuple of int
-        ``(*lead, N)``: what parameters of columns broadcast to.
+        ``(*lead, N)``: the shape to which parameters of columns broadcast.
     raw_shape : tuple of int
-        (batch, M, N) of the products that the core does.
+        (batch, M, N) of the products that the core computes.
     macs : int
-        Products of two numbers in the result.
+        Multiply-accumulate operations.
     k : int
-        Of the products that the core does; 0 where it does none.
+        K of the products that the core computes; 0 if it computes none.
     pages : list of int or None
-        The first page of A and of B where they are in the core; None of what is to be loaded.
+        First pages of A and of B in the core; None for an operand to be loaded.
     flags : JobFlag
-        How sums start, and what becomes of them.
+        Start of the sums, and conversion to results.
     dtype : numpy.dtype
-        Of what the core gives.
+        Type of the core's results.
     """
 
     ARGUMENTS: frozenset[str]
@@ -96,14 +102,14 @@ class Product:
         self.pages = [a.page, b.page]
 
     def arrange(self, *, columns_differ: bool = False, jobs_differ: bool = False) -> None:
-        """Choose the products of the core: `fold` and `raw_shape`.
+        """Choose the products that the core computes: set ``fold`` and ``raw_shape``.
 
         Parameters
         ----------
         columns_differ : bool
-            Parameters of a column differ within the batch: its rows are not of one product.
+            Parameters of a column differ within the batch, so rows of A cannot be folded.
         jobs_differ : bool
-            What a job has once differs within the batch: there is a product for each.
+            A property of a whole job differs within the batch, so nothing can be folded.
         """
         batch, m, n = math.prod(self.lead), self.a.shape[-2], self.b.shape[-1]
         if math.prod(self.b.shape[:-2]) == 1 and not (columns_differ or jobs_differ):
@@ -114,67 +120,67 @@ class Product:
             self.fold, self.raw_shape = None, (batch, m, n)
 
     @staticmethod
-    def stored(name: str, array) -> tuple[np.ndarray, np.dtype]:
-        """What is to be resident as the core takes it, and its own dtype; or a refusal."""
+    def to_core_type(name: str, array) -> tuple[np.ndarray, np.dtype]:
+        """Return an operand in the core's type, and its own dtype; TypeError for another type."""
         raise NotImplementedError
 
     @staticmethod
     def sums(lines: np.ndarray) -> np.ndarray | None:
-        """What products ask of resident ``lines`` [R, K]: their sums over K, or nothing."""
+        """Return the sums over K of resident ``lines`` [R, K], or None if the dtype needs none."""
         raise NotImplementedError
 
     def lines(self, side: int, index: int) -> np.ndarray:
-        """The rows of A (side 0), or the columns of B, of one product: [R, K]."""
+        """Return the rows of A (side 0) or the columns of B of product ``index``: [R, K]."""
         values = self.b.values.swapaxes(-1, -2) if side else self.a.values
         return values.reshape(-1, self.k) if self.fold else self.part(values, index, 2)
 
     def shares(self, side: int) -> bool:
-        """Whether several products have one and the same A (side 0), or B, that is to be loaded."""
+        """Return whether several products share one A (side 0) or B (side 1) to be loaded."""
         one = math.prod((self.a, self.b)[side].shape[:-2]) == 1
         return one and self.pages[side] is None and self.fold is None and self.raw_shape[0] > 1
 
     def entries(self, index: int) -> np.ndarray:
-        """The parameters of the columns of one product: [N]."""
+        """Return the parameters of the columns of product ``index``: [N]."""
         raise NotImplementedError
 
     def table(self, index: int) -> np.ndarray | None:
-        """The activation table of one product, if it has one."""
+        """Return the activation table of product ``index``, or None."""
         return None
 
     def start(self, index: int) -> np.ndarray:
-        """What the sums of one product start from: [M, N], or [1, N] for every row."""
+        """Return the start values of the sums: [M, N], or [1, N] for all rows."""
         raise NotImplementedError
 
-    def nothing(self) -> np.ndarray:
-        """What the products are where K is 0: the core does no such job."""
+    def empty_result(self) -> np.ndarray:
+        """Return the products for K of 0, which the core does not support."""
         raise NotImplementedError
 
     def result(self, raw: np.ndarray) -> np.ndarray:
-        """The result, from what the core's products gave."""
+        """Return the final result from the products of the core."""
         return self.as_vectors(self.unfolded(raw))
 
     def part(self, array: np.ndarray, index: int, axes: int) -> np.ndarray:
-        """Of an array with the batch in front of ``axes`` axes, what belongs to one product."""
+        """Return the part of an array [batch..., ``axes`` axes] for product ``index``."""
         where = np.unravel_index(index, self.lead)
         return np.broadcast_to(array, (*self.lead, *array.shape[-axes:]))[where]
 
     def of_columns(self, array: np.ndarray, index: int) -> np.ndarray:
-        """Of an array [batch..., N], what belongs to the columns of one product."""
+        """Return the part of an array [batch..., N] for the columns of product ``index``."""
         if self.fold == "b":
             return np.broadcast_to(array, self.columns).reshape(-1)
         return array.reshape(-1) if self.fold else self.part(array, index, 1)
 
     def unfolded(self, raw: np.ndarray) -> np.ndarray:
-        """[batch..., M, N], from the products."""
+        """Return the products as [batch..., M, N]."""
         m, n = self.a.shape[-2], self.b.shape[-1]
         if self.fold == "b":
             raw = raw.reshape(m, math.prod(self.lead), n).swapaxes(0, 1)
         return raw.reshape(*self.lead, m, n)
 
     def as_vectors(self, result: np.ndarray) -> np.ndarray:
-        """As numpy.matmul: the axis that a vector was given for the product's sake goes again.
+        """Remove the axes that were added to vectors, as numpy.matmul does.
 
-        Without any axis left, the result is a scalar of numpy.
+        A result without axes is a numpy scalar.
         """
         if self.b.vector:
             result = result[..., 0]
@@ -183,7 +189,7 @@ class Product:
         return result[()]
 
     def _check_shapes(self):
-        """The shape of the batch."""
+        """Return the shape of the batch; ValueError if the shapes of a and b do not match."""
         a, b = self.a.shape, self.b.shape
         if a[-1] != b[-2]:
             raise ValueError(f"a and b must have the same K, not {a[-1]} and {b[-2]}")

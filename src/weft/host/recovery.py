@@ -1,4 +1,4 @@
-"""Recovery: a core that failed, or that another client left, comes to rest."""
+"""Recovery: brings a core to a known idle state after a failure or another client."""
 
 import time
 from collections.abc import Callable
@@ -10,87 +10,89 @@ from weft.host.transport import Transport, TransportClosed, TransportError, Tran
 
 __all__ = ["AcceleratorError", "padded", "resync"]
 
-_QUIET = 0.05  # seconds without results after which another abort is given
-_SEARCH_DELAY = 0.5  # seconds after which the command stream is taken to stand amid a command
+_ABORT_INTERVAL = 0.05  # seconds without results until the next abort
+_SEARCH_DELAY = 0.5  # seconds until the command stream is assumed to be inside a command
 
 
 class AcceleratorError(RuntimeError):
-    """The core is not what it should be, or did not do what it was asked to."""
+    """The core has an unexpected Config, or did not do what it was told."""
 
 
 def padded(command: Job | Load, config: Config) -> bytes:
-    """The words of a header."""
+    """Return the bytes of a header, padded to a whole stream word."""
     return command.pack().ljust(config.bytes_in, b"\0")
 
 
 def resync(
     transport: Transport, config: Config, barrier: Callable[[], Job], timeout: float
 ) -> None:
-    """End whatever the core still has to do, drop its results, and find where a header may come.
+    """End all pending jobs, drop their results, and align the command stream to a header.
 
-    An empty job, the barrier, is sent; aborts end those before it that wait for what will never
-    come; its answer is the last one of before. No answer may mean that the stream stands amid a
-    command: then zeros that end any load, and barriers in every place that a header can have. The
-    one that is answered says where headers are; zeros lead up to the next, that of a last barrier.
+    Sends an empty job, the barrier. Aborts end the earlier jobs that wait for operands. The answer
+    to the barrier follows all earlier answers. If it does not arrive, the command stream may be
+    inside a command. Then zeros complete the longest possible load, and barriers follow at every
+    position that a header can have. The barrier that is answered shows the alignment; zeros lead to
+    the next header position, where a last barrier confirms it.
 
     Parameters
     ----------
-    transport, config
-        A core and the way to it.
+    transport : Transport
+    config : Config
+        Config of the core.
     barrier : callable
-        Gives a job of nothing, with a new tag.
+        Returns an empty job with a new tag.
     timeout : float
-        Seconds, at most.
+        Maximum duration in seconds.
 
     Raises
     ------
     AcceleratorError
-        Where it does not come to rest.
+        If the core is still busy after ``timeout``.
     """
     start = time.monotonic()
     transport.restart(timeout)
     stream = _Stream(transport, config, barrier)
     stream.send(0)
-    lost = time.monotonic() + _SEARCH_DELAY
-    quiet = True
+    search_time = time.monotonic() + _SEARCH_DELAY
+    abort = True
     while True:
         try:
-            if quiet:
+            if abort:
                 transport.abort(timeout)
-            if lost is not None and time.monotonic() > lost:
+            if search_time is not None and time.monotonic() > search_time:
                 stream.search()
-                lost = None
-            quiet = False
-            packet = transport.receive(min(_QUIET, timeout))
-            if packet.last and packet.status == Status.REJECTED and stream.answered(packet.tag):
+                search_time = None
+            abort = False
+            packet = transport.receive(min(_ABORT_INTERVAL, timeout))
+            rejected = packet.last and packet.status == Status.REJECTED
+            if rejected and stream.is_aligned(packet.tag):
                 return
         except TransportClosed:
             raise
         except TransportError as error:
             if time.monotonic() > start + timeout:
                 raise AcceleratorError(
-                    f"the core must come to rest within {timeout:g} s of an abort, "
-                    "not stay at work: it must be reset"
+                    f"the core is still busy {timeout:g} s after an abort; reset the core"
                 ) from error
-            quiet = isinstance(error, TransportTimeout)
+            abort = isinstance(error, TransportTimeout)
 
 
 class _Stream:
-    """Barriers on the command stream, each at a known distance from the others."""
+    """Sends barriers and records the position of each in the command stream."""
 
     def __init__(self, transport, config, barrier):
         self._transport, self._config, self._barrier = transport, config, barrier
         self._header = max(HEADER_BYTES, config.bytes_in)
         self._sent = 0
-        self._ends = {}  # how much was sent up to the end of each barrier, by its tag
+        self._ends = {}  # tag of each barrier: bytes sent up to its end
         self._aligned = False
 
     def send(self, zeros):
-        """So many bytes of 0, then a barrier."""
+        """Send ``zeros`` bytes of 0, then a barrier."""
         self._transport.send(self._bytes(zeros))
 
     def search(self):
-        """Zeros that end any load, and the command it may be in; barriers in every place."""
+        """Send zeros that complete any load, then barriers at every position of a header."""
         longest = max(
             o.pages * -(-o.page // o.group) * o.segments * o.stream
             for o in memories(self._config).values()
@@ -100,8 +102,11 @@ class _Stream:
         sent += [self._bytes(step) for _ in range(step, self._header, step)]
         self._transport.send(b"".join(sent))
 
-    def answered(self, tag):
-        """Whether this was the answer to the last that was sent."""
+    def is_aligned(self, tag):
+        """Return whether the answered barrier is the last one sent.
+
+        The first answer to another barrier shows the alignment: a last barrier is sent there.
+        """
         end = self._ends.get(tag)
         if end is not None and end != self._sent and not self._aligned:
             self._aligned = True

@@ -1,4 +1,4 @@
-"""What the driver knows to be in the core already, so that it is not sent again."""
+"""A cache of what the core's buffers contain, so that equal data is not sent again."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,14 +9,14 @@ __all__ = ["ResidencyCache"]
 
 
 class ResidencyCache:
-    """The pages of parameters, of the table and of C as last loaded, byte by byte.
+    """Remembers the contents of the parameter, table and C pages.
 
-    Nothing but loads of these changes them. After a failure nobody knows: `clear`.
+    Only loads change these pages. After a failure their contents are unknown: call `clear`.
 
     Parameters
     ----------
     memories : dict of `weft.geometry.Operand`
-        Of all that can be loaded.
+        The buffers, by `Region`.
     """
 
     def __init__(self, memories: Mapping[Region, Operand]):
@@ -24,16 +24,16 @@ class ResidencyCache:
         self._pages = {}
 
     def needs(self, load: Load, data: Sequence[int]) -> bool:
-        """Whether ``load`` with ``data`` changes anything; from now on it counts as done."""
-        # Panels take a page, or (C) pages of a word: so each page has bytes of its own.
+        """Return whether ``load`` must be sent with ``data``; assume from now on that it was."""
+        # A panel is one page, or (for C) pages of one word: no two panels share a page.
         pages = -(-load.words // self._memories[load.operand].page)
         size = len(data) // (load.panels * pages)
-        places = (
+        addresses = (
             (load.operand, load.page + panel * load.pitch + page)
             for panel in range(load.panels) for page in range(pages)
         )
         wanted = {
-            place: bytes(data[n * size : (n + 1) * size]) for n, place in enumerate(places)
+            address: bytes(data[n * size : (n + 1) * size]) for n, address in enumerate(addresses)
         }
         if wanted.items() <= self._pages.items():
             return False
@@ -41,5 +41,5 @@ class ResidencyCache:
         return True
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all contents."""
         self._pages.clear()

@@ -1,4 +1,4 @@
-"""An operand that stays in the core's buffer, for as many products as like."""
+"""An operand that stays in the core's buffer for any number of products."""
 
 import threading
 from collections.abc import Callable
@@ -11,25 +11,26 @@ __all__ = ["Resident"]
 
 @dataclass(eq=False)
 class Resident:
-    """What `Accelerator.load` gives: stands in for the operand in `Accelerator.matmul`.
+    """A loaded operand, from `Accelerator.load`; `Accelerator.matmul` accepts it as ``a`` or ``b``.
 
-    Also a context manager that frees it.
+    It is also a context manager that frees the operand at its end.
 
     Attributes
     ----------
     side : str
-        "a" or "b": which operand it is.
+        "a" or "b".
     shape : tuple of int
-        [M, K] of A, [K, N] of B.
+        (M, K) for A, (K, N) for B.
     dtype : numpy.dtype
         int8, uint8 or bfloat16.
     sums : array of int64 or None
-        Its int8 values summed over K, for zero points: [M] or [N]. None on a bf16 core.
+        Sums of its int8 values over K, for zero points: [M] or [N]. None on a bf16 core.
     page : int or None
-        The first of its pages; None once freed.
+        First page in the buffer; None once freed.
     owner : Accelerator
+        Accelerator into which it is loaded.
     release : callable
-        ``release(page)`` gives the pages back.
+        ``release(page)`` frees the pages.
     lock : RLock
         Held by the accelerator while it uses the pages.
     """
@@ -44,7 +45,7 @@ class Resident:
     lock: threading.RLock
 
     def free(self) -> None:
-        """Give the pages back, once the product under way has ended. Freeing twice is fine."""
+        """Free the pages after the current product has ended. Freeing twice has no effect."""
         with self.lock:
             if self.page is not None:
                 self.release(self.page)

@@ -1,4 +1,4 @@
-"""The window: words on their way to a board, kept until it has said that it took them."""
+"""The send window: command words in transit to a board, kept until they are acknowledged."""
 
 from collections import deque
 
@@ -9,80 +9,82 @@ __all__ = ["SendWindow"]
 
 
 class SendWindow:
-    """Frames of command words, in their order, no more than `SIZE` of them without an answer.
+    """Frames of command words in order; at most `SIZE` of them are unacknowledged (go-back-N).
 
-    A board keeps the successor of the last frame it kept, and nothing else. So what it has not
-    said to have is sent again, from the first such frame on: when it does not answer in time, or
-    says that a frame was damaged. A ACK that tells nothing new changes nothing: it may be the
-    answer to a frame that was sent twice, and to send again for that would never end.
+    A board accepts only the frame that follows the last frame it accepted. So when an
+    acknowledgement is late, or the board reports a damaged frame, all frames from the first
+    unacknowledged one are sent again.
 
-    It knows no clock: whoever uses it says what time it is.
+    Duplicate acknowledgements are ignored: they may answer a frame that was sent twice, and a
+    retransmission for each of them would never end.
+
+    The window does not read a clock: the caller passes the current time in seconds.
 
     Parameters
     ----------
     timeout : float
-        Seconds to wait for an answer.
+        Seconds to wait for an acknowledgement before retransmission.
 
     Attributes
     ----------
-    tries : int
-        How often the first frame was sent again without a sign that the board is there.
+    retries : int
+        Consecutive retransmissions of the first frame without an answer from the board.
     """
 
-    SIZE = 2  # frames that a board has room for
+    SIZE = 2  # frames that fit into a board's FIFO
 
     def __init__(self, timeout: float):
         self._timeout = timeout
         self.start(0)
 
     def start(self, number: int) -> None:
-        """Forget all words; the next frame has this number."""
-        self._first = number % 256  # the number of the first frame of the queue
-        self._queue = deque()  # payloads of frames not known to be taken
-        self._sent = 0  # of them, how many are on their way
-        self._reached = 0  # and how many were ever: the board may have them
+        """Discard all words; the next frame gets sequence number ``number`` modulo 256."""
+        self._first = number % 256  # sequence number of the first frame of the queue
+        self._queue = deque()  # payloads of the frames that are not acknowledged
+        self._sent = 0  # frames of the queue in transit
+        self._max_sent = 0  # frames of the queue that were sent at least once
         self._deadline = None
-        self.tries = 0
+        self.retries = 0
 
     def add(self, commands: bytes) -> None:
-        """Queue words."""
+        """Append words to the queue."""
         view = memoryview(bytes(commands))
         self._queue.extend(view[n : n + MAX_PAYLOAD] for n in range(0, len(view), MAX_PAYLOAD))
 
-    def next(self, now: float) -> bytes | None:
-        """A frame that is to be sent now."""
+    def next_frame(self, now: float) -> bytes | None:
+        """Return the next encoded frame to send at time ``now``, or None."""
         if self._deadline is not None and now >= self._deadline:
-            self.back()
+            self.go_back()
         if self._sent == min(self.SIZE, len(self._queue)):
             return None
         number = (self._first + self._sent) % 256
         payload = bytes(self._queue[self._sent])
         self._sent += 1
-        self._reached = max(self._reached, self._sent)
+        self._max_sent = max(self._max_sent, self._sent)
         self._deadline = now + self._timeout
         return Frame(FrameType.COMMANDS, number, payload).encode()
 
-    def wait(self, now: float) -> float | None:
-        """Seconds until there may be a frame to send though nothing else happens."""
+    def time_left(self, now: float) -> float | None:
+        """Return the seconds until the next retransmission, or None if no frame is in transit."""
         return None if self._deadline is None else max(0.0, self._deadline - now)
 
-    def taken(self, number: int, now: float) -> bool:
-        """The board has kept all frames up to this one; whether that is news."""
+    def acknowledge(self, number: int, now: float) -> bool:
+        """Remove all frames up to sequence number ``number``; False for a duplicate."""
         count = (number - self._first + 1) % 256
-        if not 1 <= count <= self._reached:
+        if not 1 <= count <= self._max_sent:
             return False
         for _ in range(count):
             self._queue.popleft()
         self._first = (number + 1) % 256
         self._sent = max(0, self._sent - count)
-        self._reached -= count
+        self._max_sent -= count
         self._deadline = now + self._timeout if self._sent else None
-        self.tries = 0
+        self.retries = 0
         return True
 
-    def back(self) -> None:
-        """Send again what is on its way."""
+    def go_back(self) -> None:
+        """Send the frames in transit again."""
         if self._sent:
-            self.tries += 1
+            self.retries += 1
         self._sent = 0
         self._deadline = None

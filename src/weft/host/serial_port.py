@@ -1,4 +1,4 @@
-"""A board on a serial port."""
+"""The transport to a board on a serial port."""
 
 import errno
 import threading
@@ -11,28 +11,31 @@ from weft.host.transport import TransportError, TransportTimeout
 
 __all__ = ["RATES", "SerialPort", "SerialTransport", "find"]
 
-RATES = 3_000_000, 2_000_000, 1_000_000  # of boards, the commonest first
-_PROBE_TIMEOUT = 3.0  # seconds within which a board answers the first question
-_POLL = 0.2  # seconds after which a read looks whether the port was closed
-_STUCK = 5.0  # seconds after which a port that takes nothing is broken
-_BITS = 10  # of a byte on the wire
+RATES = 3_000_000, 2_000_000, 1_000_000  # baud rates of boards, the most common first
+_PROBE_TIMEOUT = 3.0  # seconds until a board must answer the first request
+_POLL = 0.2  # seconds between two checks whether the port was closed
+_WRITE_TIMEOUT = 5.0  # seconds until a port that accepts no bytes is an error
+_BITS = 10  # bits per byte on the wire
 
 
 class SerialPort:
-    """The bytes of a serial port, opened for this process alone; 8 data bits, no parity, one stop.
+    """A serial port, opened exclusively: 8 data bits, no parity, 1 stop bit.
 
-    It stands for both files of a `weft.host.link.FramedTransport`.
+    It is both the reader and the writer of a `weft.host.link.FramedTransport`.
 
     Parameters
     ----------
     path : str
-        ``/dev/ttyUSB1``, ``COM3``.
+        Name of the port, such as ``/dev/ttyUSB1`` or ``COM3``.
     baud : int
+        Baud rate.
 
     Raises
     ------
+    ValueError
+        If ``baud`` is less than 1.
     TransportError
-        Where there is no such port, it may not be opened, or another process has it.
+        If the port does not exist, cannot be opened or is in use, or pyserial is not installed.
     """
 
     def __init__(self, path: str, baud: int):
@@ -46,21 +49,21 @@ class SerialPort:
             ) from None
         try:
             self._port = serial.Serial(
-                path, baud, timeout=_POLL, write_timeout=_STUCK, exclusive=True
+                path, baud, timeout=_POLL, write_timeout=_WRITE_TIMEOUT, exclusive=True
             )
         except (OSError, ValueError) as error:
-            raise TransportError(_why(path, baud, error)) from error
-        # Adapters otherwise keep what came for as long as 16 ms; not all of them can be told.
+            raise TransportError(_open_error(path, baud, error)) from error
+        # Otherwise USB adapters buffer received bytes for up to 16 ms. Not all have this setting.
         with suppress(AttributeError, OSError, ValueError):
             self._port.set_low_latency_mode(True)
         self._port.reset_input_buffer()
-        self._reading, self._writing = threading.Lock(), threading.Lock()
+        self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
         self._open = True
 
     def read1(self, count: int) -> bytes:
-        """What is there, a byte or more; nothing once the port was closed."""
+        """Return the available bytes, at least one; b"" once the port is closed."""
         while self._open:
-            with self._reading:
+            with self._read_lock:
                 if self._open and (data := self._read(count)):
                     return data
         return b""
@@ -68,19 +71,19 @@ class SerialPort:
     read = read1
 
     def write(self, data) -> int:
-        """Write all of it; OSError where the port takes nothing."""
-        with self._writing:
+        """Write all of ``data``; OSError if the port accepts no bytes."""
+        with self._write_lock:
             if not self._open:
                 raise OSError("the port is closed")
             return self._port.write(data)
 
     def flush(self) -> None:
-        """Nothing: what is written goes out."""
+        """Do nothing: written bytes are sent at once."""
 
     def close(self) -> None:
-        """Let another process have the port. Closing twice is fine."""
+        """Release the port. Closing twice has no effect."""
         self._open = False
-        with self._reading, self._writing:  # neither may find the port closed under its hands
+        with self._read_lock, self._write_lock:  # never close the port during a read or write
             self._port.close()
 
     def _read(self, count):
@@ -88,13 +91,14 @@ class SerialPort:
 
 
 class SerialTransport(BoardTransport):
-    """The `Transport` to a board on a serial port.
+    """A `Transport` to a board on a serial port.
 
     Parameters
     ----------
     path : str
+        Name of the port, such as ``/dev/ttyUSB1`` or ``COM3``.
     baud : int
-        As the board was built for.
+        Baud rate for which the board was built.
 
     Attributes
     ----------
@@ -103,13 +107,13 @@ class SerialTransport(BoardTransport):
     Raises
     ------
     TransportError
-        Where the port cannot be had, or no Weft core answers on it.
+        If the port cannot be opened, or no Weft core answers on it.
     """
 
     def __init__(self, path: str, baud: int):
         port = SerialPort(path, baud)
         self.baud = baud
-        # The time of ten frames, besides what adapters and operating systems add.
+        # Ten frames on the wire, and the latency of adapters and operating systems.
         timeout = 0.25 + 10 * MAX_PAYLOAD * _BITS / baud
         super().__init__(port, port, name=f"{path} at {baud} baud", timeout=timeout)
         try:
@@ -120,9 +124,9 @@ class SerialTransport(BoardTransport):
 
 
 def find(path: str) -> SerialTransport:
-    """The transport to the board on a port, at the first of `RATES` at which one answers.
+    """Open a port at the first baud rate of `RATES` at which a board answers.
 
-    Raises TransportError where the port cannot be had, or no Weft core answers at any of them.
+    Raises TransportError if the port cannot be opened, or no Weft core answers at any rate.
     """
     for baud in RATES:
         try:
@@ -130,42 +134,42 @@ def find(path: str) -> SerialTransport:
         except TransportTimeout as error:
             last = error
         except TransportError as error:
-            if not isinstance(error.__cause__, ValueError):  # else the port has no such rate
+            if not isinstance(error.__cause__, ValueError):  # else the port lacks this rate
                 raise
             last = error
     rates = ", ".join(map(str, RATES[:-1]))
-    raise TransportTimeout(f"none answers at {rates} baud either; {last}") from last
+    raise TransportTimeout(f"no answer at {rates} baud either; {last}") from last
 
 
-def _why(path, baud, error):
-    """What is wrong with a port that can't be opened, and what to do."""
+def _open_error(path, baud, error):
+    """Return why a port cannot be opened, and what to do."""
     code = getattr(error, "errno", None)
     text = str(error)
     if isinstance(error, ValueError):
-        return f"baud must be a rate that {path} has, not {baud}: {text}"
+        return f"baud must be a rate that {path} supports, not {baud}: {text}"
     if code == errno.ENOENT:
-        return f"{path} must be a serial port of this machine: {_ports()}"
+        return f"{path} is not a serial port of this machine: {_ports()}"
     if code in (errno.EACCES, errno.EPERM):
-        return f"{path} must be open to this user, and is not: {_group(path)}"
+        return f"no permission to open {path}: {_permission_hint(path)}"
     if code in (errno.EBUSY, errno.EWOULDBLOCK) or "exclusively lock" in text:
-        return f"{path} must be free, and another program has it"
-    return f"{path} must be a serial port that opens: {text}"
+        return f"{path} is in use by another program"
+    return f"cannot open {path} as a serial port: {text}"
 
 
 def _ports():
     from serial.tools.list_ports import comports
 
     found = ", ".join(sorted(port.device for port in comports()))
-    return f"there are {found}" if found else "it has none"
+    return f"available ports are {found}" if found else "no port is available"
 
 
-def _group(path):
-    """How a user gets at a device."""
+def _permission_hint(path):
+    """Return how a user gets access to a device."""
     try:
         import grp
         import os
 
         group = grp.getgrgid(os.stat(path).st_gid).gr_name
     except (ImportError, KeyError, OSError):
-        return "another program may have it, or it needs an administrator"
+        return "another program may use it, or an administrator must allow it"
     return f"its group is {group}; type: sudo usermod -aG {group} $USER, and log in again"

@@ -1,4 +1,4 @@
-"""What one matrix product cost: cycles, bytes, utilization, as the hardware counted them."""
+"""The cost of one matrix product: cycles, bytes and utilization, from the core's counters."""
 
 from dataclasses import dataclass
 
@@ -12,17 +12,21 @@ class Stats:
     Attributes
     ----------
     cycles : int
-        Cycles that the core was busy.
+        Cycles in which the core was busy.
     macs : int
-        Products in the result: M * N * K, times the batch.
+        Multiply-accumulate operations: M * N * K, times the size of the batch.
     peak : int
-        MAC/cycle with every PE at work.
+        Maximum MAC/cycle of the core: rows * cols * depth.
     bytes_in, bytes_out : int
-        On the command and on the result stream, headers and padding included.
-    active, starved, stalled : int
-        Cycles in which operands went into the array, were missing, or had no room for results.
+        Bytes on the command and result streams, including headers and padding.
+    active : int
+        Cycles in which the array accepted operands.
+    starved : int
+        Cycles in which the array waited for operands.
+    stalled : int
+        Cycles in which the array waited for space for results.
     jobs : int
-        Jobs that it took.
+        Number of jobs.
     """
 
     cycles: int
@@ -37,5 +41,5 @@ class Stats:
 
     @property
     def utilization(self) -> float:
-        """Share of the peak that was reached; 0 where nothing ran."""
+        """``macs / (cycles * peak)``, in 0..1; 0 if no job ran."""
         return self.macs / (self.cycles * self.peak) if self.cycles else 0.0

@@ -1,4 +1,4 @@
-"""A board behind a TCP connection, as ``weft serve`` gives it."""
+"""The transport to a board that ``weft serve`` shares over TCP."""
 
 import socket
 from contextlib import suppress
@@ -6,30 +6,30 @@ from contextlib import suppress
 from weft.host.board import BoardTransport
 from weft.host.transport import TransportError
 
-__all__ = ["VANISHED", "Socket", "TcpTransport", "address"]
+__all__ = ["PEER_TIMEOUT", "Socket", "TcpTransport", "address"]
 
-VANISHED = 60  # seconds after which the other machine, if it gives no sign, is taken to be gone
+PEER_TIMEOUT = 60  # seconds without a sign of the other machine until the connection ends
 
-_PROBE_TIMEOUT = 10.0  # seconds within which there is a connection, and then an answer
-_ACK_TIMEOUT = 1.0  # seconds after which what was not answered is sent again: networks are slow
-# How the system probes a silent connection. Not every system has all of these options.
-_WATCH = {
-    "TCP_KEEPIDLE":     VANISHED // 2,     # seconds of silence before the first probe
-    "TCP_KEEPINTVL":    VANISHED // 6,     # seconds between probes
+_PROBE_TIMEOUT = 10.0  # seconds to connect, and then seconds until the first answer
+_ACK_TIMEOUT = 1.0  # seconds until an unanswered frame is sent again; networks are slow
+# How the system checks a silent connection. Not every system has all of these options.
+_KEEPALIVE = {
+    "TCP_KEEPIDLE":     PEER_TIMEOUT // 2,     # seconds of silence before the first probe
+    "TCP_KEEPINTVL":    PEER_TIMEOUT // 6,     # seconds between probes
     "TCP_KEEPCNT":      3,                 # probes without an answer
-    "TCP_USER_TIMEOUT": 1000 * VANISHED,   # milliseconds for which data may be unacknowledged
+    "TCP_USER_TIMEOUT": 1000 * PEER_TIMEOUT,   # milliseconds for which data may be unacknowledged
 }
 
 
 def address(host: str, port: int) -> str:
-    """``host:port``, an IPv6 address in brackets."""
+    """Return ``host:port``, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class Socket:
-    """The bytes of a connection: both files of a `weft.host.link.FramedTransport`.
+    """A TCP connection as the reader and writer of a `weft.host.link.FramedTransport`.
 
-    The connection also ends when the other machine gives no sign for `VANISHED` seconds.
+    The connection also ends when the other machine does not respond for `PEER_TIMEOUT` seconds.
     """
 
     def __init__(self, connection: socket.socket):
@@ -37,55 +37,57 @@ class Socket:
         connection.settimeout(None)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _WATCH.items():
+        for name, value in _KEEPALIVE.items():
             if hasattr(socket, name):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def read1(self, count: int) -> bytes:
-        """What is there, a byte or more; nothing at the end."""
+        """Return the available bytes, at least one; b"" at the end."""
         return self._connection.recv(count)
 
     read = read1
 
     def write(self, data) -> int:
-        """Write some of it; how much."""
+        """Write some bytes of ``data``; return their number."""
         return self._connection.send(data)
 
     def flush(self) -> None:
-        """Nothing: what is written goes out."""
+        """Do nothing: written bytes are sent at once."""
 
-    def finish(self) -> None:
-        """Close once the other end has, or after `VANISHED` seconds: it can read what was written.
+    def close_gracefully(self) -> None:
+        """Close after the other end has closed, or after `PEER_TIMEOUT` seconds.
 
-        To close at once would reset the connection where the other end has written too, and what
-        it has not read yet would be lost.
+        To close with unread input would reset the connection, and the other end would lose the
+        bytes that it has not read yet.
         """
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
-            self._connection.settimeout(VANISHED)
+            self._connection.settimeout(PEER_TIMEOUT)
             while self._connection.recv(1 << 12):
                 pass
         self.close()
 
     def close(self) -> None:
-        """End the connection, and whoever waits for it. Closing twice is fine."""
+        """End the connection and all waits for it. Closing twice has no effect."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 
 class TcpTransport(BoardTransport):
-    """The `Transport` to a board that ``weft serve`` has on another machine.
+    """A `Transport` to a board that ``weft serve`` shares on another machine.
 
     Parameters
     ----------
     host : str
+        Name, IPv4 or IPv6 address of the machine.
     port : int
+        TCP port.
 
     Raises
     ------
     TransportError
-        Where nobody listens, another client has the board, or no Weft core answers.
+        If the connection is refused, another client uses the board, or no Weft core answers.
     """
 
     def __init__(self, host: str, port: int):
@@ -93,9 +95,10 @@ class TcpTransport(BoardTransport):
         try:
             connection = socket.create_connection((host, port), timeout=_PROBE_TIMEOUT)
         except (OSError, UnicodeError) as error:
-            raise TransportError(f"{name} must be where weft serve listens: {error}") from error
-        both = Socket(connection)
-        super().__init__(both, both, name=name, timeout=_ACK_TIMEOUT)
+            text = f"cannot connect to {name}: {error}; is weft serve running?"
+            raise TransportError(text) from error
+        pipe = Socket(connection)
+        super().__init__(pipe, pipe, name=name, timeout=_ACK_TIMEOUT)
         try:
             self.probe(_PROBE_TIMEOUT)
         except BaseException:

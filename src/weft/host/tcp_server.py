@@ -1,4 +1,4 @@
-"""A relay: a board's bytes on TCP, for one client at a time, each of them on a clean line."""
+"""A TCP server that shares a board: it passes bytes between the board and one client at a time."""
 
 import socket
 import struct
@@ -10,25 +10,25 @@ from random import choice
 from weft.frames import MAX_PAYLOAD, FrameType
 from weft.host.board import MAX_ANSWER
 from weft.host.link import Frame, FrameDecoder
-from weft.host.tcp import VANISHED, Socket, address
+from weft.host.tcp import PEER_TIMEOUT, Socket, address
 from weft.host.transport import TransportError
 from weft.registers import REGISTERS
 
 __all__ = ["TcpServer", "listen"]
 
-_PIECE = 1 << 12
-_POLL = 0.2  # seconds after which it looks whether it was closed
-_BROKEN = (OSError, ValueError)
-_TRIES = 5  # questions to a board that gives no sign, each with twice the timeout
+_CHUNK = 1 << 12  # maximum bytes per read
+_POLL = 0.2  # seconds between two checks whether the server was closed
+_PIPE_ERRORS = (OSError, ValueError)
+_MAX_TRIES = 5  # fence requests to a board that does not answer, each with twice the timeout
 _READ = struct.Struct("<HH")
-# Questions that may be on their way, at most: a pipe holds 64 KiB of 16 bytes each.
-_UNDER_WAY = 1 << 12
+# Maximum number of unanswered READs: a pipe holds 64 KiB, and a READ is 16 bytes.
+_MAX_PENDING = 1 << 12
 
 
 def listen(host: str = "localhost", port: int = 0) -> socket.socket:
-    """A socket that listens at ``host``, a name or an IPv4 or IPv6 address; port 0: a free one.
+    """Return a socket that listens at ``host``: a name, an IPv4 or an IPv6 address.
 
-    Raises TransportError where that cannot be.
+    Port 0 means any free port. Raises TransportError if the address is invalid or in use.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -36,32 +36,33 @@ def listen(host: str = "localhost", port: int = 0) -> socket.socket:
         family = socket.AF_INET if socket.AF_INET in families else families[0]
         return socket.create_server((host, port), family=family)
     except (OSError, UnicodeError) as error:
-        raise TransportError(f"{address(host, port)} must be free to listen at: {error}") from error
+        raise TransportError(f"cannot listen at {address(host, port)}: {error}") from error
 
 
 class TcpServer:
-    """Passes bytes between a byte pipe and one TCP client; refuses others until it leaves.
+    """Passes bytes between a byte pipe and one TCP client; rejects others until it leaves.
 
-    A client may leave questions that the board has yet to answer, and sequence numbers of 8 bits
-    repeat: the next client could take such an answer for its own. A board answers in order. So the
-    relay asks it a question that no client asked, and drops what the board says until the answer;
-    only then the next client is connected. What the board says while there is no client is dropped
-    too.
+    A client may leave READs that the board has not answered yet. Sequence numbers have 8 bits, so
+    the next client could take such an answer for its own. A board answers in order. So before each
+    client the server sends a READ of its own, the fence, which differs from all pending READs. It
+    drops the bytes from the board until the answer to the fence, and then connects the client. It
+    also drops bytes from the board while no client is connected.
 
     Parameters
     ----------
     reader, writer : binary files
-        As of `weft.host.link.FramedTransport`.
+        The board, as in `weft.host.link.FramedTransport`.
     listener : socket
-        As `listen` gives it.
+        From `listen`.
     timeout : float
-        Seconds without a frame of the board's after which it is asked again.
+        Seconds without a frame from the board until the fence is sent again.
     say : callable
-        Told, in a line, who comes and goes.
+        Called with one line of text when a client connects, is rejected or leaves.
 
     Attributes
     ----------
     port : int
+        TCP port on which the server listens.
     """
 
     def __init__(self, reader, writer, listener, *, timeout, say=lambda text: None):
@@ -69,113 +70,114 @@ class TcpServer:
         self._timeout = timeout
         self._listener.settimeout(_POLL)
         self.port = self._listener.getsockname()[1]
-        self._changed = threading.Condition()
-        self._name = None  # of the client that has the board, or waits for a clean line
-        self._client = None  # the client that gets what the board says
-        self._next = None  # the client that waits for a clean line
-        self._marker = None  # number and size of the answer that it waits for
-        self._asked = deque(maxlen=_UNDER_WAY)  # number and size of the last answers to come
+        self._condition = threading.Condition()
+        self._owner = None  # name of the client that uses the board, or waits for the fence
+        self._client = None  # client that gets the bytes from the board
+        self._next_client = None  # client that waits for the fence
+        self._fence = None  # sequence number and size of the answer to the fence
+        self._pending = deque(maxlen=_MAX_PENDING)  # the same of the latest READs
         self._decoder = FrameDecoder(MAX_ANSWER)
         self._open = True
-        self._answers = threading.Thread(target=self._pass_answers, daemon=True)
-        self._answers.start()
+        self._thread = threading.Thread(target=self._pass_answers, daemon=True)
+        self._thread.start()
 
     def serve(self) -> None:
-        """Accept clients until the relay is closed, or the board is gone."""
+        """Accept clients until the server is closed or the board is disconnected."""
         while self._open:
             try:
                 connection, peer = self._listener.accept()
-            except (TimeoutError, ConnectionError):  # nobody, or somebody who left at once
+            except (TimeoutError, ConnectionError):  # no client, or one that left at once
                 continue
-            except _BROKEN:
+            except _PIPE_ERRORS:
                 return
             try:
                 client, name = Socket(connection), address(*peer[:2])
-            except OSError:  # it left meanwhile
+            except OSError:  # the client left meanwhile
                 connection.close()
                 continue
-            with self._changed:
-                taken = self._name
-                if taken is None:
-                    self._name = name
-            if taken is None:
+            with self._condition:
+                owner = self._owner
+                if owner is None:
+                    self._owner = name
+            if owner is None:
                 threading.Thread(target=self._session, args=(client, name), daemon=True).start()
             else:
-                self._say(f"{name} is refused")
+                self._say(f"{name} is rejected")
                 text = (
-                    f"{taken} has the board; if that machine vanished, the board is free again"
-                    f" after {VANISHED} s"
+                    f"{owner} uses the board; if that machine is gone, the board is free again"
+                    f" after {PEER_TIMEOUT} s"
                 )
-                threading.Thread(target=_refuse, args=(client, text), daemon=True).start()
+                threading.Thread(target=_reject, args=(client, text), daemon=True).start()
 
     def close(self) -> None:
-        """Let client and board go. Closing twice is fine."""
-        with self._changed:
+        """Disconnect client and board. Closing twice has no effect."""
+        with self._condition:
             self._open = False
             client = self._client
-            self._changed.notify_all()
+            self._condition.notify_all()
         self._listener.close()
         for end in (client, self._writer, self._reader):
             if end is not None:
-                with suppress(*_BROKEN):
+                with suppress(*_PIPE_ERRORS):
                     end.close()
 
     def _session(self, client, name):
         connected = False
-        with suppress(*_BROKEN):
+        with suppress(*_PIPE_ERRORS):
             connected = self._connect(client)
             if connected:
-                self._say(f"{name} has the board")
+                self._say(f"{name} is connected")
                 self._pass_commands(client)
         if connected:
             client.close()
-        with self._changed:
-            self._name = self._client = self._next = self._marker = None
-        self._say(f"{name} is gone")
+        with self._condition:
+            self._owner = self._client = self._next_client = self._fence = None
+        self._say(f"{name} is disconnected")
         if not connected:
-            _refuse(client, "the board does not answer")
+            _reject(client, "the board does not answer")
 
     def _connect(self, client):
-        """Whether ``client`` has a clean line now; not where the board does not answer."""
-        self._send(bytes(MAX_PAYLOAD + 16))  # ends the frame that the client before left off in
+        """Connect ``client`` after the fence; False if the board does not answer it."""
+        # Completes, as an invalid frame, a frame that the client before left unfinished.
+        self._send(bytes(MAX_PAYLOAD + 16))
         timeout = self._timeout
-        for _ in range(_TRIES):
-            with self._changed:
-                question, self._marker = self._question()
-                self._asked.append(self._marker)
-                self._next = client
-            self._send(question)
-            with self._changed:
-                while self._open and self._client is None and self._changed.wait(timeout):
-                    pass  # some frame came, of before the answer
-                if self._client is None:  # the answer may be within a frame that was cut short
-                    self._look(self._decoder.abandon())
+        for _ in range(_MAX_TRIES):
+            with self._condition:
+                request, self._fence = self._new_fence()
+                self._pending.append(self._fence)
+                self._next_client = client
+            self._send(request)
+            with self._condition:
+                while self._open and self._client is None and self._condition.wait(timeout):
+                    pass  # an earlier frame arrived
+                if self._client is None:  # the answer may be inside an incomplete frame
+                    self._check_fence(self._decoder.drop_partial())
                 if self._client is not None or not self._open:
                     return self._open
-            timeout *= 2  # a board that answers late must not be asked for ever
+            timeout *= 2  # a slow board must not get requests faster than it answers
         return False
 
-    def _question(self):
-        """A READ that no answer under way can be of; number and size of its answer."""
+    def _new_fence(self):
+        """Return a READ that no pending answer can match, and the number and size of its answer."""
         free = {
             (sequence, 4 * count) for sequence in range(256)
             for count in range(1, len(REGISTERS) + 1)
-        }.difference(self._asked)
+        }.difference(self._pending)
         sequence, size = choice(sorted(free))
         frame = Frame(FrameType.READ, sequence, _READ.pack(0, size // 4))
         return frame.encode(), (sequence, size)
 
-    def _look(self, items):
-        """Give the line to the client that waits, where the answer that it waits for came."""
+    def _check_fence(self, items):
+        """Connect the waiting client if the answer to the fence is among ``items``."""
         for item in items:
-            if isinstance(item, Frame) and self._next is not None:
-                self._changed.notify_all()
+            if isinstance(item, Frame) and self._next_client is not None:
+                self._condition.notify_all()
                 found = item.sequence, len(item.payload)
-                if item.type == FrameType.REGISTERS and found == self._marker:
-                    self._client, self._next = self._next, None
+                if item.type == FrameType.REGISTERS and found == self._fence:
+                    self._client, self._next_client = self._next_client, None
         if self._client is not None:
             with suppress(OSError):
-                self._client.write(self._decoder.rest())
+                self._client.write(self._decoder.take_partial())
 
     def _send(self, data):
         self._writer.write(data)
@@ -183,30 +185,30 @@ class TcpServer:
 
     def _pass_commands(self, client):
         decoder = FrameDecoder(MAX_PAYLOAD)
-        while data := client.read1(_PIECE):
+        while data := client.read1(_CHUNK):
             for item in decoder.feed(data):
                 if isinstance(item, Frame) and item.type == FrameType.READ:
                     size = 4 * int.from_bytes(item.payload[2:4], "little")
-                    with self._changed:
-                        self._asked.append((item.sequence, size))
+                    with self._condition:
+                        self._pending.append((item.sequence, size))
             self._send(data)
 
     def _pass_answers(self):
-        with suppress(*_BROKEN):
-            while data := self._reader.read1(_PIECE):
-                with self._changed:
+        with suppress(*_PIPE_ERRORS):
+            while data := self._reader.read1(_CHUNK):
+                with self._condition:
                     client = self._client
                     if client is None:
-                        self._look(self._decoder.feed(data))
+                        self._check_fence(self._decoder.feed(data))
                 while client is not None and data:
                     try:
                         data = data[client.write(data) :]
-                    except OSError:  # it left
+                    except OSError:  # the client left
                         break
         self.close()
 
 
-def _refuse(client, text):
-    with suppress(*_BROKEN):
+def _reject(client, text):
+    with suppress(*_PIPE_ERRORS):
         client.write(Frame(FrameType.ERROR, 0, text.encode()).encode())
-    client.finish()
+    client.close_gracefully()

@@ -1,4 +1,4 @@
-"""What the driver asks of a transport: commands out, packets of results in, registers, abort."""
+"""The interface between the driver and a core: commands, results, registers and abort."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,20 +9,32 @@ __all__ = ["Packet", "Transport", "TransportClosed", "TransportError", "Transpor
 
 
 class TransportError(RuntimeError):
-    """The way to the core failed; what it carried at that moment may be lost."""
+    """The connection to the core failed; data in transit may be lost."""
 
 
 class TransportTimeout(TransportError):
-    """What was awaited did not come in time; the way itself may be sound."""
+    """An answer did not arrive in time; the connection itself may still work."""
 
 
 class TransportClosed(TransportError):
-    """The way to the core is gone for good."""
+    """The connection to the core is closed and cannot be used again."""
 
 
 @dataclass(frozen=True)
 class Packet:
-    """Some, or the ``last``, of the result words of a job; ``status`` counts at the last."""
+    """Result words of one job.
+
+    Attributes
+    ----------
+    tag : int
+        Tag of the job.
+    last : bool
+        Whether these are the job's last words.
+    status : Status
+        Status of the job; valid if ``last``.
+    data : bytes
+        The words.
+    """
 
     tag: int
     last: bool
@@ -31,36 +43,37 @@ class Packet:
 
 
 class Transport(Protocol):
-    """The way to one core. Times are in seconds; a wait ends in `TransportTimeout` at the latest.
+    """A connection to one core. All times are in seconds.
 
-    Every method raises `TransportClosed` where the other end is gone, and may raise
-    `TransportError` for a fault noticed since the call before.
+    Every method raises `TransportClosed` if the other end is gone, and may raise `TransportError`
+    for an error noticed since the previous call. A method with a ``timeout`` raises
+    `TransportTimeout` if no answer arrives in that time.
 
     Attributes
     ----------
     fresh : bool
-        Nobody has used the core before: it is at rest.
+        Whether the core has not been used before, and so is idle.
     """
 
     fresh: bool
 
     def restart(self, timeout: float) -> None:
-        """Forget the words that the core's end has not taken; all that is sent from now on comes.
+        """Discard the words that the core has not accepted; words sent later arrive complete.
 
-        The command stream then stands where it stands, be it amid a command.
+        The core's command stream stays where it is, possibly in the middle of a command.
         """
 
     def send(self, commands: bytes) -> None:
-        """Queue whole words for the command stream; does not wait for the core to take them."""
+        """Queue whole words for the command stream; does not wait until the core accepts them."""
 
     def receive(self, timeout: float) -> Packet:
-        """The next packet of results."""
+        """Return the next packet of results."""
 
     def read(self, address: int, count: int, timeout: float) -> list[int]:
-        """``count`` registers from ``address`` on."""
+        """Return the values of ``count`` registers, starting at word ``address``."""
 
     def abort(self, timeout: float) -> None:
-        """Give the core an abort pulse or more; they have been given when this returns."""
+        """Send one or more abort pulses to the core; return when they have been given."""
 
     def close(self) -> None:
-        """Let go of the core. Closing twice is fine."""
+        """Release the core. Closing twice has no effect."""

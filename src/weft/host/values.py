@@ -1,4 +1,4 @@
-"""Operands as a caller gives them, checked, and as the core takes them: int8 with an offset."""
+"""Conversion of int8 and uint8 operands with zero points to int8 values with an offset."""
 
 from dataclasses import dataclass
 
@@ -8,19 +8,22 @@ from weft.host.checks import columns, integers
 
 __all__ = ["Values", "check_depth", "check_type", "correct", "zero_point"]
 
-# Where the sum of K products cannot leave int32: K * 128 * 128, and K * 255 * 255 with zero points.
+# Largest K for which a sum always fits int32: K * 128 * 128, or K * 255 * 255 with zero points.
 _RAW_LIMIT = 131_071
 _SHIFTED_LIMIT = 33_025
 
-_HALF = 0x80  # uint8 less 128 is int8: the same bits, the top one inverted
+_HALF = 0x80  # uint8 - 128 is int8: the same bits with the top bit inverted
 
 
 @dataclass(frozen=True)
 class Values:
-    """One operand: int8 ``values``, of which ``offset`` is what they stand above the numbers meant.
+    """One operand as int8: ``values - offset`` are the numbers that the caller means.
 
-    ``offset`` is an integer, or an array of one for each row of A (column of B), behind the axes
-    of a batch if it differs there.
+    Attributes
+    ----------
+    values : array of int8
+    offset : int or array
+        One integer, or [batch..., M] for A and [batch..., N] for B.
     """
 
     values: np.ndarray
@@ -28,14 +31,14 @@ class Values:
 
     @classmethod
     def of(cls, array: np.ndarray, zero: int | np.ndarray) -> "Values":
-        """From int8 or uint8 with a checked zero point."""
+        """Convert an int8 or uint8 array with a checked zero point."""
         if array.dtype == np.int8:
             return cls(array, zero)
         return cls((array ^ np.uint8(_HALF)).view(np.int8), zero - _HALF)
 
 
 def check_type(name: str, array) -> np.ndarray:
-    """``array`` as a numpy array; TypeError unless it is of int8 or uint8."""
+    """Return ``array`` as a numpy array; TypeError if its type is not int8 or uint8."""
     array = np.asarray(array)
     if array.dtype not in (np.int8, np.uint8):
         raise TypeError(f"{name} must be int8 or uint8, not {array.dtype}")
@@ -43,11 +46,11 @@ def check_type(name: str, array) -> np.ndarray:
 
 
 def zero_point(name: str, value, dtype, lines: str, shape: tuple[int, ...]) -> int | np.ndarray:
-    """A zero point as an int, or as an array of int64 that broadcasts to ``shape``; 0 for None.
+    """Return a zero point as int, or as an int64 array that broadcasts to ``shape``; 0 for None.
 
-    ``lines`` says what the last axis of ``shape`` counts, as in "rows of a"; the axes before it are
-    the batch. TypeError for what are no integers, ValueError for a shape or a number that the
-    operand or its ``dtype`` does not allow.
+    ``shape`` is [batch..., size]; ``lines`` names its last axis in error messages, as in "rows of
+    a". Raises TypeError if ``value`` is not integer, and ValueError if its shape does not broadcast
+    or a number is outside the range of ``dtype``.
     """
     if value is None:
         return 0
@@ -57,7 +60,10 @@ def zero_point(name: str, value, dtype, lines: str, shape: tuple[int, ...]) -> i
 
 
 def check_depth(k: int, plain: bool) -> None:
-    """ValueError where a sum over ``k`` might leave int32; ``plain`` is int8 without offsets."""
+    """Raise ValueError if a sum over ``k`` could exceed int32.
+
+    ``plain``: both operands are int8 without zero points.
+    """
     if k > (_RAW_LIMIT if plain else _SHIFTED_LIMIT):
         kind = "int8" if plain else "uint8 operands or zero points"
         limit = _RAW_LIMIT if plain else _SHIFTED_LIMIT
@@ -65,11 +71,12 @@ def check_depth(k: int, plain: bool) -> None:
 
 
 def correct(raw, k, a_offset, b_offset, a_sums, b_sums) -> np.ndarray:
-    """The product less its offsets, exact in int64, as int32.
+    """Subtract the offsets from ``raw = a @ b`` [..., M, N]; exact in int64, returned as int32.
 
-    ``(a - p) @ (b - q) = a @ b - p * sums(b) - sums(a) * q + k * p * q``, with p down the rows and
-    q along the columns of each product of a batch. ``a_sums`` and ``b_sums`` give, when called, the
-    sums of the int8 values over K: of [..., M] and of [..., N].
+    ``(a - p) @ (b - q) = a @ b - p * sums(b) - sums(a) * q + k * p * q``
+
+    ``p`` is ``a_offset``, one per row; ``q`` is ``b_offset``, one per column. ``a_sums()`` and
+    ``b_sums()`` return the sums of the int8 values over K, of shapes [..., M] and [..., N].
     """
     with_a, with_b = np.any(a_offset), np.any(b_offset)
     if not with_a and not with_b:
