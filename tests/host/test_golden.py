@@ -193,11 +193,11 @@ def test_takes_no_more_jobs_than_it_may(transport):
     ("command", "text"),
     [
         (Load(0, 2, 1, 3, 16).pack() + bytes(192),
-         "a load must lie within 4 pages, not 3 panels of 16 words every 1 pages, starting at page 2"),
+         "a load must lie within 4 pages, not 3 panels of 16 words every 1 pages from page 2"),
         (Load(0, 0, 1, 1, 17).pack() + bytes(72),
-         "a load must lie within 4 pages, not 1 panels of 17 words every 1 pages, starting at page 0"),
+         "a load must lie within 4 pages, not 1 panels of 17 words every 1 pages from page 0"),
         (Load(2, 4, 1, 1, 1).pack() + bytes(64),
-         "a load must lie within 4 pages, not 1 panels of 1 words every 1 pages, starting at page 4"),
+         "a load must lie within 4 pages, not 1 panels of 1 words every 1 pages from page 4"),
         (job(2, 2, 2, 0, JobFlag(0), a_page=4), "a job's operand must lie within 64 words, not 65"),
     ],
 )

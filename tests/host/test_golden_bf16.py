@@ -184,7 +184,7 @@ def test_a_load_of_c_waits_for_jobs_that_start_from_it(transport):
 
 @pytest.mark.parametrize("commands, text", [
     (load_c(numbers(9, 12), page=0),
-     "a load must lie within 32 pages, not 4 panels of 9 words every 9 pages, starting at page 0"),
+     "a load must lie within 32 pages, not 4 panels of 9 words every 9 pages from page 0"),
     (job(2, 6, 2, 0, JobFlag.PRELOAD, c_page=8, c_pitch=23, c_pages=1),
      "a job's C must lie within 32 words, not 33"),
     (Load(2, 0, 1, 1, 1).pack() + np.array([np.nan, 1] + 6 * [0], "<f4").tobytes()

@@ -56,7 +56,7 @@ class _Core:
         if end > operand.pages or load.words > load.pitch * operand.page:
             raise TransportError(
                 f"a load must lie within {operand.pages} pages, not {load.panels} panels of "
-                f"{load.words} words every {load.pitch} pages, starting at page {load.page}"
+                f"{load.words} words every {load.pitch} pages from page {load.page}"
             )
         lines = np.frombuffer(payload, np.uint8)
         lines = lines.reshape(load.panels, -1, operand.segments * operand.stream)
