@@ -1,15 +1,15 @@
-"""The cocotb benches of the core: drivers and checks of its streams, and the tests that use them.
+"""The cocotb benches of the core: stream drivers, a scoreboard, and the tests.
 
-`weft.sim.runner` runs them. From the environment they take ``WEFT_CONFIG``, the Config as JSON;
-their seed is cocotb's.
+`weft.sim.runner` runs them. They read the Config as JSON from the environment variable
+``WEFT_CONFIG``, and use cocotb's random seed.
 """
 
 __all__ = ["MODULES", "PERIOD_NS"]
 
 MODULES = tuple(
     f"weft.sim.bench.{name}" for name in (
-        "products", "order", "finish", "faults", "registers", "floats", "starts", "limits",
+        "products", "ordering", "epilogue", "faults", "registers", "floats", "preload", "limits",
         "aborts",
     )
 )
-PERIOD_NS = 10  # of the clock
+PERIOD_NS = 10  # clock period

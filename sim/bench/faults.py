@@ -1,4 +1,4 @@
-"""Wrong headers, aborts and resets: each has its effect, and the next job is right."""
+"""Invalid headers, aborts and resets: each has its effect, and the next job is correct."""
 
 import cocotb
 import numpy as np
@@ -14,8 +14,8 @@ __all__ = [
     "abort_running",
     "abort_starved",
     "aborts_at_random",
-    "dropped",
-    "rejected",
+    "bad_headers",
+    "bad_jobs",
     "reset_in_mid_job",
 ]
 
@@ -23,161 +23,164 @@ _NOTHING = np.empty((0, 0))
 
 
 @cocotb.test()
-async def rejected(dut):
-    """A job that cannot be is answered REJECTED, in its turn."""
-    s = await CoreTestbench.start(dut, stall=20)
-    most = [g.pages * g.edge for g in s.geometry]
-    deepest = min(g.words for g in s.geometry) * s.config.depth
-    wrong = [(0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0)]
-    wrong += [(m, 1, 1, 0) for m in (most[A] + 1, 0xFFFF) if most[A] < m <= 0xFFFF]
-    wrong += [(1, n, 1, 0) for n in (most[B] + 1, 0xFFFF) if most[B] < n <= 0xFFFF]
-    wrong += [(1, 1, deepest + 1, 0), (1, 1, (1 << 32) - 1, 0)]
-    wrong += [(1, 1, 1, 1 << bit) for bit in range(16) if not supported_flags(s.config) >> bit & 1]
-    for flag in (JobFlag.KEEP, JobFlag.ACCUMULATE):  # for one pass only
-        wrong += [(s.config.rows + 1, 1, 1, flag), (1, s.slots * s.config.cols + 1, 1, flag)]
-    wrong += [(1, 1, 1, JobFlag.PRELOAD | JobFlag.ACCUMULATE)] * (s.config.c_words > 0)
-    for number, (m, n, k, flags) in enumerate(wrong):
-        s.send(Job(m, n, k, 0, 1, 1, 0, 1, 1, tag=s.tag(), flags=flags).pack())
-        s.expect(_NOTHING, {Status.REJECTED})
+async def bad_jobs(dut):
+    """An invalid job ends with REJECTED, in order."""
+    tb = await CoreTestbench.start(dut, stall=20)
+    limits = [g.pages * g.edge for g in tb.geometry]
+    deepest = min(g.words for g in tb.geometry) * tb.config.depth
+    bad = [(0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0)]
+    bad += [(m, 1, 1, 0) for m in (limits[A] + 1, 0xFFFF) if limits[A] < m <= 0xFFFF]
+    bad += [(1, n, 1, 0) for n in (limits[B] + 1, 0xFFFF) if limits[B] < n <= 0xFFFF]
+    bad += [(1, 1, deepest + 1, 0), (1, 1, (1 << 32) - 1, 0)]
+    bad += [(1, 1, 1, 1 << bit) for bit in range(16) if not supported_flags(tb.config) >> bit & 1]
+    for flag in (JobFlag.KEEP, JobFlag.ACCUMULATE):  # allowed only for jobs of one pass
+        bad += [(tb.config.rows + 1, 1, 1, flag), (1, tb.slots * tb.config.cols + 1, 1, flag)]
+    bad += [(1, 1, 1, JobFlag.PRELOAD | JobFlag.ACCUMULATE)] * (tb.config.c_words > 0)
+    for number, (m, n, k, flags) in enumerate(bad):
+        tb.send(Job(m, n, k, 0, 1, 1, 0, 1, 1, tag=tb.tag(), flags=flags).pack())
+        tb.expect(_NOTHING, {Status.REJECTED})
         if number % 4 == 0:
-            send_random(s)
-    send_random(s)
-    await s.finish()
+            send_random(tb)
+    send_random(tb)
+    await tb.wait_done()
 
 
 @cocotb.test()
-async def dropped(dut):
-    """A header that is no command is dropped and counted, and the stream goes on behind it."""
-    s = await CoreTestbench.start(dut)
+async def bad_headers(dut):
+    """An invalid header is dropped and counted; the command stream continues after it."""
+    tb = await CoreTestbench.start(dut)
     good = Job(1, 1, 1, 0, 1, 1, 0, 1, 1).pack()
-    wrong = [b"\0" * 32, b"\3" + good[1:], b"\xff" * 32, good[:1] + b"\1" + good[2:]]
-    for header in wrong:
-        s.send(header)
-        send_random(s)
-    await s.finish()
-    errors = await s.register(REGISTERS.index("errors"))
-    assert errors == len(wrong), f"register errors must be {len(wrong)}, not {errors}"
+    bad = [b"\0" * 32, b"\3" + good[1:], b"\xff" * 32, good[:1] + b"\1" + good[2:]]
+    for header in bad:
+        tb.send(header)
+        send_random(tb)
+    await tb.wait_done()
+    errors = await tb.register(REGISTERS.index("errors"))
+    assert errors == len(bad), f"register errors must be {len(bad)}, not {errors}"
 
 
 @cocotb.test()
 async def abort_running(dut):
-    """An abort ends the job at work; those behind it run as if nothing had been."""
-    s = await CoreTestbench.start(dut)
-    k = min(s.most_k(tiles=2), (16 if is_slow() else 64) * s.config.depth)
-    a, b = s.place(A, s.random(2 * s.config.rows, k)), s.place(B, s.random(2 * s.config.cols, k))
-    s.load(a)
-    s.load(b)
-    await s.sent()
-    steps = 4 * -(-k // s.config.depth)  # cycles that the job takes at least
+    """An abort ends the running job; later jobs are not affected."""
+    tb = await CoreTestbench.start(dut)
+    k = min(tb.max_k(tiles=2), (16 if is_slow() else 64) * tb.config.depth)
+    a = tb.place(A, tb.random(2 * tb.config.rows, k))
+    b = tb.place(B, tb.random(2 * tb.config.cols, k))
+    tb.load(a)
+    tb.load(b)
+    await tb.wait_sent()
+    steps = 4 * -(-k // tb.config.depth)  # minimum cycles of the job
     for delay in (4, steps // 3, 2 * steps // 3):
-        s.job(a, b, statuses={Status.ABORTED})
-        await s.sent()
-        await s.cycles(delay)
-        await s.abort()
-        s.job(a, b)
-        send_random(s)
-        s.load(a)
-        s.load(b)
-        await s.finish()
-    # Behind it, one is queued already.
-    if steps > 2 * 32 // s.config.bytes_in + 8:
-        s.job(a, b, statuses={Status.ABORTED})
-        s.job(a, b)
-        await s.sent()
-        await s.abort()
-    await s.finish()
+        tb.job(a, b, statuses={Status.ABORTED})
+        await tb.wait_sent()
+        await tb.cycles(delay)
+        await tb.abort()
+        tb.job(a, b)
+        send_random(tb)
+        tb.load(a)
+        tb.load(b)
+        await tb.wait_done()
+    # An abort while the next job is in the job table.
+    if steps > 2 * 32 // tb.config.bytes_in + 8:
+        tb.job(a, b, statuses={Status.ABORTED})
+        tb.job(a, b)
+        await tb.wait_sent()
+        await tb.abort()
+    await tb.wait_done()
 
 
 @cocotb.test()
 async def abort_starved(dut):
-    """An abort ends a job whose operands never came, all of them or some."""
-    s = await CoreTestbench.start(dut)
-    k = min(s.most_k(tiles=2), 3 * s.config.depth)
+    """An abort ends a job that waits for all or some of its operands."""
+    tb = await CoreTestbench.start(dut)
+    k = min(tb.max_k(tiles=2), 3 * tb.config.depth)
     for fed in ((), (A,), (B,)):
-        a, b = s.place(A, s.random(s.config.rows + 1, k)), s.place(B, s.random(s.config.cols, k))
-        s.job(a, b, feed=(A, B), statuses={Status.ABORTED})
+        a = tb.place(A, tb.random(tb.config.rows + 1, k))
+        b = tb.place(B, tb.random(tb.config.cols, k))
+        tb.job(a, b, feed=(A, B), statuses={Status.ABORTED})
         for side in (a, b):
             if side.side in fed:
-                s.load(side, flags=LoadFlag.FEED)
-        await s.sent()
-        await s.cycles(20)
-        await s.abort()
-        await s.cycles(5)
-        # What it was promised may still come, and harms nobody.
+                tb.load(side, flags=LoadFlag.FEED)
+        await tb.wait_sent()
+        await tb.cycles(20)
+        await tb.abort()
+        await tb.cycles(5)
+        # The loads of the aborted job may still come; they have no effect on other jobs.
         for side in (a, b):
             if side.side not in fed:
-                s.load(side, flags=LoadFlag.FEED)
-        s.job(a, b)
-        send_random(s)
-        await s.finish()
+                tb.load(side, flags=LoadFlag.FEED)
+        tb.job(a, b)
+        send_random(tb)
+        await tb.wait_done()
 
 
 @cocotb.test()
 async def abort_keep(dut):
-    """A job that keeps its sums says so when it is aborted."""
-    s = await CoreTestbench.start(dut)
-    k = min(s.most_k(), (16 if is_slow() else 64) * s.config.depth)
-    a, b = s.place(A, s.random(1, k)), s.place(B, s.random(1, k))
-    for feed in ((A, B), ()):  # while it waits for operands, then at work
-        s.job(a, b, feed=feed, flags=JobFlag.KEEP, statuses={Status.ABORTED})
-        await s.sent()
-        await s.cycles(4)
-        await s.abort()
-        s.load(a)
-        s.load(b)
-        s.job(a, b)
-        await s.finish()
+    """A job that keeps its sums ends with ABORTED when it is aborted."""
+    tb = await CoreTestbench.start(dut)
+    k = min(tb.max_k(), (16 if is_slow() else 64) * tb.config.depth)
+    a, b = tb.place(A, tb.random(1, k)), tb.place(B, tb.random(1, k))
+    for feed in ((A, B), ()):  # while it waits for operands, and while it runs
+        tb.job(a, b, feed=feed, flags=JobFlag.KEEP, statuses={Status.ABORTED})
+        await tb.wait_sent()
+        await tb.cycles(4)
+        await tb.abort()
+        tb.load(a)
+        tb.load(b)
+        tb.job(a, b)
+        await tb.wait_done()
 
 
 @cocotb.test()
 async def abort_idle(dut):
-    """With no job under way an abort does nothing, be it while operands load."""
-    s = await CoreTestbench.start(dut)
-    await s.abort()
-    await s.cycles(5)
-    send_random(s)
-    await s.finish()
-    await s.abort()
-    a, b = s.random(1, s.config.depth), s.random(1, s.config.depth)
-    a, b = s.place(A, a), s.place(B, b)
-    s.load(a)
-    await s.abort()
-    s.load(b)
-    await s.sent()
-    await s.abort()
-    s.job(a, b)
-    await s.finish()
+    """Without a job an abort has no effect, also while operands are loaded."""
+    tb = await CoreTestbench.start(dut)
+    await tb.abort()
+    await tb.cycles(5)
+    send_random(tb)
+    await tb.wait_done()
+    await tb.abort()
+    a, b = tb.random(1, tb.config.depth), tb.random(1, tb.config.depth)
+    a, b = tb.place(A, a), tb.place(B, b)
+    tb.load(a)
+    await tb.abort()
+    tb.load(b)
+    await tb.wait_sent()
+    await tb.abort()
+    tb.job(a, b)
+    await tb.wait_done()
 
 
 @cocotb.test()
 async def aborts_at_random(dut):
-    """Aborts whenever they come: every job ends right or ABORTED, what it sent is right."""
-    s = await CoreTestbench.start(dut, stall=50)
-    k = min(s.most_k(tiles=2), 4 * s.config.depth)
-    a, b = s.place(A, s.random(s.config.rows + 1, k)), s.place(B, s.random(s.config.cols + 1, k))
-    s.load(a)
-    s.load(b)
-    await s.sent()
+    """Aborts at random times: every job ends normally or with ABORTED; its results are correct."""
+    tb = await CoreTestbench.start(dut, stall=50)
+    k = min(tb.max_k(tiles=2), 4 * tb.config.depth)
+    a = tb.place(A, tb.random(tb.config.rows + 1, k))
+    b = tb.place(B, tb.random(tb.config.cols + 1, k))
+    tb.load(a)
+    tb.load(b)
+    await tb.wait_sent()
     for _ in range(8):
         for _ in range(2):
-            s.job(a, b, statuses={Status(0), Status.ABORTED})
-        await s.cycles(int(s.rng.integers(60)))
-        await s.abort()
-    await s.finish()
-    send_random(s)
-    await s.finish()
+            tb.job(a, b, statuses={Status(0), Status.ABORTED})
+        await tb.cycles(int(tb.rng.integers(60)))
+        await tb.abort()
+    await tb.wait_done()
+    send_random(tb)
+    await tb.wait_done()
 
 
 @cocotb.test()
 async def reset_in_mid_job(dut):
-    """Wherever a reset comes, what follows is right."""
-    s = await CoreTestbench.start(dut)
-    k = min(s.most_k(tiles=2), 8 * s.config.depth)
+    """Resets at random times: later jobs are correct."""
+    tb = await CoreTestbench.start(dut)
+    k = min(tb.max_k(tiles=2), 8 * tb.config.depth)
     for limit in (10, 40, 150) if is_slow() else (10, 40, 40, 150, 150):
         for _ in range(2):
-            s.multiply(s.random(s.config.rows + 1, k), s.random(s.config.cols + 1, k))
-        await s.cycles(int(s.rng.integers(limit // 4, limit)))
-        await s.reset()
+            tb.multiply(tb.random(tb.config.rows + 1, k), tb.random(tb.config.cols + 1, k))
+        await tb.cycles(int(tb.rng.integers(limit // 4, limit)))
+        await tb.reset()
         for _ in range(2):
-            send_random(s)
-        await s.finish()
+            send_random(tb)
+        await tb.wait_done()

@@ -1,114 +1,114 @@
-"""BF16 results held between limits, column by column, and rounded to bfloat16; or not."""
+"""The BF16 epilogue: clamp to the limits of each column, and rounding to bfloat16."""
 
 import cocotb
 import numpy as np
 
 from weft.commands import JobFlag
 from weft.golden import clamp, to_bfloat16
-from weft.sim.bench.core_testbench import A, B, CoreTestbench, is_slow, the_config
+from weft.sim.bench.core_testbench import A, B, CoreTestbench, core_config, is_slow
 
-__all__ = ["FINISHES", "ends", "finishing", "one_by_one", "other_limits"]
+__all__ = ["EPILOGUES", "bf16_epilogues", "epilogue_options", "single_tiles", "limit_conflicts"]
 
-_CLAMPS = the_config().activation == "clamp"
-FINISHES = [JobFlag(0), JobFlag.ROUND]
+_CLAMPS = core_config().activation == "clamp"
+EPILOGUES = [JobFlag(0), JobFlag.ROUND]
 if _CLAMPS:
-    FINISHES += [JobFlag.CLAMP, JobFlag.CLAMP | JobFlag.ROUND]
-_ENDS = np.array([0x0, 0x3F800000, 0x7F800000, 0x7F7FFFFF, 0x800000, 0x12345, 0x1], np.uint32)
-_ENDS = np.concatenate([_ENDS, _ENDS | 1 << 31]).view(np.float32)
+    EPILOGUES += [JobFlag.CLAMP, JobFlag.CLAMP | JobFlag.ROUND]
+_EXTREMES = np.array([0x0, 0x3F800000, 0x7F800000, 0x7F7FFFFF, 0x800000, 0x12345, 0x1], np.uint32)
+_EXTREMES = np.concatenate([_EXTREMES, _EXTREMES | 1 << 31]).view(np.float32)
 _LIMITS = [("low", "<f4"), ("high", "<f4")]
 
 
-def draw(s, sums) -> np.ndarray:
-    """Limits of columns: such as their ``sums`` [M, N] meet, midway between bfloat16, or any."""
+def random_limits(tb, sums) -> np.ndarray:
+    """Random limits of columns: close to ``sums`` [M, N], midway between bfloat16, or any."""
     n, zero = sums.shape[1], np.float32(0)
-    found = sums[s.rng.integers(len(sums), size=(n, 2)), np.arange(n)[:, None]]
+    found = sums[tb.rng.integers(len(sums), size=(n, 2)), np.arange(n)[:, None]]
     middle = found.view(np.uint32) & 0xFFFF0000 | 0x8000
     kinds = [
         found,
         middle.view(np.float32),
-        np.nextafter(found, zero),  # a sum that is just beyond, and the one at the other side
+        np.nextafter(found, zero),  # just beyond a sum
         np.repeat(found[:, :1], 2, axis=1),
-        s.rng.choice(_ENDS, (n, 2)),
-        s.numbers.starts(s.rng, n, 2),
+        tb.rng.choice(_EXTREMES, (n, 2)),
+        tb.numbers.random_sums(tb.rng, n, 2),
     ]
-    limits = np.choose(s.rng.integers(len(kinds), size=(n, 1)), kinds)
+    limits = np.choose(tb.rng.integers(len(kinds), size=(n, 1)), kinds)
     limits = np.sort(np.where(np.isnan(limits), np.copysign(np.float32(np.inf), limits), limits))
     return np.array([tuple(line) for line in limits], _LIMITS)
 
 
-def finishing(s, flags, limits) -> dict:
-    """What `Session.job` is to be told, for results as the ``flags`` say."""
+def epilogue_options(tb, flags, limits) -> dict:
+    """Arguments of `CoreTestbench.job` for an epilogue by ``flags``."""
 
-    def finish(sums):
+    def epilogue(sums):
         if JobFlag.CLAMP in flags:
             sums = clamp(sums, limits["low"].copy(), limits["high"].copy())
         if JobFlag.ROUND in flags:
             sums = to_bfloat16(sums)
         return sums
 
-    return {"flags": flags, "finish": finish}
+    return {"flags": flags, "epilogue": epilogue}
 
 
-def send_finished(s, a, b, c=None, flags=None):
-    """A product whose results are finished somehow, or as the ``flags`` say."""
+def send_with_epilogue(tb, a, b, c=None, flags=None):
+    """Send a product with the epilogue of ``flags``; None: a random one."""
     if flags is None:
-        flags = FINISHES[s.rng.integers(len(FINISHES))]
-    limits = draw(s, s.numbers.product(a, b, c))
+        flags = EPILOGUES[tb.rng.integers(len(EPILOGUES))]
+    limits = random_limits(tb, tb.numbers.product(a, b, c))
     parameters = limits if JobFlag.CLAMP in flags else None
-    s.multiply(a, b, c, parameters=parameters, **finishing(s, flags, limits))
+    tb.multiply(a, b, c, parameters=parameters, **epilogue_options(tb, flags, limits))
 
 
 _FLOW = ((0, 0), (60, 60)) if is_slow() else [(i, o) for i in (0, 50, 90) for o in (0, 50, 90)]
 
 
-@cocotb.test(skip=the_config().dtype != "bf16")
+@cocotb.test(skip=core_config().dtype != "bf16")
 @cocotb.parametrize((("idle", "stall"), _FLOW))
-async def ends(dut, idle, stall):
-    """Every way to finish, behind every other; whole tiles and ragged ones."""
-    s = await CoreTestbench.start(dut, idle=idle, stall=stall)
-    rows, cols = s.config.rows, s.config.cols
+async def bf16_epilogues(dut, idle, stall):
+    """All epilogues in random order; full and partial tiles."""
+    tb = await CoreTestbench.start(dut, idle=idle, stall=stall)
+    rows, cols = tb.config.rows, tb.config.cols
     for m, n, k in ((rows + 1, cols + 1, 2), (1, 1, 1), (rows, 3 * cols, 3)):
-        for flags in s.rng.permutation(FINISHES):
-            send_finished(s, *s.operands(m, n, k), flags=JobFlag(int(flags)))
-    await s.finish()
+        for flags in tb.rng.permutation(EPILOGUES):
+            send_with_epilogue(tb, *tb.operands(m, n, k), flags=JobFlag(int(flags)))
+    await tb.wait_done()
 
 
-@cocotb.test(skip=the_config().dtype != "bf16")
-async def one_by_one(dut):
-    """One tile of one product each, all in place: nothing but the array's pace between the jobs."""
-    s = await CoreTestbench.start(dut, stall=20)
-    shapes = (1, 1), (s.config.rows, s.config.cols)
+@cocotb.test(skip=core_config().dtype != "bf16")
+async def single_tiles(dut):
+    """Jobs of one tile on resident operands, back to back, with all pairs of epilogues."""
+    tb = await CoreTestbench.start(dut, stall=20)
+    shapes = (1, 1), (tb.config.rows, tb.config.cols)
     for m, n in shapes[:1] if is_slow() else shapes:
-        a, b = s.operands(m, n, 1)
-        limits = draw(s, s.numbers.product(a, b))
-        a, b = s.place(A, a), s.place(B, b)
-        s.load(a)
-        s.load(b)
+        a, b = tb.operands(m, n, 1)
+        limits = random_limits(tb, tb.numbers.product(a, b))
+        a, b = tb.place(A, a), tb.place(B, b)
+        tb.load(a)
+        tb.load(b)
         if _CLAMPS:
-            s.load_parameters(b, limits)
-        for first in FINISHES:
-            for flags in (first, *FINISHES):
-                s.job(a, b, **finishing(s, flags, limits))
-    await s.finish()
+            tb.load_parameters(b, limits)
+        for first in EPILOGUES:
+            for flags in (first, *EPILOGUES):
+                tb.job(a, b, **epilogue_options(tb, flags, limits))
+    await tb.wait_done()
 
 
 @cocotb.test(skip=not _CLAMPS)
-async def other_limits(dut):
-    """Limits for the next job wait for the job that uses those pages, and only for it."""
-    s = await CoreTestbench.start(dut, stall=50)
-    m, n, k = s.fit(2 * s.config.rows, 2 * s.config.cols, 3)
-    a, b = s.operands(m, n, k)
-    sums, a = s.numbers.product(a, b), s.place(A, a)
-    s.load(a)
-    places = [s.place(B, b, page=0, gap=0)]
+async def limit_conflicts(dut):
+    """A load of limits waits for the jobs that use its pages, and only for them."""
+    tb = await CoreTestbench.start(dut, stall=50)
+    m, n, k = tb.fit(2 * tb.config.rows, 2 * tb.config.cols, 3)
+    a, b = tb.operands(m, n, k)
+    sums, a = tb.numbers.product(a, b), tb.place(A, a)
+    tb.load(a)
+    places = [tb.place(B, b, page=0, gap=0)]
     span = places[0].pages
-    if 2 * span <= s.geometry[B].pages:
-        places.append(s.place(B, b, page=span, gap=0))
+    if 2 * span <= tb.geometry[B].pages:
+        places.append(tb.place(B, b, page=span, gap=0))
     for place in places:
-        s.load(place)
+        tb.load(place)
     for turn in range(6):
-        place, limits = places[turn // 2 % len(places)], draw(s, sums)
-        s.load_parameters(place, limits)
-        for _ in range(int(s.rng.integers(1, 3))):
-            s.job(a, place, **finishing(s, FINISHES[2 + turn % 2], limits))
-    await s.finish()
+        place, limits = places[turn // 2 % len(places)], random_limits(tb, sums)
+        tb.load_parameters(place, limits)
+        for _ in range(int(tb.rng.integers(1, 3))):
+            tb.job(a, place, **epilogue_options(tb, EPILOGUES[2 + turn % 2], limits))
+    await tb.wait_done()

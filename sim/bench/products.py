@@ -1,10 +1,10 @@
-"""Right products: of all shapes, of all values, however the streams run."""
+"""Products of all shapes and values, with idle and stall cycles."""
 
 import cocotb
 import numpy as np
 
 from weft.commands import JobFlag
-from weft.sim.bench.core_testbench import A, B, CoreTestbench, is_slow, the_config
+from weft.sim.bench.core_testbench import A, B, CoreTestbench, core_config, is_slow
 from weft.sim.bench.streams import on_icarus
 
 __all__ = ["extremes", "flow", "random_jobs", "rates", "shapes", "short_k", "wraps"]
@@ -12,9 +12,9 @@ __all__ = ["extremes", "flow", "random_jobs", "rates", "shapes", "short_k", "wra
 
 @cocotb.test()
 async def shapes(dut):
-    """Whole tiles, ragged ones, one row, one column, one product: one behind the other."""
-    s = await CoreTestbench.start(dut)
-    rows, cols, depth = s.config.rows, s.config.cols, s.config.depth
+    """Full and partial tiles, single rows, columns and products, back to back."""
+    tb = await CoreTestbench.start(dut)
+    rows, cols, depth = tb.config.rows, tb.config.cols, tb.config.depth
     some = 3 * depth + 1
     for m, n, k in (
         (1, 1, 1),
@@ -29,120 +29,120 @@ async def shapes(dut):
         (rows, 1, 16 * depth + 1),
         (1, cols, 2 * depth),
     ):
-        m, n, k = s.fit(m, n, k)
-        s.multiply(s.random(m, k), s.random(n, k))
-    await s.finish()
+        m, n, k = tb.fit(m, n, k)
+        tb.multiply(tb.random(m, k), tb.random(n, k))
+    await tb.wait_done()
 
 
 @cocotb.test()
 async def short_k(dut):
-    """K of 1 to 20, tiles and jobs back to back: where one sum ends as the next begins."""
-    s = await CoreTestbench.start(dut)
-    most = min(12 if is_slow() else 20, s.most_k(tiles=2))
-    a, b = s.random(s.config.rows + 1, most), s.random(s.config.cols + 1, most)
+    """K of 1 to 20, tiles and jobs back to back: a sum ends as the next one starts."""
+    tb = await CoreTestbench.start(dut)
+    most = min(12 if is_slow() else 20, tb.max_k(tiles=2))
+    a, b = tb.random(tb.config.rows + 1, most), tb.random(tb.config.cols + 1, most)
     for k in range(1, most + 1):
-        s.multiply(a[:, :k], b[:, :k])
-    # With operands in place, nothing but the array's own pace lies between the jobs.
-    a, b = s.place(A, a[:, :1], page=0, gap=0), s.place(B, b[:, :1], page=0, gap=0)
-    s.load(a)
-    s.load(b)
+        tb.multiply(a[:, :k], b[:, :k])
+    # With resident operands the jobs follow each other at the rate of the array.
+    a, b = tb.place(A, a[:, :1], page=0, gap=0), tb.place(B, b[:, :1], page=0, gap=0)
+    tb.load(a)
+    tb.load(b)
     for _ in range(6):
-        s.job(a, b)
-    await s.finish()
+        tb.job(a, b)
+    await tb.wait_done()
 
 
 @cocotb.test()
 async def rates(dut):
-    """Tiles and jobs back to back, from the shortest on to those that the array computes alone."""
-    s = await CoreTestbench.start(dut)
+    """Tiles and jobs back to back, from the smallest K up to where the array limits the rate."""
+    tb = await CoreTestbench.start(dut)
     for words in range(1, 25, 5 if is_slow() else 1):
-        m, n, k = s.fit(3 * s.config.rows, 2 * s.config.cols, words * s.config.depth)
-        a, b = s.place(A, s.random(m, k)), s.place(B, s.random(n, k))
-        s.load(a)
-        s.load(b)
-        s.job(a, b)
-        s.job(a, b)
-    await s.finish()
+        m, n, k = tb.fit(3 * tb.config.rows, 2 * tb.config.cols, words * tb.config.depth)
+        a, b = tb.place(A, tb.random(m, k)), tb.place(B, tb.random(n, k))
+        tb.load(a)
+        tb.load(b)
+        tb.job(a, b)
+        tb.job(a, b)
+    await tb.wait_done()
 
 
 @cocotb.test()
 async def extremes(dut):
-    """-128 x -128 over K of 1024 and above, in chains if that does not fit; all other extremes."""
-    s = await CoreTestbench.start(dut)
-    extremes = s.numbers.EXTREMES
+    """-128 x -128 over K of 1024 and more, in chains if necessary; all other extreme values."""
+    tb = await CoreTestbench.start(dut)
+    extremes = tb.numbers.EXTREMES
 
     def full(lines, k, value):
         return np.full((lines, k), value, extremes.dtype)
 
     most = 48 if is_slow() else 1024
-    for k in (most, most + 2 * s.config.depth + 1):
+    for k in (most, most + 2 * tb.config.depth + 1):
         total = None
         while k:
-            part = min(k, s.most_k())
+            part = min(k, tb.max_k())
             k -= part
-            a, b = full(s.config.rows, part, -128), full(s.config.cols, part, -128)
+            a, b = full(tb.config.rows, part, -128), full(tb.config.cols, part, -128)
             flags = JobFlag(0) if total is None else JobFlag.ACCUMULATE
-            s.multiply(a, b, flags=flags | (JobFlag.KEEP if k else JobFlag(0)), start=total)
-            total = s.numbers.product(a, b, total)
-    k = min(s.most_k(tiles=2), 8 if is_slow() else 40)
+            tb.multiply(a, b, flags=flags | (JobFlag.KEEP if k else JobFlag(0)), start=total)
+            total = tb.numbers.product(a, b, total)
+    k = min(tb.max_k(tiles=2), 8 if is_slow() else 40)
     for a in (-128, 127):
         for b in (-128, 127):
-            s.multiply(full(1, k, a), full(1, k, b))
+            tb.multiply(full(1, k, a), full(1, k, b))
     for _ in range(4):
-        lines = s.config.rows + 1, s.config.cols + 1
-        s.multiply(*(s.rng.choice(extremes, (count, k)) for count in lines))
-    await s.finish()
+        lines = tb.config.rows + 1, tb.config.cols + 1
+        tb.multiply(*(tb.rng.choice(extremes, (count, k)) for count in lines))
+    await tb.wait_done()
 
 
 @cocotb.test()
 async def random_jobs(dut):
-    """Shapes and operands as they come, in batches between which all ends."""
-    s = await CoreTestbench.start(dut)
+    """Batches of random jobs; the core is idle between batches."""
+    tb = await CoreTestbench.start(dut)
     for _ in range(3):
         for _ in range(4 if is_slow() else 20 if on_icarus() else 60):
-            send_random(s)
-        await s.finish()
+            send_random(tb)
+        await tb.wait_done()
 
 
 @cocotb.test()
 @cocotb.parametrize(idle=(0, 50, 90), stall=(0, 50, 90))
 async def flow(dut, idle, stall):
-    """Commands that come late, results that are taken late."""
-    s = await CoreTestbench.start(dut, idle=idle, stall=stall)
-    rows, cols, depth = s.config.rows, s.config.cols, s.config.depth
+    """Products with idle and stall cycles."""
+    tb = await CoreTestbench.start(dut, idle=idle, stall=stall)
+    rows, cols, depth = tb.config.rows, tb.config.cols, tb.config.depth
     for _ in range(1 if is_slow() else 2):
         for m, n, k in ((rows + 1, cols, 2 * depth + 1), (1, 1, 1), (rows, cols + 1, 3 * depth)):
-            m, n, k = s.fit(m, n, k)
-            s.multiply(s.random(m, k), s.random(n, k))
-    await s.finish()
+            m, n, k = tb.fit(m, n, k)
+            tb.multiply(tb.random(m, k), tb.random(n, k))
+    await tb.wait_done()
 
 
-# 2^17 cycles are too many for Icarus, which tries the same adders with a larger depth.
-@cocotb.test(skip=the_config().dtype != "int8" or on_icarus() and the_config().depth < 4)
+# 2^17 cycles take too long on Icarus; with a larger depth it tests the same adders.
+@cocotb.test(skip=core_config().dtype != "int8" or on_icarus() and core_config().depth < 4)
 async def wraps(dut):
-    """A sum beyond 2^31 wraps, as int32 does: -128 x -128 over K of 2^17 and a bit."""
-    s = await CoreTestbench.start(dut)
-    k = min(s.most_k(), 256 * s.config.depth)
+    """A sum above 2^31 wraps like int32: -128 x -128 over K of more than 2^17."""
+    tb = await CoreTestbench.start(dut)
+    k = min(tb.max_k(), 256 * tb.config.depth)
     line = np.full((1, k), -128, np.int8)
-    placed = [s.place(side, line, page=0) for side in (A, B)]
+    placed = [tb.place(side, line, page=0) for side in (A, B)]
     for side in placed:
-        s.load(side)
+        tb.load(side)
     chain, total = (1 << 17) // k + 1, 0
     for link in range(chain):
         flags = JobFlag.ACCUMULATE if link else JobFlag(0)
         flags |= JobFlag.KEEP if link < chain - 1 else JobFlag(0)
-        if s.config.multiplier == "plain":
-            s.job(*placed, flags=flags, start=np.full((1, 1), total))
-        else:  # the links of a chain must be one behind the other
-            s.multiply(line, line, flags=flags, start=np.full((1, 1), total))
+        if tb.config.multiplier == "plain":
+            tb.job(*placed, flags=flags, start=np.full((1, 1), total))
+        else:  # the jobs of a chain must follow each other
+            tb.multiply(line, line, flags=flags, start=np.full((1, 1), total))
         total += k << 14
-    await s.finish()
+    await tb.wait_done()
 
 
-def send_random(s):
-    """A product of random operands, of up to 3 x 3 tiles."""
-    m = int(s.rng.integers(1, 3 * s.config.rows + 1))
-    n = int(s.rng.integers(1, 3 * s.config.cols + 1))
-    k = int(s.rng.integers(1, 20 * s.config.depth + 1))
-    m, n, k = s.fit(m, n, k)
-    s.multiply(s.random(m, k), s.random(n, k))
+def send_random(tb):
+    """Send a random product of up to 3 x 3 tiles."""
+    m = int(tb.rng.integers(1, 3 * tb.config.rows + 1))
+    n = int(tb.rng.integers(1, 3 * tb.config.cols + 1))
+    k = int(tb.rng.integers(1, 20 * tb.config.depth + 1))
+    m, n, k = tb.fit(m, n, k)
+    tb.multiply(tb.random(m, k), tb.random(n, k))

@@ -1,4 +1,4 @@
-"""The register block: it says what the hardware is, and counts what it does."""
+"""The register block: the description of the Config, and the counters."""
 
 import cocotb
 import numpy as np
@@ -16,60 +16,60 @@ ACTIVITY = ("words_in", "active", "starved", "stalled", "words_out", "busy")
 
 @cocotb.test()
 async def description(dut):
-    """The description is that of the Config; where there is no register, there is 0."""
-    s = await CoreTestbench.start(dut)
-    expected = describe(s.config)
-    read = [await s.register(address) for address in range(len(expected))]
+    """The registers describe the Config; unused addresses read 0."""
+    tb = await CoreTestbench.start(dut)
+    expected = describe(tb.config)
+    read = [await tb.register(address) for address in range(len(expected))]
     assert read == expected, f"description must be {expected}, not {read}"
-    assert decode(read) == s.config
+    assert decode(read) == tb.config
     for address in (len(REGISTERS), 128, 255):
-        value = await s.register(address)
+        value = await tb.register(address)
         assert value == 0, f"register {address} must be 0, not {value}"
 
 
 @cocotb.test()
 async def counters(dut):
-    """Counters and activity agree with what the streams showed and the jobs asked for."""
-    s = await CoreTestbench.start(dut, stall=30)
+    """Counters and activity agree with the streams and the jobs."""
+    tb = await CoreTestbench.start(dut, stall=30)
     seen = dict.fromkeys(ACTIVITY, 0)
     cocotb.start_soon(_count(dut, seen))
-    rows, cols, k = s.config.rows, s.config.cols, min(s.most_k(tiles=2), 3 * s.config.depth + 1)
-    operands = s.place(A, s.random(rows + 1, k)), s.place(B, s.random(cols + 1, k))
-    s.job(*operands, feed=(A, B))
-    await s.cycles(60)
-    assert seen["starved"] >= 20, f"starved must come 20 times or more, not {seen['starved']}"
-    assert seen["stalled"] == 0, "stalled must not come while no operands are there"
+    rows, cols, k = tb.config.rows, tb.config.cols, min(tb.max_k(tiles=2), 3 * tb.config.depth + 1)
+    operands = tb.place(A, tb.random(rows + 1, k)), tb.place(B, tb.random(cols + 1, k))
+    tb.job(*operands, feed=(A, B))
+    await tb.cycles(60)
+    assert seen["starved"] >= 20, f"starved must be 20 cycles or more, not {seen['starved']}"
+    assert seen["stalled"] == 0, "the core must not stall while operands are missing"
     for side in operands:
-        s.load(side, flags=LoadFlag.FEED)
-    s.job(*operands)
-    s.send(b"\xff" * 32)
-    s.send(Job(0, 1, 1, 0, 1, 1, 0, 1, 1, tag=s.tag()).pack())
-    s.expect(np.empty((0, 0)), {Status.REJECTED})
-    await s.finish()
+        tb.load(side, flags=LoadFlag.FEED)
+    tb.job(*operands)
+    tb.send(b"\xff" * 32)
+    tb.send(Job(0, 1, 1, 0, 1, 1, 0, 1, 1, tag=tb.tag()).pack())
+    tb.expect(np.empty((0, 0)), {Status.REJECTED})
+    await tb.wait_done()
     starved = seen["starved"]
-    s.results.stall = 100
-    for _ in range(s.config.jobs):
-        s.job(*operands)
-    await s.cycles(150)
-    assert seen["starved"] == starved, "starved must not come while operands are there"
-    s.results.stall = 0
-    await s.finish()
+    tb.results.stall = 100
+    for _ in range(tb.config.jobs):
+        tb.job(*operands)
+    await tb.cycles(150)
+    assert seen["starved"] == starved, "the core must not starve with resident operands"
+    tb.results.stall = 0
+    await tb.wait_done()
     expected = {
         **seen,
-        "active": (s.jobs - 1) * 4 * -(-k // s.config.depth),
-        "words_in": s.commands.taken,
-        "words_out": s.results.taken,
-        "finished": s.jobs,
+        "active": (tb.jobs - 1) * 4 * -(-k // tb.config.depth),
+        "words_in": tb.commands.taken,
+        "words_out": tb.results.taken,
+        "finished": tb.jobs,
         "errors": 1,
     }
     for name in COUNTERS:
-        value = await s.register(REGISTERS.index(name))
+        value = await tb.register(REGISTERS.index(name))
         assert value == expected[name], f"register {name} must be {expected[name]}, not {value}"
     for name in ACTIVITY:
         if name in COUNTERS:
-            told = f"{name} in activity must come {expected[name]} times, not {seen[name]}"
-            assert seen[name] == expected[name], told
-    assert seen["active"] <= seen["busy"], "busy must be no less than active"
+            text = f"{name} in activity must be {expected[name]} cycles, not {seen[name]}"
+            assert seen[name] == expected[name], text
+    assert seen["active"] <= seen["busy"], "busy must be at least active"
 
 
 async def _count(dut, seen):

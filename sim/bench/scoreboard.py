@@ -1,4 +1,4 @@
-"""What a job must answer, and the comparison of the words that come with it."""
+"""The expected results of a job, and their comparison with the words of the result stream."""
 
 import numpy as np
 
@@ -10,24 +10,25 @@ _DONE = Status(0)
 
 
 class Scoreboard:
-    """The answer due to one job: its words in order, and how it may end.
+    """The expected words of a job, in order, and the statuses it may end with.
 
     Parameters
     ----------
     tag : int
     results : array [M, N]
-        Numbers of any type, whose bits are what comes; masked ones may be any. Empty where the job
-        never has any.
+        Expected results; their bits are compared. Masked results may have any value. Empty if the
+        job has no results.
     statuses : set of Status
-        How the job may end. One ended early has sent some of its words, right ones.
+        Allowed statuses. A job that ends early may have sent some of its words, which must be
+        correct.
     config : Config
     name : str
-        What to call the job.
+        Name of the job for messages.
 
     Attributes
     ----------
     ended : Status or None
-        How the job has ended.
+        Status of the job; None before it has ended.
     """
 
     def __init__(self, tag, results, statuses, config, name):
@@ -39,7 +40,7 @@ class Scoreboard:
         self._count = 0
 
     def take(self, word) -> bool:
-        """Compare the next word; True where it is the job's last."""
+        """Compare the next word; returns True for the last word of the job."""
         if word.tag != self.tag:
             raise AssertionError(f"tag of a result must be {self.tag}, not {word.tag}")
         status = Status(word.status) if word.last else _DONE
@@ -74,7 +75,7 @@ class Scoreboard:
 
 
 def _words(results, config):
-    """Value, mask of the bits that count, row and column of the first result of each word."""
+    """Value, mask of the compared bits, and row and column of the first result, for each word."""
     size = results.dtype.itemsize
     bits = np.ma.getdata(results).view(f"u{size}")
     counts = ~np.ma.getmaskarray(results)

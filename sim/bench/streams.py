@@ -1,4 +1,4 @@
-"""Both ends of the core: a driver of commands, a monitor of results that checks the protocol."""
+"""A driver of the command stream, and a monitor that checks the result stream's protocol."""
 
 from collections import deque
 from typing import NamedTuple
@@ -20,7 +20,7 @@ class ResultWord(NamedTuple):
 
 
 def number(handle) -> int:
-    """The value of a signal, which must be known in all its bits."""
+    """The value of a signal; AssertionError if a bit is X or Z."""
     value = handle.value
     if not value.is_resolvable:
         raise AssertionError(f"{handle._name} must be known in all its bits, not {value}")
@@ -28,24 +28,24 @@ def number(handle) -> int:
 
 
 def on_icarus() -> bool:
-    """Whether this simulator knows X."""
+    """Whether the simulator is Icarus, which simulates X."""
     return cocotb.SIM_NAME.lower().startswith("icarus")
 
 
 class CommandDriver:
-    """Offers words on the command stream, and keeps each there until it is taken.
+    """Drives the command stream; each word stays valid until it is taken.
 
     Parameters
     ----------
     dut : handle
     rng : random.Random
     idle : int
-        Percentage of cycles in which no new word is offered.
+        Percentage of cycles in which no new word becomes valid.
 
     Attributes
     ----------
     taken : int
-        Words that the core took.
+        Words that the core has taken.
     """
 
     def __init__(self, dut, rng, idle):
@@ -54,15 +54,15 @@ class CommandDriver:
         self._dut = dut
         self._rng = rng
         self._words = deque()
-        self._offered = False
+        self._valid = False
         size = len(dut.cmd_data)
         self._bytes = size // 8
-        # Between words the data are worth nothing; only Icarus can say so.
-        self._nothing = LogicArray("X" * size) if on_icarus() else (1 << size) - 1
+        # Between words the data is X on Icarus, and all ones on a simulator without X.
+        self._no_data = LogicArray("X" * size) if on_icarus() else (1 << size) - 1
 
     @property
     def pending(self) -> int:
-        """Words not taken yet."""
+        """Number of words not taken yet."""
         return len(self._words)
 
     def send(self, data: bytes):
@@ -70,52 +70,52 @@ class CommandDriver:
         for start in range(0, len(data), self._bytes):
             self._words.append(int.from_bytes(data[start : start + self._bytes], "little"))
 
-    def drop(self):
-        """Forget all words, and withdraw the one on offer: for a reset."""
+    def clear(self):
+        """Discard all words and clear ``cmd_valid``: for a reset."""
         self._words.clear()
-        self._offered = False
+        self._valid = False
         self._dut.cmd_valid.value = 0
 
     async def run(self):
-        """Drive, for ever."""
+        """Drive the stream, in an endless task."""
         dut, edge = self._dut, RisingEdge(self._dut.clk)
         dut.cmd_valid.value = 0
-        dut.cmd_data.value = self._nothing
+        dut.cmd_data.value = self._no_data
         while True:
             await edge
-            if self._offered:
+            if self._valid:
                 if not number(dut.cmd_ready):
                     continue
                 self._words.popleft()
                 self.taken += 1
-                self._offered = False
-                if not self._go():
+                self._valid = False
+                if not self._next_valid():
                     dut.cmd_valid.value = 0
-                    dut.cmd_data.value = self._nothing
+                    dut.cmd_data.value = self._no_data
                     continue
-            elif not self._go():
+            elif not self._next_valid():
                 continue
-            self._offered = True
+            self._valid = True
             dut.cmd_valid.value = 1
             dut.cmd_data.value = self._words[0]
 
-    def _go(self):
+    def _next_valid(self):
         return self._words and self._rng.randrange(100) >= self.idle
 
 
 class ResultMonitor:
-    """Takes words of the result stream, and checks how they are offered.
+    """Takes words of the result stream and checks its protocol.
 
-    A word on offer stays, and stays the same, until it is taken; all its bits are known.
+    A valid word must stay, unchanged, until it is taken, and no bit may be X.
 
     Parameters
     ----------
     dut : handle
     rng : random.Random
     stall : int
-        Percentage of cycles in which it is not ready.
+        Percentage of cycles in which the monitor is not ready.
     deliver : callable
-        Given each `ResultWord` that is taken.
+        Called with each `ResultWord` that is taken.
 
     Attributes
     ----------
@@ -128,14 +128,14 @@ class ResultMonitor:
         self._dut = dut
         self._rng = rng
         self._deliver = deliver
-        self._waiting = None
+        self._pending = None
 
-    def drop(self):
-        """Forget the word on offer: for a reset."""
-        self._waiting = None
+    def clear(self):
+        """Forget the pending word: for a reset."""
+        self._pending = None
 
     async def run(self):
-        """Take and check, for ever."""
+        """Take and check words, in an endless task."""
         dut, edge = self._dut, RisingEdge(self._dut.clk)
         ready = False
         dut.res_ready.value = 0
@@ -148,21 +148,21 @@ class ResultMonitor:
                     number(dut.res_data), number(dut.res_last),
                     number(dut.res_status), number(dut.res_tag),
                 )
-                if self._waiting not in (None, word):
+                if self._pending not in (None, word):
                     raise AssertionError(
-                        f"a result word on offer must stay the same until it is taken:"
-                        f" {self._waiting} became {word}"
+                        f"a valid result word must not change until it is taken:"
+                        f" {self._pending} became {word}"
                     )
-                self._waiting = word
+                self._pending = word
                 if ready:
-                    self._waiting = None
+                    self._pending = None
                     self.taken += 1
                     self._deliver(word)
-            elif self._waiting is not None:
+            elif self._pending is not None:
                 raise AssertionError(
-                    f"a result word on offer must stay until it is taken: {self._waiting} did not"
+                    f"a valid result word must stay until it is taken; {self._pending} did not"
                 )
-            now = self._rng.randrange(100) >= self.stall
-            if now != ready:
-                ready = now
+            next_ready = self._rng.randrange(100) >= self.stall
+            if next_ready != ready:
+                ready = next_ready
                 dut.res_ready.value = int(ready)

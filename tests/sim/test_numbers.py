@@ -1,4 +1,4 @@
-"""Operands of the benches: each kind holds what its name says."""
+"""Random operands of the benches: each kind has the numbers that its name says."""
 
 import numpy as np
 import pytest
@@ -20,20 +20,20 @@ def exponents(found):
     return found >> 7 & 0xFF
 
 
-def test_a_config_has_its_own():
+def test_the_operands_of_a_config():
     assert isinstance(numbers(Config()), Integers)
     assert not numbers(Config(dtype="bf16")).flush
     assert numbers(Config(dtype="bf16", flush_subnormals=True)).flush
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_signs_and_fractions_of_a_kind_are_any(kind):
+def test_signs_and_fractions_are_random(kind):
     found = bits(kind)
     assert 0.4 < (found >> 15).mean() < 0.6
     assert len(np.unique(found & 0x7F)) == 128
 
 
-def test_wide_numbers_have_all_exponents_but_that_of_infinity():
+def test_wide_numbers_have_all_finite_exponents():
     assert set(np.unique(exponents(bits("wide")))) == set(range(255))
 
 
@@ -45,7 +45,7 @@ def test_products_of_subnormal_numbers_are_often_subnormal():
     assert ((product > 2**-149) & (product < 2**-126)).mean() > 0.1
 
 
-def test_special_numbers_are_of_every_sort_and_leave_most_sums_finite():
+def test_special_numbers_leave_most_sums_finite():
     found = bits("special")
     special = exponents(found) == 255
     nan = special & (found & 0x7F != 0)
@@ -57,13 +57,13 @@ def test_special_numbers_are_of_every_sort_and_leave_most_sums_finite():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_starts_have_bits_that_bfloat16_lacks(kind):
-    found = Floats(flush=False).starts(np.random.default_rng(1), *SHAPE, kind)
+def test_initial_sums_have_random_lower_bits(kind):
+    found = Floats(flush=False).random_sums(np.random.default_rng(1), *SHAPE, kind)
     assert found.dtype == np.float32 and found.shape == SHAPE
     assert len(np.unique(found.view(np.uint32) & 0xFFFF)) > 1000
 
 
-def test_a_product_goes_on_from_its_start():
+def test_a_product_adds_its_initial_sums():
     one = np.ones((2, 3), bfloat16)
     start = np.full((2, 2), 0.5, np.float32)
     assert (Floats(flush=False).product(one, one, start) == 3.5).all()
