@@ -1,8 +1,8 @@
 """The core: an accelerator between a command stream and a result stream."""
 
 from amaranth.hdl import Module
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib import wiring
+from amaranth.lib.wiring import connect, flipped
 
 from weft import timing
 from weft.commands import JobFlag, Region, epilogue_flags, supported_flags
@@ -27,6 +27,7 @@ from weft.hw.control.loader import Loader
 from weft.hw.control.pass_builder import PassBuilder
 from weft.hw.control.sequencer import Sequencer
 from weft.hw.control.tile_gate import TileGate
+from weft.hw.interface import ACTIVITY, CoreInterface
 from weft.hw.output.bf16_output import Bf16Output
 from weft.hw.output.corrector import Corrector
 from weft.hw.output.lane_select import LaneSelect
@@ -34,7 +35,7 @@ from weft.hw.output.pending_tiles import PendingTiles
 from weft.hw.output.reorder_buffer import ReorderBuffer
 from weft.hw.output.requantizer import Requantizer
 from weft.hw.output.result_scheduler import ResultScheduler
-from weft.hw.output.stream_packer import Result, StreamPacker
+from weft.hw.output.stream_packer import StreamPacker
 from weft.hw.registers import Registers
 
 __all__ = ["MACS", "Core"]
@@ -61,34 +62,15 @@ class Core(wiring.Component):
 
     Attributes
     ----------
-    commands : In, stream of ``bytes_in`` bytes
-    results : Out, stream of `weft.hw.output.stream_packer.Result`
-    abort : In
-        Pulse: end the active job.
-    address : In, 8 bits
-        Register number, as in `weft.hw.registers.Registers`.
-    data : Out, 32 bits
-        The register at ``address``.
-    activity : Out, 1 bit for each of these events, in this order
-        In this cycle a command word is accepted, operands enter the array, a job waits for its
-        operands, a job waits for space for its results, a result word is sent, the core is busy.
+    commands, results, abort, reg_address, reg_data, activity
+        The ports of `weft.hw.interface.CoreInterface`, flipped.
     """
 
     def __init__(self, config, *, mac=None):
         self.config = config
         self.mac = mac or MACS[config.mac_cell]
         self.folded = config.drain == "folded"
-        self.Activity = data.StructLayout(
-            dict.fromkeys(("words_in", "active", "starved", "stalled", "words_out", "busy"), 1)
-        )
-        super().__init__({
-            "commands": In(stream.Signature(8 * config.bytes_in)),
-            "results": Out(stream.Signature(Result(bytes_out=config.bytes_out))),
-            "abort": In(1),
-            "address": In(8),
-            "data": Out(32),
-            "activity": Out(self.Activity),
-        })
+        super().__init__(CoreInterface(config).flip())
 
     def elaborate(self, platform):
         m = Module()
@@ -307,8 +289,8 @@ class Core(wiring.Component):
         """The register block, whose counters count the events, and the activity port."""
         m.submodules.registers = registers = Registers(config=self.config)
         m.d.comb += [
-            registers.address.eq(self.address),
-            self.data.eq(registers.data),
+            registers.address.eq(self.reg_address),
+            self.reg_data.eq(registers.data),
             *(registers.count[name].eq(event) for name, event in events.items()),
-            *(self.activity[name].eq(events[name]) for name in self.Activity.members),
+            *(self.activity[name].eq(events[name]) for name in ACTIVITY.members),
         ]

@@ -61,8 +61,8 @@ class Top(wiring.Component):
             self.res_tag.eq(word.tag),
             core.results.ready.eq(self.res_ready),
             core.abort.eq(self.cmd_abort),
-            core.address.eq(self.reg_address),
-            self.reg_data.eq(core.data),
+            core.reg_address.eq(self.reg_address),
+            self.reg_data.eq(core.reg_data),
             self.activity.eq(core.activity),
         ]
         return m

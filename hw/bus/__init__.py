@@ -1,1 +1,1 @@
-"""The core as an IP core: behind AXI4-Lite, Wishbone B4, AXI4-Stream or an AXI4 master."""
+"""Wrappers that put the core behind AXI4-Lite, Wishbone B4, AXI4-Stream or an AXI4 master."""

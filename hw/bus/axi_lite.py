@@ -1,4 +1,4 @@
-"""AXI4-Lite: a slave that turns the bus into accesses of the register port."""
+"""AXI4-Lite: a slave that turns bus transfers into requests of the register bus."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -19,132 +19,125 @@ PINS = {
 
 
 class ResponseQueue(wiring.Component):
-    """A few answers on their way out: room is kept for each when its access is taken.
+    """Holds responses until the master takes them; a slot is reserved with each request.
 
     Parameters
     ----------
     width : int
-        Bits of an answer.
-    places : int
-        A power of two. It is three cycles before the place of an answer that leaves at once is
-        another's: so 4 are enough for an access a cycle, and 2 for two in three cycles.
+        Bits of a response.
+    depth : int
+        Number of slots: a power of two. A slot is occupied for three cycles or more: 4 slots
+        suffice for one request a cycle, 2 for two requests in three cycles.
 
     Attributes
     ----------
-    keep : In
-        An answer will come; only while ``room``.
-    room : Out
-    i : In
-        ``valid`` and an answer: one that room was kept for.
-    o : Out, stream of answers
+    reserve : In, 1 bit
+        Pulse: reserves a slot; only while ``free``.
+    free : Out, 1 bit
+        A slot is free.
+    i : In, stream of ``width`` bits; always ready
+        One response for each reserved slot.
+    o : Out, stream of ``width`` bits
     """
 
-    def __init__(self, *, width, places):
+    def __init__(self, *, width, depth):
         self.width = width
-        self.places = places
+        self.depth = depth
         super().__init__({
-            "keep": In(1),
-            "room": Out(1, init=1),
+            "reserve": In(1),
+            "free": Out(1, init=1),
             "i": In(stream.Signature(width, always_ready=True)),
             "o": Out(stream.Signature(width)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        kept = Signal(range(self.places + 1))
-        there = Signal(self.places)  # of the places, the lowest ones
-        places = [
-            Signal(self.width, name=f"place_{n}", reset_less=True) for n in range(self.places)
-        ]
-        leaves = self.o.valid & self.o.ready
+        reserved = Signal(range(self.depth + 1))
+        filled = Signal(self.depth)  # a bit a slot; the filled slots are the lowest ones
+        slots = [Signal(self.width, name=f"slot_{n}", reset_less=True) for n in range(self.depth)]
+        o_fire = self.o.valid & self.o.ready
         m.d.comb += [
-            self.room.eq(~kept[-1]),
-            self.o.valid.eq(there[0]), self.o.payload.eq(places[0]),
+            self.free.eq(~reserved[-1]),
+            self.o.valid.eq(filled[0]), self.o.payload.eq(slots[0]),
         ]
-        m.d.sync += kept.eq(kept + self.keep - leaves)
-        with m.If(self.i.valid & ~leaves):
-            m.d.sync += there.eq(Cat(1, there))
-        with m.If(leaves & ~self.i.valid):
-            m.d.sync += there.eq(there[1:])
-        for n, place in enumerate(places):
-            with m.If(leaves | ~there[n]):
-                m.d.sync += place.eq(self.i.payload)
-                if place is not places[-1]:
-                    with m.If(there[n + 1]):
-                        m.d.sync += place.eq(places[n + 1])
+        m.d.sync += reserved.eq(reserved + self.reserve - o_fire)
+        with m.If(self.i.valid & ~o_fire):
+            m.d.sync += filled.eq(Cat(1, filled))
+        with m.If(o_fire & ~self.i.valid):
+            m.d.sync += filled.eq(filled[1:])
+        for n, slot in enumerate(slots):
+            with m.If(o_fire | ~filled[n]):
+                m.d.sync += slot.eq(self.i.payload)
+                if slot is not slots[-1]:
+                    with m.If(filled[n + 1]):
+                        m.d.sync += slot.eq(slots[n + 1])
         return m
 
 
 class AxiLite(wiring.Component):
-    """Reads and writes of an AXI4-Lite bus, one access a cycle in all, in fair turns.
+    """One access a cycle in total; reads and writes take turns.
 
-    Where there are only reads, two in three cycles.
-
-    Address and data of a write may come in either order. Nothing on one channel waits for another,
-    but for what it needs: a write waits for its two parts, and what a master leaves unanswered on
-    R does not hold up B. Refused accesses are answered SLVERR. Protection bits and the lowest two
-    of an address are not looked at. No output depends on an input in the same cycle.
+    Reads alone reach two accesses in three cycles. Address and data of a write may arrive in
+    either order. A write waits for both of them; otherwise no channel waits for another: an
+    untaken R response does not block B. An access with an error is answered SLVERR. Protection
+    bits and the lowest two address bits are ignored. No output depends on an input in the same
+    cycle.
 
     Attributes
     ----------
     awaddr, awprot, awvalid, wdata, wstrb, wvalid, bready, araddr, arprot, arvalid, rready : In
     awready, wready, bresp, bvalid, arready, rdata, rresp, rvalid : Out
-    port : Out, `RegisterBus`
+    bus : Out, `RegisterBus`
 
     Source: ARM IHI 0022, AMBA AXI Protocol Specification: AXI4-Lite.
     """
 
     def __init__(self):
-        super().__init__({**PINS, "port": Out(RegisterBus())})
+        super().__init__({**PINS, "bus": Out(RegisterBus())})
 
     def elaborate(self, platform):
         m = Module()
-        access, answer = self.port.access, self.port.answer
-        m.submodules.b = b = ResponseQueue(width=1, places=4)
-        m.submodules.r = r = ResponseQueue(width=33, places=2)
-        take_write = Signal()
-        take_read = Signal()
-        aw_full = Signal()
-        w_full = Signal()
-        ar_full = Signal()
-        aw_word = Signal.like(access.p.address)
-        ar_word = Signal.like(access.p.address)
-        w_data = Signal(32)
-        w_mask = Signal(4)
-        for full, take, valid, ready, kept in (
-            (aw_full, take_write, self.awvalid, self.awready, [aw_word.eq(self.awaddr[2:])]),
+        request, response = self.bus.request, self.bus.response
+        m.submodules.b = b = ResponseQueue(width=1, depth=4)
+        m.submodules.r = r = ResponseQueue(width=33, depth=2)
+        take_write, take_read = Signal(), Signal()
+        aw_full, w_full, ar_full = Signal(), Signal(), Signal()
+        aw_addr, ar_addr = Signal.like(request.p.addr), Signal.like(request.p.addr)
+        w_data, w_mask = Signal(32), Signal(4)
+        for full, take, valid, ready, captures in (
+            (aw_full, take_write, self.awvalid, self.awready, [aw_addr.eq(self.awaddr[2:])]),
             (w_full, take_write, self.wvalid, self.wready,
              [w_data.eq(self.wdata), w_mask.eq(self.wstrb)]),
-            (ar_full, take_read, self.arvalid, self.arready, [ar_word.eq(self.araddr[2:])]),
+            (ar_full, take_read, self.arvalid, self.arready, [ar_addr.eq(self.araddr[2:])]),
         ):
             m.d.comb += ready.eq(~full | take)
             with m.If(ready):
-                m.d.sync += [full.eq(valid), *kept]
+                m.d.sync += [full.eq(valid), *captures]
 
-        # Whose turn it is, is known a cycle ahead, and stays so until an access may be taken.
-        writes = Signal()
+        # The turn is decided one cycle ahead, and stays until the register bus is ready.
+        write_turn = Signal()
         m.d.comb += [
-            access.valid.eq(Mux(writes, aw_full & w_full & b.room, ar_full & r.room)),
-            access.p.address.eq(Mux(writes, aw_word, ar_word)),
-            access.p.write.eq(writes),
-            access.p.mask.eq(w_mask),
-            access.p.data.eq(w_data),
-            take_write.eq(access.valid & access.ready & writes),
-            take_read.eq(access.valid & access.ready & ~writes),
-            b.keep.eq(take_write),
-            r.keep.eq(take_read),
+            request.valid.eq(Mux(write_turn, aw_full & w_full & b.free, ar_full & r.free)),
+            request.p.addr.eq(Mux(write_turn, aw_addr, ar_addr)),
+            request.p.write.eq(write_turn),
+            request.p.mask.eq(w_mask),
+            request.p.data.eq(w_data),
+            take_write.eq(request.valid & request.ready & write_turn),
+            take_read.eq(request.valid & request.ready & ~write_turn),
+            b.reserve.eq(take_write),
+            r.reserve.eq(take_read),
         ]
-        with m.If(access.ready):
-            m.d.sync += writes.eq(Mux(writes, ~ar_full, aw_full & w_full))
+        with m.If(request.ready):
+            m.d.sync += write_turn.eq(Mux(write_turn, ~ar_full, aw_full & w_full))
 
-        wrote = Signal()  # what is answered
-        with m.If(access.valid & access.ready):
-            m.d.sync += wrote.eq(writes)
+        was_write = Signal()  # the pending request
+        with m.If(request.valid & request.ready):
+            m.d.sync += was_write.eq(write_turn)
         m.d.comb += [
-            b.i.valid.eq(answer.valid & wrote),
-            r.i.valid.eq(answer.valid & ~wrote),
-            b.i.payload.eq(answer.p.refused),
-            r.i.payload.eq(answer.payload),
+            b.i.valid.eq(response.valid & was_write),
+            r.i.valid.eq(response.valid & ~was_write),
+            b.i.payload.eq(response.p.error),
+            r.i.payload.eq(response.payload),
             self.bvalid.eq(b.o.valid), b.o.ready.eq(self.bready),
             self.bresp.eq(Mux(b.o.payload, SLVERR, OKAY)),
             self.rvalid.eq(r.o.valid), r.o.ready.eq(self.rready),

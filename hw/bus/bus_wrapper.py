@@ -1,4 +1,4 @@
-"""The shell: all of an IP core but the core, with the flat names that every engineer knows."""
+"""The bus wrapper: all of an IP core except the core, behind flat pins with standard names."""
 
 from amaranth.hdl import Module, Mux, ResetInserter, Value
 from amaranth.lib import wiring
@@ -6,21 +6,22 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.hw.bus import axi_lite, wishbone
-from weft.hw.bus.crossing import AsyncCrossing, CoreInterface, SyncCrossing
-from weft.hw.bus.csr_bank import ERRORS, CsrBank
+from weft.hw.bus.crossing import AsyncCrossing, SyncCrossing
+from weft.hw.bus.csr_bank import DMA_ERRORS, CsrBank
 from weft.hw.bus.descriptor_regs import DescriptorRegs
 from weft.hw.bus.fifo_ports import RxFifo, TxFifo
 from weft.hw.bus.packet_register import PacketRegister
 from weft.hw.bus.soft_reset import SoftReset
 from weft.hw.dma.axi import FIXED
 from weft.hw.dma.engine import Dma
+from weft.hw.interface import CoreInterface
 from weft.hw.stream.skid_buffer import SkidBuffer
 
 __all__ = ["BusWrapper", "pins"]
 
 
 def pins(ip):
-    """The pins of an IP core but for clocks and resets, in order: names and members."""
+    """The pins of an IP core without clocks and resets: members by name, in order."""
     if ip.bus == "wishbone":
         bus = {f"wb_{name}": member for name, member in wishbone.pins(ip.pipelined).items()}
     else:
@@ -38,17 +39,17 @@ def pins(ip):
     return {**bus, "irq": Out(1)}
 
 
-def _master(size):
-    """The pins of an AXI4 master of ``size`` bytes."""
+def _master(data_bytes):
+    """The pins of an AXI4 master whose data has ``data_bytes`` bytes."""
     address = {
         "id": 1, "addr": 32, "len": 8, "size": 3, "burst": 2, "lock": 1, "cache": 4, "prot": 3,
         "qos": 4,
     }
-    answer = {"id": 1, "resp": 2}
+    response = {"id": 1, "resp": 2}
     channels = {
-        "aw": (Out, address), "w": (Out, {"data": 8 * size, "strb": size, "last": 1}),
-        "b": (In, answer), "ar": (Out, address),
-        "r": (In, {"id": 1, "data": 8 * size, "resp": 2, "last": 1}),
+        "aw": (Out, address), "w": (Out, {"data": 8 * data_bytes, "strb": data_bytes, "last": 1}),
+        "b": (In, response), "ar": (Out, address),
+        "r": (In, {"id": 1, "data": 8 * data_bytes, "resp": 2, "last": 1}),
     }
     found = {}
     for channel, (flow, payload) in channels.items():
@@ -68,113 +69,120 @@ class BusWrapper(wiring.Component):
     Attributes
     ----------
     pins
-        As the function says; ``docs/ip.md`` has what they do. Their domain is ``sync``.
-    core : Out, `weft.hw.bus.crossing.CoreInterface`
-        Of the domain ``core``; with two clocks there is ``far`` beside it, which the
-        bus's reset resets and a soft reset does not.
+        The pins of the function `pins`, in domain ``sync``; ``docs/ip.md`` describes them.
+    core : Out, `weft.hw.interface.CoreInterface`
+        In domain ``core``. With two clocks the wrapper uses domain ``core_clk`` too, as in
+        `weft.hw.bus.crossing.AsyncCrossing`.
+    core_reset : Out, 1 bit
+        Reset of domain ``core``.
     """
 
     def __init__(self, ip):
         self.ip = ip
-        super().__init__({**pins(ip), "core": Out(CoreInterface(ip.config))})
+        super().__init__({
+            **pins(ip), "core": Out(CoreInterface(ip.config)), "core_reset": Out(1),
+        })
 
     def elaborate(self, platform):
         m = Module()
-        bus = self._bus(m)
-        m.submodules.control = control = CsrBank(self.ip)
-        m.submodules.restart = restart = SoftReset()
+        bus = self._register_bus(m)
+        m.submodules.csr = csr = CsrBank(self.ip)
+        m.submodules.soft_reset = soft_reset = SoftReset()
         kind = SyncCrossing if self.ip.clocks == 1 else AsyncCrossing
         m.submodules.crossing = crossing = kind(self.ip.config)
-        connect(m, bus.port, control.port)
+        connect(m, bus.bus, csr.bus)
         connect(m, crossing.core, flipped(self.core))
         m.d.comb += [
-            self.irq.eq(control.irq),
-            crossing.asks.eq(control.asks), crossing.address.eq(control.address),
-            control.told.eq(crossing.told), control.value.eq(crossing.value),
-            crossing.abort.eq(control.abort),
-            restart.start.eq(control.reset), restart.was_reset.eq(crossing.was_reset),
-            crossing.reset.eq(restart.reset), crossing.holds.eq(restart.holds),
-            control.reset_busy.eq(restart.reset_busy),
+            self.irq.eq(csr.irq), self.core_reset.eq(crossing.core_reset),
+            crossing.reg_req.eq(csr.reg_req), crossing.reg_address.eq(csr.reg_address),
+            csr.reg_ack.eq(crossing.reg_ack), csr.reg_data.eq(crossing.reg_data),
+            crossing.abort.eq(csr.abort),
+            soft_reset.start.eq(csr.reset), soft_reset.reset_ack.eq(crossing.reset_ack),
+            crossing.reset.eq(soft_reset.reset), crossing.flush.eq(soft_reset.flush),
+            csr.reset_busy.eq(soft_reset.reset_busy),
         ]
-        connected = {"stream": self._streams, "dma": self._dma}.get(self.ip.bus, self._windows)
-        connected(m, control, crossing, restart)
+        data_path = {"stream": self._streams, "dma": self._dma}.get(self.ip.bus, self._fifo_ports)
+        data_path(m, csr, crossing, soft_reset)
         return m
 
-    def _bus(self, m):
-        """The register bus, its members at the pins."""
+    def _register_bus(self, m):
+        """The bus of the registers, connected to its pins."""
         if self.ip.bus == "wishbone":
             prefix, bus = "wb", wishbone.Wishbone(pipelined=self.ip.pipelined)
         else:
             prefix, bus = "s_axil", axi_lite.AxiLite()
         m.submodules.bus = bus
         for name, member in bus.signature.members.items():
-            if name != "port":
-                here, there = getattr(self, f"{prefix}_{name}"), getattr(bus, name)
-                m.d.comb += there.eq(here) if member.flow == In else here.eq(there)
+            if name != "bus":
+                pin, port = getattr(self, f"{prefix}_{name}"), getattr(bus, name)
+                m.d.comb += port.eq(pin) if member.flow == In else pin.eq(port)
         return bus
 
-    def _windows(self, m, control, crossing, restart):
-        c, within = self.ip.config, ResetInserter(restart.holds)
-        commands = TxFifo(bytes_in=c.bytes_in, target=c.target)
-        results = RxFifo(bytes_out=c.bytes_out, target=c.target)
-        m.submodules.commands, m.submodules.results = within(commands), within(results)
-        connect(m, control.commands, commands.i)
-        connect(m, commands.commands, crossing.commands)
-        connect(m, crossing.results, results.results)
-        connect(m, results.o, control.results)
+    def _fifo_ports(self, m, csr, crossing, soft_reset):
+        """Commands and results through CMD_FIFO and RESULT_FIFO."""
+        c, with_flush = self.ip.config, ResetInserter(soft_reset.flush)
+        tx = TxFifo(bytes_in=c.bytes_in, target=c.target)
+        rx = RxFifo(bytes_out=c.bytes_out, target=c.target)
+        m.submodules.tx_fifo, m.submodules.rx_fifo = with_flush(tx), with_flush(rx)
+        connect(m, csr.commands, tx.i)
+        connect(m, tx.commands, crossing.commands)
+        connect(m, crossing.results, rx.results)
+        connect(m, rx.o, csr.results)
         m.d.comb += [
-            control.room.eq(commands.room), control.level.eq(results.level),
-            control.follows.eq(results.follows), control.ended.eq(results.ended),
-            control.busy.eq(crossing.busy | commands.waiting),
+            csr.cmd_free.eq(tx.free), csr.level.eq(rx.level),
+            csr.next_valid.eq(rx.next_valid), csr.job_done.eq(rx.job_done),
+            csr.busy.eq(crossing.busy | tx.nonempty),
         ]
 
-    def _streams(self, m, control, crossing, restart):
+    def _streams(self, m, csr, crossing, soft_reset):
+        """Commands and results through AXI4-Stream."""
         c = self.ip.config
-        commands, packets = SkidBuffer(8 * c.bytes_in), PacketRegister(bytes_out=c.bytes_out)
-        m.submodules.commands = ResetInserter(restart.holds)(commands)
-        m.submodules.packets = packets
+        commands, results = SkidBuffer(8 * c.bytes_in), PacketRegister(bytes_out=c.bytes_out)
+        m.submodules.commands = ResetInserter(soft_reset.flush)(commands)
+        m.submodules.results = results
         connect(m, commands.o, crossing.commands)
-        connect(m, crossing.results, packets.results)
-        word = packets.packets.payload
+        connect(m, crossing.results, results.results)
+        word = results.packets.payload
         m.d.comb += [
             commands.i.valid.eq(self.s_axis_tvalid), commands.i.payload.eq(self.s_axis_tdata),
             self.s_axis_tready.eq(commands.i.ready),
-            packets.reset.eq(restart.holds), control.ended.eq(packets.ended),
-            self.m_axis_tvalid.eq(packets.packets.valid),
-            packets.packets.ready.eq(self.m_axis_tready),
+            results.flush.eq(soft_reset.flush), csr.job_done.eq(results.job_done),
+            self.m_axis_tvalid.eq(results.packets.valid),
+            results.packets.ready.eq(self.m_axis_tready),
             self.m_axis_tdata.eq(word.data), self.m_axis_tlast.eq(word.last),
             self.m_axis_tid.eq(word.tag), self.m_axis_tuser.eq(word.status),
-            control.busy.eq(crossing.busy | commands.o.valid),
+            csr.busy.eq(crossing.busy | commands.o.valid),
         ]
 
-    def _dma(self, m, control, crossing, restart):
+    def _dma(self, m, csr, crossing, soft_reset):
+        """Commands and results through the DMA engine."""
         descriptors, dma = DescriptorRegs(), Dma(self.ip.config, window=self.ip.window)
-        m.submodules.descriptors = ResetInserter(restart.holds)(descriptors)
+        m.submodules.descriptors = ResetInserter(soft_reset.flush)(descriptors)
         m.submodules.dma = dma
         connect(m, descriptors.o, dma.descriptors)
         connect(m, dma.commands, crossing.commands)
         connect(m, crossing.results, dma.results)
-        written = control.descriptor
         m.d.comb += [
-            descriptors.write.eq(written.write), descriptors.index.eq(written.index),
-            descriptors.data.eq(written.data), descriptors.submit.eq(written.submit),
-            control.descriptor_word.eq(descriptors.word), control.filing.eq(descriptors.filing),
-            control.desc_free.eq(Mux(restart.reset_busy, 0, dma.room)),
-            dma.stop.eq(restart.stop | restart.holds), restart.idle.eq(dma.idle),
-            control.dma_busy.eq(dma.busy | descriptors.filing),
-            control.busy.eq(crossing.busy),
-            control.ended.valid.eq(dma.ended), control.ended.tag.eq(dma.tag),
-            control.ended.status.eq(dma.status),
-            *(control.errors[name].eq(getattr(dma, name)) for name in ERRORS),
-            *(getattr(dma, name).eq(getattr(control, name))
-              for name in ("base", "limit") if self.ip.window),
+            descriptors.write.eq(csr.descriptor.write), descriptors.index.eq(csr.descriptor.index),
+            descriptors.data.eq(csr.descriptor.data),
+            descriptors.submit.eq(csr.descriptor.submit),
+            csr.descriptor_word.eq(descriptors.word), csr.submitting.eq(descriptors.submitting),
+            csr.desc_free.eq(Mux(soft_reset.reset_busy, 0, dma.room)),
+            dma.stop.eq(soft_reset.stop | soft_reset.flush), soft_reset.idle.eq(dma.idle),
+            csr.dma_busy.eq(dma.busy | descriptors.submitting),
+            csr.busy.eq(crossing.busy),
+            csr.job_done.valid.eq(dma.ended), csr.job_done.tag.eq(dma.tag),
+            csr.job_done.status.eq(dma.status),
+            *(csr.errors[name].eq(getattr(dma, name)) for name in DMA_ERRORS),
         ]
+        if self.ip.window:
+            m.d.comb += [dma.base.eq(csr.dma_base), dma.limit.eq(csr.dma_limit)]
         for name, flow in (("aw", Out), ("w", Out), ("b", In), ("ar", Out), ("r", In)):
-            self._channel(m, name, flow, getattr(dma.axi, name))
+            self._axi_channel(m, name, flow, getattr(dma.axi, name))
 
-    def _channel(self, m, name, flow, inner):
-        """The pins of a channel of the master; what is the same in every burst among them."""
-        valid, ready = (getattr(self, f"m_axi_{name}{end}") for end in ("valid", "ready"))
+    def _axi_channel(self, m, name, flow, inner):
+        """Connects a channel of the AXI4 master to its pins, and drives the constant pins."""
+        valid, ready = (getattr(self, f"m_axi_{name}{pin}") for pin in ("valid", "ready"))
         if flow == Out:
             m.d.comb += [valid.eq(inner.valid), inner.ready.eq(ready)]
         else:

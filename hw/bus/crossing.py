@@ -1,68 +1,57 @@
-"""The crossing: a core at the far end of its own clock, or of the same one as what surrounds it."""
+"""The path between a bus wrapper and its core: in one clock domain, or between two."""
 
 from amaranth.hdl import Cat, DomainRenamer, Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from weft.hw.interface import CoreInterface
 from weft.hw.output.stream_packer import Result
 from weft.hw.stream.async_fifo import AsyncFifo
 from weft.hw.stream.pulse_handshake import PulseHandshake
 from weft.registers import LATENCY
 
-__all__ = ["RESET_CYCLES", "AsyncCrossing", "CoreInterface", "SyncCrossing"]
+__all__ = ["RESET_CYCLES", "AsyncCrossing", "SyncCrossing"]
 
-RESET_CYCLES = 16  # of the core's clock, at least
-
-
-class CoreInterface(wiring.Signature):
-    """The ports of a `weft.hw.core.Core` as its user has them, and its reset."""
-
-    def __init__(self, config):
-        super().__init__({
-            "commands": Out(stream.Signature(8 * config.bytes_in)),
-            "results": In(stream.Signature(Result(bytes_out=config.bytes_out))),
-            "abort": Out(1),
-            "address": Out(8),
-            "data": In(32),
-            "busy": In(1),
-            "reset": Out(1),
-        })
+RESET_CYCLES = 16  # minimum length of the core's reset, in cycles of its clock
 
 
 def members(config):
-    """What both kinds of crossing have."""
+    """The ports of both crossings."""
     return {
         "commands": In(stream.Signature(8 * config.bytes_in)),
         "results": Out(stream.Signature(Result(bytes_out=config.bytes_out))),
         "abort": In(1),
-        "asks": In(1), "address": In(8), "told": Out(1), "value": Out(32),
+        "reg_req": In(1), "reg_address": In(8), "reg_ack": Out(1), "reg_data": Out(32),
         "busy": Out(1),
-        "reset": In(1), "was_reset": Out(1), "holds": In(1),
-        "core": Out(CoreInterface(config)),
+        "reset": In(1), "reset_ack": Out(1), "flush": In(1),
+        "core": Out(CoreInterface(config)), "core_reset": Out(1),
     }
 
 
-class Waiting(wiring.Component):
-    """``done`` in the cycle that is ``cycles`` after the first one of ``counts``; then again."""
+class Timer(wiring.Component):
+    """``done`` pulses ``cycles`` cycles after ``run`` rises.
+
+    If ``run`` stays high, the timer starts again in the cycle after the pulse.
+    """
 
     def __init__(self, cycles):
         self.cycles = cycles
-        super().__init__({"counts": In(1), "done": Out(1)})
+        super().__init__({"run": In(1), "done": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
         count = Signal(range(self.cycles))
         m.d.sync += [
-            count.eq(count + 1), self.done.eq(self.counts & ~self.done & (count == self.cycles - 1))
+            count.eq(count + 1), self.done.eq(self.run & ~self.done & (count == self.cycles - 1))
         ]
-        with m.If(~self.counts | self.done):
+        with m.If(~self.run | self.done):
             m.d.sync += count.eq(0)
         return m
 
 
 class SyncCrossing(wiring.Component):
-    """No crossing at all: the core has the same clock.
+    """Connects a core that has the clock of the bus.
 
     Parameters
     ----------
@@ -70,18 +59,25 @@ class SyncCrossing(wiring.Component):
 
     Attributes
     ----------
-    commands, results, abort
-        As of the core.
-    asks, address : In, told, value : Out
-        In the cycle of ``told`` the core's register at ``address`` is ``value``; ``asks`` and the
-        address stay until then.
-    busy : Out
-        Something is under way in the core, or on its way there.
-    reset : In, was_reset : Out
-        The core is in reset; it has been so for `RESET_CYCLES` of its clock.
-    holds : In
-        What is on its way is forgotten.
-    core : Out, `CoreInterface`
+    commands : In, stream of ``8 * bytes_in`` bits
+    results : Out, stream of `weft.hw.output.stream_packer.Result`
+    abort : In, 1 bit
+        Pulse: aborts the running job.
+    reg_req : In, 1 bit; reg_address : In, 8 bits
+        Request for a register of the core. Both must stay until ``reg_ack``.
+    reg_ack : Out, 1 bit
+        Pulse: ``reg_data`` is valid in this cycle.
+    reg_data : Out, 32 bits; valid with ``reg_ack``
+    busy : Out, 1 bit
+        The core is busy, or a command is on its way to the core.
+    reset : In, 1 bit
+        Resets the core; must stay until ``reset_ack``.
+    reset_ack : Out, 1 bit
+        The core has been in reset for `RESET_CYCLES` cycles of its clock.
+    flush : In, 1 bit
+        Drops all words between bus and core.
+    core : Out, `weft.hw.interface.CoreInterface`
+    core_reset : Out, 1 bit
     """
 
     def __init__(self, config):
@@ -92,22 +88,24 @@ class SyncCrossing(wiring.Component):
         core = self.core
         connect(m, flipped(self.commands), flipped(core.commands))
         connect(m, flipped(core.results), flipped(self.results))
-        m.submodules.asking = asking = Waiting(LATENCY)
-        m.submodules.resetting = resetting = Waiting(RESET_CYCLES)
+        m.submodules.reg_timer = reg_timer = Timer(LATENCY)
+        m.submodules.reset_timer = reset_timer = Timer(RESET_CYCLES)
         m.d.comb += [
-            core.abort.eq(self.abort), core.address.eq(self.address), core.reset.eq(self.reset),
-            asking.counts.eq(self.asks), self.told.eq(asking.done), self.value.eq(core.data),
-            resetting.counts.eq(self.reset), self.was_reset.eq(resetting.done),
-            self.busy.eq(core.busy),
+            core.abort.eq(self.abort), self.busy.eq(core.activity.busy),
+            core.reg_address.eq(self.reg_address), self.reg_data.eq(core.reg_data),
+            reg_timer.run.eq(self.reg_req), self.reg_ack.eq(reg_timer.done),
+            self.core_reset.eq(self.reset),
+            reset_timer.run.eq(self.reset), self.reset_ack.eq(reset_timer.done),
         ]
         return m
 
 
 class AsyncCrossing(wiring.Component):
-    """The core has a clock of its own, without any relation to the bus's.
+    """Connects a core whose clock has no relation to the clock of the bus.
 
-    Streams cross in queues; a register is asked for, and an abort given, by an order that is
-    answered. Domains are ``sync``, ``core``, and ``far``: the core's clock, reset with ``sync``.
+    Streams cross in FIFOs; register reads and aborts cross as handshakes. Domains: ``sync`` is the
+    bus, ``core`` is the core, ``core_clk`` has the clock of the core and the reset of the bus: a
+    soft reset does not reset it.
 
     Parameters
     ----------
@@ -115,10 +113,10 @@ class AsyncCrossing(wiring.Component):
 
     Attributes
     ----------
-    All those of `SyncCrossing`.
+    The ports of `SyncCrossing`.
     """
 
-    WORDS = 16  # of a queue
+    DEPTH = 16  # words of each FIFO
 
     def __init__(self, config):
         self.config = config
@@ -128,53 +126,65 @@ class AsyncCrossing(wiring.Component):
         m = Module()
         core = self.core
         commands = AsyncFifo(
-            self.commands.payload.shape(), depth=self.WORDS, write_domain="sync", read_domain="core"
+            self.commands.payload.shape(), depth=self.DEPTH,
+            write_domain="sync", read_domain="core",
         )
         results = AsyncFifo(
-            self.results.payload.shape(), depth=self.WORDS, write_domain="core", read_domain="sync"
+            self.results.payload.shape(), depth=self.DEPTH,
+            write_domain="core", read_domain="sync",
         )
-        near_reset = ResetInserter({"sync": self.holds})
-        m.submodules.commands, m.submodules.results = near_reset(commands), near_reset(results)
+        with_flush = ResetInserter({"sync": self.flush})
+        m.submodules.commands, m.submodules.results = with_flush(commands), with_flush(results)
         connect(m, flipped(self.commands), commands.i)
         connect(m, commands.o, flipped(core.commands))
         connect(m, flipped(core.results), results.i)
         connect(m, results.o, flipped(self.results))
         self._reset(m)
-        self._orders(m)
-
-        # It is under way in the queue, and a little longer, until it is seen to be so in the core.
-        f_busy = Signal()
-        busy = Signal()
-        m.submodules.busy = FFSynchronizer(f_busy, busy)
-        m.d.far += f_busy.eq(core.busy | commands.o.valid | commands.next_valid)
-        lately = Signal(3)
-        m.d.sync += lately.eq(Cat(commands.nonempty, lately))
-        m.d.comb += self.busy.eq(busy | commands.nonempty | lately.any())
+        self._registers(m)
+        self._abort(m)
+        self._busy(m, commands)
         return m
 
     def _reset(self, m):
-        f_reset = Signal(init=1)
-        f_done = Signal()
-        m.submodules.reset = FFSynchronizer(self.reset, f_reset, o_domain="far", init=1)
-        m.submodules.was_reset = FFSynchronizer(f_done, self.was_reset)
-        resetting = Waiting(RESET_CYCLES)
-        m.submodules.resetting = DomainRenamer("far")(resetting)
-        m.d.comb += [self.core.reset.eq(f_reset), resetting.counts.eq(f_reset)]
-        m.d.far += f_done.eq(f_reset & (f_done | resetting.done))
+        """``reset`` to the core, and ``reset_ack`` back."""
+        c_reset, c_ack = Signal(init=1), Signal()
+        m.submodules.reset_sync = FFSynchronizer(self.reset, c_reset, o_domain="core_clk", init=1)
+        m.submodules.reset_ack_sync = FFSynchronizer(c_ack, self.reset_ack)
+        timer = Timer(RESET_CYCLES)
+        m.submodules.reset_timer = DomainRenamer("core_clk")(timer)
+        m.d.comb += [self.core_reset.eq(c_reset), timer.run.eq(c_reset)]
+        m.d.core_clk += c_ack.eq(c_reset & (c_ack | timer.done))
 
-    def _orders(self, m):
-        m.submodules.asking = asking = PulseHandshake(src="sync", dst="far")
-        m.submodules.abort = abort = PulseHandshake(src="sync", dst="far")
-        waiting = Waiting(LATENCY)
-        m.submodules.waiting = DomainRenamer("far")(waiting)
-        value = Signal(32)  # stays until it is fetched
-        aborting = Signal()
-        m.d.sync += aborting.eq(self.abort | (aborting & ~abort.src_ack))
-        with m.If(waiting.done):
-            m.d.far += value.eq(self.core.data)
+    def _registers(self, m):
+        """``reg_req`` to the core; the register is stable until ``reg_ack``."""
+        m.submodules.reg_handshake = handshake = PulseHandshake(src="sync", dst="core_clk")
+        timer = Timer(LATENCY)
+        m.submodules.reg_timer = DomainRenamer("core_clk")(timer)
+        c_data = Signal(32)
+        with m.If(timer.done):
+            m.d.core_clk += c_data.eq(self.core.reg_data)
         m.d.comb += [
-            asking.src_req.eq(self.asks), self.core.address.eq(self.address),
-            waiting.counts.eq(asking.dst_req), asking.dst_ack.eq(waiting.done),
-            self.told.eq(asking.src_ack), self.value.eq(value),
-            abort.src_req.eq(aborting), abort.dst_ack.eq(1), self.core.abort.eq(abort.dst_req),
+            handshake.src_req.eq(self.reg_req), self.core.reg_address.eq(self.reg_address),
+            timer.run.eq(handshake.dst_req), handshake.dst_ack.eq(timer.done),
+            self.reg_ack.eq(handshake.src_ack), self.reg_data.eq(c_data),
         ]
+
+    def _abort(self, m):
+        """``abort`` to the core; pulses that arrive before the acknowledge become one."""
+        m.submodules.abort_handshake = handshake = PulseHandshake(src="sync", dst="core_clk")
+        pending = Signal()
+        m.d.sync += pending.eq(self.abort | (pending & ~handshake.src_ack))
+        m.d.comb += [
+            handshake.src_req.eq(pending), handshake.dst_ack.eq(1),
+            self.core.abort.eq(handshake.dst_req),
+        ]
+
+    def _busy(self, m, commands):
+        """``busy``: of the command FIFO, and some cycles longer, until the core's arrives."""
+        c_busy, core_busy, history = Signal(), Signal(), Signal(3)
+        m.submodules.busy_sync = FFSynchronizer(c_busy, core_busy)
+        m.d.core_clk += c_busy.eq(
+            self.core.activity.busy | commands.o.valid | commands.next_valid
+        )
+        m.d.sync += history.eq(Cat(commands.nonempty, history))
+        m.d.comb += self.busy.eq(core_busy | commands.nonempty | history.any())

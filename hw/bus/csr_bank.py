@@ -1,7 +1,8 @@
-"""The control: what each access to the register space does, after `weft.register_map`."""
+"""The registers of an IP core: what each request of the register bus does."""
 
 import functools
 import operator
+from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -11,24 +12,36 @@ from amaranth.utils import ceil_log2
 from weft.hw.bus.descriptor_regs import WORDS
 from weft.hw.bus.fifo_ports import Level
 from weft.hw.bus.interrupts import Interrupts
+from weft.hw.bus.job_done import JobDone
 from weft.hw.bus.register_bus import RegisterBus
 from weft.register_map import fifo_ports, interrupts, registers
 from weft.registers import REGISTERS
 
-__all__ = ["ERRORS", "CsrBank", "Ended"]
+__all__ = ["DMA_ERRORS", "CsrBank"]
 
-# What a DMA engine reports, by the names of the interrupts.
-ERRORS = "dma_read_error", "dma_write_error", "bad_descriptor", "bad_address"
-Ended = data.StructLayout({"valid": 1, "tag": 16, "status": 8})
+# Errors of a DMA engine, by the names of their interrupts.
+DMA_ERRORS = "dma_read_error", "dma_write_error", "bad_descriptor", "bad_address"
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """The request in the bank; ``reads`` and ``writes`` have a bit for each register by name."""
+
+    valid: Signal
+    addr: Signal
+    data: Signal
+    done: Signal  # the last cycle of the request
+    reads: dict[str, Signal]
+    writes: dict[str, Signal]
 
 
 class CsrBank(wiring.Component):
-    """Takes the accesses of a register bus: an answer follows its access in the next cycle.
+    """Answers a request in the next cycle, unless the register has to wait.
 
-    Reads of the core's own registers take as long as the core does, others that have to wait a few
-    cycles. Windows are written an access a cycle, and read so while words follow each other; any
-    other access takes two. ``ready`` is a register. A refused access has no effect but on
-    IRQ_STATUS. What addresses mean is all taken from the register map, by name.
+    Reads of the core's own registers wait for the core, other waits take a few cycles. CMD_FIFO
+    accepts a write every cycle, and RESULT_FIFO a read every cycle while ``next_valid``; any other
+    access takes two cycles. ``ready`` is a register. A request with an error has no effect except
+    on IRQ_STATUS. All addresses come from `weft.register_map`, by name.
 
     Parameters
     ----------
@@ -36,206 +49,225 @@ class CsrBank(wiring.Component):
 
     Attributes
     ----------
-    port : In, `RegisterBus`
-    asks, address : Out, told, value : In
-        The core's register at ``address`` is ``value`` in the cycle of ``told``.
-    busy, reset_busy : In
+    bus : In, `RegisterBus`
+    reg_req : Out, 1 bit; reg_address : Out, 8 bits
+        Request for a register of the core; both stay until ``reg_ack``.
+    reg_ack : In, 1 bit
+    reg_data : In, 32 bits; valid with ``reg_ack``
+    busy, reset_busy : In, 1 bit each
         For STATUS.
-    ended : In, `Ended`
-        A job has ended.
-    reset, abort : Out
-        Pulses: what was written to CONTROL.
-    irq : Out
-    commands : Out, stream of 32 bits; room : In
-    results : In, stream of 32 bits; follows, level : In
-        Of an Ip with windows: as of `weft.hw.bus.fifo_ports`.
-    dma_busy : In; errors : In; descriptor : Out; descriptor_word, desc_free, filing : In
-        Of an Ip with DMA: as of `weft.hw.bus.descriptor_regs.DescriptorRegs`; while it is
-        ``filing``, accesses wait.
-    base, limit : Out
-        Of an Ip with a window: its first and its last address. A soft reset leaves them.
+    job_done : In, `JobDone`
+        A job ended.
+    reset, abort : Out, 1 bit each
+        Pulses of CONTROL.
+    irq : Out, 1 bit
+    commands : Out, stream of 32 bits; only with FIFO ports
+        Words written to CMD_FIFO.
+    cmd_free : In, 9 bits; only with FIFO ports
+        Number of words that the FIFO of ``commands`` has space for.
+    results : In, stream of 32 bits; next_valid : In, 1 bit; level : In, `Level`
+        As in `weft.hw.bus.fifo_ports.RxFifo`; only with FIFO ports.
+    dma_busy : In, 1 bit; only with DMA
+        For STATUS.
+    errors : In, one bit for each of `DMA_ERRORS`; only with DMA
+        Pulses.
+    descriptor : Out; descriptor_word : In, 32 bits; submitting : In, 1 bit
+        As in `weft.hw.bus.descriptor_regs.DescriptorRegs`; only with DMA. Requests wait while
+        ``submitting``.
+    desc_free : In, 6 bits; only with DMA
+        Number of descriptors that the queue has space for.
+    dma_base, dma_limit : Out, 32 bits each; only with a window
+        First and last address of the window. A soft reset does not change them.
     """
 
     def __init__(self, ip):
         self.ip = ip
         members = {
-            "port": In(RegisterBus()),
-            "asks": Out(1), "address": Out(8), "told": In(1), "value": In(32),
-            "busy": In(1), "reset_busy": In(1), "ended": In(Ended),
+            "bus": In(RegisterBus()),
+            "reg_req": Out(1), "reg_address": Out(8), "reg_ack": In(1), "reg_data": In(32),
+            "busy": In(1), "reset_busy": In(1), "job_done": In(JobDone),
             "reset": Out(1), "abort": Out(1), "irq": Out(1),
         }
         if ip.has_fifo_ports:
             members |= {
-                "commands": Out(stream.Signature(32)), "room": In(9),
-                "results": In(stream.Signature(32)), "follows": In(1), "level": In(Level),
+                "commands": Out(stream.Signature(32)), "cmd_free": In(9),
+                "results": In(stream.Signature(32)), "next_valid": In(1), "level": In(Level),
             }
         if ip.bus == "dma":
-            errors = dict.fromkeys(ERRORS, 1)
             members |= {
-                "dma_busy": In(1), "errors": In(data.StructLayout(errors)),
+                "dma_busy": In(1), "errors": In(data.StructLayout(dict.fromkeys(DMA_ERRORS, 1))),
                 "descriptor": Out(data.StructLayout({
                     "write": 1, "index": ceil_log2(WORDS), "data": 32, "submit": 1,
                 })),
-                "descriptor_word": In(32), "desc_free": In(6), "filing": In(1),
+                "descriptor_word": In(32), "desc_free": In(6), "submitting": In(1),
             }
         if ip.window:
-            members |= {"base": Out(32), "limit": Out(32, init=0xFFFFFFFF)}
+            members |= {"dma_base": Out(32), "dma_limit": Out(32, init=0xFFFFFFFF)}
         super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
-        access, answer = self.port.access, self.port.answer
-        s_valid = Signal()
-        s_address = Signal(10)
-        s_data = Signal(32)
-        waits = Signal()  # the access at work has no answer yet
-        ready = Signal(init=1)  # no access is at work that may have to wait
-        acts = Signal()  # in the last cycle of an access
-        m.d.comb += [access.ready.eq(ready), acts.eq(s_valid & ~waits)]
-        with m.If(ready):
-            m.d.sync += [
-                s_valid.eq(access.valid), s_address.eq(access.p.address), s_data.eq(access.p.data),
-                ready.eq(~access.valid | self._quick(access.p)),
-            ]
-        with m.Elif(acts):
-            m.d.sync += [s_valid.eq(0), ready.eq(1)]
-        reads, writes = self._select(m, access)
-        m.d.comb += [
-            self.asks.eq(s_valid & reads["core"]), self.address.eq(s_address),
-        ]
-        must_wait = [reads["core"] & ~self.told]
-        values = {"core": self.value, **self._status(m)}
-        known = [*reads.values(), *writes.values()]
-        overflow, underflow = Const(0), Const(0)
-        if self.ip.has_fifo_ports:
-            level, results = self.level, self.results
-            overflow = writes["cmd_fifo"] & (self.reset_busy | ~self.commands.ready)
-            underflow = reads["result_fifo"] & ~level.some
-            must_wait.append(reads["result_fifo"] & level.some & ~results.valid)
-            m.d.comb += [
-                self.commands.valid.eq(s_valid & writes["cmd_fifo"] & ~self.reset_busy),
-                self.commands.payload.eq(s_data),
-                results.ready.eq(s_valid & reads["result_fifo"] & level.some),
-            ]
-            values["result_fifo"] = Mux(level.some, results.payload, 0)
-        if self.ip.bus == "dma":
-            overflow = self._descriptors(m, writes, acts, s_address, s_data, must_wait)
-        if self.ip.window:
-            for name, register in (("dma_base", self.base), ("dma_limit", self.limit)):
-                with m.If(acts & writes[name]):
-                    m.d.sync += register.eq(s_data)
-
-        refused = Signal()
-        m.d.comb += [
-            waits.eq(_any(must_wait)),
-            refused.eq(~_any(known) | overflow | underflow),
-            answer.valid.eq(acts),
-            answer.p.refused.eq(refused),
-            answer.p.data.eq(_any(
-                Mux(chosen, values[name], 0) for name, chosen in reads.items()
-            )),
-        ]
-        pulses = acts & writes["control"]
-        fields = _fields(self.ip, "control")
-        m.d.comb += [
-            self.reset.eq(pulses & s_data[fields["reset"].low]),
-            self.abort.eq(pulses & s_data[fields["abort"].low]),
-        ]
-        self._interrupts(m, {
-            "done": self.ended.valid, "failed": self.ended.valid & (self.ended.status != 0),
-            "access_error": acts & refused,
-            "overflow": acts & overflow, "underflow": acts & underflow,
-            **({name: self.errors[name] for name in self.errors.shape().members}
-               if self.ip.bus == "dma" else {}),
-        }, acts, writes, s_data)
-        return m
-
-    def _quick(self, access):
-        """Whether an access is sure to be answered in the next cycle, and another may come."""
-        if not self.ip.has_fifo_ports:
-            return Const(0)
-        results = next(w for w in fifo_ports(self.ip) if w.name == "result_fifo")
-        return access.write | (_within(access.address, results) & self.follows)
-
-    def _select(self, m, access):
-        """Registers: whether the access at work reads, or writes, what has the name."""
-        core = [r for r in registers(self.ip) if r.name in REGISTERS]
-        assert [r.address // 4 for r in core] == list(range(len(core)))
-        spans = {"core": (_below(access.p.address, len(core)), "ro")}
-        for register in registers(self.ip)[len(core):]:
-            spans[register.name] = access.p.address == register.address // 4, register.access
-        for window in fifo_ports(self.ip):
-            spans[window.name] = _within(access.p.address, window), window.access
-        reads, writes = {}, {}
-        whole = access.p.write & access.p.mask.all()
-        for name, (here, allowed) in spans.items():
-            for way, found, kind in (("ro", reads, ~access.p.write), ("wo", writes, whole)):
-                if allowed in (way, "rw"):
-                    found[name] = Signal(name=f"{'reads' if way == 'ro' else 'writes'}_{name}")
-                    with m.If(access.ready):
-                        m.d.sync += found[name].eq(here & kind)
-        return reads, writes
-
-    def _status(self, m):
-        """What registers that nothing else keeps read as, each a field at its place."""
-        ended = Signal(32)
-        last = Signal(Ended)
-        with m.If(self.ended.valid):
-            m.d.sync += [ended.eq(ended + 1), last.eq(self.ended)]
-        with m.If(self.reset):
-            m.d.sync += [ended.eq(0), last.eq(0)]
-        m.submodules.interrupts = self.interrupts = Interrupts(
+        wait = Signal()  # the request in the bank has no response yet
+        s = self._stage(m, wait)
+        m.submodules.interrupts = irqs = Interrupts(
             width=max(f.low for f in interrupts(self.ip)) + 1
         )
+        values = {"core": self.reg_data, **self._values(m, irqs)}
+        m.d.comb += [self.reg_req.eq(s.valid & s.reads["core"]), self.reg_address.eq(s.addr)]
+        waits = [s.reads["core"] & ~self.reg_ack]
+        overflow, underflow = Const(0), Const(0)
+        if self.ip.has_fifo_ports:
+            overflow, underflow, values["result_fifo"] = self._fifo_ports(m, s, waits)
+        if self.ip.bus == "dma":
+            overflow = self._descriptor(m, s, waits)
+        if self.ip.window:
+            for name, register in (("dma_base", self.dma_base), ("dma_limit", self.dma_limit)):
+                with m.If(s.done & s.writes[name]):
+                    m.d.sync += register.eq(s.data)
+
+        error = Signal()
+        response = self.bus.response
+        m.d.comb += [
+            wait.eq(_any(waits)),
+            error.eq(~_any([*s.reads.values(), *s.writes.values()]) | overflow | underflow),
+            response.valid.eq(s.done),
+            response.p.error.eq(error),
+            response.p.data.eq(_any(
+                Mux(selected, values[name], 0) for name, selected in s.reads.items()
+            )),
+        ]
+        control = s.done & s.writes["control"]
+        fields = _fields(self.ip, "control")
+        m.d.comb += [
+            self.reset.eq(control & s.data[fields["reset"].low]),
+            self.abort.eq(control & s.data[fields["abort"].low]),
+        ]
+        self._interrupts(m, irqs, s, {
+            "access_error": s.done & error,
+            "overflow": s.done & overflow, "underflow": s.done & underflow,
+        })
+        return m
+
+    def _stage(self, m, wait):
+        """Accepts a request of the bus, and holds it until it is done."""
+        request = self.bus.request
+        valid, addr, word, done = Signal(), Signal(10), Signal(32), Signal()
+        ready = Signal(init=1)  # the request in the bank, if any, does not wait
+        m.d.comb += [request.ready.eq(ready), done.eq(valid & ~wait)]
+        with m.If(ready):
+            m.d.sync += [
+                valid.eq(request.valid), addr.eq(request.p.addr), word.eq(request.p.data),
+                ready.eq(~request.valid | self._never_waits(request.p)),
+            ]
+        with m.Elif(done):
+            m.d.sync += [valid.eq(0), ready.eq(1)]
+        return _Stage(valid, addr, word, done, *self._decode(m, request))
+
+    def _never_waits(self, request):
+        """Whether a request is certain to be done in the next cycle."""
+        if not self.ip.has_fifo_ports:
+            return Const(0)
+        results = next(port for port in fifo_ports(self.ip) if port.name == "result_fifo")
+        return request.write | (_within(request.addr, results) & self.next_valid)
+
+    def _decode(self, m, request):
+        """Registered select bits of all reads, and of all writes, by register name."""
+        core = [r for r in registers(self.ip) if r.name in REGISTERS]
+        assert [r.address // 4 for r in core] == list(range(len(core)))
+        spans = {"core": (_below(request.p.addr, len(core)), "ro")}
+        for register in registers(self.ip)[len(core):]:
+            spans[register.name] = request.p.addr == register.address // 4, register.access
+        for port in fifo_ports(self.ip):
+            spans[port.name] = _within(request.p.addr, port), port.access
+        reads, writes = {}, {}
+        whole_word = request.p.write & request.p.mask.all()
+        for name, (hit, allowed) in spans.items():
+            for access, selects, kind in (
+                ("ro", reads, ~request.p.write), ("wo", writes, whole_word),
+            ):
+                if allowed in (access, "rw"):
+                    selects[name] = Signal(name=f"{'reads' if access == 'ro' else 'writes'}_{name}")
+                    with m.If(request.ready):
+                        m.d.sync += selects[name].eq(hit & kind)
+        return reads, writes
+
+    def _values(self, m, irqs):
+        """The words of all registers of the bank, by name."""
+        jobs_done = Signal(32)
+        last_job = Signal(JobDone)
+        with m.If(self.job_done.valid):
+            m.d.sync += [jobs_done.eq(jobs_done + 1), last_job.eq(self.job_done)]
+        with m.If(self.reset):
+            m.d.sync += [jobs_done.eq(0), last_job.eq(0)]
         busy = Signal()
         m.d.sync += busy.eq(self.busy | (self.commands.valid if self.ip.has_fifo_ports else 0))
-        held = {
+        values = {
             "status": {"busy": busy, "reset_busy": self.reset_busy},
-            "irq_status": {f.name: self.interrupts.status[f.low] for f in interrupts(self.ip)},
-            "irq_enable": {f.name: self.interrupts.enable[f.low] for f in interrupts(self.ip)},
-            "jobs_done": {"value": ended},
-            "last_job": {"tag": last.tag, "status": last.status},
+            "irq_status": {f.name: irqs.status[f.low] for f in interrupts(self.ip)},
+            "irq_enable": {f.name: irqs.enable[f.low] for f in interrupts(self.ip)},
+            "jobs_done": {"value": jobs_done},
+            "last_job": {"tag": last_job.tag, "status": last_job.status},
         }
         if self.ip.has_fifo_ports:
-            held |= {
-                "cmd_fifo_free": {"value": Mux(self.reset_busy, 0, self.room)},
+            values |= {
+                "cmd_fifo_free": {"value": Mux(self.reset_busy, 0, self.cmd_free)},
                 "result_level": {
                     "words": self.level.words, "complete": self.level.complete,
-                    "status": last.status[:2],
+                    "status": last_job.status[:2],
                 },
-                "result_tag": {"tag": last.tag},
+                "result_tag": {"tag": last_job.tag},
             }
         if self.ip.bus == "dma":
             dma_busy = Signal()
             m.d.sync += dma_busy.eq(self.dma_busy)
-            held["status"]["dma_busy"] = dma_busy
-            held["desc_free"] = {"value": self.desc_free}
-            held |= {f"descriptor_{n}": {"value": self.descriptor_word} for n in range(WORDS)}
+            values["status"]["dma_busy"] = dma_busy
+            values["desc_free"] = {"value": self.desc_free}
+            values |= {f"descriptor_{n}": {"value": self.descriptor_word} for n in range(WORDS)}
         if self.ip.window:
-            held |= {"dma_base": {"value": self.base}, "dma_limit": {"value": self.limit}}
-        return {name: _word(self.ip, name, fields) for name, fields in held.items()}
+            values |= {"dma_base": {"value": self.dma_base}, "dma_limit": {"value": self.dma_limit}}
+        return {name: _word(self.ip, name, fields) for name, fields in values.items()}
 
-    def _descriptors(self, m, writes, acts, s_address, s_data, must_wait):
-        """The registers of a descriptor, which lie elsewhere; whether one is queued in vain."""
+    def _fifo_ports(self, m, s, waits):
+        """CMD_FIFO and RESULT_FIFO; returns overflow, underflow, and the word of the latter."""
+        level, results = self.level, self.results
+        write, read = s.writes["cmd_fifo"], s.reads["result_fifo"]
+        waits.append(read & level.nonempty & ~results.valid)
+        m.d.comb += [
+            self.commands.valid.eq(s.valid & write & ~self.reset_busy),
+            self.commands.payload.eq(s.data),
+            results.ready.eq(s.valid & read & level.nonempty),
+        ]
+        overflow = write & (self.reset_busy | ~self.commands.ready)
+        return overflow, read & ~level.nonempty, Mux(level.nonempty, results.payload, 0)
+
+    def _descriptor(self, m, s, waits):
+        """DESCRIPTOR_n and DOORBELL; returns whether a descriptor finds no space."""
         first = next(r for r in registers(self.ip) if r.name == "descriptor_0").address // 4
         assert first % WORDS == 0
-        go = writes["doorbell"] & s_data[_fields(self.ip, "doorbell")["submit"].low]
-        vain = go & (self.desc_free == 0)
-        must_wait.append(self.filing)
+        submit = s.writes["doorbell"] & s.data[_fields(self.ip, "doorbell")["submit"].low]
+        overflow = submit & (self.desc_free == 0)
+        waits.append(self.submitting)
+        write = _any(s.writes[f"descriptor_{n}"] for n in range(WORDS))
         m.d.comb += [
-            self.descriptor.write.eq(acts & _any(writes[f"descriptor_{n}"] for n in range(WORDS))),
-            self.descriptor.index.eq(s_address),
-            self.descriptor.data.eq(s_data),
-            self.descriptor.submit.eq(acts & go & ~vain),
+            self.descriptor.write.eq(s.done & write),
+            self.descriptor.index.eq(s.addr),
+            self.descriptor.data.eq(s.data),
+            self.descriptor.submit.eq(s.done & submit & ~overflow),
         ]
-        return vain
+        return overflow
 
-    def _interrupts(self, m, events, acts, writes, s_data):
-        irqs = self.interrupts
+    def _interrupts(self, m, irqs, s, events):
+        events |= {
+            "done": self.job_done.valid,
+            "failed": self.job_done.valid & (self.job_done.status != 0),
+        }
+        if self.ip.bus == "dma":
+            events |= {name: self.errors[name] for name in DMA_ERRORS}
         m.d.comb += [
             *(irqs.events[f.low].eq(events[f.name]) for f in interrupts(self.ip)),
-            irqs.data.eq(s_data), irqs.forget.eq(self.reset),
-            irqs.clear.eq(acts & writes["irq_status"]), irqs.set.eq(acts & writes["irq_enable"]),
+            irqs.data.eq(s.data), irqs.clear_all.eq(self.reset),
+            irqs.clear.eq(s.done & s.writes["irq_status"]),
+            irqs.set.eq(s.done & s.writes["irq_enable"]),
             self.irq.eq(irqs.irq),
         ]
 
@@ -244,26 +276,25 @@ def _any(values):
     return functools.reduce(operator.or_, values)
 
 
-def _within(address, window):
-    """Whether the address of a word lies in a window, which lies at a multiple of its size."""
-    assert window.size & (window.size - 1) == 0 and window.address % window.size == 0
-    return address[ceil_log2(window.size // 4):] == window.address // window.size
+def _within(addr, port):
+    """Whether a word address lies in a FIFO port, which is aligned to its size."""
+    assert port.size & (port.size - 1) == 0 and port.address % port.size == 0
+    return addr[ceil_log2(port.size // 4):] == port.address // port.size
 
 
-def _below(address, limit):
-    """Whether an address is less than that, without a carry."""
-    return _any(
-        address[bit:] == (limit >> bit) - 1 for bit in range(len(address)) if limit >> bit & 1
-    )
+def _below(addr, limit):
+    """``addr < limit``, without a carry chain."""
+    return _any(addr[bit:] == (limit >> bit) - 1 for bit in range(len(addr)) if limit >> bit & 1)
 
 
 def _fields(ip, name):
+    """The fields of a register, by name."""
     register = next(r for r in registers(ip) if r.name == name)
     return {field.name: field for field in register.fields}
 
 
 def _word(ip, name, values):
-    """A register's word of the values of its fields, all of which must be given."""
+    """The word of a register, from the values of all its fields."""
     parts, end = [], 0
     for field in _fields(ip, name).values():
         value = Value.cast(values[field.name])

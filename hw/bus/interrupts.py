@@ -1,4 +1,4 @@
-"""Interrupts: what has happened and is not yet cleared, and whether anybody is to hear of it."""
+"""The interrupt registers: events that happened, and which of them raise the interrupt."""
 
 from amaranth.hdl import Module, Mux
 from amaranth.lib import wiring
@@ -8,29 +8,33 @@ __all__ = ["Interrupts"]
 
 
 class Interrupts(wiring.Component):
-    """``status <= (status & ~cleared) | events``: what happens as it is cleared is not lost.
+    """``status <= (status & ~cleared) | events``; an event in the cycle of its clear is kept.
 
     Parameters
     ----------
-    names : sequence of (str, int)
-        Of each event, and its bit.
+    width : int
+        Number of events.
 
     Attributes
     ----------
-    events : In
-    data : In
-        What is written: to ``status`` with ``clear``, to ``enable`` with ``set``.
-    clear, set : In
-    forget : In
-        Pulse: nothing has happened.
-    status, enable : Out
-    irq : Out
-        Something has happened that is enabled.
+    events : In, ``width`` bits
+        Pulses.
+    data : In, ``width`` bits; valid with ``clear`` or ``set``
+    clear : In, 1 bit
+        Clears the bits of ``status`` that are 1 in ``data``.
+    set : In, 1 bit
+        Writes ``data`` to ``enable``.
+    clear_all : In, 1 bit
+        Clears ``status``, and drops the events of this cycle.
+    status, enable : Out, ``width`` bits each
+    irq : Out, 1 bit
+        An enabled bit of ``status`` was set in the cycle before.
     """
 
     def __init__(self, *, width):
         super().__init__({
-            "events": In(width), "data": In(width), "clear": In(1), "set": In(1), "forget": In(1),
+            "events": In(width), "data": In(width),
+            "clear": In(1), "set": In(1), "clear_all": In(1),
             "status": Out(width), "enable": Out(width), "irq": Out(1),
         })
 
@@ -41,7 +45,7 @@ class Interrupts(wiring.Component):
             self.status.eq((self.status & ~cleared) | self.events),
             self.irq.eq((self.status & self.enable).any()),
         ]
-        with m.If(self.forget):
+        with m.If(self.clear_all):
             m.d.sync += self.status.eq(0)
         with m.If(self.set):
             m.d.sync += self.enable.eq(self.data)

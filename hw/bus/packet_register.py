@@ -1,83 +1,88 @@
-"""Packets: the result stream as AXI4-Stream has it, which no reset may break."""
+"""The result stream as AXI4-Stream packets, which a soft reset does not break."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.commands import Status
-from weft.hw.bus.csr_bank import Ended
+from weft.hw.bus.job_done import JobDone
 from weft.hw.output.stream_packer import Result
 
 __all__ = ["PacketRegister"]
 
 
 class PacketRegister(wiring.Component):
-    """``packets`` are ``results``; what stays on offer does so in a soft reset too.
+    """``packets`` are ``results``; a word that is offered stays, even in a soft reset.
 
-    A packet that a soft reset cuts is ended by a word of zeros that is `last`, with the packet's
-    tag and the status of an abort. So is what the core says in the word that ends an aborted or
-    rejected job: zeros. ``ready`` of the results depends on no other input.
+    If a soft reset cuts a packet, a word of zeros with ``last``, the tag of the packet and the
+    status ABORTED ends it. The data of words with a status other than 0 are zeros too.
+    ``results.ready`` depends on no input except ``flush``. It is not a `SkidBuffer`: the output
+    register survives a soft reset, and the skid register does not.
 
     Parameters
     ----------
     bytes_out : int
+        Bytes of a stream word.
 
     Attributes
     ----------
     results : In, stream of `weft.hw.output.stream_packer.Result`
-    reset : In
-        A soft reset: nothing is taken.
+    flush : In, 1 bit
+        Soft reset: drops the words that are not offered yet, and accepts none.
     packets : Out, stream of `weft.hw.output.stream_packer.Result`
-    ended : Out, `weft.hw.bus.csr_bank.Ended`
-        A job's last word has been taken; not one of before a soft reset.
+    job_done : Out, `weft.hw.bus.job_done.JobDone`
+        The last word of a job was taken; not for a job from before a soft reset.
     """
 
     def __init__(self, *, bytes_out):
         word = Result(bytes_out=bytes_out)
         super().__init__({
-            "results": In(stream.Signature(word)), "reset": In(1),
-            "packets": Out(stream.Signature(word)), "ended": Out(Ended),
+            "results": In(stream.Signature(word)), "flush": In(1),
+            "packets": Out(stream.Signature(word)), "job_done": Out(JobDone),
         })
 
     def elaborate(self, platform):
         m = Module()
         o = self.packets
-        last = Signal(init=1)  # of the latest word on offer: else a packet is open
-        fresh = Signal()  # that word is of no time before a reset
-        full = Signal()
+        o_last = Signal(init=1)  # the newest word at `o` ended its packet
+        o_current = Signal()  # that word is not from before a soft reset
         ready = Signal()
-        kept, comes = Signal.like(o.payload, reset_less=True), Signal.like(o.payload)
-        takes = self.results.valid & self.results.ready
-        moves = ~o.valid | o.ready
-        cut = (self.reset | ~fresh) & ~last
+        skid_valid, skid = Signal(), Signal.like(o.payload, reset_less=True)
+        i_word = Signal.like(o.payload)
+        i_fire = self.results.valid & self.results.ready
+        advance = ~o.valid | o.ready
+        cut = (self.flush | ~o_current) & ~o_last
         m.d.comb += [
-            self.results.ready.eq(ready & ~self.reset),
-            comes.eq(self.results.payload),
+            self.results.ready.eq(ready & ~self.flush),
+            i_word.eq(self.results.payload),
         ]
         with m.If(self.results.payload.status != 0):
-            m.d.comb += comes.data.eq(0)
-        # `ready` is registered: what comes as `o` begins to wait is kept.
-        m.d.sync += ready.eq(Mux(moves, ~self.reset, ~full & ~takes & ~cut & ~self.reset))
-        with m.If(moves & cut):
+            m.d.comb += i_word.data.eq(0)
+        m.d.sync += ready.eq(
+            Mux(advance, ~self.flush, ~skid_valid & ~i_fire & ~cut & ~self.flush)
+        )
+        with m.If(advance & cut):
             m.d.sync += [
-                o.valid.eq(1), last.eq(1), fresh.eq(0),
+                o.valid.eq(1), o_last.eq(1), o_current.eq(0),
                 o.payload.data.eq(0), o.payload.status.eq(Status.ABORTED), o.payload.last.eq(1),
             ]
-        with m.Elif(moves):
-            m.d.sync += o.valid.eq(full | takes)
-            with m.If(full | takes):
-                chosen = data.View(kept.shape(), Mux(full, kept.as_value(), comes.as_value()))
+        with m.Elif(advance):
+            m.d.sync += o.valid.eq(skid_valid | i_fire)
+            with m.If(skid_valid | i_fire):
+                word = data.View(
+                    skid.shape(), Mux(skid_valid, skid.as_value(), i_word.as_value())
+                )
                 m.d.sync += [
-                    o.payload.eq(chosen), last.eq(chosen.last), fresh.eq(1), full.eq(0),
+                    o.payload.eq(word), o_last.eq(word.last), o_current.eq(1), skid_valid.eq(0),
                 ]
-        with m.Elif(takes):
-            m.d.sync += [full.eq(1), kept.eq(comes)]
-        with m.If(self.reset):
-            m.d.sync += [full.eq(0), fresh.eq(0)]
-            with m.If(moves & ~cut):
+        with m.Elif(i_fire):
+            m.d.sync += [skid_valid.eq(1), skid.eq(i_word)]
+        with m.If(self.flush):
+            m.d.sync += [skid_valid.eq(0), o_current.eq(0)]
+            with m.If(advance & ~cut):
                 m.d.sync += o.valid.eq(0)
         m.d.sync += [
-            self.ended.valid.eq(o.valid & o.ready & last & fresh & ~self.reset),
-            self.ended.tag.eq(o.payload.tag), self.ended.status.eq(o.payload.status),
+            self.job_done.valid.eq(o.valid & o.ready & o_last & o_current & ~self.flush),
+            self.job_done.tag.eq(o.payload.tag), self.job_done.status.eq(o.payload.status),
         ]
         return m

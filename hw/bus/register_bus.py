@@ -1,29 +1,34 @@
-"""The register port: what every register bus is turned into, one access at a time, in order."""
+"""The internal register bus: requests and their responses, in order."""
 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Access", "Answer", "RegisterBus"]
+__all__ = ["RegisterBus", "Request", "Response"]
 
-Access = data.StructLayout({
-    "address": 10,  # of a word
+Request = data.StructLayout({
+    "addr": 10,  # address of a 32-bit word
     "write": 1,
-    "mask": 4,  # bytes that are written
-    "data": 32,  # these two mean nothing where nothing is written, and need not stay
+    "mask": 4,  # bytes to write
+    "data": 32,  # `mask` and `data` are valid with `write`; without it they need not stay stable
 })
-Answer = data.StructLayout({"data": 32, "refused": 1})
+Response = data.StructLayout({"data": 32, "error": 1})
 
 
 class RegisterBus(wiring.Signature):
-    """Accesses one way, an answer to each the other way, in the same order.
+    """One response for each request, in the order of the requests.
 
-    Whoever answers does so in bounded time, in a later cycle than that of the access, and takes
-    the next access in the cycle of the answer at the earliest, in the one after it at the latest.
-    Whoever asks takes the answer as it comes.
+    The responder answers in bounded time, in a later cycle than that of the request. It accepts
+    the next request in the cycle of the response at the earliest, and in the cycle after it at
+    the latest. The requester always accepts a response.
+
+    Attributes
+    ----------
+    request : Out, stream of `Request`
+    response : In, stream of `Response`; always ready
     """
 
     def __init__(self):
         super().__init__({
-            "access": Out(stream.Signature(Access)),
-            "answer": In(stream.Signature(Answer, always_ready=True)),
+            "request": Out(stream.Signature(Request)),
+            "response": In(stream.Signature(Response, always_ready=True)),
         })

@@ -1,4 +1,4 @@
-"""The restart: a soft reset of the core and of all that goes in and out, but not of the bus."""
+"""The sequence of a soft reset: it resets the core and its surroundings, but not the bus."""
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
@@ -8,30 +8,33 @@ __all__ = ["SoftReset"]
 
 
 class SoftReset(wiring.Component):
-    """Stops what is under way, resets the core, and waits until the core has seen it.
+    """Stops the DMA engine, then resets the core and flushes its surroundings.
 
-    A reset of the whole begins with a restart too.
+    A reset of the bus starts the sequence too, without the stop.
 
     Attributes
     ----------
-    start : In
-        Pulse; without effect during a restart.
-    stop : Out, idle : In
-        What is under way is to end; it has.
-    reset : Out
-        Resets the core; falls when ``was_reset`` is high, and is over when that is low again.
-    was_reset : In
-    reset_busy : Out
-        A restart is under way; but for its first part ``reset`` holds what surrounds the core.
-    holds : Out
-        What surrounds the core is to be reset.
+    start : In, 1 bit
+        Pulse: starts a soft reset; ignored while ``reset_busy``.
+    stop : Out, 1 bit
+        Request to finish all transfers; stays high until ``idle``.
+    idle : In, 1 bit
+        No transfer is in progress.
+    reset : Out, 1 bit
+        Resets the core; stays high until ``reset_ack``.
+    reset_ack : In, 1 bit
+        The core has been reset; must fall after ``reset``.
+    reset_busy : Out, 1 bit
+        A soft reset is in progress.
+    flush : Out, 1 bit
+        Resets the surroundings of the core; high from ``reset`` until the end of the sequence.
     """
 
     def __init__(self):
         super().__init__({
             "start": In(1), "stop": Out(1), "idle": In(1, init=1),
-            "reset": Out(1, init=1), "was_reset": In(1),
-            "reset_busy": Out(1, init=1), "holds": Out(1, init=1),
+            "reset": Out(1, init=1), "reset_ack": In(1),
+            "reset_busy": Out(1, init=1), "flush": Out(1, init=1),
         })
 
     def elaborate(self, platform):
@@ -39,9 +42,9 @@ class SoftReset(wiring.Component):
         with m.If(self.start & ~self.reset_busy):
             m.d.sync += [self.reset_busy.eq(1), self.stop.eq(1)]
         with m.If(self.stop & self.idle):
-            m.d.sync += [self.stop.eq(0), self.reset.eq(1), self.holds.eq(1)]
-        with m.If(self.reset & self.was_reset):
+            m.d.sync += [self.stop.eq(0), self.reset.eq(1), self.flush.eq(1)]
+        with m.If(self.reset & self.reset_ack):
             m.d.sync += self.reset.eq(0)
-        with m.If(self.holds & ~self.reset & ~self.was_reset):
-            m.d.sync += [self.holds.eq(0), self.reset_busy.eq(0)]
+        with m.If(self.flush & ~self.reset & ~self.reset_ack):
+            m.d.sync += [self.flush.eq(0), self.reset_busy.eq(0)]
         return m

@@ -1,4 +1,4 @@
-"""The top of an IP core: flat ports, clocks and resets, and between them the shell and the core."""
+"""The top of an IP core: flat ports, clocks and resets around the bus wrapper and the core."""
 
 from amaranth.hdl import ClockDomain, DomainRenamer, Module
 from amaranth.lib import wiring
@@ -7,13 +7,13 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw import core
 from weft.hw.bus.bus_wrapper import BusWrapper, pins
-from weft.hw.bus.crossing import CoreInterface
+from weft.hw.interface import CoreInterface
 
 __all__ = ["BareWrapper", "IpTop"]
 
 
 class IpTop(wiring.Component):
-    """An IP core. ``docs/ip.md`` says what its ports do.
+    """An IP core; ``docs/ip.md`` describes its ports.
 
     Parameters
     ----------
@@ -21,18 +21,17 @@ class IpTop(wiring.Component):
 
     Attributes
     ----------
-    aclk, aresetn : In
-        Clock, and reset of that clock, active low; with Wishbone ``wb_clk_i`` and ``wb_rst_i``,
-        active high.
-    core_clk : In
-        Of an Ip with two clocks.
+    aclk, aresetn : In, 1 bit each
+        Clock, and its reset, active low. With Wishbone ``wb_clk_i`` and ``wb_rst_i``, active high.
+    core_clk : In, 1 bit
+        Clock of the core; only with two clocks.
     pins
-        As of `weft.hw.bus.bus_wrapper.pins`.
+        The pins of `weft.hw.bus.bus_wrapper.pins`.
     """
 
     def __init__(self, ip, **more):
         self.ip = ip
-        self.shell = BusWrapper(ip)
+        self.wrapper = BusWrapper(ip)
         self.wishbone = ip.bus == "wishbone"
         clocks = ("wb_clk_i", "wb_rst_i") if self.wishbone else ("aclk", "aresetn")
         clocks += ("core_clk",) * (ip.clocks - 1)
@@ -40,58 +39,56 @@ class IpTop(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.shell = shell = self.shell
+        m.submodules.wrapper = wrapper = self.wrapper
         self._clocks(m)
         for name, member in pins(self.ip).items():
-            outer, inner = getattr(self, name), getattr(shell, name)
+            outer, inner = getattr(self, name), getattr(wrapper, name)
             m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
-        self._core(m, shell.core)
+        self._core(m)
         return m
 
     def _clocks(self, m):
-        """Domains whose clocks are the ports themselves.
+        """The clock domains; their clock signals are the ports themselves.
 
-        What passes between two that have one clock must find it in one instant of a simulation.
+        With one clock, ``sync`` and ``core`` share one signal: a copy would change one simulation
+        step later, and registers between the two domains would sample wrong values.
         """
         m.domains.sync = sync = ClockDomain("sync")
         m.domains.core = inner = ClockDomain("core")
         sync.clk = self.wb_clk_i if self.wishbone else self.aclk
         inner.clk = self.core_clk if self.ip.clocks == 2 else sync.clk
         if self.ip.clocks == 2:
-            m.domains.far = far = ClockDomain("far")
-            far.clk = self.core_clk
-            m.submodules.reset = FFSynchronizer(sync.rst, far.rst, o_domain="far", init=1)
+            m.domains.core_clk = core_clk = ClockDomain("core_clk")
+            core_clk.clk = self.core_clk
+            m.submodules.reset_sync = FFSynchronizer(
+                sync.rst, core_clk.rst, o_domain="core_clk", init=1
+            )
         m.d.comb += [
             sync.rst.eq(self.wb_rst_i if self.wishbone else ~self.aresetn),
-            inner.rst.eq(self.shell.core.reset),
+            inner.rst.eq(self.wrapper.core_reset),
         ]
 
-    def _core(self, m, pins):
-        inside = core.Core(self.ip.config)
-        m.submodules.core = DomainRenamer("core")(inside)
-        m.d.comb += [
-            inside.commands.valid.eq(pins.commands.valid),
-            inside.commands.payload.eq(pins.commands.payload),
-            pins.commands.ready.eq(inside.commands.ready),
-            pins.results.valid.eq(inside.results.valid),
-            pins.results.payload.eq(inside.results.payload),
-            inside.results.ready.eq(pins.results.ready),
-            inside.abort.eq(pins.abort), inside.address.eq(pins.address),
-            pins.data.eq(inside.data), pins.busy.eq(inside.activity.busy),
-        ]
+    def _core(self, m):
+        inner = core.Core(self.ip.config)
+        m.submodules.core = DomainRenamer("core")(inner)
+        connect(m, self.wrapper.core, inner)
 
 
 class BareWrapper(IpTop):
-    """An IP core without its core, the ports of which are pins: to be measured alone.
+    """An IP core without its core: the ports of the core are pins. For area and proofs.
 
     Attributes
     ----------
-    core : Out, `weft.hw.bus.crossing.CoreInterface`
-        Beside all of `IpTop`.
+    core : Out, `weft.hw.interface.CoreInterface`
+    core_reset : Out, 1 bit
+        Reset of the core.
+    others
+        The ports of `IpTop`.
     """
 
     def __init__(self, ip):
-        super().__init__(ip, core=Out(CoreInterface(ip.config)))
+        super().__init__(ip, core=Out(CoreInterface(ip.config)), core_reset=Out(1))
 
-    def _core(self, m, pins):
-        connect(m, pins, flipped(self.core))
+    def _core(self, m):
+        connect(m, self.wrapper.core, flipped(self.core))
+        m.d.comb += self.core_reset.eq(self.wrapper.core_reset)

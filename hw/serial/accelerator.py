@@ -50,8 +50,8 @@ class SerialAccelerator(wiring.Component):
             receiver.rx.eq(self.rx),
             self.tx.eq(transmitter.tx),
             link.rx_error.eq(receiver.error),
-            core.address.eq(link.address),
-            link.data.eq(core.data),
+            core.reg_address.eq(link.address),
+            link.data.eq(core.reg_data),
             core.abort.eq(link.abort),
         ]
         return m

@@ -16,7 +16,7 @@ class PortRules(Rules):
     with the answer. Where nothing is under way, an access is taken at once.
     """
 
-    PINS = {"access_valid": 1, "access_ready": 1, "answer_valid": 1}
+    PINS = {"request_valid": 1, "request_ready": 1, "response_valid": 1}
     COVERS = {
         "answer": "an access is answered",
     }
@@ -24,16 +24,16 @@ class PortRules(Rules):
     def elaborate(self, platform):
         m = Module()
         busy, late = Signal(), Signal(range(PATIENCE + 1))
-        took = self.access_valid & self.access_ready
-        self.promised(m, ~self.answer_valid | busy)
-        self.promised(m, ~self.access_ready | ~busy | self.answer_valid)
-        self.promised(m, self.access_ready | busy)
-        self.promised(m, ~(busy & (late == PATIENCE)) | self.answer_valid)
+        took = self.request_valid & self.request_ready
+        self.promised(m, ~self.response_valid | busy)
+        self.promised(m, ~self.request_ready | ~busy | self.response_valid)
+        self.promised(m, self.request_ready | busy)
+        self.promised(m, ~(busy & (late == PATIENCE)) | self.response_valid)
         with m.If(busy):
             m.d.sync += late.eq(late + 1)
         with m.If(took):
             m.d.sync += [busy.eq(1), late.eq(0)]
-        with m.Elif(self.answer_valid):
+        with m.Elif(self.response_valid):
             m.d.sync += busy.eq(0)
-        self.happens(m, "answer", self.answer_valid)
+        self.happens(m, "answer", self.response_valid)
         return m

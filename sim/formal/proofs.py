@@ -111,13 +111,13 @@ def tops():
 def parts():
     """Parts alone, for what is too much to prove of the whole."""
     yield Proof("AXI4-Lite alone", lambda: FormalBench(
-        AxiLite(), {"": AxiLiteBounds(patience=12), "port_": PortRules()}
+        AxiLite(), {"": AxiLiteBounds(patience=12), "bus_": PortRules()}
     ))
     for pipelined in (False, True):
         yield Proof(
             f"Wishbone alone{', pipelined' if pipelined else ''}",
             lambda pipelined=pipelined: FormalBench(
-                Wishbone(pipelined=pipelined), {"": wishbone(pipelined), "port_": PortRules()}
+                Wishbone(pipelined=pipelined), {"": wishbone(pipelined), "bus_": PortRules()}
             ),
         )
     for bus in BUSES:

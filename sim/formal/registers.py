@@ -22,23 +22,24 @@ class RegisterRules(Rules):
     """
 
     PINS = {
-        "port_access_valid": 1, "port_access_ready": 1, "port_access_payload_address": 10,
-        "port_access_payload_write": 1, "port_access_payload_mask": 4,
-        "port_access_payload_data": 32, "port_answer_valid": 1, "port_answer_payload_data": 32,
-        "port_answer_payload_refused": 1, "asks": 1, "address": 8, "told": 1, "value": 32,
-        "busy": 1, "reset_busy": 1, "ended_valid": 1, "ended_tag": 16, "ended_status": 8,
+        "bus_request_valid": 1, "bus_request_ready": 1, "bus_request_payload_addr": 10,
+        "bus_request_payload_write": 1, "bus_request_payload_mask": 4,
+        "bus_request_payload_data": 32, "bus_response_valid": 1, "bus_response_payload_data": 32,
+        "bus_response_payload_error": 1,
+        "reg_req": 1, "reg_address": 8, "reg_ack": 1, "reg_data": 32,
+        "busy": 1, "reset_busy": 1, "job_done_valid": 1, "job_done_tag": 16, "job_done_status": 8,
         "reset": 1, "abort": 1, "irq": 1,
     }
     WINDOWS = {
         "commands_valid": 1, "commands_ready": 1, "commands_payload": 32,
-        "results_valid": 1, "results_ready": 1, "results_payload": 32, "level_some": 1,
-        "follows": 1,
+        "results_valid": 1, "results_ready": 1, "results_payload": 32, "level_nonempty": 1,
+        "next_valid": 1,
     }
     DMA = {
         "errors_dma_read_error": 1, "errors_dma_write_error": 1, "errors_bad_descriptor": 1,
         "errors_bad_address": 1,
         "descriptor_write": 1, "descriptor_index": 4, "descriptor_data": 32,
-        "descriptor_submit": 1, "desc_free": 6, "filing": 1,
+        "descriptor_submit": 1, "desc_free": 6, "submitting": 1,
     }
     RULES = {
         "answered_once": "an answer comes for each access, once, after it",
@@ -81,14 +82,15 @@ class RegisterRules(Rules):
         self._promises(m)
         overflow, underflow = self._ways(m)
         refused = ~self._allowed() | overflow | underflow
-        done = self.port_answer_valid
-        wrote = done & self.a_write & ~self.port_answer_payload_refused
-        self.must(m, "refused_right", ~done | (self.port_answer_payload_refused == refused))
-        control = wrote & (self.a_address == self._place("control"))
+        done = self.bus_response_valid
+        wrote = done & self.a_write & ~self.bus_response_payload_error
+        self.must(m, "refused_right", ~done | (self.bus_response_payload_error == refused))
+        control = wrote & (self.a_addr == self._place("control"))
         self.must(m, "reset_right", self.reset == (control & self.a_data[0]))
         self.must(m, "abort_right", self.abort == (control & self.a_data[1]))
         happened = {
-            "done": self.ended_valid, "failed": self.ended_valid & (self.ended_status != 0),
+            "done": self.job_done_valid,
+            "failed": self.job_done_valid & (self.job_done_status != 0),
             "access_error": done & refused,
             "overflow": done & overflow, "underflow": done & underflow,
         }
@@ -99,39 +101,39 @@ class RegisterRules(Rules):
             }
         self._interrupts(m, happened, wrote)
         self._counts(m)
-        self.happens(m, "refused", done & self.port_answer_payload_refused)
+        self.happens(m, "refused", done & self.bus_response_payload_error)
         self.happens(m, "write", wrote)
-        self.happens(m, "read", done & ~self.a_write & ~self.port_answer_payload_refused)
+        self.happens(m, "read", done & ~self.a_write & ~self.bus_response_payload_error)
         self.happens(m, "reset", self.reset)
         return m
 
     def _access(self, m):
         """The access at work: ``there`` from the cycle after it was taken to its answer."""
-        access = "port_access_payload_"
-        self.there, self.a_address, self.a_write = Signal(), Signal(10), Signal()
+        access = "bus_request_payload_"
+        self.there, self.a_addr, self.a_write = Signal(), Signal(10), Signal()
         self.a_mask, self.a_data = Signal(4), Signal(32)
-        took = self.port_access_valid & self.port_access_ready
+        took = self.bus_request_valid & self.bus_request_ready
         with m.If(took):
             m.d.sync += [
                 getattr(self, f"a_{name}").eq(getattr(self, access + name))
-                for name in ("address", "write", "mask", "data")
+                for name in ("addr", "write", "mask", "data")
             ]
-        m.d.sync += self.there.eq(took | (self.there & ~self.port_answer_valid))
-        once = ~self.port_answer_valid | self.there
-        self.must(m, "answered_once", once & ~(took & self.there & ~self.port_answer_valid))
-        self.bounded(m, "answered_soon", self.there & ~self.port_answer_valid, 3 * TOLD)
+        m.d.sync += self.there.eq(took | (self.there & ~self.bus_response_valid))
+        once = ~self.bus_response_valid | self.there
+        self.must(m, "answered_once", once & ~(took & self.there & ~self.bus_response_valid))
+        self.bounded(m, "answered_soon", self.there & ~self.bus_response_valid, 3 * TOLD)
 
     def _promises(self, m):
         """What answers a question does so soon, and no other."""
-        waits = {"told": self.asks & ~self.told}
-        self.promised(m, ~self.told | self.asks)
+        waits = {"reg_ack": self.reg_req & ~self.reg_ack}
+        self.promised(m, ~self.reg_ack | self.reg_req)
         if self.ip.has_fifo_ports:
-            waits["results"] = self.level_some & ~self.results_valid
-            self.promised(m, ~self.past(m, self.follows) | self.results_valid)
+            waits["results"] = self.level_nonempty & ~self.results_valid
+            self.promised(m, ~self.past(m, self.next_valid) | self.results_valid)
         if self.ip.bus == "dma":  # a descriptor is filed after it was queued, and not for long
             since = Signal(range(TOLD + 1), init=TOLD)
             m.d.sync += since.eq(Mux(self.descriptor_submit, 0, since + (since != TOLD)))
-            self.promised(m, ~(self.filing & (since == TOLD)))
+            self.promised(m, ~(self.submitting & (since == TOLD)))
         for name, waiting in waits.items():
             late = Signal(range(TOLD + 1), name=f"{name}_late")
             m.d.sync += late.eq(Mux(waiting, late + 1, 0))
@@ -142,7 +144,7 @@ class RegisterRules(Rules):
 
     def _reads(self, name):
         """Whether the access that is answered reads a register."""
-        return self.port_answer_valid & ~self.a_write & (self.a_address == self._place(name))
+        return self.bus_response_valid & ~self.a_write & (self.a_addr == self._place(name))
 
     def _allowed(self):
         """Whether the map allows the access: to a place, in a way, of a whole word."""
@@ -152,7 +154,7 @@ class RegisterRules(Rules):
         spans += [(w.address, w.size, w.access) for w in fifo_ports(self.ip)]
         for address, size, access in spans:
             first, end = address // 4, (address + size) // 4
-            here = (self.a_address >= first) & (self.a_address < end)
+            here = (self.a_addr >= first) & (self.a_addr < end)
             if "r" in access:
                 allowed |= here & ~self.a_write
             if "w" in access:
@@ -161,32 +163,32 @@ class RegisterRules(Rules):
 
     def _ways(self, m):
         """What goes on to elsewhere, or is refused for want of room, or of a word."""
-        done, none = self.port_answer_valid, Const(0)
+        done, none = self.bus_response_valid, Const(0)
         whole = self.a_write & (self.a_mask == 0b1111)
         if self.ip.has_fifo_ports:
             commands, results = (
-                (self.a_address >= w.address // 4) & (self.a_address < (w.address + w.size) // 4)
+                (self.a_addr >= w.address // 4) & (self.a_addr < (w.address + w.size) // 4)
                 for w in fifo_ports(self.ip)
             )
             overflow = commands & whole & (self.reset_busy | ~self.commands_ready)
-            underflow = results & ~self.a_write & ~self.level_some
+            underflow = results & ~self.a_write & ~self.level_nonempty
             goes = done & commands & whole & ~overflow
             comes = done & results & ~self.a_write & ~underflow
             self.must(m, "command_right", ((self.commands_valid & self.commands_ready) == goes)
                       & (~goes | (self.commands_payload == self.a_data)))
             self.must(m, "result_right", ((self.results_valid & self.results_ready) == comes)
-                      & (~comes | (self.port_answer_payload_data == self.results_payload)))
+                      & (~comes | (self.bus_response_payload_data == self.results_payload)))
             return overflow, underflow
         if self.ip.bus != "dma":
             return none, none
         first = self._place("descriptor_0")
-        word = (self.a_address >= first) & (self.a_address < first + 16)
-        submit = whole & (self.a_address == self._place("doorbell")) & self.a_data[0]
+        word = (self.a_addr >= first) & (self.a_addr < first + 16)
+        submit = whole & (self.a_addr == self._place("doorbell")) & self.a_data[0]
         overflow = submit & (self.desc_free == 0)
         writes = done & word & whole
         self.must(m, "descriptor_right", (self.descriptor_submit == (done & submit & ~overflow))
                   & (self.descriptor_write == writes) & (~writes | (
-                      (self.descriptor_index == self.a_address[:4])
+                      (self.descriptor_index == self.a_addr[:4])
                       & (self.descriptor_data == self.a_data)
                   )))
         return overflow, none
@@ -196,13 +198,13 @@ class RegisterRules(Rules):
         status, enable = Signal(len(fields)), Signal(len(fields))
         written = Cat(self.a_data[f.low] for f in fields)
         events = Cat(happened[f.name] for f in fields)
-        clears = wrote & (self.a_address == self._place("irq_status"))
-        sets = wrote & (self.a_address == self._place("irq_enable"))
+        clears = wrote & (self.a_addr == self._place("irq_status"))
+        sets = wrote & (self.a_addr == self._place("irq_enable"))
         cleared = Mux(clears, written, 0)
         m.d.sync += status.eq(Mux(self.reset, 0, (status & ~cleared) | events))
         with m.If(sets):
             m.d.sync += enable.eq(written)
-        answer = self.port_answer_payload_data
+        answer = self.bus_response_payload_data
         for rule, name, model in (
             ("enable_right", "irq_enable", enable), ("status_right", "irq_status", status),
         ):
@@ -215,10 +217,10 @@ class RegisterRules(Rules):
 
     def _counts(self, m):
         ended, last = Signal(32), Signal(24)
-        with m.If(self.ended_valid):
-            m.d.sync += [ended.eq(ended + 1), last.eq(Cat(self.ended_tag, self.ended_status))]
+        with m.If(self.job_done_valid):
+            m.d.sync += [ended.eq(ended + 1), last.eq(Cat(self.job_done_tag, self.job_done_status))]
         with m.If(self.reset):
             m.d.sync += [ended.eq(0), last.eq(0)]
-        answer = self.port_answer_payload_data
+        answer = self.bus_response_payload_data
         self.must(m, "ended_right", ~self._reads("jobs_done") | (answer == ended))
         self.must(m, "last_right", ~self._reads("last_job") | (answer == last))

@@ -1,15 +1,15 @@
-"""A port that answers without a core behind it, for tests of register buses alone."""
+"""A responder on the register bus, without a core behind it, for tests of a bus alone."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 
-__all__ = ["REFUSED", "Echo"]
+__all__ = ["FIRST_ERROR", "Echo"]
 
-REFUSED = 0x300  # words from here on
+FIRST_ERROR = 0x300  # this word address and all above it are answered with an error
 
 
 class Echo(wiring.Component):
-    """A port that answers with three times the address; words of an odd one take ``cycles``."""
+    """Answers with three times the word address; an odd address takes ``cycles`` cycles."""
 
     def __init__(self, bus, cycles):
         self.bus, self.cycles = bus, cycles
@@ -18,17 +18,17 @@ class Echo(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.bus = self.bus
-        access, answer = self.bus.port.access, self.bus.port.answer
-        left, word = Signal(8), Signal(10)
-        done = left == 1
+        request, response = self.bus.bus.request, self.bus.bus.response
+        remaining, addr = Signal(8), Signal(10)
+        done = remaining == 1
         m.d.comb += [
-            access.ready.eq((left == 0) | done),
-            answer.valid.eq(done), answer.p.data.eq(word * 3), answer.p.refused.eq(word >= REFUSED),
+            request.ready.eq((remaining == 0) | done), response.valid.eq(done),
+            response.p.data.eq(addr * 3), response.p.error.eq(addr >= FIRST_ERROR),
         ]
-        with m.If(left != 0):
-            m.d.sync += left.eq(left - 1)
-        with m.If(access.valid & access.ready):
-            m.d.sync += [left.eq(1), word.eq(access.p.address)]
-            with m.If(access.p.address[0]):
-                m.d.sync += left.eq(self.cycles)
+        with m.If(remaining != 0):
+            m.d.sync += remaining.eq(remaining - 1)
+        with m.If(request.valid & request.ready):
+            m.d.sync += [remaining.eq(1), addr.eq(request.p.addr)]
+            with m.If(request.p.addr[0]):
+                m.d.sync += remaining.eq(self.cycles)
         return m

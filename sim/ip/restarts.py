@@ -4,7 +4,7 @@ import cocotb
 from cocotb.triggers import ClockCycles
 
 from weft.commands import JobFlag, Status
-from weft.hw.bus.fifo_ports import ROOM
+from weft.hw.bus.fifo_ports import CAPACITY
 from weft.sim.ip.ip_testbench import IpTestbench
 from weft.sim.ip.jobs import program
 from weft.sim.scenario import Scenario
@@ -65,7 +65,7 @@ async def restart(rig, slow):
         assert await rig.read(name) == 0, name
     assert await rig.read("irq_enable") == 1 << rig.fields["irq_enable"]["access_error"].low
     if rig.ip.has_fifo_ports:
-        assert (await rig.read("cmd_fifo_free"), await rig.read("result_level")) == (ROOM, 0)
+        assert (await rig.read("cmd_fifo_free"), await rig.read("result_level")) == (CAPACITY, 0)
     assert await rig.read("status") == 0
 
 

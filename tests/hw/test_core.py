@@ -233,9 +233,9 @@ def test_refuses_what_it_does_not_do(config):
 
 
 async def register(ctx, core, name):
-    ctx.set(core.address, REGISTERS.index(name))
+    ctx.set(core.reg_address, REGISTERS.index(name))
     await ctx.tick().repeat(LATENCY)
-    return ctx.get(core.data)
+    return ctx.get(core.reg_data)
 
 
 @SOME

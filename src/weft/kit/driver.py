@@ -5,14 +5,14 @@ import re
 from weft import commands, registers
 from weft.descriptors import write_unit
 from weft.geometry import memories, operands
-from weft.hw.bus.fifo_ports import ROOM
+from weft.hw.bus.fifo_ports import CAPACITY
 from weft.ip import Ip
 from weft.kit.texts import text
 
 __all__ = ["configuration", "driver", "renamed"]
 
 PARTS = {"axi": "fifo", "wishbone": "fifo", "stream": "stream", "dma": "dma"}
-RESULT_WORDS = ROOM // 16 * 16  # 32-bit words of results that fit the FIFO, for any bytes_out
+RESULT_WORDS = CAPACITY // 16 * 16  # 32-bit words of results that fit the FIFO, for any bytes_out
 _ABSENT = "{1, 1, 1, 1, 1, 1, 0}"  # the geometry of a region that a core does not have
 _EXACT_K = 0x7FFF_FFFF // (128 * 128)  # largest k whose sum of int8 products fits 32 bits
 

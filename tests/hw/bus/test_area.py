@@ -1,4 +1,4 @@
-"""What the wrappers of IP cores take of an ECP5: all of them, windows' queues and stages too."""
+"""Tests of the area of the bus wrappers on an ECP5, including FIFOs and registers."""
 
 import json
 import subprocess
@@ -12,22 +12,22 @@ from weft.ip import Ip
 from weft.sim import tools
 from weft.sim.build import folder
 
-MOST = 400
+MAX_LUTS = 400
 SCRIPT = """\
 read_rtlil top.il
 synth_ecp5 -nowidelut -noiopad -top top
 tee -q -o found.json stat -json
 """
-LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}  # that a cell takes
+LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}  # of each cell
 
 
 @pytest.mark.parametrize("bus, pipelined", [
     ("axi", False), ("wishbone", False), ("wishbone", True), ("stream", False),
 ])
-def test_a_wrapper_is_small(bus, pipelined):
+def test_wrapper_area(bus, pipelined):
     config = Config(target="ecp5", bytes_in=4, bytes_out=4)
     ip = Ip(config=config, bus=bus, pipelined=pipelined)
-    place = folder() / "area" / ip.name  # not below the folder for temporary files, Yosys lacks it
+    place = folder() / "area" / ip.name  # Yosys cannot use a folder below /tmp
     place.mkdir(parents=True, exist_ok=True)
     (place / "top.il").write_text(to_rtlil(BareWrapper(ip)), encoding="utf-8")
     (place / "top.ys").write_text(SCRIPT, encoding="utf-8")
@@ -35,8 +35,8 @@ def test_a_wrapper_is_small(bus, pipelined):
         [tools.yosys().path, "-q", "-s", "top.ys"], cwd=place, capture_output=True, text=True
     )
     assert run.returncode == 0, (run.stderr + run.stdout)[-1500:]
-    said = json.loads((place / "found.json").read_text(encoding="utf-8"))
-    cells = said["design"]["num_cells_by_type"]
+    report = json.loads((place / "found.json").read_text(encoding="utf-8"))
+    cells = report["design"]["num_cells_by_type"]
     found = sum(count * cells.get(cell, 0) for cell, count in LUTS.items())
     print(ip.name, found, cells)
-    assert 200 < found < MOST
+    assert 200 < found < MAX_LUTS

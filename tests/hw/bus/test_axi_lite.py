@@ -1,4 +1,4 @@
-"""AXI4-Lite against a port that answers when it likes: order, fairness, rate, refusals."""
+"""Tests of the AXI4-Lite slave: order, fairness, rate and errors."""
 
 import random
 
@@ -6,13 +6,13 @@ import pytest
 
 from weft.hw.bus.axi_lite import OKAY, SLVERR, AxiLite, ResponseQueue
 from weft.sim.amaranth_bench import play, simulate, ticks
-from weft.sim.ip.echo import REFUSED, Echo
+from weft.sim.ip.echo import FIRST_ERROR, Echo
 
 
-async def give(ctx, valid, ready, pins, values, odds, rng):
-    """Values on a channel: each a tuple for ``pins``."""
+async def drive(ctx, valid, ready, pins, values, idle, rng):
+    """Sends ``values`` on a channel; each is a tuple for ``pins``."""
     for value in values:
-        while rng.random() < odds:
+        while rng.random() < idle:
             await ctx.tick()
         for pin, part in zip(pins, value, strict=True):
             ctx.set(pin, part)
@@ -22,62 +22,66 @@ async def give(ctx, valid, ready, pins, values, odds, rng):
         ctx.set(valid, 0)
 
 
-async def take(ctx, valid, ready, pins, count, odds, rng):
+async def collect(ctx, valid, ready, pins, count, stall, rng):
+    """Receives ``count`` tuples of ``pins`` from a channel."""
     found = []
     while len(found) < count:
-        ctx.set(ready, accepts := int(rng.random() >= odds))
-        _, _, there, *values = await ctx.tick().sample(valid, *pins)
-        if there and accepts:
+        ctx.set(ready, accept := int(rng.random() >= stall))
+        _, _, is_valid, *values = await ctx.tick().sample(valid, *pins)
+        if is_valid and accept:
             found.append(tuple(values))
     ctx.set(ready, 0)
     return found
 
 
 def traffic(reads, writes, *, odds=(0, 0, 0, 0, 0), cycles=1, seed=1):
-    """Accesses as the port saw them, answers to reads and to writes, and how long it took."""
+    """Runs reads and writes; returns the requests of each cycle, and both lists of responses.
+
+    ``odds`` are those of a pause on AR, AW, W, R and B.
+    """
     bus = AxiLite()
     dut = Echo(bus, cycles)
-    seen, answers = [], {}
+    requests, responses = [], {}
     print("seed", seed)
 
     def channel(n, task, *arguments):
         rng = random.Random(f"{seed}-{n}")
 
         async def bench(ctx):
-            answers[n] = await task(ctx, *arguments, odds[n], rng)
+            responses[n] = await task(ctx, *arguments, odds[n], rng)
         bench.__name__ = f"channel_{n}"
         return bench
 
     async def watch(ctx):
-        held, access = None, bus.port.access
+        stalled, request = None, bus.bus.request
         while True:
             _, _, valid, ready, p = await ctx.tick().sample(
-                access.valid, access.ready, access.payload
+                request.valid, request.ready, request.payload
             )
-            found = (p.address, p.write) + ((p.mask, p.data) if p.write else ())
-            assert held in (None, found) and (valid or not held), "an access must stay"
-            held = found if valid and not ready else None
-            seen.append(found if valid and ready else None)
+            found = (p.addr, p.write) + ((p.mask, p.data) if p.write else ())
+            assert stalled in (None, found) and (valid or not stalled), "a request must stay"
+            stalled = found if valid and not ready else None
+            requests.append(found if valid and ready else None)
 
     simulate(
         dut,
-        channel(0, give, bus.arvalid, bus.arready, [bus.araddr], [(4 * r,) for r in reads]),
-        channel(1, give, bus.awvalid, bus.awready, [bus.awaddr], [(4 * w,) for w, _ in writes]),
-        channel(2, give, bus.wvalid, bus.wready, [bus.wdata, bus.wstrb],
+        channel(0, drive, bus.arvalid, bus.arready, [bus.araddr], [(4 * r,) for r in reads]),
+        channel(1, drive, bus.awvalid, bus.awready, [bus.awaddr], [(4 * w,) for w, _ in writes]),
+        channel(2, drive, bus.wvalid, bus.wready, [bus.wdata, bus.wstrb],
                 [(d, d % 16) for _, d in writes]),
-        channel(3, take, bus.rvalid, bus.rready, [bus.rdata, bus.rresp], len(reads)),
-        channel(4, take, bus.bvalid, bus.bready, [bus.bresp], len(writes)),
+        channel(3, collect, bus.rvalid, bus.rready, [bus.rdata, bus.rresp], len(reads)),
+        channel(4, collect, bus.bvalid, bus.bready, [bus.bresp], len(writes)),
         background=[watch],
     )
-    return seen, answers[3], answers[4]
+    return requests, responses[3], responses[4]
 
 
-def check(reads, writes, seen, got, wrote):
-    done = [access for access in seen if access]
+def check(reads, writes, requests, read, written):
+    done = [request for request in requests if request]
     assert [a[0] for a in done if not a[1]] == reads
     assert [a[0:1] + a[2:] for a in done if a[1]] == [(w, d % 16, d) for w, d in writes]
-    assert got == [(3 * r, SLVERR if r >= REFUSED else OKAY) for r in reads]
-    assert wrote == [(SLVERR if w >= REFUSED else OKAY,) for w, _ in writes]
+    assert read == [(3 * r, SLVERR if r >= FIRST_ERROR else OKAY) for r in reads]
+    assert written == [(SLVERR if w >= FIRST_ERROR else OKAY,) for w, _ in writes]
 
 
 @pytest.mark.parametrize("cycles", [1, 3])
@@ -85,7 +89,7 @@ def check(reads, writes, seen, got, wrote):
     (0, 0, 0, 0, 0), (0.5,) * 5, (0, 0.9, 0, 0, 0), (0, 0, 0.9, 0, 0), (0, 0, 0, 0.9, 0),
     (0, 0, 0, 0, 0.9),
 ])
-def test_every_access_is_made_once_and_answered_in_order(odds, cycles):
+def test_every_access_happens_once_and_is_answered_in_order(odds, cycles):
     rng = random.Random(7)
     reads = [rng.randrange(0x400) for _ in range(40)]
     writes = [(rng.randrange(0x400), rng.getrandbits(32)) for _ in range(40)]
@@ -93,20 +97,20 @@ def test_every_access_is_made_once_and_answered_in_order(odds, cycles):
 
 
 @pytest.mark.parametrize("kind", ["reads", "writes", "both"])
-def test_an_access_a_cycle_in_fair_turns_but_two_reads_in_three(kind):
+def test_rate_and_fair_turns(kind):
     reads = list(range(40)) if kind != "writes" else []
     writes = [(n, n) for n in range(40)] if kind != "reads" else []
-    seen, got, wrote = traffic(reads, writes)
-    check(reads, writes, seen, got, wrote)
-    first = next(n for n, access in enumerate(seen) if access)
-    run = seen[first : first + 30]
-    assert sum(map(bool, run)) == (20 if kind == "reads" else 30), "not as many accesses"
+    requests, read, written = traffic(reads, writes)
+    check(reads, writes, requests, read, written)
+    first = next(n for n, request in enumerate(requests) if request)
+    run = requests[first : first + 30]
+    assert sum(map(bool, run)) == (20 if kind == "reads" else 30)
     if kind == "both":
-        ways = [access[1] for access in run]
-        assert all(a != b for a, b in zip(ways, ways[1:], strict=False))
+        is_write = [request[1] for request in run]
+        assert all(a != b for a, b in zip(is_write, is_write[1:], strict=False))
 
 
-def test_reads_that_nobody_takes_do_not_hold_up_writes():
+def test_untaken_read_responses_do_not_block_writes():
     bus = AxiLite()
     dut = Echo(bus, 1)
 
@@ -126,28 +130,27 @@ def test_reads_that_nobody_takes_do_not_hold_up_writes():
     simulate(dut, bench)
 
 
-@pytest.mark.parametrize("places", [2, 4])
-def test_answers_keep_room_for_as_many_as_they_promise(places):
-    dut = ResponseQueue(width=8, places=places)
-    room, = play(dut, [{"keep": 1}] * places + [{"keep": 0}], "room", tail=3)
-    assert room[:places] == [1] * places and room[-1] == 0
+@pytest.mark.parametrize("depth", [2, 4])
+def test_response_queue_reserves_at_most_its_depth(depth):
+    dut = ResponseQueue(width=8, depth=depth)
+    free, = play(dut, [{"reserve": 1}] * depth + [{"reserve": 0}], "free", tail=3)
+    assert free[:depth] == [1] * depth and free[-1] == 0
 
 
-def test_every_pin_that_goes_out_is_of_registers():
-    """No output changes in the cycle in which an input does."""
+def test_no_output_depends_on_an_input_in_the_same_cycle():
     bus = AxiLite()
-    ins = ["awvalid", "wvalid", "arvalid", "bready", "rready"]
-    outs = ["awready", "wready", "arready", "bvalid", "rvalid", "rdata", "bresp", "rresp"]
+    inputs = ["awvalid", "wvalid", "arvalid", "bready", "rready"]
+    outputs = ["awready", "wready", "arready", "bvalid", "rvalid", "rdata", "bresp", "rresp"]
     rng = random.Random(3)
 
     async def bench(ctx):
         for _ in range(300):
-            for name in ins:
+            for name in inputs:
                 ctx.set(getattr(bus, name), rng.randrange(2))
-            before = [ctx.get(getattr(bus, name)) for name in outs]
-            for name in ins:
+            before = [ctx.get(getattr(bus, name)) for name in outputs]
+            for name in inputs:
                 ctx.set(getattr(bus, name), rng.randrange(2))
-            assert [ctx.get(getattr(bus, name)) for name in outs] == before
+            assert [ctx.get(getattr(bus, name)) for name in outputs] == before
             await ctx.tick()
 
     simulate(Echo(bus, 1), bench)

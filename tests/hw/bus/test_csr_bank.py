@@ -1,9 +1,9 @@
-"""The control against the register map: which accesses are refused, and what each does."""
+"""Tests of the registers against the register map: errors, values and effects."""
 
 import pytest
 
 from weft.config import Config
-from weft.hw.bus.csr_bank import ERRORS, CsrBank
+from weft.hw.bus.csr_bank import DMA_ERRORS, CsrBank
 from weft.ip import BUSES, Ip
 from weft.register_map import SPACE, fifo_ports, registers
 from weft.registers import REGISTERS
@@ -13,42 +13,42 @@ CONFIG = Config(rows=2, cols=4, depth=1, a_words=64, b_words=64)
 
 
 class Driver:
-    """Makes accesses of the port, one at a time."""
+    """Sends one request at a time."""
 
     def __init__(self, dut):
         self.dut = dut
 
     async def access(self, ctx, address, value=None, mask=15):
-        """The word read, and whether the access was refused."""
-        port = self.dut.port
-        ctx.set(port.access.valid, 1)
-        ctx.set(port.access.payload, {
-            "address": address // 4, "write": value is not None, "mask": mask, "data": value or 0,
+        """The word and the error bit of the response."""
+        bus = self.dut.bus
+        ctx.set(bus.request.valid, 1)
+        ctx.set(bus.request.payload, {
+            "addr": address // 4, "write": value is not None, "mask": mask, "data": value or 0,
         })
-        await ctx.tick().until(port.access.ready)
-        ctx.set(port.access.valid, 0)
-        (answer,) = await ctx.tick().sample(port.answer.payload).until(port.answer.valid)
-        return answer.data, answer.refused
+        await ctx.tick().until(bus.request.ready)
+        ctx.set(bus.request.valid, 0)
+        (response,) = await ctx.tick().sample(bus.response.payload).until(bus.response.valid)
+        return response.data, response.error
 
 
 def run(ip, bench):
     dut = CsrBank(ip)
 
     async def core(ctx):
-        """Core registers read as their address, after a while; in windows there is always room."""
+        """Answers reads of core registers with their number plus 1000, some cycles later."""
         while True:
-            _, _, asks, address = await ctx.tick().sample(dut.asks, dut.address)
-            if asks:
-                ctx.set(dut.value, address + 1000)
-                ctx.set(dut.told, 1)
+            _, _, req, address = await ctx.tick().sample(dut.reg_req, dut.reg_address)
+            if req:
+                ctx.set(dut.reg_data, address + 1000)
+                ctx.set(dut.reg_ack, 1)
                 await ctx.tick()
-                ctx.set(dut.told, 0)
+                ctx.set(dut.reg_ack, 0)
 
     async def body(ctx):
         if ip.has_fifo_ports:
             ctx.set(dut.commands.ready, 1)
             ctx.set(dut.results.valid, 1)
-            ctx.set(dut.level.some, 1)
+            ctx.set(dut.level.nonempty, 1)
         if ip.bus == "dma":
             ctx.set(dut.desc_free, 3)
         await bench(ctx, dut, Driver(dut))
@@ -57,56 +57,56 @@ def run(ip, bench):
 
 
 @pytest.mark.parametrize("bus, window", [*((bus, False) for bus in BUSES), ("dma", True)])
-def test_every_address_does_what_the_map_says(bus, window):
+def test_every_address_allows_what_the_map_says(bus, window):
     ip = Ip(config=CONFIG, bus=bus, window=window)
-    ways = {r.address: r.access for r in registers(ip)}
-    for window in fifo_ports(ip):
-        ways |= dict.fromkeys(range(window.address, window.address + window.size, 4), window.access)
-    known = sorted(ways)
+    allowed = {r.address: r.access for r in registers(ip)}
+    for port in fifo_ports(ip):
+        allowed |= dict.fromkeys(range(port.address, port.address + port.size, 4), port.access)
+    known = sorted(allowed)
     chosen = {a for k in known for a in (k - 4, k, k + 4) if not 0x810 < a % 0x400 + 0x800 < 0xBF0}
     chosen = sorted(a for a in chosen | set(known[:80]) if 0 <= a < SPACE)
 
     async def bench(ctx, dut, driver):
         for address in chosen:
-            way = ways.get(address, "")
-            value, refused = await driver.access(ctx, address)
-            assert refused == (way not in ("ro", "rw")), hex(address)
+            access = allowed.get(address, "")
+            value, error = await driver.access(ctx, address)
+            assert error == (access not in ("ro", "rw")), hex(address)
             if address < 4 * len(REGISTERS):
                 assert value == address // 4 + 1000
-            if refused:
+            if error:
                 assert value == 0
             if address != next(r.address for r in registers(ip) if r.name == "control"):
-                _, refused = await driver.access(ctx, address, 0)
-                assert refused == (way not in ("wo", "rw")), hex(address)
+                _, error = await driver.access(ctx, address, 0)
+                assert error == (access not in ("wo", "rw")), hex(address)
                 for mask in (0, 7, 14):
                     assert (await driver.access(ctx, address, 0, mask))[1]
 
     run(ip, bench)
 
 
-def test_what_is_read_is_what_is_there():
+def test_values_of_status_and_job_registers():
     ip = Ip(config=CONFIG, bus="axi")
     at = {r.name: r.address for r in registers(ip)}
 
     async def bench(ctx, dut, driver):
         ctx.set(dut.busy, 1)
         ctx.set(dut.level, {"words": 300, "complete": 1})
-        ctx.set(dut.room, 345)
-        ctx.set(dut.ended, {"valid": 1, "tag": 0xBEEF, "status": 2})
+        ctx.set(dut.cmd_free, 345)
+        ctx.set(dut.job_done, {"valid": 1, "tag": 0xBEEF, "status": 2})
         await ctx.tick()
-        ctx.set(dut.ended.valid, 0)
+        ctx.set(dut.job_done.valid, 0)
         assert await driver.access(ctx, at["status"]) == (1, 0)
         assert await driver.access(ctx, at["cmd_fifo_free"]) == (345, 0)
         assert await driver.access(ctx, at["result_level"]) == (2 << 24 | 1 << 16 | 300, 0)
         assert await driver.access(ctx, at["result_tag"]) == (0xBEEF, 0)
         for n in range(3):
-            ctx.set(dut.ended, {"valid": 1, "tag": 7 + n, "status": n})
+            ctx.set(dut.job_done, {"valid": 1, "tag": 7 + n, "status": n})
             await ctx.tick()
-        ctx.set(dut.ended.valid, 0)
+        ctx.set(dut.job_done.valid, 0)
         assert await driver.access(ctx, at["jobs_done"]) == (4, 0)
         assert await driver.access(ctx, at["last_job"]) == (2 << 16 | 9, 0)
         assert await driver.access(ctx, at["irq_status"]) == (3, 0)
-        # In a soft reset there is no room, and what is written is refused.
+        # During a soft reset CMD_FIFO has no space, and a write is an error.
         ctx.set(dut.reset_busy, 1)
         assert await driver.access(ctx, at["status"]) == (3, 0)
         assert await driver.access(ctx, at["cmd_fifo_free"]) == (0, 0)
@@ -116,19 +116,19 @@ def test_what_is_read_is_what_is_there():
     run(ip, bench)
 
 
-def test_control_is_a_pulse():
+def test_control_bits_are_pulses():
     ip, pulses = Ip(config=CONFIG, bus="stream"), []
 
     async def bench(ctx, dut, driver):
         at = {r.name: r.address for r in registers(ip)}
         await driver.access(ctx, at["irq_enable"], 7)
         for value in (0, 1, 2, 3):
-            ctx.set(dut.port.access.valid, 1)
-            ctx.set(dut.port.access.payload, {
-                "address": at["control"] // 4, "write": 1, "mask": 15, "data": value,
+            ctx.set(dut.bus.request.valid, 1)
+            ctx.set(dut.bus.request.payload, {
+                "addr": at["control"] // 4, "write": 1, "mask": 15, "data": value,
             })
             await ctx.tick()
-            ctx.set(dut.port.access.valid, 0)
+            ctx.set(dut.bus.request.valid, 0)
             for _ in range(3):
                 _, _, reset, abort = await ctx.tick().sample(dut.reset, dut.abort)
                 pulses.append(2 * abort + reset)
@@ -138,28 +138,28 @@ def test_control_is_a_pulse():
     assert pulses == [0, 0, 0, 1, 0, 0, 2, 0, 0, 3, 0, 0]
 
 
-@pytest.mark.parametrize("follows", [0, 1])
-def test_no_access_is_taken_while_a_result_is_waited_for(follows):
-    ip, answers = Ip(config=CONFIG, bus="axi"), []
+@pytest.mark.parametrize("next_valid", [0, 1])
+def test_requests_wait_while_a_read_waits_for_a_result(next_valid):
+    ip, samples = Ip(config=CONFIG, bus="axi"), []
 
     async def bench(ctx, dut, driver):
-        port = dut.port
-        ctx.set(dut.results.valid, follows)
-        ctx.set(dut.follows, follows)
-        ctx.set(port.access.payload, {"address": 0xC00 // 4, "write": 0, "mask": 15, "data": 0})
-        ctx.set(port.access.valid, 1)
+        request, response = dut.bus.request, dut.bus.response
+        ctx.set(dut.results.valid, next_valid)
+        ctx.set(dut.next_valid, next_valid)
+        ctx.set(request.payload, {"addr": 0xC00 // 4, "write": 0, "mask": 15, "data": 0})
+        ctx.set(request.valid, 1)
         for cycle in range(6):
             if cycle == 4:
                 ctx.set(dut.results.valid, 1)
-            _, _, ready, answered = await ctx.tick().sample(port.access.ready, port.answer.valid)
-            answers.append((ready, answered))
+            _, _, ready, done = await ctx.tick().sample(request.ready, response.valid)
+            samples.append((ready, done))
 
     run(ip, bench)
-    waits = [(1, 0), (0, 0), (0, 0), (0, 0), (0, 1), (1, 0)]
-    assert answers == ([(1, 0)] + [(1, 1)] * 5 if follows else waits)
+    waiting = [(1, 0), (0, 0), (0, 0), (0, 0), (0, 1), (1, 0)]
+    assert samples == ([(1, 0)] + [(1, 1)] * 5 if next_valid else waiting)
 
 
-def test_status_says_that_the_dma_moves():
+def test_status_shows_dma_busy():
     ip = Ip(config=CONFIG, bus="dma")
     at = {r.name: r.address for r in registers(ip)}["status"]
 
@@ -171,7 +171,7 @@ def test_status_says_that_the_dma_moves():
     run(ip, bench)
 
 
-def test_a_window_stays_in_a_soft_reset():
+def test_dma_window_survives_a_soft_reset():
     ip = Ip(config=CONFIG, bus="dma", window=True)
     at = {r.name: r.address for r in registers(ip)}
 
@@ -181,19 +181,19 @@ def test_a_window_stays_in_a_soft_reset():
                 await driver.access(ctx, at["dma_base"], base)
                 await driver.access(ctx, at["dma_limit"], limit)
                 await driver.access(ctx, at["control"], 1)
-            assert (ctx.get(dut.base), ctx.get(dut.limit)) == (base, limit)
+            assert (ctx.get(dut.dma_base), ctx.get(dut.dma_limit)) == (base, limit)
             assert await driver.access(ctx, at["dma_base"]) == (base, 0)
             assert await driver.access(ctx, at["dma_limit"]) == (limit, 0)
 
     run(ip, bench)
 
 
-def test_every_error_of_the_engine_is_an_interrupt():
+def test_every_dma_error_is_an_interrupt():
     ip = Ip(config=CONFIG, bus="dma")
     at = {r.name: r.address for r in registers(ip)}["irq_status"]
 
     async def bench(ctx, dut, driver):
-        for bit, name in enumerate(ERRORS, 5):
+        for bit, name in enumerate(DMA_ERRORS, 5):
             ctx.set(dut.errors[name], 1)
             await ctx.tick()
             ctx.set(dut.errors[name], 0)

@@ -1,4 +1,4 @@
-"""Descriptor registers: written in any order, filed in theirs; 0 after a reset."""
+"""Tests of the descriptor registers: written in any order, sent in order, 0 after a reset."""
 
 import random
 
@@ -9,13 +9,13 @@ from weft.hw.bus.descriptor_regs import WORDS, DescriptorRegs
 from weft.sim.amaranth_bench import checker, quiet, receive, simulate
 
 
-def test_descriptors_are_filed_in_order_and_stay():
+def test_words_are_sent_in_order_and_stay():
     dut = DescriptorRegs()
     rng = random.Random(3)
     values = [0] * WORDS
 
-    async def filed(ctx):
-        while (await ctx.tick().sample(dut.filing))[-1]:
+    async def until_idle(ctx):
+        while (await ctx.tick().sample(dut.submitting))[-1]:
             pass
 
     async def write(ctx, index, value):
@@ -27,7 +27,7 @@ def test_descriptors_are_filed_in_order_and_stay():
         ctx.set(dut.write, 0)
 
     async def bench(ctx):
-        await filed(ctx)
+        await until_idle(ctx)
         for _ in range(6):
             for index in rng.sample(range(WORDS), rng.randrange(WORDS)):
                 await write(ctx, index, rng.getrandbits(32))
@@ -38,13 +38,13 @@ def test_descriptors_are_filed_in_order_and_stay():
             await ctx.tick()
             ctx.set(dut.submit, 0)
             assert await receive(ctx, dut.o, WORDS, stall=0.3, seed=2) == values
-            await filed(ctx)
+            await until_idle(ctx)
             await quiet(ctx, dut.o)
 
     simulate(dut, bench, background=[checker(dut.o, "descriptor")])
 
 
-def test_after_a_reset_all_are_0_whatever_is_on_the_pins():
+def test_all_words_are_0_after_a_reset():
     inner, reset = DescriptorRegs(), Signal()
 
     class Reset(wiring.Component):
@@ -59,7 +59,7 @@ def test_after_a_reset_all_are_0_whatever_is_on_the_pins():
     async def bench(ctx):
         ctx.set(inner.data, 0xFFFFFFFF)
         for _ in range(2):
-            await ctx.tick().until(~inner.filing)
+            await ctx.tick().until(~inner.submitting)
             for index in range(WORDS):
                 ctx.set(inner.index, index)
                 assert ctx.get(inner.word) == 0

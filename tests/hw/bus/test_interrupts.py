@@ -1,4 +1,4 @@
-"""Interrupts: nothing that happens is lost, whatever is written in that cycle."""
+"""Tests of the interrupt registers: no event is lost."""
 
 from weft.hw.bus.interrupts import Interrupts
 from weft.sim.amaranth_bench import play
@@ -8,7 +8,7 @@ def run(script, *watched, tail=2):
     return play(Interrupts(width=3), script, *watched, tail=tail)
 
 
-def test_what_happens_stays_until_it_is_cleared():
+def test_status_stays_until_it_is_cleared():
     (status,) = run([
         {"events": 5}, {"events": 0}, {}, {"clear": 1, "data": 1}, {"clear": 0}, {},
         {"clear": 1, "data": 7}, {"clear": 0},
@@ -16,14 +16,14 @@ def test_what_happens_stays_until_it_is_cleared():
     assert status == [0, 5, 5, 5, 4, 4, 4, 0, 0, 0]
 
 
-def test_what_happens_as_it_is_cleared_is_kept():
+def test_event_in_the_cycle_of_its_clear_is_kept():
     (status,) = run([
         {"events": 3}, {"events": 2, "clear": 1, "data": 7}, {"events": 0, "clear": 0}, {},
     ], "status")
     assert status[2:] == [2] * 4
 
 
-def test_irq_is_of_what_is_enabled():
+def test_irq_follows_the_enabled_status():
     status, enable, irq = run([
         {"events": 1}, {"events": 0}, {"set": 1, "data": 2}, {"set": 0}, {"events": 2},
         {"events": 0}, {"clear": 1, "data": 1}, {"clear": 0}, {"clear": 1, "data": 2},
@@ -34,8 +34,9 @@ def test_irq_is_of_what_is_enabled():
     assert irq == [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0]
 
 
-def test_a_soft_reset_forgets_what_has_happened_but_not_what_is_enabled():
+def test_clear_all_clears_status_but_not_enable():
     status, enable = run([
-        {"events": 7, "set": 1, "data": 5}, {"set": 0, "forget": 1}, {"events": 0, "forget": 0},
+        {"events": 7, "set": 1, "data": 5}, {"set": 0, "clear_all": 1},
+        {"events": 0, "clear_all": 0},
     ], "status", "enable")
     assert status == [0, 7, 0, 0, 0] and enable == [0, 5, 5, 5, 5]

@@ -1,4 +1,4 @@
-"""Wishbone against a port that answers when it likes: one answer an access, of its own cycle."""
+"""Tests of the Wishbone slave: one answer for each access, in the cycle of the access."""
 
 import random
 
@@ -6,49 +6,52 @@ import pytest
 
 from weft.hw.bus.wishbone import Wishbone
 from weft.sim.amaranth_bench import simulate
-from weft.sim.ip.echo import REFUSED, Echo
+from weft.sim.ip.echo import FIRST_ERROR, Echo
 
 
 class Master:
-    """Cycles of several accesses, some of which are given up; what was seen goes to lists."""
+    """Runs bus cycles of several accesses; ``requests`` has the requests of the register bus."""
 
     def __init__(self, bus):
         self.bus = bus
-        self.accesses = []  # as the port has them
+        self.requests = []
 
     async def watch(self, ctx):
-        access = self.bus.port.access
+        request = self.bus.bus.request
         while True:
             _, _, valid, ready, p = await ctx.tick().sample(
-                access.valid, access.ready, access.payload
+                request.valid, request.ready, request.payload
             )
             if valid and ready:
-                self.accesses.append((p.address, p.write, p.mask, p.data))
+                self.requests.append((p.addr, p.write, p.mask, p.data))
 
     async def cycle(self, ctx, words, *, writes=False, stay=None, idle=0, rng=None):
-        """Answers to accesses of ``words``; the cycle is given up after ``stay`` clocks."""
-        bus, found, given, clocks = self.bus, [], 0, 0
+        """Accesses ``words``; returns the answers and the number of clocks.
+
+        The cycle is aborted after ``stay`` clocks.
+        """
+        bus, found, sent, clocks = self.bus, [], 0, 0
         ctx.set(bus.cyc_i, 1)
         while len(found) < len(words) and clocks != stay:
-            asks = given < len(words) and not (rng and rng.random() < idle)
+            strobe = sent < len(words) and not (rng and rng.random() < idle)
             if not bus.pipelined and ctx.get(bus.stb_i):
-                asks = True  # until it is answered
-            ctx.set(bus.stb_i, int(asks))
-            if asks:
-                ctx.set(bus.adr_i, words[given])
+                strobe = True  # stays until the answer
+            ctx.set(bus.stb_i, int(strobe))
+            if strobe:
+                ctx.set(bus.adr_i, words[sent])
                 ctx.set(bus.we_i, int(writes))
-                ctx.set(bus.dat_i, words[given] + 7)
-                ctx.set(bus.sel_i, words[given] % 16)
-            ends = [bus.stall_o] if bus.pipelined else []
+                ctx.set(bus.dat_i, words[sent] + 7)
+                ctx.set(bus.sel_i, words[sent] % 16)
+            stall_pin = [bus.stall_o] if bus.pipelined else []
             _, _, ack, err, data, *stall = await ctx.tick().sample(
-                bus.ack_o, bus.err_o, bus.dat_o, *ends
+                bus.ack_o, bus.err_o, bus.dat_o, *stall_pin
             )
             assert not (ack and err)
             if ack or err:
-                assert bus.pipelined or asks
+                assert bus.pipelined or strobe
                 found.append((data, err))
-            taken = not stall[0] if bus.pipelined else ack or err
-            given += bool(asks and taken)
+            accepted = not stall[0] if bus.pipelined else ack or err
+            sent += bool(strobe and accepted)
             if not bus.pipelined and (ack or err):
                 ctx.set(bus.stb_i, 0)
             clocks += 1
@@ -58,13 +61,13 @@ class Master:
 
 
 def answers(words):
-    return [(3 * word, word >= REFUSED) for word in words]
+    return [(3 * word, word >= FIRST_ERROR) for word in words]
 
 
 @pytest.mark.parametrize("cycles", [1, 4])
 @pytest.mark.parametrize("idle", [0, 0.5])
 @pytest.mark.parametrize("pipelined", [False, True])
-def test_every_access_is_made_once_and_answered(pipelined, idle, cycles):
+def test_every_access_happens_once_and_is_answered(pipelined, idle, cycles):
     bus, rng = Wishbone(pipelined=pipelined), random.Random(5)
     master = Master(bus)
     words = [rng.randrange(0x400) for _ in range(40)]
@@ -76,9 +79,9 @@ def test_every_access_is_made_once_and_answered(pipelined, idle, cycles):
             assert found == answers(part)
 
     simulate(Echo(bus, cycles), bench, background=[master.watch])
-    assert [address for address, *_ in master.accesses] == words
-    for n, (address, write, mask, data) in enumerate(master.accesses):
-        assert (write, mask, data) == (n // 8 % 2, address % 16, address + 7)
+    assert [addr for addr, *_ in master.requests] == words
+    for n, (addr, write, mask, data) in enumerate(master.requests):
+        assert (write, mask, data) == (n // 8 % 2, addr % 16, addr + 7)
 
 
 @pytest.mark.parametrize("pipelined, clocks", [(False, 2), (True, 1)])
@@ -96,7 +99,7 @@ def test_rate(pipelined, clocks):
 
 @pytest.mark.parametrize("cycles", [1, 2, 5])
 @pytest.mark.parametrize("pipelined", [False, True])
-def test_cycles_given_up_do_not_confuse_the_next(pipelined, cycles):
+def test_aborted_cycles_do_not_disturb_the_next(pipelined, cycles):
     bus, rng = Wishbone(pipelined=pipelined), random.Random(9)
     master = Master(bus)
 
@@ -106,7 +109,7 @@ def test_cycles_given_up_do_not_confuse_the_next(pipelined, cycles):
                 ctx, [rng.randrange(0x400) for _ in range(4)], stay=rng.randrange(1, 12)
             )
             for _ in range(rng.choice([1, 1, 2, 5])):
-                # In the clock in which a cycle ends its answer may still be seen, but no later.
+                # The answer may still arrive in the clock in which the cycle ends, but not later.
                 _, _, cyc = await ctx.tick().sample(bus.cyc_i)
             part = [rng.randrange(0x400) for _ in range(3)]
             found, _ = await master.cycle(ctx, part)
@@ -115,7 +118,7 @@ def test_cycles_given_up_do_not_confuse_the_next(pipelined, cycles):
     simulate(Echo(bus, cycles), bench)
 
 
-def test_no_answer_without_a_cycle():
+def test_no_answer_outside_a_cycle():
     bus = Wishbone(pipelined=True)
     master = Master(bus)
 

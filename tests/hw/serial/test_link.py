@@ -51,8 +51,8 @@ class LinkedCore(wiring.Component):
         connect(m, link.commands, core.commands)
         connect(m, core.results, link.results)
         m.d.comb += [
-            link.rx_error.eq(self.rx_error), core.address.eq(link.address), link.data.eq(core.data),
-            core.abort.eq(link.abort),
+            link.rx_error.eq(self.rx_error), core.reg_address.eq(link.address),
+            link.data.eq(core.reg_data), core.abort.eq(link.abort),
         ]
         return m
 
