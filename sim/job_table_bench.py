@@ -1,4 +1,4 @@
-"""A job table on the bench: jobs to push, and what it says of them and of loads."""
+"""Helpers for benches of the job table: push and pull jobs, query conflicts of loads."""
 
 from weft.commands import Job, JobFlag, Region
 from weft.geometry import Operand
@@ -19,8 +19,8 @@ ALL = PLAIN | JobFlag.REQUANTIZE | JobFlag.TABLE
 START = JobFlag.PRELOAD | JobFlag.BROADCAST
 C = Operand(4, 1, 32, 16, page=1, size=4)  # 32 words
 MEMORIES = {Region.A: A, Region.B: B}
-FINISHES = JobFlag.REQUANTIZE, JobFlag.TABLE
-# A core that starts from C, of three tiles a pass and another result path.
+EPILOGUE = JobFlag.REQUANTIZE, JobFlag.TABLE
+# A core with a C buffer, three tiles in a pass, and the BF16 epilogue.
 FLOAT = {
     "geometries": {**MEMORIES, Region.C: C},
     "supported_flags": PLAIN | START | JobFlag.ROUND | JobFlag.CLAMP,
@@ -29,48 +29,55 @@ FLOAT = {
 
 
 def job(tag=0, flags=0, **fields):
+    """A job with default fields."""
     values = {"m": 1, "n": 2, "k": 3, "a_page": 1, "a_pitch": 1, "a_pages": 2}
     values |= {"b_page": 3, "b_pitch": 2, "b_pages": 4}
     return Job(**{**values, **fields}, tag=tag, flags=JobFlag(flags))
 
 
 def header(command):
+    """The header of a command as the hardware's struct, in Python ints."""
     shape = JobHeader if isinstance(command, Job) else LoadHeader
     return plain(shape.from_bits(int.from_bytes(command.pack(), "little")))
 
 
 def run(bench, jobs=4, **options):
-    plain = {"geometries": MEMORIES, "supported_flags": ALL, "epilogue_flags": FINISHES, "slots": 1}
-    table = JobTable(jobs=jobs, **plain | options)
+    """Run ``bench(ctx, table)`` on a new job table."""
+    defaults = {
+        "geometries": MEMORIES, "supported_flags": ALL, "epilogue_flags": EPILOGUE, "slots": 1,
+    }
+    table = JobTable(jobs=jobs, **defaults | options)
     simulate(table, lambda ctx: bench(ctx, table), background=[checker(table.pull, "pull")])
 
 
 async def push(ctx, table, *jobs):
+    """Push jobs."""
     for one in jobs:
         await send(ctx, table.push, [header(one)])
-        await ctx.tick()  # in which the header is still there
+        await ctx.tick()  # the header must stay for one more cycle
 
 
 async def pull(ctx, table):
-    """A job; and whether it is rejected, as is known in the cycle after."""
+    """Pull a job; adds ``rejected``, which is valid in the next cycle."""
     [one] = await receive(ctx, table.pull, 1)
     return {**one, "rejected": ctx.get(table.rejected)}
 
 
 async def conflicts(ctx, table, load):
-    """Whether a load has to wait, three cycles after it came."""
+    """Whether a load conflicts with a job; valid three cycles after its header."""
     put(ctx, table.load, header(load))
     await ticks(ctx, 3)
     return ctx.get(table.conflict)
 
 
 async def retire(ctx, table):
-    """The oldest job ends: what is said of loads knows it a cycle after the table."""
+    """Retire the oldest job; the conflict of a load follows a cycle later."""
     await pulse(ctx, table.retire)
     await ctx.tick()
 
 
 async def pulse(ctx, port, value=1):
+    """Set a port for one cycle."""
     put(ctx, port, value)
     await ctx.tick()
     ctx.set(port, [0, 0] if isinstance(value, list) else 0)

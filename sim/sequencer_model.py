@@ -1,4 +1,4 @@
-"""The sequencer's rules in every cycle: words by slots, starts, pace, room, rests; as a bench."""
+"""A cycle-exact model of the sequencer, as a bench that drives and checks it."""
 
 import random
 
@@ -17,12 +17,13 @@ ROWS, DEPTH = 3, 2
 A = Operand(ROWS, DEPTH, 64, 16)
 B = Operand(4, DEPTH, 128, 16)
 C = Operand(4, 1, 64, 16, 1, 4)
-EVERY = (1 << ROWS) - 1
+EVERY = (1 << ROWS) - 1  # preload of all rows
 C_FIELDS = ("c", "preload", "broadcast")
 
 
 def tile(tag=0, *, k=5, last=0, a_page=0, b_page=0, status=0, accumulate=0, hold=0, epilogue=0,
          c=0, preload=0, broadcast=0):
+    """The fields of a tile; bits of ``epilogue``: requantize, table."""
     return {
         "a_page": a_page, "b_page": b_page, "k": k, "rows": ROWS, "cols": 4, "last": last,
         "single_word": int(k <= DEPTH), "tag": tag, "status": status, "failed": int(status != 0),
@@ -33,9 +34,24 @@ def tile(tag=0, *, k=5, last=0, a_page=0, b_page=0, status=0, accumulate=0, hold
 
 
 class SequencerModel:
-    """A sequencer that is offered passes: all that it does, cycle by cycle.
+    """Drives a `Sequencer` with passes, records every cycle, and checks it against the rules.
 
-    Steps and results are noted in the cycle in which they were decided on.
+    Steps and results are recorded in the cycle of the decision, not ``LATENCY`` cycles later.
+
+    Parameters
+    ----------
+    slots, rows : int
+        As of `Sequencer`.
+    room : int
+        Passes that the result buffer holds.
+    starts : bool
+        Whether the core has a C buffer.
+    folded : bool
+
+    Attributes
+    ----------
+    cycles : list of dict
+        For each cycle the inputs and the outputs of the sequencer.
     """
 
     def __init__(self, slots, room, *, starts=True, rows=ROWS, folded=False):
@@ -47,62 +63,71 @@ class SequencerModel:
             geometries=(A, B), tile=self.tile, slots=slots, rows=rows, depth=DEPTH, credits=room,
             folded=folded,
         )
-        self.cycles = []  # what is offered and what is seen
+        self.cycles = []
 
     def fields(self, one):
+        """The fields of a tile that the core has."""
         return one if self.starts else {k: v for k, v in one.items() if k not in C_FIELDS}
 
-    def run(self, passes, *, cycles, releases=None, idle=0.0, gaps=None, voids=None):
-        """Up to ``cycles``, all that ``passes`` need and some more.
+    def run(self, passes, *, cycles, releases=None, idle=0.0, gaps=None, aborts=None):
+        """Run ``passes`` to their end, in at most ``cycles`` cycles.
 
-        ``releases``: cycles of a pulse; None for one 5 cycles behind each drain. By the numbers of
-        passes, ``gaps`` has the cycles without any before them, ``voids`` those that they are on
-        offer until they become void.
+        Parameters
+        ----------
+        releases : collection of int, optional
+            Cycles in which ``release`` is high; if absent, 5 cycles after each drain.
+        idle : float
+            Probability that a pass becomes valid a cycle later.
+        gaps : dict, optional
+            For a pass, by its number: cycles without a valid pass before it.
+        aborts : dict, optional
+            For a pass, by its number: cycles after which its tiles become aborted.
         """
         dut, rng = self.dut, random.Random(cycles)
-        gaps, voids = dict(gaps or {}), voids or {}
+        gaps, aborts = dict(gaps or {}), aborts or {}
         ports = {
             name: getattr(dut, name) for name in ("slot", "step", "results", "active", "stalled")
         }
         raw = Value.cast(dut.passes.payload)
 
         async def bench(ctx):
-            number, offered, void, more = 0, 0, False, 2 * self.slots + 8
+            number, valid_cycles, aborted, tail = 0, 0, False, 2 * self.slots + 8
             for t in range(cycles):
-                more -= number == len(passes)
-                if not more:
+                tail -= number == len(passes)
+                if not tail:
                     break
                 slot = ctx.get(dut.slot)
-                here = None if number == len(passes) else passes[number]
-                if here and not offered:
+                tiles = None if number == len(passes) else passes[number]
+                if tiles and not valid_cycles:
                     gaps[number] = gaps.get(number, 0) - 1
-                    here = None if gaps[number] >= 0 or rng.random() < idle else here
-                if here is None:
+                    tiles = None if gaps[number] >= 0 or rng.random() < idle else tiles
+                if tiles is None:
                     ctx.set(raw, rng.getrandbits(len(raw)))
                 else:
-                    void = void or (slot == 0 and offered >= voids.get(number, cycles))
-                    aborted = {**here[0], "status": int(Status.ABORTED), "failed": 1}
-                    here = [aborted] if void else here
-                    self.offer(ctx, here, slot, rng)
-                    offered += 1
-                ctx.set(dut.passes.valid, here is not None)
+                    aborted |= slot == 0 and valid_cycles >= aborts.get(number, cycles)
+                    if aborted:
+                        tiles = [{**tiles[0], "status": int(Status.ABORTED), "failed": 1}]
+                    self.drive(ctx, tiles, slot, rng)
+                    valid_cycles += 1
+                ctx.set(dut.passes.valid, tiles is not None)
                 release = t - 5 in self.drains if releases is None else t in releases
                 ctx.set(dut.release, release)
                 values = await ctx.tick().sample(dut.passes.ready, *ports.values())
-                taken = here is not None and values[2]
-                seen = dict(zip(ports, map(plain, values[3:]), strict=True))
-                self.cycles.append({"offer": here, "release": release, "taken": taken, **seen})
-                if taken:
-                    number, offered, void = number + 1, 0, False
+                fire = tiles is not None and values[2]
+                outputs = dict(zip(ports, map(plain, values[3:]), strict=True))
+                self.cycles.append({"tiles": tiles, "release": release, "fire": fire, **outputs})
+                if fire:
+                    number, valid_cycles, aborted = number + 1, 0, False
             assert number == len(passes)
 
         simulate(dut, bench, limit=cycles + 2)
-        late = self.cycles[dut.LATENCY :]
+        later = self.cycles[dut.LATENCY :]
         del self.cycles[-dut.LATENCY :]
-        for seen, later in zip(self.cycles, late, strict=True):
-            seen |= {name: later[name] for name in ("step", "results", "active")}
+        for decision, output in zip(self.cycles, later, strict=True):
+            decision |= {name: output[name] for name in ("step", "results", "active")}
 
-    def offer(self, ctx, tiles, slot, rng):
+    def drive(self, ctx, tiles, slot, rng):
+        """Set the payload of a pass; a slot without a tile has random fields."""
         payload = {
             "lead": self.fields(tiles[0]), "present": int(slot < len(tiles)),
             "end": int(slot == len(tiles) - 1),
@@ -112,96 +137,102 @@ class SequencerModel:
         put(ctx, self.dut.passes.payload, payload)
 
     def step(self, name):
-        """What a field of the step is in each cycle."""
-        return [seen["step"][name] for seen in self.cycles]
+        """A field of the step, in each cycle."""
+        return [cycle["step"][name] for cycle in self.cycles]
 
     @property
     def drains(self):
+        """Cycles of drains."""
         return [t for t, drain in enumerate(self.step("drain")) if drain]
 
     @property
     def stalls(self):
-        return [t for t, seen in enumerate(self.cycles) if seen["stalled"]]
+        """Cycles in which the sequencer stalls."""
+        return [t for t, cycle in enumerate(self.cycles) if cycle["stalled"]]
 
     @property
     def steps(self):
-        return [(t, seen["step"]) for t, seen in enumerate(self.cycles) if seen["step"]["en"]]
+        """Cycles and fields of active steps."""
+        return [(t, cycle["step"]) for t, cycle in enumerate(self.cycles) if cycle["step"]["en"]]
 
     def rounds(self, lead):
-        """The rounds of a pass, each a row of C or a word."""
+        """The rounds of a pass: rows of C, then words of K."""
         if lead["preload"] and not lead["broadcast"]:
             yield from (("row", row) for row in range(self.rows))
         yield from (("word", word) for word in range(-(-lead["k"] // DEPTH)))
 
     def check(self):
-        """Every cycle is as the rules say."""
-        slot, kept, room, pace = 0, False, self.room, 0
-        turn, stalled, rounds, begun = None, False, None, False
-        undrained, flush = False, None  # folded: there are sums, and when they go
-        apart = self.slots * self.rows + self.folded
-        for t, seen in enumerate(self.cycles):
-            tiles = seen["offer"]
+        """Check every cycle against the rules."""
+        # kept: the last pass held its sums. next_drain: the first cycle of the next drain.
+        slot, kept, room, next_drain = 0, False, self.room, 0
+        current, stalled, rounds, started = None, False, None, False
+        holds_sums, flush = False, None  # folded: the array holds sums; the cycle of a flush
+        interval = self.slots * self.rows + self.folded  # of drains
+        for t, cycle in enumerate(self.cycles):
+            tiles = cycle["tiles"]
             lead = tiles[0] if tiles else tile()
-            void = slot == 0 and lead["status"] != 0
+            failed = slot == 0 and lead["status"] != 0
             if tiles and rounds is None:
-                rounds, begun = list(self.rounds(lead)), False
+                rounds, started = list(self.rounds(lead)), False
             if slot == 0:
-                # A round is decided on here: the last one, where it gives results, may wait.
-                turn, stalled = None, False
-                if tiles and not void:
-                    gives = len(rounds) == 1 and not lead["hold"]
-                    stalled = gives and not room
-                    may = not gives or (room and t >= pace)
-                    if self.folded and not begun and t < pace:
-                        may = stalled = False
-                    elif self.folded and not begun and undrained and not lead["accumulate"]:
-                        may = stalled = undrained = False
-                        flush, pace = t + 1, t + 1 + apart
-                    if may:
-                        turn, begun, undrained = rounds.pop(0), True, not gives
-                        if gives:
-                            room, pace = room - 1, t + apart
-            ends = turn is not None and not rounds
-            taken = void or (ends and slot == self.slots - 1)
-            assert (seen["slot"], seen["stalled"], seen["taken"]) == (slot, stalled, taken), t
-            self.check_step(t, tiles, turn, ends)
-            assert seen["step"].get("flush", 0) == (t == flush), t
-            self.check_results(t, tiles, turn, ends, void)
-            room += seen["release"]
-            if taken:
-                rounds, kept = None, kept if void else lead["hold"] == 1
-            # It counts on while there is a pass to run, or sums that stay where they are.
-            slot = (slot + 1) % self.slots if slot or (tiles and not void) or kept else 0
+                # The decision on a round. The last round of a pass with results may wait.
+                current, stalled = None, False
+                if tiles and not failed:
+                    drains = len(rounds) == 1 and not lead["hold"]
+                    stalled = drains and not room
+                    go = not drains or (room and t >= next_drain)
+                    if self.folded and not started and t < next_drain:
+                        go = stalled = False
+                    elif self.folded and not started and holds_sums and not lead["accumulate"]:
+                        go = stalled = holds_sums = False
+                        flush, next_drain = t + 1, t + 1 + interval
+                    if go:
+                        current, started, holds_sums = rounds.pop(0), True, not drains
+                        if drains:
+                            room, next_drain = room - 1, t + interval
+            last_round = current is not None and not rounds
+            fire = failed or (last_round and slot == self.slots - 1)
+            assert (cycle["slot"], cycle["stalled"], cycle["fire"]) == (slot, stalled, fire), t
+            self.check_step(t, tiles, current, last_round)
+            assert cycle["step"].get("flush", 0) == (t == flush), t
+            self.check_results(t, tiles, last_round, failed)
+            room += cycle["release"]
+            if fire:
+                rounds, kept = None, kept if failed else lead["hold"] == 1
+            # The slot counts while a pass runs, or while the array holds sums.
+            slot = (slot + 1) % self.slots if slot or (tiles and not failed) or kept else 0
 
-    def check_step(self, t, tiles, turn, ends):
-        seen, step = self.cycles[t], self.cycles[t]["step"]
-        slot, last_slot = seen["slot"], seen["slot"] == self.slots - 1
-        kind, n = turn or (None, None)
-        present = turn is not None and slot < len(tiles)
-        lead = tiles[0] if turn else tile()
-        gives = ends and not lead["hold"]
-        assert step["en"] == seen["active"] == (kind == "word" and present), t
-        assert (step["capture"], step["drain"]) == (gives, gives and last_slot), t
-        if present or not turn:
-            fresh = not lead["accumulate"] and not lead["preload"]
-            assert step["clear"] == (turn == ("word", 0) and fresh), t
+    def check_step(self, t, tiles, current, last_round):
+        """Check the step of a cycle; ``current`` is its round, if any."""
+        cycle, step = self.cycles[t], self.cycles[t]["step"]
+        slot, last_slot = cycle["slot"], cycle["slot"] == self.slots - 1
+        kind, n = current or (None, None)
+        present = current is not None and slot < len(tiles)
+        lead = tiles[0] if current else tile()
+        drains = last_round and not lead["hold"]
+        assert step["en"] == cycle["active"] == (kind == "word" and present), t
+        assert (step["capture"], step["drain"]) == (drains, drains and last_slot), t
+        if present or not current:
+            from_zero = not lead["accumulate"] and not lead["preload"]
+            assert step["clear"] == (current == ("word", 0) and from_zero), t
         if step["en"]:
             pages = tiles[slot]["a_page"], tiles[slot]["b_page"]
             assert (step["a_addr"], step["b_addr"]) == tuple(page * 16 + n for page in pages), t
         if self.starts:
-            every = turn == ("word", 0) and lead["preload"] & lead["broadcast"]
-            rows = 1 << n if kind == "row" else every * ((1 << self.rows) - 1)
+            all_rows = current == ("word", 0) and lead["preload"] & lead["broadcast"]
+            rows = 1 << n if kind == "row" else all_rows * ((1 << self.rows) - 1)
             assert step["preload"] == rows, t
             if present and step["preload"]:
                 row = n if kind == "row" else 0
                 assert step["c_addr"] == (tiles[slot]["c"] + row) % C.words, t
 
-    def check_results(self, t, tiles, turn, ends, void):
+    def check_results(self, t, tiles, last_round, failed):
+        """Check the announced tile of a cycle."""
         results, slot = self.cycles[t]["results"], self.cycles[t]["slot"]
-        assert results["valid"] == (void or (ends and slot < len(tiles))), t
+        assert results["valid"] == (failed or (last_round and slot < len(tiles))), t
         if results["valid"]:
             assert (results["tile"], results["slot"]) == (self.fields(tiles[slot]), slot), t
-        if results["valid"] and not void:
+        if results["valid"] and not failed:
             assert results["end"] == (slot == len(tiles) - 1), t
             words = -(-tiles[0]["k"] // DEPTH) - 1
             for page in ("a_page", "b_page"):
@@ -209,6 +240,7 @@ class SequencerModel:
 
 
 def random_passes(slots, seed, count):
+    """``count`` random passes, each a list of tiles."""
     rng = random.Random(seed)
     for n in range(count):
         k = rng.choice([1, 2, 3, rng.randint(1, 40)])

@@ -13,9 +13,9 @@ from weft.sim.sequencer_model import DEPTH, EVERY, ROWS, SequencerModel, random_
 def test_every_cycle_is_as_the_rules_say(slots, rows, idle, room):
     rng = random.Random(slots)
     passes = list(random_passes(slots, slots + room, 16))
-    voids = {n: rng.randrange(12 * slots) for n in range(16) if rng.random() < 0.3}
+    aborts = {n: rng.randrange(12 * slots) for n in range(16) if rng.random() < 0.3}
     bench = SequencerModel(slots, room, rows=rows)
-    bench.run(passes, cycles=10_000, idle=idle, voids=voids)
+    bench.run(passes, cycles=10_000, idle=idle, aborts=aborts)
     bench.check()
 
 
@@ -146,11 +146,11 @@ def test_a_pass_that_becomes_void_ends_at_the_next_turn(slots, preload, after):
     # In the midst of its rows of C, or of its words; the next one starts with its own first.
     passes = [[tile(n, k=12 * DEPTH, c=9 * n, preload=preload)] * slots for n in range(2)]
     bench = SequencerModel(slots, 4)
-    bench.run(passes, cycles=200, voids={0: after})
+    bench.run(passes, cycles=200, aborts={0: after})
     bench.check()
     turn = -(-after // slots) * slots
     void = bench.cycles[turn]
-    assert void["taken"] and void["results"]["valid"] and void["results"]["tile"]["status"]
+    assert void["fire"] and void["results"]["valid"] and void["results"]["tile"]["status"]
     rounds = 12 + preload * ROWS
     assert bench.drains == [turn + rounds * slots]
 

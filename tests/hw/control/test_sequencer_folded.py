@@ -15,9 +15,9 @@ def test_every_cycle_is_as_the_rules_say(rows, idle, room):
     passes = [
         [{**one, "preload": 0} for one in tiles] for tiles in random_passes(1, rows + room, 40)
     ]
-    voids = {n: rng.randrange(12) for n in range(40) if rng.random() < 0.3}
+    aborts = {n: rng.randrange(12) for n in range(40) if rng.random() < 0.3}
     bench = SequencerModel(1, room, rows=rows, starts=False, folded=True)
-    bench.run(passes, cycles=10_000, idle=idle, voids=voids)
+    bench.run(passes, cycles=10_000, idle=idle, aborts=aborts)
     bench.check()
 
 
@@ -65,7 +65,7 @@ def test_sums_that_nobody_drained_are_flushed_before_a_fresh_start(gap):
 @pytest.mark.parametrize("after", range(1, 8))
 def test_the_sums_of_an_aborted_job_are_flushed(after):
     bench = SequencerModel(1, 8, starts=False, folded=True)
-    bench.run([[tile(k=9 * DEPTH)], [tile(k=DEPTH)], [tile(k=DEPTH)]], cycles=99, voids={0: after})
+    bench.run([[tile(k=9 * DEPTH)], [tile(k=DEPTH)], [tile(k=DEPTH)]], cycles=99, aborts={0: after})
     assert flushes(bench) == [after + 2]
     assert bench.drains == [after + 2 + ROWS + 1, after + 2 + 2 * (ROWS + 1)]
     bench.check()
@@ -74,7 +74,7 @@ def test_the_sums_of_an_aborted_job_are_flushed(after):
 def test_what_has_not_begun_leaves_nothing_to_flush():
     bench = SequencerModel(1, 8, starts=False, folded=True)
     void = [tile(status=1, last=1)]
-    bench.run([void, [tile(k=DEPTH)], void, [tile(k=DEPTH)]], cycles=99, voids={1: 0})
+    bench.run([void, [tile(k=DEPTH)], void, [tile(k=DEPTH)]], cycles=99, aborts={1: 0})
     assert flushes(bench) == []
     assert len(bench.drains) == 1
     bench.check()
@@ -83,7 +83,7 @@ def test_what_has_not_begun_leaves_nothing_to_flush():
 def test_a_pass_that_accumulates_flushes_nothing():
     bench = SequencerModel(1, 8, starts=False, folded=True)
     passes = [[tile(k=4 * DEPTH)], [tile(k=DEPTH, accumulate=1)]]
-    bench.run(passes, cycles=99, voids={0: 2})
+    bench.run(passes, cycles=99, aborts={0: 2})
     assert flushes(bench) == []
     assert [t for t, _ in bench.steps] == [0, 1, 3]
     bench.check()
