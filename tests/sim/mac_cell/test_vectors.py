@@ -1,10 +1,10 @@
-"""The directed vectors meet what they claim to, by the exact value of each sum."""
+"""The directed vectors cover what they claim, by the exact value of each sum."""
 
 import numpy as np
 import pytest
 
-from weft.sim.leaf import VECTORS
-from weft.sim.leaf.vectors import EDGES
+from weft.sim.mac_cell import VECTORS
+from weft.sim.mac_cell.vectors import EDGES
 
 INFINITE, NAN, MINUS = 0x7F800000, 0x7FC00000, 1 << 31
 
@@ -22,7 +22,7 @@ def binary64(bits):
 class Sums:
     """Sums of finite numbers: ``product + start = total + error``, exactly; ``rounded`` to 24 bits.
 
-    ``places`` is the total in units of the last place of the number it is rounded to.
+    ``places`` is the total in units of the last place of the rounded number.
     """
 
     def __init__(self, *names):
@@ -45,16 +45,16 @@ class Sums:
 
 @pytest.fixture(scope="module")
 def sums():
-    """All directed vectors but those of the multiplier."""
+    """All directed vectors except those of the multiplier."""
     return Sums(*(name for name in VECTORS if name not in ("multiplier", "random")))
 
 
-def test_there_are_millions(sums):
+def test_millions_of_vectors(sums):
     assert len(sums.a) > 5_000_000
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_vectors_are_the_same_every_time(name):
+def test_vectors_are_reproducible(name):
     assert all(map(np.array_equal, fields(name), fields(name)))
 
 
@@ -64,7 +64,7 @@ def test_every_operand_meets_every_edge_in_both_places():
     column = np.full(1 << 16, -1)
     column[EDGES] = range(64)
     for every, edge in ((a, b), (b, a)):
-        met = np.zeros((1 << 16, 64 + 1), bool)  # the last one is for what is no edge
+        met = np.zeros((1 << 16, 64 + 1), bool)  # the last column is for all other values
         met[every, column[edge]] = True
         assert met[:, :64].all()
     assert not c.any()
@@ -72,10 +72,10 @@ def test_every_operand_meets_every_edge_in_both_places():
 
 @pytest.mark.parametrize("opposite", [False, True])
 def test_every_difference_of_exponents(opposite):
-    sums = Sums("apart")
-    apart = np.frexp(sums.start)[1] - np.frexp(sums.product)[1]
-    there = (sums.start != 0) & ((sums.start < 0) != (sums.product < 0) if opposite else True)
-    counts = np.unique(apart[there], return_counts=True)
+    sums = Sums("alignment")
+    difference = np.frexp(sums.start)[1] - np.frexp(sums.product)[1]
+    valid = (sums.start != 0) & ((sums.start < 0) != (sums.product < 0) if opposite else True)
+    counts = np.unique(difference[valid], return_counts=True)
     common = dict(zip(*(x.tolist() for x in counts), strict=True))
     assert min(common.get(d, 0) for d in range(-48, 49)) > 1000
     assert min(common) < -250 and max(common) > 350
@@ -83,8 +83,8 @@ def test_every_difference_of_exponents(opposite):
 
 def test_every_length_of_a_cancellation(sums):
     length = np.maximum(*(np.frexp(x)[1] for x in (sums.product, sums.start))) - sums.exponent
-    there = (sums.total != 0) & (sums.exponent > -126)
-    counts = np.bincount(np.maximum(length[there], 0), minlength=24)
+    normal = (sums.total != 0) & (sums.exponent > -126)
+    counts = np.bincount(np.maximum(length[normal], 0), minlength=24)
     assert counts[:24].min() > 200
     for sign in (-1, 1):
         exact = (sums.total == 0) & (np.sign(sums.product) == sign)
@@ -109,7 +109,7 @@ def test_nearly_ties(sums):
 
 
 def test_carries_to_every_power_of_two(sums):
-    """Out of a fraction of ones that is rounded up, for both signs."""
+    """From a fraction of ones that is rounded up, for both signs."""
     up = np.abs(sums.rounded) > np.abs(sums.total)
     mantissa, exponent = np.frexp(sums.rounded.astype(np.float64))
     for sign in (-0.5, 0.5):
@@ -117,7 +117,7 @@ def test_carries_to_every_power_of_two(sums):
         assert set(range(-149, 128)) <= set(reached.tolist())
 
 
-def test_overflow_and_just_not(sums):
+def test_sums_on_both_sides_of_overflow(sums):
     most, limit = 2.0**128 - 2.0**104, 2.0**128 - 2.0**103
     size, infinite = np.abs(sums.total), np.isinf(sums.rounded)
     for sign in (-1, 1):
@@ -145,13 +145,13 @@ def test_zeros_of_each_sign_in_each_place(sums):
     for place in range(3):
         others = [n for n in range(3) if n != place]
         for signs in np.ndindex(2, 2, 2):
-            right = np.logical_and.reduce([minus[n] == signs[n] for n in range(3)])
-            assert np.count_nonzero(right & zero[place] & ~zero[others[0]] & ~zero[others[1]]) > 10
-    unseen = (sums.product != 0) & (np.abs(sums.product) < 2.0**-150)
+            match = np.logical_and.reduce([minus[n] == signs[n] for n in range(3)])
+            assert np.count_nonzero(match & zero[place] & ~zero[others[0]] & ~zero[others[1]]) > 10
+    too_small = (sums.product != 0) & (np.abs(sums.product) < 2.0**-150)
     for c in (0, MINUS):
         for sign in (-1, 1):
-            here = unseen & (sums.c == c) & (np.sign(sums.product) == sign)
-            assert np.count_nonzero(here) > 100
+            vectors = too_small & (sums.c == c) & (np.sign(sums.product) == sign)
+            assert np.count_nonzero(vectors) > 100
 
 
 def test_infinity_and_nan_in_each_place():
@@ -164,9 +164,9 @@ def test_infinity_and_nan_in_each_place():
         "quiet": lambda x: x & NAN == NAN,
         "signalling": lambda x: (x & NAN == INFINITE) & (x & 0x3FFFFF != 0),
     }
-    holds = [[kind(x) & (x & MINUS == m) for kind in kinds.values() for m in (0, MINUS)]
+    masks = [[kind(x) & (x & MINUS == m) for kind in kinds.values() for m in (0, MINUS)]
              for x in wide]
-    for x in holds[0]:
-        for y in holds[1]:
+    for x in masks[0]:
+        for y in masks[1]:
             both = x & y
-            assert all(np.any(both & z) for z in holds[2])
+            assert all(np.any(both & z) for z in masks[2])

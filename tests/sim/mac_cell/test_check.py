@@ -1,4 +1,4 @@
-"""A leaf held against golden: what steps start from and leave behind, what a failure says."""
+"""A MAC cell compared with golden: expected starts and sums, and the report of a mismatch."""
 
 from dataclasses import replace
 
@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from weft.hw.arith.bf16 import Bf16Mac
-from weft.sim.leaf import Steps, check, program, wanted
-from weft.sim.leaf.steps import LARGE
+from weft.sim.mac_cell import Steps, check, executable, expected_sums
+from weft.sim.mac_cell.steps import BATCH
 
 ONE, TWO, TINY = 0x3F80, 0x4000, 0x0001
 
 
 @pytest.fixture
 def steps():
-    """One run of three steps: a start, a bubble, a clear among them. Slots 1 to 7 are alike."""
+    """A run of three steps, with a start, a bubble and a clear. Slots 1 to 7 are equal."""
     def field(dtype, *values):
         return np.array(values, dtype).reshape(1, 3, 2)[..., [0] + 7 * [1]]
 
@@ -28,8 +28,8 @@ def steps():
     )
 
 
-def test_wanted_sums(steps):
-    before, after = wanted(steps, flush=False)
+def test_expected_sums(steps):
+    before, after = expected_sums(steps, flush=False)
     assert [f"{x:08x}" for x in before[..., :2].flat] == [
         "3f800000", "7f800001", "40000000", "7fc00000", "40000000", "00000000",
     ]
@@ -38,17 +38,17 @@ def test_wanted_sums(steps):
     ]
 
 
-def test_wanted_sums_of_a_leaf_that_flushes(steps):
-    _, after = wanted(steps, flush=True)
+def test_expected_sums_with_flush(steps):
+    _, after = expected_sums(steps, flush=True)
     assert f"{after[0, 2, 1]:08x}" == "00000000"
 
 
-def test_a_leaf_that_is_right_has_no_mismatch(steps):
-    assert check(program(Bf16Mac), steps, flush=False) is None
+def test_a_correct_cell_has_no_mismatch(steps):
+    assert check(executable(Bf16Mac), steps, flush=False) is None
 
 
-def test_a_mismatch_tells_all(steps):
-    mismatch = check(program(Bf16Mac), steps, flush=True)
+def test_a_mismatch_prints_all_values(steps):
+    mismatch = check(executable(Bf16Mac), steps, flush=True)
     assert str(mismatch) == (
         "run 0, step 2, slot 1: a 0x0001, b 0x3f80, c 0x00000000, want 0x00000000, got 0x00010000"
     )
@@ -56,7 +56,7 @@ def test_a_mismatch_tells_all(steps):
 
 
 def test_a_mismatch_counts_runs_from_the_first():
-    vectors = np.full(LARGE + 7, ONE, np.uint16), np.full(LARGE + 7, ONE, np.uint16)
-    steps = Steps.alone(*vectors, np.zeros(LARGE + 7, np.uint32))
-    steps.a[LARGE + 3] = TINY
-    assert check(program(Bf16Mac), steps, flush=True).run == LARGE + 3
+    vectors = np.full(BATCH + 7, ONE, np.uint16), np.full(BATCH + 7, ONE, np.uint16)
+    steps = Steps.single(*vectors, np.zeros(BATCH + 7, np.uint32))
+    steps.a[BATCH + 3] = TINY
+    assert check(executable(Bf16Mac), steps, flush=True).run == BATCH + 3
