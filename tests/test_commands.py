@@ -41,7 +41,7 @@ LOAD = {
 PARAMETERS = {  # of int8, and whether it is signed
     "bias": (0, 4, True), "multiplier": (4, 4, False), "shift": (8, 1, True),
     "zero point of B": (9, 1, True), "zero point of the result": (10, 2, True),
-    "least result": (12, 2, True), "greatest result": (14, 2, True),
+    "lower limit": (12, 2, True), "upper limit": (14, 2, True),
 }
 ZERO_JOB, ZERO_LOAD = dict.fromkeys(JOB, 0), dict.fromkeys(LOAD, 0)
 fields_of_jobs = pytest.mark.parametrize("name", JOB)
@@ -166,7 +166,7 @@ def test_rejects_an_entry_that_does_not_fit(name):
 
 def test_an_entry_is_that_of_the_page():
     assert PARAMETER["int8"].size == 16
-    rows = re.findall(r"^\| (\d+) \| ([\w ]+) \((\d+)\)", page_table("| byte | of int8 |"), re.M)
+    rows = re.findall(r"^\| (\d+) \| ([\w ]+) \((\d+)\)", page_table("| byte | int8 field |"), re.M)
     page = {name: (int(start), int(bits) // 8) for start, name, bits in rows}
     assert page == {name: place[:2] for name, place in PARAMETERS.items()}
 
@@ -191,8 +191,9 @@ def test_results_are_sums_or_narrow(config, flags, name):
 
 def test_limits_are_two_floats():
     assert PARAMETER["bf16"].pack(-1.5, float("inf")) == bytes.fromhex("0000c0bf 0000807f")
-    rows = re.findall(r"^\| (\d+) \| ([\w ]+) \(float32\)", page_table("| byte | of bf16 |"), re.M)
-    assert rows == [("0", "least result"), ("4", "greatest result")]
+    table = page_table("| byte | bf16 field |")
+    rows = re.findall(r"^\| (\d+) \| ([\w ]+) \(float32\)", table, re.M)
+    assert rows == [("0", "lower limit"), ("4", "upper limit")]
 
 
 def test_regions_are_those_of_the_page():

@@ -1,8 +1,8 @@
-"""Write ``docs/link-bench.md``: the cycles of products over a serial port, wire and core apart.
+"""Write ``docs/link-bench.md``: the time of products over a serial port, wire and core apart.
 
     python tools/link_bench.py
 
-Exit code 1 where a result is not that of the golden model.
+Exit code 1 if a result differs from the golden model.
 """
 
 import sys
@@ -16,49 +16,49 @@ from weft.host import GoldenTransport
 from weft.sim.board import SimBoardTransport
 
 PATH = Path(__file__).parent.parent / "docs" / "link-bench.md"
-# Of each board, products whose B its buffer holds.
+# Products (M, K, N) for each board; its buffer must hold B.
 BOARDS = {
     "icebreaker": [(1, 64, 32), (16, 64, 32), (64, 64, 32)],
     "ulx3s-25f": [(1, 64, 64), (16, 64, 64), (64, 64, 64), (128, 128, 128)],
 }
-BAUD, BITS = 3_000_000, 10  # a byte is a start bit, eight of data and a stop bit
+BAUD, BITS = 3_000_000, 10  # bits per byte: start bit, 8 data bits, stop bit
 HEAD = f"""\
 # Over a serial port
 
-What int8 products cost end to end on simulated boards, each at its own clock and with a serial
-port of {BAUD:,} baud, bit by bit. B stays on the chip (`weights = acc.load(b)`), so that the wire
-carries A, headers and results; "B once" is what it took to bring it there. Results are finished
-on the chip (int8, `scale=`) or are int32 sums. `make link-bench` writes this page; every result is
-compared with golden's.
+The cost of int8 products end to end on simulated boards, each at its own clock. The serial port
+has {BAUD:,} baud and is simulated bit by bit. B stays on the chip (`weights = acc.load(b)`), so the
+wire carries A, headers and results; "B once" is the time to load B. The core converts the results
+to 8 bits (int8, with `scale=`) or sends int32 sums. `make link-bench` writes this page and compares
+every result with the golden model. Bytes are sent to the board and received from it.
 
-**Wire** is {BITS} bits a byte, framing, acknowledgements and headers included, for the busier of
-the two ways, which run at the same time; of int8, the parameters of the scale are among it.
-**Core** is the cycles in which operands went into the array, its counter `active`: the rest of
-the time it waits for the wire.
+**Wire** is the time of the bytes on the wire, {BITS} bits each, in the direction that has more of
+them; both directions run at the same time. It includes frames, acknowledgements and headers, and
+for int8 results the parameters of the scale. **Core** is the time in which operands enter the
+array, from the counter `active`; the rest of the time the core waits for the wire.
 
-| board | M x K x N | results | bytes to | bytes from | wire | core | core/wire | B once |
+| board | M x K x N | results | bytes sent | bytes received | wire | core | core/wire | B once |
 |---|---|---|---:|---:|---:|---:|---:|---:|
 """
 
 
-def measured(accelerator, golden, transport, a, b, **finish):
-    """What the product took: bytes of B to the board, of the rest to and from it, and its record.
+def measure(accelerator, golden, transport, a, b, **finish):
+    """Return the bytes to load B, the other bytes to and from the board, and the Stats.
 
-    Raises SystemExit where the result is not that of ``golden``.
+    Raises SystemExit if the result differs from ``golden``.
     """
     before = transport.sent
     with accelerator.load(b) as weights:
         once = transport.sent - before
         sent, received = transport.sent, transport.received
-        result, record = accelerator.matmul(a, weights, record=True, **finish)
+        result, stats = accelerator.matmul(a, weights, record=True, **finish)
         sent, received = transport.sent - sent, transport.received - received
     if not np.array_equal(result, golden.matmul(a, b, **finish)):
-        raise SystemExit(f"{a.shape} x {b.shape} must be what golden computes")
-    return once, sent, received, record
+        raise SystemExit(f"the product of {a.shape} and {b.shape} differs from the golden model")
+    return once, sent, received, stats
 
 
 def rows(board, shapes):
-    """The lines of ``board`` in the table."""
+    """Yield the lines of ``board`` for the table."""
     rng = np.random.default_rng(1)
     divisor = round(board.clock * 1e6 / BAUD)
     transport = SimBoardTransport(board.config, divisor=divisor, say=print)
@@ -67,11 +67,11 @@ def rows(board, shapes):
         for m, k, n in shapes:
             a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
             for name, finish in (("int8", {"scale": 2**-9}), ("int32", {})):
-                once, sent, received, record = measured(
+                once, sent, received, stats = measure(
                     accelerator, golden, transport, a, b, **finish
                 )
                 wire = max(sent, received) * BITS / BAUD
-                core = record.active / board.clock / 1e6
+                core = stats.active / board.clock / 1e6
                 yield (
                     f"| {board.name} | {m} x {k} x {n} | {name} | {sent:,} | {received:,}"
                     f" | {1e3 * wire:.2f} ms | {1e3 * core:.3f} ms | {core / wire:.1%}"

@@ -23,7 +23,7 @@ from weft.host.transport import Transport
 
 __all__ = ["Accelerator", "AcceleratorError"]
 
-# Maximum jobs sent at once: far fewer than there are tags, so a tag identifies one job in transit.
+# Maximum jobs sent at once: far fewer than there are tags, so a tag tells old results from new.
 _MAX_JOBS = 1 << 14
 _PRODUCTS = {"int8": IntegerProduct, "bf16": FloatProduct}
 
