@@ -1,4 +1,4 @@
-"""Commands for a core, and the words that it must answer with, after ``docs/interfaces.md``."""
+"""Commands for a core and the expected result words, by ``docs/interfaces.md``."""
 
 from dataclasses import dataclass, field
 
@@ -10,48 +10,49 @@ from weft.golden import clamp, matmul, matmul_bf16, scaled, to_bfloat16
 
 __all__ = ["ExpectedResults", "Scenario"]
 
-NONE = LoadFlag(0)
+NO_FLAGS = LoadFlag(0)
 
 
 @dataclass
 class ExpectedResults:
-    """The words due to a job: each as (data, mask), what the mask leaves out being padding."""
+    """The expected words of a job, each as (data, mask); bits outside of the mask are padding."""
 
     tag: int
     words: list[tuple[int, int]] = field(default_factory=list)
     status: Status = Status(0)
 
-    def check(self, taken, *, statuses=None):
-        """Raise AssertionError where ``taken``, all of the job's words, are not these.
+    def check(self, received, *, statuses=None):
+        """Raise AssertionError unless ``received``, all words of the job, match.
 
-        A job that ended with another of ``statuses`` has sent some of them, and one word more.
+        A job that ends with another one of ``statuses`` may send fewer words, and one more word
+        with the status.
         """
-        last = taken[-1]
-        assert not any(word["last"] for word in taken[:-1]), "last comes too early"
-        assert last["last"], "the last word must be marked"
-        assert {word["tag"] for word in taken} == {self.tag}, f"the tag must be {self.tag}"
+        last = received[-1]
+        assert not any(word["last"] for word in received[:-1]), "last is set too early"
+        assert last["last"], "last must be set in the last word"
+        assert {word["tag"] for word in received} == {self.tag}, f"the tag must be {self.tag}"
         allowed = {self.status} if statuses is None else statuses
-        ended = last["status"]
-        assert ended in allowed, f"job {self.tag} must not end with status {ended}"
-        results = taken[:-1] if last["status"] else taken
-        due = len(self.words)
-        fits = len(results) <= due if last["status"] else len(results) == due
-        assert fits, f"job {self.tag} must have {due} words, not {len(results)}"
+        status = last["status"]
+        assert status in allowed, f"job {self.tag} must not end with status {status}"
+        results = received[:-1] if status else received
+        count = len(self.words)
+        complete = len(results) <= count if status else len(results) == count
+        assert complete, f"job {self.tag} must have {count} words, not {len(results)}"
         for n, (word, (value, mask)) in enumerate(zip(results, self.words, strict=False)):
             assert word["data"] & mask == value, f"job {self.tag}, word {n}"
 
 
 class Scenario:
-    """A run of commands that grows: stream words to send, answers to expect.
+    """A sequence of commands: the words to send, and the results to expect.
 
-    Operands are [lines, K] arrays: rows of A, columns of B. Where they lie is the caller's to say.
+    Operands are arrays [lines, K]: rows of A, columns of B. The caller chooses their pages.
 
     Attributes
     ----------
     words : list of int
-        Of the command stream.
+        Words of the command stream.
     expected_results : list of `ExpectedResults`
-        Of the jobs that answer, in order.
+        For each job that sends words, in order.
     """
 
     def __init__(self, config):
@@ -61,8 +62,8 @@ class Scenario:
         self._kept = None
         self._columns = self._table = None
 
-    def load(self, side, lines, page=0, flags=NONE):
-        """Load the panels of ``lines`` into pages from ``page`` on, one behind the other."""
+    def load(self, side, lines, page=0, flags=NO_FLAGS):
+        """Load ``lines`` into consecutive panels from ``page`` on."""
         depth = self.config.depth
         edge = (self.config.rows, self.config.cols)[side]
         words = -(-lines.shape[1] // depth)
@@ -75,9 +76,9 @@ class Scenario:
             self._panel([panel[:, word].tobytes() for word in range(words)], PAGE_WORDS)
 
     def load_parameters(self, columns, page=0, pitch=1):
-        """Load what finishes the columns of B, a tuple for each, whose panels lie like that.
+        """Load epilogue parameters, a tuple for each column of B, with the page and pitch of B.
 
-        It counts for all jobs behind it.
+        All later jobs use them.
         """
         self._columns = columns
         cols, lanes = self.config.cols, self.config.lanes
@@ -98,7 +99,7 @@ class Scenario:
         self._panel([bytes([entry & 255]) for entry in entries], PAGE_WORDS)
 
     def load_c(self, c, page=0, gap=0):
-        """Load ``c`` [M, N] or [1, N], panels ``gap`` words apart, for the jobs to be given it."""
+        """Load ``c`` [M, N] or [1, N], with ``gap`` words between panels."""
         rows, cols = len(c), self.config.cols
         panels = -(-c.shape[1] // cols)
         self._header(Load(Region.C, page, rows + gap, panels, rows))
@@ -108,7 +109,7 @@ class Scenario:
             self._panel([row.tobytes() for row in panel], 1)
 
     def job(self, a, b, pages=(0, 0), flags=JobFlag(0), tag=0, c=None, c_page=0, gap=0):
-        """A job on operands that lie where `load`, and `load_c`, put them."""
+        """Send a job on operands that `load` and `load_c` have placed."""
         config = self.config
         pitches = [-(-x.shape[1] // (PAGE_WORDS * config.depth)) for x in (a, b)]
         spans = [
@@ -119,34 +120,35 @@ class Scenario:
             *(a.shape[0], b.shape[0], a.shape[1]),
             *(pages[0], pitches[0], spans[0]),
             *(pages[1], pitches[1], spans[1]),
-            **self._place(c, b, c_page, gap), tag=tag, flags=flags | self._begin(c),
+            **self._c_fields(c, b, c_page, gap), tag=tag, flags=flags | self._c_flags(c),
         ))
         start = self._kept if JobFlag.ACCUMULATE in flags else c
-        sums = self._multiplied(a, b, start)
+        sums = self._product(a, b, start)
         if JobFlag.KEEP in flags:
             self._kept = sums
         else:
-            due, size = self._finished(sums, a, flags)
-            self.expected_results.append(ExpectedResults(tag, list(self._results(due, size))))
+            results, size = self._epilogue(sums, a, flags)
+            words = list(self._results(results, size))
+            self.expected_results.append(ExpectedResults(tag, words))
 
-    def multiply(self, a, b, *, pages=(0, 0), fed=(), flags=JobFlag(0), tag=0, **options):
-        """Load both operands, those ``fed`` behind the header of the job, and run it."""
+    def multiply(self, a, b, *, pages=(0, 0), feed=(), flags=JobFlag(0), tag=0, **options):
+        """Load both operands and send a job; operands in ``feed`` follow its header."""
         for side, lines in enumerate((a, b)):
-            if side not in fed:
+            if side not in feed:
                 self.load(side, lines, pages[side])
-        feeds = sum((JobFlag(1 << side) for side in fed), JobFlag(0))
+        feeds = sum((JobFlag(1 << side) for side in feed), JobFlag(0))
         self.job(a, b, pages, flags | feeds, tag, **options)
-        for side in fed:
+        for side in feed:
             self.load(side, (a, b)[side], pages[side], LoadFlag.FEED)
 
     def reject(self, tag=0, **fields):
-        """A job of one result that the core must refuse for its ``fields``."""
+        """Send a job of one result that the core must reject because of its ``fields``."""
         names = ("m", "n", "k", "a_page", "a_pitch", "a_pages", "b_page", "b_pitch", "b_pages")
         self._header(Job(**{**dict.fromkeys(names, 1), **fields}, tag=tag))
         self.expected_results.append(ExpectedResults(tag, status=Status.REJECTED))
 
     def send(self, data):
-        """Bytes that are whatever the caller likes."""
+        """Send any bytes."""
         self._send(data)
 
     def _header(self, command):
@@ -158,36 +160,36 @@ class Scenario:
             self.words.append(int.from_bytes(data[start : start + width], "little"))
 
     def _panel(self, words, page):
-        """The words of a panel, as many to a stream word as fit."""
-        share, size = 1, len(words[0])
-        while share * 2 * size <= self.config.bytes_in and share < min(page, PAGE_WORDS):
-            share *= 2
-        for first in range(0, len(words), share):
-            self._send(b"".join(words[first : first + share]))
+        """Send the words of a panel, in groups that share a stream word if they fit."""
+        group, size = 1, len(words[0])
+        while group * 2 * size <= self.config.bytes_in and group < min(page, PAGE_WORDS):
+            group *= 2
+        for first in range(0, len(words), group):
+            self._send(b"".join(words[first : first + group]))
 
     @staticmethod
-    def _begin(c):
-        """The flags of a job that starts from ``c``."""
+    def _c_flags(c):
+        """The flags for initial sums ``c``."""
         if c is None:
             return JobFlag(0)
         return JobFlag.PRELOAD | (JobFlag.BROADCAST if len(c) == 1 else JobFlag(0))
 
-    def _place(self, c, b, page, gap):
-        """Where ``c`` lies, as a header says it."""
+    def _c_fields(self, c, b, page, gap):
+        """The header fields for ``c``."""
         if c is None:
             return {}
         pitch = len(c) + gap
         panels = -(-b.shape[0] // self.config.cols)
         return {"c_page": page, "c_pitch": pitch, "c_pages": pitch * panels}
 
-    def _multiplied(self, a, b, start):
+    def _product(self, a, b, start):
         if self.config.dtype == "int8":
             return matmul(a, b.T, start=start)
         flush = self.config.flush_subnormals
         return matmul_bf16(a, b.T, start=start, flush_subnormals=flush)
 
-    def _finished(self, sums, a, flags):
-        """The results that sums become, by the parameters loaded last, and their bytes."""
+    def _epilogue(self, sums, a, flags):
+        """The results of sums with the parameters loaded last, and the bytes of a result."""
         if self.config.dtype == "bf16":
             if JobFlag.CLAMP in flags:
                 sums = clamp(sums, *np.array(self._columns, np.float32).T)
@@ -196,9 +198,9 @@ class Scenario:
             return sums.view(np.uint32), 4
         if JobFlag.REQUANTIZE not in flags:
             return sums, 4
-        return self._requantized(sums, a, JobFlag.TABLE in flags), 1
+        return self._requantize(sums, a, JobFlag.TABLE in flags), 1
 
-    def _requantized(self, sums, a, looks_up):
+    def _requantize(self, sums, a, lookup):
         bias, multiplier, shift, b_zero, zero, low, high = np.array(self._columns, np.int64).T
         if self.config.b_zero_point != "none":
             sums = sums - a.sum(axis=1, dtype=np.int64)[:, None] * b_zero
@@ -208,10 +210,10 @@ class Scenario:
         else:
             y = scaled(acc, multiplier, shift, mode=mode)
         y = np.clip(y.astype(np.int64) + zero, low, high) & 255
-        return np.array(self._table)[y] if looks_up else y
+        return np.array(self._table)[y] if lookup else y
 
     def _results(self, results, size):
-        """The words of all results of ``size`` bytes: tiles, rows, chunks, one behind the other."""
+        """The result words, as (data, mask): by tiles, rows and chunks."""
         rows, cols, lanes = self.config.rows, self.config.cols, self.config.lanes
         data, mask = bytearray(), bytearray()
         for i in range(0, results.shape[0], rows):

@@ -160,7 +160,7 @@ def products(rig, jobs, *, seed, orders=(ElementOrder.K_MAJOR, ElementOrder.K_MI
             columns = [(tag - j, (1 << 30) + j, -3, 0, 3, -128, 127) for j in range(n)]
             found.load_parameters(columns, 0, -(-k // (16 * config.depth)))
         fed = ((), (0, 1), (1,))[tag % 3]
-        found.multiply(a, b, fed=fed, flags=flag, tag=tag)
+        found.multiply(a, b, feed=fed, flags=flag, tag=tag)
         found.job(a, b, flags=flag, tag=100 + tag)
     found.end()
     return found

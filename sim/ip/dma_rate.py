@@ -40,7 +40,7 @@ async def products_back_to_back(dut, order):
     for tag in range(JOBS):
         pages = [page * (tag % 2) for page in half]
         fed = JobFlag.FEED_A | JobFlag.FEED_B
-        found.multiply(a, b, pages=pages, fed=(0, 1), flags=fed, tag=tag)
+        found.multiply(a, b, pages=pages, feed=(0, 1), flags=fed, tag=tag)
     found.end()
     memory.ram.memory[:] = found.memory
     await submit(rig, found.descriptors)

@@ -15,7 +15,7 @@ def program(rig, count=4, tag=0):
     for n in range(count):
         shape = [rig.rng.randint(1, most) for most in (2 * config.rows, 2 * config.cols, 9)]
         a, b = rig.operands(*shape)
-        found.multiply(a, b, tag=tag + n, fed=(0, 1) if n % 2 else ())
+        found.multiply(a, b, tag=tag + n, feed=(0, 1) if n % 2 else ())
         if config.requantize != "none":
             found.load_parameters([(5, 3 << 29, -8, 0, 1, -128, 127)] * shape[1])
             found.job(a, b, flags=JobFlag.REQUANTIZE, tag=tag + 100 + n)

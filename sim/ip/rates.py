@@ -105,7 +105,7 @@ async def steady_state(dut):
         scenario.load_parameters([column] * SIZE, page=n * pages[1], pitch=pitch)
     for n in range(JOBS):
         where = tuple(n % 2 * size for size in pages)
-        scenario.multiply(a, b, pages=where, fed=(0, 1), flags=narrow, tag=n)
+        scenario.multiply(a, b, pages=where, feed=(0, 1), flags=narrow, tag=n)
     ended = []
     if rig.ip.bus == "stream":
         cocotb.start_soon(rig.send(scenario.words))

@@ -64,7 +64,7 @@ def test_jobs_of_any_number_of_tiles(config, idle, stall):
         m, n = down * config.rows - tag % 2 * (config.rows > 1), across * config.cols - tag % 2
         k = int(rng.choice([1, 2, 9, 16]))
         product = numbers(rng, m, k), numbers(rng, n, k)
-        scenario.multiply(*product, fed=[(), (0, 1)][tag % 2], tag=tag)
+        scenario.multiply(*product, feed=[(), (0, 1)][tag % 2], tag=tag)
         scenario.job(*product, tag=100 + tag, flags=JobFlag.ROUND)
     run(config, scenario, idle=idle, stall=stall)
 

@@ -77,7 +77,7 @@ def random_program(config, rng, jobs):
             continue
         held = lines(rng, m, k), lines(rng, n, k)
         fed = [(), (0, 1), (1,), (0,)][kind]
-        scenario.multiply(*held, fed=fed, tag=tag)
+        scenario.multiply(*held, feed=fed, tag=tag)
     return scenario
 
 
@@ -148,7 +148,7 @@ def test_results_leave_as_bytes(name, idle, stall):
         flags = JobFlag.REQUANTIZE | (JobFlag.TABLE if tag % 3 else JobFlag(0))
         product = lines(rng, config.rows + tag % 2, k), lines(rng, n, k)
         fed = [(), (0, 1)][tag % 2]
-        scenario.multiply(*product, pages=(0, page), fed=fed, flags=flags, tag=tag)
+        scenario.multiply(*product, pages=(0, page), feed=fed, flags=flags, tag=tag)
         scenario.job(*product, pages=(0, page), tag=100 + tag)
     run(Core(config), scenario, idle=idle, stall=stall)
 
@@ -312,7 +312,7 @@ def test_a_reset_leaves_nothing_behind(config, moment):
     k = 16 * config.depth
     product = lines(rng, 2 * config.rows, k), lines(rng, 2 * config.cols, k)
     lost = Scenario(config)
-    lost.multiply(*product, fed=(1,), tag=7)
+    lost.multiply(*product, feed=(1,), tag=7)
     lost.job(*product, flags=JobFlag.FEED_A, tag=8)
     lost.load(0, product[0], flags=LoadFlag.FEED)
     scenario = random_program(config, rng, 3)

@@ -58,7 +58,7 @@ def test_jobs_of_any_number_of_tiles(config, leaf, idle, stall):
         m, n = down * config.rows - tag % 2 * (config.rows > 1), across * config.cols - tag // 2 % 2
         k = int(rng.choice([1, 2, 3, 9, 16]))
         product = lines(rng, m, k), lines(rng, n, k)
-        scenario.multiply(*product, fed=[(), (0, 1)][tag % 2], tag=tag)
+        scenario.multiply(*product, feed=[(), (0, 1)][tag % 2], tag=tag)
         scenario.job(*product, tag=100 + tag)
     run(Core(config, mac=leaf), scenario, idle=idle, stall=stall)
 

@@ -81,7 +81,7 @@ def test_activity_is_the_cores_bit_by_bit():
     for tag in range(6):
         product = rng.integers(-128, 128, (8, 4)), rng.integers(-128, 128, (9, 4))
         product = [x.astype(np.int8) for x in product]
-        scenario.multiply(*product, fed=(0, 1), tag=tag)
+        scenario.multiply(*product, feed=(0, 1), tag=tag)
     for tag in range(6, 16):  # more, sooner than their results are taken
         scenario.job(*product, tag=tag)
     counted = dict.fromkeys(names, 0)

@@ -115,7 +115,7 @@ def program_of(config, seed, jobs=4, size=1 << 15):
                 pitch = -(-k // (16 * config.depth))
                 program.load_parameters(list(parameters(rng, n)), page, pitch)
         fed = [(), (0, 1), (1,)][tag % 3]
-        program.multiply(a, b, fed=fed, flags=flags, tag=tag)
+        program.multiply(a, b, feed=fed, flags=flags, tag=tag)
         program.job(a, b, flags=flags, tag=tag + 100)
     program.end()
     return program
@@ -262,7 +262,7 @@ def test_an_error_marks_the_job_that_it_belongs_to():
     kinds = [*[()] * 3, *[(0, 1)] * 5]
     flags = {5: JobFlag.KEEP, 6: JobFlag.ACCUMULATE}
     for tag, fed in enumerate(kinds):
-        program.multiply(a, b, fed=fed, flags=flags.get(tag, JobFlag(0)), tag=tag)
+        program.multiply(a, b, feed=fed, flags=flags.get(tag, JobFlag(0)), tag=tag)
     program.end()
     loads, stores = ([d for d in program.descriptors if d[0] == kind] for kind in (2, 1))
     wrong = {1: loads[2], 3: loads[7], 4: stores[4], 6: loads[10]}
