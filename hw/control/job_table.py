@@ -130,8 +130,9 @@ class JobTable(wiring.Component):
 
         # The rest happens one cycle after the push, while the header is still at the port.
         r_push, r_tail = Signal(), Signal(range(self.jobs))
-        is_tail = [r_tail == n for n in range(self.jobs)]
+        is_tail = Signal(self.jobs)  # one-hot: r_tail
         newest = Signal(self.jobs)  # one-hot: the job pushed last
+        m.d.comb += is_tail.eq(Cat(r_tail == n for n in range(self.jobs)))
         m.d.sync += [r_push.eq(push_fire), r_tail.eq(tail)]
         with m.If(r_push):
             m.d.sync += newest.eq(1 << r_tail)

@@ -1,4 +1,4 @@
-"""BF16 cores on Amaranth's simulator: jobs of every kind against golden, word by word."""
+"""BF16 cores in Amaranth's simulator: jobs of every kind against golden, word by word."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ ALL = pytest.mark.parametrize("config", tiers(CONFIGS, "3x2-hop1-ftz"))
 
 
 def numbers(rng, *shape):
-    """bfloat16 of every kind: most near 1, some from the whole range, some special."""
+    """bfloat16 values: most near 1, some of the full range, some special."""
     near = rng.normal(size=shape).astype(bfloat16).view(np.uint16)
     wide = rng.integers(0, 1 << 16, shape).astype(np.uint16)
     special = rng.choice([0, 0x8000, 0x7F80, 0xFF80, 0x7FC0, 1, 0x8001, 0x7F], shape)
@@ -31,7 +31,7 @@ def numbers(rng, *shape):
 
 
 def sums(rng, *shape):
-    """float32, likewise."""
+    """float32 values of the same kinds."""
     bits = numbers(rng, *shape).view(np.uint16).astype(np.uint32) << 16
     return (bits | rng.integers(0, 1 << 16, shape).astype(np.uint32)).view(np.float32)
 
@@ -86,7 +86,7 @@ def test_sums_start_from_c(config, stall):
 
 
 @ALL
-def test_results_are_held_between_limits_and_rounded(config):
+def test_results_are_clamped_and_rounded(config):
     rng = np.random.default_rng(3)
     scenario = Scenario(config)
     for tag, across in enumerate((3, 1, 2, 4)):
@@ -117,8 +117,8 @@ def test_chains_of_one_pass(config):
 
 
 @ALL
-@pytest.mark.parametrize("behind", [-9, 0, 1, 3, 30])
-def test_an_abort_leaves_the_next_job_right(config, behind):
+@pytest.mark.parametrize("delay", [-9, 0, 1, 3, 30])
+def test_the_job_after_an_abort_is_correct(config, delay):
     rng = np.random.default_rng(5)
     scenario = Scenario(config)
     product = numbers(rng, 3 * config.rows, 16), numbers(rng, 4 * config.cols, 16)
@@ -134,7 +134,7 @@ def test_an_abort_leaves_the_next_job_right(config, behind):
     async def abort(ctx):
         while not (await ctx.tick().sample(core.activity.active))[-1]:
             pass
-        await ticks(ctx, 16 * 8 + behind)
+        await ticks(ctx, 16 * 8 + delay)
         ctx.set(core.abort, 1)
         await ctx.tick()
         ctx.set(core.abort, 0)

@@ -1,4 +1,4 @@
-"""Whole jobs through small cores, against products of numpy's int64."""
+"""Jobs through small cores, against int64 products of numpy."""
 
 import numpy as np
 import pytest
@@ -38,21 +38,21 @@ FLOWS = tiers({
     f"idle{idle}-stall{stall}": (idle, stall) for idle in (0, 50, 90) for stall in (0, 50, 90)
 }, "idle50-stall90", "idle90-stall50")
 ALL = pytest.mark.parametrize("config", tiers(CONFIGS, "1x1x1", "2x2x2-fip", "3x2x2-folded"))
-FEW = ["1x1x1", "3x5x2", "2x2x2-fip", "3x2x2-folded"]
-SOME = pytest.mark.parametrize(
-    "config", tiers({name: CONFIGS[name] for name in FEW}, "1x1x1", "3x2x2-folded")
+SUBSET_NAMES = ["1x1x1", "3x5x2", "2x2x2-fip", "3x2x2-folded"]
+SUBSET = pytest.mark.parametrize(
+    "config", tiers({name: CONFIGS[name] for name in SUBSET_NAMES}, "1x1x1", "3x2x2-folded")
 )
 
 
 def lines(rng, count, k):
-    """int8 values, all of their range, extremes often."""
+    """int8 values of the full range, extremes often."""
     values = rng.integers(-128, 128, (count, k))
     extreme = rng.random((count, k)) < 0.3
     return np.where(extreme, rng.choice([-128, 127], (count, k)), values).astype(np.int8)
 
 
-def finished(rng, config, columns):
-    """What finishes so many columns of B."""
+def random_parameters(rng, config, columns):
+    """Random parameters of the epilogue for ``columns`` columns of B."""
     for _ in range(columns):
         multiplier, shift = int(rng.integers(1 << 30, 1 << 31)), int(rng.integers(-12, 1))
         if config.requantize == "onnx":
@@ -62,27 +62,27 @@ def finished(rng, config, columns):
 
 
 def random_program(config, rng, jobs):
-    """Jobs of any shape that fits, operands resident, loaded before or fed behind."""
+    """Jobs of random shapes that fit, with operands resident, loaded before or fed after."""
     scenario = Scenario(config)
     a_geometry, b_geometry = operands(config)
-    held = None
+    operands_before = None
     for tag in range(jobs):
         k = int(rng.choice([1, 2, rng.integers(1, 4 * config.depth + 2), 17 * config.depth]))
-        room = [geometry.pages // geometry.panel_pages(k) for geometry in (a_geometry, b_geometry)]
-        m = int(rng.integers(1, min(room[0], 3) * config.rows + 1))
-        n = int(rng.integers(1, min(room[1], 3) * config.cols + 1))
+        panels = [g.pages // g.panel_pages(k) for g in (a_geometry, b_geometry)]
+        m = int(rng.integers(1, min(panels[0], 3) * config.rows + 1))
+        n = int(rng.integers(1, min(panels[1], 3) * config.cols + 1))
         kind = rng.integers(4)
-        if kind == 0 and held:
-            scenario.job(*held, tag=tag)  # what the last one used is still there
+        if kind == 0 and operands_before:
+            scenario.job(*operands_before, tag=tag)  # they are still in the buffers
             continue
-        held = lines(rng, m, k), lines(rng, n, k)
+        operands_before = lines(rng, m, k), lines(rng, n, k)
         fed = [(), (0, 1), (1,), (0,)][kind]
-        scenario.multiply(*held, feed=fed, tag=tag)
+        scenario.multiply(*operands_before, feed=fed, tag=tag)
     return scenario
 
 
 async def answers(ctx, core, scenario, stall=0, **rules):
-    """Take all that the program is due, and see that no more comes."""
+    """Takes all expected results, and checks that no more come."""
     for seed, answer in enumerate(scenario.expected_results):
         taken = await receive(
             ctx, core.results, 10_000, stall=stall / 100, seed=seed, until=lambda word: word["last"]
@@ -113,7 +113,7 @@ def test_jobs_of_all_shapes(config):
 
 
 @pytest.mark.parametrize("flow", FLOWS)
-def test_streams_run_as_they_like(flow):
+def test_idle_and_stalled_streams(flow):
     idle, stall = flow
     config = CONFIGS["3x5x2"]
     rng = np.random.default_rng(idle + stall)
@@ -123,7 +123,7 @@ def test_streams_run_as_they_like(flow):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["1x1x1", "4x2x1", "2x2x2-fip", "3x5x2-fip"])
 @pytest.mark.parametrize("idle, stall", [(90, 50), (50, 90)])
-def test_streams_of_other_cores_do_too(name, idle, stall):
+def test_idle_and_stalled_streams_of_other_cores(name, idle, stall):
     config = CONFIGS[name]
     rng = np.random.default_rng(idle)
     run(Core(config), random_program(config, rng, 3), idle=idle, stall=stall)
@@ -135,7 +135,7 @@ def test_streams_of_other_cores_do_too(name, idle, stall):
     "2x3x2-onnx",
 ])
 @pytest.mark.parametrize("idle, stall", [(0, 0), (50, 90)])
-def test_results_leave_as_bytes(name, idle, stall):
+def test_requantized_results(name, idle, stall):
     config = CONFIGS[name]
     rng = np.random.default_rng(idle)
     scenario = Scenario(config)
@@ -144,7 +144,7 @@ def test_results_leave_as_bytes(name, idle, stall):
         n, k = int(rng.integers(1, 3 * config.cols)), int(rng.integers(1, 20))
         pitch = -(-k // (16 * config.depth))
         page = tag % 2 * 3
-        scenario.load_parameters(list(finished(rng, config, n)), page, pitch)
+        scenario.load_parameters(list(random_parameters(rng, config, n)), page, pitch)
         flags = JobFlag.REQUANTIZE | (JobFlag.TABLE if tag % 3 else JobFlag(0))
         product = lines(rng, config.rows + tag % 2, k), lines(rng, n, k)
         fed = [(), (0, 1)][tag % 2]
@@ -167,8 +167,8 @@ def test_short_jobs_back_to_back(config):
     run(Core(config), scenario)
 
 
-@SOME
-def test_extremes_meet_in_chains(config):
+@SUBSET
+def test_extremes_in_chains_of_jobs(config):
     scenario = Scenario(config)
     k = 16 * config.depth
     low = [np.full((edge, k), -128, np.int8) for edge in (config.rows, config.cols)]
@@ -177,7 +177,7 @@ def test_extremes_meet_in_chains(config):
         flags = JobFlag.ACCUMULATE if link else JobFlag(0)
         flags |= JobFlag.KEEP if link < links - 1 else JobFlag(0)
         more = LoadFlag.CONTINUE if link else LoadFlag(0)
-        for side in range(2):  # into pages of its own, so that it loads while the one before runs
+        for side in range(2):  # into other pages, so that it loads while the job before runs
             scenario.load(side, low[side], link % 2, more)
         scenario.job(*low, (link % 2, link % 2), flags, tag=link)
     rng = np.random.default_rng(3)
@@ -186,9 +186,9 @@ def test_extremes_meet_in_chains(config):
     assert scenario.expected_results[0].words[0][0] & 0xFF == links * k * 128 * 128 & 0xFF
 
 
-@SOME
-def test_sums_that_nobody_took_up_are_no_others(config):
-    # A job that keeps its sums, and one that starts anew: however near, on one tile or on several.
+@SUBSET
+def test_unused_held_sums_do_not_leak(config):
+    # A job holds its sums, and the next one does not accumulate: with one tile and with several.
     rng = np.random.default_rng(8)
     scenario = Scenario(config)
     k = 3 * config.depth
@@ -203,15 +203,15 @@ def test_sums_that_nobody_took_up_are_no_others(config):
     run(Core(config), scenario)
 
 
-@SOME
-def test_refuses_what_it_does_not_do(config):
+@SUBSET
+def test_rejects_invalid_jobs(config):
     rng = np.random.default_rng(4)
     scenario = Scenario(config)
     product = lines(rng, config.rows, 3), lines(rng, config.cols, 3)
     scenario.multiply(*product, tag=1)
     a, b = operands(config)
-    most = {"m": a.pages * a.edge, "n": b.pages * b.edge, "k": min(a.words, b.words) * a.depth}
-    for name, limit in most.items():
+    limits = {"m": a.pages * a.edge, "n": b.pages * b.edge, "k": min(a.words, b.words) * a.depth}
+    for name, limit in limits.items():
         scenario.reject(tag=2, **{name: 0})
         scenario.reject(tag=3, **{name: limit + 1})
     scenario.reject(tag=4, flags=JobFlag(64))
@@ -238,10 +238,10 @@ async def register(ctx, core, name):
     return ctx.get(core.reg_data)
 
 
-@SOME
+@SUBSET
 @pytest.mark.parametrize("moment", [1, 9, 30])
 def test_an_abort_ends_one_job(config, moment):
-    # Operands in place; the abort comes so many cycles behind the first step of the long job.
+    # Resident operands; the abort comes ``moment`` cycles after the first step.
     rng = np.random.default_rng(moment)
     k = 16 * config.depth
     scenario = Scenario(config)
@@ -275,8 +275,8 @@ def test_an_abort_ends_one_job(config, moment):
     simulate(core, source, abort, sink, background=checkers(core))
 
 
-@SOME
-def test_an_abort_ends_a_job_never_fed(config):
+@SUBSET
+def test_an_abort_ends_a_job_without_operands(config):
     rng = np.random.default_rng(5)
     product = lines(rng, config.rows, 3), lines(rng, config.cols, 3)
     scenario = Scenario(config)
@@ -289,7 +289,7 @@ def test_an_abort_ends_a_job_never_fed(config):
         await send(ctx, core.commands, scenario.words)
 
     async def abort(ctx):
-        ctx.set(core.abort, 1)  # with no job under way it does nothing
+        ctx.set(core.abort, 1)  # without a job it has no effect
         await ctx.tick()
         ctx.set(core.abort, 0)
         await ticks(ctx, 300)
@@ -304,10 +304,10 @@ def test_an_abort_ends_a_job_never_fed(config):
     simulate(core, source, abort, sink, background=checkers(core))
 
 
-@SOME
+@SUBSET
 @pytest.mark.parametrize("moment", [0, 11, 40])
-def test_a_reset_leaves_nothing_behind(config, moment):
-    # So many cycles behind the first step: operands and results are on their ways, words come in.
+def test_a_reset_clears_all_state(config, moment):
+    # ``moment`` cycles after the first step: operands, results and commands are in flight.
     rng = np.random.default_rng(moment)
     k = 16 * config.depth
     product = lines(rng, 2 * config.rows, k), lines(rng, 2 * config.cols, k)
@@ -318,15 +318,15 @@ def test_a_reset_leaves_nothing_behind(config, moment):
     scenario = random_program(config, rng, 3)
     core, reset, ended = Core(config), Signal(), []
 
-    async def over(ctx):
+    async def after_reset(ctx):
         while not ended or ctx.get(reset):
             await ctx.tick()
 
     async def source(ctx):
         for word in lost.words:
-            if not ended:  # a word that is offered as the reset comes goes with it
+            if not ended:  # a word that is valid at the reset is lost
                 await send(ctx, core.commands, [word])
-        await over(ctx)
+        await after_reset(ctx)
         await send(ctx, core.commands, scenario.words)
 
     async def end(ctx):
@@ -342,7 +342,7 @@ def test_a_reset_leaves_nothing_behind(config, moment):
         while not ended:
             ctx.set(core.results.ready, int(rng.integers(2)))
             await ctx.tick()
-        await over(ctx)
+        await after_reset(ctx)
         await answers(ctx, core, scenario)
 
     checks = [checker(core.results, "results", reset)]
@@ -358,7 +358,7 @@ def test_a_load_waits_for_the_jobs_on_its_pages():
     run(Core(config), scenario, stall=90)
 
 
-def test_a_load_of_nothing_is_an_error():
+def test_a_load_without_words_is_an_error():
     config = CONFIGS["3x5x2"]
     rng = np.random.default_rng(7)
     scenario = Scenario(config)

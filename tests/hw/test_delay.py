@@ -1,4 +1,4 @@
-"""Values that come late: by registers, or since they stay."""
+"""Delays with registers, and without registers for stable values."""
 
 import pytest
 from amaranth.hdl import Module, Signal
@@ -9,16 +9,16 @@ from weft.hw.delay import MultiCycle
 from weft.sim.amaranth_bench import play
 
 
-class Late(wiring.Component):
-    """``o`` is ``i`` after some cycles, and then after some more."""
+class Delays(wiring.Component):
+    """``o`` is ``i``, delayed by each of ``steps`` in turn."""
 
-    def __init__(self, stays, steps):
-        self.stays, self.steps = stays, steps
+    def __init__(self, stable, steps):
+        self.stable, self.steps = stable, steps
         super().__init__({"i": In(8), "o": Out(8)})
 
     def elaborate(self, platform):
         m = Module()
-        last = MultiCycle(self.i, self.stays)
+        last = MultiCycle(self.i, self.stable)
         for n, cycles in enumerate(self.steps):
             last = last.delay(m, cycles, f"step_{n}")
         self.last = last
@@ -27,14 +27,14 @@ class Late(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("stays, steps", [
+@pytest.mark.parametrize("stable, steps", [
     (1, (0,)), (1, (2, 1)), (4, (2,)), (4, (2, 1)), (4, (3, 2)), (3, (5, 1)), (8, (0, 7)),
 ])
-def test_a_value_is_there_when_it_is_due(stays, steps):
-    dut = Late(stays, steps)
-    script = [{"i": 1 + n // stays} for n in range(10 * stays)]
+def test_a_value_is_valid_after_its_delay(stable, steps):
+    dut = Delays(stable, steps)
+    script = [{"i": 1 + n // stable} for n in range(10 * stable)]
     (found,) = play(dut, script, "o", tail=sum(steps))
-    late = sum(steps)
+    delay = sum(steps)
     for n in range(10):
-        for more in range(dut.last.cycles):
-            assert found[n * stays + late + more] == 1 + n
+        for cycle in range(dut.last.cycles):
+            assert found[n * stable + delay + cycle] == 1 + n

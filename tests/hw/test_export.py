@@ -1,4 +1,4 @@
-"""The exported Verilog: its ports, its bytes, and nothing of the builder's machine in it."""
+"""The exported Verilog: its ports, its bytes, and no traces of the machine that built it."""
 
 import getpass
 import re
@@ -20,7 +20,7 @@ def text():
 
 
 def test_the_same_config_gives_the_same_bytes(text):
-    # In another process, with another seed for hashes.
+    # In another process, with another hash seed.
     program = "from weft.config import Config; from weft.hw.export import verilog; import sys;"
     program += f"sys.stdout.write(verilog({CONFIG!r}))"
     run = subprocess.run(
@@ -30,11 +30,11 @@ def test_the_same_config_gives_the_same_bytes(text):
     assert run.stdout == text
 
 
-def test_another_config_gives_others(text):
+def test_another_config_gives_other_verilog(text):
     assert verilog(FIP) != text
 
 
-def test_the_ports_are_those_of_the_top(text):
+def test_the_ports_of_the_module(text):
     [module] = re.findall(r"^module weft\(.*?^endmodule", text, re.M | re.S)
     ports = {
         name: (direction, int(high) + 1 if high else 1)
@@ -53,16 +53,16 @@ def test_the_ports_are_those_of_the_top(text):
     }
 
 
-def test_it_names_nobody(text):
+def test_the_text_names_no_user_and_no_path(text):
     user = getpass.getuser()
     for secret in ("src=", ".py", "/home", "/tmp", "/work", f"/{user}"):
         assert secret not in text
 
 
-def test_no_block_waits_for_inputs_that_never_change(text):
+def test_no_always_star_blocks(text):
     assert "always @*" not in text
     assert "always @(*)" not in text
 
 
-def test_no_port_is_of_width_nothing(text):
+def test_no_port_has_width_0(text):
     assert "[-1:0]" not in text

@@ -1,4 +1,4 @@
-"""The register block against `weft.registers`, which the driver reads it with."""
+"""The register block against `weft.registers`, with which the driver decodes it."""
 
 import random
 
@@ -14,7 +14,7 @@ CONFIG = Config(rows=3, cols=5, depth=2, multiplier="fip", a_words=64, b_words=1
 FIRST = len(registers.REGISTERS) - len(registers.COUNTERS)
 
 
-def test_describes_its_config():
+def test_the_constants_describe_the_config():
     script = [{"address": n} for n in range(FIRST) for _ in range(LATENCY)]
     (data,) = play(Registers(config=CONFIG), script, "data", tail=1)
     assert data[LATENCY::LATENCY] == registers.describe(CONFIG)
@@ -37,7 +37,7 @@ def test_each_counter_counts_its_own_cycles(cycles):
 
 
 @pytest.mark.parametrize("name", registers.COUNTERS)
-def test_a_counter_that_counts_is_read_as_it_was(name):
+def test_a_running_counter_is_read_with_a_bounded_delay(name):
     script = [{"count": {name: 1}, "address": registers.REGISTERS.index(name)}] * 100
     (data,) = play(Registers(config=CONFIG), script, "data", tail=1)
     assert all(now - LATENCY <= count <= now for now, count in enumerate(data))
@@ -45,7 +45,7 @@ def test_a_counter_that_counts_is_read_as_it_was(name):
 
 
 @pytest.mark.parametrize("address", [len(registers.REGISTERS), 128, 255])
-def test_there_is_nothing_behind_the_last_one(address):
+def test_addresses_after_the_last_register_read_0(address):
     script = [{"address": 0, "count": dict.fromkeys(registers.COUNTERS, 1)}] * LATENCY
     (data,) = play(
         Registers(config=CONFIG), [*script, *[{"address": address}] * LATENCY], "data", tail=1

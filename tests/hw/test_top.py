@@ -1,4 +1,4 @@
-"""The top's flat ports: a job through them, and what stands behind each."""
+"""The flat ports of the top: jobs through them, and the bits of each port."""
 
 from types import SimpleNamespace
 
@@ -30,7 +30,7 @@ def results(top):
 
 
 async def job(ctx, top, *, stall, seed):
-    """All words of one job."""
+    """All result words of one job."""
     return await receive(
         ctx, results(top), 1000, stall=stall, seed=seed, until=lambda word: word["last"]
     )
@@ -42,7 +42,7 @@ async def register(ctx, top, name):
     return ctx.get(top.reg_data)
 
 
-def test_jobs_run_behind_plain_ports():
+def test_jobs_run_through_flat_ports():
     rng = np.random.default_rng(1)
     scenario = Scenario(CONFIG)
     for tag in (0x1234, 0xFFFF):
@@ -73,7 +73,7 @@ def test_jobs_run_behind_plain_ports():
     simulate(top, source, sink, background=[checker(results(top), "results")])
 
 
-def test_activity_is_the_cores_bit_by_bit():
+def test_the_order_of_the_activity_bits():
     top = Top(CONFIG)
     names = ("words_in", "active", "starved", "stalled", "words_out", "busy")
     rng = np.random.default_rng(2)
@@ -82,7 +82,7 @@ def test_activity_is_the_cores_bit_by_bit():
         product = rng.integers(-128, 128, (8, 4)), rng.integers(-128, 128, (9, 4))
         product = [x.astype(np.int8) for x in product]
         scenario.multiply(*product, feed=(0, 1), tag=tag)
-    for tag in range(6, 16):  # more, sooner than their results are taken
+    for tag in range(6, 16):  # more jobs than results are taken
         scenario.job(*product, tag=tag)
     counted = dict.fromkeys(names, 0)
 
@@ -104,4 +104,4 @@ def test_activity_is_the_cores_bit_by_bit():
 
     simulate(top, source, sink, background=[watch])
     assert all(counted.values())
-    assert len(set(counted.values())) == len(names)  # else two bits could have changed places
+    assert len(set(counted.values())) == len(names)  # else two bits could be swapped unnoticed

@@ -1,4 +1,4 @@
-"""The decoder: headers in, jobs, loads and their words out, on every width of stream."""
+"""The command decoder, at every width of the command stream."""
 
 import random
 
@@ -17,7 +17,7 @@ LOAD = Load(operand=1, page=9, pitch=2, panels=3, words=4)
 
 
 def words(data, width):
-    """``data`` as stream words, the last one filled up with zeros."""
+    """``data`` as stream words; the last one is padded with zeros."""
     return [
         int.from_bytes(data[n : n + width].ljust(width, b"\0"), "little")
         for n in range(0, len(data), width)
@@ -33,45 +33,45 @@ def payload(rng, width, count):
 
 
 class Bench:
-    """Sends commands and gathers what comes out: (kind, content) in order."""
+    """Sends commands and records the outputs in order, as (kind, content)."""
 
     def __init__(self, width, *, idle=0, stall=0, geometries=None):
         geometries = geometries or dict(zip((Region.A, Region.B), operands(Config()), strict=True))
         self.dut = CommandDecoder(geometries=geometries, bytes_in=width)
         self.width, self.idle, self.stall = width, idle, stall
-        self.seen = []
+        self.outputs = []
         self.idles = []
 
     def run(self, stream, *, jobs, sizes):
-        """``sizes``: words that each load takes."""
+        """``sizes``: number of words of each load."""
         dut = self.dut
         rng = random.Random(5)
 
         async def source(ctx):
             await send(ctx, dut.commands, stream, idle=self.idle)
-            await ticks(ctx, 6)  # a load is looked at
+            await ticks(ctx, 6)  # the checks of a load
 
         async def take_jobs(ctx):
             for n in range(jobs):
                 [job] = await receive(ctx, dut.job, 1, stall=self.stall, seed=n)
-                self.seen.append(("job", job))
+                self.outputs.append(("job", job))
 
         async def take_loads(ctx):
             for size in sizes:
                 [load] = await receive(ctx, dut.load, 1, stall=self.stall, seed=size)
-                self.seen.append(("load", load))
+                self.outputs.append(("load", load))
                 for n in range(size):
                     put(ctx, dut.last, n == size - 1)
                     while rng.random() < self.stall:
                         await ctx.tick()
-                    self.seen += [("word", x) for x in await receive(ctx, dut.words, 1)]
+                    self.outputs += [("word", x) for x in await receive(ctx, dut.words, 1)]
 
         async def watch(ctx):
             while True:
                 _, _, error, idle = await ctx.tick().sample(dut.error, dut.idle)
                 self.idles.append(idle)
                 if error:
-                    self.seen.append(("error", None))
+                    self.outputs.append(("error", None))
 
         streams = ("commands", "job", "load", "words")
         simulate(
@@ -82,7 +82,7 @@ class Bench:
 
 @pytest.mark.parametrize("idle, stall", [(0, 0), (0.5, 0), (0, 0.5), (0.9, 0.5), (0.5, 0.9)])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_commands_come_apart_in_order(width, idle, stall):
+def test_outputs_come_in_the_order_of_the_commands(width, idle, stall):
     rng = random.Random(width)
     bench = Bench(width, idle=idle, stall=stall)
     stream, expected, sizes = [], [], []
@@ -90,29 +90,30 @@ def test_commands_come_apart_in_order(width, idle, stall):
         if n % 3:
             size = rng.randint(1, 5)
             load = Load(n % 2, rng.randrange(99), rng.randrange(99), 1 + n, rng.randint(1, 9))
-            carried = payload(rng, width, size)
-            stream += words(load.pack(), width) + carried
-            expected += [("load", fields(LoadHeader, load)), *(("word", word) for word in carried)]
+            load_words = payload(rng, width, size)
+            stream += words(load.pack(), width) + load_words
+            expected.append(("load", fields(LoadHeader, load)))
+            expected += [("word", word) for word in load_words]
             sizes.append(size)
         else:
             stream += words(JOB.pack(), width)
             expected.append(("job", fields(JobHeader, JOB)))
     bench.run(stream, jobs=3, sizes=sizes)
-    assert bench.seen == expected
+    assert bench.outputs == expected
     assert bench.idles[-1] == 1
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_header_costs_its_words_and_a_cycle(width):
+def test_a_header_takes_its_words_and_one_cycle(width):
     count = max(1, 32 // width)
     bench = Bench(width)
     bench.run(words(JOB.pack(), width) * 2, jobs=2, sizes=[])
-    # Idle before the first word of each header, and not until it has been handed over.
+    # Idle before the first word of each header, then busy until the job is taken.
     assert bench.idles[: 2 * count + 3] == [1, *[0] * count] * 2 + [1]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_load_costs_three_cycles_more_and_its_words_one_each(width):
+def test_a_load_takes_three_cycles_more_and_one_for_each_word(width):
     count = max(1, 32 // width)
     bench = Bench(width)
     bench.run(words(LOAD.pack(), width) + [1, 2, 3] + words(JOB.pack(), width), jobs=1, sizes=[3])
@@ -140,31 +141,31 @@ def broken(header, **bytes_at):
     pytest.param(Load(operand=0, page=0, pitch=1, panels=1, words=0).pack(), id="no-words"),
 ])
 @pytest.mark.parametrize("width", [1, 16, 64])
-def test_rejects_what_is_no_command(data, width):
+def test_rejects_invalid_commands(data, width):
     bench = Bench(width)
     bench.run(words(data, width) + words(JOB.pack(), width), jobs=1, sizes=[])
-    assert bench.seen == [("error", None), ("job", fields(JobHeader, JOB))]
+    assert bench.outputs == [("error", None), ("job", fields(JobHeader, JOB))]
 
 
-@pytest.mark.parametrize("config, known", [
+@pytest.mark.parametrize("config, supported", [
     (Config(requantize="none"), [0, 1]), (Config(activation="none"), [0, 1, 2]),
     (Config(), [0, 1, 2, 3]), (Config(dtype="bf16"), [0, 1, 2, 4]),
     (Config(dtype="bf16", activation="none"), [0, 1, 4]),
     (Config(dtype="bf16", c_words=0), [0, 1, 2]),
 ])
 @pytest.mark.parametrize("operand", range(6))
-def test_takes_loads_of_what_there_is(config, known, operand):
+def test_accepts_loads_of_existing_buffers(config, supported, operand):
     load = Load(operand=operand, page=0, pitch=1, panels=1, words=1)
     bench = Bench(16, geometries=memories(config))
-    taken = operand in known
+    taken = operand in supported
     bench.run(words(load.pack(), 16) + [7] * taken, jobs=0, sizes=[1] * taken)
-    due = [("load", fields(LoadHeader, load)), ("word", 7)] if taken else [("error", None)]
-    assert bench.seen == due
+    expected = [("load", fields(LoadHeader, load)), ("word", 7)] if taken else [("error", None)]
+    assert bench.outputs == expected
 
 
-def test_takes_jobs_of_any_flags():
-    # What the core does not do is refused further on, with an answer.
+def test_accepts_jobs_with_any_flags():
+    # The job table rejects unsupported flags, and the job ends with a status.
     job = Job(0, 0, 0, 0, 0, 0, 0, 0, 0, flags=JobFlag(0xFFC0))
     bench = Bench(16)
     bench.run(words(job.pack(), 16), jobs=1, sizes=[])
-    assert bench.seen == [("job", fields(JobHeader, job))]
+    assert bench.outputs == [("job", fields(JobHeader, job))]

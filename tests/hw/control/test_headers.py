@@ -1,4 +1,4 @@
-"""The headers as the hardware sees them, against the bytes that a host packs."""
+"""The header layouts, against the bytes that the host packs."""
 
 import pytest
 from amaranth.hdl import Cat, Module
@@ -22,7 +22,7 @@ LOAD = commands.Load(
 )
 
 
-def seen(shape, header):
+def unpack(shape, header):
     size = Layout.cast(shape).size // 8
     return shape.from_bits(int.from_bytes(header.pack()[:size], "little"))
 
@@ -34,39 +34,39 @@ def test_a_header_is_32_bytes(shape):
 
 @pytest.mark.parametrize("header", [JOB, LOAD], ids=["job", "load"])
 def test_common_fields_come_first(header):
-    common = seen(CommonHeader, header)
+    common = unpack(CommonHeader, header)
     assert (common.opcode, common.version) == (header.opcode, commands.VERSION)
 
 
-def test_job_fields_lie_where_they_are_packed():
-    header = seen(JobHeader, JOB)
-    places = [f"{x}_{of}" for x in "abc" for of in ("page", "pitch", "pages")]
-    for name in ("m", "n", "k", "tag", *places):
+def test_job_fields_match_the_packed_bytes():
+    header = unpack(JobHeader, JOB)
+    spans = [f"{x}_{field}" for x in "abc" for field in ("page", "pitch", "pages")]
+    for name in ("m", "n", "k", "tag", *spans):
         assert getattr(header, name) == getattr(JOB, name), name
     assert header.flags == 2 | 8
 
 
-def test_load_fields_lie_where_they_are_packed():
-    header = seen(LoadHeader, LOAD)
+def test_load_fields_match_the_packed_bytes():
+    header = unpack(LoadHeader, LOAD)
     for name in ("operand", "page", "pitch", "panels", "words", "pages", "flags"):
         assert getattr(header, name) == getattr(LOAD, name), name
     assert header.pages == 0x142 * 0x151
 
 
 class Exceeds(wiring.Component):
-    """Which of the numbers 1 to 31 a value is greater than."""
+    """One bit for each of 1 to 31: ``value`` exceeds it."""
 
     value: In(8)
-    least: Out(31)
+    exceeded: Out(31)
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.least.eq(Cat(exceeds(self.value, most) for most in range(1, 32)))
+        m.d.comb += self.exceeded.eq(Cat(exceeds(self.value, limit) for limit in range(1, 32)))
         return m
 
 
 def test_exceeds_is_greater_than():
-    (found,) = play(Exceeds(), [{"value": value} for value in range(256)], "least")
+    (found,) = play(Exceeds(), [{"value": value} for value in range(256)], "exceeded")
     assert found == [
-        sum((value > most) << most - 1 for most in range(1, 32)) for value in range(256)
+        sum((value > limit) << limit - 1 for limit in range(1, 32)) for value in range(256)
     ]

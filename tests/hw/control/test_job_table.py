@@ -1,4 +1,4 @@
-"""The job table: order, readiness, conflicts with loads, and what it refuses."""
+"""The job table: order, panel counts, conflicts with loads, and rejected jobs."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from weft.sim.job_table_bench import (
 )
 
 
-def test_jobs_leave_in_order_with_all_that_they_say():
+def test_jobs_are_pulled_in_order_with_all_fields():
     async def bench(ctx, table):
         flags = [0, *PLAIN, FED, JobFlag.KEEP | JobFlag.ACCUMULATE]
         flags += [JobFlag.REQUANTIZE, JobFlag.TABLE, JobFlag.REQUANTIZE | JobFlag.TABLE]
@@ -46,7 +46,7 @@ def test_jobs_leave_in_order_with_all_that_they_say():
     run(bench)
 
 
-def test_jobs_say_where_they_start_from():
+def test_jobs_have_the_fields_of_c():
     async def bench(ctx, table):
         flags = [0, JobFlag.PRELOAD, JobFlag.BROADCAST, START, JobFlag.ROUND, JobFlag.CLAMP]
         for n, flag in enumerate([*flags, START | JobFlag.ROUND | JobFlag.CLAMP]):
@@ -66,15 +66,15 @@ def test_jobs_say_where_they_start_from():
 
 
 @pytest.mark.parametrize("jobs", [2, 4])
-def test_holds_so_many_jobs_until_they_retire(jobs):
+def test_holds_jobs_until_they_retire(jobs):
     async def bench(ctx, table):
         assert ctx.get(table.empty)
         await push(ctx, table, *(job(1000 + tag) for tag in range(jobs)))
         assert not ctx.get(table.empty) and not ctx.get(table.push.ready)
         assert [(await pull(ctx, table))["tag"] for _ in range(jobs)] == list(range(jobs))
-        for place in range(jobs):
-            ctx.set(table.tag_index, place)
-            assert ctx.get(table.tag) == 1000 + place
+        for index in range(jobs):
+            ctx.set(table.tag_index, index)
+            assert ctx.get(table.tag) == 1000 + index
         assert not ctx.get(table.pull.valid) and not ctx.get(table.push.ready)
         for left in reversed(range(jobs)):
             await pulse(ctx, table.retire)
@@ -84,7 +84,7 @@ def test_holds_so_many_jobs_until_they_retire(jobs):
     run(bench, jobs)
 
 
-def test_a_place_is_free_for_a_job_that_comes_as_another_ends():
+def test_a_push_in_the_cycle_of_a_retire():
     async def bench(ctx, table):
         await push(ctx, table, job(0))
         put(ctx, table.push.payload, header(job(1)))
@@ -92,14 +92,14 @@ def test_a_place_is_free_for_a_job_that_comes_as_another_ends():
         ctx.set(table.retire, 1)
         await ctx.tick()
         ctx.set(table.retire, 0)
-        assert ctx.get(table.push.ready)  # one of two is held
+        assert ctx.get(table.push.ready)  # one of two entries is in use
         await ctx.tick()
         assert not ctx.get(table.push.ready)
 
     run(bench, jobs=2)
 
 
-def test_a_job_can_be_read_in_the_cycle_after_its_push():
+def test_a_job_can_be_pulled_in_the_cycle_after_its_push():
     async def bench(ctx, table):
         put(ctx, table.push.payload, header(job(m=7)))
         ctx.set(table.push.valid, 1)
@@ -110,7 +110,7 @@ def test_a_job_can_be_read_in_the_cycle_after_its_push():
     run(bench)
 
 
-def test_the_owner_is_the_place_of_the_job_on_offer():
+def test_the_pull_index_is_the_entry_of_the_next_job():
     async def bench(ctx, table):
         for n in range(9):
             await push(ctx, table, job(n))
@@ -121,7 +121,7 @@ def test_the_owner_is_the_place_of_the_job_on_offer():
     run(bench)
 
 
-def test_each_place_has_the_tag_of_its_job():
+def test_each_entry_has_the_tag_of_its_job():
     async def bench(ctx, table):
         for first in (0xFFFF, 500, 70):
             await push(ctx, table, *(job(first - n) for n in range(4)))
@@ -136,7 +136,7 @@ def test_each_place_has_the_tag_of_its_job():
     run(bench)
 
 
-def test_each_job_is_rejected_for_itself():
+def test_each_job_is_rejected_on_its_own():
     async def bench(ctx, table):
         for wrong in ([1, 0, 0, 1], [0, 0, 1, 1]):
             await push(ctx, table, *(job(n, m=25 if bad else 24) for n, bad in enumerate(wrong)))
@@ -149,30 +149,30 @@ def test_each_job_is_rejected_for_itself():
 
 def test_panels_become_ready_as_they_are_fed():
     async def bench(ctx, table):
-        async def loaded():
-            """Two cycles after a pull; a panel fed is there in the second after its pulse."""
+        async def ready_panels():
+            """Two cycles after a pull; a panel counts from the second cycle after its pulse."""
             await ctx.tick()
             return [ctx.get(table.ready_panels[x]) for x in range(2)]
 
         await push(ctx, table, job(1, FED), job(2, JobFlag.FEED_B))
         await pull(ctx, table)
-        await pulse(ctx, table.panel_done, [0, 1])  # for the latest, job 2
-        assert await loaded() == [0, 0]
+        await pulse(ctx, table.panel_done, [0, 1])  # for job 2, which was pushed last
+        assert await ready_panels() == [0, 0]
         await pull(ctx, table)
-        everything = (1 << len(table.ready_panels[0])) - 1
-        assert await loaded() == [everything, 1]
+        complete = (1 << len(table.ready_panels[0])) - 1
+        assert await ready_panels() == [complete, 1]
         await pulse(ctx, table.panel_done, [1, 1])
-        assert await loaded() == [everything, 2]
+        assert await ready_panels() == [complete, 2]
         await push(ctx, table, job(3, JobFlag.FEED_A), job(4))
         await pull(ctx, table)
-        assert await loaded() == [0, everything]
+        assert await ready_panels() == [0, complete]
         await pull(ctx, table)
-        assert await loaded() == [everything, everything]
+        assert await ready_panels() == [complete, complete]
 
     run(bench)
 
 
-def test_a_fed_slot_starts_again_at_none():
+def test_the_panel_count_of_a_fed_job_starts_at_0():
     async def bench(ctx, table):
         for tag in range(4):
             await push(ctx, table, job(tag, FED))
@@ -206,10 +206,10 @@ def test_spans_reach_the_end_of_the_buffer(operand, first):
 @pytest.mark.parametrize("operand, page, pages, conflict", [
     (0, 2, 2, 0), (0, 2, 3, 1), (0, 6, 1, 1), (0, 7, 1, 0), (0, 5, 1, 1), (0, 0, 9, 1),
     (1, 0, 2, 0), (1, 1, 2, 1), (1, 5, 3, 1), (1, 6, 1, 0), (1, 0, 0xFFFF, 1),
-    # Parameters lie where B lies; the table is everybody's.
+    # Parameters have the pages of B; all jobs use the table.
     (2, 0, 2, 0), (2, 1, 2, 1), (2, 5, 3, 1), (2, 6, 1, 0), (3, 0, 1, 1), (3, 7, 1, 1),
 ])
-def test_a_load_waits_for_jobs_on_its_pages(operand, page, pages, conflict):
+def test_a_load_conflicts_with_jobs_on_its_pages(operand, page, pages, conflict):
     async def bench(ctx, table):
         assert not await conflicts(ctx, table, Load(operand, page, pages, 1, 1))
         await push(ctx, table, job(**SPANS))
@@ -232,7 +232,7 @@ SPAN_C = {"c_page": 8, "c_pitch": 5, "c_pages": 5}
 @pytest.mark.parametrize("page, words, conflict", [
     (0, 8, 0), (0, 9, 1), (8, 1, 1), (12, 1, 1), (12, 9, 1), (13, 1, 0), (13, 9, 0), (0, 32, 1),
 ])
-def test_a_load_of_c_waits_for_jobs_that_start_from_it(flags, page, words, conflict):
+def test_a_load_of_c_conflicts_with_jobs_that_preload_it(flags, page, words, conflict):
     async def bench(ctx, table):
         load = Load(4, page, words, 1, words)
         await push(ctx, table, job(**SPAN_C), job(flags=JobFlag.BROADCAST, **SPAN_C))
@@ -243,14 +243,14 @@ def test_a_load_of_c_waits_for_jobs_that_start_from_it(flags, page, words, confl
             await pull(ctx, table)
             await retire(ctx, table)
             assert ctx.get(table.conflict) == (conflict and left > 0)
-        # In their places: jobs that start from 0.
+        # In the same entries: jobs that start from 0.
         await push(ctx, table, *[job(**SPAN_C)] * 4)
         assert not await conflicts(ctx, table, load)
 
     run(bench, **FLOAT)
 
 
-def test_c_reaches_the_end_of_its_buffer():
+def test_spans_of_c_reach_the_end_of_the_buffer():
     async def bench(ctx, table):
         await push(ctx, table, job(flags=JobFlag.PRELOAD, c_page=31, c_pitch=1, c_pages=1))
         for page in range(32):
@@ -264,21 +264,21 @@ def test_c_reaches_the_end_of_its_buffer():
     run(bench, **FLOAT)
 
 
-def test_a_load_does_not_wait_for_the_job_that_it_feeds():
+def test_a_load_does_not_conflict_with_the_job_that_it_feeds():
     async def bench(ctx, table):
         await push(ctx, table, job(1, FED, **SPANS))
         feeding = Load(0, 4, 1, 1, 1, LoadFlag.FEED)
         assert await conflicts(ctx, table, Load(0, 4, 1, 1, 1, LoadFlag.CONTINUE))
         assert not await conflicts(ctx, table, feeding)
         await push(ctx, table, job(2, FED, a_page=7))
-        assert await conflicts(ctx, table, feeding)  # job 1 is no longer the latest
+        assert await conflicts(ctx, table, feeding)  # job 1 is no longer the last one
         await retire(ctx, table)
         assert not ctx.get(table.conflict)
 
     run(bench)
 
 
-def test_a_table_waits_for_all_jobs():
+def test_a_load_of_the_table_conflicts_with_all_jobs():
     async def bench(ctx, table):
         await push(ctx, table, job(1), job(2, FED))
         for flags in (0, LoadFlag.FEED):
@@ -291,15 +291,15 @@ def test_a_table_waits_for_all_jobs():
     run(bench)
 
 
-@pytest.mark.parametrize("known", [PLAIN, PLAIN | JobFlag.REQUANTIZE, ALL])
+@pytest.mark.parametrize("supported", [PLAIN, PLAIN | JobFlag.REQUANTIZE, ALL])
 @pytest.mark.parametrize("flag", [JobFlag.REQUANTIZE, JobFlag.TABLE])
-def test_rejects_flags_that_it_does_not_know(known, flag):
+def test_rejects_unsupported_flags(supported, flag):
     async def bench(ctx, table):
         await push(ctx, table, job(9, flag))
         got = await pull(ctx, table)
-        assert got["rejected"] == (flag not in known)
+        assert got["rejected"] == (flag not in supported)
 
-    run(bench, supported_flags=known)
+    run(bench, supported_flags=supported)
 
 
 @pytest.mark.parametrize("fields", [
@@ -309,7 +309,7 @@ def test_rejects_flags_that_it_does_not_know(known, flag):
     {"flags": JobFlag.KEEP, "n": 5},
     {"flags": JobFlag.ACCUMULATE, "m": 4}, {"flags": JobFlag.ACCUMULATE, "n": 5},
 ], ids=str)
-def test_rejects_what_the_core_does_not_do(fields):
+def test_rejects_invalid_jobs(fields):
     async def bench(ctx, table):
         await push(ctx, table, job(9, **fields))
         got = await pull(ctx, table)
@@ -317,7 +317,7 @@ def test_rejects_what_the_core_does_not_do(fields):
     run(bench)
 
 
-@pytest.mark.parametrize("fields, good", [
+@pytest.mark.parametrize("fields, valid", [
     ({"flags": JobFlag.PRELOAD, "m": 24, "n": 32}, True),
     ({"flags": JobFlag.PRELOAD | JobFlag.ACCUMULATE}, False),
     ({"flags": START | JobFlag.ACCUMULATE | JobFlag.KEEP}, False),
@@ -332,15 +332,15 @@ def test_rejects_what_the_core_does_not_do(fields):
     ({"flags": JobFlag.ROUND | JobFlag.CLAMP}, True),
     ({"flags": 0x400}, False),
 ], ids=str)
-def test_what_a_core_of_several_slots_does(fields, good):
+def test_rules_of_a_core_with_several_slots(fields, valid):
     async def bench(ctx, table):
         await push(ctx, table, job(9, **fields))
-        assert (await pull(ctx, table))["rejected"] == (not good)
+        assert (await pull(ctx, table))["rejected"] == (not valid)
 
     run(bench, **FLOAT)
 
 
-def test_large_buffers_hold_more_lines_than_a_header_asks_for():
+def test_buffers_may_be_larger_than_a_header_can_say():
     large = {
         Region.A: Operand(64, 1, 65536, 16), Region.B: Operand(64, 1, 65536, 16),
     }
@@ -358,7 +358,7 @@ def test_large_buffers_hold_more_lines_than_a_header_asks_for():
     {"m": 24, "n": 32, "k": 256}, {"m": 1, "n": 1, "k": 1},
     {"flags": 63, "m": 3, "n": 4}, {"flags": 3}, {"flags": 48, "m": 4},
 ], ids=str)
-def test_takes_what_the_buffers_hold(fields):
+def test_accepts_what_the_buffers_hold(fields):
     async def bench(ctx, table):
         await push(ctx, table, job(9, **fields))
         assert not (await pull(ctx, table))["rejected"]

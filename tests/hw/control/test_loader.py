@@ -1,4 +1,4 @@
-"""The loader: where the words of a load go, against loops over panels, words and segments."""
+"""The loader against loops over panels, words and segments."""
 
 import random
 
@@ -23,14 +23,14 @@ ALL = list(Region)
 
 
 def geometries(a, b, stream, regions=ALL):
-    """Those of A, of B, of parameters of 3 words a page, of a table, and of C."""
-    held = {
+    """Geometries of A, B, parameters with 4 words a page, the table, and C."""
+    all_regions = {
         Region.A: Operand(*a, 64, stream), Region.B: Operand(*b, 128, stream),
         Region.PARAMETERS: Operand(2, 16, 32, stream, page=4),
         Region.TABLE: Operand(1, 1, 256, stream, page=256),
         Region.C: Operand(b[0], 1, 64, stream, page=1, size=4),
     }
-    return {region: held[region] for region in regions}
+    return {region: all_regions[region] for region in regions}
 
 
 def header(load):
@@ -38,20 +38,20 @@ def header(load):
 
 
 def writes(load, geometry, words):
-    """What a load writes, a `Write` for each of its stream words."""
+    """The expected writes of a load, one for each stream word."""
     words = iter(words)
     for panel in range(load.panels):
         page = load.page + panel * load.pitch
         for first in range(0, load.words, geometry.group):
             for segment in range(geometry.segments):
-                whole = segment == geometry.segments - 1
-                behind = first + geometry.group
+                last_segment = segment == geometry.segments - 1
+                next_first = first + geometry.group
                 yield {
                     "line": (geometry.page * page + first) // geometry.group,
                     "segment": segment,
                     "data": next(words),
                     "begin": int(not first and not segment and LoadFlag.CONTINUE not in load.flags),
-                    "end": int(whole and behind >= load.words),
+                    "end": int(last_segment and next_first >= load.words),
                     "page": page + first // geometry.page,
                 }
 
@@ -61,7 +61,7 @@ def size(load, geometry):
 
 
 def loads(rng, pair, count):
-    """Loads that stay inside their buffers: whole ones, single words, and what lies between."""
+    """Loads within their buffers: full buffers, single words, and sizes between."""
     for n in range(count):
         operand = list(pair)[n % len(pair)]
         geometry = pair[operand]
@@ -80,41 +80,42 @@ def loads(rng, pair, count):
     (0, ALL), (0.5, ALL), (0, ALL[:2]), (0, [Region.A, Region.B, Region.C]),
     (0, [Region.A, Region.B, Region.PARAMETERS, Region.C]),
 ])
-def test_every_word_goes_where_it_belongs(a, b, stream, idle, regions):
+def test_every_word_is_written_to_its_place(a, b, stream, idle, regions):
     rng = random.Random(stream)
     pair = geometries(a, b, stream, regions)
     script, expected = [], []
     for load in loads(rng, pair, 16):
-        # It is there for a cycle before it is handed over.
+        # The payload is valid one cycle before `valid`.
         for valid in (0, 1):
             script.append({"load.valid": valid, "load.payload": header(load), "words.valid": 0})
             expected.append(None)
         words = [rng.randrange(1 << 8 * stream) for _ in range(size(load, pair[load.operand]))]
-        due = list(writes(load, pair[load.operand], words))
-        for n, write in enumerate(due):
+        load_writes = list(writes(load, pair[load.operand], words))
+        for n, write in enumerate(load_writes):
             while rng.random() < idle:
                 script.append({"load.valid": 0, "words.valid": 0})
                 expected.append(None)
             script.append({"load.valid": 0, "words.valid": 1, "words.payload": words[n]})
-            expected.append((load.operand, write, n == len(due) - 1, LoadFlag.FEED in load.flags))
+            is_last, is_feed = n == len(load_writes) - 1, LoadFlag.FEED in load.flags
+            expected.append((load.operand, write, is_last, is_feed))
     dut = Loader(geometries=pair, bytes_in=stream)
     names = ("a", "b", "parameters", "table", "c")
     assert dut.names == {region: names[region] for region in regions}
     script.append({"load.valid": 0, "words.valid": 0})
     *ports, last, feed = play(dut, script, *dut.names.values(), "last", "feed")
-    # A write leaves in the cycle after the one in which its word is taken.
+    # A write leaves one cycle after its word arrives.
     ports = {region: port[1:] for region, port in zip(regions, ports, strict=True)}
-    for n, due in enumerate(expected):
+    for n, cycle in enumerate(expected):
         valid = {region: port[n]["valid"] for region, port in ports.items()}
-        if due is None:
+        if cycle is None:
             assert not any(valid.values())
             continue
-        operand, write, ends, fed = due
+        operand, write, is_last, is_feed = cycle
         assert valid == {region: region == operand for region in regions}
         assert ports[operand][n]["write"] == write
-        assert (last[n], feed[n]) == (ends, fed)
+        assert (last[n], feed[n]) == (is_last, is_feed)
 
 
-def test_takes_a_word_every_cycle():
+def test_accepts_a_word_every_cycle():
     dut = Loader(geometries=geometries((1, 1), (1, 1), 1), bytes_in=1)
     assert play(dut, [{}], "load.ready", "words.ready") == [[1], [1]]

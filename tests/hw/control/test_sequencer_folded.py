@@ -1,4 +1,4 @@
-"""The sequencer where sums are drained through themselves: when it stands, and when it flushes."""
+"""The sequencer of a folded array: when it waits for a drain, and when it flushes."""
 
 import random
 
@@ -9,14 +9,14 @@ from weft.sim.sequencer_model import DEPTH, ROWS, SequencerModel, random_passes,
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5])
 @pytest.mark.parametrize("idle", [0, 0.5, 0.9])
-@pytest.mark.parametrize("room", [1, 2, 8])
-def test_every_cycle_is_as_the_rules_say(rows, idle, room):
+@pytest.mark.parametrize("credits", [1, 2, 8])
+def test_every_cycle_matches_the_model(rows, idle, credits):
     rng = random.Random(rows)
     passes = [
-        [{**one, "preload": 0} for one in tiles] for tiles in random_passes(1, rows + room, 40)
+        [{**one, "preload": 0} for one in tiles] for tiles in random_passes(1, rows + credits, 40)
     ]
     aborts = {n: rng.randrange(12) for n in range(40) if rng.random() < 0.3}
-    bench = SequencerModel(1, room, rows=rows, starts=False, folded=True)
+    bench = SequencerModel(1, credits, rows=rows, starts=False, folded=True)
     bench.run(passes, cycles=10_000, idle=idle, aborts=aborts)
     bench.check()
 
@@ -26,8 +26,8 @@ def flushes(bench):
 
 
 @pytest.mark.parametrize("words", [1, 2, 3, 7])
-def test_the_array_stands_while_the_rows_drain(words):
-    # ``rows`` cycles behind each pass, however many words it has.
+def test_a_pass_waits_while_the_rows_drain(words):
+    # ``rows`` cycles after each pass, for any number of words.
     bench = SequencerModel(1, 8, starts=False, folded=True)
     bench.run([[tile(n, k=words * DEPTH)] for n in range(5)], cycles=99)
     gap = words + ROWS
@@ -38,19 +38,19 @@ def test_the_array_stands_while_the_rows_drain(words):
 
 
 @pytest.mark.parametrize("gap", [0, 1, 5])
-def test_kept_sums_go_on_at_once(gap):
+def test_a_pass_on_held_sums_does_not_wait(gap):
     bench = SequencerModel(1, 8, starts=False, folded=True)
     k = 2 * DEPTH
-    kept = [[tile(n, k=k, hold=1, accumulate=n > 0)] for n in range(3)]
-    bench.run([*kept, [tile(k=k, accumulate=1)]], cycles=99, gaps={1: gap})
+    held = [[tile(n, k=k, hold=1, accumulate=n > 0)] for n in range(3)]
+    bench.run([*held, [tile(k=k, accumulate=1)]], cycles=99, gaps={1: gap})
     assert [t for t, _ in bench.steps] == [t + gap * (t > 1) for t in range(8)]
     assert bench.drains == [7 + gap] and flushes(bench) == []
     bench.check()
 
 
 @pytest.mark.parametrize("gap", [0, 1, 5])
-def test_sums_that_nobody_drained_are_flushed_before_a_fresh_start(gap):
-    # The flush in the cycle after the pass is there; its first step behind that as behind a drain.
+def test_held_sums_are_flushed_before_a_pass_that_does_not_accumulate(gap):
+    # The flush is in the cycle after the pass is valid; the first step waits as for a drain.
     bench = SequencerModel(1, 8, starts=False, folded=True)
     k = 2 * DEPTH
     passes = [[tile(k=k, hold=1)], [tile(k=k)], [tile(k=k)]]
@@ -71,10 +71,10 @@ def test_the_sums_of_an_aborted_job_are_flushed(after):
     bench.check()
 
 
-def test_what_has_not_begun_leaves_nothing_to_flush():
+def test_a_pass_without_steps_needs_no_flush():
     bench = SequencerModel(1, 8, starts=False, folded=True)
-    void = [tile(status=1, last=1)]
-    bench.run([void, [tile(k=DEPTH)], void, [tile(k=DEPTH)]], cycles=99, aborts={1: 0})
+    failed = [tile(status=1, last=1)]
+    bench.run([failed, [tile(k=DEPTH)], failed, [tile(k=DEPTH)]], cycles=99, aborts={1: 0})
     assert flushes(bench) == []
     assert len(bench.drains) == 1
     bench.check()

@@ -1,4 +1,4 @@
-"""The tiler: which tiles it offers, when, and what an abort in any cycle leaves of a job."""
+"""The tile gate: which tiles it sends, in which cycles, and what an abort in each cycle does."""
 
 import random
 from types import SimpleNamespace
@@ -23,28 +23,28 @@ READY = {
 
 
 def always(t):
-    """Panels of a job that is not fed."""
+    """The ready panels of a job that is not fed."""
     return ALL, ALL
 
 
-def job(tag, down, across, *, due=0, rejected=False, panels=always):
-    """A job of ``down`` x ``across`` tiles, there from a cycle on, with its panels in each.
+def job(tag, down, across, *, start=0, rejected=False, panels=always):
+    """A job of ``down`` x ``across`` tiles, valid from cycle ``start`` on.
 
-    Its tiles name themselves by their pages.
+    ``panels`` gives its ready panels in a cycle. Each tile is identified by its pages.
     """
-    asked = {"tag": tag, "m": 3 * down, "n": 4 * across, "k": 5, "accumulate": 0, "keep": 0}
-    asked |= {"a_page": 0, "a_pitch": 1, "b_page": 0, "b_pitch": 1, "epilogue": {}}
+    fields = {"tag": tag, "m": 3 * down, "n": 4 * across, "k": 5, "accumulate": 0, "keep": 0}
+    fields |= {"a_page": 0, "a_pitch": 1, "b_page": 0, "b_pitch": 1, "epilogue": {}}
     names = [(tag, i, j) for i in range(down) for j in range(across)]
     return SimpleNamespace(
-        asked=asked, due=due, rejected=rejected, panels=panels, names=names, tag=tag
+        fields=fields, start=start, rejected=rejected, panels=panels, names=names, tag=tag
     )
 
 
-class Bench:
-    """A tiler between a job table and somebody who takes tiles: all that it does, by cycle.
+class GateTest:
+    """A tile gate between a model of the job table and a consumer of tiles.
 
-    As of the table, ``owner`` comes with a job, ``rejected`` is right from the cycle after its
-    pull on, and ``loaded`` from the one after that on.
+    As in the job table, ``job_index`` comes with a job, ``rejected`` is valid from the cycle after
+    the pull on, and ``ready_panels`` from the cycle after that on.
     """
 
     def __init__(self, jobs, ready=READY["always"]):
@@ -55,7 +55,7 @@ class Bench:
         )
 
     async def once(self, ctx, aborts=()):
-        """Run until all is over, with aborts in some cycles: what is seen in each."""
+        """Runs all jobs, with aborts in some cycles; returns the signals in each cycle."""
         dut, jobs, seen = self.dut, self.jobs, []
         ports = {
             "pulled": dut.jobs.ready, "valid": dut.tiles.valid, "tile": dut.tiles.payload,
@@ -64,10 +64,10 @@ class Bench:
         pulled, quiet, panels = 0, 0, (0, 0)
         while quiet < 12:
             t = len(seen)
-            given = pulled < len(jobs) and t >= jobs[pulled].due
+            given = pulled < len(jobs) and t >= jobs[pulled].start
             ctx.set(dut.jobs.valid, given)
             if given:
-                put(ctx, dut.jobs.payload, jobs[pulled].asked)
+                put(ctx, dut.jobs.payload, jobs[pulled].fields)
             ctx.set(dut.job_index, pulled % 4)
             ctx.set(dut.rejected, pulled > 0 and jobs[pulled - 1].rejected)
             ctx.set(dut.ready_panels, list(panels))
@@ -96,18 +96,18 @@ class Bench:
         return found
 
     def sweep(self, *apart):
-        """An abort in every cycle until all is over, and others so many cycles behind it."""
+        """An abort in each cycle of a run; ``apart`` are the distances of further aborts."""
         async def bench(ctx):
             self.check((), await self.once(ctx))
-            alone = len(await self.once(ctx))
-            for t in range(alone):
-                aborts = t, *(t + cycles for cycles in apart)
+            cycles = len(await self.once(ctx))
+            for t in range(cycles):
+                aborts = t, *(t + distance for distance in apart)
                 self.check(aborts, await self.once(ctx, aborts))
 
         simulate(self.dut, bench, limit=200_000)
 
     def check(self, aborts, seen):
-        """Every job has its tiles, in order; of one that is aborted those that were taken."""
+        """Each job has its tiles, in order; an aborted job has those that were taken."""
         targets = self.targets(aborts, seen)
         taken = iter([now for now in seen if now.taken])
         for one in self.jobs:
@@ -115,14 +115,14 @@ class Bench:
             if one.rejected:
                 names = []
             elif one.tag in targets:
-                # A tile may still be taken in the cycle in which the abort is seen.
+                # A tile can still be taken in the cycle of the abort and in the next one.
                 aborted = targets[one.tag]
-                here = [now for now in seen[: aborted + 2] if now.taken]
-                names = [now.name for now in here if now.tile["tag"] == one.tag]
+                taken_before = [now for now in seen[: aborted + 2] if now.taken]
+                names = [now.name for now in taken_before if now.tile["tag"] == one.tag]
                 assert names == one.names[: len(names)], aborts
-                soon = [now for now in seen[: aborted + 8] if now.valid and now.tile["failed"]]
-                over = names[-1:] == one.names[-1:]
-                assert over or one.tag in [now.tile["tag"] for now in soon], aborts
+                failed = [now for now in seen[: aborted + 8] if now.valid and now.tile["failed"]]
+                complete = names[-1:] == one.names[-1:]
+                assert complete or one.tag in [now.tile["tag"] for now in failed], aborts
             for name in names:
                 now = next(taken)
                 last = name == one.names[-1]
@@ -134,21 +134,21 @@ class Bench:
                 assert (end["tag"], end["status"]) == (one.tag, status), aborts
                 assert (end["last"], end["failed"]) == (1, 1), aborts
         assert next(taken, None) is None, aborts
-        self.check_offers(aborts, seen)
+        self.check_valid(aborts, seen)
 
     def targets(self, aborts, seen):
-        """By its tag, when each job was aborted: the oldest there is, if it is not just over."""
+        """The cycle of the abort of each job, by tag: the oldest job, unless it just ended."""
         targets = {}
         for t in aborts:
-            begun = sum(now.pulled for now in seen[:t])
-            over = sum(now.taken and now.tile["last"] for now in seen[:t])
-            just = t < len(seen) and seen[t].taken and seen[t].tile["last"]
-            if begun > over and not just:
-                targets.setdefault(self.jobs[over].tag, t)
+            pulled = sum(now.pulled for now in seen[:t])
+            done = sum(now.taken and now.tile["last"] for now in seen[:t])
+            ends_now = t < len(seen) and seen[t].taken and seen[t].tile["last"]
+            if pulled > done and not ends_now:
+                targets.setdefault(self.jobs[done].tag, t)
         return targets
 
-    def check_offers(self, aborts, seen):
-        """A tile on offer has its panels, and stays, but for an abort of the cycle before."""
+    def check_valid(self, aborts, seen):
+        """A valid tile has its panels, and stays until it is taken or its job is aborted."""
         pulls = [t for t, now in enumerate(seen) if now.pulled]
         since = {one.tag: t for one, t in zip(self.jobs, pulls, strict=True)}
         for t, now in enumerate(seen):
@@ -163,7 +163,7 @@ class Bench:
 
 
 def fed(*times):
-    """Panels of both operands that are there from some cycles on."""
+    """Panels of both operands, each ready from one of the cycles on."""
     return lambda t: (sum(t >= time for time in times),) * 2
 
 
@@ -175,17 +175,17 @@ SCENES = {
                  job(4, 2, 1)],
     "fed-late": [job(1, 2, 2, panels=fed(20, 30)), job(2, 1, 1), job(3, 1, 2, panels=fed(60, 62))],
     "rejected-unfed": [job(1, 2, 2, rejected=True, panels=fed(10_000)), job(2, 1, 2)],
-    "gaps": [job(1, 1, 2, due=4), job(2, 2, 1, due=20), job(3, 1, 1, due=31)],
+    "gaps": [job(1, 1, 2, start=4), job(2, 2, 1, start=20), job(3, 1, 1, start=31)],
     "fed-in-time": [job(1, 2, 2, panels=fed(3, 9)), job(2, 2, 1, panels=fed(12, 14))],
 }
-EACH = pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+ALL_SCENES = pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
 FLOWS = pytest.mark.parametrize("ready", tiers(READY, next(iter(READY))))
 
 
-@EACH
+@ALL_SCENES
 @FLOWS
-def test_an_abort_in_any_cycle_ends_the_job_at_work_and_no_other(scene, ready):
-    Bench(scene, ready).sweep()
+def test_an_abort_in_any_cycle_ends_only_the_active_job(scene, ready):
+    GateTest(scene, ready).sweep()
 
 
 @pytest.mark.parametrize("apart", [
@@ -193,61 +193,61 @@ def test_an_abort_in_any_cycle_ends_the_job_at_work_and_no_other(scene, ready):
 ])
 @pytest.mark.parametrize("name", ["pairs", "rejected", "fed-in-time"])
 @pytest.mark.parametrize("flow", ["always", "every-third"])
-def test_two_aborts_end_no_more_than_what_is_at_work(name, flow, apart):
-    Bench(SCENES[name], READY[flow]).sweep(apart)
+def test_two_aborts_end_only_active_jobs(name, flow, apart):
+    GateTest(SCENES[name], READY[flow]).sweep(apart)
 
 
-def offers(seen):
-    """When each tile was first on offer."""
+def valid_cycles(seen):
+    """The first cycle in which each tile was valid."""
     before = [False, *(now.valid and not now.taken for now in seen)]
     return [t for t, now in enumerate(seen) if now.valid and not before[t]]
 
 
-def test_a_tile_leaves_in_two_cycles():
-    # Pulled, looked at, out of the walker, in the station, on offer; then one in two.
-    seen = Bench([job(1, 2, 4)]).run()
+def test_one_tile_leaves_every_two_cycles():
+    # Cycle 0 pull, 1 check, 2 tile generator, 3 wait stage, 4 output; then one every two cycles.
+    seen = GateTest([job(1, 2, 4)]).run()
     assert seen[0].pulled
-    assert offers(seen) == [4 + 2 * n for n in range(8)]
+    assert valid_cycles(seen) == [4 + 2 * n for n in range(8)]
 
 
 def test_the_next_job_is_pulled_once_the_last_tile_has_its_panels():
-    seen = Bench([job(1, 1, 2), job(2, 1, 1), job(3, 1, 1)]).run()
+    seen = GateTest([job(1, 1, 2), job(2, 1, 1), job(3, 1, 1)]).run()
     pulls = [t for t, now in enumerate(seen) if now.pulled]
-    # The last tile is in the station a cycle before it is on offer.
-    assert offers(seen) == [4, 6, 9, 12]
+    # The last tile is in the wait stage one cycle before it is valid.
+    assert valid_cycles(seen) == [4, 6, 9, 12]
     assert pulls == [0, 5, 8]
 
 
-@pytest.mark.parametrize("missing, offered, starved", [
+@pytest.mark.parametrize("missing, valid, starved", [
     (0, [23, 25, 43, 45, 48], [*range(3, 22), *range(26, 42)]),
     (1, [23, 43, 45, 47, 50], [*range(3, 22), *range(24, 42)]),
 ])
-def test_a_tile_waits_for_both_its_panels(missing, offered, starved):
-    # Panels of one operand, in the table in cycles 20 and 40: three cycles later it is on offer.
+def test_a_tile_waits_for_both_its_panels(missing, valid, starved):
+    # Panels of one operand, counted in cycles 20 and 40; the tile is valid three cycles later.
     def panels(t):
         counts = [ALL, ALL]
         counts[missing] = (t >= 20) + (t >= 40)
         return counts
 
-    seen = Bench([job(1, 2, 2, panels=panels), job(2, 1, 1)]).run()
-    assert offers(seen) == offered
+    seen = GateTest([job(1, 2, 2, panels=panels), job(2, 1, 1)]).run()
+    assert valid_cycles(seen) == valid
     assert [t for t, now in enumerate(seen) if now.starved] == starved
 
 
-def test_two_tiles_wait_in_a_queue_and_one_before_it():
-    # They leave one after the other, the ones behind them in two cycles each.
-    seen = Bench([job(1, 2, 4)], READY["late"]).run()
+def test_three_tiles_wait_at_the_output():
+    # They leave in consecutive cycles, the tiles behind them every two cycles.
+    seen = GateTest([job(1, 2, 4)], READY["late"]).run()
     assert [t for t, now in enumerate(seen) if now.taken] == [31, 32, 33, 35, 37, 39, 41, 43]
 
 
-def test_as_many_jobs_are_pulled_as_have_a_tile_there_and_one_more():
-    seen = Bench(SCENES["single"], READY["late"]).run()
+def test_jobs_are_pulled_while_tiles_wait():
+    seen = GateTest(SCENES["single"], READY["late"]).run()
     assert sum(now.pulled for now in seen[:30]) == 4
 
 
-def test_a_tile_on_offer_is_withdrawn_if_its_job_is_aborted():
-    seen = Bench([job(1, 2, 4), job(2, 1, 1)], READY["late"]).run(20)
-    # Seen a cycle after the pulse, gone in the next.
+def test_a_valid_tile_is_withdrawn_if_its_job_is_aborted():
+    seen = GateTest([job(1, 2, 4), job(2, 1, 1)], READY["late"]).run(20)
+    # Registered one cycle after the pulse, withdrawn in the next.
     assert [now.name for now in seen[4:22]] == [(1, 0, 0)] * 18
     assert all(now.valid for now in seen[4:22])
     assert not seen[22].valid
@@ -256,12 +256,13 @@ def test_a_tile_on_offer_is_withdrawn_if_its_job_is_aborted():
     ]
 
 
-def test_a_last_tile_on_offer_becomes_void_where_it_is():
-    seen = Bench([job(1, 1, 1), job(2, 1, 1)], READY["late"]).run(20)
+def test_a_valid_last_tile_becomes_a_failed_tile():
+    seen = GateTest([job(1, 1, 1), job(2, 1, 1)], READY["late"]).run(20)
     assert [now.tile["failed"] for now in seen[4:31]] == [0] * 18 + [1] * 9
     assert all(now.valid for now in seen[4:31])
 
 
-def test_an_abort_without_a_job_is_for_nobody():
-    seen = Bench([job(1, 1, 2, due=10), job(2, 1, 2, due=40)]).run(*range(11), *range(25, 41))
+def test_an_abort_without_a_job_has_no_effect():
+    jobs = [job(1, 1, 2, start=10), job(2, 1, 2, start=40)]
+    seen = GateTest(jobs).run(*range(11), *range(25, 41))
     assert [now.name for now in seen if now.taken] == [(1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 0, 1)]

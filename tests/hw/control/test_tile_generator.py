@@ -1,4 +1,4 @@
-"""The walker against loops over the tiles of M and of N."""
+"""The tile generator against loops over the tiles of M and of N."""
 
 import random
 
@@ -18,7 +18,7 @@ FINISHES = JobFlag.REQUANTIZE, JobFlag.TABLE
 STALLS = pytest.mark.parametrize("stall", [0, 0.5, 0.9])
 
 
-def walker(starts=False):
+def generator(starts=False):
     geometries = {Region.A: A, Region.B: B} | ({Region.C: C} if starts else {})
     return TileGenerator(
         geometries=geometries, job=JobEntry(geometries, FINISHES), count=range(16),
@@ -32,7 +32,7 @@ def job(tag, m, n, k=5, **fields):
     return {"tag": tag, "m": m, "n": n, "k": k, **values, **fields}
 
 
-def places(one, owner):
+def tagged_tiles(one, job_index):
     """The tiles of a job, in order."""
     down, across = -(-one["m"] // 3), -(-one["n"] // 4)
     for i in range(down):
@@ -51,10 +51,10 @@ def places(one, owner):
             }
             if "preload" in one:
                 tile |= {name: one[name] for name in ("preload", "broadcast")}
-                # Of a panel of C, three words further down; or its only one.
+                # Three words further in the panel of C for each row of tiles; 0 for a broadcast.
                 row = 0 if one["broadcast"] else 3 * i
                 tile["c"] = (one["c_page"] + j * one["c_pitch"] + row) % C.words
-            yield {"tile": tile, "job_index": owner, "i": i, "j": j}
+            yield {"tile": tile, "job_index": job_index, "i": i, "j": j}
 
 
 def jobs(seed, count, starts=False):
@@ -72,7 +72,7 @@ def jobs(seed, count, starts=False):
 
 
 def source(dut, given, rejected=(), idle=0):
-    """Gives jobs as the table does: in places 0, 1, 2, 3, 0...; and says which is rejected."""
+    """Sends jobs as the job table does: with indices 0, 1, 2, 3, 0, and the `rejected` bit."""
     async def bench(ctx):
         for n, one in enumerate(given):
             ctx.set(dut.job_index, n % 4)
@@ -82,16 +82,16 @@ def source(dut, given, rejected=(), idle=0):
     return bench
 
 
-def end_of(place):
-    """What a void tile says; the rest of it is nobody's."""
-    tile = place["tile"]
-    return place["job_index"], tile["tag"], tile["status"], tile["failed"], tile["last"]
+def failure(tagged):
+    """The fields of a failed tile that have a meaning."""
+    tile = tagged["tile"]
+    return tagged["job_index"], tile["tag"], tile["status"], tile["failed"], tile["last"]
 
 
-async def end(ctx, dut, victim):
-    """For a cycle."""
+async def abort(ctx, dut, index):
+    """Aborts the job ``index`` for one cycle."""
     ctx.set(dut.abort, 1)
-    ctx.set(dut.abort_index, victim)
+    ctx.set(dut.abort_index, index)
     await ctx.tick()
     ctx.set(dut.abort, 0)
 
@@ -100,9 +100,9 @@ async def end(ctx, dut, victim):
 @pytest.mark.parametrize("idle", [0, 0.5, 0.9])
 @STALLS
 def test_tiles_come_row_by_row(starts, idle, stall):
-    dut = walker(starts)
+    dut = generator(starts)
     given = list(jobs(1, 24, starts))
-    expected = [place for n, one in enumerate(given) for place in places(one, n % 4)]
+    expected = [tagged for n, one in enumerate(given) for tagged in tagged_tiles(one, n % 4)]
 
     async def sink(ctx):
         assert await receive(ctx, dut.tiles, len(expected), stall=stall, seed=2) == expected
@@ -115,9 +115,9 @@ def test_tiles_come_row_by_row(starts, idle, stall):
 
 @pytest.mark.parametrize("m", range(1, 13))
 def test_ragged_edges_have_fewer_rows_and_columns(m):
-    dut = walker()
+    dut = generator()
     given = [job(n, m, n) for n in range(1, 21)]
-    expected = [place for n, one in enumerate(given) for place in places(one, n % 4)]
+    expected = [tagged for n, one in enumerate(given) for tagged in tagged_tiles(one, n % 4)]
 
     async def sink(ctx):
         assert await receive(ctx, dut.tiles, len(expected)) == expected
@@ -129,27 +129,27 @@ def test_ragged_edges_have_fewer_rows_and_columns(m):
     (0, [10, 17, 24, 13, 20, 27, 16, 23, 30]), (1, [10, 17, 24] * 3),
 ])
 def test_each_tile_has_its_rows_of_c(broadcast, words):
-    # 3 x 3 tiles; panels of C of seven words. The job behind has its own.
-    dut = walker(starts=True)
+    # 3 x 3 tiles; panels of C have seven words. The next job has its own C.
+    dut = generator(starts=True)
     start = {"preload": 1, "broadcast": broadcast, "c_page": 10, "c_pitch": 7}
     other = {"preload": 1, "broadcast": 0, "c_page": 61, "c_pitch": 2}
 
     async def sink(ctx):
-        found = [place["tile"]["c"] for place in await receive(ctx, dut.tiles, 13)]
+        found = [tagged["tile"]["c"] for tagged in await receive(ctx, dut.tiles, 13)]
         assert found == [*words, 61, 63, 0, 2]
 
     simulate(dut, source(dut, [job(1, 7, 9, **start), job(2, 6, 8, **other)]), sink)
 
 
-def test_a_job_is_looked_at_and_then_gives_a_tile_every_cycle():
-    dut = walker()
+def test_a_job_gives_a_tile_every_cycle_after_one_cycle():
+    dut = generator()
     given = list(jobs(2, 6))
 
     async def sink(ctx):
         ctx.set(dut.tiles.ready, 1)
         ports = dut.jobs.ready, dut.active, dut.tiles.valid
         for one in given:
-            count = len(list(places(one, 0)))
+            count = len(list(tagged_tiles(one, 0)))
             seen = [(await ctx.tick().sample(*ports))[2:] for _ in range(count + 2)]
             assert seen == [(1, 0, 0), (0, 1, 0), *[(0, 1, 1)] * count]
 
@@ -158,98 +158,98 @@ def test_a_job_is_looked_at_and_then_gives_a_tile_every_cycle():
 
 @STALLS
 @pytest.mark.parametrize("also", [set(), {1}, {3}, {1, 3}], ids=str)
-def test_a_rejected_job_is_one_void_tile(also, stall):
-    # Whatever its sizes are, 0 among them.
-    dut = walker()
+def test_a_rejected_job_is_one_failed_tile(also, stall):
+    # For any sizes, even 0.
+    dut = generator()
     given = [job(9, 0, 0, 0), job(8, 12, 20), job(7, 3, 0), job(6, 4, 9)]
-    refused = {0, 2} | also
+    rejected = {0, 2} | also
 
     async def sink(ctx):
         for n, one in enumerate(given):
-            if n in refused:
-                [place] = await receive(ctx, dut.tiles, 1, stall=stall, seed=n)
-                assert end_of(place) == (n, one["tag"], Status.REJECTED, 1, 1)
+            if n in rejected:
+                [tagged] = await receive(ctx, dut.tiles, 1, stall=stall, seed=n)
+                assert failure(tagged) == (n, one["tag"], Status.REJECTED, 1, 1)
             else:
-                due = list(places(one, n))
-                assert await receive(ctx, dut.tiles, len(due), stall=stall, seed=n) == due
+                expected = list(tagged_tiles(one, n))
+                assert await receive(ctx, dut.tiles, len(expected), stall=stall, seed=n) == expected
         await quiet(ctx, dut.tiles)
 
     streams = [checker(dut.tiles, "tiles")]
-    simulate(dut, source(dut, given, refused), sink, background=streams)
+    simulate(dut, source(dut, given, rejected), sink, background=streams)
 
 
 @pytest.mark.parametrize("before", range(9))
-def test_what_is_left_of_a_job_that_is_ended_is_one_void_tile(before):
-    dut = walker(starts=True)
+def test_the_rest_of_an_aborted_job_is_one_failed_tile(before):
+    dut = generator(starts=True)
     start = {"preload": 1, "broadcast": 0, "c_pitch": 7}
     given = [job(1, 7, 9, c_page=10, **start), job(2, 4, 5, c_page=1, **start)]
 
     async def sink(ctx):
         await ticks(ctx, 2)
-        due = list(places(given[0], 0))
-        assert await receive(ctx, dut.tiles, before) == due[:before]
-        await end(ctx, dut, victim=0)
-        [place] = await receive(ctx, dut.tiles, 1)
-        assert end_of(place) == (0, 1, Status.ABORTED, 1, 1)
-        assert await receive(ctx, dut.tiles, 4) == list(places(given[1], 1))
+        expected = list(tagged_tiles(given[0], 0))
+        assert await receive(ctx, dut.tiles, before) == expected[:before]
+        await abort(ctx, dut, 0)
+        [tagged] = await receive(ctx, dut.tiles, 1)
+        assert failure(tagged) == (0, 1, Status.ABORTED, 1, 1)
+        assert await receive(ctx, dut.tiles, 4) == list(tagged_tiles(given[1], 1))
         await quiet(ctx, dut.tiles)
 
     simulate(dut, source(dut, given), sink)
 
 
-def test_a_job_is_ended_as_soon_as_it_has_been_looked_at():
-    dut = walker()
+def test_an_abort_can_come_before_the_job():
+    dut = generator()
 
     async def bench(ctx):
-        ctx.set(dut.abort, 1)  # from before it came
+        ctx.set(dut.abort, 1)  # before the job comes
         await send(ctx, dut.jobs, [job(5, 7, 9)])
         await ticks(ctx, 2)
         ctx.set(dut.abort, 0)
-        [place] = await receive(ctx, dut.tiles, 1)
-        assert end_of(place) == (0, 5, Status.ABORTED, 1, 1)
+        [tagged] = await receive(ctx, dut.tiles, 1)
+        assert failure(tagged) == (0, 5, Status.ABORTED, 1, 1)
         await quiet(ctx, dut.tiles)
 
     simulate(dut, bench)
 
 
 @pytest.mark.parametrize("after", range(4))
-def test_a_job_in_another_place_is_not_ended(after):
-    dut = walker()
+def test_an_abort_of_another_index_has_no_effect(after):
+    dut = generator()
     one = job(5, 7, 9)
 
     async def sink(ctx):
         await ticks(ctx, 1 + after)
-        for victim in (1, 2, 3):
-            await end(ctx, dut, victim)
-        assert await receive(ctx, dut.tiles, 9) == list(places(one, 0))
+        for index in (1, 2, 3):
+            await abort(ctx, dut, index)
+        assert await receive(ctx, dut.tiles, 9) == list(tagged_tiles(one, 0))
 
     simulate(dut, source(dut, [one]), sink)
 
 
-def test_a_tile_that_is_taken_as_its_job_is_ended_was_there():
-    dut = walker()
+def test_an_abort_in_the_cycle_of_the_last_tile_is_too_late():
+    dut = generator()
     given = [job(1, 3, 9), job(2, 3, 8)]
 
     async def sink(ctx):
         await ticks(ctx, 2)
         await receive(ctx, dut.tiles, 2)
         ctx.set(dut.abort, 1)  # with the last one
-        assert await receive(ctx, dut.tiles, 1) == list(places(given[0], 0))[2:]
+        assert await receive(ctx, dut.tiles, 1) == list(tagged_tiles(given[0], 0))[2:]
         ctx.set(dut.abort, 0)
-        assert await receive(ctx, dut.tiles, 2) == list(places(given[1], 1))
+        assert await receive(ctx, dut.tiles, 2) == list(tagged_tiles(given[1], 1))
 
     simulate(dut, source(dut, given), sink)
 
 
 def test_a_rejected_job_stays_rejected():
-    dut = walker()
+    dut = generator()
 
     async def sink(ctx):
         ctx.set(dut.abort_index, 0)
         ctx.set(dut.abort, 1)
         await ticks(ctx, 6)
-        [place] = await receive(ctx, dut.tiles, 1)
-        assert end_of(place) == (0, 3, Status.REJECTED, 1, 1)
+        [tagged] = await receive(ctx, dut.tiles, 1)
+        assert failure(tagged) == (0, 3, Status.REJECTED, 1, 1)
 
     async def table(ctx):
         put(ctx, dut.rejected, 1)
