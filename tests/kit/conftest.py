@@ -1,4 +1,4 @@
-"""Kits; the C driver as a library, and a register space of numpy for it to talk to."""
+"""Fixtures: kits, the compiled C driver, and a model of a core's registers for it."""
 
 from collections import deque
 from pathlib import Path
@@ -16,24 +16,24 @@ from weft.ip import Ip
 from weft.kit.build import build
 from weft.kit.documents import documents
 from weft.kit.driver import driver
-from weft.kit.files.weft_driver import Driver, compiled
+from weft.kit.files.weft_driver import Driver, compile_driver
 from weft.kit.texts import text
 from weft.register_map import interrupts, registers
 
 
-class Space:
-    """The register space of an ``Ip``, of numpy; words of commands go to a golden core.
+class RegisterModel:
+    """The registers of an ``Ip``, its memory in numpy, and a golden core that executes commands.
 
-    Time passes as registers are read: then jobs end, at random.
+    Jobs end at random while registers are read.
 
     Attributes
     ----------
-    silent : bool
-        Nothing is ever ready.
-    frozen : bool
+    never_ready : bool
+        FIFOs and descriptor queue have no free entry.
+    jobs_stalled : bool
         No job ends.
-    verdicts : dict
-        Status by tag of the jobs that are to fail.
+    forced_status : dict
+        Status by tag, for jobs that must fail.
     """
 
     def __init__(self, ip, seed=1, memory=1 << 18):
@@ -43,47 +43,47 @@ class Space:
         self.names = {r.address: r.name for r in registers(ip)}
         self.bits = {f.name: 1 << f.low for f in interrupts(ip)}
         self.values = dict.fromkeys(self.names.values(), 0) | {"dma_limit": 0xFFFFFFFF}
-        self.refused = 0
-        self.silent = self.frozen = False
-        self.verdicts = {}
+        self.access_errors = 0
+        self.never_ready = self.jobs_stalled = False
+        self.forced_status = {}
         self._reset()
 
     def _reset(self):
         self.core = GoldenTransport(self.config)
         self.stream, self.jobs, self.words = bytearray(), deque(), deque()
-        self.room, self.targets = 0, {}
+        self.cmd_free, self.targets = 0, {}
         for name in ("jobs_done", "last_job", "irq_status"):
             self.values[name] = 0
 
     def read(self, address):
-        """One access."""
+        """Read a register."""
         if 0xC00 <= address < 0x1000 and self.ip.has_fifo_ports:
             return self._result()
         name = self.names.get(address)
         if name is None:
-            self.refused += 1
+            self.access_errors += 1
             return 0
-        if not self.frozen and self.random.integers(0, 3) == 0:
-            self.work()
+        if not self.jobs_stalled and self.random.integers(0, 3) == 0:
+            self.end_job()
         if address < 0x400:
             return self.core.read(address // 4, 1, 0)[0]
         if name == "cmd_fifo_free":
-            taken = 0 if self.silent else int(self.random.integers(0, 40))  # since the last look
-            self.room = 0 if self.silent else min(511, self.room + taken)
-            return self.room
+            drained = 0 if self.never_ready else int(self.random.integers(0, 40))  # since last read
+            self.cmd_free = 0 if self.never_ready else min(511, self.cmd_free + drained)
+            return self.cmd_free
         if name == "result_level":
             return self._level()
         if name == "result_tag":
             return self.jobs[0][0] if self.jobs else 0
         if name == "desc_free":
-            return 0 if self.silent else int(self.random.integers(0, 3))
+            return 0 if self.never_ready else int(self.random.integers(0, 3))
         return self.values[name]
 
     def write(self, address, value):
-        """One access."""
+        """Write a register."""
         if 0x800 <= address < 0xC00 and self.ip.has_fifo_ports:
-            assert self.room, "a word was written without room"
-            self.room -= 1
+            assert self.cmd_free, "a word was written to a full FIFO"
+            self.cmd_free -= 1
             self._send(value.to_bytes(4, "little"))
             return
         name = self.names[address]
@@ -98,39 +98,39 @@ class Space:
             self.values[name] = value
 
     def exchange(self, commands, size):
-        """What stands for the caller's streams."""
+        """Bus stream: send commands, and receive the result packet, if one is expected."""
         self.core.send(commands)
-        found = self._next()
-        assert (found is None) == (size == 0)
-        return found[1:] if found else (b"", 0)
+        ended = self._next()
+        assert (ended is None) == (size == 0)
+        return ended[1:] if ended else (b"", 0)
 
     @property
     def irq(self):
-        """The level of the interrupt."""
+        """The level of the interrupt line."""
         return bool(self.values["irq_status"] & self.values["irq_enable"])
 
-    def work(self):
-        """The next job ends, if there is one that may; whether it did."""
-        found = self._next()
-        if not found:
+    def end_job(self):
+        """End the next job, if one is complete; whether a job ended."""
+        ended = self._next()
+        if not ended:
             return False
-        tag, data, status = found
+        tag, data, status = ended
         if self.ip.has_fifo_ports:
             data = data or bytes(self.config.bytes_out)
-            assert len(data) <= 2048 - 32, "results of a job do not fit behind the window"
+            assert len(data) <= 2048 - 32, "results of a job do not fit the FIFO"
             self.jobs.append((tag, data, status))
         elif not status:
             self._store(data, *self.targets.pop(tag))
         return True
 
-    def foreign(self, tag, status=0, words=()):
-        """A job that nobody asked this driver for ends."""
+    def end_foreign_job(self, tag, status=0, words=()):
+        """End a job that the driver has not submitted."""
         self._end(tag, status)
         if self.ip.has_fifo_ports:
             self.jobs.append((tag, np.array(words or [0], "<u4").tobytes(), status))
 
     def _next(self):
-        """Tag, words and status of the next job that has ended, or None."""
+        """Tag, result bytes and status of the next complete job, or None."""
         data = b""
         try:
             packet = self.core.receive(0)
@@ -140,7 +140,7 @@ class Space:
         except TransportTimeout:
             assert not data
             return None
-        status = self.verdicts.get(packet.tag, int(packet.status))
+        status = self.forced_status.get(packet.tag, int(packet.status))
         self._end(packet.tag, status)
         return packet.tag, data + packet.data, status
 
@@ -153,9 +153,9 @@ class Space:
 
     def _send(self, data):
         self.stream += data
-        whole = len(self.stream) // self.config.bytes_in * self.config.bytes_in
-        self.core.send(bytes(self.stream[:whole]))
-        del self.stream[:whole]
+        size = len(self.stream) // self.config.bytes_in * self.config.bytes_in  # whole words
+        self.core.send(bytes(self.stream[:size]))
+        del self.stream[:size]
 
     def _level(self):
         if not self.jobs:
@@ -172,7 +172,7 @@ class Space:
     def _descriptor(self, words):
         header = b"".join(word.to_bytes(4, "little") for word in words[:8])
         address, stride, lines, k, order = words[8:13]
-        if self._beyond(header, *words[8:13]):
+        if self._out_of_window(header, *words[8:13]):
             self.values["irq_status"] |= self.bits["bad_descriptor"] | self.bits["bad_address"]
             return
         self.core.send(header + bytes(max(0, self.config.bytes_in - 32)))
@@ -183,8 +183,8 @@ class Space:
         else:
             self.core.send(self._fetch(Load.unpack(header), address, stride, lines, k, order))
 
-    def _beyond(self, header, address, stride, lines, k, order):
-        """Whether a byte that a descriptor touches lies outside of the window."""
+    def _out_of_window(self, header, address, stride, lines, k, order):
+        """Whether a descriptor accesses a byte outside the window."""
         step, job = _signed(stride), header[0] == Job.opcode and Job.unpack(header)
         if job:
             runs, size = job.m, job.n * result(self.config, JobFlag(job.flags)).bytes
@@ -212,9 +212,9 @@ class Space:
         assert operand.panels(lines) == load.panels
         size = operand.size
         by_line, by_k = (_signed(stride), size) if order == 0 else (size, _signed(stride))
-        places = address + by_line * np.arange(lines)[:, None] + by_k * np.arange(k)
-        found = self.memory[places[..., None] + np.arange(size)]
-        return pack(found.view(f"<u{size}")[..., 0], operand)
+        addresses = address + by_line * np.arange(lines)[:, None] + by_k * np.arange(k)
+        data = self.memory[addresses[..., None] + np.arange(size)]
+        return pack(data.view(f"<u{size}")[..., 0], operand)
 
     def _store(self, data, job, address, stride):
         number = result(self.config, JobFlag(job.flags))
@@ -230,33 +230,33 @@ def _signed(stride):
 
 @pytest.fixture(scope="session")
 def kits():
-    """A small core and the files of its kit, ``kits(bus, **more)``; each is made once."""
-    made = {}
+    """``kits(bus, **fields)``: a small core and the files of its kit. Each kit is made once."""
+    cache = {}
 
     def kit(bus, clocks=1, pipelined=False, prefix="weft", **fields):
         key = bus, clocks, pipelined, prefix, *fields.items()
-        if key not in made:
+        if key not in cache:
             config = Config(**{"rows": 2, "cols": 4, "a_words": 64, "b_words": 64, **fields})
             ip = Ip(
                 config=config, bus=bus, clocks=clocks, pipelined=pipelined, prefix=prefix
             )
-            made[key] = ip, build(ip)
-        return made[key]
+            cache[key] = ip, build(ip)
+        return cache[key]
 
     return kit
 
 
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory):
-    """The path of the driver's library for an Ip; each is compiled once.
+    """``libraries(ip, changes)``: the path of the compiled driver. Each one is compiled once.
 
-    ``changes`` are (file, old, new).
+    ``changes`` are (file, old text, new text).
     """
-    made = {}
+    cache = {}
 
     def library(ip, changes=()):
         key = repr(ip), changes
-        if key not in made:
+        if key not in cache:
             folder = tmp_path_factory.mktemp("driver")
             header = f"{ip.name}_regs.h"
             files = driver(ip) | {header: documents(ip, "0")[header]}
@@ -267,14 +267,14 @@ def libraries(tmp_path_factory):
             for name, data in files.items():
                 Path(folder, name).write_bytes(data)
             sources = sorted(folder.glob("*.c"))
-            made[key] = compiled(sources, folder / "driver_hooks.h", folder)
-        return made[key]
+            cache[key] = compile_driver(sources, folder / "driver_hooks.h", folder)
+        return cache[key]
 
     return library
 
 
-class HookedSpace(Space):
-    """Calls ``hook(count)`` after each access, with the accesses so far; not for its own ones."""
+class HookedRegisterModel(RegisterModel):
+    """Calls ``hook(count)`` after each access; accesses inside the hook do not count."""
 
     def __init__(self, ip, **more):
         super().__init__(ip, **more)
@@ -302,24 +302,24 @@ class HookedSpace(Space):
 
 
 @pytest.fixture(scope="session")
-def space():
-    """`Space`."""
-    return Space
+def register_model():
+    """The class `RegisterModel`."""
+    return RegisterModel
 
 
 @pytest.fixture
 def golden(libraries):
-    """A driver on a golden core behind a bus: ``golden(ip)``, its sources with ``changes``."""
-    return lambda ip, *changes: Driver(libraries(ip, changes), Space(ip))
+    """``golden(ip, *changes)``: a driver on a `RegisterModel`."""
+    return lambda ip, *changes: Driver(libraries(ip, changes), RegisterModel(ip))
 
 
 @pytest.fixture
 def hooked(libraries):
-    """The same on a `HookedSpace`, looked at already: ``hooked(ip, seed)``."""
-    def made(ip, seed=1):
-        driver = Driver(libraries(ip), HookedSpace(ip, seed=seed))
+    """``hooked(ip, seed)``: an initialized driver on a `HookedRegisterModel`."""
+    def make(ip, seed=1):
+        driver = Driver(libraries(ip), HookedRegisterModel(ip, seed=seed))
         assert driver.call("weft_init", None) == 0
-        driver.call("test_limit", 300)
+        driver.call("test_poll_limit", 300)
         return driver
 
-    return made
+    return make

@@ -1,4 +1,4 @@
-"""The C driver, compiled for this machine, on golden cores behind every bus."""
+"""The C driver, compiled for this machine, on models of cores with every bus."""
 
 import ctypes
 
@@ -21,12 +21,13 @@ CONFIGS = {
 }
 SHAPES = [(1, 1, 1), (5, 7, 9), (33, 20, 64), (2, 50, 3), (40, 1, 17), (5, 13, 300), (2, 1, 1999)]
 buses = pytest.mark.parametrize("bus", BUSES)
-OK, BUSY, IDENTITY, TIMEOUT, SHAPE, STRIDE, ROOM = 0, 1, -1, -2, -3, -4, -5
-STALE, WRONG_FINISH = -9, -10
+OK, BUSY = 0, 1
+ERR_ID, ERR_TIMEOUT, ERR_SHAPE, ERR_STRIDE, ERR_NO_SPACE = -1, -2, -3, -4, -5
+ERR_STALE, ERR_EPILOGUE = -9, -10
 
 
 def started(golden, bus, config):
-    """A driver on a core that it has looked at."""
+    """An initialized driver."""
     driver = golden(Ip(config=config, bus=bus))
     assert driver.call("weft_init", None) == OK
     return driver
@@ -41,8 +42,8 @@ def exact(a, b):
 
 
 def run(driver, a, b, dtype=np.int32, **options):
-    """The whole product, in a C whose rows lie apart."""
-    c = driver.room((a.shape[0], -(-b.shape[1] // 16) * 16 + 16), dtype)[:, : b.shape[1]]
+    """Return code and C of a product; the rows of C have gaps between them."""
+    c = driver.alloc((a.shape[0], -(-b.shape[1] // 16) * 16 + 16), dtype)[:, : b.shape[1]]
     product = driver.product(a, None if "weights" in options else b, c, **options)
     state = driver.call("weft_matmul", ctypes.byref(product))
     return state, c
@@ -58,28 +59,28 @@ def test_multiplies_any_shape(golden, bus, name):
         state, c = run(driver, a, b)
         assert state == OK
         assert np.array_equal(c, exact(a, b))
-    assert driver.space.refused == 0
+    assert driver.device.access_errors == 0
 
 
 @buses
-def test_takes_transposed_matrices_and_parts_of_others(golden, bus):
+def test_accepts_transposed_matrices_and_slices(golden, bus):
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(8)
     a = driver.put(integers(rng, 11, 40), order="F")[2:9, 3:33]
     b = driver.put(integers(rng, 50, 12), order="F", skew=3)[5:35, 1:11]
-    for x, y in ((a, b), (a[:, ::-1], b[:, ::-1])):  # backwards too
+    for x, y in ((a, b), (a[:, ::-1], b[:, ::-1])):  # negative strides too
         state, c = run(driver, x, y)
         assert state == OK
         assert np.array_equal(c, exact(x, y))
-    c = driver.room((7, 16), np.int32)[::-1, :10]
+    c = driver.alloc((7, 16), np.int32)[::-1, :10]
     product = driver.product(a, b, c)
     assert driver.call("weft_matmul", ctypes.byref(product)) == OK
     assert np.array_equal(c, exact(a, b))
 
 
 @buses
-def test_splits_what_does_not_fit(golden, bus):
-    """K of 60 leaves room for one panel of each operand."""
+def test_splits_a_product_that_does_not_fit(golden, bus):
+    """With K = 60 each buffer holds one panel."""
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(9)
     a, b = driver.put(integers(rng, 9, 60)), driver.put(integers(rng, 60, 13))
@@ -89,38 +90,38 @@ def test_splits_what_does_not_fit(golden, bus):
 
 
 @buses
-def test_weights_stay(golden, bus):
+def test_weights_stay_resident(golden, bus):
     driver = started(golden, bus, Config(rows=2, cols=4, a_words=64, b_words=128))
     rng = np.random.default_rng(10)
     first, second = (driver.put(integers(rng, k, n)) for k, n in ((20, 7), (9, 5)))
-    kept = [driver.Weights(), driver.Weights()]
-    for b, weights in zip((first, second), kept, strict=True):
+    resident = [driver.Weights(), driver.Weights()]
+    for b, weights in zip((first, second), resident, strict=True):
         size = b.shape[1], b.shape[0]
-        place = ctypes.byref(weights), b.ctypes.data, *b.strides, *size
-        assert driver.call("weft_load_b", *place) == OK
-    for b, weights in ((first, kept[0]), (second, kept[1]), (first, kept[0])):
+        args = ctypes.byref(weights), b.ctypes.data, *b.strides, *size
+        assert driver.call("weft_load_b", *args) == OK
+    for b, weights in ((first, resident[0]), (second, resident[1]), (first, resident[0])):
         a = driver.put(integers(rng, 6, b.shape[0]))
         state, c = run(driver, a, b, weights=weights)
         assert state == OK
         assert np.array_equal(c, exact(a, b))
-    assert driver.call("weft_free_b", ctypes.byref(kept[0])) == STALE  # not the last one
-    assert driver.call("weft_free_b", ctypes.byref(kept[1])) == OK
-    assert driver.call("weft_free_b", ctypes.byref(kept[0])) == OK
+    assert driver.call("weft_free_b", ctypes.byref(resident[0])) == ERR_STALE  # not the last one
+    assert driver.call("weft_free_b", ctypes.byref(resident[1])) == OK
+    assert driver.call("weft_free_b", ctypes.byref(resident[0])) == OK
     big = driver.put(integers(rng, 20, 20))
-    args = ctypes.byref(kept[0]), big.ctypes.data, *big.strides, 20, 20
-    assert driver.call("weft_load_b", *args) == ROOM
+    args = ctypes.byref(resident[0]), big.ctypes.data, *big.strides, 20, 20
+    assert driver.call("weft_load_b", *args) == ERR_NO_SPACE
     tall = driver.put(integers(rng, 65, 1))
-    args_of_tall = ctypes.byref(kept[0]), tall.ctypes.data, *tall.strides, 1, 65
-    assert driver.call("weft_load_b", *args_of_tall) == ROOM
+    tall_args = ctypes.byref(resident[0]), tall.ctypes.data, *tall.strides, 1, 65
+    assert driver.call("weft_load_b", *tall_args) == ERR_NO_SPACE
     assert driver.call("weft_load_b", *args[:-2], 8, 20) == OK
-    # There is a page left: K is split.
+    # One page is free, so K is split.
     a, b = driver.put(integers(rng, 5, 100)), driver.put(integers(rng, 100, 9))
     state, c = run(driver, a, b)
     assert state == OK
     assert np.array_equal(c, exact(a, b))
     assert driver.call("weft_reset") == OK
     a = driver.put(integers(rng, 3, 20))
-    assert run(driver, a, big[:, :8], weights=kept[0])[0] == STALE
+    assert run(driver, a, big[:, :8], weights=resident[0])[0] == ERR_STALE
 
 
 def entries(rng, n):
@@ -133,8 +134,8 @@ def entries(rng, n):
 
 
 @buses
-@pytest.mark.parametrize("k", [20, 200])  # 200 is more than a panel holds
-def test_finishes_int8_results(golden, bus, k):
+@pytest.mark.parametrize("k", [20, 200])  # 200 exceeds a panel
+def test_requantizes_to_int8(golden, bus, k):
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(11)
     a, b = driver.put(integers(rng, 7, k)), driver.put(integers(rng, k, 21))
@@ -142,14 +143,14 @@ def test_finishes_int8_results(golden, bus, k):
     acc = add_bias(exact(a, b).astype(np.int32), columns["bias"])
     want = scaled(acc, multiplier=columns["multiplier"], shift=columns["shift"], mode="tflite")
     want = np.clip(want.astype(np.int64) + 3, -100, 90).astype(np.int8)
-    given = {"finish": JobFlag.REQUANTIZE, "columns": columns, "dtype": np.int8}
-    state, c = run(driver, a, b, **given)
+    options = {"epilogue": JobFlag.REQUANTIZE, "columns": columns, "dtype": np.int8}
+    state, c = run(driver, a, b, **options)
     assert state == OK
     assert np.array_equal(c, want)
     table = driver.put(rng.permutation(256).astype(np.uint8))
     assert driver.call("weft_load_table", _pointer(table)) == OK
-    given["finish"] |= JobFlag.TABLE
-    state, c = run(driver, a, b, **given)
+    options["epilogue"] |= JobFlag.TABLE
+    state, c = run(driver, a, b, **options)
     assert state == OK
     assert np.array_equal(c.view(np.uint8), table[want.view(np.uint8)])
 
@@ -170,7 +171,7 @@ def test_multiplies_floats(golden, bus, k):
     limits["low"], limits["high"] = 0, rng.uniform(1, 3, 38)
     columns = driver.put(limits)
     state, c = run(
-        driver, a, b, bfloat16, bias=bias, columns=columns, finish=JobFlag.CLAMP | JobFlag.ROUND
+        driver, a, b, bfloat16, bias=bias, columns=columns, epilogue=JobFlag.CLAMP | JobFlag.ROUND
     )
     sums = matmul_bf16(a, b, start=np.broadcast_to(bias, (9, 38)))
     want = to_bfloat16(clamp(sums, limits["low"].copy(), limits["high"].copy()))
@@ -179,81 +180,81 @@ def test_multiplies_floats(golden, bus, k):
 
 
 @pytest.mark.parametrize("bus", [bus for bus in BUSES if bus != "stream"])
-def test_interrupts_carry_a_product_on(golden, bus):
-    """Every interrupt moves it on; at its end the callback is called, once."""
+def test_interrupts_advance_a_product(golden, bus):
+    """Interrupts advance the product; at its end the callback is called once."""
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(13)
     a, b = driver.put(integers(rng, 40, 9)), driver.put(integers(rng, 9, 40))
-    c = driver.room((40, 40), np.int32)
-    said = []
-    done = driver.DONE(lambda core, error, context: said.append(error))
+    c = driver.alloc((40, 40), np.int32)
+    results = []
+    done = driver.DONE(lambda core, error, context: results.append(error))
     driver.call("test_done", done)
-    driver.call("weft_enable", 3)
-    assert driver.space.values["irq_enable"] == 3
+    driver.call("weft_irq_enable", 3)
+    assert driver.device.values["irq_enable"] == 3
     product = driver.product(a, b, c)
     assert driver.call("weft_start", ctypes.byref(product)) == BUSY
     for _ in range(1000):
-        if said:
+        if results:
             break
         driver.call("weft_irq")
-    assert said == [OK]
+    assert results == [OK]
     assert np.array_equal(c, exact(a, b))
     driver.call("weft_irq")
-    assert said == [OK]
+    assert results == [OK]
 
 
 @pytest.mark.parametrize("register", ["magic", "version", "hash"])
 def test_rejects_another_core(golden, register):
     driver = golden(Ip(config=Config(**CONFIGS["2x4x1"]), bus="axi"))
-    true = driver.space.read
-    wrong = {name: address for address, name in driver.space.names.items()}[register]
-    driver.space.read = lambda address: true(address) ^ (address == wrong)
-    hook = driver.READ(driver.space.read)
+    read = driver.device.read
+    changed = {name: address for address, name in driver.device.names.items()}[register]
+    driver.device.read = lambda address: read(address) ^ (address == changed)
+    hook = driver.READ(driver.device.read)
     driver.variable("test_read").value = ctypes.cast(hook, ctypes.c_void_p).value
-    assert driver.call("weft_init", None) == IDENTITY
+    assert driver.call("weft_init", None) == ERR_ID
 
 
 @pytest.mark.parametrize("bus", [bus for bus in BUSES if bus != "stream"])
-def test_waits_end(golden, bus):
+def test_waits_time_out(golden, bus):
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
-    driver.call("test_limit", 50)
+    driver.call("test_poll_limit", 50)
     rng = np.random.default_rng(14)
     a, b = driver.put(integers(rng, 4, 9)), driver.put(integers(rng, 9, 4))
-    driver.space.silent = True
-    assert run(driver, a, b)[0] == TIMEOUT
-    driver.space.silent = False
-    driver.call("test_limit", 1000)
+    driver.device.never_ready = True
+    assert run(driver, a, b)[0] == ERR_TIMEOUT
+    driver.device.never_ready = False
+    driver.call("test_poll_limit", 1000)
     state, c = run(driver, a, b)
     assert state == OK
     assert np.array_equal(c, exact(a, b))
 
 
 @buses
-def test_rejects_what_cannot_be(golden, bus):
+def test_rejects_invalid_products(golden, bus):
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(15)
     a, b = driver.put(integers(rng, 4, 9)), driver.put(integers(rng, 9, 4))
-    long = driver.put(np.zeros((1, 131072), np.int8))  # as often 128 * 128 does not fit 32 bits
-    assert run(driver, long, long.T)[0] == SHAPE
-    assert run(driver, a[:0], b)[0] == SHAPE
-    assert run(driver, a, b, finish=JobFlag.CLAMP)[0] == WRONG_FINISH
-    assert run(driver, a, b, finish=JobFlag.REQUANTIZE)[0] == WRONG_FINISH  # by no columns
+    long = driver.put(np.zeros((1, 131072), np.int8))  # 131072 * 128 * 128 does not fit 32 bits
+    assert run(driver, long, long.T)[0] == ERR_SHAPE
+    assert run(driver, a[:0], b)[0] == ERR_SHAPE
+    assert run(driver, a, b, epilogue=JobFlag.CLAMP)[0] == ERR_EPILOGUE
+    assert run(driver, a, b, epilogue=JobFlag.REQUANTIZE)[0] == ERR_EPILOGUE  # columns is NULL
     bias = driver.put(np.zeros(4, np.float32))
-    assert run(driver, a, b, bias=bias)[0] == WRONG_FINISH
+    assert run(driver, a, b, bias=bias)[0] == ERR_EPILOGUE
     state, c = run(driver, a, b)
     assert state == OK
     assert np.array_equal(c, exact(a, b))
 
 
-def test_rejects_strides_that_no_burst_has(golden):
+def test_rejects_strides_that_the_dma_does_not_support(golden):
     driver = started(golden, "dma", Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(16)
     a, b = driver.put(integers(rng, 8, 18)), driver.put(integers(rng, 9, 4))
-    assert run(driver, a[::2, ::2], b)[0] == STRIDE
-    assert run(driver, a[:, 8::-1], b)[0] == STRIDE
-    c = driver.room((8, 4), np.int32, skew=2)
+    assert run(driver, a[::2, ::2], b)[0] == ERR_STRIDE
+    assert run(driver, a[:, 8::-1], b)[0] == ERR_STRIDE
+    c = driver.alloc((8, 4), np.int32, skew=2)
     product = driver.product(a[:, :9], b, c)
-    assert driver.call("weft_matmul", ctypes.byref(product)) == STRIDE
+    assert driver.call("weft_matmul", ctypes.byref(product)) == ERR_STRIDE
     assert run(driver, a[:, :9], b)[0] == OK
 
 
@@ -262,7 +263,7 @@ def test_rejects_a_buffer_that_is_too_small(golden):
     rng = np.random.default_rng(17)
     a, b = driver.put(integers(rng, 8, 60)), driver.put(integers(rng, 60, 8))
     driver.buffers(256, 64)
-    assert run(driver, a, b)[0] == ROOM
+    assert run(driver, a, b)[0] == ERR_NO_SPACE
     driver.buffers(1024, 64)
     state, c = run(driver, a, b)
     assert state == OK

@@ -1,4 +1,4 @@
-"""The driver without a library, and on processors of 32 bits: no warning, no symbol it lacks."""
+"""The driver compiles without warnings, links without a library, and compiles for 32 bits."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ from weft.kit.files.weft_driver import compiler
 
 FLAGS = ["-std=c99", "-ffreestanding", "-fno-builtin", "-Wall", "-Wextra", "-Wconversion",
          "-Wsign-conversion", "-pedantic", "-Werror"]
-LINK = ["-nostdlib", "-shared", "-fPIC", "-Wl,-z,defs"]  # a symbol that is nowhere is an error
+LINK = ["-nostdlib", "-shared", "-fPIC", "-Wl,-z,defs"]  # an undefined symbol is an error
 CASES = {
     "axi": ("axi", {}), "stream": ("stream", {}), "dma": ("dma", {}),
     "bf16 axi": ("axi", {"dtype": "bf16", "c_words": 32}),
@@ -21,8 +21,8 @@ CASES = {
 }
 
 
-def compiled(folder, *flags):
-    """What the compiler says of all the sources in a folder; empty where it takes them."""
+def messages(folder, *flags):
+    """The compiler's messages for all sources in a folder; empty if it accepts them."""
     done = subprocess.run(
         [*compiler(), *FLAGS, *flags, *sorted(path.name for path in folder.glob("*.c"))],
         cwd=folder, capture_output=True, text=True,
@@ -30,10 +30,10 @@ def compiled(folder, *flags):
     return done.stderr if done.returncode or done.stderr else ""
 
 
-def takes(folder, flags):
-    """Whether this compiler knows the flags."""
+def supports(folder, flags):
+    """Whether the compiler supports the flags."""
     (folder / "probe.c").write_text("int probe(int x);\nint probe(int x) { return x; }\n")
-    return not compiled(folder, *flags)
+    return not messages(folder, *flags)
 
 
 @pytest.fixture(params=CASES, scope="module")
@@ -49,46 +49,46 @@ def sources(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O3"])
-def test_wants_no_symbol(sources, level):
-    assert compiled(sources, *LINK, level, "-o", "driver.so") == ""
+def test_needs_no_library_function(sources, level):
+    assert messages(sources, *LINK, level, "-o", "driver.so") == ""
 
 
-def test_sets_no_object_at_once(sources):
-    """Clang calls memset for an object that is ``{0}``; GCC for x86 sets it in place."""
+def test_has_no_zero_initializer(sources):
+    """Clang calls memset for an initializer ``{0}``; GCC for x86 does not."""
     for path in sources.glob("*.c"):
         assert re.findall(r"= *{ *0 *}", path.read_text()) == [], path.name
 
 
-def test_missing_symbol_is_seen(tmp_path):
-    (tmp_path / "lacks.c").write_text("int there(void);\nint here(void);\n"
-                                      "int here(void) { return there(); }\n")
-    assert "there" in compiled(tmp_path, *LINK, "-o", "lacks.so")
+def test_detects_an_undefined_symbol(tmp_path):
+    (tmp_path / "caller.c").write_text("int missing(void);\nint caller(void);\n"
+                                       "int caller(void) { return missing(); }\n")
+    assert "missing" in messages(tmp_path, *LINK, "-o", "caller.so")
 
 
 def test_is_clean_on_32_bits(sources, tmp_path):
     flags = ["-m32", "-fsyntax-only"]
-    if not takes(tmp_path, flags):
+    if not supports(tmp_path, flags):
         pytest.skip("this compiler has no 32-bit target")
-    assert compiled(sources, *flags) == ""
+    assert messages(sources, *flags) == ""
 
 
-@pytest.mark.parametrize("chosen, found, command", [
+@pytest.mark.parametrize("cc, installed, command", [
     ("riscv-cc -O2", ["riscv-cc", "cc", "gcc"], ["riscv-cc", "-O2"]),
     ("", ["cc", "gcc"], ["cc"]),
     ("", ["gcc"], ["gcc"]),
 ])
-def test_compiler_is_chosen(monkeypatch, tmp_path, chosen, found, command):
-    for name in found:
+def test_finds_the_compiler(monkeypatch, tmp_path, cc, installed, command):
+    for name in installed:
         (tmp_path / name).touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("CC", chosen)
+    monkeypatch.setenv("CC", cc)
     assert compiler() == command
 
 
-@pytest.mark.parametrize("chosen, names", [("riscv-cc", "riscv-cc"), ("", "cc or gcc")])
-def test_says_that_there_is_no_compiler(monkeypatch, tmp_path, chosen, names):
+@pytest.mark.parametrize("cc, names", [("riscv-cc", "riscv-cc"), ("", "cc or gcc")])
+def test_reports_a_missing_compiler(monkeypatch, tmp_path, cc, names):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("CC", chosen)
+    monkeypatch.setenv("CC", cc)
     with pytest.raises(RuntimeError) as error:
         compiler()
     assert str(error.value) == (

@@ -1,4 +1,4 @@
-"""Cores of several prefixes: their names differ everywhere, and one firmware works them all."""
+"""Cores with different prefixes: all their names differ, and one firmware can use both."""
 
 import ctypes
 import json
@@ -12,7 +12,7 @@ from weft.ip import Ip
 from weft.kit.bench import bench
 from weft.kit.documents import documents
 from weft.kit.driver import driver, renamed
-from weft.kit.files.weft_driver import Driver, compiled
+from weft.kit.files.weft_driver import Driver, compile_driver
 
 CORES = {
     "weft": Ip(config=Config(rows=2, cols=4, a_words=64, b_words=64), bus="axi"),
@@ -21,7 +21,7 @@ CORES = {
         bus="dma", prefix="mm",
     ),
 }
-# Uses both headers in one file, as a firmware does.
+# A firmware that includes both headers in one file.
 FIRMWARE = """\
 #include "mm.h"
 #include "weft.h"
@@ -37,31 +37,31 @@ int firmware(weft_core *one, const weft_product *p, mm_core *other, const mm_pro
 
 @pytest.fixture(scope="module")
 def firmware(tmp_path_factory):
-    """The library with both drivers, and what uses them."""
+    """A library with both drivers and the firmware."""
     folder = tmp_path_factory.mktemp("firmware")
     (folder / "firmware.c").write_text(FIRMWARE)
     hooks = []
     for prefix, ip in CORES.items():
-        place = folder / prefix
-        place.mkdir()
+        subfolder = folder / prefix
+        subfolder.mkdir()
         header = f"{ip.name}_regs.h"
         files = driver(ip) | {header: documents(ip, "0")[header]}
-        held = bench(ip, [])
-        files |= {name: held[name] for name in ("driver_hooks.h", "driver_glue.c")}
+        bench_files = bench(ip, [])
+        files |= {name: bench_files[name] for name in ("driver_hooks.h", "driver_glue.c")}
         for name, data in files.items():
-            (place / name).write_bytes(data)
-        hooks.append(f'#include "{place}/driver_hooks.h"\n')
+            (subfolder / name).write_bytes(data)
+        hooks.append(f'#include "{subfolder}/driver_hooks.h"\n')
     (folder / "hooks.h").write_text("".join(hooks))
-    return compiled(sorted(folder.rglob("*.c")), folder / "hooks.h", folder)
+    return compile_driver(sorted(folder.rglob("*.c")), folder / "hooks.h", folder)
 
 
-def test_two_cores_in_one_firmware(firmware, space):
+def test_two_cores_in_one_firmware(firmware, register_model):
     rng, products = np.random.default_rng(5), []
     for prefix, ip in CORES.items():
-        core = Driver(firmware, space(ip), prefix)
+        core = Driver(firmware, register_model(ip), prefix)
         assert core.call("weft_init", None) == 0
         a, b = (rng.integers(-128, 128, s, dtype=np.int8) for s in ((5, 9), (9, 7)))
-        c = core.room((5, 16), np.int32)[:, :7]
+        c = core.alloc((5, 16), np.int32)[:, :7]
         product = core.product(core.put(a), core.put(b), c)
         products.append((core, product, c, a.astype(np.int64) @ b.astype(np.int64)))
     arguments = [x for core, product, *_ in products for x in (core.core, ctypes.byref(product))]
@@ -70,10 +70,10 @@ def test_two_cores_in_one_firmware(firmware, space):
 
 
 def test_every_name_has_the_prefix():
-    """Of functions, types, macros, guards, files: nothing of the default one is left."""
+    """Functions, types, macros, include guards and files: the default prefix is not left."""
     ip = CORES["mm"]
     files = driver(ip) | documents(ip, "0")
-    names = {"mm.h", "mm.c", "mm_inner.h", "mm_config.h", "mm_dma.c", f"{ip.name}_regs.h"}
+    names = {"mm.h", "mm.c", "mm_internal.h", "mm_config.h", "mm_dma.c", f"{ip.name}_regs.h"}
     assert names <= set(files)
     for name, data in files.items():
         if name.endswith((".c", ".h")):

@@ -75,8 +75,8 @@ static void run(const struct operands *o)
     const uint32_t n = (uint32_t)o->size;
     weft_weights weights;
     weft_product p = {
-        .m = n, .n = n, .k = n, .a = o->a, .a_row = o->size, .a_k = 1, .b = o->b, .b_k = o->size,
-        .b_col = 1, .c = sums, .c_row = 4 * o->size,
+        .m = n, .n = n, .k = n, .a = o->a, .a_row_stride = o->size, .a_k_stride = 1, .b = o->b,
+        .b_k_stride = o->size, .b_col_stride = 1, .c = sums, .c_row_stride = 4 * o->size,
     };
     uint32_t start, stop;
     int state;
@@ -104,7 +104,7 @@ static void run(const struct operands *o)
         must(weft_free_b(&core, &weights) == WEFT_OK, 6);
         p.weights = NULL;
     } else { /* the buffers are smaller than B */
-        must(state == WEFT_ROOM, 7);
+        must(state == WEFT_ERR_NO_SPACE, 7);
         CONSOLE[0] = 0;
     }
 
@@ -115,8 +115,8 @@ static void run(const struct operands *o)
     print_time(start, stop, o, 0, 8);
 
     p.c = scaled;
-    p.c_row = o->size;
-    p.finish = WEFT_REQUANTIZE;
+    p.c_row_stride = o->size;
+    p.epilogue = WEFT_REQUANTIZE;
     p.columns = o->columns;
     start = cycles();
     state = weft_matmul(&core, &p);

@@ -19,7 +19,8 @@ _EXACT_K = 0x7FFF_FFFF // (128 * 128)  # largest k whose sum of int8 products fi
 
 def driver(ip: Ip) -> dict[str, bytes]:
     """The files of the driver, by name."""
-    names = ["weft.h", "weft_inner.h", "weft_words.h", "weft.c", "weft_jobs.c", "weft_pack.c"]
+    names = ["weft.h", "weft_internal.h", "weft_stream_io.h"]
+    names += ["weft.c", "weft_jobs.c", "weft_pack.c"]
     names += [*["weft_panel.c"] * (ip.bus != "dma"), f"weft_{PARTS[ip.bus]}.c"]
     files = {name: text(name) for name in names}
     files = {renamed(name, ip.prefix): renamed(data, ip.prefix) for name, data in files.items()}
@@ -55,11 +56,11 @@ def configuration(ip: Ip) -> str:
         "MAGIC": f"0x{registers.MAGIC:08x}u", "VERSION": f"{registers.VERSION}u",
         "HASH": f"0x{c.hash:08x}u", "COMMANDS_VERSION": f"{commands.VERSION}u",
         "ROWS": f"{c.rows}u", "COLS": f"{c.cols}u", "DEPTH": c.depth, "LANES": c.lanes,
-        "BYTES_IN": c.bytes_in, "BYTES_OUT": c.bytes_out, "K_MOST": f"{k_max}u",
+        "BYTES_IN": c.bytes_in, "BYTES_OUT": c.bytes_out, "K_MAX": f"{k_max}u",
         "K_PANEL": f"{words * c.depth}u",
         "BF16": int(c.dtype == "bf16"), "VALUE_BYTES": b.size,
         "NARROW_BYTES": c.format.narrow.bytes,
-        "FINISHES": sum(flag for flag in epilogue),
+        "EPILOGUE_FLAGS": sum(flag for flag in epilogue),
         "HAS_TABLE": int(commands.JobFlag.TABLE in flags),
         "HAS_BIAS": int(commands.JobFlag.PRELOAD in flags),
         "HAS_WINDOW": int(ip.window),
@@ -68,8 +69,8 @@ def configuration(ip: Ip) -> str:
         values["RESULT_WORDS"] = f"{RESULT_WORDS}u"
     if ip.bus == "dma":
         narrow = epilogue[0] if epilogue else commands.JobFlag(0)
-        values["UNIT"] = f"{write_unit(c, commands.JobFlag(0))}u"
-        values["NARROW_UNIT"] = f"{write_unit(c, narrow)}u"
+        values["RESULT_ALIGN"] = f"{write_unit(c, commands.JobFlag(0))}u"
+        values["NARROW_RESULT_ALIGN"] = f"{write_unit(c, narrow)}u"
     lines = [f"#define {macro}_{name} {value}" for name, value in values.items()]
     regions = [_geometry(memories(c).get(region)) for region in commands.Region]
     return "\n".join([

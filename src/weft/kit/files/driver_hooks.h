@@ -1,4 +1,4 @@
-/* Registers and memory that are not this machine's: for a driver in a test. */
+/* Register accesses and bus addresses for a driver under test: callbacks into Python. */
 #include <stdint.h>
 extern uint32_t (*weft_test_read)(uint32_t);
 extern void (*weft_test_write)(uint32_t, uint32_t);

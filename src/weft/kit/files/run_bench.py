@@ -1,7 +1,7 @@
-"""Runs the bench on Icarus Verilog or Verilator: ``python run.py [icarus|verilator]``.
+"""Run the bench on Icarus Verilog or Verilator: ``python run.py [icarus|verilator]``.
 
-Wants cocotb, numpy, cocotbext-axi or cocotbext-wishbone, and the simulator on PATH; for the
-tests of the driver a C compiler: $CC, cc or gcc.
+It needs the packages of requirements.txt, the simulator on PATH, and for the tests of the driver a
+C compiler: $CC, cc or gcc. Exit code 0: all tests passed; 1: a test failed; 2: wrong arguments.
 """
 
 import json
@@ -21,11 +21,11 @@ ARGUMENTS = {
 
 
 def main(simulator="icarus"):
-    """Build and test; 0 where all is right."""
+    """Build the simulation and run all tests; the exit code."""
     if simulator not in ARGUMENTS:
         print(f"simulator must be {' or '.join(ARGUMENTS)}, not {simulator}", file=sys.stderr)
         return 2
-    # Models of several C++ files do not link with their precompiled header otherwise.
+    # Without this option Verilator's makefile fails to link its precompiled header.
     os.environ["MAKEFLAGS"] = f"{os.environ.get('MAKEFLAGS', '')} CFG_CXXFLAGS_PCH_I=-include"
     sys.path.insert(0, str(HERE))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
@@ -33,7 +33,7 @@ def main(simulator="icarus"):
     runner.build(
         sources=[HERE.parent / name for name in DESIGN["sources"]],
         hdl_toplevel=DESIGN["name"], build_args=ARGUMENTS[simulator], build_dir=build,
-        defines={"NOISE": 1},  # what memories hold at first, rather than X
+        defines={"NOISE": 1},  # memories start with random contents instead of X
         timescale=("1ns", "1ps"), always=True,
     )
     results = runner.test(

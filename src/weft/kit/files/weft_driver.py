@@ -1,4 +1,4 @@
-"""The C driver of this kit, compiled for this machine, for tests of whatever core it talks to."""
+"""The C driver of this kit, compiled for this machine and called from Python."""
 
 import ctypes
 import os
@@ -20,137 +20,143 @@ EXCHANGE = ctypes.CFUNCTYPE(
 _P, _U, _D = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_ssize_t
 
 
-class Weights(ctypes.Structure):
-    """``weft_weights``."""
+class WeftWeights(ctypes.Structure):
+    """The C struct ``weft_weights``."""
 
     _fields_ = [(name, _U) for name in ("n", "k", "page", "generation")]
 
 
-class Product(ctypes.Structure):
-    """``weft_product``."""
+class WeftProduct(ctypes.Structure):
+    """The C struct ``weft_product``."""
 
     _fields_ = [
-        ("m", _U), ("n", _U), ("k", _U), ("a", _P), ("a_row", _D), ("a_k", _D), ("b", _P),
-        ("b_k", _D), ("b_col", _D), ("weights", ctypes.POINTER(Weights)), ("c", _P),
-        ("c_row", _D), ("finish", ctypes.c_uint), ("columns", _P), ("bias", _P),
+        ("m", _U), ("n", _U), ("k", _U),
+        ("a", _P), ("a_row_stride", _D), ("a_k_stride", _D),
+        ("b", _P), ("b_k_stride", _D), ("b_col_stride", _D),
+        ("weights", ctypes.POINTER(WeftWeights)), ("c", _P), ("c_row_stride", _D),
+        ("epilogue", ctypes.c_uint), ("columns", _P), ("bias", _P),
     ]
 
 
 class Driver:
-    """The driver of one core, compiled for this machine, its registers those of ``space``.
+    """The compiled driver, connected to one device.
 
     Parameters
     ----------
     library : path
-    space : object
-        With ``read(address)``, ``write(address, value)``, ``memory`` (an array of bytes that the
-        core can see) and ``exchange(commands, result_bytes)``, which gives words and a status.
+        The shared library that `compile_driver` returns.
+    device : object
+        The core, real or simulated. It has the methods ``read(address)``, ``write(address, value)``
+        and ``exchange(commands, result_bytes)``, which returns the bytes of a result packet and its
+        status, and the attribute ``memory``, an array of bytes that the core can access.
     prefix : str
-        What the driver's names start with.
+        The prefix of the driver's names.
     """
 
-    Weights, DONE, READ = Weights, DONE, READ  # for tests
+    Weights, DONE, READ = WeftWeights, DONE, READ  # for tests
 
-    def __init__(self, library, space, prefix="weft"):
-        self.space, self.prefix = space, prefix
+    def __init__(self, library, device, prefix="weft"):
+        self.device, self.prefix = device, prefix
         self.lib = ctypes.CDLL(str(library))
-        self.taken = 0
-        self._kept = [READ(space.read), WRITE(space.write), EXCHANGE(self._exchange)]
-        for name, hook in zip(("read", "write"), self._kept, strict=False):
+        self.used = 0  # bytes of memory that are allocated
+        # References to callbacks and buffers, which C code uses for as long as the driver lives.
+        self._callbacks = [READ(device.read), WRITE(device.write), EXCHANGE(self._exchange)]
+        for name, hook in zip(("read", "write"), self._callbacks, strict=False):
             self.variable(f"test_{name}").value = ctypes.cast(hook, _P).value
-        self.variable("test_memory").value = space.memory.ctypes.data
+        self.variable("test_memory").value = device.memory.ctypes.data
         self._function("load_b").argtypes = [_P, _P, _P, _D, _D, _U, _U]
-        self._function("test_buffer").argtypes = [
+        self._function("test_buffers").argtypes = [
             _P, _P, ctypes.c_size_t, _P, ctypes.c_size_t, EXCHANGE
         ]
-        size = self._function("test_bytes")
+        size = self._function("test_core_size")
         size.restype = ctypes.c_size_t
         self.core = ctypes.create_string_buffer(size())
         self.buffers(1 << 15, 1 << 15)
 
     def buffers(self, commands, results):
-        """Memory for what is packed, so many bytes of it."""
-        self._kept += [packed := self.room((commands,), np.uint8)]
-        self._kept += [words := self.room((results,), np.uint8)]
-        self._function("test_buffer")(
-            self.core, packed.ctypes.data, commands, words.ctypes.data, results, self._kept[2]
+        """Set the driver's buffers, with ``commands`` and ``results`` bytes."""
+        self._callbacks += [packed := self.alloc((commands,), np.uint8)]
+        self._callbacks += [words := self.alloc((results,), np.uint8)]
+        self._function("test_buffers")(
+            self.core, packed.ctypes.data, commands, words.ctypes.data, results, self._callbacks[2]
         )
 
-    def room(self, shape, dtype, skew=0):
-        """An array in the memory that the core sees, ``skew`` bytes off the next 64."""
+    def alloc(self, shape, dtype, skew=0):
+        """A new array in the device's memory, at a multiple of 64 bytes plus ``skew``."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        start = -(-self.taken // 64) * 64 + skew
-        self.taken = start + size
-        assert self.taken <= len(self.space.memory)
-        return self.space.memory[start : start + size].view(dtype).reshape(shape)
+        start = -(-self.used // 64) * 64 + skew
+        self.used = start + size
+        assert self.used <= len(self.device.memory)
+        return self.device.memory[start : start + size].view(dtype).reshape(shape)
 
     def put(self, array, order="C", skew=0):
-        """A copy of ``array`` there; with order F its columns lie side by side."""
-        place = self.room(array.shape[::-1] if order == "F" else array.shape, array.dtype, skew)
-        place = place.T if order == "F" else place
-        place[...] = array
-        return place
+        """A copy of ``array`` in the device's memory, row-major (C) or column-major (F)."""
+        copy = self.alloc(array.shape[::-1] if order == "F" else array.shape, array.dtype, skew)
+        copy = copy.T if order == "F" else copy
+        copy[...] = array
+        return copy
 
     def call(self, name, *arguments):
-        """A function of the driver, by its name in a driver of prefix ``weft``, for this core."""
+        """Call a function of the driver on this core; ``name`` has the prefix ``weft`` or none."""
         return self._function(name.removeprefix("weft_"))(self.core, *arguments)
 
     def variable(self, name):
-        """A pointer in the driver's library, by its name without the prefix."""
+        """A pointer variable of the library, by its name without the prefix."""
         return _P.in_dll(self.lib, f"{self.prefix}_{name}")
 
     def _function(self, name):
         return getattr(self.lib, f"{self.prefix}_{name}")
 
-    def product(self, a, b, c, *, n=None, finish=0, columns=None, bias=None, weights=None):
-        """``weft_product`` of arrays; ``b`` is None with weights."""
-        given = Product(
-            m=a.shape[0], n=c.shape[1], k=a.shape[1], a=a.ctypes.data, a_row=a.strides[0],
-            a_k=a.strides[1], c=c.ctypes.data, c_row=c.strides[0], finish=int(finish),
+    def product(self, a, b, c, *, epilogue=0, columns=None, bias=None, weights=None):
+        """``weft_product`` for arrays; with weights ``b`` is None."""
+        p = WeftProduct(
+            m=a.shape[0], n=c.shape[1], k=a.shape[1], a=a.ctypes.data, a_row_stride=a.strides[0],
+            a_k_stride=a.strides[1], c=c.ctypes.data, c_row_stride=c.strides[0],
+            epilogue=int(epilogue),
         )
         if b is not None:
-            given.b, (given.b_k, given.b_col) = b.ctypes.data, b.strides
+            p.b, (p.b_k_stride, p.b_col_stride) = b.ctypes.data, b.strides
         if weights is not None:
-            given.weights = ctypes.pointer(weights)
+            p.weights = ctypes.pointer(weights)
         for name, array in (("columns", columns), ("bias", bias)):
             if array is not None:
-                setattr(given, name, array.ctypes.data)
-        return given
+                setattr(p, name, array.ctypes.data)
+        return p
 
     def _exchange(self, core, commands, size, results, result_size, status):
-        words, ended = self.space.exchange(ctypes.string_at(commands, size), result_size)
-        assert len(words) <= result_size
-        ctypes.memmove(results, words, len(words)) if words else None
-        status[0] = ended
+        data, job_status = self.device.exchange(ctypes.string_at(commands, size), result_size)
+        assert len(data) <= result_size
+        ctypes.memmove(results, data, len(data)) if data else None
+        status[0] = job_status
         return 0
 
 
 def compiler():
-    """The command of the C compiler: ``$CC``, or else ``cc``, or ``gcc``.
+    """The command of the C compiler: ``$CC`` if it is set, otherwise ``cc`` or ``gcc``.
 
-    Raises RuntimeError where there is none.
+    Raises RuntimeError if no compiler is on PATH.
     """
-    chosen = shlex.split(os.environ.get("CC", ""))
-    found = [chosen] if chosen else [[name] for name in ("cc", "gcc")]
-    for command in found:
+    configured = shlex.split(os.environ.get("CC", ""))
+    candidates = [configured] if configured else [[name] for name in ("cc", "gcc")]
+    for command in candidates:
         if shutil.which(command[0]):
             return command
-    names = " or ".join(command[0] for command in found)
+    names = " or ".join(command[0] for command in candidates)
     raise RuntimeError(
         f"no C compiler found: {names} must be on PATH; install one, or set CC to its command"
     )
 
 
-def compiled(sources, hooks, folder):
-    """The library made of the driver's ``sources``, whose registers are those of ``hooks``.
+def compile_driver(sources, hooks, folder):
+    """Compile the driver's ``sources``, with the header ``hooks``, into a shared library.
 
-    Raises RuntimeError with what the compiler said.
+    Raises RuntimeError with the compiler's messages if it reports anything.
     """
     library = Path(folder) / "weft_driver.so"
-    places = sorted({f"-I{Path(source).parent}" for source in sources})
-    command = [*compiler(), *FLAGS, *places, "-shared", "-fPIC", "-include", str(hooks)]
+    includes = sorted({f"-I{Path(source).parent}" for source in sources})
+    command = [*compiler(), *FLAGS, *includes, "-shared", "-fPIC", "-include", str(hooks)]
     command += [*map(str, sources), "-o", str(library)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode or done.stderr:
-        raise RuntimeError(f"the driver must compile, and does not: {done.stderr}")
+        raise RuntimeError(f"the driver does not compile without warnings: {done.stderr}")
     return library

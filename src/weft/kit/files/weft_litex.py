@@ -1,10 +1,11 @@
-"""A Weft core as a module of LiteX: a slave of the SoC's bus, and what else it has.
+"""A Weft core as a LiteX module.
 
     soc.submodules.weft = weft = Weft(platform)
     soc.bus.add_slave("weft", weft.bus, SoCRegion(origin=0x3000_0000, size=0x1000, cached=False))
 
-``weft.irq`` is its interrupt; with bus stream ``weft.sink`` takes commands and ``weft.source``
-gives results; with bus dma ``weft.master`` is a master of AXI4, for ``soc.dma_bus`` or ``soc.bus``.
+``weft.bus`` is the slave port of the registers, ``weft.irq`` the interrupt. With bus stream,
+``weft.sink`` takes commands and ``weft.source`` gives results. With bus dma, ``weft.master`` is an
+AXI4 master for ``soc.dma_bus`` or ``soc.bus``.
 """
 
 import json
@@ -24,11 +25,12 @@ class Weft(Module):
 
     Parameters
     ----------
-    platform : of LiteX; gets the core's Verilog
+    platform : litex.build.generic_platform.GenericPlatform
+        The core's Verilog is added to its sources.
     clock : str
-        The clock domain of the bus.
+        Clock domain of the bus.
     core_clock : str
-        That of the core, where it has one of its own.
+        Clock domain of the core, if it has its own clock.
     """
 
     def __init__(self, platform, clock="sys", core_clock="sys"):
@@ -58,17 +60,17 @@ class Weft(Module):
         }
         if not FACTS["pipelined"]:
             return pins
-        # A strobe that was taken is not held up again until the answer has come.
-        stall, asked = Signal(), Signal()
-        self.sync += asked.eq(bus.cyc & bus.stb & ~(bus.ack | bus.err) & (asked | ~stall))
-        return pins | {"i_wb_stb_i": bus.stb & ~asked, "o_wb_stall_o": stall}
+        # LiteX's bus is classic: it holds the strobe until the response. Mask the strobe once the
+        # core has accepted the access.
+        stall, accepted = Signal(), Signal()
+        self.sync += accepted.eq(bus.cyc & bus.stb & ~(bus.ack | bus.err) & (accepted | ~stall))
+        return pins | {"i_wb_stb_i": bus.stb & ~accepted, "o_wb_stall_o": stall}
 
     def _axi_lite(self):
         self.bus = bus = axi.AXILiteInterface(data_width=32, address_width=32)
         pins = {"i_s_axil_awaddr": bus.aw.addr[:12], "i_s_axil_araddr": bus.ar.addr[:12]}
         pins |= {"i_s_axil_awprot": Constant(0, 3), "i_s_axil_arprot": Constant(0, 3)}
-        inward = {"aw": (), "w": ("data", "strb"), "ar": ()}
-        for channel, fields in inward.items():
+        for channel, fields in {"aw": (), "w": ("data", "strb"), "ar": ()}.items():
             pins |= _channel(f"s_axil_{channel}", getattr(bus, channel), fields, "i", "o")
         for channel, fields in {"b": ("resp",), "r": ("data", "resp")}.items():
             pins |= _channel(f"s_axil_{channel}", getattr(bus, channel), fields, "o", "i")
@@ -91,16 +93,16 @@ class Weft(Module):
         self.master = bus = axi.AXIInterface(
             data_width=8 * CONFIG["bytes_in"], address_width=32, id_width=1, clock_domain=clock
         )
-        ask = ("addr", "len", "size", "burst", "lock", "cache", "prot", "qos", "id")
-        pins = {}
-        for channel, fields in {"aw": ask, "ar": ask, "w": ("data", "strb", "last")}.items():
+        address = ("addr", "len", "size", "burst", "lock", "cache", "prot", "qos", "id")
+        pins, outputs = {}, {"aw": address, "ar": address, "w": ("data", "strb", "last")}
+        for channel, fields in outputs.items():
             pins |= _channel(f"m_axi_{channel}", getattr(bus, channel), fields, "o", "i")
         for channel, fields in {"b": ("resp", "id"), "r": ("data", "resp", "last", "id")}.items():
             pins |= _channel(f"m_axi_{channel}", getattr(bus, channel), fields, "i", "o")
         return pins
 
 
-def _channel(prefix, channel, fields, forth, back):
-    """The pins of one channel; ``forth`` is the way of its data."""
-    pins = {f"{forth}_{prefix}valid": channel.valid, f"{back}_{prefix}ready": channel.ready}
-    return pins | {f"{forth}_{prefix}{field}": getattr(channel, field) for field in fields}
+def _channel(prefix, channel, fields, data, ready):
+    """The pins of one channel; ``data`` and ``ready`` are directions, "i" or "o"."""
+    pins = {f"{data}_{prefix}valid": channel.valid, f"{ready}_{prefix}ready": channel.ready}
+    return pins | {f"{data}_{prefix}{field}": getattr(channel, field) for field in fields}

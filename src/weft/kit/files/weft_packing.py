@@ -1,6 +1,6 @@
-"""Operands as a Weft core takes them, results as it gives them; wants numpy alone.
+"""Packs operands for a Weft core, and unpacks its results. It needs numpy only.
 
-All that is particular to a core is in design.json, which lies beside this file.
+The constants of the core come from design.json in the same folder.
 """
 
 import itertools
@@ -17,21 +17,21 @@ A, B = 0, 1
 
 
 def pack(lines, region):
-    """The panels of an operand, [lines, k], as they follow a load."""
+    """The data of a load: panels of an operand [lines, k]. Lines: rows of A or columns of B."""
     g = REGIONS[region]
     words = -(-lines.shape[1] // g["depth"])
     panels, rows = -(-lines.shape[0] // g["edge"]), -(-words // g["group"])
-    whole = np.zeros((panels * g["edge"], rows * g["group"] * g["depth"]), lines.dtype)
-    whole[: lines.shape[0], : lines.shape[1]] = lines
-    whole = whole.reshape(panels, g["edge"], rows * g["group"], g["depth"]).transpose(0, 2, 1, 3)
-    moved = np.ascontiguousarray(whole).view(np.uint8).reshape(panels, rows, -1)
+    padded = np.zeros((panels * g["edge"], rows * g["group"] * g["depth"]), lines.dtype)
+    padded[: lines.shape[0], : lines.shape[1]] = lines
+    padded = padded.reshape(panels, g["edge"], rows * g["group"], g["depth"]).transpose(0, 2, 1, 3)
+    data = np.ascontiguousarray(padded).view(np.uint8).reshape(panels, rows, -1)
     stream = np.zeros((panels, rows, g["segments"] * CONFIG["bytes_in"]), np.uint8)
-    stream[:, :, : moved.shape[2]] = moved
+    stream[:, :, : data.shape[2]] = data
     return stream.tobytes()
 
 
 def load(region, size, k):
-    """The header of a load of a whole operand, to page 0."""
+    """The header of a load of an operand with ``size`` lines, to page 0 of its buffer."""
     g = REGIONS[region]
     words, panels = -(-k // g["depth"]), -(-size // g["edge"])
     pitch = -(-words // g["page"])
@@ -41,7 +41,7 @@ def load(region, size, k):
 
 
 def job(m, n, k, tag):
-    """The header of the job of both operands."""
+    """The header of a job for operands that start at page 0 of their buffers."""
     a, b = REGIONS[A], REGIONS[B]
     words = -(-k // a["depth"])
     pitch = -(-words // a["page"])
@@ -57,13 +57,13 @@ def _padded(header):
 
 
 def unpack(data, m, n):
-    """The sums [m, n] of a job out of the words of its results."""
+    """The sums [m, n] of a job, from the bytes of its results."""
     rows, cols, lanes = (CONFIG[name] for name in ("rows", "cols", "lanes"))
-    values, place = np.frombuffer(data, "<f4" if FLOATS else "<i4"), 0
+    values, start = np.frombuffer(data, "<f4" if FLOATS else "<i4"), 0
     out = np.zeros((m, n), values.dtype)
     for i, j in itertools.product(range(0, m, rows), range(0, n, cols)):
         width = min(cols, n - j)
         for row in range(i, min(i + rows, m)):
-            out[row, j : j + width] = values[place : place + width]
-            place += -(-width // lanes) * lanes
+            out[row, j : j + width] = values[start : start + width]
+            start += -(-width // lanes) * lanes
     return out

@@ -1,34 +1,37 @@
-/* Operands as panels: in pieces of four bytes where words are made of them, else byte by byte. */
-#include "weft_words.h"
+/* Packs A and B into panels: in pieces of four bytes if possible, otherwise byte by byte. */
+#include "weft_stream_io.h"
 
-/* Bytes of a line in a word of a panel; lines that share a piece, and pieces of a line. */
+/*
+ * A line is a row of A or a column of B; a word of a panel has WEFT_DEPTH values of each line.
+ * UNIT: bytes of a line in a word. LINES: lines that share a piece. PIECES: pieces of a line.
+ */
 #define UNIT (WEFT_DEPTH * WEFT_VALUE_BYTES)
 #define LINES (UNIT == 1 ? 4u : UNIT == 2 ? 2u : 1u)
 #define PIECES (UNIT < 4 ? 1u : UNIT / 4u)
 
-/* Words of `edge` lines that share a piece; 0 where no piece is like another. */
+/* Words of `edge` lines that share a piece; 0 if the pieces differ, so that bytes are packed. */
 #define WORDS(edge) \
     (WEFT_PIECE < 4 ? 0u \
      : UNIT % 4 == 0 || (UNIT < 3 && (edge) * UNIT % 4 == 0) ? 1u \
      : UNIT < 3 && (edge) * UNIT < 3 ? 4u / ((edge) * UNIT) : 0u)
 
-/* A panel: value k of line e lies at data + e*line + k*value. */
+/* A panel: value k of line e is at data + e*line + k*value. */
 typedef struct panel {
     const unsigned char *data;
     ptrdiff_t line, value;
-    uint32_t lines, k; /* that are there */
+    uint32_t lines, k; /* lines and values in the operand; the rest of the panel is 0 */
     uint32_t edge;     /* lines of a word */
 } panel;
 
-/* The bytes of a piece lie at 0, second, third and second + third from its first one. */
-typedef struct cut {
-    uint32_t words; /* as WORDS says */
+/* The bytes of a piece are at offsets 0, second, third and second + third from the first byte. */
+typedef struct piece_layout {
+    uint32_t words; /* WORDS(edge) */
     ptrdiff_t second, third;
-} cut;
+} piece_layout;
 
-static inline void cut_words(cut *c, uint32_t edge, ptrdiff_t line, ptrdiff_t value)
+static inline void set_layout(piece_layout *c, uint32_t edge, ptrdiff_t line, ptrdiff_t value)
 {
-    const ptrdiff_t next = WEFT_VALUE_BYTES > 1 ? 1 : value; /* from byte to byte of a line */
+    const ptrdiff_t next = WEFT_VALUE_BYTES > 1 ? 1 : value; /* to the next byte of the line */
     c->words = WORDS(edge);
     c->second = next;
     c->third = 2 * next;
@@ -45,28 +48,28 @@ static inline void cut_words(cut *c, uint32_t edge, ptrdiff_t line, ptrdiff_t va
     }
 }
 
-static inline uint32_t piece_at(const unsigned char *place, ptrdiff_t second, ptrdiff_t third)
+static inline uint32_t load_piece(const unsigned char *first, ptrdiff_t second, ptrdiff_t third)
 {
-    const unsigned char *high = place + third;
-    uint32_t low = place[0] | (uint32_t)place[second] << 8;
+    const unsigned char *high = first + third;
+    uint32_t low = first[0] | (uint32_t)first[second] << 8;
     return low | (uint32_t)high[0] << 16 | (uint32_t)high[second] << 24;
 }
 
-/* The bytes of a piece that lie on the first `lines` of its lines. */
-static inline uint32_t part_at(const unsigned char *place, const cut *c, uint32_t lines)
+/* A piece of which the operand has only the first `lines` lines. */
+static inline uint32_t load_part(const unsigned char *first, const piece_layout *c, uint32_t lines)
 {
-    uint32_t piece = place[0];
+    uint32_t piece = first[0];
     if (c->words == 2)
-        return piece | (uint32_t)place[c->third] << 16;
+        return piece | (uint32_t)first[c->third] << 16;
     if (UNIT == 2 || lines > 1)
-        piece |= (uint32_t)place[c->second] << 8;
+        piece |= (uint32_t)first[c->second] << 8;
     if (UNIT == 1 && lines > 2)
-        piece |= (uint32_t)place[c->third] << 16;
+        piece |= (uint32_t)first[c->third] << 16;
     return piece;
 }
 
-/* Words of a panel from w to the end, whatever is there of them. */
-static void put_bytes(weft_out *out, const panel *p, uint32_t w, uint32_t end)
+/* Pack words w to end - 1 of a panel byte by byte; values outside the operand are 0. */
+static void put_bytes(weft_writer *out, const panel *p, uint32_t w, uint32_t end)
 {
     uint32_t e, d, piece = 0;
     unsigned byte, shift = 0;
@@ -74,14 +77,14 @@ static void put_bytes(weft_out *out, const panel *p, uint32_t w, uint32_t end)
         uint32_t first = w * WEFT_DEPTH, values = first < p->k ? p->k - first : 0;
         const unsigned char *line = p->data + (ptrdiff_t)first * p->value;
         for (e = 0; e < p->edge; e++, line += p->line) {
-            const unsigned char *place = line;
-            for (d = 0; d < WEFT_DEPTH; d++, place += p->value)
+            const unsigned char *value = line;
+            for (d = 0; d < WEFT_DEPTH; d++, value += p->value)
                 for (byte = 0; byte < WEFT_VALUE_BYTES; byte++) {
                     if (e < p->lines && d < values)
-                        piece |= (uint32_t)place[byte] << shift;
+                        piece |= (uint32_t)value[byte] << shift;
                     shift += 8;
                     if (shift == 8 * WEFT_PIECE) {
-                        weft_put_one(out, piece);
+                        weft_put_piece(out, piece);
                         piece = 0;
                         shift = 0;
                     }
@@ -89,108 +92,110 @@ static void put_bytes(weft_out *out, const panel *p, uint32_t w, uint32_t end)
         }
     }
     if (shift)
-        weft_put_one(out, piece);
+        weft_put_piece(out, piece);
 }
 
-/* The same in pieces, of words that have all values of k on the lines that are there. */
-static void put_pieces(weft_out *out, const panel *p, const cut *c, uint32_t w, uint32_t end)
+/* The same in pieces, for words that have all values along K. */
+static void put_pieces(weft_writer *out, const panel *p, const piece_layout *c, uint32_t w,
+                       uint32_t end)
 {
     const ptrdiff_t word_step = (ptrdiff_t)(c->words * WEFT_DEPTH) * p->value;
     const ptrdiff_t line_step = (ptrdiff_t)LINES * p->line, second = c->second, third = c->third;
-    const unsigned char *word = p->data + (ptrdiff_t)(w * WEFT_DEPTH) * p->value, *line, *place;
-    uint32_t full = p->lines / LINES, rest = p->lines % LINES, n, inner;
-    uint32_t none = (p->edge - p->lines) / LINES * PIECES;
-    weft_out to = *out;
+    const unsigned char *word = p->data + (ptrdiff_t)(w * WEFT_DEPTH) * p->value, *line, *first;
+    uint32_t full = p->lines / LINES, partial = p->lines % LINES, n, inner;
+    uint32_t empty = (p->edge - p->lines) / LINES * PIECES;
+    weft_writer to = *out;
     if (c->words > 1) {
         full = p->lines == p->edge;
-        rest = !full;
-        none = 0;
+        partial = !full;
+        empty = 0;
     }
     for (; w < end; w += c->words, word += word_step) {
-        if (!weft_claim(&to, full * PIECES + (rest > 0) + none))
+        if (!weft_reserve(&to, full * PIECES + (partial > 0) + empty))
             break;
         for (line = word, n = full; n > 0; n--, line += line_step)
-            for (place = line, inner = PIECES; inner > 0; inner--, place += 4 * second)
-                weft_put(&to, piece_at(place, second, third));
-        if (rest)
-            weft_put(&to, part_at(line, c, rest));
-        for (n = none; n > 0; n--)
+            for (first = line, inner = PIECES; inner > 0; inner--, first += 4 * second)
+                weft_put(&to, load_piece(first, second, third));
+        if (partial)
+            weft_put(&to, load_part(line, c, partial));
+        for (n = empty; n > 0; n--)
             weft_put(&to, 0);
     }
     *out = to;
 }
 
-/* The words of a stream word, or of the panel where no stream word is padded. */
-static void put_words(weft_out *out, const panel *p, const cut *c, uint32_t w, uint32_t end)
+/* Pack words w to end - 1: full words in pieces, then partial words in bytes, then zeros. */
+static void put_words(weft_writer *out, const panel *p, const piece_layout *c, uint32_t w,
+                      uint32_t end)
 {
-    uint32_t few = c->words - 1, words = weft_ceil(p->k, WEFT_DEPTH);
-    uint32_t last = weft_least(end, p->k / WEFT_DEPTH & ~few);
-    uint32_t there = weft_least(end, (words + few) & ~few);
-    if (w < last && p->edge * UNIT / 4 <= WEFT_CLAIM) {
-        put_pieces(out, p, c, w, last);
-        w = last;
+    uint32_t mask = c->words - 1, words = weft_ceil(p->k, WEFT_DEPTH);
+    uint32_t full_end = weft_min(end, p->k / WEFT_DEPTH & ~mask);
+    uint32_t data_end = weft_min(end, (words + mask) & ~mask);
+    if (w < full_end && p->edge * UNIT / 4 <= WEFT_RESERVE_MAX) {
+        put_pieces(out, p, c, w, full_end);
+        w = full_end;
     }
-    if (w < there) {
-        put_bytes(out, p, w, there);
-        w = there;
+    if (w < data_end) {
+        put_bytes(out, p, w, data_end);
+        w = data_end;
     }
     if (w < end)
         weft_put_zeros(out, (end - w) * p->edge * UNIT / 4);
 }
 
-/* Panels of any lines and any k. */
-static void put_any(weft_out *out, const weft_geometry *g, const void *data, ptrdiff_t line,
+/* Pack panels with any number of lines and any k. */
+static void put_any(weft_writer *out, const weft_geometry *g, const void *data, ptrdiff_t line,
                     ptrdiff_t value, uint32_t lines, uint32_t k)
 {
     uint32_t pad = (g->segments * WEFT_BYTES_IN - g->group * g->edge * UNIT) / WEFT_PIECE;
-    uint32_t all = (weft_ceil(k, WEFT_DEPTH) + g->group - 1) & ~(g->group - 1);
-    uint32_t chunk = pad || !WORDS(g->edge) ? g->group : all, w;
+    uint32_t words = (weft_ceil(k, WEFT_DEPTH) + g->group - 1) & ~(g->group - 1);
+    uint32_t step = pad || !WORDS(g->edge) ? g->group : words, w;
     panel p;
-    cut c;
+    piece_layout c;
     p.data = data;
     p.line = line;
     p.value = value;
     p.k = k;
     p.edge = g->edge;
-    cut_words(&c, p.edge, line, value);
+    set_layout(&c, p.edge, line, value);
     for (; lines > 0; lines -= p.lines, p.data += (ptrdiff_t)p.edge * line) {
-        p.lines = weft_least(lines, p.edge);
-        for (w = 0; w < all; w += chunk) {
+        p.lines = weft_min(lines, p.edge);
+        for (w = 0; w < words; w += step) {
             if (c.words)
-                put_words(out, &p, &c, w, w + chunk);
+                put_words(out, &p, &c, w, w + step);
             else
-                put_bytes(out, &p, w, w + chunk);
+                put_bytes(out, &p, w, w + step);
             weft_put_zeros(out, pad);
         }
     }
 }
 
 /*
- * Panels that have all `edge` lines: `times` words in each, or so many groups of WORDS, and `zeros`
- * behind them. `edge` and `aligned` are constants where it is called.
+ * Pack panels that have all `edge` lines: in each panel `count` groups of WORDS(edge) words, then
+ * `zeros` pieces of zeros. Callers pass constants as `edge` and `aligned`.
  */
-WEFT_INLINE void put_panels(weft_out *out, const unsigned char *data, ptrdiff_t line,
-                              ptrdiff_t value, uint32_t panels, uint32_t times, uint32_t zeros,
-                              const cut *c, uint32_t edge, int aligned)
+WEFT_INLINE void put_panels(weft_writer *out, const unsigned char *data, ptrdiff_t line,
+                              ptrdiff_t value, uint32_t panels, uint32_t count, uint32_t zeros,
+                              const piece_layout *c, uint32_t edge, int aligned)
 {
     const uint32_t pieces = WORDS(edge) > 1 ? 1 : edge * UNIT / 4;
     const ptrdiff_t word_step = (ptrdiff_t)(WORDS(edge) * WEFT_DEPTH) * value;
-    const unsigned char *word, *part, *place;
-    weft_out to = *out; /* which may stay in registers */
-    const uint32_t all = pieces * times;
+    const unsigned char *word, *part, *first;
+    weft_writer to = *out; /* a local copy can stay in registers */
+    const uint32_t all = pieces * count;
     uint32_t w, n, inner;
     for (; panels > 0; panels--, data += (ptrdiff_t)edge * line) {
-        if (all <= WEFT_CLAIM && !weft_claim(&to, all))
+        if (all <= WEFT_RESERVE_MAX && !weft_reserve(&to, all))
             break;
-        for (word = data, w = times; w > 0; w--, word += word_step) {
-            if (all > WEFT_CLAIM && pieces <= WEFT_CLAIM && !weft_claim(&to, pieces))
+        for (word = data, w = count; w > 0; w--, word += word_step) {
+            if (all > WEFT_RESERVE_MAX && pieces <= WEFT_RESERVE_MAX && !weft_reserve(&to, pieces))
                 break;
             for (part = word, n = pieces / PIECES; n > 0; n--, part += (ptrdiff_t)LINES * line) {
-                if (pieces > WEFT_CLAIM && !weft_claim(&to, PIECES))
+                if (pieces > WEFT_RESERVE_MAX && !weft_reserve(&to, PIECES))
                     break;
-                for (place = part, inner = PIECES; inner > 0; inner--, place += 4 * c->second)
-                    weft_put(&to, aligned ? *(const weft_word *)(const void *)place
-                                          : piece_at(place, c->second, c->third));
+                for (first = part, inner = PIECES; inner > 0; inner--, first += 4 * c->second)
+                    weft_put(&to, aligned ? *(const weft_word *)(const void *)first
+                                          : load_piece(first, c->second, c->third));
             }
         }
         if (zeros)
@@ -199,32 +204,32 @@ WEFT_INLINE void put_panels(weft_out *out, const unsigned char *data, ptrdiff_t 
     *out = to;
 }
 
-/* The panels of A or B, which is a constant where it is called. */
+/* Pack the panels of A or B. Callers pass a constant as `side`. */
 WEFT_INLINE void put_side(weft_core *core, unsigned side, const unsigned char *data,
                             ptrdiff_t line, ptrdiff_t value, uint32_t lines, uint32_t k)
 {
     const weft_geometry *g = &weft_regions[side];
     const uint32_t edge = side == WEFT_A ? WEFT_ROWS : WEFT_COLS;
     const uint32_t words = WORDS(edge) ? WORDS(edge) : 1;
-    weft_out out = weft_open(core);
+    weft_writer out = weft_writer_open(core);
     if (WORDS(edge) && k % (words * WEFT_DEPTH) == 0
         && g->group * edge * UNIT == g->segments * WEFT_BYTES_IN) {
-        uint32_t there = k / WEFT_DEPTH, panels = lines / edge;
-        uint32_t zeros = ((0u - there) & (g->group - 1)) * edge * UNIT / 4;
-        ptrdiff_t steps = (ptrdiff_t)(words * WEFT_DEPTH) * value;
-        cut c;
-        cut_words(&c, edge, line, value);
+        uint32_t full_words = k / WEFT_DEPTH, panels = lines / edge;
+        uint32_t zeros = ((0u - full_words) & (g->group - 1)) * edge * UNIT / 4;
+        ptrdiff_t steps = (ptrdiff_t)(words * WEFT_DEPTH) * value; /* all strides, or-ed */
+        piece_layout c;
+        set_layout(&c, edge, line, value);
         steps |= (ptrdiff_t)edge * line | (edge > LINES ? (ptrdiff_t)LINES * line : 0);
         if (c.second == 1 && c.third == 2 && steps % 4 == 0 && WEFT_ALIGNED(data))
-            put_panels(&out, data, line, value, panels, there / words, zeros, &c, edge, 1);
+            put_panels(&out, data, line, value, panels, full_words / words, zeros, &c, edge, 1);
         else
-            put_panels(&out, data, line, value, panels, there / words, zeros, &c, edge, 0);
+            put_panels(&out, data, line, value, panels, full_words / words, zeros, &c, edge, 0);
         data += (ptrdiff_t)(panels * edge) * line;
         lines -= panels * edge;
     }
     if (lines)
         put_any(&out, g, data, line, value, lines, k);
-    weft_close(&out);
+    weft_writer_close(&out);
 }
 
 static void put_rows(weft_core *core, const void *data, ptrdiff_t line, ptrdiff_t value,
