@@ -26,10 +26,10 @@ HEAD = f"""\
 # Over a serial port
 
 The cost of int8 products end to end on simulated boards, each at its own clock. The serial port
-has {BAUD:,} baud and is simulated bit by bit. B stays on the chip (`weights = acc.load(b)`), so the
-wire carries A, headers and results; "B once" is the time to load B. The core converts the results
-to 8 bits (int8, with `scale=`) or sends int32 sums. `make link-bench` writes this page and compares
-every result with the golden model. Bytes are sent to the board and received from it.
+has {BAUD:,} baud and is simulated bit by bit. B stays on the chip (`weights = acc.load(b)`), so
+the wire carries A, headers and results; "B once" is the time to load B. The core converts the
+results to 8 bits (int8, with `scale=`) or sends int32 sums. `make link-bench` writes this page and
+compares every result with the golden model. Bytes are sent to the board and received from it.
 
 **Wire** is the time of the bytes on the wire, {BITS} bits each, in the direction that has more of
 them; both directions run at the same time. It includes frames, acknowledgements and headers, and

@@ -295,7 +295,7 @@ class Accelerator:
         data = []
         for region in (Region.A, Region.B):
             lines = product.lines(region, 0) if product.shares(region) else None
-            load = None if lines is None else self._hold(region, lines)
+            load = None if lines is None else self._allocate(region, lines)
             if load is not None:
                 undo.callback(self._pages[region].release, load.page)
                 product.pages[region] = load.page
