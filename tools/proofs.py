@@ -1,8 +1,8 @@
-"""Write ``docs/proofs.md``: which rules of buses are proven of which cores, and the bugs they see.
+"""Write ``docs/proofs.md``: the bus rules, the cores they are proven of, and the sown bugs.
 
     python tools/proofs.py
 
-Fails where a rule is not proven, a cover is not reached, or a sown bug is not found.
+Fails if a rule is not proven, a cover is not reached, or a sown bug is not found.
 """
 
 import os
@@ -24,35 +24,42 @@ PATH = ROOT / "docs" / "proofs.md"
 HEAD = """\
 # Proofs
 
-Rules of buses that the generated IP cores keep whatever comes, for ever: `make proofs` writes this
-page, and fails where one is not proven. The rules are written from the standards, in
-`sim/formal`; inputs may be anything but what the other side of the bus promises, and a reset may
-come in any cycle. Yosys makes gates of the hardware, and property directed reachability (`pdr` of
-ABC) finds an inductive invariant of so many **clauses** that implies the rule; 0 where the rule
-follows at once. **Covers** are things that are seen to happen, so that no proof is of nothing.
-Each rule is broken by a **bug** sown in the hardware's source, and the proof then finds how.
+The generated IP cores keep the rules of their buses under all conditions. `make proofs` proves
+these rules without a bound in time, writes this page, and fails if a rule is not proven.
 
-An IP core is proven without its `Core`: that may do anything but break its own streams' promise.
-What is read of memories of 256 words or more may be anything, too. With two clocks all registers
-of the core's clock, and what is in the queues between, may be anything in every cycle: this proves
-the side of the bus; how the queues cross is a matter of simulation. With DMA, so may what the DMA
-does: its master is proven alone.
+The rules are written from the standards, in `sim/formal`. Inputs may have any value that the other
+side of the bus may drive, and a reset may come in any cycle. Yosys turns the hardware into gates.
+Property directed reachability (`pdr` of ABC) then finds an inductive invariant that implies the
+rule. The invariant has the listed number of **clauses**, 0 if the rule holds by construction.
+**Covers** are events that must be reachable, so that no rule holds only because nothing happens.
+For each rule a **bug** is sown in the hardware's source, and the proof must find a violation.
 
-What must be bounded in time is proven of the bus alone, before whoever answers within
-two cycles; so is that registers do what the register map says, access by access, with the core
-and windows answering within three.
+An IP core is proven without its `Core`: the ports of the core may have any value that keeps its
+streams legal. A read of a memory of 256 words or more may return any word. With two clocks, all
+registers of the core's clock and all words in the FIFOs between the clocks may have any value in
+every cycle. This proves the bus side; the clock crossing itself is covered by simulation. With DMA,
+the outputs of the DMA engine may have any value; its AXI4 master is proven alone.
 
-The halves of the AXI4 master are proven alone: the reader as it is, promised what is proven of the
-walker, and with addresses of nine bits, that it reads the beats of the stretches asked for and no
-others; the writer with queues of two bursts of two beats, promised what is proven of the gather,
-which is cut short to blocks of four beats. That a walk which is not refused stays in the address
-space, and in the window, is a matter of simulation. The gather is promised a row's units one behind
-the other, or cut off, and none where there was no room in the cycle before: that the scatter sees
-to it is a matter of simulation. What goes through the writer's queues is proven in steps: the order
-of answers; with that promised, the order of beats and of bursts; with both, that the beats on W
-are those that the address on AW says.
+Bounds in time are proven of the bus slave alone, with a register bus that answers within two
+cycles. That each register access does what the register map says is proven of the registers alone,
+with a core and FIFOs that answer within three cycles.
 
-## Of what
+The two halves of the AXI4 master are proven alone.
+
+* The reader is proven as it is, and assumes what is proven of the address generator. That it reads
+  all beats of its requests and no others is proven with addresses of nine bits.
+* The writer is proven with queues of two bursts of two beats. It assumes what is proven of the
+  write combiner, whose blocks are cut to four beats.
+* The write combiner assumes that the units of a row come one behind the other or end early, and
+  that no unit comes if there was no space in the cycle before. Simulation covers that the result
+  address generator keeps this.
+* Simulation also covers that a descriptor without an error stays in the address space and in the
+  window.
+* The queues of the writer are proven in steps: first the order of the responses; then, assuming
+  that, the order of beats and bursts; then, assuming both, that the beats on W belong to the
+  address on AW.
+
+## Designs
 
 | design | rules | covers | clauses | s |
 |---|---:|---:|---:|---:|
@@ -61,72 +68,72 @@ RULES = """\
 
 ## Rules
 
-| rule | proven of: clauses | bug that breaks it |
+| rule | proven of: clauses | bug that violates it |
 |---|---|---|
 """
 
 
 def texts(bench):
-    """What the rules of a bench say, by name."""
+    """The sentences of the rules of a bench, by name."""
     return {
         prefix + name: text
         for prefix, rules in bench.rules.items() for name, text in rules.RULES.items()
     }
 
 
-def proven(name):
-    """What was found of a proof, and the seconds it took."""
-    began, proof = time.perf_counter(), PROOFS[name]
+def run_proof(name):
+    """The report of a proof, and its seconds."""
+    start, proof = time.perf_counter(), PROOFS[name]
     bench = proof.bench()
     [report] = prove(bench, only=[proof.only(bench)], cuts=proof.cuts)
-    took = time.perf_counter() - began
-    print(f"{name:32} {took:6.1f} s  {', '.join(report.wrong) or 'proven'}", flush=True)
-    return report, took
+    seconds = time.perf_counter() - start
+    print(f"{name:32} {seconds:6.1f} s  {', '.join(report.failures) or 'proven'}", flush=True)
+    return report, seconds
 
 
-def found(number):
-    """What is wrong with a bug: nothing where it breaks its rule."""
+def sow_bug(number):
+    """The problem with a bug, or False if it violates its rule."""
     bug = BUGS[number]
     proof = PROOFS[bug.proof]
     try:
         with sown(bug):
             [report] = prove(proof.bench(), only=[{bug.rule}], search=REACH, cuts=proof.cuts)
-        wrong = report.rules[bug.rule].answer != "reached" and "it never breaks the rule"
+        problem = report.rules[bug.rule].answer != "reached" and "it never violates the rule"
     except (RuntimeError, ValueError) as error:
-        wrong = str(error)
-    print(f"{bug.proof:32} {bug.what}: {wrong or 'found'}", flush=True)
-    return wrong
+        problem = str(error)
+    print(f"{bug.proof:32} {bug.what}: {problem or 'found'}", flush=True)
+    return problem
 
 
 def main() -> int:
     os.environ.setdefault("WEFT_BUILD", str(ROOT / "build"))
-    warnings.simplefilter("ignore", UnusedElaboratable)  # benches of which texts are wanted
-    designs, rules, wrong = [], {}, []
+    warnings.simplefilter("ignore", UnusedElaboratable)  # benches made for their texts
+    designs, rules, problems = [], {}, []
     with ProcessPoolExecutor(2) as pool:
-        proofs, bugs = pool.map(proven, PROOFS), pool.map(found, range(len(BUGS)))
-        for name, (report, took) in zip(PROOFS, proofs, strict=True):
-            said = texts(PROOFS[name].bench())
+        proofs, bugs = pool.map(run_proof, PROOFS), pool.map(sow_bug, range(len(BUGS)))
+        for name, (report, seconds) in zip(PROOFS, proofs, strict=True):
+            sentences = texts(PROOFS[name].bench())
             clauses = sum(verdict.clauses for verdict in report.rules.values())
             designs.append(
                 f"| {name} | {len(report.rules)} | {len(report.covers)} | {clauses:,} |"
-                f" {took:.0f} |\n"
+                f" {seconds:.0f} |\n"
             )
             for rule, verdict in report.rules.items():
-                rules.setdefault(said[rule], ([], []))[0].append(f"{name}: {verdict.clauses}")
-            wrong += [f"{name}: {one}" for one in report.wrong]
+                rules.setdefault(sentences[rule], ([], []))[0].append(f"{name}: {verdict.clauses}")
+            problems += [f"{name}: {one}" for one in report.failures]
         for bug, problem in zip(BUGS, bugs, strict=True):
-            said = texts(PROOFS[bug.proof].bench())[bug.rule]
-            rules.setdefault(said, ([], []))[1].extend([bug.what] * (not problem))
-            wrong += [f"{bug.proof}: {bug.what}: {problem}"] * bool(problem)
-    wrong += [f"no bug breaks: {said}" for said, (_, bugs) in rules.items() if not bugs]
+            sentence = texts(PROOFS[bug.proof].bench())[bug.rule]
+            rules.setdefault(sentence, ([], []))[1].extend([bug.what] * (not problem))
+            problems += [f"{bug.proof}: {bug.what}: {problem}"] * bool(problem)
+    problems += [f"no bug violates: {rule}" for rule, (_, found) in rules.items() if not found]
     PATH.write_text(
         HEAD + "".join(designs) + RULES + "".join(
-            f"| {said} | {'; '.join(proofs)} | {'; '.join(bugs)} |\n"
-            for said, (proofs, bugs) in rules.items()
+            f"| {rule} | {'; '.join(found)} | {'; '.join(violations)} |\n"
+            for rule, (found, violations) in rules.items()
         ), encoding="utf-8",
     )
-    print(*wrong, f"{PATH}: {len(rules)} rules, {len(BUGS)} bugs", sep="\n")
-    return 1 if wrong else 0
+    print(*problems, f"{PATH}: {len(rules)} rules, {len(BUGS)} bugs", sep="\n")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

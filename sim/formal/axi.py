@@ -29,17 +29,17 @@ class _AxiRules(Rules):
         """The rules of a channel of addresses."""
         part = {one: getattr(self, f"{channel}{one}") for one in ADDRESS}
         valid, ready = (getattr(self, f"{channel}{name}") for name in ("valid", "ready"))
-        self.must(m, f"{channel}_stays", self.stays(m, valid, ready, *part.values()))
-        self.must(m, f"{channel}_after_reset", ~(fresh & valid))
+        self.check(m, f"{channel}_stays", self.stable(m, valid, ready, *part.values()))
+        self.check(m, f"{channel}_after_reset", ~(fresh & valid))
         kind = (
             (part["burst"] == INCR) & (part["size"] == self.size) & ~part["lock"]
             & (part["len"] < self.beats) & ~part["addr"][:self.size].any()
         )
-        self.must(m, f"{channel}_kind", ~valid | kind)
+        self.check(m, f"{channel}_kind", ~valid | kind)
         end = part["addr"][:ceil_log2(PAGE)] + ((part["len"] + 1) << self.size)
-        self.must(m, f"{channel}_page", ~valid | (end <= PAGE))
-        self.happens(m, f"{channel}_waits", valid & ~ready)
-        self.happens(m, f"{channel}_burst", valid & ready & part["len"].any())
+        self.check(m, f"{channel}_page", ~valid | (end <= PAGE))
+        self.cover(m, f"{channel}_waits", valid & ~ready)
+        self.cover(m, f"{channel}_burst", valid & ready & part["len"].any())
 
 
 class ReadRules(_AxiRules):
@@ -75,9 +75,9 @@ class ReadRules(_AxiRules):
 
     def elaborate(self, platform):
         m = Module()
-        self._burst(m, "ar", self.fresh(m))
-        self.must(m, "r_taken", self.rready)
-        self.happens(m, "read", self.rvalid & self.rready)
+        self._burst(m, "ar", self.after_reset(m))
+        self.check(m, "r_taken", self.rready)
+        self.cover(m, "read", self.rvalid & self.rready)
         return m
 
 
@@ -91,7 +91,7 @@ class WriteRules(_AxiRules):
     data_bytes, beats : int
     deep : int
         More bursts than are ever under way.
-    patience : int
+    limit : int
         Cycles that an answer may wait.
 
     Source: ARM IHI 0022, AMBA AXI Protocol Specification: A3.1 to A3.4, A5.
@@ -121,21 +121,21 @@ class WriteRules(_AxiRules):
         "writes": "two bursts are under way",
     }
 
-    def __init__(self, *, data_bytes, beats, deep, patience, **widths):
+    def __init__(self, *, data_bytes, beats, deep, limit, **widths):
         self.size = ceil_log2(data_bytes)
         self.beats = beats
         self.deep = deep
-        self.patience = patience
+        self.limit = limit
         super().__init__(wdata=8 * data_bytes, wstrb=data_bytes, **widths)
 
     def elaborate(self, platform):
         m = Module()
-        fresh = self.fresh(m)
+        fresh = self.after_reset(m)
         self._burst(m, "aw", fresh)
-        self.must(m, "w_stays", self.stays(
+        self.check(m, "w_stays", self.stable(
             m, self.wvalid, self.wready, self.wdata, self.wstrb, self.wlast,
         ))
-        self.must(m, "w_after_reset", ~(fresh & self.wvalid))
+        self.check(m, "w_after_reset", ~(fresh & self.wvalid))
         asks, gives = self.awvalid & self.awready, self.wvalid & self.wready
         ends, done = gives & self.wlast, self.bvalid & self.bready
         # Of bursts that are not answered: beats less one, as their addresses say, as data came.
@@ -144,21 +144,21 @@ class WriteRules(_AxiRules):
             m.d.sync += beats.eq(Mux(self.wlast, 0, beats + ~beats[8]))
         self.asked = asked = Row(m, "asked", self.deep, put=asks, value=self.awlen, takes=done)
         self.whole = whole = Row(m, "whole", self.deep, put=ends, value=beats, takes=done)
-        self.must(m, "w_few", ~(ends & whole.full) & ~(asks & asked.full))
+        self.check(m, "w_few", ~(ends & whole.full) & ~(asks & asked.full))
         right = Const(1)
         for n, (length, came) in enumerate(zip(asked.values, whole.values, strict=True)):
             comes = ~whole.there[n] & (whole.there[n - 1] if n else 1)
             right &= ~asked.there[n] | Mux(
                 whole.there[n], came == length, ~comes | (beats <= length)
             )
-        self.must(m, "w_last", right)
+        self.check(m, "w_last", right)
         self.beats_given = beats
-        self.promised(m, self.stays(m, self.bvalid, self.bready, self.bresp))
-        self.promised(m, ~self.bvalid | (whole.there[0] & asked.there[0]))
-        self.bounded(m, "b_bounded", self.bvalid & ~self.bready, self.patience)
-        self.happens(m, "w_waits", self.wvalid & ~self.wready)
-        self.happens(m, "w_first", ends & ~asked.there[0] & ~asks)
-        self.happens(m, "write", done)
-        self.happens(m, "write_error", done & self.bresp[1])
-        self.happens(m, "writes", whole.there[1])
+        self.assume(m, self.stable(m, self.bvalid, self.bready, self.bresp))
+        self.assume(m, ~self.bvalid | (whole.there[0] & asked.there[0]))
+        self.check_bound(m, "b_bounded", self.bvalid & ~self.bready, self.limit)
+        self.cover(m, "w_waits", self.wvalid & ~self.wready)
+        self.cover(m, "w_first", ends & ~asked.there[0] & ~asks)
+        self.cover(m, "write", done)
+        self.cover(m, "write_error", done & self.bresp[1])
+        self.cover(m, "writes", whole.there[1])
         return m

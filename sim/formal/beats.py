@@ -51,20 +51,20 @@ class BeatRules(WriteRules):
         "aw_addr": "addresses leave on AW as they were put, in order",
     }
 
-    def __init__(self, *, data_bytes, block, deep, slack, patience, given=()):
+    def __init__(self, *, data_bytes, block, deep, slack, limit, given=()):
         self.block = block
         self.slack = slack
         self.given = given
         super().__init__(
-            data_bytes=data_bytes, beats=1 << block, deep=deep, patience=patience,
+            data_bytes=data_bytes, beats=1 << block, deep=deep, limit=limit,
             beats_beat_count=block,
         )
 
-    def must(self, m, rule, kept):
+    def check(self, m, rule, kept):
         if rule in self.given:
-            self.promised(m, kept)
+            self.assume(m, kept)
         else:
-            super().must(m, rule, kept)
+            super().check(m, rule, kept)
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
@@ -75,7 +75,7 @@ class BeatRules(WriteRules):
     def _given(self, m):
         self.inside, self.due, kept = follows(self, m, self.block, self.size, self.slack)
         for one in kept.values():
-            self.promised(m, one)
+            self.assume(m, one)
 
     def _orders(self, m):
         """What was put and waits: for an answer, for that or as void, on W, on AW."""
@@ -92,17 +92,17 @@ class BeatRules(WriteRules):
         reals = count(Cat(
             there & ~void for there, void in zip(ends.there, ends.values, strict=True)
         ))
-        self.must(m, "b_order", ~ends.full & (reals == opens.many) & (
+        self.check(m, "b_order", ~ends.full & (reals == opens.many) & (
             ~(self.bready | self.drops) | (ends.there[0] & (ends.values[0] == self.drops))
         ))
         self._words(m, words, opens)
-        self.must(m, "aw_order", (starts.many + self.asked.many == opens.many)
+        self.check(m, "aw_order", (starts.many + self.asked.many == opens.many)
                   & (~self.awvalid | (starts.there[0] & (self.awlen == starts.values[0])))
                   & self._same(self.asked, opens, 0) & self._same(starts, opens, self.asked.many))
 
         places = Row(m, "places", most + 1, put=put & last, value=self.beats_beat_addr,
                      takes=self.awvalid & self.awready)
-        self.must(m, "aw_addr", ~self.awvalid | (self.awaddr == places.values[0]))
+        self.check(m, "aw_addr", ~self.awvalid | (self.awaddr == places.values[0]))
 
     def _same(self, row, of, skipped):
         """Whether a row holds what another one does behind so many."""
@@ -121,6 +121,6 @@ class BeatRules(WriteRules):
             )
             due = Mux(there, Mux(last, 0, index + 1), due)
             lasts = lasts + (there & last)
-        self.must(m, "w_order", right & ~words.full & (due == Mux(self.inside, self.due, 0))
+        self.check(m, "w_order", right & ~words.full & (due == Mux(self.inside, self.due, 0))
                   & (lasts + self.whole.many == opens.many) & self._same(self.whole, opens, 0)
                   & (~self.wvalid | (words.there[0] & (self.wlast == words.values[0][0]))))

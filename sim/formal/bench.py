@@ -1,4 +1,4 @@
-"""The bench of a proof: a design whose inputs may be anything, and rules that watch its pins."""
+"""The bench of a proof: a design with free inputs, and rules that watch its pins."""
 
 from dataclasses import dataclass
 
@@ -14,25 +14,26 @@ __all__ = ["FormalBench", "Report", "prove"]
 class FormalBench(wiring.Component):
     """A design, and rules for some of its pins.
 
-    A pin is named by the members that lead to it, with ``_`` between; so is a field of one. Pins
-    that are inputs of the design are inputs here, of the same names. Rules are of the domain
-    ``sync``: the design's, where it makes one of its pins. Resets may come in any cycle.
+    The name of a pin consists of the members that lead to it, joined by ``_``; a field of a struct
+    is named in the same way. Rules work in domain ``sync``, which the design may create from its
+    pins. A reset may come in any cycle.
 
     Parameters
     ----------
     design : Component
     rules : dict
-        `Rules` by what is before the names of their pins in the design's.
+        `Rules` by the prefix of their pins in the design.
 
     Attributes
     ----------
     ``<pin>`` : In
+        The inputs of the design.
     ``<prefix><name>`` : In
-        What rules have FREE.
-    never : In
-        Is low. It keeps outputs that never change from being constants, which Yosys leaves out.
-    ``<prefix>broken``, ``<prefix>seen`` : Out
-        Of the rules.
+        The FREE inputs of the rules.
+    never : In, 1 bit
+        Always 0. It keeps constant outputs from being constants for Yosys, which removes those.
+    ``<prefix>violated``, ``<prefix>covered`` : Out
+        The outputs of the rules.
     """
 
     def __init__(self, design, rules):
@@ -51,22 +52,19 @@ class FormalBench(wiring.Component):
             f"{prefix}{name}": In(width)
             for prefix, one in rules.items() for name, width in one.FREE.items()
         }
-        told = {
+        outputs = {
             f"{prefix}{kind}": Out(getattr(one, kind).shape())
-            for prefix, one in rules.items() for kind in ("broken", "seen")
+            for prefix, one in rules.items() for kind in ("violated", "covered")
         }
-        super().__init__(free | told | {"never": In(1)})
+        super().__init__(free | outputs | {"never": In(1)})
 
     @property
     def names(self) -> dict[tuple[str, str], str]:
-        """The bit of the outputs, ``port[bit]``, of each rule and cover, by kind and name.
-
-        A name is that in RULES or COVERS with the prefix before it.
-        """
+        """The output bit, ``port[bit]``, of each rule and cover, by kind and prefixed name."""
         return {
             (kind, prefix + name): f"{prefix}{kind}[{bit}]"
             for prefix, one in self.rules.items()
-            for kind, texts in (("broken", one.RULES), ("seen", one.COVERS))
+            for kind, texts in (("violated", one.RULES), ("covered", one.COVERS))
             for bit, name in enumerate(texts)
         }
 
@@ -82,16 +80,17 @@ class FormalBench(wiring.Component):
             m.d.comb += [
                 *(getattr(one, pin).eq(self._pin(f"{prefix}{pin}")) for pin in one.PINS),
                 *(getattr(one, name).eq(getattr(self, f"{prefix}{name}")) for name in one.FREE),
-                *(self._told(f"{prefix}{kind}", getattr(one, kind)) for kind in ("broken", "seen")),
+                self._drive(f"{prefix}violated", one.violated),
+                self._drive(f"{prefix}covered", one.covered),
             ]
         return m
 
-    def _told(self, name, bits):
+    def _drive(self, name, bits):
         value = bits.as_value()
         return getattr(self, name).as_value().eq(value ^ self.never.replicate(len(value)))
 
     def _pin(self, name):
-        """The pin of a name, or the field of one."""
+        """The value of a pin, or of a field of a pin."""
         if name in self.pins:
             return self.pins[name][1]
         whole = max((pin for pin in self.pins if name.startswith(f"{pin}_")), key=len)
@@ -104,47 +103,54 @@ class FormalBench(wiring.Component):
 
 @dataclass(frozen=True)
 class Report:
-    """What was found of a bench.
+    """The verdicts on the rules and covers of a bench.
 
     Attributes
     ----------
     rules, covers : dict of Verdict
-        By name, with the prefix before it.
+        By name, with its prefix.
     """
 
     rules: dict[str, Verdict]
     covers: dict[str, Verdict]
 
     @property
-    def wrong(self) -> list[str]:
-        """What is not as it must be: rules not proven, covers not reached."""
+    def failures(self) -> list[str]:
+        """The rules that were not proven, and the covers that were not reached."""
         return [
             f"{name}: {verdict.answer}"
-            for found, right in ((self.rules, "never"), (self.covers, "reached"))
-            for name, verdict in found.items() if verdict.answer != right
+            for verdicts, expected in ((self.rules, "never"), (self.covers, "reached"))
+            for name, verdict in verdicts.items() if verdict.answer != expected
         ]
 
 
 def prove(*benches, only=None, search=PROVE, cuts="") -> list[Report]:
-    """Decide all rules and covers of each `FormalBench`, or of those of a list ``only``, by name.
+    """Decide the rules and covers of each `FormalBench`.
 
-    ``search`` is the way to look for rules that are broken: with REACH none is ever proven. The
-    rest is as of `weft.sim.formal.engine.decide`.
+    Parameters
+    ----------
+    benches : FormalBench
+    only : list of set of str, optional
+        For each bench the names of the rules and covers to decide; all by default.
+    search
+        How to look for a violation of a rule. REACH never proves a rule.
+    cuts : str
+        As in `weft.sim.formal.engine.decide`.
     """
     only = only or [{name for _, name in bench.names} for bench in benches]
     names = [
-        {key: bit for key, bit in bench.names.items() if key[1] in some}
-        for bench, some in zip(benches, only, strict=True)
+        {key: bit for key, bit in bench.names.items() if key[1] in selected}
+        for bench, selected in zip(benches, only, strict=True)
     ]
-    asked = [
-        {bit: {"broken": search, "seen": REACH}[kind] for (kind, _), bit in one.items()}
+    searches = [
+        {bit: {"violated": search, "covered": REACH}[kind] for (kind, _), bit in one.items()}
         for one in names
     ]
-    found = decide(benches, asked, cuts=cuts)
+    verdicts = decide(benches, searches, cuts=cuts)
     return [
         Report(*(
-            {name: verdicts[bit] for (one, name), bit in some.items() if one == kind}
-            for kind in ("broken", "seen")
+            {name: found[bit] for (one, name), bit in selected.items() if one == kind}
+            for kind in ("violated", "covered")
         ))
-        for some, verdicts in zip(names, found, strict=True)
+        for selected, found in zip(names, verdicts, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""The core that a wrapper has none of: what it keeps, and what it is owed, at the same pins."""
+"""The rules at the ports of a core, for a wrapper whose core is left out."""
 
 from amaranth.hdl import Module, Signal
 
@@ -8,9 +8,9 @@ __all__ = ["CoreRules"]
 
 
 class CoreRules(Rules):
-    """What a core promises of its results, and what it is promised of its commands.
+    """The wrapper keeps a command word stable; the core keeps its result stream legal.
 
-    Neither is anything in the cycle after one of its reset.
+    Neither holds in the cycle after a cycle of the core's reset.
     """
 
     PINS = {
@@ -29,25 +29,25 @@ class CoreRules(Rules):
 
     def elaborate(self, platform):
         m = Module()
-        was_reset, anew = self.past(m, self.reset), Signal()
-        commands = self.stays(
+        past_reset, any_reset = self.past(m, self.reset), Signal()
+        commands_stable = self.stable(
             m, self.commands_valid, self.commands_ready, self.commands_payload,
         )
-        self.must(m, "commands_stay", was_reset | commands)
+        self.check(m, "commands_stay", past_reset | commands_stable)
         tag = self.results_payload_tag
-        self.promised(m, was_reset | self.stays(
+        self.assume(m, past_reset | self.stable(
             m, self.results_valid, self.results_ready, self.results_payload_data,
             self.results_payload_last, self.results_payload_status, tag,
         ))
-        took = self.results_valid & self.results_ready
-        begun, first = Signal(), Signal.like(tag)
-        with m.If(took):
-            m.d.sync += [begun.eq(~self.results_payload_last), first.eq(tag)]
+        result_fire = self.results_valid & self.results_ready
+        open_job, job_tag = Signal(), Signal.like(tag)
+        with m.If(result_fire):
+            m.d.sync += [open_job.eq(~self.results_payload_last), job_tag.eq(tag)]
         with m.If(self.reset):
-            m.d.sync += begun.eq(0)
-        self.promised(m, ~(self.results_valid & begun) | (tag == first))
-        m.d.sync += anew.eq(anew | self.reset)
-        self.happens(m, "command", self.commands_valid & self.commands_ready)
-        self.happens(m, "result", took)
-        self.happens(m, "after_reset", took & anew)
+            m.d.sync += open_job.eq(0)
+        self.assume(m, ~(self.results_valid & open_job) | (tag == job_tag))
+        m.d.sync += any_reset.eq(any_reset | self.reset)
+        self.cover(m, "command", self.commands_valid & self.commands_ready)
+        self.cover(m, "result", result_fire)
+        self.cover(m, "after_reset", result_fire & any_reset)
         return m

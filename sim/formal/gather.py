@@ -67,22 +67,22 @@ class GatherRules(Rules):
             ]
         with m.If(cut):
             m.d.sync += open_.eq(0)
-        self.promised(m, ~(valid & cut))
-        self.promised(m, ~(valid | cut) | self.past(m, self.room, "had_room"))
-        self.promised(m, ~(valid & open_) | (
+        self.assume(m, ~(valid & cut))
+        self.assume(m, ~(valid | cut) | self.past(m, self.room, "had_room"))
+        self.assume(m, ~(valid & open_) | (
             (addr == place) & (most == left) & (self.units_unit_narrow == kind)
         ))
-        self.promised(m, ~due | Mux(
+        self.assume(m, ~due | Mux(
             self.units_unit_narrow, addr % self.sizes[-1] == 0, addr % self.sizes[0] == 0
         ))
         inside, _, kept = follows(self, m, self.block, self.size, self.slack)
         for name, one in kept.items():
-            self.must(m, name, one)
+            self.check(m, name, one)
         ends = self.beats_valid & self.beats_beat_last
         was_cut = self.past(m, self.past(m, cut, "was_cut"), "cut_before")
-        self.happens(m, "several", ends & self.beats_beat_count.any())
-        self.happens(m, "cut_off", ends & was_cut & inside & ~self.beats_beat_void)
-        self.happens(m, "voids", ends & self.beats_beat_void)
+        self.cover(m, "several", ends & self.beats_beat_count.any())
+        self.cover(m, "cut_off", ends & was_cut & inside & ~self.beats_beat_void)
+        self.cover(m, "voids", ends & self.beats_beat_void)
         self._watch(m, due, step)
         self._strobes(m, due, step)
         return m
@@ -96,7 +96,7 @@ class GatherRules(Rules):
             unit.eq(those << self.units_unit_addr[: self.size]),
             beat.eq(Mux(self.beats_valid, 0, beat) | unit),
         ]
-        self.must(m, "strobes", ~self.beats_valid | (self.beats_beat_strb == beat))
+        self.check(m, "strobes", ~self.beats_valid | (self.beats_beat_strb == beat))
 
     def _watch(self, m, due, step):
         """A byte, as is picked, that is due."""
@@ -121,9 +121,9 @@ class GatherRules(Rules):
             m.d.sync += waits.eq(0)
         here = self.beats_beat_addr + (self.beats_beat_count << self.size)
         lane = address[: self.size]
-        self.must(m, "written", ~leaves | (
+        self.check(m, "written", ~leaves | (
             (here >> self.size == address >> self.size)
             & self.beats_beat_strb.bit_select(lane, 1)
             & (self.beats_beat_data.word_select(lane, 8) == value)
         ))
-        self.happens(m, "watched", leaves & value.any())
+        self.cover(m, "watched", leaves & value.any())

@@ -127,10 +127,10 @@ class SplitRules(Rules):
         for n in range(2):
             with m.If(takes & ~left[n] & (left[n - 1] if n else 1)):
                 m.d.sync += [firsts[n].eq(first), mosts[n].eq(most)]
-        self.must(m, "ar_order", ~new | (
+        self.check(m, "ar_order", ~new | (
             there[0] & (self.araddr >> size == firsts[0]) & (self.arlen <= mosts[0])
         ))
-        self.happens(m, "ar_ends", ends & several)
+        self.cover(m, "ar_ends", ends & several)
         return m
 
 
@@ -148,7 +148,7 @@ class StretchRules(Rules):
 
     def kept(self, m, rule, value):
         """It is promised; or it is a rule."""
-        self.promised(m, value)
+        self.assume(m, value)
 
 
 class WalkRules(StretchRules):
@@ -159,15 +159,15 @@ class WalkRules(StretchRules):
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
-        self.must(m, "stays", self.stays(
+        self.check(m, "stays", self.stable(
             m, self.valid, self.ready, self.payload_addr, self.payload_last
         ))
-        self.happens(m, "waits", self.valid & ~self.ready)
-        self.happens(m, "long", self.valid & self.payload_last[ceil_log2(BURST)])
+        self.cover(m, "waits", self.valid & ~self.ready)
+        self.cover(m, "long", self.valid & self.payload_last[ceil_log2(BURST)])
         return m
 
     def kept(self, m, rule, value):
-        self.must(m, rule, value)
+        self.check(m, rule, value)
 
 
 class ShortReader(reader.Reader):
@@ -261,7 +261,7 @@ def splits():
 def writes(*given):
     """The bench of the half that writes, where some rules are known to be kept."""
     rules = BeatRules(
-        data_bytes=DATA_BYTES, block=BLOCK, deep=BURSTS, slack=SLACK, patience=BURSTS, given=given
+        data_bytes=DATA_BYTES, block=BLOCK, deep=BURSTS, slack=SLACK, limit=BURSTS, given=given
     )
     half = _Half(
         ShortWriter(), rules, {"aw": True, "w": True, "b": False}, ("beats", "room"), ("drops",)

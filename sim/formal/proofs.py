@@ -1,4 +1,4 @@
-"""What is proven: each kind of IP core with its core cut out, and the parts of it alone."""
+"""The proofs: each kind of IP core without its core, and its parts alone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,32 +15,33 @@ from weft.sim.formal.axi_lite import AxiLiteBounds, AxiLiteRules
 from weft.sim.formal.axi_stream import SinkRules, SourceRules
 from weft.sim.formal.bench import FormalBench
 from weft.sim.formal.core import CoreRules
-from weft.sim.formal.port import PortRules
+from weft.sim.formal.register_bus import RegisterBusRules
 from weft.sim.formal.registers import RegisterRules
 from weft.sim.formal.wishbone import ClassicRules, PipelinedRules
 
 __all__ = ["PROOFS", "Proof"]
 
-BYTES = 4  # a word of either stream
+BYTES = 4  # bytes of a word of both streams
 CONFIG = Config(rows=2, cols=4, bytes_in=BYTES, bytes_out=BYTES)
-# What is read of a long memory may be anything, ever anew.
+# Cut the contents of long memories: each read may return any word.
 MEMORIES = "memory_collect\ndelete t:$mem* r:SIZE>=256 %i\n"
-# So may what the DMA does, which is proven alone.
+# Cut the DMA engine, which is proven alone: its outputs may have any value.
 DMA = "delete c:*dma.*\n"
-# So may what any register of the core's clock holds, and what memories of both clocks do.
-FAR = "w:core_clk %co1:+[CLK]"
-NEAR = "w:aclk w:wb_clk_i %u %co1:+[CLK]"
+# Cut all registers of the core's clock, and the memories between the clocks.
+CORE_CELLS = "w:core_clk %co1:+[CLK]"
+BUS_CELLS = "w:aclk w:wb_clk_i %u %co1:+[CLK]"
 CLOCKS = f"""\
 opt_clean
 memory_collect
 delete t:$mem* r:SIZE>=16 %i
-delete {FAR} t:$dff %i
-select -assert-none t:$*ff* {NEAR} %d
+delete {CORE_CELLS} t:$dff %i
+select -assert-none t:$*ff* {BUS_CELLS} %d
 """
-# Rules that are proven of a part; and with two clocks of one, for what comes may be anything.
-LEFT = "wb_bounded", "wb_stall_bounded"
-FAR_LEFT = *LEFT, "m_axis_one_id"
-# Of writes: what is proven when the rules of the steps before are, which then are promised.
+# Rules that a whole core does not prove: those of its parts; with two clocks also one that needs
+# the result stream of the core, which is cut.
+PROVEN_BY_PARTS = "wb_bounded", "wb_stall_bounded"
+CUT_WITH_TWO_CLOCKS = *PROVEN_BY_PARTS, "m_axis_one_id"
+# The steps of the proof of writes: each assumes the rules that the steps before have proven.
 STEPS = {
     "AXI4 writes alone, in order": ("w_order", "aw_order"),
     "AXI4 writes alone, burst by burst": ("w_last", "w_few", "aw_addr"),
@@ -49,41 +50,41 @@ STEPS = {
 
 @dataclass(frozen=True)
 class Proof:
-    """Rules that a design keeps.
+    """A design and the rules to prove of it.
 
     Attributes
     ----------
     name : str
     bench : callable
-        Makes it.
+        Returns the `FormalBench`.
     cuts : str
-        As of `weft.sim.formal.engine.decide`.
-    left : tuple of str
-        Rules that are proven of others.
-    some : tuple of str
-        Where there are: only these.
+        As in `weft.sim.formal.engine.decide`.
+    excluded : tuple of str
+        Rules that other proofs prove.
+    selected : tuple of str
+        If not empty, only these rules.
     """
 
     name: str
     bench: Callable[[], FormalBench]
     cuts: str = ""
-    left: tuple[str, ...] = ()
-    some: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    selected: tuple[str, ...] = ()
 
     def only(self, bench):
-        """The names of what is to be proven."""
-        return {*self.some} or {name for _, name in bench.names} - {*self.left}
+        """The names of the rules and covers to decide."""
+        return {*self.selected} or {name for _, name in bench.names} - {*self.excluded}
 
 
 def wishbone(pipelined):
-    """The rules of cycles; their bounds are those of a port that answers soon."""
-    return (PipelinedRules if pipelined else ClassicRules)(patience=8)
+    """The rules of the bus; their limits suit a responder that keeps `RegisterBusRules`."""
+    return (PipelinedRules if pipelined else ClassicRules)(limit=8)
 
 
 def whole(ip):
     """The bench of an IP core without its core."""
     rules = {}
-    if ip.clocks == 1 and ip.bus != "dma":  # else what the core sees is cut off, or of its clock
+    if ip.clocks == 1 and ip.bus != "dma":  # otherwise the ports of the core are cut
         rules["core_"] = CoreRules(commands_payload=8 * BYTES, results_payload_data=8 * BYTES)
     if ip.bus == "wishbone":
         rules["wb_"] = wishbone(ip.pipelined)
@@ -104,20 +105,20 @@ def tops():
                 yield Proof(
                     ", ".join(words), lambda ip=ip: whole(ip),
                     DMA * (bus == "dma") + (MEMORIES, CLOCKS)[clocks - 1],
-                    (LEFT, FAR_LEFT)[clocks - 1],
+                    (PROVEN_BY_PARTS, CUT_WITH_TWO_CLOCKS)[clocks - 1],
                 )
 
 
 def parts():
-    """Parts alone, for what is too much to prove of the whole."""
+    """Parts alone, for rules that are too expensive to prove of a whole core."""
     yield Proof("AXI4-Lite alone", lambda: FormalBench(
-        AxiLite(), {"": AxiLiteBounds(patience=12), "bus_": PortRules()}
+        AxiLite(), {"": AxiLiteBounds(limit=12), "bus_": RegisterBusRules()}
     ))
     for pipelined in (False, True):
         yield Proof(
             f"Wishbone alone{', pipelined' if pipelined else ''}",
             lambda pipelined=pipelined: FormalBench(
-                Wishbone(pipelined=pipelined), {"": wishbone(pipelined), "bus_": PortRules()}
+                Wishbone(pipelined=pipelined), {"": wishbone(pipelined), "bus_": RegisterBusRules()}
             ),
         )
     for bus in BUSES:
@@ -127,12 +128,12 @@ def parts():
         )
     yield Proof("AXI4 reads alone", master.reads)
     yield Proof("AXI4 reads alone, in order", master.splits)
-    yield Proof("operands walked", partial(master.walks, CONFIG))
-    yield Proof("results gathered", master.gathers)
-    yield Proof("AXI4 writes alone", master.writes, left=sum(STEPS.values(), ()))
+    yield Proof("address generator alone", partial(master.walks, CONFIG))
+    yield Proof("write combiner alone", master.gathers)
+    yield Proof("AXI4 writes alone", master.writes, excluded=sum(STEPS.values(), ()))
     known = ("b_order",)
     for name, rules in STEPS.items():
-        yield Proof(name, partial(master.writes, *known), some=rules)
+        yield Proof(name, partial(master.writes, *known), selected=rules)
         known += rules
 
 

@@ -1,4 +1,4 @@
-"""What the registers of an IP core do, access by access, after the register map."""
+"""The rules of the registers of an IP core: each access against the register map."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 
@@ -7,14 +7,15 @@ from weft.sim.formal.rules import Rules
 
 __all__ = ["RegisterRules"]
 
-TOLD = 3  # cycles that the core, a window or a descriptor take at most: cut short, for the proof
+# Cycles for which the core, a FIFO or a descriptor may delay a request: short, for the proof.
+MAX_WAIT = 3
 
 
 class RegisterRules(Rules):
-    """`weft.hw.bus.csr_bank.CsrBank`, held against a model that is told what it is told.
+    """`weft.hw.bus.csr_bank.CsrBank` agrees with a model that has the same inputs.
 
-    The model is of what can be seen: of IRQ_STATUS and IRQ_ENABLE, of what was counted, and of
-    what an access does at the moment at which it is answered.
+    The model has IRQ_STATUS, IRQ_ENABLE, JOBS_DONE and LAST_JOB, and the effect of each request in
+    the cycle of its response.
 
     Parameters
     ----------
@@ -30,197 +31,201 @@ class RegisterRules(Rules):
         "busy": 1, "reset_busy": 1, "job_done_valid": 1, "job_done_tag": 16, "job_done_status": 8,
         "reset": 1, "abort": 1, "irq": 1,
     }
-    WINDOWS = {
+    FIFO_PINS = {
         "commands_valid": 1, "commands_ready": 1, "commands_payload": 32,
         "results_valid": 1, "results_ready": 1, "results_payload": 32, "level_nonempty": 1,
         "next_valid": 1,
     }
-    DMA = {
+    DMA_PINS = {
         "errors_dma_read_error": 1, "errors_dma_write_error": 1, "errors_bad_descriptor": 1,
         "errors_bad_address": 1,
         "descriptor_write": 1, "descriptor_index": 4, "descriptor_data": 32,
         "descriptor_submit": 1, "desc_free": 6, "submitting": 1,
     }
     RULES = {
-        "answered_once": "an answer comes for each access, once, after it",
+        "answered_once": "each request has one response, in a later cycle",
         "answered_soon": "an access is answered in bounded time",
-        "refused_right": "what the register map does not allow is refused, and nothing else",
-        "reset_right": "a soft reset begins with what is written to CONTROL, and never else",
-        "abort_right": "an abort is given with what is written to CONTROL, and never else",
-        "enable_right": "IRQ_ENABLE reads as what was last written there, and not refused",
-        "status_right": "IRQ_STATUS has all that happened since it was cleared, and nothing else",
-        "irq_right": "irq is high, a cycle late, while something has happened that is enabled",
-        "ended_right": "JOBS_DONE is how many jobs have ended since a reset",
-        "last_right": "LAST_JOB is the tag and the status of the latest of them",
+        "error": "an access is an error exactly if the register map does not allow it",
+        "reset": "a soft reset starts exactly with a write to CONTROL that asks for it",
+        "abort": "an abort starts exactly with a write to CONTROL that asks for it",
+        "irq_enable": "IRQ_ENABLE reads as the last word written to it",
+        "irq_status": "IRQ_STATUS has exactly the events since it was cleared",
+        "irq": "irq is high, a cycle late, exactly while an enabled bit of IRQ_STATUS is set",
+        "jobs_done": "JOBS_DONE is the number of jobs that ended since a reset",
+        "last_job": "LAST_JOB has the tag and the status of the job that ended last",
     }
     COVERS = {
-        "refused": "an access is refused", "write": "a write is not", "read": "a read is not",
-        "irq": "irq rises", "kept": "what happens as it is cleared is kept",
-        "reset": "a soft reset begins",
+        "error_response": "an access is answered by an error",
+        "write": "a write is answered without an error",
+        "read": "a read is answered without an error",
+        "irq_rises": "irq rises", "kept": "an event in the cycle of its clear is kept",
+        "reset_starts": "a soft reset starts",
     }
 
     def __init__(self, ip):
         self.ip = ip
         self.PINS = {
-            **self.PINS, **(self.WINDOWS if ip.has_fifo_ports else {}),
-            **(self.DMA if ip.bus == "dma" else {}),
+            **self.PINS, **(self.FIFO_PINS if ip.has_fifo_ports else {}),
+            **(self.DMA_PINS if ip.bus == "dma" else {}),
         }
         if ip.has_fifo_ports:
             self.RULES = self.RULES | {
-                "command_right": "a word goes to the command stream as written, or is refused",
-                "result_right": "a word read is the next of the results, or the read is refused",
+                "command": "a word goes to the command stream as written, or the write is an error",
+                "result": "a word read is the next of the results, or the read is an error",
             }
         if ip.bus == "dma":
             self.RULES = self.RULES | {
-                "descriptor_right": "a descriptor's word is written, or queued, as it is asked for",
+                "descriptor":
+                    "a word of a descriptor is written, or the descriptor submitted, as asked",
             }
         super().__init__()
+        # The request in the bank.
+        self.pending = Signal()
+        self.addr, self.write = Signal(10), Signal()
+        self.mask, self.data = Signal(4), Signal(32)
 
     def elaborate(self, platform):
         m = Module()
-        self._access(m)
-        self._promises(m)
-        overflow, underflow = self._ways(m)
-        refused = ~self._allowed() | overflow | underflow
-        done = self.bus_response_valid
-        wrote = done & self.a_write & ~self.bus_response_payload_error
-        self.must(m, "refused_right", ~done | (self.bus_response_payload_error == refused))
-        control = wrote & (self.a_addr == self._place("control"))
-        self.must(m, "reset_right", self.reset == (control & self.a_data[0]))
-        self.must(m, "abort_right", self.abort == (control & self.a_data[1]))
-        happened = {
+        self._request(m)
+        self._assume_responders(m)
+        overflow, underflow = self._effects(m)
+        error = ~self._allowed() | overflow | underflow
+        done, said_error = self.bus_response_valid, self.bus_response_payload_error
+        written = done & self.write & ~said_error
+        self.check(m, "error", ~done | (said_error == error))
+        control = written & (self.addr == self._addr("control"))
+        self.check(m, "reset", self.reset == (control & self.data[0]))
+        self.check(m, "abort", self.abort == (control & self.data[1]))
+        events = {
             "done": self.job_done_valid,
             "failed": self.job_done_valid & (self.job_done_status != 0),
-            "access_error": done & refused,
+            "access_error": done & error,
             "overflow": done & overflow, "underflow": done & underflow,
         }
         if self.ip.bus == "dma":
-            happened |= {
+            events |= {
                 name: getattr(self, f"errors_{name}")
                 for name in ("dma_read_error", "dma_write_error", "bad_descriptor", "bad_address")
             }
-        self._interrupts(m, happened, wrote)
-        self._counts(m)
-        self.happens(m, "refused", done & self.bus_response_payload_error)
-        self.happens(m, "write", wrote)
-        self.happens(m, "read", done & ~self.a_write & ~self.bus_response_payload_error)
-        self.happens(m, "reset", self.reset)
+        self._interrupts(m, events, written)
+        self._jobs(m)
+        self.cover(m, "error_response", done & said_error)
+        self.cover(m, "write", written)
+        self.cover(m, "read", done & ~self.write & ~said_error)
+        self.cover(m, "reset_starts", self.reset)
         return m
 
-    def _access(self, m):
-        """The access at work: ``there`` from the cycle after it was taken to its answer."""
-        access = "bus_request_payload_"
-        self.there, self.a_addr, self.a_write = Signal(), Signal(10), Signal()
-        self.a_mask, self.a_data = Signal(4), Signal(32)
-        took = self.bus_request_valid & self.bus_request_ready
-        with m.If(took):
+    def _request(self, m):
+        """Captures the request; ``pending`` from the cycle after it to its response."""
+        fire, done = self.bus_request_valid & self.bus_request_ready, self.bus_response_valid
+        with m.If(fire):
             m.d.sync += [
-                getattr(self, f"a_{name}").eq(getattr(self, access + name))
+                getattr(self, name).eq(getattr(self, f"bus_request_payload_{name}"))
                 for name in ("addr", "write", "mask", "data")
             ]
-        m.d.sync += self.there.eq(took | (self.there & ~self.bus_response_valid))
-        once = ~self.bus_response_valid | self.there
-        self.must(m, "answered_once", once & ~(took & self.there & ~self.bus_response_valid))
-        self.bounded(m, "answered_soon", self.there & ~self.bus_response_valid, 3 * TOLD)
+        m.d.sync += self.pending.eq(fire | (self.pending & ~done))
+        once = ~done | self.pending
+        self.check(m, "answered_once", once & ~(fire & self.pending & ~done))
+        self.check_bound(m, "answered_soon", self.pending & ~done, 3 * MAX_WAIT)
 
-    def _promises(self, m):
-        """What answers a question does so soon, and no other."""
+    def _assume_responders(self, m):
+        """The core, the FIFOs and the descriptor registers answer soon, and only if asked."""
         waits = {"reg_ack": self.reg_req & ~self.reg_ack}
-        self.promised(m, ~self.reg_ack | self.reg_req)
+        self.assume(m, ~self.reg_ack | self.reg_req)
         if self.ip.has_fifo_ports:
             waits["results"] = self.level_nonempty & ~self.results_valid
-            self.promised(m, ~self.past(m, self.next_valid) | self.results_valid)
-        if self.ip.bus == "dma":  # a descriptor is filed after it was queued, and not for long
-            since = Signal(range(TOLD + 1), init=TOLD)
-            m.d.sync += since.eq(Mux(self.descriptor_submit, 0, since + (since != TOLD)))
-            self.promised(m, ~(self.submitting & (since == TOLD)))
-        for name, waiting in waits.items():
-            late = Signal(range(TOLD + 1), name=f"{name}_late")
-            m.d.sync += late.eq(Mux(waiting, late + 1, 0))
-            self.promised(m, ~(waiting & (late == TOLD)))
+            self.assume(m, ~self.past(m, self.next_valid) | self.results_valid)
+        if self.ip.bus == "dma":  # `submitting` only for some cycles after `descriptor_submit`
+            since = Signal(range(MAX_WAIT + 1), init=MAX_WAIT)
+            m.d.sync += since.eq(Mux(self.descriptor_submit, 0, since + (since != MAX_WAIT)))
+            self.assume(m, ~(self.submitting & (since == MAX_WAIT)))
+        for name, wait in waits.items():
+            waited = Signal(range(MAX_WAIT + 1), name=f"{name}_waited")
+            m.d.sync += waited.eq(Mux(wait, waited + 1, 0))
+            self.assume(m, ~(wait & (waited == MAX_WAIT)))
 
-    def _place(self, name):
+    def _addr(self, name):
+        """The word address of a register."""
         return next(r.address // 4 for r in registers(self.ip) if r.name == name)
 
     def _reads(self, name):
-        """Whether the access that is answered reads a register."""
-        return self.bus_response_valid & ~self.a_write & (self.a_addr == self._place(name))
+        """Whether the response is that of a read of a register."""
+        return self.bus_response_valid & ~self.write & (self.addr == self._addr(name))
 
     def _allowed(self):
-        """Whether the map allows the access: to a place, in a way, of a whole word."""
-        whole = self.a_write & (self.a_mask == 0b1111)
+        """Whether the register map allows the access; a write must be of a whole word."""
+        whole_word = self.write & (self.mask == 0b1111)
         allowed = Const(0)
         spans = [(r.address, 4, r.access) for r in registers(self.ip)]
-        spans += [(w.address, w.size, w.access) for w in fifo_ports(self.ip)]
+        spans += [(port.address, port.size, port.access) for port in fifo_ports(self.ip)]
         for address, size, access in spans:
             first, end = address // 4, (address + size) // 4
-            here = (self.a_addr >= first) & (self.a_addr < end)
+            hit = (self.addr >= first) & (self.addr < end)
             if "r" in access:
-                allowed |= here & ~self.a_write
+                allowed |= hit & ~self.write
             if "w" in access:
-                allowed |= here & whole
+                allowed |= hit & whole_word
         return allowed
 
-    def _ways(self, m):
-        """What goes on to elsewhere, or is refused for want of room, or of a word."""
+    def _effects(self, m):
+        """Checks the FIFO ports and the descriptor; returns overflow and underflow."""
         done, none = self.bus_response_valid, Const(0)
-        whole = self.a_write & (self.a_mask == 0b1111)
+        whole_word = self.write & (self.mask == 0b1111)
         if self.ip.has_fifo_ports:
             commands, results = (
-                (self.a_addr >= w.address // 4) & (self.a_addr < (w.address + w.size) // 4)
-                for w in fifo_ports(self.ip)
+                (self.addr >= p.address // 4) & (self.addr < (p.address + p.size) // 4)
+                for p in fifo_ports(self.ip)
             )
-            overflow = commands & whole & (self.reset_busy | ~self.commands_ready)
-            underflow = results & ~self.a_write & ~self.level_nonempty
-            goes = done & commands & whole & ~overflow
-            comes = done & results & ~self.a_write & ~underflow
-            self.must(m, "command_right", ((self.commands_valid & self.commands_ready) == goes)
-                      & (~goes | (self.commands_payload == self.a_data)))
-            self.must(m, "result_right", ((self.results_valid & self.results_ready) == comes)
-                      & (~comes | (self.bus_response_payload_data == self.results_payload)))
+            overflow = commands & whole_word & (self.reset_busy | ~self.commands_ready)
+            underflow = results & ~self.write & ~self.level_nonempty
+            push = done & commands & whole_word & ~overflow
+            pop = done & results & ~self.write & ~underflow
+            self.check(m, "command", ((self.commands_valid & self.commands_ready) == push)
+                       & (~push | (self.commands_payload == self.data)))
+            self.check(m, "result", ((self.results_valid & self.results_ready) == pop)
+                       & (~pop | (self.bus_response_payload_data == self.results_payload)))
             return overflow, underflow
         if self.ip.bus != "dma":
             return none, none
-        first = self._place("descriptor_0")
-        word = (self.a_addr >= first) & (self.a_addr < first + 16)
-        submit = whole & (self.a_addr == self._place("doorbell")) & self.a_data[0]
+        first = self._addr("descriptor_0")
+        word = (self.addr >= first) & (self.addr < first + 16)
+        submit = whole_word & (self.addr == self._addr("doorbell")) & self.data[0]
         overflow = submit & (self.desc_free == 0)
-        writes = done & word & whole
-        self.must(m, "descriptor_right", (self.descriptor_submit == (done & submit & ~overflow))
-                  & (self.descriptor_write == writes) & (~writes | (
-                      (self.descriptor_index == self.a_addr[:4])
-                      & (self.descriptor_data == self.a_data)
-                  )))
+        write = done & word & whole_word
+        self.check(m, "descriptor", (self.descriptor_submit == (done & submit & ~overflow))
+                   & (self.descriptor_write == write) & (~write | (
+                       (self.descriptor_index == self.addr[:4])
+                       & (self.descriptor_data == self.data)
+                   )))
         return overflow, none
 
-    def _interrupts(self, m, happened, wrote):
+    def _interrupts(self, m, events, written):
         fields = interrupts(self.ip)
         status, enable = Signal(len(fields)), Signal(len(fields))
-        written = Cat(self.a_data[f.low] for f in fields)
-        events = Cat(happened[f.name] for f in fields)
-        clears = wrote & (self.a_addr == self._place("irq_status"))
-        sets = wrote & (self.a_addr == self._place("irq_enable"))
-        cleared = Mux(clears, written, 0)
-        m.d.sync += status.eq(Mux(self.reset, 0, (status & ~cleared) | events))
-        with m.If(sets):
-            m.d.sync += enable.eq(written)
-        answer = self.bus_response_payload_data
-        for rule, name, model in (
-            ("enable_right", "irq_enable", enable), ("status_right", "irq_status", status),
-        ):
-            there = Cat(answer[f.low] for f in fields)
-            rest = Cat(answer[n] for n in range(32) if n not in {f.low for f in fields})
-            self.must(m, rule, ~self._reads(name) | ((there == model) & ~rest.any()))
-        self.must(m, "irq_right", self.irq == self.past(m, (status & enable).any()))
-        self.happens(m, "irq", self.irq)
-        self.happens(m, "kept", (cleared & events & status).any())
+        word = Cat(self.data[f.low] for f in fields)
+        event_bits = Cat(events[f.name] for f in fields)
+        clear = written & (self.addr == self._addr("irq_status"))
+        cleared = Mux(clear, word, 0)
+        m.d.sync += status.eq(Mux(self.reset, 0, (status & ~cleared) | event_bits))
+        with m.If(written & (self.addr == self._addr("irq_enable"))):
+            m.d.sync += enable.eq(word)
+        response = self.bus_response_payload_data
+        for name, model in (("irq_enable", enable), ("irq_status", status)):
+            bits = Cat(response[f.low] for f in fields)
+            others = Cat(response[n] for n in range(32) if n not in {f.low for f in fields})
+            self.check(m, name, ~self._reads(name) | ((bits == model) & ~others.any()))
+        self.check(m, "irq", self.irq == self.past(m, (status & enable).any()))
+        self.cover(m, "irq_rises", self.irq)
+        self.cover(m, "kept", (cleared & event_bits & status).any())
 
-    def _counts(self, m):
-        ended, last = Signal(32), Signal(24)
+    def _jobs(self, m):
+        jobs_done, last_job = Signal(32), Signal(24)
         with m.If(self.job_done_valid):
-            m.d.sync += [ended.eq(ended + 1), last.eq(Cat(self.job_done_tag, self.job_done_status))]
+            m.d.sync += [
+                jobs_done.eq(jobs_done + 1),
+                last_job.eq(Cat(self.job_done_tag, self.job_done_status)),
+            ]
         with m.If(self.reset):
-            m.d.sync += [ended.eq(0), last.eq(0)]
-        answer = self.bus_response_payload_data
-        self.must(m, "ended_right", ~self._reads("jobs_done") | (answer == ended))
-        self.must(m, "last_right", ~self._reads("last_job") | (answer == last))
+            m.d.sync += [jobs_done.eq(0), last_job.eq(0)]
+        for name, model in (("jobs_done", jobs_done), ("last_job", last_job)):
+            self.check(m, name, ~self._reads(name) | (self.bus_response_payload_data == model))

@@ -1,4 +1,4 @@
-"""What a proof is made of: rules that watch pins, and what keeps what its surroundings promise."""
+"""The base class of formal rules: checks, covers and assumptions on the pins of an interface."""
 
 from amaranth.hdl import Assume, Mux, Signal
 from amaranth.lib import data, wiring
@@ -8,24 +8,25 @@ __all__ = ["Rules"]
 
 
 class Rules(wiring.Component):
-    """A watcher of one interface.
+    """Watches one interface.
 
-    A class of them has PINS, widths by name; FREE, the same of inputs that may be anything; RULES,
-    which must never be broken, and COVERS, which must be seen to happen, so that nothing is proven
-    of what cannot occur: a sentence by name.
+    A subclass defines four dicts. PINS has the width of each watched pin; FREE has the width of
+    each input that may have any value. RULES has a sentence for each rule that must always hold.
+    COVERS has a sentence for each event that must be reachable, so that no rule holds only because
+    nothing happens.
 
     Parameters
     ----------
     widths : int
-        Of pins, by name, that are other than PINS has it.
+        Widths of pins, by name, that differ from those in PINS.
 
     Attributes
     ----------
-    `PINS`, `FREE` : In
-    broken : Out
-        A bit for each of RULES: it is broken in this cycle.
-    seen : Out
-        A bit for each of COVERS.
+    pins of PINS and FREE : In
+    violated : Out, one bit for each of RULES
+        The rule is violated in this cycle.
+    covered : Out, one bit for each of COVERS
+        The event happens in this cycle.
     """
 
     PINS = {}
@@ -36,49 +37,48 @@ class Rules(wiring.Component):
     def __init__(self, **widths):
         super().__init__({
             **{name: In(width) for name, width in (self.PINS | self.FREE | widths).items()},
-            "broken": Out(data.StructLayout(dict.fromkeys(self.RULES, 1))),
-            "seen": Out(data.StructLayout(dict.fromkeys(self.COVERS, 1))),
+            "violated": Out(data.StructLayout(dict.fromkeys(self.RULES, 1))),
+            "covered": Out(data.StructLayout(dict.fromkeys(self.COVERS, 1))),
         })
 
-    def must(self, m, rule, kept):
-        """``rule`` is broken where not ``kept``."""
-        m.d.comb += self.broken[rule].eq(~kept)
+    def check(self, m, rule, holds):
+        """Rule ``rule`` is violated in each cycle in which ``holds`` is 0."""
+        m.d.comb += self.violated[rule].eq(~holds)
 
-    def happens(self, m, cover, seen):
-        """``cover`` happens where ``seen``."""
-        m.d.comb += self.seen[cover].eq(seen)
+    def cover(self, m, name, event):
+        """Cover ``name`` happens in each cycle in which ``event`` is 1."""
+        m.d.comb += self.covered[name].eq(event)
 
     @staticmethod
-    def promised(m, kept):
-        """The surroundings never break this."""
-        m.d.comb += Assume(kept)
+    def assume(m, holds):
+        """``holds`` is 1 in every cycle: the environment of the design guarantees it."""
+        m.d.comb += Assume(holds)
 
     @staticmethod
     def past(m, value, name=None):
-        """``value`` of the cycle before; 0 where that was of a reset, or there was none."""
+        """``value`` in the cycle before; 0 after a reset and in the first cycle."""
         past = Signal.like(value, init=0, name=name or "past")
         m.d.sync += past.eq(value)
         return past
 
     @staticmethod
-    def fresh(m):
-        """Whether this cycle is the first, or the cycle before was of a reset."""
-        fresh = Signal(init=1, name="fresh")
-        m.d.sync += fresh.eq(0)
-        return fresh
+    def after_reset(m):
+        """Whether this is the first cycle, or the first one after a reset."""
+        after_reset = Signal(init=1, name="after_reset")
+        m.d.sync += after_reset.eq(0)
+        return after_reset
 
-    def bounded(self, m, rule, waits, patience):
-        """``rule`` is broken where ``waits`` more than ``patience`` cycles in a row."""
-        waited = Signal(range(patience + 2), name=f"{rule}_waited")
-        over = waited == patience + 1
-        m.d.sync += waited.eq(Mux(waits, Mux(over, waited, waited + 1), 0))
-        self.must(m, rule, ~over)
+    def check_bound(self, m, rule, wait, limit):
+        """Rule ``rule`` is violated if ``wait`` is 1 for more than ``limit`` cycles in a row."""
+        waited = Signal(range(limit + 2), name=f"{rule}_waited")
+        over = waited == limit + 1
+        m.d.sync += waited.eq(Mux(wait, Mux(over, waited, waited + 1), 0))
+        self.check(m, rule, ~over)
 
-    def stays(self, m, valid, ready, *payload):
-        """Whether what was offered and not taken is offered still, and the same."""
-        offered = self.past(m, valid & ~ready, "offered")
-        same = [self.past(m, value) == value for value in payload]
-        kept = valid
-        for one in same:
-            kept = kept & one
-        return ~offered | kept
+    def stable(self, m, valid, ready, *payload):
+        """Whether a word that was offered and not taken is still offered, and did not change."""
+        stalled = self.past(m, valid & ~ready, "stalled")
+        holds = valid
+        for value in payload:
+            holds = holds & (self.past(m, value) == value)
+        return ~stalled | holds

@@ -29,7 +29,7 @@ def no_promises(monkeypatch):
 
 def broken(story):
     """The rules that a story breaks."""
-    rules = WriteRules(data_bytes=4, beats=16, deep=DEEP, patience=8)
+    rules = WriteRules(data_bytes=4, beats=16, deep=DEEP, limit=8)
     found = set()
 
     async def bench(ctx):
@@ -45,7 +45,7 @@ def broken(story):
             ctx.set(rules.wvalid, "w" in now or "l" in now)
             ctx.set(rules.wlast, "l" in now)
             ctx.set(rules.bvalid, "b" in now)
-            found.update(name for name in rules.RULES if ctx.get(rules.broken[name]))
+            found.update(name for name in rules.RULES if ctx.get(rules.violated[name]))
             await ctx.tick()
 
     simulator = Simulator(rules)

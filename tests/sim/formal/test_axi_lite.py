@@ -1,4 +1,4 @@
-"""The rules of AXI4-Lite: a right slave keeps them all, and each is broken by a wrong one."""
+"""Tests of the rules of AXI4-Lite: a correct slave keeps all, each bug violates one."""
 
 import pytest
 from amaranth.hdl import Module, Mux, Signal
@@ -12,7 +12,7 @@ OUT = {"awready", "wready", "bresp", "bvalid", "arready", "rdata", "rresp", "rva
 
 
 class Slave(wiring.Component):
-    """One register at address 0; wrong in one way where ``bug`` says so."""
+    """One register at address 0; ``bug`` selects an error."""
 
     def __init__(self, bug=None):
         self.bug = bug
@@ -84,28 +84,28 @@ BUGS = {
 
 
 def bench(bug=None, rules=AxiLiteRules):
-    return FormalBench(Slave(bug), {"": rules(patience=3) if rules is AxiLiteBounds else rules()})
+    return FormalBench(Slave(bug), {"": rules(limit=3) if rules is AxiLiteBounds else rules()})
 
 
 KINDS = [AxiLiteRules, AxiLiteBounds]
 
 
-def test_every_rule_is_broken_by_a_bug():
+def test_every_rule_has_a_bug():
     assert set(BUGS.values()) == {rule for rules in KINDS for rule in rules.RULES}
 
 
 @pytest.mark.parametrize("rules", KINDS)
-def test_a_right_slave_keeps_every_rule(rules):
+def test_correct_slave_keeps_every_rule(rules):
     [report] = prove(bench(rules=rules))
-    assert report.wrong == []
+    assert report.failures == []
     assert (set(report.rules), set(report.covers)) == (set(rules.RULES), set(rules.COVERS))
 
 
-def test_a_wrong_slave_breaks_a_rule():
+def test_each_bug_violates_its_rule():
     benches = [
         bench(bug, next(rules for rules in KINDS if rule in rules.RULES))
         for bug, rule in BUGS.items()
     ]
     reports = prove(*benches, only=[{rule} for rule in BUGS.values()])
-    found = {bug: report.wrong for bug, report in zip(BUGS, reports, strict=True)}
+    found = {bug: report.failures for bug, report in zip(BUGS, reports, strict=True)}
     assert found == {bug: [f"{rule}: reached"] for bug, rule in BUGS.items()}

@@ -1,4 +1,4 @@
-"""The rules of AXI4-Stream: a right source keeps them all, and each is broken by a wrong one."""
+"""Tests of the rules of AXI4-Stream: a correct source keeps all, each bug violates one."""
 
 import pytest
 from amaranth.hdl import Cat, Module, Mux, Signal
@@ -12,7 +12,7 @@ WIDTH = 8
 
 
 class Pipe(wiring.Component):
-    """A register between two streams, four words a packet; wrong in one way with a ``bug``."""
+    """A register between two streams, four words a packet; ``bug`` selects an error."""
 
     def __init__(self, bug=None):
         self.bug = bug
@@ -64,27 +64,27 @@ def bench(bug=None):
     return FormalBench(Pipe(bug), rules)
 
 
-def test_every_rule_is_broken_by_a_bug():
+def test_every_rule_has_a_bug():
     assert set(BUGS.values()) == set(SourceRules.RULES)
 
 
-def test_a_right_source_keeps_every_rule():
+def test_correct_source_keeps_every_rule():
     [report] = prove(bench())
-    assert report.wrong == []
+    assert report.failures == []
     assert set(report.rules) == {f"o_{name}" for name in SourceRules.RULES}
     assert set(report.covers) == {
         *(f"o_{name}" for name in SourceRules.COVERS), *(f"i_{name}" for name in SinkRules.COVERS)
     }
 
 
-def test_a_wrong_source_breaks_a_rule():
+def test_each_bug_violates_its_rule():
     reports = prove(*map(bench, BUGS), only=[{f"o_{rule}"} for rule in BUGS.values()])
-    found = {bug: report.wrong for bug, report in zip(BUGS, reports, strict=True)}
+    found = {bug: report.failures for bug, report in zip(BUGS, reports, strict=True)}
     assert found == {bug: [f"o_{rule}: reached"] for bug, rule in BUGS.items()}
 
 
 class Wire(Pipe):
-    """What comes in leaves at once."""
+    """Connects the input to the output."""
 
     def elaborate(self, platform):
         m = Module()
@@ -95,9 +95,9 @@ class Wire(Pipe):
         return m
 
 
-@pytest.mark.parametrize("promised, answer", [(True, "never"), (False, "reached")])
-def test_the_source_before_a_sink_keeps_its_word(promised, answer):
-    watched = {"i_": SinkRules(tdata=WIDTH)} if promised else {}
+@pytest.mark.parametrize("assumed, answer", [(True, "never"), (False, "reached")])
+def test_sink_rules_assume_a_legal_source(assumed, answer):
+    watched = {"i_": SinkRules(tdata=WIDTH)} if assumed else {}
     rules = {"o_valid_stays", "o_data_stay"}
     bench = FormalBench(Wire(), watched | {"o_": SourceRules(tdata=WIDTH)})
     [found] = prove(bench, only=[rules])
