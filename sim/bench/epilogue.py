@@ -4,7 +4,7 @@ import cocotb
 import numpy as np
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Status
-from weft.expected import scaled
+from weft.golden import scaled
 from weft.geometry import memories
 from weft.registers import REGISTERS
 from weft.sim.bench.core_testbench import TABLE, A, B, CoreTestbench, core_config

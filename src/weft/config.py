@@ -77,8 +77,8 @@ class Config:
     )
     multiplier: str = _choice(
         "auto", ("auto", "plain", "fip"),
-        "plain: one multiplier per operand pair. fip: fast inner product, one multiplier per two"
-        " operand pairs. auto: fip with a target other than generic and an even depth, else plain",
+        "plain: one multiplier per pair. fip: fast inner product, one multiplier per two pairs."
+        " auto: fip for an FPGA family with an even depth",
     )
     dsp_cols: int = field(default=None, metadata={
         "range": (0, 64), "open": "all columns if the target has DSP blocks",

@@ -80,7 +80,7 @@ def test_help_says_what_a_field_means(monkeypatch):
         "default 8 of int8, 4 of bf16"
     ) in said
     assert (
-        "--bytes-in INT bytes a cycle of the command stream; a power of two, 1 to 64, default 16"
+        "--bytes-in INT bytes per cycle of the command stream; a power of two, 1 to 64, default 16"
     ) in said
     assert (
         "--multiplier STR how a PE multiplies; auto: fip where the target has leaves and depth is"
