@@ -1,8 +1,8 @@
-"""Write ``docs/cycles.md``: the cycles of the designs people ask about.
+"""Write ``docs/cycles.md``: the cycles of products on common designs.
 
     python tools/cycles.py
 
-The figures are the cycle model's, which the tests hold against the hardware cycle for cycle.
+The cycles come from the cycle model, which the tests compare with the hardware cycle by cycle.
 """
 
 import sys
@@ -26,23 +26,24 @@ SHAPES = [
     (1, 640, 128),
 ]
 HEAD = """\
-# Figures
+# Cycles
 
-Cycles of a product of int8 operands with int32 or int8 results, or of bfloat16 operands with
-float32 or bfloat16 ones, 16 bytes a cycle in and 16 out, words always offered and results always
-taken, buffers of 4096 words. `make cycles` writes this page; a test fails where it is stale. With
-M = 1 one row of the array has work: the best that its utilization can be is 1 / rows.
+The cycles of products on common designs. int8 operands give int32 or int8 results, and bfloat16
+operands give float32 or bfloat16 results. Both streams have 16 bytes a cycle; a command word is
+always valid, and the result stream is always ready. The operand buffers have 4096 words.
+`make cycles` writes this page, and a test fails if it is out of date.
 
-* **cold**: from the first load word taken to the last result word taken, nothing resident.
-* **resident**: from the first word of the job's header to the last result word taken, all operands
-loaded before.
-* **steady**: the interval of equal products back to back, loading included.
-* **utilization**: M * K * N / (steady * peak).
+* **cold**: from the first load word taken to the last result word taken, with no resident operands.
+* **resident**: from the first word of the job's header to the last result word taken, with all
+  operands resident.
+* **steady**: the interval between equal products back to back, including the loads.
+* **utilization**: M * K * N / (steady * peak). With M = 1 only one row of the array has work, so
+  the utilization is at most 1 / rows.
 """
 
 
 def page() -> str:
-    """The page as it should be."""
+    """The text of the page."""
     lines = [HEAD]
     for config in CONFIGS:
         lines += [
@@ -54,11 +55,11 @@ def page() -> str:
         for m, k, n in SHAPES:
             for results, flags in result_types(config):
                 cold, resident, steady = cycle_counts(config, m, k, n, flags)
-                there = "-" if resident is None else f"{resident:,}"
-                used = m * k * n / steady / config.peak
+                resident = "-" if resident is None else f"{resident:,}"
+                utilization = m * k * n / steady / config.peak
                 lines.append(
-                    f"| {m} x {k} x {n} | {results} | {cold:,} | {there} | {steady:,.0f}"
-                    f" | {used:.1%} |"
+                    f"| {m} x {k} x {n} | {results} | {cold:,} | {resident} | {steady:,.0f}"
+                    f" | {utilization:.1%} |"
                 )
         lines.append("")
     return "\n".join(lines)

@@ -1,10 +1,10 @@
-"""Draw random Configs: generate and lint each design, and multiply with some of them.
+"""Generate and lint random Configs, and simulate products on some of them.
 
     python tools/sweep.py [--seed INT] [--only INT]
 
-Config number i of a seed is always the same one, and so are its products: what fails prints the
-command that repeats it alone. The first designs are simulated, which lints them too; all products
-run back to back, without a reset, and are compared with the golden models bit by bit.
+The seed and the number determine a Config and its products. A failure prints the command that
+repeats it. The first designs are simulated, which lints them too. All products run back to back,
+without a reset, and are compared with the golden models bit by bit.
 """
 
 import argparse
@@ -30,9 +30,9 @@ from weft.sim.lint import lint
 from weft.sim.transport import SimTransport
 
 BUILD = Path(__file__).parent.parent / "build"
-CONFIGS, MULTIPLIED = 300, 60
-PRODUCTS = 6  # of each Config that is multiplied with
-DEEPEST = 1500  # K of a product, at most
+CONFIGS, SIMULATED = 300, 60
+PRODUCTS = 6  # on each simulated Config
+MAX_K = 1500  # of a product
 SPECIAL = np.array(
     [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 2.0**-126, 3.3e38, -3.3e38, 1], np.float32
 )
@@ -43,103 +43,104 @@ def config_of(seed: int, number: int) -> Config:
     return random_config(np.random.default_rng([seed, number]))
 
 
-def problem(seed: int, number: int, *, multiplies: bool) -> str:
-    """What is wrong with a Config of a sweep, and how to repeat it; empty for nothing."""
+def problem(seed: int, number: int, *, simulate: bool) -> str:
+    """The problem with a Config of a sweep, and how to repeat it; empty without a problem."""
     config = config_of(seed, number)
     try:
-        wrong = multiplied(config, [seed, number]) if multiplies else lint(config)
-    except Exception:  # whatever fails is told along with the Config that it fails for
-        wrong = traceback.format_exc()
-    again = f"to repeat it: python tools/sweep.py --seed {seed} --only {number}"
-    return f"{config}\n{wrong.strip()}\n{again}" if wrong else ""
+        text = run_products(config, [seed, number]) if simulate else lint(config)
+    except Exception:  # any failure is reported with its Config
+        text = traceback.format_exc()
+    repeat = f"to repeat it: python tools/sweep.py --seed {seed} --only {number}"
+    return f"{config}\n{text.strip()}\n{repeat}" if text else ""
 
 
-def multiplied(config: Config, seed) -> str:
-    """What is wrong with products of a simulated Config; empty for nothing.
+def run_products(config: Config, seed) -> str:
+    """The first problem with products on a simulated Config; empty without a problem.
 
     Results are compared with the golden functions, and cycles with the cycle model.
     """
     rng = np.random.default_rng([*seed, 1])
     draw = _integers if config.dtype == "int8" else _floats
     with (
-        Accelerator(SimTransport(config), config) as chip,
+        Accelerator(SimTransport(config), config) as simulated,
         Accelerator(GoldenTransport(config), config) as model,
     ):
         for _ in range(PRODUCTS):
-            a, b, options, want = draw(rng, config, *_shape(rng, config))
+            a, b, options, expected = draw(rng, config, *_shape(rng, config))
             resident = rng.random() < 0.2 and _fits(config, b)
-            what = f"{a.dtype}{list(a.shape)} @ {b.dtype}{list(b.shape)}, {list(options)}"
-            said = []
-            for accelerator in (chip, model):
-                with accelerator.load(b) if resident else contextlib.nullcontext(b) as held:
-                    said.append(accelerator.matmul(a, held, **options, record=True))
-            (got, record), (_, predicted) = said
-            if (got.dtype, got.shape) != (want.dtype, want.shape):
-                return f"{what}: {got.dtype}{got.shape} in place of {want.dtype}{want.shape}"
-            if got.tobytes() != want.tobytes():
-                return f"{what}:\n{got}\nin place of\n{want}"
+            product = f"{a.dtype}{list(a.shape)} @ {b.dtype}{list(b.shape)}, {list(options)}"
+            outcomes = []
+            for accelerator in (simulated, model):
+                with accelerator.load(b) if resident else contextlib.nullcontext(b) as right:
+                    outcomes.append(accelerator.matmul(a, right, **options, record=True))
+            (result, record), (_, predicted) = outcomes
+            if (result.dtype, result.shape) != (expected.dtype, expected.shape):
+                types = f"{expected.dtype}{expected.shape}, not {result.dtype}{result.shape}"
+                return f"{product} must be {types}"
+            if result.tobytes() != expected.tobytes():
+                return f"{product} must be\n{expected}\nnot\n{result}"
             if record != predicted:
-                return f"{what}: {record} in place of {predicted}"
+                return f"{product} must take {predicted}, not {record}"
     return ""
 
 
 def _shape(rng, config):
-    """M, K and N: single ones, whole tiles, ragged edges; now and then a K that must be split."""
+    """M, K and N: 1, full and partial tiles; sometimes a K that must be split."""
     a, b = operands(config)
     m, n = (
         int(rng.choice([1, edge, 2 * edge, rng.integers(1, 3 * edge + 2)]))
         for edge in (a.edge, b.edge)
     )
     room = min(a.words, b.words) * a.depth
-    deep = min(DEEPEST, int(rng.integers(room, 2 * room)))
+    deep = min(MAX_K, int(rng.integers(room, 2 * room)))
     k = rng.choice([1, config.depth, rng.integers(1, 5 * config.depth + 9), deep])
     return m, int(k), n
 
 
 def _fits(config, b):
-    """Whether B can stay in its buffer."""
+    """Whether B fits in its buffer."""
     operand, (k, n) = operands(config)[1], b.shape
     return operand.panels(n) * operand.panel_pages(k) <= operand.pages
 
 
 def _integers(rng, config, m, k, n):
-    """Operands, options and results of one INT8 product."""
+    """Operands, options and expected results of an INT8 product."""
     kinds = [np.int8, np.uint8]
     scales = config.requantize != "none" and rng.random() < 0.7
     columns = config.b_zero_point == "column" or not scales
     a = _bytes(rng, rng.choice(kinds), m, k)
     b = _bytes(rng, rng.choice(kinds) if columns else np.int8, k, n)
-    before = {}
+    zero_points = {}
     if rng.random() < 0.6:
-        before["a_zero_point"] = _bytes(rng, a.dtype, *(() if scales else _each(rng, m)))
+        zero_points["a_zero_point"] = _bytes(rng, a.dtype, *(() if scales else _each(rng, m)))
     if columns and rng.random() < 0.6:
-        before["b_zero_point"] = _bytes(rng, b.dtype, *_each(rng, n))
+        zero_points["b_zero_point"] = _bytes(rng, b.dtype, *_each(rng, n))
     bias = rng.integers(-(1 << 16), 1 << 16, _each(rng, n))
-    sums = golden.add_bias(golden.matmul(a, b, **before), bias)
-    options = before | {"bias": bias}
+    sums = golden.add_bias(golden.matmul(a, b, **zero_points), bias)
+    options = zero_points | {"bias": bias}
     if not scales:
         return a, b, options, sums
     more, table = _scaling(rng, config, k, n)
-    want = golden.requantize(sums, **more, mode=config.requantize)
+    results = golden.requantize(sums, **more, mode=config.requantize)
     if table is not None:
-        want = golden.activate(want, table)
+        results = golden.activate(results, table)
         more["activation"] = table
-    return a, b, options | {"out_dtype": more.pop("dtype")} | more, want
+    return a, b, options | {"out_dtype": more.pop("dtype")} | more, results
 
 
 def _scaling(rng, config, k, n):
     """Arguments of golden's ``requantize``, and an activation table or None."""
     kind = rng.choice([np.int8, np.uint8])
-    wild = rng.random() < 0.2  # any scale that is allowed, not one that suits the sums
+    any_scale = rng.random() < 0.2  # not only scales that suit the sums
     options = {"dtype": kind, "zero_point": int(_bytes(rng, kind))}
     if rng.random() < 0.5:
         options["low"], options["high"] = sorted(int(y) for y in _bytes(rng, kind, 2))
     if config.requantize == "onnx":
-        low, high = (-126, 127) if wild else (-14, -6)
+        low, high = (-126, 127) if any_scale else (-14, -6)
         options["scale"] = np.float32(2.0 ** rng.uniform(low, high, _each(rng, n)))
     else:
-        most = -6 - k.bit_length() // 2
-        low, high = (-31, 31) if wild else (most - 3, most)
+        limit = -6 - k.bit_length() // 2
+        low, high = (-31, 31) if any_scale else (limit - 3, limit)
         multiplier = rng.integers(1 << 30, 1 << 31, each := _each(rng, n))
         options["multiplier"] = np.where(rng.random(each) < 0.05, 0, multiplier)
         options["shift"] = rng.integers(low, high, _each(rng, n), endpoint=True)
@@ -148,7 +149,7 @@ def _scaling(rng, config, k, n):
 
 
 def _floats(rng, config, m, k, n):
-    """Operands, options and results of one BF16 product."""
+    """Operands, options and expected results of a BF16 product."""
     share = rng.choice([0, 0.01, 0.3])
 
     def numbers(*shape):
@@ -160,19 +161,19 @@ def _floats(rng, config, m, k, n):
     if config.c_words and rng.random() < 0.7:
         name, shape = [("c", (m, n)), ("c", (m, 1)), ("bias", (n,))][rng.integers(3)]
         start = options[name] = numbers(*shape).astype(np.float32)
-    want = golden.matmul_bf16(a, b, start=start, flush_subnormals=config.flush_subnormals)
+    results = golden.matmul_bf16(a, b, start=start, flush_subnormals=config.flush_subnormals)
     if config.activation == "clamp" and rng.random() < 0.6:
         ends = rng.standard_normal((2, *_each(rng, n))).astype(np.float32)
         limits = {"low": ends.min(0), "high": ends.max(0)}
-        want = golden.clamp(want, **limits)
+        results = golden.clamp(results, **limits)
     if rng.random() < 0.5:
         options["out_dtype"] = bfloat16
-        want = golden.to_bfloat16(want)
-    return a, b, options | limits, want
+        results = golden.to_bfloat16(results)
+    return a, b, options | limits, results
 
 
 def _bytes(rng, kind, *shape):
-    """Numbers of all of the type's range, or the extremes alone."""
+    """Numbers over the whole range of a type, or only its extremes."""
     info = np.iinfo(kind)
     if rng.random() < 0.2:
         return rng.choice([info.min, info.max], shape).astype(kind)
@@ -185,38 +186,39 @@ def _each(rng, n):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="lint and multiply with random Configs")
-    parser.add_argument("--seed", type=int, help="decides all that is drawn; default a new one")
-    parser.add_argument("--only", type=int, metavar="INT", help="lint and multiply with this one")
+    parser = argparse.ArgumentParser(description="lint and simulate random Configs")
+    parser.add_argument("--seed", type=int, help="seed of all random choices; default: a new one")
+        simulated = (False, True)
+        problems = [problem(seed, args.only, simulate=choice) for choice in simulated]
     args = parser.parse_args()
     os.environ.setdefault("WEFT_BUILD", str(BUILD))
     seed = secrets.randbelow(1 << 32) if args.seed is None else args.seed
     print(f"seed {seed}", flush=True)
     if args.only is not None:
-        wrong = [problem(seed, args.only, multiplies=multiplies) for multiplies in (False, True)]
+        problems = [problem(seed, args.only, simulate=choice) for choice in (False, True)]
     else:
-        wrong = _sweep(seed)
-    wrong = [text for text in wrong if text]
-    print(*wrong, f"{len(wrong)} problems", sep="\n")
-    return 1 if wrong else 0
+        problems = _sweep(seed)
+    problems = [text for text in problems if text]
+    print(*problems, f"{len(problems)} problems", sep="\n")
+    return 1 if problems else 0
 
 
 def _sweep(seed):
-    """The problems of all Configs; tells how far it is."""
+    """The problems of all Configs; prints the progress."""
     start, texts = time.monotonic(), []
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         runs = {
-            pool.submit(problem, seed, number, multiplies=number < MULTIPLIED): number
+            pool.submit(problem, seed, number, simulate=number < SIMULATED): number
             for number in range(CONFIGS)
         }
         for done, run in enumerate(as_completed(runs), 1):
             texts.append(run.result())
-            left = (time.monotonic() - start) / done * (CONFIGS - done) / 60
+            minutes = (time.monotonic() - start) / done * (CONFIGS - done) / 60
             name = config_of(seed, runs[run]).name
-            how = "multiplied" if runs[run] < MULTIPLIED else "linted"
+            action = "simulated" if runs[run] < SIMULATED else "linted"
             print(
-                f"{done:3}/{CONFIGS}  {name:24} {how:10}  {'WRONG' if texts[-1] else 'ok':5}"
-                f"  {left:.0f} min left", flush=True,
+                f"{done:3}/{CONFIGS}  {name:24} {action:10}  {'FAILED' if texts[-1] else 'ok':6}"
+                f"  {minutes:.0f} min left", flush=True,
             )
     return texts
 

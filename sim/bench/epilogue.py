@@ -4,8 +4,8 @@ import cocotb
 import numpy as np
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Status
-from weft.golden import scaled
 from weft.geometry import memories
+from weft.golden import scaled
 from weft.registers import REGISTERS
 from weft.sim.bench.core_testbench import TABLE, A, B, CoreTestbench, core_config
 from weft.sim.bench.products import send_random

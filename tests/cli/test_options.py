@@ -83,21 +83,22 @@ def test_help_says_what_a_field_means(monkeypatch):
         "--bytes-in INT bytes per cycle of the command stream; a power of two, 1 to 64, default 16"
     ) in said
     assert (
-        "--multiplier STR how a PE multiplies; auto: fip where the target has leaves and depth is"
-        " even, else plain; auto or plain or fip, default auto"
+        "--multiplier STR plain: one multiplier per pair. fip: fast inner product, one multiplier"
+        " per two pairs. auto: fip for an FPGA family with an even depth; auto or plain or fip,"
+        " default auto"
     ) in said
     assert (
-        "--dsp-cols INT columns, from the left, of PEs that multiply in DSP blocks; the others in"
-        " logic; 0 to 64, default all where the target has DSP blocks"
+        "--dsp-cols INT columns of PEs, from the left, that use DSP blocks; the other columns use"
+        " logic; 0 to 64, default all columns if the target has DSP blocks"
     ) in said
     assert (
-        "--c-words INT C buffer, in words of cols sums; 0: sums start from 0 only; 0 or a power of"
-        " two, 32 to 65536, default 0 of int8, 1024 of bf16"
+        "--c-words INT size of the C buffer in words; a word has cols sums. 0: no buffer, sums"
+        " start from 0; 0 or a power of two, 32 to 65536, default 0 of int8, 1024 of bf16"
     ) in said
     assert "none or table or clamp, default table of int8, clamp of bf16" in said
     assert (
-        "--flush-subnormals, --no-flush-subnormals subnormal operands, sums and results count as"
-        " zeros; default no"
+        "--flush-subnormals, --no-flush-subnormals replace subnormal operands, sums and results by"
+        " zero; default no"
     ) in said
 
 

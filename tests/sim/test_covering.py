@@ -1,6 +1,5 @@
 """Random products on the simulated hardware of each covering Config: results and cycles."""
 
-
 import pytest
 from covering import CONFIGS
 from tooling import load
@@ -13,8 +12,8 @@ def sweep():
     return load("sweep")
 
 
-# From the last one back: another worker builds the same models for the cycle model, from the first.
+# In reverse order: another worker builds the same models for test_cycles.py in order.
 @pytest.mark.parametrize("number", range(len(CONFIGS))[::-1])
-def test_products_are_right(sweep, number):
-    wrong = sweep.multiplied(CONFIGS[number], [SEED, number])
-    assert not wrong, f"{CONFIGS[number]}\n{wrong}"
+def test_products_are_correct(sweep, number):
+    problem = sweep.run_products(CONFIGS[number], [SEED, number])
+    assert not problem, f"{CONFIGS[number]}\n{problem}"

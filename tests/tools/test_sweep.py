@@ -1,4 +1,4 @@
-"""The sweep of random Configs: some of it here, and that it finds and tells what is wrong."""
+"""The sweep of random Configs: a part of it, and that it reports problems."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from tooling import load
 
 from weft.host.golden import GoldenTransport
 
-SEED, CONFIGS, MULTIPLIED = 15, 60, 15
+SEED, CONFIGS, SIMULATED = 15, 60, 15
 QUICK = 12  # Configs on the golden transport
 
 
@@ -19,25 +19,25 @@ def sweep():
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(CONFIGS))
 def test_any_config(sweep, number):
-    wrong = sweep.problem(SEED, number, multiplies=number < MULTIPLIED)
-    assert not wrong, wrong
+    problem = sweep.problem(SEED, number, simulate=number < SIMULATED)
+    assert not problem, problem
 
 
-def test_products_are_right_on_the_golden_core(sweep, monkeypatch):
+def test_products_are_correct_on_the_golden_core(sweep, monkeypatch):
     monkeypatch.setattr(sweep, "SimTransport", GoldenTransport)
     numbers = range(QUICK)
     assert {sweep.config_of(SEED, n).dtype for n in numbers} == {"int8", "bf16"}
-    assert [sweep.problem(SEED, n, multiplies=True) for n in numbers] == [""] * QUICK
+    assert [sweep.problem(SEED, n, simulate=True) for n in numbers] == [""] * QUICK
 
 
 class Wrong(GoldenTransport):
-    """A core whose last result has one wrong bit, and which counts a cycle too many."""
+    """A core with one wrong bit in the last result."""
 
     bit, cycles = 1, 0
 
     def receive(self, timeout):
         packet = super().receive(timeout)
-        if packet.status:  # it has no results
+        if packet.status:  # no results
             return packet
         data = bytes([packet.data[0] ^ self.bit, *packet.data[1:]])
         return dataclasses.replace(packet, data=data)
@@ -49,41 +49,41 @@ class Wrong(GoldenTransport):
 
 
 class Slow(Wrong):
-    """A core that is right, and slower than the cycle model says."""
+    """A core with correct results that takes more cycles than the cycle model predicts."""
 
     bit, cycles = 0, 1
 
 
-@pytest.mark.parametrize("core, said", [(Wrong, "\nin place of\n"), (Slow, "Record(cycles=")])
+@pytest.mark.parametrize("core, message", [(Wrong, "\nnot\n"), (Slow, " must take ")])
 @pytest.mark.parametrize("dtype", ["int8", "bf16"])
-def test_tells_what_is_wrong_and_how_to_repeat_it(sweep, monkeypatch, core, said, dtype):
+def test_reports_a_problem_and_how_to_repeat_it(sweep, monkeypatch, core, message, dtype):
     monkeypatch.setattr(sweep, "SimTransport", core)
     number = next(n for n in range(QUICK) if sweep.config_of(SEED, n).dtype == dtype)
-    text = sweep.problem(SEED, number, multiplies=True)
+    text = sweep.problem(SEED, number, simulate=True)
     assert text.startswith(f"{sweep.config_of(SEED, number)}\n")
-    assert said in text
+    assert message in text
     assert text.endswith(
         f"\nto repeat it: python tools/sweep.py --seed {SEED} --only {number}"
     )
 
 
-def test_tells_what_lint_says_and_what_raises(sweep, monkeypatch):
+def test_reports_lint_messages_and_exceptions(sweep, monkeypatch):
     monkeypatch.setattr(sweep, "lint", lambda config: "status 1\n%Warning-CMPCONST")
-    again = f"to repeat it: python tools/sweep.py --seed {SEED} --only 3"
+    repeat = f"to repeat it: python tools/sweep.py --seed {SEED} --only 3"
     config = sweep.config_of(SEED, 3)
-    told = sweep.problem(SEED, 3, multiplies=False)
-    assert told == f"{config}\nstatus 1\n%Warning-CMPCONST\n{again}"
+    text = sweep.problem(SEED, 3, simulate=False)
+    assert text == f"{config}\nstatus 1\n%Warning-CMPCONST\n{repeat}"
 
     def broken(config):
         raise RuntimeError("no such tool")
 
     monkeypatch.setattr(sweep, "lint", broken)
-    told = sweep.problem(SEED, 3, multiplies=False)
-    assert told.startswith(f"{config}\nTraceback")
-    assert told.endswith(f"RuntimeError: no such tool\n{again}")
+    text = sweep.problem(SEED, 3, simulate=False)
+    assert text.startswith(f"{config}\nTraceback")
+    assert text.endswith(f"RuntimeError: no such tool\n{repeat}")
 
 
-def test_the_command_fails_where_a_config_does(sweep, monkeypatch, capsys):
+def test_the_command_fails_if_a_config_fails(sweep, monkeypatch, capsys):
     monkeypatch.setattr(sweep, "lint", lambda config: "")
     monkeypatch.setattr(sweep, "SimTransport", Wrong)
     monkeypatch.setattr("sys.argv", ["sweep.py", "--seed", str(SEED), "--only", "3"])
