@@ -188,8 +188,7 @@ def _each(rng, n):
 def main() -> int:
     parser = argparse.ArgumentParser(description="lint and simulate random Configs")
     parser.add_argument("--seed", type=int, help="seed of all random choices; default: a new one")
-        simulated = (False, True)
-        problems = [problem(seed, args.only, simulate=choice) for choice in simulated]
+    parser.add_argument("--only", type=int, metavar="INT", help="lint and simulate only this one")
     args = parser.parse_args()
     os.environ.setdefault("WEFT_BUILD", str(BUILD))
     seed = secrets.randbelow(1 << 32) if args.seed is None else args.seed
