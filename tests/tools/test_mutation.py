@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "tools" / "mutation"
-MODULES = "mutators", "choice", "records", "patience", "workspace", "examine", "page", "__main__"
+MODULES = "mutators", "choice", "records", "active_time", "workspace", "examine", "page", "__main__"
 
 TREE = {
     "pyproject.toml": '[tool.pytest.ini_options]\naddopts = ["--import-mode=importlib"]\n',
@@ -260,30 +260,30 @@ def test_a_run_that_is_stopped_leaves_no_process(workspace):
         os.kill(int((workspace.tree / "pid").read_text()), 0)
 
 
-def test_patience_counts_work_and_sleep_but_no_wait_for_a_processor(tool, tmp_path):
-    ticks = tool.patience.TICKS
+def test_active_time_excludes_the_wait_for_a_processor(tool, tmp_path):
+    ticks = tool.active_time.TICKS
 
     def stat(pid, parent, state, used):
         (tmp_path / str(pid)).mkdir(exist_ok=True)
         rest = f"{state} {parent} 0 0 0 0 0 0 0 0 0 {used * ticks} 0 0 0 0"
         (tmp_path / str(pid) / "stat").write_text(f"{pid} (a (name)) {rest}")
 
-    patience = tool.patience.Patience(7, proc=tmp_path)
+    active = tool.active_time.ActiveTime(7, proc=tmp_path)
     stat(7, 1, "S", 0)
     stat(8, 7, "R", 1)   # a child that computes
     stat(9, 8, "S", 0)
     stat(5, 1, "R", 99)  # a stranger
-    patience.passed(10)
-    assert patience.spent == 1
-    patience.passed(10)  # it waits for a processor
-    assert patience.spent == 1
+    active.add(10)
+    assert active.spent == 1
+    active.add(10)  # it waits for a processor
+    assert active.spent == 1
     stat(8, 7, "S", 1)
-    patience.passed(10)
-    assert patience.spent == 11
-    patience.reset()
+    active.add(10)
+    assert active.spent == 11
+    active.reset()
     stat(9, 8, "D", 3)
-    patience.passed(10)
-    assert patience.spent == 3
+    active.add(10)
+    assert active.spent == 3
 
 
 class Fake:
@@ -317,7 +317,7 @@ def test_a_test_that_fails_without_a_mutant_is_left_out(
 def test_two_runs_do_not_share_a_folder(tool, tree, workspace):
     with pytest.raises(RuntimeError) as error:
         tool.workspace.Workspace(tree, workspace.home)
-    assert str(error.value) == f"another run is at work in {workspace.home}; wait for its end"
+    assert str(error.value) == f"another run uses {workspace.home}; wait until it ends"
 
 
 def test_the_command_resumes_and_writes_the_page(tool, tree, monkeypatch, capsys):

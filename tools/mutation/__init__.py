@@ -1,1 +1,1 @@
-"""Mutation testing: breaks one line of the sources at a time, and sees whether a test fails."""
+"""Mutation testing: changes one line of the sources at a time, and checks that a test fails."""

@@ -1,10 +1,10 @@
-"""Tests mutants of the sources, and writes ``docs/mutation.md`` once all have been tested.
+"""Tests mutants of the sources, and writes ``docs/mutation.md`` after the last one.
 
     make mutation ARGS='--jobs 4'
     make mutation ARGS='--only 10 --stage quick'
 
-What was found stays in ``build/mutation``: a run that was interrupted goes on where it ended. After
-a change of sources or tests all mutants run again, each with the test first that killed it.
+The results are kept in ``build/mutation``: an interrupted run continues where it stopped. After a
+change of sources or tests all mutants run again, each first with the test that killed it before.
 """
 
 import argparse
@@ -36,23 +36,23 @@ def _parser():
         prog="mutation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--seed", type=int, default=15, help="of the draw (default: %(default)s)")
+    add("--seed", type=int, default=15, help="seed of the draw (default: %(default)s)")
     add("--count", type=int, default=200, help="mutants to draw (default: %(default)s)")
-    add("--only", type=int, metavar="N", help="test the first N of them alone")
-    add("--jobs", type=int, default=1, help="mutants tested at once (default: %(default)s)")
+    add("--only", type=int, metavar="N", help="test only the first N mutants")
+    add("--jobs", type=int, default=1, help="mutants tested in parallel (default: %(default)s)")
     add("--stage", choices=STAGES[1:], default="all",
-        help="the last stage that survivors meet (default: %(default)s)")
+        help="last stage to run (default: %(default)s)")
     add("--budget", type=float, default=150, metavar="S",
-        help="processor seconds of the stage importing, a mutant (default: %(default)s)")
+        help="processor seconds per mutant for the stage importing (default: %(default)s)")
     add("--tree", type=Path, default=ROOT, metavar="FOLDER",
-        help="another checkout, whose tests meet those of the mutants that are in it, too")
-    add("--write", action="store_true", help="write the page even if mutants are left to test")
-    add("--list", action="store_true", help="list the drawn mutants with their outcomes, and end")
+        help="another checkout to test, with the mutants that apply to it")
+    add("--write", action="store_true", help="write the page before all mutants are tested")
+    add("--list", action="store_true", help="list the drawn mutants with their outcomes and exit")
     return parser
 
 
 def sources(root: Path) -> dict[str, str]:
-    """What mutants are made of, by path."""
+    """The sources that are mutated, by path."""
     return {
         path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
         for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))
@@ -60,14 +60,14 @@ def sources(root: Path) -> dict[str, str]:
 
 
 def equivalents(root: Path) -> dict[str, str]:
-    """Why a mutant is equivalent, by its key."""
+    """The reasons why mutants are equivalent, by key."""
     path = root / LIST
     table = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return {entry["key"]: entry["reason"] for entry in table.get("mutant", [])}
 
 
 def _shared(drawn, tree):
-    """Those of the drawn mutants whose line is in another tree, too."""
+    """The drawn mutants that apply to another tree."""
     return [
         mutant for mutant in drawn if (tree / mutant.file).is_file()
         and mutant.valid((tree / mutant.file).read_text(encoding="utf-8"))
@@ -75,9 +75,9 @@ def _shared(drawn, tree):
 
 
 def _test(mutants, workspaces, records, args):
-    """Test mutants that are not done, as many at once as there are workspaces."""
+    """Test mutants in parallel, one in each workspace."""
     choice = Choice(workspaces[0].tree)
-    free, began, lock, count = queue.Queue(), time.monotonic(), threading.Lock(), [0]
+    free, start_time, lock, count = queue.Queue(), time.monotonic(), threading.Lock(), [0]
     for workspace in workspaces:
         free.put(Examiner(workspace, choice, records, budget=args.budget))
 
@@ -90,26 +90,27 @@ def _test(mutants, workspaces, records, args):
         with lock:
             count[0] += 1
             now = time.monotonic()
-            left = (now - began) / count[0] * (len(mutants) - count[0]) / 60
+            minutes = (now - start_time) / count[0] * (len(mutants) - count[0]) / 60
             print(
-                f"{count[0]:3} of {len(mutants)}  {_said(outcome)}\n"
+                f"{count[0]:3} of {len(mutants)}  {_text(outcome)}\n"
                 f"           {mutant.key} {mutant.file}:{mutant.line}:"
                 f" {mutant.old!r} becomes {mutant.new!r}\n"
-                f"           {now - start:.0f} s; about {left:.0f} min left", flush=True,
+                f"           {now - start:.0f} s; about {minutes:.0f} min left", flush=True,
             )
 
     with ThreadPoolExecutor(len(workspaces)) as pool:
         try:
             for done in [pool.submit(one, mutant) for mutant in mutants]:
                 done.result()
-        except BaseException:  # an interruption, too
+        except BaseException:  # also an interruption
             pool.shutdown(wait=False, cancel_futures=True)
             for workspace in workspaces:
                 workspace.stop()
             raise
 
 
-def _said(outcome):
+def _text(outcome):
+    """An outcome as text."""
     if outcome is None:
         return "not run"
     by = f" by {outcome['test']}" if outcome["test"] else ""
@@ -140,17 +141,17 @@ def main(arguments=None, root=ROOT) -> int:
     if args.list:
         for number, mutant in enumerate(chosen, 1):
             print(f"{number:3} {mutant.key} {mutant.file}:{mutant.line}"
-                  f" {_said(records.outcome(mutant.key))}\n"
+                  f" {_text(records.outcome(mutant.key))}\n"
                   f"      {mutant.text}\n      {mutant.changed}")
         return 0
-    waiting = [
+    pending = [
         mutant for mutant in chosen
         if mutant.key not in known and not records.done(mutant.key, args.stage)
     ]
-    print(f"{len(drawn)} mutants drawn, {len(chosen)} chosen, {len(waiting)} to test", flush=True)
-    if waiting:
+    print(f"{len(drawn)} mutants drawn, {len(chosen)} chosen, {len(pending)} to test", flush=True)
+    if pending:
         with contextlib.ExitStack() as stack:
-            _test(waiting, [
+            _test(pending, [
                 stack.enter_context(Workspace(tree, place / str(job))) for job in range(args.jobs)
             ], records, args)
     complete = len(chosen) == len(drawn) and args.stage == "all"
@@ -160,7 +161,7 @@ def main(arguments=None, root=ROOT) -> int:
     if complete or args.write:
         _store(root, args, members, records, tree.name if other else None)
     else:
-        print("docs/mutation.md stays as it is: --write writes what is known so far")
+        print("docs/mutation.md is not changed; --write writes the results so far")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Chooses the tests of a module: its mirrored file first, then those that import it."""
+"""Selects the tests for a module: its mirrored test file, then the test files that import it."""
 
 import ast
 import re
@@ -6,26 +6,26 @@ from pathlib import Path
 
 __all__ = ["FOLDERS", "Choice"]
 
-# Where the packages are; the first that fits a path counts.
+# Package of each folder; the first match of a path counts.
 FOLDERS = {"src/weft": "weft", "hw": "weft.hw", "sim": "weft.sim", "boards": "weft.boards"}
 
 
 class Choice:
-    """Which test files of a tree reach which module.
+    """The test files of a tree that reach a module.
 
-    Imports are read from the sources, those inside functions too. A name that a package passes on
-    counts as an import of the module that defines it. Modules of ``tests/support`` have no package.
-    A test that takes a fixture of ``tests/conftest.py`` also imports what that file imports.
+    Imports are read from the sources, also inside functions. An import of a name that a package
+    re-exports counts as an import of the module that defines it. Modules of ``tests/support`` have
+    no package. A test with a fixture of ``tests/conftest.py`` also imports what that file imports.
 
     Parameters
     ----------
     root : Path
-        Of the tree.
+        The root of the tree.
     """
 
     def __init__(self, root: Path):
         self.root = root
-        self.files = {}  # by the module's name
+        self.files = {}  # by module name
         for folder, package in FOLDERS.items():
             for path in sorted((root / folder).rglob("*.py")):
                 inner = path.relative_to(root / folder).with_suffix("").parts
@@ -44,15 +44,15 @@ class Choice:
         self._reached = self._tests()
 
     def mirrored(self, file: str) -> list[str]:
-        """``tests/hw/x/test_y.py`` and ``test_y_*.py`` of ``hw/x/y.py``, where they exist."""
+        """For ``hw/x/y.py``: ``tests/hw/x/test_y.py`` and ``test_y_*.py``, if they exist."""
         folder, name = self._mirror(file)
-        wanted = re.compile(rf"{re.escape(folder)}/test_{re.escape(name)}(_\w+)?\.py")
-        return [test for test in self.tests if wanted.fullmatch(test)]
+        pattern = re.compile(rf"{re.escape(folder)}/test_{re.escape(name)}(_\w+)?\.py")
+        return [test for test in self.tests if pattern.fullmatch(test)]
 
     def importing(self, file: str) -> list[tuple[int, str]]:
         """The other test files that import a file, each after the number of imports between.
 
-        A file that no test imports (a kit's script) has the tests of its mirrored folder.
+        For a file that no test imports (a script of the kit), the tests of its mirrored folder.
         """
         module = next(name for name, path in self.files.items() if path == file)
         mirrored = self.mirrored(file)
@@ -76,13 +76,13 @@ class Choice:
         return sorted(found)
 
     def _mirror(self, file):
-        """The folder of tests of a file, and its name."""
+        """The folder with the tests of a file, and the file's name."""
         path = re.sub(r"^src/weft/", "", file).removesuffix(".py")
         folder, _, name = f"tests/{path}".rpartition("/")
         return folder, name
 
     def _defined(self, package):
-        """``name -> module`` of what a package's ``__init__.py`` imports from its modules."""
+        """``name -> module`` for the imports of a package's ``__init__.py``."""
         tree = ast.parse((self.root / self.files[package]).read_text(encoding="utf-8"))
         return {
             alias.asname or alias.name: node.module
@@ -98,25 +98,25 @@ class Choice:
             elif isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
                     whole = f"{node.module}.{alias.name}"
-                    passed_on = self._exports.get(node.module, {}).get(alias.name)
-                    found.add(whole if whole in self.files else passed_on or node.module)
+                    exported = self._exports.get(node.module, {}).get(alias.name)
+                    found.add(whole if whole in self.files else exported or node.module)
         return {name for name in found if name in self.files}
 
     def _tests(self):
         """``test file -> modules that it imports``."""
         shared = self.root / "tests" / "conftest.py"
-        fixtures, lent = None, set()
+        fixtures, shared_imports = None, set()
         if shared.is_file():
             names = [
                 node.name for node in ast.parse(shared.read_text(encoding="utf-8")).body
                 if isinstance(node, ast.FunctionDef) and node.decorator_list
             ]
             fixtures = re.compile(rf"\b({'|'.join(names)})\b") if names else None
-            lent = self._imported(shared)
+            shared_imports = self._imported(shared)
         found = {}
         for test in self.tests:
             path = self.root / test
             found[test] = self._imported(path)
             if fixtures and fixtures.search(path.read_text(encoding="utf-8")):
-                found[test] |= lent
+                found[test] |= shared_imports
         return found

@@ -1,4 +1,4 @@
-"""Tests one mutant: stage by stage, until a test fails."""
+"""Tests a mutant in stages until a test fails."""
 
 import json
 import math
@@ -9,20 +9,20 @@ from .workspace import Workspace
 
 __all__ = ["Examiner"]
 
-PATIENCE = 10     # a test of a mutant may take so many times as long as the longest of its file
-ALLOWANCE = 120   # and so many seconds more
-RATE = 500        # bytes of a test file a second, where nothing is known of its duration,
-LONGEST = 6       # nor of its longest test, in seconds
-BATCH = 20        # seconds of tests that share a process,
-WHOLE = 120       # and of those of the stage quick
-FAR = 99          # imports between a module and a test that does not import it
+FACTOR = 10       # the time limit of a test: so many times the longest test of its file,
+ALLOWANCE = 120   # plus so many seconds
+RATE = 500        # bytes of a test file per second of its duration, if the duration is unknown
+LONGEST = 6       # seconds of the longest test of a file, if unknown
+BATCH = 20        # seconds of tests in a process,
+QUICK_BATCH = 120 # and in a process of the stage quick
+FAR = 99          # distance of a test that does not import the module
 
 
 class Examiner:
     """Runs the stages of mutants in one workspace.
 
-    A failure counts once the same test has passed without the mutant. A test that fails without it
-    is left out from then on.
+    A failure counts only if the same test passes without the mutant. A test that fails without the
+    mutant is excluded from then on.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Examiner:
     choice : Choice
     records : Records
     budget : float
-        Processor seconds that the stage ``importing`` may spend on a mutant.
+        Processor seconds of the stage ``importing`` for a mutant.
     """
 
     def __init__(
@@ -38,17 +38,17 @@ class Examiner:
     ):
         self.workspace, self.choice, self.records = workspace, choice, records
         self.budget = budget
-        # What pytest selects for `make test`, and what `make test-all` adds to it.
+        # The marks of the tests in `make test`, and of the tests that `make test-all` adds.
         self._quick_marks, self._slow_marks = ("not slow", "slow") if workspace.slow else ("", "")
         path = workspace.tree / "tests" / "durations.json"
-        self._known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        self._recorded = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
     def examine(self, mutant, last: str) -> dict:
-        """The outcome of a mutant, recorded, after the stages up to ``last`` or a kill."""
+        """Run the stages up to ``last``, or until a kill; records and returns the outcome."""
         records = self.records
         killer = records.killer(mutant.key)
         if not records.stages(mutant.key) and killer and self._exists(killer):
-            self._again(mutant, killer)
+            self._retry_killer(mutant, killer)
         for stage in STAGES[: STAGES.index(last) + 1]:
             if records.done(mutant.key, stage):
                 continue
@@ -64,12 +64,12 @@ class Examiner:
                 break
         return records.outcome(mutant.key)
 
-    def _again(self, mutant, killer):
-        """Try the test first that killed the mutant before, in whichever tree."""
+    def _retry_killer(self, mutant, killer):
+        """Run the test that killed the mutant before, in this or another tree."""
         file, limit = killer.partition("::")[0], self._limit([killer])
         with self.workspace.mutated(mutant):
             run = self.workspace.run([killer], limit=limit, marks=self._quick_marks)
-        # 4: the file no longer has the test.
+        # Status 4: the test no longer exists.
         if not run.passed and run.code != 4 and self._sound([killer], self._quick_marks, limit):
             importing = [test for _, test in self.choice.importing(mutant.file)]
             stage = "mirrored" if file in self.choice.mirrored(mutant.file) else (
@@ -88,32 +88,32 @@ class Examiner:
         return self._batches(mutant, self.choice.importing(mutant.file))
 
     def _quick(self, mutant, tried):
-        return self._batches(mutant, self._rest(mutant, tried), math.inf, WHOLE)
+        return self._batches(mutant, self._rest(mutant, tried), math.inf, QUICK_BATCH)
 
     def _all(self, mutant, tried):
         files = [test for _, test in sorted(self._rest(mutant, ()))] if self._slow_marks else []
         return self._files(mutant, files, self._slow_marks)
 
     def _rest(self, mutant, without):
-        """All test files, as `Choice.importing` gives them; what imports nothing comes last."""
+        """Test files as in `Choice.importing`; files without an import come last."""
         near = dict.fromkeys(self.choice.mirrored(mutant.file), 0)
         near |= {test: distance for distance, test in self.choice.importing(mutant.file)}
         return [(near.get(t, FAR), t) for t in self.choice.tests if t not in without]
 
     def _batches(self, mutant, tests, budget=None, size=BATCH):
-        """A process for some files each, the nearest and shortest first, within the budget."""
+        """Run test files in batches, the nearest and shortest first, within the budget."""
         budget = self.budget if budget is None else budget
-        waiting = sorted((distance, self._duration(test), test) for distance, test in tests)
+        pending = sorted((distance, self._duration(test), test) for distance, test in tests)
         done, spent = [], 0.0
         while True:
-            batch, long = [], 0.0
-            for entry in list(waiting):
-                if batch and long + entry[1] > size:
+            batch, seconds = [], 0.0
+            for entry in list(pending):
+                if batch and seconds + entry[1] > size:
                     break
-                waiting.remove(entry)
-                if spent + long + entry[1] <= budget:
+                pending.remove(entry)
+                if spent + seconds + entry[1] <= budget:
                     batch.append(entry[2])
-                    long += entry[1]
+                    seconds += entry[1]
             result, run, _, cpu = self._files(mutant, batch, self._quick_marks)
             done += batch
             spent += cpu
@@ -127,12 +127,12 @@ class Examiner:
         return result, run, files, cpu
 
     def _try(self, mutant, tests, marks):
-        """Result, run and processor time of tests, with what fails without the mutant left out."""
+        """Result, run and processor time of tests; excludes tests that fail without the mutant."""
         limit, cpu = self._limit(tests), 0.0
         while True:
-            out = sorted(self.records.unsound)
+            excluded = sorted(self.records.unsound)
             with self.workspace.mutated(mutant):
-                run = self.workspace.run(tests, limit=limit, marks=marks, without=out)
+                run = self.workspace.run(tests, limit=limit, marks=marks, without=excluded)
             cpu += run.cpu
             if run.passed:
                 if marks == self._quick_marks:
@@ -142,7 +142,7 @@ class Examiner:
                 return ("timeout" if run.code is None else "killed"), run, cpu
 
     def _measured(self, run):
-        """Record the processor time of each file: its share of the run's by elapsed time."""
+        """Record the processor time of each file: the run's, shared out by elapsed time."""
         elapsed = sum(seconds for seconds, _ in run.durations.values()) or 1.0
         for test, (seconds, longest) in run.durations.items():
             self.records.add(
@@ -151,7 +151,7 @@ class Examiner:
             )
 
     def _sound(self, tests, marks, limit):
-        """Whether tests pass without a mutant; those that do not are left out from now on."""
+        """Whether tests pass without a mutant; tests that fail are excluded from now on."""
         unknown = [test for test in tests if test not in self.records.sound]
         if not unknown:
             return True
@@ -162,7 +162,7 @@ class Examiner:
             for test in unknown:
                 self.records.add("sound", test=test)
             return True
-        if run.test is None and (run.code == 4 or len(unknown) > 1):  # 4: it could not start
+        if run.test is None and (run.code == 4 or len(unknown) > 1):  # 4: pytest could not start
             raise RuntimeError(
                 f"pytest ended with status {run.code} without a mutant, and named no test; see"
                 f" {self.workspace.home / 'pytest.log'}"
@@ -171,10 +171,10 @@ class Examiner:
         return False
 
     def _duration(self, test):
-        """Seconds of a file: processor time as the suite has it, else as measured, else a guess."""
-        known = self._known.get(test)
-        if known:
-            return known.get("quick", 0.0)
+        """Seconds of a test file: from the suite's record, else measured, else estimated."""
+        recorded = self._recorded.get(test)
+        if recorded:
+            return recorded.get("quick", 0.0)
         if test in self.records.durations:
             return self.records.durations[test][0]
         return (self.workspace.tree / test).stat().st_size / RATE
@@ -182,7 +182,7 @@ class Examiner:
     def _limit(self, tests):
         files = {test.partition("::")[0] for test in tests}
         longest = (self.records.durations.get(file, (0, LONGEST))[1] for file in files)
-        return PATIENCE * max(longest) + ALLOWANCE
+        return FACTOR * max(longest) + ALLOWANCE
 
     def _exists(self, test):
         file, _, name = test.partition("::")

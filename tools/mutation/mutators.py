@@ -1,4 +1,4 @@
-"""Finds the mutants of a source: each changes one expression or statement of one line."""
+"""Finds the mutants of a source; each changes one expression or statement in one line."""
 
 import ast
 import functools
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 __all__ = ["Mutant", "draw", "mutants"]
 
-# Operators by the class of their node: the text, and the text that replaces it.
+# Operators by node class: the text and its replacement.
 OPERATORS = {
     ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "+"), ast.Div: ("/", "*"),
     ast.FloorDiv: ("//", "*"), ast.Mod: ("%", "//"), ast.Pow: ("**", "*"),
@@ -23,7 +23,7 @@ UNARY = {ast.Invert: "~", ast.Not: "not", ast.USub: "-"}
 
 @dataclass(frozen=True)
 class Mutant:
-    """A text of one line, and what replaces it.
+    """A part of one line and its replacement.
 
     Attributes
     ----------
@@ -32,13 +32,13 @@ class Mutant:
     line : int
         Number of the line, from 1.
     text : str
-        The line without its indentation.
+        The line without indentation.
     nth : int
-        How many earlier lines of the file have the same ``text``.
+        Number of earlier lines of the file with the same ``text``.
     start : int
-        Index in ``text`` of the first character that is replaced.
+        Index in ``text`` of the first replaced character.
     old, new : str
-        The text that is replaced, and its replacement.
+        The replaced text and its replacement.
     """
 
     file: str
@@ -57,11 +57,11 @@ class Mutant:
 
     @property
     def changed(self) -> str:
-        """The line as the mutant has it, without its indentation."""
+        """The line of the mutant without indentation."""
         return self.text[: self.start] + self.new + self.text[self.start + len(self.old):]
 
     def apply(self, source: str) -> str | None:
-        """``source`` with the changed line; None where ``source`` does not hold the line."""
+        """``source`` with the changed line; None if ``source`` does not have the line."""
         lines, seen = source.split("\n"), 0
         for index, line in enumerate(lines):
             if line.strip() != self.text:
@@ -73,7 +73,7 @@ class Mutant:
         return None
 
     def valid(self, source: str) -> bool:
-        """Whether the mutant is in ``source``, compiles, and is another program."""
+        """Whether the mutant applies to ``source``, compiles, and changes its syntax tree."""
         changed = self.apply(source)
         try:
             return changed is not None and ast.dump(ast.parse(changed)) != _meaning(source)
@@ -87,16 +87,17 @@ def _meaning(source):
 
 
 def mutants(file: str, source: str) -> list[Mutant]:
-    """All mutants of a source, a few of which may not be `Mutant.valid`."""
+    """All mutants of a source; some may not be `Mutant.valid`."""
     visitor = _Visitor(file, source)
     visitor.visit(ast.parse(source))
     return list(dict.fromkeys(visitor.found))
 
 
 def draw(sources: dict[str, str], seed: int, count: int) -> list[Mutant]:
-    """``count`` mutants of sources by path, at most one of a line, in an order fixed by ``seed``.
+    """``count`` mutants of sources by path, at most one for each line, in an order set by ``seed``.
 
-    A line's place depends only on the seed and on the line itself: a change elsewhere leaves it.
+    The rank of a line depends only on the seed and the line: changes of other lines do not affect
+    it.
     """
     def rank(*parts):
         return hashlib.sha256(repr((seed, *parts)).encode()).digest()
@@ -117,7 +118,7 @@ def draw(sources: dict[str, str], seed: int, count: int) -> list[Mutant]:
 
 
 class _Visitor(ast.NodeVisitor):
-    """Collects mutants in ``found``; passes over texts, annotations and errors that are raised."""
+    """Collects mutants in ``found``; skips texts, annotations and raised errors."""
 
     def __init__(self, file, source):
         self.file, self.found = file, []
@@ -128,7 +129,7 @@ class _Visitor(ast.NodeVisitor):
             self.nth.append(count.setdefault(text, 0))
             count[text] += 1
 
-    def _offer(self, line, start, end, new):
+    def _add(self, line, start, end, new):
         """Replace the bytes from ``start`` to ``end`` of a line by ``new``."""
         whole = self.lines[line - 1]
         data = whole.encode()
@@ -139,11 +140,11 @@ class _Visitor(ast.NodeVisitor):
         )
 
     def _replace(self, node, *forms):
-        """Replace a node that lies in one line; ``{}`` in a form stands for its text."""
+        """Replace a node of one line; ``{}`` in a form is its text."""
         if node.lineno == node.end_lineno:
             old = self.lines[node.lineno - 1].encode()[node.col_offset:node.end_col_offset]
             for form in forms:
-                self._offer(
+                self._add(
                     node.lineno, node.col_offset, node.end_col_offset,
                     form.replace("{}", old.decode()),
                 )
@@ -159,7 +160,7 @@ class _Visitor(ast.NodeVisitor):
             gap = self.lines[line - 1].encode()[first:last].partition(b"#")[0]
             at = gap.find(old.encode())
             if old and at >= 0:
-                self._offer(line, first + at, first + at + len(old), new)
+                self._add(line, first + at, first + at + len(old), new)
                 return
 
     def visit_BinOp(self, node):
@@ -185,7 +186,7 @@ class _Visitor(ast.NodeVisitor):
     def visit_UnaryOp(self, node):
         sign = UNARY.get(type(node.op))
         if sign and node.lineno == node.operand.lineno:
-            self._offer(node.lineno, node.col_offset, node.col_offset + len(sign), "")
+            self._add(node.lineno, node.col_offset, node.col_offset + len(sign), "")
         self.generic_visit(node)
 
     def visit_Constant(self, node):
@@ -256,7 +257,7 @@ class _Visitor(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_FunctionDef(self, node):
-        """Defaults and body; neither annotations nor decorators."""
+        """Visit defaults and body, not annotations or decorators."""
         for part in [*node.args.defaults, *node.args.kw_defaults, *node.body]:
             if part is not None:
                 self.visit(part)
@@ -268,6 +269,6 @@ class _Visitor(ast.NodeVisitor):
             self.visit(part)
 
     def visit_Raise(self, node):
-        """An error and its text are left as they are."""
+        """Skip errors and their texts."""
 
     visit_JoinedStr = visit_Assert = visit_Import = visit_ImportFrom = visit_Raise

@@ -1,4 +1,4 @@
-"""Writes what was found as a page: a table by folder, the survivors, another suite beside it."""
+"""Writes the results as a page: a table by folder, the survivors, and another suite."""
 
 __all__ = ["member", "page"]
 
@@ -28,7 +28,7 @@ STAGES = "mirrored", "importing", "quick", "all"
 
 
 def member(mutant, event, reason, missed) -> dict:
-    """What is stored of a mutant.
+    """The stored data of a mutant.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def member(mutant, event, reason, missed) -> dict:
 
 
 def _folder(file):
-    """``hw/arith`` or ``src/weft/host``."""
+    """The folder of a file, such as ``hw/arith`` or ``src/weft/host``."""
     return "/".join(file.split("/")[:-1][:3])
 
 
@@ -59,7 +59,7 @@ def _killed(members):
 
 
 def _rate(members):
-    """``12 of 15 (80.0 %)``, of those that ran."""
+    """The share of killed mutants, such as ``12 of 15 (80.0 %)``, of the mutants that ran."""
     ran = [m for m in members if m["result"] in ("killed", "timeout", "survived")]
     share = f" ({100 * len(_killed(ran)) / len(ran):.1f} %)" if ran else ""
     return f"{len(_killed(ran))} of {len(ran)}{share}"
@@ -78,7 +78,7 @@ def _code(text):
 
 
 def page(stored: dict) -> str:
-    """``docs/mutation.md`` of what ``docs/mutation.json`` holds."""
+    """The text of ``docs/mutation.md`` from the contents of ``docs/mutation.json``."""
     members = stored["mutants"]
     out = [HEAD.format(**stored), "\n## Found\n\n"]
     out.append(f"Killed: {_rate(members)}.")
@@ -134,7 +134,7 @@ def _survivors(members):
 
 
 def _other(stored):
-    """The same mutants before another suite."""
+    """A section with the results of another suite on the same mutants."""
     other = stored["other"]
     keys = {m["key"] for m in other["mutants"] if m["result"] not in ("not run", "equivalent")}
     ours = [m for m in stored["mutants"] if m["key"] in keys]

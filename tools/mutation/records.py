@@ -1,4 +1,4 @@
-"""Keeps what was found of each mutant: one line of JSON for each event, so that a run resumes."""
+"""Keeps the results of mutants as events, one line of JSON each, so that a run can resume."""
 
 import fcntl
 import json
@@ -8,43 +8,43 @@ from pathlib import Path
 
 __all__ = ["STAGES", "Records"]
 
-# In this order; a mutant that a stage does not kill meets the next one.
+# Stages in order; a mutant that survives a stage goes on to the next one.
 STAGES = "mirrored", "importing", "quick", "all"
 
 
 class Records:
-    """The events of a file. What holds of one version of the tree does not hold of another.
+    """The events in a file. Each event belongs to one version of the tree.
 
-    A file may end inside a line, where a run was interrupted: the rest of that line is ignored.
+    After an interrupted run the last line may be incomplete; it is ignored.
 
     Parameters
     ----------
     path : Path
-        The file; it need not exist.
+        The file, which may be missing.
     tree : str
-        Fingerprint of the tree that is tested.
+        Fingerprint of the tested tree.
 
     Attributes
     ----------
     durations : dict
-        By test file: processor seconds of all its tests, elapsed seconds of the longest one.
+        By test file: processor seconds of all tests, and elapsed seconds of the longest test.
     sound : set of str
         Tests that pass without a mutant, in this tree.
     unsound : set of str
-        Tests that fail without a mutant, in this tree; they are left out.
+        Tests that fail without a mutant, in this tree; they are excluded.
     """
 
     def __init__(self, path: Path, tree: str):
         self.path, self.tree = path, tree
         self.durations, self.sound, self.unsound = {}, set(), set()
         self._stages = {}   # (tree, key) -> stage -> event
-        self._killers = {}  # key -> test, None where a mutant timed out
+        self._killers = {}  # key -> test, or None for a timeout
         self._lock = threading.Lock()
         if path.is_file():
             for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
-                self._take(json.loads(line))
+                self._read(json.loads(line))
 
-    def _take(self, event):
+    def _read(self, event):
         kind, here = event["event"], event["tree"] == self.tree
         if kind == "stage":
             key = event["key"]
@@ -57,7 +57,7 @@ class Records:
             (self.sound if kind == "sound" else self.unsound).add(event["test"])
 
     def add(self, event: str, **members):
-        """Append one event, and put it on the disk."""
+        """Append an event and write it to the disk."""
         whole = {"event": event, "tree": self.tree, **members}
         with self._lock:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,24 +68,24 @@ class Records:
                 file.write(json.dumps(whole).encode() + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
-            self._take(whole)
+            self._read(whole)
 
     @staticmethod
     def _whole(file):
-        """Length of the complete lines of a file."""
+        """Number of bytes of the complete lines of a file."""
         file.seek(0)
         return file.read().rfind(b"\n") + 1
 
     def stages(self, key: str) -> dict:
-        """``stage -> event`` of what this tree's tests found of a mutant."""
+        """``stage -> event`` of a mutant in this tree."""
         return dict(self._stages.get((self.tree, key), {}))
 
     def killer(self, key: str) -> str | None:
-        """The test that killed a mutant last, in any tree."""
+        """The test that last killed a mutant, in any tree."""
         return self._killers.get(key)
 
     def missed(self, key: str) -> bool:
-        """Whether a mutant that is killed survived the same stage in an earlier tree."""
+        """Whether a killed mutant survived the same stage in an earlier tree."""
         outcome = self.outcome(key)
         return outcome is not None and outcome["result"] != "survived" and any(
             found.get(outcome["stage"], {}).get("result") == "survived"
@@ -94,7 +94,7 @@ class Records:
         )
 
     def outcome(self, key: str) -> dict | None:
-        """The event that killed a mutant, else the one of the last stage that it survived."""
+        """The event that killed a mutant, else the event of the last stage that it survived."""
         found = self.stages(key)
         events = [found[stage] for stage in STAGES if stage in found]
         killed = [event for event in events if event["result"] != "survived"]

@@ -1,4 +1,4 @@
-"""A copy of the tree in which mutants run: its packages are imported, not the installed ones."""
+"""A copy of the tree in which mutants run; it imports its own packages, not the installed ones."""
 
 import contextlib
 import fcntl
@@ -16,8 +16,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .active_time import ActiveTime
 from .choice import FOLDERS
-from .patience import Patience
 
 __all__ = ["Run", "Workspace", "fingerprint"]
 
@@ -25,9 +25,9 @@ NOT_COPIED = {
     ".git", ".venv", ".venv.lock", "build", "out", "dist", ".hypothesis", ".pytest_cache",
     ".ruff_cache",
 }
-MEMORY = 8 << 30  # bytes of data that a process may have: a mutant may ask for memory for ever
-LOOK = 2          # seconds between two looks at what a process has done
-ERA = 10 ** 9     # seconds; the date of files that were changed, all of them after 1980
+MEMORY = 8 << 30  # limit of a process's memory in bytes: a mutant may allocate without end
+LOOK = 2          # seconds between two checks of a process
+ERA = 10 ** 9     # seconds; the date of changed files; all dates are after 1980
 # Python imports it at its start, in each process that inherits PYTHONPATH.
 CUSTOMIZE = """\
 import sys
@@ -51,7 +51,7 @@ sys.meta_path.insert(0, Mutated)
 
 @dataclass
 class Run:
-    """What pytest found.
+    """The outcome of a pytest run.
 
     Attributes
     ----------
@@ -75,11 +75,11 @@ class Run:
 
     @property
     def passed(self) -> bool:
-        return self.code in (0, 5)  # 5: no test is selected
+        return self.code in (0, 5)  # 5: no test was selected
 
 
 def fingerprint(root: Path) -> str:
-    """8 hexadecimal digits of all sources and tests of a tree."""
+    """8 hexadecimal digits that identify all sources and tests of a tree."""
     digest = hashlib.sha256()
     for folder in (*FOLDERS, "tests"):
         for path in sorted((root / folder).rglob("*")):
@@ -90,16 +90,16 @@ def fingerprint(root: Path) -> str:
 
 
 class Workspace:
-    """A copy of a tree below a folder, beside what is made while its tests run.
+    """A copy of a tree in a folder, with the files that its tests create.
 
-    It is a context, in which no other run has the folder.
+    It is a context manager; no other run can use the folder meanwhile.
 
     Parameters
     ----------
     source : Path
-        The tree; it is only read.
+        The tree; it is not changed.
     home : Path
-        The folder. Models that were built in it before are kept.
+        The folder. Models from earlier runs in it are kept.
 
     Attributes
     ----------
@@ -117,14 +117,14 @@ class Workspace:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._lock.close()
-            raise RuntimeError(f"another run is at work in {home}; wait for its end") from None
+            raise RuntimeError(f"another run uses {home}; wait until it ends") from None
         shutil.rmtree(self.tree, ignore_errors=True)
 
-        def left_out(folder, names):
+        def excluded(folder, names):
             top = Path(folder) == source
             return {n for n in names if n == "__pycache__" or (top and n in NOT_COPIED)}
 
-        shutil.copytree(source, self.tree, ignore=left_out, symlinks=True)
+        shutil.copytree(source, self.tree, ignore=excluded, symlinks=True)
         site = home / "site"
         site.mkdir(exist_ok=True)
         folders = {
@@ -146,7 +146,7 @@ class Workspace:
         return self
 
     def stop(self):
-        """End the tests that run, from another thread; none can run afterwards."""
+        """End the running tests, from another thread; no tests can run afterwards."""
         self._stopped = True
 
     def __exit__(self, *error):
@@ -154,9 +154,9 @@ class Workspace:
 
     @contextlib.contextmanager
     def mutated(self, mutant):
-        """The copy has a mutant meanwhile, and nothing of it afterwards.
+        """A context in which the copy has a mutant.
 
-        Models that are built meanwhile are deleted: no other source has their key.
+        Models that are built in it are deleted afterwards: no other source has their key.
         """
         path = self.tree / mutant.file
         source = path.read_text(encoding="utf-8")
@@ -175,29 +175,28 @@ class Workspace:
 
     @staticmethod
     def _write(path, text, when):
-        """Write a source with a date of its own: compiled files are told apart by date and size."""
+        """Write a source with its own date: Python identifies compiled files by date and size."""
         path.write_text(text, encoding="utf-8")
         os.utime(path, (when, when))
 
     def _built(self):
-        """What is built, but for Verilator's runtime: it does not depend on the sources."""
+        """All built files except Verilator's runtime, which does not depend on the sources."""
         cache = self.builds / "cache"
         found = {*self.builds.glob("*"), *self.builds.glob("*/*"), *cache.glob("*/*")}
         return {path for path in found if path not in {cache, cache / "runtime"}
                 and path.parent != cache / "runtime"}
 
     def run(self, tests, *, limit: float, marks="", without=()) -> Run:
-        """Run tests, by file or name, in a process of their own, up to the first failure.
+        """Run tests, by file or name, in a new process, up to the first failure.
 
         Parameters
         ----------
         limit : float
-            Seconds, as `Patience` counts them, in which a test must end, else the process is
-            killed.
+            Seconds by `ActiveTime`. If a test takes longer, the process is killed.
         marks : str
             Selects tests, as ``pytest -m`` does.
         without : iterable of str
-            Tests that are left out.
+            Tests to exclude.
         """
         log, report = self.home / "pytest.log", self.home / "junit.xml"
         report.unlink(missing_ok=True)
@@ -217,14 +216,17 @@ class Workspace:
                 if self._stopped:
                     raise RuntimeError("the run was stopped")
             finally:
-                with contextlib.suppress(ProcessLookupError):  # whatever it left behind
+                with contextlib.suppress(ProcessLookupError):  # processes that it left
                     os.killpg(process.pid, signal.SIGKILL)
         test, why = self._failure(log.read_text(encoding="utf-8", errors="replace"))
         return Run(code, test, why, cpu, self._durations(report))
 
     def _wait(self, process, log, limit):
-        """Status, or None, and processor time of a process whose log must grow."""
-        size, patience, late = 0, Patience(process.pid), False
+        """Exit status, or None after a timeout, and processor time of a process.
+
+        The process is killed if its log does not grow for ``limit`` seconds.
+        """
+        size, idle, late = 0, ActiveTime(process.pid), False
         last = time.monotonic()
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -236,24 +238,24 @@ class Workspace:
                     os.killpg(process.pid, signal.SIGKILL)
             now = time.monotonic()
             if now - last >= LOOK:
-                patience.passed(now - last)
+                idle.add(now - last)
                 last = now
                 if log.stat().st_size != size:
                     size = log.stat().st_size
-                    patience.reset()
-                elif not late and patience.spent > limit:
+                    idle.reset()
+                elif not late and idle.spent > limit:
                     late = True
                     os.killpg(process.pid, signal.SIGKILL)
             time.sleep(0.05)
 
     @staticmethod
     def _failure(text):
-        """The test that the summary names, else the one that had begun, and what it said."""
+        """The failed test in the summary, else the last started test, and the message."""
         found = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - (.*))?$", text, re.MULTILINE)
         if found:
             return found[1], (found[2] or "")[:200]
-        begun = re.fullmatch(r"(tests/\S+?::.+?) ?", text.rpartition("\n")[2])
-        return (begun[1] if begun else None), ""
+        started = re.fullmatch(r"(tests/\S+?::.+?) ?", text.rpartition("\n")[2])
+        return (started[1] if started else None), ""
 
     @staticmethod
     def _durations(report):
@@ -266,6 +268,6 @@ class Workspace:
                     if last is not None:
                         file = "/".join(parts[: last + 1]) + ".py"
                         whole, longest = found.get(file, (0, 0))
-                        took = float(case.get("time", 0))
-                        found[file] = whole + took, max(longest, took)
+                        seconds = float(case.get("time", 0))
+                        found[file] = whole + seconds, max(longest, seconds)
         return found

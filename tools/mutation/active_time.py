@@ -1,23 +1,23 @@
-"""Measures how long processes compute or sleep, without the time they wait for a processor.
+"""Measures the time that processes compute or sleep, without the time they wait for a processor.
 
-So a limit holds on a machine that is busy with other work, too.
+So a time limit also works on a busy machine.
 """
 
 import os
 from pathlib import Path
 
-__all__ = ["Patience"]
+__all__ = ["ActiveTime"]
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
-# Members of /proc/PID/stat behind the name.
+# Indices of the fields of /proc/PID/stat after the name.
 STATE, PARENT, USED = 0, 1, slice(11, 15)
 
 
-class Patience:
-    """Seconds that a process and its descendants computed or slept.
+class ActiveTime:
+    """The seconds that a process and its descendants computed or slept.
 
-    Where the system has no ``/proc``, all time counts.
+    Without ``/proc`` all time counts.
 
     Parameters
     ----------
@@ -36,25 +36,25 @@ class Patience:
         self._used = 0.0
 
     def reset(self):
-        """Begin anew: something has been done."""
+        """Start again from 0, because the process has made progress."""
         self.spent = 0.0
 
-    def passed(self, seconds: float):
-        """Take note that so many seconds have passed since the last call."""
+    def add(self, seconds: float):
+        """Account for the ``seconds`` since the last call."""
         family = self._family()
         used = sum(sum(map(int, stat[USED])) for stat in family) / TICKS
         ready = any(stat[STATE] in "RD" for stat in family)
-        # Those that end take their time with them, until their parent has waited for them.
+        # The time of an ended process is missing until its parent has waited for it.
         self.spent += min(seconds, max(0.0, used - self._used)) if ready else seconds
         self._used = used
 
     def _family(self):
-        """What the system says of the process and of its descendants."""
+        """The fields of /proc/PID/stat of the process and its descendants."""
         stats = {}
         for path in self.proc.glob("[0-9]*/stat"):
             try:
                 text = path.read_text(encoding="utf-8", errors="replace")
-            except OSError:  # it has ended
+            except OSError:  # the process has ended
                 continue
             stats[int(path.parent.name)] = text.rpartition(")")[2].split()
         family, size = {self.pid}, 0
