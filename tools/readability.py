@@ -37,8 +37,8 @@ for ever are in `tests/test_structure.py`.
   width, a layout, a stream or a pulse.
 * *Riddles*: "what is", "those of", "nobody", "but for" and the like, in docstrings, comments and
   pages, for each thousand lines.
-* *Duplicated lines*: lines in a run of {duplicate} or more that another file of the sources has too, imports
-  aside.
+* *Duplicated lines*: lines in a run of {duplicate} or more that another file of the sources has
+  too, without imports.
 """
 
 

@@ -5,6 +5,7 @@ import re
 import pytest
 from amaranth.hdl import ClockSignal, Module, Signal
 from amaranth.sim import Simulator
+from tiers import tiers
 
 from weft.boards.bitstream import prepare
 from weft.boards.blocks import GROUPS
@@ -28,7 +29,7 @@ def icebreaker():
     return small(BOARDS["icebreaker"])
 
 
-@pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+@pytest.mark.parametrize("board", tiers(BOARDS, "icebreaker", "ulx3s-85f"))
 def test_every_board_is_elaborated(board):
     design = small(board)
     ecp5 = board.device.family == "ecp5"

@@ -113,6 +113,7 @@ def test_runs_the_network_in_bf16(more, right, capsys, no_picture):
     assert re.search(rf"450 images: {right} BF16 on the hardware, 97\.56% float32\.", said)
 
 
+@pytest.mark.slow
 def test_leaves_a_trace_of_bf16_products(here, capsys):
     assert main(["sim", *FLOATS, "--waves"]) == 0
     assert "results equal golden" in capsys.readouterr().out

@@ -13,12 +13,11 @@ TINY = Config(
     rows=1, cols=1, lanes=1, c_words=0, activation="none", bytes_in=64, bytes_out=1, **SMALL
 )
 ICARUS = {
-    "4x4": Config(rows=4, cols=4, dtype="bf16"),
     "1x3": Config(rows=1, cols=3, lanes=2, c_words=32, bytes_out=4, **SMALL),
     "1x1": TINY,
 }
 VERILATOR = {
-    "4x4": ICARUS["4x4"],
+    "4x4": Config(rows=4, cols=4, dtype="bf16"),
     "3x2": Config(
         rows=3, cols=2, hop=1, flush_subnormals=True, lanes=1, c_words=64, bytes_in=4, bytes_out=2,
         **SMALL,

@@ -16,8 +16,6 @@ TINY = Config(rows=1, cols=1, depth=1, a_words=32, b_words=32)
 SMALL = {"a_words": 256, "b_words": 256}
 
 ICARUS = [
-    Config(rows=1, cols=1, depth=1, lanes=1, bytes_in=1, bytes_out=1, **SMALL),
-    Config(rows=3, cols=4, depth=4, bytes_in=4, bytes_out=8, **SMALL),
     Config(
         rows=5, cols=2, depth=3, hop=3, requantize="none", bytes_in=64, bytes_out=2, a_words=32,
         b_words=128,
@@ -28,8 +26,9 @@ ICARUS = [
     ),
 ]
 VERILATOR = [
-    Config(),
-    Config(rows=12, cols=12, depth=2, lanes=8, requantize="single", **SMALL),
+    Config(rows=1, cols=1, depth=1, lanes=1, bytes_in=1, bytes_out=1, **SMALL),
+    Config(rows=3, cols=4, depth=4, bytes_in=4, bytes_out=8, **SMALL),
+    Config(rows=6, cols=12, depth=2, lanes=8, requantize="single", **SMALL),
     Config(rows=4, cols=4, depth=4, multiplier="fip", b_zero_point="column", **SMALL),
     Config(rows=1, cols=16, depth=8, lanes=8, bytes_in=8, bytes_out=32, **SMALL),
 ]

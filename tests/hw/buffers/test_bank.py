@@ -86,6 +86,7 @@ def test_a_part_of_a_word_is_read(target):
     assert words[-4:] == [0x21, 0x22, 0xFF, 0x24]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line, broken", [
     ("if (OCEB) held", "held"), ("if (CEB) for", "for"), ("CEA && WEA", "CEA"),
     ("shown[35:18] : lower", "lower : lower"), ("|| place[n / 9]", "|| place[n / 9 + 1]"),

@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 from amaranth.hdl import UnusedElaboratable
+from tiers import tiers
 
 from weft.hw.bus.wishbone import Wishbone
 from weft.sim.formal.bench import prove
@@ -47,7 +48,7 @@ def test_proof(name):
     assert report.rules.keys() | report.covers.keys() == proof.only(bench)
 
 
-@pytest.mark.parametrize("bug", SOWN, ids=[bug.what for bug in SOWN])
+@pytest.mark.parametrize("bug", tiers({bug.what: bug for bug in SOWN}, SOWN[0].what))
 def test_bug_violates_its_rule(bug):
     proof = PROOFS[bug.proof]
     with sown(bug):

@@ -53,7 +53,7 @@ def start(netlist, tmp_path_factory):
     return started
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_it_multiplies(netlist, start, seed):
     with start(netlist, seed) as gates:
         done = check_gates(gates, CONFIG, seed=seed)
@@ -70,6 +70,7 @@ def test_it_is_not_another(netlist, start):
         check_gates(gates, other, seed=1)
 
 
+@pytest.mark.slow
 def test_a_bit_of_a_lut_is_missed(netlist, start):
     """One of an adder of the PE, for two zeros and a carry."""
     broken = json.loads(json.dumps(netlist))

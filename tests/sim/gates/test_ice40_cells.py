@@ -54,6 +54,7 @@ def test_memory_is_that_of_yosys(verdict):
     assert memory(verdict) == "EQUAL"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right, wrong", [
     ("{I3, I2, I1, I0}", "{I2, I3, I1, I0}"),
     ("(I1 ^ I2) & carry", "(I0 ^ I1) & carry"),
@@ -65,6 +66,7 @@ def test_other_logic_is_seen(verdict, right, wrong):
     assert "WRONG" in logic(verdict, fix=(right, wrong))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right, wrong", [
     ("!mask[k]", "mask[k]"),
     ("(WRITE_STEP >> 1) - 1", "0"),
