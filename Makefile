@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles sim-speed link-bench area cell-mutants mutation sweep lock clean distclean
+.PHONY: docs readability registers help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles sim-speed link-bench area cell-mutants mutation sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,14 @@ docs:  ## build the documents as a site, in build/docs; broken links are errors
 	@$(SETUP) test
 	@$(RUN) python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "Open build/docs/index.html"
+
+readability:  ## count what can be counted of how the sources read, and write docs/readability.md
+	@$(SETUP) test
+	@$(RUN) python tools/readability.py
+
+registers:  ## write docs/registers.md from the description of the registers
+	@$(SETUP) test
+	@$(RUN) python tools/registers.py
 
 lint:  ## check the style of the sources
 	@$(SETUP) test
