@@ -1,4 +1,4 @@
-"""What tests of links share: a serial line with a board at its other end."""
+"""Fixtures of the link tests: a serial line with a board at its other end."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from weft.host.transport import TransportTimeout
 
 
 class Line:
-    """A pty with a board at its other end, in a thread: it answers ``act(frame)``."""
+    """A pty with a board at its other end, in a thread that calls ``act(frame)``."""
 
     def __init__(self):
         self.master, self.slave = os.openpty()
@@ -70,7 +70,7 @@ class Line:
         os.write(self.master, frame.encode())
 
     def pull(self):
-        """The cable is pulled."""
+        """Disconnect the cable."""
         self.plugged = False
 
     def close(self):
@@ -87,9 +87,9 @@ def line():
 
 @pytest.fixture
 def limit():
-    """``limit(accelerator, seconds)``: a context in which a wait is given up after so long.
+    """``limit(accelerator, seconds)``: a context with a short timeout.
 
-    For what never comes; outside of it, the machine may be slow.
+    For answers that never arrive; all other waits are long, since the machine may be slow.
     """
 
     @contextlib.contextmanager
@@ -105,8 +105,8 @@ def limit():
 
 
 @pytest.fixture
-def taken():
-    """``taken(transport)``: wait until the board has taken all commands."""
+def acknowledged():
+    """``acknowledged(transport)``: wait until the board has acknowledged all commands."""
 
     def wait(transport):
         deadline = time.monotonic() + 600

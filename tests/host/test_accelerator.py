@@ -1,4 +1,4 @@
-"""The driver over the golden transport, whole and broken, against sums in int64."""
+"""Tests of the driver on the golden transport, with and without failures, against int64 sums."""
 
 import sys
 from types import SimpleNamespace
@@ -107,7 +107,7 @@ def test_rejects_other_hardware():
     )
 
 
-def test_rejects_what_is_no_core():
+def test_rejects_registers_that_describe_no_config():
     transport = GoldenTransport(SMALL)
     transport.read = lambda address, count, timeout: [0] * count
     with pytest.raises(AcceleratorError) as error:
@@ -122,7 +122,7 @@ def test_takes_its_config_from_the_core():
     assert Accelerator(GoldenTransport(SMALL)).config == SMALL
 
 
-def test_records_what_a_product_cost():
+def test_returns_the_stats_of_a_product():
     rng = np.random.default_rng(6)
     a, b = numbers(rng, np.int8, 6, 8), numbers(rng, np.int8, 8, 5)
     acc = accelerator()
@@ -141,7 +141,7 @@ def test_records_what_a_product_cost():
 
 
 class Broken(GoldenTransport):
-    """A golden transport whose next exchange is spoilt by ``spoil``, once."""
+    """A golden transport that changes one ``send`` or ``receive`` by a function in ``spoil``."""
 
     def __init__(self, config, **spoil):
         super().__init__(config)
@@ -185,7 +185,7 @@ def changed(**fields):
     ],
 )
 @pytest.mark.parametrize("again", ["matmul", "load"])
-def test_is_right_again_after_a_failure(spoil, kind, text, again):
+def test_recovers_after_a_failure(spoil, kind, text, again):
     rng = np.random.default_rng(7)
     a, b = numbers(rng, np.int8, 3, 8), numbers(rng, np.int8, 8, 5)
     acc = Accelerator(Broken(SMALL, **spoil), timeout=600)
@@ -197,7 +197,7 @@ def test_is_right_again_after_a_failure(spoil, kind, text, again):
         check(acc.matmul(rows, operand), exact(rows, b))
 
 
-def test_drops_results_of_jobs_given_up():
+def test_drops_results_of_abandoned_jobs():
     rng = np.random.default_rng(7)
     a, b = numbers(rng, np.int8, 3, 8), numbers(rng, np.int8, 8, 5)
     # headers that nothing feeds follow a job that ends: they are in the way of the next
@@ -209,7 +209,7 @@ def test_drops_results_of_jobs_given_up():
         check(acc.matmul(a, b), exact(a, b))
 
 
-def test_gives_up_on_a_core_that_does_not_come_to_rest():
+def test_reports_a_core_that_stays_busy():
     transport = GoldenTransport(SMALL)
     acc = Accelerator(transport, timeout=0.05)
     transport.send = lambda commands: None
@@ -222,7 +222,7 @@ def test_gives_up_on_a_core_that_does_not_come_to_rest():
     )
 
 
-def test_says_at_once_that_the_way_is_gone():
+def test_reports_a_closed_transport():
     acc = accelerator()
     acc.close()
     for _ in range(2):
@@ -231,7 +231,7 @@ def test_says_at_once_that_the_way_is_gone():
         assert str(error.value) == "the transport is closed"
 
 
-def test_sends_a_batch_at_once():
+def test_sends_a_batch_in_one_call():
     transport = Broken(SMALL)
     rng = np.random.default_rng(8)
     a, b = numbers(rng, np.int8, 6, 7, 90), numbers(rng, np.int8, 6, 90, 12)
@@ -239,7 +239,7 @@ def test_sends_a_batch_at_once():
     assert transport.sends == 1
 
 
-def test_puts_packets_together():
+def test_joins_packets_of_a_job():
     class Pieces(GoldenTransport):
         def _answer(self, tag, status, data=None):
             super()._answer(tag, status, data)
@@ -254,7 +254,7 @@ def test_puts_packets_together():
     check(Accelerator(Pieces(SMALL)).matmul(a, b), exact(a, b))
 
 
-def test_tells_more_jobs_than_there_are_tags_apart(monkeypatch):
+def test_splits_many_jobs_into_several_sends(monkeypatch):
     monkeypatch.setattr("weft.host.accelerator._MAX_JOBS", 5)
     transport = Broken(SMALL)
     rng = np.random.default_rng(10)

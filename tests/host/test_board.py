@@ -1,4 +1,4 @@
-"""The link to a board, over pipes that lose, damage and delay, with a model of the board's end."""
+"""Tests of the transport to a board over unreliable pipes, with a model of the board."""
 
 import queue
 import random
@@ -27,7 +27,7 @@ GUARD = 600  # seconds after which a test hangs
 
 
 class End:
-    """The host's end of a pipe to a `Board`: both files of a transport."""
+    """The host's end of a pipe to a `Board`: reader and writer of a transport."""
 
     def __init__(self, board):
         self.board, self.pipe, self.ended = board, queue.SimpleQueue(), False
@@ -53,10 +53,10 @@ class End:
 
 
 class Board:
-    """The board's end, as docs/interfaces.md has it, with a core of numpy behind it.
+    """A board, as defined in docs/interfaces.md, with a golden core.
 
-    What is written acts at once. ``to_board`` and ``to_host`` get each frame as bytes, and give
-    what arrives of it.
+    Written bytes take effect at once. ``to_board`` and ``to_host`` map the bytes of each frame to
+    the bytes that arrive.
     """
 
     def __init__(self, config=CONFIG, *, to_board=lambda data: data, to_host=lambda data: data):
@@ -120,7 +120,7 @@ class Board:
 
 
 class Faults:
-    """Does something to each n-th frame, or with a chance."""
+    """Applies ``fault`` to the frames with numbers ``at``, and to others with a probability."""
 
     def __init__(self, fault, *, at=(), chance=0.0, kinds=None, seed=1):
         self.fault, self.at, self.chance, self.kinds = fault, set(at), chance, kinds
@@ -173,7 +173,7 @@ def product(accelerator, m=7, k=40, n=9, seed=1):
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.bytes_in} bytes")
-def test_products_over_a_sound_link(config):
+def test_products_over_a_reliable_link(config):
     board = Board(config)
     with Accelerator(linked(board), config, timeout=GUARD) as accelerator:
         assert all(product(accelerator, seed=seed) for seed in range(3))
@@ -184,7 +184,7 @@ def test_products_over_a_sound_link(config):
 
 @named
 @pytest.mark.parametrize("seed", range(2))
-def test_commands_that_are_damaged_are_sent_again(fault, seed):
+def test_retransmits_damaged_commands(fault, seed):
     faults = Faults(FAULTS[fault], chance=0.2, seed=seed)
     board = Board(to_board=faults)
     with Accelerator(linked(board), timeout=GUARD) as accelerator:
@@ -194,7 +194,7 @@ def test_commands_that_are_damaged_are_sent_again(fault, seed):
 
 @named
 @pytest.mark.parametrize("seed", range(2))
-def test_answers_that_are_lost_are_asked_for_again(fault, seed):
+def test_repeats_requests_without_an_answer(fault, seed):
     kinds = [FrameType.REGISTERS, FrameType.ABORTED, FrameType.ACK, FrameType.ERROR]
     faults = Faults(FAULTS[fault], chance=0.2, seed=seed, kinds=kinds)
     board = Board(to_host=faults)
@@ -217,7 +217,7 @@ def test_answers_that_are_lost_are_asked_for_again(fault, seed):
 
 @named
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_results_that_are_lost_are_an_error_and_the_next_are_right(fault, at, limit):
+def test_recovers_after_lost_results(fault, at, limit):
     faults = Faults(FAULTS[fault], at=[at], kinds=[FrameType.RESULTS])
     faults.on = False
     board = Board(to_host=faults)
@@ -234,7 +234,7 @@ def test_results_that_are_lost_are_an_error_and_the_next_are_right(fault, at, li
         assert product(accelerator, seed=3)
 
 
-def test_what_it_says_of_results_that_are_lost():
+def test_reports_lost_results():
     board = Board(to_host=Faults(FAULTS["lose"], at=[3], kinds=[FrameType.RESULTS]))
     with Accelerator(linked(board), timeout=GUARD) as accelerator:
         with pytest.raises(TransportError) as error:
@@ -242,7 +242,7 @@ def test_what_it_says_of_results_that_are_lost():
         assert str(error.value) == "result frames were lost: expected number 2, received 3"
 
 
-def test_rejects_a_board_that_gives_no_sign():
+def test_rejects_a_board_that_does_not_answer():
     board = Board()
     board.dead = True
     transport = linked(board, name="/dev/ttyX at 9 baud")
@@ -264,7 +264,7 @@ def test_rejects_another_device():
     transport.close()
 
 
-def test_a_board_that_falls_silent_is_an_error_and_comes_back(limit):
+def test_times_out_and_recovers_when_the_board_answers_again(limit):
     board = Board()
     with Accelerator(linked(board), timeout=GUARD) as accelerator:
         assert product(accelerator)
@@ -279,7 +279,7 @@ def test_a_board_that_falls_silent_is_an_error_and_comes_back(limit):
         assert product(accelerator)
 
 
-def test_gives_up_a_frame_that_is_never_taken():
+def test_reports_a_frame_that_is_never_acknowledged():
     board = Board(to_board=Faults(flip, chance=1.0, kinds=[FrameType.COMMANDS]))
     board.to_board.on = False
     with Accelerator(linked(board), timeout=GUARD) as accelerator:
@@ -294,7 +294,7 @@ def test_gives_up_a_frame_that_is_never_taken():
         assert product(accelerator)
 
 
-def test_a_board_without_room_is_waited_for(limit):
+def test_waits_for_space_on_the_board(limit):
     board = Board()
     with Accelerator(linked(board), timeout=GUARD) as accelerator:
         assert product(accelerator)
@@ -305,7 +305,7 @@ def test_a_board_without_room_is_waited_for(limit):
         assert product(accelerator)
 
 
-def test_a_board_that_is_reset_goes_on():
+def test_recovers_after_a_reset_of_the_board():
     board = Board()
     with Accelerator(linked(board), timeout=GUARD) as accelerator:
         assert product(accelerator)
@@ -316,7 +316,7 @@ def test_a_board_that_is_reset_goes_on():
         assert product(accelerator)
 
 
-def test_a_pipe_that_ends_amid_a_job_is_gone_for_good():
+def test_stays_closed_after_the_pipe_ended():
     board = Board()
     accelerator = Accelerator(linked(board, name="/dev/ttyX"), timeout=GUARD)
     assert product(accelerator)
@@ -329,7 +329,7 @@ def test_a_pipe_that_ends_amid_a_job_is_gone_for_good():
     accelerator.close()
 
 
-def test_commands_must_wait_for_a_restart():
+def test_rejects_commands_before_a_restart():
     transport = linked(Board())
     with pytest.raises(TransportError) as error:
         transport.send(bytes(4))
@@ -341,8 +341,8 @@ def test_commands_must_wait_for_a_restart():
 
 @pytest.mark.parametrize("last", [0, 1, 100, 254, 255])
 @pytest.mark.parametrize("late", [[], [0], [1, 0], [1], [2, 0], [2]])
-def test_finds_the_number_that_a_board_expects(last, late, monkeypatch, taken):
-    """ACK frames that were on their way, of numbers up to the last one kept, deceive nobody."""
+def test_finds_the_expected_sequence_number(last, late, monkeypatch, acknowledged):
+    """Late ACK frames, with numbers up to the last accepted one, are not taken for the answer."""
     for first in range(4):  # it begins with any number
         monkeypatch.setattr("weft.host.board.randrange", lambda n, at=last + first - 1: at % n)
         board = Board()
@@ -360,13 +360,13 @@ def test_finds_the_number_that_a_board_expects(last, late, monkeypatch, taken):
         transport = linked(board)
         transport.restart(GUARD)
         transport.send(b"word" * 64 * 3)
-        taken(transport)
+        acknowledged(transport)
         assert board.kept == b"word" * 64 * 3
         transport.close()
 
 
 def commands_of(config):
-    """A job that waits for its load, then the load: of all that a buffer holds."""
+    """A job that waits for its load, then a load that fills the buffer."""
     job = Job(1, 1, 1, 0, 1, 1, 0, 1, 1, tag=7, flags=JobFlag.FEED_A)
     load = Load(Region.A, 0, 1, config.a_words // 16, 16)
     return job.pack().ljust(config.bytes_in, b"\0") + load.pack().ljust(config.bytes_in, b"\0")
@@ -374,20 +374,20 @@ def commands_of(config):
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.bytes_in} bytes")
 @pytest.mark.parametrize("words", [1, 7, 8, 17, 65])
-def test_a_core_left_amid_a_command_is_brought_to_rest(config, words, taken):
+def test_recovers_a_core_inside_a_command(config, words, acknowledged):
     board = Board(config)
     first = linked(board)
     first.restart(GUARD)
     left = (commands_of(config) + bytes(4 * HEADER_BYTES))[: words * config.bytes_in]
     first.send(left)
-    taken(first)
+    acknowledged(first)
     board.end.close()  # the client dies
     with Accelerator(linked(board), config, timeout=GUARD) as accelerator:
         assert product(accelerator)
         assert product(accelerator, seed=2)
 
 
-def test_rejects_a_core_that_never_rests(limit):
+def test_reports_a_core_that_stays_busy(limit):
     board = Board()
     transport = linked(board)
     with Accelerator(transport, CONFIG, timeout=GUARD) as accelerator:

@@ -1,4 +1,4 @@
-"""What may follow a product, and what is refused: by name, and before anything is sent."""
+"""Tests of the epilogue, and of invalid arguments, which are rejected before anything is sent."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ M = {"multiplier": 1 << 30, "shift": 0}
 TABLE = np.zeros(256, np.int8)
 
 
-def test_is_nothing_where_nothing_is_asked_for():
+def test_default_epilogue_returns_the_sums():
     finish = Epilogue.of(Config(requantize="none"), (3,))
     assert (finish.flags, finish.dtype, finish.requantizes) == (JobFlag(0), np.int32, False)
     sums = np.arange(6, dtype=np.int32).reshape(2, 3)
     assert finish.add_bias(sums) is sums
 
 
-def test_makes_entries_for_columns():
+def test_builds_parameter_entries():
     given = {"multiplier": [1 << 30, 0, (1 << 31) - 1], "shift": [-31, 0, 31], "zero_point": 7}
     finish = Epilogue.of(Config(), (3,), **given, bias=[1, 2, 3], low=3, out_dtype=np.uint8)
     entries = finish.entries(np.array([1, -1, (1 << 31) + 5]), np.array([0, -128, 127]))
@@ -34,7 +34,7 @@ def test_makes_entries_for_columns():
     ]
 
 
-def test_takes_a_scale_as_the_mode_does():
+def test_converts_a_scale_for_the_mode():
     single = Epilogue.of(Config(requantize="single"), (2,), scale=[0.75, 3.0])
     assert (single.multiplier.tolist(), single.shift.tolist()) == ([3 << 29, 3 << 29], [0, 2])
     onnx = Epilogue.of(Config(requantize="onnx"), (2,), scale=0.1)

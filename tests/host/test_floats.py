@@ -1,4 +1,4 @@
-"""BF16 products over the golden transport, bit by bit, and what is refused."""
+"""Tests of BF16 products on the golden transport, bit by bit, and of invalid arguments."""
 
 import sys
 from types import SimpleNamespace
@@ -47,7 +47,7 @@ def accelerator(config=SMALL):
 
 
 def numbers(rng, *shape, special=0.0, dtype=bfloat16):
-    """Numbers of many sizes, a share of them special."""
+    """Numbers of many magnitudes; some are special values."""
     values = rng.standard_normal(shape) * 2.0 ** rng.integers(-9, 9, shape)
     chosen = rng.random(shape) < special
     return np.where(chosen, rng.choice(SPECIAL, shape), values).astype(dtype)
@@ -64,7 +64,7 @@ def golden(config, a, b, *, start=None, low=None, high=None, out_dtype=np.float3
 
 
 def check(result, want):
-    """The same to the bit."""
+    """Check that two arrays are equal to the bit."""
     assert (result.dtype, result.shape) == (want.dtype, want.shape)
     assert result.tobytes() == want.tobytes()
 
@@ -113,7 +113,7 @@ def test_multiplies(config, m, n, k, seed, special, start, limits, out_dtype, re
     (1, 1, 1), (1, 1, 700), (1, 50, 40), (50, 1, 40), (20, 20, 1), (13, 31, 300), (2, 90, 600),
 ])
 def test_sums_of_integers_are_exact(config, m, n, k):
-    """Whatever the order: golden takes no part in what is expected."""
+    """Integer sums are exact in any order, so the expected values do not need golden."""
     if config.rows * config.cols == 1:
         m, n = min(m, 3), min(n, 4)  # each tile of it is a job or more
     rng = np.random.default_rng(k)
@@ -140,7 +140,7 @@ SHAPES = [
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("low", [None, 0])
 @pytest.mark.parametrize("out_dtype", [np.float32, bfloat16])
-def test_takes_the_shapes_of_numpy(shapes, low, out_dtype):
+def test_follows_the_shapes_of_numpy(shapes, low, out_dtype):
     rng = np.random.default_rng(1)
     a, b = (numbers(rng, *shape) for shape in shapes)
     whole = np.matmul(np.ones(shapes[0]), np.ones(shapes[1])).shape
@@ -161,7 +161,7 @@ def test_takes_the_shapes_of_numpy(shapes, low, out_dtype):
 
 
 @pytest.mark.parametrize("shapes", [((4, 3, 7), (4, 7, 6)), ((3, 7), (4, 7, 6)), ((7,), (7, 6))])
-def test_bias_and_limits_are_of_columns_in_a_batch(shapes):
+def test_bias_and_limits_apply_to_columns_of_a_batch(shapes):
     rng = np.random.default_rng(2)
     a, b = (numbers(rng, *shape) for shape in shapes)
     bias, low = numbers(rng, 6, dtype=np.float32), numbers(rng, 6, dtype=np.float32)
@@ -173,7 +173,7 @@ def test_bias_and_limits_are_of_columns_in_a_batch(shapes):
 
 @pytest.mark.parametrize("config", [SMALL, CONFIGS[4]], ids=["keeps", "flushes"])
 @pytest.mark.parametrize("out_dtype", [np.float32, bfloat16])
-def test_a_k_of_0_gives_what_the_sums_start_from(config, out_dtype):
+def test_k_of_0_gives_the_start_values(config, out_dtype):
     a, b, c = np.zeros((2, 0), bfloat16), np.zeros((0, 12), bfloat16), SPECIAL[None]
     acc = accelerator(config)
     sent = acc.counters()["words_in"]
@@ -216,7 +216,7 @@ def test_casts_to_nearest_even():
         check(acc.matmul(held, ones.astype(np.float32), cast=True), want.T)
 
 
-def test_takes_strided_arrays():
+def test_accepts_strided_arrays():
     rng = np.random.default_rng(3)
     a, b = numbers(rng, 14, 40)[::-2, ::3], numbers(rng, 9, 14).T
     c = numbers(rng, 9, 14, dtype=np.float32).T[::2]
@@ -228,7 +228,7 @@ def sent(acc, *args, **options):
     return record.bytes_in, result
 
 
-def test_sends_what_is_there_already_once():
+def test_sends_unchanged_data_once():
     rng = np.random.default_rng(4)
     a, b = numbers(rng, 3, 20), numbers(rng, 20, 7)
     acc = accelerator()
@@ -251,7 +251,7 @@ def test_sends_what_is_there_already_once():
     check(y, golden(SMALL, a, b, start=options["bias"], low=0))
 
 
-def test_records_what_a_product_cost():
+def test_returns_the_stats_of_a_product():
     rng = np.random.default_rng(5)
     acc = accelerator()
     _, record = acc.matmul(numbers(rng, 6, 8), numbers(rng, 8, 5), record=True)
@@ -333,7 +333,7 @@ def test_rejects_features_not_in_the_config(fields, options, text):
     check(acc.matmul(A, B, out_dtype=bfloat16), np.zeros((3, 5), bfloat16))
 
 
-def test_an_int8_core_rejects_what_is_for_bf16():
+def test_an_int8_core_rejects_bf16_arguments():
     acc = accelerator(Config())
     matrix = np.zeros((4, 4), np.int8)
     text = "must be absent where Config.dtype is int8, not given"

@@ -1,4 +1,4 @@
-"""BF16 operands and parameters as callers have them: batches of them, NaN, either byte order."""
+"""Tests of BF16 operands and parameters: batches, NaN, both byte orders."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def numbers(rng, *shape, dtype=bfloat16):
 
 
 def check(result, want):
-    """The same to the bit."""
+    """Check that two arrays are equal to the bit."""
     assert (result.dtype, result.shape) == (want.dtype, want.shape)
     assert result.tobytes() == want.tobytes()
 
@@ -30,7 +30,7 @@ def check(result, want):
     ((4, 3, 7), (4, 7, 6)), ((4, 3, 7), (7, 6)), ((3, 7), (4, 7, 6)), ((7,), (4, 7, 6)),
     ((2, 1, 3, 7), (4, 7, 6)), ((4, 3, 0), (4, 0, 6)), ((4, 3, 0), (0, 6)),
 ])
-def test_bias_and_limits_may_be_of_each_product(shapes):
+def test_bias_and_limits_per_product(shapes):
     rng = np.random.default_rng(6)
     a, b = (numbers(rng, *shape) for shape in shapes)
     matrix = a[None] if a.ndim == 1 else a
@@ -48,8 +48,8 @@ def test_bias_and_limits_may_be_of_each_product(shapes):
         check(got, want.reshape(shape))
 
 
-def test_a_signalling_nan_is_a_nan_like_any_other():
-    """IEEE 754 6.2.3; no warning is given, and warnings are errors here."""
+def test_accepts_signalling_nans():
+    """IEEE 754 6.2.3. Warnings are errors in tests, so none is given."""
     signalling = np.array([0x7F800001, 0xFF800001], np.uint32).view(np.float32)
     half = np.array([0x7C01], np.uint16).view(np.float16)
     ones = np.ones((2, 1), np.float32)
@@ -67,7 +67,7 @@ def test_a_signalling_nan_is_a_nan_like_any_other():
 
 
 @pytest.mark.parametrize("order", "<>")
-def test_takes_numbers_of_either_byte_order(order):
+def test_accepts_both_byte_orders(order):
     rng = np.random.default_rng(7)
     a, b, c = (numbers(rng, 4, 4, dtype=np.float32) for _ in range(3))
     given = [x.astype(f"{order}f4") for x in (a, b, c, c[0] + 50)]

@@ -1,4 +1,4 @@
-"""The golden transport, header by header, against ``docs/interfaces.md``."""
+"""Tests of the golden transport, header by header, against ``docs/interfaces.md``."""
 
 import sys
 from types import SimpleNamespace
@@ -48,7 +48,7 @@ def product(a, b):
 
 @pytest.fixture(autouse=True)
 def predicted(monkeypatch):
-    """What the cycle model was asked to predict; it says 10 cycles a command."""
+    """The commands passed to the cycle model, which returns 10 cycles per command."""
     asked = []
 
     def predict(config, commands):
@@ -93,7 +93,7 @@ def test_waits_for_every_byte(transport):
     assert result(transport, 3, 4, 7) == product(a, b)
 
 
-def test_keeps_what_was_loaded(transport):
+def test_keeps_loaded_operands(transport):
     a, b, c = numbers(3, 5), numbers(5, 4, seed=1), numbers(2, 5, seed=2)
     transport.send(load(1, b.T, page=1, flags=LoadFlag(0)))
     for tag, x in enumerate((a, c, a)):
@@ -122,7 +122,7 @@ def test_hands_on_sums(transport):
         job(3, 3, 2, 5, JobFlag.KEEP), job(1, 4, 2, 5, JobFlag.ACCUMULATE),
     ],
 )
-def test_answers_what_it_cannot_do_as_rejected(transport, header):
+def test_rejects_unsupported_jobs(transport, header):
     a, b = numbers(2, 2), numbers(2, 2, seed=1)
     transport.send(header + job(2, 2, 2, 6) + load(0, a) + load(1, b.T))
     packet = transport.receive(0)
@@ -131,7 +131,7 @@ def test_answers_what_it_cannot_do_as_rejected(transport, header):
     assert result(transport, 2, 2, 6) == product(a, b)
 
 
-def test_counts_headers_that_are_none(transport):
+def test_counts_invalid_headers(transport):
     transport.send(bytes(32) + b"\3\2" + bytes(30) + b"\1\1" + bytes(30) + b"\2\0" + bytes(30))
     loads = [(4, 0, 1, 1, 1), (0, 0, 1, 0, 1), (0, 0, 1, 1, 0), (0, 0, 1, 5, 1), (0, 0, 1, 1, 257)]
     transport.send(b"".join(Load(*load).pack() for load in loads))
@@ -165,7 +165,7 @@ def test_load_waits_for_a_job_that_uses_its_pages(transport):
     assert result(transport, 2, 2, 2) == product(other, b)
 
 
-def test_load_passes_a_rejected_job(transport):
+def test_a_load_does_not_wait_for_a_rejected_job(transport):
     transport.send(job(2, 2, 2, 1) + job(0, 1, 1, 2, FEED, a_page=1, a_pages=1))
     transport.send(load(0, numbers(2, 2), page=1, flags=LoadFlag(0)) + bytes(32))
     assert transport.read(REGISTERS.index("errors"), 1, 1) == [1]
@@ -176,7 +176,7 @@ def test_load_passes_a_rejected_job(transport):
     assert [(p.tag, p.status) for p in answers] == [(1, Status.ABORTED), (2, Status.REJECTED)]
 
 
-def test_takes_no_more_jobs_than_it_may(transport):
+def test_holds_at_most_jobs_jobs(transport):
     a, b = numbers(2, 2), numbers(2, 2, seed=1)
     transport.send(b"".join(job(2, 2, 2, tag) for tag in range(2)))
     transport.send(job(2, 2, 2, 2, a_page=1, b_page=1) + bytes(32))
@@ -201,7 +201,7 @@ def test_takes_no_more_jobs_than_it_may(transport):
         (job(2, 2, 2, 0, JobFlag(0), a_page=4), "a job's operand must lie within 64 words, not 65"),
     ],
 )
-def test_rejects_what_the_core_leaves_undefined(transport, command, text):
+def test_rejects_commands_with_undefined_effect(transport, command, text):
     with pytest.raises(TransportError) as error:
         transport.send(command)
     assert str(error.value) == text
@@ -222,7 +222,7 @@ def test_describes_itself_and_counts(transport, predicted):
     assert len(predicted) == 1
 
 
-def test_asks_the_cycle_model_only_where_counters_are_read(transport, predicted):
+def test_runs_the_cycle_model_only_when_counters_are_read(transport, predicted):
     for tag in range(100):
         transport.send(load(0, numbers(2, 2), page=tag % 3, flags=LoadFlag(0)))
         transport.send(job(2, 2, 2, tag, FEED) + load(0, numbers(2, 2)) + load(1, numbers(2, 2)))
@@ -239,7 +239,7 @@ def test_asks_the_cycle_model_only_where_counters_are_read(transport, predicted)
     ]
 
 
-def test_keeps_no_more_commands_than_it_may(transport, predicted, monkeypatch):
+def test_limits_the_stored_commands(transport, predicted, monkeypatch):
     monkeypatch.setattr("weft.host.golden._MAX_UNCOUNTED", 5)
     for page in (0, 1, 2, 1, 3, 0, 2):
         transport.send(load(0, numbers(2, 2), page=page, flags=LoadFlag(0)))
@@ -250,7 +250,7 @@ def test_keeps_no_more_commands_than_it_may(transport, predicted, monkeypatch):
     assert transport.read(REGISTERS.index("busy"), 1, 1) == [10 * 7 + 30 * 2]
 
 
-def test_rejects_registers_that_are_none(transport):
+def test_rejects_registers_out_of_range(transport):
     with pytest.raises(TransportError) as error:
         transport.read(len(REGISTERS) - 1, 2, 1)
     last = len(REGISTERS) - 1

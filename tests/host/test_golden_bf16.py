@@ -1,4 +1,4 @@
-"""BF16 jobs on the golden transport, header by header, with sums that are exact in any order."""
+"""Tests of BF16 jobs on the golden transport, with sums that are exact in any order."""
 
 import numpy as np
 import pytest
@@ -110,7 +110,7 @@ def test_hands_on_the_sums_of_a_pass(transport):
 @pytest.mark.parametrize("flags, limits", [
     (JobFlag.CLAMP, True), (JobFlag.CLAMP | JobFlag.ROUND, True), (JobFlag.ROUND, False),
 ])
-def test_finishes_by_the_parameters_of_columns(transport, flags, limits):
+def test_clamps_by_the_parameters_of_columns(transport, flags, limits):
     a, b = numbers(3, 9), numbers(9, 4, seed=1)
     entries = np.array([(-5, 5), (0, np.inf), (-np.inf, 0), (2, 2)], LIMITS)
     operand = memories(CONFIG)[Region.PARAMETERS]
@@ -124,7 +124,7 @@ def test_finishes_by_the_parameters_of_columns(transport, flags, limits):
     assert result(transport, 3, 4, 1, narrow) == want.astype(narrow).astype(np.float32).tolist()
 
 
-def test_flushes_where_the_config_says_so():
+def test_flushes_subnormals_if_configured():
     small = np.array([[2.0**-70]], np.float32)
     places = {"c_pitch": 1, "c_pages": 1}
     for flush, want in ((False, 2.0**-140), (True, 0)):
@@ -143,7 +143,7 @@ def test_flushes_where_the_config_says_so():
     job(1, 25, 1, 5, JobFlag.ACCUMULATE), job(3, 24, 1, 5, JobFlag.ACCUMULATE),
     job(0, 1, 1, 5), job(1, 0, 1, 5), job(1, 1, 0, 5), job(1, 97, 1, 5), job(1, 1, 65, 5),
 ])
-def test_answers_what_it_cannot_do_as_rejected(transport, header):
+def test_rejects_unsupported_jobs(transport, header):
     a, b = numbers(2, 2), numbers(2, 2, seed=1)
     transport.send(header + job(2, 2, 2, 6) + fed(a, b))
     packet = transport.receive(0)
@@ -194,7 +194,7 @@ def test_a_load_of_c_waits_for_jobs_that_start_from_it(transport):
      + job(1, 1, 1, 0, JobFlag.CLAMP),
      "parameters of a job: low must be at most high (1.0), not 2.0"),
 ])  # fmt: skip
-def test_rejects_what_the_core_leaves_undefined(transport, commands, text):
+def test_rejects_commands_with_undefined_effect(transport, commands, text):
     with pytest.raises(TransportError) as error:
         transport.send(commands)
     assert str(error.value) == text

@@ -1,4 +1,4 @@
-"""The golden core's memories and its result stream, against plain loops over words and tiles."""
+"""Tests of the golden core's buffers and result stream, against loops over words and tiles."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def tile_by_tile(results, config):
 
 
 def put(core, region, lines, page, gap=0):
-    """Load ``lines`` [R, K], ``gap`` pages apart; the places that a job names."""
+    """Load ``lines`` [R, K], ``gap`` pages apart; the addresses for a job."""
     operand = memories(core.config)[region]
     panels, words = operand.panels(len(lines)), operand.panel_words(lines.shape[1])
     pitch = -(-words // operand.page) + gap
@@ -46,7 +46,7 @@ def integers(rng, *shape):
     rows=EDGES, cols=EDGES, depth=st.integers(1, 3), lanes=POWERS, bytes_out=POWERS, m=SIZES,
     n=SIZES, k=SIZES, gap=st.integers(0, 2), scaled=st.booleans(),
 )
-def test_results_leave_tile_by_tile(rows, cols, depth, lanes, bytes_out, m, n, k, gap, scaled):
+def test_results_are_in_tile_order(rows, cols, depth, lanes, bytes_out, m, n, k, gap, scaled):
     config = Config(
         rows=rows, cols=cols, depth=depth, lanes=lanes, bytes_out=max(lanes, bytes_out),
         a_words=2048, b_words=2048, requantize="single",

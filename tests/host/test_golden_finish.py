@@ -1,4 +1,4 @@
-"""Jobs that finish their results on the golden transport, header by header."""
+"""Tests of jobs with requantization on the golden transport, header by header."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ HALVE = (1 << 30, 0)  # multiplier and shift
 FINISH = FEED | JobFlag.REQUANTIZE
 
 
-def test_finishes_results_to_the_byte(transport):
+def test_requantizes_to_the_byte(transport):
     a, b = np.array([[1, 2], [-3, 4]], np.int8), np.array([[10, -20, 3], [1, 2, -3]], np.int8)
     entries = (5, *HALVE, 0, 0, -128, 127), (0, *HALVE, 0, 100, 0, 255), (0, *HALVE, 0, 7, 7, 9)
     transport.send(parameters(*entries) + job(2, 3, 2, 1, FINISH) + load(0, a) + load(1, b.T))
@@ -83,7 +83,7 @@ def test_finishes_results_to_the_byte(transport):
     assert result(transport, 2, 3, 3) == product(a, b)
 
 
-def test_takes_zero_points_of_b_off_whole_chains():
+def test_subtracts_zero_points_of_b_from_whole_chains():
     config = Config(
         rows=2, cols=3, depth=2, a_words=64, b_words=64, bytes_in=8, bytes_out=8, jobs=2,
         b_zero_point="column",
@@ -131,7 +131,7 @@ def test_rejects_features_not_in_the_config(fields, flags):
     assert transport.read(REGISTERS.index("errors"), 1, 1) == [1]
 
 
-def test_rejects_parameters_that_are_none(transport):
+def test_rejects_invalid_parameters(transport):
     with pytest.raises(TransportError) as error:
         transport.send(parameters((0, 5, 0, 0, 0, 0, 0)) + job(1, 1, 1, 0, JobFlag.REQUANTIZE))
     want = "parameters of a job: multiplier must be 0 or in 2**30..2**31-1, not 5"

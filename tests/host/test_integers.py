@@ -1,4 +1,4 @@
-"""A set of parameters for each product of a batch, against golden product by product."""
+"""Tests of parameters per product of a batch, against golden product by product."""
 
 import re
 
@@ -36,7 +36,7 @@ def numbers(rng, dtype, *shape):
 
 
 def product_by_product(config, a, b, lead, given, of_rows=()):
-    """Golden's result of each product, with its own part of what was ``given``."""
+    """Golden's result of each product, with its own part of ``given``."""
     a = a[None] if a.ndim == 1 else a
     b = b[:, None] if b.ndim == 1 else b
     m, n = a.shape[-2], b.shape[-1]
@@ -112,7 +112,7 @@ def test_each_product_of_a_batch_has_its_own_parameters(drawn):
     check(accelerator(config).matmul(a, b, **given), want, shape)
 
 
-def test_multipliers_and_residents_go_with_a_batch():
+def test_multipliers_and_residents_work_with_a_batch():
     config = CONFIGS[0]
     rng = np.random.default_rng(1)
     a, b = numbers(rng, np.int8, 4, 3, 20), numbers(rng, np.int8, 20, 7)
@@ -145,7 +145,7 @@ def test_each_product_may_have_its_own_table(a_shape, b_shape, lead):
     check(accelerator(CONFIGS[2]).matmul(a, b, **given), want, shape)
 
 
-def test_sums_take_zero_points_and_a_bias_for_each_product():
+def test_zero_points_and_bias_per_product():
     rng = np.random.default_rng(2)
     for a_shape, b_shape, lead in SHAPES[:5]:
         a, b = numbers(rng, np.uint8, *a_shape), numbers(rng, np.int8, *b_shape)
@@ -160,7 +160,7 @@ def test_sums_take_zero_points_and_a_bias_for_each_product():
 
 
 @pytest.mark.parametrize("order", "<>")
-def test_parameters_may_be_of_either_byte_order(order):
+def test_accepts_parameters_in_both_byte_orders(order):
     rng = np.random.default_rng(5)
     a, b = numbers(rng, np.int8, 3, 7), numbers(rng, np.int8, 7, 6)
     given = {
@@ -180,7 +180,7 @@ def sent(acc, *args, **options):
     return acc.matmul(*args, record=True, **options)[1].bytes_in
 
 
-def test_parameters_that_are_there_are_not_sent_again():
+def test_sends_unchanged_parameters_once():
     rng = np.random.default_rng(3)
     acc = accelerator(CONFIGS[0])
     a, b = numbers(rng, np.int8, 3, 3, 20), numbers(rng, np.int8, 3, 20, 5)
@@ -201,7 +201,7 @@ def test_parameters_that_are_there_are_not_sent_again():
     assert sent(acc, a, held, **same) == folded
 
 
-def test_what_products_share_is_sent_once():
+def test_sends_shared_operands_once():
     rng = np.random.default_rng(7)
     acc = accelerator(CONFIGS[0])
     a, b = numbers(rng, np.int8, 4, 3, 20), numbers(rng, np.int8, 20, 7)
@@ -226,7 +226,7 @@ def test_what_products_share_is_sent_once():
     assert record.bytes_in == resident - 4 * (32 + 2 * 64) + 32 + 5 * 16
 
 
-def test_a_table_is_sent_where_it_changes():
+def test_sends_a_table_only_when_it_changes():
     rng = np.random.default_rng(4)
     acc = accelerator(CONFIGS[0])
     a, b = numbers(rng, np.int8, 4, 3, 20), acc.load(numbers(rng, np.int8, 20, 5))
@@ -261,7 +261,7 @@ COLUMNS = f"one number or one for each of the 5 columns of b, {BATCH} (4, 5)"
     ({"scale": 1, "low": [[0], [0], [7], [0]], "high": [5, 6, 6, 7, 8]},
      "low must be at most high (5), not 7"),
 ])
-def test_rejects_sets_that_do_not_fit_the_batch(options, text):
+def test_rejects_parameters_that_do_not_fit_the_batch(options, text):
     acc = accelerator(CONFIGS[0])
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         acc.matmul(I8, B8, **options)

@@ -1,4 +1,4 @@
-"""Frames, damaged in every way, and the transport over pipes with a peer that misbehaves."""
+"""Tests of damaged frames, and of the framed transport with a peer that misbehaves."""
 
 import os
 import threading
@@ -52,12 +52,12 @@ def test_finds_the_next_frame_after_noise(noise):
     assert len([item for item in found if isinstance(item, FramingError)]) == 1
 
 
-def test_tells_of_each_stretch_of_noise():
+def test_reports_each_stretch_of_noise_once():
     found = FrameDecoder().feed((b"\0\0" + FRAMES[0].encode()) * 2)
     assert [type(item) for item in found] == [FramingError, Frame, FramingError, Frame]
 
 
-def test_tells_of_every_damaged_byte():
+def test_reports_every_damaged_byte():
     good, after = FRAMES[2].encode(), FRAMES[0].encode()
     for at in range(len(good)):
         for bit in range(8):
@@ -69,7 +69,7 @@ def test_tells_of_every_damaged_byte():
             assert found[1] == FRAMES[0]
 
 
-def test_says_what_was_wrong():
+def test_describes_the_error():
     frame = FRAMES[0].encode()
     (found,) = FrameDecoder().feed(b"\x01\x02\x03")
     assert found == FramingError("a frame must start with 5746, not 0102")
@@ -83,7 +83,7 @@ def test_says_what_was_wrong():
 
 
 class Peer:
-    """The other end of two pipes; ``frames`` are those that came."""
+    """The other end of the two pipes of a transport."""
 
     def __init__(self):
         read, self.out = os.pipe()
@@ -146,7 +146,7 @@ def in_thread(call):
     return thread, out
 
 
-def test_reads_registers_past_old_answers(peer):
+def test_skips_late_answers_to_earlier_requests(peer):
     thread, out = in_thread(lambda: peer.transport.read(3, 2, GUARD))
     assert peer.next() == Frame(FrameType.READ, 1, b"\x03\0\x02\0")
     peer.send(Frame(0x82, 0, b"old."), Frame(0x83, 1), results(0))
@@ -186,8 +186,8 @@ def test_times_out(peer, call, what):
     assert str(error.value) == f"no {what} within 0.05 s"
 
 
-def test_waits_while_something_moves(peer, monkeypatch):
-    """Results come every 500 seconds, of a clock of its own."""
+def test_waits_while_bytes_move(peer, monkeypatch):
+    """Results arrive every 500 simulated seconds."""
     clock = SimpleNamespace(now=0.0)
     clock.monotonic = lambda: clock.now
     monkeypatch.setattr(link, "time", clock)
@@ -216,7 +216,7 @@ def test_waits_while_something_moves(peer, monkeypatch):
         ([results(4), results(6)], "result frames were lost: expected number 5, received 6"),
     ],
 )
-def test_raises_what_went_wrong_once(peer, sent, text):
+def test_raises_each_error_once(peer, sent, text):
     peer.send(*sent)
     with pytest.raises(TransportError) as error:
         while True:
@@ -236,7 +236,7 @@ def test_does_not_block_on_a_full_pipe(peer):
 @pytest.mark.parametrize(
     "call", [lambda t: t.receive(GUARD), lambda t: t.send(b"x"), lambda t: t.abort(GUARD)]
 )
-def test_says_when_the_pipe_ends(peer, call):
+def test_reports_the_end_of_the_pipe(peer, call):
     peer.close()
     with pytest.raises(TransportClosed) as error:
         while True:
@@ -245,7 +245,7 @@ def test_says_when_the_pipe_ends(peer, call):
     assert str(error.value) == "the other end closed the pipe unexpectedly"
 
 
-def test_delivers_what_came_before_the_end(peer):
+def test_delivers_packets_received_before_the_end(peer):
     peer.send(results(0))
     peer.close()
     assert peer.transport.receive(GUARD).tag == 1
@@ -253,7 +253,7 @@ def test_delivers_what_came_before_the_end(peer):
         peer.transport.receive(GUARD)
 
 
-def test_explains_in_the_words_of_a_subclass(peer):
+def test_uses_the_reason_of_a_subclass(peer):
     peer.transport.explain = lambda: "the model must run, not end with exit code 3"
     peer.close()
     with pytest.raises(TransportClosed) as error:

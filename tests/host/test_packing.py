@@ -1,4 +1,4 @@
-"""Layouts of both streams against byte by byte readings of ``docs/interfaces.md``."""
+"""Tests of the stream layouts, against byte-wise models of ``docs/interfaces.md``."""
 
 import time
 

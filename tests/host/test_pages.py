@@ -1,9 +1,9 @@
-"""Pages held and free, and regions in a ring."""
+"""Tests of page allocation and of the ring."""
 
 from weft.host.pages import Pages, Ring
 
 
-def test_holds_from_the_end_of_the_smallest_gap_that_fits():
+def test_allocates_at_the_end_of_the_smallest_gap_that_fits():
     pages = Pages(16)
     assert pages.free() == (0, 16)
     assert pages.allocate(4) == 12
@@ -16,7 +16,7 @@ def test_holds_from_the_end_of_the_smallest_gap_that_fits():
     assert pages.free() == (0, 4)
 
 
-def test_has_nothing_free_when_all_is_held():
+def test_has_no_free_page_when_all_are_allocated():
     pages = Pages(2)
     assert pages.allocate(2) == 0
     assert pages.free() == (0, 0)
@@ -25,7 +25,7 @@ def test_has_nothing_free_when_all_is_held():
     assert pages.free() == (0, 2)
 
 
-def test_ring_goes_round():
+def test_ring_wraps():
     ring = Ring(5, 8)
     assert [ring.next_region(3) for _ in range(4)] == [5, 8, 5, 8]
     assert ring.next_region(8) == 5

@@ -1,4 +1,4 @@
-"""Plans as loops: their blocks, which loads never wait, and where a plan goes on."""
+"""Tests of plans: blocks, loads that never wait, saved states."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_blocks_of_any_total_take_no_memory():
     assert blocks[len(blocks) - 1] == range((1 << 40) - 1, 1 << 40)
 
 
-def test_rejects_a_block_that_is_not_there():
+def test_rejects_a_block_out_of_range():
     with pytest.raises(IndexError) as error:
         Blocks(7, 3)[3]
     assert str(error.value) == "block must be in 0..2, not 3"
@@ -63,14 +63,14 @@ def test_nonblocking_loads_never_wait_for_a_job(dtype, words, shape):
     assert checked
 
 
-def test_some_loads_are_hindered_and_some_are_not():
+def test_finds_loads_that_may_wait():
     config = Config(rows=2, cols=2, jobs=2, a_words=32, b_words=4096)
     assert Planner(config).plan(3, 3, 900).nonblocking == {Region.B}
     config = Config(rows=2, cols=2, jobs=2, a_words=32, b_words=32)
     assert Planner(config).plan(3, 3, 900).nonblocking == set()
 
 
-def test_forgets_parameters_where_b_has_many_places():
+def test_forgets_parameters_if_b_is_nonblocking():
     # Chains of 900 / 16 jobs, the last of which answers: each loads parameters beside its B.
     config = Config(rows=2, cols=2, jobs=2, a_words=32, b_words=4096)
     plan = Planner(config).plan(200, 2, 900, flags=JobFlag.REQUANTIZE)
@@ -81,7 +81,7 @@ def test_forgets_parameters_where_b_has_many_places():
 
 @pytest.mark.parametrize("flags", [JobFlag(0), JobFlag.REQUANTIZE])
 @pytest.mark.parametrize("b_words", [32, 64])
-def test_goes_on_where_a_loop_was_left(b_words, flags):
+def test_continues_from_a_saved_state(b_words, flags):
     config = Config(rows=2, cols=2, jobs=2, a_words=32, b_words=b_words)
 
     def whole():

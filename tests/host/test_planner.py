@@ -1,4 +1,4 @@
-"""Plans followed word by word: what each job finds in its pages, and what loading costs."""
+"""Tests of plans, word by word: the data in the pages of each job, and the cost of the loads."""
 
 import itertools
 
@@ -20,7 +20,7 @@ SIZE = st.integers(1, 90)
 
 
 def follow(config, steps, m, n, k):
-    """Run ``steps`` on buffers that remember what word of what panel they hold; words loaded."""
+    """Run ``steps`` on model buffers and check the data of each job; the number of words loaded."""
     geometry = operands(config)
     memory = [{}, {}]
     loaded = [0, 0]
@@ -101,7 +101,7 @@ def test_a_job_has_no_more_lines_than_a_header_holds(m, n, page, jobs):
             assert step.job.a_page == step.rows.start // 63
 
 
-def test_is_one_job_where_all_fits():
+def test_is_one_job_if_everything_fits():
     config = Config()
     (step,) = Planner(config).plan(64, 64, 64)
     assert (step.job.a_pages, step.job.b_pages) == (32, 32)
@@ -111,13 +111,13 @@ def test_is_one_job_where_all_fits():
     assert step.commands == [step.job, *(f.load for f in step.feeds)]
 
 
-def test_loads_both_operands_once_where_one_fits():
+def test_loads_both_operands_once_if_one_fits():
     config = Config(rows=2, cols=2, a_words=128, b_words=128)
     for m, n in ((8, 200), (200, 8)):
         assert follow(config, Planner(config).plan(m, n, 32), m, n, 32) == [m * 16, n * 16]
 
 
-def test_keeps_outer_what_makes_the_loads_smaller():
+def test_chooses_the_outer_operand_with_fewer_bytes_to_load():
     config = Config(rows=2, cols=2, a_words=128, b_words=128)
     # 50 panels of A in 25 blocks and 5 of B in 3: A comes 3 times rather than B 25 times
     assert follow(config, Planner(config).plan(100, 10, 32), 100, 10, 32) == [3 * 50 * 32, 5 * 32]
@@ -146,7 +146,7 @@ def test_chains_jobs_over_k():
     assert [job.a_page for job in jobs] == [0, 2, 0]
 
 
-def test_uses_resident_operands_where_they_are():
+def test_uses_resident_operands_in_place():
     config = Config(rows=2, cols=3, a_words=64, b_words=64)
     steps = list(Planner(config, [(0, 4), (0, 1)]).plan(10, 8, 16, b_page=1))
     assert [(s.job.b_page, s.job.b_pitch, s.job.b_pages) for s in steps] == [(1, 1, 3)] * 3
@@ -154,7 +154,7 @@ def test_uses_resident_operands_where_they_are():
     assert [s.rows for s in steps] == [slice(0, 4), slice(4, 8), slice(8, 10)]
 
 
-def test_walks_through_a_resident_operand_where_k_splits():
+def test_splits_k_of_a_resident_operand():
     config = Config(rows=2, cols=2, a_words=64, b_words=256)
     steps = list(Planner(config).plan(2, 4, 100, b_page=2))  # 7 pages a panel, 2 a chunk
     assert [(s.job.b_page, s.job.b_pages) for s in steps] == [
@@ -170,14 +170,14 @@ def test_only_uses_free_pages():
         assert 7 <= job.b_page <= job.b_page + job.b_pages <= 11
 
 
-def test_tags_jobs_in_turn():
+def test_gives_jobs_consecutive_tags():
     planner = Planner(Config(rows=2, cols=2, a_words=32, b_words=32), tag=iter([65535, 0, 1]))
     jobs = [step.job for step in planner.plan(2, 2, 48)]
     assert [job.tag for job in jobs] == [65535, 0, 1]
 
 
 def parameters_of(config, steps, n, memory=None):
-    """Follow ``steps`` to what page has the parameters of what panel; the panels loaded."""
+    """Check that the parameters of each job are loaded; the panels whose parameters were loaded."""
     memory = {} if memory is None else memory
     loaded = 0
     for step in steps:
@@ -204,7 +204,7 @@ FINISHED = JobFlag.REQUANTIZE | JobFlag.TABLE
 
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(config=SMALL, m=SIZE, n=SIZE, k=st.integers(1, 400))
-def test_loads_parameters_before_what_needs_them(config, m, n, k):
+def test_loads_parameters_before_the_jobs_that_need_them(config, m, n, k):
     steps = list(Planner(config).plan(m, n, k, flags=FINISHED))
     follow(config, steps, m, n, k)
     loaded = parameters_of(config, steps, n)

@@ -1,4 +1,4 @@
-"""Plans of products whose sums start from C, and of passes of several tiles, word by word."""
+"""Tests of plans with C, and with passes of several tiles, word by word."""
 
 import itertools
 
@@ -22,7 +22,7 @@ FINISH = JobFlag.ROUND | JobFlag.CLAMP
 
 
 class Core:
-    """Buffers that remember what word of what panel they hold, and the jobs done on them."""
+    """Model buffers that record the panel and word at each address, and run jobs."""
 
     def __init__(self, config):
         self.config = config
@@ -44,7 +44,7 @@ class Core:
         self.loaded[load.operand] += load.panels * load.words
 
     def follow(self, steps, m, n, k, flags):
-        """Every job finds what it needs; of each tile, the values of k that were summed."""
+        """Check the data of every job; the values of k summed in each tile."""
         config, done = self.config, {}
         for step in steps:
             job = step.job
@@ -85,7 +85,7 @@ class Core:
                 assert self.memory[side][at] == (span.start // edge + panel, first + word)
 
     def check_columns(self, step):
-        """C and parameters lie where the job looks for them."""
+        """Check that C and parameters are at the addresses of the job."""
         job, config = step.job, self.config
         if JobFlag.PRELOAD not in job.flags:
             assert (job.c_page, job.c_pitch, job.c_pages) == (0, 0, 0)
@@ -106,7 +106,7 @@ class Core:
 
 
 def plan(config, m, n, k, flags=JobFlag(0), **places):
-    """The steps of a product, followed; and the core."""
+    """Run the steps of a product on model buffers; the steps and the buffers."""
     steps = list(Planner(config).plan(m, n, k, flags=flags, **places))
     core = Core(config)
     for name, region in (("a_page", Region.A), ("b_page", Region.B)):
@@ -135,12 +135,12 @@ LARGE = {"dtype": "bf16", "rows": 4, "cols": 4, "a_words": 2048, "b_words": 2048
 @pytest.mark.parametrize("start", [JobFlag(0), START, ROW])
 @pytest.mark.parametrize("places", [{"a_page": 0}, {"b_page": 0}, {"a_page": 0, "b_page": 0}])
 @pytest.mark.parametrize("c_words", [32, 64])
-def test_takes_resident_operands_where_they_are(start, places, c_words):
+def test_uses_resident_operands_in_place(start, places, c_words):
     config = Config(**LARGE, c_words=c_words)
     plan(config, 11, 45, 70, start | FINISH, **places)
 
 
-def test_one_job_starts_from_all_of_c_where_it_fits():
+def test_one_job_starts_from_all_of_c_if_it_fits():
     steps, core = plan(Config(**LARGE, c_words=128), 30, 16, 8, START)
     (step,) = steps
     assert (step.job.c_page, step.job.c_pitch, step.job.c_pages) == (0, 30, 120)
@@ -157,7 +157,7 @@ def test_blocks_of_c_take_half_of_its_buffer():
         assert one.c_page + one.c_pages <= two.c_page or two.c_page + two.c_pages <= one.c_page
 
 
-def test_a_tile_may_take_the_whole_of_c():
+def test_one_tile_may_fill_the_buffer_of_c():
     config = Config(dtype="bf16", rows=32, cols=2, c_words=32)
     steps, _ = plan(config, 70, 5, 8, START)
     assert sorted(step.job.c_pages for step in steps) == [6] * 3 + [32] * 6
@@ -171,7 +171,7 @@ def test_a_row_of_c_is_loaded_once():
     assert core.loaded[Region.C] == 30
 
 
-def test_a_row_of_more_panels_than_c_holds_comes_in_parts():
+def test_loads_a_long_row_of_c_in_parts():
     config = Config(dtype="bf16", rows=2, cols=1, b_words=2048, c_words=32)
     for places in ({}, {"b_page": 0}):
         steps, core = plan(config, 2, 50, 16, ROW, **places)
@@ -191,13 +191,13 @@ def test_chains_go_over_eight_column_panels():
     assert [(s.job.m, s.job.n, s.job.k) for s in steps] == [(2, 24, 32)] * 3 + [(2, 24, 4)]
 
 
-def test_chains_of_a_full_c_take_the_panels_that_it_holds():
+def test_chains_with_c_have_as_many_panels_as_its_buffer():
     config = Config(dtype="bf16", rows=8, cols=2, a_words=64, b_words=512, c_words=32)
     steps, _ = plan(config, 8, 16, 100, START)
     assert {step.job.n for step in steps} == {4}
 
 
-def test_splits_k_rather_than_compute_in_empty_places():
+def test_splits_k_instead_of_leaving_tiles_of_a_pass_empty():
     # Two panels fit: blocks of one tile would leave seven places of eight empty.
     config = Config(dtype="bf16", rows=4, cols=4, a_words=256, b_words=256)
     steps, _ = plan(config, 16, 32, 128)
@@ -211,14 +211,14 @@ def test_splits_k_rather_than_compute_in_empty_places():
 
 
 @pytest.mark.parametrize("bytes_in, wide", [(16, 7), (2, 5)])
-def test_splits_k_only_where_the_stream_keeps_up(bytes_in, wide):
+def test_splits_k_only_if_the_stream_is_fast_enough(bytes_in, wide):
     # Blocks of 2 x 5 tiles are two passes each: 8 in all. Rows of 7 tiles are 6, but load B twice.
     config = Config(dtype="bf16", rows=4, cols=4, a_words=512, b_words=512, bytes_in=bytes_in)
     steps, _ = plan(config, 8, 80, 33)
     assert max(step.job.n for step in steps) == wide * config.cols
 
 
-def test_takes_resident_operands_in_passes_that_c_holds():
+def test_uses_resident_operands_in_passes_that_fit_c():
     # The C of 12 tiles, half of its buffer, would be two passes; eight tiles are one.
     config = Config(dtype="bf16", rows=5, cols=1, c_words=128)
     steps, core = plan(config, 10, 24, 20, START, a_page=0, b_page=0)

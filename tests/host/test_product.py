@@ -1,4 +1,4 @@
-"""What may be multiplied, and what the product's shape and numbers are, against sums in int64."""
+"""Tests of the shapes and values of products, against int64 sums."""
 
 import itertools
 
@@ -49,7 +49,7 @@ def check(result, want):
     ],
 )
 @pytest.mark.parametrize("types", [(np.int8, np.int8), (np.uint8, np.int8), (np.int8, np.uint8)])
-def test_takes_the_shapes_of_numpy(shapes, types):
+def test_follows_the_shapes_of_numpy(shapes, types):
     rng = np.random.default_rng(1)
     a, b = (numbers(rng, t, *s) for t, s in zip(types, shapes, strict=True))
     with accelerator() as acc:
@@ -82,7 +82,7 @@ CORES = {
 
 
 @pytest.mark.parametrize("kind", CORES)
-def test_has_the_shape_of_numpy_where_axes_are_empty_or_broadcast(kind):
+def test_follows_numpy_for_empty_and_broadcast_axes(kind):
     config, dtype, options = CORES[kind]
     acc = accelerator(config)
     for a_shape, b_shape in dict.fromkeys(pairs()):
@@ -97,7 +97,7 @@ def test_has_the_shape_of_numpy_where_axes_are_empty_or_broadcast(kind):
         assert got.dtype == {"bf16": np.float32, "scaled": np.int8}.get(kind.split()[0], np.int32)
 
 
-def test_two_vectors_give_a_scalar_of_numpy():
+def test_two_vectors_give_a_numpy_scalar():
     a, b = np.array([1, 2], np.int8), np.array([3, 4], np.int8)
     assert type(accelerator().matmul(a, b)) is np.int32
     assert type(accelerator().matmul(a, b, scale=1)) is np.int8
@@ -108,7 +108,7 @@ def test_two_vectors_give_a_scalar_of_numpy():
     assert (type(got), got) == (bfloat16, 11)
 
 
-def test_a_product_of_no_k_that_is_scaled_is_what_the_core_makes_of_the_bias():
+def test_a_scaled_product_with_k_of_0_is_the_scaled_bias():
     config = Config(
         rows=3, cols=5, depth=2, a_words=64, b_words=64, requantize="single", b_zero_point="column"
     )
@@ -123,7 +123,7 @@ def test_a_product_of_no_k_that_is_scaled_is_what_the_core_makes_of_the_bias():
     assert (got.dtype, record.macs, record.jobs) == (np.int8, 0, 1)
 
 
-def test_takes_zero_points_for_each_row_of_a_batch():
+def test_accepts_zero_points_per_row_of_a_batch():
     rng = np.random.default_rng(2)
     a, b = numbers(rng, np.uint8, 4, 3, 7), numbers(rng, np.int8, 4, 7, 6)
     p, q = numbers(rng, np.uint8, 3), numbers(rng, np.int8, 6)
@@ -131,14 +131,14 @@ def test_takes_zero_points_for_each_row_of_a_batch():
         check(accelerator().matmul(x, y, a_zero_point=p, b_zero_point=q), exact(x, y, p, q))
 
 
-def test_takes_strided_arrays():
+def test_accepts_strided_arrays():
     rng = np.random.default_rng(3)
     a, b = numbers(rng, np.int8, 14, 40)[::-2, ::3], numbers(rng, np.uint8, 9, 14).T
     check(accelerator().matmul(a, b), exact(a, b))
 
 
 @pytest.mark.parametrize("value", [-128, 127])
-def test_holds_the_largest_sums(value):
+def test_computes_the_largest_sums(value):
     a = np.full((1, 131_071), value, np.int8)
     b = np.full((131_071, 1), -128, np.int8)
     check(accelerator(LARGE).matmul(a, b), np.array([[value * -128 * 131_071]]))

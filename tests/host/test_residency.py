@@ -1,4 +1,4 @@
-"""What counts as being in the core already, page by page."""
+"""Tests of the residency cache, page by page."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def integers():
 
 @pytest.fixture
 def floats():
-    """Words of C are of 8 bytes: a stream word of 16 each."""
+    """Words of C have 8 bytes, and one stream word of 16 bytes each."""
     return ResidencyCache(memories(Config(dtype="bf16", cols=2, c_words=32, bytes_in=16)))
 
 
@@ -26,7 +26,7 @@ def parameters(page, panels=1, pitch=1):
 
 
 def c(page, words, panels=1):
-    """A load of C, panel behind panel."""
+    """A load of consecutive panels of C."""
     return Load(Region.C, page, words, panels, words)
 
 
@@ -34,7 +34,7 @@ def data(*numbers, size=16):
     return b"".join(bytes([n]) * size for n in numbers)
 
 
-def test_a_load_is_lacked_until_it_was_made(integers):
+def test_needs_a_load_until_it_was_sent(integers):
     load, one, two = parameters(3), data(1, size=PANEL), data(2, size=PANEL)
     assert integers.needs(load, one)
     assert not integers.needs(load, one)
@@ -45,7 +45,7 @@ def test_a_load_is_lacked_until_it_was_made(integers):
     assert integers.needs(load, one)
 
 
-def test_panels_count_one_by_one(integers):
+def test_tracks_each_panel(integers):
     three = data(1, 2, 3, size=PANEL)
     assert integers.needs(parameters(0, panels=3, pitch=2), three)
     assert not integers.needs(parameters(2), data(2, size=PANEL))
@@ -53,7 +53,7 @@ def test_panels_count_one_by_one(integers):
     assert integers.needs(parameters(2, panels=2, pitch=1), data(2, 3, size=PANEL))
 
 
-def test_operands_are_apart(integers):
+def test_tracks_operands_separately(integers):
     assert integers.needs(parameters(0), data(1, size=PANEL))
     table = Load(Region.TABLE, 0, 1, 1, 256)
     assert integers.needs(table, data(1, size=256))
@@ -61,7 +61,7 @@ def test_operands_are_apart(integers):
     assert not integers.needs(parameters(0), data(1, size=PANEL))
 
 
-def test_words_of_c_count_one_by_one(floats):
+def test_tracks_each_word_of_c(floats):
     assert floats.needs(c(0, words=1, panels=4), data(1, 2, 3, 4))  # a row for all
     assert not floats.needs(c(1, words=1, panels=2), data(2, 3))
     assert not floats.needs(c(0, words=2, panels=2), data(1, 2, 3, 4))  # the same words

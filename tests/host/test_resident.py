@@ -1,4 +1,4 @@
-"""Operands that stay in the buffers: held, used, freed, and refused."""
+"""Tests of resident operands: loaded, used, freed and rejected."""
 
 import re
 
@@ -55,7 +55,7 @@ def test_keeps_resident_operands_apart():
         pass
 
 
-def test_says_what_does_not_fit():
+def test_reports_an_operand_that_does_not_fit():
     acc = accelerator()
     held = acc.load(np.zeros((20, 7), np.int8))
     text = "b of 33 x 10 must fit in the 2 consecutive free pages of 16 words, not need 4"

@@ -1,4 +1,4 @@
-"""Scaled products on the golden transport, against golden's functions one by one."""
+"""Tests of scaled products on the golden transport, against golden's functions."""
 
 import sys
 from types import SimpleNamespace
@@ -43,7 +43,7 @@ def numbers(rng, dtype, *shape):
 
 
 def scaling(rng, config, shape):
-    """Arguments that scale to a few hundred, one or one for each column."""
+    """Arguments that scale to a few hundred, as scalars or per column."""
     scale = 2.0 ** rng.uniform(-14, -6, shape)
     if config.requantize == "onnx":
         return {"scale": scale.astype(np.float32)}
@@ -82,7 +82,7 @@ TYPE = st.sampled_from([np.int8, np.uint8])
     seed=st.integers(0, 2**32),
     each=st.tuples(*[st.booleans()] * 4), clamp=st.booleans(), table=st.booleans(),
 )
-def test_finishes_any_product(config, m, n, k, types, seed, each, clamp, table):
+def test_scales_any_product(config, m, n, k, types, seed, each, clamp, table):
     rng = np.random.default_rng(seed)
     a, b = numbers(rng, types[0], m, k), numbers(rng, types[1], k, n)
     shapes = [(n,) if of_column else () for of_column in each]
@@ -117,7 +117,7 @@ def test_finishes_any_product(config, m, n, k, types, seed, each, clamp, table):
         ((2, 1, 3, 7), (4, 7, 6)), ((3, 7), (2, 2, 7, 6)), ((0, 7), (7, 3)), ((3, 7), (7, 0)),
     ],
 )
-def test_takes_the_shapes_of_numpy(config, shapes):
+def test_follows_the_shapes_of_numpy(config, shapes):
     rng = np.random.default_rng(1)
     a, b = numbers(rng, np.uint8, *shapes[0]), numbers(rng, np.int8, *shapes[1])
     n = b.shape[-1] if b.ndim > 1 else 1
@@ -157,7 +157,7 @@ def sent(acc, *args, **options):
     return record.bytes_in, result
 
 
-def test_sends_what_is_there_already_once():
+def test_sends_unchanged_data_once():
     config = Config(**SMALL)
     rng = np.random.default_rng(3)
     a, b = numbers(rng, np.int8, 3, 20), numbers(rng, np.int8, 20, 7)
@@ -221,7 +221,7 @@ def test_adds_a_bias_to_raw_sums():
     assert str(error.value) == "sums with bias must be in -2147483648..2147483647, not 2147483648"
 
 
-def test_sums_with_their_bias_wrap_where_scaled():
+def test_scaled_sums_with_bias_wrap():
     config = Config(**SMALL)
     y = accelerator(config).matmul(
         np.full((1, 1), 1, np.int8), np.full((1, 1), 1, np.int8), bias=(1 << 31) - 1, scale=2e-9
@@ -238,7 +238,7 @@ def test_bias_with_zero_points_wraps_to_itself():
         check(accelerator(config).matmul(a, b, **options), expected(config, a, b, **options))
 
 
-def test_a_subnormal_scale_gives_nothing():
+def test_a_subnormal_scale_gives_zero():
     config = Config(**SMALL, requantize="onnx")
     a = np.full((1, 3000), -128, np.int8)
     options = {"bias": -(1 << 30), "scale": np.float32(1e-42), "zero_point": 3}

@@ -1,4 +1,4 @@
-"""Frames to a board: no more than it has room for, in order, each until it was taken."""
+"""Tests of the send window: order, flow control and retransmission."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def window():
 
 
 def sent(window, now):
-    """The numbers of the frames that it sends at one time."""
+    """The sequence numbers of the frames that the window sends at time ``now``."""
     found = []
     while (data := window.next_frame(now)) is not None:
         [frame] = FrameDecoder().feed(data)
@@ -37,7 +37,7 @@ def test_sends_all_in_order(window):
     assert window.time_left(now) is None
 
 
-def test_waits_for_room(window):
+def test_waits_for_acknowledgements(window):
     assert sent(window, 0) == [254, 255]
     assert sent(window, 0.5) == []
     assert window.time_left(0.5) == 0.5
@@ -47,7 +47,7 @@ def test_waits_for_room(window):
     assert sent(window, 0.7) == [1, 2]
 
 
-def test_sends_again_what_is_not_answered(window):
+def test_retransmits_after_the_timeout(window):
     assert sent(window, 0) == [254, 255]
     assert window.acknowledge(254, 0.5)
     assert sent(window, 0.5) == [0]
@@ -60,7 +60,7 @@ def test_sends_again_what_is_not_answered(window):
     assert window.retries == 0
 
 
-def test_sends_again_what_was_damaged(window):
+def test_retransmits_after_go_back(window):
     assert sent(window, 0) == [254, 255]
     window.go_back()
     assert sent(window, 0.1) == [254, 255]
@@ -70,14 +70,14 @@ def test_sends_again_what_was_damaged(window):
 
 
 @pytest.mark.parametrize("number", [253, 252, 0, 100])
-def test_a_number_that_is_no_news_changes_nothing(window, number):
+def test_ignores_duplicate_acknowledgements(window, number):
     assert sent(window, 0) == [254, 255]
     assert not window.acknowledge(number, 0.5)
     assert sent(window, 0.99) == []
     assert sent(window, 1.0) == [254, 255]
 
 
-def test_an_answer_after_all_counts(window):
+def test_accepts_a_late_acknowledgement(window):
     assert sent(window, 0) == [254, 255]
     window.go_back()
     assert window.acknowledge(255, 0.2)
@@ -85,7 +85,7 @@ def test_an_answer_after_all_counts(window):
     assert not window.acknowledge(255, 0.3)
 
 
-def test_starts_anew(window):
+def test_start_discards_all_words(window):
     assert sent(window, 0) == [254, 255]
     window.start(7)
     assert not window.acknowledge(254, 0.1)

@@ -1,4 +1,4 @@
-"""A board on a serial port: a pty with real pyserial, and what goes wrong with ports."""
+"""Tests of the serial transport: a pty with real pyserial, and errors of ports."""
 
 import contextlib
 import os
@@ -21,13 +21,13 @@ GUARD = 600  # seconds after which a test hangs
 
 @pytest.fixture(autouse=True)
 def late(monkeypatch):
-    """An answer may be late: the machine may be slow."""
+    """Allow late answers: the machine may be slow."""
     monkeypatch.setattr(serial_port, "_PROBE_TIMEOUT", GUARD)
 
 
 @pytest.fixture
 def soon(monkeypatch):
-    """No answer is no answer soon."""
+    """Time out soon."""
     monkeypatch.setattr(serial_port, "_PROBE_TIMEOUT", 0.3)
 
 
@@ -36,14 +36,14 @@ def right(accelerator):
     return np.array_equal(accelerator.matmul(a, a.T), a.astype(int) @ a.T)
 
 
-def test_products_over_a_port_by_its_name(line):
+def test_products_over_a_port(line):
     with Accelerator(line.path, line.config) as accelerator:
         assert right(accelerator) and right(accelerator)
     with Accelerator(line.path) as accelerator:  # the port was let go
         assert right(accelerator)
 
 
-def test_rejects_a_port_that_is_not_there(monkeypatch):
+def test_rejects_a_port_that_does_not_exist(monkeypatch):
     monkeypatch.setattr("serial.tools.list_ports.comports", list)
     with pytest.raises(TransportError) as error:
         Accelerator("/dev/ttyWeft7")
@@ -52,14 +52,14 @@ def test_rejects_a_port_that_is_not_there(monkeypatch):
     )
 
 
-def test_lists_the_ports_that_are_there(monkeypatch):
+def test_lists_the_available_ports(monkeypatch):
     ports = [SimpleNamespace(device=name) for name in ("/dev/ttyUSB1", "/dev/ttyUSB0")]
     monkeypatch.setattr("serial.tools.list_ports.comports", lambda: ports)
     with pytest.raises(TransportError, match=": available ports are /dev/ttyUSB0, /dev/ttyUSB1$"):
         SerialTransport("/dev/ttyWeft7", 115200)
 
 
-def test_rejects_a_port_of_another_user(monkeypatch, line):
+def test_rejects_a_port_without_permission(monkeypatch, line):
     import serial
 
     def denied(*args, **kwargs):
@@ -81,7 +81,7 @@ def test_rejects_a_second_client(line):
         assert right(accelerator)
 
 
-def test_rejects_what_is_no_port(tmp_path):
+def test_rejects_a_file_that_is_no_port(tmp_path):
     path = tmp_path / "file"
     path.touch()
     with pytest.raises(TransportError, match="^cannot open .* as a serial port: "):
@@ -108,8 +108,8 @@ def test_rejects_another_device(line, soon, monkeypatch, noise, received):
     assert f", received {received};" in str(error.value)
 
 
-def test_finds_the_rate_of_a_board(line, monkeypatch):
-    """It answers at one rate alone."""
+def test_finds_the_baud_rate_of_a_board(line, monkeypatch):
+    """The board answers at one rate only."""
     real = SerialPort.__init__
 
     def opened(self, path, baud):
@@ -124,7 +124,7 @@ def test_finds_the_rate_of_a_board(line, monkeypatch):
         assert right(accelerator)
 
 
-def test_passes_over_a_rate_that_the_port_has_not(line, monkeypatch):
+def test_skips_a_baud_rate_that_the_port_does_not_support(line, monkeypatch):
     import serial
 
     real = serial.Serial
@@ -139,7 +139,7 @@ def test_passes_over_a_rate_that_the_port_has_not(line, monkeypatch):
         assert transport.baud == RATES[1]
 
 
-def test_rejects_a_port_where_none_answers_at_any_rate(line, soon):
+def test_rejects_a_port_without_an_answer_at_any_rate(line, soon):
     line.silent = True
     with pytest.raises(TransportTimeout) as error:
         Accelerator(line.path)
@@ -149,7 +149,7 @@ def test_rejects_a_port_where_none_answers_at_any_rate(line, soon):
     )
 
 
-def test_a_cable_that_is_pulled_amid_a_job_is_an_error(line):
+def test_reports_a_disconnected_cable(line):
     accelerator = Accelerator(line.path, timeout=GUARD)
     assert right(accelerator)
     line.give = line.pull
@@ -180,12 +180,12 @@ def test_rejects_a_machine_without_pyserial(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["ttyUSB1", "tcp:/x:1", "tcp://x", "tcp://x:70000", "", "COM"])
-def test_rejects_a_name_of_no_transport(name):
+def test_rejects_an_invalid_transport_name(name):
     with pytest.raises(ValueError, match="^transport must be .*, not "):
         Accelerator(name)
 
 
-def test_opens_golden_by_its_name():
+def test_opens_golden_by_name():
     config = Config(rows=3)
     assert Accelerator("golden", config).config == config
     assert Accelerator("golden").config == Config()

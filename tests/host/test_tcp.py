@@ -1,4 +1,4 @@
-"""A board on TCP: the relay, its clients one at a time, and what goes wrong between them."""
+"""Tests of a board shared over TCP: one client at a time, and errors."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ GUARD = 600  # seconds after which a test hangs
 
 @pytest.fixture(autouse=True)
 def late(monkeypatch):
-    """An answer may be late: the machine may be slow."""
+    """Allow late answers: the machine may be slow."""
     monkeypatch.setattr(tcp, "_PROBE_TIMEOUT", GUARD)
 
 
@@ -35,27 +35,27 @@ def said():
 
 @contextlib.contextmanager
 def serving(line, said, host="localhost", timeout=GUARD):
-    """A relay of the board at ``line``."""
+    """A server for the board at ``line``."""
     port = SerialPort(line.path, 115200)
-    relay = TcpServer(port, port, listen(host), say=said.append, timeout=timeout)
-    thread = threading.Thread(target=relay.serve)
+    server = TcpServer(port, port, listen(host), say=said.append, timeout=timeout)
+    thread = threading.Thread(target=server.serve)
     thread.start()
     try:
-        yield relay
+        yield server
     finally:
-        relay.close()
+        server.close()
         thread.join(GUARD)
         assert not thread.is_alive()
 
 
 @pytest.fixture
-def relay(line, said):
-    with serving(line, said) as relay:
-        yield relay
+def server(line, said):
+    with serving(line, said) as server:
+        yield server
 
 
 class Held:
-    """Has the board of a line answer nothing while ``closed``, and then all in its order."""
+    """Delays the answers of a board while ``closed``; then it gives them in order."""
 
     def __init__(self, line):
         self.act, self.frames, self.closed = line.act, [], False
@@ -83,16 +83,16 @@ def read(sequence, address, count):
     return Frame(FrameType.READ, sequence, struct.pack("<HH", address, count)).encode()
 
 
-def test_products_over_tcp_by_its_name(relay, said):
+def test_products_over_tcp(server, said):
     for count in (1, 2):
-        with Accelerator(f"tcp://localhost:{relay.port}") as accelerator:
+        with Accelerator(f"tcp://localhost:{server.port}") as accelerator:
             assert right(accelerator) and right(accelerator)
         when(lambda count=count: len(said) == 2 * count)
     assert [text.split(" ", 1)[1] for text in said] == ["is connected", "is disconnected"] * 2
 
 
-def test_rejects_a_second_client_until_the_first_leaves(relay, said):
-    name = f"tcp://localhost:{relay.port}"
+def test_rejects_a_second_client_until_the_first_leaves(server, said):
+    name = f"tcp://localhost:{server.port}"
     with Accelerator(name) as accelerator:
         with pytest.raises(TransportClosed) as error:
             Accelerator(name)
@@ -106,7 +106,7 @@ def test_rejects_a_second_client_until_the_first_leaves(relay, said):
         assert right(accelerator)
 
 
-def test_rejects_a_port_where_nobody_listens():
+def test_rejects_a_port_without_a_server():
     with socket.create_server(("localhost", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(TransportError) as error:
@@ -122,17 +122,17 @@ def test_rejects_another_server(monkeypatch):
             Accelerator(f"tcp://localhost:{port}")
 
 
-def test_a_board_that_goes_takes_its_client_along(relay, line):
-    with contextlib.closing(Accelerator(f"tcp://localhost:{relay.port}")) as accelerator:
+def test_disconnects_the_client_when_the_board_is_disconnected(server, line):
+    with contextlib.closing(Accelerator(f"tcp://localhost:{server.port}")) as accelerator:
         assert right(accelerator)
         line.pull()
         with pytest.raises(TransportClosed) as error:
             right(accelerator)
-        text = f"tcp://localhost:{relay.port} was disconnected"
+        text = f"tcp://localhost:{server.port} was disconnected"
         assert str(error.value) == text
 
 
-def test_a_client_that_leaves_at_once_is_no_end(relay, said, monkeypatch):
+def test_continues_after_a_client_that_leaves_at_once(server, said, monkeypatch):
     real, left = tcp.Socket.__init__, []
 
     def gone(socket, connection):
@@ -142,41 +142,41 @@ def test_a_client_that_leaves_at_once_is_no_end(relay, said, monkeypatch):
         real(socket, connection)
 
     monkeypatch.setattr(tcp.Socket, "__init__", gone)
-    where = "localhost", relay.port
+    where = "localhost", server.port
     with socket.create_connection(where), socket.create_connection(where):
         when(lambda: said)
     assert left and said[0].endswith(" is connected")
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_client_gets_no_answer_to_the_client_before(relay, line, said, count, monkeypatch):
-    """Those have every sequence number, and are of another register."""
+def test_drops_answers_to_the_previous_client(server, line, said, count, monkeypatch):
+    """The pending answers have every sequence number, and other registers."""
     monkeypatch.setattr("weft.host.tcp_server.choice", lambda free: free[0])  # no luck
     board = Held(line)
-    with socket.create_connection(("localhost", relay.port)) as first:
+    with socket.create_connection(("localhost", server.port)) as first:
         when(lambda: said)
         board.closed = True
         first.sendall(b"".join(read(sequence, 2, count) for sequence in range(256)))
         when(lambda: len(board.frames) == 256)
     when(lambda: said[-1].endswith("is disconnected"))
     board.closed = False
-    with Accelerator(f"tcp://localhost:{relay.port}") as accelerator:
+    with Accelerator(f"tcp://localhost:{server.port}") as accelerator:
         assert right(accelerator)
 
 
 @pytest.mark.parametrize("left", [
     b"W", read(7, 0, 1)[:-1], Frame(FrameType.COMMANDS, 7, bytes(256)).encode()[:8],
 ])
-def test_a_client_may_leave_amid_a_frame(relay, line, said, left):
-    with socket.create_connection(("localhost", relay.port)) as first:
+def test_completes_an_unfinished_frame_of_the_previous_client(server, line, said, left):
+    with socket.create_connection(("localhost", server.port)) as first:
         when(lambda: said)
         first.sendall(left)
     when(lambda: said[-1].endswith("is disconnected"))
-    with Accelerator(f"tcp://localhost:{relay.port}") as accelerator:
+    with Accelerator(f"tcp://localhost:{server.port}") as accelerator:
         assert right(accelerator)
 
 
-def test_asks_a_board_again_that_drops_a_question(line, said):
+def test_repeats_the_fence_if_the_board_drops_it(line, said):
     act, dropped = line.act, []
 
     def drops(frame):
@@ -190,16 +190,16 @@ def test_asks_a_board_again_that_drops_a_question(line, said):
 
     line.act = drops
     with (
-        serving(line, said, timeout=0.05) as relay,
-        Accelerator(f"tcp://localhost:{relay.port}") as accelerator,
+        serving(line, said, timeout=0.05) as server,
+        Accelerator(f"tcp://localhost:{server.port}") as accelerator,
     ):
         assert right(accelerator)
     assert len(dropped) == 2
 
 
-def test_a_client_that_is_refused_learns_why_whatever_it_has_sent(relay, said):
-    """To close a connection with bytes that were not read resets it, and the reason is lost."""
-    where = "localhost", relay.port
+def test_a_rejected_client_receives_the_reason(server, said):
+    """A connection closed with unread bytes is reset, and the reason would be lost."""
+    where = "localhost", server.port
     with socket.create_connection(where), socket.create_connection(where) as second:
         when(lambda: len(said) == 2)
         second.sendall(bytes(1 << 16))
@@ -208,19 +208,19 @@ def test_a_client_that_is_refused_learns_why_whatever_it_has_sent(relay, said):
         second.sendall(bytes(1 << 16))  # the connection is not reset
 
 
-def test_tells_a_client_that_the_board_does_not_answer(line, said):
+def test_reports_a_silent_board_to_the_client(line, said):
     line.silent = True
-    with serving(line, said, timeout=0.001) as relay:
-        name = f"tcp://localhost:{relay.port}"
+    with serving(line, said, timeout=0.001) as server:
+        name = f"tcp://localhost:{server.port}"
         with pytest.raises(TransportClosed) as error:
             Accelerator(name)
     assert str(error.value) == f"{name} refused the connection: the board does not answer"
 
 
-def test_a_connection_ends_when_the_other_machine_vanishes(relay, said):
-    with socket.create_connection(("localhost", relay.port)):
+def test_sets_keepalive_for_clients_that_vanish(server, said):
+    with socket.create_connection(("localhost", server.port)):
         when(lambda: said)
-        held = relay._client._connection
+        held = server._client._connection
         assert held.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         options = "TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT"
         idle, every, times, unacknowledged = (
@@ -235,23 +235,23 @@ def test_products_over_ipv6(line, said):
         listen("::1").close()
     except TransportError:
         pytest.skip("this machine has no IPv6")
-    with serving(line, said, "::1") as relay:
-        with Accelerator(f"tcp://[::1]:{relay.port}") as accelerator:
+    with serving(line, said, "::1") as server:
+        with Accelerator(f"tcp://[::1]:{server.port}") as accelerator:
             assert right(accelerator)
-            name = f"tcp://[::1]:{relay.port}"
+            name = f"tcp://[::1]:{server.port}"
             with pytest.raises(TransportClosed, match=f"^{re.escape(name)} refused the conn"):
                 Accelerator(name)
     assert said[0].startswith("[::1]:")
 
 
 @pytest.mark.parametrize("host", ["a..b", 300 * "a"])
-def test_rejects_a_host_that_is_none(host):
+def test_rejects_an_invalid_host(host):
     with pytest.raises(TransportError, match=f"^cannot listen at {host}:9: "):
         listen(host, 9)
     with pytest.raises(TransportError, match=f"^cannot connect to tcp://{host}:9: "):
         Accelerator(f"tcp://{host}:9")
 
 
-def test_rejects_an_address_that_is_taken(relay):
-    with pytest.raises(TransportError, match=f"^cannot listen at localhost:{relay.port}: "):
-        listen("localhost", relay.port)
+def test_rejects_an_address_in_use(server):
+    with pytest.raises(TransportError, match=f"^cannot listen at localhost:{server.port}: "):
+        listen("localhost", server.port)

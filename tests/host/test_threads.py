@@ -1,4 +1,4 @@
-"""Threads that share an accelerator: each product is whole, whatever the others do."""
+"""Tests of threads that share an accelerator: each product is complete."""
 
 import threading
 import time
@@ -29,7 +29,7 @@ def check(result, want):
 
 
 class Slow(GoldenTransport):
-    """A golden transport at which another thread has its turn between any two steps."""
+    """A golden transport that lets other threads run between any two steps."""
 
     def send(self, commands):
         time.sleep(0)
@@ -42,14 +42,14 @@ class Slow(GoldenTransport):
 
 
 def in_threads(work, count=4):
-    """``work(index)`` of so many threads at once; what they returned."""
+    """Run ``work(start, index)`` in ``count`` threads at once; the list of results."""
     start = threading.Barrier(count)
 
     def guarded(index):
         try:
             return work(start, index)
         except BaseException:
-            start.abort()  # nobody waits for a thread that failed
+            start.abort()  # no thread waits for one that failed
             raise
 
     with ThreadPoolExecutor(count) as pool:
@@ -83,7 +83,7 @@ def test_threads_share_an_accelerator():
     in_threads(work)
 
 
-def test_a_thread_closes_between_the_products_of_others():
+def test_close_waits_for_the_product_of_another_thread():
     transport = Slow(SMALL)
     acc = Accelerator(transport)
     rng = np.random.default_rng(12)
@@ -102,9 +102,9 @@ def test_a_thread_closes_between_the_products_of_others():
     assert not transport._packets  # no product was cut off
 
 
-def test_an_operand_is_not_freed_under_a_product():
+def test_free_waits_for_the_product_of_another_thread():
     class Watched(GoldenTransport):
-        """Another thread frees the operand while results are awaited."""
+        """Another thread frees the operand during the wait for results."""
 
         def receive(self, timeout):
             if waiting:
