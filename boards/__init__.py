@@ -1,1 +1,1 @@
-"""FPGA boards: one file a board, plus what they share."""
+"""FPGA boards, one file for each, and the flow from a Config to a bitstream."""

@@ -1,4 +1,4 @@
-"""Synthesis, place and route of many designs with several seeds, nothing of it done twice."""
+"""Synthesis, place and route of many designs with several seeds; finished steps are cached."""
 
 import contextlib
 import functools
@@ -20,19 +20,19 @@ __all__ = ["ResultCache", "SeedResults", "measure", "source_digest"]
 
 
 class ResultCache:
-    """What was found out before, by the key of all that it follows from.
+    """Results on disk, by a key made of everything that the result depends on.
 
     Parameters
     ----------
     folder : Path
-        Gets a file for each key.
+        Holds one JSON file for each key.
     """
 
     def __init__(self, folder: Path):
         self._folder = Path(folder)
 
     def get(self, key: str, make):
-        """The value of ``key``, plain enough for JSON; of ``make()``, the first time."""
+        """The cached value of ``key``; the first time ``make()``, which must return JSON data."""
         file = self._folder / f"{key}.json"
         with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
             return json.loads(file.read_text(encoding="utf-8"))
@@ -46,14 +46,14 @@ class ResultCache:
 
 @dataclass(frozen=True)
 class SeedResults:
-    """An entry on its device.
+    """The results of one design on its device.
 
     Attributes
     ----------
     design : str
-        16 digits that stand for its netlist and the tools.
-    by_seed : dict of Placed
-        By seed.
+        16 hexadecimal digits: a digest of the netlist and of the tool versions.
+    by_seed : dict of PnrResult
+        The result of place and route for each seed.
     """
 
     design: str
@@ -61,92 +61,105 @@ class SeedResults:
 
     @property
     def best(self) -> PnrResult:
-        """With the seed that made it fastest."""
-        return max(self.by_seed.values(), key=lambda one: one.fmax)
+        """The result with the highest fmax."""
+        return max(self.by_seed.values(), key=lambda result: result.fmax)
 
     @property
     def median(self) -> float:
         """The median of fmax over the seeds, in MHz."""
-        return statistics.median(one.fmax for one in self.by_seed.values())
+        return statistics.median(result.fmax for result in self.by_seed.values())
 
 
 @functools.cache
 def source_digest() -> str:
-    """16 digits that change with all that designs and their cycles follow from."""
-    found = hashlib.sha256(Path(presets.__file__).read_bytes())
+    """16 hexadecimal digits: a digest of all sources that designs and cycle counts depend on."""
+    sources = hashlib.sha256(Path(presets.__file__).read_bytes())
     base, hardware = (Path(module.__file__).parent for module in (weft.config, weft.hw))
     for path in (*sorted(base.glob("*.py")), *sorted(hardware.rglob("*.py"))):
-        found.update(path.read_bytes())
-    return found.hexdigest()[:16]
+        sources.update(path.read_bytes())
+    return sources.hexdigest()[:16]
 
 
-def measure(tools, entries, seeds, *, folder: Path, jobs: int, said=lambda entry, what, left: None):
-    """Place ``entries`` with each of ``seeds``, ``jobs`` at a time; what is known is not done.
+def measure(
+    tools, designs, seeds, *, folder: Path, jobs: int,
+    on_step=lambda preset, outcome, remaining: None,
+):
+    """Synthesize ``designs``, then place and route each with all ``seeds``.
+
+    Steps whose result is in the cache are not repeated.
 
     Parameters
     ----------
     tools : `weft.boards.toolchain.Toolchain`
-        Set up.
+        Already set up.
+    designs : list of `weft.boards.presets.Preset`
+    seeds : list of int
     folder : Path
         Keeps netlists and results.
     jobs : int
-        At least 1.
-    said : callable
-        Called after each step with the entry, what came out, and how many steps are left.
+        Number of tools that run at once; at least 1.
+    on_step : callable
+        Called after each step with the preset, the outcome as text, and the number of steps left.
 
     Returns
     -------
     dict of `SeedResults` or `ToolchainError`
-        By name of the entry: the error where the tools could not.
+        By name of the preset; the error if a tool failed.
     """
-    cache, made = ResultCache(folder / "results"), source_digest()
-    elaborating, texts = threading.Lock(), {}
+    cache, sources = ResultCache(folder / "results"), source_digest()
+    elaboration_lock, texts = threading.Lock(), {}
 
-    def text(entry):
-        with elaborating:  # of all threads, one
-            if entry.name not in texts:
-                texts[entry.name] = to_rtlil(
-                    presets.component(entry), reset=entry.device.reset
+    def rtlil(preset):
+        with elaboration_lock:
+            if preset.name not in texts:
+                texts[preset.name] = to_rtlil(
+                    presets.component(preset), reset=preset.device.reset
                 )
-            return texts[entry.name]
+            return texts[preset.name]
 
-    def known(entry):
-        key = digest("design", made, entry, entry.device.reset)
-        return cache.get(key, lambda: digest("netlist", entry.device, text(entry)))
+    def netlist_digest(preset):
+        key = digest("design", sources, preset, preset.device.reset)
+        return cache.get(key, lambda: digest("netlist", preset.device, rtlil(preset)))
 
-    designs = {entry.name: known(entry) for entry in entries}
+    digests = {preset.name: netlist_digest(preset) for preset in designs}
 
-    def place(entry, netlist, seed):
-        def placed():
-            return asdict(tools.place(netlist, entry.device, seed, out_of_context=entry.array_only))
+    def place(preset, netlist, seed):
+        def run_tool():
+            result = tools.place(
+                netlist, preset.device, seed, out_of_context=preset.array_only
+            )
+            return asdict(result)
 
-        value = cache.get(digest("placed", designs[entry.name], seed), placed)
+        value = cache.get(digest("placed", digests[preset.name], seed), run_tool)
         critical_path = value["critical_path"] | {"names": tuple(value["critical_path"]["names"])}
         return PnrResult(**value | {"critical_path": CriticalPath(**critical_path)})
 
-    def synthesize(entry):
-        where = folder / f"{entry.name}-{designs[entry.name]}"
-        return Netlist.of(where) or tools.synthesize(text(entry), entry.device, where)
+    def synthesize(preset):
+        netlist_folder = folder / f"{preset.name}-{digests[preset.name]}"
+        return Netlist.of(netlist_folder) or tools.synthesize(
+            rtlil(preset), preset.device, netlist_folder
+        )
 
-    found = {entry.name: SeedResults(designs[entry.name], {}) for entry in entries}
+    results = {preset.name: SeedResults(digests[preset.name], {}) for preset in designs}
     with ThreadPoolExecutor(jobs) as pool:
-        steps = {pool.submit(synthesize, entry): (entry, None) for entry in entries}
-        left = len(entries) * (1 + len(seeds))
+        steps = {pool.submit(synthesize, preset): (preset, None) for preset in designs}
+        remaining = len(designs) * (1 + len(seeds))
         while steps:
             for step in wait(steps, return_when=FIRST_COMPLETED).done:
-                entry, seed = steps.pop(step)
-                left -= 1
+                preset, seed = steps.pop(step)
+                remaining -= 1
                 try:
                     if seed is None:
-                        netlist, what = step.result(), "synthesized"
+                        netlist, outcome = step.result(), "synthesized"
                         steps |= {
-                            pool.submit(place, entry, netlist, one): (entry, one) for one in seeds
+                            pool.submit(place, preset, netlist, seed): (preset, seed)
+                            for seed in seeds
                         }
-                    elif isinstance(found[entry.name], SeedResults):
-                        found[entry.name].by_seed[seed] = one = step.result()
-                        what = f"{one.fmax:.1f} MHz with seed {seed}"
+                    elif isinstance(results[preset.name], SeedResults):
+                        results[preset.name].by_seed[seed] = result = step.result()
+                        outcome = f"{result.fmax:.1f} MHz with seed {seed}"
                 except ToolchainError as error:
-                    found[entry.name], what = error, str(error)
-                    left -= len(seeds) if seed is None else 0
-                said(entry, what, left)
-    return found
+                    results[preset.name], outcome = error, str(error)
+                    remaining -= len(seeds) if seed is None else 0
+                on_step(preset, outcome, remaining)
+    return results

@@ -1,4 +1,4 @@
-"""From a board and a Config to a bitstream that meets its clock, or an error that says why not."""
+"""The flow from a board and a Config to a bitstream: elaborate, synthesize, place and route."""
 
 import contextlib
 import json
@@ -18,68 +18,73 @@ __all__ = ["Design", "best_route", "prepare", "route", "synthesize"]
 
 @dataclass(frozen=True)
 class Design:
-    """What the tools get.
+    """The input of the tools.
 
     Attributes
     ----------
     board : Board
     config : Config
-    text : str
+    rtlil : str
         The design, in RTLIL.
-    pins : str
-        Pins and clocks, for place and route.
+    constraints : str
+        Pins and clocks for place and route: LPF for an ECP5, PCF for an iCE40.
     """
 
     board: Board
     config: Config
-    text: str
-    pins: str
+    rtlil: str
+    constraints: str
 
     @property
     def key(self) -> str:
-        """16 that stand for it and the tools."""
-        return digest("board", self.board.device, self.text, self.pins)
+        """16 hexadecimal digits: a digest of the design and of the tool versions."""
+        return digest("board", self.board.device, self.rtlil, self.constraints)
 
 
 def prepare(board: Board, config: Config) -> Design:
-    """``config`` on ``board``; the same text every time.
+    """Elaborate ``config`` for ``board``; equal arguments give equal text.
 
-    Raises BoardError where the platform lacks a pin that the board names, or the serial port, and
-    PllError where its PLL does not make the board's clock.
+    Raises BoardError if the platform lacks the serial port or a pin that the board names, and
+    PllError if the PLL cannot make the board's clock.
     """
     platform = board.platform()
     try:
         for name, number, *_ in ((platform.default_clk, 0), ("uart", 0), *board.leds.values()):
             platform.lookup(name, number)
     except ResourceError as error:
-        raise BoardError(f"platform of {board.name} must have its pins: {error}") from error
+        raise BoardError(
+            f"platform of {board.name} must have the clock, serial port and LEDs that the board"
+            f" names: {error}"
+        ) from error
     pll.PLLS[board.device.family](platform.default_clk_frequency / 1e6, board.clock)
     plan = platform.prepare(Top(board, config), "top", emit_src=False)
-    pins = plan.files["top.lpf" if board.device.family == "ecp5" else "top.pcf"]
-    return Design(board, config, plan.files["top.il"], pins)
+    constraints = plan.files["top.lpf" if board.device.family == "ecp5" else "top.pcf"]
+    return Design(board, config, plan.files["top.il"], constraints)
 
 
 def synthesize(tools, design: Design, folder: Path) -> Netlist:
-    """Its netlist, in a folder of its own in ``folder``; made once."""
-    where = Path(folder) / f"{design.board.name}-{design.key}"
-    return Netlist.of(where) or tools.synthesize(design.text, design.board.device, where)
+    """The netlist of ``design``, in a subfolder of ``folder``; synthesized only once."""
+    netlist_folder = Path(folder) / f"{design.board.name}-{design.key}"
+    return Netlist.of(netlist_folder) or tools.synthesize(
+        design.rtlil, design.board.device, netlist_folder
+    )
 
 
 def route(tools, design: Design, netlist: Netlist, seed: int) -> RoutedDesign:
-    """The netlist with its pins, and its bitstream; made once."""
+    """The netlist placed and routed with the board's pins, and its bitstream; made only once."""
     file = netlist.folder / f"routed-{seed}.json"
     with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
-        return _routed(json.loads(file.read_text(encoding="utf-8")), netlist.folder)
-    made = tools.route(netlist, design.board.device, seed, design.pins)
+        return _from_json(json.loads(file.read_text(encoding="utf-8")), netlist.folder)
+    routed = tools.route(netlist, design.board.device, seed, design.constraints)
     value = {
-        "pnr": asdict(made.pnr), "clock": made.clock,
-        "layout": made.layout.name, "bitstream": made.bitstream.name,
+        "pnr": asdict(routed.pnr), "clock": routed.clock,
+        "layout": routed.layout.name, "bitstream": routed.bitstream.name,
     }
     file.write_text(json.dumps(value), encoding="utf-8")
-    return made
+    return routed
 
 
-def _routed(value, folder):
+def _from_json(value, folder):
     critical_path = value["pnr"]["critical_path"]
     pnr = PnrResult(**value["pnr"] | {
         "critical_path": CriticalPath(**critical_path | {"names": tuple(critical_path["names"])})
@@ -92,11 +97,11 @@ def _routed(value, folder):
 def best_route(
     tools, design, netlist, seeds, on_seed=lambda seed, routed: None
 ) -> tuple[int, RoutedDesign]:
-    """The first seed that meets the clock, with what it gave; the fastest one where none does."""
-    found = {}
+    """The first seed that meets the clock, and its result; the fastest one if no seed does."""
+    results = {}
     for seed in seeds:
-        found[seed] = route(tools, design, netlist, seed)
-        on_seed(seed, found[seed])
-        if found[seed].pnr.fmax >= found[seed].clock:
+        results[seed] = route(tools, design, netlist, seed)
+        on_seed(seed, results[seed])
+        if results[seed].pnr.fmax >= results[seed].clock:
             break
-    return max(found.items(), key=lambda one: one[1].pnr.fmax)
+    return max(results.items(), key=lambda item: item[1].pnr.fmax)

@@ -1,4 +1,4 @@
-"""What a placed design is made of: its cells by block of the hierarchy, and where they are."""
+"""The cells of a placed design: their position, and the block of the design they belong to."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from weft.boards.devices import Device
 
 __all__ = ["GROUPS", "Cell", "placed_cells", "cells_by_block"]
 
-# Blocks of the core by what they are for. The others are named by `_block`.
+# Blocks of the design by function. The names inside the core are those of its submodules.
 GROUPS = {
     "array": ("array",),
     "operands": ("feeder", "loader"),
@@ -29,19 +29,20 @@ _BEL = re.compile(r"X(\d+)/Y(\d+)/(.+)")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell that was placed.
+    """One placed cell.
 
     Attributes
     ----------
     block, group : str
-        Of `GROUPS`.
+        The block of the design and its function, both as in `GROUPS`.
     resource : str
         One of `weft.boards.devices.RESOURCES`.
     registered : bool
-        Of an iCE40's logic cells: its flip-flop is used.
+        The flip-flop of the logic cell is used; iCE40 only.
     x, y : int
+        Coordinates of the tile, as nextpnr counts them.
     bel : str
-        Which one of its tile.
+        Name of the cell's position within the tile.
     """
 
     block: str
@@ -53,38 +54,38 @@ class Cell:
 
     @property
     def group(self) -> str:
-        """What the block is for."""
+        """The function of the block."""
         return _GROUP[self.block]
 
 
 def placed_cells(layout: Path, device: Device) -> list[Cell]:
-    """The cells of a netlist that nextpnr wrote, as far as they are resources of ``device``."""
+    """The cells in a netlist written by nextpnr that are resources of ``device``."""
     [module] = json.loads(Path(layout).read_text(encoding="utf-8"))["modules"].values()
-    found = []
+    cells = []
     for name, cell in module["cells"].items():
         resource = device.resource(cell["type"])
-        place = _BEL.fullmatch(cell["attributes"].get("NEXTPNR_BEL", ""))
-        if resource in device.capacity and place:
+        position = _BEL.fullmatch(cell["attributes"].get("NEXTPNR_BEL", ""))
+        if resource in device.capacity and position:
             registered = cell["parameters"].get("DFF_ENABLE", "0").endswith("1")
-            x, y, bel = place.groups()
-            found.append(Cell(_block(name), resource, registered, int(x), int(y), bel))
-    return found
+            x, y, bel = position.groups()
+            cells.append(Cell(_block(name), resource, registered, int(x), int(y), bel))
+    return cells
 
 
 def _block(name):
-    """The block that a cell belongs to, going by the name that synthesis gave it."""
-    if found := _CORE.match(name):
-        return found[1] if found[1] in _GROUP else "core"  # `core`: what is between its blocks
-    if found := _LINK.match(name):
-        return found[1] or "accelerator"
+    """The block that a cell belongs to, from the hierarchical name that synthesis gave the cell."""
+    if match := _CORE.match(name):
+        return match[1] if match[1] in _GROUP else "core"  # logic between the core's blocks
+    if match := _LINK.match(name):
+        return match[1] or "accelerator"
     return "nextpnr" if name.startswith("$nextpnr") else "board"
 
 
-def cells_by_block(found: list[Cell]) -> dict[str, Counter]:
-    """Resources by block, in the order of `GROUPS`."""
-    counted = {block: Counter() for block in _GROUP}
-    for cell in found:
-        counted[cell.block][cell.resource] += 1
+def cells_by_block(cells: list[Cell]) -> dict[str, Counter]:
+    """The number of cells of each resource by block, in the order of `GROUPS`."""
+    counts = {block: Counter() for block in _GROUP}
+    for cell in cells:
+        counts[cell.block][cell.resource] += 1
         if cell.registered:
-            counted[cell.block]["FF"] += 1
-    return {block: used for block, used in counted.items() if used}
+            counts[cell.block]["FF"] += 1
+    return {block: used for block, used in counts.items() if used}

@@ -1,4 +1,4 @@
-"""A board: its FPGA, its pins, and the accelerator that is built for it."""
+"""`Board`: an FPGA board, its pins, and the accelerator that is built for it by default."""
 
 import dataclasses
 import re
@@ -10,41 +10,45 @@ from weft.config import Config
 __all__ = ["LEDS", "Board", "BoardError"]
 
 LEDS = "alive", "busy", "error"
-SPEEDS = "6", "7", "8"  # grades of an ECP5
-OFF = 0.01  # of a baud rate, by which a divided clock may miss it
+SPEEDS = "6", "7", "8"  # speed grades of an ECP5
+BAUD_TOLERANCE = 0.01  # relative error of the divided clock
 
 
 class BoardError(ValueError):
-    """A board is unknown, or is not as a board must be."""
+    """The board is unknown, or one of its attributes is not valid; the message says which."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Board:
-    """What `weft.boards.top.Top` is built for.
+    """An FPGA board that `weft.boards.top.Top` can be built for.
 
     Attributes
     ----------
     name : str
+        Lower-case letters, digits and hyphens.
     platform : type
-        A platform of Amaranth's, with a default clock and a resource ``uart``.
+        An Amaranth platform with a default clock and a resource ``uart``.
     config : Config
-        What is built where nothing else is asked for.
+        The accelerator to build by default.
     clock : float
-        MHz of the accelerator, made by the PLL.
+        Clock of the accelerator in MHz, made by the PLL.
     baud : int
-        Of the serial port.
+        Baud rate of the serial port.
     bridge : str
-        What makes the serial port USB.
+        The chip between the serial port and USB.
     leds : dict of tuple
-        Resource, number and, where it has several, pin, by those of `LEDS` that there are.
+        For each LED of `LEDS` that the board has: resource, number and, if the resource has
+        several pins, the pin.
     programmers : tuple of tuple of str
-        Commands that load a bitstream, its path left out, the best one first.
+        Commands that load a bitstream, without its path, the preferred one first.
     at_pad : bool
-        Of an iCE40: the clock's pin is the PLL's own.
+        iCE40 only: the clock enters at the PLL's own pin, so the PLL must be an SB_PLL40_PAD.
 
     Raises
     ------
     BoardError
+        If the name, an LED, the clock or the baud rate is not valid, or the Config is for another
+        target than the FPGA.
     """
 
     name: str
@@ -75,37 +79,42 @@ class Board:
                 f" {self.baud}"
             )
         cycles = self.clock * 1e6 / self.baud
-        if not 4 <= cycles < (1 << 16) - 1 or abs(cycles / self.divisor - 1) > OFF:
+        error = abs(cycles / self.divisor - 1)
+        if not 4 <= cycles < (1 << 16) - 1 or error > BAUD_TOLERANCE:
             raise BoardError(
-                f"baud must divide {self.clock:g} MHz by 4 to 65535, to within {OFF:.0%},"
-                f" not {self.baud}"
+                f"baud must divide {self.clock:g} MHz by 4 to 65535, to within"
+                f" {BAUD_TOLERANCE:.0%}, not {self.baud}"
             )
 
     @property
     def divisor(self) -> int:
-        """Clock cycles a bit of the serial port."""
+        """Clock cycles per bit of the serial port."""
         return round(self.clock * 1e6 / self.baud)
 
     @property
     def device(self) -> Device:
-        """The platform's FPGA, in its package and speed grade; BoardError for one of no target."""
+        """The platform's FPGA in its package and speed grade.
+
+        Raises BoardError if Weft has no target for the FPGA.
+        """
         name, package, speed = (
             getattr(self.platform, part, None) for part in ("device", "package", "speed")
         )
         if not isinstance(name, str) or not isinstance(package, str):
-            raise BoardError(f"platform of {self.name} must say its device and package")
+            raise BoardError(f"platform of {self.name} must have the strings device and package")
         if name in DEVICES and name.startswith("iCE40"):
             chip, *_ = DEVICES[name].options
             return _in_package(name, name, (chip, "--package", package.lower()))
         ecp5 = re.fullmatch(r"LFE5(U|UM|UM5G)-(12|25|45|85)F", name)
         if not ecp5 or str(speed) not in SPEEDS:
             raise BoardError(
-                f"FPGA must be an ECP5 of speed 6, 7 or 8, an iCE40UP5K or iCE40HX8K, not {name}"
+                f"FPGA of {self.name} must be an ECP5 of speed 6, 7 or 8, an iCE40UP5K or an"
+                f" iCE40HX8K, not {name}"
             )
         kind, size = ecp5.groups()
         chip = f"--{size}k" if kind == "U" else f"--{kind.lower()}-{size}k"
         package = package.replace("BG", "CABGA").replace("MG", "CSFBGA")
-        die = f"LFE5U-{'25' if size == '12' else size}F"  # a 12F is a 25F, not tested as one
+        die = f"LFE5U-{'25' if size == '12' else size}F"  # a 12F has the die of a 25F
         options = chip, "--speed", str(speed), "--package", package
         return _in_package(die, name, options)
 

@@ -1,4 +1,4 @@
-"""The ends of carry chains: where a netlist says what nobody needs, place and route pays for it."""
+"""Removal of unused carries at the ends of an ECP5's carry chains, which nextpnr spends LUTs on."""
 
 import itertools
 import json
@@ -8,15 +8,15 @@ __all__ = ["drop_unused_carries"]
 
 
 def drop_unused_carries(path: Path) -> int:
-    """Let go of carries that nobody reads, in a netlist of Yosys for an ECP5; how many there were.
+    """Disconnect unused carries in a Yosys netlist for an ECP5; returns their number.
 
-    nextpnr takes two LUTs to bring a constant into a chain of CCU2C, and two to bring out a carry,
-    read or not. So a carry out that nobody reads gets no net, and a constant carry in none where
-    the first half of the cell never lets it through: its LUT is 0 whatever its free inputs are, and
-    its sum is not read.
+    nextpnr spends two LUTs to bring a constant into a chain of CCU2C, and two to bring a carry out,
+    even if it is unused. So a carry output without a reader is left open. A constant carry input is
+    left open if the first half of the cell never propagates it: its LUT is 0 for all values of its
+    non-constant inputs, and its sum is not read.
     """
     netlist = json.loads(path.read_text(encoding="utf-8"))
-    loose = 0
+    count = 0
     for module in netlist["modules"].values():
         cells = module["cells"].values()
         read = {bit for port in module["ports"].values() for bit in port["bits"]}
@@ -30,16 +30,17 @@ def drop_unused_carries(path: Path) -> int:
             ports = cell["connections"]
             if ports["COUT"] != ["x"] and not read.intersection(ports["COUT"]):
                 ports["COUT"] = ["x"]
-                loose += 1
-            if ports["CIN"] in (["0"], ["1"]) and _stops(cell) and not read & set(ports["S0"]):
+                count += 1
+            constant = ports["CIN"] in (["0"], ["1"])
+            if constant and _blocks_carry(cell) and not read & set(ports["S0"]):
                 ports["CIN"] = ["x"]
-                loose += 1
+                count += 1
     path.write_text(json.dumps(netlist), encoding="utf-8")
-    return loose
+    return count
 
 
-def _stops(cell):
-    """Whether no carry goes through the first half of a CCU2C."""
+def _blocks_carry(cell):
+    """Whether the first half of a CCU2C never propagates its carry input."""
     table = int(cell["parameters"]["INIT0"], 2)
     inputs = [cell["connections"][name][0] for name in ("A0", "B0", "C0", "D0")]
     choices = [(int(bit),) if bit in ("0", "1") else (0, 1) for bit in inputs]

@@ -1,4 +1,4 @@
-"""The boards that are known, and those that come in a file."""
+"""The boards that Weft knows by name, and boards described in a file of the user."""
 
 import runpy
 from pathlib import Path
@@ -30,24 +30,30 @@ BOARDS = {
 
 
 def find(name: str) -> Board:
-    """The board of that name; BoardError, with the nearest one, where there is none."""
+    """The board called ``name``.
+
+    Raises BoardError, with the most similar name, if no board is called so.
+    """
     if name in BOARDS:
         return BOARDS[name]
-    near = did_you_mean(name.replace("_", "-"), BOARDS)
-    raise BoardError(f"board must be one of {', '.join(BOARDS)}, not {name!r}{near}")
+    suggestion = did_you_mean(name.replace("_", "-"), BOARDS)
+    raise BoardError(f"board must be one of {', '.join(BOARDS)}, not {name!r}{suggestion}")
 
 
 def load(path) -> Board:
-    """``BOARD`` of a Python file, which is run; BoardError where there is none."""
+    """Run a Python file and return the `Board` that it assigns to ``BOARD``.
+
+    Raises BoardError if the file does not exist, fails, or sets no such name.
+    """
     path = Path(path)
     if not path.is_file():
-        raise BoardError(f"file of a board must be there, and {path} is not")
+        raise BoardError(f"board file not found: {path}")
     try:
-        found = runpy.run_path(str(path)).get("BOARD")
+        board = runpy.run_path(str(path)).get("BOARD")
     except BoardError:
         raise
-    except (Exception, SystemExit) as error:  # whatever it does
-        raise BoardError(f"{path} must run, and ends with {error!r}") from error
-    if not isinstance(found, Board):
-        raise BoardError(f"{path} must set BOARD to a weft.boards.board.Board, not {found!r}")
-    return found
+    except (Exception, SystemExit) as error:  # the file may do anything
+        raise BoardError(f"running the board file {path} failed: {error!r}") from error
+    if not isinstance(board, Board):
+        raise BoardError(f"{path} must set BOARD to a weft.boards.board.Board, not {board!r}")
+    return board

@@ -1,7 +1,7 @@
 """Colorlight i9 v7.2 on the extension board: ECP5-45F, 25 MHz, all on its DAPLink.
 
-Source: https://github.com/wuxx/Colorlight-FPGA-Projects, colorlight_i9_v7.2.md: the contacts of the
-module that carry the i5's serial port lead to the same pins.
+Source: https://github.com/wuxx/Colorlight-FPGA-Projects, colorlight_i9_v7.2.md: the module contacts
+of the i5's serial port connect to the same pins.
 """
 
 from amaranth.build import Attrs, PinsN, Resource
@@ -14,11 +14,11 @@ __all__ = ["BOARDS", "ColorlightI9Platform"]
 
 
 class ColorlightI9Platform(ColorlightI5Platform):
-    """The i5 but for its FPGA and its LED."""
+    """The i5 with another FPGA and another LED pin."""
 
     device = "LFE5U-45F"
     resources = [
-        *(one for one in ColorlightI5Platform.resources if one.name != "led"),
+        *(resource for resource in ColorlightI5Platform.resources if resource.name != "led"),
         Resource("led", 0, PinsN("L2", dir="o"), Attrs(IO_TYPE="LVCMOS33")),
     ]
 

@@ -1,4 +1,4 @@
-"""What is built for a board where nothing else is asked for, by its FPGA."""
+"""The default Config of each FPGA that the boards use."""
 
 from weft.boards.fit import replace
 from weft.boards.presets import PRESETS

@@ -1,4 +1,4 @@
-"""The FPGAs that a design is placed on: what they hold, and what the tools call them."""
+"""The FPGAs that a design can be placed on: their resources, and the tool options for each."""
 
 import re
 from collections.abc import Mapping
@@ -8,18 +8,18 @@ __all__ = ["DEVICES", "RESOURCES", "Device"]
 
 RESOURCES = "LUT", "FF", "DSP", "RAM", "SPRAM"
 
-# By family; last, what each resource is in the report of place and route.
 _PROGRAM = {"ecp5": "nextpnr-ecp5", "ice40": "nextpnr-ice40"}
-# By target. DSP blocks are instantiated, not inferred. ECP5: without wide multiplexers, which take
-# more LUTs than they save time.
+# By target. DSP blocks are instantiated, not inferred. ECP5: no wide multiplexers, because the LUTs
+# they cost are worth more than the delay they save.
 _SYNTHESIS = {
     "ecp5": "synth_ecp5 -nowidelut",
     "ice40hx": "synth_ice40 -device hx",
     "ice40up": "synth_ice40 -device u",
 }
-_AIM = {"ecp5": 200, "ice40": 100}
-_FREE = {"ecp5": ("--lpf-allow-unconstrained",), "ice40": ("--pcf-allow-unconstrained",)}
-_PLACED = {
+_TARGET_MHZ = {"ecp5": 200, "ice40": 100}
+_UNCONSTRAINED = {"ecp5": ("--lpf-allow-unconstrained",), "ice40": ("--pcf-allow-unconstrained",)}
+# The name of each resource in nextpnr's report.
+_CELL_TYPE = {
     "ecp5": {
         "LUT": "TRELLIS_COMB", "FF": "TRELLIS_FF", "DSP": "MULT18X18D", "RAM": "DP16KD",
     },
@@ -28,13 +28,13 @@ _PLACED = {
         "SPRAM": "ICESTORM_SPRAM",
     },
 }
-# An iCE40's flip-flops share cells with LUTs: they are counted in the netlist.
+# A flip-flop of an iCE40 shares a cell with a LUT, so flip-flops are counted in the netlist.
 _FLIP_FLOPS = re.compile(r"SB_DFF\w*")
 
 
 @dataclass(frozen=True)
 class Device:
-    """One part, in one package and speed grade.
+    """An FPGA in one package and speed grade.
 
     Attributes
     ----------
@@ -42,15 +42,15 @@ class Device:
     family : str
         ``ecp5`` or ``ice40``.
     target : str
-        That of a `weft.config.Config` made for it.
+        The ``target`` of a `weft.config.Config` for this FPGA.
     options : tuple of str
-        That choose it, for its program of place and route.
+        Options of nextpnr that choose the FPGA, its package and its speed grade.
     capacity : dict of int
-        By `RESOURCES`: LUTs (of an iCE40: logic cells, a LUT and a flip-flop each), flip-flops, DSP
-        blocks, block RAMs and single-port RAMs; what it has none of is left out.
-    blocks : pair of tuples of int
-        Columns and lines where DSP blocks lie, four to a group, in nextpnr's coordinates; of an
-        iCE40 none.
+        Amount of each of `RESOURCES`: LUTs (iCE40: logic cells of a LUT and a flip-flop each),
+        flip-flops, DSP blocks, block RAMs and single-port RAMs; resources that the FPGA lacks are
+        left out.
+    dsp_sites : pair of tuples of int
+        Columns and rows of the groups of four DSP blocks, in nextpnr's coordinates; ECP5 only.
     """
 
     name: str
@@ -58,60 +58,69 @@ class Device:
     target: str
     options: tuple[str, ...]
     capacity: Mapping[str, int]
-    blocks: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    dsp_sites: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
     @property
     def program(self) -> str:
-        """What places and routes for it."""
+        """The program for place and route."""
         return _PROGRAM[self.family]
 
     @property
     def target_mhz(self) -> int:
-        """MHz that place and route is asked for."""
-        return _AIM[self.family]
+        """Clock frequency that place and route aims for, where no board gives one."""
+        return _TARGET_MHZ[self.family]
 
     @property
     def reset(self) -> bool:
-        """Whether a reset has a global net: on an ECP5 it takes wires to each slice as any signal.
+        """Whether designs for this FPGA have a reset.
 
-        Without one, registers start as they were configured.
+        On an ECP5 they have none: a reset has no global net there, so it would need ordinary
+        routing to every slice. The registers start with the values in the bitstream.
         """
         return self.family == "ice40"
 
     @property
     def unconstrained(self) -> tuple[str, ...]:
-        """Its options for a design whose ports may have any pins."""
-        return _FREE[self.family]
+        """Options of nextpnr for a design whose ports may use any pins."""
+        return _UNCONSTRAINED[self.family]
 
     @property
     def out_of_context(self) -> tuple[str, ...]:
-        """Its options for a part of a design, whose ports have no pins."""
+        """Options of nextpnr for a part of a design, whose ports have no pins."""
         return ("--out-of-context",) if self.family == "ecp5" else self.unconstrained
 
     @property
     def synthesis(self) -> str:
-        """The command of Yosys."""
+        """The synthesis command of Yosys."""
         return _SYNTHESIS[self.target]
 
     def count_resources(
         self, cells: Mapping[str, int], placed: Mapping[str, int]
     ) -> dict[str, int]:
-        """Resources taken, by `RESOURCES`, of what is in a netlist and of what was placed."""
-        used = {name: placed.get(cell, 0) for name, cell in _PLACED[self.family].items()}
+        """Amount of each of `RESOURCES` that a design uses.
+
+        Parameters
+        ----------
+        cells : dict of int
+            Number of cells by type, in the netlist.
+        placed : dict of int
+            Number of cells by type, in nextpnr's report.
+        """
+        used = {name: placed.get(cell, 0) for name, cell in _CELL_TYPE[self.family].items()}
         if self.family == "ice40":
             used["FF"] = sum(n for cell, n in cells.items() if _FLIP_FLOPS.fullmatch(cell))
         return {name: used.get(name, 0) for name in RESOURCES if name in self.capacity}
 
     def resource(self, cell: str) -> str:
-        """What the report's ``cell`` is among `RESOURCES`; itself where it is none of them."""
-        names = {placed: name for name, placed in _PLACED[self.family].items()}
+        """The name in `RESOURCES` of a cell type; other cell types are returned unchanged."""
+        names = {kind: name for name, kind in _CELL_TYPE[self.family].items()}
         return names.get(cell, cell)
 
 
-def _ecp5(size, package, luts, ram, columns, lines):
+def _ecp5(size, package, luts, ram, columns, rows):
     options = f"--{size}k", "--speed", "6", "--package", package
-    capacity = {"LUT": luts, "FF": luts, "DSP": 4 * len(columns) * len(lines), "RAM": ram}
-    return Device(f"LFE5U-{size}F", "ecp5", "ecp5", options, capacity, (columns, lines))
+    capacity = {"LUT": luts, "FF": luts, "DSP": 4 * len(columns) * len(rows), "RAM": ram}
+    return Device(f"LFE5U-{size}F", "ecp5", "ecp5", options, capacity, (columns, rows))
 
 
 DEVICES = {

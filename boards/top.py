@@ -1,4 +1,4 @@
-"""What runs on a board: clock, start, the accelerator on its serial port, and LEDs that tell."""
+"""The top level of a board: PLL, start-up, the accelerator on its serial port, status LEDs."""
 
 from amaranth.build import Subsignal
 from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, ResetSignal, Signal
@@ -13,20 +13,21 @@ from weft.hw.serial.accelerator import SerialAccelerator
 
 __all__ = ["Top"]
 
-# Cycles that it waits after the PLL has locked: block RAMs of an iCE40 read wrong for
-# microseconds.
+# Cycles from the PLL's lock to the start of the accelerator: at first, block RAMs of an iCE40 read
+# wrong values for some microseconds.
 WAIT = 1024
-# Of an EHXPLLL, as Lattice's own tool sets them for any frequency.
+# Loop filter of an EHXPLLL, as Lattice's own tool sets it for any frequency.
 _FILTER = {
     "ICP_CURRENT": "12", "LPF_RESISTOR": "8", "MFG_ENABLE_FILTEROPAMP": "1", "MFG_GMCREF_SEL": "2",
 }
 
 
 class Top(wiring.Component):
-    """A `weft.hw.serial.accelerator.SerialAccelerator` with all of a board around it.
+    """A `weft.hw.serial.accelerator.SerialAccelerator` with the clock, pins and LEDs of a board.
 
-    Its LEDs: ``alive`` blinks about once a second, eight times as fast while anything is under way;
-    ``busy`` shines then; ``error`` shines for a second or two after a byte that came in broken.
+    The LEDs: ``alive`` blinks about once a second, eight times as fast while the core is busy;
+    ``busy`` is on while the core is busy; ``error`` is on for one to two seconds after a damaged or
+    lost byte.
 
     Parameters
     ----------
@@ -43,53 +44,54 @@ class Top(wiring.Component):
         m = Module()
         m.domains.sync = ClockDomain(reset_less=not self.board.device.reset)
         m.submodules.clock = clock = Clock(self.board)
-        m.submodules.accelerator = accelerator = _Watched(
+        m.submodules.accelerator = accelerator = _AcceleratorWithStatus(
             self.config, divisor=self.board.divisor
         )
-        m.submodules.lamps = lamps = StatusLeds(clock=self.board.clock)
+        m.submodules.status_leds = status_leds = StatusLeds(clock=self.board.clock)
         ports = _Ports(platform)
         m.submodules.rx = rx = io.Buffer("i", ports.request("uart", 0, "rx"))
         m.submodules.tx = tx = io.Buffer("o", ports.request("uart", 0, "tx"))
         if self.board.device.reset:
-            m.d.comb += ResetSignal().eq(~clock.steady)
+            m.d.comb += ResetSignal().eq(~clock.stable)
         m.d.comb += [
             ClockSignal().eq(clock.clk),
             accelerator.rx.eq(rx.i), tx.o.eq(accelerator.tx),
-            lamps.working.eq(accelerator.working), lamps.broken.eq(accelerator.broken),
+            status_leds.core_busy.eq(accelerator.core_busy),
+            status_leds.rx_error.eq(accelerator.rx_error),
         ]
-        for name, place in self.board.leds.items():
-            m.submodules[f"led_{name}"] = led = io.Buffer("o", ports.request(*place))
-            m.d.comb += led.o.eq(getattr(lamps, name))
+        for name, pin in self.board.leds.items():
+            m.submodules[f"led_{name}"] = led = io.Buffer("o", ports.request(*pin))
+            m.d.comb += led.o.eq(getattr(status_leds, name))
         return m
 
 
-class _Watched(SerialAccelerator):
-    """One that can be looked into.
+class _AcceleratorWithStatus(SerialAccelerator):
+    """A `SerialAccelerator` that also drives two status signals.
 
     Attributes
     ----------
-    working : Signal
-        Anything is under way.
-    broken : Signal
-        Pulse: a byte from the host was broken, or lost.
+    core_busy : Signal
+        One bit; high while the core is busy.
+    rx_error : Signal
+        One bit; pulses when a byte from the host is damaged or lost.
     """
 
     def __init__(self, config, *, divisor):
         super().__init__(config, divisor=divisor)
-        self.working = Signal()
-        self.broken = Signal()
+        self.core_busy = Signal()
+        self.rx_error = Signal()
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
         m.d.sync += [
-            self.working.eq(m.submodules.core.activity.busy),
-            self.broken.eq(m.submodules.receiver.error),
+            self.core_busy.eq(m.submodules.core.activity.busy),
+            self.rx_error.eq(m.submodules.receiver.error),
         ]
         return m
 
 
 class _Ports:
-    """The pins of a platform: a resource is requested once, whoever wants a pin of it."""
+    """The pins of a platform; requests each resource once, even if several of its pins are used."""
 
     def __init__(self, platform):
         self._platform = platform
@@ -99,16 +101,16 @@ class _Ports:
         key = name, number
         if key not in self._requested:
             pins = [io.name for io in self._platform.lookup(*key).ios if isinstance(io, Subsignal)]
-            free = dict.fromkeys(pins, "-") if pins else "-"
-            self._requested[key] = self._platform.request(*key, dir=free)
+            directions = dict.fromkeys(pins, "-") if pins else "-"
+            self._requested[key] = self._platform.request(*key, dir=directions)
         return getattr(self._requested[key], pin) if pin else self._requested[key]
 
 
 class Clock(wiring.Component):
-    """The board's clock through its PLL, and what waits until a while after the PLL has locked.
+    """The PLL of a board, and the start-up delay after its lock.
 
-    That is the reset of an iCE40. An ECP5 has none: its registers start as they were configured,
-    and it is the clock that waits.
+    On an iCE40, ``stable`` releases the reset. A design for an ECP5 has no reset: its registers
+    start with their configured values, and ``clk`` is gated until ``stable``.
 
     Parameters
     ----------
@@ -116,100 +118,113 @@ class Clock(wiring.Component):
 
     Attributes
     ----------
-    clk : Out
-    steady : Out
-        The clock is what it is to be.
+    clk : Out(1)
+        Clock of the accelerator.
+    stable : Out(1)
+        High from `WAIT` cycles after the PLL has locked, until it loses its lock.
     """
 
     def __init__(self, board: Board):
         self.board = board
-        super().__init__({"clk": wiring.Out(1), "steady": wiring.Out(1)})
+        super().__init__({"clk": wiring.Out(1), "stable": wiring.Out(1)})
 
     def elaborate(self, platform):
         m = Module()
         m.domains.start = ClockDomain(reset_less=True, local=True)
         pin = platform.request(platform.default_clk, dir="-")
         source = platform.default_clk_frequency / 1e6
-        made, locked, lasts = Signal(), Signal(), Signal()
-        make = self._ecp5 if self.board.device.family == "ecp5" else self._ice40
-        watch = make(m, pin, source, made, locked)
-        m.submodules.locked = FFSynchronizer(locked, lasts, o_domain="start")
+        pll_clk, lock, locked = Signal(), Signal(), Signal()
+        add_pll = self._ecp5 if self.board.device.family == "ecp5" else self._ice40
+        start_clk = add_pll(m, pin, source, pll_clk, lock)
+        m.submodules.locked = FFSynchronizer(lock, locked, o_domain="start")
         count = Signal(range(WAIT + 1))
-        m.d.comb += ClockSignal("start").eq(watch)
-        m.d.start += self.steady.eq(count == WAIT)
-        with m.If(~lasts):
+        m.d.comb += ClockSignal("start").eq(start_clk)
+        m.d.start += self.stable.eq(count == WAIT)
+        with m.If(~locked):
             m.d.start += count.eq(0)
         with m.Elif(count != WAIT):
             m.d.start += count.eq(count + 1)
         if self.board.device.reset:
-            m.d.comb += self.clk.eq(made)
+            m.d.comb += self.clk.eq(pll_clk)
         else:
-            m.submodules.gate = Instance("DCCA", i_CLKI=made, i_CE=self.steady, o_CLKO=self.clk)
+            m.submodules.gate = Instance(
+                "DCCA", i_CLKI=pll_clk, i_CE=self.stable, o_CLKO=self.clk
+            )
         return m
 
-    # Each gives the clock that the start is counted with.
+    # Each of these adds a PLL and returns the clock of the start-up counter.
 
-    def _ice40(self, m, pin, source, made, locked):
-        found = pll.ice40(source, self.board.clock)
+    def _ice40(self, m, pin, source, pll_clk, lock):
+        settings = pll.ice40(source, self.board.clock)
         if self.board.at_pad:
             kind, reference = "PAD", {"i_PACKAGEPIN": pin.io}
         else:
             m.submodules.pin = buffer = io.Buffer("i", pin)
             kind, reference = "CORE", {"i_REFERENCECLK": buffer.i}
         m.submodules.pll = Instance(
-            f"SB_PLL40_{kind}", **{f"p_{name}": value for name, value in found.parameters.items()},
-            i_RESETB=1, i_BYPASS=0, **reference, o_PLLOUTGLOBAL=made, o_LOCK=locked,
+            f"SB_PLL40_{kind}",
+            **{f"p_{name}": value for name, value in settings.parameters.items()},
+            i_RESETB=1, i_BYPASS=0, **reference, o_PLLOUTGLOBAL=pll_clk, o_LOCK=lock,
         )
-        return made
+        return pll_clk
 
-    def _ecp5(self, m, pin, source, made, locked):
-        found = pll.ecp5(source, self.board.clock)
+    def _ecp5(self, m, pin, source, pll_clk, lock):
+        settings = pll.ecp5(source, self.board.clock)
         m.submodules.pin = buffer = io.Buffer("i", pin)
         m.submodules.pll = Instance(
-            "EHXPLLL", **{f"p_{name}": value for name, value in found.parameters.items()},
+            "EHXPLLL", **{f"p_{name}": value for name, value in settings.parameters.items()},
             **{f"a_{name}": value for name, value in _FILTER.items()},
-            i_CLKI=buffer.i, i_CLKFB=made, i_RST=0, i_STDBY=0, o_CLKOP=made, o_LOCK=locked,
+            i_CLKI=buffer.i, i_CLKFB=pll_clk, i_RST=0, i_STDBY=0, o_CLKOP=pll_clk, o_LOCK=lock,
         )
-        return buffer.i  # a clock that anything else has too cannot be brought to the gate
+        # Not pll_clk: a clock with other loads cannot be routed to the gate.
+        return buffer.i
 
 
 class StatusLeds(wiring.Component):
-    """Pulses made long enough to be seen.
+    """Drives the LEDs: stretches pulses so that they are visible.
 
     Parameters
     ----------
     clock : float
-        MHz.
+        Clock frequency in MHz.
 
     Attributes
     ----------
-    working, broken : In
-    alive, busy, error : Out
+    core_busy : In(1)
+        The core is busy.
+    rx_error : In(1)
+        Pulse: a byte from the host is damaged or lost.
+    alive : Out(1)
+        Blinks about once a second, eight times as fast while the core is busy.
+    busy : Out(1)
+        On while the core is busy, and long enough to be visible.
+    error : Out(1)
+        On for one to two seconds after an error.
     """
 
     def __init__(self, *, clock):
         self.clock = clock
         super().__init__({
-            "working": wiring.In(1), "broken": wiring.In(1),
+            "core_busy": wiring.In(1), "rx_error": wiring.In(1),
             "alive": wiring.Out(1), "busy": wiring.Out(1), "error": wiring.Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        count = Signal(ceil_log2(int(self.clock * 1e6)))  # goes round in one to two seconds
-        whole, part = Signal(), Signal()
+        count = Signal(ceil_log2(int(self.clock * 1e6)))  # wraps after one to two seconds
+        slow_tick, fast_tick = Signal(), Signal()
         m.d.sync += [
-            count.eq(count + 1), whole.eq(count == 0), part.eq(count[:-3] == 0),
+            count.eq(count + 1), slow_tick.eq(count == 0), fast_tick.eq(count[:-3] == 0),
             self.alive.eq(count[-1]),
         ]
-        for pulse, tick, lamp in (
-            (self.working, part, self.busy), (self.broken, whole, self.error),
+        for pulse, tick, led in (
+            (self.core_busy, fast_tick, self.busy), (self.rx_error, slow_tick, self.error),
         ):
-            seen = Signal()
+            pending = Signal()
             with m.If(tick):
-                m.d.sync += [lamp.eq(seen), seen.eq(0)]
+                m.d.sync += [led.eq(pending), pending.eq(0)]
             with m.If(pulse):
-                m.d.sync += [lamp.eq(1), seen.eq(1)]
+                m.d.sync += [led.eq(1), pending.eq(1)]
         with m.If(self.busy):
             m.d.sync += self.alive.eq(count[-4])
         return m

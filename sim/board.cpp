@@ -1,8 +1,7 @@
-// The simulated board: a Verilated accelerator at its two pins, the bytes of its serial port on stdin and stdout.
+// The simulated board: a Verilated accelerator with a serial port, whose bytes are on stdin and stdout.
 //
-// The clock runs as a board's does, whether or not there is anything to do; only after a long time without a bit on
-// either wire it slows down, so that an idle board leaves the machine to others. Compiled with DIVISOR, the clock
-// cycles of a bit.
+// The clock always runs, as on a board. After a long time without a bit on the serial port it slows down, so that an
+// idle board uses little processor time. Compiled with DIVISOR, the clock cycles per bit.
 
 #include <poll.h>
 #include <unistd.h>
@@ -18,48 +17,48 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-constexpr int BITS = 10;                  // of a byte on a wire: start, eight of data, stop
-constexpr uint64_t PIECE = 2048;          // cycles between two looks at stdin
-constexpr uint64_t QUIET = 1 << 18;       // cycles without a bit after which the clock slows down
-constexpr size_t MOST = 4096;             // bytes read at once
+constexpr int BITS = 10;                   // per byte: start bit, eight data bits, stop bit
+constexpr uint64_t POLL_CYCLES = 2048;     // cycles between two reads of stdin
+constexpr uint64_t IDLE_CYCLES = 1 << 18;  // cycles without a bit until the clock slows down
+constexpr size_t READ_SIZE = 4096;         // maximum bytes of one read
 
-// Bytes to a wire, one behind the other.
-class Sender {
+// Sends bytes as serial bits.
+class UartTx {
 public:
     void add(const uint8_t* data, size_t size) { bytes_.insert(bytes_.end(), data, data + size); }
-    bool idle() const { return !left_ && next_ == bytes_.size(); }
+    bool idle() const { return !remaining_ && next_ == bytes_.size(); }
 
-    // The wire in this cycle.
-    bool wire() {
-        if (!left_) {
+    // The level of the line in this cycle.
+    bool level() {
+        if (!remaining_) {
             if (next_ == bytes_.size()) return true;
             bits_ = 1u << (BITS - 1) | unsigned(bytes_[next_++]) << 1;
             if (next_ == bytes_.size()) bytes_.clear(), next_ = 0;
-            left_ = BITS * DIVISOR;
+            remaining_ = BITS * DIVISOR;
         }
-        bool bit = bits_ >> (BITS - (left_ + DIVISOR - 1) / DIVISOR) & 1;
-        left_--;
+        bool bit = bits_ >> (BITS - (remaining_ + DIVISOR - 1) / DIVISOR) & 1;
+        remaining_--;
         return bit;
     }
 
 private:
     Bytes bytes_;
     size_t next_ = 0;
-    unsigned bits_ = 0, left_ = 0;
+    unsigned bits_ = 0, remaining_ = 0;  // remaining_: cycles of the byte that is being sent
 };
 
-// Bytes from a wire, each bit looked at in its middle.
-class Listener {
+// Receives bytes from serial bits, each sampled in its middle.
+class UartRx {
 public:
     Bytes bytes;
     bool idle() const { return !timer_; }
 
-    void hear(bool wire) {
+    void sample(bool level) {
         if (!timer_) {
-            if (!wire) timer_ = (BITS - 1) * DIVISOR + DIVISOR / 2, bits_ = 0;
+            if (!level) timer_ = (BITS - 1) * DIVISOR + DIVISOR / 2, bits_ = 0;
         } else if (--timer_ % DIVISOR == 0) {
-            bits_ = bits_ >> 1 | unsigned(wire) << 8;
-            if (!timer_ && wire) bytes.push_back(bits_ & 0xff);
+            bits_ = bits_ >> 1 | unsigned(level) << 8;
+            if (!timer_ && level) bytes.push_back(bits_ & 0xff);
         }
     }
 
@@ -70,7 +69,7 @@ private:
 void write_all(const Bytes& bytes) {
     for (size_t done = 0; done < bytes.size();) {
         ssize_t n = write(STDOUT_FILENO, bytes.data() + done, bytes.size() - done);
-        if (n <= 0) _exit(1);  // nobody listens any more
+        if (n <= 0) _exit(1);  // the reader has exited
         done += n;
     }
 }
@@ -79,15 +78,15 @@ void write_all(const Bytes& bytes) {
 
 int main() {
     auto top = std::make_unique<Vboard>();
-    Sender sender;
-    Listener listener;
-    uint8_t buffer[MOST];
-    uint64_t quiet = 0;
+    UartTx uart_tx;
+    UartRx uart_rx;
+    uint8_t buffer[READ_SIZE];
+    uint64_t idle_cycles = 0;
     auto cycle = [&] {
-        top->rx = sender.wire();
+        top->rx = uart_tx.level();
         top->clk = 0;
         top->eval();
-        listener.hear(top->tx);
+        uart_rx.sample(top->tx);
         top->clk = 1;
         top->eval();
     };
@@ -97,16 +96,17 @@ int main() {
     top->rst = 0;
     for (;;) {
         pollfd in{STDIN_FILENO, POLLIN, 0};
-        if (sender.idle() && poll(&in, 1, quiet < QUIET ? 0 : 1) > 0) {
-            ssize_t n = read(STDIN_FILENO, buffer, MOST);
+        if (uart_tx.idle() && poll(&in, 1, idle_cycles < IDLE_CYCLES ? 0 : 1) > 0) {
+            ssize_t n = read(STDIN_FILENO, buffer, READ_SIZE);
             if (n <= 0) return 0;
-            sender.add(buffer, n);
+            uart_tx.add(buffer, n);
         }
-        for (uint64_t n = 0; n < PIECE; n++) cycle();
-        quiet = sender.idle() && listener.idle() && listener.bytes.empty() ? quiet + PIECE : 0;
-        if (!listener.bytes.empty()) {
-            write_all(listener.bytes);
-            listener.bytes.clear();
+        for (uint64_t n = 0; n < POLL_CYCLES; n++) cycle();
+        bool idle = uart_tx.idle() && uart_rx.idle() && uart_rx.bytes.empty();
+        idle_cycles = idle ? idle_cycles + POLL_CYCLES : 0;
+        if (!uart_rx.bytes.empty()) {
+            write_all(uart_rx.bytes);
+            uart_rx.bytes.clear();
         }
     }
 }

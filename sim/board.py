@@ -1,4 +1,4 @@
-"""The simulated board: a whole accelerator at the pins of its serial port, in its own process."""
+"""The simulated board: a whole accelerator in its own process, at the pins of its serial port."""
 
 import subprocess
 from pathlib import Path
@@ -10,29 +10,29 @@ from weft.sim.transport import end
 
 __all__ = ["ACK_TIMEOUT", "DIVISOR", "SimBoardTransport", "start"]
 
-DIVISOR = 4  # clock cycles a bit: as few as the hardware takes
+DIVISOR = 4  # clock cycles per bit: the minimum of the hardware
 _HARNESS = Path(__file__).with_name("board.cpp")
-ACK_TIMEOUT = 5.0  # seconds for an answer: a large core runs at some 100,000 cycles a second
-_PROBE_TIMEOUT = 600.0  # for the first one; a board that ended is noticed at once
+ACK_TIMEOUT = 5.0  # seconds; a large core is simulated at about 100,000 cycles per second
+_PROBE_TIMEOUT = 600.0  # seconds for the first answer; an exit of the process is noticed at once
 
 
 def start(
     config: Config, *, divisor: int = DIVISOR, say=lambda text: None
 ) -> subprocess.Popen:
-    """A process whose standard input and output are the serial port of a board.
+    """Start a process whose standard input and output are the serial port of a simulated board.
 
     Parameters
     ----------
     config : Config
     divisor : int
-        Clock cycles a bit.
+        Clock cycles per bit.
     say : callable
-        Told, in a line, what takes long.
+        Called with a line of text before a step that takes long.
 
     Raises
     ------
     weft.sim.tools.ToolError
-        Where a tool is missing or too old, or does not compile the model.
+        If a tool is missing or too old, or the model does not compile.
     """
     def verilog():
         from weft.hw import export
@@ -43,31 +43,31 @@ def start(
     program = verilated.executable(
         "boards", f"{config.name}-board", build.sources(repr(config), str(divisor)), verilog,
         _HARNESS, top="board", defines=[f"DIVISOR={divisor}"],
-        say=lambda: say(f"compiling the {config.name} board (once, some 10 to 60 s)"),
+        say=lambda: say(f"compiling the {config.name} board (once, takes 10 to 60 s)"),
     )
     return subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 class SimBoardTransport(BoardTransport):
-    """The `Transport` to a simulated board: what passes here is what runs on a real one.
+    """The `Transport` to a simulated board, with the same hardware as a real board.
 
     Parameters
     ----------
     config : Config
     divisor : int
-        Clock cycles a bit.
+        Clock cycles per bit.
     say : callable, optional
-        Told, in a line, what takes long.
+        Called with a line of text before a step that takes long.
 
     Attributes
     ----------
     process : Popen
-        The board.
+        The process of the board.
 
     Raises
     ------
     weft.sim.tools.ToolError
-        Where the model can't be built.
+        If the model cannot be built.
     """
 
     def __init__(self, config: Config, *, divisor: int = DIVISOR, say=lambda text: None):
@@ -83,6 +83,6 @@ class SimBoardTransport(BoardTransport):
             raise
 
     def close(self) -> None:
-        """End the board; one that does not end by itself in 5 s is killed."""
+        """End the process of the board; it is killed if it does not end within 5 s."""
         super().close()
         end(self.process)

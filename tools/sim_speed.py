@@ -1,8 +1,8 @@
-"""Write ``docs/sim-speed.md``: how fast the simulated accelerator is.
+"""Measures the speed of the simulated accelerator, and writes ``docs/sim-speed.md``.
 
     python tools/sim_speed.py
 
-Exit code 1 where the largest array is slower than it must be.
+Exit code 1 if the largest array is slower than its minimum.
 """
 
 import resource
@@ -18,16 +18,16 @@ from weft.sim import build
 from weft.sim.transport import SimTransport
 
 PATH = Path(__file__).parent.parent / "docs" / "sim-speed.md"
-LARGEST, LEAST = Config(rows=16, cols=16), 300_000
+LARGEST, MINIMUM = Config(rows=16, cols=16), 300_000
 CONFIGS = [Config(rows=4, cols=4, depth=4), Config(rows=8, cols=8), LARGEST]
 SHAPE = 1024, 512, 512
 HEAD = f"""\
 # Speed of the simulation
 
-What the Verilated accelerator of `SimTransport` does in a second of one core, in a product of
-{" x ".join(map(str, SHAPE))} whose operands are loaded with it. Processor time is that of the
-model's process, its start and end included; the driver works beside it. `make sim-speed` writes
-this page, and fails where 16x16x1 is below {LEAST:,} cycles a second. Last run on one core of an
+Speed of the Verilated accelerator behind `SimTransport` on one processor core, for a product of
+{" x ".join(map(str, SHAPE))}, with the loading of its operands. The processor time is that of the
+model's process, with its start and end; the driver runs in another process. `make sim-speed`
+writes this page, and fails if 16x16x1 is below {MINIMUM:,} cycles/s. Last run on one core of an
 x86-64 server.
 
 | design | cycles | processor time | cycles/s | MAC/s |
@@ -35,8 +35,8 @@ x86-64 server.
 """
 
 
-def measured(config: Config) -> tuple[int, float]:
-    """Cycles that the product takes, and seconds of processor time."""
+def measure(config: Config) -> tuple[int, float]:
+    """(cycles, seconds of processor time) of the product."""
     build.model(config, trace=False, say=print)
     rng = np.random.default_rng(1)
     m, k, n = SHAPE
@@ -46,7 +46,7 @@ def measured(config: Config) -> tuple[int, float]:
         result, record = accelerator.matmul(a, b, record=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     if not np.array_equal(result, matmul(a, b)):
-        raise SystemExit(f"{config.name} must compute what golden does")
+        raise SystemExit(f"{config.name} gives a result that differs from golden")
     return record.cycles, after - before
 
 
@@ -54,9 +54,9 @@ def main() -> int:
     lines, slow = [HEAD], False
     m, k, n = SHAPE
     for config in CONFIGS:
-        cycles, seconds = measured(config)
+        cycles, seconds = measure(config)
         speed = cycles / seconds
-        slow |= config == LARGEST and speed < LEAST
+        slow |= config == LARGEST and speed < MINIMUM
         lines.append(
             f"| {config.name} | {cycles:,} | {seconds:.2f} s | {speed:,.0f}"
             f" | {m * k * n / seconds / 1e6:,.0f} M |\n"

@@ -1,10 +1,10 @@
-"""Trains a network on scikit-learn's handwritten digits, and writes it in INT8 as digits.npz.
+"""Trains a network on scikit-learn's handwritten digits, quantizes it to INT8, writes digits.npz.
 
     python tools/train_digits.py [--out FILE]
 
-Needs scikit-learn besides Weft. Data: Optical Recognition of Handwritten Digits, E. Alpaydin and
-C. Kaynak, UCI Machine Learning Repository, CC BY 4.0. The same machine and the same versions give
-the same bytes.
+Needs scikit-learn in addition to Weft. Data: Optical Recognition of Handwritten Digits, E. Alpaydin
+and C. Kaynak, UCI Machine Learning Repository, CC BY 4.0. The same machine and the same versions
+give the same bytes.
 """
 
 import argparse
@@ -31,10 +31,10 @@ SEED = 0
 
 
 def train():
-    """The float network and the split data.
+    """Train the float network.
 
-    Returns weights ([N, K] float32 a layer), biases ([N] float32), train images, test images and
-    test labels (uint8).
+    Returns weights ([N, K] float32 for each layer), biases ([N] float32 for each layer), train
+    images, test images and test labels (uint8).
     """
     images, labels = load_digits(return_X_y=True)
     train_x, test_x, train_y, test_y = train_test_split(
@@ -45,14 +45,14 @@ def train():
         random_state=SEED,
     )
     model = MLPClassifier(hidden_layer_sizes=HIDDEN, max_iter=400, random_state=SEED)
-    with threadpool_limits(1):  # several threads would add up in another order
+    with threadpool_limits(1):  # several threads would sum in another order
         model.fit(train_x / IMAGE_MAX, train_y)
     weights = [np.ascontiguousarray(w.T, dtype=np.float32) for w in model.coefs_]
     return weights, [b.astype(np.float32) for b in model.intercepts_], train_x, test_x, test_y
 
 
 def calibrate(values):
-    """Scale (float32) and zero point with which int8 spans ``values`` and 0, as in TFLite."""
+    """Scale (float32) and zero point so that int8 covers ``values`` and 0, as in TFLite."""
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     scale = np.float32((high - low) / 255)
     return scale, int(np.clip(np.rint(-128 - low / float(scale)), -128, 127))
@@ -68,7 +68,7 @@ def multiplier_and_shift(real):
 
 
 def quantize_layers(weights, biases, images):
-    """The arrays of every layer, by the name that the file gives them, calibrated on ``images``."""
+    """The arrays of all layers, by their names in the file, calibrated on ``images``."""
     arrays = {"n_layers": np.int64(len(weights))}
     x = images.astype(np.float32) / np.float32(IMAGE_MAX)
     x_scale, x_zero_point = calibrate(x)
@@ -77,8 +77,8 @@ def quantize_layers(weights, biases, images):
         x = x @ w.T + b
         x = x if last else np.maximum(x, 0)
         y_scale, y_zero_point = calibrate(x)
-        reach = np.abs(w).max(axis=1)  # next to nothing for a unit that died in training
-        w_scale = (np.maximum(reach, reach.max() / 1024) / 127).astype(np.float32)
+        maximum = np.abs(w).max(axis=1)  # almost 0 for a unit that died in training
+        w_scale = (np.maximum(maximum, maximum.max() / 1024) / 127).astype(np.float32)
         sum_scale = np.float64(x_scale) * w_scale.astype(np.float64)
         factors = [multiplier_and_shift(real) for real in sum_scale / np.float64(y_scale)]
         layer = {
@@ -102,7 +102,7 @@ def quantize_layers(weights, biases, images):
 
 
 def int8_predictions(network):
-    """What the quantized network sees in its own images, all in numpy integers."""
+    """The predictions of the quantized network for its own images, in numpy integers."""
     x = network.encode(network.images)
     for layer in network.layers:
         acc = (x.astype(np.int64) - layer.x_zero_point) @ layer.weights.T.astype(
@@ -115,7 +115,7 @@ def int8_predictions(network):
 
 
 def write_npz(path, arrays):
-    """Writes ``arrays`` as numpy's npz, whole or not at all, and with no time of day in it."""
+    """Write ``arrays`` as npz, completely or not at all, and without a time stamp."""
     part = path.with_name(path.name + ".part")
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, value in arrays.items():
@@ -130,7 +130,7 @@ def write_npz(path, arrays):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--out", type=Path, default=OUT, help="the file to write (default: the package's)"
+        "--out", type=Path, default=OUT, help="the file to write; default the one in the package"
     )
     out = parser.parse_args().out
     weights, biases, train_x, test_x, test_y = train()

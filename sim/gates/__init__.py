@@ -1,4 +1,4 @@
-"""Netlists, as synthesis and routing leave them, simulated cell by cell at their serial port."""
+"""Simulation of a netlist after synthesis or routing, cell by cell, at its serial port."""
 
 from pathlib import Path
 
@@ -14,11 +14,11 @@ __all__ = [
 
 
 def build_model(name: str, text: str, say=lambda text: None) -> Path:
-    """The program for `GateSim` that simulates the ``text`` of `verilog`; built once.
+    """Compile the ``text`` of `verilog` to a program for `GateSim`; compiled only once.
 
-    Raises `weft.sim.tools.ToolError` where a tool is missing or does not compile it.
+    Raises `weft.sim.tools.ToolError` if a tool is missing or the compilation fails.
     """
     return verilated.executable(
         "gates", name, [text], lambda: text, HARNESS, top="gates", large=True,
-        say=lambda: say(f"compiling the gates of {name} (once, some minutes)"),
+        say=lambda: say(f"compiling the gates of {name} (once, takes some minutes)"),
     )

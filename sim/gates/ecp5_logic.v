@@ -1,5 +1,5 @@
-// The logic of an ECP5, as synthesis and as routing leave it: LUTs of four inputs, halves of CCU2C, flip-flops, and the
-// 16 x 4 bits of memory that take the place of four LUTs.
+// Logic cells of an ECP5 after synthesis and after routing: 4-input LUTs, halves of CCU2C, flip-flops, and the 16 x 4
+// bit memory that replaces four LUTs.
 // Source: Lattice FPGA-DS-02012, ECP5 Family Data Sheet, PFU; Project Trellis, slices and their distributed RAM.
 
 `default_nettype none
@@ -8,7 +8,7 @@ module LUT4 #(parameter [15:0] INIT = 0) (input wire A, B, C, D, output wire Z);
     assign Z = INIT[{D, C, B, A}];
 endmodule
 
-// A routed LUT: of logic, half a CCU2C, or a column of a memory that TRELLIS_RAMW writes.
+// A routed LUT: logic, half a CCU2C, or one bit column of a memory that TRELLIS_RAMW writes.
 module TRELLIS_COMB #(
     parameter [15:0] INITVAL = 0, parameter MODE = "LOGIC", parameter CCU2_INJECT1 = "NO",
     parameter WREMUX = "WRE", parameter WCKMUX = "WCK"
@@ -25,11 +25,11 @@ module TRELLIS_COMB #(
             always @(posedge clock) if (WRE ^ (WREMUX == "INV")) memory[{WAD3, WAD2, WAD1, WAD0}] <= WD;
         end
         else if (MODE == "LOGIC") assign F = INITVAL[{D, C, B, A}];
-        else if (MODE != "RAMW_BLOCK") a_mode_that_has_no_model unknown ();
+        else if (MODE != "RAMW_BLOCK") unsupported_mode unknown ();
     endgenerate
 endmodule
 
-// Where the address and the data for four of them come in.
+// The write port of a memory of four TRELLIS_COMB: address and data.
 module TRELLIS_RAMW (
     input wire A0, B0, C0, D0, A1, B1, C1, D1,
     output wire WADO0, WADO1, WADO2, WADO3, WDO0, WDO1, WDO2, WDO3
@@ -50,7 +50,7 @@ module TRELLIS_DPR16X4 #(
     always @(posedge clock) if (WRE ^ (WREMUX == "INV")) memory[{WAD, 2'b00} +: 4] <= DI;
 endmodule
 
-// Its input is DI, from the LUT before it, or where SD is 0, M.
+// A flip-flop. Its input is DI, from the LUT before it, or M if SD is "0".
 module TRELLIS_FF #(
     parameter CEMUX = "1", parameter CLKMUX = "CLK", parameter LSRMUX = "LSR", parameter SRMODE = "LSR_OVER_CE",
     parameter REGSET = "RESET", parameter SD = "1"
@@ -60,22 +60,22 @@ module TRELLIS_FF #(
 );
     localparam START = REGSET == "SET";
     wire clock = CLK ^ (CLKMUX == "INV"), reset = LSR ^ (LSRMUX == "INV");
-    wire moves = CEMUX == "1" ? 1'b1 : CEMUX == "0" ? 1'b0 : CE ^ (CEMUX == "INV");
+    wire enable = CEMUX == "1" ? 1'b1 : CEMUX == "0" ? 1'b0 : CE ^ (CEMUX == "INV");
     wire next = SD == "0" ? M : DI;
-    reg held = START;
-    assign Q = held;
+    reg state = START;
+    assign Q = state;
     generate
         if (SRMODE == "ASYNC") begin
             always @(posedge clock or posedge reset) begin
-                if (reset) held <= START;
-                else if (moves) held <= next;
+                if (reset) state <= START;
+                else if (enable) state <= next;
             end
         end else if (SRMODE == "CE_OVER_LSR") begin
-            always @(posedge clock) if (moves) held <= reset ? START : next;
+            always @(posedge clock) if (enable) state <= reset ? START : next;
         end else begin
             always @(posedge clock) begin
-                if (reset) held <= START;
-                else if (moves) held <= next;
+                if (reset) state <= START;
+                else if (enable) state <= next;
             end
         end
     endgenerate

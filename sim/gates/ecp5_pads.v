@@ -1,4 +1,4 @@
-// What is around the logic of an ECP5: pins, clock buffers, and the PLL as the clock that it follows.
+// Cells around the logic of an ECP5: pins, clock gates, and the PLL, whose output is its input clock.
 // Source: Lattice FPGA-TN-02200, ECP5 and ECP5-5G sysCLOCK PLL/DLL Design and Usage Guide; FPGA-TN-02032, sysIO.
 
 `default_nettype none
@@ -7,18 +7,18 @@ module TRELLIS_IO #(parameter DIR = "INPUT") (inout wire B, input wire I, T, out
     generate
         if (DIR == "OUTPUT") assign B = I;
         else if (DIR == "BIDIR") assign B = T ? 1'bz : I;
-        else if (DIR != "INPUT") a_direction_that_has_no_model unknown ();
+        else if (DIR != "INPUT") unsupported_direction unknown ();
     endgenerate
     assign O = B;
 endmodule
 
 module DCCA (input wire CLKI, CE, output wire CLKO);
-    reg open = 0;
-    always @(negedge CLKI) open <= CE;
-    assign CLKO = CLKI & open;
+    reg enabled = 0;
+    always @(negedge CLKI) enabled <= CE;
+    assign CLKO = CLKI & enabled;
 endmodule
 
-// What comes out is what goes in: the ratio of the two is for the clock's constraint to keep.
+// The output clock is the input clock. The timing analysis checks the ratio of the two frequencies.
 module EHXPLLL #(
     parameter CLKFB_DIV = 1, CLKI_DIV = 1, CLKOP_CPHASE = 0, CLKOP_DIV = 1, CLKOP_FPHASE = 0,
     parameter CLKOP_ENABLE = "ENABLED", FEEDBK_PATH = "CLKOP",

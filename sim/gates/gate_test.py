@@ -1,4 +1,4 @@
-"""What gates must do to be an accelerator: tell their Config, and multiply as golden does."""
+"""The test of a gate-level accelerator: its registers, and its results against golden."""
 
 import itertools
 import struct
@@ -18,20 +18,22 @@ from weft.sim.scenario import Scenario
 
 __all__ = ["GateTest", "check_gates", "scenarios"]
 
-PANELS, MOST = 3, 61  # at most, of an operand, the last one not full; values of k
+MAX_PANELS, MAX_K = 3, 61  # the last panel is not full
 _RESULTS = struct.Struct("<HBB")
 
 
 @dataclass(frozen=True)
 class GateTest:
-    """Gates that did all that they must.
+    """The extent of a test that has passed.
 
     Attributes
     ----------
-    jobs, macs : int
-        That they did, and multiplications in them.
+    jobs : int
+        Number of jobs.
+    macs : int
+        Number of multiplications in the jobs.
     results : int
-        Bytes of results that were compared with golden's.
+        Bytes of results that were compared with golden.
     """
 
     jobs: int
@@ -39,61 +41,62 @@ class GateTest:
     results: int
 
 
-def check_gates(gates: GateSim, config: Config, *, seed: int, said=lambda text: None) -> GateTest:
-    """Have ``gates`` tell their ``config``, run jobs, be aborted, and run them again.
+def check_gates(gates: GateSim, config: Config, *, seed: int, say=lambda text: None) -> GateTest:
+    """Read the Config from ``gates``, then run all scenarios, with an abort after each.
 
     Parameters
     ----------
     seed : int
-        Of the operands.
-    said : callable
-        Told, in a line, what is right.
+        Seed of the operands.
+    say : callable
+        Called with a line of text after each step that has passed.
 
     Raises
     ------
     GateSimError
-        For the first thing that is not as it must be.
+        At the first difference.
     """
-    _tell(gates, config)
-    said("registers tell the Config")
+    _check_registers(gates, config)
+    say("registers describe the Config")
     jobs = macs = results = 0
-    numbers = itertools.count(1)  # of frames of commands, from power on
-    for name, scenario, work in scenarios(config, seed):
+    numbers = itertools.count(1)  # sequence numbers of command frames, from power-on
+    for name, scenario, scenario_macs in scenarios(config, seed):
         _run(gates, scenario, name, numbers)
-        said(f"{name} equals golden, {gates.cycles:,} cycles after power came on")
+        say(f"{name}: results equal golden, {gates.cycles:,} cycles after power-on")
         jobs += len(scenario.expected_results)
-        macs += work
-        results += sum(len(one.words) for one in scenario.expected_results) * config.bytes_out
-        _ask(gates, Frame(FrameType.ABORT, jobs % 256), FrameType.ABORTED)
+        macs += scenario_macs
+        words = sum(len(result.words) for result in scenario.expected_results)
+        results += words * config.bytes_out
+        _request(gates, Frame(FrameType.ABORT, jobs % 256), FrameType.ABORTED)
     return GateTest(jobs, macs, results)
 
 
 def scenarios(config: Config, seed: int) -> Iterator[tuple[str, Scenario, int]]:
-    """Programs of a job or two each, by name, and the multiplications in them.
+    """(name, scenario, number of multiplications) of each scenario.
 
-    Sums of ragged shapes; results that the core finishes, if it does; the least value that there
-    is, everywhere; one value times another.
+    They cover sums of ragged shapes, finished results (if the core can finish results), the
+    smallest operand value everywhere, and a product of two single values.
     """
     rng = np.random.default_rng(seed)
     pages = min(config.a_words, config.b_words) // PAGE_WORDS
-    panels = min(PANELS, pages)
+    panels = min(MAX_PANELS, pages)
     m, n = (max(1, panels * edge - 1) for edge in (config.rows, config.cols))
-    k = min(pages // panels * PAGE_WORDS * config.depth - 1, MOST)
+    k = min(pages // panels * PAGE_WORDS * config.depth - 1, MAX_K)
 
-    def drawn(*shape):
+    def noise(*shape):
         if config.dtype == "bf16":
             return rng.standard_normal(shape).astype(bfloat16)
         return rng.integers(-128, 128, shape, dtype=np.int8)
 
-    def least(*shape):
-        return np.full(shape, -3e38 if config.dtype == "bf16" else -128, drawn(1).dtype)
+    def minimum(*shape):
+        return np.full(shape, -3e38 if config.dtype == "bf16" else -128, noise(1).dtype)
 
     for name, (a, b), finished in (
-        ("sums", (drawn(m, k), drawn(n, k)), False),
-        ("finished results", (drawn(m, k), drawn(n, k)), True),
-        ("the least values", (least(m, k), least(n, k)), False),
-        ("one product", (drawn(1, 1), drawn(1, 1)), False),
-        ("the last results", (drawn(m, k), drawn(n, k)), True),
+        ("sums", (noise(m, k), noise(n, k)), False),
+        ("finished results", (noise(m, k), noise(n, k)), True),
+        ("smallest values", (minimum(m, k), minimum(n, k)), False),
+        ("one product", (noise(1, 1), noise(1, 1)), False),
+        ("finished results again", (noise(m, k), noise(n, k)), True),
     ):
         flags = JobFlag(0)
         scenario = Scenario(config)
@@ -101,14 +104,14 @@ def scenarios(config: Config, seed: int) -> Iterator[tuple[str, Scenario, int]]:
             flags = JobFlag.ROUND
         elif finished and config.requantize != "none":
             flags = JobFlag.REQUANTIZE
-            pitch = -(-k // (PAGE_WORDS * config.depth))  # as far apart as panels of B
+            pitch = -(-k // (PAGE_WORDS * config.depth))  # equal to the pitch of panels of B
             scenario.load_parameters([_column(config, rng) for _ in range(n)], pitch=pitch)
         scenario.multiply(a, b, flags=flags, tag=int(rng.integers(1 << 16)))
         yield name, scenario, len(a) * len(b) * a.shape[1]
 
 
 def _column(config, rng):
-    """What finishes a column, of results over all of int8."""
+    """Parameters of one column, which give results over the whole range of int8."""
     bias = int(rng.integers(-9999, 10000))
     if config.requantize == "onnx":
         multiplier = int(np.float32(rng.uniform(0.001, 0.004)).view(np.uint32))
@@ -118,60 +121,62 @@ def _column(config, rng):
     return bias, multiplier, -int(rng.integers(7, 10)), 0, int(rng.integers(-9, 10)), -120, 125
 
 
-def _tell(gates, config):
-    """GateSimError where the registers are not those of ``config``."""
-    question = struct.pack("<HH", 0, len(REGISTERS))
-    answer = _ask(gates, Frame(FrameType.READ, 7, question), FrameType.REGISTERS)
+def _check_registers(gates, config):
+    """Raise GateSimError if the registers do not describe ``config``."""
+    payload = struct.pack("<HH", 0, len(REGISTERS))
+    answer = _request(gates, Frame(FrameType.READ, 7, payload), FrameType.REGISTERS)
     words = list(struct.unpack(f"<{len(answer.payload) // 4}I", answer.payload))
     try:
         found = decode(words)
     except ValueError as error:
         raise GateSimError(str(error)) from None
     if found != config:
-        raise GateSimError(f"the registers must tell {config.name}, not {found.name}")
+        raise GateSimError(f"the registers must describe {config.name}, not {found.name}")
 
 
-def _ask(gates, frame, kind):
-    """The answer to ``frame``, while there is nothing else to come."""
+def _request(gates, frame, kind):
+    """Send ``frame`` and return the answer; no other frame may be under way."""
     gates.send(frame)
     answer = gates.receive()
     if (answer.type, answer.sequence) != (kind, frame.sequence):
-        raise GateSimError(f"the answer to {FrameType(frame.type).name} must be {kind.name}"
-                         f" {frame.sequence}, not {_named(answer)}")
+        raise GateSimError(
+            f"the answer to {FrameType(frame.type).name} must be {kind.name} {frame.sequence},"
+            f" not {_name(answer)}"
+        )
     return answer
 
 
 def _run(gates, scenario, name, numbers):
-    """Run ``scenario``; GateSimError where the answers are not golden's."""
+    """Run ``scenario``. Raises GateSimError if a result differs from golden."""
     size = scenario.config.bytes_in
-    share = MAX_PAYLOAD // size
+    words_per_frame = MAX_PAYLOAD // size
     packets = []
-    for start in range(0, len(scenario.words), share):
+    for start in range(0, len(scenario.words), words_per_frame):
         number = next(numbers) % 256
-        words = scenario.words[start : start + share]
+        words = scenario.words[start : start + words_per_frame]
         commands = b"".join(word.to_bytes(size, "little") for word in words)
         gates.send(Frame(FrameType.COMMANDS, number, commands))
         while (frame := gates.receive()).type == FrameType.RESULTS:
             packets.append(frame.payload)
         if (frame.type, frame.sequence) != (FrameType.ACK, number):
-            raise GateSimError(f"{name}: frame {number} must get an ACK, not {_named(frame)}")
-    for answer in scenario.expected_results:
-        taken = []
-        while not (taken and taken[-1]["last"]):
+            raise GateSimError(f"{name}: frame {number} must get an ACK, not {_name(frame)}")
+    for expected in scenario.expected_results:
+        words = []
+        while not (words and words[-1]["last"]):
             while not packets:
                 frame = gates.receive()
                 if frame.type != FrameType.RESULTS:
-                    raise GateSimError(f"{name}: results must come, not {_named(frame)}")
+                    raise GateSimError(f"{name}: expected RESULTS, received {_name(frame)}")
                 packets.append(frame.payload)
-            taken += _words(packets.pop(0), scenario.config.bytes_out)
+            words += _words(packets.pop(0), scenario.config.bytes_out)
         try:
-            answer.check(taken)
+            expected.check(words)
         except AssertionError as error:
-            raise GateSimError(f"{name} must equal golden: {error}") from None
+            raise GateSimError(f"{name}: results differ from golden: {error}") from None
 
 
 def _words(payload, size):
-    """The words of a frame of results."""
+    """The result words of a RESULTS frame."""
     tag, last, status = _RESULTS.unpack_from(payload)
     data = payload[_RESULTS.size :]
     starts = range(0, len(data), size)
@@ -184,7 +189,8 @@ def _words(payload, size):
     ]
 
 
-def _named(frame):
+def _name(frame):
+    """The type and the number of a frame; for an ERROR also its text."""
     known = frame.type in set(FrameType)
     name = FrameType(frame.type).name if known else f"type {frame.type}"
     text = f", {frame.payload.decode(errors='replace')}" if name == "ERROR" else ""

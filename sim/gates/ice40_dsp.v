@@ -1,4 +1,4 @@
-// The DSP block of a routed iCE40: an SB_MAC16 with a pin a bit.
+// The DSP block of a routed iCE40: an SB_MAC16 with one pin for each bit.
 
 `default_nettype none
 

@@ -1,6 +1,6 @@
-// The logic cell of a routed iCE40: a LUT of four inputs, a carry of I1, I2 and the cell below, a flip-flop.
+// The logic cell of a routed iCE40: a 4-input LUT, the carry of I1, I2 and the carry input, and a flip-flop.
 // Source: Lattice FPGA-DS-02008 and FPGA-DS-02029, iCE40 UltraPlus and iCE40 LP/HX data sheets, PLB; FPGA-TN-02026,
-// iCE Technology Library, SB_DFF*: with an enable, a reset in step with the clock waits for it too; all start at 0.
+// iCE Technology Library, SB_DFF*: the enable also gates a synchronous reset; all flip-flops start at 0.
 
 `default_nettype none
 
@@ -18,16 +18,16 @@ module ICESTORM_LC #(
     generate
         if (!DFF_ENABLE) assign O = LO;
         else begin
-            reg held = 0;
+            reg state = 0;
             wire clock = CLK ^ NEG_CLK;
-            assign O = held;
+            assign O = state;
             if (ASYNC_SR) begin
                 always @(posedge clock or posedge SR) begin
-                    if (SR) held <= SET_NORESET;
-                    else if (CEN) held <= LO;
+                    if (SR) state <= SET_NORESET;
+                    else if (CEN) state <= LO;
                 end
             end else begin
-                always @(posedge clock) if (CEN) held <= SR ? SET_NORESET : LO;
+                always @(posedge clock) if (CEN) state <= SR ? SET_NORESET : LO;
             end
         end
     endgenerate

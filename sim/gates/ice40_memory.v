@@ -1,7 +1,7 @@
 // The block RAM of an iCE40: 256 words of 16 bits, each port in words of 16, 8, 4 or 2 bits (mode 0 to 3).
 // Source: Lattice FPGA-TN-02002, Memory Usage Guide for iCE40 Devices; FPGA-TN-02026, iCE Technology Library.
 //
-// What is read of bits that are written at the same edge is left open, so here it is noise.
+// The data sheet does not define what is read of bits that are written at the same edge; here they are random.
 
 `default_nettype none
 
@@ -22,13 +22,13 @@ module ICESTORM_RAM #(
     output wire RDATA_15, RDATA_14, RDATA_13, RDATA_12, RDATA_11, RDATA_10, RDATA_9, RDATA_8, RDATA_7,
     RDATA_6, RDATA_5, RDATA_4, RDATA_3, RDATA_2, RDATA_1, RDATA_0
 );
-    // Of STEP neighbours in a word, a narrower port means one, and has its data at one pin, PIN.
+    // A narrower port accesses one of STEP neighbouring bits, and has its data at pin PIN of each group.
     localparam WRITE_STEP = 1 << WRITE_MODE, WRITE_PIN = WRITE_MODE == 0 ? 0 : (WRITE_STEP >> 1) - 1;
     localparam READ_STEP = 1 << READ_MODE, READ_PIN = READ_MODE == 0 ? 0 : (READ_STEP >> 1) - 1;
-    wire [10:0] address = {
+    wire [10:0] read_address = {
         RADDR_10, RADDR_9, RADDR_8, RADDR_7, RADDR_6, RADDR_5, RADDR_4, RADDR_3, RADDR_2, RADDR_1, RADDR_0
     };
-    wire [10:0] place = {
+    wire [10:0] write_address = {
         WADDR_10, WADDR_9, WADDR_8, WADDR_7, WADDR_6, WADDR_5, WADDR_4, WADDR_3, WADDR_2, WADDR_1, WADDR_0
     };
     wire [15:0] data = {WDATA_15, WDATA_14, WDATA_13, WDATA_12, WDATA_11, WDATA_10, WDATA_9, WDATA_8, WDATA_7, WDATA_6,
@@ -37,32 +37,35 @@ module ICESTORM_RAM #(
         MASK_3, MASK_2, MASK_1, MASK_0};
     reg [15:0] memory [0:255];
     reg [15:0] word;
-    reg [2:0] part;  // of the word, which is read
-    wire [4095:0] start = {
+    reg [2:0] part;  // index of the bits that a narrow port reads
+    wire [4095:0] init = {
         INIT_F, INIT_E, INIT_D, INIT_C, INIT_B, INIT_A, INIT_9, INIT_8, INIT_7, INIT_6, INIT_5, INIT_4,
         INIT_3, INIT_2, INIT_1, INIT_0
     };
     integer n;
     initial begin
-        for (n = 0; n < 256; n = n + 1) memory[n] = start[16 * n +: 16];
+        for (n = 0; n < 256; n = n + 1) memory[n] = init[16 * n +: 16];
         {word, part} = $random;
     end
 
     wire write_clock = WCLK ^ NEG_CLK_W, read_clock = RCLK ^ NEG_CLK_R;
-    wire [15:0] spread, changed, shown;
+    wire [15:0] write_data, write_enable, read_data;
     genvar k;
     generate for (k = 0; k < 16; k = k + 1) begin
-        assign spread[k] = data[k / WRITE_STEP * WRITE_STEP + WRITE_PIN];
-        assign changed[k] = WE & WCLKE & (WRITE_MODE == 0 ? !mask[k] : place[10:8] % WRITE_STEP == k % WRITE_STEP);
-        assign shown[k] = k % READ_STEP == READ_PIN ? word[k - READ_PIN + part % READ_STEP] : 1'b0;
+        assign write_data[k] = data[k / WRITE_STEP * WRITE_STEP + WRITE_PIN];
+        assign write_enable[k] = WE & WCLKE
+            & (WRITE_MODE == 0 ? !mask[k] : write_address[10:8] % WRITE_STEP == k % WRITE_STEP);
+        assign read_data[k] = k % READ_STEP == READ_PIN ? word[k - READ_PIN + part % READ_STEP] : 1'b0;
     end endgenerate
     assign {RDATA_15, RDATA_14, RDATA_13, RDATA_12, RDATA_11, RDATA_10, RDATA_9, RDATA_8, RDATA_7, RDATA_6,
-        RDATA_5, RDATA_4, RDATA_3, RDATA_2, RDATA_1, RDATA_0} = shown;
-    wire [15:0] open = NEG_CLK_W == NEG_CLK_R && place[7:0] == address[7:0] ? changed : 16'b0;
+        RDATA_5, RDATA_4, RDATA_3, RDATA_2, RDATA_1, RDATA_0} = read_data;
+    wire collision = NEG_CLK_W == NEG_CLK_R && write_address[7:0] == read_address[7:0];
+    wire [15:0] undefined_bits = collision ? write_enable : 16'b0;
 
-    always @(posedge write_clock) if (|changed) memory[place[7:0]] <= memory[place[7:0]] & ~changed | spread & changed;
+    always @(posedge write_clock) if (|write_enable)
+        memory[write_address[7:0]] <= memory[write_address[7:0]] & ~write_enable | write_data & write_enable;
     always @(posedge read_clock) if (RE & RCLKE) begin
-        word <= |open ? memory[address[7:0]] ^ $random & open : memory[address[7:0]];
-        part <= address[10:8];
+        word <= |undefined_bits ? memory[read_address[7:0]] ^ $random & undefined_bits : memory[read_address[7:0]];
+        part <= read_address[10:8];
     end
 endmodule

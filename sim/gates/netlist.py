@@ -1,4 +1,4 @@
-"""A netlist of Yosys or nextpnr as Verilog, of cells that have models here."""
+"""Translation of a Yosys or nextpnr netlist to Verilog, with simulation models of its cells."""
 
 import json
 import random
@@ -11,13 +11,13 @@ from weft.sim.primitives import ICE40, MODELS
 __all__ = ["FAMILIES", "UnsupportedCell", "verilog"]
 
 _HERE = Path(__file__).parent
-# The models of a family's cells.
+# The files with the cell models of each family.
 FAMILIES = {
     "ice40": (ICE40, *sorted(_HERE.glob("ice40_*.v"))),
     "ecp5": (MODELS, *sorted(_HERE.glob("ecp5_*.v"))),
 }
-# What an input is that nothing is connected to: 0, but for these.
-_REST = {
+# Values of unconnected inputs, by cell type and port. All others are 0.
+_UNCONNECTED = {
     "ICESTORM_LC": {"CEN": "1"},
     "ICESTORM_RAM": {"RCLKE": "1", "WCLKE": "1"},
     "ICESTORM_DSP": {"CE": "1"},
@@ -28,54 +28,55 @@ _REST = {
     "DCCA": {"CE": "1"},
 }
 _MODULE = re.compile(r"^module (\w+) (?:#\((.*?)\) )?\((.*?)\);", re.M | re.S)
-_GONE = {"$scopeinfo"}  # says where a name is from, and does nothing
-# Parameters that change nothing here: there is no global reset, and a pin is a wire.
-_IDLE = {"GSR", "DATAMUX_MDDR", "DATAMUX_ODDR", "ASYNC_RESET_RELEASE"}
+_IGNORED_CELLS = {"$scopeinfo"}  # information about names, without hardware
+# Parameters without effect in the models, which have no global reset and no delays in pins.
+_IGNORED_PARAMETERS = {"GSR", "DATAMUX_MDDR", "DATAMUX_ODDR", "ASYNC_RESET_RELEASE"}
 
 
 class UnsupportedCell(ValueError):
-    """A netlist holds what there is no model for; the message says what."""
+    """The netlist uses a cell, port or parameter without a model; the message names it."""
 
 
 @cache
 def _models(family):
-    """By cell: the names of its parameters and, of its ports, the directions."""
-    found = {}
+    """By cell type: (names of the parameters, directions of the ports by name)."""
+    models = {}
     for path in FAMILIES[family]:
         for name, parameters, ports in _MODULE.findall(path.read_text(encoding="utf-8")):
-            directions, way = {}, None
+            directions, direction = {}, None
             for word in re.findall(r"\w+", re.sub(r"\[.*?\]", "", ports)):
                 if word in ("input", "output", "inout"):
-                    way = word
+                    direction = word
                 elif word != "wire":
-                    directions[word] = way
-            named = set(re.findall(r"(\w+)\s+=", parameters)) if parameters else set()
-            found[name] = named, directions
-    return found
+                    directions[word] = direction
+            names = set(re.findall(r"(\w+)\s+=", parameters)) if parameters else set()
+            models[name] = names, directions
+    return models
 
 
 def verilog(path: Path, family: str, pins: dict[str, str], *, seed: int) -> str:
-    """The text of models and a module ``gates`` with the ports ``clk``, ``rst``, ``rx`` and ``tx``.
+    """Verilog text: the models, and a module ``gates`` with the ports clk, rst, rx and tx.
 
-    What the netlist leaves open (``x``) is noise of ``seed``: no result may follow from it.
+    Undefined bits of the netlist (``x``) become random bits, because no result may depend on them.
 
     Parameters
     ----------
     path : Path
         The netlist, in the JSON that Yosys and nextpnr write.
     family : str
-        Of `FAMILIES`.
+        A key of `FAMILIES`.
     pins : dict of str
-        For each port of ``gates`` that of the netlist. Further inputs are 0; of further outputs
-        nobody hears.
+        For each port of ``gates``, the name of the port in the netlist. Other inputs of the netlist
+        are 0, other outputs are left open.
     seed : int
+        Seed of the random bits.
 
     Raises
     ------
-    Unmodelled
-        Where a cell, or something that it uses, has no model.
+    UnsupportedCell
+        If a cell, or a port or parameter that it uses, has no model.
     ValueError
-        Where the netlist has no such port.
+        If the netlist lacks a port of ``pins``.
     """
     module = json.loads(Path(path).read_text(encoding="utf-8"))["modules"]["top"]
     noise = random.Random(seed)
@@ -92,86 +93,88 @@ def verilog(path: Path, family: str, pins: dict[str, str], *, seed: int) -> str:
 
     for missing in set(pins.values()) - set(module["ports"]):
         raise ValueError(f"a pin must be one of {', '.join(module['ports'])}, not {missing!r}")
-    _wire_up(module, pins["clk"])
-    ours = {theirs: name for name, theirs in pins.items()}
+    _connect_clocks(module, pins["clk"])
+    pin_of = {port: pin for pin, port in pins.items()}
     for name, port in module["ports"].items():
-        bits, mine = joined(port["bits"]), ours.get(name)
-        if mine == "tx":
+        bits, pin = joined(port["bits"]), pin_of.get(name)
+        if pin == "tx":
             body.append(f"assign tx = {bits};")
-        elif mine or port["direction"] == "input":
-            body.append(f"assign {bits} = {mine or 0};")
+        elif pin or port["direction"] == "input":
+            body.append(f"assign {bits} = {pin or 0};")
     for name, cell in module["cells"].items():
-        if cell["type"] not in _GONE:
+        if cell["type"] not in _IGNORED_CELLS:
             body.append(_instance(name, cell, _model(name, cell, family), joined, noise))
     lines += [f"wire {name};" for name in nets.values()]
     models = "\n".join(file.read_text(encoding="utf-8") for file in FAMILIES[family])
     return "\n".join(["`define NOISE", models, *lines, *body, "endmodule", ""])
 
 
-def _wire_up(module, clock):
-    """Connect what an iCE40 has wires for of its own, which nextpnr leaves out of a netlist.
+def _connect_clocks(module, clock):
+    """Add the dedicated clock wires of an iCE40, which nextpnr leaves out of the netlist.
 
-    They are from the clock's pin to its PLL, through a global buffer or not, and from there to a
-    global buffer.
+    These wires connect the clock pin to the PLL, directly or through a global buffer, and the PLL
+    to a global buffer.
     """
     cells = list(module["cells"].values())
     pin = module["ports"][clock]["bits"]
     for pll in (cell["connections"] for cell in cells if cell["type"] == "ICESTORM_PLL"):
         reference = pll["REFERENCECLK"] = pll.get("REFERENCECLK") or pin
-        made = pll["PLLOUT_A"] = pll.get("PLLOUT_A") or ["pll"]
+        output = pll["PLLOUT_A"] = pll.get("PLLOUT_A") or ["pll"]
         for buffer in (cell["connections"] for cell in cells if cell["type"] == "SB_GB"):
             if not buffer["USER_SIGNAL_TO_GLOBAL_BUFFER"]:
-                before = buffer["GLOBAL_BUFFER_OUTPUT"] == reference
-                buffer["USER_SIGNAL_TO_GLOBAL_BUFFER"] = pin if before else made
+                feeds_pll = buffer["GLOBAL_BUFFER_OUTPUT"] == reference
+                buffer["USER_SIGNAL_TO_GLOBAL_BUFFER"] = pin if feeds_pll else output
 
 
 def _model(name, cell, family):
-    """Parameters and ports of the model of ``cell``, which has all that it uses."""
+    """(parameters, ports) of the model of ``cell``, which must support all that the cell uses."""
     kind = cell["type"]
     if kind not in _models(family):
-        raise UnsupportedCell(f"cell {name} must be of a type that has a model, not {kind}")
+        raise UnsupportedCell(f"no simulation model for cell type {kind}, of cell {name}")
     parameters, directions = _models(family)[kind]
     for port, bits in cell["connections"].items():
         if bits and port not in directions and set(bits) - {"0", "x"}:
             raise UnsupportedCell(
-                f"port {port} of {kind} {name} must have a model, to be connected"
+                f"the simulation model of {kind} has no port {port}, which cell {name} connects"
             )
+    supported = parameters | _IGNORED_PARAMETERS
     for key in cell["parameters"]:
-        known = key in parameters or key in _IDLE or key.removesuffix("MUX") in directions
-        if not known:
-            raise UnsupportedCell(f"parameter {key} of {kind} {name} must have a model, to be set")
+        if key not in supported and key.removesuffix("MUX") not in directions:
+            raise UnsupportedCell(
+                f"the simulation model of {kind} has no parameter {key}, which cell {name} sets"
+            )
     return parameters, directions
 
 
 def _instance(name, cell, model, joined, noise):
     parameters, directions = model
-    given = [
+    assignments = [
         f".{key}({_value(value, noise)})"
         for key, value in cell["parameters"].items() if key in parameters
     ]
     ports = []
-    for port, way in directions.items():
+    for port, direction in directions.items():
         bits = cell["connections"].get(port, [])
         mux = None if f"{port}MUX" in parameters else cell["parameters"].get(f"{port}MUX")
-        if way == "output":
+        if direction == "output":
             ports.append(f".{port}({joined(bits) if set(bits) - {'x'} else ''})")
         elif bits:
             ports.append(f".{port}({'~' if mux == 'INV' else ''}{joined(bits)})")
         else:
-            ports.append(f".{port}({joined([_rest(cell['type'], port, mux)])})")
-    chosen = f" #({', '.join(given)})" if given else ""
-    return f"{cell['type']}{chosen} \\{name} ({', '.join(ports)});"
+            ports.append(f".{port}({joined([_unconnected(cell['type'], port, mux)])})")
+    overrides = f" #({', '.join(assignments)})" if assignments else ""
+    return f"{cell['type']}{overrides} \\{name} ({', '.join(ports)});"
 
 
-def _rest(kind, port, mux):
-    """An input that nothing is connected to: 1 behind a multiplexer of an ECP5 that may invert."""
+def _unconnected(kind, port, mux):
+    """The value of an unconnected input; ``mux`` is the setting of an ECP5's input multiplexer."""
     if mux is None:
-        return _REST.get(kind, {}).get(port, "0")
+        return _UNCONNECTED.get(kind, {}).get(port, "0")
     return "0" if mux.strip() in ("0", "INV") else "1"
 
 
 def _value(value, noise):
-    """A parameter: bits, or a text, with a space behind it where it could be taken for bits."""
+    """A parameter in Verilog: bits or a string; Yosys ends strings that look like bits with " "."""
     if isinstance(value, str) and re.fullmatch("[01xz]+", value):
         bits = "".join(str(noise.randrange(2)) if bit in "xz" else bit for bit in value)
         return f"{len(bits)}'b{bits}"

@@ -1,4 +1,4 @@
-"""Gates behind a serial line, as a process: frames to them, and the frames that they send."""
+"""`GateSim`: a gate-level simulation in its own process, driven with frames over a serial line."""
 
 import struct
 import subprocess
@@ -12,37 +12,37 @@ from weft.host.link import Frame, FrameDecoder, FramingError
 __all__ = ["HARNESS", "GateSim", "GateSimError"]
 
 HARNESS = Path(__file__).with_name("uart.cpp")
-QUIET = 200_000  # cycles without a byte after which none is waited for
-LIMIT = 7200  # seconds that a simulation may take
+TIMEOUT_CYCLES = 200_000  # cycles without a byte from the gates
+LIMIT = 7200  # timeout of a simulation in seconds
 _REQUEST, _ANSWER = struct.Struct("<II"), struct.Struct("<QQ")
 
 
 class GateSimError(RuntimeError):
-    """The gates did other than an accelerator must; the message says what."""
+    """The gates behave differently from an accelerator; the message says how."""
 
 
 class GateSim:
-    """Gates that run, in a ``with``; their clock does while something is sent or waited for.
+    """A running simulation; a context manager. Its clock runs only during `send` and `receive`.
 
     Parameters
     ----------
     program : Path
-        Of `HARNESS` and a netlist.
+        The program of `weft.sim.gates.build_model`.
     divisor : int
-        Cycles of a bit.
+        Clock cycles per bit of the serial line.
     seed : int
-        Of what no cell has set when power comes on.
+        Seed of the undefined values at power-on.
 
     Attributes
     ----------
     cycles : int
-        Since then.
-    sent, heard : int
-        Bytes over the wires.
+        Clock cycles since power-on.
+    sent, received : int
+        Bytes over the serial line.
     """
 
     def __init__(self, program: Path, *, divisor: int, seed: int):
-        self.cycles = self.sent = self.heard = 0
+        self.cycles = self.sent = self.received = 0
         self._decoder, self._inbox = FrameDecoder(), deque()
         self._stderr = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
@@ -64,21 +64,21 @@ class GateSim:
             pipe.close()
 
     def send(self, frame: Frame) -> None:
-        """All of ``frame``, bit by bit."""
+        """Send ``frame``, bit by bit."""
         self._exchange(frame.encode(), 0)
 
     def receive(self) -> Frame:
-        """The next frame; GatesError where none comes, or one that is damaged."""
+        """The next frame. Raises GateSimError if no byte arrives, or a frame is damaged."""
         while not self._inbox:
-            if not self._exchange(b"", QUIET):
-                raise GateSimError(f"a frame must come, not {QUIET:,} cycles without a byte")
-        found = self._inbox.popleft()
-        if isinstance(found, FramingError):
-            raise GateSimError(found.text)
-        return found
+            if not self._exchange(b"", TIMEOUT_CYCLES):
+                raise GateSimError(f"expected a frame, but no byte in {TIMEOUT_CYCLES:,} cycles")
+        frame = self._inbox.popleft()
+        if isinstance(frame, FramingError):
+            raise GateSimError(frame.text)
+        return frame
 
     def _exchange(self, data, limit):
-        """Send ``data`` and take what comes meanwhile, or within ``limit`` cycles; how much."""
+        """Send ``data``, then wait up to ``limit`` cycles for bytes; returns the bytes received."""
         try:
             self._process.stdin.write(_REQUEST.pack(len(data), limit) + data)
             self._process.stdin.flush()
@@ -86,16 +86,16 @@ class GateSim:
         except BrokenPipeError:
             head = b""
         if len(head) < _ANSWER.size:
-            raise GateSimError(self._end())
+            raise GateSimError(self._exit_reason())
         count, self.cycles = _ANSWER.unpack(head)
         self.sent += len(data)
-        self.heard += count
+        self.received += count
         self._inbox += self._decoder.feed(self._process.stdout.read(count))
         return count
 
-    def _end(self):
-        """Why the process ended."""
+    def _exit_reason(self):
+        """The process's last message, or its exit status."""
         status = self._process.wait(LIMIT)
         self._stderr.seek(0)
-        said = self._stderr.read().decode(errors="replace").strip()
-        return said or f"the simulation must run to its end, not end with status {status}"
+        message = self._stderr.read().decode(errors="replace").strip()
+        return message or f"the simulation ended unexpectedly, with exit status {status}"

@@ -1,4 +1,4 @@
-"""Weft: matrix-multiply accelerators for FPGAs, from one `Config` to a ``matmul`` on the host."""
+"""Weft: a generator of matrix-multiply accelerators for FPGAs, and the driver for the host."""
 
 from weft.config import Config, ConfigError
 
@@ -6,7 +6,7 @@ __all__ = ["Accelerator", "Config", "ConfigError"]
 
 
 def __getattr__(name):
-    # On first use: the driver needs numpy, a Config only the standard library.
+    # Imported at first use: the driver needs numpy, a Config only the standard library.
     if name == "Accelerator":
         from weft.host.accelerator import Accelerator
 

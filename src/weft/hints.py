@@ -1,4 +1,4 @@
-"""What an error tells its reader to do: the nearest name, and how to install what is missing."""
+"""Hints at the end of error messages: the nearest valid name, and how to install a package."""
 
 import difflib
 import os
@@ -8,65 +8,67 @@ from pathlib import Path
 
 __all__ = ["did_you_mean", "to_install"]
 
-_ROOT = Path(__file__).resolve().parents[2]  # of the checkout, where this file lies in one
+_ROOT = Path(__file__).resolve().parents[2]  # top folder, if this file is in a checkout
 
 
 def did_you_mean(name: str, known) -> str:
-    """``"; did you mean rows?"``, with the nearest of ``known``; nothing where none is near."""
-    near = difflib.get_close_matches(name.lower(), list(known), 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    """``"; did you mean rows?"``, with the nearest of ``known``; "" if no name is similar."""
+    matches = difflib.get_close_matches(name.lower(), list(known), 1)
+    return f"; did you mean {matches[0]}?" if matches else ""
 
 
 def to_install(
     *, extra: str | None = None, debian: str | None = None, site: str | None = None,
     make: str = "make setup",
 ) -> str:
-    """What to type to install something that Weft uses.
+    """The commands that install something that Weft uses, as text: ``type: make setup, or: ...``.
 
-    In a checkout that is ``make``, or pip on the checkout. Elsewhere there is no Makefile, and pip
-    gets the packages of the extra by their own names: an index may have another "weft".
+    In a checkout, these are ``make`` and pip on the checkout. Otherwise there is no Makefile, and
+    the command names the packages of the extra, because the package "weft" of an index may be
+    another one.
 
     Parameters
     ----------
     extra : str, optional
-        The extra of ``pyproject.toml`` that brings it; ``""`` for what Weft always needs.
+        The extra of ``pyproject.toml`` that contains it; ``""`` for a package that Weft always
+        needs.
     debian : str, optional
-        The Debian package that brings it.
+        The Debian package that contains it.
     site : str, optional
-        A page that tells how to install it, where neither pip nor Debian does.
+        A web page with instructions, used if neither pip nor Debian can install it.
     make : str
-        The command that brings it in a checkout.
+        The command that installs it in a checkout.
     """
-    ways = []
+    commands = []
     if checkout := _in_checkout():
-        ways.append(make)
+        commands.append(make)
         if extra is not None:
-            ways.append(f"pip install -e '.[{extra}]'" if extra else "pip install -e .")
+            commands.append(f"pip install -e '.[{extra}]'" if extra else "pip install -e .")
     elif extra is not None:
-        ways.append(f"pip install {' '.join(map(repr, _requirements(extra)))}")
+        commands.append(f"pip install {' '.join(map(repr, _requirements(extra)))}")
     if debian:
-        ways.append(f"sudo apt-get install {debian}")
-    if not ways:
+        commands.append(f"sudo apt-get install {debian}")
+    if not commands:
         return f"see {site}"
-    place = f", in {_ROOT}" if checkout and not _is_here(_ROOT) else ""
-    return f"type{place}: {', or: '.join(ways)}"
+    folder = f", in {_ROOT}" if checkout and not _is_current(_ROOT) else ""
+    return f"type{folder}: {', or: '.join(commands)}"
 
 
 def _in_checkout():
     return all((_ROOT / name).is_file() for name in ("Makefile", "tools/bootstrap.py"))
 
 
-def _is_here(folder):
+def _is_current(folder):
     try:
         return Path(os.getcwd()) == folder
-    except OSError:  # the folder that this runs in was deleted
+    except OSError:  # the current folder was deleted
         return False
 
 
 def _requirements(extra):
-    """The packages of an extra with their versions, as the installed Weft lists them."""
+    """The packages of an extra with their versions, from the metadata of the installed Weft."""
     for line in metadata.requires("weft") or []:
         package, _, marker = line.partition(";")
-        of = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
-        if (of[1] if of else "") == extra:
+        match = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
+        if (match[1] if match else "") == extra:
             yield package.strip()

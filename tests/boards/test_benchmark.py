@@ -1,4 +1,4 @@
-"""The measuring of many designs: what is done, what is not done twice, what fails alone."""
+"""Measuring many designs: every step runs, no step runs twice, a failure stops no other design."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, ToolchainErr
 from weft.config import Config
 
 DEVICE = DEVICES["LFE5U-25F"]
-ENTRIES = [
+DESIGNS = [
     Preset(name="one", device=DEVICE, config=Config(rows=1)),
     Preset(name="two", device=DEVICE, config=Config(rows=2), array_only=True),
 ]
@@ -20,7 +20,7 @@ SLOWEST = CriticalPath(("a", "b"), 1.0, 2.0)
 
 
 class Tools:
-    """A toolchain whose every design is the faster the larger its seed; ``bad`` does not fit."""
+    """A fake toolchain: a larger seed is faster; the designs in ``bad`` fail."""
 
     def __init__(self, bad=()):
         self.bad = bad
@@ -50,27 +50,29 @@ def designs(monkeypatch):
     monkeypatch.setattr(benchmark.presets, "component", lambda entry: f"rows {entry.config.rows}")
 
 
-def run(tools, folder, seeds=(1, 2, 3), entries=ENTRIES, jobs=2):
-    lefts = []
+def run(tools, folder, seeds=(1, 2, 3), designs=DESIGNS, jobs=2):
+    remaining_counts = []
 
-    def said(entry, what, left):
-        assert what in ("synthesized", "it must fit", "yosys must do") or " MHz with seed " in what
-        lefts.append(left)
+    def on_step(preset, outcome, remaining):
+        known = "synthesized", "it must fit", "yosys must do"
+        assert outcome in known or " MHz with seed " in outcome
+        remaining_counts.append(remaining)
 
-    return measure(tools, entries, seeds, folder=folder, jobs=jobs, said=said), lefts
+    results = measure(tools, designs, seeds, folder=folder, jobs=jobs, on_step=on_step)
+    return results, remaining_counts
 
 
 @pytest.mark.parametrize("jobs", [1, 4])
 def test_every_entry_with_every_seed(tmp_path, jobs):
     tools = Tools()
-    found, lefts = run(tools, tmp_path, jobs=jobs)
+    found, remaining_counts = run(tools, tmp_path, jobs=jobs)
     assert list(found) == ["one", "two"]
     assert all(one.best.fmax == 103 and one.median == 102 for one in found.values())
     assert found["one"].design != found["two"].design
     steps = ["rows 1", "rows 2", *(("one", n, False) for n in (1, 2, 3))]
     steps += [("two", n, True) for n in (1, 2, 3)]
     assert sorted(map(str, tools.said)) == sorted(map(str, steps))
-    assert lefts == [*range(7, -1, -1)]
+    assert remaining_counts == [*range(7, -1, -1)]
 
 
 def test_nothing_is_done_twice(tmp_path):
@@ -86,12 +88,12 @@ def test_nothing_is_done_twice(tmp_path):
 def test_another_design_is_done_anew(tmp_path):
     run(Tools(), tmp_path)
     tools = Tools()
-    changed = dataclasses.replace(ENTRIES[0], config=Config(rows=5))
-    run(tools, tmp_path, seeds=(1,), entries=[changed, ENTRIES[1]])
+    changed = dataclasses.replace(DESIGNS[0], config=Config(rows=5))
+    run(tools, tmp_path, seeds=(1,), designs=[changed, DESIGNS[1]])
     assert tools.said == ["rows 5", ("one", 1, False)]
 
 
-def test_other_sources_of_the_same_design_are_no_other_design(tmp_path, monkeypatch):
+def test_changed_sources_of_an_equal_design_repeat_nothing(tmp_path, monkeypatch):
     run(Tools(), tmp_path)
     monkeypatch.setattr(benchmark, "source_digest", lambda: "others")
     tools = Tools()
@@ -99,22 +101,22 @@ def test_other_sources_of_the_same_design_are_no_other_design(tmp_path, monkeypa
     assert tools.said == []
 
 
-def test_what_fails_fails_alone(tmp_path):
-    found, lefts = run(Tools(bad=["two"]), tmp_path)
+def test_a_failure_stops_no_other_design(tmp_path):
+    found, remaining_counts = run(Tools(bad=["two"]), tmp_path)
     assert isinstance(found["one"], SeedResults) and len(found["one"].by_seed) == 3
     assert str(found["two"]) == "it must fit"
-    assert lefts[-1] == 0
-    found, lefts = run(Tools(), tmp_path)  # a failure is not kept
+    assert remaining_counts[-1] == 0
+    found, remaining_counts = run(Tools(), tmp_path)  # a failure is not kept
     assert isinstance(found["two"], SeedResults)
 
 
-def test_a_netlist_that_fails_has_no_seeds(tmp_path):
-    found, lefts = run(Tools(bad=["broken"]), tmp_path)
+def test_a_failed_synthesis_skips_its_seeds(tmp_path):
+    found, remaining_counts = run(Tools(bad=["broken"]), tmp_path)
     assert {str(one) for one in found.values()} == {"yosys must do"}
-    assert lefts[-1] == 0
+    assert remaining_counts[-1] == 0
 
 
-def test_cache_makes_once_and_heals(tmp_path):
+def test_cache_computes_once_and_replaces_damaged_files(tmp_path):
     cache, made = ResultCache(tmp_path / "c"), []
 
     def make():
@@ -127,5 +129,5 @@ def test_cache_makes_once_and_heals(tmp_path):
     assert cache.get("k", make) == {"a": [1, 2.5, None]} and len(made) == 2
 
 
-def test_sources_are_16_digits():
+def test_source_digest_has_16_digits():
     assert len(benchmark.source_digest()) == 16 and int(benchmark.source_digest(), 16) >= 0

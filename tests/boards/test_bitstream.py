@@ -27,7 +27,7 @@ class Tools:
         return Netlist(folder, {"SB_LUT4": 3})
 
     def route(self, netlist, device, seed, pins):
-        assert (device, pins) == (BOARD.device, DESIGN.pins)
+        assert (device, pins) == (BOARD.device, DESIGN.constraints)
         self.asked.append(seed)
         pnr = PnrResult({"LUT": 3}, 30 + 2 * seed, CriticalPath(("a", "b"), 1.0, 2.0), 1.0)
         return RoutedDesign(
@@ -47,7 +47,7 @@ def netlist(tools, tmp_path):
 
 def test_rejects_a_platform_that_lacks_a_pin():
     board = dataclasses.replace(BOARD, leds={"alive": ("led", 9)})
-    with pytest.raises(BoardError, match="^platform of icebreaker must have its pins: .*led#9"):
+    with pytest.raises(BoardError, match="^platform of icebreaker must have the clock: .*led#9"):
         prepare(board, board.config)
 
 

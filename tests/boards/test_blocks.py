@@ -32,7 +32,7 @@ def layout(tmp_path):
     ("accelerator.link.intake.fsm_state_SB_DFF_Q", "link", "serial link"),
     ("accelerator.receiver.timer_LUT4_Z", "receiver", "serial link"),
     ("accelerator.answers__payload_SB_DFFESR_Q_1", "accelerator", "serial link"),
-    ("lamps.count_SB_DFFSR_Q_1", "board", "board"),
+    ("status_leds.count_SB_DFFSR_Q_1", "board", "board"),
     ("$nextpnr_ICESTORM_LC_79", "nextpnr", "board"),
 ])
 def test_block_of_a_name(layout, name, block, group):
@@ -44,8 +44,8 @@ def test_block_of_a_name(layout, name, block, group):
 
 def test_an_ice40s_logic_cell_is_a_lut_and_maybe_a_flip_flop(layout):
     found = placed_cells(layout({
-        "lamps.a": cell("ICESTORM_LC", "X1/Y1/lc0", DFF_ENABLE="1"),
-        "lamps.b": cell("ICESTORM_LC", "X1/Y1/lc1", DFF_ENABLE="00000000"),
+        "status_leds.a": cell("ICESTORM_LC", "X1/Y1/lc0", DFF_ENABLE="1"),
+        "status_leds.b": cell("ICESTORM_LC", "X1/Y1/lc1", DFF_ENABLE="00000000"),
         "accelerator.core.array.m": cell("ICESTORM_DSP", "X0/Y5/mac16_0"),
         "led": cell("SB_IO", "X0/Y1/io0"),
     }), DEVICES["iCE40UP5K"])

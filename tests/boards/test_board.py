@@ -1,4 +1,4 @@
-"""A board as it is declared: what it may not be, and its FPGA among the devices."""
+"""`Board`: its FPGA, its divisor, and the rules for its attributes."""
 
 import dataclasses
 
@@ -47,14 +47,14 @@ def test_divisor_is_of_clock_and_baud():
      "clock and baud of icebreaker must be over 0, not nan MHz and 3000000"),
     ({"baud": 12_000_000}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 12000000"),
 ])
-def test_rejects_what_is_no_board(fields, text):
+def test_rejects_a_wrong_attribute(fields, text):
     with pytest.raises(BoardError) as error:
         dataclasses.replace(ICEBREAKER, **fields)
     assert str(error.value) == text
 
 
 @pytest.mark.parametrize("device", ["LFE5U-90F", "iCE40LP1K", "MachXO2"])
-def test_rejects_an_fpga_of_no_target(device):
+def test_rejects_an_fpga_without_a_target(device):
     platform = type("Other", (LatticeECP5Platform,), {
         "device": device, "package": "BG381", "speed": "6", "resources": [], "connectors": [],
     })
@@ -62,10 +62,12 @@ def test_rejects_an_fpga_of_no_target(device):
         Board(name="other", platform=platform, config=Config(), clock=100, baud=1_000_000,
               bridge="")
     assert str(error.value) == (
-        f"FPGA must be an ECP5 of speed 6, 7 or 8, an iCE40UP5K or iCE40HX8K, not {device}"
+        f"FPGA of other must be an ECP5 of speed 6, 7 or 8, an iCE40UP5K or an iCE40HX8K, not"
+        f" {device}"
     )
 
 
-def test_rejects_a_platform_of_no_fpga():
-    with pytest.raises(BoardError, match="^platform of icebreaker must say its device and package"):
+def test_rejects_a_platform_without_an_fpga():
+    message = "^platform of icebreaker must have the strings device and package$"
+    with pytest.raises(BoardError, match=message):
         dataclasses.replace(ICEBREAKER, platform=LatticeECP5Platform)

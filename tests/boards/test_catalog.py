@@ -1,4 +1,4 @@
-"""The boards by name, and a board in a file of its own."""
+"""The boards by name, and a board described in a file."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from weft.host.serial_port import RATES
 MINE = Path(__file__).parents[2] / "examples" / "my_board.py"
 
 
-def test_boards_are_those_promised():
+def test_has_the_documented_boards():
     assert set(BOARDS) == {
         "icebreaker", "icesugar", "ice40-hx8k-evn", "ulx3s-12f", "ulx3s-25f", "ulx3s-45f",
         "ulx3s-85f", "colorlight-i5", "colorlight-i9", "ecpix5-45f", "ecpix5-85f", "icepi-zero",
@@ -27,27 +27,27 @@ def test_every_board_blinks_and_can_be_programmed(name):
 
 
 @pytest.mark.parametrize("name", BOARDS)
-def test_every_board_answers_at_a_rate_that_is_tried(name):
+def test_every_board_has_a_baud_rate_that_the_host_tries(name):
     assert BOARDS[name].baud in RATES
 
 
-@pytest.mark.parametrize(("name", "near"), [
+@pytest.mark.parametrize(("name", "suggestion"), [
     ("icebraker", "icebreaker"), ("ULX3S_85F", "ulx3s-85f"), ("colorlight-5", "colorlight-i5"),
 ])
-def test_an_unknown_board_is_told_the_nearest(name, near):
+def test_an_unknown_name_gets_a_suggestion(name, suggestion):
     with pytest.raises(BoardError) as error:
         find(name)
     assert str(error.value) == (
-        f"board must be one of {', '.join(BOARDS)}, not {name!r}; did you mean {near}?"
+        f"board must be one of {', '.join(BOARDS)}, not {name!r}; did you mean {suggestion}?"
     )
 
 
-def test_what_is_like_no_board_is_told_all():
+def test_a_name_without_a_similar_board_gets_the_list():
     with pytest.raises(BoardError, match=r"icesugar-pro, not 'zzz'$"):
         find("zzz")
 
 
-def test_a_file_of_ones_own():
+def test_loads_a_board_from_a_file():
     assert load(MINE).name == "myboard"
     assert len(MINE.read_text(encoding="utf-8").splitlines()) <= 40
 
@@ -77,16 +77,16 @@ def test_rejects_a_file_that_fails(tmp_path, text, end):
     with pytest.raises(BoardError) as error:
         load(tmp_path / "mine.py")
     assert str(error.value) == (
-        f"{tmp_path}/mine.py must run, and ends with {end}"
+        f"running the board file {tmp_path}/mine.py failed: {end}"
     )
 
 
-def test_rejects_a_file_that_holds_no_board(tmp_path):
+def test_rejects_a_file_without_a_board(tmp_path):
     (tmp_path / "mine.py").write_text("BOARD = 3\n")
     with pytest.raises(BoardError) as error:
         load(tmp_path / "mine.py")
     assert str(error.value) == (
         f"{tmp_path}/mine.py must set BOARD to a weft.boards.board.Board, not 3"
     )
-    with pytest.raises(BoardError, match="^file of a board must be there, and .*/none.py is not$"):
+    with pytest.raises(BoardError, match="^board file not found: .*/none.py$"):
         load(tmp_path / "none.py")

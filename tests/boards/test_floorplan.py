@@ -46,7 +46,7 @@ def test_every_block_has_a_place_of_its_own(tmp_path, device, rows, cols, produc
     bels = arranged(tmp_path, device, rows, cols, products)
     assert None not in bels.values()
     assert len(set(bels.values())) == rows * cols * products
-    columns, lines = device.blocks
+    columns, lines = device.dsp_sites
     for x, y, number in map(site, bels.values()):
         assert x - number in columns
         assert y in lines
@@ -55,7 +55,7 @@ def test_every_block_has_a_place_of_its_own(tmp_path, device, rows, cols, produc
 def test_blocks_of_a_pe_and_of_its_neighbours_are_near(tmp_path):
     places = {k: site(bel) for k, bel in arranged(tmp_path, LARGE, 6, 6, 4, others=12).items()}
     for (row, col, n), (x, y, _) in places.items():
-        assert y == LARGE.blocks[1][row // 2]
+        assert y == LARGE.dsp_sites[1][row // 2]
         assert abs(x - places[row, col, 0][0]) == (0, 1, 4, 5)[n]
         if col < 5:  # two rows of PEs to a row of blocks, and once the blocks of nobody between
             assert 18 <= places[row, col + 1, n][0] - x <= 29
@@ -63,7 +63,7 @@ def test_blocks_of_a_pe_and_of_its_neighbours_are_near(tmp_path):
 
 def test_blocks_of_nobody_are_in_the_middle(tmp_path):
     taken = {site(bel)[:2] for bel in arranged(tmp_path, LARGE, 6, 6, 4, others=12).values()}
-    columns, lines = LARGE.blocks
+    columns, lines = LARGE.dsp_sites
     free = {x for x in columns if (x, lines[0]) not in taken}
     assert free == {columns[6]}
 

@@ -1,4 +1,4 @@
-"""PLL parameters against those that icepll and ecppll of the tools print."""
+"""PLL parameters, compared with the output of the tools icepll and ecppll."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_ecp5_is_that_of_ecppll(source, wanted, reference, feedback, divider, vc
 
 @pytest.mark.parametrize("source", [10, 12, 25, 48, 100])
 def test_limits_of_the_data_sheets_are_kept(source):
-    """Whatever is the nearest, and whatever it is the nearest of."""
+    """For any input and output frequency."""
     for wanted in range(20, 276, 15):
         for make, (low, high), detector in (
             (pll.ice40, (533, 1066), 133), (pll.ecp5, (400, 800), 400)
@@ -57,8 +57,8 @@ def test_rejects_what_cannot_be_made(make, source, wanted, nearest):
     with pytest.raises(PllError) as error:
         make(source, wanted)
     assert str(error.value) == (
-        f"clock must be one that the PLL makes of {source} MHz, {nearest} MHz is the nearest,"
-        f" not {wanted} MHz"
+        f"clock must be a frequency that the PLL can make from {source} MHz, not {wanted} MHz;"
+        f" the nearest is {nearest} MHz"
     )
 
 

@@ -1,4 +1,4 @@
-"""What the tools say, and what is made of it: with programs in their place that say it."""
+"""The toolchain with shell scripts in place of the tools: arguments, reports and errors."""
 
 import json
 import os
@@ -55,7 +55,7 @@ ERROR: Unable to place cell 'x', no BELs remaining to implement cell type 'MULT1
 
 @pytest.fixture
 def tools(monkeypatch, tmp_path):
-    """``tools(script)``: a toolchain whose programs are a shell script; arguments in ``said``."""
+    """``tools(script)``: a toolchain that runs a shell script; arguments go to ``said``."""
     monkeypatch.setattr(toolchain, "_require_visible", lambda folder: None)
 
     def made(script):
@@ -85,7 +85,7 @@ def test_place_reads_the_report(tools, tmp_path):
     assert "--25k --speed 6" in said and "--seed 7 " in said and "--lpf-allow-uncon" in said
 
 
-def test_a_part_alone_has_no_pins(tools, tmp_path):
+def test_out_of_context_has_no_pins(tools, tmp_path):
     tools("cp report report-1.json").place(netlist(tmp_path), DEVICE, 1, out_of_context=True)
     assert "--out-of-context" in (tmp_path / "said").read_text()
 
@@ -111,12 +111,12 @@ def test_an_ice40_is_packed_by_its_own_tool(tools, tmp_path):
     assert pack.endswith(" top-1.config top-1.bit")
 
 
-def test_what_does_not_fit_is_said_in_numbers(tools, tmp_path):
+def test_a_design_that_does_not_fit_is_reported_with_numbers(tools, tmp_path):
     script = f"cat <<'end'\n{OVERFULL}end\nexit 1"
     with pytest.raises(ToolchainError) as error:
         tools(script).place(netlist(tmp_path), DEVICE, 1)
     assert str(error.value) == (
-        "the design must fit the LFE5U-25F, and takes LUT 30,111 of 24,288, DSP 31 of 28"
+        "the design does not fit the LFE5U-25F: it needs LUT 30,111 of 24,288, DSP 31 of 28"
     )
 
 
@@ -126,7 +126,7 @@ def test_other_errors_are_passed_on(tools, tmp_path):
             netlist(tmp_path), DEVICE, 1
         )
     assert str(error.value) == (
-        "nextpnr-ecp5 must place and route the design, and did not: ERROR: no such file"
+        "nextpnr-ecp5 failed while placing and routing the design: ERROR: no such file"
     )
 
 
@@ -135,7 +135,7 @@ def test_a_tool_that_hangs_is_ended(tools, tmp_path, monkeypatch):
     with pytest.raises(ToolchainError) as error:
         tools("exec sleep 60").place(netlist(tmp_path), DEVICE, 1)
     assert str(error.value) == (
-        "nextpnr-ecp5 must place and route the design in 0.2 s, and did not"
+        "nextpnr-ecp5 exceeded 0.2 s while placing and routing the design"
     )
 
 
@@ -151,11 +151,11 @@ def test_synthesize_leaves_a_netlist(tools, tmp_path):
     assert "synth_ecp5 -nowidelut -top top" in (place / "top.ys").read_text()
 
 
-def test_half_a_netlist_is_none(tools, tmp_path):
+def test_rejects_an_incomplete_netlist(tools, tmp_path):
     assert Netlist.of(tmp_path) is None
     (tmp_path / "cells.json").write_text('{"design": ')
     assert Netlist.of(tmp_path) is None
-    with pytest.raises(ToolchainError, match="^yosys must say which cells it made, in "):
+    with pytest.raises(ToolchainError, match="^yosys wrote no cell statistics "):
         tools("true").synthesize("module", DEVICE, tmp_path)
 
 
@@ -166,7 +166,7 @@ def test_set_up_starts_every_tool(tools, tmp_path):
     assert all(name in said for name in ("run_yosys", "run_nextpnr_ecp5", "run_nextpnr_ice40"))
 
 
-def test_set_up_says_what_pip_said(tmp_path, monkeypatch):
+def test_set_up_quotes_the_error_of_pip(tmp_path, monkeypatch):
     monkeypatch.setattr(toolchain, "_require_visible", lambda folder: None)
 
     def create(place, **_):
@@ -179,17 +179,17 @@ def test_set_up_says_what_pip_said(tmp_path, monkeypatch):
     said = []
     with pytest.raises(ToolchainError) as error:
         Toolchain(tmp_path, say=said.append).set_up()
-    text = "pip must install Yosys and nextpnr: ERROR: No matching distribution"
+    text = "pip failed to install Yosys and nextpnr: ERROR: No matching distribution"
     assert str(error.value) == text
-    assert said == ["installing Yosys and nextpnr from PyPI (once, some 200 MB)"]
+    assert said == ["installing Yosys and nextpnr from PyPI (once, about 200 MB)"]
 
 
 def test_rejects_a_folder_that_the_tools_do_not_see():
-    with pytest.raises(ToolchainError, match="must not lie under /tmp, which they do not see: "):
+    with pytest.raises(ToolchainError, match="^Yosys and nextpnr cannot see folders under /tmp"):
         Toolchain(Path("/tmp") / "build", say=print).set_up()
 
 
-def test_a_design_is_the_same_text_every_time():
+def test_equal_designs_give_equal_text():
     texts = {to_rtlil(PlainMac(depth=2)) for _ in range(2)}
     assert len(texts) == 1 and "module \\top" in texts.pop()
     assert digest("a", 1) == digest("a", 1) != digest("a", 2)

@@ -1,4 +1,4 @@
-"""What is on a board: every one elaborated; its clock, its reset and its LEDs."""
+"""The top level of every board: elaboration, clock, reset and LEDs."""
 
 import re
 
@@ -13,7 +13,7 @@ from weft.boards.catalog import BOARDS
 from weft.boards.fit import replace
 from weft.boards.top import WAIT, Clock, StatusLeds
 
-# Elaborated in a second.
+# Small arrays, which elaborate in a second.
 SMALL = {
     "ecp5": dict(rows=2, cols=2, depth=2, dsp_cols=1), "ice40up": dict(rows=1, cols=1),
     "ice40hx": dict(rows=1, cols=1),
@@ -34,42 +34,42 @@ def test_every_board_is_elaborated(board):
     design = small(board)
     ecp5 = board.device.family == "ecp5"
     located = r'LOCATE COMP "(\S+)" SITE' if ecp5 else r"set_io (\S+) "
-    ports = re.findall(located, design.pins)
-    top = design.text[: design.text.index("\nend\n")]
+    ports = re.findall(located, design.constraints)
+    top = design.rtlil[: design.rtlil.index("\nend\n")]
     declared = re.findall(r"wire width 1 (?:input|output|inout) \d+ +\\(\S+)", top)
     assert sorted(ports) == sorted(declared)
     assert len(ports) == 3 + len(board.leds)
-    assert ("FREQUENCY PORT" if ecp5 else "set_frequency") in design.pins
+    assert ("FREQUENCY PORT" if ecp5 else "set_frequency") in design.constraints
     kind = "EHXPLLL" if ecp5 else f"SB_PLL40_{'PAD' if board.at_pad else 'CORE'}"
-    assert design.text.count(f"cell \\{kind} ") == 1
-    assert design.text.count("cell \\DCCA ") == ecp5  # its clock waits, and it has no reset
-    assert "attribute \\src" not in design.text
+    assert design.rtlil.count(f"cell \\{kind} ") == 1
+    assert design.rtlil.count("cell \\DCCA ") == ecp5  # a gated clock instead of a reset
+    assert "attribute \\src" not in design.rtlil
 
 
-def test_a_board_of_the_full_size(icebreaker):
+def test_a_board_of_full_size(icebreaker):
     board = BOARDS["icebreaker"]
     design = prepare(board, board.config)
-    assert design.text.count("cell \\SB_MAC16 ") == 8
+    assert design.rtlil.count("cell \\SB_MAC16 ") == 8
     assert design.key != icebreaker.key
 
 
-def test_the_text_is_the_same_every_time(icebreaker):
+def test_equal_boards_give_equal_text(icebreaker):
     again = small(BOARDS["icebreaker"])
-    assert (again.text, again.pins) == (icebreaker.text, icebreaker.pins)
+    assert (again.rtlil, again.constraints) == (icebreaker.rtlil, icebreaker.constraints)
     assert again.key == icebreaker.key
 
 
 def test_blocks_of_the_core_are_in_a_group(icebreaker):
-    """The report knows each by name."""
-    blocks = re.findall(r"^module \\top\.accelerator\.core\.(\w+)$", icebreaker.text, re.M)
+    """The report groups blocks by their names."""
+    blocks = re.findall(r"^module \\top\.accelerator\.core\.(\w+)$", icebreaker.rtlil, re.M)
     assert len(blocks) > 10
     assert set(blocks) <= {block for members in GROUPS.values() for block in members}
 
 
-class Locking(Clock):
-    """A clock whose PLL locks when it is told to."""
+class ClockWithModelPll(Clock):
+    """A clock whose PLL is modelled: it locks while ``lock`` is set."""
 
-    default_clk, default_clk_frequency = "clk", 12e6  # as of a platform
+    default_clk, default_clk_frequency = "clk", 12e6  # the interface of a platform
 
     def __init__(self):
         super().__init__(BOARDS["icebreaker"])
@@ -81,15 +81,15 @@ class Locking(Clock):
     def request(self, name, *, dir):
         assert (name, dir) == ("clk", "-")
 
-    def _ice40(self, m, pin, source, made, locked):
+    def _ice40(self, m, pin, source, pll_clk, lock):
         assert source == 12
-        m.d.comb += [made.eq(ClockSignal()), locked.eq(self.lock)]
-        return made
+        m.d.comb += [pll_clk.eq(ClockSignal()), lock.eq(self.lock)]
+        return pll_clk
 
 
-def test_the_start_waits_until_a_while_after_lock():
-    clock = Locking()
-    lasted = []
+def test_the_start_is_delayed_after_lock():
+    clock = ClockWithModelPll()
+    delays = []
 
     async def bench(ctx):
         for _ in range(2):
@@ -97,60 +97,60 @@ def test_the_start_waits_until_a_while_after_lock():
             await ctx.tick().repeat(8)
             for _ in range(2 * WAIT):
                 await ctx.tick()
-                assert not ctx.get(clock.steady)
+                assert not ctx.get(clock.stable)
             ctx.set(clock.lock, 1)
-            lasted.append(0)
-            while not ctx.get(clock.steady):
+            delays.append(0)
+            while not ctx.get(clock.stable):
                 await ctx.tick()
-                lasted[-1] += 1
+                delays[-1] += 1
             await ctx.tick().repeat(WAIT)
-            assert ctx.get(clock.steady)
+            assert ctx.get(clock.stable)
 
-    simulated(clock, bench)
-    assert lasted[0] == lasted[1] and WAIT < lasted[0] < WAIT + 8
+    simulate(clock, bench)
+    assert delays[0] == delays[1] and WAIT < delays[0] < WAIT + 8
 
 
-@pytest.mark.parametrize(("pulse", "lamp", "ticks"), [
-    ("working", "busy", 2**6), ("broken", "error", 2**9),
+@pytest.mark.parametrize(("pulse", "led", "ticks"), [
+    ("core_busy", "busy", 2**6), ("rx_error", "error", 2**9),
 ])
-def test_a_pulse_is_seen_for_a_while(pulse, lamp, ticks):
-    lamps = StatusLeds(clock=0.0005)  # 500 Hz: a second is 512 cycles
-    seen = []
+def test_a_pulse_is_stretched(pulse, led, ticks):
+    leds = StatusLeds(clock=0.0005)  # 500 Hz: a second is 512 cycles
+    values = []
 
     async def bench(ctx):
         await ctx.tick().repeat(ticks // 2)
-        ctx.set(getattr(lamps, pulse), 1)
+        ctx.set(getattr(leds, pulse), 1)
         await ctx.tick()
-        ctx.set(getattr(lamps, pulse), 0)
+        ctx.set(getattr(leds, pulse), 0)
         for _ in range(4 * ticks):
             await ctx.tick()
-            seen.append(ctx.get(getattr(lamps, lamp)))
+            values.append(ctx.get(getattr(leds, led)))
 
-    simulated(lamps, bench)
-    assert seen[0] == 1 and seen[-1] == 0
-    assert ticks <= sum(seen) <= 2 * ticks
-    assert sorted(seen, reverse=True) == seen
+    simulate(leds, bench)
+    assert values[0] == 1 and values[-1] == 0
+    assert ticks <= sum(values) <= 2 * ticks
+    assert sorted(values, reverse=True) == values
 
 
-def test_alive_blinks_and_faster_while_busy():
-    lamps = StatusLeds(clock=0.0005)
+def test_alive_blinks_faster_while_the_core_is_busy():
+    leds = StatusLeds(clock=0.0005)
     changes = {}
 
     async def bench(ctx):
-        for working in (0, 1):
-            ctx.set(lamps.working, working)
-            before, changes[working] = ctx.get(lamps.alive), 0
+        for core_busy in (0, 1):
+            ctx.set(leds.core_busy, core_busy)
+            before, changes[core_busy] = ctx.get(leds.alive), 0
             for _ in range(2048):
                 await ctx.tick()
-                changes[working] += ctx.get(lamps.alive) != before
-                before = ctx.get(lamps.alive)
+                changes[core_busy] += ctx.get(leds.alive) != before
+                before = ctx.get(leds.alive)
 
-    simulated(lamps, bench)
+    simulate(leds, bench)
     assert changes[0] in (7, 8)
     assert 56 <= changes[1] <= 72
 
 
-def simulated(component, bench):
+def simulate(component, bench):
     m = Module()
     m.submodules.dut = component
     simulator = Simulator(m)

@@ -1,4 +1,4 @@
-"""Values of flags: read, or refused with the rule and the value."""
+"""Argument types: the value, or an error with the rule and the value."""
 
 import argparse
 

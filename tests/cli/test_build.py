@@ -1,4 +1,4 @@
-"""``weft build`` from end to end, with a toolchain made up."""
+"""``weft build`` from end to end, with a fake toolchain."""
 
 import json
 from pathlib import Path
@@ -21,14 +21,14 @@ LAYOUT = {"modules": {"top": {"cells": {
     "accelerator.core.array.pe_0_0.mac": {
         "type": "ICESTORM_DSP", "parameters": {}, "attributes": {"NEXTPNR_BEL": "X0/Y5/mac16_0"},
     },
-    "lamps.count": {
+    "status_leds.count": {
         "type": "TRELLIS_FF", "parameters": {}, "attributes": {"NEXTPNR_BEL": "X4/Y5/SLICEA.FF0"},
     },
 }}}}
 
 
 class Tools:
-    """A toolchain that needs no tools; seed n reaches ``mhz + n``."""
+    """A fake toolchain; seed n reaches ``mhz + n``."""
 
     mhz = 40.0
     most = 1 << 20  # MAC/cycle that fit
@@ -49,7 +49,7 @@ class Tools:
         peak = int(pins)
         self.asked.append((peak, seed))
         if peak > self.most:
-            raise ToolchainError(f"the design must fit the {device.name}, and takes DSP 9 of 8")
+            raise ToolchainError(f"the design does not fit the {device.name}: it needs DSP 9 of 8")
         layout, bits = (netlist.folder / f"top-{seed}.{kind}" for kind in ("json", "bit"))
         layout.write_text(json.dumps(LAYOUT))
         bits.write_bytes(b"bits %d" % peak)
@@ -60,7 +60,7 @@ class Tools:
 
 @pytest.fixture
 def run(monkeypatch, tmp_path, capsys):
-    """``run(*arguments)``: exit code, and what was said."""
+    """``run(*arguments)``: exit code and output."""
     monkeypatch.setenv("WEFT_BUILD", str(tmp_path / "build"))
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.chdir(tmp_path)
@@ -87,7 +87,7 @@ def test_leaves_a_bitstream_and_a_report(run, tmp_path):
     assert (place / "floorplan.png").read_bytes().startswith(b"\x89PNG")
     page = (place / "report.md").read_text()
     assert "| array | array | 1 | 1 | 1 |" in page
-    assert "36.00 MHz asked for, 41.00 MHz reached, 13.9% in reserve" in page
+    assert "36.00 MHz required, 41.00 MHz reached, 13.9% margin" in page
     assert "1. `x.a`\n1. `y.b`\n" in page
     report = json.loads((place / "report.json").read_text())
     assert (report["fmax"], report["clock"], report["seed"]) == (41, 36, 1)
@@ -116,9 +116,9 @@ def test_a_clock_missed_is_an_error_without_a_bitstream(run, monkeypatch, tmp_pa
     code, said = run("icebreaker", "--cols", "1", "--seeds", "2")
     assert code == 1
     assert said.splitlines()[-1] == (
-        "MISSED  icebreaker: fmax must be 36.00 MHz, not 32.00, 11.1% less, with the best of 2"
-        " seeds: lower --clock, or --rows, --cols or --depth, or try more --seeds; slowest is"
-        " x.a to y.b, 1.0 ns in cells, 2.0 ns between them"
+        "MISSED  icebreaker: fmax must be 36.00 MHz, not 32.00 (11.1% less, with the best of 2"
+        " seeds); lower --clock, or --rows, --cols or --depth, or try more --seeds;"
+        " critical path: x.a to y.b, 1.0 ns in cells, 2.0 ns between them"
     )
     assert Tools.asked[-2:] == [(8, 1), (8, 2)]
     assert not (tmp_path / "out" / "icebreaker" / "icebreaker.bin").exists()
@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_an_error(run, monkeypatch, field, value, what):
     code, said = run("icebreaker")
     assert code == 1
     assert said.splitlines()[-1] == (
-        f"MISSED  icebreaker: the design must fit the iCE40UP5K, and takes {what}:"
+        f"MISSED  icebreaker: the design does not fit the iCE40UP5K: it needs {what};"
         " lower --rows, --cols or --depth"
     )
     assert len(Tools.asked) == (field == "most")
@@ -151,7 +151,7 @@ def test_fit_may_find_nothing(run, monkeypatch):
     code, said = run("icebreaker", "--fit")
     assert code == 1
     assert said.splitlines()[-1] == (
-        "MISSED  icebreaker: an array must fit the board and meet its clock, and none does"
+        "MISSED  icebreaker: no array fits the board and meets its clock; try a lower --clock"
     )
 
 
@@ -163,22 +163,22 @@ def test_lists_the_boards(run):
 
 def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     def route(self, netlist, device, seed, pins):
-        raise ToolchainError("nextpnr-ice40 must place and route the design, and did not: what")
+        raise ToolchainError("nextpnr-ice40 failed while placing and routing the design: what")
 
     monkeypatch.setattr(Tools, "route", route)
     code, said = run("icebreaker")
     assert code == 2
     assert said.splitlines()[-1] == (
-        "weft: error: nextpnr-ice40 must place and route the design, and did not: what"
+        "weft: error: nextpnr-ice40 failed while placing and routing the design: what"
     )
 
 
 @pytest.mark.parametrize(("arguments", "text"), [
     (["icebraker"], f"board must be one of {NAMES}, not 'icebraker'; did you mean icebreaker?"),
-    ([], f"board must be one of {NAMES}, or --board FILE, not nothing"),
+    ([], f"no board given; name one of {NAMES}, or give --board FILE"),
     (["icebreaker", "--board", "x.py"],
      "board must be a name or a file, not both icebreaker and x.py"),
-    (["--board", "x.py"], "file of a board must be there, and x.py is not"),
+    (["--board", "x.py"], "board file not found: x.py"),
     (["icebreaker", "--target", "ecp5"], "target of icebreaker must be ice40up, not ecp5"),
     (["icebreaker", "--clock", "0"],
      "clock and baud of icebreaker must be over 0, not 0 MHz and 3000000"),
@@ -207,7 +207,7 @@ def test_rejects_an_output_that_is_a_folder_before_any_work(run, tmp_path, monke
     monkeypatch.setattr(Tools, "set_up", lambda self: pytest.fail("at work"))
     (tmp_path / "here" / name).mkdir(parents=True)
     code, said = run("icebreaker", "-o", "here")
-    text = f"weft: error: output must be a file, and here/{name} is a folder\n"
+    text = f"weft: error: output must be a file; here/{name} is a folder\n"
     assert (code, said) == (2, text)
 
 
@@ -215,4 +215,4 @@ def test_rejects_an_output_that_cannot_be_written_before_any_work(run, monkeypat
     monkeypatch.setattr(Tools, "set_up", lambda self: pytest.fail("at work"))
     code, said = run("icebreaker", "-o", "/proc")
     assert code == 2
-    assert said.startswith("weft: error: folder of the output must be one to write in: ")
+    assert said.startswith("weft: error: cannot write to the output folder: ")

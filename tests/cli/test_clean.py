@@ -1,4 +1,4 @@
-"""``weft clean``: the cache goes, the rest of the folder stays."""
+"""``weft clean``: deletes the cache, and keeps the rest of the folder."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def builds(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_deletes_the_cache_alone(builds, capsys):
+def test_deletes_only_the_cache(builds, capsys):
     cache.entry("kind", "name", lambda place: (place / "file").write_bytes(bytes(2_000_000)))
     (builds / "other").touch()
     assert main(["clean"]) == 0

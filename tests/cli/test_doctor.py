@@ -1,4 +1,4 @@
-"""``weft doctor`` on a machine that has all, and on machines that lack something."""
+"""``weft doctor`` on a complete machine, and on machines where something is missing."""
 
 import re
 import sys
@@ -13,13 +13,13 @@ from weft.sim import tools
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
-    """In the checkout, which hints need not name there."""
+    """Run in the checkout, so that hints do not name its folder."""
     monkeypatch.chdir(Path(__file__).parent.parent.parent)
 
 
 @pytest.fixture
 def version(monkeypatch):
-    """Have packages seem to be of another version, or missing."""
+    """Sets the version of a package; None for a missing one."""
     real, fake = metadata.version, {}
 
     def version_of(name):
@@ -31,7 +31,7 @@ def version(monkeypatch):
     return fake
 
 
-def test_says_that_all_is_there(capsys):
+def test_reports_a_complete_machine(capsys):
     assert main(["doctor"]) == 0
     said = capsys.readouterr().out
     for name in ("Python", "numpy", "matplotlib", "Icarus Verilog", "Verilator", "libpython"):
@@ -52,13 +52,13 @@ def test_names_what_is_missing(capsys, version):
     version["numpy"] = "1.26.4"
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out
-    mend = "type: make setup, or: pip install -e "
-    assert f"amaranth must be 0.5.8 or newer, and is not installed; {mend}'.[hw]'\n" in said
-    assert f"numpy must be 2.0 or newer, not 1.26.4; {mend}.\n" in said
-    assert said.endswith("\nNot ready for 'weft sim': numpy, amaranth.\n")
+    command = "type: make setup, or: pip install -e "
+    assert f"amaranth 0.5.8 or newer is not installed; {command}'.[hw]'\n" in said
+    assert f"numpy must be 2.0 or newer, not 1.26.4; {command}.\n" in said
+    assert said.endswith("\nNot ready for 'weft sim'. Missing or too old: numpy, amaranth.\n")
 
 
-def test_is_ready_without_what_is_optional(capsys, version):
+def test_is_ready_without_an_optional_package(capsys, version):
     version["matplotlib"] = None
     assert main(["doctor"]) == 0
     said = capsys.readouterr().out
@@ -74,13 +74,13 @@ def test_names_a_missing_simulator(capsys, monkeypatch):
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out
     assert "      Icarus Verilog must be 11.0 or newer, and is not\n" in said
-    assert said.endswith("\nNot ready for 'weft sim': Icarus Verilog.\n")
+    assert said.endswith("\nNot ready for 'weft sim'. Missing or too old: Icarus Verilog.\n")
 
 
 def test_runs_without_amaranth(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "amaranth._toolchain.yosys", None)
     assert main(["doctor"]) == 1
-    text = "Yosys must be 0.40 or newer, and Amaranth, which looks for it, is missing; type: make"
+    text = "Yosys 0.40 or newer: not checked, because Amaranth is not installed; type: make"
     assert text in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""The floorplan: a dot for every cell, at its place and of its colour."""
+"""The floorplan picture: every group of cells is drawn in its colour."""
 
 from matplotlib import image
 from matplotlib.colors import to_rgb
@@ -25,7 +25,7 @@ def test_shows_every_group(tmp_path):
     assert shown([0.5 + part / 2 for part in to_rgb(COLOURS["control"])])
 
 
-def test_is_the_same_every_time(tmp_path):
+def test_equal_calls_write_equal_bytes(tmp_path):
     for name in ("a", "b"):
         floorplan_picture(tmp_path / f"{name}.png", CELLS, title="board")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()

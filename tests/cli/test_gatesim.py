@@ -1,4 +1,4 @@
-"""``weft gatesim`` from end to end, with netlists and gates made up."""
+"""``weft gatesim`` from end to end, with fake netlists and a fake simulator."""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ PORTS = {
 
 
 class Tools:
-    """A toolchain that needs no tools."""
+    """A fake toolchain."""
 
     def __init__(self, root, *, say):
         pass
@@ -31,15 +31,15 @@ class Tools:
 
 
 @dataclasses.dataclass
-class Silent:
-    """Gates that were there."""
+class FakeGateSim:
+    """A simulator that has run."""
 
     program: str
     divisor: int
     seed: int
     cycles = 12_345
     sent = 678
-    heard = 90
+    received = 90
 
     def __enter__(self):
         return self
@@ -50,7 +50,7 @@ class Silent:
 
 @pytest.fixture
 def run(monkeypatch, tmp_path, capsys):
-    """``run(*arguments)``: exit code, what was said, and what the netlist was asked for."""
+    """``run(*arguments)``: exit code, output, and the arguments of `verilog`."""
     monkeypatch.setenv("WEFT_BUILD", str(tmp_path))
     asked = {}
     netlist = tmp_path / "top.json"
@@ -68,7 +68,7 @@ def run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(bitstream, "best_route", lambda *given: (1, routed))
     monkeypatch.setattr(gates, "verilog", translated)
     monkeypatch.setattr(gates, "build_model", lambda name, text, say: name)
-    monkeypatch.setattr(gates, "GateSim", Silent)
+    monkeypatch.setattr(gates, "GateSim", FakeGateSim)
 
     def passes(*given, **options):
         return GateTest(jobs=5, macs=999, results=88)
@@ -81,7 +81,7 @@ def run(monkeypatch, tmp_path, capsys):
     return ended
 
 
-def test_a_board_is_simulated_as_routed(run):
+def test_simulates_the_routed_netlist_of_an_ice40(run):
     status, said, asked = run("icebreaker")
     assert status == 0
     assert asked == {
@@ -92,34 +92,34 @@ def test_a_board_is_simulated_as_routed(run):
         assert text in said.out
 
 
-def test_or_as_synthesized(run):
+def test_simulates_the_synthesized_netlist(run):
     status, said, asked = run("icebreaker", "--stage", "synthesized", "--seed", "7")
     assert (status, asked["netlist"], asked["seed"]) == (0, "top.json", 7)
     assert "synthesized" in said.out
 
 
-def test_a_difference_is_told(run):
+def test_reports_a_difference(run):
     def check_gates(*given, **options):
-        raise GateSimError("sums must equal golden: job 1, word 2")
+        raise GateSimError("sums differ from golden: job 1, word 2")
 
     status, said, _ = run("icebreaker", check_gates=check_gates)
     assert status == 1
-    assert "DIFFERS  icebreaker: sums must equal golden: job 1, word 2" in said.out
+    assert "FAILED  icebreaker: sums differ from golden: job 1, word 2" in said.out
     assert "NO" in said.out
 
 
-def test_a_cell_without_a_model_is_told(run, monkeypatch):
+def test_reports_a_cell_without_a_model(run, monkeypatch):
     def translated(*given, **options):
-        raise UnsupportedCell("cell c must be of a type that has a model, not PFUMX")
+        raise UnsupportedCell("no simulation model for cell type PFUMX, of cell c")
 
     monkeypatch.setattr(gates, "verilog", translated)
     status, said, _ = run("icebreaker")
     assert status == 2
-    assert said.err == "weft: error: cell c must be of a type that has a model, not PFUMX\n"
+    assert said.err == "weft: error: no simulation model for cell type PFUMX, of cell c\n"
 
 
 @pytest.mark.parametrize("arguments, problem", [
-    ((), "board must be one of "),
+    ((), "no board given; name one of "),
     (("no-board",), "board must be one of "),
 ])
 def test_rejects_no_board(run, arguments, problem):
@@ -129,7 +129,7 @@ def test_rejects_no_board(run, arguments, problem):
 
 
 def test_every_board_has_the_pins():
-    """The names that Amaranth gives them are those that are looked for."""
+    """Amaranth gives the pins the names that ``weft gatesim`` looks for."""
     for board in catalog.BOARDS.values():
         platform = board.platform()
         assert platform.default_clk

@@ -1,4 +1,4 @@
-"""``weft generate``: the file, whole or not at all, and what it says."""
+"""``weft generate``: the Verilog file, complete or not at all, and the output of the command."""
 
 from pathlib import Path
 
@@ -14,14 +14,14 @@ CONFIG = Config(rows=1, cols=2, a_words=32, b_words=32)
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """A folder of its own to work in."""
+    """Run in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def fast(monkeypatch):
-    """Verilog of two lines, at once, which names its Config."""
+    """Replaces the generator: two lines of Verilog with the name of the Config."""
     monkeypatch.setattr(export, "verilog", lambda config: f"// {config.name}\n// é\n")
 
 
@@ -41,7 +41,7 @@ def test_writes_the_core(here, capsys):
     assert said.err == ""
 
 
-def test_writes_where_it_is_told(here, fast, capsys):
+def test_writes_to_the_given_path(here, fast, capsys):
     assert main(["generate", *TINY, "-o", "new/deep/core.v"]) == 0
     assert (here / "new/deep/core.v").read_text(encoding="utf-8") == "// 1x2x1\n// é\n"
     assert files(here) == ["new/deep/core.v"]
@@ -49,20 +49,20 @@ def test_writes_where_it_is_told(here, fast, capsys):
     assert last == "new/deep/core.v: module weft, 2 lines, 2 MAC/cycle"
 
 
-def test_takes_the_config_of_a_file(here, fast, capsys):
+def test_reads_the_config_from_a_file(here, fast, capsys):
     (here / "my.toml").write_text("rows = 3\ncols = 5\n")
     assert main(["generate", "--config", "my.toml", "--cols", "4"]) == 0
     assert (here / "out/weft_3x4x1.v").read_text(encoding="utf-8") == "// 3x4x1\n// é\n"
 
 
-def test_replaces_what_was_there(here, fast):
+def test_replaces_an_existing_file(here, fast):
     (here / "core.v").write_text("old and longer than the new one, by far")
     assert main(["generate", *TINY, "--output", "core.v"]) == 0
     assert (here / "core.v").read_text(encoding="utf-8") == "// 1x2x1\n// é\n"
     assert files(here) == ["core.v"]
 
 
-def test_leaves_what_was_there_where_writing_fails(here, fast, capsys, monkeypatch):
+def test_keeps_the_existing_file_if_writing_fails(here, fast, capsys, monkeypatch):
     (here / "core.v").write_text("old")
     real = Path.write_text
 
@@ -78,7 +78,7 @@ def test_leaves_what_was_there_where_writing_fails(here, fast, capsys, monkeypat
 
 
 def refused(*arguments):
-    """Whether the command ends with 2, before any Verilog is made."""
+    """Whether the command ends with exit code 2 before it generates Verilog."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "verilog", lambda config: pytest.fail("generated"))
         return main(["generate", *arguments]) == 2
@@ -87,37 +87,37 @@ def refused(*arguments):
 def test_rejects_a_folder_as_output(here, capsys):
     (here / "core.v").mkdir()
     assert refused("-o", "core.v")
-    text = "weft: error: output must be a file, and core.v is a folder\n"
+    text = "weft: error: output must be a file; core.v is a folder\n"
     assert capsys.readouterr() == ("", text)
     assert files(here) == []
 
 
 def test_rejects_a_device_as_output(capsys):
     assert refused("-o", "/dev/null")
-    text = "weft: error: output must be a file, and /dev/null is no regular file\n"
+    text = "weft: error: output must be a file; /dev/null is a special file\n"
     assert capsys.readouterr() == ("", text)
     assert Path("/dev/null").is_char_device()
 
 
 @pytest.mark.parametrize("output", ["/proc/core.v", 252 * "a" + ".v"])
 def test_rejects_a_file_that_cannot_be_written_before_any_work(here, output, capsys):
-    """Not even as root; and while it is written, its name is longer."""
+    """These paths fail even for root; the temporary name of the second one is too long."""
     assert refused("-o", output)
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
-    assert said.err.startswith("weft: error: ") and "output must be " in said.err
+    assert said.err.startswith("weft: error: cannot write ")
     assert files(here) == []
 
 
 def test_rejects_a_folder_that_cannot_be_made(here, capsys):
     (here / "file").touch()
     assert refused("-o", "file/core.v")
-    text = "folder of the output must be one to write in: [Errno 17] File exists: 'file'"
+    text = "cannot write to the output folder: [Errno 17] File exists: 'file'"
     assert capsys.readouterr() == ("", f"weft: error: {text}\n")
     assert files(here) == ["file"]
 
 
-def test_rejects_what_is_no_config(here, capsys):
+def test_rejects_a_wrong_config(here, capsys):
     assert refused("--rows", "0", "--multiplier", "fip")
     assert capsys.readouterr() == ("", (
         "weft: error: rows must be in 1..64, not 0\n"

@@ -1,4 +1,4 @@
-"""``weft generate --bus``: the kit, whole or not at all, and one clear line for what cannot be."""
+"""``weft generate --bus``: the kit, complete or not at all, and errors in one line."""
 
 import json
 import sys
@@ -16,22 +16,22 @@ FILES = {"README.md": b"# a core\n", "kit.json": b"{}\n", "weft_axi_1x2x1.v": b"
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """A folder of its own to work in."""
+    """Run in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def fast(monkeypatch):
-    """A kit of three files, at once; gives the cores that were asked for."""
-    asked = []
+    """Replaces the generator: a kit of three files. Returns the list of generated cores."""
+    cores = []
 
-    def made(ip, measured=None):
-        asked.append(ip)
+    def fake_build(ip, measured=None):
+        cores.append(ip)
         return FILES
 
-    monkeypatch.setattr(build, "build", made)
-    return asked
+    monkeypatch.setattr(build, "build", fake_build)
+    return cores
 
 
 def files(folder):
@@ -51,21 +51,21 @@ def test_writes_a_kit(here, capsys):
     assert said.err == ""
 
 
-def test_writes_where_it_is_told(here, fast, capsys):
+def test_writes_to_the_given_folder(here, fast, capsys):
     more = ["--bus", "wishbone", "--pipelined", "--clocks", "2", "-o", "my/core"]
     assert main(["generate", *TINY, *more]) == 0
-    assert main(["generate", *TINY, *more]) == 0  # over the kit that is there
+    assert main(["generate", *TINY, *more]) == 0  # over the existing kit
     assert files(here) == [f"my/core/{name}" for name in sorted(FILES)]
     assert {(ip.bus, ip.clocks, ip.pipelined) for ip in fast} == {("wishbone", 2, True)}
 
 
 def test_writes_into_a_folder_with_brackets_in_its_name(here, fast, capsys):
-    """Which are no markup of a colour."""
+    """They must not be read as colour markup."""
     assert main(["generate", "--bus", "axi", *TINY, "-o", "a[/b]"]) == 0
     assert f"a[/b]: {len(FILES)} files" in capsys.readouterr().out
 
 
-def test_a_window_is_asked_for(here, fast):
+def test_passes_window_on(here, fast):
     assert main(["generate", *TINY, "--lanes", "2", "--bus", "dma", "--window", "-o", "my"]) == 0
     assert [(ip.bus, ip.window) for ip in fast] == [("dma", True)]
 
@@ -76,7 +76,7 @@ def test_prefix_names_the_kit(here, fast):
     assert files(here) == [f"out/mm_axi_1x2x1/{name}" for name in sorted(FILES)]
 
 
-def test_help_tells_of_buses(capsys):
+def test_help_lists_the_buses(capsys):
     with pytest.raises(SystemExit) as end:
         main(["generate", "--bus", "stream", "--help"])
     assert end.value.code == 0
@@ -99,7 +99,7 @@ BAD = {
         "bytes_in and bytes_out must be equal with bus 'dma', not 8 and 4",
     ),
     "config": (["--bus", "axi", "--rows", "0"], "rows must be in 1..64, not 0"),
-    "no bus": (["--pipelined"], "--pipelined must come with --bus"),
+    "no bus": (["--pipelined"], "--pipelined needs --bus; "),
     "device": (["--bus", "axi", "--measure", "z80"], "device must be one of "),
 }
 
@@ -127,20 +127,20 @@ def test_rejects_an_output_that_is_something_else(here, fast, capsys):
         " kit.json"
     )
     assert second == "weft: error: output must be a folder, and file is a file"
-    assert third.startswith("weft: error: folder of the output must be one to write in: ")
+    assert third.startswith("weft: error: cannot write to the output folder: ")
     assert main(["generate", "--bus", "axi", "-o", "/proc/core"]) == 2
-    assert "folder of the output must be one to write in: " in capsys.readouterr().err
+    assert "cannot write to the output folder: " in capsys.readouterr().err
     assert (files(here), fast) == (there, [])
 
 
 @pytest.mark.parametrize("module, bus", [("systemrdl", "dma"), ("peakrdl_html", "wishbone")])
 def test_says_that_peakrdl_is_missing(here, fast, capsys, monkeypatch, module, bus):
-    """In a checkout make brings it, and what is called with this bus."""
+    """In a checkout, the hint is the make command with the same bus."""
     monkeypatch.setitem(sys.modules, module, None)
     assert main(["generate", "--bus", bus]) == 2
     said = capsys.readouterr()
     assert said.err == (
-        "weft: error: peakrdl must be 1.5 or newer, and is not installed;"
+        "weft: error: peakrdl 1.5 or newer is not installed;"
         f" type, in {ROOT}: make kit BUS={bus}, or: pip install -e '.[kit]'\n"
     )
     assert (files(here), fast, said.out) == ([], [], "")

@@ -1,4 +1,4 @@
-"""``weft info``: the fields, what the buffers hold, and the cycles of products."""
+"""``weft info``: the fields, the size of the buffers, and the cycles of products."""
 
 import dataclasses
 import re
@@ -12,7 +12,7 @@ from weft.config import Config
 
 @pytest.fixture
 def info(capsys, monkeypatch):
-    """The lines that ``weft info`` prints, split where columns are."""
+    """The lines that ``weft info`` prints, split into columns."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments):
@@ -24,7 +24,7 @@ def info(capsys, monkeypatch):
     return run
 
 
-def test_says_every_field_and_its_meaning(info):
+def test_prints_every_field_and_its_meaning(info):
     lines = info("--rows", "3", "--multiplier", "fip", "--depth", "2", "--shape", "1x1x1")
     config = Config(rows=3, multiplier="fip", depth=2)
     assert lines[0] == [f"3x8x2_fip: 48 MAC/cycle, hash {config.hash:08x}"]
@@ -35,7 +35,7 @@ def test_says_every_field_and_its_meaning(info):
     ]
 
 
-def test_says_what_the_buffers_hold(info):
+def test_prints_the_size_of_the_buffers(info):
     lines = info(
         "--rows", "3", "--depth", "2", "--a-words", "64", "--bytes-out", "4", "--shape", "1x1x1"
     )
@@ -46,7 +46,7 @@ def test_says_what_the_buffers_hold(info):
 HEAD = ["M x K x N", "results", "cold", "resident", "steady", "utilization"]
 
 
-def test_says_from_which_k_on_results_are_no_wait(info):
+def test_prints_the_k_for_the_full_rate(info):
     def said(*design):
         lines = info(*design, "--shape", "1x1x1")
         return [line[0] for line in lines if "tile time" in line[0]]
@@ -54,17 +54,17 @@ def test_says_from_which_k_on_results_are_no_wait(info):
     # 3 rows of 8 results, one a cycle: 24 cycles, which 47 pairs take, two a cycle.
     assert said("--rows", "3", "--depth", "2", "--bytes-out", "4") == [
         ("tile time, int32 results: max(ceil(K / 2), 3 to drain, 24 to send) cycles;"
-         " the array never waits for them from K = 47 on"),
-        # Four of them a cycle where they are bytes.
+         " the array never waits if K is 47 or more"),
+        # int8: four results per cycle.
         ("tile time, int8 results: max(ceil(K / 2), 3 to drain, 6 to send) cycles;"
-         " the array never waits for them from K = 11 on"),
+         " the array never waits if K is 11 or more"),
     ]
     # Half a word of results a row: 8 cycles to send, as many as to drain.
     [only] = said("--cols", "2", "--requantize", "none")
-    assert only.endswith("8 to send) cycles; the array never waits for them from K = 8 on")
+    assert only.endswith("8 to send) cycles; the array never waits if K is 8 or more")
 
 
-def test_says_the_cycles_of_the_usual_products(info):
+def test_prints_the_cycles_of_the_default_products(info):
     lines = info()
     start = lines.index(HEAD) + 2
     assert lines[start : start + 8 : 2] == [
@@ -77,7 +77,7 @@ def test_says_the_cycles_of_the_usual_products(info):
     assert lines[start + 5] == ["64 x 64 x 64", "int8", "4,292", "4,152", "4,096", "100.0%"]
 
 
-def test_says_the_cycles_of_the_products_asked_for(info):
+def test_prints_the_cycles_of_the_given_products(info):
     lines = info("--shape", "450x64x64", "--shape", "1x640x128", "--requantize", "none")
     start = lines.index(HEAD) + 2
     assert lines[start : start + 3] == [
@@ -87,7 +87,7 @@ def test_says_the_cycles_of_the_products_asked_for(info):
     ]
 
 
-def test_cost_is_none_for_what_cannot_be_resident():
+def test_resident_cycles_are_none_if_operands_do_not_fit():
     config = Config(a_words=32, b_words=64)
     assert cycle_counts(config, 16, 16, 32)[1] is not None
     assert cycle_counts(config, 17, 16, 32)[1] is None  # three panels of A, and two pages
@@ -96,7 +96,7 @@ def test_cost_is_none_for_what_cannot_be_resident():
 
 
 @pytest.mark.parametrize("shape", ["8x8", "8x8x8x8", "0x8x8", "8x8x0", "8x-8x8", "8 x 8 x 8", ""])
-def test_rejects_a_shape_that_is_none(shape, capsys):
+def test_rejects_a_wrong_shape(shape, capsys):
     with pytest.raises(SystemExit, match="^2$"):
         main(["info", f"--shape={shape}"])
     last = capsys.readouterr().err.splitlines()[-1]
@@ -114,7 +114,7 @@ def test_rejects_a_shape_before_any_work(shape, options, text, capsys):
     assert capsys.readouterr() == ("", f"weft: error: shape {shape}: {text}\n")
 
 
-def test_says_the_cycles_of_huge_products(info):
+def test_prints_the_cycles_of_huge_products(info):
     # Of 64 steps a tile, which is more than its loads and its results take.
     lines = info("--shape", "8388608x64x8388608", "--requantize", "none")
     row = lines[lines.index(HEAD) + 2]
@@ -122,7 +122,7 @@ def test_says_the_cycles_of_huge_products(info):
     assert row[3:] == ["-", f"{(1 << 40) * 64:,}", "100.0%"]
 
 
-def test_rejects_what_is_no_config(capsys):
+def test_rejects_a_wrong_config(capsys):
     assert main(["info", "--jobs", "3", "--hop", "65"]) == 2
     assert capsys.readouterr() == ("", (
         "weft: error: hop must be in 1..64, not 65\njobs must be a power of two in 2..16, not 3\n"

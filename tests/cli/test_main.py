@@ -1,4 +1,4 @@
-"""What every subcommand shares: exit codes, and errors in one line."""
+"""Exit codes, and errors in one line, which all subcommands share."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Subcommand:
-    """A subcommand that ends as told."""
+    """A subcommand that returns a status or raises an exception."""
 
     def __init__(self, end):
         self.end = end
@@ -32,7 +32,7 @@ class Subcommand:
 
 @pytest.fixture
 def ending(monkeypatch):
-    """Run a subcommand that ends with the status or the exception given."""
+    """``ending(end)``: runs a subcommand that ends with this status or exception."""
 
     def run(end):
         monkeypatch.setattr(cli, "SUBCOMMANDS", [Subcommand(end)])
@@ -52,7 +52,7 @@ def test_returns_the_subcommand_status(ending, status):
     TransportError("the model died"),
     FileNotFoundError(2, "No such file or directory", "x.toml"),
 ])
-def test_says_what_users_can_mend_in_one_line(ending, capsys, error):
+def test_reports_user_errors_in_one_line(ending, capsys, error):
     assert ending(error) == 2
     assert capsys.readouterr() == ("", f"weft: error: {error}\n")
 
@@ -62,17 +62,16 @@ def test_a_bench_that_fails_is_a_failed_check(ending, capsys):
     assert capsys.readouterr() == ("", "weft: error: 1 of 30 failed\n")
 
 
-@pytest.mark.parametrize("module, rule, mend", [
-    ("amaranth.hdl", "amaranth must be 0.5.8 or newer", "make setup, or: pip install -e '.[hw]'"),
-    ("cocotb", "cocotb must be 2.1 or newer", "make setup, or: pip install -e '.[sim]'"),
-    ("numpy", "numpy must be 2.0 or newer", "make setup, or: pip install -e ."),
-    ("systemrdl", "peakrdl must be 1.5 or newer",
-     "make kit BUS=axi, or: pip install -e '.[kit]'"),
+@pytest.mark.parametrize("module, package, command", [
+    ("amaranth.hdl", "amaranth 0.5.8 or newer", "make setup, or: pip install -e '.[hw]'"),
+    ("cocotb", "cocotb 2.1 or newer", "make setup, or: pip install -e '.[sim]'"),
+    ("numpy", "numpy 2.0 or newer", "make setup, or: pip install -e ."),
+    ("systemrdl", "peakrdl 1.5 or newer", "make kit BUS=axi, or: pip install -e '.[kit]'"),
 ])
-def test_says_how_to_get_what_is_not_installed(ending, capsys, monkeypatch, module, rule, mend):
+def test_says_how_to_install_a_package(ending, capsys, monkeypatch, module, package, command):
     monkeypatch.chdir(ROOT)
     assert ending(ModuleNotFoundError(f"No module named {module!r}", name=module)) == 2
-    text = f"weft: error: {rule}, and is not installed; type: {mend}\n"
+    text = f"weft: error: {package} is not installed; type: {command}\n"
     assert capsys.readouterr() == ("", text)
 
 
@@ -96,12 +95,12 @@ def test_rejects_no_command(capsys):
     assert "the following arguments are required: COMMAND" in capsys.readouterr().err
 
 
-def test_help_teaches(capsys):
+def test_help_lists_commands_and_exit_codes(capsys):
     with pytest.raises(SystemExit, match="^0$"):
         cli.main(["--help"])
     said = capsys.readouterr().out
     assert "INT8 and BF16 matrix-multiply accelerators" in said
-    assert "exit codes: 0 right" in said
+    assert "exit codes: 0 success" in said
     assert "doctor" in said
 
 

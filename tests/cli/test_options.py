@@ -1,4 +1,4 @@
-"""A flag for every field of a Config, over a file, over the defaults."""
+"""Options for every field of a Config; they override the file, which overrides the defaults."""
 
 import argparse
 import dataclasses
@@ -40,11 +40,11 @@ def toml(tmp_path):
     return write
 
 
-def test_no_flag_is_the_default():
+def test_no_option_gives_the_default():
     assert parsed() == Config()
 
 
-def test_every_field_has_a_flag():
+def test_every_field_has_an_option():
     flags = [
         part for name, value in OTHERS.items()
         for part in ("--" + name.replace("_", "-"), str(value))
@@ -58,13 +58,13 @@ def test_every_field_has_a_flag():
     )
 
 
-def test_a_flag_can_be_taken_back(toml):
+def test_a_flag_can_be_cleared(toml):
     path = toml('dtype = "bf16"\nflush_subnormals = true\n')
     assert parsed("--config", path).flush_subnormals
     assert parsed("--config", path, "--no-flush-subnormals") == Config(dtype="bf16")
 
 
-def test_a_flag_goes_over_the_file_over_the_default(toml):
+def test_an_option_overrides_the_file(toml):
     path = toml("rows = 3\ncols = 5\n")
     assert parsed("--config", path, "--cols", "4") == Config(rows=3, cols=4)
 
@@ -77,7 +77,7 @@ def test_help_says_what_a_field_means(monkeypatch):
         assert f.metadata["text"] in said
     assert (
         "--rows INT rows of processing elements; rows of C in a tile; 1 to 64, "
-        "default 8 of int8, 4 of bf16"
+        "default 8 for int8, 4 for bf16"
     ) in said
     assert (
         "--bytes-in INT bytes per cycle of the command stream; a power of two, 1 to 64, default 16"
@@ -93,9 +93,9 @@ def test_help_says_what_a_field_means(monkeypatch):
     ) in said
     assert (
         "--c-words INT size of the C buffer in words; a word has cols sums. 0: no buffer, sums"
-        " start from 0; 0 or a power of two, 32 to 65536, default 0 of int8, 1024 of bf16"
+        " start from 0; 0 or a power of two, 32 to 65536, default 0 for int8, 1024 for bf16"
     ) in said
-    assert "none or table or clamp, default table of int8, clamp of bf16" in said
+    assert "none or table or clamp, default table for int8, clamp for bf16" in said
     assert (
         "--flush-subnormals, --no-flush-subnormals replace subnormal operands, sums and results by"
         " zero; default no"
@@ -111,7 +111,7 @@ def test_every_command_takes_a_design(verb, capsys):
     assert "--config FILE" in said
 
 
-def test_rejects_a_field_that_is_none(toml):
+def test_rejects_an_unknown_field(toml):
     path = toml("row = 3\n")
     with pytest.raises(ConfigError) as error:
         parsed("--config", path, "--cols", "0")
@@ -123,7 +123,7 @@ def test_rejects_a_field_that_is_none(toml):
     )
 
 
-def test_rejects_a_file_that_is_not_there(tmp_path):
+def test_rejects_a_missing_file(tmp_path):
     path = tmp_path / "none.toml"
     with pytest.raises(ConfigError) as error:
         parsed("--config", str(path))
@@ -131,7 +131,7 @@ def test_rejects_a_file_that_is_not_there(tmp_path):
     assert str(error.value) == f"{path} must be a readable TOML file: {reason}"
 
 
-def test_rejects_no_integer(capsys):
+def test_rejects_a_word_for_an_integer(capsys):
     with pytest.raises(SystemExit, match="^2$"):
         parsed("--rows", "four")
     last = capsys.readouterr().err.splitlines()[-1]
@@ -139,14 +139,14 @@ def test_rejects_no_integer(capsys):
 
 
 def test_rejects_an_empty_path(capsys):
-    """Which must not stand for the default."""
+    """It must not mean the default."""
     with pytest.raises(SystemExit, match="^2$"):
         parsed("--config", "")
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "x: error: argument --config: config must be a path, not ''"
 
 
-def test_rejects_a_choice_that_is_none():
+def test_rejects_an_unknown_choice():
     with pytest.raises(ConfigError) as error:
         parsed("--multiplier", "booth")
     assert str(error.value) == "multiplier must be one of auto, plain, fip, not 'booth'"

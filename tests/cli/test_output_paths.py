@@ -1,17 +1,17 @@
-"""The folders that commands write into."""
+"""Output files and folders: created, left unchanged, or rejected."""
 
 import pytest
 
 from weft.cli.output_paths import output_file, output_folder
 
 
-def test_is_made_with_those_above_it(tmp_path):
+def test_creates_a_folder_and_its_parents(tmp_path):
     path = tmp_path / "a" / "b"
     assert output_folder(str(path)) == path
     assert path.is_dir()
 
 
-def test_is_left_as_it_is_where_it_is_there(tmp_path):
+def test_leaves_an_existing_folder_unchanged(tmp_path):
     (tmp_path / "kept").touch()
     assert output_folder(tmp_path) == tmp_path
     assert (tmp_path / "kept").exists()
@@ -20,22 +20,22 @@ def test_is_left_as_it_is_where_it_is_there(tmp_path):
 @pytest.mark.parametrize("below, reason", [
     ("", "[Errno 17] File exists: "), ("below", "[Errno 20] Not a directory: "),
 ])
-def test_rejects_what_cannot_be_a_folder(tmp_path, below, reason):
+def test_rejects_a_file_in_place_of_a_folder(tmp_path, below, reason):
     (tmp_path / "file").touch()
     path = tmp_path / "file" / below
     with pytest.raises(OSError) as error:
         output_folder(path)
-    text = f"folder of the output must be one to write in: {reason}'{path}'"
+    text = f"cannot write to the output folder: {reason}'{path}'"
     assert str(error.value) == text
 
 
 def test_rejects_a_folder_that_cannot_be_written():
     """Not even by root."""
-    with pytest.raises(OSError, match="^folder of the output must be one to write in: .*'/proc'$"):
+    with pytest.raises(OSError, match="^cannot write to the output folder: .*'/proc'$"):
         output_folder("/proc")
 
 
-def test_a_file_is_left_as_it_is(tmp_path):
+def test_leaves_an_existing_file_unchanged(tmp_path):
     path = tmp_path / "a" / "core.v"
     assert output_file(str(path)) == path
     assert list(path.parent.iterdir()) == []
@@ -45,8 +45,8 @@ def test_a_file_is_left_as_it_is(tmp_path):
     assert path.read_text() == "old"
 
 
-def test_rejects_what_is_no_file(tmp_path):
-    with pytest.raises(OSError, match=f"^output must be a file, and {tmp_path} is a folder$"):
+def test_rejects_a_path_that_cannot_be_a_file(tmp_path):
+    with pytest.raises(OSError, match=f"^output must be a file; {tmp_path} is a folder$"):
         output_file(tmp_path)
-    with pytest.raises(OSError, match="^output must be a file that can be written: "):
+    with pytest.raises(OSError, match="^cannot write the output file: "):
         output_file(tmp_path / (252 * "a"))

@@ -1,4 +1,4 @@
-"""What the command says to arguments that are wrong: the error first, in one line."""
+"""Errors about wrong arguments: one line, with the nearest valid name."""
 
 import re
 
@@ -19,9 +19,9 @@ from weft.cli import main
     (["info", "--rows", "x"], "weft info: error: argument --rows: invalid int value: 'x'"),
     (["quite-else"], r"weft: error: argument COMMAND: invalid choice: 'quite-else' \(.*\)"),
 ])
-def test_says_what_is_wrong_and_what_may_be_meant(arguments, said, capsys):
+def test_reports_the_error_and_a_suggestion(arguments, said, capsys):
     with pytest.raises(SystemExit, match="^2$"):
         main(arguments)
     prog = said.split(":")[0]
-    then = " See" if said.endswith("?") else "; see"
-    assert re.fullmatch(rf"{said}{then} {prog} --help\n", capsys.readouterr().err)
+    see = " See" if said.endswith("?") else "; see"
+    assert re.fullmatch(rf"{said}{see} {prog} --help\n", capsys.readouterr().err)

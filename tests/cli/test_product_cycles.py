@@ -1,4 +1,4 @@
-"""The cycles of whole products: those of all their commands, without computing all of them."""
+"""Predicted cycles of products: equal to the full cycle model, in few steps for any size."""
 
 import random
 

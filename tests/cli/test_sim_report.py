@@ -81,7 +81,7 @@ def test_rejects_bad_rows(changes, message):
 
 
 def test_rejects_no_rows():
-    with pytest.raises(ValueError, match=exactly("rows must be one or more, not none")):
+    with pytest.raises(ValueError, match=exactly("rows must not be empty")):
         printed([])
 
 

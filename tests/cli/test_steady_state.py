@@ -1,4 +1,4 @@
-"""The steady state: the cycle model's, and the simulated hardware's."""
+"""Steady-state intervals by the cycle model and in simulation."""
 
 import pytest
 
@@ -32,8 +32,8 @@ def test_the_hardware_takes_as_many_cycles():
     assert simulate_interval(SMALL, 48) == predicted
 
 
-def test_a_wrong_result_is_told(monkeypatch):
+def test_reports_a_wrong_result(monkeypatch):
     monkeypatch.setattr("weft.golden.add_bias", lambda sums, bias: sums)
     with Accelerator(GoldenTransport(SMALL), SMALL) as accelerator:
-        with pytest.raises(ResultMismatch, match="^results of 4x4x4 must equal golden's$"):
+        with pytest.raises(ResultMismatch, match="^results of 4x4x4 differ from golden$"):
             measure_interval(accelerator, 16)

@@ -39,7 +39,7 @@ def network(**changes):
 
 def test_run_hands_on_what_each_layer_gives():
     seen, accelerator = [], []
-    predictions, runs = network().run(network().images, accelerator, after=seen.append)
+    predictions, runs = network().run(network().images, accelerator, on_layer=seen.append)
     assert predictions.tolist() == [0, 1, 1]
     assert accelerator == ["first", "second"]
     assert seen == runs
@@ -54,7 +54,7 @@ def test_run_reports_to_nobody():
 
 
 @pytest.mark.parametrize("changes, message", [
-    ({"layers": ()}, "layers must be one or more, not none"),
+    ({"layers": ()}, "layers must not be empty"),
     ({"layers": (Columns("x", 3, [0]), Columns("y", 2, [0]))},
      "y must take the 1 values of x, not 2"),
     ({"image_max": 0}, "image_max must be in 1..255, not 0"),

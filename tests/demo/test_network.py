@@ -100,7 +100,7 @@ def test_run_is_near_the_float_model_in_every_output(network):
 def test_run_takes_any_number_of_images_and_reports_each_layer(network):
     seen = []
     whole, _ = network.run(network.images, PlainAccelerator())
-    predictions, runs = network.run(network.images[7:8], PlainAccelerator(), after=seen.append)
+    predictions, runs = network.run(network.images[7:8], PlainAccelerator(), on_layer=seen.append)
     assert predictions.tolist() == [whole[7]]
     assert seen == runs and [run.m for run in runs] == [1, 1, 1]
 
@@ -204,14 +204,14 @@ def test_rejects_a_missing_key(tmp_path, arrays, key):
     np.savez(path, **arrays)
     with pytest.raises(NetworkError) as caught:
         Network.load(path)
-    assert str(caught.value) == f"{path}: key {key} must be there, and is missing"
+    assert str(caught.value) == f"{path}: key {key} is missing"
 
 
 @pytest.mark.parametrize("key, change, message", [
     ("format", lambda v: v + 1, "format must be 1, not 2"),
     ("format", lambda v: v * 1.0, "format must be an integer, not float64 of shape ()"),
-    ("n_layers", lambda v: v * 0, "layers must be one or more, not none"),
-    ("n_layers", lambda v: v + 1, "key L3_weights must be there, and is missing"),
+    ("n_layers", lambda v: v * 0, "layers must not be empty"),
+    ("n_layers", lambda v: v + 1, "key L3_weights is missing"),
     ("L0_weights", lambda v: v[0], "L0_weights must be of shape [N, K], not (64,)"),
     ("L0_weights", lambda v: v.astype(np.int16), "L0_weights must be int8, not int16"),
     ("L1_bias", lambda v: v[:-1], "L1_bias must be of shape (32,), not (31,)"),

@@ -1,4 +1,4 @@
-"""The ``weft`` command: one file a subcommand, each importing what it needs only when it runs."""
+"""The ``weft`` command: one file per subcommand, which imports what it needs when it runs."""
 
 import argparse
 import contextlib
@@ -23,19 +23,20 @@ from weft.cli.parser import Parser, Version
 
 __all__ = ["SUBCOMMANDS", "main"]
 
-# Each has add(subparsers), which registers it, with set_defaults(run=function(args) -> exit code).
+# Each has a function add(subparsers), which registers a parser with
+# set_defaults(run=function(args) -> exit code).
 SUBCOMMANDS = [
     sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, doctor, clean,
 ]
 
 EPILOG = """\
-exit codes: 0 right, 1 a check failed, 2 wrong input or something missing, 130 stopped by Ctrl-C
-'weft COMMAND --help' says more about each.
+exit codes: 0 success, 1 a check failed, 2 wrong input or a missing tool, 130 stopped by Ctrl-C
+'weft COMMAND --help' describes each command.
 """
 
 
 def main(argv=None) -> int:
-    """Run one subcommand and return its exit code; what users can mend is said in one line."""
+    """Run one subcommand and return its exit code; errors that a user can fix are one line."""
     parser = Parser(
         prog="weft",
         description=(
@@ -44,7 +45,7 @@ def main(argv=None) -> int:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=Version, help="say the version, and end")
+    parser.add_argument("--version", action=Version, help="print the version and exit")
     subparsers = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", required=True
     )
@@ -55,20 +56,20 @@ def main(argv=None) -> int:
         subparsers.choices[args.command].unknown(rest)
     try:
         status = args.run(args)
-        if sys.stdout is not None:  # it is where the shell closed it
-            sys.stdout.flush()  # here, where a reader that left is still caught
+        if sys.stdout is not None:  # None if the shell closed it
+            sys.stdout.flush()  # inside this block, which handles a broken pipe
         return status
     except KeyboardInterrupt:
         print("weft: stopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output left, as `head` does
+    except BrokenPipeError:  # the reader of the output has exited, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except ModuleNotFoundError as error:
-        mend = doctor.install_hint(error.name)
-        if mend is None:
+        hint = doctor.install_hint(error.name)
+        if hint is None:
             raise
-        print(f"weft: error: {mend}", file=sys.stderr)
+        print(f"weft: error: {hint}", file=sys.stderr)
         return 2
     except Exception as error:
         status = _status(error)
@@ -79,7 +80,7 @@ def main(argv=None) -> int:
 
 
 def _status(error):
-    """1 for a failed check, 2 for what the user can mend; None for a bug: show its traceback."""
+    """1 for a failed check, 2 for an error that the user can fix, None for a bug in Weft."""
     from weft.config import ConfigError
     from weft.demo import NetworkError
     from weft.host.accelerator import AcceleratorError
@@ -89,16 +90,16 @@ def _status(error):
 
     if isinstance(error, BenchError):
         return 1
-    mendable = [AcceleratorError, ConfigError, NetworkError, OSError, ToolError, TransportError]
-    with contextlib.suppress(ImportError):  # without it there is no Yosys to fail
+    user_errors = [AcceleratorError, ConfigError, NetworkError, OSError, ToolError, TransportError]
+    with contextlib.suppress(ImportError):  # without Amaranth, Yosys was not called
         from amaranth._toolchain.yosys import YosysError
 
         from weft.boards.toolchain import ToolchainError
 
-        mendable += [YosysError, ToolchainError]
+        user_errors += [YosysError, ToolchainError]
     with contextlib.suppress(ImportError):
         from weft.boards.board import BoardError
         from weft.boards.pll import PllError
 
-        mendable += [BoardError, PllError]
-    return 2 if isinstance(error, tuple(mendable)) else None
+        user_errors += [BoardError, PllError]
+    return 2 if isinstance(error, tuple(user_errors)) else None

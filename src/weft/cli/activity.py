@@ -1,4 +1,4 @@
-"""A picture of an accelerator's activity over time, from one byte of flags a cycle."""
+"""A picture of an accelerator's activity over time, from one byte of flags per cycle."""
 
 import os
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ __all__ = [
     "activity_picture",
 ]
 
-# As the core's port ``activity`` gives them.
+# The bits of the core's port ``activity``.
 LOADING, COMPUTING, STARVED, STALLED, RESULT, BUSY = 1, 2, 4, 8, 16, 32
 
-# After Okabe and Ito: told apart by colour-blind eyes, and by their lightness in grey.
+# After Okabe and Ito: distinguishable by colour-blind readers, and by lightness in grey.
 _BLUE, _GREEN, _YELLOW, _RED, _PURPLE = "#56b4e9", "#009e73", "#f0b429", "#b23a00", "#8e5aa8"
 _INK, _FAINT, _GRID, _PAPER = "#22303c", "#6b7885", "#e3e8ec", "#f7f9fa"
-# Lanes from the top down: label, then (flag, meaning, colour) stacked from the lane's floor.
+# Lanes from top to bottom: label, then (flag, meaning, colour) stacked from the bottom of the lane.
 _LANES = (
     ("load", ((LOADING, "command word taken", _BLUE),)),
     ("compute", ((COMPUTING, "operands enter the array", _GREEN),)),
@@ -36,26 +36,27 @@ _LANES = (
     ),
     ("results", ((RESULT, "result word taken", _PURPLE),)),
 )
-_BINS = 600  # at most, and a power of two of cycles each: in step with most tiles
-_HEIGHT = 0.78  # of a lane; the rest is air
+_BINS = 600  # maximum; each covers a power of two of cycles, to align with most tiles
+_HEIGHT = 0.78  # share of a lane that is drawn; the rest is space
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """What happened in each cycle, and which layer it was for.
+    """The activity in each cycle, and the layer that each cycle belongs to.
 
     Attributes
     ----------
     flags : uint8 [cycles]
-        A cycle's sum of LOADING (a command word accepted), COMPUTING (operands enter the array),
-        STARVED, STALLED, RESULT (a result word taken) and BUSY (anything under way; not drawn).
+        For each cycle, the sum of LOADING (a command word accepted), COMPUTING (operands enter the
+        array), STARVED, STALLED, RESULT (a result word taken) and BUSY (the core is busy; not
+        drawn).
     layers : sequence of (name, first cycle)
-        In ascending order; each lasts until the next begins.
+        In ascending order; each layer ends where the next one starts.
 
     Raises
     ------
     TypeError, ValueError
-        For flags that are no such array, or layers out of order or out of range.
+        If ``flags`` is not such an array, or ``layers`` are out of order or out of range.
     """
 
     flags: np.ndarray
@@ -66,14 +67,14 @@ class Timeline:
             found = getattr(self.flags, "dtype", type(self.flags).__name__)
             raise TypeError(f"flags must be a uint8 array, not {found}")
         if self.flags.ndim != 1 or not self.flags.size:
-            raise ValueError(f"flags must be one number a cycle, not of shape {self.flags.shape}")
+            raise ValueError(f"flags must be one number per cycle, not of shape {self.flags.shape}")
         if self.flags.max() >= 2 * BUSY:
             raise ValueError(f"flags must be under {2 * BUSY}, not {self.flags.max()}")
         if not self.layers:
-            raise ValueError("layers must be one or more, not none")
+            raise ValueError("layers must not be empty")
         starts = [start for _, start in self.layers]
         if sorted(set(starts)) != starts:
-            raise ValueError(f"layers must start one after the other, not at {starts}")
+            raise ValueError(f"layers must start at increasing cycles, not at {starts}")
         if starts[0] < 0 or starts[-1] >= self.flags.size:
             raise ValueError(f"layers must start in 0..{self.flags.size - 1}, not at {starts}")
 
@@ -84,23 +85,25 @@ class Timeline:
 
 
 def activity_picture(path, timeline, title, zoom=0, zoom_cycles=300):
-    """Draws ``timeline`` as a PNG of 1600 x 900.
+    """Draw ``timeline`` as a PNG of 1600 x 900.
 
-    Above is the whole run, a lane's height the share of cycles in which its flag was up; below it
-    the start of one layer, cycle by cycle.
+    The upper panel shows the whole run; the height in a lane is the share of cycles in which its
+    flag is set. The lower panel shows the start of one layer, cycle by cycle.
 
     Parameters
     ----------
-    path : path of the PNG; written whole or not at all
+    path : path of the PNG
+        The file is written completely or not at all.
     timeline : Timeline
     title : str
     zoom : int
-        The layer whose first ``zoom_cycles`` cycles the lower panel shows.
+        Index of the layer whose first ``zoom_cycles`` cycles the lower panel shows.
+    zoom_cycles : int
 
     Raises
     ------
     ValueError
-        For a layer that the timeline has not, or less than one cycle to zoom into.
+        If ``zoom`` is not the index of a layer, or ``zoom_cycles`` is less than 1.
     """
     if not 0 <= zoom < len(timeline.layers):
         raise ValueError(f"zoom must be in 0..{len(timeline.layers) - 1}, not {zoom}")
@@ -113,12 +116,12 @@ def activity_picture(path, timeline, title, zoom=0, zoom_cycles=300):
     end = min(end, start + zoom_cycles)
     figure = Figure(figsize=(16, 9), dpi=100, facecolor="white")
     FigureCanvasAgg(figure)
-    whole = figure.add_axes((0.075, 0.485, 0.835, 0.340), facecolor="none")
-    close = figure.add_axes((0.075, 0.130, 0.835, 0.240), facecolor="none")
-    _heading(figure, timeline, title)
-    _whole_run(whole, timeline, (start, end))
-    _cycle_by_cycle(close, timeline.flags[start:end], start, name)
-    _enlarge(figure, whole, close, (start, end))
+    upper = figure.add_axes((0.075, 0.485, 0.835, 0.340), facecolor="none")
+    lower = figure.add_axes((0.075, 0.130, 0.835, 0.240), facecolor="none")
+    _draw_heading(figure, timeline, title)
+    _draw_run(upper, timeline, (start, end))
+    _draw_cycles(lower, timeline.flags[start:end], start, name)
+    _draw_zoom(figure, upper, lower, (start, end))
     path = Path(path)
     part = path.with_name(path.name + ".part")
     try:
@@ -133,12 +136,12 @@ def _share(flags, flag):
 
 
 def _share_text(flags, flag, text, named):
-    """A flag's share of all cycles, with the first word of its meaning where a lane has several."""
+    """The share of cycles with ``flag``; with its name if the lane has several flags."""
     return f"{_share(flags, flag):.1%}" + (f" {text.split(':')[0]}" if named else "")
 
 
-def _heading(figure, timeline, title):
-    """Title, one line of figures, and the legend."""
+def _draw_heading(figure, timeline, title):
+    """The title, one line of numbers, and the legend."""
     from matplotlib.patches import Patch
 
     flags = timeline.flags
@@ -146,17 +149,17 @@ def _heading(figure, timeline, title):
     figure.text(
         0.075,
         0.906,
-        f"{flags.size:,} cycles   ·   computing in {_share(flags, COMPUTING):.1%} of them",
+        f"{flags.size:,} cycles   ·   computing in {_share(flags, COMPUTING):.1%} of the cycles",
         fontsize=13,
         color=_FAINT,
         va="center",
     )
-    marks = [Patch(color=colour, label=text) for _, parts in _LANES for _, text, colour in parts]
+    handles = [Patch(color=colour, label=text) for _, parts in _LANES for _, text, colour in parts]
     figure.legend(
-        handles=marks,
+        handles=handles,
         loc="lower center",
         bbox_to_anchor=(0.4925, 0.012),
-        ncols=len(marks),
+        ncols=len(handles),
         frameon=False,
         fontsize=11,
         labelcolor=_INK,
@@ -166,13 +169,13 @@ def _heading(figure, timeline, title):
     )
 
 
-def _lanes(axes, left, right):
-    """A row of paper a lane, its name beside it; gives the floor of each."""
-    floors = [len(_LANES) - 1 - i for i in range(len(_LANES))]
-    for floor in floors:
-        axes.barh(floor, right - left, _HEIGHT, left, align="edge", color=_PAPER, zorder=0)
+def _draw_lanes(axes, left, right):
+    """The background and the name of each lane; returns the bottom y of each."""
+    bottoms = [len(_LANES) - 1 - i for i in range(len(_LANES))]
+    for bottom in bottoms:
+        axes.barh(bottom, right - left, _HEIGHT, left, align="edge", color=_PAPER, zorder=0)
     axes.set_yticks(
-        [floor + _HEIGHT / 2 for floor in floors],
+        [bottom + _HEIGHT / 2 for bottom in bottoms],
         [name for name, _ in _LANES],
         fontsize=13,
         color=_INK,
@@ -185,27 +188,28 @@ def _lanes(axes, left, right):
     for side in ("top", "left", "right"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(_FAINT)
-    return floors
+    return bottoms
 
 
-def _whole_run(axes, timeline, window):
-    """Duty of every lane over the whole run, and the layers that it falls into."""
+def _draw_run(axes, timeline, window):
+    """The duty of each lane over the whole run, divided into layers."""
     flags = timeline.flags
     width = 1 << (-(-flags.size // _BINS) - 1).bit_length()
     edges = np.append(np.arange(0, flags.size, width), flags.size)
-    for floor, (_, parts) in zip(_lanes(axes, 0, flags.size), _LANES, strict=True):
-        base, taken = np.full(edges.size - 1, float(floor)), 0
+    for bottom, (_, parts) in zip(_draw_lanes(axes, 0, flags.size), _LANES, strict=True):
+        base, drawn = np.full(edges.size - 1, float(bottom)), 0
         for flag, _, colour in parts:
-            up = (flags & flag != 0) & (flags & taken == 0)
-            top = base + _HEIGHT * np.add.reduceat(up, edges[:-1], dtype=np.int64) / np.diff(edges)
+            active = (flags & flag != 0) & (flags & drawn == 0)
+            count = np.add.reduceat(active, edges[:-1], dtype=np.int64)
+            top = base + _HEIGHT * count / np.diff(edges)
             axes.stairs(top, edges, baseline=base, fill=True, color=colour, lw=0, zorder=2)
-            base, taken = top, taken | flag
+            base, drawn = top, drawn | flag
         shares = "\n".join(
             _share_text(flags, flag, text, len(parts) > 1) for flag, text, _ in parts[::-1]
         )
         axes.annotate(
             shares,
-            (1, floor + _HEIGHT / 2),
+            (1, bottom + _HEIGHT / 2),
             (10, 0),
             xycoords=("axes fraction", "data"),
             textcoords="offset points",
@@ -214,17 +218,17 @@ def _whole_run(axes, timeline, window):
             color=_INK,
             linespacing=1.4,
         )
-    grain = (
-        "every one a column"
+    scale = (
+        "one column per cycle"
         if width == 1
-        else f"each column {width:,} of them, its height their share"
+        else f"{width:,} cycles per column; height: share of these cycles"
     )
-    axes.set_xlabel(f"cycle  ({grain})", fontsize=11, color=_FAINT, loc="right")
+    axes.set_xlabel(f"cycle  ({scale})", fontsize=11, color=_FAINT, loc="right")
     renderer = axes.figure.canvas.get_renderer()
-    whole_width, margin = axes.get_window_extent(renderer).width, 0.08 * axes.figure.bbox.width
+    run_width, margin = axes.get_window_extent(renderer).width, 0.08 * axes.figure.bbox.width
     for name, start, end in timeline.spans():
         axes.axvline(start, color=_INK, lw=1, ymax=1.12, clip_on=False, zorder=3)
-        room = whole_width * (end - start) / flags.size + (margin if end == flags.size else 0)
+        space = run_width * (end - start) / flags.size + (margin if end == flags.size else 0)
         for size in (11, 9):
             label = axes.annotate(
                 f"{name}\n{end - start:,} cycles",
@@ -237,27 +241,27 @@ def _whole_run(axes, timeline, window):
                 va="bottom",
                 linespacing=1.35,
             )
-            if label.get_window_extent(renderer).width + 20 < room:
+            if label.get_window_extent(renderer).width + 20 < space:
                 break
             label.remove()
 
 
-def _cycle_by_cycle(axes, flags, start, name):
-    """One mark a cycle in every lane; a second flag of a lane takes the upper half."""
+def _draw_cycles(axes, flags, start, name):
+    """One mark per cycle in each lane; a second flag of a lane is drawn in its upper half."""
     end = start + flags.size
-    for floor, (_, parts) in zip(_lanes(axes, start, end), _LANES, strict=True):
-        taken = 0
+    for bottom, (_, parts) in zip(_draw_lanes(axes, start, end), _LANES, strict=True):
+        drawn = 0
         for flag, _, colour in parts:
             cycles = np.flatnonzero(flags & flag)
-            lift = _HEIGHT / 2 * (flags[cycles] & taken != 0)
-            taken |= flag
+            lift = _HEIGHT / 2 * (flags[cycles] & drawn != 0)
+            drawn |= flag
             axes.bar(
-                start + cycles, _HEIGHT - lift, 1, floor + lift,
+                start + cycles, _HEIGHT - lift, 1, bottom + lift,
                 align="edge", color=colour, ec="white", lw=0.5, zorder=2,
             )  # fmt: skip
-    axes.set_xlabel("cycle  (every one a mark)", fontsize=11, color=_FAINT, loc="right")
+    axes.set_xlabel("cycle  (one mark per cycle)", fontsize=11, color=_FAINT, loc="right")
     axes.set_title(
-        f" {name}, its first {flags.size:,} cycles one by one",
+        f" {name}: the first {flags.size:,} cycles, one by one",
         loc="left",
         fontsize=13,
         color=_INK,
@@ -265,11 +269,11 @@ def _cycle_by_cycle(axes, flags, start, name):
     )
 
 
-def _enlarge(figure, whole, close, window):
-    """A faint wedge from the piece of the run to its enlargement."""
+def _draw_zoom(figure, upper, lower, window):
+    """A faint wedge from a part of the run to its enlargement."""
     from matplotlib.patches import Polygon
 
-    above, below, page = whole.get_xaxis_transform(), close.transAxes, figure.transFigure.inverted()
+    above, below, page = upper.get_xaxis_transform(), lower.transAxes, figure.transFigure.inverted()
     corners = [above.transform((window[0], 0)), above.transform((window[1], 0))]
     corners += [below.transform((1, 1)), below.transform((0, 1))]
     figure.add_artist(

@@ -1,4 +1,4 @@
-"""Values of flags: what argparse calls to read one, or to say what it must be."""
+"""Types of command-line arguments for argparse: numbers in a range, and paths."""
 
 import argparse
 import math
@@ -6,11 +6,11 @@ import re
 
 __all__ = ["integer", "number", "path"]
 
-_SHOWN = 40  # characters of a wrong value, at most
+_MAX_LENGTH = 40  # characters of a wrong value in a message
 
 
 def integer(name: str, low: int, high: int | None = None):
-    """A type for `argparse`: an integer from ``low`` on, up to ``high`` where that is said."""
+    """A type for `argparse`: an integer of ``low`` or more, and at most ``high`` if given."""
     rule = f"an integer of {low} or more" if high is None else f"an integer in {low}..{high}"
 
     def read(text):
@@ -26,7 +26,7 @@ def integer(name: str, low: int, high: int | None = None):
 
 
 def number(name: str, low: float, high: float):
-    """A type for `argparse`: a number in ``low..high``, and neither infinite nor NaN."""
+    """A type for `argparse`: a number in ``low..high``, not infinite and not NaN."""
 
     def read(text):
         try:
@@ -41,7 +41,7 @@ def number(name: str, low: float, high: float):
 
 
 def path(name: str):
-    """A type for `argparse`: a path, as text. An empty one would stand for the folder one is in."""
+    """A type for `argparse`: a path. It must not be empty, which would mean the current folder."""
 
     def read(text):
         if not text:
@@ -52,5 +52,5 @@ def path(name: str):
 
 
 def _wrong(name, rule, text):
-    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+    shown = text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + "..."
     return argparse.ArgumentTypeError(f"{name} must be {rule}, not {shown!r}")

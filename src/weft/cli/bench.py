@@ -1,4 +1,4 @@
-"""``weft bench``: the performance table, from synthesis, place and route, and simulation."""
+"""``weft bench``: measures designs by synthesis, place and route and simulation; writes a table."""
 
 import argparse
 import contextlib
@@ -14,46 +14,49 @@ from weft.cli.output_paths import output_folder
 __all__ = ["add"]
 
 DESCRIPTION = """\
-Measure whole accelerators: link, buffers, tiler, array and post-processing, each synthesized,
+Measure whole accelerators: link, buffers, tiler, array and post-processing. Each is synthesized,
 placed and routed for its device with several seeds. The rate is that of equal products with INT8
-results, back to back, loading included: peak * utilization * fmax, with cycles of the cycle model
-that the simulated hardware must take too. What was measured before is not measured again, as long
-as sources and tools are the same.
+results, back to back, loading included: peak * utilization * fmax. The cycles come from the cycle
+model; the simulated hardware must take the same number. Results of earlier runs are reused while
+sources and tools are the same.
 
-  weft bench                       all of the table
-  weft bench ecp5-25f ice40up5k    some of it
-  weft bench --list                what there is
+  weft bench                       all designs
+  weft bench ecp5-25f ice40up5k    some designs
+  weft bench --list                list the designs
 
-Installs Yosys and nextpnr from PyPI at first use. Exit code 1 where a figure misses its goal or is
-over 3 % worse than the one recorded, which then stays.
+Installs Yosys and nextpnr from PyPI at first use. Exit code 1 if a design misses its goal, or is
+over 3 % worse than its last record, which is then kept.
 """
-WIDE = 200  # columns of a table that goes to no terminal
+WIDTH = 200  # columns of the table if the output is not a terminal
 
 
 def add(subparsers):
     """Register ``weft bench``."""
     parser = subparsers.add_parser(
         "bench",
-        help="measure what designs reach on their devices",
+        help="measure area, clock and throughput of designs",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("entry", nargs="*", metavar="ENTRY", help="what to measure; default all")
+    parser.add_argument(
+        "design", nargs="*", metavar="DESIGN", help="a design to measure; default all"
+    )
     parser.add_argument(
         "--seeds", metavar="INT,...", type=_seeds, default=[1, 2, 3],
-        help="of place and route; default 1,2,3",
+        help="seeds of place and route; default 1,2,3",
     )
-    parser.add_argument("--list", action="store_true", help="say what there is, and end")
+    parser.add_argument("--list", action="store_true", help="list the designs and exit")
     parser.add_argument(
-        "--no-simulation", action="store_true", help="trust the cycle model for the cycles"
+        "--no-simulation", action="store_true",
+        help="take the cycles from the cycle model without a check in simulation",
     )
     parser.add_argument(
         "--jobs", metavar="INT", type=integer("jobs", 1, 9999), default=os.cpu_count() or 1,
-        help="tools that run at a time; default one for each core of this machine",
+        help="tools that run at once; default one per processor core",
     )
     parser.add_argument(
         "--docs", metavar="DIR", default="docs", type=path("docs"),
-        help="where page, picture and records (performance.*) are; default docs",
+        help="folder of the page, the picture and the records (performance.*); default docs",
     )
     parser.set_defaults(run=_run)
 
@@ -67,21 +70,21 @@ def _seeds(text):
 def _run(args) -> int:
     from weft.boards.presets import PRESETS
 
-    unknown = [name for name in args.entry if name not in PRESETS]
+    unknown = [name for name in args.design if name not in PRESETS]
     if unknown:
         known = ", ".join(PRESETS)
-        print(f"weft: error: an entry must be one of {known}, not {unknown[0]!r}", file=sys.stderr)
+        print(f"weft: error: design must be one of {known}, not {unknown[0]!r}", file=sys.stderr)
         return 2
-    entries = [PRESETS[name] for name in dict.fromkeys(args.entry or PRESETS)]
+    presets = [PRESETS[name] for name in dict.fromkeys(args.design or PRESETS)]
     if args.list:
-        for entry in entries:
-            print(f"{entry.name:16} {entry.device.name:10} {entry.config.name}"
-                  f"{', the array array_only' if entry.array_only else ''}")
+        for preset in presets:
+            print(f"{preset.name:16} {preset.device.name:10} {preset.config.name}"
+                  f"{', only the array' if preset.array_only else ''}")
         return 0
-    return _measure(entries, args)
+    return _measure(presets, args)
 
 
-def _measure(entries, args):
+def _measure(presets, args):
     from weft.boards.benchmark import measure
     from weft.boards.presets import PRESETS
     from weft.boards.toolchain import Toolchain, ToolchainError
@@ -91,109 +94,110 @@ def _measure(entries, args):
     from weft.sim.build import folder
     from weft.sim.tools import ToolError
 
-    book = Records(output_folder(args.docs))
-    place = output_folder(folder() / "bench")
+    records = Records(output_folder(args.docs))
+    build_folder = output_folder(folder() / "bench")
     failures = []
     with progress() as show:
         tools = Toolchain(folder(), say=show.say)
-        with show.task("getting the tools ready"):
+        with show.task("preparing the tools"):
             tools.set_up()
-        steps = len(entries) * (1 + len(args.seeds))
+        steps = len(presets) * (1 + len(args.seeds))
         with show.task("placing and routing", total=steps) as advance:
-            found = measure(
-                tools, entries, args.seeds, folder=place, jobs=args.jobs,
-                said=_told(show, advance, steps),
+            results = measure(
+                tools, presets, args.seeds, folder=build_folder, jobs=args.jobs,
+                on_step=_reporter(show, advance, steps),
             )
-        for entry in entries:
-            measured = found[entry.name]
-            if isinstance(measured, ToolchainError):
-                failures.append(f"{entry.name}: {measured}")
+        for preset in presets:
+            result = results[preset.name]
+            if isinstance(result, ToolchainError):
+                failures.append(f"{preset.name}: {result}")
                 continue
             try:
-                cycles = _cycles(entry, place, not args.no_simulation, show)
+                cycles = _cycles(preset, build_folder, not args.no_simulation, show)
             except (ToolError, ResultMismatch) as error:
-                failures.append(f"{entry.name}: {error}")
+                failures.append(f"{preset.name}: {error}")
                 continue
-            record = _record(entry, measured, cycles)
-            before = book.records.get(entry.name)
-            failures += problems(record, before)
-            if not regressions(record, before):
-                book.add(record)
-    book.save(PRESETS)
-    _show([book.records[entry.name] for entry in entries if entry.name in book.records])
+            record = _record(preset, result, cycles)
+            previous = records.latest.get(preset.name)
+            failures += problems(record, previous)
+            if not regressions(record, previous):
+                records.add(record)
+    records.save(PRESETS)
+    latest = records.latest
+    _show([latest[preset.name] for preset in presets if preset.name in latest])
     for failure in failures:
         print(f"MISSED  {failure}")
     return 1 if failures else 0
 
 
-def _told(show, advance, steps):
-    """Says each step that took a while, and how long the rest takes if it is like those so far."""
+def _reporter(show, advance, steps):
+    """A callback that reports each longer step and estimates the remaining time."""
     start = last = time.monotonic()
     done = 0
 
-    def told(entry, what, left):
+    def report(preset, outcome, remaining):
         nonlocal last, done
-        advance(steps - left - done)
-        now, done = time.monotonic(), steps - left
+        advance(steps - remaining - done)
+        now, done = time.monotonic(), steps - remaining
         if now - last > 1:
-            rest = (now - start) / done * left / 60
-            show.say(f"{entry.name}: {what}")
-            show.say(f"{left} steps left; {rest:.0f} min, should they be like those before")
+            minutes = (now - start) / done * remaining / 60
+            show.say(f"{preset.name}: {outcome}")
+            show.say(f"{remaining} steps left, about {minutes:.0f} min")
         last = now
 
-    return told
+    return report
 
 
-def _cycles(entry, place, simulate, show):
-    """(size, cycles from one product to the next, whether simulated); Nones of an array alone."""
-    if entry.array_only:
+def _cycles(preset, build_folder, simulate, show):
+    """(size, cycles from one product to the next, whether simulated); Nones if only an array."""
+    if preset.array_only:
         return None, None, False
     from weft.boards.benchmark import ResultCache, source_digest
     from weft.boards.toolchain import digest
     from weft.cli.steady_state import ResultMismatch, predict_interval, simulate_interval
 
-    cache, made = ResultCache(place / "results"), source_digest()
-    with show.task(f"counting cycles of {entry.name}"):
-        size, interval = cache.get(digest("model", made, entry.config),
-                                   lambda: predict_interval(entry.config))
+    cache, sources = ResultCache(build_folder / "results"), source_digest()
+    with show.task(f"counting cycles of {preset.name}"):
+        size, interval = cache.get(digest("model", sources, preset.config),
+                                   lambda: predict_interval(preset.config))
         if not simulate:
             return size, interval, False
-        counted = cache.get(digest("simulation", made, entry.config, size),
-                            lambda: simulate_interval(entry.config, size, show.say))
+        counted = cache.get(digest("simulation", sources, preset.config, size),
+                            lambda: simulate_interval(preset.config, size, show.say))
     if counted != interval:
         raise ResultMismatch(
-            f"{size}^3 must take {interval:,.10g} cycles in simulation as in the cycle model,"
-            f" not {counted:,.10g}"
+            f"{size}^3 took {counted:,.10g} cycles in simulation; the cycle model predicts"
+            f" {interval:,.10g}"
         )
     return size, interval, True
 
 
-def _asked(config):
-    """The fields that make ``config``: the others follow from them."""
+def _chosen_fields(config):
+    """The fields that define ``config``; all others have the values that follow from them."""
     from weft.config import Config, ConfigError
 
-    asked = dataclasses.asdict(config)
-    for name in list(asked):
-        rest = {other: value for other, value in asked.items() if other != name}
+    chosen = dataclasses.asdict(config)
+    for name in list(chosen):
+        rest = {other: value for other, value in chosen.items() if other != name}
         with contextlib.suppress(ConfigError):
-            asked = rest if Config.from_dict(rest) == config else asked
-    return asked
+            chosen = rest if Config.from_dict(rest) == config else chosen
+    return chosen
 
 
-def _record(entry, measured, cycles):
+def _record(preset, result, cycles):
     from datetime import UTC, datetime
 
     from weft.cli.performance import Measurement
 
     size, interval, simulated = cycles
-    best = measured.best
+    best = result.best
     return Measurement(
-        name=entry.name, device=entry.device.name, array_only=entry.array_only, goal=entry.goal,
-        clock=entry.clock, luts=entry.luts, used=best.used, path=str(best.critical_path), size=size,
-        interval=interval,
-        config=_asked(entry.config),
-        fmax={str(seed): round(one.fmax, 2) for seed, one in sorted(measured.by_seed.items())},
-        simulated=simulated, design=measured.design, date=datetime.now(UTC).date().isoformat(),
+        name=preset.name, device=preset.device.name, array_only=preset.array_only,
+        goal=preset.goal, clock=preset.clock, luts=preset.luts, used=best.used,
+        path=str(best.critical_path), size=size, interval=interval,
+        config=_chosen_fields(preset.config),
+        fmax={str(seed): round(pnr.fmax, 2) for seed, pnr in sorted(result.by_seed.items())},
+        simulated=simulated, design=result.design, date=datetime.now(UTC).date().isoformat(),
     )
 
 
@@ -210,6 +214,6 @@ def _show(records):
     for row in rows(records):
         table.add_row(*row)
     console = Console()
-    if not console.is_terminal:  # a file is as wide as what is in it
-        console = Console(width=WIDE)
+    if not console.is_terminal:  # do not wrap the table in a file
+        console = Console(width=WIDTH)
     console.print(table)

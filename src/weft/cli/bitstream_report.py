@@ -1,21 +1,21 @@
-"""The report of a bitstream: what is in it, by block, how fast it is, and a picture."""
+"""The report of a bitstream: resources by block, clock, critical path, and a floorplan picture."""
 
 import json
 from collections import Counter
 
 __all__ = ["FILES", "text", "write"]
 
-FILES = "report.md", "report.json", "floorplan.png"  # of the report, in the bitstream's folder
+FILES = "report.md", "report.json", "floorplan.png"  # written into the bitstream's folder
 
 
 def write(folder, design, netlist, seed, routed, bitstream) -> None:
-    """``report.md``, ``report.json``, ``floorplan.png`` into ``folder``, and the gist printed."""
+    """Write `FILES` into ``folder``, and print a summary."""
     from weft.boards.blocks import cells_by_block, placed_cells
     from weft.cli.floorplan_picture import floorplan_picture
 
     board, config, pnr = design.board, design.config, routed.pnr
-    found = placed_cells(routed.layout, board.device)
-    blocks = cells_by_block(found)
+    cells = placed_cells(routed.layout, board.device)
+    blocks = cells_by_block(cells)
     page = text(design, seed, routed, bitstream.name, blocks)
     (folder / "report.md").write_text(page, encoding="utf-8")
     record = {
@@ -25,18 +25,19 @@ def write(folder, design, netlist, seed, routed, bitstream) -> None:
         "path": pnr.critical_path.names, "design": design.key, "bitstream": bitstream.name,
     }
     (folder / "report.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    floorplan_picture(folder / "floorplan.png", found, title="\n".join(_title(design, routed)))
+    floorplan_picture(folder / "floorplan.png", cells, title="\n".join(_title(design, routed)))
     print("\n".join(_title(design, routed)))
-    print(f"slowest: {pnr.critical_path}")
-    print(f"{bitstream}: {bitstream.stat().st_size:,} bytes; beside it report.md, floorplan.png")
+    print(f"critical path: {pnr.critical_path}")
+    print(f"{bitstream}: {bitstream.stat().st_size:,} bytes; see also report.md, floorplan.png")
     print(f"to load it: weft program {board.name} {bitstream}")
 
 
 def _title(design, routed):
-    """Two lines: the design and its clock; the device and how full it is."""
+    """Two lines: the design and its clock; the device and the share of each resource in use."""
     c, device, used = design.config, design.board.device, routed.pnr.used
     shares = ", ".join(
-        f"{name} {used[name] / there:.0%}" for name, there in device.capacity.items() if used[name]
+        f"{name} {used[name] / available:.0%}"
+        for name, available in device.capacity.items() if used[name]
     )
     clock = f"{routed.clock:.1f} MHz ({routed.pnr.fmax:.1f} MHz reached)"
     array = f"{c.rows} x {c.cols} PEs of {c.depth} MAC, {c.peak} MAC/cycle"
@@ -44,7 +45,7 @@ def _title(design, routed):
 
 
 def text(design, seed, routed, bitstream, blocks) -> str:
-    """The page."""
+    """The text of ``report.md``."""
     return "\n".join([
         *_summary(design, seed, routed, bitstream), *_resources(design.board.device, blocks),
         *_path(routed.pnr.critical_path), "",
@@ -53,8 +54,8 @@ def text(design, seed, routed, bitstream, blocks) -> str:
 
 def _summary(design, seed, routed, bitstream):
     board, pnr = design.board, routed.pnr
-    title, filled = _title(design, routed)
-    off = board.clock * 1e6 / board.divisor / board.baud - 1
+    title, usage = _title(design, routed)
+    error = board.clock * 1e6 / board.divisor / board.baud - 1
     yield f"""\
 # {board.name}
 
@@ -62,24 +63,24 @@ def _summary(design, seed, routed, bitstream):
 
 {title}
 
-{filled}
+{usage}
 
 * bitstream: `{bitstream}`, design `{design.key}`, seed {seed}
 * Config: `{design.config.name}`
-* clock: {routed.clock:.2f} MHz asked for, {pnr.fmax:.2f} MHz reached, \
-{pnr.fmax / routed.clock - 1:.1%} in reserve
-* serial port: {board.baud:,} baud, a bit every {board.divisor} cycles ({off:+.2%}), \
+* clock: {routed.clock:.2f} MHz required, {pnr.fmax:.2f} MHz reached, \
+{pnr.fmax / routed.clock - 1:.1%} margin
+* serial port: {board.baud:,} baud, {board.divisor} cycles per bit ({error:+.2%}), \
 on {board.bridge}
 """
 
 
 def _resources(device, blocks):
-    """A line a block, in groups."""
+    """One row per block, in groups."""
     from weft.boards.blocks import GROUPS
 
     names = [name for name in device.capacity if any(used[name] for used in blocks.values())]
     yield from (
-        "## Resources", "", f"| block | for | {' | '.join(names)} |",
+        "## Resources", "", f"| block | group | {' | '.join(names)} |",
         f"|---|---|{'---:|' * len(names)}",
     )
     for group, members in GROUPS.items():
@@ -89,7 +90,8 @@ def _resources(device, blocks):
     total = sum(blocks.values(), Counter())
     yield f"| **all** | | {_row(total, names)} |"
     yield f"| **device** | {device.name} | {_row(device.capacity, names)} |"
-    yield "\nBy the names that synthesis gave: a cell merged of two blocks counts for one.\n"
+    yield "\nCells are counted by the names that synthesis gave them: if it merged cells of two"
+    yield "blocks into one, that cell counts for only one of the blocks.\n"
 
 
 def _path(critical_path):

@@ -1,4 +1,4 @@
-"""``weft build``: a bitstream for a board, with a report that says what is in it."""
+"""``weft build``: makes a bitstream for a board, and a report about it."""
 
 import argparse
 import dataclasses
@@ -17,19 +17,19 @@ __all__ = ["add", "add_board", "board_of", "clock_missed"]
 
 DESCRIPTION = """\
 Synthesize, place and route an accelerator with its serial port for a board, and make the bitstream,
-with Yosys and nextpnr from PyPI, installed at first use. Leaves in the folder of the output: the
+with Yosys and nextpnr from PyPI, installed at first use. The output folder then holds the
 bitstream, report.md (resources by block, clock, critical path), report.json and floorplan.png.
 
-  weft build icebreaker                  the board's own design, into out/icebreaker/
-  weft build ulx3s-25f --rows 4 --cols 4 another one
+  weft build icebreaker                  the board's default design, into out/icebreaker/
+  weft build ulx3s-25f --rows 4 --cols 4 another design
   weft build ulx3s-85f --fit             the largest array that closes timing
   weft build --board ./myboard.py        a board of your own (docs/boards.md)
-  weft build --list                      the boards there are
+  weft build --list                      list the boards
 
-Exit code 1 where the design misses its clock or does not fit: then there is no bitstream.
+Exit code 1 if the design misses its clock or does not fit; no bitstream is written then.
 """
 SEEDS = 3
-# Seconds of place and route for each of synthesis, on any machine.
+# Seconds of place and route per second of synthesis, for an estimate.
 RATIO = {"ecp5": 6, "ice40": 6}
 
 
@@ -42,18 +42,23 @@ def add(subparsers):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_board(parser)
-    parser.add_argument("--list", action="store_true", help="say which boards there are, and end")
+    parser.add_argument("--list", action="store_true", help="list the boards and exit")
     parser.add_argument(
         "--seeds", metavar="INT", type=integer("seeds", 1, 999), default=SEEDS,
-        help=f"of place and route to try, until one meets the clock; default {SEEDS}",
+        help=f"place and route with up to INT seeds, until one meets the clock; default {SEEDS}",
     )
     parser.add_argument(
-        "--fit", action="store_true", help="the largest array that closes timing (long)"
+        "--fit", action="store_true",
+        help="build the largest array that closes timing (takes long)",
     )
     parser.add_argument(
-        "--clock", metavar="MHZ", type=float, help="of the accelerator; default the board's"
+        "--clock", metavar="MHZ", type=float,
+        help="clock of the accelerator; default that of the board",
     )
-    parser.add_argument("--baud", metavar="INT", type=int, help="default the board's")
+    parser.add_argument(
+        "--baud", metavar="INT", type=int,
+        help="baud rate of the serial port; default that of the board",
+    )
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=path("output"),
         help="folder of the results; default out/<board>",
@@ -63,15 +68,18 @@ def add(subparsers):
 
 
 def add_board(parser):
-    """Give ``parser`` the two ways to say which board."""
-    parser.add_argument("name", nargs="?", metavar="BOARD", help="see weft build --list")
+    """Add the arguments that choose a board: its name, or ``--board FILE``."""
     parser.add_argument(
-        "--board", metavar="FILE", type=path("board"), help="a Python file that sets BOARD"
+        "name", nargs="?", metavar="BOARD", help="name of a board; see weft build --list"
+    )
+    parser.add_argument(
+        "--board", metavar="FILE", type=path("board"),
+        help="a Python file that sets BOARD, for a board of your own",
     )
 
 
 def board_of(args):
-    """The board that parsed arguments name; BoardError where there is none."""
+    """The board that the arguments choose. Raises BoardError if they choose none or two."""
     from weft.boards.board import BoardError
     from weft.boards.catalog import BOARDS, find, load
 
@@ -80,7 +88,7 @@ def board_of(args):
     if args.board:
         return load(args.board)
     if not args.name:
-        raise BoardError(f"board must be one of {', '.join(BOARDS)}, or --board FILE, not nothing")
+        raise BoardError(f"no board given; name one of {', '.join(BOARDS)}, or give --board FILE")
     return find(args.name)
 
 
@@ -93,19 +101,19 @@ def _run(args) -> int:
                   f" {board.baud:9,} baud  {board.config.name}")
         return 0
     board = board_of(args)
-    chosen = {name: getattr(args, name) for name in ("clock", "baud")}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    board = dataclasses.replace(board, config=_config(args, board), **chosen)
+    options = {name: getattr(args, name) for name in ("clock", "baud")}
+    options = {name: value for name, value in options.items() if value is not None}
+    board = dataclasses.replace(board, config=_config(args, board), **options)
     folder = output_folder(args.output or Path("out") / board.name)
-    kind = "bit" if board.device.family == "ecp5" else "bin"
+    suffix = "bit" if board.device.family == "ecp5" else "bin"
     bitstream, *_ = (
-        output_file(folder / name) for name in (f"{board.name}.{kind}", *bitstream_report.FILES)
+        output_file(folder / name) for name in (f"{board.name}.{suffix}", *bitstream_report.FILES)
     )
     return _build(board, args, bitstream)
 
 
 def _config(args, board):
-    """The board's Config with what was asked for, or that of a file."""
+    """The board's Config, or that of ``--config``, with the fields given as options."""
     from weft.boards.fit import replace
     from weft.config import Config
 
@@ -122,31 +130,31 @@ def _build(board, args, bitstream):
     from weft.cli.progress import progress
     from weft.sim.build import folder as builds
 
-    place = output_folder(builds() / "boards")
+    build_folder = output_folder(builds() / "boards")
     with progress() as show:
         tools = Toolchain(builds(), say=show.say)
-        with show.task("getting the tools ready"):
+        with show.task("preparing the tools"):
             tools.set_up()
         configs = sizes(board) if args.fit else [board.config]
         for tried, config in enumerate(configs):
             if args.fit:
-                show.say(f"{config.name}: {len(configs) - tried} arrays left, at most")
+                show.say(f"{config.name}: at most {len(configs) - tried} arrays left to try")
             try:
                 design, netlist, seed, routed = _attempt(
-                    tools, board, config, args, place, show
+                    tools, board, config, args, build_folder, show
                 )
                 problem = clock_missed(routed, args.seeds)
             except ToolchainError as error:
-                if not args.fit and not _overfull(error):
+                if not args.fit and not _does_not_fit(error):
                     raise
-                problem = f"{error}: lower --rows, --cols or --depth"
+                problem = f"{error}; lower --rows, --cols or --depth"
             if not problem:
                 break
             show.say(f"{config.name}: {problem}")
-    bitstream.unlink(missing_ok=True)  # that of another design must not stand for this one
+    bitstream.unlink(missing_ok=True)  # it may be the bitstream of another design
     if problem:
         if args.fit:
-            problem = "an array must fit the board and meet its clock, and none does"
+            problem = "no array fits the board and meets its clock; try a lower --clock"
         print(f"MISSED  {board.name}: {problem}", file=sys.stderr)
         return 1
     part = part_of(bitstream)
@@ -156,8 +164,8 @@ def _build(board, args, bitstream):
     return 0
 
 
-def _attempt(tools, board, config, args, place, show):
-    """(design, netlist, seed, Routed) of one Config."""
+def _attempt(tools, board, config, args, build_folder, show):
+    """(design, netlist, seed, RoutedDesign) of one Config."""
     from weft.boards.bitstream import best_route, prepare, synthesize
     from weft.boards.fit import min_luts
     from weft.boards.toolchain import ToolchainError
@@ -167,24 +175,24 @@ def _attempt(tools, board, config, args, place, show):
         design = prepare(board, config)
     start = time.monotonic()
     with show.task("synthesizing"):
-        netlist = synthesize(tools, design, place)
-    took = time.monotonic() - start
+        netlist = synthesize(tools, design, build_folder)
+    seconds = time.monotonic() - start
     if min_luts(netlist.cells) > device.capacity["LUT"]:
         raise ToolchainError(
-            f"the design must fit the {device.name}, and takes LUT {min_luts(netlist.cells):,}"
-            f" of {device.capacity['LUT']:,}"
+            f"the design does not fit the {device.name}: it needs LUT"
+            f" {min_luts(netlist.cells):,} of {device.capacity['LUT']:,}"
         )
 
-    def said(seed, routed):
-        show.say(f"seed {seed}: {routed.pnr.fmax:.1f} MHz of {routed.clock:.1f}")
+    def report(seed, routed):
+        show.say(f"seed {seed}: {routed.pnr.fmax:.1f} MHz, {routed.clock:.1f} MHz required")
 
     with show.task("placing and routing"):
-        if took > 1:
+        if seconds > 1:
             show.say(
-                f"some {_minutes(took * RATIO[device.family])} left with one seed, going by what"
-                f" synthesis took; {args.seeds} at most"
+                f"estimate: {_minutes(seconds * RATIO[device.family])} per seed,"
+                f" at most {args.seeds} seeds"
             )
-        seed, routed = best_route(tools, design, netlist, range(1, args.seeds + 1), said)
+        seed, routed = best_route(tools, design, netlist, range(1, args.seeds + 1), report)
     return design, netlist, seed, routed
 
 
@@ -192,17 +200,17 @@ def _minutes(seconds):
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-def _overfull(error):
-    return "must fit the" in str(error)
+def _does_not_fit(error):
+    return "does not fit the" in str(error)
 
 
 def clock_missed(routed, seeds) -> str:
-    """By how much a design misses its clock, and what to do; nothing where it does not."""
+    """How much a design misses its clock by, and what to do; "" if it meets the clock."""
     fmax, clock = routed.pnr.fmax, routed.clock
     if fmax >= clock:
         return ""
     return (
-        f"fmax must be {clock:.2f} MHz, not {fmax:.2f}, {1 - fmax / clock:.1%} less, with the best"
-        f" of {seeds} seeds: lower --clock, or --rows, --cols or --depth, or try more --seeds;"
-        f" slowest is {routed.pnr.critical_path}"
+        f"fmax must be {clock:.2f} MHz, not {fmax:.2f} ({1 - fmax / clock:.1%} less, with the best"
+        f" of {seeds} seeds); lower --clock, or --rows, --cols or --depth, or try more --seeds;"
+        f" critical path: {routed.pnr.critical_path}"
     )

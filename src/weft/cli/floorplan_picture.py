@@ -1,4 +1,4 @@
-"""The floorplan of a bitstream: every cell where it was placed, coloured by what it is for."""
+"""A picture of a placed design: every cell at its position, coloured by its group of blocks."""
 
 import re
 from collections import Counter
@@ -12,14 +12,14 @@ COLOURS = {
     "board": "#4a4a4a",
 }
 FREE, CHIP = "#eef0f2", "#ffffff"
-DOTS = 4, 2  # lines and columns of a tile, a dot each for its eight logic cells
+DOTS = 4, 2  # rows and columns of dots in a tile, one dot for each of its eight logic cells
 
 
 def floorplan_picture(path: Path, cells, *, title: str) -> None:
     """Draw ``cells``, of `weft.boards.blocks.placed_cells`, into a PNG.
 
-    A tile of logic is eight dots, a LUT each, pale where it is a flip-flop alone; a DSP block or a
-    RAM is a whole tile with a frame.
+    A logic tile is drawn as eight dots, one for each LUT; a dot is pale if only its flip-flop is
+    used. A DSP block or a RAM is drawn as a whole tile with a frame.
     """
     import matplotlib
 
@@ -32,16 +32,16 @@ def floorplan_picture(path: Path, cells, *, title: str) -> None:
     width, height = 2 + max(cell.x for cell in cells), 2 + max(cell.y for cell in cells)
     image = np.full((height * DOTS[0], width * DOTS[1], 3), to_rgb(FREE))
     blocks = []
-    # Flip-flops first: a LUT beside one covers it.
+    # Flip-flops first: the LUT of the same logic cell is drawn over them.
     for cell in sorted(cells, key=lambda cell: cell.resource != "FF"):
         colour = np.array(to_rgb(COLOURS[cell.group]))
         if cell.resource not in ("LUT", "FF"):
             blocks.append((cell, colour))
             continue
-        line, column = divmod(_index(cell.bel), DOTS[1])
+        row, column = divmod(_index(cell.bel), DOTS[1])
         if cell.resource == "FF":
             colour = 0.5 + colour / 2
-        image[cell.y * DOTS[0] + line, cell.x * DOTS[1] + column] = colour
+        image[cell.y * DOTS[0] + row, cell.x * DOTS[1] + column] = colour
 
     size = 11 / max(width, height)
     figure = Figure(figsize=(size * width + 2.9, max(size * height, 5) + 0.9), dpi=130)
@@ -61,12 +61,12 @@ def floorplan_picture(path: Path, cells, *, title: str) -> None:
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
         spine.set_color("#9aa0a6")
-    counted = {group: Counter() for group in COLOURS}
+    counts = {group: Counter() for group in COLOURS}
     for cell in cells:
-        counted[cell.group][cell.resource] += 1
+        counts[cell.group][cell.resource] += 1
     handles = [
         Patch(color=COLOURS[group], label=f"{group}\n{_counts(used)}")
-        for group, used in counted.items() if used
+        for group, used in counts.items() if used
     ]
     handles.append(Patch(facecolor=CHIP, edgecolor="black", label="framed: DSP block or RAM"))
     axes.legend(
@@ -81,9 +81,9 @@ def floorplan_picture(path: Path, cells, *, title: str) -> None:
 
 
 def _index(bel):
-    """Which of the eight logic cells of its tile: ``lc3``, ``SLICEB.COMB1``."""
-    if found := re.match(r"SLICE([A-D])\.\D+(\d)", bel):
-        return 2 * "ABCD".index(found[1]) + int(found[2])
+    """The index of a logic cell in its tile, 0 to 7, from names as ``lc3`` and ``SLICEB.COMB1``."""
+    if match := re.match(r"SLICE([A-D])\.\D+(\d)", bel):
+        return 2 * "ABCD".index(match[1]) + int(match[2])
     return int(re.search(r"\d", bel)[0])
 
 

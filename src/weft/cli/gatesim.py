@@ -1,4 +1,4 @@
-"""``weft gatesim``: what would be on a board, cell by cell, multiplies over its serial port."""
+"""``weft gatesim``: simulates the netlist of a board cell by cell, at its serial port."""
 
 import argparse
 import json
@@ -12,37 +12,37 @@ from weft.cli.build import add_board, board_of
 __all__ = ["add"]
 
 DESCRIPTION = """\
-Simulate what synthesis, and place and route, made for a board: every LUT, flip-flop, memory and DSP
-block, with the PLL as the clock. It must tell its Config over the pins of its serial port, at the
-board's own bits, and run jobs whose results are those of the golden model.
+Simulate the netlist of a board after synthesis, or after place and route: every LUT, flip-flop,
+memory and DSP block; the PLL only passes its clock on. The test reads the Config over the pins of
+the serial port at the board's baud rate, runs jobs, and compares the results with the golden model.
 
-  weft gatesim icebreaker                     the routed netlist that is in the bitstream
-  weft gatesim ulx3s-25f                      of an ECP5 the synthesized one
-  weft gatesim ulx3s-25f --stage routed       the routed one, where minutes more do not matter
+  weft gatesim icebreaker                     the routed netlist, as in the bitstream
+  weft gatesim ulx3s-25f                      ECP5: the synthesized netlist
+  weft gatesim ulx3s-25f --stage routed       the routed netlist (minutes more)
   weft gatesim --board ./myboard.py           a board of your own (docs/boards.md)
 
-Installs Yosys and nextpnr from PyPI at first use. Exit code 1 where anything is not as it must be.
+Installs Yosys and nextpnr from PyPI at first use. Exit code 1 if the Config or a result differs.
 """
-STAGES = {"ice40": "routed", "ecp5": "synthesized"}  # where nothing is said
-SEEDS = 3  # of place and route, until one meets the clock
+STAGES = {"ice40": "routed", "ecp5": "synthesized"}  # defaults by family
+SEEDS = 3  # maximum for place and route, until one meets the clock
 
 
 def add(subparsers):
     """Register ``weft gatesim``."""
     parser = subparsers.add_parser(
         "gatesim",
-        help="simulate what would be on a board, gate by gate",
+        help="simulate the netlist of a board, gate by gate",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_board(parser)
     parser.add_argument(
         "--stage", choices=("synthesized", "routed"),
-        help="which netlist; default routed, of an ECP5 synthesized",
+        help="the netlist to simulate; default routed for an iCE40, synthesized for an ECP5",
     )
     parser.add_argument(
         "--seed", metavar="INT", type=integer("seed", 0), default=1,
-        help="of operands, and of what no cell has set when power comes on; default 1",
+        help="seed of the operands and of undefined values at power-on; default 1",
     )
     parser.set_defaults(run=_run)
 
@@ -69,30 +69,30 @@ def _run(args) -> int:
             return 2
         with show.task(f"compiling the {stage} {board.name}"):
             program = build_model(f"{board.name}-{stage}", text, show.say)
-        start, problem, done = time.monotonic(), None, None
+        start, failure, passed = time.monotonic(), None, None
         with (
             show.task(f"simulating the {stage} {board.name}"),
             GateSim(program, divisor=board.divisor, seed=args.seed) as gates,
         ):
             try:
-                done = check_gates(gates, board.config, seed=args.seed, said=show.say)
+                passed = check_gates(gates, board.config, seed=args.seed, say=show.say)
             except GateSimError as error:
-                problem = error
-    _show(board, stage, netlist, gates, done, time.monotonic() - start)
-    if problem:
-        print(f"DIFFERS  {board.name}: {problem}")
-    return 1 if problem else 0
+                failure = error
+    _show(board, stage, netlist, gates, passed, time.monotonic() - start)
+    if failure:
+        print(f"FAILED  {board.name}: {failure}")
+    return 1 if failure else 0
 
 
 def _netlist(board, stage, show):
-    """The netlist of ``board``, made once, by the same steps as its bitstream."""
+    """The netlist of ``board``, made by the same steps as its bitstream, and only once."""
     from weft.boards.bitstream import best_route, prepare, synthesize
     from weft.boards.toolchain import Toolchain
     from weft.cli.output_paths import output_folder
     from weft.sim.build import folder
 
     tools = Toolchain(folder(), say=show.say)
-    with show.task("getting the tools ready"):
+    with show.task("preparing the tools"):
         tools.set_up()
     with show.task(f"elaborating {board.config.name} for {board.name}"):
         design = prepare(board, board.config)
@@ -105,7 +105,7 @@ def _netlist(board, stage, show):
 
 
 def _pins(board, netlist):
-    """The netlist's names of the pins of clock and serial port."""
+    """The names that the clock and the serial port have in the netlist."""
     ports = _module(netlist)["ports"]
     patterns = {
         "clk": rf"{board.platform.default_clk}_\d+__(io|p)",
@@ -121,7 +121,7 @@ def _module(netlist):
     return json.loads(netlist.read_text(encoding="utf-8"))["modules"]["top"]
 
 
-def _show(board, stage, netlist, gates, done, seconds):
+def _show(board, stage, netlist, gates, passed, seconds):
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -129,10 +129,10 @@ def _show(board, stage, netlist, gates, done, seconds):
     cells = sum(cell["type"] != "$scopeinfo" for cell in _module(netlist)["cells"].values())
     columns = {
         "board": board.name, "device": board.device.name, "Config": board.config.name,
-        "netlist": stage, "cells": f"{cells:,}", "cycles a bit": f"{board.divisor}",
+        "netlist": stage, "cells": f"{cells:,}", "cycles per bit": f"{board.divisor}",
         "cycles": f"{gates.cycles:,}", "bytes in": f"{gates.sent:,}",
-        "bytes out": f"{gates.heard:,}", "jobs": f"{done.jobs}" if done else "-",
-        "MACs": f"{done.macs:,}" if done else "-", "golden": "equal" if done else "NO",
+        "bytes out": f"{gates.received:,}", "jobs": f"{passed.jobs}" if passed else "-",
+        "MACs": f"{passed.macs:,}" if passed else "-", "golden": "equal" if passed else "NO",
         "seconds": f"{seconds:.0f}",
     }
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -140,6 +140,6 @@ def _show(board, stage, netlist, gates, done, seconds):
         table.add_column(name, justify="left" if name in list(columns)[:4] else "right")
     table.add_row(*columns.values())
     console = Console()
-    if not console.is_terminal:  # a file is as wide as what is in it
+    if not console.is_terminal:  # do not wrap the table in a file
         console = Console(width=160)
     console.print(table)

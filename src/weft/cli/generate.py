@@ -1,4 +1,4 @@
-"""``weft generate``: the core of a Config as one Verilog file, or behind a bus as a kit."""
+"""``weft generate``: writes the core of a Config as one Verilog file, or as an IP kit."""
 
 import argparse
 import os
@@ -13,13 +13,13 @@ from weft.ip import BUSES, Ip
 __all__ = ["add"]
 
 DESCRIPTION = """\
-Write the core as Verilog-2005 that every tool reads: module weft, clock clk, synchronous reset
-rst, streams cmd_* and res_*, registers reg_* (docs/interfaces.md says what they carry). The same
-Config gives the same bytes on any machine.
+Write the core as Verilog-2005 that all common tools can read: module weft, clock clk, synchronous
+reset rst, streams cmd_* and res_*, registers reg_* (see docs/interfaces.md). The same Config gives
+the same bytes on any machine.
 
-With --bus, write a kit instead: a folder with the core behind that bus, under names that every
-engineer knows, and what it takes to use it: data sheet, register map, C driver, bench, VHDL
-component, FuseSoC and LiteX files (docs/kit.md).
+With --bus, write a kit instead: a folder with the core behind that bus, with conventional port
+names, and with everything that is needed to use it: data sheet, register map, C driver, testbench,
+VHDL component, FuseSoC and LiteX files (docs/kit.md).
 
   weft generate                                   the default design, into out/
   weft generate --rows 4 --cols 4 --depth 4 -o core.v
@@ -38,28 +38,30 @@ def add(subparsers):
     )
     parser.add_argument(
         "-o", "--output", metavar="PATH", type=path("output"),
-        help="the Verilog file, default out/weft_<design>.v; or the kit's folder",
+        help="the Verilog file, default out/weft_<design>.v; with --bus, the folder of the kit",
     )
     group = parser.add_argument_group("the kit")
     buses = "; ".join(f"{name}: {text}" for name, text in BUSES.items())
     group.add_argument("--bus", metavar="BUS", help=buses)
     group.add_argument(
-        "--clocks", type=int, metavar="N", help="2: the core has a clock of its own; default 1"
+        "--clocks", type=int, metavar="N",
+        help="number of clocks; with 2, the core runs on a clock of its own; default 1",
     )
     group.add_argument(
-        "--pipelined", action="store_true", help="of wishbone: the pipelined cycles of B4"
+        "--pipelined", action="store_true",
+        help="wishbone only: the pipelined mode of Wishbone B4",
     )
     group.add_argument(
         "--window", action="store_true",
-        help="of dma: registers that restrict the bus master to a window of memory",
+        help="dma only: registers that restrict the bus master to a window of memory",
     )
     group.add_argument(
         "--prefix", metavar="NAME",
-        help="what names of modules, files and C functions start with; default weft",
+        help="prefix of the names of modules, files and C functions; default weft",
     )
     group.add_argument(
         "--measure", metavar="DEVICE",
-        help="place and route the core (minutes), for the data sheet's area and clock",
+        help="place and route the core (minutes) to add area and clock to the data sheet",
     )
     add_config(parser)
     parser.set_defaults(run=_run)
@@ -70,21 +72,21 @@ def _run(args) -> int:
         return _kit(args)
     for name in ("clocks", "pipelined", "window", "prefix", "measure"):
         if getattr(args, name) not in (None, False):
-            raise OSError(f"--{name} must come with --bus")
+            raise OSError(f"--{name} needs --bus; without it, only the core's Verilog is written")
     config = config_of(args)
-    place = output_file(args.output or f"out/weft_{config.name}.v")
+    file = output_file(args.output or f"out/weft_{config.name}.v")
     from weft.cli.progress import progress
     from weft.hw.export import verilog
 
     with progress() as show, show.task(f"generating {config.name}"):
         text = verilog(config)
-    part = part_of(place)
+    part = part_of(file)
     try:
         part.write_text(text, encoding="utf-8")
-        os.replace(part, place)
+        os.replace(part, file)
     finally:
         part.unlink(missing_ok=True)
-    print(f"{place}: module weft, {len(text.splitlines()):,} lines, {config.peak} MAC/cycle")
+    print(f"{file}: module weft, {len(text.splitlines()):,} lines, {config.peak} MAC/cycle")
     return 0
 
 
@@ -95,42 +97,42 @@ def _kit(args):
         config=config_of(args), bus=args.bus, clocks=clocks, pipelined=args.pipelined,
         window=args.window, prefix=prefix,
     )
-    place = Path(args.output or f"out/{ip.name}")
+    kit_folder = Path(args.output or f"out/{ip.name}")
     from weft.cli.progress import progress
     from weft.kit.build import build, check_packages
     from weft.kit.folder import check, write
 
-    check(place)
+    check(kit_folder)
     try:
         check_packages()
     except ModuleNotFoundError as error:
         raise OSError(install_hint(error.name, make=f"make kit BUS={ip.bus}")) from error
-    output_folder(place.parent)
+    output_folder(kit_folder.parent)
     with progress() as show:
         measured = _measured(args, ip, show) if args.measure else None
         with show.task(f"generating {ip.name}"):
             files = build(ip, measured=measured)
-    write(place, files)
-    _tell(ip, place, files)
+    write(kit_folder, files)
+    _show(ip, kit_folder, files)
     return 0
 
 
 def _measured(args, ip, show):
-    """What place and route finds: the lines of the data sheet."""
+    """Area and clock from place and route, as lines of the data sheet."""
     from weft.boards.toolchain import Toolchain
     from weft.kit.measured import device, measure
     from weft.sim.build import folder
 
     part = device(args.measure, ip)
     tools = Toolchain(folder(), say=show.say)
-    with show.task("getting the tools ready"):
+    with show.task("preparing the tools"):
         tools.set_up()
     with show.task(f"placing and routing {ip.name} on {part.name}"):
-        place = output_folder(folder() / "kit" / f"{ip.name}-{ip.config.hash:08x}")
-        return measure(ip, part, tools, folder=place, seed=1)
+        build_folder = output_folder(folder() / "kit" / f"{ip.name}-{ip.config.hash:08x}")
+        return measure(ip, part, tools, folder=build_folder, seed=1)
 
 
-def _tell(ip, place, files):
+def _show(ip, kit_folder, files):
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -138,16 +140,15 @@ def _tell(ip, place, files):
     from weft.kit.build import guide
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name, align in (("file", "left"), ("bytes", "right"), ("what it is", "left")):
+    for name, align in (("file", "left"), ("bytes", "right"), ("contents", "left")):
         table.add_column(name, justify=align)
-    told = guide(ip, files)
-    for name, text in {"README.md": "data sheet: start here", **told}.items():
+    for name, text in {"README.md": "data sheet: start here", **guide(ip, files)}.items():
         table.add_row(name, f"{len(files[name]):,}", text)
     console = Console()
     console.print(table)
     size = sum(map(len, files.values()))
     console.print(
-        f"{place}: {len(files)} files, {size:,} bytes; module {ip.name},"
+        f"{kit_folder}: {len(files)} files, {size:,} bytes; module {ip.name},"
         f" {ip.config.peak} MAC/cycle behind {ip.bus}",
         highlight=False, markup=False, soft_wrap=True,
     )

@@ -1,4 +1,4 @@
-"""``weft info``: what a Config is, holds and reaches, without simulating it."""
+"""``weft info``: prints the fields, buffers and predicted cycles of a Config."""
 
 import argparse
 import dataclasses
@@ -14,16 +14,16 @@ from weft.timing import Latencies
 __all__ = ["add", "cycle_counts"]
 
 DESCRIPTION = """\
-Say what a design is: its fields, its buffers, from which K on the array works without waiting for
-its results, and the cycles of some products: cold (from the first load word to the last result
-word), resident (the same with all operands loaded before; - where they do not fit), and in steady
-state (the interval of equal products back to back, loading included).
+Describe a design: its fields, its buffers, the minimum K for which the array never waits for
+results, and the predicted cycles of some products: cold (from the first load word to the last
+result word), resident (the same with all operands already loaded; - if they do not fit), and steady
+(the interval of equal products back to back, loading included).
 
   weft info
   weft info --rows 4 --cols 4 --depth 4 --shape 100x64x10 --shape 1x640x128
 """
 SHAPES = ["8x8x8", "16x16x16", "64x64x64", "128x128x128"]
-MOST = 1 << 31  # of M, K and N
+MAX_SIZE = 1 << 31  # of M, K and N
 REPEATS = 4
 RAW = JobFlag(0)
 
@@ -32,13 +32,13 @@ def add(subparsers):
     """Register ``weft info``."""
     parser = subparsers.add_parser(
         "info",
-        help="say what a design holds and reaches",
+        help="describe a design and predict its cycles",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--shape", action="append", metavar="MxKxN", type=_shape,
-        help="a product to predict; may be given several times; default " + " ".join(SHAPES),
+        help="a product to predict; can be given several times; default " + " ".join(SHAPES),
     )
     add_config(parser)
     parser.set_defaults(run=_run)
@@ -52,13 +52,13 @@ def _shape(text):
 
 
 def _check(config, m, k, n):
-    """Raise ConfigError for a product that the driver refuses or the table cannot show."""
+    """Raise ConfigError for a product that the driver does not accept, or that is too large."""
     from weft.host.values import check_depth
 
     shape = f"{m}x{k}x{n}"
     for name, value in (("M", m), ("K", k), ("N", n)):
-        if value > MOST:
-            raise ConfigError(f"shape {shape}: {name} must be in 1..{MOST}, not {value}")
+        if value > MAX_SIZE:
+            raise ConfigError(f"shape {shape}: {name} must be in 1..{MAX_SIZE}, not {value}")
     if config.dtype == "int8":
         try:
             check_depth(k, plain=True)
@@ -67,13 +67,11 @@ def _check(config, m, k, n):
 
 
 def cycle_counts(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
-    """(cold, resident, steady) cycles of a product as the driver would send it.
+    """(cold, resident, steady) cycles of a product, with the commands that the driver sends.
 
-    Its results are what the job's ``flags`` ask for.
-
-    ``cold`` counts from the first load word, ``resident`` from the first word of the only job with
-    all operands loaded before (None where they do not fit), ``steady`` is the interval of equal
-    products.
+    ``flags`` of the jobs choose the type of the results. ``cold`` counts from the first load word;
+    ``resident`` from the job word, with all operands already loaded (None if they do not fit);
+    ``steady`` is the interval of equal products.
     """
     from weft.cli.product_cycles import product_cycles
 
@@ -119,20 +117,20 @@ def _run(args) -> int:
                 "-" if resident is None else f"{resident:,}",
                 f"{steady:,.0f}", f"{m * k * n / steady / config.peak:.1%}",
             )
-    console.print("\nCycles, as the cycle model has them; utilization in steady state:")
+    console.print("\nCycles predicted by the cycle model; utilization in steady state:")
     console.print(table)
     return 0
 
 
 def result_types(config: Config) -> list[tuple[str, JobFlag]]:
-    """The types of results that a Config gives, and the flags that ask for them."""
+    """The result types of a Config, each with the job flags that select it."""
     kind = config.format
     narrow = ((kind.narrow.name, flag) for flag in epilogue_flags(config)[:1])
     return [(kind.acc.name, RAW), *narrow]
 
 
 def _facts(config):
-    """Lines on what the buffers hold, and on what full rate asks for."""
+    """Lines about the size of the buffers, and about the K needed for the full rate."""
     for name, g in zip("AB", operands(config), strict=True):
         side = "rows" if name == "A" else "columns"
         yield (
@@ -144,10 +142,10 @@ def _facts(config):
         size = (config.format.narrow if flags else config.format.acc).bytes
         words = max(1, size * config.lanes // config.bytes_out)
         out = config.rows * latencies.row_chunks * words
-        least = (max(out, config.rows) - 1) * config.depth + 1
+        min_k = (max(out, config.rows) - 1) * config.depth + 1
         yield (
             f"tile time, {results} results: max(ceil(K / {config.depth}), {config.rows} to drain,"
-            f" {out} to send) cycles; the array never waits for them from K = {least} on"
+            f" {out} to send) cycles; the array never waits if K is {min_k} or more"
         )
 
 

@@ -1,4 +1,4 @@
-"""``weft monitor``: a core's counters while it works."""
+"""``weft monitor``: prints a core's performance counters while it runs."""
 
 import argparse
 import time
@@ -9,9 +9,10 @@ from weft.cli.transports import NAMES, add_transport, open_named
 __all__ = ["add"]
 
 DESCRIPTION = f"""\
-Show what a core does, line by line until Ctrl-C: the share of its cycles in which the array took
-operands, in which a job waited for operands or for room for its results, and words in and out.
-Nothing is sent but questions, so a core is left as it is.
+Print a core's performance counters, one line per interval, until Ctrl-C. Of the cycles in which the
+core was busy: the share in which the array took operands (active), in which a job waited for
+operands (starved) or for space for its results (stalled); words in and out, jobs, and errors.
+The command only reads registers, so it does not disturb the core.
 
   weft monitor /dev/ttyUSB1
   weft monitor /dev/ttyUSB1 --count 10 --interval 0.5
@@ -29,17 +30,17 @@ def add(subparsers):
     """Register ``weft monitor``."""
     parser = subparsers.add_parser(
         "monitor",
-        help="show a core's counters while it works",
+        help="print a core's performance counters while it runs",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--count", metavar="INT", type=integer("count", 1),
-        help="lines, after which it ends; default no end",
+        help="number of lines to print; default no limit",
     )
     parser.add_argument(
         "--interval", metavar="SECONDS", type=number("interval", 0, DAY), default=1.0,
-        help="between two lines; default 1",
+        help="time between two lines; default 1",
     )
     add_transport(parser)
     parser.set_defaults(run=_run)
@@ -68,10 +69,10 @@ def _run(args) -> int:
 
 
 def _line(before, after):
-    spent = {name: (after[name] - before[name]) % (1 << 32) for name in after}
-    busy = max(1, spent["busy"])
-    shares = "".join(f"{spent[name] / busy:8.1%}" for name in ("active", "starved", "stalled"))
+    delta = {name: (after[name] - before[name]) % (1 << 32) for name in after}
+    busy = max(1, delta["busy"])
+    shares = "".join(f"{delta[name] / busy:8.1%}" for name in ("active", "starved", "stalled"))
     return (
-        f"{spent['busy']:>17,}{shares}{spent['words_in']:>13,}{spent['words_out']:>13,}"
-        f"{spent['finished']:>10,}{spent['errors']:>7,}"
+        f"{delta['busy']:>17,}{shares}{delta['words_in']:>13,}{delta['words_out']:>13,}"
+        f"{delta['finished']:>10,}{delta['errors']:>7,}"
     )

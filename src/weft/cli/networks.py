@@ -1,10 +1,10 @@
-"""What ``weft sim`` runs on a core of each dtype, and what golden says of every layer."""
+"""The network that ``weft sim`` runs for each dtype, and its results by the golden model."""
 
 __all__ = ["NETWORKS"]
 
 
 class _Int8Network:
-    """The quantized network."""
+    """The quantized digits network."""
 
     name = "INT8"
 
@@ -16,7 +16,7 @@ class _Int8Network:
 
     @staticmethod
     def golden(run, layer, config):
-        """The sums and the results of a layer."""
+        """The sums and the results of a layer, by the golden model."""
         from weft.golden import add_bias, matmul, requantize
 
         sums = matmul(run.x, layer.weights.T, a_zero_point=layer.x_zero_point)
@@ -28,21 +28,21 @@ class _Int8Network:
 
     @staticmethod
     def matrix(random, *shape):
-        """Numbers to multiply."""
+        """A random matrix."""
         import numpy as np
 
         return random.integers(-128, 128, shape, dtype=np.int8)
 
     @staticmethod
     def product(a, b, config):
-        """What golden says of a product."""
+        """A product, by the golden model."""
         from weft.golden import matmul
 
         return matmul(a, b)
 
 
 class _Bf16Network:
-    """The trained network, rounded to bfloat16."""
+    """The digits network with its weights rounded to bfloat16."""
 
     name = "BF16"
 
@@ -59,7 +59,7 @@ class _Bf16Network:
         from weft.golden import clamp, matmul_bf16, to_bfloat16
 
         flush = {"flush_subnormals": config.flush_subnormals}
-        if run.sums is not None:  # the host finishes them
+        if run.sums is not None:  # the core gave raw sums, and the host finished them
             sums = matmul_bf16(run.x, layer.weights.T, **flush)
             return sums, layer.finish(sums)
         y = matmul_bf16(run.x, layer.weights.T, start=layer.bias, **flush)
@@ -80,5 +80,5 @@ class _Bf16Network:
         return matmul_bf16(a, b, flush_subnormals=config.flush_subnormals)
 
 
-# By the dtype of a Config.
+# By ``Config.dtype``.
 NETWORKS = {"int8": _Int8Network, "bf16": _Bf16Network}

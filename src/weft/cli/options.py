@@ -1,4 +1,4 @@
-"""Flags for a Config: a TOML file, and a flag for every field on top of it."""
+"""Command-line options for a Config: a TOML file, and one option per field."""
 
 import argparse
 import dataclasses
@@ -10,12 +10,14 @@ __all__ = ["add_config", "config_of"]
 
 
 def add_config(parser):
-    """Give ``parser`` ``--config FILE`` and a flag a field."""
+    """Add ``--config FILE`` and an option for each field of a Config to ``parser``."""
     group = parser.add_argument_group(
-        "the design", "fields of its Config; a flag goes over the file, the file over the default"
+        "the design",
+        "fields of the Config; an option overrides the file, the file overrides the default",
     )
     group.add_argument(
-        "--config", metavar="FILE", type=path("config"), help="TOML file of field = value lines"
+        "--config", metavar="FILE", type=path("config"),
+        help="TOML file with lines of the form field = value",
     )
     for f in dataclasses.fields(Config):
         rule = f.metadata
@@ -32,12 +34,12 @@ def add_config(parser):
 
 
 def config_of(args) -> Config:
-    """The Config that parsed flags describe; ConfigError where there is none."""
-    given = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}
-    given = {name: value for name, value in given.items() if value is not None}
+    """The Config of the parsed options. Raises ConfigError if they describe none."""
+    values = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}
+    values = {name: value for name, value in values.items() if value is not None}
     if args.config is None:
-        return Config.from_dict(given)
-    return Config.from_toml(args.config, **given)
+        return Config.from_dict(values)
+    return Config.from_toml(args.config, **values)
 
 
 def _range(rule):
@@ -49,10 +51,10 @@ def _range(rule):
 
 
 def _default(f):
-    """The default of a field; that of each dtype where they differ; in words if it follows."""
+    """The default of a field as text: one value, a value per dtype, or how it is derived."""
     if "open" in f.metadata:
         return f.metadata["open"]
     by_dtype = f.metadata.get("by_dtype")
     if by_dtype is None:
         return f.default
-    return ", ".join(f"{value} of {dtype}" for dtype, value in by_dtype.items())
+    return ", ".join(f"{value} for {dtype}" for dtype, value in by_dtype.items())

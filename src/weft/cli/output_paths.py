@@ -1,4 +1,4 @@
-"""Where a command writes: checked before it works, with an error that says what cannot be."""
+"""Checks of output files and folders, made before a command starts its work."""
 
 import tempfile
 from pathlib import Path
@@ -7,9 +7,9 @@ __all__ = ["output_file", "output_folder", "part_of"]
 
 
 def output_folder(path) -> Path:
-    """The folder, made where there is none.
+    """Create the folder if it does not exist.
 
-    Raises OSError, naming it, where it cannot be made or written in.
+    Raises OSError, with its name, if it cannot be created or written to.
     """
     path = Path(path)
     try:
@@ -17,30 +17,30 @@ def output_folder(path) -> Path:
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        error.filename = str(path)  # that of a file in it would tell nothing
-        raise OSError(f"folder of the output must be one to write in: {error}") from error
+        error.filename = str(path)  # instead of the name of the temporary file
+        raise OSError(f"cannot write to the output folder: {error}") from error
     return path
 
 
 def output_file(path) -> Path:
-    """A file that can be written, its folder made where there is none; it stays as it is.
+    """Check that the file can be written, without changing it; creates its folder.
 
-    Raises OSError where there is something else than a file, or none can be made.
+    Raises OSError if the path is no regular file, or the file cannot be created.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "no regular file"
-        raise OSError(f"output must be a file, and {path} is {kind}")
+        kind = "a folder" if path.is_dir() else "a special file"
+        raise OSError(f"output must be a file; {path} is {kind}")
     output_folder(path.parent)
     part = part_of(path)
     try:
         part.touch()
         part.unlink()
     except OSError as error:
-        raise OSError(f"output must be a file that can be written: {error}") from error
+        raise OSError(f"cannot write the output file: {error}") from error
     return path
 
 
 def part_of(path: Path) -> Path:
-    """Where ``path`` is written until it is whole."""
+    """The temporary name of ``path`` until the file is complete."""
     return path.with_name(path.name + ".part")

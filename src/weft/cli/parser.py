@@ -1,4 +1,4 @@
-"""The parser of the command: one that says in a line what is wrong, and what may be meant."""
+"""The argument parser: it reports an error in one line, with the nearest valid name."""
 
 import argparse
 import re
@@ -12,25 +12,25 @@ _CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
 
 
 class Parser(argparse.ArgumentParser):
-    """Ends with the error first, in one line, instead of after the usage text."""
+    """An `argparse.ArgumentParser` that prints an error in one line, without the usage text."""
 
     def error(self, message):
-        """Say what is wrong, with the nearest choice, and where the help is; exit code 2."""
+        """Print the error, the nearest valid choice, and a pointer to the help; exit code 2."""
         if match := _CHOICE.search(message):
             message += did_you_mean(match[1], re.findall(r"[\w.-]+", match[2]))
-        then = " See" if message.endswith("?") else "; see"
-        self.exit(2, f"{self.prog}: error: {message}{then} {self.prog} --help\n")
+        see = " See" if message.endswith("?") else "; see"
+        self.exit(2, f"{self.prog}: error: {message}{see} {self.prog} --help\n")
 
     def unknown(self, rest):
-        """`error` of the arguments that no flag takes."""
-        flags = re.findall(r"--[\w-]+", self.format_usage())
+        """Report the arguments ``rest``, which no option accepts."""
+        options = re.findall(r"--[\w-]+", self.format_usage())
         name = rest[0].partition("=")[0]
-        near = did_you_mean(name, flags) if name.startswith("--") else ""
-        self.error(f"unrecognized arguments: {' '.join(rest)}{near}")
+        suggestion = did_you_mean(name, options) if name.startswith("--") else ""
+        self.error(f"unrecognized arguments: {' '.join(rest)}{suggestion}")
 
 
 class Version(argparse.Action):
-    """Say the version of the installed Weft, looked up when it is asked for, and end."""
+    """Print the version of the installed Weft, which is looked up only then, and exit."""
 
     def __init__(self, option_strings, dest, **options):
         super().__init__(option_strings, dest, nargs=0, **options)

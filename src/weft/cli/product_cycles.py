@@ -1,4 +1,4 @@
-"""The cycles of products as the driver sends them, of any size at once."""
+"""Predicted cycles of equal products, with the driver's commands; fast for any size."""
 
 from weft.commands import JobFlag
 from weft.config import Config
@@ -10,23 +10,23 @@ __all__ = ["product_cycles"]
 
 
 def product_cycles(config: Config, m: int, k: int, n: int, flags: JobFlag, counts: list[int]):
-    """(cycles, cold) of so many equal products, for each of the increasing ``counts``.
+    """[(cycles, cold)] for each of the increasing numbers of products in ``counts``.
 
-    It equals `weft.cycles.predict` of their commands. The results are what the job's ``flags`` ask
-    for; the sums start from 0.
+    Equal to `weft.cycles.predict` of the commands. ``flags`` of the jobs choose the type of the
+    results; the sums start from 0.
     """
-    planner, found, done = Planner(config), [], 0
+    planner, predictions, done = Planner(config), [], 0
     product = _Product(config, planner.plan(m, n, k, flags=flags).nonblocking)
     for count in counts:
         for _ in range(done, count):
             product.run(planner.plan(m, n, k, flags=flags))
-        found.append((product.model.cycles, product.model.cold))
+        predictions.append((product.model.cycles, product.model.cold))
         done = count
-    return found
+    return predictions
 
 
 class _Loop:
-    """A loop of a plan, as `repeat` asks for it."""
+    """A loop of a plan, with the interface that `repeat` needs."""
 
     def __init__(self, plan, axis):
         self._plan = plan
@@ -42,20 +42,20 @@ class _Loop:
 class _Product:
     """Equal products, one after another.
 
-    An inner loop that starts in the state that it once started in, relative to the same time, is
-    not run again.
+    An inner loop is not simulated again if it starts in the same state as before, with all times
+    relative to its start; the stored result is used instead.
     """
 
     def __init__(self, config, nonblocking):
         self.model = Model(config, nonblocking)
-        self._ended = {}
+        self._results = {}
 
     def run(self, plan):
         self._loop(plan, ())
         self.model.finish()
 
     def _loop(self, plan, index):
-        """Send the commands of all steps that start with ``index``."""
+        """Send the commands of all steps whose indices start with ``index``."""
         axis = len(index)
         last = len(plan.axes[axis]) - 1
 
@@ -78,23 +78,23 @@ class _Product:
             self._loop(plan, index)
             return
         outer = zip(index, plan.axes[: len(index)], strict=True)
-        place = [(n == 0, n == len(blocks) - 1) for n, blocks in outer]
+        position = [(n == 0, n == len(blocks) - 1) for n, blocks in outer]
         start, *clocks = model.clocks()
         key = (
-            *place, plan.key(len(index) - 1), model.key(), *(clock - start for clock in clocks)
+            *position, plan.key(len(index) - 1), model.key(), *(clock - start for clock in clocks)
         )
         totals, minimum = list(model.totals), model.slack.minimum
-        if key in self._ended:
-            time, state, left, spent, least = self._ended[key]
-            model.restore(state, start - time)
-            plan.restore(left, index)
-            for n, more in enumerate(spent):
+        if key in self._results:
+            time, model_state, plan_state, added, added_minimum = self._results[key]
+            model.restore(model_state, start - time)
+            plan.restore(plan_state, index)
+            for n, more in enumerate(added):
                 model.totals[n] += more
-            model.slack.merge(least)
+            model.slack.merge(added_minimum)
             return
         model.slack.reset()
         self._loop(plan, index)
-        spent = [now - then for now, then in zip(model.totals, totals, strict=True)]
-        least = model.slack.minimum
-        self._ended[key] = start, model.save(), plan.save(index), spent, least
+        added = [now - then for now, then in zip(model.totals, totals, strict=True)]
+        added_minimum = model.slack.minimum
+        self._results[key] = start, model.save(), plan.save(index), added, added_minimum
         model.slack.merge(minimum)

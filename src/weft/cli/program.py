@@ -1,4 +1,4 @@
-"""``weft program``: a bitstream onto a board, with the board's own tool."""
+"""``weft program``: loads a bitstream onto a board, with a tool for that board."""
 
 import argparse
 import shutil
@@ -18,8 +18,8 @@ Load a bitstream with the first of the board's tools that is installed.
   weft program ulx3s-25f my/ulx3s-25f.bit
   weft program --board ./myboard.py            a board of your own
 """
-LIMIT = 300  # seconds a tool may take
-GET = {
+LIMIT = 300  # timeout of a tool in seconds
+INSTALL = {
     "ecpdap": "cargo install ecpdap",
     "fujprog": "apt install fujprog",
     "iceprog": "apt install fpga-icestorm",
@@ -39,42 +39,46 @@ def add(subparsers):
     add_board(parser)
     parser.add_argument(
         "file", nargs="?", metavar="FILE", type=path("file"),
-        help="default: what weft build made",
+        help="the bitstream; default the output of weft build",
     )
     parser.set_defaults(run=_run)
 
 
 def _run(args) -> int:
-    if args.board and args.name and not args.file:  # with --board the first one is the file
+    if args.board and args.name and not args.file:  # with --board, the first argument is FILE
         args.name, args.file = None, args.name
     board = board_of(args)
-    kind = "bit" if board.device.family == "ecp5" else "bin"
-    file = Path(args.file or Path("out") / board.name / f"{board.name}.{kind}")
+    suffix = "bit" if board.device.family == "ecp5" else "bin"
+    file = Path(args.file or Path("out") / board.name / f"{board.name}.{suffix}")
     if not file.is_file():
-        raise OSError(f"bitstream must be there, and {file} is not; type: weft build {board.name}")
+        raise OSError(f"bitstream not found: {file}; type: weft build {board.name}")
     command = next((c for c in board.programmers if shutil.which(c[0])), None)
     if command is None:
-        return _failed(f"{board.name} must have a tool that programs it: {_tools(board)}", 2)
+        return _failed(
+            f"no tool that can program {board.name} is installed; install one of: {_tools(board)}",
+            2,
+        )
     print(" ".join([*command, str(file)]), flush=True)
     try:
         status = subprocess.run(
             [*command, str(file)], stdin=subprocess.DEVNULL, timeout=LIMIT
         ).returncode
     except subprocess.TimeoutExpired:
-        return _failed(f"{command[0]} must program {board.name} in {LIMIT} s, and did not", 1)
+        return _failed(
+            f"{command[0]} did not program {board.name} within {LIMIT} s; it was stopped", 1
+        )
     if status:
         return _failed(
-            f"{command[0]} must program {board.name}, and ended with status {status}:"
-            " is the board plugged in, and may you use its USB device?", 1
+            f"{command[0]} failed to program {board.name}, with exit status {status};"
+            " check that the board is plugged in, and that you may use its USB device", 1
         )
     return 0
 
 
 def _tools(board):
     tools = dict.fromkeys(command[0] for command in board.programmers)
-    return "; ".join(f"{tool} ({GET.get(tool, 'its maker says how')})" for tool in tools) or (
-        "its file names none"
-    )
+    hints = (f"{tool} ({INSTALL.get(tool, 'see its web site')})" for tool in tools)
+    return "; ".join(hints) or "none is listed in the board's file (programmers)"
 
 
 def _failed(text, status):

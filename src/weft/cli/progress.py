@@ -7,16 +7,17 @@ __all__ = ["Progress", "progress"]
 
 
 class Progress:
-    """Shows tasks: live on a terminal; elsewhere as plain lines, at a task's start and end."""
+    """Shows tasks: live on a terminal; otherwise as plain lines, at the start and end of a task."""
 
     def __init__(self, console, live):
         self._console, self._live = console, live
 
     @contextmanager
     def task(self, text, total=None):
-        """A task under way while the block runs; gives ``advance(steps=1)``.
+        """Context manager: a task that runs during the block; returns ``advance(steps=1)``.
 
-        With ``total``, so many steps make the whole. An exception ends the task, and goes on.
+        ``total`` is the number of steps of the task. An exception in the block is shown as a
+        failure, and passed on.
         """
         start = time.monotonic()
         show = self._show_live(text, total) if self._live else self._show_plain(text, total)
@@ -24,31 +25,31 @@ class Progress:
             try:
                 yield advance
             except BaseException:
-                self._say("failed", text, start, "red")
+                self._show_end("failed", text, start, "red")
                 raise
-        self._say("done", text, start, "green")
+        self._show_end("done", text, start, "green")
 
     def say(self, text):
-        """A line of its own."""
+        """Print a line of text."""
         self._console.print(f"        {text}", highlight=False, markup=False)
 
-    def _say(self, outcome, text, start, style):
+    def _show_end(self, outcome, text, start, style):
         from rich.text import Text
 
-        spent = f"  {time.monotonic() - start:.1f} s"
-        self._console.print(Text.assemble((f"{outcome:>6}", style), f"  {text}", (spent, "dim")))
+        duration = f"  {time.monotonic() - start:.1f} s"
+        self._console.print(Text.assemble((f"{outcome:>6}", style), f"  {text}", (duration, "dim")))
 
     @contextmanager
     def _show_live(self, text, total):
         from rich.markup import escape
 
         task = self._live.add_task(escape(text), total=total, count="")
-        reached = 0
+        done = 0
 
         def advance(steps=1):
-            nonlocal reached
-            reached += steps
-            count = f"{reached} of {total}" if total else ""
+            nonlocal done
+            done += steps
+            count = f"{done} of {total}" if total else ""
             self._live.update(task, advance=steps, count=count)
 
         try:
@@ -58,24 +59,24 @@ class Progress:
 
     @contextmanager
     def _show_plain(self, text, total):
-        """A line at the start, and one for each quarter of ``total``."""
+        """A line at the start, and one after each quarter of ``total``."""
         from rich.text import Text
 
         self._console.print(Text(f"   ...  {text}"))
-        reached = 0
+        done = 0
 
         def advance(steps=1):
-            nonlocal reached
-            before, reached = reached, reached + steps
-            if total and reached < total and 4 * before // total < 4 * reached // total:
-                self._console.print(Text(f"   ...  {text}: {reached} of {total}"))
+            nonlocal done
+            before, done = done, done + steps
+            if total and done < total and 4 * before // total < 4 * done // total:
+                self._console.print(Text(f"   ...  {text}: {done} of {total}"))
 
         yield advance
 
 
 @contextmanager
 def progress(console=None):
-    """A `Progress`: live where ``console`` (standard output by default) is a terminal.
+    """Context manager: a `Progress` on ``console``, by default the standard output.
 
     ``with progress() as show, show.task("building the model", total=3) as advance: advance()``
     """

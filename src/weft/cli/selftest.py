@@ -1,4 +1,4 @@
-"""``weft selftest``: whether a core, its memories and the way to it are right."""
+"""``weft selftest``: tests a core, its memories and its link."""
 
 import argparse
 import time
@@ -10,25 +10,25 @@ from weft.cli.transports import NAMES, add_transport, open_named
 __all__ = ["add"]
 
 DESCRIPTION = f"""\
-Check a core and the way to it, part by part, against the golden model: what it says of itself, its
-operand buffers page by page, the link at its full rate, then products of every class of shape.
+Test a core and its link against the golden model: its identity registers, its operand buffers page
+by page, the link at its full rate, and products of every class of shape.
 
   weft selftest /dev/ttyUSB1
   weft selftest board --rows 2 --cols 2 --a-words 64 --b-words 64
 
 {NAMES}
-Exit code 1 where anything is wrong.
+Exit code 1 if a check fails.
 """
-_TIMEOUT = 60.0  # seconds of silence, at most
-_READS = 40  # of all registers, for the link towards the host
+_TIMEOUT = 60.0  # seconds without an answer
+_READS = 40  # reads of all registers, to load the link towards the host
 
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the table: ``failure`` is None for a check that passed."""
+    """One row of the table; ``failure`` is None if the check passed."""
 
     name: str
-    what: str
+    details: str
     failure: str | None
 
 
@@ -36,13 +36,13 @@ def add(subparsers):
     """Register ``weft selftest``."""
     parser = subparsers.add_parser(
         "selftest",
-        help="check a core, its memories and the way to it",
+        help="test a core, its memories and its link",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--seed", metavar="INT", type=integer("seed", 0), default=1,
-        help="decides what is multiplied; 0 or more, default 1",
+        help="seed of the operands; 0 or more, default 1",
     )
     add_transport(parser)
     parser.set_defaults(run=_run)
@@ -64,7 +64,7 @@ def _run(args) -> int:
             checks = []
             for check in _checks(accelerator, transport, args):
                 checks.append(check)
-                show.say(f"{check.name}: {'right' if check.failure is None else 'WRONG'}")
+                show.say(f"{check.name}: {'passed' if check.failure is None else 'FAILED'}")
     return _print(checks)
 
 
@@ -75,21 +75,21 @@ def _print(checks):
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("check", "what", "right"):
+    for name in ("check", "details", "passed"):
         table.add_column(name)
     for check in checks:
-        good = check.failure is None
-        outcome = Text("yes", "green") if good else Text("NO", "bold red")
-        table.add_row(Text(check.name), Text(check.what), outcome)
+        passed = check.failure is None
+        outcome = Text("yes", "green") if passed else Text("NO", "bold red")
+        table.add_row(Text(check.name), Text(check.details), outcome)
     Console().print(table)
-    wrong = [check for check in checks if check.failure is not None]
-    for check in wrong:
+    failed = [check for check in checks if check.failure is not None]
+    for check in failed:
         print(f"{check.name}: {check.failure}")
-    return 1 if wrong else 0
+    return 1 if failed else 0
 
 
 def _checks(accelerator, transport, args):
-    """All checks, one after another; none after the way to the core has gone."""
+    """All checks, one after another; stops if the link to the core is closed."""
     from weft.cli.selftest_cases import memories, products
     from weft.host.transport import TransportClosed
 
@@ -97,31 +97,32 @@ def _checks(accelerator, transport, args):
     yield Check("identity", f"{config.name}, {config.peak} MAC/cycle, {config.hash:08x}", None)
     cases = [
         *memories(config, args.seed),
-        ("link", lambda held: _link(held, transport)),
+        ("link", lambda core: _link(core, transport)),
         *products(config, args.seed),
     ]
     for name, case in cases:
         try:
-            what, failure = case(accelerator)
+            details, failure = case(accelerator)
         except RuntimeError as error:  # AcceleratorError, TransportError
             yield Check(name, "", str(error))
             if isinstance(error, TransportClosed):
                 return
         else:
-            yield Check(name, what, failure)
+            yield Check(name, details, failure)
     if hasattr(transport, "name"):
-        yield Check("cost", _cost(accelerator, transport, args), None)
+        yield Check("usage", _usage(accelerator, transport, args), None)
 
 
-def _cost(accelerator, transport, args):
-    """What all of it took of the wire and of the core, apart."""
+def _usage(accelerator, transport, args):
+    """The bytes over the link and the busy cycles of the core, with the time of each."""
     from weft.host.serial_port import RATES
 
     cycles = accelerator.counters()["busy"]
     baud = args.baud or getattr(transport, "baud", RATES[0])
-    ways = (f"{count:,} bytes ({10 * count / baud:.3f} s at {baud} baud) {way} it"
-            for count, way in ((transport.sent, "to"), (transport.received, "from")))
-    text = f"{', '.join(ways)}; since its reset {cycles:,} cycles at work"
+    traffic = (f"{count:,} bytes {direction} ({10 * count / baud:.3f} s at {baud} baud)"
+               for count, direction in ((transport.sent, "sent"),
+                                        (transport.received, "received")))
+    text = f"{', '.join(traffic)}; {cycles:,} busy cycles since the core's reset"
     if args.transport == "board":
         from weft.sim.board import DIVISOR
 
@@ -131,7 +132,7 @@ def _cost(accelerator, transport, args):
 
 
 def _link(accelerator, transport):
-    """(bytes a second both ways, what was wrong): a buffer full of words, then registers."""
+    """(bytes/s in both directions, failure): loads a full buffer, then reads registers."""
     import numpy as np
 
     from weft.geometry import operands
@@ -139,27 +140,30 @@ def _link(accelerator, transport):
 
     config = accelerator.config
     if not hasattr(transport, "sent"):
-        return "none: the core is in this process", None
+        return "no link: the core is in this process", None
     a, _ = operands(config)
-    side = np.zeros((a.edge, a.words * a.depth), np.int8)
+    operand = np.zeros((a.edge, a.words * a.depth), np.int8)
     if config.dtype == "bf16":
         from ml_dtypes import bfloat16
 
-        side = side.astype(bfloat16)
-    accelerator.load(side, "a").free()
+        operand = operand.astype(bfloat16)
+    accelerator.load(operand, "a").free()
     before = accelerator.counters()
     rates = []
-    for count, act in (
-        ("sent", lambda: accelerator.load(side, "a").free()),
+    for counter, transfer in (
+        ("sent", lambda: accelerator.load(operand, "a").free()),
         ("received", lambda: [transport.read(0, len(REGISTERS), _TIMEOUT) for _ in range(_READS)]),
     ):
-        start, moved = time.perf_counter(), getattr(transport, count)
-        said = act()
-        moved = getattr(transport, count) - moved
-        rates.append(f"{moved / (time.perf_counter() - start):,.0f}")
-    wrong = [words for words in said if words[: len(describe(config))] != describe(config)]
+        start, count = time.perf_counter(), getattr(transport, counter)
+        readings = transfer()
+        count = getattr(transport, counter) - count
+        rates.append(f"{count / (time.perf_counter() - start):,.0f}")
+    wrong = [words for words in readings if words[: len(describe(config))] != describe(config)]
     errors = accelerator.counters()["errors"] - before["errors"]
     failure = None
     if wrong or errors:
-        failure = f"{len(wrong)} of {_READS} readings differ, {errors} headers were damaged"
-    return f"{rates[0]} bytes/s to the core, {rates[1]} from it", failure
+        failure = (
+            f"{len(wrong)} of {_READS} register reads are wrong,"
+            f" {errors} command headers were rejected"
+        )
+    return f"{rates[0]} bytes/s to the core, {rates[1]} bytes/s from it", failure

@@ -1,4 +1,4 @@
-"""What ``weft selftest`` multiplies, and what golden says of it."""
+"""The checks of ``weft selftest``: operands, and the expected results by the golden model."""
 
 import numpy as np
 
@@ -8,20 +8,20 @@ from weft.geometry import operands
 
 __all__ = ["memories", "products"]
 
-_PATTERNS = {"00": 0x00, "7f": 0x7F, "55": 0x55, "aa": 0xAA}  # every byte of a buffer
-_DEEP = 2.5  # of the K that a buffer holds: so that K is split
-_MOST = 1 << 16  # lines of a product, so that it ends soon
+_PATTERNS = {"00": 0x00, "7f": 0x7F, "55": 0x55, "aa": 0xAA}  # value of each byte of a buffer
+_DEEP = 2.5  # K relative to the K that a buffer holds, so that the driver splits K
+_MAX_SIZE = 1 << 16  # of M, K and N, to limit the run time
 
 
 def memories(config, seed):
-    """Checks of the operand buffers: [(name, check(accelerator) -> (what, failure))]."""
-    kind = _CASES[config.dtype](config, seed)
-    return [(f"{side.upper()} buffer", _memory(kind, side)) for side in ("a", "b")]
+    """Checks of the operand buffers: [(name, check(accelerator) -> (details, failure))]."""
+    cases = _CASES[config.dtype](config, seed)
+    return [(f"{side.upper()} buffer", _memory(cases, side)) for side in ("a", "b")]
 
 
 def products(config, seed):
-    """Checks of products, of every class of shape."""
-    kind = _CASES[config.dtype](config, seed)
+    """Checks of products of every class of shape, in the same form as `memories`."""
+    cases = _CASES[config.dtype](config, seed)
     a, b = operands(config)
     rows, cols, depth = config.rows, config.cols, config.depth
     shapes = {
@@ -33,52 +33,58 @@ def products(config, seed):
         "more K than a buffer holds": (rows, int(_DEEP * min(a.words, b.words) * depth), cols),
         "more rows than A holds": (rows * a.pages + 1, depth, 1),
     }
-    yield from ((n, kind.product(*shape)) for n, shape in shapes.items() if max(shape) < _MOST)
-    yield "extremes", kind.extremes(2 * rows, 3 * depth + 1, 2 * cols)
-    yield "resident B", kind.resident(rows + 1, 3 * depth, cols + 1)
-    yield "back to back", kind.batch(6, rows + 1, 2 * depth + 1, cols)
+    yield from (
+        (name, cases.product(*shape))
+        for name, shape in shapes.items() if max(shape) < _MAX_SIZE
+    )
+    yield "extremes", cases.extremes(2 * rows, 3 * depth + 1, 2 * cols)
+    yield "resident B", cases.resident(rows + 1, 3 * depth, cols + 1)
+    yield "back to back", cases.batch(6, rows + 1, 2 * depth + 1, cols)
     if epilogue_flags(config):
-        yield "finished on the chip", kind.finished(rows + 1, 3 * depth, cols + 1)
+        yield "finished on the chip", cases.finished(rows + 1, 3 * depth, cols + 1)
 
 
-def _memory(kind, side):
-    """Each value of each page, once with every pattern and with noise.
+def _memory(cases, side):
+    """Tests each value of each page of a buffer, with every pattern and with noise.
 
-    The buffer is one operand, a page a panel; the other is the identity, so the product is what
-    the buffer holds, each value in a result of its own.
+    One operand fills the buffer, with one page per panel. The other operand is the identity, so
+    each result of the product is one value of the buffer.
     """
-    operand = operands(kind.config)[side == "b"]
-    k, lines = PAGE_WORDS * operand.depth, operand.pages * operand.edge
+    geometry = operands(cases.config)[side == "b"]
+    k, vectors = PAGE_WORDS * geometry.depth, geometry.pages * geometry.edge
 
     def check(accelerator):
-        fills = {name: kind.filled(value, lines, k) for name, value in _PATTERNS.items()}
-        for name, values in (fills | {"noise": kind.noise(lines, k)}).items():
+        fills = {name: cases.filled(value, vectors, k) for name, value in _PATTERNS.items()}
+        for name, values in (fills | {"noise": cases.noise(vectors, k)}).items():
             stored = values if side == "a" else np.ascontiguousarray(values.T)
             unit = np.eye(k).astype(stored.dtype)
-            with accelerator.load(stored, side) as held:
-                got = accelerator.matmul(*((held, unit) if side == "a" else (unit, held)))
-            want = kind.golden(*((stored, unit) if side == "a" else (unit, stored)))
-            if wrong := _difference(got, want):
-                return "", f"{name}: {wrong}"
-        return f"{operand.pages} pages, each value: {', '.join(fills)}, noise", None
+            with accelerator.load(stored, side) as loaded:
+                result = accelerator.matmul(*((loaded, unit) if side == "a" else (unit, loaded)))
+            expected = cases.golden(*((stored, unit) if side == "a" else (unit, stored)))
+            if failure := _difference(result, expected):
+                return "", f"{name}: {failure}"
+        return f"{geometry.pages} pages, each value: {', '.join(fills)}, noise", None
     return check
 
 
-def _difference(got, want):
-    """What differs, bit for bit; None for nothing."""
-    if (got.dtype, got.shape) != (want.dtype, want.shape):
-        return f"{got.dtype} {got.shape} in place of {want.dtype} {want.shape}"
-    bits = [x.view(f"u{x.itemsize}") for x in (got, want)]
+def _difference(result, expected):
+    """How two arrays differ, bit for bit, as text; None if they are equal."""
+    if (result.dtype, result.shape) != (expected.dtype, expected.shape):
+        return (
+            f"results are {result.dtype} of shape {result.shape}, expected {expected.dtype} of"
+            f" shape {expected.shape}"
+        )
+    bits = [x.view(f"u{x.itemsize}") for x in (result, expected)]
     wrong = np.argwhere(bits[0] != bits[1])
     if not len(wrong):
         return None
-    place = tuple(int(n) for n in wrong[0])
-    values = f"{got[place]} in place of {want[place]}"
-    return f"{len(wrong)} of {want.size} results differ, the first at {place}: {values}"
+    index = tuple(int(n) for n in wrong[0])
+    values = f"{result[index]}, expected {expected[index]}"
+    return f"{len(wrong)} of {expected.size} results differ, the first at {index}: {values}"
 
 
 class _Cases:
-    """Operands of a dtype, and checks of their products."""
+    """Random operands of a dtype, and checks of their products."""
 
     def __init__(self, config, seed):
         self.config = config
@@ -95,27 +101,27 @@ class _Cases:
         return self._compared(a, np.full((k, n), self.EXTREMES[0], self.DTYPE))
 
     def resident(self, m, k, n):
-        b, many = self.noise(k, n), [self.noise(m, k) for _ in range(3)]
+        b, a_operands = self.noise(k, n), [self.noise(m, k) for _ in range(3)]
 
         def check(accelerator):
             with accelerator.load(b) as weights:
-                for a in many:
-                    wrong = _difference(accelerator.matmul(a, weights), self.golden(a, b))
-                    if wrong:
-                        return "", wrong
-            return f"{len(many)} of {m} x {k} x {n}", None
+                for a in a_operands:
+                    failure = _difference(accelerator.matmul(a, weights), self.golden(a, b))
+                    if failure:
+                        return "", failure
+            return f"{len(a_operands)} of {m} x {k} x {n}", None
         return check
 
     def finished(self, m, k, n):
         a, b = self.noise(m, k), self.noise(k, n)
-        arguments, want = self.finish(a, b)
-        return self._compared(a, b, want, **arguments)
+        arguments, expected = self.finish(a, b)
+        return self._compared(a, b, expected, **arguments)
 
-    def _compared(self, a, b, want=None, **arguments):
+    def _compared(self, a, b, expected=None, **arguments):
         def check(accelerator):
-            held = self.golden(a, b) if want is None else want
-            wrong = _difference(accelerator.matmul(a, b, **arguments), held)
-            return " x ".join(map(str, (*a.shape, b.shape[-1]))), wrong
+            golden = self.golden(a, b) if expected is None else expected
+            failure = _difference(accelerator.matmul(a, b, **arguments), golden)
+            return " x ".join(map(str, (*a.shape, b.shape[-1]))), failure
         return check
 
 
@@ -134,7 +140,7 @@ class _Int8Cases(_Cases):
         return matmul(a, b)
 
     def finish(self, a, b):
-        """Arguments that have the core finish a product, and its results."""
+        """(arguments of ``matmul`` that let the core finish the results, expected results)."""
         from weft.golden import add_bias, requantize
 
         n, mode = b.shape[-1], self.config.requantize
@@ -144,9 +150,9 @@ class _Int8Cases(_Cases):
         else:
             multiplier = self.random.integers(1 << 30, 1 << 31, n, dtype=np.int64)
             scaling = {"multiplier": multiplier.astype(np.int32), "shift": np.full(n, -8, np.int32)}
-        more = {**scaling, "zero_point": 3, "low": -100}
-        want = requantize(add_bias(self.golden(a, b), bias), mode=mode, **more)
-        return {**more, "bias": bias}, want
+        arguments = {**scaling, "zero_point": 3, "low": -100}
+        expected = requantize(add_bias(self.golden(a, b), bias), mode=mode, **arguments)
+        return {**arguments, "bias": bias}, expected
 
 
 class _Bf16Cases(_Cases):
@@ -159,7 +165,7 @@ class _Bf16Cases(_Cases):
     EXTREMES = (-3.3895314e38, 1e-38, 3.3895314e38, 0.0)
 
     def noise(self, *shape):
-        """Finite numbers of every exponent whose products stay finite."""
+        """Random finite numbers with all exponents for which products stay finite."""
         bits = self.random.integers(0, 1 << 16, shape, dtype=np.uint16)
         return (bits & 0xBFFF).view(self.DTYPE)
 

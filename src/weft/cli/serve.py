@@ -1,4 +1,4 @@
-"""``weft serve``: share a board of this machine over TCP."""
+"""``weft serve``: shares a local board over TCP."""
 
 import argparse
 
@@ -9,17 +9,17 @@ from weft.cli.transports import add_baud
 __all__ = ["add"]
 
 DESCRIPTION = """\
-Pass bytes between a board and a TCP client, one at a time. Others are refused until it leaves. A
-client whose machine gives no sign for 60 s is taken to have left.
-There is no password: whoever reaches the address has the board, so listen where none but friends
-do. Ends with Ctrl-C, or with the board.
+Share a local board over TCP: pass bytes between the board and one client at a time. Other clients
+are refused while a client is connected. A client whose machine does not respond for 60 s is
+disconnected. There is no password: anyone who can connect to the address can use the board, so
+listen only on a trusted network. Stops with Ctrl-C, or when the board disconnects.
 
-  weft serve /dev/ttyUSB1                         on this machine alone
+  weft serve /dev/ttyUSB1                         for this machine only
   weft serve /dev/ttyUSB1 --host 0.0.0.0 --port 9337
   weft serve /dev/ttyUSB1 --host ::1              over IPv6
   weft serve board --rows 2 --cols 2              a simulated board
 
-BOARD is a serial port, or board for a simulated one of the design that the flags say.
+BOARD is a serial port, or the word board for a simulated board with the given design.
 """
 PORT = 9337
 
@@ -28,18 +28,20 @@ def add(subparsers):
     """Register ``weft serve``."""
     parser = subparsers.add_parser(
         "serve",
-        help="share a board of this machine over TCP",
+        help="share a local board over TCP",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("board", metavar="BOARD", help="a serial port, or board")
+    parser.add_argument(
+        "board", metavar="BOARD", help="a serial port, or board for a simulated board"
+    )
     parser.add_argument(
         "--host", type=_host, default="localhost",
         help="name, IPv4 or IPv6 address to listen at; default localhost",
     )
     parser.add_argument(
         "--port", type=integer("port", 0, 65535), default=PORT, metavar="INT",
-        help=f"default {PORT}; 0: any that is free",
+        help=f"port to listen at; 0 for any free port; default {PORT}",
     )
     add_baud(parser)
     add_config(parser)
@@ -48,7 +50,7 @@ def add(subparsers):
 
 def _host(text):
     host = text[1:-1] if text.startswith("[") and text.endswith("]") else text
-    if not host:  # which a socket takes for every address of the machine
+    if not host:  # a socket would listen at every address of the machine
         raise argparse.ArgumentTypeError(f"host must be a name or an address, not {text!r}")
     return host
 
@@ -61,11 +63,11 @@ def _run(args) -> int:
     from weft.host.transport import TransportClosed
 
     def say(text):
-        with contextlib.suppress(BrokenPipeError):  # that none reads it is no reason to end
+        with contextlib.suppress(BrokenPipeError):  # keep serving if the output is closed
             print(text, flush=True)
 
     with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(listen(args.host, args.port))  # before what takes long
+        listener = stack.enter_context(listen(args.host, args.port))  # fails before a long build
         if args.board == "board":
             from weft.sim.board import ACK_TIMEOUT as timeout
             from weft.sim.board import start
@@ -77,8 +79,8 @@ def _run(args) -> int:
             from weft.host.serial_port import SerialPort, find
 
             if not (baud := args.baud):
-                with contextlib.closing(find(args.board)) as found:
-                    baud = found.baud
+                with contextlib.closing(find(args.board)) as board:
+                    baud = board.baud
             port = SerialPort(args.board, baud)
             ends, timeout = (port, port), 0.5
         relay = TcpServer(*ends, listener, say=say, timeout=timeout)

@@ -1,4 +1,4 @@
-"""``weft sim``: generate a design, check it on two simulators, run a network on it."""
+"""``weft sim``: checks a design on two simulators, and runs a network on it."""
 
 import argparse
 import tempfile
@@ -14,21 +14,21 @@ from weft.hints import to_install
 __all__ = ["add"]
 
 DESCRIPTION = """\
-The main job. Generates the design, checks its Verilog in cocotb on Icarus and on Verilator against
-the golden model, then runs a network trained on handwritten digits through the simulated
-hardware: every layer of it, all test images. Prints what each layer took beside what the cycle
-model says, and draws the array's activity over time.
+Generate the design, check its Verilog with cocotb on Icarus and on Verilator against the golden
+model, then run a network trained on handwritten digits on the simulated hardware: all layers, all
+test images. Print the cycles of each layer, measured and predicted by the cycle model, and draw the
+array's activity over time.
 
   weft sim                                        the default design
-  weft sim --rows 4 --cols 4 --depth 4            another one
+  weft sim --rows 4 --cols 4 --depth 4            another design
   weft sim --dtype bf16                           the same network in BF16
   weft sim --network-only                         without the two checks
-  weft sim --waves                                two small products, every signal kept
+  weft sim --waves                                two small products, with a trace of all signals
 
-The simulated link feeds the core at its stream's rate and always takes results. Exit code 1 where
-anything differs from golden or from the cycle model.
+The simulated link always has the next word for the core, and always accepts results. Exit code 1 if
+a result differs from the golden model, or cycles differ from the cycle model.
 """
-# Products whose waveform is worth a look: two jobs, the second of ragged shape.
+# The products of --waves: the second one has a ragged shape.
 TRACED = [(16, 16, 16), (13, 7, 9)]
 
 
@@ -42,17 +42,17 @@ def add(subparsers):
     )
     parser.add_argument(
         "--out", metavar="DIR", default="out", type=path("out"),
-        help="where the picture (activity.png) or the trace (weft.vcd) goes; default out",
+        help="folder of the picture (activity.png) or the trace (weft.vcd); default out",
     )
     parser.add_argument(
         "--seed", metavar="INT", type=integer("seed", 0), default=1,
-        help="decides all that the checks and --waves draw; 0 or more, default 1",
+        help="seed of the random operands of the checks and of --waves; 0 or more, default 1",
     )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--network-only", action="store_true", help="leave out the two checks")
-    what.add_argument(
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--network-only", action="store_true", help="skip the two checks")
+    mode.add_argument(
         "--waves", action="store_true",
-        help="only run two small products, and leave a trace (VCD) to open",
+        help="only run two small products, and write a trace of all signals (VCD)",
     )
     add_config(parser)
     parser.set_defaults(run=_run)
@@ -64,35 +64,35 @@ def _run(args) -> int:
     from weft.sim import tools
 
     checks = not (args.network_only or args.waves)
-    for need in (tools.icarus, tools.libpython) if checks else ():
-        need()
-    for need in (tools.verilator, tools.compiler):
-        need()
+    for require in (tools.icarus, tools.libpython) if checks else ():
+        require()
+    for require in (tools.verilator, tools.compiler):
+        require()
     out = output_folder(args.out)
-    made = output_file(out / ("weft.vcd" if args.waves else "activity.png"))
-    print(f"{config.name}: {config.peak} MAC/cycle, {config.bytes_in} bytes a cycle in,"
-          f" {config.bytes_out} out", flush=True)
+    file = output_file(out / ("weft.vcd" if args.waves else "activity.png"))
+    print(f"{config.name}: {config.peak} MAC/cycle, {config.bytes_in} bytes/cycle in,"
+          f" {config.bytes_out} bytes/cycle out", flush=True)
     with progress() as show:
         if args.waves:
-            return _waves(config, made, args.seed, show)
+            return _waves(config, file, args.seed, show)
         if checks:
             _check(config, args.seed, show)
         layers, timeline, predictions, network = _network(config, show)
-        picture = _draw(made, timeline, config, show)
+        picture = _draw(file, timeline, config, show)
     from weft.cli.sim_report import layer_table
 
-    good = layer_table(
+    passed = layer_table(
         layers, images=len(network.images), accuracy=network.accuracy(predictions),
         float_accuracy=network.float_accuracy, numbers=NETWORKS[config.dtype].name,
     )
     print(f"Activity of the array over time: {picture}")
-    return 0 if good else 1
+    return 0 if passed else 1
 
 
 def _draw(path, timeline, config, show):
-    """Where the picture is, or why there is none: the table is worth having without it."""
+    """The path of the picture, or why it was not drawn; the command works without matplotlib."""
     if find_spec("matplotlib") is None:
-        return f"not drawn, for want of matplotlib; {to_install(extra='report')}"
+        return f"not drawn, because matplotlib is not installed; {to_install(extra='report')}"
     from weft.cli.activity import activity_picture
 
     with show.task("drawing"):
@@ -101,14 +101,14 @@ def _draw(path, timeline, config, show):
 
 
 def _check(config, seed, show):
-    """The benches on both simulators; raises BenchError where one fails."""
+    """Run the benches on both simulators. Raises BenchError if one fails."""
     from weft.sim.build import folder, verilog
     from weft.sim.runner import SIMULATORS, run
 
-    with show.task("generating its Verilog"):
+    with show.task("generating Verilog"):
         text = verilog(config)
     for simulator in SIMULATORS:
-        with show.task(f"checking it in cocotb on {simulator} against golden, seed {seed}"):
+        with show.task(f"running cocotb benches on {simulator} against golden, seed {seed}"):
             outcome = run(
                 config, simulator, build_dir=folder() / "benches", seed=seed, verilog=text
             )
@@ -116,7 +116,7 @@ def _check(config, seed, show):
 
 
 def _network(config, show):
-    """Run every layer; (rows of the table, Timeline, predictions, network)."""
+    """Run every layer. Returns (rows of the table, Timeline, predictions, network)."""
     import numpy as np
 
     from weft.cli.activity import BUSY, Timeline
@@ -133,9 +133,9 @@ def _network(config, show):
             count = len(network.layers)
             with show.task(f"running {len(network.images)} images", total=count) as advance:
                 predictions, runs = network.run(
-                    network.images, accelerator, after=lambda run: advance()
+                    network.images, accelerator, on_layer=lambda run: advance()
                 )
-            # The same driver on the cycle model: it too sends nothing that is there already.
+            # The cycle model runs behind the same driver, which does not send resident data again.
             with Accelerator(GoldenTransport(config), config) as model:
                 predicted = [run.record.cycles for run in network.run(network.images, model)[1]]
             rows = []
@@ -158,27 +158,27 @@ def _network(config, show):
 
 
 def _matches(config, run, layer):
-    """Whether the accelerator gave what golden gives: results, and sums where it gave those."""
+    """Whether the results, and the sums if the accelerator returned them, equal golden's."""
     sums, y = NETWORKS[config.dtype].golden(run, layer, config)
     return _same(y, run.y) and (run.sums is None or _same(sums, run.sums))
 
 
 def _same(x, y):
-    """Whether two arrays are the same, bit for bit."""
+    """Whether two arrays are equal, bit for bit."""
     return (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
 
 
 def _steady(accelerator, run, layer):
-    """Utilization over the interval of equal products back to back, loading included; measured."""
+    """The measured utilization with equal products back to back, loading included."""
     import numpy as np
 
     def cycles(count):
         x = np.stack([run.x] * count)
         w = np.stack([layer.weights.T] * count)
-        given = layer.arguments(whole=run.sums is None)
-        return accelerator.matmul(x, w, record=True, **given)[1].cycles
+        arguments = layer.arguments(on_chip=run.sums is None)
+        return accelerator.matmul(x, w, record=True, **arguments)[1].cycles
 
-    cycles(3)  # from here on, the driver keeps the same parameters on the chip
+    cycles(3)  # after this, the parameters are resident
     interval = cycles(3) - cycles(2)
     return run.m * run.k * run.n / interval / accelerator.config.peak
 
@@ -189,16 +189,16 @@ def _waves(config, path, seed, show):
     from weft.host import Accelerator
     from weft.sim.transport import SimTransport
 
-    kind = NETWORKS[config.dtype]
+    network = NETWORKS[config.dtype]
     random = np.random.default_rng(seed)
-    with show.task("building the simulated accelerator with its trace"):
+    with show.task("building the simulated accelerator with a trace"):
         transport = SimTransport(config, waves=path)
-    right = True
+    passed = True
     with Accelerator(transport, config) as accelerator:
         for m, k, n in TRACED:
-            with show.task(f"{m} x {k} x {n}, seed {seed}"):
-                a, b = kind.matrix(random, m, k), kind.matrix(random, k, n)
-                right &= _same(accelerator.matmul(a, b), kind.product(a, b, config))
-    print(f"{path}: every signal, {path.stat().st_size:,} bytes;"
-          f" results {'equal golden' if right else 'DIFFER from golden'}")
-    return 0 if right else 1
+            with show.task(f"multiplying {m} x {k} x {n}, seed {seed}"):
+                a, b = network.matrix(random, m, k), network.matrix(random, k, n)
+                passed &= _same(accelerator.matmul(a, b), network.product(a, b, config))
+    print(f"{path}: all signals, {path.stat().st_size:,} bytes;"
+          f" results {'equal golden' if passed else 'DIFFER from golden'}")
+    return 0 if passed else 1

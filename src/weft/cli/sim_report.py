@@ -7,21 +7,21 @@ __all__ = ["LayerRow", "layer_table"]
 
 @dataclass(frozen=True, kw_only=True)
 class LayerRow:
-    """One layer's line in `layer_table`.
+    """The row of one layer in `layer_table`.
 
     Attributes
     ----------
     name : str
     m, k, n : int
-        The job, [m, k] x [k, n].
+        Shape of the product, [m, k] x [k, n].
     cycles : int
-        As measured.
+        Measured cycles.
     predicted : int
-        As the cycle model says.
+        Cycles by the cycle model.
     utilization : float
-        In steady state, 0..1.
+        Utilization in steady state, 0..1.
     match : bool
-        Whether every result equals golden's.
+        Whether all results equal those of the golden model.
     """
 
     name: str
@@ -44,28 +44,28 @@ class LayerRow:
 def layer_table(
     rows, *, images, accuracy, float_accuracy, numbers="INT8", console=None
 ) -> bool:
-    """Prints ``rows``, their total, and a line on accuracy; says whether all is as it should be.
+    """Print ``rows``, their total, and a line on the accuracy.
 
     Parameters
     ----------
     rows : sequence of LayerRow
     images : int
-        How many images went through the layers.
+        Number of test images.
     accuracy, float_accuracy : float
-        Shares of ``images`` told right by the hardware, and by the float model.
+        Share of ``images`` that the hardware, and the float model, classified correctly.
     numbers : str
-        What the hardware computes with.
+        Data type of the hardware.
     console : rich Console, optional
 
     Returns
     -------
     bool
-        True where every layer matches golden and takes the predicted cycles.
+        True if every layer matches golden and takes the predicted cycles.
 
     Raises
     ------
     ValueError
-        For no rows, or an accuracy outside 0..1.
+        If there are no rows, or an accuracy is outside 0..1.
     """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -74,14 +74,14 @@ def layer_table(
 
     rows = list(rows)
     if not rows:
-        raise ValueError("rows must be one or more, not none")
+        raise ValueError("rows must not be empty")
     for name, value in (("accuracy", accuracy), ("float_accuracy", float_accuracy)):
         if not 0 <= value <= 1:
             raise ValueError(f"{name} must be in 0..1, not {value}")
     table = Table(box=SIMPLE_HEAD, show_footer=len(rows) > 1, footer_style="bold", pad_edge=False)
     cycles, predicted = sum(row.cycles for row in rows), sum(row.predicted for row in rows)
     matches = all(row.match for row in rows)
-    for name, align, foot in (
+    for name, align, footer in (
         ("layer", "left", "all"),
         ("M x K x N", "right", ""),
         ("cycles", "right", f"{cycles:,}"),
@@ -89,7 +89,7 @@ def layer_table(
         ("steady-state\nutilization", "right", ""),
         ("golden", "center", _checked("yes" if matches else "NO", matches)),
     ):
-        table.add_column(name, foot, justify=align, no_wrap=True)
+        table.add_column(name, footer, justify=align, no_wrap=True)
     for row in rows:
         table.add_row(
             Text(row.name),

@@ -1,24 +1,25 @@
-"""The steady state of products with int8 results: as the cycle model has it, and as simulated."""
+"""Steady-state interval of products with int8 results, by the cycle model and in simulation."""
 
 from weft.config import Config
 
 __all__ = ["SIZES", "ResultMismatch", "measure_interval", "predict_interval", "simulate_interval"]
 
-SIZES = 128, 256  # of the products, M = K = N: the better one counts
-WARM, EARLY, LATE = 2, 2, 4  # copies: with the first ones, what stays on the chip gets there
+SIZES = 128, 256  # M = K = N of the products; the better one counts
+# Numbers of products in a batch; the warm-up loads the data that stays resident.
+WARM_UP, EARLY, LATE = 2, 2, 4
 
 
 class ResultMismatch(Exception):
-    """The hardware did other than golden or the cycle model says."""
+    """The hardware's results or cycles differ from the golden model or the cycle model."""
 
 
 def measure_interval(accelerator, size: int) -> float:
-    """Cycles from one of many equal products, ``size`` each way, to the next, loading included.
+    """Cycles from one product to the next, for equal products with M = K = N = ``size``.
 
-    They are of int8 and, where the core finishes results, give int8: scaled by a number a column,
-    with bias. Both are loaded once.
+    Loading of the operands is included. The operands are int8; if the core can requantize, the
+    results are int8 too, with a bias and a scale per column, which are loaded once.
 
-    Raises Unequal where results are not those of the golden model.
+    Raises ResultMismatch if a result differs from the golden model.
     """
     import numpy as np
 
@@ -28,37 +29,37 @@ def measure_interval(accelerator, size: int) -> float:
     a, b = (random.integers(-128, 128, (size, size), dtype=np.int8) for _ in range(2))
     mode = accelerator.config.requantize
     bias = random.integers(-9999, 9999, size, dtype=np.int32)
-    given, wanted = {}, matmul(a, b)
+    arguments, expected = {}, matmul(a, b)
     if mode != "none":
-        finish = {"multiplier": 3 << 29, "shift": -9, "zero_point": -3}
+        scaling = {"multiplier": 3 << 29, "shift": -9, "zero_point": -3}
         if mode == "onnx":
-            finish = {"scale": np.float32(0.001), "zero_point": -3}
-        given = {"bias": bias, **finish}
-        wanted = requantize(add_bias(wanted, bias), mode=mode, **finish)
+            scaling = {"scale": np.float32(0.001), "zero_point": -3}
+        arguments = {"bias": bias, **scaling}
+        expected = requantize(add_bias(expected, bias), mode=mode, **scaling)
 
     def cycles(copies):
         c, record = accelerator.matmul(
-            np.stack([a] * copies), np.stack([b] * copies), record=True, **given
+            np.stack([a] * copies), np.stack([b] * copies), record=True, **arguments
         )
-        if any(one.tobytes() != wanted.tobytes() for one in c):
-            raise ResultMismatch(f"results of {accelerator.config.name} must equal golden's")
+        if any(result.tobytes() != expected.tobytes() for result in c):
+            raise ResultMismatch(f"results of {accelerator.config.name} differ from golden")
         return record.cycles
 
-    cycles(WARM)
+    cycles(WARM_UP)
     return (cycles(LATE) - cycles(EARLY)) / (LATE - EARLY)
 
 
 def predict_interval(config: Config) -> tuple[int, float]:
-    """The size of `SIZES` with the better utilization, and its interval by the cycle model."""
+    """(size, interval) by the cycle model, for the size of `SIZES` with the better utilization."""
     from weft.host import Accelerator, GoldenTransport
 
     with Accelerator(GoldenTransport(config), config) as accelerator:
-        found = [(size, measure_interval(accelerator, size)) for size in SIZES]
-    return min(found, key=lambda one: one[1] / one[0] ** 3)
+        intervals = [(size, measure_interval(accelerator, size)) for size in SIZES]
+    return min(intervals, key=lambda pair: pair[1] / pair[0] ** 3)
 
 
 def simulate_interval(config: Config, size: int, say=lambda text: None) -> float:
-    """The interval of products of ``size``, counted by the hardware in simulation."""
+    """The interval of products of ``size``, counted by the simulated hardware."""
     from weft.host import Accelerator
     from weft.sim.transport import SimTransport
 

@@ -1,4 +1,4 @@
-"""Transports by name for commands: those of `weft.host.opening`, and simulated ones."""
+"""Transports by name for the commands: those of `weft.host.opening`, and simulated ones."""
 
 from weft.cli.argument_types import integer
 from weft.cli.options import add_config, config_of
@@ -8,51 +8,55 @@ __all__ = ["NAMES", "add_baud", "add_transport", "open_named"]
 NAMES = """\
 TRANSPORT is
   /dev/ttyUSB1, COM3       a board on a serial port
-  tcp://host:port          a board that 'weft serve' has
+  tcp://host:port          a board shared by 'weft serve'
   board                    a simulated board, at the pins of its serial port
   sim                      a simulated core, at its streams
-  golden                   a core of numpy
+  golden                   the golden model in numpy, without hardware
 
-The last three are of the design that the flags say; the others must be of it where one is said.
+The last three have the design given by the options. For the others, the options are a check: the
+core must have this design.
 """
 _SIMULATED = "sim", "board", "golden"
 
 
 def add_transport(parser):
-    """Give ``parser`` the argument TRANSPORT, ``--baud``, and a design."""
-    parser.add_argument("transport", metavar="TRANSPORT", help="the way to the core: see above")
+    """Add the argument TRANSPORT, ``--baud``, and the options of a design to ``parser``."""
+    parser.add_argument(
+        "transport", metavar="TRANSPORT", help="the connection to the core; see above"
+    )
     add_baud(parser)
     add_config(parser)
 
 
 def add_baud(parser):
-    """Give ``parser`` the flag ``--baud``."""
+    """Add the option ``--baud`` to ``parser``."""
     parser.add_argument(
         "--baud", type=integer("baud", 1), metavar="INT",
-        help="of a serial port; default that at which a board answers",
+        help="baud rate of the serial port; default: try the rates that boards use",
     )
 
 
-def said_config(args):
-    """The Config that the flags say; None where none says anything."""
+def _given_config(args):
+    """The Config of the options; None if no option is given and the transport needs none."""
     import dataclasses
 
     from weft.config import Config
 
-    named = [getattr(args, f.name) for f in dataclasses.fields(Config)]
-    silent = args.config is None and all(value is None for value in named)
-    return None if silent and args.transport not in _SIMULATED else config_of(args)
+    values = [getattr(args, f.name) for f in dataclasses.fields(Config)]
+    empty = args.config is None and all(value is None for value in values)
+    return None if empty and args.transport not in _SIMULATED else config_of(args)
 
 
 def open_named(args, show):
-    """(the transport of parsed arguments, the Config that it must be of, or None).
+    """Open the transport that the arguments name.
 
-    ``show`` is told what takes long. ConfigError, TransportError or ToolError where there is none.
+    Returns (transport, Config that the core must have or None). ``show`` reports steps that take
+    long. Raises ConfigError, TransportError or ToolError.
     """
     from weft.host.opening import open_transport
     from weft.host.transport import TransportError
 
-    config = said_config(args)
+    config = _given_config(args)
     if args.transport == "sim":
         from weft.sim.transport import SimTransport
 

@@ -1,4 +1,4 @@
-"""Networks that run on an accelerator, in INT8 and in BF16: whole layers, or their matmuls."""
+"""Demonstration: a network for handwritten digits that runs on an accelerator, in INT8 and BF16."""
 
 from weft.demo.bf16 import Bf16Layer, Bf16Network
 from weft.demo.layer import Layer

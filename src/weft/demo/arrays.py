@@ -1,4 +1,4 @@
-"""The rule of a layer's arrays: each has its type, fits the weights, and holds finite numbers."""
+"""The check of a layer's arrays: type, shape, and finite values."""
 
 import numpy as np
 
@@ -6,22 +6,22 @@ __all__ = ["require_arrays"]
 
 
 def require_arrays(layer, types):
-    """Refuse a layer whose arrays break their rule, by name.
+    """Check the arrays of a layer.
 
-    ``types`` has the dtype of every array, by its name in the layer. Each is [N, K], as the
-    ``weights`` are, where it is named so; else [N].
+    ``types`` gives the dtype of each array by its attribute name. Arrays whose name ends with
+    ``weights`` have the shape [N, K], all others [N].
 
-    Raises TypeError for another dtype, ValueError for another shape and what is not finite.
+    Raises TypeError for a wrong dtype, ValueError for a wrong shape or a value that is not finite.
     """
     shape = np.shape(layer.weights)
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"weights must be of shape [N, K], not {shape}")
     for name, dtype in types.items():
         value = np.asarray(getattr(layer, name))
-        wanted = shape if name.endswith("weights") else shape[:1]
+        expected = shape if name.endswith("weights") else shape[:1]
         if value.dtype != dtype:
             raise TypeError(f"{name} must be {np.dtype(dtype)}, not {value.dtype}")
-        if value.shape != wanted:
-            raise ValueError(f"{name} must be of shape {wanted}, not {value.shape}")
+        if value.shape != expected:
+            raise ValueError(f"{name} must be of shape {expected}, not {value.shape}")
         if not np.all(np.isfinite(value)):
             raise ValueError(f"{name} must be finite, not {value[~np.isfinite(value)][0]}")

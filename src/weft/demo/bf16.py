@@ -1,4 +1,4 @@
-"""A network in BF16: the trained numbers rounded to bfloat16, each layer's sums in float32."""
+"""The network in BF16: weights rounded to bfloat16, sums in float32."""
 
 from dataclasses import dataclass, fields
 
@@ -17,7 +17,7 @@ _RESULTS = (np.dtype(bfloat16), np.dtype(np.float32))
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bf16Layer:
-    """``y = relu(bias + x @ weights.T)``: sums in float32 from the bias on, k ascending.
+    """``y = relu(bias + x @ weights.T)``: sums in float32 that start from the bias, k ascending.
 
     Attributes
     ----------
@@ -25,14 +25,14 @@ class Bf16Layer:
     weights : bfloat16 [N, K]
     bias : float32 [N]
     relu : bool
-        Whether a result under 0 becomes +0.
+        Whether a negative result becomes +0.
     results : numpy dtype
-        bfloat16, to which sums are then rounded to nearest even; or float32, as they are.
+        bfloat16 (the sums are rounded to nearest even) or float32 (the sums are not changed).
 
     Raises
     ------
     TypeError, ValueError
-        For a number out of its rule, by name.
+        If an attribute has a wrong type, shape or value.
     """
 
     name: str
@@ -48,18 +48,19 @@ class Bf16Layer:
 
     @property
     def k(self) -> int:
-        """Inputs."""
+        """Number of inputs."""
         return self.weights.shape[1]
 
     @property
     def n(self) -> int:
-        """Outputs."""
+        """Number of outputs."""
         return self.weights.shape[0]
 
     def finish(self, sums) -> np.ndarray:
-        """Output [M, N] from sums that start from 0, float32 [M, N]: the bias is added last.
+        """Output [M, N] from ``sums``, float32 [M, N], which start from 0; the bias is added last.
 
-        That is one more rounding, in another place, than where sums start from the bias.
+        The result can differ from sums that start from the bias, because this addition rounds once
+        more, and at another place.
         """
         y = sums + self.bias
         if self.relu:
@@ -67,34 +68,35 @@ class Bf16Layer:
         return y.astype(self.results)
 
     def run(self, x, accelerator) -> LayerRun:
-        """The layer for ``x``, bfloat16 [M, K]: what came out, and what the accelerator did for it.
+        """Run the layer on ``x``, bfloat16 [M, K].
 
-        All of it is done there where the Config has ``c_words`` and the clamp, else the sums alone.
+        The accelerator computes the whole layer if its Config has ``c_words`` and the clamp.
+        Otherwise it computes only the sums, and the host finishes them.
         """
         config = accelerator.config
-        whole = bool(config.c_words) and config.activation == "clamp"
+        on_chip = bool(config.c_words) and config.activation == "clamp"
         result, record = accelerator.matmul(
-            x, self.weights.T, record=True, **self.arguments(whole=whole)
+            x, self.weights.T, record=True, **self.arguments(on_chip=on_chip)
         )
-        if whole:
+        if on_chip:
             return LayerRun(self.name, x, record, result)
         return LayerRun(self.name, x, record, self.finish(result), result)
 
-    def arguments(self, *, whole) -> dict:
-        """What `weft.Accelerator.matmul` takes beside x and the weights, for ``whole`` layers."""
-        if not whole:
+    def arguments(self, *, on_chip) -> dict:
+        """Further arguments of `weft.Accelerator.matmul`; ``on_chip``: for the whole layer."""
+        if not on_chip:
             return {}
-        given = {"bias": self.bias, "out_dtype": self.results}
-        return given | {"low": 0} if self.relu else given
+        arguments = {"bias": self.bias, "out_dtype": self.results}
+        return arguments | {"low": 0} if self.relu else arguments
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bf16Network(Classifier):
-    """A trained network in BF16: bfloat16 into and between its layers, float32 out of the last."""
+    """A trained network in BF16: bfloat16 between the layers, float32 results of the last one."""
 
     @classmethod
     def of(cls, network: Network) -> "Bf16Network":
-        """A network as it was trained, its weights rounded to nearest even."""
+        """The trained network, with its float weights rounded to nearest even."""
         last = network.layers[-1]
         shared = {f.name: getattr(network, f.name) for f in fields(Classifier)}
         return cls(**shared | {"layers": tuple(
@@ -108,7 +110,7 @@ class Bf16Network(Classifier):
 
     @classmethod
     def load(cls, path=None) -> "Bf16Network":
-        """That of a file, as `Network.load` has it; NetworkError where there is none."""
+        """The BF16 network of a file. Arguments and errors are those of `Network.load`."""
         return cls.of(Network.load(path))
 
     def encode(self, images) -> np.ndarray:

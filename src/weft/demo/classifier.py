@@ -1,4 +1,4 @@
-"""What networks of any type share: layers in a row, images to try, and how many are right."""
+"""`Classifier`, the base class of the networks: layers, test images, and accuracy."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,27 +10,27 @@ __all__ = ["Classifier"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Classifier:
-    """Layers one behind the other, images to try them on, and the accuracy known for these.
+    """A chain of layers, with test images and the accuracy that was measured in training.
 
-    A network of a type says what its first layer takes for an image.
+    Subclasses define `encode`, which converts images to inputs of the first layer.
 
     Attributes
     ----------
     layers : tuple of Layer or Bf16Layer
-        Each takes what the one before gives; ReLU between them, none behind the last.
+        Each layer takes the output of the one before; ReLU after each layer except the last.
     images : uint8 [T, K]
-        Test images, one a row, each value in 0..image_max.
+        Test images, one per row; each value is in 0..image_max.
     labels : uint8 [T]
-        What each image shows: a column of the last layer's output.
+        The class of each image: a column of the last layer's output.
     image_max : int
-        The value that stands for 1.0.
+        The pixel value that represents 1.0.
     float_accuracy : float
-        The share of `images` that the network told right in float32, as measured in training.
+        The share of `images` that the float32 network classified correctly, measured in training.
 
     Raises
     ------
     TypeError, ValueError
-        For parts that do not fit together, by name.
+        If the parts do not fit together.
     """
 
     layers: tuple
@@ -41,7 +41,7 @@ class Classifier:
 
     def __post_init__(self):
         if not self.layers:
-            raise ValueError("layers must be one or more, not none")
+            raise ValueError("layers must not be empty")
         for before, after in pairwise(self.layers):
             if before.n != after.k:
                 raise ValueError(
@@ -60,23 +60,24 @@ class Classifier:
         self._check_share("float_accuracy")
 
     def encode(self, images) -> np.ndarray:
-        """What the first layer takes for ``images``: [M, K].
+        """The input [M, K] of the first layer for ``images``.
 
-        Raises TypeError or ValueError for what is not uint8 [M, K] with values in 0..image_max.
+        Raises TypeError or ValueError if ``images`` is not uint8 [M, K] with values in
+        0..image_max.
         """
         raise NotImplementedError
 
-    def run(self, images, accelerator, after=None):
-        """What the network sees in each of ``images``, with every layer on ``accelerator``.
+    def run(self, images, accelerator, on_layer=None):
+        """Classify ``images``, with every layer on ``accelerator``.
 
         Parameters
         ----------
         images : uint8 [M, K]
         accelerator : `weft.Accelerator`
-            Of a Config that finishes results as the layers want it does whole layers, else their
-            matmuls.
-        after : callable, optional
-            Called with the `LayerRun` of each layer as it ends.
+            It computes whole layers if its Config can finish the results; otherwise only the
+            matrix products.
+        on_layer : callable, optional
+            Called with the `LayerRun` of each layer when the layer is done.
 
         Returns
         -------
@@ -90,17 +91,17 @@ class Classifier:
         """
         x, runs = self.encode(images), []
         for layer in self.layers:
-            done = layer.run(x, accelerator)
-            x = done.y
-            runs.append(done)
-            if after:
-                after(done)
+            run = layer.run(x, accelerator)
+            x = run.y
+            runs.append(run)
+            if on_layer:
+                on_layer(run)
         return np.argmax(x, axis=1), runs
 
     def accuracy(self, predictions) -> float:
-        """The share of ``predictions``, one for each of `images`, that are right.
+        """The share of correct ``predictions``, which has one value for each of `images`.
 
-        Raises ValueError for any other number of them.
+        Raises ValueError if the number of predictions is another one.
         """
         if np.shape(predictions) != self.labels.shape:
             raise ValueError(
@@ -114,7 +115,7 @@ class Classifier:
         return images.astype(np.float32) / np.float32(self.image_max)
 
     def _check(self, images):
-        """Refuses what are no images of this network."""
+        """Raise TypeError or ValueError if ``images`` are not images of this network."""
         k = self.layers[0].k
         if not isinstance(images, np.ndarray):
             raise TypeError(f"images must be a numpy array, not {type(images).__name__}")

@@ -1,4 +1,4 @@
-"""One fully connected INT8 layer: its numbers, what they must be, and how it runs."""
+"""`Layer`, a fully connected layer in INT8."""
 
 from dataclasses import dataclass
 
@@ -32,17 +32,18 @@ class Layer:
         ``x_scale * w_scale / y_scale`` as ``multiplier / 2**31 * 2**shift``.
     x_zero_point, y_zero_point : int
     low, high : int
-        The clamp, in int8; a fused ReLU has ``low = y_zero_point``.
+        The limits of the clamp, in int8; a fused ReLU has ``low = y_zero_point``.
     x_scale, y_scale : float
-        What one step of x, of y, stands for.
+        The real value of one step of x, of y.
     w_scale : float32 [N]
+        The real value of one step of the weights.
     float_weights, float_bias : float32 [N, K], [N]
         The layer before quantization.
 
     Raises
     ------
     TypeError, ValueError
-        For a number out of its rule, by name.
+        If an attribute has a wrong type, shape or value.
     """
 
     name: str
@@ -68,20 +69,20 @@ class Layer:
                 raise ValueError(f"{name} must be in -128..127, not {value}")
         for name in ("x_scale", "y_scale", "w_scale"):
             value = np.ravel(getattr(self, name))
-            good = (value > 0) & np.isfinite(value)
-            if not good.all():
-                raise ValueError(f"{name} must be positive and finite, not {value[~good][0]}")
-        # The rules of multiplier, shift, low and high stand where they are used.
+            valid = (value > 0) & np.isfinite(value)
+            if not valid.all():
+                raise ValueError(f"{name} must be positive and finite, not {value[~valid][0]}")
+        # This checks multiplier, shift, low and high.
         self.finish(np.zeros((1, self.n), np.int32))
 
     @property
     def k(self) -> int:
-        """Inputs."""
+        """Number of inputs."""
         return self.weights.shape[1]
 
     @property
     def n(self) -> int:
-        """Outputs."""
+        """Number of outputs."""
         return self.weights.shape[0]
 
     def finish(self, sums) -> np.ndarray:
@@ -90,29 +91,30 @@ class Layer:
         return requantize(acc, self.multiplier, self.shift, self.y_zero_point, self.low, self.high)
 
     def run(self, x, accelerator) -> LayerRun:
-        """The layer for ``x``, int8 [M, K]: what came out, and what the accelerator did for it.
+        """Run the layer on ``x``, int8 [M, K].
 
-        All of it is done there where ``Config.requantize`` is ``tflite``, else the sums alone.
+        The accelerator computes the whole layer if ``Config.requantize`` is ``tflite``. Otherwise
+        it computes only the sums, and the host finishes them.
         """
-        whole = accelerator.config.requantize == "tflite"
+        on_chip = accelerator.config.requantize == "tflite"
         result, record = accelerator.matmul(
-            x, self.weights.T, record=True, **self.arguments(whole=whole)
+            x, self.weights.T, record=True, **self.arguments(on_chip=on_chip)
         )
-        if whole:
+        if on_chip:
             return LayerRun(self.name, x, record, result)
         return LayerRun(self.name, x, record, self.finish(result), result)
 
-    def arguments(self, *, whole) -> dict:
-        """What `weft.Accelerator.matmul` takes beside x and the weights, for ``whole`` layers."""
-        given = {"a_zero_point": self.x_zero_point}
-        if whole:
-            given |= {
+    def arguments(self, *, on_chip) -> dict:
+        """Further arguments of `weft.Accelerator.matmul`; ``on_chip``: for the whole layer."""
+        arguments = {"a_zero_point": self.x_zero_point}
+        if on_chip:
+            arguments |= {
                 "bias": self.bias, "multiplier": self.multiplier, "shift": self.shift,
                 "zero_point": self.y_zero_point, "low": self.low, "high": self.high,
             }
-        return given
+        return arguments
 
     def run_float(self, x, relu) -> np.ndarray:
-        """``x @ float_weights.T + float_bias``, with ReLU if ``relu``: before quantization."""
+        """``x @ float_weights.T + float_bias``, then ReLU if ``relu``: the unquantized layer."""
         y = x @ self.float_weights.T + self.float_bias
         return np.maximum(y, 0) if relu else y

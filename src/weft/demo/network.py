@@ -1,4 +1,4 @@
-"""A quantized network with its test images and the float network it was: loaded from a file."""
+"""`Network`, the network in INT8, with its float weights and test images; read from a file."""
 
 import dataclasses
 import io
@@ -25,23 +25,23 @@ _SCALARS = {
     "x_scale": float,
     "y_scale": float,
 }
-# What numpy and zipfile raise, between them, for damaged archives.
+# The exceptions that numpy and zipfile raise for damaged archives.
 _UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error)
 _LAYER_KEYS = [f.name for f in dataclasses.fields(Layer) if f.name != "name"]
 
 
 class NetworkError(ValueError):
-    """A file that holds no network; the message names the file, the key and the rule."""
+    """A file does not contain a valid network; the message names the file, the key and the rule."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Network(Classifier):
-    """A network in INT8, with the numbers that it was trained to in its layers.
+    """A network in INT8; its layers also hold the float weights.
 
     Attributes
     ----------
     int8_accuracy : float
-        The share of `images` told right after quantization, as measured in training.
+        The share of `images` that the quantized network classified correctly, measured in training.
     """
 
     layers: tuple[Layer, ...]
@@ -60,12 +60,12 @@ class Network(Classifier):
 
     @classmethod
     def load(cls, path=None) -> "Network":
-        """The network of an npz file; without ``path`` the handwritten digits that come with Weft.
+        """The network of an npz file; by default, the digits network that comes with Weft.
 
         Raises
         ------
         NetworkError
-            For a file that is not there, is damaged, lacks a key, or describes no network.
+            If the file is missing or damaged, lacks a key, or contains no valid network.
         """
         if path is None:
             source = resources.files("weft.demo") / "digits.npz"
@@ -86,12 +86,12 @@ class Network(Classifier):
 
     @classmethod
     def from_arrays(cls, arrays: dict) -> "Network":
-        """The network of named arrays as in the file: ``images``, ``L0_weights``, ``L0_bias``...
+        """The network of the arrays of a file, by name: ``images``, ``L0_weights``, ``L0_bias``...
 
         Raises
         ------
         NetworkError
-            For a key that is missing or an array that breaks its rule.
+            If a key is missing, or an array has a wrong type, shape or value.
         """
         try:
             version = _scalar(arrays, "format", int)
@@ -119,7 +119,7 @@ class Network(Classifier):
         return np.clip(steps + first.x_zero_point, -128, 127).astype(np.int8)
 
     def run_float(self, images) -> np.ndarray:
-        """What the float network sees in each of ``images``, int64 [M]. Raises as `encode`."""
+        """Classify ``images`` with the float network: int64 [M]. Raises as `encode`."""
         x = self.scaled(images)
         for layer in self.layers:
             x = layer.run_float(x, relu=layer is not self.layers[-1])
@@ -128,7 +128,7 @@ class Network(Classifier):
 
 def _take(arrays, key):
     if key not in arrays:
-        raise NetworkError(f"key {key} must be there, and is missing")
+        raise NetworkError(f"key {key} is missing")
     return arrays[key]
 
 

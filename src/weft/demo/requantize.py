@@ -1,4 +1,4 @@
-"""From int32 sums to int8 activations on the host, bit for bit as TFLite Micro does it."""
+"""Requantization of int32 sums to int8 on the host, bit-exact to TFLite Micro."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def scale(acc, multiplier, shift) -> np.ndarray:
         v = (x * multiplier + 2**30) >> 31
         y = (v >> e) + ((v mod 2**e) > ((2**e - 1) >> 1) + (v < 0))
 
-    So the second rounding takes ties away from zero: -0.5 gives -1.
+    The second rounding rounds ties away from zero: -0.5 gives -1.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def scale(acc, multiplier, shift) -> np.ndarray:
     multiplier : int [N] or scalar
         Each 0 or in 2**30..2**31-1.
     shift : int [N] or scalar
-        Each in -31..31; to the left where positive.
+        Each in -31..31; a positive value shifts to the left.
 
     Returns
     -------
@@ -50,9 +50,9 @@ def scale(acc, multiplier, shift) -> np.ndarray:
     Raises
     ------
     TypeError
-        For numbers that are no integers.
+        If an argument is not an integer or an array of integers.
     ValueError
-        For a multiplier, a shift, or a shape out of its rule.
+        If a multiplier, a shift, or a shape breaks its rule.
 
     Source: TFLite Micro, ``MultiplyByQuantizedMultiplier`` with double rounding.
     """
@@ -81,12 +81,12 @@ def scale(acc, multiplier, shift) -> np.ndarray:
 def requantize(acc, multiplier, shift, zero_point=0, low=-128, high=127) -> np.ndarray:
     """``clamp(scale(acc, multiplier, shift) + zero_point, low, high)`` as int8.
 
-    The zero point is added without wrap. A fused ReLU is ``low = zero_point``.
+    The zero point is added without wrap. A fused ReLU has ``low = zero_point``.
 
     Parameters
     ----------
     acc, multiplier, shift
-        As of `scale`.
+        As in `scale`.
     zero_point, low, high : int
         Each in -128..127, ``low <= high``.
 
@@ -97,7 +97,7 @@ def requantize(acc, multiplier, shift, zero_point=0, low=-128, high=127) -> np.n
     Raises
     ------
     TypeError, ValueError
-        As `scale`, and for a zero point or limits out of their range.
+        As `scale`; and if the zero point or a limit is out of range.
     """
     for name, value in (("zero_point", zero_point), ("low", low), ("high", high)):
         value = _integers(name, value)
@@ -128,14 +128,14 @@ def _int32(name, value):
 
 
 def _fits(name, value, sums):
-    """Refuses what is neither a scalar nor one number a column of ``sums``."""
+    """Raise ValueError if ``value`` is neither a scalar nor one number per column of ``sums``."""
     if value.ndim and value.shape != sums.shape[-1:]:
         raise ValueError(
             f"{name} must be a scalar or of shape {sums.shape[-1:]}, not {value.shape}"
         )
 
 
-def _require(name, rule, values, holds):
-    """Refuses ``values`` with the first one that breaks ``rule``."""
-    if not np.all(holds):
-        raise ValueError(f"{name} must be {rule}, not {np.ravel(values)[~np.ravel(holds)][0]}")
+def _require(name, rule, values, valid):
+    """Raise ValueError with the first of ``values`` that is not valid."""
+    if not np.all(valid):
+        raise ValueError(f"{name} must be {rule}, not {np.ravel(values)[~np.ravel(valid)][0]}")

@@ -1,4 +1,4 @@
-"""What one layer did on an accelerator."""
+"""`LayerRun`, the input, output and statistics of a layer on an accelerator."""
 
 from dataclasses import dataclass
 
@@ -9,19 +9,20 @@ __all__ = ["LayerRun"]
 
 @dataclass(frozen=True)
 class LayerRun:
-    """What one layer did on an accelerator.
+    """One run of a layer on an accelerator.
 
     Attributes
     ----------
     name : str
+        Name of the layer.
     x : int8 or bfloat16 [m, k]
-        What went in.
+        Input.
     record
-        The accelerator's record of the job; None where it gives none.
+        The accelerator's statistics of the product; None if it returned none.
     y : int8, bfloat16 or float32 [m, n]
-        What came out.
+        Output.
     sums : int32 or float32 [m, n], or None
-        Raw results of the accelerator, which the host finished; None where it did that too.
+        Raw sums from the accelerator, which the host finished; None if the accelerator did so.
     """
 
     name: str

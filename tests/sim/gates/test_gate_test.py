@@ -1,4 +1,4 @@
-"""What gates are asked to do: the golden core does all of it right."""
+"""The scenarios of the gate test, run on the golden core."""
 
 import pytest
 
@@ -17,7 +17,7 @@ CONFIGS = [
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
-def test_golden_does_it_right(config):
+def test_golden_passes(config):
     jobs = 0
     for name, program, macs in scenarios(config, seed=1):
         core = GoldenTransport(config)

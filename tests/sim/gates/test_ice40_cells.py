@@ -1,4 +1,4 @@
-"""The cells of a routed iCE40 against the models of Yosys."""
+"""The cells of a routed iCE40, compared with the models of Yosys."""
 
 import random
 
@@ -12,8 +12,9 @@ MEMORY = dict.fromkeys((
 ), 1)
 WORD = dict.fromkeys((f"RDATA_{n}" for n in range(16)), 1)
 
+
 def logic_cells(rng):
-    """Each kind of flip-flop, and none, with and without a carry that starts here."""
+    """Each kind of flip-flop and no flip-flop, with and without the start of a carry chain."""
     for n in range(48):
         yield {
             "LUT_INIT": rng.randrange(1 << 16), "DFF_ENABLE": n & 1, "SET_NORESET": n >> 1 & 1,
@@ -30,7 +31,7 @@ def logic(verdict, **options):
 
 
 def memory(verdict, **options):
-    """All pairs of widths, with what is there at the start; never a word read as it is written."""
+    """All pairs of widths, with initial values; a word is never read while it is written."""
     rng = random.Random(2)
     modes = [
         {
@@ -46,11 +47,11 @@ def memory(verdict, **options):
     )
 
 
-def test_logic_is_that_of_yosys(verdict):
+def test_logic_equals_yosys(verdict):
     assert logic(verdict) == "EQUAL"
 
 
-def test_memory_is_that_of_yosys(verdict):
+def test_memory_equals_yosys(verdict):
     assert memory(verdict) == "EQUAL"
 
 
@@ -58,11 +59,11 @@ def test_memory_is_that_of_yosys(verdict):
 @pytest.mark.parametrize("right, wrong", [
     ("{I3, I2, I1, I0}", "{I2, I3, I1, I0}"),
     ("(I1 ^ I2) & carry", "(I0 ^ I1) & carry"),
-    ("if (CEN) held <= SR ?", "if (CEN | SR) held <= SR ?"),
+    ("if (CEN) state <= SR ?", "if (CEN | SR) state <= SR ?"),
     ("CLK ^ NEG_CLK", "CLK"),
     ("posedge SR", "negedge SR"),
 ])
-def test_other_logic_is_seen(verdict, right, wrong):
+def test_a_wrong_logic_model_is_found(verdict, right, wrong):
     assert "WRONG" in logic(verdict, fix=(right, wrong))
 
 
@@ -72,7 +73,7 @@ def test_other_logic_is_seen(verdict, right, wrong):
     ("(WRITE_STEP >> 1) - 1", "0"),
     ("k - READ_PIN + part % READ_STEP", "k"),
     ("RE & RCLKE", "RE"),
-    ("start[16 * n +: 16]", "start[16 * (255 - n) +: 16]"),
+    ("init[16 * n +: 16]", "init[16 * (255 - n) +: 16]"),
 ])
-def test_another_memory_is_seen(verdict, right, wrong):
+def test_a_wrong_memory_model_is_found(verdict, right, wrong):
     assert "WRONG" in memory(verdict, fix=(right, wrong))

@@ -1,4 +1,4 @@
-"""A netlist becomes Verilog cell by cell, or an error that says what has no model."""
+"""Translation of a netlist to Verilog, and the errors for cells without a model."""
 
 import json
 import re
@@ -92,7 +92,7 @@ def test_what_is_left_open_is_noise(tmp_path):
 
 
 def test_a_pll_has_the_wires_of_the_chip(tmp_path):
-    """From the pin of the clock, and to the buffer that says of nobody that it drives it."""
+    """From the clock pin, and to the buffer whose input is not connected in the netlist."""
     cells = {
         "p": ("ICESTORM_PLL", {}, {"LOCK": [7], "RESETB": [8]}),
         "b": ("SB_GB", {}, {"USER_SIGNAL_TO_GLOBAL_BUFFER": [], "GLOBAL_BUFFER_OUTPUT": [9]}),
@@ -118,9 +118,11 @@ def test_a_pll_behind_a_buffer_has_its_pin_before_it(tmp_path):
 
 
 @pytest.mark.parametrize("cell, problem", [
-    (("PFUMX", {}, {}), "cell c must be of a type that has a model, not PFUMX"),
-    (("LUT4", {"MORE": "1"}, {}), "parameter MORE of LUT4 c must have a model, to be set"),
-    (("LUT4", {}, {"E": [3]}), "port E of LUT4 c must have a model, to be connected"),
+    (("PFUMX", {}, {}), "no simulation model for cell type PFUMX, of cell c"),
+    (("LUT4", {"MORE": "1"}, {}),
+     "the simulation model of LUT4 has no parameter MORE, which cell c sets"),
+    (("LUT4", {}, {"E": [3]}),
+     "the simulation model of LUT4 has no port E, which cell c connects"),
 ])
 def test_rejects_what_has_no_model(tmp_path, cell, problem):
     with pytest.raises(UnsupportedCell, match=f"^{re.escape(problem)}$"):

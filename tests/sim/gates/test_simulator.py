@@ -1,4 +1,4 @@
-"""The bench of a serial line, on a wire that leads back."""
+"""`GateSim` with a loopback in place of a netlist."""
 
 import struct
 import zlib
@@ -7,7 +7,7 @@ import pytest
 
 from weft.host.link import Frame
 from weft.sim.gates import GateSim, GateSimError, build_model
-from weft.sim.gates.simulator import QUIET
+from weft.sim.gates.simulator import TIMEOUT_CYCLES
 
 ECHO = "module gates (input wire clk, rst, rx, output wire tx); assign tx = rx; endmodule\n"
 
@@ -18,7 +18,7 @@ def echo():
 
 
 class Raw:
-    """Bytes that are sent as they are."""
+    """A frame that is sent without encoding."""
 
     def __init__(self, data):
         self.data = data
@@ -36,18 +36,18 @@ def test_frames_come_back(echo, divisor):
             gates.send(frame)
         assert [gates.receive(), gates.receive()] == frames
         size = sum(len(frame.encode()) for frame in frames)
-        assert (gates.sent, gates.heard) == (size, size)
+        assert (gates.sent, gates.received) == (size, size)
         assert gates.cycles - before >= size * 10 * divisor
 
 
-def test_silence_ends(echo):
+def test_reports_a_timeout(echo):
     with GateSim(echo, divisor=4, seed=1) as gates:
-        message = f"^a frame must come, not {QUIET:,} cycles without a"
+        message = f"^expected a frame, but no byte in {TIMEOUT_CYCLES:,} cycles$"
         with pytest.raises(GateSimError, match=message):
             gates.receive()
 
 
-def test_damage_is_told(echo):
+def test_reports_a_damaged_frame(echo):
     wrong = Frame(1, 7, b"abc").encode()[:-4] + bytes(4)
     crc = zlib.crc32(struct.pack("<BBI", 1, 7, 3) + b"abc")
     with GateSim(echo, divisor=4, seed=1) as gates:
@@ -57,8 +57,8 @@ def test_damage_is_told(echo):
             gates.receive()
 
 
-def test_a_line_that_is_low_is_told():
+def test_reports_a_line_that_is_always_low():
     stuck = build_model("stuck", ECHO.replace("tx = rx", "tx = 0"))
     with GateSim(stuck, divisor=4, seed=1) as gates:
-        with pytest.raises(GateSimError, match="^a byte must start with 0 and end with 1, not"):
+        with pytest.raises(GateSimError, match="^framing error: a byte must start"):
             gates.receive()
