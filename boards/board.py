@@ -79,8 +79,8 @@ class Board:
                 f" {self.baud}"
             )
         cycles = self.clock * 1e6 / self.baud
-        error = abs(cycles / self.divisor - 1)
-        if not 4 <= cycles < (1 << 16) - 1 or error > BAUD_TOLERANCE:
+        in_range = 4 <= cycles < (1 << 16) - 1
+        if not in_range or abs(cycles / self.divisor - 1) > BAUD_TOLERANCE:
             raise BoardError(
                 f"baud must divide {self.clock:g} MHz by 4 to 65535, to within"
                 f" {BAUD_TOLERANCE:.0%}, not {self.baud}"

@@ -47,13 +47,13 @@ def netlist(tools, tmp_path):
 
 def test_rejects_a_platform_that_lacks_a_pin():
     board = dataclasses.replace(BOARD, leds={"alive": ("led", 9)})
-    with pytest.raises(BoardError, match="^platform of icebreaker must have the clock: .*led#9"):
+    with pytest.raises(BoardError, match="^platform of icebreaker must have the clock, .*led#9"):
         prepare(board, board.config)
 
 
 def test_rejects_a_clock_before_anything_is_elaborated():
     board = dataclasses.replace(BOARD, clock=500)
-    with pytest.raises(PllError, match="one that the PLL makes of 12 MHz, 270 MHz is the nearest"):
+    with pytest.raises(PllError, match="from 12 MHz, not 500 MHz; the nearest is 270 MHz"):
         prepare(board, board.config)
 
 
