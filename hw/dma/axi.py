@@ -1,4 +1,4 @@
-"""The AXI4 port of a master that has one ID: the channels, and what of them never changes."""
+"""The AXI4 port of a master with one ID: its channels, and the fields with fixed values."""
 
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -6,9 +6,11 @@ from amaranth.utils import ceil_log2
 
 __all__ = ["BURST", "FIXED", "Axi4", "AxiResponse"]
 
-BURST = 16  # beats of a burst at most; none crosses a multiple of as many, so none crosses 4 KiB
+# Beats of the longest burst. No burst crosses a multiple of BURST beats, so none crosses 4 KiB.
+BURST = 16
 
-# What AW and AR say beside ``addr`` and ``len``, ``size`` aside: INCR; modifiable and bufferable.
+# Fields of AW and AR with fixed values (``size`` is fixed too, but depends on the width): INCR;
+# modifiable and bufferable.
 FIXED = {"id": 0, "burst": 0b01, "lock": 0, "cache": 0b0011, "prot": 0b000, "qos": 0}
 
 
@@ -22,15 +24,31 @@ class AxiResponse(enum.Enum, shape=2):
 
 
 class Axi4(wiring.Signature):
-    """The five channels, ``data_bytes`` bytes wide, of a master that reads and writes whole beats.
+    """The five channels of a master that reads and writes whole beats.
 
-    A top adds `FIXED`, and `size`, to ``aw`` and ``ar``, and leaves out the IDs that answers have.
+    The top level drives the other fields of ``aw`` and ``ar`` with `FIXED` and ``size``, and
+    ignores the IDs of responses.
+
+    Parameters
+    ----------
+    data_bytes : int
+        Bytes of a beat: a power of two.
+
+    Attributes
+    ----------
+    size : int
+        Value of AWSIZE and ARSIZE.
+    aw, ar : Out, streams of ``addr`` (32 bits) and ``len`` (8 bits)
+        Address of a burst; ``len`` is the number of its beats less one.
+    w : Out, stream of ``data``, ``strb`` and ``last``
+    b : In, stream of ``resp``
+    r : In, stream of ``data``, ``resp`` and ``last``
 
     Source: ARM IHI 0022, AMBA AXI and ACE Protocol Specification: A3.
     """
 
     def __init__(self, *, data_bytes):
-        self.size = ceil_log2(data_bytes)  # AxSIZE
+        self.size = ceil_log2(data_bytes)
         address = data.StructLayout({"addr": 32, "len": 8})
         super().__init__({
             "aw": Out(stream.Signature(address)),

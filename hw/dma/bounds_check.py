@@ -1,4 +1,4 @@
-"""The bounds check: the first and the last byte of a walk, against the space that it may touch."""
+"""The bounds check: compares the first and last byte of a transfer with the allowed addresses."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -9,26 +9,31 @@ from weft.descriptors import DescriptorWord
 
 __all__ = ["BoundsCheck"]
 
-BITS = 32  # of a word, and of an address
-HALF = 16  # bits of N within its word, and the lowest bit of M within its own
+BITS = 32  # bits of a word, and of an address
+HALF = 16  # bits of N in its word, and index of the lowest bit of M in its word
 
 
 class BoundsAdder(wiring.Component):
-    """``total + 1 <= total + 1 + term``, and ``term <= word`` or ``2 * term``.
+    """``total <= total + one + term``, and ``term <= word`` or ``2 * term``.
 
     Attributes
     ----------
-    word, half : In
-        What is taken; the low half of it alone.
+    word : In
+        32 bits; the next ``term``.
+    half : In
+        1 bit; only the low half of ``word`` is taken.
     take, double : In
-        The term becomes the word, or twice what it is.
+        1 bit each; the term becomes ``word``; the term is doubled.
     backward : In
-        The term is less than 0.
+        1 bit; the term is negative.
     clear, add, one : In
-        The total becomes -1; the term is added; and one more.
+        1 bit each; the total becomes -1; the term is added; with ``add``: 1 is added too.
     total : Out
-    carry, lost : Out
-        What is added now leaves 32 bits; the term has left them.
+        32 bits.
+    carry : Out
+        1 bit; carry out of the sum of this cycle.
+    lost : Out
+        1 bit; doubling moved significant bits of the term out of its 32 bits.
     """
 
     def __init__(self):
@@ -41,12 +46,12 @@ class BoundsAdder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         term = Signal(BITS)
-        after = Cat(1, self.total) + Cat(self.one, term)
-        m.d.comb += self.carry.eq(after[BITS + 1])
+        total = Cat(1, self.total) + Cat(self.one, term)
+        m.d.comb += self.carry.eq(total[BITS + 1])
         with m.If(self.clear):
             m.d.sync += self.total.eq(-1)
         with m.Elif(self.add):
-            m.d.sync += self.total.eq(after[1 : BITS + 1])
+            m.d.sync += self.total.eq(total[1 : BITS + 1])
         with m.If(self.take | self.double):
             high = self.word[HALF:] & ~self.half.replicate(HALF)
             m.d.sync += [
@@ -57,26 +62,33 @@ class BoundsAdder(wiring.Component):
 
 
 class BoundsCheck(wiring.Component):
-    """``outside`` where a walk leaves the addresses of 32 bits, or the window.
+    """``outside`` if a transfer touches a byte beyond 32-bit addresses, or outside the window.
 
-    A walk is ``count`` runs of ``width`` bytes, ``stride`` bytes apart, the first at ``address``.
-    Where the stride is not negative, the first byte of all is at ``address`` and the last one at
-    ``address + (count - 1) * stride + width - 1``; otherwise the first one is at
-    ``address + (count - 1) * stride``, and the last one ends the first run. The product is summed
-    up bit by bit, the lowest first: what has left 32 bits can never come back. A walk of no byte
-    touches nothing, wherever it is.
+    A transfer is ``count`` runs of ``width`` bytes, whose starts are ``stride`` bytes apart; the
+    first run starts at ``address``. A transfer of no bytes is never outside.
 
-    ===== =============== =========================== ====== ==========
-    walk  count           width                       stride address
-    ===== =============== =========================== ====== ==========
-    K     lines           K values                    word 9 word 8
-    LINES K               as many values as lines     word 9 word 8
-    RAW   beats a panel   as many beats as panels     width  word 8
-    job   M               N results                   word 9 word 8
-    ===== =============== =========================== ====== ==========
+    ======== ================ ======================== ========= =======
+    transfer count            width                    stride    address
+    ======== ================ ======================== ========= =======
+    K_MAJOR  lines            K values                 word 9    word 8
+    K_MINOR  K                one value for each line  word 9    word 8
+    PACKED   beats of a panel one beat for each panel  the width word 8
+    job      M                N results                word 9    word 8
+    ======== ================ ======================== ========= =======
 
-    Latency: some 20 cycles and one for each bit of the count; for a raw load whose words take
-    ``2**n * odd`` beats, ``odd`` times as many.
+    The check compares two addresses::
+
+        stride   first byte                        last byte
+        >= 0     address                           address + (count - 1) * stride + width - 1
+        < 0      address + (count - 1) * stride    address + width - 1
+
+    One adder computes these sums, the last byte first: ``-1``, plus the width (times its scale in
+    bytes), plus the address, plus the stride for each bit of ``count - 1``, lowest bit first,
+    doubling the stride after each bit. A sum that has left 32 bits cannot come back, so each
+    carry is an error. For a PACKED transfer the address is added last.
+
+    Latency: about 20 cycles and one for each bit of the count. For a PACKED load whose words take
+    ``2**n * odd`` beats: ``odd`` times as many.
 
     Parameters
     ----------
@@ -85,29 +97,33 @@ class BoundsCheck(wiring.Component):
     size : int
         Bytes of a value of A and B.
     sizes : list of int
-        Bytes of a sum, and of a narrow result if there are any.
+        Bytes of a sum, and of a narrow result, if there are any.
     data_bytes : int
+        Bytes of a beat.
     window : bool
-        There is one, rather than the whole space.
+        The engine has a window of addresses; otherwise all addresses are allowed.
 
     Attributes
     ----------
     start : In
-        Pulse: check the walk that the five inputs below describe; they stay until ``done``.
-    load, raw, turned : In
-        It is that of a load, which is RAW, which is in the order LINES.
+        1 bit; pulse: check the transfer. The five inputs below must stay until ``done``.
+    load, packed, k_minor : In
+        1 bit each; it is a load; its order is PACKED; its order is K_MINOR.
     narrow : In
-        The results of the job are narrow.
+        1 bit; the results of the job are narrow.
     region : In
-        Operand of the load.
+        Operand number of the load.
     index : Out
-        Word of the descriptor that is wanted.
-    word, there : In
-        That word; it is on offer.
-    done, outside : Out
-        Pulses: the walk is checked; it must not be made.
+        Index of the descriptor word that is wanted.
+    word, word_valid : In
+        A word, 32 bits; it is the wanted one.
+    done : Out
+        1 bit; pulse: the check is complete.
+    outside : Out
+        1 bit; valid with ``done``: the transfer must not be made.
     base, limit : In
-        First and last address of the window, in whole beats.
+        32 bits each; first and last address of the window, in whole beats: the low bits do not
+        count. Only with a window.
     """
 
     def __init__(self, *, geometries, size, sizes, data_bytes, window):
@@ -116,134 +132,141 @@ class BoundsCheck(wiring.Component):
         self.sizes = sizes
         self.data_bytes = data_bytes
         self.window = window
-        self.most = max(g.words * g.depth for g in geometries.values())  # of any count but M
+        self.max_count = max(g.words * g.depth for g in geometries.values())  # M aside
         super().__init__({
             "start": In(1),
-            "load": In(1), "raw": In(1), "turned": In(1), "narrow": In(1),
+            "load": In(1), "packed": In(1), "k_minor": In(1), "narrow": In(1),
             "region": In(range(max(geometries) + 1)),
-            "index": Out(4), "word": In(BITS), "there": In(1),
+            "index": Out(4), "word": In(BITS), "word_valid": In(1),
             "done": Out(1), "outside": Out(1),
             **({"base": In(BITS), "limit": In(BITS)} if window else {}),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.sum = sum_ = BoundsAdder()
-        first = Signal()  # the first byte is summed up, rather than the last one
-        wrong, none = Signal(), Signal()
-        left = Signal(max(self.most.bit_length(), HALF))  # bits of the count, or of the scale
-        operand = _, _, turns = self._operand(m)
-        rounds = Signal.like(turns)
-        m.d.comb += sum_.word.eq(self.word)
-        m.d.sync += left.eq(left >> 1)
-        with m.If(sum_.take):
-            m.d.sync += sum_.backward.eq(self.word[-1] & (self.index == DescriptorWord.STRIDE))
+        m.submodules.adder = adder = BoundsAdder()
+        first = Signal()  # the sum is the first byte; otherwise the last byte
+        bad, empty = Signal(), Signal()  # a byte is outside; the transfer has no bytes
+        bits = Signal(max(self.max_count.bit_length(), HALF))  # remaining bits: count or scale
+        operand = _, _, extra_rounds = self._operand(m)
+        rounds = Signal.like(extra_rounds)  # remaining, less one
+        m.d.comb += adder.word.eq(self.word)
+        m.d.sync += bits.eq(bits >> 1)
+        with m.If(adder.take):
+            m.d.sync += adder.backward.eq(self.word[-1] & (self.index == DescriptorWord.STRIDE))
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += sum_.clear.eq(1)
-                m.d.sync += [first.eq(0), wrong.eq(0), none.eq(0), rounds.eq(turns)]
+                m.d.comb += adder.clear.eq(1)
+                m.d.sync += [first.eq(0), bad.eq(0), empty.eq(0), rounds.eq(extra_rounds)]
                 with m.If(self.start):
                     m.next = "WIDTH"
-            self._count(m, sum_, left, wrong, none, rounds, operand)
+            self._multiply(m, adder, bits, bad, empty, rounds, operand)
             with m.State("ADDRESS"):
-                m.d.comb += [self.index.eq(DescriptorWord.ADDRESS), sum_.take.eq(self.there)]
-                with m.If(self.there):
-                    m.next = "BEGIN"
-            with m.State("BEGIN"):
-                m.d.comb += [sum_.add.eq(1), sum_.one.eq(first)]
-                m.d.sync += wrong.eq(wrong | (sum_.carry & ~first))
+                m.d.comb += [
+                    self.index.eq(DescriptorWord.ADDRESS), adder.take.eq(self.word_valid)
+                ]
+                with m.If(self.word_valid):
+                    m.next = "ADD_ADDRESS"
+            with m.State("ADD_ADDRESS"):
+                m.d.comb += [adder.add.eq(1), adder.one.eq(first)]
+                m.d.sync += bad.eq(bad | (adder.carry & ~first))
                 m.next = "STRIDE"
-                with m.If(self.raw):
+                with m.If(self.packed):
                     m.next = "CHECK"
             with m.State("STRIDE"):
-                m.d.comb += [self.index.eq(DescriptorWord.STRIDE), sum_.take.eq(self.there)]
-                with m.If(self.there):
+                m.d.comb += [
+                    self.index.eq(DescriptorWord.STRIDE), adder.take.eq(self.word_valid)
+                ]
+                with m.If(self.word_valid):
                     m.next = "CHECK"
                     with m.If(self.word[-1] == first):
                         m.next = "COUNT"
             with m.State("CHECK"):
-                m.d.comb += sum_.clear.eq(1)
-                m.d.sync += [first.eq(1), wrong.eq(wrong | self._beyond(first, sum_.total))]
+                m.d.comb += adder.clear.eq(1)
+                m.d.sync += [first.eq(1), bad.eq(bad | self._beyond(first, adder.total))]
                 m.next = "ADDRESS"
-                with m.If(first | ~(sum_.backward | int(self.window))):
+                with m.If(first | ~(adder.backward | int(self.window))):
                     m.next = "DONE"
             with m.State("DONE"):
-                m.d.comb += [self.done.eq(1), self.outside.eq(wrong & ~none)]
+                m.d.comb += [self.done.eq(1), self.outside.eq(bad & ~empty)]
                 m.next = "IDLE"
         return m
 
     def _operand(self, m):
-        """What depends on the operand.
+        """Constants of the operand.
 
-        Bytes, a power of two, that a width of 1 is; of a raw load, ones for the bits of the count
-        that choose a word of a beat, and how often its panels are to be added, less one.
+        Returns ``scale``, the bytes of a width of 1, a power of two; for a PACKED load also
+        ``shared``, with a 1 for each bit of the count that only selects a word within a beat, and
+        ``extra_rounds``, how often its panels are added, less one.
         """
         odds = {region: _odd(g.segments) for region, g in self.geometries.items()}
         scale = Signal(range(
             1 + max(self.data_bytes * g.segments for g in self.geometries.values())
         ))
         shared = Signal(max(ceil_log2(g.group) for g in self.geometries.values()))
-        turns = Signal(range(max(odds.values())))
+        extra_rounds = Signal(range(max(odds.values())))
         m.d.comb += scale.eq(Mux(
             self.load, self.size, Mux(self.narrow, self.sizes[-1], self.sizes[0])
         ))
-        with m.If(self.raw):
+        with m.If(self.packed):
             with m.Switch(self.region):
                 for region, g in self.geometries.items():
                     with m.Case(region):
                         m.d.comb += [
                             scale.eq(self.data_bytes * g.segments // odds[region]),
-                            shared.eq(g.group - 1), turns.eq(odds[region] - 1),
+                            shared.eq(g.group - 1), extra_rounds.eq(odds[region] - 1),
                         ]
-        return scale, shared, turns
+        return scale, shared, extra_rounds
 
-    def _count(self, m, sum_, left, wrong, none, rounds, operand):
-        """The states that add the width, and then the term as often as the count less one says."""
-        scale, shared, turns = operand
-        some = Signal()  # of the count's lower bits one is 1, so the count less one has the others
-        skips = Signal.like(shared)  # bits that choose a word of a beat
+    def _multiply(self, m, adder, bits, bad, empty, rounds, operand):
+        """The states that add the width, and then ``count - 1`` times the term, bit by bit."""
+        scale, shared, extra_rounds = operand
+        # A lower bit of the count is 1. So the bits from here on are the same in ``count - 1``;
+        # before, they are inverted.
+        found_one = Signal()
+        skip = Signal.like(shared)  # remaining bits that select a word within a beat
         with m.State("WIDTH"):
-            edge = Mux(self.turned, DescriptorWord.LINES, DescriptorWord.K)
-            width = Mux(self.load, Mux(self.raw, 2, edge), 3)
+            edge = Mux(self.k_minor, DescriptorWord.LINES, DescriptorWord.K)
+            width = Mux(self.load, Mux(self.packed, 2, edge), 3)
             m.d.comb += [
-                self.index.eq(width), sum_.take.eq(self.there), sum_.half.eq(~self.load),
+                self.index.eq(width), adder.take.eq(self.word_valid), adder.half.eq(~self.load),
             ]
-            m.d.sync += [left.eq(scale), some.eq(0), skips.eq(shared)]
-            with m.If(self.there):
+            m.d.sync += [bits.eq(scale), found_one.eq(0), skip.eq(shared)]
+            with m.If(self.word_valid):
                 m.next = "SCALE"
         with m.State("SCALE"):
-            m.d.comb += [sum_.add.eq(left[0]), sum_.double.eq(~left[0])]
-            with m.If(sum_.add):  # the first time to all ones: with a carry, if it is not 0
+            m.d.comb += [adder.add.eq(bits[0]), adder.double.eq(~bits[0])]
+            with m.If(adder.add):  # the first sum is -1 plus the width: a carry if it is not 0
                 m.d.sync += [
-                    none.eq(~sum_.carry & ~self.raw),
-                    wrong.eq(wrong | (sum_.carry & (rounds != turns))),
+                    empty.eq(~adder.carry & ~self.packed),
+                    bad.eq(bad | (adder.carry & (rounds != extra_rounds))),
                 ]
                 m.next = "ADDRESS"
-                with m.If(self.raw):
+                with m.If(self.packed):
                     m.next = "COUNT"
         with m.State("COUNT"):
-            runs = Mux(self.turned, DescriptorWord.K, DescriptorWord.LINES)
-            count = Mux(self.load, Mux(self.raw, 3, runs), 1)
+            runs = Mux(self.k_minor, DescriptorWord.K, DescriptorWord.LINES)
+            count = Mux(self.load, Mux(self.packed, 3, runs), 1)
             m.d.comb += self.index.eq(count)
-            m.d.sync += left.eq(Mux(self.load, self.word, self.word[HALF:]))
-            with m.If(self.there):
+            m.d.sync += bits.eq(Mux(self.load, self.word, self.word[HALF:]))
+            with m.If(self.word_valid):
                 m.next = "BITS"
         with m.State("BITS"):
-            m.d.sync += [some.eq(some | left[0]), skips.eq(skips >> 1)]
-            with m.If(left == 0):
-                m.d.sync += [none.eq(none | ~some), rounds.eq(rounds - 1)]
+            m.d.sync += [found_one.eq(found_one | bits[0]), skip.eq(skip >> 1)]
+            with m.If(bits == 0):
+                m.d.sync += [empty.eq(empty | ~found_one), rounds.eq(rounds - 1)]
                 m.next = "CHECK"
-                with m.If(self.raw):
+                with m.If(self.packed):
                     m.next = "ADDRESS"
                     with m.If(rounds != 0):
                         m.next = "WIDTH"
-            with m.Elif(~skips[:1].any()):
-                m.d.comb += [sum_.add.eq(left[0] == some), sum_.double.eq(1)]
-                with m.If(sum_.add & (sum_.lost | (sum_.carry ^ sum_.backward))):
-                    m.d.sync += wrong.eq(1)
+            with m.Elif(~skip[:1].any()):
+                m.d.comb += [adder.add.eq(bits[0] == found_one), adder.double.eq(1)]
+                with m.If(adder.add & (adder.lost | (adder.carry ^ adder.backward))):
+                    m.d.sync += bad.eq(1)
 
     def _beyond(self, first, total):
-        """Whether the byte that was summed up lies beyond the window's end."""
+        """Whether the summed byte is beyond its end of the window."""
         if not self.window:
             return Const(0)
         beat = ceil_log2(self.data_bytes)

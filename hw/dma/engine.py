@@ -1,4 +1,4 @@
-"""The engine: descriptors in, the core's commands out; the core's results in; memory beside it."""
+"""The DMA engine: feeds a core with operands from memory, and writes its results to memory."""
 
 from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
@@ -13,84 +13,92 @@ from weft.hw.dma.axi import Axi4
 from weft.hw.dma.descriptor_fetcher import DescriptorFetcher
 from weft.hw.dma.error_tracker import ErrorTracker
 from weft.hw.dma.header_inserter import HeaderInserter
-from weft.hw.dma.layout import granule, layouts
+from weft.hw.dma.layout import layouts, pack_bytes
 from weft.hw.dma.pack_reader import PackReader
 from weft.hw.dma.packer import Packer
 from weft.hw.dma.reader import Reader
-from weft.hw.dma.result_addresses import SPOILT, ResultAddressGenerator
+from weft.hw.dma.result_addresses import OPERAND_ERROR, ResultAddressGenerator
 from weft.hw.dma.writer import Writer
 from weft.hw.output.stream_packer import Result
 from weft.hw.stream.fifo import Fifo
 
 __all__ = ["DESCRIPTORS", "Dma"]
 
-DESCRIPTORS = 32  # that wait at most
-READS = 256  # beats that are on their way, or wait, at most
-PIECES = 16  # that wait for their beats at most
+DESCRIPTORS = 32  # descriptors in the queue, at most
+READ_BEATS = 256  # beats requested and not yet used, at most
+TASKS = 16  # depth of the queue of pack tasks
 
 
 class Dma(wiring.Component):
-    """Feeds a core from memory, and puts its results there; ``docs/dma.md`` has the descriptors.
+    """Executes descriptors. ``docs/dma.md`` describes them, and the parts of the engine.
 
     ::
 
-        descriptors -> Front -> Walker -> Reader -> Aligner -> Packer -> Outlet -> commands
-                         +--> Headers --------------------------+
-                         +--> Scatter <- results
-                                 +-> Gather -> Writer
+        descriptors -> DescriptorFetcher -> AddressGenerator -> Reader <- memory
+                         |          |              |              |
+                         |          |              +-- tasks -> Aligner
+                         |          |                             |
+                         |          +-- headers -> HeaderInserter-+-> Packer -> PackReader -> core
+                         |
+                         +-- jobs -> ResultAddressGenerator <- results of the core
+                                              |
+                                       WriteCombiner -> Writer -> memory
 
     Parameters
     ----------
     config : Config
     window : bool
-        Memory may be restricted to a window.
+        The engine has a window of addresses, and checks each descriptor against it.
 
     Attributes
     ----------
     descriptors : In, stream of 32 bits
-        Sixteen words each, the lowest first; taken as they come while there is `room`.
-    room : Out
-        Whole descriptors that are taken at once.
+        Sixteen words each, the lowest first.
+    desc_free : Out
+        Number of whole descriptors for which the queue has space.
     commands : Out, stream of ``bytes_in`` bytes
     results : In, stream of `weft.hw.output.stream_packer.Result`
     axi : Out, `Axi4`
     stop : In
-        No burst begins, what comes in is dropped, and nothing is told. With it and ``idle`` the
-        engine forgets all; it may fall then, when what surrounds the engine has been reset.
+        1 bit; no burst starts, results are dropped, and no pulse is given. With ``idle`` it
+        resets the engine. It may fall then, when the surroundings of the engine are reset too.
     idle : Out
-        No burst is under way.
+        1 bit; no burst is in flight.
     busy : Out
-        A descriptor, or results, are under way.
-    ended : Out
-        Pulse: a job has ended, its last write was answered. With ``tag`` and ``status``.
+        1 bit; a descriptor, a load or results are in progress.
+    job_done : Out
+        1 bit; pulse: a job has ended, and its last write has its response.
+    job_tag, job_status : Out
+        16 and 8 bits; valid with ``job_done``.
     dma_read_error, dma_write_error : Out
-        Pulses: a beat read, a burst written was answered by an error.
+        1 bit each; pulses: a beat that was read, a burst that was written had an error response.
     bad_descriptor, bad_address : Out
-        Pulses: a descriptor was dropped; and that for where its addresses lead.
+        1 bit each; pulses: a descriptor was dropped; it was dropped because of its addresses.
     base, limit : In
-        Of an engine with a window: its first and its last address, in whole beats.
+        32 bits each; first and last address of the window, in whole beats. Only with a window.
     """
 
     def __init__(self, config, *, window=False):
         self.config = config
         self.window = window
-        # What makes results narrow; the flags of both kinds of jobs, and the units of both.
-        self.narrows = epilogue_flags(config)[0] if epilogue_flags(config) else JobFlag(0)
-        self.kinds = [JobFlag(0), *([self.narrows] if self.narrows else [])]
-        self.sizes = [result(config, flags).bytes for flags in self.kinds]
-        self.units = [write_unit(config, flags) for flags in self.kinds]
+        # The flag that makes results narrow; for jobs without it, and for jobs with it if there
+        # is one: bytes of a result and of a write unit.
+        self.narrow_flags = epilogue_flags(config)[0] if epilogue_flags(config) else JobFlag(0)
+        kinds = [JobFlag(0), *([self.narrow_flags] if self.narrow_flags else [])]
+        self.sizes = [result(config, flags).bytes for flags in kinds]
+        self.units = [write_unit(config, flags) for flags in kinds]
         super().__init__({
             "descriptors": In(stream.Signature(32)),
-            "room": Out(range(DESCRIPTORS + 1)),
+            "desc_free": Out(range(DESCRIPTORS + 1)),
             "commands": Out(stream.Signature(8 * config.bytes_in)),
             "results": In(stream.Signature(Result(bytes_out=config.bytes_out))),
             "axi": Out(Axi4(data_bytes=config.bytes_in)),
             "stop": In(1),
             "idle": Out(1),
             "busy": Out(1),
-            "ended": Out(1),
-            "tag": Out(16),
-            "status": Out(8),
+            "job_done": Out(1),
+            "job_tag": Out(16),
+            "job_status": Out(8),
             "dma_read_error": Out(1),
             "dma_write_error": Out(1),
             "bad_descriptor": Out(1), "bad_address": Out(1),
@@ -99,113 +107,135 @@ class Dma(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        self.clear = Signal()
-        m.d.sync += self.clear.eq(self.stop & self.idle)
+        clear = Signal()
+        m.d.sync += clear.eq(self.stop & self.idle)
 
         def add(name, component):
-            """A part that forgets all with a stop."""
-            m.submodules[name] = ResetInserter(self.clear)(component)
+            """Add a part that the end of a stop resets."""
+            m.submodules[name] = ResetInserter(clear)(component)
             return component
 
-        self.packs = Signal()  # commands are under way
-        front, blame = self._fetch(m, add)
-        scatter = self._store(m, add, front, blame)
+        fetcher = self._add_fetcher(m, add)
+        errors = add("errors", ErrorTracker())
+        addresses, reader, aligner = self._read(m, add, fetcher)
+        packing = self._pack(m, add, fetcher, aligner, clear)
+        results, writer = self._write(m, add, fetcher, errors)
         m.d.comb += [
-            self.idle.eq(self.reader.idle & self.writer.idle),
+            errors.read_error.eq(reader.pop_error), errors.load_done.eq(aligner.load_done),
+            errors.feeds_latest.eq(fetcher.feeds_latest), errors.no_job.eq(results.no_job),
+            errors.job_taken.eq(fetcher.store_take & (fetcher.index == DescriptorWord.STRIDE)),
+            fetcher.hold_jobs.eq(errors.hold_jobs),
+            self.idle.eq(reader.idle & writer.idle),
             self.busy.eq(
-                self.packs | ~(front.idle & self.walker.idle & scatter.idle & self.idle)
+                packing | ~(fetcher.idle & addresses.idle & results.idle & self.idle)
             ),
-            self.room.eq(front.room),
-            self.bad_descriptor.eq(front.bad & ~self.stop),
-            self.bad_address.eq(front.outside & ~self.stop),
-            self.dma_read_error.eq(self.reader.error & ~self.stop),
-            self.dma_write_error.eq(self.writer.error & ~self.stop),
+            self.bad_descriptor.eq(fetcher.bad_descriptor & ~self.stop),
+            self.bad_address.eq(fetcher.bad_address & ~self.stop),
+            self.dma_read_error.eq(reader.error & ~self.stop),
+            self.dma_write_error.eq(writer.error & ~self.stop),
         ]
         return m
 
-    def _fetch(self, m, add):
-        """Descriptors -> beats -> commands."""
+    def _add_fetcher(self, m, add):
+        """The queue of descriptors."""
         c = self.config
-        geometries, lays = memories(c), layouts(c)
-        common = {"geometries": geometries, "layouts": lays}
-        front = add("front", DescriptorFetcher(
-            depth=DESCRIPTORS, geometries=geometries, size=c.format.a.bytes,
-            data_bytes=c.bytes_in, narrows=self.narrows, sizes=self.sizes, units=self.units,
-            target=c.target, window=self.window,
+        fetcher = add("fetcher", DescriptorFetcher(
+            depth=DESCRIPTORS, geometries=memories(c), size=c.format.a.bytes,
+            data_bytes=c.bytes_in, narrow_flags=self.narrow_flags, sizes=self.sizes,
+            units=self.units, target=c.target, window=self.window,
         ))
-        self.walker = walker = add("walker", AddressGenerator(data_bytes=c.bytes_in, **common))
-        self.reader = reader = add("reader", Reader(
-            data_bytes=c.bytes_in, beats=walker.beats, unit=granule(c), depth=READS, target=c.target
-        ))
-        pieces = add("pieces", Fifo(walker.Piece, depth=PIECES, target=c.target))
-        aligner = add("aligner", Aligner(
-            data_bytes=c.bytes_in, granule=granule(c), piece=walker.Piece, pieces=walker.most
-        ))
-        headers = add("headers", HeaderInserter(bytes_in=c.bytes_in, granule=aligner.Granule))
-        packer = add("packer", Packer(granule=aligner.Granule, layouts=lays, target=c.target))
-        outlet = add("outlet", PackReader(bytes_in=c.bytes_in, places=packer.parts))
-        connect(m, flipped(self.descriptors), front.descriptors)
-        connect(m, walker.stretches, reader.stretches)
-        connect(m, walker.pieces, pieces.i)
-        connect(m, pieces.o, aligner.pieces)
-        connect(m, reader.ar, flipped(self.axi.ar))
-        connect(m, flipped(self.axi.r), reader.r)
-        connect(m, outlet.commands, flipped(self.commands))
-        due = Signal()  # a load's header was handed out, and its payload follows
-        with m.If(aligner.final | front.send | self.clear):
-            m.d.sync += due.eq(front.send & ~self.clear)
+        connect(m, flipped(self.descriptors), fetcher.descriptors)
         m.d.comb += [
-            reader.stop.eq(self.stop),
-            walker.word.eq(front.word), walker.index.eq(front.index), walker.take.eq(front.walk),
-            walker.start.eq(front.fetch), front.fetching.eq(~walker.idle),
-            headers.word.eq(front.word), headers.index.eq(front.index),
-            headers.take.eq(front.header), front.wait.eq(headers.wait),
-            front.sending.eq(due | ~packer.room),
-            aligner.there.eq(reader.there), aligner.unit.eq(reader.unit),
-            reader.index.eq(aligner.index), reader.leaves.eq(aligner.leaves),
-            aligner.room.eq(packer.room & due), packer.begin.eq(aligner.begin | headers.begin),
-            packer.granules.eq(headers.granules.as_value() | aligner.granules.as_value()),
-            *(getattr(outlet, name).eq(getattr(packer, name)) for name in (
-                "filled", "row", "place", "places", "word",
-            )),
-            *(getattr(packer, name).eq(getattr(outlet, name)) for name in (
-                "address", "en", "release",
-            )),
-            self.packs.eq(due | ~packer.idle | ~outlet.idle),
-            *(getattr(front, name).eq(getattr(self, name))
+            self.desc_free.eq(fetcher.free),
+            *(getattr(fetcher, name).eq(getattr(self, name))
               for name in ("base", "limit") if self.window),
         ]
-        blame = add("blame", ErrorTracker())
-        m.d.comb += [
-            blame.spoilt.eq(reader.spoilt), blame.final.eq(aligner.final), blame.fed.eq(front.fed),
-            blame.takes.eq(front.store & (front.index == DescriptorWord.STRIDE)),
-            front.holds.eq(blame.holds),
-        ]
-        return front, blame
+        return fetcher
 
-    def _store(self, m, add, front, blame):
-        """Results -> beats."""
+    def _read(self, m, add, fetcher):
+        """From descriptors to pack words; returns address generator, reader and aligner."""
         c = self.config
-        scatter = add("scatter", ResultAddressGenerator(
-            rows=c.rows, cols=c.cols, lanes=c.lanes, units=self.units,
-            sizes=self.sizes,
-            narrows=self.narrows, data_bytes=c.bytes_in, target=c.target,
+        addresses = add("addresses", AddressGenerator(
+            data_bytes=c.bytes_in, geometries=memories(c), layouts=layouts(c)
         ))
-        self.writer = writer = add("writer", Writer(data_bytes=c.bytes_in, target=c.target))
+        reader = add("reader", Reader(
+            data_bytes=c.bytes_in, max_beats=addresses.max_beats, part_bytes=pack_bytes(c),
+            depth=READ_BEATS, target=c.target,
+        ))
+        tasks = add("tasks", Fifo(addresses.task_shape, depth=TASKS, target=c.target))
+        aligner = add("aligner", Aligner(
+            data_bytes=c.bytes_in, pack_bytes=pack_bytes(c), task=addresses.task_shape,
+            max_tasks=addresses.max_tasks,
+        ))
+        connect(m, addresses.requests, reader.requests)
+        connect(m, addresses.tasks, tasks.i)
+        connect(m, tasks.o, aligner.tasks)
+        connect(m, reader.ar, flipped(self.axi.ar))
+        connect(m, flipped(self.axi.r), reader.r)
+        m.d.comb += [
+            addresses.word.eq(fetcher.word), addresses.index.eq(fetcher.index),
+            addresses.take.eq(fetcher.fetch_take), addresses.start.eq(fetcher.fetch_start),
+            fetcher.fetch_busy.eq(~addresses.idle),
+            reader.stop.eq(self.stop),
+            aligner.beat_valid.eq(reader.valid), aligner.part.eq(reader.part),
+            reader.index.eq(aligner.index), reader.pop.eq(aligner.pop),
+        ]
+        return addresses, reader, aligner
+
+    def _pack(self, m, add, fetcher, aligner, clear):
+        """From headers and pack words to commands; returns whether any are in progress."""
+        c = self.config
+        inserter = add("inserter", HeaderInserter(
+            bytes_in=c.bytes_in, pack_word=aligner.word_shape
+        ))
+        packer = add("packer", Packer(
+            pack_word=aligner.word_shape, layouts=layouts(c), target=c.target
+        ))
+        sender = add("sender", PackReader(bytes_in=c.bytes_in, row_words=packer.row_words))
+        connect(m, sender.commands, flipped(self.commands))
+        payload_due = Signal()  # the header of a load was sent, and its payload comes next
+        with m.If(aligner.load_done | fetcher.load_sent | clear):
+            m.d.sync += payload_due.eq(fetcher.load_sent & ~clear)
+        m.d.comb += [
+            inserter.word.eq(fetcher.word), inserter.index.eq(fetcher.index),
+            inserter.take.eq(fetcher.header_take), fetcher.stall.eq(inserter.busy),
+            fetcher.header_busy.eq(payload_due | ~packer.room),
+            aligner.room.eq(packer.room & payload_due),
+            packer.claim.eq(aligner.slice_start | inserter.slice_start),
+            packer.words.eq(inserter.words.as_value() | aligner.words.as_value()),
+            *(getattr(sender, name).eq(getattr(packer, name)) for name in (
+                "filled", "last_row", "last_row_end", "row_end", "read_data",
+            )),
+            *(getattr(packer, name).eq(getattr(sender, name)) for name in (
+                "read_addr", "read_en", "release",
+            )),
+        ]
+        packing = Signal()
+        m.d.comb += packing.eq(payload_due | ~packer.idle | ~sender.idle)
+        return packing
+
+    def _write(self, m, add, fetcher, errors):
+        """From results to bursts; returns result address generator and writer."""
+        c = self.config
+        results = add("results", ResultAddressGenerator(
+            rows=c.rows, cols=c.cols, lanes=c.lanes, sizes=self.sizes, units=self.units,
+            narrow_flags=self.narrow_flags, data_bytes=c.bytes_in, target=c.target,
+        ))
+        writer = add("writer", Writer(data_bytes=c.bytes_in, target=c.target))
         for name in ("aw", "w"):
             connect(m, getattr(writer, name), flipped(getattr(self.axi, name)))
         connect(m, flipped(self.axi.b), writer.b)
-        m.d.sync += scatter.room.eq(writer.room & ~self.stop)
+        m.d.sync += results.room.eq(writer.room & ~self.stop)
         m.d.comb += [
-            scatter.word.eq(front.word), scatter.take.eq(front.store),
-            scatter.spoilt.eq(blame.latest), blame.rests.eq(scatter.rests),
-            scatter.results.payload.eq(self.results.payload),
-            scatter.results.valid.eq(self.results.valid & ~self.stop),
-            self.results.ready.eq(scatter.results.ready | self.stop),
-            writer.beats.eq(scatter.beats),
-            self.ended.eq(writer.ended & ~self.stop),
-            self.tag.eq(writer.tag), self.status.eq(writer.status),
+            results.word.eq(fetcher.word), results.take.eq(fetcher.store_take),
+            results.operand_error.eq(errors.latest_error),
+            results.results.payload.eq(self.results.payload),
+            results.results.valid.eq(self.results.valid & ~self.stop),
+            self.results.ready.eq(results.results.ready | self.stop),
+            writer.beats.eq(results.beats),
+            self.job_done.eq(writer.job_done & ~self.stop),
+            self.job_tag.eq(writer.tag), self.job_status.eq(writer.status),
         ]
-        with m.If(front.index == 3):
-            m.d.comb += scatter.word[SPOILT].eq(blame.next)
-        return scatter
+        with m.If(fetcher.index == 3):
+            m.d.comb += results.word[OPERAND_ERROR].eq(errors.next_error)
+        return results, writer

@@ -1,4 +1,4 @@
-"""The blame: which job a beat that was read with an error belongs to."""
+"""The error tracker: finds the job to which a read error belongs."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -6,53 +6,61 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["ErrorTracker"]
 
-DELAY = 3  # cycles from a load's last granule until its last beat is known to be right
+DELAY = 3  # cycles from the last pack word of a load until all its read errors are reported
 
 
 class ErrorTracker(wiring.Component):
-    """A load that feeds the latest job marks that one, any other load the next job with results.
+    """Keeps read errors for the status of the job to which they belong.
 
-    What the next job is to be marked with goes to the scatter with its words. The latest job may be
-    under way already: until it has ended no other is handed out, so that it stays the latest.
+    ================================ ===========================================================
+    read error in a load             job whose status gets READ_ERROR
+    ================================ ===========================================================
+    that feeds the latest job (FEED) the latest job: ``latest_error``, until the job has ended
+    of any other kind                the next job with results: ``next_error``, until the
+                                     result address generator has taken the words of that job
+    ================================ ===========================================================
+
+    The latest job may have started already. ``hold_jobs`` keeps the next job back until the
+    latest one has ended, so ``latest_error`` always means the same job. It also keeps the next
+    job back until all errors of the load before it are reported.
 
     Attributes
     ----------
-    spoilt : In
-        Pulse: a beat with an error was used for the load whose header went out last.
-    final : In
-        Pulse: the last granule of a load has left.
-    fed : In
-        As of `weft.hw.dma.descriptor_fetcher.DescriptorFetcher`.
-    takes : In
-        Pulse: the words of a job have gone to the scatter.
-    rests : In
-        The scatter has no job.
-    next : Out
-        The next job with results is wrong.
-    latest : Out
-        The latest one is.
-    holds : Out
-        No job may be handed out.
+    read_error : In
+        1 bit; pulse: a beat with an error was used for the load whose header was sent last.
+    load_done : In
+        1 bit; pulse: the last pack word of a load left the aligner.
+    feeds_latest : In
+        1 bit; the load whose header was sent last feeds the latest job, which has results.
+    job_taken : In
+        1 bit; pulse: the last word of a job was sent to the result address generator.
+    no_job : In
+        1 bit; the result address generator has no job.
+    next_error, latest_error : Out
+        1 bit each; operands of the next job with results, or of the latest one, are wrong.
+    hold_jobs : Out
+        1 bit; no header of a job may be sent.
     """
 
     def __init__(self):
         super().__init__({
-            "spoilt": In(1), "final": In(1), "fed": In(1), "takes": In(1), "rests": In(1),
-            "next": Out(1), "latest": Out(1), "holds": Out(1),
+            "read_error": In(1), "load_done": In(1), "feeds_latest": In(1), "job_taken": In(1),
+            "no_job": In(1),
+            "next_error": Out(1), "latest_error": Out(1), "hold_jobs": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        settles = Signal(DELAY)
-        m.d.comb += self.holds.eq(self.final | settles.any() | self.latest)
-        m.d.sync += settles.eq(Cat(self.final, settles))
-        with m.If(self.takes):
-            m.d.sync += self.next.eq(0)
-        with m.If(self.rests):
-            m.d.sync += self.latest.eq(0)
-        with m.If(self.spoilt):
-            with m.If(self.fed):
-                m.d.sync += self.latest.eq(1)
+        pending = Signal(DELAY)
+        m.d.comb += self.hold_jobs.eq(self.load_done | pending.any() | self.latest_error)
+        m.d.sync += pending.eq(Cat(self.load_done, pending))
+        with m.If(self.job_taken):
+            m.d.sync += self.next_error.eq(0)
+        with m.If(self.no_job):
+            m.d.sync += self.latest_error.eq(0)
+        with m.If(self.read_error):
+            with m.If(self.feeds_latest):
+                m.d.sync += self.latest_error.eq(1)
             with m.Else():
-                m.d.sync += self.next.eq(1)
+                m.d.sync += self.next_error.eq(1)
         return m

@@ -1,4 +1,4 @@
-"""Headers: the words of one become granules, on their way into the packing memory."""
+"""The header inserter: turns the words of a header into pack words."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -11,64 +11,69 @@ __all__ = ["HeaderInserter"]
 
 
 class HeaderInserter(wiring.Component):
-    """A header as granules of a raw panel, with zeros behind it up to the end of a stream word.
+    """Sends a header as the pack words of a PACKED slice, with zeros up to the last stream word.
+
+    Small pack words take part of a header word each; large ones collect several header words.
 
     Parameters
     ----------
     bytes_in : int
-    granule : shape
+        Bytes of a stream word.
+    pack_word : shape
         `weft.hw.dma.aligner.PackWord`.
 
     Attributes
     ----------
-    word, index, take : In
-        Word ``index`` of a header.
-    wait : Out
-        None may be taken in this cycle.
-    begin : Out
-        Pulse: it is a header's first.
-    granules : Out, ``valid`` and a ``granule``
-        Zeros where no header is under way.
+    word, index : In
+        A word of the header, 32 bits, and its index; valid with ``take``.
+    take : In
+        1 bit; take the word. Only while not ``busy``.
+    busy : Out
+        1 bit; no word can be taken in this cycle.
+    slice_start : Out
+        1 bit; pulse: the first word of a header is taken.
+    words : Out, ``valid`` and ``word``, a `PackWord`
+        All zeros while no header is on its way.
     """
 
-    def __init__(self, *, bytes_in, granule):
+    def __init__(self, *, bytes_in, pack_word):
         self.bytes_in = bytes_in
         super().__init__({
             "word": In(32), "index": In(4), "take": In(1),
-            "wait": Out(1),
-            "begin": Out(1),
-            "granules": Out(data.StructLayout({"valid": 1, "granule": granule})),
+            "busy": Out(1),
+            "slice_start": Out(1),
+            "words": Out(data.StructLayout({"valid": 1, "word": pack_word})),
         })
 
     def elaborate(self, platform):
         m = Module()
-        valid, out = self.granules.valid, self.granules.granule
+        valid, out = self.words.valid, self.words.word
         size = len(out.bytes)
-        times, words = max(4 // size, 1), max(size // 4, 1)  # granules of a word, or words of one
-        behind = max(self.bytes_in - HEADER_BYTES, 0) // size  # granules of zeros
+        per_word, per_pack_word = max(4 // size, 1), max(size // 4, 1)  # pack words; header words
+        zeros = max(self.bytes_in - HEADER_BYTES, 0) // size  # pack words of padding
         count = max(self.bytes_in, HEADER_BYTES) // size
-        held = Signal(8 * max(size, 4), reset_less=True)
+        buffer = Signal(8 * max(size, 4), reset_less=True)
         index = Signal(ceil_log2(count))
-        left = Signal(range(times + behind))  # granules of what is held, behind this one
-        place = self.index[: ceil_log2(words)]
+        remaining = Signal(range(per_word + zeros))  # pack words after the one on the output
+        position = self.index[: ceil_log2(per_pack_word)]  # of the header word in its pack word
         last = self.index[: ceil_log2(HEADER_BYTES // 4)].all()
         m.d.comb += [
-            self.wait.eq(left != 0), self.begin.eq(self.take & (self.index == 0)),
-            out.raw.eq(valid), out.end.eq(valid & index.all()),
-            out.bytes.eq(held), out.index.eq(index),
+            self.busy.eq(remaining != 0), self.slice_start.eq(self.take & (self.index == 0)),
+            out.packed.eq(valid), out.last.eq(valid & index.all()),
+            out.bytes.eq(buffer), out.index.eq(index),
         ]
-        m.d.sync += valid.eq(self.wait | (self.take & (place.all() | last)))
+        m.d.sync += valid.eq(self.busy | (self.take & (position.all() | last)))
         with m.If(valid):
-            m.d.sync += [index.eq(index + 1), held.eq(0)]
-        with m.If(self.wait):
-            m.d.sync += [left.eq(left - 1), held.eq(held >> 8 * size)]
+            m.d.sync += [index.eq(index + 1), buffer.eq(0)]
+        with m.If(self.busy):
+            m.d.sync += [remaining.eq(remaining - 1), buffer.eq(buffer >> 8 * size)]
         with m.If(self.take):
-            m.d.sync += left.eq(times - 1)
+            m.d.sync += remaining.eq(per_word - 1)
             with m.If(last):
-                m.d.sync += left.eq(times - 1 + behind)
-            with m.If(place == 0):
-                m.d.sync += held.eq(self.word)
-            for n in range(1, words):
-                with m.If(place == n):
-                    m.d.sync += held[32 * n : 32 * (n + 1)].eq(self.word)
+                m.d.sync += remaining.eq(per_word - 1 + zeros)
+            with m.If(position == 0):
+                m.d.sync += buffer.eq(self.word)
+            for n in range(1, per_pack_word):
+                with m.If(position == n):
+                    m.d.sync += buffer[32 * n : 32 * (n + 1)].eq(self.word)
         return m

@@ -1,4 +1,4 @@
-"""How panels lie in the packing memory, and how many bytes a cycle go into it."""
+"""Layout of panels in the packing memory, and the number of bytes packed per cycle."""
 
 from dataclasses import dataclass
 
@@ -6,16 +6,17 @@ from weft.config import Config
 from weft.descriptors import EDGE
 from weft.geometry import Operand, operands
 
-__all__ = ["ROWS", "Layout", "Raw", "granule", "layouts"]
+__all__ = ["HALF_ROWS", "Layout", "PackedLayout", "layouts", "pack_bytes"]
 
-ROWS = 256  # of a half of the packing memory
+HALF_ROWS = 256  # rows in one half of the packing memory
 
 
-def granule(config: Config) -> int:
-    """Bytes that are packed in a cycle: a power of two, at most a beat.
+def pack_bytes(config: Config) -> int:
+    """Size of a pack word: the bytes packed per cycle, a power of two, at most a beat.
 
-    A product of edge E takes ``E^2`` values of A, of B and of C in ``E^3 / peak`` cycles, each
-    ``peak / E`` a cycle. Twice as many leave room for what is not packed at full rate.
+    A product with ``M = N = K = E`` needs ``E^2`` values of A, of B and of C in ``E^3 / peak``
+    cycles: ``peak / E`` values of each per cycle. Twice that rate leaves room for the operands
+    that are packed below the full rate.
     """
     size = config.format.a.bytes
     sums = config.format.acc.bytes if config.c_words else 0
@@ -25,15 +26,25 @@ def granule(config: Config) -> int:
 
 @dataclass(frozen=True)
 class Layout:
-    """One operand in the packing memory: a row holds ``span`` whole words of a panel.
+    """Layout of the panels of A or of B in the packing memory.
 
-    Value ``d`` of k of line ``l`` of word ``w`` lies at byte ``position(w, l, d)`` of a row, which
-    is that of the stream words that the row becomes. ``span`` is the least that lets a granule of
-    one line's values, and one of one k's, go into a single row.
+    A *row* of the memory holds `span` whole words of a panel, in the form that they have on the
+    command stream: `row_words` stream words. `byte_map` lists which byte of a row holds which
+    byte of which value. A *slice* of a panel is what one half of the memory holds: `slice_k`
+    values of k for each line.
+
+    ``span`` is the smallest number for which each pack word falls into a single row, both when
+    it holds values of one line (K_MAJOR) and when it holds values of one k (K_MINOR).
+
+    Parameters
+    ----------
+    operand : `weft.geometry.Operand`
+    pack_bytes : int
+        Bytes of a pack word.
     """
 
     operand: Operand
-    granule: int
+    pack_bytes: int
 
     @property
     def edge(self) -> int:
@@ -47,42 +58,42 @@ class Layout:
 
     @property
     def span(self) -> int:
-        """Words of a panel in a row: a power of two."""
+        """Panel words per row: a power of two."""
         o = self.operand
-        return max(o.group, self.granule // (o.depth * o.size))
+        return max(o.group, self.pack_bytes // (o.depth * o.size))
 
     @property
-    def places(self) -> int:
-        """Stream words that a row becomes."""
+    def row_words(self) -> int:
+        """Stream words per row."""
         return self.span // self.operand.group * self.operand.segments
 
     @property
     def bytes(self) -> int:
-        """Bytes of a row."""
-        return self.places * self.operand.stream
+        """Bytes per row."""
+        return self.row_words * self.operand.stream
 
     @property
-    def ks(self) -> int:
-        """Values of k in a row, for each line."""
+    def row_k(self) -> int:
+        """Values of k per row, for each line."""
         return self.span * self.operand.depth
 
     @property
-    def chunk(self) -> int:
-        """Values of k in a half of the memory."""
-        return self.ks * ROWS
+    def slice_k(self) -> int:
+        """Values of k per half of the memory, for each line."""
+        return self.row_k * HALF_ROWS
 
     @property
-    def line_granules(self) -> int:
-        """Granules of a line's values in a row."""
-        return self.ks * self.operand.size // self.granule
+    def line_pack_words(self) -> int:
+        """Pack words that fill one line of a row."""
+        return self.row_k * self.operand.size // self.pack_bytes
 
     @property
-    def k_granules(self) -> int:
-        """Granules of the values of one k."""
-        return -(-self.operand.edge * self.operand.size // self.granule)
+    def k_pack_words(self) -> int:
+        """Pack words that hold the values of one k."""
+        return -(-self.operand.edge * self.operand.size // self.pack_bytes)
 
-    def lanes(self):
-        """``(byte of the row, line, k within the row, byte of the value)`` of all that is used."""
+    def byte_map(self):
+        """Yield ``(byte of the row, line, k of the row, byte of the value)`` of each used byte."""
         o = self.operand
         for word in range(self.span):
             start = word // o.group * o.segments * o.stream + word % o.group * o.word_bytes
@@ -94,25 +105,37 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Raw:
-    """What goes as it is: a line of values of a stream word each, a row for each of them."""
+class PackedLayout:
+    """Layout of a load in the order PACKED, and of headers: one stream word per row, unchanged.
+
+    It has the properties of a `Layout` with one line, whose values are stream words.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of a stream word.
+    pack_bytes : int
+        Bytes of a pack word.
+    """
 
     size: int
-    granule: int
-    edge = ks = places = 1
-    chunk = ROWS
+    pack_bytes: int
+    edge = row_k = row_words = 1
+    slice_k = HALF_ROWS
 
     @property
-    def line_granules(self) -> int:
-        return self.size // self.granule
+    def line_pack_words(self) -> int:
+        """Pack words of a stream word."""
+        return self.size // self.pack_bytes
 
-    def lanes(self):
+    def byte_map(self):
+        """As `Layout.byte_map`."""
         for byte in range(self.size):
             yield byte, 0, 0, byte
 
 
-def layouts(config: Config) -> tuple[Layout, Layout, Raw]:
-    """Those of A and B, and of what is neither."""
-    share = granule(config)
+def layouts(config: Config) -> tuple[Layout, Layout, PackedLayout]:
+    """The layouts of A, of B, and of PACKED loads and headers."""
+    size = pack_bytes(config)
     a, b = operands(config)
-    return Layout(a, share), Layout(b, share), Raw(config.bytes_in, share)
+    return Layout(a, size), Layout(b, size), PackedLayout(config.bytes_in, size)

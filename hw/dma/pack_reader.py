@@ -1,70 +1,71 @@
-"""The outlet: what lies in the packing memory becomes the command stream."""
+"""The pack reader: sends the contents of the packing memory as the command stream."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.dma.layout import ROWS
+from weft.hw.dma.layout import HALF_ROWS
 
 __all__ = ["PackReader"]
 
 
 class PackReader(wiring.Component):
-    """Sends one half of the memory after the other: row by row, a row's stream words in turn.
+    """Sends each filled half: row by row, and within a row one stream word after the other.
 
     Parameters
     ----------
     bytes_in : int
-    places : int
-        Stream words of a row, at most: a power of two.
+        Bytes of a stream word.
+    row_words : int
+        Stream words per row: a power of two.
 
     Attributes
     ----------
-    address, en, release : Out; word, filled : In
+    read_addr, read_en, release : Out
         As of `weft.hw.dma.packer.Packer`.
-    row, place, places : In
-        The last row of the half, the last stream word of that row, and of any other.
+    read_data, filled, last_row, last_row_end, row_end : In
+        As of `weft.hw.dma.packer.Packer`.
     commands : Out, stream of ``bytes_in`` bytes
     idle : Out
-        Nothing is on its way.
+        1 bit; no stream word is on its way.
     """
 
-    def __init__(self, *, bytes_in, places):
-        bits = ceil_log2(places)
+    def __init__(self, *, bytes_in, row_words):
+        bits = ceil_log2(row_words)
         super().__init__({
-            "address": Out(bits + ceil_log2(ROWS)),
-            "en": Out(1),
+            "read_addr": Out(bits + ceil_log2(HALF_ROWS)),
+            "read_en": Out(1),
             "release": Out(1),
-            "word": In(8 * bytes_in),
+            "read_data": In(8 * bytes_in),
             "filled": In(1),
-            "row": In(range(ROWS)),
-            "place": In(bits),
-            "places": In(bits),
+            "last_row": In(range(HALF_ROWS)),
+            "last_row_end": In(bits),
+            "row_end": In(bits),
             "commands": Out(stream.Signature(8 * bytes_in)),
             "idle": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        row, place = Signal.like(self.row), Signal.like(self.place)
-        follows, asks, row_end = Signal(), Signal(), Signal()
-        last_row = row == self.row
+        row, index = Signal.like(self.last_row), Signal.like(self.row_end)
+        next_valid, read, row_done = Signal(), Signal(), Signal()
+        in_last_row = row == self.last_row
         m.d.comb += [
-            self.en.eq(~self.commands.valid | self.commands.ready),
-            self.commands.payload.eq(self.word),
-            self.address.eq(Cat(place, row)),
-            asks.eq(self.en & self.filled),
-            row_end.eq((place == self.places) | (last_row & (place == self.place))),
-            self.release.eq(asks & last_row & (place == self.place)),
-            self.idle.eq(~follows & ~self.commands.valid),
+            self.read_en.eq(~self.commands.valid | self.commands.ready),
+            self.commands.payload.eq(self.read_data),
+            self.read_addr.eq(Cat(index, row)),
+            read.eq(self.read_en & self.filled),
+            row_done.eq((index == self.row_end) | (in_last_row & (index == self.last_row_end))),
+            self.release.eq(read & in_last_row & (index == self.last_row_end)),
+            self.idle.eq(~next_valid & ~self.commands.valid),
         ]
-        with m.If(self.en):
-            m.d.sync += [follows.eq(self.filled), self.commands.valid.eq(follows)]
-        with m.If(asks):
-            m.d.sync += place.eq(place + 1)
-            with m.If(row_end):
-                m.d.sync += [place.eq(0), row.eq(row + 1)]
+        with m.If(self.read_en):
+            m.d.sync += [next_valid.eq(self.filled), self.commands.valid.eq(next_valid)]
+        with m.If(read):
+            m.d.sync += index.eq(index + 1)
+            with m.If(row_done):
+                m.d.sync += [index.eq(0), row.eq(row + 1)]
         with m.If(self.release):
             m.d.sync += row.eq(0)
         return m

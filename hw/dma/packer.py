@@ -1,4 +1,4 @@
-"""The packer: granules gathered into panels, a half of the memory filled while one is sent."""
+"""The packer: collects pack words in a memory of two halves, one filled while one is read."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -6,157 +6,183 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.buffers.bank import Bank
-from weft.hw.dma.layout import ROWS
+from weft.hw.dma.layout import HALF_ROWS
 
 __all__ = ["Packer"]
 
 
 class Packer(wiring.Component):
-    """A memory of two halves of `ROWS` rows: written a granule at a time, read by stream words.
+    """Writes pack words into the packing memory, and reads stream words out of it.
 
-    What is raw lies in the first stream word of each row.
+    Each half has `HALF_ROWS` rows. A row holds the bytes of up to ``row_words`` stream words, in
+    their order on the command stream. `weft.hw.dma.layout.Layout` says which byte goes where. A
+    panel of 2 lines, a and b, with pack words of 2 values, 4 values of k per row, depth 1::
+
+        pack word          K_MAJOR: line a, index 0        K_MINOR: k = 1
+                                a0 a1                           a1 b1
+        row              a0 -- a1 -- -- -- -- --         -- -- a1 b1 -- -- -- --
+        full row         a0 b0 a1 b1 a2 b2 a3 b3         a0 b0 a1 b1 a2 b2 a3 b3
+
+    A pack word is written two cycles after it came in. PACKED loads and headers use the first
+    stream word of each row. Bytes of a row that hold no value are never written: they are
+    undefined.
 
     Parameters
     ----------
-    granule : shape
+    pack_word : shape
         `weft.hw.dma.aligner.PackWord`.
     layouts : as of `weft.hw.dma.layout.layouts`
     target : str
-        That of a Config.
+        As in Config.
 
     Attributes
     ----------
-    granules : In, ``valid`` and a ``granule``
-    begin : In
-        Pulse: a half is asked for.
+    words : In, ``valid`` and ``word``, a `PackWord`
+    claim : In
+        1 bit; pulse: a slice starts, and claims a half.
     room : Out
-        There is one.
+        1 bit; a half is free to be claimed.
     idle : Out
-        Neither was asked for.
+        1 bit; no half is claimed.
     filled : Out
-        There is one to read.
-    row, place, places : Out
-        Of that one: its last row, the last stream word of that row, and of any other.
+        1 bit; a half is complete and can be read.
+    last_row, last_row_end, row_end : Out
+        Valid while ``filled``: index of the half's last row; index of the last stream word in
+        that row, and in every other row.
     release : In
-        Pulse: it was read; or what is read of it in this cycle is the last.
-    address : In
-        Of a stream word of the half that is due, within the row first.
-    en : In
-        The read moves on.
-    word : Out
-        The stream word, two steps later.
+        1 bit; pulse: the half was read. It may come with the read of its last stream word.
+    read_addr : In
+        ``Cat(index, row)`` of a stream word of the half to read.
+    read_en : In
+        1 bit; the read pipeline advances.
+    read_data : Out
+        The stream word; two cycles with ``read_en`` after its ``read_addr``.
     """
 
-    def __init__(self, *, granule, layouts, target):
+    def __init__(self, *, pack_word, layouts, target):
         self.layouts = layouts
         self.target = target
-        self.stream = layouts[-1].size
-        bits = ceil_log2(max(x.places for x in layouts))
-        self.parts = 1 << bits
-        self.width = self.parts * self.stream
+        self.stream_bytes = layouts[-1].size
+        bits = ceil_log2(max(x.row_words for x in layouts))
+        self.row_words = 1 << bits
+        self.row_bytes = self.row_words * self.stream_bytes
         super().__init__({
-            "granules": In(data.StructLayout({"valid": 1, "granule": granule})),
-            "begin": In(1),
+            "words": In(data.StructLayout({"valid": 1, "word": pack_word})),
+            "claim": In(1),
             "room": Out(1),
             "idle": Out(1),
             "filled": Out(1),
-            "row": Out(range(ROWS)), "place": Out(bits), "places": Out(bits),
+            "last_row": Out(range(HALF_ROWS)), "last_row_end": Out(bits), "row_end": Out(bits),
             "release": In(1),
-            "address": In(bits + ceil_log2(ROWS)),
-            "en": In(1),
-            "word": Out(8 * self.stream),
+            "read_addr": In(bits + ceil_log2(HALF_ROWS)),
+            "read_en": In(1),
+            "read_data": Out(8 * self.stream_bytes),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.bank = bank = Bank(
-            width=8 * self.width, depth=2 * ROWS, parts=self.parts, bytewise=True,
+            width=8 * self.row_bytes, depth=2 * HALF_ROWS, parts=self.row_words, bytewise=True,
             target=self.target,
         )
-        writes, reads = Signal(), Signal()  # the half that is written, and read
-        claimed, ready = Signal(range(3)), Signal(range(3))
-        ended = Signal()
+        write_half, read_half = Signal(), Signal()  # indices of the halves
+        claimed, filled = Signal(range(3)), Signal(range(3))  # numbers of halves
+        slice_done = Signal()
         m.d.sync += [
-            claimed.eq(claimed + self.begin - self.release),
-            ready.eq(ready + ended - self.release),
-            reads.eq(reads ^ self.release), writes.eq(writes ^ ended),
+            claimed.eq(claimed + self.claim - self.release),
+            filled.eq(filled + slice_done - self.release),
+            read_half.eq(read_half ^ self.release), write_half.eq(write_half ^ slice_done),
         ]
         m.d.comb += [
-            self.room.eq(~claimed[1]), self.idle.eq(claimed == 0), self.filled.eq(ready != 0),
-            bank.read_addr.eq(Cat(self.address, reads)), bank.read_en.eq(self.en),
-            self.word.eq(bank.read_data),
+            self.room.eq(~claimed[1]), self.idle.eq(claimed == 0), self.filled.eq(filled != 0),
+            bank.read_addr.eq(Cat(self.read_addr, read_half)), bank.read_en.eq(self.read_en),
+            self.read_data.eq(bank.read_data),
         ]
 
-        # The granule's row and its place in there; then where its bytes go to.
-        here = self.granules.granule
-        cases = [*self._cases()]
-        held, valid = Signal.like(here, reset_less=True), Signal()
-        row = Signal(range(ROWS), reset_less=True)
-        codes = max(code for _, _, _, lanes in cases for _, code, _ in lanes) + 1
-        hits = Signal(codes, reset_less=True)
-        code = _choose(here, [code for _, code, _, _ in cases])
+        # First cycle: the row of the pack word, and its position in the row, one-hot.
+        word = self.words.word
+        kinds = [*self._kinds()]
+        s_word, s_valid = Signal.like(word, reset_less=True), Signal()
+        s_row = Signal(range(HALF_ROWS), reset_less=True)
+        positions = max(position for *_, targets in kinds for _, position, _ in targets) + 1
+        s_position = Signal(positions, reset_less=True)
+        position = _select(word, [position for _, position, _, _ in kinds])
         m.d.sync += [
-            valid.eq(self.granules.valid), held.eq(here),
-            row.eq(_choose(here, [row for row, _, _, _ in cases])),
-            hits.eq(Cat(code == n for n in range(codes))),
+            s_valid.eq(self.words.valid), s_word.eq(word),
+            s_row.eq(_select(word, [row for row, _, _, _ in kinds])),
+            s_position.eq(Cat(position == n for n in range(positions))),
         ]
-        found = [{byte: (hits[code], source) for byte, code, source in c[3]} for c in cases]
-        enables, sources = [], []
-        for byte in range(self.width):
-            of = [case.get(byte, (Const(0), None)) for case in found]
-            known = next((source for _, source in of if source is not None), 0)
-            enables.append(_choose(held, [hit for hit, _ in of]))
-            sources.append(_choose(held, [
-                held.bytes[known if source is None else source] for _, source in of
-            ]))
+
+        # Second cycle: the write.
+        enables, values = self._bytes(s_word, s_position, kinds)
         m.d.sync += [
-            bank.write_en.eq(Mux(valid, Cat(enables), 0)), bank.write_data.eq(Cat(sources)),
-            bank.write_addr.eq(Cat(row, writes ^ ended)), ended.eq(valid & held.end),
+            bank.write_en.eq(Mux(s_valid, Cat(enables), 0)), bank.write_data.eq(Cat(values)),
+            bank.write_addr.eq(Cat(s_row, write_half ^ slice_done)),
+            slice_done.eq(s_valid & s_word.last),
         ]
-        self._ends(m, cases, valid & held.end, held, row, writes ^ ended, reads)
+        self._ends(m, kinds, s_valid & s_word.last, s_word, s_row, write_half ^ slice_done,
+                   read_half)
         return m
 
-    def _cases(self):
-        """Of each kind of granule: its row, where in there it is, places, the bytes that it fills.
+    def _kinds(self):
+        """The kinds of pack words, in the order of `_select`: row, position, row_words, targets.
 
-        A byte comes with where the granule has to be for that, and which of its bytes it is.
+        The position of a pack word is its place within the row. Targets are the bytes of a row
+        that pack words of this kind write: ``(byte of the row, position of the pack word that
+        writes it, byte of the pack word)``.
         """
-        here = self.granules.granule
-        granule = len(here.bytes)
+        word = self.words.word
+        size = len(word.bytes)
         for x in self.layouts:
-            cut, lines = ceil_log2(x.line_granules), ceil_log2(x.edge)
-            yield here.index >> cut, Cat(here.index[:cut], here.number[:lines]), x.places, [
-                (byte, at // granule | line << cut, at % granule)
-                for byte, line, k, s in x.lanes() for at in [k * x.size + s]
+            cut, lines = ceil_log2(x.line_pack_words), ceil_log2(x.edge)
+            yield word.index >> cut, Cat(word.index[:cut], word.task[:lines]), x.row_words, [
+                (byte, at // size | line << cut, at % size)
+                for byte, line, k, s in x.byte_map() for at in [k * x.size + s]
             ]
         for x in self.layouts[:2]:
-            cut, parts = ceil_log2(x.ks), ceil_log2(x.k_granules)
-            yield here.number >> cut, Cat(here.number[:cut], here.index[:parts]), x.places, [
-                (byte, k | at // granule << cut, at % granule)
-                for byte, line, k, s in x.lanes() for at in [line * x.size + s]
+            cut, parts = ceil_log2(x.row_k), ceil_log2(x.k_pack_words)
+            yield word.task >> cut, Cat(word.task[:cut], word.index[:parts]), x.row_words, [
+                (byte, k | at // size << cut, at % size)
+                for byte, line, k, s in x.byte_map() for at in [line * x.size + s]
             ]
 
-    def _ends(self, m, cases, ends, held, row, writes, reads):
-        """Where each half ends."""
-        lasts = [
-            [Signal.like(value) for value in (self.row, self.place, self.places)] for _ in range(2)
+    def _bytes(self, word, position, kinds):
+        """For each byte of a row: whether ``word`` writes it, and the value."""
+        targets = [
+            {byte: (position[code], source) for byte, code, source in kind[3]} for kind in kinds
         ]
-        full = _choose(held, [Const(places - 1, len(self.places)) for _, _, places, _ in cases])
-        with m.If(ends):
-            for half, last in enumerate(lasts):
-                with m.If(writes == half):
+        enables, values = [], []
+        for byte in range(self.row_bytes):
+            options = [kind.get(byte, (Const(0), None)) for kind in targets]
+            default = next((source for _, source in options if source is not None), 0)
+            enables.append(_select(word, [hit for hit, _ in options]))
+            values.append(_select(word, [
+                word.bytes[default if source is None else source] for _, source in options
+            ]))
+        return enables, values
+
+    def _ends(self, m, kinds, slice_done, word, row, write_half, read_half):
+        """Keep for each half where it ends, and offer that of the half that is read."""
+        outputs = self.last_row, self.last_row_end, self.row_end
+        ends = [[Signal.like(value) for value in outputs] for _ in range(2)]
+        full = _select(word, [
+            Const(row_words - 1, len(self.row_end)) for _, _, row_words, _ in kinds
+        ])
+        with m.If(slice_done):
+            for half, (last_row, last_row_end, row_end) in enumerate(ends):
+                with m.If(write_half == half):
                     m.d.sync += [
-                        last[0].eq(row), last[1].eq(held.place), last[2].eq(full)
+                        last_row.eq(row), last_row_end.eq(word.last_row_end), row_end.eq(full)
                     ]
         m.d.comb += [
-            value.eq(Mux(reads, odd, even))
-            for value, even, odd in zip((self.row, self.place, self.places), *lasts, strict=True)
+            value.eq(Mux(read_half, odd, even))
+            for value, even, odd in zip(outputs, *ends, strict=True)
         ]
 
 
-def _choose(granule, values):
-    """One of those of A, of B, of what is raw, of A and of B transposed."""
-    a, b, raw, a_turned, b_turned = values
-    return Mux(granule.raw, raw, Mux(
-        granule.transposed, Mux(granule.b, b_turned, a_turned), Mux(granule.b, b, a)
+def _select(word, values):
+    """The value for a pack word of A, B, a PACKED load, A in K_MINOR, or B in K_MINOR."""
+    a, b, packed, a_k_minor, b_k_minor = values
+    return Mux(word.packed, packed, Mux(
+        word.k_minor, Mux(word.operand_b, b_k_minor, a_k_minor), Mux(word.operand_b, b, a)
     ))

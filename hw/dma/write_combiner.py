@@ -1,4 +1,4 @@
-"""The gather: units of results become beats, where memory has them, and beats bursts."""
+"""The write combiner: turns write units into beats, and beats into bursts."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
@@ -8,77 +8,117 @@ from amaranth.utils import ceil_log2
 from weft.hw.buffers.mux_tree import mux_tree
 from weft.hw.dma.axi import BURST
 
-__all__ = ["Beat", "Unit", "WriteCombiner"]
+__all__ = ["Beat", "WriteCombiner", "WriteUnit"]
 
 BLOCK = ceil_log2(BURST)
-CUT = 2  # bits of how a job may be cut off
-STATUS = 3  # bits that there are before all is written
+CORE_STATUS = 2  # status bits that the core sets: ABORTED, REJECTED
+BEAT_STATUS = 3  # ... and READ_ERROR
 
 
-class Unit(data.StructLayout):
-    """The ``part``'th unit of a word; ``addr`` is its place.
+class WriteUnit(data.StructLayout):
+    """A unit of results to write.
 
-    ``most`` bytes and one of its row are due from there on: none where it is negative.
-    ``end`` marks all those of a job's last row.
+    ========= ==============================================================================
+    word      the word of the result stream that contains the unit
+    narrow    the results are narrow, which selects the size of the unit
+    index     index of the unit within the word
+    addr      address of the unit: a multiple of its size
+    last_byte results of the row from this unit on, in bytes, less one; negative if none
+    last_row  the unit belongs to the last row of its job
+    ========= ==============================================================================
+
+    Parameters
+    ----------
+    data_bytes : int
+        Bytes of a beat, and of a word of the result stream.
+    max_index : int
+        Units of a word, at most.
+    row_bytes : int
+        Bytes of results in a row of a tile, at most.
     """
 
-    def __init__(self, *, data_bytes, parts, longest):
+    def __init__(self, *, data_bytes, max_index, row_bytes):
         super().__init__({
-            "word": 8 * data_bytes, "narrow": 1, "part": range(parts),
-            "addr": 32, "most": signed(ceil_log2(longest) + 1), "end": 1,
+            "word": 8 * data_bytes, "narrow": 1, "index": range(max_index),
+            "addr": 32, "last_byte": signed(ceil_log2(row_bytes) + 1), "last_row": 1,
         })
 
 
 class Beat(data.StructLayout):
-    """A beat to write; ``addr`` of its burst, and its beats so far less one, count in the ``last``.
+    """A beat to write.
 
-    ``end`` marks the last one of a job; one that is ``void`` is none, but ends a job.
+    ========== =============================================================================
+    data, strb as of AXI4
+    last       last beat of its burst
+    addr       address of the burst
+    index      index of the beat within its burst: AWLEN, in the last one
+    job_last   last beat of its job
+    no_data    not a beat, only the end of a job; with ``last`` and ``job_last``
+    tag        tag of the job
+    status     status of the job; valid with ``job_last``
+    ========== =============================================================================
+
+    Parameters
+    ----------
+    data_bytes : int
+        Bytes of a beat.
     """
 
     def __init__(self, *, data_bytes):
         super().__init__({
             "data": 8 * data_bytes, "strb": data_bytes, "last": 1,
-            "addr": 32, "count": BLOCK, "end": 1, "void": 1, "tag": 16, "status": STATUS,
+            "addr": 32, "index": BLOCK, "job_last": 1, "no_data": 1, "tag": 16,
+            "status": BEAT_STATUS,
         })
 
 
 class WriteCombiner(wiring.Component):
-    """Puts units side by side; a beat leaves two cycles after its last unit has come.
+    """Collects the units of a row of a tile into beats.
 
-    A burst ends with a row, and where a multiple of `BURST` beats begins. Of a row's units those
-    with no byte that is due leave no trace.
+    A beat leaves two cycles after its last unit came in: when it is full, or its row ends. A burst
+    ends with a row, and where a block of `BURST` beats ends. Units beyond the end of the row leave
+    no trace. A row of 19 bytes at address 0x104, with units of 4 bytes, and beats of 16::
+
+        unit    addr    last_byte       beat    addr    index  strb                 last
+        0       0x104   18
+        1       0x108   14
+        2       0x10c   10         ->   0       0x100   0      1111 1111 1111 0000  0
+        3       0x110   6
+        4       0x114   2          ->   1       0x100   1      0000 0000 0111 1111  1
 
     Parameters
     ----------
-    units : list of int
-        Bytes of a unit: of sums; and of narrow results where that is another number.
+    unit_sizes : list of int
+        Bytes of a unit: of sums, and of narrow results if that is another number.
     unit : shape
-        `Unit`.
+        `WriteUnit`.
     data_bytes : int
+        Bytes of a beat.
 
     Attributes
     ----------
-    units : In, ``valid`` and a `Unit`
-    cut : In
-        Pulse, in a cycle without a unit: the burst under way, if there is one, and the job end.
+    units : In, ``valid`` and ``unit``, a `WriteUnit`
+    cancel : In
+        1 bit; pulse, in a cycle without a unit: the job ends now, and with it the burst in
+        progress, if any.
     tag : In
-        Of the job.
+        Tag of the job.
     status : In
-        Of the job, where it is cut.
-    spoilt : In
-        The job's operands are wrong.
-    beats : Out, ``valid`` and a `Beat`
+        Status of the job; valid with ``cancel``.
+    operand_error : In
+        1 bit; operands of the job were read with an error.
+    beats : Out, ``valid`` and ``beat``, a `Beat`
     idle : Out
-        Nothing is on its way.
+        1 bit; no unit and no beat is on its way.
     """
 
-    def __init__(self, *, units, unit, data_bytes):
-        self.sizes = units
+    def __init__(self, *, unit_sizes, unit, data_bytes):
+        self.unit_sizes = unit_sizes
         self.data_bytes = data_bytes
         super().__init__({
             "units": In(data.StructLayout({"valid": 1, "unit": unit})),
-            "cut": In(1),
-            "tag": In(16), "status": In(CUT), "spoilt": In(1),
+            "cancel": In(1),
+            "tag": In(16), "status": In(CORE_STATUS), "operand_error": In(1),
             "beats": Out(data.StructLayout({"valid": 1, "beat": Beat(data_bytes=data_bytes)})),
             "idle": Out(1),
         })
@@ -87,68 +127,93 @@ class WriteCombiner(wiring.Component):
         m = Module()
         low = ceil_log2(self.data_bytes)
         unit, beat = self.units.unit, self.beats.beat
-        # Where a unit goes, and what of it counts. A small one is as many copies as a large one has
-        # room for, one of which goes to its slot.
-        widest, finest = max(self.sizes), min(self.sizes)
-        valid, cut, end = (Signal(name=name) for name in ("valid", "cut", "end"))
-        part = Signal(8 * widest, reset_less=True)
-        due = Signal(widest, reset_less=True)
-        place = Signal(range(self.data_bytes // widest), reset_less=True)
-        slots = Signal(widest // finest, init=-1, reset_less=True)
-        whole, which = Signal(8 * widest), Signal.like(place)
-        row_end, fills, block_end = (Signal(name=n) for n in ("row_end", "fills", "block_end"))
-        addr = Signal(32 - low, reset_less=True)
-        tag, status = Signal(16, reset_less=True), Signal(CUT, reset_less=True)
-        spoilt = Signal(reset_less=True)
+        # First cycle: where the unit goes.
+        s_valid, s_cancel, s_last_row = (Signal(name=n) for n in ("valid", "cancel", "last_row"))
+        s_addr = Signal(32 - low, reset_less=True)
+        s_tag, s_status = Signal(16, reset_less=True), Signal(CORE_STATUS, reset_less=True)
+        s_operand_error, s_block_end = Signal(reset_less=True), Signal()
         m.d.sync += [
-            valid.eq(self.units.valid & ~unit.most[-1]), cut.eq(self.cut), end.eq(unit.end),
-            addr.eq(unit.addr[low:]), tag.eq(self.tag), status.eq(self.status),
-            spoilt.eq(self.spoilt),
-            block_end.eq(unit.addr[low : low + BLOCK].all()),
-            place.eq(unit.addr[ceil_log2(widest) : low]),
+            s_valid.eq(self.units.valid & ~unit.last_byte[-1]), s_cancel.eq(self.cancel),
+            s_last_row.eq(unit.last_row),
+            s_addr.eq(unit.addr[low:]), s_tag.eq(self.tag), s_status.eq(self.status),
+            s_operand_error.eq(self.operand_error),
+            s_block_end.eq(unit.addr[low : low + BLOCK].all()),
         ]
-        m.d.comb += whole.eq(mux_tree(unit.word, which, 8 * widest))
-        for narrow, size in enumerate(self.sizes):
-            share, copies = ceil_log2(size), widest // size
-            inner = ceil_log2(copies)
-            here, more = unit.addr[share:low], unit.most[share:].any()
-            counts = Cat(1, *(more | (unit.most[:share] >= n) for n in range(1, size)))
-            mine = Cat(here[:inner] == n for n in range(copies))
-            with m.If((unit.narrow == narrow) | (len(self.sizes) == 1)):
-                m.d.comb += which.eq(unit.part[inner:])
-                m.d.sync += [
-                    part.eq(mux_tree(whole, unit.part[:inner], 8 * size).replicate(copies)),
-                    due.eq(Cat(Mux(bit, counts, 0) for bit in mine)),
-                    slots.eq(Cat(bit.replicate(size // finest) for bit in mine)),
-                    row_end.eq(~more), fills.eq(here.all()),
-                ]
+        s_row_end, s_beat_end, place, share = self._select(m, low)
 
-        fresh, closed = Signal(init=1), Signal(init=1)  # the unit begins a beat, a burst
+        # Second cycle: the unit goes into the beat.
+        beat_start, burst_start = Signal(init=1), Signal(init=1)  # the unit starts one
+        strobes = self._merge(m, s_valid, place, share)
+        last = s_row_end | (s_beat_end & s_block_end)
+        m.d.comb += self.idle.eq(~s_valid & ~s_cancel & ~self.beats.valid)
+        m.d.sync += [
+            self.beats.valid.eq((s_valid & (s_beat_end | s_row_end)) | s_cancel),
+            beat.tag.eq(s_tag), beat.status.eq(Cat(Mux(s_cancel, s_status, 0), s_operand_error)),
+            beat.no_data.eq(s_cancel & burst_start),
+            beat.job_last.eq(s_cancel | (s_row_end & s_last_row)),
+            beat.last.eq(s_cancel | last),
+        ]
+        with m.If(s_valid | s_cancel):
+            m.d.sync += [
+                beat.strb.eq(Mux(beat_start, 0, beat.strb) | Mux(s_valid, strobes, 0)),
+                beat_start.eq(s_cancel | s_beat_end | s_row_end), burst_start.eq(s_cancel | last),
+            ]
+            with m.If(beat_start):
+                m.d.sync += beat.index.eq(Mux(burst_start, 0, beat.index + 1))
+            with m.If(beat_start & burst_start):
+                m.d.sync += beat.addr.eq(s_addr << low)
+        return m
+
+    def _select(self, m, low):
+        """Cut the unit out of its word.
+
+        The place of a unit in a beat is the index of a *large* unit, and within that a slot. A
+        small unit is copied to all slots of a large one, of which one is written.
+
+        Returns registers: whether the unit ends its row; whether it ends its beat; the index of
+        the large unit; ``share``: the copies, their byte strobes, and the slots to write.
+        """
+        unit = self.units.unit
+        large, small = max(self.unit_sizes), min(self.unit_sizes)
+        s_data = Signal(8 * large, reset_less=True)
+        s_strobes = Signal(large, reset_less=True)
+        s_place = Signal(range(self.data_bytes // large), reset_less=True)
+        s_slots = Signal(large // small, init=-1, reset_less=True)
+        s_row_end, s_beat_end = Signal(), Signal()
+        large_data, large_index = Signal(8 * large), Signal.like(s_place)
+        m.d.sync += s_place.eq(unit.addr[ceil_log2(large) : low])
+        m.d.comb += large_data.eq(mux_tree(unit.word, large_index, 8 * large))
+        for narrow, size in enumerate(self.unit_sizes):
+            bits, copies = ceil_log2(size), large // size
+            inner = ceil_log2(copies)
+            place, more = unit.addr[bits:low], unit.last_byte[bits:].any()
+            keep = Cat(1, *(more | (unit.last_byte[:bits] >= n) for n in range(1, size)))
+            slots = Cat(place[:inner] == n for n in range(copies))
+            with m.If((unit.narrow == narrow) | (len(self.unit_sizes) == 1)):
+                m.d.comb += large_index.eq(unit.index[inner:])
+                m.d.sync += [
+                    s_data.eq(
+                        mux_tree(large_data, unit.index[:inner], 8 * size).replicate(copies)
+                    ),
+                    s_strobes.eq(Cat(Mux(bit, keep, 0) for bit in slots)),
+                    s_slots.eq(Cat(bit.replicate(size // small) for bit in slots)),
+                    s_row_end.eq(~more), s_beat_end.eq(place.all()),
+                ]
+        return s_row_end, s_beat_end, s_place, (s_data, s_strobes, s_slots)
+
+    def _merge(self, m, valid, place, share):
+        """Write the unit into the data of the beat; returns its strobes."""
+        unit_data, unit_strobes, slots = share
+        large, small = max(self.unit_sizes), min(self.unit_sizes)
         strobes = Signal(self.data_bytes)
-        held = Signal(8 * self.data_bytes, reset_less=True)
-        for n in range(self.data_bytes // widest):
+        beat_data = Signal(8 * self.data_bytes, reset_less=True)
+        m.d.comb += self.beats.beat.data.eq(beat_data)
+        for n in range(self.data_bytes // large):
             with m.If(place == n):
-                m.d.comb += strobes.word_select(n, widest).eq(due)
+                m.d.comb += strobes.word_select(n, large).eq(unit_strobes)
             for slot in range(len(slots)):
                 with m.If(valid & (place == n) & slots[slot]):
-                    m.d.sync += held.word_select(n * len(slots) + slot, 8 * finest).eq(
-                        part.word_select(slot, 8 * finest)
+                    m.d.sync += beat_data.word_select(n * len(slots) + slot, 8 * small).eq(
+                        unit_data.word_select(slot, 8 * small)
                     )
-        last = row_end | (fills & block_end)
-        m.d.comb += [beat.data.eq(held), self.idle.eq(~valid & ~cut & ~self.beats.valid)]
-        m.d.sync += [
-            self.beats.valid.eq((valid & (fills | row_end)) | cut),
-            beat.tag.eq(tag), beat.status.eq(Cat(Mux(cut, status, 0), spoilt)),
-            beat.void.eq(cut & closed), beat.end.eq(cut | (row_end & end)),
-            beat.last.eq(cut | last),
-        ]
-        with m.If(valid | cut):
-            m.d.sync += [
-                beat.strb.eq(Mux(fresh, 0, beat.strb) | Mux(valid, strobes, 0)),
-                fresh.eq(cut | fills | row_end), closed.eq(cut | last),
-            ]
-            with m.If(fresh):
-                m.d.sync += beat.count.eq(Mux(closed, 0, beat.count + 1))
-            with m.If(fresh & closed):
-                m.d.sync += beat.addr.eq(addr << low)
-        return m
+        return strobes

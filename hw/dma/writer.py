@@ -1,4 +1,4 @@
-"""The writer: beats become bursts on AXI, and their answers the ends of jobs."""
+"""The writer: sends beats as bursts on AXI4, and reports the end of each job."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -6,38 +6,41 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import BURST, Axi4
-from weft.hw.dma.write_combiner import STATUS, Beat
+from weft.hw.dma.write_combiner import BEAT_STATUS, Beat
 from weft.hw.stream.fifo import Fifo
 
 __all__ = ["Writer"]
 
-BURSTS = 16  # that are not yet answered, at most
-BEATS = 2 * BURSTS * BURST  # more than all of those, and the one that is gathered, have
-SLACK = 4  # bursts that end after there was no more room, and more
+BURSTS = 16  # bursts without a response, at most
+BEATS = 2 * BURSTS * BURST  # more than those bursts, and the one that is collected, can have
+SLACK = 4  # bursts that may still end after ``room`` fell, and more
 
 
 class Writer(wiring.Component):
-    """A burst leaves when all its beats are there, so W never waits for them.
+    """Sends a burst when all its beats have come, so W never waits for data within a burst.
 
     Parameters
     ----------
     data_bytes : int
+        Bytes of a beat.
     target : str
-        That of a Config.
+        As in Config.
 
     Attributes
     ----------
-    beats : In, ``valid`` and a `weft.hw.dma.write_combiner.Beat`
+    beats : In, ``valid`` and ``beat``, a `weft.hw.dma.write_combiner.Beat`
     room : Out
-        Four more may come.
+        1 bit; four more beats can be taken.
     aw, w, b : as of `Axi4`
-    ended : Out
-        Pulse: all of a job is written and answered; with its ``tag`` and ``status``, of which the
-        highest bit says that a burst of it was answered by an error.
+    job_done : Out
+        1 bit; pulse: all bursts of a job have their responses.
+    tag, status : Out
+        16 and 4 bits; valid with ``job_done``. The highest bit of the status is set if a burst of
+        the job had an error response.
     error : Out
-        Pulse: a burst was answered by an error.
+        1 bit; pulse: a burst had an error response.
     idle : Out
-        No burst is under way.
+        1 bit; no burst is in flight.
     """
 
     def __init__(self, *, data_bytes, target):
@@ -48,18 +51,18 @@ class Writer(wiring.Component):
             "beats": In(data.StructLayout({"valid": 1, "beat": Beat(data_bytes=data_bytes)})),
             "room": Out(1),
             **{name: axi[name] for name in ("aw", "w", "b")},
-            "ended": Out(1), "tag": Out(16), "status": Out(STATUS + 1),
+            "job_done": Out(1), "tag": Out(16), "status": Out(BEAT_STATUS + 1),
             "error": Out(1),
             "idle": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        beat, closes = self.beats.beat, self.beats.valid & self.beats.beat.last
+        beat, burst_end = self.beats.beat, self.beats.valid & self.beats.beat.last
         aw, b = self.aw, self.b
         low = ceil_log2(self.data_bytes)
-        Start = data.StructLayout({"addr": 32 - low, "len": len(beat.count)})
-        Burst = data.StructLayout({"void": 1, "end": 1, "tag": 16, "status": STATUS})
+        Start = data.StructLayout({"addr": 32 - low, "len": len(beat.index)})
+        Burst = data.StructLayout({"no_data": 1, "job_last": 1, "tag": 16, "status": BEAT_STATUS})
         words, starts, bursts = (
             Fifo(shape, depth=depth, target=self.target, checked=False, commit=commit)
             for shape, depth, commit in (
@@ -74,32 +77,33 @@ class Writer(wiring.Component):
             aw.valid.eq(starts.o.valid), starts.o.ready.eq(aw.ready),
             aw.payload.addr[low:].eq(starts.o.payload.addr),
             aw.payload.len.eq(starts.o.payload.len),
-            words.i.valid.eq(self.beats.valid & ~beat.void), words.commit.eq(beat.last),
+            words.i.valid.eq(self.beats.valid & ~beat.no_data), words.commit.eq(beat.last),
             *(words.i.payload[name].eq(beat[name]) for name in words.shape.members),
-            starts.i.valid.eq(closes & ~beat.void),
-            starts.i.payload.addr.eq(beat.addr[low:]), starts.i.payload.len.eq(beat.count),
-            bursts.i.valid.eq(closes),
+            starts.i.valid.eq(burst_end & ~beat.no_data),
+            starts.i.payload.addr.eq(beat.addr[low:]), starts.i.payload.len.eq(beat.index),
+            bursts.i.valid.eq(burst_end),
             *(bursts.i.payload[name].eq(beat[name]) for name in Burst.members),
         ]
 
-        oldest, answered = bursts.o.payload, Signal()
-        waiting = Signal(range(BURSTS + 1))  # bursts, and what is void
+        # Responses belong to the bursts in their order; an entry without data needs none.
+        oldest, complete = bursts.o.payload, Signal()
+        in_flight = Signal(range(BURSTS + 1))  # entries of ``bursts``
         m.d.comb += [
-            b.ready.eq(bursts.o.valid & ~oldest.void),
-            bursts.o.ready.eq(b.valid | oldest.void),
-            answered.eq(bursts.o.valid & bursts.o.ready),
-            self.idle.eq((waiting == 0) & ~self.beats.valid),
-            self.room.eq(waiting < BURSTS - SLACK),
+            b.ready.eq(bursts.o.valid & ~oldest.no_data),
+            bursts.o.ready.eq(b.valid | oldest.no_data),
+            complete.eq(bursts.o.valid & bursts.o.ready),
+            self.idle.eq((in_flight == 0) & ~self.beats.valid),
+            self.room.eq(in_flight < BURSTS - SLACK),
         ]
-        with m.If(closes != answered):
-            m.d.sync += waiting.eq(waiting + Mux(closes, 1, -1))
-        wrong = b.valid & b.ready & b.payload.resp.as_value()[1]
-        failed = Signal()  # an earlier burst of the job was
-        with m.If(answered):
-            m.d.sync += failed.eq((failed | wrong) & ~oldest.end)
+        with m.If(burst_end != complete):
+            m.d.sync += in_flight.eq(in_flight + Mux(burst_end, 1, -1))
+        error = b.valid & b.ready & b.payload.resp.as_value()[1]
+        earlier_error = Signal()  # of an earlier burst of the job
+        with m.If(complete):
+            m.d.sync += earlier_error.eq((earlier_error | error) & ~oldest.job_last)
         m.d.sync += [
-            self.ended.eq(answered & oldest.end),
-            self.tag.eq(oldest.tag), self.status.eq(Cat(oldest.status, failed | wrong)),
-            self.error.eq(wrong),
+            self.job_done.eq(complete & oldest.job_last),
+            self.tag.eq(oldest.tag), self.status.eq(Cat(oldest.status, earlier_error | error)),
+            self.error.eq(error),
         ]
         return m
