@@ -167,12 +167,12 @@ class BusWrapper(wiring.Component):
             descriptors.data.eq(csr.descriptor.data),
             descriptors.submit.eq(csr.descriptor.submit),
             csr.descriptor_word.eq(descriptors.word), csr.submitting.eq(descriptors.submitting),
-            csr.desc_free.eq(Mux(soft_reset.reset_busy, 0, dma.room)),
+            csr.desc_free.eq(Mux(soft_reset.reset_busy, 0, dma.desc_free)),
             dma.stop.eq(soft_reset.stop | soft_reset.flush), soft_reset.idle.eq(dma.idle),
             csr.dma_busy.eq(dma.busy | descriptors.submitting),
             csr.busy.eq(crossing.busy),
-            csr.job_done.valid.eq(dma.ended), csr.job_done.tag.eq(dma.tag),
-            csr.job_done.status.eq(dma.status),
+            csr.job_done.valid.eq(dma.job_done), csr.job_done.tag.eq(dma.job_tag),
+            csr.job_done.status.eq(dma.job_status),
             *(csr.errors[name].eq(getattr(dma, name)) for name in DMA_ERRORS),
         ]
         if self.ip.window:

@@ -10,7 +10,7 @@ from cocotbext.axi import AxiBus, AxiSlave
 from weft.commands import JobFlag, Status, epilogue_flags
 from weft.descriptors import DESCRIPTOR_BYTES, ElementOrder
 from weft.hw.dma.axi import BURST, FIXED
-from weft.sim.dma_program import DmaProgram
+from weft.sim.dma_scenario import DmaScenario
 from weft.sim.ip.ip_testbench import IpTestbench
 from weft.sim.ip.masters import pauses
 
@@ -146,7 +146,7 @@ async def flags(rig):
 
 def products(rig, jobs, *, seed, orders=(ElementOrder.K_MAJOR, ElementOrder.K_MINOR), finish=True):
     """Products of all shapes that fit."""
-    config, found = rig.config, DmaProgram(rig.config, size=SIZE, seed=seed, orders=orders)
+    config, found = rig.config, DmaScenario(rig.config, size=SIZE, seed=seed, orders=orders)
     narrow = [*epilogue_flags(config)[:1]] if finish else []
     for tag in range(jobs):
         k = rig.rng.choice([1, 2, 5, 17, 33])
@@ -282,7 +282,7 @@ async def aborts(dut):
     rig, memory = await start(dut)
     count = 0
     for tag in (1, 2):
-        found = DmaProgram(rig.config, size=SIZE, seed=tag)
+        found = DmaScenario(rig.config, size=SIZE, seed=tag)
         a, b = rig.operands(2, 2, 3)
         found.job(a, b, flags=JobFlag.FEED_A | JobFlag.FEED_B, tag=tag)
         found.end()

@@ -8,7 +8,7 @@ from weft.commands import JobFlag
 from weft.config import PAGE_WORDS
 from weft.descriptors import EDGE, ElementOrder
 from weft.sim.bench import PERIOD_NS
-from weft.sim.dma_program import DmaProgram
+from weft.sim.dma_scenario import DmaScenario
 from weft.sim.ip.dma import start, submit
 
 JOBS = 4
@@ -20,7 +20,7 @@ ORDERS = {
 }
 
 
-class Steady(DmaProgram):
+class Steady(DmaScenario):
     """Both operands in the order that each is told."""
 
     def load(self, side, *more):

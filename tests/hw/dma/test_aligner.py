@@ -1,4 +1,4 @@
-"""Stretches of beats become granules, whatever byte they start at."""
+"""The aligner: runs of bytes become pack words, whatever byte of a beat they start at."""
 
 import random
 
@@ -7,7 +7,7 @@ import pytest
 from weft.config import Config
 from weft.hw.dma.address_generator import PackTask
 from weft.hw.dma.aligner import Aligner
-from weft.hw.dma.layout import granule, layouts
+from weft.hw.dma.layout import layouts, pack_bytes
 from weft.sim.amaranth_bench import plain, send, simulate, ticks
 
 CONFIGS = {
@@ -18,76 +18,79 @@ CONFIGS = {
 }
 
 
-def chunks(rng, width, size):
-    """Pieces, a few to a chunk, each with the bytes of its stretch."""
+def random_tasks(rng, width, size):
+    """Yield tasks, a few per slice: the task, the bytes of its run, its index in the slice."""
     for n in range(20):
-        pieces = rng.randrange(1, 4)
-        for number in range(pieces):
-            data = rng.randbytes(rng.choice([0, 1, 2, size, 3 * size - 1, 40]))
-            granules = -(-len(data) // size) + rng.randrange(2) or 1
-            end = int(number == pieces - 1)
+        count = rng.randrange(1, 4)
+        for index in range(count):
+            run = rng.randbytes(rng.choice([0, 1, 2, size, 3 * size - 1, 40]))
+            words = -(-len(run) // size) + rng.randrange(2) or 1
+            last = int(index == count - 1)
             yield {
-                "b": rng.randrange(2), "transposed": rng.randrange(2), "raw": rng.randrange(2),
-                "real": int(bool(data)), "end": end, "final": int(end and n % 3 == 0), "place": 0,
-                "offset": rng.randrange(width), "most": max(len(data) - 1, 0),
-                "granules": granules - 1,
-            }, data, number
+                "operand_b": rng.randrange(2), "k_minor": rng.randrange(2),
+                "packed": rng.randrange(2), "has_data": int(bool(run)),
+                "last": last, "load_last": int(last and n % 3 == 0), "last_row_end": 0,
+                "offset": rng.randrange(width), "last_byte": max(len(run) - 1, 0),
+                "last_word": words - 1,
+            }, run, index
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("idle, full", [(0, 0), (0.6, 0.8)])
 def test_aligns(config, idle, full):
     rng = random.Random(config.bytes_in)
-    width, size = config.bytes_in, granule(config)
+    width, size = config.bytes_in, pack_bytes(config)
     shape = PackTask(data_bytes=width, layouts=layouts(config))
-    dut = Aligner(data_bytes=width, granule=size, piece=shape, pieces=4)
-    items = [*chunks(rng, width, size)]
-    beats, due, ends = [], [], {"begin": 0, "final": 0}
-    for piece, data, number in items:
-        if data:
-            whole = rng.randbytes(piece["offset"]) + data
+    dut = Aligner(data_bytes=width, pack_bytes=size, task=shape, max_tasks=4)
+    items = [*random_tasks(rng, width, size)]
+    beats, expected, expected_pulses = [], [], {"slice_start": 0, "load_done": 0}
+    for task, run, task_index in items:
+        if run:
+            whole = rng.randbytes(task["offset"]) + run
             whole += rng.randbytes(-len(whole) % width)
             beats += [whole[n : n + width] for n in range(0, len(whole), width)]
-        ends["begin"] += number == 0
-        ends["final"] += piece["final"]
-        for index in range(piece["granules"] + 1):
-            part = data[index * size : (index + 1) * size].ljust(size, b"\0")
-            due.append({
-                "bytes": [*part], **{name: piece[name] for name in ("b", "transposed", "raw")},
-                "end": int(piece["end"] and index == piece["granules"]), "place": 0,
-                "index": index, "number": number,
+        expected_pulses["slice_start"] += task_index == 0
+        expected_pulses["load_done"] += task["load_last"]
+        for index in range(task["last_word"] + 1):
+            part = run[index * size : (index + 1) * size].ljust(size, b"\0")
+            expected.append({
+                "bytes": [*part], "last_row_end": 0, "index": index, "task": task_index,
+                **{name: task[name] for name in ("operand_b", "k_minor", "packed")},
+                "last": int(task["last"] and index == task["last_word"]),
             })
-    found, pulses = [], {"begin": 0, "final": 0}
+    found, pulses = [], {"slice_start": 0, "load_done": 0}
 
-    async def pieces(ctx):
-        await send(ctx, dut.pieces, [piece for piece, _, _ in items])
+    async def source(ctx):
+        await send(ctx, dut.tasks, [task for task, _, _ in items])
 
-    async def surroundings(ctx):
-        """Room now and then; beats, of which what is asked for comes two cycles later."""
-        draw, left, on_way = random.Random(1), [*beats], [bytes(size)] * 2
-        there = False
+    async def reader(ctx):
+        """Offer beats, and the requested parts two cycles later; vary ``room``."""
+        draw, remaining, in_flight = random.Random(1), [*beats], [bytes(size)] * 2
+        valid = False
         while True:
             ctx.set(dut.room, draw.random() >= full)
-            there = bool(left) and (there or draw.random() >= idle)
-            ctx.set(dut.there, there)
-            ctx.set(dut.unit, int.from_bytes(on_way.pop(0), "little"))
-            _, _, index, leaves = await ctx.tick().sample(dut.index, dut.leaves)
+            valid = bool(remaining) and (valid or draw.random() >= idle)
+            ctx.set(dut.beat_valid, valid)
+            ctx.set(dut.part, int.from_bytes(in_flight.pop(0), "little"))
+            _, _, index, pop = await ctx.tick().sample(dut.index, dut.pop)
             part = slice(index * size, (index + 1) * size)
-            on_way.append(left[0][part] if there else draw.randbytes(size))
-            assert there or not leaves
-            if leaves:
-                left.pop(0)
-                there = False
+            in_flight.append(remaining[0][part] if valid else draw.randbytes(size))
+            assert valid or not pop
+            if pop:
+                remaining.pop(0)
+                valid = False
 
     async def watch(ctx):
-        while len(found) < len(due):
-            _, _, granules, *values = await ctx.tick().sample(dut.granules, dut.begin, dut.final)
+        while len(found) < len(expected):
+            _, _, words, *values = await ctx.tick().sample(
+                dut.words, dut.slice_start, dut.load_done
+            )
             for name, value in zip(pulses, values, strict=True):
                 pulses[name] += value
-            if granules.valid:
-                found.append(plain(granules.granule))
+            if words.valid:
+                found.append(plain(words.word))
         await ticks(ctx, 10)
 
-    simulate(dut, pieces, watch, background=[surroundings], limit=20_000)
-    assert found == due
-    assert pulses == ends
+    simulate(dut, source, watch, background=[reader], limit=20_000)
+    assert found == expected
+    assert pulses == expected_pulses

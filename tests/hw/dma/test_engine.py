@@ -1,4 +1,4 @@
-"""The engine before a core: products whose operands lie in memory, and whose results go there."""
+"""The engine with a core: products with operands and results in memory."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from weft.hw.core import Core
 from weft.hw.dma.engine import Dma
 from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.sim.axi_memory import AxiMemory
-from weft.sim.dma_program import DmaProgram
+from weft.sim.dma_scenario import DmaScenario
 
 SMALL = {"a_words": 256, "b_words": 256}
 CONFIGS = {
@@ -32,8 +32,8 @@ CONFIGS = {
 }
 
 
-def before_core(config):
-    """An engine, and it with a core behind it."""
+def with_core(config):
+    """An engine; and a module with the engine and a core."""
     m = Module()
     m.submodules.dma = dma = Dma(config)
     m.submodules.core = core = Core(config)
@@ -59,8 +59,8 @@ def words(descriptors):
 def run(
     program, *, pause=0.0, latency=0, seed=0, limit=40_000, bad=(), errors=(0, 0, 0), marks=False
 ):
-    """Run a program; the memory that it left. Errors may mark jobs of which it does not say so."""
-    dut, both = before_core(program.config)
+    """Run a program; returns its memory. With ``marks`` the status of jobs is not checked."""
+    dut, both = with_core(program.config)
     width = program.config.bytes_in
     memory = AxiMemory(
         dut.axi, data_bytes=width, size=len(program.memory), pause=pause, latency=latency, seed=seed
@@ -81,27 +81,27 @@ def run(
         assert not ctx.get(dut.busy) and ctx.get(dut.idle)
 
     async def watch(ctx):
-        watched = dut.ended, dut.tag, dut.status, dut.dma_read_error, dut.dma_write_error
+        watched = dut.job_done, dut.job_tag, dut.job_status, dut.dma_read_error, dut.dma_write_error
         while True:
-            _, _, ended, tag, status, *pulses = await ctx.tick().sample(
+            _, _, job_done, tag, status, *pulses = await ctx.tick().sample(
                 *watched, dut.bad_descriptor, dut.bad_address
             )
             seen[:] += pulses
-            if ended:
+            if job_done:
                 ends.append((tag, status))
 
     simulate(both, source, sink, background=[memory.run, watch], limit=limit)
     assert memory.idle
     assert marks or ends == program.ends
     assert errors is None or tuple(seen[:3]) == errors
-    *memory.told, memory.beyond = map(int, seen)
+    *memory.pulses, memory.bad_addresses = map(int, seen)
     return memory
 
 
 def program_of(config, seed, jobs=4, size=1 << 15):
-    """Products of all shapes that fit, operands loaded before, fed behind, or there already."""
+    """Products of many shapes; operands loaded before the job, fed after it, or loaded earlier."""
     rng = np.random.default_rng(seed)
-    program = DmaProgram(config, size=size, seed=seed)
+    program = DmaScenario(config, size=size, seed=seed)
     narrow = [*epilogue_flags(config)[:1]]
     for tag in range(jobs):
         k = int(rng.choice([1, 2, 7, 33]))
@@ -138,7 +138,7 @@ def test_products(name, pause, latency):
 
 
 def packed(config, matrix, region, load):
-    """The payload of a load of ``matrix``, and its bits that count: not those between words."""
+    """The payload of a load of ``matrix``, and a mask without the gaps between words."""
     g = memories(config)[region]
     ks = -(-load.words // g.group) * g.group * g.depth
     ones = np.full((load.panels * g.edge, ks), -1, f"i{g.size}").view(f"u{g.size}")
@@ -146,7 +146,7 @@ def packed(config, matrix, region, load):
 
 
 def fetched(dut, descriptors, payloads, *, pause, seed):
-    """Run descriptors of loads; check their words, each payload with what of it counts."""
+    """Run descriptors of loads; check the commands, each payload with its mask."""
     config = dut.config
     width = config.bytes_in
     memory = AxiMemory(
@@ -187,7 +187,7 @@ FETCHES = {
 
 @pytest.mark.parametrize("name, pause", [("8x8x1", 0.0), *((name, 0.5) for name in FETCHES)])
 def test_panels(name, pause):
-    """Operands in all orders, from whatever byte and by whatever stride, as the host packs them."""
+    """Operands in all orders, at any byte and stride, are packed as the host packs them."""
     config = FETCHES[name]
     size = config.format.a.bytes
     a, b, (k, lines, raw) = Region.A, Region.B, ElementOrder
@@ -196,7 +196,7 @@ def test_panels(name, pause):
         (b, 11, 33, k, 0x1003, 57), (a, 19, 7, lines, 0x1FFB, 23), (b, 1, 1, k, 5, 1),
         (a, 8, 16, raw, 0x500, 0), (a, 2, 40, k, 0x7001, -300), (b, 5, 9, lines, 0x3F01, -11),
     ]
-    if name == "4x4x1-4":  # more than a half of the packing memory holds
+    if name == "4x4x1-4":  # more than one half of the packing memory
         cases += [(a, 5, 600, k, 0x4001, 611), (b, 3, 513, lines, 0x4003, 5)]
     dut, descriptors = Dma(config), []
     for region, count, length, order, address, stride in cases:
@@ -223,10 +223,10 @@ def test_panels(name, pause):
     fetched(dut, descriptors, payloads, pause=pause, seed=3)
 
 
-def test_jobs_that_hand_on_their_sums():
-    """KEEP has no results; REJECTED is told, of a job that was to keep them too."""
+def test_jobs_that_keep_their_sums():
+    """KEEP has no results; REJECTED is reported, for a job with KEEP too."""
     config = CONFIGS["3x4x2"]
-    program, rng = DmaProgram(config, size=1 << 13, seed=1), np.random.default_rng(1)
+    program, rng = DmaScenario(config, size=1 << 13, seed=1), np.random.default_rng(1)
     a, b = values(rng, config, 2, 5), values(rng, config, 3, 5)
     program.multiply(a, b, flags=JobFlag.KEEP, tag=1)
     program.multiply(a, b, flags=JobFlag.ACCUMULATE, tag=2)
@@ -237,17 +237,17 @@ def test_jobs_that_hand_on_their_sums():
     assert run(program).memory == program.expected
 
 
-def test_errors_are_told_and_hang_nothing():
+def test_errors_are_reported_and_the_engine_goes_on():
     config = CONFIGS["3x4x2"]
     program = program_of(config, 3, jobs=1, size=1 << 13)
     reads = run(program, bad=range(0, 256, 8), errors=None, marks=True)
-    assert reads.told[0] > 0
+    assert reads.pulses[0] > 0
     target = max(n for n, byte in enumerate(program.expected) if byte != program.memory[n])
     writes = run(program, bad={target & -8}, errors=None, marks=True)
-    assert writes.told[0] == 0 and writes.told[1] > 0
+    assert writes.pulses[0] == 0 and writes.pulses[1] > 0
 
 
-def test_what_is_no_descriptor_is_dropped():
+def test_bad_descriptors_are_dropped():
     program = program_of(CONFIGS["3x4x2"], 4, jobs=2, size=1 << 13)
     program.descriptors.insert(0, bytes(64))
     program.descriptors.insert(4, b"\xff" * 64)
@@ -255,9 +255,9 @@ def test_what_is_no_descriptor_is_dropped():
 
 
 def test_an_error_marks_the_job_that_it_belongs_to():
-    """Operands loaded before, fed behind, or of a job whose sums are handed on; and results."""
+    """Errors in operands loaded before, fed, or of a job that keeps its sums; and in results."""
     config = CONFIGS["3x4x2"]
-    program, rng = DmaProgram(config, size=1 << 13, seed=1), np.random.default_rng(1)
+    program, rng = DmaScenario(config, size=1 << 13, seed=1), np.random.default_rng(1)
     a, b = values(rng, config, 2, 3), values(rng, config, 3, 3)
     kinds = [*[()] * 3, *[(0, 1)] * 5]
     flags = {5: JobFlag.KEEP, 6: JobFlag.ACCUMULATE}
@@ -272,8 +272,8 @@ def test_an_error_marks_the_job_that_it_belongs_to():
     run(program, bad=bad, errors=None)
 
 
-def test_what_leads_outside_is_dropped_before_any_access():
-    """Between right jobs, whose memory and ends are as they would be without."""
+def test_bad_addresses_are_dropped_before_any_access():
+    """They change nothing for the good jobs around them."""
     program = program_of(CONFIGS["3x4x2"], 4, jobs=2, size=1 << 13)
     k, c = Load(Region.A, 0, 1, 1, 4, LoadFlag.FEED), Job(3, 4, 1, *[1] * 6, tag=99)
     top, load = (1 << 32) - 8, Load(Region.B, 0, 1, 1, 4)
@@ -286,5 +286,5 @@ def test_what_leads_outside_is_dropped_before_any_access():
     for n, one in enumerate(wrong):
         program.descriptors.insert(3 * n, one.pack())
     memory = run(program, errors=(0, 0, len(wrong)))
-    assert memory.memory == program.expected and memory.beyond == len(wrong)
+    assert memory.memory == program.expected and memory.bad_addresses == len(wrong)
     assert all(address < len(program.memory) for _, address, _ in memory.bursts)

@@ -1,4 +1,4 @@
-"""Headers become granules, whatever the size of either."""
+"""The header inserter: headers become pack words, whatever the size of either."""
 
 import random
 
@@ -10,19 +10,19 @@ from weft.hw.dma.aligner import PackWord
 from weft.hw.dma.header_inserter import HeaderInserter
 from weft.sim.amaranth_bench import simulate, ticks
 
-PIECE = data.StructLayout({"place": 1, "granules": 8})
+TASK = data.StructLayout({"last_row_end": 1, "last_word": 8})
 
 
 @pytest.mark.parametrize("size, width", [
     (1, 4), (2, 4), (4, 4), (2, 16), (8, 16), (16, 16), (1, 64), (32, 64), (64, 64),
 ])
 @pytest.mark.parametrize("idle", [0, 0.5])
-def test_hands_on(size, width, idle):
+def test_sends_headers(size, width, idle):
     rng = random.Random(size)
-    shape = PackWord(granule=size, piece=PIECE, pieces=2)
-    dut = HeaderInserter(bytes_in=width, granule=shape)
+    shape = PackWord(pack_bytes=size, task=TASK, max_tasks=2)
+    dut = HeaderInserter(bytes_in=width, pack_word=shape)
     headers = [rng.randbytes(HEADER_BYTES) for _ in range(3)]
-    found, begins = [], []
+    found, starts = [], []
 
     async def source(ctx):
         for header in headers:
@@ -30,7 +30,7 @@ def test_hands_on(size, width, idle):
                 word = header[4 * index : 4 * index + 4]
                 ctx.set(dut.word, int.from_bytes(word, "little"))
                 ctx.set(dut.index, index)
-                while ctx.get(dut.wait) or rng.random() < idle:
+                while ctx.get(dut.busy) or rng.random() < idle:
                     await ctx.tick()
                 ctx.set(dut.take, 1)
                 await ctx.tick()
@@ -38,16 +38,16 @@ def test_hands_on(size, width, idle):
         await ticks(ctx, 80)
 
     async def watch(ctx):
-        async for _, _, granules, begin in ctx.tick().sample(dut.granules, dut.begin):
-            begins.append(begin)
-            if granules.valid:
-                found.append(granules.granule)
+        async for _, _, words, start in ctx.tick().sample(dut.words, dut.slice_start):
+            starts.append(start)
+            if words.valid:
+                found.append(words.word)
 
     simulate(dut, source, background=[watch])
-    assert sum(begins) == len(headers)
-    whole = [header.ljust(max(width, HEADER_BYTES), b"\0") for header in headers]
-    assert b"".join(bytes(one.bytes) for one in found) == b"".join(whole)
-    count = len(whole[0]) // size
-    assert [one.index for one in found] == [*range(count)] * len(headers)
-    assert [one.end for one in found] == ([0] * (count - 1) + [1]) * len(headers)
-    assert all(one.raw for one in found)
+    assert sum(starts) == len(headers)
+    padded = [header.ljust(max(width, HEADER_BYTES), b"\0") for header in headers]
+    assert b"".join(bytes(word.bytes) for word in found) == b"".join(padded)
+    count = len(padded[0]) // size
+    assert [word.index for word in found] == [*range(count)] * len(headers)
+    assert [word.last for word in found] == ([0] * (count - 1) + [1]) * len(headers)
+    assert all(word.packed for word in found)

@@ -1,11 +1,11 @@
-"""Where values lie in the packing memory: as the stream has them; and how many a cycle."""
+"""Layouts of the packing memory: the bytes of a row are those of the stream words."""
 
 import numpy as np
 import pytest
 
 from weft.config import Config
 from weft.host.packing import pack
-from weft.hw.dma.layout import granule, layouts
+from weft.hw.dma.layout import layouts, pack_bytes
 
 CONFIGS = {
     "8x8x1": Config(),
@@ -17,39 +17,39 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize("name, count", [
+@pytest.mark.parametrize("name, size", [
     ("8x8x1", 2), ("8x8x1-8", 2), ("3x5x2", 1), ("8x8x8", 16), ("4x4x1-bf16", 2), ("2x6x4-4", 2),
 ])
-def test_granules_leave_room(name, count):
+def test_pack_words_have_twice_the_rate_of_a_product(name, size):
     config = CONFIGS[name]
-    assert granule(config) == count
-    if count < config.bytes_in:  # twice what a product of 128^3 moves
-        size = 2 * config.format.a.bytes + (config.format.acc.bytes if config.c_words else 0)
-        assert count >= 2 * (128**2 * size) / (128**3 / config.peak)
+    assert pack_bytes(config) == size
+    if size < config.bytes_in:  # the product is 128 x 128 x 128
+        values = 2 * config.format.a.bytes + (config.format.acc.bytes if config.c_words else 0)
+        assert size >= 2 * (128**2 * values) / (128**3 / config.peak)
 
 
-def test_c_wants_larger_granules():
+def test_c_needs_larger_pack_words():
     sizes = {"rows": 8, "cols": 8, "dtype": "bf16"}
-    assert granule(Config(**sizes, c_words=0)) == 4 and granule(Config(**sizes)) == 8
+    assert pack_bytes(Config(**sizes, c_words=0)) == 4 and pack_bytes(Config(**sizes)) == 8
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_a_row_is_as_the_stream_has_it(config):
+def test_a_row_is_as_on_the_stream(config):
     for layout in layouts(config)[:2]:
         o = layout.operand
-        values = np.arange(1, o.edge * layout.ks + 1).reshape(o.edge, -1) % 65521
+        values = np.arange(1, o.edge * layout.row_k + 1).reshape(o.edge, -1) % 65521
         stream = pack(values.astype(f"<u{o.size}"), o)
         assert len(stream) == layout.bytes
         row = bytearray(layout.bytes)
-        for byte, line, k, s in layout.lanes():
+        for byte, line, k, s in layout.byte_map():
             row[byte] = int(values[line, k]).to_bytes(4, "little")[s]
         assert row == stream
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_granules_fill_a_row(config):
+def test_pack_words_fill_a_row(config):
     for layout in layouts(config)[:2]:
         o = layout.operand
-        assert layout.line_granules * layout.granule == layout.ks * o.size
-        assert (layout.k_granules - 1) * layout.granule < o.edge * o.size
-        assert o.edge * o.size <= layout.k_granules * layout.granule
+        assert layout.line_pack_words * layout.pack_bytes == layout.row_k * o.size
+        assert (layout.k_pack_words - 1) * layout.pack_bytes < o.edge * o.size
+        assert o.edge * o.size <= layout.k_pack_words * layout.pack_bytes

@@ -1,4 +1,4 @@
-"""Halves of the packing memory become the command stream."""
+"""The pack reader: halves of the packing memory become the command stream."""
 
 import random
 
@@ -8,49 +8,49 @@ from weft.hw.dma.pack_reader import PackReader
 from weft.sim.amaranth_bench import checker, quiet, receive, simulate
 
 
-@pytest.mark.parametrize("places", [1, 4])
+@pytest.mark.parametrize("row_words", [1, 4])
 @pytest.mark.parametrize("stall", [0, 0.6])
-def test_sends(places, stall):
-    """Rows of one to four stream words, the last one cut short; the memory is the bench's."""
-    rng, dut = random.Random(1), PackReader(bytes_in=4, places=places)
-    halves, due = [], []
+def test_sends(row_words, stall):
+    """Rows of one to four stream words, and a shorter last row, from a memory of the bench."""
+    rng, dut = random.Random(1), PackReader(bytes_in=4, row_words=row_words)
+    halves, expected = [], []
     for rows in (1, 2, 5, 256, 1):
-        whole = rng.randrange(1, places + 1)
-        end = rng.randrange(whole)
-        memory = {
-            place | row * places: rng.getrandbits(32) for row in range(rows)
-            for place in range(end + 1 if row == rows - 1 else whole)
+        words = rng.randrange(1, row_words + 1)
+        last_row_end = rng.randrange(words)
+        contents = {
+            index | row * row_words: rng.getrandbits(32) for row in range(rows)
+            for index in range(last_row_end + 1 if row == rows - 1 else words)
         }
-        halves.append((rows - 1, end, whole - 1, memory))
-        due += memory.values()
+        halves.append((rows - 1, last_row_end, words - 1, contents))
+        expected += contents.values()
 
     async def memory(ctx):
         first = second = 0
-        for row, end, whole, words in halves:
-            ctx.set(dut.row, row)
-            ctx.set(dut.place, end)
-            ctx.set(dut.places, whole)
+        for last_row, last_row_end, row_end, contents in halves:
+            ctx.set(dut.last_row, last_row)
+            ctx.set(dut.last_row_end, last_row_end)
+            ctx.set(dut.row_end, row_end)
             ctx.set(dut.filled, 1)
-            released = False
-            while not released:
-                ctx.set(dut.word, second)
-                _, _, en, address, released = await ctx.tick().sample(
-                    dut.en, dut.address, dut.release
+            release = False
+            while not release:
+                ctx.set(dut.read_data, second)
+                _, _, en, address, release = await ctx.tick().sample(
+                    dut.read_en, dut.read_addr, dut.release
                 )
                 if en:
-                    first, second = words[address], first
+                    first, second = contents[address], first
             ctx.set(dut.filled, 0)
             for _ in range(rng.choice([0, 5])):
-                ctx.set(dut.word, second)
-                if (await ctx.tick().sample(dut.en))[2]:
+                ctx.set(dut.read_data, second)
+                if (await ctx.tick().sample(dut.read_en))[2]:
                     first, second = 0, first
         while True:
-            ctx.set(dut.word, second)
-            if (await ctx.tick().sample(dut.en))[2]:
+            ctx.set(dut.read_data, second)
+            if (await ctx.tick().sample(dut.read_en))[2]:
                 first, second = 0, first
 
     async def sink(ctx):
-        assert await receive(ctx, dut.commands, len(due), stall=stall) == due
+        assert await receive(ctx, dut.commands, len(expected), stall=stall) == expected
         await quiet(ctx, dut.commands)
         assert ctx.get(dut.idle)
 

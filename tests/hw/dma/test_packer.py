@@ -1,4 +1,4 @@
-"""Granules gathered into rows; a half is filled while the other is read."""
+"""The packer: pack words become rows; one half is filled while the other is read."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from weft.config import Config
 from weft.host.packing import pack
 from weft.hw.dma.address_generator import PackTask
 from weft.hw.dma.aligner import PackWord
-from weft.hw.dma.layout import granule, layouts
+from weft.hw.dma.layout import layouts, pack_bytes
 from weft.hw.dma.packer import Packer
 from weft.sim.amaranth_bench import put, simulate, ticks
 
@@ -19,79 +19,83 @@ CONFIGS = {
 }
 
 
-def granules(rng, layout, rows, turned):
-    """A chunk of a panel, granule by granule, line by line or k by k; and the bytes that it is."""
-    size = layout.granule
-    if layout.places == layout.edge == layout.ks == 1:  # as it is
+def pack_words(rng, layout, rows, k_minor):
+    """The pack words of a slice, line by line or k by k; and the bytes that they become."""
+    size = layout.pack_bytes
+    if layout.row_words == layout.edge == layout.row_k == 1:  # PACKED
         values = rng.integers(0, 256, (1, rows * layout.size)).astype(np.uint8)
-        due = values.tobytes()
+        expected = values.tobytes()
     else:
-        shape = layout.edge, rows * layout.ks
+        shape = layout.edge, rows * layout.row_k
         values = rng.integers(1, 256**layout.size, shape).astype(f"<u{layout.size}")
-        due = pack(values, layout.operand)
-    lines = values.T if turned else values
-    found = []
-    for n, whole in enumerate(lines):
-        data = np.ascontiguousarray(whole).tobytes()
+        expected = pack(values, layout.operand)
+    words = []
+    for n, line in enumerate(values.T if k_minor else values):
+        data = np.ascontiguousarray(line).tobytes()
         for index, start in enumerate(range(0, len(data), size)):
             part = [*data[start : start + size].ljust(size, b"\0")]
-            found.append({"bytes": part, "index": index, "number": n, "end": 0})
-    found[-1]["end"] = 1
-    return found, due
+            words.append({"bytes": part, "index": index, "task": n, "last": 0})
+    words[-1]["last"] = 1
+    return words, expected
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_packs(config):
-    """Chunks of both operands, in both orders, and raw ones; what pads a row is not looked at."""
-    rng, lays = np.random.default_rng(1), layouts(config)
-    piece = PackTask(data_bytes=config.bytes_in, layouts=lays)
+    """Slices of both operands in both orders, and PACKED ones; padding of a row is not checked."""
+    rng, all_layouts = np.random.default_rng(1), layouts(config)
+    task = PackTask(data_bytes=config.bytes_in, layouts=all_layouts)
     dut = Packer(
-        granule=PackWord(granule=granule(config), piece=piece, pieces=1 << 13), layouts=lays,
-        target="generic",
+        pack_word=PackWord(pack_bytes=pack_bytes(config), task=task, max_tasks=1 << 13),
+        layouts=all_layouts, target="generic",
     )
-    chunks = [
-        (which, turned, rows) for rows in (1, 3)
-        for which, turned in ((0, 0), (2, 0), (1, 0), (0, 1), (2, 0), (1, 1))
+    slices = [
+        (which, k_minor, rows) for rows in (1, 3)
+        for which, k_minor in ((0, 0), (2, 0), (1, 0), (0, 1), (2, 0), (1, 1))
     ]
-    made = [granules(rng, lays[which], rows, turned) for which, turned, rows in chunks]
-    ends = [int(rng.integers(lays[which].places)) for which, _, _ in chunks]
+    contents = [
+        pack_words(rng, all_layouts[which], rows, k_minor) for which, k_minor, rows in slices
+    ]
+    ends = [int(rng.integers(all_layouts[which].row_words)) for which, _, _ in slices]
 
     async def write(ctx):
-        for (which, turned, _), (lot, _), place in zip(chunks, made, ends, strict=True):
+        for (which, k_minor, _), (words, _), end in zip(slices, contents, ends, strict=True):
             while not ctx.get(dut.room):
                 await ctx.tick()
-            ctx.set(dut.begin, 1)
+            ctx.set(dut.claim, 1)
             await ctx.tick()
-            ctx.set(dut.begin, 0)
-            for one in lot:
-                one |= {"b": which % 2, "transposed": turned, "raw": which // 2, "place": place}
-                put(ctx, dut.granules, {"valid": 1, "granule": one})
+            ctx.set(dut.claim, 0)
+            for word in words:
+                word |= {
+                    "operand_b": which % 2, "k_minor": k_minor, "packed": which // 2,
+                    "last_row_end": end,
+                }
+                put(ctx, dut.words, {"valid": 1, "word": word})
                 await ctx.tick()
-                ctx.set(dut.granules.valid, 0)
+                ctx.set(dut.words.valid, 0)
 
     async def read(ctx):
-        ctx.set(dut.en, 1)
+        ctx.set(dut.read_en, 1)
         await ticks(ctx, 2_000)  # by then both halves are full, and nothing is written
-        for (which, _, rows), (_, due), place in zip(chunks, made, ends, strict=True):
-            layout = lays[which]
+        for (which, _, rows), (_, expected), end in zip(slices, contents, ends, strict=True):
+            layout = all_layouts[which]
             while not ctx.get(dut.filled):
                 await ctx.tick()
-            told = ctx.get(dut.row), ctx.get(dut.place), ctx.get(dut.places)
-            assert told == (rows - 1, place, layout.places - 1)
+            found_ends = tuple(map(ctx.get, (dut.last_row, dut.last_row_end, dut.row_end)))
+            assert found_ends == (rows - 1, end, layout.row_words - 1)
             found = bytearray()
-            for n in range(rows * layout.places):
-                row, part = divmod(n, layout.places)
-                ctx.set(dut.address, row * dut.parts + part)
-                ctx.set(dut.release, n == rows * layout.places - 1)
+            for n in range(rows * layout.row_words):
+                row, index = divmod(n, layout.row_words)
+                ctx.set(dut.read_addr, row * dut.row_words + index)
+                ctx.set(dut.release, n == rows * layout.row_words - 1)
                 await ctx.tick()
                 ctx.set(dut.release, 0)
                 await ctx.tick()
-                found += ctx.get(dut.word).to_bytes(config.bytes_in, "little")
-            used = b"\xff" * len(due)
+                found += ctx.get(dut.read_data).to_bytes(config.bytes_in, "little")
+            used = b"\xff" * len(expected)
             if which < 2:
-                ones = np.full((layout.edge, rows * layout.ks), 256**layout.size - 1)
+                ones = np.full((layout.edge, rows * layout.row_k), 256**layout.size - 1)
                 used = pack(ones.astype(f"<u{layout.size}"), layout.operand)
-            assert bytes(x & y for x, y in zip(found, used, strict=True)) == due
+            assert bytes(x & y for x, y in zip(found, used, strict=True)) == expected
         await ticks(ctx, 3)
         assert not ctx.get(dut.filled) and ctx.get(dut.idle)
 

@@ -1,4 +1,4 @@
-"""Words of results become beats at their places; what pads them is not written."""
+"""The result address generator: results go to their addresses, and padding is not written."""
 
 import random
 
@@ -7,7 +7,7 @@ import pytest
 from weft.commands import Job, JobFlag, Status
 from weft.descriptors import Store
 from weft.hw.dma.axi import BURST
-from weft.hw.dma.result_addresses import SPOILT, ResultAddressGenerator
+from weft.hw.dma.result_addresses import OPERAND_ERROR, ResultAddressGenerator
 from weft.sim.amaranth_bench import plain, put, send, simulate, ticks
 
 ROWS, COLS, LANES = 3, 4, 2
@@ -21,7 +21,7 @@ SIZE = 1 << 14
 
 
 def results(rng, job, size, width, memory, store, keep=None):
-    """The words of a job, up to ``keep`` but not all, and in ``memory`` what they leave there."""
+    """The words of a job, at most ``keep`` and not all; writes their results to ``memory``."""
     data, places = bytearray(), []
     for i in range(0, job.m, ROWS):
         for j in range(0, job.n, COLS):
@@ -42,15 +42,15 @@ def results(rng, job, size, width, memory, store, keep=None):
 
 
 def beats_into(memory, beats, width):
-    """Write beats, by the burst that each is of; the ends of jobs, in order."""
+    """Write the beats to ``memory``, burst by burst; returns tag and status of each job."""
     ends, burst = [], []
     for beat in beats:
-        if beat["void"]:
+        if beat["no_data"]:
             assert beat["last"] and not burst
         else:
             burst.append(beat)
         if beat["last"] and burst:
-            assert len(burst) == beat["count"] + 1 <= BURST
+            assert len(burst) == beat["index"] + 1 <= BURST
             first = beat["addr"] // width
             assert beat["addr"] % width == 0 and first // BURST == (first + len(burst) - 1) // BURST
             for n, one in enumerate(burst):
@@ -58,7 +58,7 @@ def beats_into(memory, beats, width):
                     if one["strb"] >> byte & 1:
                         memory[beat["addr"] + n * width + byte] = one["data"] >> 8 * byte & 255
             burst = []
-        if beat["last"] and beat["end"]:
+        if beat["last"] and beat["job_last"]:
             ends.append((beat["tag"], beat["status"]))
     assert not burst
     return ends
@@ -66,12 +66,12 @@ def beats_into(memory, beats, width):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("idle", [0, 0.5])
-def test_scatters(kind, idle):
+def test_writes_results(kind, idle):
     sizes, units, width = KINDS[kind]
     rng = random.Random(3)
     dut = ResultAddressGenerator(
         rows=ROWS, cols=COLS, lanes=LANES, sizes=sizes, units=units, data_bytes=width,
-        narrows=JobFlag.ROUND, target="generic",
+        narrow_flags=JobFlag.ROUND, target="generic",
     )
     memory = bytearray(rng.randbytes(SIZE))
     expected = bytearray(memory)
@@ -88,8 +88,8 @@ def test_scatters(kind, idle):
         at = -(-(at + stride * m) // 8) * 8 + rng.choice([0, 8])
         packed = store.pack()
         field = [int.from_bytes(packed[4 * i : 4 * i + 4], "little") for i in (0, 1, 3, 8, 9)]
-        spoilt = tag % 3 == 1  # operands loaded before
-        field[2] = field[2] & ~(1 << SPOILT) | spoilt << SPOILT
+        operand_error = tag % 3 == 1
+        field[2] = field[2] & ~(1 << OPERAND_ERROR) | operand_error << OPERAND_ERROR
         fields += field
         status = (Status(0), Status.ABORTED, Status.REJECTED)[(0, 1, 0, 2)[tag % 4]]
         keep = {Status.ABORTED: 3, Status.REJECTED: 0}.get(status)
@@ -100,17 +100,17 @@ def test_scatters(kind, idle):
         else:
             lot[-1] = lot[-1][0], 1, 0
         words += [dict(zip(("data", "last", "status", "tag"), (*w, tag), strict=True)) for w in lot]
-        ends.append((tag, status | Status.READ_ERROR * (spoilt or tag == 11)))
-        if tag == 2:  # of a job that was to keep its sums, and not known here; as below
+        ends.append((tag, status | Status.READ_ERROR * (operand_error or tag == 11)))
+        if tag == 2:  # of a job that was to keep its sums, so it is not known here
             words.append({"data": 0, "last": 1, "status": 1, "tag": 77})
             ends.append((77, 1))
-    # One that is of a job that was to keep its sums, and not known here.
+    # Again of a job that was to keep its sums.
     words.append({"data": 0, "last": 1, "status": 2, "tag": 99})
     ends.append((99, 2))
     beats = []
 
     async def jobs(ctx):
-        put(ctx, dut.spoilt, 1)
+        put(ctx, dut.operand_error, 1)
         put(ctx, dut.take, 1)
         for field in fields:
             put(ctx, dut.word, field)
@@ -121,7 +121,7 @@ def test_scatters(kind, idle):
         await ticks(ctx, 3)
         await send(ctx, dut.results, words, idle=idle)
         await ticks(ctx, 20)
-        assert ctx.get(dut.idle) and ctx.get(dut.rests)
+        assert ctx.get(dut.idle) and ctx.get(dut.no_job)
 
     async def room(ctx):
         while True:

@@ -1,4 +1,4 @@
-"""Beats become bursts on AXI; their answers the ends of jobs, in order."""
+"""The writer: beats become bursts on AXI4, and responses the ends of jobs, in order."""
 
 import random
 
@@ -13,13 +13,13 @@ WIDTH, SIZE = 4, 1 << 12
 
 
 def random_bursts(rng, count):
-    """Bursts as lists of beats, each ending a job or not; and ends of jobs that have none."""
+    """Yield bursts as lists of beats, some of which end a job; and ends of jobs without beats."""
     at = 0
     for n in range(count):
         end = rng.random() < 0.5
-        job = {"tag": n, "status": rng.randrange(3) if end else 0, "end": int(end)}
+        job = {"tag": n, "status": rng.randrange(3) if end else 0, "job_last": int(end)}
         if rng.random() < 0.2:
-            yield [{"data": 0, "strb": 0, "addr": 0, "count": 0, "void": 1, "last": 1, **job}]
+            yield [{"data": 0, "strb": 0, "addr": 0, "index": 0, "no_data": 1, "last": 1, **job}]
             continue
         length = rng.choice([1, 2, 16])
         at += rng.randrange(3) * WIDTH
@@ -28,8 +28,8 @@ def random_bursts(rng, count):
         yield [
             {
                 "data": rng.getrandbits(8 * WIDTH), "strb": rng.getrandbits(WIDTH), "addr": at,
-                "count": i, "last": int(i == length - 1), "void": 0, **job,
-                "end": int(end and i == length - 1),
+                "index": i, "last": int(i == length - 1), "no_data": 0, **job,
+                "job_last": int(end and i == length - 1),
             } for i in range(length)
         ]
         at += length * WIDTH
@@ -41,11 +41,11 @@ def test_writes(pause, idle):
     memory = AxiMemory(dut, data_bytes=WIDTH, size=SIZE, pause=pause, latency=25, seed=2)
     bursts = [*random_bursts(rng, 70)]
     bursts.append([{
-        "data": 0, "strb": 0, "addr": 0, "count": 0, "void": 1, "last": 1, "end": 1, "tag": 99,
-        "status": 1,
+        "data": 0, "strb": 0, "addr": 0, "index": 0, "no_data": 1, "last": 1, "job_last": 1,
+        "tag": 99, "status": 1,
     }])
     expected, ends, seen, errors = bytearray(SIZE), [], [], []
-    ends_its_job = next(b[-1] for b in bursts[40:] if b[-1]["end"] and not b[-1]["void"])
+    ends_its_job = next(b[-1] for b in bursts[40:] if b[-1]["job_last"] and not b[-1]["no_data"])
     memory.bad, failed = {64, 68, 640, ends_its_job["addr"]}, False
     for burst in bursts:
         for n, beat in enumerate(burst):
@@ -53,15 +53,15 @@ def test_writes(pause, idle):
                 place = beat["addr"] + n * WIDTH + byte
                 if beat["strb"] >> byte & 1 and place - place % WIDTH not in memory.bad:
                     expected[place] = beat["data"] >> 8 * byte & 255
-        failed |= not burst[0]["void"] and any(
+        failed |= not burst[0]["no_data"] and any(
             beat["addr"] + n * WIDTH in memory.bad for n, beat in enumerate(burst)
         )
-        if burst[-1]["end"]:
+        if burst[-1]["job_last"]:
             ends.append((burst[-1]["tag"], burst[-1]["status"] | Status.WRITE_ERROR * failed))
             failed = False
     wrong = sum(
         any(b["addr"] + n * WIDTH in memory.bad for n, b in enumerate(burst))
-        for burst in bursts if not burst[0]["void"]
+        for burst in bursts if not burst[0]["no_data"]
     )
 
     async def source(ctx):
@@ -78,14 +78,13 @@ def test_writes(pause, idle):
         assert memory.idle
 
     async def watch(ctx):
-        watched = dut.ended, dut.tag, dut.status, dut.error
-        async for _, _, ended, tag, status, error in ctx.tick().sample(*watched):
+        watched = dut.job_done, dut.tag, dut.status, dut.error
+        async for _, _, job_done, tag, status, error in ctx.tick().sample(*watched):
             errors.append(error)
-            if ended:
+            if job_done:
                 seen.append((tag, status))
 
-    async def w_waits_never(ctx):
-        """Not for the writer, within a burst."""
+    async def w_never_pauses_in_a_burst(ctx):
         inside = False
         async for _, _, valid, ready, last in ctx.tick().sample(
             dut.w.valid, dut.w.ready, dut.w.payload.last
@@ -95,7 +94,7 @@ def test_writes(pause, idle):
                 inside = not last
 
     simulate(
-        dut, source, background=[memory.run_writes, watch, w_waits_never], limit=20_000
+        dut, source, background=[memory.run_writes, watch, w_never_pauses_in_a_burst], limit=20_000
     )
     assert memory.memory == expected
     assert seen == ends
