@@ -1,4 +1,4 @@
-"""The rules of an AXI4 master that reads and writes whole beats, and what its slave keeps."""
+"""Rules of an AXI4 master that reads and writes whole beats, and assumptions about its slave."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.utils import ceil_log2
@@ -9,13 +9,14 @@ from weft.sim.formal.rules import Rules
 __all__ = ["ReadRules", "WriteRules"]
 
 INCR = 0b01
-PAGE = 4096  # bytes, which no burst crosses the end of
+PAGE = 4096  # bytes; no burst crosses a multiple of it
 ADDRESS = {
     "addr": 32, "len": 8, "size": 3, "burst": 2, "lock": 1, "cache": 4, "prot": 3, "qos": 4,
 }
 
 
 def address_pins(channel):
+    """Widths of the pins of an address channel, by name."""
     return {
         **{f"{channel}{name}": width for name, width in ADDRESS.items()},
         f"{channel}valid": 1, f"{channel}ready": 1,
@@ -23,31 +24,34 @@ def address_pins(channel):
 
 
 class _AxiRules(Rules):
-    """What both kinds have: bursts of ``beats`` beats of ``data_bytes`` bytes at most."""
+    """Rules of an address channel: bursts of at most ``beats`` beats of ``1 << size`` bytes."""
 
-    def _burst(self, m, channel, fresh):
-        """The rules of a channel of addresses."""
-        part = {one: getattr(self, f"{channel}{one}") for one in ADDRESS}
+    def _burst(self, m, channel, after_reset):
+        """Add the rules of the address channel ``channel``."""
+        fields = {name: getattr(self, f"{channel}{name}") for name in ADDRESS}
         valid, ready = (getattr(self, f"{channel}{name}") for name in ("valid", "ready"))
-        self.check(m, f"{channel}_stays", self.stable(m, valid, ready, *part.values()))
-        self.check(m, f"{channel}_after_reset", ~(fresh & valid))
+        self.check(m, f"{channel}_stays", self.stable(m, valid, ready, *fields.values()))
+        self.check(m, f"{channel}_after_reset", ~(after_reset & valid))
         kind = (
-            (part["burst"] == INCR) & (part["size"] == self.size) & ~part["lock"]
-            & (part["len"] < self.beats) & ~part["addr"][:self.size].any()
+            (fields["burst"] == INCR) & (fields["size"] == self.size) & ~fields["lock"]
+            & (fields["len"] < self.beats) & ~fields["addr"][:self.size].any()
         )
         self.check(m, f"{channel}_kind", ~valid | kind)
-        end = part["addr"][:ceil_log2(PAGE)] + ((part["len"] + 1) << self.size)
+        end = fields["addr"][:ceil_log2(PAGE)] + ((fields["len"] + 1) << self.size)
         self.check(m, f"{channel}_page", ~valid | (end <= PAGE))
         self.cover(m, f"{channel}_waits", valid & ~ready)
-        self.cover(m, f"{channel}_burst", valid & ready & part["len"].any())
+        self.cover(m, f"{channel}_burst", valid & ready & fields["len"].any())
 
 
 class ReadRules(_AxiRules):
-    """A master's side of reads. What the slave answers may be anything at all.
+    """The master's side of reads. The slave may respond with anything.
 
     Parameters
     ----------
-    data_bytes, beats : int
+    data_bytes : int
+        Bytes of a beat.
+    beats : int
+        Beats of the longest burst.
 
     Source: ARM IHI 0022, AMBA AXI Protocol Specification: A3.1 to A3.4.
     """
@@ -61,10 +65,11 @@ class ReadRules(_AxiRules):
         "ar_after_reset": "ARVALID is low in the cycle after one of reset",
         "ar_kind": "a burst of reads is INCR, of whole beats, aligned, not too long",
         "ar_page": "no burst of reads crosses 4 KiB",
-        "r_taken": "RREADY is high: no beat ever waits",
+        "r_ready": "RREADY is always high: no beat waits",
     }
     COVERS = {
-        "ar_waits": "an address of a read waits", "ar_burst": "one of several beats is asked for",
+        "ar_waits": "an address of a read waits",
+        "ar_burst": "a burst of several beats is requested",
         "read": "a beat is taken",
     }
 
@@ -76,23 +81,28 @@ class ReadRules(_AxiRules):
     def elaborate(self, platform):
         m = Module()
         self._burst(m, "ar", self.after_reset(m))
-        self.check(m, "r_taken", self.rready)
+        self.check(m, "r_ready", self.rready)
         self.cover(m, "read", self.rvalid & self.rready)
         return m
 
 
 class WriteRules(_AxiRules):
-    """A master's side of writes, with one ID. Its slave answers bursts that were given whole.
+    """The master's side of writes, with one ID. The slave responds to complete bursts only.
 
-    Data may come before their address, as they may in AXI4.
+    Data may come before their address, as AXI4 allows.
 
     Parameters
     ----------
-    data_bytes, beats : int
-    deep : int
-        More bursts than are ever under way.
+    data_bytes : int
+        Bytes of a beat.
+    beats : int
+        Beats of the longest burst.
+    max_bursts : int
+        Bursts without a response, at most.
     limit : int
-        Cycles that an answer may wait.
+        Cycles for which a response may wait.
+    widths : int
+        As of `Rules`.
 
     Source: ARM IHI 0022, AMBA AXI Protocol Specification: A3.1 to A3.4, A5.
     """
@@ -110,55 +120,65 @@ class WriteRules(_AxiRules):
         "w_stays": "WVALID, once high, stays so with the same data, strobes and last until WREADY",
         "w_after_reset": "WVALID is low in the cycle after one of reset",
         "w_last": "a burst has as many beats as its address says: WLAST is high with the last one",
-        "w_few": "no more bursts of writes are under way than the master has room for",
+        "w_limit": "no more bursts of writes are in flight than the master has space for",
         "b_bounded": "BREADY is high in bounded time",
     }
     COVERS = {
-        "aw_waits": "an address of a write waits", "aw_burst": "one of several beats is given",
+        "aw_waits": "an address of a write waits",
+        "aw_burst": "an address of several beats is taken",
         "w_waits": "data of a write wait",
-        "w_first": "all data of a burst are given before its address",
-        "write": "a burst is answered", "write_error": "a burst is answered by an error",
-        "writes": "two bursts are under way",
+        "w_first": "all data of a burst are taken before its address",
+        "write": "a burst gets its response", "write_error": "a burst gets an error response",
+        "writes": "two bursts are in flight",
     }
 
-    def __init__(self, *, data_bytes, beats, deep, limit, **widths):
+    def __init__(self, *, data_bytes, beats, max_bursts, limit, **widths):
         self.size = ceil_log2(data_bytes)
         self.beats = beats
-        self.deep = deep
+        self.max_bursts = max_bursts
         self.limit = limit
         super().__init__(wdata=8 * data_bytes, wstrb=data_bytes, **widths)
 
     def elaborate(self, platform):
         m = Module()
-        fresh = self.after_reset(m)
-        self._burst(m, "aw", fresh)
+        self._write_rules(m)
+        return m
+
+    def _write_rules(self, m):
+        """Add all rules; returns the model of the bursts in flight, for further rules.
+
+        These are two rows, the lengths that addresses have given and the lengths of complete
+        data, and the number of beats so far of the burst whose data are on W.
+        """
+        after_reset = self.after_reset(m)
+        self._burst(m, "aw", after_reset)
         self.check(m, "w_stays", self.stable(
             m, self.wvalid, self.wready, self.wdata, self.wstrb, self.wlast,
         ))
-        self.check(m, "w_after_reset", ~(fresh & self.wvalid))
-        asks, gives = self.awvalid & self.awready, self.wvalid & self.wready
-        ends, done = gives & self.wlast, self.bvalid & self.bready
-        # Of bursts that are not answered: beats less one, as their addresses say, as data came.
-        beats = Signal(9)  # of the burst whose data are under way, so far
-        with m.If(gives):
-            m.d.sync += beats.eq(Mux(self.wlast, 0, beats + ~beats[8]))
-        self.asked = asked = Row(m, "asked", self.deep, put=asks, value=self.awlen, takes=done)
-        self.whole = whole = Row(m, "whole", self.deep, put=ends, value=beats, takes=done)
-        self.check(m, "w_few", ~(ends & whole.full) & ~(asks & asked.full))
-        right = Const(1)
-        for n, (length, came) in enumerate(zip(asked.values, whole.values, strict=True)):
-            comes = ~whole.there[n] & (whole.there[n - 1] if n else 1)
-            right &= ~asked.there[n] | Mux(
-                whole.there[n], came == length, ~comes | (beats <= length)
+        self.check(m, "w_after_reset", ~(after_reset & self.wvalid))
+        aw_fire, w_fire = self.awvalid & self.awready, self.wvalid & self.wready
+        w_end, b_fire = w_fire & self.wlast, self.bvalid & self.bready
+        w_beats = Signal(9)
+        with m.If(w_fire):
+            m.d.sync += w_beats.eq(Mux(self.wlast, 0, w_beats + ~w_beats[8]))
+        addressed = Row(
+            m, "addressed", self.max_bursts, put=aw_fire, value=self.awlen, take=b_fire
+        )
+        complete = Row(m, "complete", self.max_bursts, put=w_end, value=w_beats, take=b_fire)
+        self.check(m, "w_limit", ~(w_end & complete.full) & ~(aw_fire & addressed.full))
+        matches = Const(1)
+        for n, (length, beats) in enumerate(zip(addressed.values, complete.values, strict=True)):
+            on_w = ~complete.valid[n] & (complete.valid[n - 1] if n else 1)
+            matches &= ~addressed.valid[n] | Mux(
+                complete.valid[n], beats == length, ~on_w | (w_beats <= length)
             )
-        self.check(m, "w_last", right)
-        self.beats_given = beats
+        self.check(m, "w_last", matches)
         self.assume(m, self.stable(m, self.bvalid, self.bready, self.bresp))
-        self.assume(m, ~self.bvalid | (whole.there[0] & asked.there[0]))
+        self.assume(m, ~self.bvalid | (complete.valid[0] & addressed.valid[0]))
         self.check_bound(m, "b_bounded", self.bvalid & ~self.bready, self.limit)
         self.cover(m, "w_waits", self.wvalid & ~self.wready)
-        self.cover(m, "w_first", ends & ~asked.there[0] & ~asks)
-        self.cover(m, "write", done)
-        self.cover(m, "write_error", done & self.bresp[1])
-        self.cover(m, "writes", whole.there[1])
-        return m
+        self.cover(m, "w_first", w_end & ~addressed.valid[0] & ~aw_fire)
+        self.cover(m, "write", b_fire)
+        self.cover(m, "write_error", b_fire & self.bresp[1])
+        self.cover(m, "writes", complete.valid[1])
+        return addressed, complete, w_beats

@@ -44,7 +44,7 @@ CUT_WITH_TWO_CLOCKS = *PROVEN_BY_PARTS, "m_axis_one_id"
 # The steps of the proof of writes: each assumes the rules that the steps before have proven.
 STEPS = {
     "AXI4 writes alone, in order": ("w_order", "aw_order"),
-    "AXI4 writes alone, burst by burst": ("w_last", "w_few", "aw_addr"),
+    "AXI4 writes alone, burst by burst": ("w_last", "w_limit", "aw_addr"),
 }
 
 
@@ -126,14 +126,14 @@ def parts():
         yield Proof(
             f"registers, {bus}", lambda ip=ip: FormalBench(CsrBank(ip), {"": RegisterRules(ip)})
         )
-    yield Proof("AXI4 reads alone", master.reads)
-    yield Proof("AXI4 reads alone, in order", master.splits)
-    yield Proof("address generator alone", partial(master.walks, CONFIG))
-    yield Proof("write combiner alone", master.gathers)
-    yield Proof("AXI4 writes alone", master.writes, excluded=sum(STEPS.values(), ()))
+    yield Proof("AXI4 reads alone", master.reader_bench)
+    yield Proof("AXI4 reads alone, in order", master.order_bench)
+    yield Proof("address generator alone", partial(master.address_bench, CONFIG))
+    yield Proof("write combiner alone", master.combiner_bench)
+    yield Proof("AXI4 writes alone", master.writer_bench, excluded=sum(STEPS.values(), ()))
     known = ("b_order",)
     for name, rules in STEPS.items():
-        yield Proof(name, partial(master.writes, *known), selected=rules)
+        yield Proof(name, partial(master.writer_bench, *known), selected=rules)
         known += rules
 
 

@@ -1,4 +1,4 @@
-"""A queue as one would draw it."""
+"""A model of a FIFO whose entries rules can look at."""
 
 from amaranth.hdl import Cat, Mux, Signal
 
@@ -6,52 +6,54 @@ __all__ = ["Row", "count"]
 
 
 def count(bits):
-    """How many of ``bits`` are 1."""
+    """Number of ones in ``bits``."""
     return sum(bits[n] for n in range(len(bits)))
 
 
 class Row:
-    """What was put and is not yet taken, the oldest first, for rules to look at.
+    """The entries that were put and not yet taken, the oldest first.
 
-    True as long as nothing is put where it is full, nor taken where it is empty.
+    It is exact as long as no entry is put while it is full, and none is taken while it is empty.
 
     Parameters
     ----------
     m : Module
     name : str
+        Prefix of the names of its signals.
     depth : int
-    put, takes : Value
-        In this cycle.
+    put, take : Value
+        1 bit each; an entry is put, the oldest is taken in this cycle.
     value : Value
-        What is put.
+        The entry that is put.
 
     Attributes
     ----------
-    there : Signal
-        A bit for each place.
+    valid : Signal
+        A bit for each place: an entry is in it.
     values : list of Signal
+        The entries by their places.
     """
 
-    def __init__(self, m, name, depth, *, put, value, takes):
-        self.there = Signal(depth, name=f"{name}_there")
+    def __init__(self, m, name, depth, *, put, value, take):
+        self.valid = Signal(depth, name=f"{name}_valid")
         self.values = [Signal(len(value), name=f"{name}_{n}") for n in range(depth)]
-        left = Signal.like(self.there, name=f"{name}_left")
-        m.d.comb += left.eq(Mux(takes, self.there >> 1, self.there))
-        m.d.sync += self.there.eq(Mux(put, left << 1 | 1, left))
-        for n, held in enumerate(self.values):
-            behind = self.values[n + 1] if n + 1 < depth else held
-            first = ~left[n] & (left[n - 1] if n else 1)
-            m.d.sync += held.eq(Mux(put & first, value, Mux(takes, behind, held)))
+        remaining = Signal.like(self.valid, name=f"{name}_remaining")
+        m.d.comb += remaining.eq(Mux(take, self.valid >> 1, self.valid))
+        m.d.sync += self.valid.eq(Mux(put, remaining << 1 | 1, remaining))
+        for n, entry in enumerate(self.values):
+            next_entry = self.values[n + 1] if n + 1 < depth else entry
+            first_free = ~remaining[n] & (remaining[n - 1] if n else 1)
+            m.d.sync += entry.eq(Mux(put & first_free, value, Mux(take, next_entry, entry)))
 
     @property
-    def many(self):
-        """How many there are."""
-        return count(self.there)
+    def level(self):
+        """Number of entries."""
+        return count(self.valid)
 
     @property
     def full(self):
-        return self.there[-1]
+        return self.valid[-1]
 
-    def from_(self, skipped):
-        """The values behind so many: of the same widths, one behind the other."""
-        return Cat(self.values) >> (skipped * len(self.values[0]))
+    def skip(self, number):
+        """All entries but the first ``number``, as one Value: the oldest in the low bits."""
+        return Cat(self.values) >> (number * len(self.values[0]))

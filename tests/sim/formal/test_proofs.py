@@ -21,7 +21,7 @@ CHEAP = [
 SOWN = [
     bug for bug in BUGS
     if bug.proof in ("Wishbone alone", "AXI4 reads alone", "address generator alone")
-    or bug.rule in ("w_last", "w_few")
+    or bug.rule in ("w_last", "w_limit")
 ]
 
 

@@ -1,4 +1,4 @@
-"""A row of what waits: it is what a queue in Python is."""
+"""A row holds the same entries as a queue in Python."""
 
 import random
 from collections import deque
@@ -13,31 +13,31 @@ SEED, DEPTH = 20, 3
 
 def test_a_row_is_a_queue():
     m, rng, expected = Module(), random.Random(SEED), deque()
-    put, takes, value = Signal(), Signal(), Signal(4)
-    row = Row(m, "row", DEPTH, put=put, value=value, takes=takes)
-    behind, many, seen = Signal(4 * DEPTH), Signal(3), set()
-    m.d.comb += [behind.eq(row.from_(1)), many.eq(row.many)]
+    put, take, value = Signal(), Signal(), Signal(4)
+    row = Row(m, "row", DEPTH, put=put, value=value, take=take)
+    others, level, seen = Signal(4 * DEPTH), Signal(3), set()
+    m.d.comb += [others.eq(row.skip(1)), level.eq(row.level)]
 
     async def bench(ctx):
         for _ in range(300):
-            offered = rng.randrange(16)
-            leaves = bool(expected) and rng.random() < 0.5
-            comes = (leaves or len(expected) < DEPTH) and rng.random() < 0.5
-            ctx.set(put, comes)
-            ctx.set(takes, leaves)
-            ctx.set(value, offered)
+            entry = rng.randrange(16)
+            take_now = bool(expected) and rng.random() < 0.5
+            put_now = (take_now or len(expected) < DEPTH) and rng.random() < 0.5
+            ctx.set(put, put_now)
+            ctx.set(take, take_now)
+            ctx.set(value, entry)
             await ctx.tick()
-            if leaves:
+            if take_now:
                 expected.popleft()
-            if comes:
-                expected.append(offered)
+            if put_now:
+                expected.append(entry)
             count = len(expected)
-            seen.add((count, comes, leaves))
-            assert ctx.get(row.there) == (1 << count) - 1
-            assert (ctx.get(many), ctx.get(row.full)) == (count, count == DEPTH)
+            seen.add((count, put_now, take_now))
+            assert ctx.get(row.valid) == (1 << count) - 1
+            assert (ctx.get(level), ctx.get(row.full)) == (count, count == DEPTH)
             assert [ctx.get(one) for one in row.values[:count]] == list(expected)
             for n, one in enumerate(list(expected)[1:]):
-                assert ctx.get(behind) >> 4 * n & 15 == one
+                assert ctx.get(others) >> 4 * n & 15 == one
 
     simulator = Simulator(m)
     simulator.add_clock(1e-6)
