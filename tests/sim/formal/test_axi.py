@@ -25,7 +25,7 @@ VIOLATED = {
 @pytest.fixture(autouse=True)
 def no_promises(monkeypatch):
     """Drop the assumptions: they fail while the bench changes one pin before another."""
-    monkeypatch.setattr(Rules, "promised", staticmethod(lambda m, kept: None))
+    monkeypatch.setattr(Rules, "assume", staticmethod(lambda m, holds: None))
 
 
 def violated(transfers):
