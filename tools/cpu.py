@@ -1,11 +1,11 @@
-"""Time the kit's C driver on a RISC-V processor, against products in plain C.
+"""Time the kit's C driver on a RISC-V processor, and compare it with products in plain C.
 
     python tools/cpu.py measure CONFIG BUS
     python tools/cpu.py table
 
-``measure`` simulates a PicoRV32 with a core behind BUS (axi or dma), checks every result and keeps
-the cycles in ``build/interop/cpu``. ``table`` writes them into ``docs/interop.md``, and ends with
-exit code 1 where the driver is not faster than plain C.
+``measure`` simulates a PicoRV32 with a core behind BUS (axi or dma), checks every result and writes
+the cycles to ``build/interop/cpu``. ``table`` writes them into ``docs/interop.md``; its exit code
+is 1 if the driver is not faster than plain C.
 """
 
 import json
@@ -27,7 +27,7 @@ __all__ = ["BUSES", "CONFIGS", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = Path(__file__).resolve().parent / "riscv"
-PLACE = ROOT / "build" / "interop" / "cpu"
+OUTPUT = ROOT / "build" / "interop" / "cpu"
 PAGE = ROOT / "docs" / "interop.md"
 CONFIGS = {
     "8x8x1": Config(),
@@ -35,8 +35,9 @@ CONFIGS = {
 }
 BUSES = "axi", "dma"
 SIZES = 4, 8, 16, 32
-FASTER_FROM = 8
-COLUMNS = "plain", "fed", "resident", "plain_scaled", "scaled"  # as the firmware prints them
+FASTER_FROM = 8  # smallest size for which the driver must be faster than plain C
+# The measurements of a size, in the order in which the firmware prints them.
+COLUMNS = "plain", "driver", "resident", "plain_int8", "int8"
 LIMITS = {"zero": 3, "low": -100, "high": 90}
 TARGET = ["-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+zicsr"]
 FLAGS = [
@@ -46,7 +47,7 @@ BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 
 
 def operands() -> str:
-    """``operands.h``: products, with the results that numpy and the golden model give."""
+    """The header ``operands.h``: products, with the results of numpy and the golden model."""
     rng = np.random.default_rng(1)
     lines, rows = [], []
     for n in SIZES:
@@ -74,13 +75,13 @@ def operands() -> str:
         )
         lines.append(f"static const weft_column columns{n}[] = {{{entries}}};")
         rows.append(f"    {{{n}, a{n}, b{n}, sums{n}, columns{n}, y{n}}},")
-    head = [f"enum {{ SIZES = {len(SIZES)}, MOST = {max(SIZES)} }};"]
+    head = [f"enum {{ SIZES = {len(SIZES)}, MAX_SIZE = {max(SIZES)} }};"]
     table = ["static const struct operands all[] = {", *rows, "};", ""]
     return "\n".join(head + lines + table)
 
 
 def firmware(folder: Path, driver) -> None:
-    """``firmware.hex`` in ``folder``, where the driver's files lie too."""
+    """Compile ``firmware.hex`` in ``folder``, which contains the driver's files."""
     (folder / "operands.h").write_text(operands(), encoding="utf-8")
     sources = [SOURCES / "firmware.c", SOURCES / "plain.c"]
     sources += [folder / name for name in driver if name.endswith(".c")]
@@ -99,7 +100,7 @@ def firmware(folder: Path, driver) -> None:
 
 
 def model(folder: Path, ip: Ip, core: bytes) -> Path:
-    """The simulation of the SoC, made by Verilator."""
+    """Compile the simulation of the SoC with Verilator; the path of its program."""
     import pythondata_cpu_picorv32
 
     (folder / "core.v").write_bytes(core)
@@ -111,19 +112,19 @@ def model(folder: Path, ip: Ip, core: bytes) -> Path:
         *["-DDMA"] * (ip.bus == "dma"), str(SOURCES / "soc.v"), "core.v",
         str(Path(pythondata_cpu_picorv32.data_location) / "picorv32.v"), str(SOURCES / "main.cpp"),
     ]
-    # Without it, models of several C++ files fail to link with their precompiled header.
+    # Without this option Verilator's makefile fails to link its precompiled header.
     flags = f"{os.environ.get('MAKEFLAGS', '')} CFG_CXXFLAGS_PCH_I=-include".strip()
     subprocess.run(command, cwd=folder, check=True, env={**os.environ, "MAKEFLAGS": flags})
     return folder / "obj" / "Vsoc"
 
 
 def measure(name: str, bus: str) -> int:
-    """Cycles of every product of a Config behind a bus, into a file of their own."""
+    """Measure every product with a Config and a bus, and write the cycles to a file."""
     ip = Ip(config=CONFIGS[name], bus=bus)
-    folder = PLACE / f"{name}-{bus}"
+    folder = OUTPUT / f"{name}-{bus}"
     folder.mkdir(parents=True, exist_ok=True)
     files = build(ip)
-    driver = {place[7:]: data for place, data in files.items() if place.startswith("driver/")}
+    driver = {path[7:]: data for path, data in files.items() if path.startswith("driver/")}
     for file, data in driver.items():
         (folder / file).write_bytes(data)
     firmware(folder, driver)
@@ -131,19 +132,19 @@ def measure(name: str, bus: str) -> int:
     run = subprocess.run([program], cwd=folder, capture_output=True, text=True)
     print(run.stdout, run.stderr, sep="", end="")
     rows = parsed(run.stdout)
-    (PLACE / f"{name}-{bus}.json").write_text(json.dumps(rows), encoding="utf-8")
+    (OUTPUT / f"{name}-{bus}.json").write_text(json.dumps(rows), encoding="utf-8")
     return 0
 
 
-def parsed(said: str) -> dict[int, dict[str, int]]:
-    """Cycles by size and column; SystemExit where the firmware did not end well."""
-    if not re.search(r"^exit 0$", said, re.M):
-        last = said.strip().splitlines()[-2:]
+def parsed(output: str) -> dict[int, dict[str, int]]:
+    """Cycles by size and column; SystemExit if the firmware ended with an error."""
+    if not re.search(r"^exit 0$", output, re.M):
+        last = output.strip().splitlines()[-2:]
         raise SystemExit(
-            f"cpu: the firmware must end with `exit 0`, and said {last}; the number of the check"
-            " that failed stands in tools/riscv/firmware.c"
+            f"cpu: the firmware did not end with `exit 0`; its last lines: {last}. The number is"
+            " that of the failed check in tools/riscv/firmware.c"
         )
-    numbers = [int(line) for line in said.splitlines() if line.isdigit()]
+    numbers = [int(line) for line in output.splitlines() if line.isdigit()]
     step = len(COLUMNS) + 1
     rows = [numbers[i : i + step] for i in range(0, len(numbers), step)]
     assert [row[0] for row in rows] == [*SIZES]
@@ -151,46 +152,47 @@ def parsed(said: str) -> dict[int, dict[str, int]]:
 
 
 def table(found) -> tuple[str, list[str]]:
-    """The table of ``found[config][bus][size]``, and where the driver is not faster."""
+    """The table of ``found[config][bus][size]``, and a line for each product that is not faster."""
     heads = (
-        "array", "product", "plain C", "windows", "B resident", "DMA", "B resident",
-        "plain C, to int8", "windows", "DMA",
+        "array", "product", "plain C", "FIFO", "FIFO, B resident", "DMA", "DMA, B resident",
+        "plain C, to int8", "FIFO, to int8", "DMA, to int8",
     )
     lines, slow = [f"| {' | '.join(heads)} |", "|---|---" + 8 * "|---:" + "|"], []
     for name, buses in found.items():
         for n in SIZES:
             axi, dma = buses["axi"][n], buses["dma"][n]
             cells = [axi["plain"]]
-            cells += [row[column] for row in (axi, dma) for column in ("fed", "resident")]
-            cells += [axi["plain_scaled"], axi["scaled"], dma["scaled"]]
+            cells += [row[column] for row in (axi, dma) for column in ("driver", "resident")]
+            cells += [axi["plain_int8"], axi["int8"], dma["int8"]]
             lines.append(f"| {name} | {n} x {n} x {n} | " + " | ".join(
                 f"{cell:,}" if cell else "-" for cell in cells
             ) + " |")
             slow += [
                 f"{name}, {n} x {n} x {n}, {bus}, {column}: {row[column]:,} cycles, plain C"
-                f" {row[against]:,}"
+                f" {row[plain]:,}"
                 for bus, row in (("axi", axi), ("dma", dma))
-                for column, against in (
-                    ("fed", "plain"), ("resident", "plain"), ("scaled", "plain_scaled"),
+                for column, plain in (
+                    ("driver", "plain"), ("resident", "plain"), ("int8", "plain_int8"),
                 )
-                if n >= FASTER_FROM and row[column] >= row[against]
+                if n >= FASTER_FROM and row[column] >= row[plain]
             ]
     return "\n".join([*lines, ""]), slow
 
 
 def main(arguments) -> int:
+    """Run the command; the exit code."""
     match arguments:
         case ["measure", name, bus] if name in CONFIGS and bus in BUSES:
             return measure(name, bus)
         case ["table"]:
-            found = {name: {bus: _kept(name, bus) for bus in BUSES} for name in CONFIGS}
+            found = {name: {bus: _cycles(name, bus) for bus in BUSES} for name in CONFIGS}
             text, slow = table(found)
             page = PAGE.read_text(encoding="utf-8")
             start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
             PAGE.write_text(f"{page[:start]}{text}{page[end:]}", encoding="utf-8")
             print(text, end="")
             for line in slow:
-                print(f"cpu: the driver must be faster than plain C: {line}", file=sys.stderr)
+                print(f"cpu: the driver is not faster than plain C: {line}", file=sys.stderr)
             return 1 if slow else 0
     print(
         f"usage: cpu.py measure {'|'.join(CONFIGS)} {'|'.join(BUSES)}\n       cpu.py table",
@@ -199,8 +201,9 @@ def main(arguments) -> int:
     return 2
 
 
-def _kept(name, bus):
-    rows = json.loads((PLACE / f"{name}-{bus}.json").read_text(encoding="utf-8"))
+def _cycles(name, bus):
+    """The cycles that `measure` has written."""
+    rows = json.loads((OUTPUT / f"{name}-{bus}.json").read_text(encoding="utf-8"))
     return {int(n): row for n, row in rows.items()}
 
 

@@ -1,4 +1,4 @@
-"""Debian packages for the set-up: installed by apt as root, or unpacked into a folder by others."""
+"""Debian packages for the set-up: installed with apt as root, otherwise unpacked into a folder."""
 
 import os
 import re
@@ -10,17 +10,17 @@ __all__ = ["available", "install", "unpack", "wrappers"]
 
 MULTIARCH = sysconfig.get_config_var("MULTIARCH") or "x86_64-linux-gnu"
 
-# What a compiler links against. Every machine has them, and programs must load the machine's own.
+# Libraries that a compiler links. Programs must load the machine's own copies of them.
 _SYSROOT = ["libc6", "libgcc-s1", "libstdc++6"]
 
 
 def available() -> bool:
-    """Whether this system's packages are Debian's."""
+    """Whether this system has apt and dpkg."""
     return bool(shutil.which("apt-get") and shutil.which("dpkg"))
 
 
 def install(names, run):
-    """Install ``names`` system-wide, without a question; ``run(what, command)`` runs one step."""
+    """Install ``names`` system-wide without prompts; ``run(name, command)`` runs one step."""
     quiet = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
     run("apt-get update", [*quiet, "update"])
     command = [*quiet, "install", "-y", "--no-install-recommends", *names]
@@ -28,9 +28,9 @@ def install(names, run):
 
 
 def unpack(names, root: Path, run):
-    """Download ``names`` with all they lack here, and unpack them below ``root``.
+    """Download ``names`` with their missing dependencies, and unpack them below ``root``.
 
-    The libraries that the unpacked programs need are linked in ``root/run``.
+    The folder ``root/run`` gets links to the libraries that the unpacked programs need.
     """
     apt = root / "apt"
     for folder in ("lists/partial", "cache/archives/partial", "debs"):
@@ -39,17 +39,17 @@ def unpack(names, root: Path, run):
     get += ["-o", f"Dir::State::lists={apt}/lists", "-o", f"Dir::Cache={apt}/cache"]
     run("package lists of Debian", [*get, "update"])
     plan = run(
-        f"what {', '.join(names)} need",
+        f"dependencies of {', '.join(names)}",
         [*get, "--simulate", "--no-install-recommends", "install", *names],
     )
-    lacking = re.findall(r"^Inst (\S+)", plan, re.MULTILINE)
-    _fetch([name for name in lacking if name not in _SYSROOT], apt / "debs", root, get, run)
+    packages = re.findall(r"^Inst (\S+)", plan, re.MULTILINE)
+    _fetch([name for name in packages if name not in _SYSROOT], apt / "debs", root, get, run)
     (root / "run").mkdir()
     for library in sorted(_libraries(root)):
         (root / "run" / library.name).symlink_to(library)
     if "g++" in names:
         _fetch(_SYSROOT, apt / "debs", root, get, run)
-        for folder in ("lib", "lib64"):  # newer packages hold these below /usr only
+        for folder in ("lib", "lib64"):  # newer packages have these below /usr only
             if not (root / folder).exists() and (root / "usr" / folder).exists():
                 (root / folder).symlink_to(f"usr/{folder}")
     shutil.rmtree(apt)
@@ -68,7 +68,7 @@ def _libraries(root):
 
 
 def wrappers(root: Path):
-    """``(name, shell command)`` of each program below ``root`` that is to run from there."""
+    """``(name, shell command)`` for each program that runs from below ``root``."""
     usr, ivl = f"{root}/usr/bin", f"{root}/usr/lib/{MULTIARCH}/ivl"
     load = f'LD_LIBRARY_PATH="{root}/run${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}" exec'
     if os.path.exists(f"{usr}/iverilog"):

@@ -1,4 +1,4 @@
-"""Writes the pages of formats that go into every kit, from those in ``docs``."""
+"""Copy sections of ``docs`` into the pages of formats that are part of every kit."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(root=ROOT):
-    """Write the files; 0."""
+    """Write the files; the exit code 0."""
     for page, (file, names) in SECTIONS.items():
         text = sections((root / "docs" / page).read_text(encoding="utf-8"), names)
         (root / "src/weft/kit/files" / file).write_text(text, encoding="utf-8")

@@ -1,14 +1,14 @@
-"""Run kits in other people's tools, on a processor, and golden models against LiteRT.
+"""Run kits in other tools and on a processor, and compare the golden models with LiteRT.
 
     python tools/interop.py [ghdl | fusesoc | litex | cpu | litert ...]
 
-Small kits of every bus are written to ``build/interop``. GHDL reads their components;
-FuseSoC lints them, runs their benches and synthesizes one; LiteX takes them as modules, and
-multiplies on two of them in a simulated SoC, over TCP. A simulated PicoRV32 times the C driver
-(`tools/cpu.py`), and pytest compares golden models with LiteRT. Each step has a limit and leaves
-a log.
+Small kits with every bus are written to ``build/interop``. GHDL reads their components. FuseSoC
+lints them, runs the benches of some and synthesizes one. LiteX imports them as modules, and three
+of them compute products in a simulated SoC over TCP. A simulated PicoRV32 times the C driver
+(`tools/cpu.py`). pytest compares the golden models with LiteRT. Each step has a time limit and a
+log.
 
-Exit code 1 where a step fails, 2 where something is missing: it says what to type.
+Exit code 1: a step failed. Exit code 2: a tool is missing; the message says how to install it.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from weft.kit.build import build
 from weft.kit.folder import write
 
 ROOT = Path(__file__).resolve().parent.parent
-PLACE = ROOT / "build" / "interop"
+OUTPUT = ROOT / "build" / "interop"
 LITERT = ROOT / "tests" / "golden" / "test_oracle_litert.py"
 CONFIG = Config(rows=2, cols=4, a_words=64, b_words=64)
 ECP5 = Config(rows=1, cols=2, depth=2, a_words=64, b_words=64, target="ecp5")
@@ -41,15 +41,16 @@ KITS = {
     "clocks": Ip(config=CONFIG, bus="dma", clocks=2),
     "ecp5": Ip(config=ECP5, bus="axi"),
 }
-SIMULATED = "axi", "dma", "ecp5"      # by FuseSoC; the tests do it with all
-SYNTHESIZED = "ecp5"                  # a minute
-MULTIPLIED = "wishbone", "pipelined", "axi"  # in a SoC: a minute each
-LIMIT = 900                           # seconds of a step
-WANTED = {
+SIMULATED = "axi", "dma", "ecp5"      # kits whose bench FuseSoC runs; the tests run all benches
+SYNTHESIZED = "ecp5"                  # the kit that FuseSoC synthesizes; takes a minute
+IN_SOC = "wishbone", "pipelined", "axi"  # kits in a simulated LiteX SoC; a minute each
+TIMEOUT = 900                         # seconds for a step
+# Per part: (Python modules and their PyPI packages, programs and their Debian packages).
+NEEDS = {
     "ghdl": ({}, {"ghdl": "ghdl"}),
     "fusesoc": (
         {"fusesoc": "fusesoc", "cocotb": "cocotb", "cocotbext.axi": "cocotbext-axi"},
-        # Of yosys one that knows Tcl, which edalize has it run.
+        # Yosys must support Tcl, because edalize runs a Tcl script.
         {"iverilog": "iverilog", "gcc": "gcc", "make": "make", "yosys": "yosys"},
     ),
     "litex": (
@@ -63,8 +64,8 @@ WANTED = {
     "litert": ({"ai_edge_litert": "ai-edge-litert", "pytest": "pytest"}, {}),
 }
 HEADERS = {"event2/event.h": "libevent-dev", "json-c/json.h": "libjson-c-dev"}
-# A module of LiteX around a core, as Verilog: what it connects must be there, and as wide.
-PINS = """\
+# Converts a kit's LiteX module to Verilog; then Verilator checks names and widths of its pins.
+CONVERT = """\
 import sys
 sys.path.insert(0, sys.argv[1])
 from litex.build.sim import SimPlatform
@@ -76,70 +77,74 @@ core = Weft(platform, core_clock="core")
 core.clock_domains += ClockDomain("sys")
 if FACTS["clocks"] == 2:
     core.clock_domains += ClockDomain("core")
-ends = [getattr(core, name) for name in ("bus", "sink", "source", "master") if hasattr(core, name)]
-def signals(end):
-    if isinstance(end, Record):
-        return end.flatten()
-    return [s for channel in vars(end).values() if isinstance(channel, Record)
+names = "bus", "sink", "source", "master"
+interfaces = [getattr(core, name) for name in names if hasattr(core, name)]
+def signals(interface):
+    if isinstance(interface, Record):
+        return interface.flatten()
+    return [s for channel in vars(interface).values() if isinstance(channel, Record)
             for s in channel.flatten()]
-convert(core, {core.irq, *(s for end in ends for s in signals(end))}, name="around").write(
-    "around.v")
+ports = {core.irq, *(s for interface in interfaces for s in signals(interface))}
+convert(core, ports, name="wrapper").write("wrapper.v")
 """
-WIDTHS = ["-Wno-lint", "-Wno-style", "-Wwarn-WIDTHEXPAND", "-Wwarn-WIDTHTRUNC", "-Wwarn-PINMISSING"]
+WARNINGS = [
+    "-Wno-lint", "-Wno-style", "-Wwarn-WIDTHEXPAND", "-Wwarn-WIDTHTRUNC", "-Wwarn-PINMISSING",
+]
 
 
-class Steps:
-    """Programs run one after the other, each with a limit, a log and a line on screen."""
+class StepRunner:
+    """Runs programs one after the other, each with a time limit, a log and a line on screen."""
 
     def __init__(self):
         self.failed = 0
 
-    def run(self, what, command, folder):
-        """One program; True where it ends well."""
-        log = self.log(what)
+    def run(self, name, command, folder):
+        """Run one program; True if its exit code is 0."""
+        log = self.log(name)
         log.parent.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
-        print(f"  {what} ...", end="", flush=True)
+        print(f"  {name} ...", end="", flush=True)
         with open(log, "wb") as out:
             process = subprocess.Popen(
                 [str(word) for word in command], cwd=folder, stdin=subprocess.DEVNULL, stdout=out,
                 stderr=out, start_new_session=True,
             )
             try:
-                state = process.wait(LIMIT)
+                status = process.wait(TIMEOUT)
+                problem = f"exit code {status}" if status else ""
             except subprocess.TimeoutExpired:
-                state = f"no end in {LIMIT} s"
+                problem = f"not finished after {TIMEOUT} s"
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        print(f" {time.monotonic() - start:.0f} s{'' if state == 0 else ': FAILED'}", flush=True)
-        if state != 0:
-            self.fail(f"status {state}", log)
-        return state == 0
+        print(f" {time.monotonic() - start:.0f} s{': FAILED' if problem else ''}", flush=True)
+        if problem:
+            self.fail(problem, log)
+        return not problem
 
     def fail(self, reason, log):
         """Count a step as failed, and print the end of its log."""
         self.failed += 1
-        print(f"    {reason}; all of it in {log}:")
+        print(f"    {reason}; the end of {log}:")
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:]:
             print(f"    {line}")
 
-    def log(self, what):
-        """Where the output of a step is kept."""
-        return PLACE / "logs" / (re.sub(r"\W+", "_", what) + ".log")
+    def log(self, name):
+        """The log file of a step."""
+        return OUTPUT / "logs" / (re.sub(r"\W+", "_", name) + ".log")
 
 
 def missing(parts):
-    """What to type for what is not there, a line each."""
+    """The commands that install what ``parts`` lack, a line each."""
     modules, programs = {}, {}
     for part in parts:
-        modules |= WANTED[part][0]
-        programs |= WANTED[part][1]
+        modules |= NEEDS[part][0]
+        programs |= NEEDS[part][1]
     packages = [package for name, package in modules.items() if not _importable(name)]
     debian = [package for name, package in programs.items() if not shutil.which(name)]
     if "litex" in parts:
-        debian += [package for header, package in HEADERS.items() if not _includes(header)]
+        debian += [package for header, package in HEADERS.items() if not _has_header(header)]
     if {"fusesoc", "litex", "cpu"} & {*parts} and not shutil.which("verilator"):
         packages.append("verilator")
     if packages:
@@ -156,7 +161,7 @@ def _importable(name):
         return False
 
 
-def _includes(header):
+def _has_header(header):
     done = subprocess.run(
         ["gcc", "-E", "-x", "c", "-o", os.devnull, "-"], input=f"#include <{header}>\n", text=True,
         capture_output=True,
@@ -165,64 +170,65 @@ def _includes(header):
 
 
 def ghdl(steps, name, ip, kit):
-    """The package, an entity that is the core, and one that has it as a component."""
+    """Analyse and elaborate a design that instantiates the kit's VHDL component."""
     text = (kit / f"{ip.name}.vhd").read_text(encoding="utf-8")
     ports = re.search(rf"component {ip.name} is\n(.*?)  end component;", text, re.S)[1]
-    found = re.findall(r"^ +(\w+) +: (in|out) +(\w+)", ports, re.M)
-    rest = {"std_logic": "'0'", "std_logic_vector": "(others => '0')"}
+    declarations = re.findall(r"^ +(\w+) +: (in|out) +(\w+)", ports, re.M)
+    zero = {"std_logic": "'0'", "std_logic_vector": "(others => '0')"}
     pins = ",\n".join(
-        f"      {port} => {'open' if way == 'out' else rest[kind]}" for port, way, kind in found
+        f"      {port} => {'open' if direction == 'out' else zero[kind]}"
+        for port, direction, kind in declarations
     )
     use = "library ieee;\nuse ieee.std_logic_1164.all;\n"
-    place = PLACE / "ghdl" / name
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    (place / "use.vhd").write_text(
+    folder = OUTPUT / "ghdl" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "use.vhd").write_text(
         f"{use}\nentity {ip.name} is\n{ports}end entity;\n\n"
         f"architecture stub of {ip.name} is\nbegin\nend architecture;\n\n"
-        f"{use}use work.{ip.name}_component.all;\n\nentity around is\nend entity;\n\n"
-        f"architecture test of around is\nbegin\n  core : {ip.name}\n    port map (\n{pins}\n"
+        f"{use}use work.{ip.name}_component.all;\n\nentity wrapper is\nend entity;\n\n"
+        f"architecture test of wrapper is\nbegin\n  core : {ip.name}\n    port map (\n{pins}\n"
         "    );\nend architecture;\n", encoding="utf-8",
     )
-    steps.run(f"GHDL analyses {name}", ["ghdl", "-a", kit / f"{ip.name}.vhd", "use.vhd"], place)
-    steps.run(f"GHDL elaborates {name}", ["ghdl", "-e", "around"], place)
+    steps.run(f"GHDL analyses {name}", ["ghdl", "-a", kit / f"{ip.name}.vhd", "use.vhd"], folder)
+    steps.run(f"GHDL elaborates {name}", ["ghdl", "-e", "wrapper"], folder)
 
 
 def fusesoc(steps, name, ip, kit):
-    """The targets of the core file."""
+    """Run the targets of the core file."""
     targets = ["lint", *["sim"] * (name in SIMULATED), *["synth"] * (name == SYNTHESIZED)]
     for target in targets:
         steps.run(f"FuseSoC, target {target} of {name}", [
             sys.executable, "-m", "fusesoc.main", "--cores-root", kit, "run", "--clean",
-            "--build-root", PLACE / "fusesoc" / name, "--target", target, f"weft:ip:{ip.name}",
+            "--build-root", OUTPUT / "fusesoc" / name, "--target", target, f"weft:ip:{ip.name}",
         ], kit)
 
 
 def litex(steps, name, ip, kit):
-    """The module, and where a SoC can work it over a serial port, that."""
-    place = PLACE / "litex" / name
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    module = [sys.executable, "-c", PINS, kit / "litex"]
-    if steps.run(f"LiteX, module of {name}", module, place):
-        waived = [place / "core.vlt"]
-        waived[0].write_text("`verilator_config\n" + "".join(
+    """Convert the LiteX module and check its pins; for some kits, run the example SoC."""
+    folder = OUTPUT / "litex" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    module = [sys.executable, "-c", CONVERT, kit / "litex"]
+    if steps.run(f"LiteX, module of {name}", module, folder):
+        waivers = folder / "core.vlt"
+        waivers.write_text("`verilator_config\n" + "".join(
             f'lint_off -rule {rule} -file "*{ip.name}*.v"\n'
             for rule in ("WIDTHEXPAND", "WIDTHTRUNC", "PINMISSING")
         ), encoding="utf-8")
-        command = ["verilator", "--lint-only", *WIDTHS, "--top-module", "around", *waived]
+        command = ["verilator", "--lint-only", *WARNINGS, "--top-module", "wrapper", waivers]
         steps.run(
-            f"LiteX, pins of {name}", [*command, "around.v", *sorted(kit.glob("*.v"))], place
+            f"LiteX, pins of {name}", [*command, "wrapper.v", *sorted(kit.glob("*.v"))], folder
         )
-    if name in MULTIPLIED:
+    if name in IN_SOC:
         steps.run(
             f"LiteX, products over TCP in a SoC with {name}",
-            [sys.executable, kit / "litex" / "example_soc.py", place / "soc"], place,
+            [sys.executable, kit / "litex" / "example_soc.py", folder / "soc"], folder,
         )
 
 
 def cpu(steps):
-    """The C driver on a PicoRV32, against plain C; the table of ``docs/interop.md``."""
+    """Time the C driver on a PicoRV32 and plain C; write the table in ``docs/interop.md``."""
     tool = [sys.executable, ROOT / "tools" / "cpu.py"]
     done = [
         steps.run(f"PicoRV32 with {name} behind {bus}", [*tool, "measure", name, bus], ROOT)
@@ -233,42 +239,42 @@ def cpu(steps):
 
 
 def litert(steps):
-    """Golden models against LiteRT's kernels; a test that is skipped compares nothing."""
-    what = "LiteRT against golden models"
+    """Compare the golden models with LiteRT's kernels; a skipped test counts as a failure."""
+    name = "LiteRT against golden models"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", LITERT]
-    if steps.run(what, command, ROOT):
-        said = steps.log(what).read_text(encoding="utf-8", errors="replace")
-        if re.search(r"\d+ skipped", said) or not re.search(r"\d+ passed", said):
-            steps.fail("tests were skipped", steps.log(what))
+    if steps.run(name, command, ROOT):
+        output = steps.log(name).read_text(encoding="utf-8", errors="replace")
+        if re.search(r"\d+ skipped", output) or not re.search(r"\d+ passed", output):
+            steps.fail("tests were skipped", steps.log(name))
 
 
-PARTS = {"ghdl": ghdl, "fusesoc": fusesoc, "litex": litex}  # of each kit
-ALONE = {"cpu": cpu, "litert": litert}                      # without the kits
+KIT_PARTS = {"ghdl": ghdl, "fusesoc": fusesoc, "litex": litex}  # run for each kit
+OTHER_PARTS = {"cpu": cpu, "litert": litert}                    # need no kit
 
 
 def main(arguments) -> int:
-    """All parts, or those that are named."""
-    names = [*PARTS, *ALONE]
+    """Run the named parts, or all; the exit code."""
+    names = [*KIT_PARTS, *OTHER_PARTS]
     parts = arguments or names
     if not {*parts} <= {*names}:
         print(f"usage: interop.py [{' | '.join(names)} ...]", file=sys.stderr)
         return 2
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     if lines := [*missing(parts)]:
-        print("interop: error: something is missing; type:", file=sys.stderr)
+        print("interop: error: tools are missing; to install them:", file=sys.stderr)
         print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
         return 2
-    steps = Steps()
-    for name, ip in KITS.items() if {*parts} & {*PARTS} else ():
+    steps = StepRunner()
+    for name, ip in KITS.items() if {*parts} & {*KIT_PARTS} else ():
         print(f"{name}: {ip.name}", flush=True)
-        write(PLACE / "kits" / name, build(ip))
+        write(OUTPUT / "kits" / name, build(ip))
         for part in parts:
-            if part in PARTS:
-                PARTS[part](steps, name, ip, PLACE / "kits" / name)
+            if part in KIT_PARTS:
+                KIT_PARTS[part](steps, name, ip, OUTPUT / "kits" / name)
     for part in parts:
-        if part in ALONE:
-            ALONE[part](steps)
-    print(f"{steps.failed} steps failed" if steps.failed else "All is right.")
+        if part in OTHER_PARTS:
+            OTHER_PARTS[part](steps)
+    print(f"{steps.failed} steps failed" if steps.failed else "All steps passed.")
     return 1 if steps.failed else 0
 
 

@@ -1,4 +1,4 @@
-"""Write the lock files: for each purpose, every package with its version and hashes."""
+"""Write the lock files: every package of a purpose, with its version and hashes."""
 
 import os
 import subprocess
@@ -11,8 +11,8 @@ __all__ = ["LOCKS", "main"]
 ROOT = Path(__file__).resolve().parent.parent
 PIP_TOOLS = "pip-tools==7.6.2"
 
-# What each lock holds of the extras in pyproject.toml. Each contains the first, at the same
-# versions, so that one environment serves all purposes.
+# The extras of pyproject.toml in each lock. Every lock contains `sim` at the same versions, so that
+# one environment serves all purposes.
 LOCKS = {
     "sim": ["hw", "sim", "serial", "report"],
     "test": ["hw", "sim", "serial", "report", "kit", "docs", "test"],
@@ -26,7 +26,7 @@ HEADER = """\
 
 
 def main() -> int:
-    """Resolve every lock, with the oldest Python supported: what it can install, newer ones can."""
+    """Resolve every lock with the oldest supported Python; newer ones can install it too."""
     if sys.version_info[:2] != (3, 11):
         found = "{}.{}".format(*sys.version_info)
         print(f"lock: Python must be 3.11, the oldest supported, not {found}", file=sys.stderr)
@@ -35,7 +35,7 @@ def main() -> int:
     if not (tools / "bin" / "pip-compile").exists():
         venv.create(tools, with_pip=True)
         subprocess.run([tools / "bin" / "pip", "install", "--quiet", PIP_TOOLS], check=True)
-    # The public index decides; a machine's own indexes and wheels must leave no trace.
+    # Use the public index only, not the indexes and wheels configured on this machine.
     env = {name: value for name, value in os.environ.items() if name not in _INDEXES}
     env["PIP_CONFIG_FILE"] = os.devnull
     for name, extras in LOCKS.items():
@@ -47,7 +47,7 @@ _INDEXES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS")
 
 
 def _compile(pip_compile, name, extras, env):
-    """One lock file, replaced only when complete."""
+    """Write one lock file; the old one is replaced when the new one is complete."""
     lock, new = ROOT / "locks" / f"{name}.txt", ROOT / "build" / "lock" / f"{name}.txt"
     print(f"locks/{name}.txt: resolving {', '.join(extras)} ...", flush=True)
     command = [
@@ -60,7 +60,7 @@ def _compile(pip_compile, name, extras, env):
     command += [word for extra in extras for word in ("--extra", extra)]
     if name != "sim":
         command += ["--constraint", ROOT / "locks" / "sim.txt"]
-    new.unlink(missing_ok=True)  # else its versions would be kept
+    new.unlink(missing_ok=True)  # otherwise pip-compile keeps its versions
     subprocess.run([*command, ROOT / "pyproject.toml"], check=True, env=env, cwd=ROOT)
     lines = new.read_text(encoding="utf-8").splitlines()
     pinned = [line for line in lines if line and not line.startswith("#")]

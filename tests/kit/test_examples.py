@@ -1,10 +1,10 @@
-"""The Amaranth example of a kit: a design with the core in it, which computes what numpy does."""
+"""The Amaranth example of a kit: a design with the core, whose result equals numpy's."""
 
 import numpy as np
 import pytest
 
 from weft.config import Config
-from weft.kit.files.amaranth_soc import main, simulated
+from weft.kit.files.amaranth_soc import main, simulate
 
 CONFIGS = [
     Config(rows=2, cols=4, a_words=64, b_words=64),
@@ -13,13 +13,13 @@ CONFIGS = [
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
-def test_total_is_that_of_numpy(config):
+def test_total_equals_numpy(config):
     rng = np.random.default_rng(4)
     m, n, k = config.rows, 2 * config.cols, 3 * config.depth + 1
     a = rng.integers(-128, 128, (m, k), dtype=np.int8)
     b = rng.integers(-128, 128, (k, n), dtype=np.int8)
     want = (a.astype(np.int64) @ b.astype(np.int64)).sum()
-    assert simulated(config, a, b) == want % (1 << 32)
+    assert simulate(config, a, b) == want % (1 << 32)
 
 
 def test_runs_from_its_kit(kits, tmp_path, monkeypatch, capsys):
@@ -28,12 +28,14 @@ def test_runs_from_its_kit(kits, tmp_path, monkeypatch, capsys):
     assert main("config.toml") == 0
     total, want = (word.rstrip(",") for word in capsys.readouterr().out.split()[2::2])
     assert total == want
-    assert (tmp_path / "amaranth_soc.v").read_text().count("module soc(") == 1
+    assert (tmp_path / "amaranth_soc.v").read_text().count("module matmul_checksum(") == 1
 
 
-def test_rejects_what_it_cannot_add_up(kits, tmp_path):
+def test_rejects_a_config_that_it_does_not_support(kits, tmp_path):
     config = Config(dtype="bf16", rows=2, cols=2)
     (tmp_path / "config.toml").write_text(f'dtype = "{config.dtype}"\nrows = 2\ncols = 2\n')
     with pytest.raises(SystemExit) as end:
         main(tmp_path / "config.toml")
-    assert str(end.value) == "this example adds up sums of int8, in whole words and chunks"
+    assert str(end.value) == (
+        "this example needs dtype int8, bytes_out a multiple of 4, and cols a multiple of lanes"
+    )

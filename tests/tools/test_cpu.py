@@ -1,4 +1,4 @@
-"""The table of the C driver on a processor: what it shows, and when it fails."""
+"""tools/cpu.py: the table of the C driver on a processor, and its checks."""
 
 import json
 
@@ -9,30 +9,30 @@ from tooling import load
 
 @pytest.fixture
 def cpu(tmp_path, monkeypatch):
-    """The module, which keeps its results in a folder of its own."""
+    """The module, with temporary files for its results."""
     module = load("cpu")
-    monkeypatch.setattr(module, "PLACE", tmp_path)
+    monkeypatch.setattr(module, "OUTPUT", tmp_path)
     monkeypatch.setattr(module, "PAGE", tmp_path / "interop.md")
     return module
 
 
 def rows(cpu, **changes):
-    """Cycles by size: all of the driver's below those of plain C."""
-    row = dict(plain=9000, fed=800, resident=0, plain_scaled=9500, scaled=900) | changes
+    """Cycles by size; the driver is faster than plain C."""
+    row = dict(plain=9000, driver=800, resident=0, plain_int8=9500, int8=900) | changes
     return dict.fromkeys(cpu.SIZES, row)
 
 
-def keep(cpu, **changes):
-    """Files as ``measure`` leaves them; one of them with ``changes``."""
+def write_results(cpu, **changes):
+    """Write the files of ``measure``, one of them with ``changes``, and a page for the table."""
     for name in cpu.CONFIGS:
         for bus in cpu.BUSES:
-            found = rows(cpu, **(changes if (name, bus) == ("2x4x1", "dma") else {}))
-            (cpu.PLACE / f"{name}-{bus}.json").write_text(json.dumps(found))
+            cycles = rows(cpu, **(changes if (name, bus) == ("2x4x1", "dma") else {}))
+            (cpu.OUTPUT / f"{name}-{bus}.json").write_text(json.dumps(cycles))
     cpu.PAGE.write_text(f"before\n{cpu.BEGIN}old\n{cpu.END}after\n")
 
 
 def test_writes_the_table_between_its_marks(cpu, capsys):
-    keep(cpu)
+    write_results(cpu)
     assert cpu.main(["table"]) == 0
     page = cpu.PAGE.read_text()
     assert page.startswith(f"before\n{cpu.BEGIN}| array | product | plain C |")
@@ -43,30 +43,30 @@ def test_writes_the_table_between_its_marks(cpu, capsys):
 
 
 @pytest.mark.parametrize("changes, line", [
-    (dict(fed=9000), "2x4x1, 8 x 8 x 8, dma, fed: 9,000 cycles, plain C 9,000"),
+    (dict(driver=9000), "2x4x1, 8 x 8 x 8, dma, driver: 9,000 cycles, plain C 9,000"),
     (dict(resident=9001), "2x4x1, 8 x 8 x 8, dma, resident: 9,001 cycles, plain C 9,000"),
-    (dict(scaled=9500), "2x4x1, 8 x 8 x 8, dma, scaled: 9,500 cycles, plain C 9,500"),
+    (dict(int8=9500), "2x4x1, 8 x 8 x 8, dma, int8: 9,500 cycles, plain C 9,500"),
 ])
-def test_fails_where_plain_c_is_as_fast(cpu, capsys, changes, line):
-    keep(cpu, **changes)
+def test_fails_if_plain_c_is_as_fast(cpu, capsys, changes, line):
+    write_results(cpu, **changes)
     assert cpu.main(["table"]) == 1
-    said = capsys.readouterr().err.splitlines()
-    assert said[0] == f"cpu: the driver must be faster than plain C: {line}"
-    assert len(said) == len(cpu.SIZES) - 1  # the smallest size may be slower
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[0] == f"cpu: the driver is not faster than plain C: {line}"
+    assert len(errors) == len(cpu.SIZES) - 1  # the smallest size may be slower
 
 
-def test_reads_what_the_firmware_prints(cpu):
+def test_parses_the_output_of_the_firmware(cpu):
     printed = "".join(f"{n}\n9000\n800\n0\n9500\n900\n" for n in cpu.SIZES)
     assert cpu.parsed(printed + "exit 0\n- soc.v:1: Verilog $finish\n") == rows(cpu)
 
 
-@pytest.mark.parametrize("said", ["4\n9\nexit 3\n", "trap\n", ""])
-def test_a_wrong_result_is_no_measurement(cpu, said):
-    with pytest.raises(SystemExit, match="cpu: the firmware must end with `exit 0`"):
-        cpu.parsed(said)
+@pytest.mark.parametrize("output", ["4\n9\nexit 3\n", "trap\n", ""])
+def test_rejects_the_output_of_a_failed_run(cpu, output):
+    with pytest.raises(SystemExit, match="cpu: the firmware did not end with `exit 0`"):
+        cpu.parsed(output)
 
 
-def test_operands_reach_both_ends_of_int8(cpu):
+def test_operands_cover_the_range_of_int8(cpu):
     text = cpu.operands()
     values = [line for line in text.splitlines() if " a32[]" in line][0]
     numbers = np.array(values[values.index("{") + 1 : -2].split(", "), int)

@@ -1,4 +1,4 @@
-"""The tool that copies sections of the docs into the kits."""
+"""tools/formats.py copies sections of the documentation into the kits."""
 
 from tooling import load
 

@@ -1,6 +1,6 @@
-/* Times plain C and the driver, checks each result, and prints a row of cycles for each size. */
-#include "bench.h"
-#include "operands.h" /* SIZES, MOST and struct operands all[] */
+/* Times plain C and the driver, checks every result, and prints the cycles for each size. */
+#include "firmware.h"
+#include "operands.h" /* SIZES, MAX_SIZE, struct operands all[]; made by tools/cpu.py */
 
 #define CONSOLE ((volatile uint32_t *)0x10000000)
 #define CORE ((void *)0x30000000)
@@ -11,13 +11,13 @@ __asm__(".section .text.start,\"ax\",@progbits\n"
         ".text\n");
 
 static weft_core core;
-static int32_t sums[MOST * MOST];
-static int8_t scaled[MOST * MOST];
+static int32_t sums[MAX_SIZE * MAX_SIZE];
+static int8_t scaled[MAX_SIZE * MAX_SIZE];
 #if !WEFT_FIFO
-static uint8_t buffer[64 * MOST] __attribute__((aligned(64)));
+static uint8_t buffer[64 * MAX_SIZE] __attribute__((aligned(64)));
 #endif
 
-/* The compiler may call them; no library is linked. */
+/* The compiler may call these functions; no library is linked. */
 void *memcpy(void *to, const void *from, size_t bytes)
 {
     for (size_t n = 0; n < bytes; n++)
@@ -46,27 +46,28 @@ static void end(uint32_t status)
         ;
 }
 
-/* What is not right ends the run, with the number of the check. */
-static void must(int right, uint32_t check)
+/* End the run with the number of the check if it fails. */
+static void check(int passed, uint32_t number)
 {
-    if (!right)
-        end(check);
+    if (!passed)
+        end(number);
 }
 
 static void clear(void)
 {
-    for (int n = 0; n < MOST * MOST; n++) {
+    for (int n = 0; n < MAX_SIZE * MAX_SIZE; n++) {
         sums[n] = 0x55555555;
         scaled[n] = 0x55;
     }
 }
 
-static void print_time(uint32_t start, uint32_t stop, const struct operands *o, int of_sums,
-                       uint32_t check)
+/* Print the cycles of a product, and compare its results with the expected ones. */
+static void report(uint32_t start, uint32_t stop, const struct operands *o, int has_sums,
+                   uint32_t number)
 {
     CONSOLE[0] = stop - start;
     for (int n = 0; n < o->size * o->size; n++)
-        must(of_sums ? sums[n] == o->sums[n] : scaled[n] == o->scaled[n], check);
+        check(has_sums ? sums[n] == o->sums[n] : scaled[n] == o->scaled[n], number);
     clear();
 }
 
@@ -83,15 +84,15 @@ static void run(const struct operands *o)
 
     CONSOLE[0] = n;
     start = cycles();
-    plain(o->size, o->a, o->b, sums);
+    plain_matmul(o->size, o->a, o->b, sums);
     stop = cycles();
-    print_time(start, stop, o, 1, 1);
+    report(start, stop, o, 1, 1);
 
     start = cycles();
     state = weft_matmul(&core, &p);
     stop = cycles();
-    must(state == WEFT_OK, 2);
-    print_time(start, stop, o, 1, 3);
+    check(state == WEFT_OK, 2);
+    report(start, stop, o, 1, 3);
 
     state = weft_load_b(&core, &weights, o->b, o->size, 1, n, n);
     if (state == WEFT_OK) {
@@ -99,20 +100,20 @@ static void run(const struct operands *o)
         start = cycles();
         state = weft_matmul(&core, &p);
         stop = cycles();
-        must(state == WEFT_OK, 4);
-        print_time(start, stop, o, 1, 5);
-        must(weft_free_b(&core, &weights) == WEFT_OK, 6);
+        check(state == WEFT_OK, 4);
+        report(start, stop, o, 1, 5);
+        check(weft_free_b(&core, &weights) == WEFT_OK, 6);
         p.weights = NULL;
-    } else { /* the buffers are smaller than B */
-        must(state == WEFT_ERR_NO_SPACE, 7);
+    } else { /* B does not fit the core's buffer */
+        check(state == WEFT_ERR_NO_SPACE, 7);
         CONSOLE[0] = 0;
     }
 
     start = cycles();
-    plain(o->size, o->a, o->b, sums);
-    plain_scaled(o->size, sums, o->columns, scaled);
+    plain_matmul(o->size, o->a, o->b, sums);
+    plain_requantize(o->size, sums, o->columns, scaled);
     stop = cycles();
-    print_time(start, stop, o, 0, 8);
+    report(start, stop, o, 0, 8);
 
     p.c = scaled;
     p.c_row_stride = o->size;
@@ -121,13 +122,13 @@ static void run(const struct operands *o)
     start = cycles();
     state = weft_matmul(&core, &p);
     stop = cycles();
-    must(state == WEFT_OK, 9);
-    print_time(start, stop, o, 0, 10);
+    check(state == WEFT_OK, 9);
+    report(start, stop, o, 0, 10);
 }
 
 int main(void)
 {
-    must(weft_init(&core, CORE) == WEFT_OK, 11);
+    check(weft_init(&core, CORE) == WEFT_OK, 11);
 #if !WEFT_FIFO
     core.buffer = buffer;
     core.buffer_bytes = sizeof buffer;

@@ -1,4 +1,4 @@
-// Clocks the SoC until its firmware ends it, or a limit does.
+// Clocks the SoC until its firmware ends the simulation, at most 100,000,000 cycles.
 #include "Vsoc.h"
 #include <cstdio>
 
@@ -7,7 +7,7 @@ int main() {
     Vsoc soc{&context};
     for (uint64_t cycle = 0; !context.gotFinish(); cycle++) {
         if (cycle == 100'000'000) {
-            std::puts("no end after 100,000,000 cycles");
+            std::puts("the firmware has not ended after 100,000,000 cycles");
             return 1;
         }
         soc.resetn = cycle > 20;

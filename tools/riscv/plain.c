@@ -1,7 +1,7 @@
-/* Products in plain C, blocked as is fastest on this processor: 2 x 4 sums stay in registers. */
-#include "bench.h"
+/* Products in plain C. Blocks of 2 x 4 sums stay in registers, the fastest size on a PicoRV32. */
+#include "firmware.h"
 
-void plain(int size, const int8_t *restrict a, const int8_t *restrict b, int32_t *restrict c)
+void plain_matmul(int size, const int8_t *restrict a, const int8_t *restrict b, int32_t *restrict c)
 {
     for (int i = 0; i < size; i += 2)
         for (int j = 0; j < size; j += 4) {
@@ -20,18 +20,18 @@ void plain(int size, const int8_t *restrict a, const int8_t *restrict b, int32_t
         }
 }
 
-/* As the mode tflite: a doubling high product, then a division by 2^-shift, both rounded. */
-void plain_scaled(int size, const int32_t *restrict sums, const weft_column *restrict columns,
-                  int8_t *restrict c)
+/* Mode tflite: rounding doubling high multiplication, then rounding division by 2^-shift. */
+void plain_requantize(int size, const int32_t *restrict sums, const weft_column *restrict columns,
+                      int8_t *restrict c)
 {
     for (int j = 0; j < size; j++) {
         const weft_column column = columns[j];
-        const int right = -column.shift; /* 1 or more */
-        const int32_t mask = (int32_t)((1u << right) - 1);
+        const int shift = -column.shift; /* 1 or more */
+        const int32_t mask = (int32_t)((1u << shift) - 1);
         for (int i = 0; i < size; i++) {
             int64_t product = (int64_t)(sums[i * size + j] + column.bias) * column.multiplier;
             int32_t high = (int32_t)((product + (1 << 30)) >> 31), rest = high & mask;
-            int32_t y = (high >> right) + (rest > (mask >> 1) + (high < 0)) + column.zero;
+            int32_t y = (high >> shift) + (rest > (mask >> 1) + (high < 0)) + column.zero;
             y = y < column.low ? column.low : y > column.high ? column.high : y;
             c[i * size + j] = (int8_t)y;
         }

@@ -1,14 +1,14 @@
-// A PicoRV32 with memory and a Weft core, to time the C driver against plain C.
+// A SoC with a PicoRV32, memory and a Weft core, to compare the C driver with plain C.
 //
-// CORE is the core's module, DMA is defined where it is a bus master, BYTES is the width of its
-// stream. At 0x0000_0000 lies 1 MiB of memory, at 0x1000_0000 a console, at 0x3000_0000 the core.
-// A word written to the console is printed; a word written to the place behind it ends the run.
+// Macros: CORE is the core's module, DMA is defined if it is a bus master, BYTES is the width of
+// its stream. Memory map: 0x0000_0000 memory (1 MiB), 0x1000_0000 console, 0x3000_0000 core. The
+// console prints the words written to its first word; a write to its second word ends the run.
 `default_nettype none
 
 module soc (input wire clk, input wire resetn);
   localparam WORDS = 1 << 18;
 
-  // The bus of the processor: one access at a time, so its address says whose answer comes.
+  // The processor's bus has one access at a time, so its address selects the response.
   wire awvalid, wvalid, bready, arvalid, rready;
   wire [31:0] awaddr, wdata, araddr;
   wire [3:0] wstrb;
@@ -30,7 +30,7 @@ module soc (input wire clk, input wire resetn);
 
   wire write_core = awaddr[29], read_core = araddr[29], write_console = awaddr[28] & ~awaddr[29];
 
-  // Memory that answers in the cycle after the address.
+  // Memory, with a read latency of one cycle.
   reg [31:0] memory [0:WORDS-1];
   reg memory_bvalid = 0, memory_rvalid = 0;
   reg [31:0] memory_rdata;
@@ -72,7 +72,7 @@ module soc (input wire clk, input wire resetn);
   assign rdata = memory_rvalid ? memory_rdata : core_rdata;
 
 `ifdef DMA
-  // A second port of the memory for the bus master: a burst at a time, a beat a cycle.
+  // A second port of the memory for the bus master: one burst at a time, one beat a cycle.
   localparam BEAT = `BYTES / 4;
   wire m_arvalid, m_rready, m_awvalid, m_wvalid, m_wlast, m_bready, m_arid, m_awid;
   wire [31:0] m_araddr, m_awaddr;
@@ -83,7 +83,7 @@ module soc (input wire clk, input wire resetn);
   reg [8*`BYTES-1:0] m_rdata;
   reg m_rvalid = 0, m_rlast = 0, m_bvalid = 0, reading = 0, writing = 0, rid, bid;
   reg [17:0] read_word, store_word;
-  reg [7:0] read_left;
+  reg [7:0] beats_left;
   integer j, l;
 
   always @(posedge clk) begin
@@ -91,9 +91,9 @@ module soc (input wire clk, input wire resetn);
       reading <= 1;
       rid <= m_arid;
       read_word <= m_araddr[19:2] / BEAT * BEAT;
-      read_left <= m_arlen;
+      beats_left <= m_arlen;
       if (8'd1 << m_arsize != `BYTES)
-        $fatal(1, "a burst of narrow beats");
+        $fatal(1, "the core started a burst of narrow beats");
     end
     if (m_rready)
       m_rvalid <= 0;
@@ -101,10 +101,10 @@ module soc (input wire clk, input wire resetn);
       for (l = 0; l < BEAT; l = l + 1)
         m_rdata[32*l +: 32] <= memory[read_word + l];
       m_rvalid <= 1;
-      m_rlast <= read_left == 0;
+      m_rlast <= beats_left == 0;
       read_word <= read_word + BEAT;
-      read_left <= read_left - 1;
-      reading <= read_left != 0;
+      beats_left <= beats_left - 1;
+      reading <= beats_left != 0;
     end
     if (m_awvalid & ~writing & ~m_bvalid) begin
       writing <= 1;

@@ -1,8 +1,8 @@
-"""The core of this kit as a component of an Amaranth design, which feeds it and looks at it.
+"""The core of this kit inside an Amaranth design, which sends commands and adds up the results.
 
-Wants weft, which brings Amaranth::
+It needs weft, which installs Amaranth::
 
-    python amaranth_soc.py [config.toml]     simulates it, and writes amaranth_soc.v
+    python amaranth_soc.py [config.toml]     simulates the design and writes amaranth_soc.v
 """
 
 import sys
@@ -22,11 +22,11 @@ from weft.geometry import memories
 from weft.host.packing import pack
 from weft.hw.core import Core
 
-__all__ = ["Soc", "commands"]
+__all__ = ["MatmulChecksum", "commands"]
 
 
 def commands(config, a, b) -> bytes:
-    """The command stream of one product of [m, k] and [k, n], from page 0 on."""
+    """The command stream of one product of A[m, k] and B[k, n]; both start at page 0."""
     stream, spans = b"", []
     for region, lines in ((Region.A, a), (Region.B, np.ascontiguousarray(b.T))):
         operand = memories(config)[region]
@@ -42,31 +42,32 @@ def _padded(config, header):
     return header + bytes(max(0, config.bytes_in - len(header)))
 
 
-class Soc(wiring.Component):
-    """Multiplies what lies in a memory, once, and adds up the results as they come.
+class MatmulChecksum(wiring.Component):
+    """``total = sum(A x B) mod 2^32``; the commands come from a memory inside the design.
 
     Parameters
     ----------
     config : Config
-        Of int8, where tiles are whole chunks of results, and words whole results.
+        An int8 core in which a tile row is a whole number of chunks, and a result word a whole
+        number of results.
     stream : bytes
-        Of commands, whose results are sums.
+        The command stream. The results of its jobs are sums.
     results : int
-        How many there are: what the last word holds beyond them is undefined.
+        Number of results. Bytes of the last word after them are undefined.
 
     Attributes
     ----------
-    go : In
-        Starts, as long as it is high.
-    done : Out
-        The last word of the results has come.
-    total : Out
-        All results together, modulo 2^32.
+    start : In(1)
+        Sends commands while it is high.
+    done : Out(1)
+        The last word of the results has arrived.
+    total : Out(32)
+        Sum of all results so far, modulo 2^32.
     """
 
     def __init__(self, config, stream, results):
         self.config, self.stream, self.results = config, stream, results
-        super().__init__({"go": In(1), "done": Out(1), "total": Out(32)})
+        super().__init__({"start": In(1), "done": Out(1), "total": Out(32)})
 
     def elaborate(self, platform):
         m = Module()
@@ -76,61 +77,63 @@ class Soc(wiring.Component):
             int.from_bytes(self.stream[n : n + size], "little")
             for n in range(0, len(self.stream), size)
         ]
-        m.submodules.words = held = Memory(shape=8 * size, depth=len(words), init=words)
-        read, place = held.read_port(domain="comb"), Signal(range(len(words) + 1))
+        m.submodules.memory = memory = Memory(shape=8 * size, depth=len(words), init=words)
+        read, addr = memory.read_port(domain="comb"), Signal(range(len(words) + 1))
         m.d.comb += [
-            read.addr.eq(place),
+            read.addr.eq(addr),
             core.commands.payload.eq(read.data),
-            core.commands.valid.eq(self.go & (place != len(words))),
+            core.commands.valid.eq(self.start & (addr != len(words))),
             core.results.ready.eq(1),
         ]
         with m.If(core.commands.valid & core.commands.ready):
-            m.d.sync += place.eq(place + 1)
-        result, left = core.results.payload, Signal(range(self.results + 1), init=self.results)
+            m.d.sync += addr.eq(addr + 1)
+        result, remaining = core.results.payload, Signal(range(self.results + 1), init=self.results)
         with m.If(core.results.valid):
             lanes = [result.data[low : low + 32] for low in range(0, len(result.data), 32)]
-            there = [Mux(n < left, lane, 0) for n, lane in enumerate(lanes)]
+            values = [Mux(n < remaining, lane, 0) for n, lane in enumerate(lanes)]
             m.d.sync += [
-                self.total.eq(self.total + sum(there)), self.done.eq(result.last),
-                left.eq(Mux(left > len(lanes), left - len(lanes), 0)),
+                self.total.eq(self.total + sum(values)), self.done.eq(result.last),
+                remaining.eq(Mux(remaining > len(lanes), remaining - len(lanes), 0)),
             ]
         return m
 
 
-def simulated(config, a, b):
-    """What `Soc.total` comes to."""
-    soc, found = Soc(config, commands(config, a, b), len(a) * b.shape[1]), []
+def simulate(config, a, b):
+    """`MatmulChecksum.total` after a simulation of one product; None if it does not end."""
+    design, totals = MatmulChecksum(config, commands(config, a, b), len(a) * b.shape[1]), []
 
-    async def bench(ctx):
-        ctx.set(soc.go, 1)
+    async def testbench(ctx):
+        ctx.set(design.start, 1)
         for _ in range(100_000):
-            if ctx.get(soc.done):
+            if ctx.get(design.done):
                 break
             await ctx.tick()
-        found.append(ctx.get(soc.total) if ctx.get(soc.done) else None)
+        totals.append(ctx.get(design.total) if ctx.get(design.done) else None)
 
-    simulator = Simulator(soc)
+    simulator = Simulator(design)
     simulator.add_clock(1e-8)
-    simulator.add_testbench(bench)
+    simulator.add_testbench(testbench)
     simulator.run()
-    return found[0]
+    return totals[0]
 
 
 def main(path=None):
-    """One product simulated, and the design as Verilog; 0 where the sum of its results is right."""
+    """Simulate one product and write the design as Verilog; 0 if the total equals numpy's."""
     path = path or Path(__file__).resolve().parent.parent / "config.toml"
     config = Config.from_toml(path)
     if config.dtype != "int8" or config.bytes_out % 4 or config.cols % config.lanes:
-        sys.exit("this example adds up sums of int8, in whole words and chunks")
+        sys.exit(
+            "this example needs dtype int8, bytes_out a multiple of 4, and cols a multiple of lanes"
+        )
     rng = np.random.default_rng(1)
     m, n, k = config.rows, config.cols, 2 * config.depth
     a = rng.integers(-128, 128, (m, k), dtype=np.int8)
     b = rng.integers(-128, 128, (k, n), dtype=np.int8)
     want = int((a.astype(np.int64) @ b.astype(np.int64)).sum()) % (1 << 32)
-    total = simulated(config, a, b)
+    total = simulate(config, a, b)
     print(f"total is {total}, numpy's {want}")
-    soc = Soc(config, commands(config, a, b), m * n)
-    text = verilog.convert(soc, name="soc", emit_src=False)
+    design = MatmulChecksum(config, commands(config, a, b), m * n)
+    text = verilog.convert(design, name="matmul_checksum", emit_src=False)
     Path("amaranth_soc.v").write_text(text, encoding="utf-8")
     return 0 if total == want else 1
 
