@@ -121,8 +121,6 @@ class JobTable(wiring.Component):
         tail = Signal(range(self.jobs))  # entry of the next job
         head = Signal(range(self.jobs))  # entry of the job at `pull`
         current = Signal(range(self.jobs))  # entry of the job pulled last
-        with m.If(push_fire):
-            m.d.sync += tail.eq(tail + 1)
         with m.If(pull_fire):
             m.d.sync += [current.eq(head), head.eq(head + 1)]
         self._store(m, header, push_fire, tail, head)
@@ -170,7 +168,7 @@ class JobTable(wiring.Component):
         ]
 
     def _track(self, m, push_fire, pull_fire, tail):
-        """The occupied entries: a bit each, and the counts that give ``ready`` and ``valid``."""
+        """The entries in use, and the counts that give ``push.ready`` and ``pull.valid``."""
         valid = Signal(self.jobs)
         oldest = Signal(range(self.jobs))
         level = Signal(range(self.jobs + 1))  # jobs in the table
@@ -195,7 +193,7 @@ class JobTable(wiring.Component):
         with m.If(self.retire):
             m.d.sync += [valid.bit_select(oldest, 1).eq(0), oldest.eq(oldest + 1)]
         with m.If(push_fire):
-            m.d.sync += valid.bit_select(tail, 1).eq(1)
+            m.d.sync += [valid.bit_select(tail, 1).eq(1), tail.eq(tail + 1)]
         return valid
 
     def _check(self, m, header, r_push, r_tail, current):
