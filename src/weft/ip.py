@@ -1,4 +1,4 @@
-"""What an IP core is beside its Config: the bus that it is reached by, and its clocks."""
+"""`Ip`: a core's Config with its bus, its clocks and the prefix of its names."""
 
 import re
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from weft.config import Config, ConfigError
 __all__ = ["BUSES", "Ip"]
 
 BUSES = {
-    "axi": "AXI4-Lite alone: commands and results go through FIFO ports of the register space",
-    "wishbone": "Wishbone B4, the same way",
-    "stream": "AXI4-Stream in and out, with AXI4-Lite registers",
-    "dma": "AXI4 master that fetches operands and writes results, with AXI4-Lite registers",
+    "axi": "AXI4-Lite slave with registers, and FIFO ports for commands and results",
+    "wishbone": "Wishbone B4 slave with registers, and FIFO ports for commands and results",
+    "stream": "AXI4-Stream for commands and results, AXI4-Lite slave with registers",
+    "dma": "AXI4 master for operands and results in memory, AXI4-Lite slave with registers",
 }
-PREFIX_MOST = 24  # characters
-_PREFIX = re.compile(rf"(?=.{{1,{PREFIX_MOST}}}$)[a-z][a-z0-9]*(_[a-z0-9]+)*")
-WORD_BYTES = 4  # of the register space, and of a word of its windows
+PREFIX_MAX = 24  # characters
+_PREFIX = re.compile(rf"(?=.{{1,{PREFIX_MAX}}}$)[a-z][a-z0-9]*(_[a-z0-9]+)*")
+WORD_BYTES = 4  # bytes of a register or FIFO port
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ip:
-    """The core of a Config behind a bus.
+    """An IP core: a Config, the bus in front of it, and the prefix of its names.
 
     Parameters
     ----------
@@ -28,19 +28,19 @@ class Ip:
     bus : str
         One of `BUSES`.
     clocks : int
-        1: bus and core have one clock; 2: the core has its own, ``core_clk``.
+        1: bus and core share a clock; 2: the core has its own clock, ``core_clk``.
     pipelined : bool
-        Of Wishbone: the pipelined cycles of B4, rather than the classic ones.
+        Bus ``wishbone`` only: pipelined cycles of B4 instead of classic ones.
     window : bool
-        Of DMA: registers that restrict the bus master to a window of memory.
+        Bus ``dma`` only: registers that limit the bus master to a window of memory.
     prefix : str
-        What the names of the core and of its driver start with: modules, files, C functions, and
-        in capitals C macros. Cores of different prefixes fit one design and one firmware.
+        Prefix of all names of the core and its driver: modules, files, C functions, and in capitals
+        C macros. Cores with different prefixes can be used in one design and one firmware.
 
     Raises
     ------
     ConfigError
-        With one line a problem, all problems in one message.
+        All problems in one message, one line for each.
     """
 
     config: Config
@@ -61,7 +61,7 @@ class Ip:
 
     @property
     def name(self) -> str:
-        """A short name fit for a folder, a file or a module."""
+        """A short name for folders, files and modules."""
         kind = "_pipelined" * self.pipelined + "_window" * self.window
         kind += "_two_clocks" * (self.clocks == 2)
         return f"{self.prefix}_{self.bus}{kind}_{self.config.name}"
@@ -75,7 +75,7 @@ class Ip:
             yield f"clocks must be 1 or 2, not {self.clocks!r}"
         if not (isinstance(self.prefix, str) and _PREFIX.fullmatch(self.prefix)):
             yield (
-                f"prefix must be 1 to {PREFIX_MOST} lower-case letters, digits and _, a letter"
+                f"prefix must be 1 to {PREFIX_MAX} lower-case letters, digits and _, a letter"
                 f" first, no _ last and no two side by side, not {self.prefix!r}"
             )
         if self.pipelined and self.bus != "wishbone":
