@@ -1,4 +1,4 @@
-"""From a board to a bitstream, with a toolchain that is made up."""
+"""The flow from a board to a bitstream, with a fake toolchain."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ DESIGN = Design(BOARD, BOARD.config, "module top", "set_io rx 6")
 
 
 class Tools:
-    """Counts what it is asked; seed n reaches 30 + 2 * n MHz of 36."""
+    """A fake toolchain that logs its calls; seed n reaches 30 + 2 * n MHz, 36 are required."""
 
     def __init__(self):
         self.asked = []
@@ -57,18 +57,18 @@ def test_rejects_a_clock_before_anything_is_elaborated():
         prepare(board, board.config)
 
 
-def test_synthesized_once(tools, netlist, tmp_path):
+def test_synthesizes_once(tools, netlist, tmp_path):
     assert netlist.folder == tmp_path / f"icebreaker-{DESIGN.key}"
     assert synthesize(tools, DESIGN, tmp_path) == netlist
     assert tools.asked == ["module top"]
 
 
-def test_another_design_has_a_folder_of_its_own(tools, netlist, tmp_path):
+def test_another_design_has_another_folder(tools, netlist, tmp_path):
     other = Design(BOARD, BOARD.config, "module top", "set_io rx 7")
     assert synthesize(tools, other, tmp_path).folder != netlist.folder
 
 
-def test_routed_once(tools, netlist):
+def test_routes_once(tools, netlist):
     first = route(tools, DESIGN, netlist, 4)
     assert route(tools, DESIGN, netlist, 4) == first
     assert tools.asked == ["module top", 4]
@@ -77,7 +77,7 @@ def test_routed_once(tools, netlist):
     assert tools.asked == ["module top", 4, 4]
 
 
-def test_best_ends_with_the_first_that_meets_the_clock(tools, netlist):
+def test_stops_at_the_first_seed_that_meets_the_clock(tools, netlist):
     said = []
     seed, routed = best_route(
         tools, DESIGN, netlist, range(1, 9), lambda seed, one: said.append(seed)
@@ -86,6 +86,6 @@ def test_best_ends_with_the_first_that_meets_the_clock(tools, netlist):
     assert said == tools.asked[1:] == [1, 2, 3]
 
 
-def test_best_is_the_fastest_where_none_meets_it(tools, netlist):
+def test_returns_the_fastest_seed_if_none_meets_the_clock(tools, netlist):
     seed, routed = best_route(tools, DESIGN, netlist, [2, 1])
     assert (seed, routed.pnr.fmax) == (2, 34)

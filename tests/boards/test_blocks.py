@@ -1,4 +1,4 @@
-"""Cells of a netlist as nextpnr writes it, by block."""
+"""Cells of a placed netlist, by block."""
 
 import json
 
@@ -14,7 +14,7 @@ def cell(kind, bel, **parameters):
 
 @pytest.fixture
 def layout(tmp_path):
-    """``layout(cells by name)``: the file."""
+    """``layout(cells by name)``: writes a netlist file."""
     def written(found):
         path = tmp_path / "top-1.json"
         path.write_text(json.dumps({"modules": {"top": {"cells": found}}}))
@@ -42,7 +42,7 @@ def test_block_of_a_name(layout, name, block, group):
     assert (found.resource, found.x, found.y, found.bel) == ("FF", 3, 4, "SLICEA.FF1")
 
 
-def test_an_ice40s_logic_cell_is_a_lut_and_maybe_a_flip_flop(layout):
+def test_an_ice40_logic_cell_counts_as_a_lut_and_a_used_flip_flop(layout):
     found = placed_cells(layout({
         "status_leds.a": cell("ICESTORM_LC", "X1/Y1/lc0", DFF_ENABLE="1"),
         "status_leds.b": cell("ICESTORM_LC", "X1/Y1/lc1", DFF_ENABLE="00000000"),
@@ -54,7 +54,7 @@ def test_an_ice40s_logic_cell_is_a_lut_and_maybe_a_flip_flop(layout):
     }
 
 
-def test_table_goes_by_groups():
+def test_blocks_are_in_the_order_of_the_groups():
     blocks = "board", "link", "array", "tile_gate"
     some = [Cell(block, "LUT", False, 0, 0, "") for block in blocks]
     assert list(cells_by_block(some)) == ["array", "tile_gate", "link", "board"]

@@ -1,4 +1,4 @@
-"""Ends of carry chains: let go where nobody needs them, and only there."""
+"""Unused carries are disconnected, and used ones are kept."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from weft.boards.carry_chains import drop_unused_carries
 
-SUM, STOP = 0x96AA, 0x000A  # of an adder; A0 is the carry where D0 is 1
+SUM, STOP = 0x96AA, 0x000A  # LUTs of an adder; with D0 = 1, A0 is the carry
 
 
 def cell(**changes):
@@ -24,7 +24,7 @@ def cell(**changes):
 
 
 def loosened(tmp_path, *cells, outputs=()):
-    """Ports of the first cell, and how many were let go."""
+    """(ports of the first cell, number of disconnected carries)."""
     path = tmp_path / "top.json"
     module = {
         "ports": {"y": {"direction": "output", "bits": list(outputs)}},
@@ -35,13 +35,13 @@ def loosened(tmp_path, *cells, outputs=()):
     return json.loads(path.read_text())["modules"]["top"]["cells"]["cell_0"]["connections"], count
 
 
-def test_a_carry_that_nobody_reads_gets_no_net(tmp_path):
+def test_an_unused_carry_output_is_disconnected(tmp_path):
     ports, count = loosened(tmp_path, cell())
     assert (ports["COUT"], ports["CIN"], count) == (["x"], ["0"], 1)
 
 
 @pytest.mark.parametrize("reader", [{"outputs": [9]}, {"cells": [cell(CIN=[9], COUT=["x"])]}])
-def test_a_carry_that_is_read_stays(tmp_path, reader):
+def test_a_used_carry_output_is_kept(tmp_path, reader):
     ports, count = loosened(
         tmp_path, cell(), *reader.get("cells", []), outputs=reader.get("outputs", [])
     )
@@ -49,19 +49,19 @@ def test_a_carry_that_is_read_stays(tmp_path, reader):
 
 
 @pytest.mark.parametrize("constant", ["0", "1"])
-def test_a_constant_that_goes_nowhere_gets_no_net(tmp_path, constant):
+def test_a_constant_without_effect_is_disconnected(tmp_path, constant):
     one = cell(table=STOP, D0=["1"], CIN=[constant], COUT=["x"])
     ports, count = loosened(tmp_path, one)
     assert (ports["CIN"], count) == (["x"], 1)
 
 
 @pytest.mark.parametrize("changes, outputs", [
-    ({"table": SUM}, []),  # it is added
-    ({"table": STOP}, []),  # where D0 is 0 it goes through
-    ({"table": STOP, "D0": ["1"]}, [7]),  # the sum has it
-    ({"table": STOP, "D0": ["1"], "CIN": [5]}, []),  # it is no constant
+    ({"table": SUM}, []),  # it is added to the sum
+    ({"table": STOP}, []),  # with D0 = 0, the carry is propagated
+    ({"table": STOP, "D0": ["1"]}, [7]),  # the sum is read
+    ({"table": STOP, "D0": ["1"], "CIN": [5]}, []),  # the carry input is not constant
 ])
-def test_a_carry_that_counts_stays(tmp_path, changes, outputs):
+def test_a_carry_input_with_effect_is_kept(tmp_path, changes, outputs):
     one = cell(**{"COUT": ["x"], **changes})
     ports, count = loosened(tmp_path, one, outputs=outputs)
     assert (ports["CIN"], count) == (one["connections"]["CIN"], 0)

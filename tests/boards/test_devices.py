@@ -1,11 +1,11 @@
-"""The devices against the parts' data sheets, and what the tools' counts become."""
+"""The devices compared with their data sheets, and the counts of resources."""
 
 import pytest
 
 from weft.boards.devices import DEVICES, RESOURCES
 
 
-def test_names_are_those_of_the_parts():
+def test_names():
     assert list(DEVICES) == ["LFE5U-25F", "LFE5U-45F", "LFE5U-85F", "iCE40UP5K", "iCE40HX8K"]
     assert all(device.name == name for name, device in DEVICES.items())
 
@@ -20,13 +20,13 @@ def test_capacities(name, dsp, ram, spram):
     assert set(found) <= set(RESOURCES)
 
 
-def test_an_ecp5_counts_what_was_placed():
+def test_ecp5_resources_are_counted_in_the_report():
     placed = {"TRELLIS_COMB": 103, "TRELLIS_FF": 81, "MULT18X18D": 2, "DCCA": 1}
     used = DEVICES["LFE5U-25F"].count_resources({"LUT4": 65, "TRELLIS_FF": 80}, placed)
     assert used == {"LUT": 103, "FF": 81, "DSP": 2, "RAM": 0}
 
 
-def test_an_ice40_counts_flip_flops_in_the_netlist():
+def test_ice40_flip_flops_are_counted_in_the_netlist():
     cells = {"SB_LUT4": 97, "SB_DFF": 3, "SB_DFFESR": 64, "SB_DFFSR": 17, "SB_CARRY": 31}
     placed = {"ICESTORM_LC": 130, "ICESTORM_DSP": 1, "ICESTORM_RAM": 4, "ICESTORM_SPRAM": 2}
     used = DEVICES["iCE40UP5K"].count_resources(cells, placed)

@@ -1,4 +1,4 @@
-"""The arrays that a board may hold, and Configs made of others."""
+"""The arrays that --fit tries, and Configs with replaced fields."""
 
 import dataclasses
 
@@ -10,14 +10,14 @@ from weft.config import Config
 
 
 @pytest.mark.parametrize("name", ["icebreaker", "ice40-hx8k-evn", "ulx3s-25f", "ulx3s-85f"])
-def test_sizes_go_down_and_hold_what_the_board_is_built_with(name):
+def test_sizes_decrease_and_contain_the_default(name):
     board = BOARDS[name]
     found = [config.peak for config in sizes(board)]
     assert found == sorted(found, reverse=True) and len(set(found)) > 2
     assert board.config.peak in found
 
 
-def test_sizes_take_no_more_blocks_than_there_are():
+def test_sizes_use_at_most_the_available_dsp_blocks():
     for name in ("ulx3s-12f", "ulx3s-45f", "ulx3s-85f"):
         board = BOARDS[name]
         for config in sizes(board):
@@ -31,13 +31,13 @@ def test_sizes_keep_the_rest_of_the_config():
     assert {config.jobs for config in sizes(asked)} == {2}
 
 
-def test_what_followed_from_a_field_follows_again():
+def test_derived_fields_follow_from_the_new_values():
     config = Config(rows=4, cols=4)
     assert replace(config, rows=8) == Config(rows=8, cols=4)
     assert replace(config) == config
 
 
-def test_least_counts_luts_and_carry_chains():
+def test_min_luts_counts_luts_and_carry_chains():
     cells = {"LUT4": 10, "CCU2C": 3, "TRELLIS_DPR16X4": 2, "TRELLIS_FF": 99}
     assert min_luts(cells) == 10 + 6 + 8
     assert min_luts({"SB_LUT4": 7, "SB_CARRY": 5}) == 7

@@ -1,4 +1,4 @@
-"""The floorplan: every block at a place of its own, neighbours beside each other, or none told."""
+"""The floorplan: each DSP block has its own site, near its neighbours; or none is constrained."""
 
 import json
 import re
@@ -12,7 +12,7 @@ LARGE, SMALL = DEVICES["LFE5U-85F"], DEVICES["LFE5U-25F"]
 
 
 def arranged(tmp_path, device, rows, cols, products, others=3):
-    """Where the block of each product of each PE goes: (x, y, number), None where not told."""
+    """The site of each DSP block by PE and product: (x, y, number); None if unconstrained."""
     names = {
         f"core.array.pe_{row}_{col}.mac.product_{n}.block": (row, col, n)
         for row in range(rows) for col in range(cols) for n in range(products)
@@ -42,7 +42,7 @@ def site(bel):
     [(LARGE, 6, 6, 4), (LARGE, 8, 4, 4), (LARGE, 12, 13, 1), (SMALL, 4, 6, 1), (SMALL, 5, 1, 4)],
     ids=str,
 )
-def test_every_block_has_a_place_of_its_own(tmp_path, device, rows, cols, products):
+def test_every_block_has_its_own_site(tmp_path, device, rows, cols, products):
     bels = arranged(tmp_path, device, rows, cols, products)
     assert None not in bels.values()
     assert len(set(bels.values())) == rows * cols * products
@@ -57,11 +57,11 @@ def test_blocks_of_a_pe_and_of_its_neighbours_are_near(tmp_path):
     for (row, col, n), (x, y, _) in places.items():
         assert y == LARGE.dsp_sites[1][row // 2]
         assert abs(x - places[row, col, 0][0]) == (0, 1, 4, 5)[n]
-        if col < 5:  # two rows of PEs to a row of blocks, and once the blocks of nobody between
+        if col < 5:  # two groups of sites per PE column; in one place, a free group between
             assert 18 <= places[row, col + 1, n][0] - x <= 29
 
 
-def test_blocks_of_nobody_are_in_the_middle(tmp_path):
+def test_free_sites_are_in_the_middle(tmp_path):
     taken = {site(bel)[:2] for bel in arranged(tmp_path, LARGE, 6, 6, 4, others=12).values()}
     columns, lines = LARGE.dsp_sites
     free = {x for x in columns if (x, lines[0]) not in taken}
@@ -71,7 +71,7 @@ def test_blocks_of_nobody_are_in_the_middle(tmp_path):
 @pytest.mark.parametrize(
     ("device", "rows", "cols", "products"),
     [(LARGE, 4, 8, 1), (LARGE, 12, 4, 4), (SMALL, 3, 1, 4)],
-    ids=["few", "more than a row holds", "few of few"],
+    ids=["few blocks", "more than a row has", "few blocks on a small device"],
 )
-def test_else_nothing_is_told(tmp_path, device, rows, cols, products):
+def test_otherwise_nothing_is_constrained(tmp_path, device, rows, cols, products):
     assert set(arranged(tmp_path, device, rows, cols, products).values()) == {None}

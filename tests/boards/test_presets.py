@@ -1,4 +1,4 @@
-"""The designs of the performance table: each fits what its device has, and can be made."""
+"""The designs of the performance table: each matches its device, and can be elaborated."""
 
 import pytest
 
@@ -9,7 +9,7 @@ all_of_them = pytest.mark.parametrize("entry", PRESETS.values(), ids=PRESETS)
 
 
 @all_of_them
-def test_is_made_for_its_device(entry):
+def test_target_is_that_of_the_device(entry):
     assert entry.config.target == entry.device.target
     assert sum(goal is not None for goal in (entry.goal, entry.clock, entry.luts)) == 1
 
@@ -24,7 +24,7 @@ def test_is_an_array_or_an_accelerator_with_its_pins(name, ports):
     assert ("\\rx\n" in top) == ("rx" in ports)
 
 
-def test_goals_are_those_promised():
+def test_goals():
     assert {entry.device.name: entry.goal for entry in PRESETS.values() if entry.goal} == {
         "LFE5U-85F": 50, "LFE5U-25F": 25, "iCE40UP5K": 0.7, "iCE40HX8K": 2,
     }

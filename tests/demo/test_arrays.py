@@ -1,4 +1,4 @@
-"""Arrays of a layer: each type, shape and number that is refused, by name."""
+"""The check of a layer's arrays: each wrong type, shape and value is rejected."""
 
 import re
 from types import SimpleNamespace
@@ -18,9 +18,9 @@ def layer(**changes):
     } | changes)
 
 
-def test_takes_what_keeps_the_rules():
+def test_accepts_valid_arrays():
     require_arrays(layer(), TYPES)
-    require_arrays(layer(bias=None), {"weights": np.int8})  # nobody asked for it
+    require_arrays(layer(bias=None), {"weights": np.int8})  # not in the list of types
 
 
 @pytest.mark.parametrize("changes, error, message", [
@@ -33,6 +33,6 @@ def test_takes_what_keeps_the_rules():
      "float_weights must be of shape (2, 3), not (3, 2)"),
     ({"bias": np.array([1, np.inf], np.float32)}, ValueError, "bias must be finite, not inf"),
 ])
-def test_rejects_what_breaks_a_rule(changes, error, message):
+def test_rejects_wrong_arrays(changes, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         require_arrays(layer(**changes), TYPES)

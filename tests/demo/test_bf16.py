@@ -1,4 +1,4 @@
-"""Networks in BF16: whole on the golden core, or finished by the host; and numbers of no layer."""
+"""The network in BF16: on the golden core, finished by the host, and wrong attributes."""
 
 import re
 
@@ -12,7 +12,7 @@ from weft.golden import clamp, matmul_bf16, to_bfloat16
 from weft.host.golden import GoldenTransport
 
 FLOAT32, BFLOAT16 = np.dtype(np.float32), np.dtype(bfloat16)
-LESS = [{"c_words": 0}, {"activation": "none"}]  # cores that cannot finish a layer
+WITHOUT_EPILOGUE = [{"c_words": 0}, {"activation": "none"}]  # cores that cannot finish a layer
 
 
 def layer(**changes):
@@ -39,7 +39,7 @@ X = np.array([[1, 2], [-3, 0.5]], bfloat16)
 SUMS = [[5.5, -4, -2**-20], [-1.5, -10, 1.625 - 2**-20]]
 
 
-def test_run_does_all_of_it_on_the_core():
+def test_run_computes_the_whole_layer_on_the_core():
     run = layer().run(X, accelerator())
     assert run.sums is None
     assert (run.name, run.m, run.k, run.n) == ("layer 1", 2, 2, 3)
@@ -55,16 +55,16 @@ def test_run_without_a_relu_in_float32():
     assert run.record.bytes_out == 64
 
 
-@pytest.mark.parametrize("less", LESS)
-def test_run_finishes_sums_where_the_core_does_not(less):
-    run = layer().run(X, accelerator(**less))
+@pytest.mark.parametrize("fields", WITHOUT_EPILOGUE)
+def test_run_finishes_sums_if_the_core_cannot(fields):
+    run = layer().run(X, accelerator(**fields))
     assert run.sums.dtype == np.float32
     assert run.sums.tolist() == [[5, -5, 0], [-2, -11, 1.625]]
     assert run.record.bytes_out == 64
     assert run.y.dtype == bfloat16 and run.y.tolist() == [[5.5, 0, 0], [0, 0, 1.625]]
 
 
-def test_a_bias_added_last_is_another_rounding():
+def test_a_bias_added_last_rounds_differently():
     big = layer(weights=np.array([[1, 1]], bfloat16), bias=np.array([2**24], np.float32),
                 relu=False, results=FLOAT32)
     x = np.array([[1, 1]], bfloat16)
@@ -77,14 +77,14 @@ def test_finish_gives_no_negative_zero():
     assert y.view(np.uint16).tolist() == [[0, 0, 0]]
 
 
-@pytest.mark.parametrize("fields", [{}, *LESS, {"flush_subnormals": True}])
-def test_digits_are_told_as_well_as_in_float(network, fields):
+@pytest.mark.parametrize("fields", [{}, *WITHOUT_EPILOGUE, {"flush_subnormals": True}])
+def test_accuracy_is_near_the_float_model(network, fields):
     config = Config(dtype="bf16", **fields)
     predictions, runs = network.run(network.images, Accelerator(GoldenTransport(config), config))
     assert network.accuracy(predictions) == 440 / 450
     assert abs(440 / 450 - network.float_accuracy) < 0.005
     assert [run.y.dtype for run in runs] == [BFLOAT16, BFLOAT16, FLOAT32]
-    assert [run.sums is None for run in runs] == [fields not in LESS] * 3
+    assert [run.sums is None for run in runs] == [fields not in WITHOUT_EPILOGUE] * 3
     x = (network.images / np.float32(16)).astype(bfloat16)
     for run, one in zip(runs, network.layers, strict=True):
         assert np.array_equal(run.x, x)
@@ -98,7 +98,7 @@ def test_digits_are_told_as_well_as_in_float(network, fields):
 
 
 def test_run_is_near_the_float_model_in_every_output(network):
-    """Each logit within 1 % of their span: right answers do not hide a wrong layer."""
+    """Each logit is within 1 % of their span, so that a wrong layer cannot hide."""
     config = Config(dtype="bf16")
     _, runs = network.run(network.images, Accelerator(GoldenTransport(config), config))
     trained = Network.load()
@@ -108,7 +108,7 @@ def test_run_is_near_the_float_model_in_every_output(network):
     assert np.abs(runs[-1].y - x).max() <= 0.01 * np.ptp(x)
 
 
-def test_digits_are_those_that_were_trained(network):
+def test_digits_have_the_trained_weights(network):
     trained = Network.load()
     assert [one.name for one in network.layers] == ["layer 1", "layer 2", "layer 3"]
     assert [one.relu for one in network.layers] == [True, True, False]
@@ -132,7 +132,7 @@ def test_rejects_bad_images(network):
         network.encode(np.full((1, 64), 17, np.uint8))
 
 
-def test_rejects_a_file_that_holds_no_network(tmp_path):
+def test_rejects_a_file_without_a_network(tmp_path):
     with pytest.raises(NetworkError, match=r"none\.npz must be a readable npz file"):
         Bf16Network.load(tmp_path / "none.npz")
 
@@ -149,6 +149,6 @@ def test_rejects_an_int8_core():
     ({"bias": np.array([1, np.nan, 1], np.float32)}, ValueError, "bias must be finite, not nan"),
     ({"results": np.dtype(np.int8)}, TypeError, "results must be bfloat16 or float32, not int8"),
 ])
-def test_rejects_bad_numbers(changes, error, message):
+def test_rejects_wrong_attributes(changes, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         layer(**changes)

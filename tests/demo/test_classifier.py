@@ -1,4 +1,4 @@
-"""What networks share, on layers that only say what they were given."""
+"""`Classifier`, with fake layers that log their calls."""
 
 import dataclasses
 import re
@@ -12,7 +12,7 @@ from weft.demo.run import LayerRun
 
 
 class Columns:
-    """A layer that gives the columns it is told to, and notes on which accelerator."""
+    """A fake layer that returns some columns of its input, and logs the accelerator."""
 
     def __init__(self, name, k, columns):
         self.name, self.k, self.n, self.columns = name, k, len(columns), columns
@@ -23,7 +23,7 @@ class Columns:
 
 
 class Plain(Classifier):
-    """Takes images as they are scaled."""
+    """A classifier whose first layer takes scaled images."""
 
     def encode(self, images):
         return self.scaled(images)
@@ -37,7 +37,7 @@ def network(**changes):
     } | changes)
 
 
-def test_run_hands_on_what_each_layer_gives():
+def test_run_passes_results_to_the_next_layer():
     seen, accelerator = [], []
     predictions, runs = network().run(network().images, accelerator, on_layer=seen.append)
     assert predictions.tolist() == [0, 1, 1]
@@ -49,7 +49,7 @@ def test_run_hands_on_what_each_layer_gives():
     assert network().accuracy(predictions) == 2 / 3
 
 
-def test_run_reports_to_nobody():
+def test_run_needs_no_callback():
     assert network().run(network().images[1:2], [])[0].tolist() == [1]
 
 
@@ -76,7 +76,7 @@ def test_rejects_predictions_of_other_images():
         network().accuracy(np.zeros(2))
 
 
-def test_a_network_of_no_type_encodes_nothing():
+def test_the_base_class_has_no_encode():
     shared = {f.name: getattr(network(), f.name) for f in dataclasses.fields(Classifier)}
     with pytest.raises(NotImplementedError):
         Classifier(**shared).run(network().images, SimpleNamespace())

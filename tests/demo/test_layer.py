@@ -1,4 +1,4 @@
-"""One layer: whole on an accelerator, or just its sums, and numbers that make no layer."""
+"""`Layer`: whole on an accelerator, finished by the host, and wrong attributes."""
 
 import re
 
@@ -13,7 +13,7 @@ HALF = 1 << 30
 
 
 def layer(**changes):
-    """Two inputs, three outputs, sums kept as they are but for the last output, halved."""
+    """Two inputs, three outputs; the scale is 1, except 1/2 for the last output."""
     return Layer(**{
         "name": "layer 1",
         "weights": np.array([[1, 2], [3, -4], [-128, 127]], np.int8),
@@ -39,7 +39,7 @@ Y = [[34, 4, 100], [67, 100, 4]]
 
 
 @pytest.mark.parametrize("mode", ["none", "single", "onnx"])
-def test_run_finishes_sums_where_the_core_does_not(mode):
+def test_run_finishes_sums_if_the_core_cannot(mode):
     run = layer().run(X, accelerator(requantize=mode))
     assert run.sums.tolist() == [[20, -40, 1270], [53, 159, -6784]]
     assert (run.name, run.m, run.k, run.n) == ("layer 1", 2, 2, 3)
@@ -47,7 +47,7 @@ def test_run_finishes_sums_where_the_core_does_not(mode):
     assert run.y.dtype == np.int8 and run.y.tolist() == Y
 
 
-def test_run_does_all_of_it_on_the_core():
+def test_run_computes_the_whole_layer_on_the_core():
     run = layer().run(X, accelerator())
     assert run.sums is None
     assert (run.name, run.m, run.k, run.n) == ("layer 1", 2, 2, 3)
@@ -104,6 +104,6 @@ def test_run_float_is_the_layer_before_quantization():
     ({"float_bias": np.array([1, np.nan, 1], np.float32)}, ValueError,
      "float_bias must be finite, not nan"),
 ])  # fmt: skip
-def test_rejects_bad_numbers(changes, error, message):
+def test_rejects_wrong_attributes(changes, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         layer(**changes)

@@ -1,4 +1,4 @@
-"""The digits network on an accelerator of plain numpy, and files that hold no network."""
+"""The digits network on an accelerator in numpy, and files without a valid network."""
 
 import dataclasses
 import re
@@ -19,7 +19,7 @@ def exactly(message):
 
 
 class PlainAccelerator:
-    """``matmul`` in int64, checking that what comes in is what an accelerator takes."""
+    """``matmul`` in int64; checks the types and shapes of its arguments."""
 
     config = Config(requantize="none")
 
@@ -48,7 +48,7 @@ def test_file_is_small():
     assert len((resources.files("weft.demo") / "digits.npz").read_bytes()) < 200_000
 
 
-def test_digits_are_worth_running(network):
+def test_digits_network(network):
     assert [(layer.k, layer.n) for layer in network.layers] == [(64, 64), (64, 32), (32, 10)]
     assert network.images.shape == (450, 64)
     assert set(network.labels.tolist()) == set(range(10))
@@ -56,7 +56,7 @@ def test_digits_are_worth_running(network):
     assert abs(network.int8_accuracy - network.float_accuracy) <= 0.005
 
 
-def test_run_tells_as_many_right_as_recorded(network):
+def test_run_has_the_recorded_accuracy(network):
     accelerator = PlainAccelerator()
     predictions, runs = network.run(network.images, accelerator)
     assert network.accuracy(predictions) == network.int8_accuracy
@@ -69,7 +69,7 @@ def test_run_tells_as_many_right_as_recorded(network):
     assert all(run.sums.dtype == np.int32 and run.sums.shape == (run.m, run.n) for run in runs)
 
 
-def test_run_is_the_same_with_whole_layers_on_the_core(network):
+def test_run_gives_equal_results_with_whole_layers_on_the_core(network):
     config = Config()
     plain, sums = network.run(network.images, PlainAccelerator())
     predictions, runs = network.run(network.images, Accelerator(GoldenTransport(config), config))
@@ -77,17 +77,17 @@ def test_run_is_the_same_with_whole_layers_on_the_core(network):
     for ours, theirs in zip(runs, sums, strict=True):
         assert np.array_equal(ours.y, theirs.y)
         assert ours.sums is None
-        # a byte a result, in tiles of 8 columns and whole words of 16 bytes
+        # one byte per result, in tiles of 8 columns and whole words of 16 bytes
         size = ours.m * -(-ours.n // 4) * 4
         assert ours.record.bytes_out == size + -size % 16
 
 
-def test_run_float_tells_as_many_right_as_recorded(network):
+def test_run_float_has_the_recorded_accuracy(network):
     assert network.accuracy(network.run_float(network.images)) == network.float_accuracy
 
 
 def test_run_is_near_the_float_model_in_every_output(network):
-    """Each logit within 5 % of their span: right answers do not hide a wrong layer."""
+    """Each logit is within 5 % of their span, so that a wrong layer cannot hide."""
     _, runs = network.run(network.images, PlainAccelerator())
     last = network.layers[-1]
     ours = (runs[-1].y.astype(float) - last.y_zero_point) * last.y_scale
@@ -123,7 +123,7 @@ def test_encode_spans_int8(network):
     assert np.abs(steps - (np.arange(17) * 255 / 16 - 128)).max() <= 0.5
 
 
-def test_multipliers_are_the_quotients_of_the_scales(network):
+def test_multipliers_match_the_scales(network):
     for layer in network.layers:
         real = layer.x_scale * layer.w_scale.astype(float) / layer.y_scale
         assert np.allclose(layer.multiplier * 2.0 ** (layer.shift - 31), real, rtol=2**-30)

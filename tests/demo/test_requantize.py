@@ -1,4 +1,4 @@
-"""Host requantization against big integers and rationals, and against cases worked out by hand."""
+"""Host requantization, compared with rationals and with values computed by hand."""
 
 import re
 from fractions import Fraction
@@ -121,7 +121,7 @@ def test_scale_by_hand(acc, multiplier, shift, expected):
     assert reference(acc, multiplier, shift) == expected
 
 
-def test_scale_takes_one_number_a_column():
+def test_scale_takes_one_number_per_column():
     acc = np.array([[8, 8, 8], [-8, -8, -8]], np.int32)
     result = scale(acc, np.array([HALF, HALF, 0]), np.array([0, 1, 0]))
     assert result.tolist() == [[4, 8, 0], [-4, -8, 0]]
@@ -171,7 +171,7 @@ def test_add_bias_wraps():
      "multiplier must be a scalar or of shape (2,), not (3,)"),
     (([[1, 2]], HALF, [[0, 0]]), ValueError, "shift must be a scalar or of shape (2,), not (1, 2)"),
 ])  # fmt: skip
-def test_rejects_bad_scales(arguments, error, message):
+def test_rejects_wrong_scales(arguments, error, message):
     with pytest.raises(error) as caught:
         scale(*arguments)
     assert str(caught.value) == message
@@ -184,7 +184,7 @@ def test_rejects_bad_scales(arguments, error, message):
     ({"high": 1.5}, TypeError, "high must be integers, not float64"),
     ({"low": 3, "high": 2}, ValueError, "low must be at most high (2), not 3"),
 ])  # fmt: skip
-def test_rejects_bad_limits(options, error, message):
+def test_rejects_wrong_limits(options, error, message):
     with pytest.raises(error) as caught:
         requantize(0, HALF, 0, **options)
     assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""The digits network in TFLite Micro, live: every layer equals golden's, byte for byte."""
+"""The digits network in TFLite Micro: every layer equals golden, byte for byte."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def network():
 
 @pytest.fixture(scope="module")
 def inputs(network):
-    """All test images, and values that no image has: every byte at every place."""
+    """All test images, and inputs beyond: every byte value at every position."""
     rng = np.random.default_rng(1)
     rows = rng.integers(-128, 127, (500, network.layers[0].k), np.int8, endpoint=True)
     assert all(len(np.unique(column)) > 200 for column in rows.T)
@@ -25,7 +25,7 @@ def inputs(network):
 
 
 def golden(layer, x):
-    """``x`` through one layer."""
+    """Run one layer on ``x``."""
     acc = add_bias(matmul(x, layer.weights.T, a_zero_point=layer.x_zero_point), layer.bias)
     return requantize(
         acc, layer.multiplier, layer.shift, mode="tflite", zero_point=layer.y_zero_point,
@@ -34,7 +34,7 @@ def golden(layer, x):
 
 
 def in_tflite(tflm, network, count, inputs):
-    """``inputs`` through the first ``count`` layers; it forms multipliers and clamps itself."""
+    """Run the first ``count`` layers on ``inputs``; TFLite Micro derives multipliers and clamps."""
     activations = [RELU] * (len(network.layers) - 1) + [NONE]
     run = tflm.fully_connected(network.layers[:count], activations[:count])
     return np.array([run(x) for x in inputs])
@@ -51,8 +51,8 @@ def test_every_layer_equals_tflite_micro(tflm, network, inputs):
         assert len(np.unique(x)) > 100
 
 
-def test_layers_alone_equal_tflite_micro(tflm, network):
-    """Each on inputs of its own, whatever the layers before it can give."""
+def test_each_layer_equals_tflite_micro(tflm, network):
+    """Each layer with its own random inputs, which the layer before may never produce."""
     rng = np.random.default_rng(2)
     for layer, activation in zip(network.layers, (RELU, RELU, NONE), strict=True):
         x = rng.integers(-128, 127, (500, layer.k), np.int8, endpoint=True)
@@ -60,12 +60,12 @@ def test_layers_alone_equal_tflite_micro(tflm, network):
         assert np.array_equal([run(row) for row in x], golden(layer, x))
 
 
-def test_tflite_micro_tells_as_many_right_as_recorded(tflm, network, inputs):
+def test_tflite_micro_has_the_recorded_accuracy(tflm, network, inputs):
     y = in_tflite(tflm, network, len(network.layers), inputs[: len(network.images)])
     assert network.accuracy(y.argmax(1)) == network.int8_accuracy
 
 
-def test_multipliers_are_those_that_the_scales_make(network):
+def test_multipliers_match_the_scales(network):
     for layer in network.layers:
         multiplier, shift = tflite_scale(layer.x_scale, layer.w_scale, layer.y_scale)
         assert np.array_equal(layer.multiplier, multiplier)
