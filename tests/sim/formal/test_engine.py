@@ -1,4 +1,4 @@
-"""The engine: what it finds of a counter is what a counter does."""
+"""The proof engine: its verdicts on counters are correct."""
 
 import pytest
 from amaranth.hdl import Assume, Module, Signal
@@ -11,15 +11,15 @@ ALL = dict.fromkeys(["far[0]", "far[1]", "far[2]", "far[3]", "own[0]"], PROVE)
 
 
 class Counter(wiring.Component):
-    """Counts to ``top`` and starts anew; what ``en`` says counts unless it is promised."""
+    """Counts to ``top`` and restarts, while ``en``; ``disabled`` assumes that ``en`` is low."""
 
     en: In(1)
     far: Out(4)
     own: Out(1)
 
-    def __init__(self, top, promised=False):
+    def __init__(self, top, disabled=False):
         self.top = top
-        self.promised = promised
+        self.disabled = disabled
         super().__init__()
 
     def elaborate(self, platform):
@@ -32,16 +32,16 @@ class Counter(wiring.Component):
         m.d.comb += [
             *(self.far[n].eq(count > 50 * n) for n in range(4)), self.own.eq(count == self.top),
         ]
-        if self.promised:
+        if self.disabled:
             m.d.comb += Assume(~self.en)
         return m
 
 
-def answers(found):
-    return {name: verdict.answer for name, verdict in found.items()}
+def answers(verdicts):
+    return {name: verdict.answer for name, verdict in verdicts.items()}
 
 
-def test_a_counter_gets_as_far_as_it_counts():
+def test_a_counter_reaches_its_top():
     [found] = decide([Counter(100)], [ALL])
     assert answers(found) == {
         "far[0]": "reached", "far[1]": "reached", "far[2]": "never", "far[3]": "never",
@@ -50,15 +50,15 @@ def test_a_counter_gets_as_far_as_it_counts():
     assert found["far[2]"].clauses > 0 == found["far[0]"].clauses
 
 
-def test_a_promise_is_kept():
-    assert set(answers(*decide([Counter(100, promised=True)], [ALL])).values()) == {"never"}
+def test_uses_assumptions():
+    assert set(answers(*decide([Counter(100, disabled=True)], [ALL])).values()) == {"never"}
 
 
-def test_only_what_is_asked_is_decided():
+def test_decides_only_the_given_bits():
     assert answers(*decide([Counter(100)], [{"own[0]": REACH}])) == {"own[0]": "reached"}
 
 
-def test_what_is_not_decided_in_time_is_an_error():
+def test_no_verdict_in_time_is_an_error():
     class Hard(wiring.Component):
         """A product of two free numbers is never this prime."""
 
@@ -74,10 +74,10 @@ def test_what_is_not_decided_in_time_is_an_error():
             m.d.comb += self.found.eq((product == prime) & (self.a > 1) & (self.b > 1))
             return m
 
-    with pytest.raises(RuntimeError, match=r"found\[0\] must be decided: .* in 1 seconds"):
+    with pytest.raises(RuntimeError, match=r"found\[0\]: no verdict after 1 seconds"):
         decide([Hard()], [{"found[0]": PROVE}], seconds=1)
 
 
 def test_a_design_that_yosys_cannot_read_is_an_error():
-    with pytest.raises(RuntimeError, match="Yosys must make gates of the design, and says: ERROR"):
+    with pytest.raises(RuntimeError, match="Yosys failed to turn the design into gates: ERROR"):
         decide([Counter(100)], [ALL], cuts="no_such_command\n")

@@ -1,4 +1,4 @@
-"""The DMA engine in its IP core, before a third party's memory, on both simulators."""
+"""An IP core with a DMA engine and cocotbext's AXI4 slave, on both simulators."""
 
 import re
 
@@ -41,11 +41,11 @@ def test_benches_pass(case):
     assert outcome.tests == 8 and outcome.failures == 0
 
 
-@pytest.mark.parametrize("pin, width, broken, message", [
-    ("m_axi_wdata", 32, "32'h7", "memory must be as it is expected"),
+@pytest.mark.parametrize("pin, width, value, message", [
+    ("m_axi_wdata", 32, "32'h7", "memory differs from the expected contents"),
     ("m_axi_arlen", 8, "8'd16", "assert"),
 ])
-def test_benches_fail_where_a_core_is_wrong(pin, width, broken, message):
+def test_benches_find_a_broken_core(pin, width, value, message):
     simulator, config = CONFIGS["int8-wide"]
     ip = Ip(config=config, bus="dma", window=True)
     verilog, count = re.subn(  # where the engine's port is connected
@@ -53,6 +53,6 @@ def test_benches_fail_where_a_core_is_wrong(pin, width, broken, message):
         to_verilog(IpTop(ip), name=ip.name),
     )
     assert count == 1
-    line = f"wire [{width - 1}:0] unused;\n  assign {pin} = {broken};\nendmodule"
+    line = f"wire [{width - 1}:0] unused;\n  assign {pin} = {value};\nendmodule"
     with pytest.raises(BenchError, match=message):
         benches(config, simulator, verilog.replace("endmodule", line, 1), testcase="shapes/pause=0")
