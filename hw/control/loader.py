@@ -152,7 +152,8 @@ class Loader(wiring.Component):
     def _new_geometry(self, m, bits):
         """The geometry of the load at the input.
 
-        Words of a group; a word is one segment; a panel is one group, one cycle after the payload.
+        Returns the words of a group, whether a word is one segment, and whether a panel is one
+        group. The last one is registered: it follows the payload by one cycle.
         """
         group, single_segment, single_group = self._group("new_group"), Signal(), Signal()
         new = self.load.payload
@@ -165,7 +166,7 @@ class Loader(wiring.Component):
         return group, single_segment, single_group
 
     def _geometry(self, m, operand, segment):
-        """The geometry of the running load: words of a group, and the last segment of a word."""
+        """The geometry of the running load: the words of a group, the last segment of a word."""
         group, max_segment = self._group("group"), Signal(segment)
         with m.Switch(operand):
             for region, g in self.geometries.items():

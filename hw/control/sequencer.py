@@ -42,7 +42,7 @@ class Sequencer(wiring.Component):
 
     The last round of a pass waits for a credit, which is space for its results in the result
     buffer, and until the array has drained the pass before (``slots * rows`` cycles). So nothing
-    behind the array ever stalls it. A round that has to wait waits for all its slots.
+    behind the array ever stalls it. A round that has to wait tries again ``slots`` cycles later.
 
     Each tile is announced at ``results`` in the cycle of its last step. A failed tile is announced
     alone. Steps and results leave LATENCY cycles after the decision on them.

@@ -161,7 +161,7 @@ def test_each_input_enters_at_its_cycle(case):
     names = ["a", "b", "control", *(["preload", "init"] if "c" in case.contents else [])]
     rest = feeder.LATENCY + mac.LATENCY + max(case.rows, case.cols)
     traces = play(feeder, [*loads, *steps], *names, tail=rest)
-    seen = {name: trace[len(loads) :] for name, trace in zip(names, traces, strict=True)}
+    outputs = {name: trace[len(loads) :] for name, trace in zip(names, traces, strict=True)}
 
     start_delay = mac.LATENCY - mac.SLOTS
     bits = 8 * case.geometries[Region.A].size
@@ -172,22 +172,22 @@ def test_each_input_enters_at_its_cycle(case):
         for row in range(case.rows):
             p = case.rows - 1 - row  # from the top
             want = [operand(value) for value in case.contents["a"][step["a_addr"]][row]]
-            assert seen["a"][at + p // case.hop][row] == want
+            assert outputs["a"][at + p // case.hop][row] == want
         for col in range(case.cols):
             want = [operand(value) for value in case.contents["b"][step["b_addr"]][col]]
-            assert seen["b"][at + col // case.hop][col] == want
+            assert outputs["b"][at + col // case.hop][col] == want
         for name, delay in {"en": 0, "clear": start_delay, "capture": mac.LATENCY}.items():
-            assert seen["control"][at + delay][name] == step[name]
+            assert outputs["control"][at + delay][name] == step[name]
         if "c" not in case.contents:
             continue
         # A start value reaches a PE when the sum of its slot comes round.
         for row in range(case.rows):
             p = case.rows - 1 - row
-            now = seen["preload"][at + start_delay + p // case.hop]
+            now = outputs["preload"][at + start_delay + p // case.hop]
             assert now >> row & 1 == step["preload"] >> row & 1
         for col in range(case.cols):
             want = start(case.contents["c"][step["c_addr"]][col][0])
-            assert seen["init"][at + start_delay + col // case.hop][col] == want
+            assert outputs["init"][at + start_delay + col // case.hop][col] == want
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

@@ -12,5 +12,5 @@ def test_each_element_is_delayed():
     script = [{"i": [rng.randrange(256) for _ in delays]} for _ in range(30)]
     (out,) = play(Skew(shape=8, delays=delays), script, "o")
     for n, delay in enumerate(delays):
-        given = [cycle["i"][n] for cycle in script]
-        assert [word[n] for word in out] == [0] * delay + given[: 30 - delay]
+        inputs = [cycle["i"][n] for cycle in script]
+        assert [word[n] for word in out] == [0] * delay + inputs[: 30 - delay]

@@ -159,11 +159,11 @@ class Schedule:
             mac=lambda col: self.cell(depth=self.depth),
         )
         (south,) = play(array, list(self.script(cycles)), "south")
-        seen = {
+        outputs = {
             (t, col): one["sum"]
             for t, row in enumerate(south) for col, one in enumerate(row) if one["valid"]
         }
-        assert seen == self.expected
+        assert outputs == self.expected
 
     def starts(self, *, broadcast):
         """Start values for the sums of a pass."""

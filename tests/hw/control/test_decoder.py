@@ -157,9 +157,9 @@ def test_rejects_invalid_commands(data, width):
 def test_accepts_loads_of_existing_buffers(config, supported, operand):
     load = Load(operand=operand, page=0, pitch=1, panels=1, words=1)
     bench = Bench(16, geometries=memories(config))
-    taken = operand in supported
-    bench.run(words(load.pack(), 16) + [7] * taken, jobs=0, sizes=[1] * taken)
-    expected = [("load", fields(LoadHeader, load)), ("word", 7)] if taken else [("error", None)]
+    accepted = operand in supported
+    bench.run(words(load.pack(), 16) + [7] * accepted, jobs=0, sizes=[1] * accepted)
+    expected = [("load", fields(LoadHeader, load)), ("word", 7)] if accepted else [("error", None)]
     assert bench.outputs == expected
 
 

@@ -234,19 +234,19 @@ def test_the_remaining_tiles_of_an_aborted_job_are_dropped():
 
 def test_an_abort_does_not_change_a_running_round():
     dut = PassBuilder(tile=TILE, slots=3)
-    given = list(tiles([3, 2]))
+    sent = list(tiles([3, 2]))
 
     async def bench(ctx):
-        await send(ctx, dut.tiles, given)
+        await send(ctx, dut.tiles, sent)
         for slot in range(3):
             ctx.set(dut.slot, slot)
             ctx.set(dut.abort, slot == 0)
             ctx.set(dut.passes.ready, slot == 2)
             shown = plain(ctx.get(dut.passes.payload))
-            assert (shown["lead"], shown["tile"]) == (given[0], given[slot])
+            assert (shown["lead"], shown["tile"]) == (sent[0], sent[slot])
             assert not ctx.get(dut.cancel)
             await ctx.tick()
         ctx.set(dut.passes.ready, 0)
-        assert await Consumer(dut).take(ctx) == given[3:]  # not the aborted job
+        assert await Consumer(dut).take(ctx) == sent[3:]  # not the aborted job
 
     simulate(dut, bench)

@@ -106,22 +106,22 @@ class AbortTest:
         """
         jobs, ready_panels = self.dut.tile_gate.jobs, self.dut.tile_gate.ready_panels
         signals, facts = self.signals()
-        trace = Cat(*signals.values(), *facts.values())
-        seen, waiting, quiet = [], list(zip(self.starts, self.jobs, strict=True)), 0
+        probes = Cat(*signals.values(), *facts.values())
+        trace, waiting, quiet = [], list(zip(self.starts, self.jobs, strict=True)), 0
         done = 0  # jobs whose last tile has left the tile gate
         while quiet < 3 * self.slots + 8:
-            t = len(seen)
+            t = len(trace)
             since, until, *panels = self.starved
             ctx.set(ready_panels, panels if since <= t < until else [ALL, ALL])
-            given = bool(waiting) and t >= waiting[0][0]
-            if given:
+            job_valid = bool(waiting) and t >= waiting[0][0]
+            if job_valid:
                 ctx.set(jobs.payload, waiting[0][1])
-            ctx.set(jobs.valid, given)
+            ctx.set(jobs.valid, job_valid)
             pulled = len(self.jobs) - len(waiting)
             ctx.set(self.dut.tile_gate.job_index, pulled % 4)
             ctx.set(self.dut.tile_gate.rejected, pulled - 1 in self.rejected)
             ctx.set(self.dut.pass_builder.abort, t in aborts)
-            _, _, word = await ctx.tick().sample(trace)
+            _, _, word = await ctx.tick().sample(probes)
             values = []
             for signal in (*signals.values(), *facts.values()):
                 values.append(word & ((1 << len(signal)) - 1))
@@ -131,14 +131,14 @@ class AbortTest:
             now.gate_done = now.tile_fire and now.tile_last
             done += now.gate_done
             now.fact = dict(zip(facts, values[len(signals) :], strict=True))
-            seen.append(now)
-            if given and now.job_ready:
+            trace.append(now)
+            if job_valid and now.job_ready:
                 del waiting[0]
             busy = waiting or now.gate_job is not None or now.pass_valid
             quiet = 0 if busy or t <= max(aborts, default=0) else quiet + 1
-        for now, later in zip(seen, seen[self.dut.sequencer.LATENCY :], strict=False):
+        for now, later in zip(trace, trace[self.dut.sequencer.LATENCY :], strict=False):
             now.announced, now.fact = later.announced, later.fact
-        return seen
+        return trace
 
     def tiles(self, one):
         """The announcements of a job that is not aborted."""
@@ -155,30 +155,30 @@ class AbortTest:
             })
         return found
 
-    def target(self, seen, t):
+    def target(self, trace, t):
         """The job that an abort in cycle ``t`` ends, or None."""
-        now = seen[t]
+        now = trace[t]
         if self.slots == 1:
             # The tile gate withdraws a tile in the second cycle after; in the first it can leave.
-            tag = None if now.gate_done or seen[t + 1].gate_done else now.gate_job
+            tag = None if now.gate_done or trace[t + 1].gate_done else now.gate_job
         elif now.pass_valid:
             # In the last round of the job it is too late.
-            cycles = seen[t - now.slot : t - now.slot + self.slots]
+            cycles = trace[t - now.slot : t - now.slot + self.slots]
             facts = [one.fact for one in cycles if one.announced]
             ends = any(fact["tag"] == now.tag and fact["last"] for fact in facts)
             tag = None if ends else now.tag
         else:
-            after = seen[t + 1]
+            after = trace[t + 1]
             tag = after.tag if after.pass_valid else after.gate_job
         return None if tag in self.rejected else tag
 
-    def check(self, aborts, seen):
-        announced = [(t, now.fact) for t, now in enumerate(seen) if now.announced]
+    def check(self, aborts, trace):
+        announced = [(t, now.fact) for t, now in enumerate(trace) if now.announced]
         tags = [fact["tag"] for _, fact in announced]
         assert tags == sorted(tags) and set(tags) == set(range(len(self.jobs))), aborts
         targets = {}
         for t in aborts:
-            targets.setdefault(self.target(seen, t), t)
+            targets.setdefault(self.target(trace, t), t)
         targets.pop(None, None)
         for one in self.jobs:
             tiles = [(t, fact) for t, fact in announced if fact["tag"] == one["tag"]]
@@ -191,23 +191,23 @@ class AbortTest:
                 since = targets[one["tag"]]
                 assert 0 <= end - since <= 2 * self.slots + 8, aborts
                 if self.slots > 1:
-                    self.check_cancels(seen, one["tag"], since, end, len(aborts))
+                    self.check_cancels(trace, one["tag"], since, end, len(aborts))
             assert len(tiles) == len(expected), aborts
             for (_, fact), wanted in zip(tiles, expected, strict=True):
                 assert {name: fact[name] for name in wanted} == wanted, aborts
         if self.slots > 1:
             # Only the jobs that an abort ends are cancelled.
-            for now in (now for now in seen if now.cancel and now.gate_job is not None):
+            for now in (now for now in trace if now.cancel and now.gate_job is not None):
                 assert now.gate_job in targets or now.gate_job in self.rejected, aborts
         self.check_phase(announced)
 
-    def check_cancels(self, seen, tag, since, end, aborts):
+    def check_cancels(self, trace, tag, since, end, aborts):
         """The tile gate is cancelled if it still has the job, at most once for each abort."""
-        cancels = sum(now.cancel for now in seen[since:end])
+        cancels = sum(now.cancel for now in trace[since:end])
         if cancels:
             assert cancels <= aborts, (tag, since)
         else:
-            assert seen[end].cancel == (seen[end].gate_job == tag), (tag, since)
+            assert trace[end].cancel == (trace[end].gate_job == tag), (tag, since)
 
     def check_phase(self, announced):
         """Sums that are held meet the next pass in their slots."""

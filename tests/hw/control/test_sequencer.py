@@ -165,7 +165,7 @@ def test_slots_start_from_0_after_an_idle_phase():
     bench.run([[tile(n, k=ROWS * DEPTH)] * 4 for n in range(4)], cycles=99, gaps={1: 3, 2: 2})
     # The last pass is valid in time.
     assert round_starts(bench) == [t + n for t in (0, 15, 29, 41) for n in (0, 4, 8)]
-    assert [seen["slot"] for seen in bench.cycles[10:20]] == [2, 3, 0, 0, 0, 0, 1, 2, 3, 0]
+    assert [cycle["slot"] for cycle in bench.cycles[10:20]] == [2, 3, 0, 0, 0, 0, 1, 2, 3, 0]
     bench.check()
 
 
@@ -192,5 +192,5 @@ def test_a_failed_pass_takes_one_cycle():
     bench = SequencerModel(4, 4)
     failed = [tile(status=2, last=1)]
     bench.run([failed, failed, [tile(k=2)]], cycles=99)
-    assert [t for t, seen in enumerate(bench.cycles) if seen["results"]["valid"]] == [0, 1, 2]
+    assert [t for t, cycle in enumerate(bench.cycles) if cycle["results"]["valid"]] == [0, 1, 2]
     bench.check()

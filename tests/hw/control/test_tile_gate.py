@@ -56,17 +56,17 @@ class GateTest:
 
     async def once(self, ctx, aborts=()):
         """Runs all jobs, with aborts in some cycles; returns the signals in each cycle."""
-        dut, jobs, seen = self.dut, self.jobs, []
+        dut, jobs, trace = self.dut, self.jobs, []
         ports = {
             "pulled": dut.jobs.ready, "valid": dut.tiles.valid, "tile": dut.tiles.payload,
             "starved": dut.starved,
         }
         pulled, quiet, panels = 0, 0, (0, 0)
         while quiet < 12:
-            t = len(seen)
-            given = pulled < len(jobs) and t >= jobs[pulled].start
-            ctx.set(dut.jobs.valid, given)
-            if given:
+            t = len(trace)
+            job_valid = pulled < len(jobs) and t >= jobs[pulled].start
+            ctx.set(dut.jobs.valid, job_valid)
+            if job_valid:
                 put(ctx, dut.jobs.payload, jobs[pulled].fields)
             ctx.set(dut.job_index, pulled % 4)
             ctx.set(dut.rejected, pulled > 0 and jobs[pulled - 1].rejected)
@@ -77,14 +77,14 @@ class GateTest:
             _, _, *values = await ctx.tick().sample(*ports.values())
             now = SimpleNamespace(**dict(zip(ports, map(plain, values), strict=True)))
             now.ready = self.ready(t)
-            now.taken = now.valid and now.ready
-            now.pulled = now.pulled and given
+            now.fire = now.valid and now.ready
+            now.pulled = now.pulled and job_valid
             now.name = now.tile["tag"], now.tile["a_page"], now.tile["b_page"]
             pulled += now.pulled
             busy = pulled < len(jobs) or now.valid or now.starved
             quiet = 0 if busy else quiet + 1
-            seen.append(now)
-        return seen
+            trace.append(now)
+        return trace
 
     def run(self, *aborts):
         found = []
@@ -106,10 +106,10 @@ class GateTest:
 
         simulate(self.dut, bench, limit=200_000)
 
-    def check(self, aborts, seen):
+    def check(self, aborts, trace):
         """Each job has its tiles, in order; an aborted job has those that were taken."""
-        targets = self.targets(aborts, seen)
-        taken = iter([now for now in seen if now.taken])
+        targets = self.targets(aborts, trace)
+        fired = iter([now for now in trace if now.fire])
         for one in self.jobs:
             names = one.names
             if one.rejected:
@@ -117,48 +117,48 @@ class GateTest:
             elif one.tag in targets:
                 # A tile can still be taken in the cycle of the abort and in the next one.
                 aborted = targets[one.tag]
-                taken_before = [now for now in seen[: aborted + 2] if now.taken]
-                names = [now.name for now in taken_before if now.tile["tag"] == one.tag]
+                fired_before = [now for now in trace[: aborted + 2] if now.fire]
+                names = [now.name for now in fired_before if now.tile["tag"] == one.tag]
                 assert names == one.names[: len(names)], aborts
-                failed = [now for now in seen[: aborted + 8] if now.valid and now.tile["failed"]]
+                failed = [now for now in trace[: aborted + 8] if now.valid and now.tile["failed"]]
                 complete = names[-1:] == one.names[-1:]
                 assert complete or one.tag in [now.tile["tag"] for now in failed], aborts
             for name in names:
-                now = next(taken)
+                now = next(fired)
                 last = name == one.names[-1]
                 assert now.name == name, aborts
                 assert (now.tile["last"], now.tile["status"], now.tile["failed"]) == (last, 0, 0)
             if one.names[-1:] != names[-1:]:
-                end = next(taken).tile
+                end = next(fired).tile
                 status = Status.REJECTED if one.rejected else Status.ABORTED
                 assert (end["tag"], end["status"]) == (one.tag, status), aborts
                 assert (end["last"], end["failed"]) == (1, 1), aborts
-        assert next(taken, None) is None, aborts
-        self.check_valid(aborts, seen)
+        assert next(fired, None) is None, aborts
+        self.check_valid(aborts, trace)
 
-    def targets(self, aborts, seen):
+    def targets(self, aborts, trace):
         """The cycle of the abort of each job, by tag: the oldest job, unless it just ended."""
         targets = {}
         for t in aborts:
-            pulled = sum(now.pulled for now in seen[:t])
-            done = sum(now.taken and now.tile["last"] for now in seen[:t])
-            ends_now = t < len(seen) and seen[t].taken and seen[t].tile["last"]
+            pulled = sum(now.pulled for now in trace[:t])
+            done = sum(now.fire and now.tile["last"] for now in trace[:t])
+            ends_now = t < len(trace) and trace[t].fire and trace[t].tile["last"]
             if pulled > done and not ends_now:
                 targets.setdefault(self.jobs[done].tag, t)
         return targets
 
-    def check_valid(self, aborts, seen):
+    def check_valid(self, aborts, trace):
         """A valid tile has its panels, and stays until it is taken or its job is aborted."""
-        pulls = [t for t, now in enumerate(seen) if now.pulled]
+        pulls = [t for t, now in enumerate(trace) if now.pulled]
         since = {one.tag: t for one, t in zip(self.jobs, pulls, strict=True)}
-        for t, now in enumerate(seen):
+        for t, now in enumerate(trace):
             assert not (now.starved and now.valid), aborts
             if now.valid and not now.tile["failed"]:
                 tag, i, j = now.name
                 a, b = self.jobs[[one.tag for one in self.jobs].index(tag)].panels(t - 3)
                 assert t >= since[tag] + 4 and i < a and j < b, (aborts, t)
-            before = seen[t - 1] if t else now
-            if before.valid and not before.taken and t - 2 not in aborts:
+            before = trace[t - 1] if t else now
+            if before.valid and not before.fire and t - 2 not in aborts:
                 assert now.valid and now.tile == before.tile, (aborts, t)
 
 
@@ -197,24 +197,24 @@ def test_two_aborts_end_only_active_jobs(name, flow, apart):
     GateTest(SCENES[name], READY[flow]).sweep(apart)
 
 
-def valid_cycles(seen):
+def valid_cycles(trace):
     """The first cycle in which each tile was valid."""
-    before = [False, *(now.valid and not now.taken for now in seen)]
-    return [t for t, now in enumerate(seen) if now.valid and not before[t]]
+    before = [False, *(now.valid and not now.fire for now in trace)]
+    return [t for t, now in enumerate(trace) if now.valid and not before[t]]
 
 
 def test_one_tile_leaves_every_two_cycles():
     # Cycle 0 pull, 1 check, 2 tile generator, 3 wait stage, 4 output; then one every two cycles.
-    seen = GateTest([job(1, 2, 4)]).run()
-    assert seen[0].pulled
-    assert valid_cycles(seen) == [4 + 2 * n for n in range(8)]
+    trace = GateTest([job(1, 2, 4)]).run()
+    assert trace[0].pulled
+    assert valid_cycles(trace) == [4 + 2 * n for n in range(8)]
 
 
 def test_the_next_job_is_pulled_once_the_last_tile_has_its_panels():
-    seen = GateTest([job(1, 1, 2), job(2, 1, 1), job(3, 1, 1)]).run()
-    pulls = [t for t, now in enumerate(seen) if now.pulled]
+    trace = GateTest([job(1, 1, 2), job(2, 1, 1), job(3, 1, 1)]).run()
+    pulls = [t for t, now in enumerate(trace) if now.pulled]
     # The last tile is in the wait stage one cycle before it is valid.
-    assert valid_cycles(seen) == [4, 6, 9, 12]
+    assert valid_cycles(trace) == [4, 6, 9, 12]
     assert pulls == [0, 5, 8]
 
 
@@ -229,40 +229,40 @@ def test_a_tile_waits_for_both_its_panels(missing, valid, starved):
         counts[missing] = (t >= 20) + (t >= 40)
         return counts
 
-    seen = GateTest([job(1, 2, 2, panels=panels), job(2, 1, 1)]).run()
-    assert valid_cycles(seen) == valid
-    assert [t for t, now in enumerate(seen) if now.starved] == starved
+    trace = GateTest([job(1, 2, 2, panels=panels), job(2, 1, 1)]).run()
+    assert valid_cycles(trace) == valid
+    assert [t for t, now in enumerate(trace) if now.starved] == starved
 
 
 def test_three_tiles_wait_at_the_output():
     # They leave in consecutive cycles, the tiles behind them every two cycles.
-    seen = GateTest([job(1, 2, 4)], READY["late"]).run()
-    assert [t for t, now in enumerate(seen) if now.taken] == [31, 32, 33, 35, 37, 39, 41, 43]
+    trace = GateTest([job(1, 2, 4)], READY["late"]).run()
+    assert [t for t, now in enumerate(trace) if now.fire] == [31, 32, 33, 35, 37, 39, 41, 43]
 
 
 def test_jobs_are_pulled_while_tiles_wait():
-    seen = GateTest(SCENES["single"], READY["late"]).run()
-    assert sum(now.pulled for now in seen[:30]) == 4
+    trace = GateTest(SCENES["single"], READY["late"]).run()
+    assert sum(now.pulled for now in trace[:30]) == 4
 
 
 def test_a_valid_tile_is_withdrawn_if_its_job_is_aborted():
-    seen = GateTest([job(1, 2, 4), job(2, 1, 1)], READY["late"]).run(20)
+    trace = GateTest([job(1, 2, 4), job(2, 1, 1)], READY["late"]).run(20)
     # Registered one cycle after the pulse, withdrawn in the next.
-    assert [now.name for now in seen[4:22]] == [(1, 0, 0)] * 18
-    assert all(now.valid for now in seen[4:22])
-    assert not seen[22].valid
-    assert [(now.tile["tag"], now.tile["status"]) for now in seen if now.taken] == [
+    assert [now.name for now in trace[4:22]] == [(1, 0, 0)] * 18
+    assert all(now.valid for now in trace[4:22])
+    assert not trace[22].valid
+    assert [(now.tile["tag"], now.tile["status"]) for now in trace if now.fire] == [
         (1, Status.ABORTED), (2, 0),
     ]
 
 
 def test_a_valid_last_tile_becomes_a_failed_tile():
-    seen = GateTest([job(1, 1, 1), job(2, 1, 1)], READY["late"]).run(20)
-    assert [now.tile["failed"] for now in seen[4:31]] == [0] * 18 + [1] * 9
-    assert all(now.valid for now in seen[4:31])
+    trace = GateTest([job(1, 1, 1), job(2, 1, 1)], READY["late"]).run(20)
+    assert [now.tile["failed"] for now in trace[4:31]] == [0] * 18 + [1] * 9
+    assert all(now.valid for now in trace[4:31])
 
 
 def test_an_abort_without_a_job_has_no_effect():
     jobs = [job(1, 1, 2, start=10), job(2, 1, 2, start=40)]
-    seen = GateTest(jobs).run(*range(11), *range(25, 41))
-    assert [now.name for now in seen if now.taken] == [(1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 0, 1)]
+    trace = GateTest(jobs).run(*range(11), *range(25, 41))
+    assert [now.name for now in trace if now.fire] == [(1, 0, 0), (1, 0, 1), (2, 0, 0), (2, 0, 1)]

@@ -71,10 +71,10 @@ def jobs(seed, count, starts=False):
         yield job(tag, m, n, rng.choice([1, 2, 3, rng.randint(1, 128)]), **fields)
 
 
-def source(dut, given, rejected=(), idle=0):
+def source(dut, sent, rejected=(), idle=0):
     """Sends jobs as the job table does: with indices 0, 1, 2, 3, 0, and the `rejected` bit."""
     async def bench(ctx):
-        for n, one in enumerate(given):
+        for n, one in enumerate(sent):
             ctx.set(dut.job_index, n % 4)
             await send(ctx, dut.jobs, [one], idle=idle, seed=n)
             ctx.set(dut.rejected, n in rejected)
@@ -101,8 +101,8 @@ async def abort(ctx, dut, index):
 @STALLS
 def test_tiles_come_row_by_row(starts, idle, stall):
     dut = generator(starts)
-    given = list(jobs(1, 24, starts))
-    expected = [tagged for n, one in enumerate(given) for tagged in tagged_tiles(one, n % 4)]
+    sent = list(jobs(1, 24, starts))
+    expected = [tagged for n, one in enumerate(sent) for tagged in tagged_tiles(one, n % 4)]
 
     async def sink(ctx):
         assert await receive(ctx, dut.tiles, len(expected), stall=stall, seed=2) == expected
@@ -110,19 +110,19 @@ def test_tiles_come_row_by_row(starts, idle, stall):
         assert not ctx.get(dut.active)
 
     streams = [checker(dut.tiles, "tiles"), checker(dut.jobs, "jobs")]
-    simulate(dut, source(dut, given, idle=idle), sink, background=streams)
+    simulate(dut, source(dut, sent, idle=idle), sink, background=streams)
 
 
 @pytest.mark.parametrize("m", range(1, 13))
 def test_ragged_edges_have_fewer_rows_and_columns(m):
     dut = generator()
-    given = [job(n, m, n) for n in range(1, 21)]
-    expected = [tagged for n, one in enumerate(given) for tagged in tagged_tiles(one, n % 4)]
+    sent = [job(n, m, n) for n in range(1, 21)]
+    expected = [tagged for n, one in enumerate(sent) for tagged in tagged_tiles(one, n % 4)]
 
     async def sink(ctx):
         assert await receive(ctx, dut.tiles, len(expected)) == expected
 
-    simulate(dut, source(dut, given), sink)
+    simulate(dut, source(dut, sent), sink)
 
 
 @pytest.mark.parametrize("broadcast, words", [
@@ -143,17 +143,17 @@ def test_each_tile_has_its_rows_of_c(broadcast, words):
 
 def test_a_job_gives_a_tile_every_cycle_after_one_cycle():
     dut = generator()
-    given = list(jobs(2, 6))
+    sent = list(jobs(2, 6))
 
     async def sink(ctx):
         ctx.set(dut.tiles.ready, 1)
         ports = dut.jobs.ready, dut.active, dut.tiles.valid
-        for one in given:
+        for one in sent:
             count = len(list(tagged_tiles(one, 0)))
-            seen = [(await ctx.tick().sample(*ports))[2:] for _ in range(count + 2)]
-            assert seen == [(1, 0, 0), (0, 1, 0), *[(0, 1, 1)] * count]
+            trace = [(await ctx.tick().sample(*ports))[2:] for _ in range(count + 2)]
+            assert trace == [(1, 0, 0), (0, 1, 0), *[(0, 1, 1)] * count]
 
-    simulate(dut, source(dut, given), sink)
+    simulate(dut, source(dut, sent), sink)
 
 
 @STALLS
@@ -161,11 +161,11 @@ def test_a_job_gives_a_tile_every_cycle_after_one_cycle():
 def test_a_rejected_job_is_one_failed_tile(also, stall):
     # For any sizes, even 0.
     dut = generator()
-    given = [job(9, 0, 0, 0), job(8, 12, 20), job(7, 3, 0), job(6, 4, 9)]
+    sent = [job(9, 0, 0, 0), job(8, 12, 20), job(7, 3, 0), job(6, 4, 9)]
     rejected = {0, 2} | also
 
     async def sink(ctx):
-        for n, one in enumerate(given):
+        for n, one in enumerate(sent):
             if n in rejected:
                 [tagged] = await receive(ctx, dut.tiles, 1, stall=stall, seed=n)
                 assert failure(tagged) == (n, one["tag"], Status.REJECTED, 1, 1)
@@ -175,26 +175,26 @@ def test_a_rejected_job_is_one_failed_tile(also, stall):
         await quiet(ctx, dut.tiles)
 
     streams = [checker(dut.tiles, "tiles")]
-    simulate(dut, source(dut, given, rejected), sink, background=streams)
+    simulate(dut, source(dut, sent, rejected), sink, background=streams)
 
 
 @pytest.mark.parametrize("before", range(9))
 def test_the_rest_of_an_aborted_job_is_one_failed_tile(before):
     dut = generator(starts=True)
     start = {"preload": 1, "broadcast": 0, "c_pitch": 7}
-    given = [job(1, 7, 9, c_page=10, **start), job(2, 4, 5, c_page=1, **start)]
+    sent = [job(1, 7, 9, c_page=10, **start), job(2, 4, 5, c_page=1, **start)]
 
     async def sink(ctx):
         await ticks(ctx, 2)
-        expected = list(tagged_tiles(given[0], 0))
+        expected = list(tagged_tiles(sent[0], 0))
         assert await receive(ctx, dut.tiles, before) == expected[:before]
         await abort(ctx, dut, 0)
         [tagged] = await receive(ctx, dut.tiles, 1)
         assert failure(tagged) == (0, 1, Status.ABORTED, 1, 1)
-        assert await receive(ctx, dut.tiles, 4) == list(tagged_tiles(given[1], 1))
+        assert await receive(ctx, dut.tiles, 4) == list(tagged_tiles(sent[1], 1))
         await quiet(ctx, dut.tiles)
 
-    simulate(dut, source(dut, given), sink)
+    simulate(dut, source(dut, sent), sink)
 
 
 def test_an_abort_can_come_before_the_job():
@@ -228,17 +228,17 @@ def test_an_abort_of_another_index_has_no_effect(after):
 
 def test_an_abort_in_the_cycle_of_the_last_tile_is_too_late():
     dut = generator()
-    given = [job(1, 3, 9), job(2, 3, 8)]
+    sent = [job(1, 3, 9), job(2, 3, 8)]
 
     async def sink(ctx):
         await ticks(ctx, 2)
         await receive(ctx, dut.tiles, 2)
         ctx.set(dut.abort, 1)  # with the last one
-        assert await receive(ctx, dut.tiles, 1) == list(tagged_tiles(given[0], 0))[2:]
+        assert await receive(ctx, dut.tiles, 1) == list(tagged_tiles(sent[0], 0))[2:]
         ctx.set(dut.abort, 0)
-        assert await receive(ctx, dut.tiles, 2) == list(tagged_tiles(given[1], 1))
+        assert await receive(ctx, dut.tiles, 2) == list(tagged_tiles(sent[1], 1))
 
-    simulate(dut, source(dut, given), sink)
+    simulate(dut, source(dut, sent), sink)
 
 
 def test_a_rejected_job_stays_rejected():
