@@ -6,15 +6,15 @@ import re
 from functools import cache
 from pathlib import Path
 
-from weft.sim.primitives import ICE40, MODELS
+from weft.sim.primitives import ECP5_MODELS, ICE40_MODELS
 
 __all__ = ["FAMILIES", "UnsupportedCell", "verilog"]
 
 _HERE = Path(__file__).parent
 # The files with the cell models of each family.
 FAMILIES = {
-    "ice40": (ICE40, *sorted(_HERE.glob("ice40_*.v"))),
-    "ecp5": (MODELS, *sorted(_HERE.glob("ecp5_*.v"))),
+    "ice40": (ICE40_MODELS, *sorted(_HERE.glob("ice40_*.v"))),
+    "ecp5": (ECP5_MODELS, *sorted(_HERE.glob("ecp5_*.v"))),
 }
 # Values of unconnected inputs, by cell type and port. All others are 0.
 _UNCONNECTED = {

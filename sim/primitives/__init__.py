@@ -1,11 +1,8 @@
-"""Models of vendors' primitives, and proofs that hardware built of them equals its twin."""
-
-from pathlib import Path
+"""Models of FPGA primitives, and checks of hardware made of them against its behavioural twin."""
 
 from weft.sim.primitives.cosimulate import cosimulate
 from weft.sim.primitives.exhaustive_check import exhaustive_check
-from weft.sim.primitives.proof import MODELS, equal
+from weft.sim.primitives.models import ECP5_MODELS, ICE40_MODELS
+from weft.sim.primitives.proof import prove_equal
 
-__all__ = ["ICE40", "MODELS", "cosimulate", "equal", "exhaustive_check"]
-
-ICE40 = Path(__file__).with_name("ice40.v")
+__all__ = ["ECP5_MODELS", "ICE40_MODELS", "cosimulate", "exhaustive_check", "prove_equal"]

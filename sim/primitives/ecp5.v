@@ -1,9 +1,9 @@
-// The primitives of the ECP5 that the hardware instantiates, as the data sheets say what they do, and no more of
-// them than is used: every register at CLK0 and CE0, resets in step with the clock.
+// Models of the ECP5 primitives that the hardware instantiates, written from the data sheets. They cover the modes
+// in use: every register has CLK0 and CE0, and resets are synchronous.
 
 `default_nettype none
 
-// Half of it: f of four inputs, plus the carry; which goes on where f is 1, and else is g of two.
+// Half of a CCU2C: the sum is f(A, B, C, D) plus the carry. The carry out is the carry in if f is 1, otherwise g(A, B).
 // Source: Lattice FPGA-DS-02012, ECP5 Family Data Sheet, slices in ripple mode.
 module CCU2C_half #(parameter [15:0] INIT = 0, parameter INJECT1 = "YES") (
     input wire A, B, C, D, CI,
@@ -11,9 +11,9 @@ module CCU2C_half #(parameter [15:0] INIT = 0, parameter INJECT1 = "YES") (
 );
     wire f = INIT[{D, C, B, A}];
     wire g = INIT[{2'b00, B, A}];
-    wire plain = INJECT1 == "YES";
-    assign S = plain ? f : f ^ CI;
-    assign CO = f ? CI : !plain && g;
+    wire no_carry = INJECT1 == "YES";
+    assign S = no_carry ? f : f ^ CI;
+    assign CO = f ? CI : !no_carry && g;
 endmodule
 
 module CCU2C #(
@@ -22,12 +22,12 @@ module CCU2C #(
     input wire CIN, A0, B0, C0, D0, A1, B1, C1, D1,
     output wire S0, S1, COUT
 );
-    wire between;
-    CCU2C_half #(INIT0, INJECT1_0) low (A0, B0, C0, D0, CIN, S0, between);
-    CCU2C_half #(INIT1, INJECT1_1) high (A1, B1, C1, D1, between, S1, COUT);
+    wire carry;
+    CCU2C_half #(INIT0, INJECT1_0) low (A0, B0, C0, D0, CIN, S0, carry);
+    CCU2C_half #(INIT1, INJECT1_1) high (A1, B1, C1, D1, carry, S1, COUT);
 endmodule
 
-// A register each at the operands, inside and at the product, where its clock is CLK0 rather than NONE.
+// The operands, the pipeline and the product have a register each, if its clock is CLK0 and not NONE.
 // Source: Lattice FPGA-TN-02205, ECP5 and ECP5-5G sysDSP Usage Guide.
 module MULT18X18D #(
     parameter REG_INPUTA_CLK = "NONE", REG_INPUTA_CE = "CE0", REG_INPUTA_RST = "RST0",
@@ -46,29 +46,29 @@ module MULT18X18D #(
     wire [35:0] p;
     assign {P35, P34, P33, P32, P31, P30, P29, P28, P27, P26, P25, P24, P23, P22, P21, P20, P19, P18, P17, P16,
     P15, P14, P13, P12, P11, P10, P9, P8, P7, P6, P5, P4, P3, P2, P1, P0} = p;
-    reg [18:0] a_held = 0, b_held = 0;  // with the sign that they have
-    reg [35:0] piped = 0, p_held = 0;
-    wire [18:0] a_now = REG_INPUTA_CLK == "CLK0" ? a_held : {SIGNEDA & a[17], a};
-    wire [18:0] b_now = REG_INPUTB_CLK == "CLK0" ? b_held : {SIGNEDB & b[17], b};
-    wire [35:0] product = {{17{a_now[18]}}, a_now} * {{17{b_now[18]}}, b_now};
-    wire [35:0] p_now = REG_PIPELINE_CLK == "CLK0" ? piped : product;
-    assign p = REG_OUTPUT_CLK == "CLK0" ? p_held : p_now;
+    reg [18:0] a_reg = 0, b_reg = 0;  // with a sign bit
+    reg [35:0] pipeline_reg = 0, output_reg = 0;
+    wire [18:0] a_in = REG_INPUTA_CLK == "CLK0" ? a_reg : {SIGNEDA & a[17], a};
+    wire [18:0] b_in = REG_INPUTB_CLK == "CLK0" ? b_reg : {SIGNEDB & b[17], b};
+    wire [35:0] product = {{17{a_in[18]}}, a_in} * {{17{b_in[18]}}, b_in};
+    wire [35:0] p_in = REG_PIPELINE_CLK == "CLK0" ? pipeline_reg : product;
+    assign p = REG_OUTPUT_CLK == "CLK0" ? output_reg : p_in;
     always @(posedge CLK0) begin
         if (CE0) begin
-            a_held <= {SIGNEDA & a[17], a};
-            b_held <= {SIGNEDB & b[17], b};
-            piped <= product;
-            p_held <= p_now;
+            a_reg <= {SIGNEDA & a[17], a};
+            b_reg <= {SIGNEDB & b[17], b};
+            pipeline_reg <= product;
+            output_reg <= p_in;
         end
-        if (REG_INPUTA_RST == "RST0" ? RST0 : RST1) a_held <= 0;
-        if (REG_INPUTB_RST == "RST0" ? RST0 : RST1) b_held <= 0;
-        if (REG_PIPELINE_RST == "RST0" ? RST0 : RST1) piped <= 0;
-        if (REG_OUTPUT_RST == "RST0" ? RST0 : RST1) p_held <= 0;
+        if (REG_INPUTA_RST == "RST0" ? RST0 : RST1) a_reg <= 0;
+        if (REG_INPUTB_RST == "RST0" ? RST0 : RST1) b_reg <= 0;
+        if (REG_PIPELINE_RST == "RST0" ? RST0 : RST1) pipeline_reg <= 0;
+        if (REG_OUTPUT_RST == "RST0" ? RST0 : RST1) output_reg <= 0;
     end
 endmodule
 
-// Port A writes, port B reads, both in words of one width: 36 bits (halves at the pins of A and of B), 18, 9, 4, 2, 1.
-// The address counts bits; what it has below a word of 18 or 36 enables the bytes that are written.
+// Port A writes and port B reads, in words of 36 (half of the pins are those of the other port), 18, 9, 4, 2 or 1 bits.
+// Addresses count bits. In words of 18 or 36 bits the address bits below the word are byte enables for the write.
 // Source: Lattice FPGA-TN-02204, ECP5 and ECP5-5G Memory Usage Guide.
 module DP16KD #(
     parameter DATA_WIDTH_A = 18, DATA_WIDTH_B = 18, REGMODE_A = "NOREG", REGMODE_B = "NOREG",
@@ -88,21 +88,21 @@ module DP16KD #(
 );
     localparam WIDTH = DATA_WIDTH_B;
     reg [35:0] memory [0:511];
-    wire [13:0] place = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2, ADA1,
+    wire [13:0] write_addr = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2, ADA1,
     ADA0};
-    wire [13:0] address = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2, ADB1,
+    wire [13:0] read_addr = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2, ADB1,
     ADB0};
-    wire [35:0] data = {DIB17, DIB16, DIB15, DIB14, DIB13, DIB12, DIB11, DIB10, DIB9, DIB8, DIB7, DIB6, DIB5,
+    wire [35:0] write_data = {DIB17, DIB16, DIB15, DIB14, DIB13, DIB12, DIB11, DIB10, DIB9, DIB8, DIB7, DIB6, DIB5,
     DIB4, DIB3, DIB2, DIB1, DIB0, DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7,
     DIA6, DIA5, DIA4, DIA3, DIA2, DIA1, DIA0};
-    reg [35:0] read = 0, held = 0;
-    wire [35:0] shown = REGMODE_B == "OUTREG" ? held : read;
-    wire [17:0] lower = shown[17:0];
+    reg [35:0] read_reg = 0, output_reg = 0;
+    wire [35:0] read_data = REGMODE_B == "OUTREG" ? output_reg : read_reg;
+    wire [17:0] lower = read_data[17:0];
     assign {DOA17, DOA16, DOA15, DOA14, DOA13, DOA12, DOA11, DOA10, DOA9, DOA8, DOA7, DOA6, DOA5, DOA4, DOA3, DOA2, DOA1, DOA0}
         = lower;
     assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0}
-        = WIDTH == 36 ? shown[35:18] : lower;
-    // Where a bit of a port's word lies in a row of 36: narrow ports do not see every ninth bit.
+        = WIDTH == 36 ? read_data[35:18] : lower;
+    // The position of bit n of a word in its row of 36 bits; narrow words skip every ninth bit.
     function integer bit_of(input [13:0] address, input integer width, n);
         if (width >= 9) bit_of = address[4:0] / (width / 9 * 8) * width + n;
         else bit_of = (address[4:0] / width * width + n) / 8 * 9 + (address[4:0] / width * width + n) % 8;
@@ -113,10 +113,13 @@ module DP16KD #(
 `endif
     always @(posedge CLKA) if (CEA && WEA && !WEB)
         for (n = 0; n < DATA_WIDTH_A; n = n + 1)
-            if (DATA_WIDTH_A < 18 || place[n / 9])
-                memory[place[13:5]][bit_of(DATA_WIDTH_A < 18 ? place : place & ~14'd3, DATA_WIDTH_A, n)] <= data[n];
+            if (DATA_WIDTH_A < 18 || write_addr[n / 9])
+                memory[write_addr[13:5]][
+                    bit_of(DATA_WIDTH_A < 18 ? write_addr : write_addr & ~14'd3, DATA_WIDTH_A, n)
+                ] <= write_data[n];
     always @(posedge CLKB) begin
-        if (CEB) for (n = 0; n < WIDTH; n = n + 1) read[n] <= memory[address[13:5]][bit_of(address, WIDTH, n)];
-        if (OCEB) held <= read;
+        if (CEB) for (n = 0; n < WIDTH; n = n + 1)
+            read_reg[n] <= memory[read_addr[13:5]][bit_of(read_addr, WIDTH, n)];
+        if (OCEB) output_reg <= read_reg;
     end
 endmodule

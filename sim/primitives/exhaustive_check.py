@@ -1,4 +1,4 @@
-"""Multipliers built of primitives, simulated with all pairs of operands that there are."""
+"""Simulates multipliers made of primitives with all pairs of operands."""
 
 import subprocess
 import tempfile
@@ -10,15 +10,15 @@ from amaranth.lib import wiring
 from weft.hw.export import to_verilog
 from weft.hw.primitives import Primitives
 from weft.sim import tools
-from weft.sim.primitives.proof import MODELS
+from weft.sim.primitives.models import ECP5_MODELS
 
 __all__ = ["exhaustive_check"]
 
-BENCH = MODELS.with_name("product.v")
+BENCH = Path(__file__).with_name("product.v")
 
 
-class _Always(wiring.Component):
-    """A multiplier that moves on in every cycle."""
+class _AlwaysEnabled(wiring.Component):
+    """A multiplier whose pipeline advances in every cycle."""
 
     def __init__(self, multiplier):
         self.multiplier = multiplier
@@ -27,43 +27,46 @@ class _Always(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.multiplier = inside = self.multiplier
+        m.submodules.multiplier = multiplier = self.multiplier
         m.d.comb += [
-            inside.a.eq(self.a), inside.b.eq(self.b), self.product.eq(inside.product),
+            multiplier.a.eq(self.a), multiplier.b.eq(self.b), self.product.eq(multiplier.product),
         ]
         return m
 
 
 def exhaustive_check(kind, *, width, models=None) -> str:
-    """What Icarus says of a multiplier of ``width`` bits, signed, and all pairs of operands.
-
-    It says ``ALL RIGHT``, or which product was ``WRONG``. Raises `weft.sim.tools.ToolError` where
-    there is no Icarus.
+    """Simulate a signed multiplier in Icarus; returns ``PASS``, or ``FAIL`` and the wrong product.
 
     Parameters
     ----------
     kind : type
-        `Multiplier`, or another with its parameters and ports.
+        `Multiplier`, or a class with its parameters and ports.
     width : int
+        Bits of each operand.
     models : str, optional
-        Other models of the primitives, in Verilog.
+        Verilog models of the primitives; by default those of the ECP5.
+
+    Raises
+    ------
+    weft.sim.tools.ToolError
+        If Icarus is missing.
     """
-    multiplier = _Always(kind(a=signed(width), b=signed(width)))
+    multiplier = _AlwaysEnabled(kind(a=signed(width), b=signed(width)))
     texts = {
         "multiplier.v": to_verilog(multiplier, name="multiplier", platform=Primitives()),
-        "models.v": MODELS.read_text(encoding="utf-8") if models is None else models,
+        "models.v": ECP5_MODELS.read_text(encoding="utf-8") if models is None else models,
     }
     icarus = tools.icarus().path
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as folder:
         for name, text in texts.items():
-            (Path(place) / name).write_text(text, encoding="utf-8")
+            (Path(folder) / name).write_text(text, encoding="utf-8")
         command = [
             icarus, "-g2005", "-o", "product", "-s", "product", f"-Pproduct.WIDTH={width}",
             f"-Pproduct.LATENCY={kind.LATENCY}", BENCH, *texts,
         ]
-        subprocess.run(command, cwd=place, check=True, timeout=1800)
+        subprocess.run(command, cwd=folder, check=True, timeout=1800)
         run = subprocess.run(
-            ["vvp", "-n", "product"], cwd=place, check=True, capture_output=True, text=True,
+            ["vvp", "-n", "product"], cwd=folder, check=True, capture_output=True, text=True,
             timeout=1800,
         )
     return run.stdout.strip()

@@ -1,17 +1,16 @@
-"""Hardware built of primitives against its twin: equal in every cycle, as Yosys proves."""
+"""Proves in Yosys that hardware made of primitives equals its twin in every cycle."""
 
 import subprocess
-from pathlib import Path
 
 from weft.hw.export import to_verilog
 from weft.hw.primitives import Primitives
 from weft.sim import tools
+from weft.sim.primitives.models import ECP5_MODELS
 
-__all__ = ["MODELS", "equal"]
+__all__ = ["prove_equal"]
 
-MODELS = Path(__file__).with_name("ecp5.v")
-# Both are one circuit with the same inputs, whose `trigger` is 1 where an output differs.
-ONE = """\
+# The miter is one circuit of both, with shared inputs; its `trigger` is 1 if an output differs.
+PREPARE = """\
 read_verilog -defer <<models
 {models}
 models
@@ -26,46 +25,47 @@ async2sync
 opt_clean
 design -stash {name}
 """
-BOTH = """\
-design -copy-from gold -as gold gold
-design -copy-from gate -as gate gate
-miter -equiv -flatten -make_outputs gold gate miter
+MITER = """\
+design -copy-from twin -as twin twin
+design -copy-from primitives -as primitives primitives
+miter -equiv -flatten -make_outputs twin primitives miter
 hierarchy -top miter
 setundef -undriven -expose
 sat -verify -tempinduct -maxsteps {steps} -prove trigger 0 miter
 """
 
 
-def equal(component, *, steps, models=None) -> None:
-    """Prove that a component of primitives and its twin show the same in every cycle.
+def prove_equal(component, *, steps, models=None) -> None:
+    """Prove that a component made of primitives and its twin have equal outputs in every cycle.
 
-    By induction: from any state that was right for up to ``steps`` cycles the next is right.
+    The proof is by induction: after ``steps`` cycles with equal outputs, from any state, the
+    outputs of the next cycle are equal.
 
     Parameters
     ----------
     component : Component
     steps : int
-        The latency, at least.
+        At least the latency.
     models : str, optional
-        Other models of the primitives, in Verilog.
+        Verilog models of the primitives; by default those of the ECP5.
 
     Raises
     ------
     AssertionError
-        Where they differ, or that is not proven, with what Yosys says.
+        If they differ, or if the proof fails; with the output of Yosys.
     weft.sim.tools.ToolError
-        Where there is no Yosys.
+        If Yosys is missing.
     """
-    models = MODELS.read_text(encoding="utf-8") if models is None else models
-    designs = {"gold": to_verilog(component, name="gold")}
-    designs["gate"] = to_verilog(component, name="gate", platform=Primitives())
+    models = ECP5_MODELS.read_text(encoding="utf-8") if models is None else models
+    designs = {"twin": to_verilog(component, name="twin")}
+    designs["primitives"] = to_verilog(component, name="primitives", platform=Primitives())
     script = "".join(
-        ONE.format(models=models, design=design, name=name) for name, design in designs.items()
+        PREPARE.format(models=models, design=design, name=name) for name, design in designs.items()
     )
-    script += BOTH.format(steps=steps)
+    script += MITER.format(steps=steps)
     run = subprocess.run(
         [tools.yosys().path, "-q", "-"], input=script, capture_output=True, text=True,
     )
     if run.returncode:
-        said = (run.stderr + run.stdout).strip()[-2000:]
-        raise AssertionError(f"primitives must equal their twin, and Yosys says: {said}")
+        log = (run.stderr + run.stdout).strip()[-2000:]
+        raise AssertionError(f"the primitives are not proven equal to their twin; Yosys: {log}")

@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In
 from weft.hw.arith.ice40_accumulator import CarryChainAccumulator, DspAccumulator
 from weft.hw.arith.ice40_multiplier import HalvesMultiplier
 from weft.hw.arith.ice40_pair import PairMultiplier
-from weft.sim.primitives import ICE40, equal
+from weft.sim.primitives import ICE40_MODELS, prove_equal
 
-MODELS = ICE40.read_text(encoding="utf-8")
+MODELS = ICE40_MODELS.read_text(encoding="utf-8")
 
 
 class WithoutReset(wiring.Component):
@@ -33,24 +33,24 @@ class WithoutReset(wiring.Component):
 
 @pytest.mark.parametrize("bits", [8, 9])
 def test_multiplier_in_logic(bits):
-    equal(HalvesMultiplier(a=signed(bits), b=signed(bits)), steps=3, models=MODELS)
+    prove_equal(HalvesMultiplier(a=signed(bits), b=signed(bits)), steps=3, models=MODELS)
 
 
 @pytest.mark.slow
 def test_pair_in_a_block():
-    equal(WithoutReset(PairMultiplier()), steps=4, models=MODELS)
+    prove_equal(WithoutReset(PairMultiplier()), steps=4, models=MODELS)
 
 
 @pytest.mark.parametrize("folded", [False, True])
 def test_sum_in_logic(folded):
-    equal(CarryChainAccumulator(term=signed(18), folded=folded), steps=2, models=MODELS)
+    prove_equal(CarryChainAccumulator(term=signed(18), folded=folded), steps=2, models=MODELS)
 
 
 @pytest.mark.parametrize("folded", [False, True])
 def test_sum_in_a_block(folded):
     """Of small factors, for the sake of time: all else is in how it sums, and when."""
     block = DspAccumulator(a=signed(3), b=signed(3), folded=folded)
-    equal(WithoutReset(block), steps=5, models=MODELS)
+    prove_equal(WithoutReset(block), steps=5, models=MODELS)
 
 
 @pytest.mark.parametrize("part, right, wrong", [
@@ -69,4 +69,4 @@ def test_sum_in_a_block(folded):
 def test_refutes_what_is_not_so(part, right, wrong):
     assert right in MODELS
     with pytest.raises(AssertionError, match="must equal their twin"):
-        equal(part(), steps=5, models=MODELS.replace(right, wrong))
+        prove_equal(part(), steps=5, models=MODELS.replace(right, wrong))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from weft.sim import tools
-from weft.sim.primitives import ICE40
+from weft.sim.primitives import ICE40_MODELS
 
 MODES = 24
 CYCLES = 1500
@@ -117,18 +117,18 @@ def said(folder, *files):
 
 
 def test_dsp_block_is_that_of_yosys(theirs, tmp_path):
-    assert verdict(tmp_path, ICE40.read_text(encoding="utf-8"), theirs) == "EQUAL"
+    assert verdict(tmp_path, ICE40_MODELS.read_text(encoding="utf-8"), theirs) == "EQUAL"
 
 
 @pytest.mark.parametrize("right, wrong", [
-    ("LOAD ? given", "HOLD ? given"),
-    ("low_carry ^ ADDSUBBOT", "low_carry"),
+    ("LOAD ? base", "HOLD ? base"),
+    ("low_carry_out ^ ADDSUBBOT", "low_carry_out"),
     ("B_SIGNED & b[15]", "A_SIGNED & b[15]"),
-    ("if (IRSTTOP) upper", "if (IRSTBOT) upper"),
-    ("whole <= product", "whole <= lower_now"),
+    ("if (IRSTTOP) upper_reg", "if (IRSTBOT) upper_reg"),
+    ("product_reg <= product", "product_reg <= lower_product"),
 ])
 def test_tells_a_broken_model(theirs, tmp_path, right, wrong):
-    models = ICE40.read_text(encoding="utf-8")
+    models = ICE40_MODELS.read_text(encoding="utf-8")
     assert right in models
     assert verdict(tmp_path, models.replace(right, wrong), theirs).endswith("KNOWN")
 
@@ -158,4 +158,4 @@ def test_small_cells_are_those_of_yosys(theirs, tmp_path, cell, ports):
     endmodule
     """
     tmp_path.joinpath("bench.v").write_text(bench, encoding="utf-8")
-    assert said(tmp_path, "bench.v", ICE40, theirs) == str(1 << len(inputs))
+    assert said(tmp_path, "bench.v", ICE40_MODELS, theirs) == str(1 << len(inputs))

@@ -8,7 +8,7 @@ import pytest
 
 from weft.hw.arith import carry
 from weft.sim import tools
-from weft.sim.primitives import MODELS
+from weft.sim.primitives import ECP5_MODELS
 
 CARRIES = """\
 read_verilog <<both
@@ -75,14 +75,15 @@ def yosys(script):
 
 
 def models(old="", new=""):
-    text = MODELS.read_text(encoding="utf-8")
+    text = ECP5_MODELS.read_text(encoding="utf-8")
     assert old in text
     return text.replace(old, new) if old else text
 
 
 def compare(text, low, high, inject):
     parameters = f'.INIT0({low}), .INIT1({high}), .INJECT1_0("{inject}"), .INJECT1_1("{inject}")'
-    ours = text[: text.index("// A register each")].replace("module CCU2C ", "module OURS ")
+    carry_models = text[: text.index("// The operands, the pipeline")]
+    ours = carry_models.replace("module CCU2C ", "module OURS ")
     yosys(CARRIES.format(ours=ours, parameters=parameters))
 
 
