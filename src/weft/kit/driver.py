@@ -71,7 +71,10 @@ def configuration(ip: Ip) -> str:
         narrow = epilogue[0] if epilogue else commands.JobFlag(0)
         values["RESULT_ALIGN"] = f"{write_unit(c, commands.JobFlag(0))}u"
         values["NARROW_RESULT_ALIGN"] = f"{write_unit(c, narrow)}u"
-    lines = [f"#define {macro}_{name} {value}" for name, value in values.items()]
+    lines = [
+        f"#define {macro}_{name} {value} /* {renamed(_MEANINGS[name], ip.prefix)} */"
+        for name, value in values.items()
+    ]
     regions = [_geometry(memories(c).get(region)) for region in commands.Region]
     return "\n".join([
         f"/* Constants of the core {ip.name} for its driver. */",
@@ -82,6 +85,28 @@ def configuration(ip: Ip) -> str:
         f"#define {macro}_REGIONS {{" + ", ".join(regions) + "}", "",
         "#endif", "",
     ])
+
+
+_MEANINGS = {
+    **dict.fromkeys(("BUS_AXI", "BUS_WISHBONE", "BUS_STREAM", "BUS_DMA"), "bus of the core"),
+    "FIFO": "1: commands and results pass through FIFO ports",
+    "STREAM": "1: commands and results pass through AXI4-Stream",
+    "DMA": "1: the core reads operands from memory and writes results to it",
+    "MAGIC": "register magic", "VERSION": "register version", "HASH": "register hash",
+    "COMMANDS_VERSION": "version in command headers",
+    "ROWS": "rows of the array", "COLS": "columns of the array",
+    "DEPTH": "values along K in a word", "LANES": "results of a chunk",
+    "BYTES_IN": "bytes of a word of commands", "BYTES_OUT": "bytes of a word of results",
+    "K_MAX": "largest K of a product", "K_PANEL": "largest K that is not split",
+    "BF16": "1: bfloat16 operands, 0: int8", "VALUE_BYTES": "bytes of a value of A or B",
+    "NARROW_BYTES": "bytes of a result after WEFT_REQUANTIZE or WEFT_ROUND",
+    "EPILOGUE_FLAGS": "supported bits of weft_product.epilogue",
+    "HAS_TABLE": "1: weft_load_table() exists", "HAS_BIAS": "1: weft_product.bias is supported",
+    "HAS_WINDOW": "1: weft_dma_window() exists",
+    "RESULT_WORDS": "32-bit words that the result FIFO holds",
+    "RESULT_ALIGN": "C and its stride are multiples of this, results of 4 bytes",
+    "NARROW_RESULT_ALIGN": "the same for results of NARROW_BYTES",
+}
 
 
 def _geometry(operand):
