@@ -1,4 +1,4 @@
-"""What tests share: builds, simulated accelerators, TFLite Micro, sums that meet every tie."""
+"""Shared fixtures: simulated accelerators, TFLite Micro, and random sums close to ties."""
 
 import gc
 import importlib.util
@@ -16,14 +16,14 @@ pytest_plugins = ["suite"]
 os.environ.setdefault("WEFT_BUILD", str(Path(__file__).parent.parent / "build"))
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
 
-# Elaboration makes millions of objects that stay: collecting garbage at the usual pace doubles the
-# time of tests.
+# Elaboration creates millions of long-lived objects. With the default thresholds, garbage
+# collection doubles the time of the tests.
 gc.set_threshold(200_000, 20, 100)
 
 
 @pytest.fixture(scope="session")
 def transports():
-    """``transports(config)``: the simulated transport of a Config, one for the whole run."""
+    """``transports(config)``: the simulated transport of a Config, shared by all tests."""
     running = {}
 
     def transport(config):
@@ -44,45 +44,45 @@ def accelerators(transports):
 
 @pytest.fixture(scope="session")
 def tflm():
-    """TFLite Micro, if it rounds twice: a build with single rounding would be another mode."""
+    """TFLite Micro, if it rounds twice: a build with single rounding implements another mode."""
     if importlib.util.find_spec("tflite_micro") is None:
         pytest.skip("TFLite Micro is not installed: its wheels are for Linux on x86_64")
-    found = _TfliteMicro()
-    # -0.5 in the second rounding, and 2**29 times 32.
-    said = []
+    runtime = _TfliteMicro()
+    # -0.5 in the second rounding, and 2**29 * 32.
+    results = []
     for acc, scale in [(-2, 0.25), (1 << 29, 32)]:
         layer = SimpleNamespace(
             weights=np.ones((1, 1), np.int8), bias=np.array([acc], np.int32), x_scale=1,
             w_scale=scale, y_scale=1, x_zero_point=0, y_zero_point=0,
         )
-        said.append(int(found.fully_connected([layer], [0])(np.zeros(1, np.int8))[0]))
-    if said != [-1, 0]:
-        pytest.skip(f"TFLite Micro must round twice and wrap, [-1, 0], not {said}")
-    return found
+        results.append(int(runtime.fully_connected([layer], [0])(np.zeros(1, np.int8))[0]))
+    if results != [-1, 0]:
+        pytest.skip(f"TFLite Micro must round twice and wrap, [-1, 0], not {results}")
+    return runtime
 
 
 @pytest.fixture(scope="session")
 def tflite_models():
-    """``tflite_models(schema)``: what makes TFLite models with a runtime's generated schema."""
+    """``tflite_models(schema)``: a builder of TFLite models with a runtime's generated schema."""
     return _TfliteModels
 
 
 class _TfliteModels:
-    """TFLite models as bytes; ``s`` is the schema that they are packed with."""
+    """Builds TFLite models as bytes; ``s`` is the generated schema."""
 
     def __init__(self, schema):
         self.s = schema
 
     def model(self, tensors, code, operators, kind=0):
-        """A model of operators ``code``, one behind the other.
+        """A model with a sequence of operators ``code``.
 
-        A tensor is (shape, type, scales, zero point, data or None), the first one being the
-        model's input; an operator is (inputs, output, options), tensors by number.
+        A tensor is (shape, type, scales, zero point, data or None); the first one is the input of
+        the model. An operator is (inputs, output, options), with tensors by number.
         """
         import flatbuffers
 
         s = self.s
-        graph, operator_code, whole = s.SubGraphT(), s.OperatorCodeT(), s.ModelT()
+        graph, operator_code, model = s.SubGraphT(), s.OperatorCodeT(), s.ModelT()
         graph.tensors, graph.operators, buffers = [], [], [s.BufferT()]
         for shape, dtype, scales, zero_point, data in tensors:
             tensor = s.TensorT()
@@ -103,17 +103,16 @@ class _TfliteModels:
         graph.inputs, graph.outputs = [0], graph.operators[-1].outputs
         operator_code.builtinCode = operator_code.deprecatedBuiltinCode = code
         operator_code.version = 4
-        whole.version, whole.subgraphs, whole.buffers = 3, [graph], buffers
-        whole.operatorCodes = [operator_code]
+        model.version, model.subgraphs, model.buffers = 3, [graph], buffers
+        model.operatorCodes = [operator_code]
         builder = flatbuffers.Builder(4096)
-        builder.Finish(whole.Pack(builder), b"TFL3")
+        builder.Finish(model.Pack(builder), b"TFL3")
         return bytes(builder.Output())
 
     def fully_connected(self, layers, activations, rows=1):
-        """A model of layers one behind the other, each with its fused activation function.
+        """A model with a sequence of layers, each with its fused activation function.
 
-        A layer has what a `weft.demo.Layer` has, of which scales, zero points, weights and bias
-        count.
+        Of each `weft.demo.Layer`, the scales, zero points, weights and bias are used.
         """
         s, int8 = self.s, self.s.TensorType.INT8
         first = layers[0]
@@ -135,7 +134,7 @@ class _TfliteModels:
 
 
 class _TfliteMicro:
-    """TFLite Micro; ``s``, the schema of its models; and what makes a model and runs it."""
+    """Builds models and runs them on TFLite Micro; ``s`` is the schema of its models."""
 
     def __init__(self):
         from tflite_micro import runtime
@@ -153,9 +152,9 @@ class _TfliteMicro:
         """``run(x)`` of a `_TfliteModels.fully_connected`, for one ``x`` without its batch."""
         return self._runner(self._models.fully_connected(layers, activations))
 
-    def _runner(self, held):
+    def _runner(self, model):
         interpreter = self._runtime.Interpreter.from_bytes(
-            held, arena_size=20 * len(held) + 20_000
+            model, arena_size=20 * len(model) + 20_000
         )
 
         def run(x):
@@ -168,13 +167,13 @@ class _TfliteMicro:
 
 @pytest.fixture
 def sums():
-    """``sums(rng, scale)``: one int32 for each scale, of every size, most of them near a tie."""
+    """``sums(rng, scale)``: random int32 of all sizes for each scale, most of them near a tie."""
     return _sums
 
 
 @pytest.fixture
 def triples():
-    """``triples(rng, count)``: int32 vectors of sums, multipliers and shifts."""
+    """``triples(rng, count)``: random int32 vectors of sums, multipliers and shifts."""
     return _triples
 
 
@@ -184,7 +183,7 @@ def _sums(rng, scale):
         rng.integers(LOW, HIGH, count, endpoint=True) >> rng.integers(0, 32, count),
         _near(rng, scale, (rng.integers(-300, 300, count) + 0.5)),  # ties of 8-bit results
         _near(rng, scale, (rng.integers(-(1 << 30), 1 << 30, count) >> 8) + 0.5),
-        _near(rng, scale, rng.choice([LOW, HIGH], count)),          # where results leave int32
+        _near(rng, scale, rng.choice([LOW, HIGH], count)),          # where results exceed int32
         rng.choice([LOW, LOW + 1, -2, -1, 0, 1, 2, HIGH - 1, HIGH], count),
         rng.choice([-1, 1], count) * (1 << rng.integers(0, 31, count)),
     ])
@@ -192,7 +191,7 @@ def _sums(rng, scale):
 
 
 def _near(rng, scale, result):
-    """The sum that ``scale`` takes next to ``result``, or a neighbour of it."""
+    """The sum whose scaled value is next to ``result``, or a neighbour of that sum."""
     exact = np.rint(result / scale) + rng.integers(-1, 2, len(scale))
     return np.clip(exact, LOW, HIGH).astype(np.int64)
 

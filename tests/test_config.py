@@ -1,4 +1,4 @@
-"""The rules of a `Config`: each message, all of them at once, and what follows from it."""
+"""The rules of `Config`: each message, all messages at once, and its properties."""
 
 import dataclasses
 import itertools
@@ -26,7 +26,7 @@ RAW = {"requantize": "none"}  # lanes and bytes_out of any size go together
 
 
 def refusal(make, *args, **kwargs):
-    """The whole message with which a Config is refused."""
+    """The message of the ConfigError."""
     with pytest.raises(ConfigError) as error:
         make(*args, **kwargs)
     return str(error.value)
@@ -43,7 +43,7 @@ def test_init_has_a_default_for_every_field():
     }
 
 
-def test_init_has_defaults_of_its_own_for_bf16():
+def test_init_has_other_defaults_for_bf16():
     assert dataclasses.asdict(Config(dtype="bf16")) == dataclasses.asdict(Config()) | {
         "rows": 4, "cols": 4, "dtype": "bf16",
         "requantize": "none", "activation": "clamp", "c_words": 1024,
@@ -58,14 +58,14 @@ def test_init_has_defaults_of_its_own_for_bf16():
         "rows": 4, "cols": 4, "requantize": "none", "activation": "clamp", "c_words": 1024,
     }),
 ])
-def test_none_asks_for_the_default_of_the_dtype(dtype, values):
+def test_none_selects_the_default_of_the_dtype(dtype, values):
     config = Config(dtype=dtype, **dict.fromkeys(values))
     assert {name: getattr(config, name) for name in values} == values
     assert config == Config(dtype=dtype)
     assert {name: FIELDS[name].metadata["by_dtype"][dtype] for name in values} == values
 
 
-def test_init_takes_every_value_in_range():
+def test_init_accepts_every_value_in_range():
     for name, (low, high) in SIZES.items():
         assert [getattr(Config(**{name: n}), name) for n in (low, high)] == [low, high]
     for name, (low, high) in POWERS.items():
@@ -86,11 +86,11 @@ def test_init_takes_every_value_in_range():
     assert Config(depth=2, multiplier="fip", bytes_in=2).multiplier == "fip"
 
 
-def test_every_field_has_its_rule_here():
+def test_every_field_is_tested_here():
     assert {*SIZES, *POWERS, *ZERO_OR_POWERS, *CHOICES, *FLAGS, "dsp_cols"} == set(FIELDS)
 
 
-def test_cannot_be_changed():
+def test_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Config().rows = 4
 
@@ -103,7 +103,7 @@ def test_rejects_a_size_out_of_range(name):
 
 
 @pytest.mark.parametrize("name", POWERS)
-def test_rejects_no_power_of_two_in_range(name):
+def test_rejects_a_number_that_is_not_a_power_of_two(name):
     low, high = POWERS[name]
     for value in (-low, 0, low // 2, 3 * low, high - 1, 2 * high):
         text = f"{name} must be a power of two in {low}..{high}, not {value}"
@@ -111,7 +111,7 @@ def test_rejects_no_power_of_two_in_range(name):
 
 
 @pytest.mark.parametrize("name", ZERO_OR_POWERS)
-def test_rejects_neither_zero_nor_a_power_of_two_in_range(name):
+def test_rejects_neither_zero_nor_a_power_of_two(name):
     low, high = ZERO_OR_POWERS[name]
     for value in (-low, 1, low // 2, 3 * low, high - 1, 2 * high):
         text = f"{name} must be 0 or a power of two in {low}..{high}, not {value}"
@@ -120,7 +120,7 @@ def test_rejects_neither_zero_nor_a_power_of_two_in_range(name):
 
 @pytest.mark.parametrize("name", [*SIZES, *POWERS, *ZERO_OR_POWERS])
 @pytest.mark.parametrize("value", [True, False, 4.0, "4", None, [4]])
-def test_rejects_no_integer(name, value):
+def test_rejects_a_type_that_is_not_an_integer(name, value):
     if value is None and "by_dtype" in FIELDS[name].metadata:
         return  # it asks for the default
     assert refusal(Config, **{name: value}) == f"{name} must be an integer, not {value!r}"
@@ -128,7 +128,7 @@ def test_rejects_no_integer(name, value):
 
 @pytest.mark.parametrize("name", CHOICES)
 @pytest.mark.parametrize("value", ["int4", 0, None, ["int8"]])
-def test_rejects_no_choice(name, value):
+def test_rejects_an_unknown_choice(name, value):
     if value is None and "by_dtype" in FIELDS[name].metadata:
         return
     text = f"{name} must be one of {CHOICES[name]}, not {value!r}"
@@ -137,12 +137,12 @@ def test_rejects_no_choice(name, value):
 
 @pytest.mark.parametrize("name", FLAGS)
 @pytest.mark.parametrize("value", [0, 1, "true", None, []])
-def test_rejects_neither_true_nor_false(name, value):
+def test_rejects_a_flag_that_is_not_a_bool(name, value):
     text = f"{name} must be True or False, not {value!r}"
     assert refusal(Config, **BF16, **{name: value}) == text
 
 
-def test_rejects_what_int8_cannot_have():
+def test_rejects_values_that_int8_does_not_allow():
     assert refusal(Config, flush_subnormals=True, c_words=32, activation="clamp") == (
         "flush_subnormals must be False with dtype 'int8', not True\n"
         "c_words must be 0 with dtype 'int8', not 32\n"
@@ -150,7 +150,7 @@ def test_rejects_what_int8_cannot_have():
     )
 
 
-def test_rejects_what_bf16_cannot_have():
+def test_rejects_values_that_bf16_does_not_allow():
     assert refusal(
         Config, **BF16, depth=2, multiplier="fip", requantize="tflite", activation="table",
         b_zero_point="column", bytes_in=1, lanes=4, bytes_out=4,
@@ -165,7 +165,7 @@ def test_rejects_what_bf16_cannot_have():
     )
 
 
-def test_rejects_a_c_buffer_of_less_than_a_tile():
+def test_rejects_a_c_buffer_smaller_than_a_tile():
     assert Config(**BF16, rows=32, c_words=32).c_words == 32
     assert Config(**BF16, rows=64, c_words=0).c_words == 0
     for rows in (33, 64):
@@ -173,7 +173,7 @@ def test_rejects_a_c_buffer_of_less_than_a_tile():
         assert refusal(Config, **BF16, rows=rows, c_words=32) == text
 
 
-def test_rejects_by_dtype_only_what_is_a_value_of_its_field():
+def test_checks_the_dtype_rules_only_for_valid_values():
     assert refusal(Config, **BF16, depth="x", requantize="tflm", bytes_in=3) == (
         "depth must be an integer, not 'x'\n"
         "requantize must be one of none, tflite, single, onnx, not 'tflm'\n"
@@ -181,13 +181,13 @@ def test_rejects_by_dtype_only_what_is_a_value_of_its_field():
     )
 
 
-def test_bf16_takes_lanes_and_streams_of_any_size():
+def test_bf16_accepts_lanes_and_streams_of_any_size():
     for lanes, bytes_out in [(1, 1), (64, 1), (1, 64), (64, 64)]:
         assert Config(**BF16, lanes=lanes, bytes_out=bytes_out).lanes == lanes
     assert Config(**BF16, bytes_in=2).bytes_in == 2
 
 
-def test_rejects_several_wide_products_in_blocks_of_the_ice40up():
+def test_rejects_several_fast_inner_products_in_dsp_blocks_of_the_ice40up():
     fields = {"target": "ice40up", "multiplier": "fip", "cols": 2}
     with pytest.raises(ConfigError) as error:
         Config(**fields, depth=4, dsp_cols=1)
@@ -200,7 +200,7 @@ def test_rejects_several_wide_products_in_blocks_of_the_ice40up():
     assert Config(**fields | {"multiplier": "plain"}, depth=4).dsp_cols == 2
 
 
-def test_rejects_what_fip_cannot_have():
+def test_rejects_values_that_fip_does_not_allow():
     assert refusal(Config, multiplier="fip", depth=3, bytes_in=1) == (
         "depth must be even with multiplier 'fip', not 3\n"
         "bytes_in must be 2 or more with multiplier 'fip', not 1"
@@ -208,7 +208,7 @@ def test_rejects_what_fip_cannot_have():
 
 
 @pytest.mark.parametrize("mode", ["tflite", "single", "onnx"])
-def test_rejects_more_int8_results_than_a_word_of_the_stream_holds(mode):
+def test_rejects_more_int8_lanes_than_bytes_out(mode):
     for lanes, bytes_out in [(1, 1), (4, 4), (64, 64), (1, 64)]:
         assert Config(requantize=mode, lanes=lanes, bytes_out=bytes_out).lanes == lanes
     for lanes, bytes_out in [(4, 2), (2, 1), (64, 32), (64, 1)]:
@@ -219,14 +219,14 @@ def test_rejects_more_int8_results_than_a_word_of_the_stream_holds(mode):
         assert (raw.lanes, raw.bytes_out) == (lanes, bytes_out)
 
 
-def test_rejects_lanes_only_by_fields_that_are_integers():
+def test_checks_lanes_only_for_integers():
     assert refusal(Config, lanes="8", bytes_out=None) == (
         "lanes must be an integer, not '8'\nbytes_out must be an integer, not None"
     )
     assert refusal(Config, lanes=4, bytes_out=True) == "bytes_out must be an integer, not True"
 
 
-def test_rejects_with_all_problems_at_once():
+def test_reports_all_problems_at_once():
     assert refusal(
         Config, rows=0, cols="x", depth=3, multiplier="fip", dtype="int4", a_words=33, lanes=32,
         flush_subnormals=2, c_words=-1, requantize="tflm", activation="relu", b_zero_point="row",
@@ -249,13 +249,13 @@ def test_rejects_with_all_problems_at_once():
 
 
 def test_rejects_an_unknown_dtype_alone():
-    # What the other fields would be by default nobody can say.
+    # The defaults of the other fields depend on the dtype.
     assert refusal(Config, dtype="fp8") == "dtype must be one of int8, bf16, not 'fp8'"
     for given in ({"c_words": 32}, {"target": "ecp5"}, {"target": "ice40up", "dsp_cols": 1}):
         assert refusal(Config, dtype="fp8", **given) == refusal(Config, dtype="fp8")
 
 
-def test_rejects_fip_only_by_fields_that_are_integers():
+def test_checks_fip_only_for_integers():
     assert refusal(Config, multiplier="fip", depth="3", bytes_in=None) == (
         "depth must be an integer, not '3'\nbytes_in must be an integer, not None"
     )
@@ -270,7 +270,7 @@ def test_from_dict():
     assert Config.from_dict(dataclasses.asdict(config)) == config
 
 
-def test_from_dict_rejects_unknown_names_along_with_the_rest():
+def test_from_dict_reports_unknown_names_with_all_problems():
     known = ", ".join(FIELDS)
     assert refusal(Config.from_dict, {"row": 1, "cols": 0, "": 2}) == (
         f"row is not a field of Config; the fields are {known}; did you mean rows?\n"
@@ -279,11 +279,11 @@ def test_from_dict_rejects_unknown_names_along_with_the_rest():
     )
 
 
-def test_peak_is_all_pes_at_work():
+def test_peak_counts_all_pes():
     assert Config(rows=3, cols=5, depth=7).peak == 105
 
 
-def test_name_says_the_shape_and_the_leaf():
+def test_name_has_the_shape_and_the_mac_cell():
     assert Config(rows=3, cols=5, depth=2).name == "3x5x2"
     assert Config(rows=3, cols=5, depth=2, multiplier="fip").name == "3x5x2_fip"
     assert Config(dtype="bf16").name == "4x4x1_bf16"
@@ -291,18 +291,18 @@ def test_name_says_the_shape_and_the_leaf():
     assert Config(rows=4, cols=4, depth=2, target="ecp5").name == "4x4x2_fip_ecp5"
 
 
-def test_leaf_is_the_multiplier_or_the_dtype():
+def test_mac_cell_is_the_multiplier_or_the_dtype():
     configs = Config(), Config(depth=2, multiplier="fip"), Config(dtype="bf16")
     assert [config.mac_cell for config in configs] == ["plain", "fip", "bf16"]
 
 
 def test_hash_is_the_same_on_any_machine():
-    # That of bitstreams out there: if it changes, their version must, too.
+    # Bitstreams have this hash: if it changes, their version must change too.
     assert Config().hash == 0x11869124
     assert Config(dtype="bf16").hash == 0xF5DA10B4
 
 
-def test_hash_tells_every_field():
+def test_hash_depends_on_every_field():
     others = {name: SIZES[name][1] for name in SIZES} | {name: POWERS[name][1] for name in POWERS}
     others |= {
         "target": "ice40hx", "drain": "folded",

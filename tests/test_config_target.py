@@ -1,4 +1,4 @@
-"""What a `Config` makes of its target: leaves, and columns of DSP blocks."""
+"""The fields of `Config` that follow from its target: MAC cell, and columns of DSP blocks."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def refusal(**fields):
 
 
 @pytest.mark.parametrize("target", ["ecp5", "ice40hx", "ice40up"])
-def test_a_target_has_leaves_of_its_own(target):
+def test_a_target_has_its_own_mac_cells(target):
     assert Config(target=target).mac_cell == f"plain_{target}"
     assert Config(target=target, depth=2).mac_cell == f"fip_{target}"
     assert Config(target=target, depth=3).mac_cell == f"plain_{target}"
@@ -24,7 +24,7 @@ def test_a_target_has_leaves_of_its_own(target):
 @pytest.mark.parametrize(("target", "most"), [
     ("generic", 0), ("ecp5", 5), ("ice40hx", 0), ("ice40up", 5),
 ])
-def test_dsp_cols_are_all_where_there_are_dsp_blocks(target, most):
+def test_dsp_cols_are_all_columns_with_dsp_blocks(target, most):
     fields = {"target": target, "cols": 5}
     assert Config(**fields).dsp_cols == most
     for count in range(most + 1):

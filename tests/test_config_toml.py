@@ -1,4 +1,4 @@
-"""A `Config` from a TOML file: its fields, and each message for a file that is not accepted."""
+"""A `Config` from a TOML file, and each message for an invalid file."""
 
 import dataclasses
 import tomllib
@@ -11,7 +11,7 @@ FIELDS = [field.name for field in dataclasses.fields(Config)]
 
 
 def refusal(make, *args, **kwargs):
-    """The whole message with which a Config is refused."""
+    """The message of the ConfigError."""
     with pytest.raises(ConfigError) as error:
         make(*args, **kwargs)
     return str(error.value)
@@ -45,7 +45,7 @@ def test_from_toml_with_overrides(toml):
     assert Config.from_toml(path, cols=4, jobs=2) == Config(rows=3, cols=4, jobs=2)
 
 
-def test_from_toml_rejects_what_describes_no_config(toml):
+def test_from_toml_rejects_invalid_values(toml):
     path = toml("row = 3\n[cols]\nx = 1\n")
     assert refusal(Config.from_toml, path, jobs=3) == (
         f"{path}:\n"
@@ -55,7 +55,7 @@ def test_from_toml_rejects_what_describes_no_config(toml):
     )
 
 
-def test_from_toml_rejects_a_file_that_is_not_there(tmp_path):
+def test_from_toml_rejects_a_missing_file(tmp_path):
     path = tmp_path / "none.toml"
     reason = f"[Errno 2] No such file or directory: '{path}'"
     assert refusal(Config.from_toml, path) == f"{path} must be a readable TOML file: {reason}"
@@ -68,7 +68,7 @@ def test_from_toml_rejects_a_folder(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["rows 3\n", "rows = 3\nrows = 4\n"])
-def test_from_toml_rejects_what_is_no_toml(toml, text):
+def test_from_toml_rejects_invalid_toml(toml, text):
     path = toml(text)
     with pytest.raises(tomllib.TOMLDecodeError) as reason:
         tomllib.loads(text)
@@ -80,18 +80,18 @@ def test_from_toml_rejects_what_is_no_toml(toml, text):
     ("rows = " + 20_000 * "[", "it is nested too deep"),
     ("rows = " + 5_000 * "9", "Exceeds the limit (4300 digits) for integer string conversion"),
 ])
-def test_from_toml_rejects_what_is_too_deep_or_too_long(toml, text, reason):
+def test_from_toml_rejects_deep_nesting_and_long_values(toml, text, reason):
     path = toml(text)
     said = refusal(Config.from_toml, path)
     assert said.startswith(f"{path} must be a readable TOML file: {reason}")
 
 
-def test_from_toml_rejects_a_number_too_long_to_be_printed(toml):
+def test_from_toml_rejects_a_number_too_long_to_print(toml):
     path = toml("rows = 0x" + 5_000 * "f")
     assert refusal(Config.from_toml, path).startswith(f"{path}:\n")
 
 
-def test_from_toml_rejects_what_is_no_text(toml):
+def test_from_toml_rejects_bytes_that_are_not_text(toml):
     path = toml(b"rows = 3 # \xff\n")
     reason = "'utf-8' codec can't decode byte 0xff in position 11: invalid start byte"
     assert refusal(Config.from_toml, path) == f"{path} must be a readable TOML file: {reason}"

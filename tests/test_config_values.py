@@ -1,4 +1,4 @@
-"""Values of other types in a `Config`: integers are taken, all else is refused in one line."""
+"""Values of other types in a `Config`: integers are accepted, all others rejected in one line."""
 
 import dataclasses
 import enum
@@ -18,14 +18,14 @@ def choices(name):
 
 
 def refusal(**fields):
-    """The whole message with which a Config is refused."""
+    """The message of the ConfigError."""
     with pytest.raises(ConfigError) as error:
         Config(**fields)
     return str(error.value)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint8, np.array])
-def test_init_takes_integers_of_numpy_as_plain_ones(kind):
+def test_init_converts_numpy_integers(kind):
     values = {"rows": 4, "c_words": 32, "lanes": 2, "dsp_cols": 3, "target": "ecp5", **BF16}
     plain = Config(**values)
     config = Config(**{
@@ -35,7 +35,7 @@ def test_init_takes_integers_of_numpy_as_plain_ones(kind):
     assert {type(getattr(config, name)) for name in ("rows", "c_words", "dsp_cols")} == {int}
 
 
-def test_init_counts_the_integer_of_an_enumeration_as_a_plain_one():
+def test_init_converts_an_int_enum():
     class Size(enum.IntEnum):
         FOUR = 4
 
@@ -48,7 +48,7 @@ def test_rejects_an_array_as_an_integer(name):
         assert refusal(**{name: value}) == f"{name} must be an integer, not {value!r}"
 
 
-def test_rejects_arrays_with_a_line_each_beside_other_problems():
+def test_reports_arrays_in_one_line_each_with_other_problems():
     square = np.zeros((2, 2), int)
     assert refusal(
         rows=square, target=square, multiplier=square, dtype=square, requantize=square,

@@ -1,4 +1,4 @@
-"""The Configs of the quick tests hold every pair of settings that a legal Config can have."""
+"""The Configs of the quick tests cover every legal pair of settings."""
 
 import numpy as np
 from covering import CONFIGS, pairs
@@ -8,7 +8,7 @@ from weft.sim.configs import random_config
 SEED, DRAWN = 31, 400
 
 
-def test_each_pair_of_settings_is_in_one_of_them():
+def test_every_pair_is_covered():
     covered = set().union(*map(pairs, CONFIGS))
     rng = np.random.default_rng(SEED)
     for _ in range(DRAWN):
@@ -16,7 +16,7 @@ def test_each_pair_of_settings_is_in_one_of_them():
         assert pairs(config) <= covered, (config, pairs(config) - covered)
 
 
-def test_each_of_them_is_needed():
+def test_every_config_is_needed():
     for config in CONFIGS:
         others = set().union(*(pairs(other) for other in CONFIGS if other != config))
         assert not pairs(config) <= others, config

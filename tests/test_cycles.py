@@ -1,4 +1,4 @@
-"""The cycle model against the hardware, cycle for cycle, and against figures worked out by hand."""
+"""The cycle model against the hardware's counters, and against values computed by hand."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ CONFIGS = [
 
 
 def draw(config, random):
-    """Commands of a few jobs: fed or resident, overlapping, kept, finished, refused."""
+    """Commands of a few random jobs: fed, resident, overlapping, kept, with epilogue, rejected."""
     a, b = operands(config)
     finishing = epilogue_flags(config)
     slots = Latencies.of(config).slots
@@ -105,7 +105,7 @@ def draw(config, random):
 
 
 def start(config, random, sizes, commands):
-    """The fields and the flags of a job whose sums start from C, if its C fits; perhaps a load."""
+    """Fields and flags of a job with a C, if it fits; sends a load at random."""
     panels = -(-sizes[1] // config.cols)
     flags, rows = JobFlag.PRELOAD, sizes[0]
     if random.random() < 0.5 or panels * rows > config.c_words:
@@ -119,7 +119,7 @@ def start(config, random, sizes, commands):
 
 
 def stream(config, commands):
-    """Their bytes; operands are zero, for cycles do not depend on them."""
+    """The bytes of commands; operands are zero, because cycles do not depend on them."""
     parts = []
     for command in commands:
         parts.append(command.pack().ljust(config.bytes_in, b"\0"))
@@ -137,7 +137,7 @@ def counters(transport):
 
 
 def measure(transport, config, commands):
-    """What the counters count while the hardware runs ``commands``; the last one answers."""
+    """Increments of the counters while the hardware runs ``commands``."""
     before = counters(transport)
     transport.send(stream(config, commands))
     while True:
@@ -156,36 +156,36 @@ def test_equals_the_hardware(config, transports):
     transport = transports(config)
     print(f"seed {SEED}")
     for _ in range(SEQUENCES):
-        # At the end a job that leaves no sums behind, and one that answers at once.
+        # Two more jobs: one that leaves no sums, and one that is rejected at once.
         rest = Job(1, 1, 1, 0, 1, 1, 0, 1, 1, tag=98), Job(0, 0, 0, 0, 0, 0, 0, 0, 0, tag=99)
         commands = [*draw(config, random), *rest]
         found = measure(transport, config, commands)
         model = predict(config, commands)
-        said = {
+        predicted = {
             "busy": model.cycles, "active": model.active, "starved": model.starved,
             "stalled": model.stalled, "words_in": model.words_in, "words_out": model.words_out,
         }
-        assert {name: found[name] for name in said} == said, "\n".join(map(str, commands))
+        assert {name: found[name] for name in predicted} == predicted, "\n".join(map(str, commands))
 
 
 def test_one_tile_by_hand():
-    # 2 header words, dispatch, table, tiler: the first of 8 steps is in cycle 4. After the last: 2
-    # to the array, 2 in the MAC, 3 rows of blocks down, 1 into the chain, 3 columns of blocks, 1
-    # into the buffer, 1 out of it; then 16 words.
+    # 2 header words, decoder, table, tile gate: the first of 8 steps is in cycle 4. After the last
+    # step: 2 to the array, 2 in the MAC, 3 rows of blocks down, 1 into the chain, 3 columns of
+    # blocks, 1 into the buffer, 1 out of it; then 16 words.
     job = Job(8, 8, 8, 0, 1, 1, 0, 1, 1)
     assert predict(Config(), [job]).cycles == 4 + 8 + (2 + 2 + 3 + 1 + 3 + 1 + 1) - 1 + 16
 
 
-def test_tiles_back_to_back_take_their_tile_time():
+def test_tiles_back_to_back_take_the_tile_time():
     config = Config(rows=4, cols=4, depth=4)
     for k in range(1, 65):
         jobs = [Job(4, 4, k, 0, 1, 1, 0, 1, 1)] * 30
         ends = predict(config, jobs).ends
-        # A job's header costs 3 cycles, which is less than any of its tile.
+        # The header of a job takes 3 cycles, which is less than any tile time.
         assert ends[-1] - ends[-11] == 10 * max(-(-k // 4), 4)
 
 
-def test_rejects_a_job_never_fed():
+def test_rejects_a_job_without_feeds():
     load = Load(1, 0, 1, 1, 8, LoadFlag.FEED)
     fed = JobFlag.FEED_A | JobFlag.FEED_B
     job = Job(8, 8, 8, 0, 1, 1, 0, 1, 1, tag=7, flags=fed)

@@ -1,4 +1,4 @@
-"""The pages say what is so: README's example and figures, links, names of files and of things."""
+"""The documents are up to date: example, cycle counts, links, and names of files and objects."""
 
 import importlib
 import pkgutil
@@ -31,7 +31,7 @@ def cells(line):
 
 
 def table(text, head):
-    """The rows under the table's head that starts so, as lists of cells."""
+    """The rows of the table whose first line starts with ``head``, as lists of cells."""
     lines = text[text.index(head) :].split("\n\n")[0].splitlines()
     return [cells(line) for line in lines[2:]]
 
@@ -50,7 +50,7 @@ def test_example_runs(capsys):
     assert space["z"].tobytes() == z.tobytes()
 
 
-def test_figures_are_those_of_the_cycle_model():
+def test_cycles_equal_the_cycle_model():
     rows = table(README, "| design | MAC/cycle |")
     assert [row[0] for row in rows] == list(DESIGNS)
     for design, *said in rows:
@@ -64,7 +64,7 @@ def test_figures_are_those_of_the_cycle_model():
         ]
 
 
-def test_printed_layers_are_those_of_the_cycle_model():
+def test_printed_layers_equal_the_cycle_model():
     pattern = r"layer \d +(\d+) x (\d+) x (\d+) +([\d,]+) +([\d,]+) +([\d.]+%)"
     layers = re.findall(pattern, README)
     assert [tuple(map(int, layer[:3])) for layer in layers] == [
@@ -81,32 +81,32 @@ def test_printed_layers_are_those_of_the_cycle_model():
     assert re.search(rf"all +{total:,} +{total:,} +yes", README)
 
 
-def test_commands_are_all_there():
+def test_all_commands_are_listed():
     said = [row[0] for row in table(README, "| command | what it does |")]
     names = [module.__name__.rpartition(".")[2] for module in cli.SUBCOMMANDS]
     assert said == [f"`weft {name}`" for name in names]
 
 
 @pages
-def test_links_lead_somewhere(page):
+def test_link_targets_exist(page):
     links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
     ours = [link for link in links if not link.startswith("https://")]
     assert [link for link in ours if not (page.parent / link).exists()] == []
 
 
-def test_there_are_links():
+def test_readme_has_links():
     assert len(re.findall(r"\]\(docs/\w+\.md\)", README)) >= 4
 
 
 @pages
-def test_files_that_are_named_are_there(page):
+def test_named_files_exist(page):
     text = page.read_text(encoding="utf-8")
     names = re.findall(r"`((?:src|hw|sim|boards|tests|tools|docs)(?:/[\w.-]+)*/?)`", text)
     assert [name for name in names if not (ROOT / name).exists()] == []
 
 
 @pages
-def test_things_that_are_named_are_there(page):
+def test_named_objects_exist(page):
     text = page.read_text(encoding="utf-8")
     missing = []
     for name in re.findall(r"`(weft(?:\.\w+)+)", text):
@@ -118,12 +118,12 @@ def test_things_that_are_named_are_there(page):
 
 
 @pytest.mark.parametrize("name", ["weft.sim.nothing", "weft.config.Nothing"])
-def test_a_name_of_nothing_is_seen(name):
+def test_detects_a_name_without_an_object(name):
     with pytest.raises((ImportError, AttributeError)):
         pkgutil.resolve_name(name)
 
 
-def test_the_package_names_its_parts():
+def test_the_package_exports_its_names():
     package = importlib.import_module("weft")
     for name in package.__all__:
         assert getattr(package, name).__name__ == name

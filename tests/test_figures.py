@@ -1,4 +1,4 @@
-"""The figures that the project promises, measured by the hardware's own counters in simulation."""
+"""The performance that the project promises, measured by the hardware's counters in simulation."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def operands(m, k, n, seed=1):
 
 
 def run(accelerator, m, k, n, copies=1):
-    """Cycles of equal products back to back, which must be right."""
+    """Cycles of equal products back to back; checks the results."""
     a, b = operands(m, k, n)
     c, record = accelerator.matmul(np.stack([a] * copies), np.stack([b] * copies), record=True)
     assert np.array_equal(c[-1], matmul(a, b))
@@ -96,7 +96,7 @@ def test_short_k_at_the_tile_time(k, config, accelerators):
         return steps[0][1].cycles
 
     assert cycles(24, 1) - cycles(14, 1) == 10 * tile_time
-    # Jobs of one tile, whose operands are there: as the model has them, which equals the hardware.
+    # Jobs of one tile on resident operands, by the cycle model, which equals the hardware.
     jobs = [Job(config.rows, config.cols, k, 0, 2, 2, 0, 2, 2)] * 30
     ends = predict(config, jobs).ends
     assert ends[-1] - ends[-11] == 10 * tile_time
@@ -117,7 +117,7 @@ def test_vector_with_resident_weights(config, accelerators):
 @pytest.mark.parametrize(("m", "share"), [(64, 0.995), (1, 0.2499)])
 @pytest.mark.parametrize("out_dtype", [np.float32, bfloat16], ids=["float32", "bfloat16"])
 def test_bf16_in_steady_state(m, share, out_dtype, accelerators):
-    # With M = 1 one row of four has work: a quarter is all that there is.
+    # With M = 1 only one row of four has work: at most a quarter.
     accelerator = accelerators(FLOATS)
     a, b = (x.astype(bfloat16) for x in operands(m, 64, 64))
     want = matmul_bf16(a, b)

@@ -1,4 +1,4 @@
-"""The formats against the tables of the number types, and numpy's own names and sizes."""
+"""The number formats against values by hand, and numpy's names and sizes."""
 
 import dataclasses
 
@@ -27,12 +27,12 @@ def test_formats_by_hand():
 
 
 @pytest.mark.parametrize("bits, size", [(8, 1), (16, 2), (32, 4)])
-def test_bytes_are_of_eight_bits(bits, size):
+def test_bytes_follow_from_bits(bits, size):
     assert Number("x", bits).bytes == size
 
 
 @pytest.mark.parametrize("dtype", FORMATS)
-def test_names_and_sizes_are_those_of_numpy(dtype):
+def test_names_and_sizes_equal_numpys(dtype):
     for number in vars(FORMATS[dtype]).values():
         of = ml_dtypes.bfloat16 if number.name == "bfloat16" else number.name
         assert (np.dtype(of).name, np.dtype(of).itemsize) == (number.name, number.bytes)

@@ -1,4 +1,4 @@
-"""How operands lie, against the words of ``docs/interfaces.md``, told again in loops."""
+"""The layout of operands, against ``docs/interfaces.md`` written as loops."""
 
 import itertools
 
@@ -17,7 +17,7 @@ OPERANDS = [
 ]
 
 
-def test_a_word_is_what_the_array_takes_in_a_cycle():
+def test_a_word_has_the_values_of_one_cycle():
     for g in OPERANDS:
         assert g.word_bytes == len([(e, d) for e in range(g.edge) for d in range(g.depth)])
 
@@ -26,7 +26,7 @@ def test_a_page_is_16_words():
     assert [Operand(3, 2, words, 16).pages for words in (32, 64, 4096, 65536)] == [2, 4, 256, 4096]
 
 
-def test_a_long_word_takes_as_many_stream_words_as_it_needs():
+def test_a_long_word_occupies_several_stream_words():
     for g in OPERANDS:
         assert g.segments == len(range(0, g.word_bytes, g.stream))
 
@@ -37,7 +37,7 @@ def test_short_words_share_a_stream_word():
         assert g.group == max(fitting, default=1)
 
 
-def test_words_are_split_or_shared_never_both():
+def test_words_are_never_both_split_and_shared():
     for g in OPERANDS:
         assert 1 in (g.segments, g.group)
 
@@ -62,7 +62,7 @@ def test_panels_cover_all_rows():
             assert g.panels(size) == len(range(0, size, g.edge))
 
 
-def test_a_panel_is_all_of_k():
+def test_a_panel_has_all_of_k():
     for g in OPERANDS[:: len(STREAMS)]:
         for k in (*range(1, 3 * g.depth + 2), 640, 1024):
             words = len(range(0, k, g.depth))
@@ -82,12 +82,12 @@ def test_a_panel_starts_on_a_stream_word():
             assert g.panel_stream_words(k) == taken
 
 
-def test_operands_are_those_of_the_config():
+def test_operands_follow_from_the_config():
     config = Config(rows=3, cols=5, depth=2, a_words=64, b_words=128, bytes_in=4)
     assert operands(config) == (Operand(3, 2, 64, 4), Operand(5, 2, 128, 4))
 
 
-def test_values_of_bf16_take_two_bytes():
+def test_bf16_values_have_two_bytes():
     config = Config(rows=3, cols=5, dtype="bf16", a_words=64, b_words=128, bytes_in=4)
     a, b = operands(config)
     assert (a, b) == (Operand(3, 1, 64, 4, size=2), Operand(5, 1, 128, 4, size=2))
@@ -101,22 +101,22 @@ def test_values_of_bf16_take_two_bytes():
 def test_a_word_of_c_is_a_row_of_a_tile(cols, stream, segments):
     config = Config(cols=cols, dtype="bf16", c_words=64, bytes_in=stream)
     g = memories(config)[Region.C]
-    # Addressed by words, so no two share a word of the stream.
+    # C is addressed by words, so words do not share a stream word.
     assert (g.word_bytes, g.words, g.pages, g.page, g.group) == (4 * cols, 64, 64, 1, 1)
     assert (g.edge, g.depth, g.size, g.segments) == (cols, 1, 4, segments)
     assert (g.panel_words(9), g.panel_pages(9), g.panel_stream_words(9)) == (9, 9, 9 * segments)
 
 
 @pytest.mark.parametrize("cols, lanes, words, page", [(8, 4, 2, 2), (5, 2, 3, 4), (3, 8, 1, 1)])
-def test_limits_lie_as_parameters_do(cols, lanes, words, page):
+def test_limits_have_the_layout_of_parameters(cols, lanes, words, page):
     config = Config(cols=cols, lanes=lanes, dtype="bf16", b_words=128)
     g = memories(config)[Region.PARAMETERS]
     assert g == Operand(lanes, 8, 8 * page, 16, page)  # B has 8 pages
     assert (g.word_bytes, g.panels(cols)) == (8 * lanes, words)
 
 
-# cols, lanes, bytes_in: words of a panel of parameters, its page, stream words a word and words a
-# stream word. An entry is of 16 bytes.
+# cols, lanes, bytes_in; words of a panel of parameters, its page, stream words of a word, words of
+# a stream word. An entry has 16 bytes.
 PARAMETERS = [
     (8, 4, 16, 2, 2, 4, 1),
     (8, 1, 16, 8, 8, 1, 1),
@@ -142,8 +142,8 @@ def test_parameters_by_hand(cols, lanes, stream, words, page, segments, group):
     assert g.panel_stream_words(16 * words) == -(-words // group) * segments
 
 
-def test_a_panel_of_parameters_fits_where_its_panel_of_b_begins():
-    """One page each, as many as B has; on the stream as the words of any operand are."""
+def test_a_panel_of_parameters_fits_in_a_page():
+    """One page for each page of B; the layout on the stream is that of any operand."""
     powers = (1, 2, 4, 8, 16, 32, 64)
     for cols, lanes, stream in itertools.product(range(1, 65), powers, powers):
         config = Config(cols=cols, lanes=lanes, bytes_in=stream, bytes_out=64)
@@ -151,7 +151,7 @@ def test_a_panel_of_parameters_fits_where_its_panel_of_b_begins():
         chunks = len(range(0, cols, lanes))
         assert g.pages == b.pages
         assert g.page in powers and g.page // 2 < chunks <= g.page
-        # Held back by the page, a group is never too small for the panel.
+        # A group limited by the page still holds the panel.
         fitting = max((n for n in (1, 2, 4, 8, 16) if 16 * lanes * n <= stream), default=1)
         lines = len(range(0, chunks, fitting)) * len(range(0, 16 * lanes, stream))
         assert g.panel_stream_words(16 * chunks) == lines
@@ -176,7 +176,7 @@ def test_the_table_is_one_panel_of_256_bytes(stream, group):
     ({"dtype": "bf16", "c_words": 0}, "A B PARAMETERS"),
     ({"dtype": "bf16", "c_words": 0, "activation": "none"}, "A B"),
 ])
-def test_memories_are_those_that_the_config_asks_for(fields, regions):
+def test_memories_follow_from_the_config(fields, regions):
     config = Config(rows=3, cols=5, **fields)
     assert [region.name for region in memories(config)] == regions.split()
     assert (memories(config)[Region.A], memories(config)[Region.B]) == operands(config)

@@ -1,4 +1,4 @@
-"""The rules of the tree: who may import whom, and what no file of the project holds."""
+"""The rules of the tree: allowed imports of each layer, and forbidden contents of files."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# What each layer may import besides the standard library. The first that fits a path counts.
+# Allowed imports of each layer besides the standard library. The first match of a path counts.
 BASE = tuple(
     f"weft.{name}" for name in (
         "config", "hints", "formats", "frames", "registers", "commands", "geometry", "timing",
@@ -61,7 +61,7 @@ def relative(path):
 
 
 def module(path):
-    """The module that a file is: ``hw/core.py`` is ``weft.hw.core``."""
+    """The module of a file: ``hw/core.py`` is ``weft.hw.core``."""
     name = relative(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     return name.removeprefix("src.") if name.startswith("src.") else f"weft.{name}"
 
@@ -70,7 +70,7 @@ MODULES = {module(path) for path in SOURCES}
 
 
 def imports(tree, package=""):
-    """Names of all modules that a file imports, inside functions too, with the line of each."""
+    """Names and lines of all modules that a file imports, also inside functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -116,14 +116,14 @@ def test_every_source_keeps_its_layer():
     ("from .. import sim", "weft.sim"),
     ("import hw.core", "hw.core"),
 ])
-def test_a_break_of_the_layers_is_seen(source, name):
+def test_detects_a_forbidden_import(source, name):
     path = ROOT / "hw" / "core.py"
     found = violations(path, source, LAYERS["hw/"])
     assert [text.rpartition(" ")[2] for text in found] == [name]
 
 
-def test_the_command_imports_only_itself_before_it_runs():
-    """``weft --help`` is quick, and ``weft doctor`` runs where packages are missing."""
+def test_the_command_line_imports_nothing_heavy():
+    """``weft --help`` is fast, and ``weft doctor`` runs without the other packages."""
     found = []
     for path in (ROOT / "src/weft/cli/__init__.py", ROOT / "src/weft/cli/doctor.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -144,18 +144,18 @@ def test_sources_are_imported_by_their_installed_names():
     assert found == []
 
 
-def test_every_file_says_what_it_is():
+def test_every_file_has_a_docstring():
     trees = {relative(path): ast.parse(path.read_text(encoding="utf-8")) for path in PYTHON}
     assert [name for name, tree in trees.items() if not ast.get_docstring(tree)] == []
 
 
-def test_no_file_is_too_long_to_read():
+def test_no_file_is_too_long():
     lines = {relative(path): path.read_text(encoding="utf-8").splitlines() for path in PYTHON}
     assert {name: len(held) for name, held in lines.items() if len(held) > 400} == {}
 
 
 def texts():
-    """The text of every file that git would keep, or of every file where there is no git."""
+    """The text of every file that git tracks; without git, of every file."""
     git = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True,
@@ -169,7 +169,7 @@ def texts():
             yield path, path.read_text(encoding="utf-8")
 
 
-# Each with a letter in brackets, so that this file does not hold what it looks for.
+# Patterns with a letter in brackets, so that this file does not match itself.
 BANNED = {
     "work left to do": r"\b(TO[D]O|FIX[M]E|XX[X])\b",
     "a suppressed rule": r"#\s*(no[q]a|ruff:\s*no[q]a|type:\s*ig[n]ore)",
@@ -178,7 +178,7 @@ BANNED = {
 
 
 @pytest.mark.parametrize("what", BANNED)
-def test_no_file_holds(what):
+def test_no_file_contains(what):
     pattern = re.compile(BANNED[what])
     found = [
         f"{relative(path)}:{number}: {line.strip()[:80]}"
@@ -193,8 +193,8 @@ LOCKED = (
 )
 
 
-def test_locks_name_no_place():
-    """Versions and hashes, and nothing of where they came from."""
+def test_locks_name_no_source():
+    """Locks have versions and hashes, but no addresses."""
     found = [
         f"{path.name}: {line}"
         for path in ROOT.glob("locks/*.txt")

@@ -1,4 +1,4 @@
-"""The package that is built holds all of Weft, and works with nothing of this folder beside it."""
+"""The built package is complete and works without the checkout."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ CACHES = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
 def files():
-    """``path in a wheel -> file`` of everything in the folders of the packages."""
+    """``path in a wheel -> file`` for all files of the packages."""
     found = {}
     for package, folder in FOLDERS.items():
         for path in sorted((ROOT / folder).rglob("*")):
@@ -37,7 +37,7 @@ def run(*command, cwd):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel, built from the source distribution as a stranger would."""
+    """The wheel, built from the source distribution."""
     tree = tmp_path_factory.mktemp("tree")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
@@ -49,13 +49,13 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """``bin`` of an environment that holds the wheel, and reaches the packages it depends on."""
+    """``bin`` of an environment with the wheel and the packages that it depends on."""
     home = tmp_path_factory.mktemp("empty")
     venv.create(home / "venv", symlinks=True)
     python = home / "venv" / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
     run(*pip, "install", "--no-index", "--no-deps", wheel, cwd=home)
-    # A path on its own: the .pth files in it, that of an editable Weft among them, are not read.
+    # As a plain path: .pth files in it, such as an editable Weft, are not read.
     site = run(python, "-c", "import sysconfig as s; print(s.get_path('purelib'))", cwd=home)
     link = Path(site.strip(), "dependencies.pth")
     link.write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
@@ -68,12 +68,12 @@ def test_package_list_equals_the_folders():
     assert PROJECT["tool"]["setuptools"]["packages"] == packages
 
 
-def test_every_folder_of_modules_is_a_package():
+def test_every_folder_with_modules_is_a_package():
     folders = {name.rpartition("/")[0] for name in files()}
     assert [folder for folder in sorted(folders) if f"{folder}/__init__.py" not in files()] == []
 
 
-def test_wheel_holds_every_file(wheel):
+def test_wheel_has_every_file(wheel):
     with zipfile.ZipFile(wheel) as archive:
         held = {n: archive.read(n) for n in archive.namelist() if ".dist-info/" not in n}
     assert sorted(held) == sorted(files())
@@ -95,14 +95,14 @@ def test_command_runs(installed, tmp_path, arguments, said):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_hints_of_the_wheel_name_no_makefile_and_no_package_called_weft(installed, tmp_path):
+def test_hints_of_the_wheel_do_not_name_the_makefile(installed, tmp_path):
     code = "from weft.hints import to_install; print(to_install(extra='kit'))"
     said = run(installed / "python", "-c", code, cwd=tmp_path)
     assert re.fullmatch(r"type: pip install 'peakrdl[<>=,.\d]+'\n", said)
 
 
-def test_locks_hold_what_is_asked_for():
-    """Every requirement of each extra is pinned, with hashes, in the lock of its purpose."""
+def test_locks_have_all_requirements():
+    """Every requirement of each extra is pinned, with hashes, in its lock."""
     extras = PROJECT["project"]["optional-dependencies"]
     purposes = {
         "sim": ["hw", "sim", "serial", "report"], "test": ["kit", "test"], "train": ["train"],
@@ -117,7 +117,7 @@ def test_locks_hold_what_is_asked_for():
 
 
 def test_locks_agree():
-    """One environment serves all purposes: what the lock of sim pins, the others pin alike."""
+    """One environment fits all locks: they pin the same versions."""
     blocks = {}
     for path in ROOT.glob("locks/*.txt"):
         text = path.read_text(encoding="utf-8").replace(" \\\n ", "")

@@ -1,4 +1,4 @@
-"""Scales and tables against rationals, and what is no scale. The runtimes are in tests/golden."""
+"""Scales and tables against rationals, and invalid scales. tests/golden has the runtimes."""
 
 import math
 import re
@@ -58,7 +58,7 @@ def test_multipliers_of_channels():
     assert shift.tolist() == [1, -1, 0]
 
 
-def test_products_are_formed_as_the_runtime_does():
+def test_products_are_computed_like_the_runtime():
     x, w, y = F32(0.1), F32(0.3), F32(0.7)
     wide = quantize_multiplier(float(x) * float(w) / float(y))
     narrow = quantize_multiplier(float(x * w) / float(y))
@@ -74,7 +74,7 @@ def test_products_are_formed_as_the_runtime_does():
 
 
 def rounded(x, mode):
-    """The nearest integer of a rational, as the mode takes ties."""
+    """The nearest integer of a rational; ties by the mode."""
     if mode == "onnx":
         return round(x)
     return int(math.copysign(math.floor(abs(x) + Fraction(1, 2)), x))
@@ -84,7 +84,7 @@ def rounded(x, mode):
 @pytest.mark.parametrize("x_dtype, y_dtype", [(np.int8, np.int8), (np.uint8, np.int8),
                                               (np.int8, np.uint8), (np.uint8, np.uint8)])
 def test_tables_equal_rationals(mode, x_dtype, y_dtype):
-    """Functions of which every value is a rational, with scales that make many ties."""
+    """Functions with rational values, and scales that give many ties."""
     x_limits, y_limits = np.iinfo(x_dtype), np.iinfo(y_dtype)
     functions = {
         "leaky": (leaky_relu(0.25), lambda x: max(x, x / 4)),
@@ -113,7 +113,7 @@ def test_functions():
         assert math.isclose(hard_swish(x), x * min(max(x / 6 + 0.5, 0), 1))
         assert leaky_relu(0.1)(x) == max(x, 0.1 * x)
     assert (sigmoid(0.0), gelu(0.0), hard_swish(-3.0), hard_swish(3.0)) == (0.5, 0, 0, 3)
-    # Half a Gaussian below x, by the middles of 100,000 steps.
+    # The integral of a Gaussian up to x, by the midpoints of 100,000 steps.
     step = 1.3e-5
     density = np.exp(-((np.arange(100_000) + 0.5) * step) ** 2 / 2) / math.sqrt(math.tau)
     assert math.isclose(gelu(1.3), 1.3 * (0.5 + density.sum() * step), rel_tol=1e-9)
@@ -123,7 +123,7 @@ def test_tables_saturate():
     table = activation_table(lambda x: math.inf if x > 0 else -math.inf, 1, 0, 1, 0)
     assert table[1:128].tolist() == [127] * 127
     assert table[128:].tolist() == [-128] * 128
-    # numpy's functions serve too.
+    # numpy functions work too.
     assert np.array_equal(
         activation_table(np.tanh, 0.05, 3, 1 / 128, 0), activation_table(tanh, 0.05, 3, 1 / 128, 0)
     )

@@ -20,37 +20,37 @@ from weft.timing import (
     scale_latency,
 )
 
-# Two cycles to the array's edge, those of the leaf, one into the result register, then one for
-# each hop between the blocks of rows; written: one from the decision to the step, the same for the
-# columns, and one into the buffer.
+# drain_latency: two cycles to the array's edge, the MAC cell, one into the result register, one for
+# each hop between blocks of rows. write_latency: one from the decision to the step, drain_latency,
+# one for each hop between blocks of columns, one into the buffer.
 BY_HAND = [
-    # Blocks of four PEs: a hop down, one across. Rows of 2 chunks. 29 cycles are under way, which
-    # are the results of 2 tiles, and one more tile: 24 rows, so 32.
+    # Blocks of four PEs: one hop down, one across. Rows of 2 chunks. 29 cycles are in flight: the
+    # results of 2 tiles, and one more tile: 24 rows, so 32.
     (Latencies.of(Config()), {
         "drain_latency": 2 + 2 + 1 + 1, "write_latency": 1 + 6 + 1 + 1, "row_chunks": 2,
         "pass_rows": 8, "buffer_rows": 32, "buffer_passes": 4,
     }),
-    # Sums that are drained through themselves have no other register.
+    # A folded drain has no result register.
     (Latencies.of(Config(drain="folded")), {
         "drain_latency": 2 + 2 + 1, "write_latency": 1 + 5 + 1 + 1,
     }),
-    # A leaf in blocks of a device, and a register before the array.
+    # A MAC cell in DSP blocks, and a register before the array.
     (Latencies.of(Config(target="ecp5")), {
         "drain_latency": 2 + 1 + 5 + 1 + 1, "write_latency": 1 + 10 + 1 + 1,
     }),
-    # A register a PE; 5 chunks of one result of 2 words. 47 cycles, 30 a tile: 9 rows, so 16.
+    # One register per PE; 5 chunks of one result of 2 words. 47 cycles, 30 a tile: 9 rows, so 16.
     (Latencies.of(Config(
         rows=3, cols=5, depth=2, hop=1, bytes_out=2, lanes=1, requantize="none",
     )), {
         "drain_latency": 2 + 2 + 1 + 2, "write_latency": 1 + 7 + 4 + 1, "row_chunks": 5,
         "pass_rows": 3, "buffer_rows": 16, "buffer_passes": 5,
     }),
-    # One row: nothing to hop down. 18 cycles, 4 a tile: 6 rows, so 8.
+    # One row: no hop down. 18 cycles, 4 a tile: 6 rows, so 8.
     (Latencies.of(Config(rows=1, cols=16, depth=8)), {
         "drain_latency": 2 + 2 + 1 + 0, "write_latency": 1 + 5 + 3 + 1, "row_chunks": 4,
         "pass_rows": 1, "buffer_rows": 8, "buffer_passes": 8,
     }),
-    # 14 cycles, 2 a tile: 7 and one more, which is a power of two.
+    # 14 cycles, 2 a tile: 7 and one more: 8, a power of two.
     (Latencies.of(Config(rows=1, cols=6)), {
         "drain_latency": 5, "write_latency": 1 + 5 + 1 + 1, "row_chunks": 2,
         "pass_rows": 1, "buffer_rows": 8, "buffer_passes": 8,
@@ -65,28 +65,28 @@ BY_HAND = [
         "drain_latency": 5, "write_latency": 1 + 5 + 1, "row_chunks": 1,
         "pass_rows": 1, "buffer_rows": 8, "buffer_passes": 8,
     }),
-    # Requantized, it takes one word. 12 cycles, 1 a tile: 13 rows, so 16.
+    # A requantized result has one word. 12 cycles, 1 a tile: 13 rows, so 16.
     (Latencies.of(Config(rows=1, cols=1, bytes_out=1, lanes=1)), {
         "drain_latency": 5, "write_latency": 1 + 5 + 1, "row_chunks": 1,
         "pass_rows": 1, "buffer_rows": 16, "buffer_passes": 16,
     }),
-    # Lanes for more columns than there are: a row is a chunk. 21 cycles, 8 a tile: 32 rows.
+    # More lanes than columns: a row is one chunk. 21 cycles, 8 a tile: 32 rows.
     (Latencies.of(Config(lanes=16, bytes_out=16)), {
         "drain_latency": 6, "write_latency": 9, "row_chunks": 1,
         "pass_rows": 8, "buffer_rows": 32, "buffer_passes": 4,
     }),
-    # Two lanes: a chunk is half a word, and takes a cycle all the same. 45 cycles, 32 a tile: 24
+    # Two lanes: a chunk is half a word, and takes one cycle too. 45 cycles, 32 a tile: 24
     # rows, so 32.
     (Latencies.of(Config(lanes=2)), {
         "drain_latency": 6, "write_latency": 9, "row_chunks": 4,
         "pass_rows": 8, "buffer_rows": 32, "buffer_passes": 4,
     }),
-    # A slower leaf of two sums: passes of 16 rows. 47 cycles, 32 a pass: 48 rows, so 64.
+    # A slower MAC cell with two sums: passes of 16 rows. 47 cycles, 32 a pass: 48 rows, so 64.
     (Latencies(Config(), mac_latency=4, slots=2), {
         "drain_latency": 2 + 4 + 1 + 1, "write_latency": 1 + 8 + 1 + 1, "row_chunks": 2,
         "pass_rows": 16, "buffer_rows": 64, "buffer_passes": 4,
     }),
-    # Eight sums, a decoder at the edge; rows of a chunk of a word. 52 cycles, 32 a pass: 3 passes.
+    # Eight sums, a decoder at the edge; a row is a chunk of a word. 52 cycles, 32 a pass: 3 passes.
     (Latencies.of(Config(dtype="bf16", rows=4, cols=4)), {
         "drain_latency": 2 + 11 + 1, "write_latency": 1 + 14 + 1, "row_chunks": 1, "pass_rows": 32,
         "buffer_rows": 128, "buffer_passes": 4, "epilogue_latency": 1 + 2 + 1 + 1 + 1,
@@ -104,7 +104,7 @@ BY_HAND = [
     (Config(dtype="bf16", lanes=8, bytes_out=4), 8, 4),
     (Config(dtype="bf16", lanes=1, bytes_out=64), 1, 1),
 ])
-def test_chunks_are_cut_to_words(config, raw, narrow):
+def test_chunk_words(config, raw, narrow):
     latencies, kind = Latencies.of(config), config.format
     assert (latencies.chunk_words(kind.acc), latencies.chunk_words(kind.narrow)) == (raw, narrow)
 
@@ -114,11 +114,11 @@ def test_by_hand(latencies, expected):
     assert {name: getattr(latencies, name) for name in expected} == expected
 
 
-def test_reads_are_as_late_as_the_buffer():
+def test_read_latency_equals_the_buffers():
     assert READ_LATENCY == OperandBuffer.LATENCY
 
 
-def test_every_leaf_is_as_late_as_its_hardware():
+def test_mac_latencies_equal_the_hardware():
     edges = {name: getattr(mac.OPERAND_DECODER, "LATENCY", 0) for name, mac in MACS.items()}
     assert {name: mac.LATENCY + edges[name] for name, mac in MACS.items()} == MAC_LATENCY
 
@@ -127,11 +127,11 @@ def test_every_leaf_is_as_late_as_its_hardware():
     Config(), Config(depth=2, multiplier="fip"), Config(dtype="bf16"),
     Config(dtype="bf16", flush_subnormals=True),
 ])
-def test_every_leaf_has_as_many_slots_as_its_hardware(config):
+def test_slots_equal_the_hardware(config):
     assert SLOTS[config.dtype] == MACS[config.mac_cell].SLOTS
 
 
-def test_the_way_of_sums_is_as_long_as_the_hardwares():
+def test_sum_latencies_equal_the_hardware():
     assert CORRECTION_LATENCY == Corrector.LATENCY
     assert ROW_SUM_LATENCY == 1 + RowSums.READ
     for target, registered in (("generic", False), ("ecp5", True), ("ice40up", True)):
@@ -141,13 +141,13 @@ def test_the_way_of_sums_is_as_long_as_the_hardwares():
 
 @pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])
 @pytest.mark.parametrize("mode", SCALERS)
-def test_scales_are_as_late_as_the_hardware_of_their_mode(mode, cycles):
+def test_scaler_latencies_equal_the_hardware(mode, cycles):
     assert SCALERS[mode].latency(cycles) == scale_latency(mode, cycles)
 
 
-# Four cycles until sums and parameters meet, or five where sums of rows must be there, or seven
-# where they are corrected; one for the bias; one for zero points of B; those of the mode and its
-# product; five for the clamp; three for the table.
+# Four cycles until sums and parameters meet (five with row sums, seven with corrections); one for
+# the bias; one for zero points of B; the scaler of the mode; five for the clamp; three for the
+# table.
 @pytest.mark.parametrize("fields, cycles", [
     ({"activation": "none"}, 4 + 1 + 6 + 5 + 5),
     ({}, 4 + 1 + 6 + 5 + 5 + 3),
@@ -158,31 +158,31 @@ def test_scales_are_as_late_as_the_hardware_of_their_mode(mode, cycles):
     ({"scale_cycles": 8}, 4 + 1 + 6 + 11 + 5 + 3),
     ({"scale_cycles": 16}, 4 + 1 + 6 + 18 + 5 + 3),
 ])
-def test_finish_by_hand(fields, cycles):
+def test_epilogue_latency_by_hand(fields, cycles):
     assert Latencies.of(Config(**fields)).epilogue_latency == cycles
 
 
-@pytest.mark.parametrize("config, places", [
-    (Config(requantize="none"), 4),  # sums a cycle after they are asked for; two more in the queue
+@pytest.mark.parametrize("config, depth", [
+    (Config(requantize="none"), 4),  # sums a cycle after their request; two more in the buffer
     (Config(), 32),  # 24 cycles, a chunk a cycle
     (Config(scale_cycles=8), 4),  # 28 cycles, 8 a chunk
     (Config(requantize="none", depth=2, multiplier="fip"), 16),  # 7 cycles
     (Config(requantize="none", depth=2, multiplier="fip", bytes_out=4), 4),  # ... a chunk in 4
 ])
-def test_places_hold_what_is_under_way(config, places):
-    assert Latencies.of(config).reorder_depth == places
+def test_reorder_depth_holds_all_chunks_in_flight(config, depth):
+    assert Latencies.of(config).reorder_depth == depth
 
 
 @pytest.mark.parametrize("name, config", [
     ("plain", Config()), ("fip", Config(depth=2, multiplier="fip")), ("bf16", Config(dtype="bf16")),
 ])
-def test_of_takes_the_leaf_of_the_config(name, config, monkeypatch):
+def test_of_uses_the_mac_cell_of_the_config(name, config, monkeypatch):
     monkeypatch.setitem(MAC_LATENCY, name, 9)
     assert Latencies.of(config).mac_latency == 9
 
 
 @pytest.mark.parametrize("dtype, slots", [("int8", 1), ("bf16", 8)])
-def test_of_takes_the_slots_of_the_dtype(dtype, slots):
+def test_of_uses_the_slots_of_the_dtype(dtype, slots):
     assert SLOTS[dtype] == slots
     assert Latencies.of(Config(dtype=dtype)).slots == slots
 
@@ -190,7 +190,7 @@ def test_of_takes_the_slots_of_the_dtype(dtype, slots):
 @pytest.mark.parametrize("depth", [1, 2, 3, 8])
 @pytest.mark.parametrize("multiplier", ["plain", "fip"])
 @pytest.mark.parametrize("target", ["generic", "ecp5"])
-def test_leaves_of_any_depth_are_as_late_as_their_hardware(target, multiplier, depth):
+def test_mac_latencies_of_any_depth_equal_the_hardware(target, multiplier, depth):
     pairs = 2 if multiplier == "fip" else 1
     config = Config(target=target, multiplier=multiplier, depth=pairs * depth)
     assert mac_latency(config) == MACS[config.mac_cell].latency(config.depth)

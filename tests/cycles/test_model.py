@@ -1,4 +1,4 @@
-"""Leaps over repeated work in the cycle model: all numbers are those of every single step."""
+"""Skipped periods in the cycle model: all numbers equal a computation of every step."""
 
 import random
 
@@ -18,7 +18,7 @@ SEED = 20263
 FED = JobFlag.FEED_A, JobFlag.FEED_B
 
 
-def every_step(stations, items, step, **_):
+def every_step(stages, items, step, **_):
     for item in items:
         step(item)
 
@@ -30,7 +30,7 @@ def every_chunk(output, time, count, kind):
 
 @pytest.fixture
 def plain(monkeypatch):
-    """`predict` without any leap."""
+    """`predict` without skipped periods."""
 
     def run(config, commands):
         with monkeypatch.context() as patch:
@@ -44,7 +44,7 @@ def plain(monkeypatch):
 
 @pytest.fixture
 def passes(monkeypatch):
-    """A list that grows with each pass that is computed."""
+    """A list with one item for each computed pass."""
     found, run = [], Array.run
     monkeypatch.setattr(Array, "run", lambda *args: found.append(1) or run(*args))
     return found
@@ -79,7 +79,7 @@ def draw_config(draw):
 
 
 def draw_commands(draw, config):
-    """Jobs of up to some hundred tiles: fed in parts, resident, kept, finished, refused."""
+    """Random jobs of up to a few hundred tiles: fed, resident, kept, with epilogue, rejected."""
     a, b = operands(config)
     slots = Latencies.of(config).slots
     commands = []
@@ -126,7 +126,7 @@ def draw_commands(draw, config):
 
 
 def draw_feeds(draw, flags, panels, pages, pitch, words):
-    """The loads that feed a job, each operand in parts, in any order of both."""
+    """The loads that feed a job, each operand in parts, interleaved at random."""
     parts = []
     for side, flag in enumerate(FED):
         loads, first = [], 0
@@ -140,7 +140,7 @@ def draw_feeds(draw, flags, panels, pages, pitch, words):
         yield draw.choice([loads for loads in parts if loads]).pop(0)
 
 
-def test_equals_every_single_step(plain, passes):
+def test_equals_every_step(plain, passes):
     draw = random.Random(SEED)
     computed = [0, 0]
     for number in range(1500):
@@ -160,7 +160,7 @@ def test_equals_every_single_step(plain, passes):
     assert computed[0] < 0.8 * computed[1]
 
 
-def test_equals_every_single_step_where_the_output_is_slower_by_a_cycle(plain, passes):
+def test_equals_every_step_with_a_slightly_slower_output(plain, passes):
     # Tiles of 31 steps and 32 words: the result buffer is full after some hundred of them.
     config = Config(rows=4, cols=4, depth=2, bytes_out=2, requantize="none", lanes=4)
     job = Job(4 * 40, 4 * 20, 62, 0, 2, 80, 0, 2, 40)
@@ -173,19 +173,19 @@ def test_equals_every_single_step_where_the_output_is_slower_by_a_cycle(plain, p
     Config(rows=5, cols=3, depth=2, bytes_out=4, lanes=2),
 ])
 @pytest.mark.parametrize("flags", [JobFlag(0), JobFlag.FEED_A, JobFlag.FEED_A | JobFlag.FEED_B])
-@pytest.mark.parametrize("ragged", [0, 1])
-def test_a_job_of_many_tiles_takes_few_steps(config, flags, ragged, passes):
+@pytest.mark.parametrize("partial", [0, 1])
+def test_a_job_of_many_tiles_needs_few_steps(config, flags, partial, passes):
     a, b = operands(config)
-    m, n, k = 200 * a.edge - ragged, 150 * b.edge - ragged, 16 * config.depth
+    m, n, k = 200 * a.edge - partial, 150 * b.edge - partial, 16 * config.depth
     loads = [Load(0, 0, 1, 1, 16, LoadFlag.FEED), Load(1, 0, 1, 150, 16, LoadFlag.FEED),
              Load(0, 1, 1, 199, 16, LoadFlag.FEED)]
     loads = [load for load in loads if FED[load.operand] in flags]
-    said = predict(config, [Job(m, n, k, 0, 1, 200, 0, 1, 150, flags=flags), *loads])
-    assert said.active == 200 * 150 * 16
-    assert said.cycles >= said.active
+    prediction = predict(config, [Job(m, n, k, 0, 1, 200, 0, 1, 150, flags=flags), *loads])
+    assert prediction.active == 200 * 150 * 16
+    assert prediction.cycles >= prediction.active
     assert len(passes) < 300
 
 
-def test_the_ends_of_all_jobs_are_there():
+def test_predicts_the_end_of_each_job():
     jobs = [Job(8, 8, 8, 0, 1, 1, 0, 1, 1)] * 3
     assert len(predict(Config(), jobs).ends) == 3

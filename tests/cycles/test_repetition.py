@@ -1,4 +1,4 @@
-"""Repeated steps of small pipelines: leaps over them end where all steps do."""
+"""`repeat` on small pipelines: skipped periods give the same result as all steps."""
 
 import random
 from collections import deque
@@ -14,8 +14,8 @@ from weft.cycles.repetition import (
 )
 
 
-class Toy:
-    """An array that hands results to an output stage through a buffer, and waits for its room."""
+class Pipeline:
+    """An array that sends results through a buffer, and waits for space in it."""
 
     def __init__(self, array, output, room, ready=0, pace=0):
         self.pace = pace
@@ -23,7 +23,7 @@ class Toy:
         self._ready = ready
         self._array = self._output = 0
         self._freed = deque([-1] * room, room)
-        self.totals = [0, 0]  # steps, and cycles in which the array waited for room
+        self.totals = [0, 0]  # steps, and cycles in which the array waited for space
         self.slack = Slack()
         self.steps = 0
 
@@ -56,60 +56,60 @@ class Toy:
         return self._array, self._output, self._freed, self.totals
 
 
-def both(count, *toy):
-    """A toy that leaps, and its equal that does not, after ``count`` steps."""
-    leaping, plain = Toy(*toy), Toy(*toy)
-    repeat(leaping, range(count), leaping.step, interval=leaping.pace)
+def both(count, *sizes):
+    """A pipeline with skipped periods, and an equal one without, after ``count`` steps."""
+    skipping, plain = Pipeline(*sizes), Pipeline(*sizes)
+    repeat(skipping, range(count), skipping.step, interval=skipping.pace)
     for item in range(count):
         plain.step(item)
-    return leaping, plain
+    return skipping, plain
 
 
-@pytest.mark.parametrize("toy", [
+@pytest.mark.parametrize("pipeline", [
     (5, 5, 3),
-    (5, 3, 3),  # the array is the slower one
-    (3, 5, 3),  # the output is
-    (100, 101, 8),  # ... by so little that the buffer is full after some 700 steps
+    (5, 3, 3),  # the array is slower
+    (3, 5, 3),  # the output is slower
+    (100, 101, 8),  # slightly: the buffer is full after about 700 steps
     (3, 5, 2, 90, 0),  # the loader is late once,
     (3, 2, 2, 90, 4),  # later each time,
     (3, 2, 2, 0, 4),
-    (4, 2, 2, 900, 3),  # or less and less: after 900 steps the array no longer waits for it
+    (4, 2, 2, 900, 3),  # or earlier: after 900 steps the array does not wait for it
     (5, 6, 2, 900, 3),
 ])
-def test_ends_where_all_steps_do(toy):
+def test_equals_all_steps(pipeline):
     for count in (0, 1, 2, 3, 30, 3000):
-        leaping, plain = both(count, *toy)
-        assert leaping.state == plain.state
-    assert leaping.steps < 60
+        skipping, plain = both(count, *pipeline)
+        assert skipping.state == plain.state
+    assert skipping.steps < 60
 
 
-def test_ends_where_all_steps_do_in_any_pipeline():
+def test_equals_all_steps_in_random_pipelines():
     draw = random.Random(20262)
     steps = 0
     for _ in range(300):
-        toy = draw.randint(1, 12), draw.randint(1, 12), draw.randint(1, 9)
-        toy += draw.randint(0, 99), draw.randint(0, 12)
-        leaping, plain = both(draw.randint(1, 400), *toy)
-        assert leaping.state == plain.state, toy
-        assert leaping.slack.minimum == plain.slack.minimum, toy
-        steps += leaping.steps
+        pipeline = draw.randint(1, 12), draw.randint(1, 12), draw.randint(1, 9)
+        pipeline += draw.randint(0, 99), draw.randint(0, 12)
+        skipping, plain = both(draw.randint(1, 400), *pipeline)
+        assert skipping.state == plain.state, pipeline
+        assert skipping.slack.minimum == plain.slack.minimum, pipeline
+        steps += skipping.steps
     assert steps < 300 * 40
 
 
-def test_leaves_periods_to_be_run():
-    toy, seen = Toy(5, 5, 3), []
+def test_computes_the_tail():
+    pipeline, seen = Pipeline(5, 5, 3), []
 
     def step(item):
         seen.append(item)
-        toy.step(item)
+        pipeline.step(item)
 
-    repeat(toy, range(1000), step, tail=4)
+    repeat(pipeline, range(1000), step, tail=4)
     assert seen[-4:] == [996, 997, 998, 999]
     assert len(seen) < 20
 
 
-class Stops:
-    """Steps are alike up to item 500, and from there on."""
+class Plan:
+    """A plan with equal steps up to item 500, and from item 500 on."""
 
     def key(self):
         return ()
@@ -118,14 +118,14 @@ class Stops:
         return 500 - item if item < 500 else 10_000
 
 
-def test_leaps_no_further_than_the_plan_says():
-    toy, seen = Toy(5, 5, 3), []
+def test_skips_no_further_than_the_plan_allows():
+    pipeline, seen = Pipeline(5, 5, 3), []
 
     def step(item):
         seen.append(item)
-        toy.step(item)
+        pipeline.step(item)
 
-    repeat(toy, range(1000), step, plan=Stops())
+    repeat(pipeline, range(1000), step, plan=Plan())
     assert 500 in seen
-    assert toy.totals[0] == 1000
+    assert pipeline.totals[0] == 1000
     assert len(seen) < 20

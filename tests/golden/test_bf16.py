@@ -1,4 +1,4 @@
-"""Golden BF16 by hand: the order of sums, zeros and specials, shapes, the clamp, the rounding."""
+"""The golden BF16 models with values computed by hand: sums, special values, clamp, rounding."""
 
 import re
 
@@ -14,7 +14,7 @@ EVERY = np.arange(1 << 16, dtype=np.uint32)  # every bfloat16, as an upper half 
 
 
 def bf16(*values):
-    """Numbers that bfloat16 holds exactly."""
+    """bfloat16 from numbers that it represents exactly."""
     array = np.float64(values).astype(ml_dtypes.bfloat16)
     assert np.array_equal(array.astype(np.float64), values, equal_nan=True)
     return array
@@ -33,13 +33,13 @@ def numbers(rng, *shape):
 
 
 def dot(a, b, start=None, **options):
-    """Bits of the one result of a row and a column, from bits of binary32."""
+    """Bits of the product of a row and a column, from bits of binary32."""
     start = None if start is None else f32(start)
     a, b = bf16(*a)[None, :], bf16(*b)[:, None]
     return bits(matmul_bf16(a, b, start=start, **options))[0][0]
 
 
-# Order, and the single rounding.
+# The order of additions, and the single rounding.
 
 
 BIG = 2.0**24  # 1 is half a unit in its last place
@@ -62,14 +62,14 @@ def test_adds_in_order_of_k(terms, expected):
     ones = np.ones(len(terms))
     expected = bits(np.float32(expected))
     assert dot(terms, ones) == dot(ones, terms) == expected
-    # The same in every place of a matrix, and with the first term as the start.
+    # The same at every position of a matrix, and with the first term as the initial sum.
     a, b = np.tile(bf16(*terms), (3, 1)), np.tile(bf16(*ones)[:, None], 4)
     assert bits(matmul_bf16(a, b)) == [[expected] * 4] * 3
     assert dot(terms[1:], ones[1:], bits(np.float32(terms[0]))) == expected
 
 
-def test_matmul_of_numpy_adds_in_another_order():
-    """Each 1 is lost in 2**24; numpy adds most of them to each other first."""
+def test_numpy_adds_in_another_order():
+    """2**24 absorbs each 1; numpy adds most of the ones to each other first."""
     terms = bf16(BIG, *[1] * 4096, -BIG)
     a, b = np.tile(terms, (64, 1)), np.ones((4098, 64), ml_dtypes.bfloat16)
     assert bits(matmul_bf16(a, b)) == [[0] * 64] * 64
@@ -93,7 +93,7 @@ def test_rounds_once(a, b, start, expected):
     assert dot([a], [b], start) == expected
 
 
-# Zeros and specials.
+# Zeros and special values.
 
 
 @pytest.mark.parametrize("a, b, start, expected", [
@@ -140,12 +140,12 @@ inf, nan = np.inf, np.nan
     ([1.0] * 9, [1.0] * 9, 0xFFFFFFFF, NAN),
     ([], [], 0xFF800001, NAN),
 ])
-def test_specials(a, b, start, expected):
+def test_special_values(a, b, start, expected):
     assert dot(a, b, start) == expected
     assert dot(a, b, start, flush_subnormals=True) == expected
 
 
-def test_every_nan_is_the_one_nan():
+def test_every_nan_is_canonical():
     halves = EVERY[(EVERY & 0x7FFF) > 0x7F80].astype(np.uint16)
     assert len(halves) == 254
     a, one = halves.view(ml_dtypes.bfloat16)[:, None], np.ones((1, 1), ml_dtypes.bfloat16)
@@ -153,7 +153,7 @@ def test_every_nan_is_the_one_nan():
         assert np.all(result.view(np.uint32) == NAN)
 
 
-def test_is_silent_where_numpy_is_told_to_raise():
+def test_does_not_raise_numpy_errors():
     a, start = EVERY.astype(np.uint16).view(ml_dtypes.bfloat16)[:, None], f32(0xFF800001)
     with np.errstate(all="raise"):
         for flush in (False, True):
@@ -200,7 +200,7 @@ def test_broadcasts(shape_a, shape_b, shape_start, flush):
         assert result[(*batch, i, j)] == acc
 
 
-def test_takes_views_and_leaves_them_alone():
+def test_accepts_views_and_does_not_change_them():
     rng = np.random.default_rng(5)
     print("seed 5")
     a, b, start = numbers(rng, 6, 8), numbers(rng, 5, 12), np.float32([[1e-40]])
@@ -216,7 +216,7 @@ def test_takes_views_and_leaves_them_alone():
     assert bits(start) == bits(held[2])
 
 
-def test_takes_lists_of_bfloat16():
+def test_accepts_lists_of_bfloat16():
     rows = [list(bf16(1, 2)), list(bf16(3, 4))]
     assert matmul_bf16(rows, rows).tolist() == [[7, 10], [15, 22]]
 
@@ -270,7 +270,7 @@ def canonical(halves):
 
 
 def test_rounds_every_upper_half():
-    """Against the cast of ml_dtypes; only its NaN are others."""
+    """Against the cast of ml_dtypes, which differs only in NaN."""
     print("seed 6")
     some = np.random.default_rng(6).integers(2, 0xFFFE, 6)
     for lower in (0, 1, 0x7FFE, 0x7FFF, 0x8000, 0x8001, 0xFFFE, 0xFFFF, *some.tolist()):
@@ -282,12 +282,12 @@ def test_rounds_every_upper_half():
         assert np.array_equal(result.view(np.uint16), cast)
 
 
-def test_keeps_what_bfloat16_holds():
+def test_keeps_bfloat16_values():
     halves = EVERY.astype(np.uint16)
     with np.errstate(invalid="ignore"):
         values = halves.view(ml_dtypes.bfloat16).astype(np.float32)
     assert np.array_equal(to_bfloat16(values).view(np.uint16), canonical(halves))
-    # A product by one, added to -0, gives them as they are too.
+    # So does a product by one, added to -0.
     one = np.ones((1, 1), ml_dtypes.bfloat16)
     product = matmul_bf16(halves.view(ml_dtypes.bfloat16)[:, None], one, start=f32(SIGN))
     wanted = canonical(halves).astype(np.uint32) << 16
@@ -320,7 +320,7 @@ def test_rounds_by_hand(value, expected):
         assert result.view(np.uint16).item() == expected
 
 
-# What is refused.
+# Invalid arguments.
 
 
 A, B = np.zeros((2, 3), ml_dtypes.bfloat16), np.zeros((3, 4), ml_dtypes.bfloat16)

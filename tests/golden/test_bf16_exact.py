@@ -1,4 +1,4 @@
-"""The golden BF16 product against rationals, rounded by hand as IEEE 754-2019 says."""
+"""The golden BF16 product against rationals, rounded by the rules of IEEE 754-2019."""
 
 import random
 from fractions import Fraction
@@ -16,11 +16,11 @@ LARGEST = 0x7F7FFFFF
 LEAST_NORMAL = 0x00800000
 
 
-# The standard, on the bits of binary32 as integers of Python. A bfloat16 is an upper half of them.
+# The standard on bits of binary32, in Python integers. A bfloat16 is the upper half of the bits.
 
 
 def value(bits):
-    """3.4: ``(sign, magnitude)`` of a datum; the magnitude a rational, "inf" or "nan"."""
+    """3.4: ``(sign, magnitude)`` of a datum; the magnitude is a rational, "inf" or "nan"."""
     sign, exponent, fraction = bits >> 31, bits >> 23 & 0xFF, bits & 0x7FFFFF
     if exponent == 0xFF:
         return sign, "nan" if fraction else "inf"
@@ -30,7 +30,7 @@ def value(bits):
 
 
 def split(magnitude):
-    """``(exponent, units, rest)``: units in the last place of binary32, and the rest of one."""
+    """``(exponent, units, rest)``: whole units in the last place of binary32, and the rest."""
     exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
     if magnitude < Fraction(2) ** exponent:
         exponent -= 1
@@ -40,7 +40,7 @@ def split(magnitude):
 
 
 def rounded(magnitude):
-    """4.3.1: bits of the nearest datum, of two the even one; 7.4: infinity above the largest."""
+    """4.3.1: bits of the nearest datum, ties to even; 7.4: infinity above the largest."""
     exponent, units, rest = split(magnitude)
     if rest > Fraction(1, 2) or (rest == Fraction(1, 2) and units % 2 == 1):
         units += 1
@@ -91,7 +91,7 @@ def flushing_fma(a, b, c):
     return flushed(fma(flushed(a), flushed(b), flushed(c)))
 
 
-# The golden model on the same bits.
+# The golden models on the same bits.
 
 
 def bfloat16s(bits):
@@ -103,7 +103,7 @@ def float32s(bits):
 
 
 def check(triples):
-    """Both golden models on ``(a, b, c)`` of bits, each a product of one by one."""
+    """Both golden models for triples of bits ``(a, b, c)``, each a product of 1 x 1."""
     a, b, c = (np.array(column, np.uint32)[:, None, None] for column in zip(*triples, strict=True))
     a, b = bfloat16s(a >> 16), bfloat16s(b >> 16)
     for flush, by_rationals in ((False, fma), (True, flushing_fma)):
@@ -121,7 +121,7 @@ def both_signs(magnitudes):
     return [bits | sign for bits in magnitudes for sign in (0, SIGN)]
 
 
-# Powers of two whose products lie at the ends and the middle of binary32, and around them.
+# Powers of two with products at the ends and in the middle of binary32, and their neighbours.
 POWERS = (
     -126, -125, -75, -74, -64, -63, -62, -24, -23, -12, -1, 0, 1, 12, 23, 63, 64, 65, 126, 127,
 )
@@ -143,7 +143,7 @@ C = both_signs([
 
 
 def test_edges():
-    """Every pair of edges, with some of the edges to add, and what cancels to a bit or none."""
+    """Every pair of edges, with some edges as addends, and addends that cancel the product."""
     assert len(set(A)) >= 80
     assert len(set(C)) >= 80
     rng = random.Random(1)
@@ -158,24 +158,24 @@ def test_edges():
     check(triples)
 
 
-def test_every_edge_is_added_to_some_products():
-    """All of what there is to add, to every product of a few edges."""
+def test_all_addends():
+    """All addends with every product of a few edges."""
     few = both_signs(bits << 16 for bits in (0, 1, 0x80, 0x1F80, 0x3F80, 0x3F81, 0x5F80, 0x7F80))
     check(list(product(few, few, C)))
 
 
 def shifted(bits, units):
-    """The number so many ``units`` in the last place further from zero, short of infinity."""
+    """The number ``units`` units in the last place further from zero, below infinity."""
     return bits & SIGN | min(max((bits & ~SIGN) + units, 0), LARGEST)
 
 
 def nearest(x):
-    """Bits of the finite number nearest to a rational."""
+    """Bits of the nearest finite number to a rational."""
     return signed(int(x < 0), min(rounded(abs(x)), LARGEST))
 
 
 def factors(rng, exponents):
-    """Two finite bfloat16 of any sign whose product has an exponent of about the one chosen."""
+    """Two finite bfloat16 of any sign with a product of about the given exponent."""
     exponent = rng.randint(*rng.choice(exponents))
     first = rng.randint(max(-133, exponent - 127), min(127, exponent + 133))
     pair = []
@@ -187,25 +187,25 @@ def factors(rng, exponents):
 
 
 def at_a_distance(rng, p, exponent):
-    """Any significand, its exponent up to 48 away from the product's."""
+    """Any significand, with an exponent up to 48 away from the product's."""
     significand = Fraction(rng.randint(2**23, 2**24 - 1), 2**23)
     return rng.choice([-1, 1]) * significand * Fraction(2) ** (exponent + rng.randint(-48, 48))
 
 
 def of_a_tie(rng, p, exponent):
-    """The product's last bit is half a unit of it."""
+    """An addend for which the product's last bit is half a unit."""
     last = (p.numerator & -p.numerator) / Fraction(p.denominator)
     return rng.choice([-1, 1]) * (rng.getrandbits(24) >> rng.choice([0, 0, 1, 12])) * 2 * last
 
 
 def near_a_tie(rng, p, exponent):
-    """The product is half a unit of it, or a little more or less."""
+    """An addend for which the product is about half a unit."""
     half = Fraction(2) ** (exponent + rng.choice([0, 0, 1]))
     return rng.choice([-1, 1]) * rng.randint(2**23, 2**24 - 1) * 2 * half
 
 
 def half_a_unit(rng, p, exponent):
-    """Half a unit of the product, or a little more or less: the far end of its significand."""
+    """About half a unit of the product: the other end of its significand."""
     near = 1 + Fraction(rng.choice([-1, 0, 0, 1]), 2**23)
     return rng.choice([-1, 1]) * near * Fraction(2) ** (exponent - 24 + rng.choice([-1, 0, 0, 1]))
 
@@ -215,17 +215,17 @@ def of_cancellation(rng, p, exponent):
 
 
 def of_overflow(rng, p, exponent):
-    """The sum is the least that is infinite, or near it."""
+    """An addend for a sum close to the overflow threshold."""
     return rng.choice([-1, 1]) * (Fraction(2) ** 128 - Fraction(2) ** 103) - p
 
 
 def of_underflow(rng, p, exponent):
-    """The sum is the least normal number, or a little less, or half the least of all."""
+    """An addend for a sum close to the smallest normal number, or half the smallest number."""
     least, half = Fraction(2) ** -126, Fraction(2) ** -150
     return rng.choice([-1, 1]) * rng.choice([least, least - half, half]) - p
 
 
-# With the exponents of the products: of all there are, those at the ends of binary32 most.
+# With the exponents of the products: mostly at the ends of binary32.
 TINY, HUGE, ALL = (-160, -118), (100, 129), (-250, 250)
 AIMS = {
     at_a_distance: [TINY, HUGE, (-30, 30), (-160, 129), ALL],
@@ -239,7 +239,7 @@ AIMS = {
 
 
 def aimed(rng, aim, count):
-    """Triples whose last one ``aim`` chose for the product of the others."""
+    """Triples with an addend that ``aim`` chooses for the product."""
     triples = []
     while len(triples) < count:
         a, b = factors(rng, AIMS[aim])
@@ -257,7 +257,7 @@ def test_adversarial(aim):
     check(aimed(random.Random(2), aim, 5000))
 
 
-def test_the_sample_reaches_what_it_is_for():
+def test_the_sample_reaches_its_aims():
     met = dict.fromkeys(
         ["ties down", "ties up", "zeros", "subnormals", "infinities", "least normals", "flushed"],
         0,
@@ -281,10 +281,10 @@ def test_the_sample_reaches_what_it_is_for():
 @pytest.mark.parametrize("flush", [False, True])
 @pytest.mark.parametrize("seed", range(8))
 def test_chains(seed, flush):
-    """Whole products of matrices, each result a chain of many fma."""
+    """Products of matrices: each result is a chain of many fma."""
     rng = random.Random(seed)
     rows, cols, depth = rng.randint(1, 6), rng.randint(1, 6), rng.randint(20, 60)
-    # Around 1, around the least normal number, around the largest, and all there is.
+    # Around 1, the smallest normal number and the largest number, and over the whole range.
     low, high = [(0x3C00, 0x4180), (0x1C00, 0x2080), (0x5D00, 0x5FFF), (0, 0x7F7F)][seed % 4]
     a, b = (
         [[rng.randint(low, high) | rng.choice([0, 0x8000]) for _ in range(n)] for _ in range(m)]
@@ -314,7 +314,7 @@ FLUSHES = [
     (0x20010000, 0x20010000, 0x00000000, 0x00820200, 0x00820200),  # 2**-126 * (1 + 2**-7)**2
     # 2**-126 * (1 - 2**-7) * (1 + 2**-7) is a subnormal, 2**-149 * (2**23 - 2**9).
     (0x1FFE0000, 0x20010000, 0x00000000, 0x007FFE00, 0x00000000),
-    # 2**-126 - 2**-150 lies between the largest subnormal and the least normal number: a tie.
+    # 2**-126 - 2**-150 is a tie between the largest subnormal and the smallest normal number.
     (0x9A000000, 0x1A000000, 0x00800000, 0x00800000, 0x00800000),
     (0x1A000000, 0x1A000000, 0x80800000, 0x80800000, 0x80800000),
     (0x9A000000, 0x1A010000, 0x00800000, 0x007FFFFF, 0x00000000),  # beyond it
@@ -329,7 +329,7 @@ def test_flushes_by_hand(a, b, c, kept, zeroed):
 
 
 def test_flushes_between_steps():
-    """A subnormal sum is zero for the next step, though the sums after it would be normal."""
+    """A subnormal sum is zero in the next step, even if later sums would be normal."""
     a = bfloat16s([[0x3F00, 0x3F80]])          # 1/2, 1
     b = bfloat16s([[0x0080], [0x0080]])        # 2**-126, twice
     assert matmul_bf16(a, b).view(np.uint32).tolist() == [[0x00C00000]]

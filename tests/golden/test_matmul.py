@@ -46,7 +46,7 @@ def test_sums_exactly(m, n, k, seed, types, start):
     assert result.tolist() == by_hand(*(x.tolist() for x in (a, b, p, q)), start)
 
 
-def test_takes_one_zero_point_for_all():
+def test_accepts_a_scalar_zero_point():
     a, b = np.array([[1, 2], [3, 4]], np.uint8), np.array([[5, 6], [7, 8]], np.int8)
     result = matmul(a, b, a_zero_point=200, b_zero_point=-100)
     assert result.tolist() == by_hand(a.tolist(), b.tolist(), [200, 200], [-100, -100])
@@ -64,7 +64,7 @@ def test_wraps_at_any_width(bits):
     assert matmul(a, b, bits=bits).tolist() == [[wrapped(-50 * 127 * 128, bits)] * 3] * 2
 
 
-def test_wraps_where_float64_would_round():
+def test_is_exact_beyond_float64():
     a, b = np.full((1, 3), -32768, np.int16), np.full((3, 1), 32767, np.int16)
     huge = 2**31 - 1
     result = matmul(a, b, a_zero_point=huge, b_zero_point=-huge, bits=64)
@@ -77,7 +77,7 @@ def test_wraps_where_float64_would_round():
         ((5,), (5,)), ((5,), (5, 2)), ((3, 5), (5,)), ((2, 1, 3, 5), (4, 5, 2)), ((3, 0), (0, 2)),
     ],
 )
-def test_takes_the_shapes_of_numpy(shapes):
+def test_accepts_the_shapes_of_numpy(shapes):
     rng = np.random.default_rng(0)
     a, b = (numbers(rng, np.int8, *shape) for shape in shapes)
     want = np.matmul(a.astype(np.int64), b.astype(np.int64))

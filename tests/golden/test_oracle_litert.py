@@ -1,4 +1,4 @@
-"""Golden against LiteRT's default kernels (XNNPACK), run live on layers made here."""
+"""The golden models against LiteRT's default kernels (XNNPACK), on generated layers."""
 
 import importlib.util
 import platform
@@ -13,7 +13,7 @@ from weft.quantize import onnx_scale, tflite_scale
 
 @pytest.fixture(scope="module")
 def litert(tflite_models):
-    """``litert(layer, x, activation=0, default=True)``: what LiteRT makes of rows ``x``.
+    """``litert(layer, x, activation=0, default=True)``: the results of LiteRT for rows ``x``.
 
     Without ``default`` by its builtin kernels.
     """
@@ -41,7 +41,7 @@ def litert(tflite_models):
 
 
 def random_layer(rng, per_channel):
-    """A layer whose results fill the range of int8, rows for it, and their sums."""
+    """A layer with results over the whole range of int8, input rows, and their sums."""
     k, n, m = rng.integers([1, 1, 1], [300, 80, 40])
     w = rng.integers(-127, 127, (n, k), np.int8, endpoint=True)
     x = rng.integers(-128, 127, (m, k), np.int8, endpoint=True)
@@ -58,7 +58,7 @@ def random_layer(rng, per_channel):
 
 
 def finished(layer, acc, mode, **clamp):
-    """Golden's results in ``mode``, of the layer's scales."""
+    """The golden results in ``mode``, with the layer's scales."""
     scales = layer.x_scale, layer.w_scale, layer.y_scale
     options = {"mode": mode, "zero_point": layer.y_zero_point} | clamp
     if mode == "onnx":
@@ -98,8 +98,8 @@ def test_the_builtin_kernels_follow_another_rule(litert):
 
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("ties", [False, True])
-def test_onnx_equals_the_default_kernels_next_to_ties_too(litert, sums, per_channel, ties):
-    """Where x is its zero point the sum is the bias: one layer sweeps the requantizer alone."""
+def test_onnx_equals_the_default_kernels_next_to_ties(litert, sums, per_channel, ties):
+    """If x is its zero point, the sum is the bias: a layer tests only the requantizer."""
     rng = np.random.default_rng([per_channel, ties])
     count = 4096
     differ = {"single": 0, "a scale formed in float64": 0}

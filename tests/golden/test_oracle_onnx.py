@@ -1,4 +1,4 @@
-"""Golden against onnxruntime, run live on models made here: QLinearMatMul, QGemm, MatMulInteger.
+"""The golden models against onnxruntime, on generated models: QLinearMatMul, QGemm, MatMulInteger.
 
 In QGemm the sum is C where A is its zero point: so it sweeps the requantizer alone.
 """
@@ -21,7 +21,7 @@ M, K, N = 9, 300, 20
 
 @pytest.fixture(scope="module")
 def ort():
-    """onnxruntime on one core, onnx, and which types it was seen to sum exactly."""
+    """onnxruntime on one core, onnx, and the types that it sums exactly."""
     for name in ("onnx", "onnxruntime"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
@@ -36,7 +36,7 @@ def ort():
 
 @pytest.fixture
 def exact(ort):
-    """``exact(a, b)``: skips where sums of these types saturate, as without VNNI they may."""
+    """``exact(a, b)``: skips if sums of these types saturate, which is possible without VNNI."""
 
     def check(*types):
         if types not in ort.exact:
@@ -51,7 +51,7 @@ def exact(ort):
 
 
 def ends(dtype, shape):
-    """Both ends of ``dtype``, in turn along rows and columns together."""
+    """Both ends of ``dtype``, alternating along rows and columns."""
     limits = np.iinfo(dtype)
     return np.where(np.indices(shape).sum(axis=0) // 2 % 2, limits.min, limits.max).astype(dtype)
 
@@ -62,7 +62,7 @@ def integers(rng, dtype, *shape):
 
 
 def run(ort, operator, inputs, constants, dtype, domain="", **attributes):
-    """The result of one operator: of its inputs, then its constants; one named "" is left out."""
+    """The result of an operator for inputs and constants; a constant named "" is omitted."""
     helper, types = ort.onnx.helper, ort.onnx.helper.np_dtype_to_tensor_dtype
     node = helper.make_node(operator, [*inputs, *constants], ["y"], domain=domain, **attributes)
     graph = helper.make_graph(
@@ -81,7 +81,7 @@ def run(ort, operator, inputs, constants, dtype, domain="", **attributes):
 
 
 def layer(ort, operator, a, b, scales, zero_points, *, c=None, dtype):
-    """QLinearMatMul, or QGemm with its C; scales and zero points of A, B and the result."""
+    """QLinearMatMul, or QGemm with C, with scales and zero points of A, B and the result."""
     def numbers(index, dtype):
         return {
             f"scale_{index}": np.asarray(scales[index], np.float32),
@@ -89,7 +89,7 @@ def layer(ort, operator, a, b, scales, zero_points, *, c=None, dtype):
         }
 
     bias = {"c" if c is not None else "": c} if operator == "QGemm" else {}
-    # All but A are constants; in this order they are the node's inputs.
+    # All inputs of the node, in order; all except A are constants.
     constants = {
         **numbers(0, a.dtype), "b": b, **numbers(1, b.dtype), **bias, **numbers(2, dtype)
     }
@@ -153,7 +153,7 @@ def test_no_other_types_run(ort, operator):
 
 @pytest.mark.parametrize("types", RUNS)
 def test_sweep(ort, sums, types):
-    """A million sums and scales together over the types: ties, ends of int32, saturation."""
+    """A million sums and scales over all types: ties, ends of int32, saturation."""
     rng = np.random.default_rng(3)
     limits = np.iinfo(types[2])
     count = 1 << 14
@@ -175,8 +175,8 @@ def test_sweep(ort, sums, types):
 
 
 @pytest.mark.parametrize("operator", ["QLinearMatMul", "QGemm"])
-def test_scales_are_formed_in_float32(ort, exact, operator):
-    """Sums next to a rounding of 8 bits, where a scale off by its last bit shows."""
+def test_scales_are_computed_in_float32(ort, exact, operator):
+    """Sums next to a tie of 8 bits, where the last bit of a scale changes the result."""
     exact(UINT8, UINT8)
     rng = np.random.default_rng(4)
     a = np.array([[255] * 1025 + [1]], UINT8)

@@ -1,4 +1,4 @@
-"""Golden against TFLite Micro, run live on models made here.
+"""The golden models against TFLite Micro, on generated models.
 
 Where x is its zero point every product is 0 and the sum is the bias: so a fully connected layer of
 one input sweeps the requantizer alone.
@@ -32,7 +32,7 @@ def fully_connected(
     tflm, bias, x_scale, w_scale, y_scale, *,
     x=None, x_zero_point=0, w=None, y_zero_point=0, activation=0,
 ):
-    """The results of one layer for rows ``x``; without ``x`` and ``w``, of its bias alone."""
+    """The results of a layer for rows ``x``; without ``x`` and ``w``, the results of its bias."""
     bias = np.asarray(bias, np.int32)
     w = np.ones((len(bias), 1), np.int8) if w is None else w
     x = np.full((1, w.shape[1]), x_zero_point, np.int8) if x is None else x
@@ -45,7 +45,7 @@ def fully_connected(
 
 
 def test_tflite_sweep_per_channel(tflm, sums):
-    """A million sums and scales: ties, ends of int32, left shifts that wrap, scales too small."""
+    """A million sums and scales: ties, ends of int32, left shifts that wrap, very small scales."""
     rng = np.random.default_rng(1)
     seen = set()
     for _ in range(128):
@@ -64,8 +64,8 @@ def test_tflite_sweep_per_channel(tflm, sums):
     assert seen == set(range(-31, 32))
 
 
-def test_tflite_per_tensor_takes_the_product_in_double(tflm):
-    """On 60 triples of scales with sums that the older rule, a product in float32, gets wrong."""
+def test_tflite_per_tensor_computes_the_product_in_double(tflm):
+    """60 triples of scales, with sums for which a product in float32 gives another result."""
     rng = np.random.default_rng(2)
     found = 0
     for _ in range(300):
@@ -118,7 +118,7 @@ def test_tflite_sums_wrap(tflm, bias, x):
 @pytest.mark.parametrize("name, function, exact", [
     ("LOGISTIC", sigmoid, True), ("TANH", tanh, True),
     ("ELU", lambda x: x if x > 0 else math.expm1(x), True),
-    # These two it computes in integers of its own, within one of the function.
+    # TFLite Micro computes these two in integers, within one of the exact function.
     ("HARD_SWISH", hard_swish, False), ("LEAKY_RELU", leaky_relu(np.float32(0.1)), False),
 ])
 def test_tflite_tables(tflm, name, function, exact):

@@ -1,4 +1,4 @@
-"""Golden post-processing by hand, over all of int8, on a real network, and what it refuses."""
+"""The golden int8 epilogue: by hand, over all of int8, on a real network, and its errors."""
 
 import re
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_by_hand_in_onnx(acc, scale, expected):
     assert int(scaled(acc, scale=np.float32(scale), mode="onnx")) == expected
 
 
-# What leaves a sum as it is, in each mode.
+# Parameters that do not change a sum, in each mode.
 UNITS = {
     "tflite": dict(multiplier=HALF, shift=1),
     "single": dict(multiplier=HALF, shift=1),
@@ -81,7 +81,7 @@ def test_the_zero_point_is_added_without_wrap(mode):
 
 
 def test_clamps():
-    """A fused ReLU, a ReLU6, and a clamp to one number."""
+    """A fused ReLU, a ReLU6, and a clamp to a single number."""
     acc = np.arange(-300, 300)
     unit = UNITS["tflite"]
     for zero_point, low, high in ((-5, -5, 127), (-5, -5, 55), (3, 9, 9), (0, -128, 127)):
@@ -91,7 +91,7 @@ def test_clamps():
     assert np.array_equal(y, np.clip(acc + 100, 100, 200))
 
 
-def test_channels_have_their_own_numbers():
+def test_parameters_per_channel():
     acc = np.full((3, 2), 100)
     y = requantize(acc, [HALF, 3 << 29], [0, -1])
     assert np.array_equal(y, np.full((3, 2), [50, 38]))  # 37.5 is taken up
@@ -123,7 +123,7 @@ def test_activates_every_value(dtype, out):
 @pytest.mark.parametrize("layer", range(10))
 @pytest.mark.parametrize("mode, key", [("tflite", "y"), ("single", "y_single")])
 def test_anomaly_detector(layer, mode, key):
-    """MLPerf Tiny's ad01, its ten layers with real activations."""
+    """The ten layers of MLPerf Tiny's ad01 with real activations."""
     with np.load(AD01) as file:
         held = {name.removeprefix(f"L{layer}_"): file[name] for name in file.files}
     acc = matmul(held["x"], held["w"].T, a_zero_point=held["x_zp"], b_zero_point=held["w_zp"])
@@ -185,7 +185,7 @@ def test_rejects(wrong, error, message):
         requantize(**(dict(acc=[0, 1], **UNIT) | wrong))
 
 
-def test_rejects_wrong_bias_and_tables():
+def test_rejects_an_invalid_bias_or_table():
     table = np.zeros(256, np.int8)
     for call, error, message in [
         (lambda: add_bias([0.5], 1), TypeError, "acc must be integers, not float64"),

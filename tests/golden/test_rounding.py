@@ -1,4 +1,4 @@
-"""The rounding of the three modes, against rationals and against other arithmetic in bulk."""
+"""The rounding of the three modes, against rationals and an independent formulation."""
 
 from fractions import Fraction
 
@@ -29,7 +29,7 @@ scales = st.one_of(
 )
 
 
-# By rationals: numbers of Python only.
+# Rationals, in Python numbers only.
 
 
 def floor(x):
@@ -53,13 +53,13 @@ def by_single(acc, multiplier, shift):
 
 
 def even(x):
-    """The nearest integer, of two the even one."""
+    """The nearest integer, ties to even."""
     low, rest = floor(x), x - floor(x)
     return low + (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and low % 2))
 
 
 def binary32(x):
-    """``x`` with 24 significant bits, and none under 2**-149; no upper end."""
+    """``x`` rounded to 24 significant bits, down to 2**-149; without overflow."""
     if not x:
         return x
     exponent = -149
@@ -86,7 +86,7 @@ def test_scaled_equals_rationals_in_onnx(acc, scale):
     assert int(scaled(acc, scale=np.float32(scale), mode="onnx")) == by_onnx(acc, scale)
 
 
-# In bulk: floating point of 64 significant bits, where each step is exact, and no shifts or masks.
+# Many values: floating point with 64 significant bits, where each step is exact, without shifts.
 
 wide = np.longdouble
 needs_wide = pytest.mark.skipif(
@@ -123,7 +123,7 @@ def test_a_million_triples(mode, triples):
     expected = {"tflite": in_bulk_tflite, "single": in_bulk_single}[mode](acc, multiplier, shift)
     assert result.dtype == np.int32
     assert np.array_equal(result, expected)
-    # The sample reaches what it is for: the modes differ, and 8-bit results are there in plenty.
+    # The sample is useful: the modes differ, and it has many 8-bit results.
     other = {"tflite": "single", "single": "tflite"}[mode]
     assert np.mean(result != scaled(acc, multiplier, shift, mode=other)) > 0.01
     assert np.mean(np.abs(expected) < 200) > 0.2
@@ -138,14 +138,14 @@ def test_a_million_triples_in_onnx(sums):
     result = scaled(acc, scale=scale, mode="onnx")
     assert result.dtype == np.int32
     assert np.array_equal(result, in_bulk_onnx(acc, scale))
-    # No rounding to 24 bits at all is seen to be wrong.
+    # A model without the rounding to 24 bits gives other results.
     exact = np.clip(np.rint(acc * scale.astype(np.float64)), -128, 127)
     assert np.any(exact != np.clip(result, -128, 127))
 
 
 @pytest.mark.parametrize("shift", range(-31, 1))
 def test_exact_ties(shift):
-    """Halves of every size and sign: away from zero, up, and to even."""
+    """Ties of all sizes and signs: away from zero, up, and to even."""
     odd = np.array([n for n in range(-301, 302, 2) if LOW <= n * 2**-shift <= HIGH])
     acc = odd * 2**-shift  # times 2**(shift - 1): odd / 2
     away = [by_tflite(int(n), HALF, shift) for n in acc]

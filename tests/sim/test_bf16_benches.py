@@ -1,4 +1,4 @@
-"""The benches on BF16 cores, on both simulators; and a failure names its seed."""
+"""The benches on BF16 cores with both simulators; a failure names its seed."""
 
 import pytest
 from tiers import tiers
@@ -39,7 +39,7 @@ def test_benches_pass_on_verilator(config):
 
 def test_a_failure_names_the_seed_of_its_product(tmp_path):
     text = verilog(TINY)
-    wrong = text.replace("assign res_data = ", "assign res_data = 8'd1 ^ ")
-    assert wrong != text
+    broken = text.replace("assign res_data = ", "assign res_data = 8'd1 ^ ")
+    assert broken != text
     with pytest.raises(BenchError, match=r"seed 1: 1 of 1 failed.*\n  seeds: job \d+ of seed 0, "):
-        run(TINY, "icarus", build_dir=tmp_path, testcase="seeds", verilog=wrong)
+        run(TINY, "icarus", build_dir=tmp_path, testcase="seeds", verilog=broken)

@@ -1,4 +1,4 @@
-"""Random Configs: legal, repeatable, and of every value that a sweep is to meet."""
+"""Random Configs are legal and repeatable, and reach every value."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ def test_the_same_seed_gives_the_same_config():
 
 def test_draws_every_value_of_every_field(configs):
     sizes = set(range(1, MAX_SIZE + 1))
-    wanted = {
+    expected = {
         "rows": sizes, "cols": sizes, "depth": sizes, "hop": sizes,
         "dsp_cols": {0, *sizes},
         "target": {"generic", "ecp5", "ice40hx", "ice40up"},
@@ -46,11 +46,11 @@ def test_draws_every_value_of_every_field(configs):
         "bytes_in": powers(1, 64), "bytes_out": powers(1, 64),
         "jobs": powers(2, 16),
     }
-    assert {name: {getattr(config, name) for config in configs} for name in FIELDS} == wanted
+    assert {name: {getattr(config, name) for config in configs} for name in FIELDS} == expected
 
 
 def test_lanes_may_fill_the_result_stream(configs):
-    # A draw of lanes must not depend on the default of bytes_out.
+    # The choice of lanes must not depend on the default of bytes_out.
     scaled = [config for config in configs if config.requantize != "none"]
     assert any(config.lanes == config.bytes_out >= 16 for config in scaled)
 

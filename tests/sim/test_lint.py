@@ -1,4 +1,4 @@
-"""Corner values of a Config give Verilog that Verilator takes without a warning."""
+"""The Verilog of extreme Configs passes Verilator's lint without a warning."""
 
 import pytest
 
@@ -17,8 +17,8 @@ def test_accepts_corners(config):
     assert lint(config) == ""
 
 
-def test_says_what_is_wrong(monkeypatch):
+def test_returns_the_warning(monkeypatch):
     text = "module weft(input a, output b); assign b = a <= 1'h1; endmodule\n"
     monkeypatch.setattr("weft.sim.build.verilog", lambda config: text)
-    said = lint(CORNERS["one of all"])
-    assert said.startswith("status 1\n%Warning-CMPCONST: weft.v:1:")
+    output = lint(CORNERS["one of all"])
+    assert output.startswith("status 1\n%Warning-CMPCONST: weft.v:1:")

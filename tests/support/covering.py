@@ -1,4 +1,4 @@
-"""Few Configs for the quick tests. Any two settings that can meet do so in at least one of them."""
+"""Configs for the quick tests: every legal pair of settings is in at least one of them."""
 
 import itertools
 
@@ -8,9 +8,9 @@ __all__ = ["CONFIGS", "pairs", "settings"]
 
 
 def settings(config: Config) -> dict:
-    """The settings of a Config: each field, its numbers in the classes that designs differ by."""
+    """The settings of a Config: its fields, with numbers replaced by classes of sizes."""
     def size(value, *bounds):
-        """The class of a number: how many of ``bounds`` it reaches."""
+        """The class of a number: the count of ``bounds`` that it reaches."""
         return sum(value >= bound for bound in bounds)
 
     return {
@@ -28,7 +28,7 @@ def settings(config: Config) -> dict:
 
 
 def pairs(config: Config) -> set:
-    """Every two settings of a Config, with the names of their fields."""
+    """All pairs of settings of a Config, with the names of their fields."""
     return set(itertools.combinations(sorted(settings(config).items()), 2))
 
 

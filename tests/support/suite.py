@@ -1,7 +1,7 @@
-"""How the suite runs: the longest files first, CPU seconds of each test, the time still to go.
+"""A pytest plugin: runs the longest files first, and reports progress and remaining time.
 
-``tests/durations.json`` has the CPU seconds of each file: of its quick tests, and of the tests
-marked ``slow``. ``--record-durations`` writes it again from the run at hand.
+``tests/durations.json`` has the CPU seconds of each file, of its quick tests and of the tests
+marked ``slow``. ``--record-durations`` updates it.
 """
 
 import json
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-# Workers take one core each, and inherit the environment.
+# Workers use one core each; they inherit the environment.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 DURATIONS = Path(__file__).resolve().parent.parent / "durations.json"
-UNKNOWN = 1.0   # seconds of a file without a record
-INTERVAL = 20.0  # seconds from one line of progress to the next
+UNKNOWN = 1.0    # seconds of a file without a record
+INTERVAL = 20.0  # seconds between two lines of progress
 
 
 def read() -> dict:
@@ -35,7 +35,7 @@ def file_of(node_id: str) -> str:
 
 
 def remaining(elapsed: float, done: float, total: float) -> float | None:
-    """Seconds still to go, where ``done`` of ``total`` recorded seconds took ``elapsed``."""
+    """Remaining seconds, if ``done`` of ``total`` recorded seconds took ``elapsed``."""
     return elapsed * (total - done) / done if done > 0 else None
 
 
@@ -57,7 +57,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """The longest files first, so that no worker begins a long one at the end."""
+    """Run the longest files first, so that no worker starts a long file at the end."""
     record = read()
     order = {}
     for item in items:
@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _cpu():
-    """CPU seconds of this process and of its children that have ended."""
+    """CPU seconds of this process and of its ended children."""
     own, children = (
         resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
@@ -76,7 +76,7 @@ def _cpu():
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Give each report the CPU seconds since the one before."""
+    """Add to each report the CPU seconds since the previous report."""
     outcome = yield
     now = _cpu()
     outcome.get_result().cpu = now - getattr(item.config, "_cpu_before", 0.0)
@@ -84,7 +84,7 @@ def pytest_runtest_makereport(item, call):
 
 
 class Progress:
-    """Counts finished tests by their recorded seconds; says how long the rest will take.
+    """Counts finished tests by their recorded seconds, and prints the remaining time.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Progress:
         self.cpu = defaultdict(lambda: {"quick": 0.0, "slow": 0.0})
 
     def plan(self, node_ids):
-        """Take the tests that will run: each file's seconds are shared out among its tests."""
+        """Record the tests to run: the seconds of a file are divided among its tests."""
         record, tests = read(), Counter(map(file_of, node_ids))
         quick = "not slow" in (self.config.getoption("markexpr") or "")
         for node_id in node_ids:
@@ -110,12 +110,12 @@ class Progress:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids):
-        """The tests of the first worker, which are those of all."""
+        """Use the tests of the first worker; all workers have the same ones."""
         if not self.seconds:
             self.plan(ids)
 
     def pytest_collection_finish(self, session):
-        """The tests, where there are no workers."""
+        """Use the collected tests of a run without workers."""
         if session.items:
             self.plan([item.nodeid for item in session.items])
 
@@ -128,24 +128,26 @@ class Progress:
         now = time.monotonic()
         if now - self.printed >= INTERVAL:
             self.printed = now
-            self.say(now - self.start)
+            self.report(now - self.start)
 
-    def say(self, elapsed):
-        """One line of progress."""
+    def report(self, elapsed):
+        """Print a line of progress."""
         total = sum(self.seconds.values())
-        left = remaining(elapsed, self.done, total)
-        if left is not None and total:
+        seconds = remaining(elapsed, self.done, total)
+        if seconds is not None and total:
             share = self.done / total
-            text = f"{share:4.0%} after {clock(elapsed)}, about {clock(left)} to go"
+            text = f"{share:4.0%} after {clock(elapsed)}, about {clock(seconds)} to go"
             reporter = self.config.pluginmanager.get_plugin("terminalreporter")
             reporter.ensure_newline()
             reporter.write_line(text)
 
     def pytest_sessionfinish(self):
         if self.config.getoption("record_durations"):
-            found = read() | {
+            durations = read() | {
                 name: {kind: round(value, 1) for kind, value in kinds.items() if value >= 0.05}
                 for name, kinds in self.cpu.items()
             }
-            kept = {name: found[name] for name in sorted(found) if Path(name).exists()}
-            DURATIONS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+            durations = {
+                name: durations[name] for name in sorted(durations) if Path(name).exists()
+            }
+            DURATIONS.write_text(json.dumps(durations, indent=1) + "\n", encoding="utf-8")

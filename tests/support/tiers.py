@@ -1,4 +1,4 @@
-"""Which cases of a test are quick: run by `make test`, the others by `make test-all` alone."""
+"""Marks the slow cases of a test, which run only in `make test-all`."""
 
 import pytest
 
@@ -6,14 +6,14 @@ __all__ = ["tiers"]
 
 
 def tiers(cases: dict, *quick: str) -> list:
-    """Parameters named after the keys of ``cases``; all but ``quick`` are marked slow.
+    """Parameters named by the keys of ``cases``; all except ``quick`` are marked slow.
 
     Parameters
     ----------
     cases : dict
         Name -> parameter.
     quick : str
-        Names of the quick ones.
+        Names of the quick cases.
     """
     unknown = set(quick) - set(cases)
     if unknown:

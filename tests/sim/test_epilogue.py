@@ -1,4 +1,4 @@
-"""Scaled products on the simulated hardware, in each mode, against golden's functions."""
+"""Products with the int8 epilogue on the simulated hardware, against the golden models."""
 
 import numpy as np
 import pytest
@@ -36,12 +36,12 @@ def numbers(random, dtype, *shape):
 
 
 def scaling(random, config, shape, k):
-    """Arguments that scale sums to a few hundred; now and then any that are allowed."""
-    wild = random.random() < 0.2
+    """Arguments that scale sums to a few hundred; sometimes any allowed ones."""
+    any_scale = random.random() < 0.2
     if config.requantize == "onnx":
-        scale = np.float32(2.0 ** random.uniform(*((-126, 127) if wild else (-14, -6)), shape))
+        scale = np.float32(2.0 ** random.uniform(*((-126, 127) if any_scale else (-14, -6)), shape))
         return {"scale": scale}
-    low, high = (-31, 31) if wild else (-9 - k.bit_length() // 2, -6 - k.bit_length() // 2)
+    low, high = (-31, 31) if any_scale else (-9 - k.bit_length() // 2, -6 - k.bit_length() // 2)
     multiplier = random.integers(1 << 30, 1 << 31, shape)
     return {
         "multiplier": np.where(random.random(shape) < 0.05, 0, multiplier),
@@ -84,62 +84,62 @@ def test_any_product(
         "activation": numbers(random, y_type, 256) if table else None,
     }
     accelerator = Accelerator(transports(config), config)
-    want = expected(config, a, b, **options)
-    for _ in range(2):  # the second finds its parameters there
+    results = expected(config, a, b, **options)
+    for _ in range(2):  # the second one has resident parameters
         y = accelerator.matmul(a, b, **options)
-        assert y.dtype == want.dtype
-        assert np.array_equal(y, want)
+        assert y.dtype == results.dtype
+        assert np.array_equal(y, results)
 
 
 @ALL
-def test_layers_take_turns_on_resident_weights(config, accelerators):
+def test_alternating_layers_on_resident_weights(config, accelerators):
     random = np.random.default_rng(5)
     accelerator = accelerators(config)
     k, sizes = 30, (config.cols, 2 * config.cols + 1)
     weights = [numbers(random, np.int8, k, n) for n in sizes]
-    held = [accelerator.load(w) for w in weights]
+    handles = [accelerator.load(w) for w in weights]
     a = numbers(random, np.int8, 2 * config.rows + 1, k)
     table = activation_table(gelu, 0.05, 0, 0.05, 0)
     common = {"a_zero_point": 3, "b_zero_point": None, "out_dtype": np.int8}
-    finishes = [
+    epilogues = [
         scaling(random, config, (n,), k) | common
         | {"bias": random.integers(-999, 999, n), "activation": None}
         for n in sizes
     ]
     for layer in (0, 1, 0, 1, 1):
         for changes in ({}, {"activation": table}, {"low": 0}):
-            options = finishes[layer] | changes
-            want = expected(config, a, weights[layer], **options)
-            assert np.array_equal(accelerator.matmul(a, held[layer], **options), want)
-        raw = accelerator.matmul(a, held[layer])
+            options = epilogues[layer] | changes
+            results = expected(config, a, weights[layer], **options)
+            assert np.array_equal(accelerator.matmul(a, handles[layer], **options), results)
+        raw = accelerator.matmul(a, handles[layer])
         assert np.array_equal(raw, matmul(a, weights[layer]))
-    for one in held:
-        one.free()
+    for handle in handles:
+        handle.free()
 
 
 @ALL
 @pytest.mark.parametrize("shape", [(9, 40, 13), (6, 600, 7), (1, 5, 1)])
-def test_costs_what_the_cycle_model_says(config, transports, shape):
+def test_cycles_equal_the_cycle_model(config, transports, shape):
     m, k, n = shape
     random = np.random.default_rng(6)
     a, b = numbers(random, np.int8, m, k), numbers(random, np.int8, k, n)
     options = scaling(random, config, (n,), k)
     options |= {"activation": numbers(random, np.int8, 256), "bias": 7}
-    ours, theirs = (Accelerator(t) for t in (transports(config), GoldenTransport(config)))
+    simulated, model = (Accelerator(t) for t in (transports(config), GoldenTransport(config)))
     for changes in ({}, {}, {"bias": 8}, {"activation": None}):
         (y, cost), (golden, predicted) = (
             accelerator.matmul(a, b, **options | changes, record=True)
-            for accelerator in (ours, theirs)
+            for accelerator in (simulated, model)
         )
         assert np.array_equal(y, golden)
         assert cost == predicted
 
 
 def test_each_product_of_a_batch_has_its_own_parameters(transports):
-    """Tables and parameters change between jobs that follow each other at once."""
+    """Tables and parameters change between jobs back to back."""
     config = CONFIGS["onnx"]
     random = np.random.default_rng(7)
-    ours, theirs = (Accelerator(t) for t in (transports(config), GoldenTransport(config)))
+    simulated, model = (Accelerator(t) for t in (transports(config), GoldenTransport(config)))
     for a_shape, b_shape in (((5, 4, 9), (5, 9, 6)), ((5, 4, 9), (9, 6)), ((4, 9), (5, 9, 6))):
         a, b = numbers(random, np.int8, *a_shape), numbers(random, np.int8, *b_shape)
         options = {
@@ -150,7 +150,7 @@ def test_each_product_of_a_batch_has_its_own_parameters(transports):
         }
         for tables in ({}, {"activation": numbers(random, np.int8, 5, 256)}):
             (y, cost), (golden, predicted) = (
-                accelerator.matmul(a, b, **options, **tables) for accelerator in (ours, theirs)
+                accelerator.matmul(a, b, **options, **tables) for accelerator in (simulated, model)
             )
             assert np.array_equal(y, golden)
             assert cost == predicted
