@@ -51,10 +51,10 @@ class Feeder(wiring.Component):
         depth = geometries[Region.A].depth
         self._mac_latency = mac.latency(depth)
         self._decoder_latency = mac.OPERAND_DECODER.LATENCY if mac.OPERAND_DECODER else 0
-        # On the ECP5 a register follows the buffers, because block RAM is far from the array. Small
+        # On the ECP5 a register follows each buffer, because block RAM is far from the array. Small
         # devices do not need it, and the tool of a generic target moves registers itself.
-        self._route_registers = int(target == "ecp5")
-        self.LATENCY = OperandBuffer.LATENCY + self._route_registers + self._decoder_latency
+        self._edge_register = int(target == "ecp5")
+        self.LATENCY = OperandBuffer.LATENCY + self._edge_register + self._decoder_latency
         start = {}
         if self.starts:
             start = {
@@ -114,7 +114,7 @@ class Feeder(wiring.Component):
         )
         word = buffer.read_data.shape()
         skew = Skew(
-            shape=word.elem_shape, delays=[self._route_registers + delay for delay in delays]
+            shape=word.elem_shape, delays=[self._edge_register + delay for delay in delays]
         )
         m.submodules[name] = buffer
         m.submodules[f"skew_{name}"] = skew
