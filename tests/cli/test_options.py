@@ -76,26 +76,26 @@ def test_help_says_what_a_field_means(monkeypatch):
         assert re.search(f"--{f.name.replace('_', '-')}[ ,]", said)
         assert f.metadata["text"] in said
     assert (
-        "--rows INT rows of processing elements; rows of C in a tile; 1 to 64, "
+        "--rows INT rows of processing elements; rows of C in a tile; 1 to 64; "
         "default 8 for int8, 4 for bf16"
     ) in said
     assert (
-        "--bytes-in INT bytes per cycle of the command stream; a power of two, 1 to 64, default 16"
+        "--bytes-in INT bytes per cycle of the command stream; a power of two, 1 to 64; default 16"
     ) in said
     assert (
         "--multiplier STR plain: one multiplier per pair. fip: fast inner product, one multiplier"
-        " per two pairs. auto: fip for an FPGA family with an even depth; auto or plain or fip,"
-        " default auto"
+        " per two pairs. auto: fip for an FPGA family with an even depth; one of auto, plain,"
+        " fip; default auto"
     ) in said
     assert (
         "--dsp-cols INT columns of PEs, from the left, that use DSP blocks; the other columns use"
-        " logic; 0 to 64, default all columns if the target has DSP blocks"
+        " logic; 0 to 64; default all columns if the target has DSP blocks"
     ) in said
     assert (
         "--c-words INT size of the C buffer in words; a word has cols sums. 0: no buffer, sums"
-        " start from 0; 0 or a power of two, 32 to 65536, default 0 for int8, 1024 for bf16"
+        " start from 0; 0 or a power of two, 32 to 65536; default 0 for int8, 1024 for bf16"
     ) in said
-    assert "none or table or clamp, default table for int8, clamp for bf16" in said
+    assert "one of none, table, clamp; default table for int8, clamp for bf16" in said
     assert (
         "--flush-subnormals, --no-flush-subnormals replace subnormal operands, sums and results by"
         " zero; default no"

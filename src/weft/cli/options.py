@@ -29,7 +29,7 @@ def add_config(parser):
             )
             continue
         kind = str if "choices" in rule else int
-        text = f"{rule['text']}; {_range(rule)}, default {_default(f)}"
+        text = f"{rule['text']}; {_range(rule)}; default {_default(f)}"
         group.add_argument(flag, dest=f.name, type=kind, metavar=kind.__name__.upper(), help=text)
 
 
@@ -44,7 +44,7 @@ def config_of(args) -> Config:
 
 def _range(rule):
     if "choices" in rule:
-        return " or ".join(rule["choices"])
+        return f"one of {', '.join(rule['choices'])}"
     low, high = rule["range"]
     zero = "0 or " if rule.get("zero") else ""
     return f"{zero}{'a power of two, ' if rule.get('power') else ''}{low} to {high}"

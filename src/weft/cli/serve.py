@@ -74,7 +74,7 @@ def _run(args) -> int:
 
             process = stack.enter_context(start(config_of(args), say=say))
             stack.callback(process.terminate)
-            ends = process.stdout, process.stdin
+            streams = process.stdout, process.stdin
         else:
             from weft.host.serial_port import SerialPort, find
 
@@ -82,9 +82,9 @@ def _run(args) -> int:
                 with contextlib.closing(find(args.board)) as board:
                     baud = board.baud
             port = SerialPort(args.board, baud)
-            ends, timeout = (port, port), 0.5
-        relay = TcpServer(*ends, listener, say=say, timeout=timeout)
-        stack.callback(relay.close)
-        say(f"tcp://{address(args.host, relay.port)} is {args.board}")
-        relay.serve()
-    raise TransportClosed(f"{args.board} was disconnected")
+            streams, timeout = (port, port), 0.5
+        server = TcpServer(*streams, listener, say=say, timeout=timeout)
+        stack.callback(server.close)
+        say(f"tcp://{address(args.host, server.port)} is {args.board}")
+        server.serve()
+    raise TransportClosed(f"{args.board} was disconnected; reconnect it and start again")

@@ -32,7 +32,7 @@ def add_baud(parser):
     """Add the option ``--baud`` to ``parser``."""
     parser.add_argument(
         "--baud", type=integer("baud", 1), metavar="INT",
-        help="baud rate of the serial port; default: try the rates that boards use",
+        help="baud rate of the serial port; by default, the common rates are tried",
     )
 
 
