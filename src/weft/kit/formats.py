@@ -16,7 +16,7 @@ SECTIONS = {
         "Order", "Abort",
     )),
     "dma.md": (
-        "formats_dma.md", ("Descriptors", "What is refused", "Addresses", "Window", "Errors")
+        "formats_dma.md", ("Descriptors", "Rejected descriptors", "Addresses", "Window", "Errors")
     ),
 }
 _NUMBERS = (
