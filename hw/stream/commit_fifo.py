@@ -16,7 +16,7 @@ class CommitFifo(wiring.Component):
     committed. A byte takes three cycles on its way out. The writer must check ``level`` first: a
     write to a full FIFO overwrites data.
 
-    `amaranth.lib.fifo` has no commit and no width change.
+    It is not `weft.hw.stream.fifo.Fifo`, which has no ``discard`` and no change of width.
 
     Parameters
     ----------

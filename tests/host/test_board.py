@@ -333,7 +333,7 @@ def test_rejects_commands_before_a_restart():
     transport = linked(Board())
     with pytest.raises(TransportError) as error:
         transport.send(bytes(4))
-    assert str(error.value) == "the link must be restarted before it takes commands"
+    assert str(error.value) == "no commands can be sent before restart() was called"
     transport.restart(GUARD)
     transport.send(bytes(4))
     transport.close()

@@ -129,7 +129,7 @@ class BoardTransport(FramedTransport):
         with self._condition:
             self._check_open()
             if not self._synchronized:
-                raise TransportError("the link must be restarted before it takes commands")
+                raise TransportError("no commands can be sent before restart() was called")
             self._window.add(commands)
             self._last_progress = time.monotonic()
             self._condition.notify_all()
