@@ -1,4 +1,4 @@
-"""What tests of decoders share: all fields for all inputs, in seconds."""
+"""A fixture for tests of decoders: all output fields for many inputs."""
 
 import numpy as np
 import pytest
@@ -12,9 +12,9 @@ LANES = 64
 
 @pytest.fixture(scope="session")
 def decoded():
-    """``decoded(decoder, bits)``: field name -> array of what it is for each of ``bits``.
+    """``decoded(decoder, bits)``: for each field, by name, its values for ``bits``, as an array.
 
-    Many decoders work side by side, which a simulator has in next to no time.
+    Many decoders run in parallel, which makes the simulation fast.
     """
     return _decoded
 

@@ -1,4 +1,4 @@
-"""The fast inner product against sums of Python integers: corrected, it is the inner product."""
+"""The fast inner product against sums of Python integers, with its corrections."""
 
 import random
 
@@ -16,7 +16,7 @@ def pairs(x):
 
 @pytest.mark.parametrize("depth", [2, 4, 6])
 @pytest.mark.parametrize("values", [(-128, -128), (127, 127), (-128, 127)], ids=str)
-def test_sum_less_its_pairs_is_the_inner_product(depth, values):
+def test_sum_minus_corrections_is_the_inner_product(depth, values):
     rng = random.Random(depth)
     rounds = 40
     a, b = (
@@ -33,7 +33,7 @@ def test_sum_less_its_pairs_is_the_inner_product(depth, values):
         assert sums[n + LATENCY] - pairs(a[:k]) - pairs(b[:k]) == dot
 
 
-def test_orders_are_those_of_the_protocol():
+def test_controls_follow_the_protocol():
     step = {"a": [3, 5], "b": [7, 11], "en": 1}
     product = (3 + 11) * (5 + 7)
     script = [step, {"clear": 1}, {"clear": 0}, {"en": 0}, {"clear": 1}]
@@ -46,5 +46,5 @@ def test_an_odd_pair_is_padded_with_zeros():
     assert play(FastInnerProductMac(depth=2), script, "sum", tail=1) == [[0, 0, 128 * 128]]
 
 
-def test_asks_for_corrections():
+def test_needs_corrections():
     assert FastInnerProductMac.CORRECTED

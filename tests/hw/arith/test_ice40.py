@@ -1,4 +1,4 @@
-"""The parts of the iCE40 leaves of which primitives and twin differ: proven equal in all cycles."""
+"""The components of the iCE40 MAC cells: primitives and twins are proven equal in all cycles."""
 
 import pytest
 from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, signed
@@ -14,7 +14,7 @@ MODELS = ICE40_MODELS.read_text(encoding="utf-8")
 
 
 class WithoutReset(wiring.Component):
-    """A block without its reset, which for that of the device takes effect between two edges."""
+    """A DSP block without its reset, which is asynchronous in the device and not in the twin."""
 
     def __init__(self, block):
         self.block = block
@@ -22,12 +22,12 @@ class WithoutReset(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.domains.still = ClockDomain(reset_less=True, local=True)
-        m.submodules.block = DomainRenamer("still")(self.block)
-        m.d.comb += ClockSignal("still").eq(self.clock)
+        m.domains.no_reset = ClockDomain(reset_less=True, local=True)
+        m.submodules.block = DomainRenamer("no_reset")(self.block)
+        m.d.comb += ClockSignal("no_reset").eq(self.clock)
         for name, member in self.block.signature.members.items():
-            here, there = getattr(self, name), getattr(self.block, name)
-            m.d.comb += there.eq(here) if member.flow == In else here.eq(there)
+            outer, inner = getattr(self, name), getattr(self.block, name)
+            m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
         return m
 
 
@@ -48,12 +48,12 @@ def test_sum_in_logic(folded):
 
 @pytest.mark.parametrize("folded", [False, True])
 def test_sum_in_a_block(folded):
-    """Of small factors, for the sake of time: all else is in how it sums, and when."""
+    """With narrow factors, for speed: the width does not change how and when it sums."""
     block = DspAccumulator(a=signed(3), b=signed(3), folded=folded)
     prove_equal(WithoutReset(block), steps=5, models=MODELS)
 
 
-@pytest.mark.parametrize("part, right, wrong", [
+@pytest.mark.parametrize("make, correct, wrong", [
     (lambda: HalvesMultiplier(a=signed(9), b=signed(9)), "I0 & I1 |", "I0 & I1 &"),
     (
         lambda: CarryChainAccumulator(term=signed(18), folded=True),
@@ -64,9 +64,9 @@ def test_sum_in_a_block(folded):
         "LOAD ?", "HOLD ?",
     ),
     (lambda: WithoutReset(PairMultiplier()), "A_SIGNED & a[7]", "A_SIGNED & a[6]"),
-    (lambda: WithoutReset(PairMultiplier()), "? f_held", "? f_now"),
+    (lambda: WithoutReset(PairMultiplier()), "? f_reg", "? f_product"),
 ], ids=["multiplier", "chain", "block", "pair", "pair-late"])
-def test_refutes_what_is_not_so(part, right, wrong):
-    assert right in MODELS
-    with pytest.raises(AssertionError, match="must equal their twin"):
-        prove_equal(part(), steps=5, models=MODELS.replace(right, wrong))
+def test_wrong_models_are_detected(make, correct, wrong):
+    assert correct in MODELS
+    with pytest.raises(AssertionError, match="not proven equal to their twin"):
+        prove_equal(make(), steps=5, models=MODELS.replace(correct, wrong))

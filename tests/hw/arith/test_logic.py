@@ -1,4 +1,4 @@
-"""The multiplier in logic: its carry chains with all operands, and its twin."""
+"""The multiplier in logic: its carry chains with all operands, and against its twin."""
 
 import random
 
@@ -12,13 +12,13 @@ from weft.sim.primitives import ECP5_MODELS, exhaustive_check, prove_equal
 
 
 @pytest.mark.parametrize("width", [8, 9])
-def test_carry_chains_multiply_all_there_is(width):
+def test_carry_chains_multiply_all_operands(width):
     assert exhaustive_check(LogicMultiplier, width=width) == "PASS"
 
 
 @pytest.mark.parametrize("a, b", [(2, 8), (2, 9), (3, 9)])
 def test_carry_chains_equal_their_twin(a, b):
-    """With zeros between."""
+    """With and without ``zero``."""
     prove_equal(LogicMultiplier(a=signed(a), b=signed(b)), steps=LogicMultiplier.LATENCY + 1)
 
 
@@ -35,18 +35,18 @@ def test_products_come_after_the_latency(width):
     ]
     multiplier = LogicMultiplier(a=signed(width), b=signed(width))
     (found,) = play(multiplier, script, "product", tail=LogicMultiplier.LATENCY)
-    wanted = [0 if cycle["zero"] else cycle["a"] * cycle["b"] for cycle in script]
-    assert found[LogicMultiplier.LATENCY :] == wanted
+    expected = [0 if cycle["zero"] else cycle["a"] * cycle["b"] for cycle in script]
+    assert found[LogicMultiplier.LATENCY :] == expected
 
 
 @pytest.mark.parametrize("name, width", [
     ("AND", 8), ("ADD_PRODUCTS", 8), ("SUB_PRODUCTS", 8), ("SUB_MASKED", 9), ("ADD", 9),
 ])
-def test_a_position_of_other_function_is_seen(name, width, monkeypatch):
+def test_a_changed_function_is_detected(name, width, monkeypatch):
     monkeypatch.setattr(logic, name, getattr(logic, name) ^ 0x2000)
     assert exhaustive_check(LogicMultiplier, width=width).startswith("FAIL")
 
 
-def test_a_carry_that_is_lost_is_seen():
+def test_a_lost_carry_is_detected():
     models = ECP5_MODELS.read_text(encoding="utf-8").replace("CO = f ? CI :", "CO = f ? 0 :")
     assert exhaustive_check(LogicMultiplier, width=8, models=models).startswith("FAIL")

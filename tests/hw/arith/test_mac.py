@@ -1,4 +1,4 @@
-"""MAC leaves, plain and of several sums, against sums of Python integers."""
+"""MAC cells with one sum and with several sums, against sums of Python integers."""
 
 import random
 
@@ -9,7 +9,7 @@ from weft.hw.arith.mac import Mac, PlainMac
 from weft.sim.amaranth_bench import play
 from weft.sim.interleaved_mac import interleaved_mac
 
-LEAVES = [
+CELLS = [
     pytest.param(PlainMac, 1, id="plain-1"),
     pytest.param(PlainMac, 3, id="plain-3"),
     pytest.param(PlainMac, 8, id="plain-8"),
@@ -26,8 +26,8 @@ def wrapped(value):
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
-def steps(leaf, seed, depth, count):
-    """Random steps, extremes among them, each with what its sum starts from."""
+def steps(cell, seed, depth, count):
+    """Random steps with extreme values; each has the start of its sum."""
     rng = random.Random(seed)
     limits = [-128, 127]
     for _ in range(count):
@@ -37,31 +37,31 @@ def steps(leaf, seed, depth, count):
             "en": int(rng.random() < 0.7),
             "clear": int(rng.random() < 0.2),
         }
-        if leaf.START is not None:
+        if cell.START is not None:
             step["clear"] &= step["en"]
             step["preload"] = int(rng.random() < 0.3)
             step["init"] = rng.choice([LOW, HIGH, rng.randint(-1000, 1000)])
         yield step
 
 
-def script(leaf, given):
-    """The ports in each cycle: what a sum starts from comes LATENCY - SLOTS cycles late."""
-    turn = leaf.LATENCY - leaf.SLOTS
-    cycles = [{} for _ in range(len(given) + turn)]
-    for t, step in enumerate(given):
+def script(cell, steps):
+    """The ports in each cycle: the start of a sum follows its step by LATENCY - SLOTS cycles."""
+    delay = cell.LATENCY - cell.SLOTS
+    cycles = [{} for _ in range(len(steps) + delay)]
+    for t, step in enumerate(steps):
         for name, value in step.items():
-            cycles[t if name in ("a", "b", "en") else t + turn][name] = value
-    for cycle in cycles[len(given):]:
+            cycles[t if name in ("a", "b", "en") else t + delay][name] = value
+    for cycle in cycles[len(steps):]:
         cycle["en"] = 0
     return cycles
 
 
-def expected(leaf, given):
-    """``sum`` in every cycle from LATENCY on, as the protocol says."""
-    sums = [0] * leaf.SLOTS
-    for t, step in enumerate(given):
-        slot = t % leaf.SLOTS
-        if step["clear"] and step["en"]:  # without a step, it means nothing
+def expected(cell, steps):
+    """``sum`` in every cycle from LATENCY on, by the protocol."""
+    sums = [0] * cell.SLOTS
+    for t, step in enumerate(steps):
+        slot = t % cell.SLOTS
+        if step["clear"] and step["en"]:  # without a step it has no effect
             sums[slot] = 0
         if step.get("preload"):
             sums[slot] = step["init"]
@@ -71,20 +71,20 @@ def expected(leaf, given):
         yield sums[slot]
 
 
-@pytest.mark.parametrize("leaf, depth", LEAVES)
-def test_sum_follows_its_step_by_the_latency(leaf, depth):
-    given = list(steps(leaf, 1, depth, 300))
-    (sums,) = play(leaf(depth=depth), script(leaf, given), "sum", tail=leaf.SLOTS)
-    assert sums[leaf.LATENCY :] == list(expected(leaf, given))
+@pytest.mark.parametrize("cell, depth", CELLS)
+def test_sum_follows_its_step_by_the_latency(cell, depth):
+    inputs = list(steps(cell, 1, depth, 300))
+    (sums,) = play(cell(depth=depth), script(cell, inputs), "sum", tail=cell.SLOTS)
+    assert sums[cell.LATENCY :] == list(expected(cell, inputs))
 
 
-@pytest.mark.parametrize("leaf, depth", LEAVES)
-def test_largest_products_add_up(leaf, depth):
+@pytest.mark.parametrize("cell, depth", CELLS)
+def test_largest_products_add_up(cell, depth):
     low = {"a": [-128] * depth, "b": [-128] * depth, "en": 1}
     rounds = 1024 // depth
-    given = [{**low, "clear": int(n < leaf.SLOTS)} for n in range(rounds * leaf.SLOTS)]
-    (sums,) = play(leaf(depth=depth), script(leaf, given), "sum", tail=leaf.SLOTS)
-    assert sums[-leaf.SLOTS :] == [rounds * depth * 128 * 128] * leaf.SLOTS
+    inputs = [{**low, "clear": int(n < cell.SLOTS)} for n in range(rounds * cell.SLOTS)]
+    (sums,) = play(cell(depth=depth), script(cell, inputs), "sum", tail=cell.SLOTS)
+    assert sums[-cell.SLOTS :] == [rounds * depth * 128 * 128] * cell.SLOTS
 
 
 def test_clear_is_read_in_the_cycle_after_its_step():
@@ -98,8 +98,8 @@ def test_clear_is_read_in_the_cycle_after_its_step():
     assert play(PlainMac(depth=1), cycles, "sum", tail=1) == [[0, 0, 6, 35, 35, 35]]
 
 
-def test_a_start_is_read_as_its_sum_comes_round():
-    # Three sums in five cycles: two cycles behind the step.
+def test_a_start_is_read_when_its_sum_returns():
+    # Three sums in five cycles: two cycles after the step.
     step = {"a": [2], "b": [3], "en": 1}
     cycles = [
         {**step, "preload": 0, "init": 100},
@@ -117,7 +117,7 @@ def test_a_start_needs_no_step_and_stays():
     assert sums == [0, 0, 0, 9, 0, 9, 0]
 
 
-def test_preload_goes_before_clear():
+def test_preload_has_priority_over_clear():
     cycles = [
         {"a": [2], "b": [3], "en": 1}, {"clear": 1, "preload": 1, "init": 100},
     ]
@@ -136,15 +136,15 @@ def test_sum_wraps_to_32_bits():
     assert sums == [0, 0, LOW, HIGH]
 
 
-@pytest.mark.parametrize("leaf, start", [
+@pytest.mark.parametrize("cell, start", [
     (PlainMac, []), (FastInnerProductMac, []), (interleaved_mac(2, 3), ["preload", "init"]),
 ])
-def test_only_a_leaf_with_a_start_has_ports_for_it(leaf, start):
-    mac = leaf(depth=2)
+def test_only_a_cell_with_a_start_has_ports_for_it(cell, start):
+    mac = cell(depth=2)
     assert list(mac.signature.members) == ["a", "b", "en", "clear", *start, "sum"]
     play(mac, [{}], "sum")
 
 
-def test_a_leaf_must_say_what_a_step_adds():
+def test_a_cell_must_define_its_product():
     with pytest.raises(NotImplementedError):
         Mac.product(None)

@@ -1,4 +1,4 @@
-"""The multiplier with all its registers, its block and its twin."""
+"""The multiplier with all of its registers: the block and its twin."""
 
 import random
 
@@ -32,27 +32,27 @@ def test_products_come_after_the_latency_in_steps(a, b):
         for _ in range(200)
     ]
     (found,) = play(Multiplier(a=a, b=b), script, "product", tail=1)
-    moved = []
+    products = []
     for t, cycle in enumerate(script):
         if cycle["en"]:
-            moved.append(0 if cycle["zero"] else cycle["a"] * cycle["b"])
-        if len(moved) >= Multiplier.LATENCY:
-            assert found[t + 1] == moved[-Multiplier.LATENCY]
+            products.append(0 if cycle["zero"] else cycle["a"] * cycle["b"])
+        if len(products) >= Multiplier.LATENCY:
+            assert found[t + 1] == products[-Multiplier.LATENCY]
 
 
-def test_it_moves_on_where_nothing_is_said():
+def test_en_is_1_by_default():
     (found,) = play(Multiplier(a=signed(9), b=signed(9)), [{"a": -7, "b": 5}], "product", tail=3)
     assert found == [0, 0, 0, -35]
 
 
 @pytest.mark.parametrize("width", [8, 9])
-def test_the_block_multiplies_all_there_is(width):
+def test_the_block_multiplies_all_operands(width):
     assert exhaustive_check(Multiplier, width=width) == "PASS"
 
 
 @pytest.mark.parametrize("a, b", [(signed(4), unsigned(3)), (unsigned(4), signed(4))], ids=str)
 def test_the_block_equals_its_twin(a, b):
-    """With waits and zeros between."""
+    """With and without ``en`` and ``zero``."""
     prove_equal(Multiplier(a=a, b=b), steps=Multiplier.LATENCY + 1)
 
 
@@ -60,7 +60,7 @@ def test_the_block_equals_its_twin(a, b):
     "b_reg <= {SIGNEDB & b[17], b};", "if (CE0) begin", "pipeline_reg <= product;",
     'if (REG_INPUTA_RST == "RST0" ? RST0 : RST1) a_reg <= 0;',
 ])
-def test_a_block_of_other_function_is_seen(line):
+def test_a_changed_block_is_detected(line):
     broken = {"if (CE0) begin": "begin"}.get(line, "")
     models = ECP5_MODELS.read_text(encoding="utf-8")
     assert models.count(line) == 1

