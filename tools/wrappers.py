@@ -1,9 +1,8 @@
-"""Write ``docs/wrappers.md``: what the wrappers of IP cores take of an ECP5, and of a core's rate.
+"""Write ``docs/wrappers.md``: area, clock and rate of the bus wrappers on an ECP5.
 
     python tools/wrappers.py
 
-Exit code 1 where a wrapper has become larger or slower, makes a core slower, or a bus takes more
-than 2 % of the rate.
+Exit code 1 if a wrapper exceeds its area, misses its clock, or costs more than 2 % of the rate.
 """
 
 import re
@@ -28,21 +27,21 @@ SEEDS = range(1, 4)
 AXI, CLASSIC = {"bus": "axi"}, {"bus": "wishbone"}
 PIPELINED = {"bus": "wishbone", "pipelined": True}
 STREAM, DMA = {"bus": "stream"}, {"bus": "dma"}
-# What it is, its Ip, bytes of its streams; the most LUTs and the least MHz, by the last run.
+# Name, options of the Ip, bytes of its streams; limits: LUTs at most, MHz at least.
 WRAPPERS = [
-    ("AXI4-Lite, windows", AXI, 4, 399, 175),
-    ("AXI4-Lite, windows", AXI, 16, 510, 165),
-    ("AXI4-Lite, windows, two clocks", AXI | {"clocks": 2}, 16, 1010, 140),
-    ("Wishbone, classic, windows", CLASSIC, 4, 315, 180),
-    ("Wishbone, classic, windows", CLASSIC, 16, 425, 180),
-    ("Wishbone, pipelined, windows", PIPELINED, 4, 315, 180),
+    ("AXI4-Lite, FIFO ports", AXI, 4, 399, 175),
+    ("AXI4-Lite, FIFO ports", AXI, 16, 510, 165),
+    ("AXI4-Lite, FIFO ports, two clocks", AXI | {"clocks": 2}, 16, 1010, 140),
+    ("Wishbone, classic, FIFO ports", CLASSIC, 4, 315, 180),
+    ("Wishbone, classic, FIFO ports", CLASSIC, 16, 425, 180),
+    ("Wishbone, pipelined, FIFO ports", PIPELINED, 4, 315, 180),
     ("AXI4-Stream and AXI4-Lite", STREAM, 4, 410, 175),
     ("AXI4-Stream and AXI4-Lite", STREAM, 16, 700, 150),
     ("AXI4 master and AXI4-Lite", DMA, 16, 2480, 115),
 ]
-# Engines alone: their depth, and as above.
+# DMA engines alone: depth, bytes of the streams, limits.
 ENGINES = [(1, 8, 1680, 120), (1, 16, 1730, 120), (2, 16, 2030, 115)]
-# A small core, whose clock is the hardest to keep up with; and the least MHz behind each bus.
+# A small core, which has the fastest clock; and the MHz at least behind each bus.
 SMALL = Config(
     rows=2, cols=2, depth=2, lanes=2, bytes_in=4, bytes_out=4, requantize="none", activation="none",
     target="ecp5",
@@ -55,7 +54,7 @@ BUSES = [
     ("AXI4 master", DMA, 120),
 ]
 NARROW = {"bytes_in": 4, "bytes_out": 4}
-# What the bus is, its Ip, fields of the Config.
+# Name of the bus, options of the Ip, fields of the Config.
 RATES = [
     ("AXI4-Stream", STREAM, {"depth": 2}),
     ("AXI4-Stream, two clocks", STREAM | {"clocks": 2}, {"depth": 2}),
@@ -69,23 +68,21 @@ RATES = [
 AREA = """\
 # Wrappers of IP cores
 
-Whatever `weft.hw.bus` and `weft.hw.dma` put around an 8x8x2 core, without the core; and the engine
-of the AXI4 master alone. `make wrappers` writes this page, and fails where a figure has become
-worse.
+The parts of `weft.hw.bus` and `weft.hw.dma` around an 8x8x2 core, without the core; and the DMA
+engine alone. `make wrappers` writes this page, and fails if a value is worse than its limit.
 
 ## Area and clock
 
-Each alone, synthesized, placed and routed on an LFE5U-25F, speed grade 6. LUT as nextpnr counts
-them, with carry chains and memories in logic.
+Each design alone, synthesized, placed and routed on an LFE5U-25F, speed grade 6. The LUT count is
+that of nextpnr, with carry chains and memories in logic.
 
 | wrapper | bytes a cycle | LUT | FF | block RAM | fmax, best of 3 seeds |
 |---|---:|---:|---:|---:|---:|
 """
 CLOCK = f"""
-## The core's clock
+## Clock of a whole IP core
 
-A {SMALL.name} without a result path to speak of, alone and behind each bus: the whole core on an
-LFE5U-25F.
+A {SMALL.name} with raw results only, alone and behind each bus, on an LFE5U-25F.
 
 | bus | LUT | fmax, best of 3 seeds | its critical path |
 |---|---:|---:|---|
@@ -93,10 +90,10 @@ LFE5U-25F.
 RATE = """
 ## Rate
 
-Products of 128 x 128 by 128 x 128, job behind job, loading included, every result checked, in
-Verilator: cycles from job to job. Memory and masters never pause. A driver that looks in turns sees
-the end of a job some cycles late, now more and now less. The windows of AXI4-Lite and Wishbone move
-4 bytes an access, so their results are int8; the master's are int32.
+Cycles from job to job of 128 x 128 by 128 x 128 products, back to back, loading included, in
+Verilator; every result is checked. Memory and masters never pause. A driver that polls sees the end
+of a job some cycles late, by a varying number. The FIFO ports of AXI4-Lite and Wishbone move 4
+bytes an access, so their results are int8; those of the AXI4 master are int32.
 
 | bus | design | bytes a cycle | cycles a job |
 |---|---|---:|---:|
@@ -104,77 +101,77 @@ the end of a job some cycles late, now more and now less. The windows of AXI4-Li
 
 
 def parts():
-    """What is measured: its name, the bytes of its streams, itself, what it may be."""
-    for name, options, size, most, least in WRAPPERS:
+    """The designs: name, bytes of the streams, component, LUTs at most, MHz at least."""
+    for name, options, size, max_luts, min_mhz in WRAPPERS:
         config = Config(target="ecp5", depth=2, bytes_in=size, bytes_out=size)
-        yield name, size, BareWrapper(Ip(config=config, **options)), most, least
-    for depth, size, most, least in ENGINES:
+        yield name, size, BareWrapper(Ip(config=config, **options)), max_luts, min_mhz
+    for depth, size, max_luts, min_mhz in ENGINES:
         config = Config(target="ecp5", depth=depth, bytes_in=size, bytes_out=size)
-        yield f"AXI4 master alone, {config.name}", size, Dma(config), most, least
+        yield f"AXI4 master alone, {config.name}", size, Dma(config), max_luts, min_mhz
 
 
 def area():
-    """Lines of the table, and what has become worse."""
+    """Rows of the table, each with its problem or an empty string."""
     tools = Toolchain(folder())
     tools.set_up()
-    for name, size, design, most, least in parts():
+    for name, size, design, max_luts, min_mhz in parts():
         place = folder() / "wrappers" / re.sub(r"\W+", "-", f"{name} {size}")
         netlist = tools.synthesize(to_rtlil(design), DEVICE, place)
         placed = [tools.place(netlist, DEVICE, seed, out_of_context=True) for seed in SEEDS]
         used, fmax = placed[0].used, max(one.fmax for one in placed)
-        worse = used["LUT"] > most or fmax < least
+        fails = used["LUT"] > max_luts or fmax < min_mhz
         row = name, size, f"{used['LUT']:,}", f"{used['FF']:,}", used["RAM"], f"{fmax:.0f} MHz"
-        yield row, f"{name}: at most {most} LUT and at least {least} MHz" if worse else ""
+        yield row, f"{name}: at most {max_luts} LUT and at least {min_mhz} MHz" if fails else ""
 
 
 def clocks():
-    """Lines of the table, and what holds the core up."""
+    """Rows of the table, each with its problem or an empty string."""
     tools = Toolchain(folder())
     designs = [("none", Core(SMALL), 165)] + [
-        (name, IpTop(Ip(config=SMALL, **options)), least) for name, options, least in BUSES
+        (name, IpTop(Ip(config=SMALL, **options)), min_mhz) for name, options, min_mhz in BUSES
     ]
-    for name, design, least in designs:
+    for name, design, min_mhz in designs:
         place = folder() / "wrappers" / f"whole-{name}"
         netlist = tools.synthesize(to_rtlil(design), DEVICE, place)
         best = max(
             (tools.place(netlist, DEVICE, seed, out_of_context=True) for seed in SEEDS),
             key=lambda placed: placed.fmax,
         )
-        worse = f"{name}: at least {least} MHz" * (best.fmax < least)
+        problem = f"{name}: at least {min_mhz} MHz" * (best.fmax < min_mhz)
         path = f"`{best.critical_path.names[0]}` to `{best.critical_path.names[-1]}`"
-        yield (name, f"{best.used['LUT']:,}", f"{best.fmax:.0f} MHz", path), worse
+        yield (name, f"{best.used['LUT']:,}", f"{best.fmax:.0f} MHz", path), problem
 
 
 def rates():
-    """Lines of the table, and what takes too much."""
+    """Rows of the table, each with its problem or an empty string."""
     for name, options, fields in RATES:
         ip = Ip(config=Config(activation="none", **fields), **options)
         module = "weft.sim.ip.dma_rate" if ip.bus == "dma" else "weft.sim.ip.rates"
-        worse = ""
+        problem = ""
         try:
             outcome = run(
                 ip.config, "verilator", build_dir=folder() / "rates", top=ip.name, env=env(ip),
                 verilog=to_verilog(IpTop(ip), name=ip.name), modules=[module],
             )
         except BenchError as error:
-            worse, outcome = str(error), error.outcome
-        said = outcome.log.read_text(encoding="utf-8") if outcome else ""
-        found = re.findall(r"interval ([\d.]+)|(\d+) cycles a product", said)
+            problem, outcome = str(error), error.outcome
+        log = outcome.log.read_text(encoding="utf-8") if outcome else ""
+        found = re.findall(r"interval ([\d.]+)|(\d+) cycles a product", log)
         cycles = " / ".join(f"{float(one or other):,.0f}" for one, other in found)
-        yield (name, ip.config.name, ip.config.bytes_in, cycles), worse
+        yield (name, ip.config.name, ip.config.bytes_in, cycles), problem
 
 
 def main() -> int:
-    lines, wrong = [], []
+    lines, problems = [], []
     for head, rows in ((AREA, area), (CLOCK, clocks), (RATE, rates)):
         lines.append(head)
-        for row, worse in rows():
+        for row, problem in rows():
             lines.append("| " + " | ".join(map(str, row)) + " |\n")
             print(lines[-1], end="", flush=True)
-            wrong += [worse] * bool(worse)
+            problems += [problem] * bool(problem)
     PATH.write_text("".join(lines), encoding="utf-8")
-    print(PATH, *wrong, sep="\n")
-    return int(bool(wrong))
+    print(PATH, *problems, sep="\n")
+    return int(bool(problems))
 
 
 if __name__ == "__main__":

@@ -270,12 +270,12 @@ async def stops(dut, pause):
         await submit(rig, scenario.descriptors[: 2 + n % 8])
         await ClockCycles(rig.clock, rig.rng.randrange(200))
         await rig.write("control", reset=1)
-        await rig.restarted()
+        await rig.wait_reset()
         assert await rig.read("jobs_done") == 0 and await rig.read("status") == 0
         if n % 4 == 3:
             await check_products(rig, memory)
             await rig.write("control", reset=1)
-            await rig.restarted()
+            await rig.wait_reset()
 
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")

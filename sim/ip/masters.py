@@ -1,4 +1,4 @@
-"""What accesses registers: cocotbext's AXI4-Lite and Wishbone masters, to be used alike."""
+"""Register masters with one interface: AXI4-Lite and Wishbone models of cocotbext."""
 
 import itertools
 import random
@@ -9,17 +9,17 @@ from cocotbext.wishbone.driver import WBOp, WishboneMaster
 
 __all__ = ["AxiRegisters", "WishboneRegisters", "pauses"]
 
-WINDOW = 256  # words of a window
+PORT_WORDS = 256  # words of the address range of a FIFO port
 
 
 def pauses(seed, odds):
-    """Cycles in which a channel pauses, each with ``odds``."""
+    """An endless sequence of bools, each True with probability ``odds``."""
     rng = random.Random(seed)
     return (rng.random() < odds for _ in itertools.count())
 
 
 class AxiRegisters:
-    """Registers behind AXI4-Lite: reads and writes, each answered with whether it was done."""
+    """Registers behind AXI4-Lite. Each access returns True, or False for an error response."""
 
     def __init__(self, dut):
         self.master = AxiLiteMaster(
@@ -27,7 +27,7 @@ class AxiRegisters:
         )
 
     def pause(self, seed, odds):
-        """Let all channels pause at random."""
+        """Pause each channel at random."""
         write, read = self.master.write_if, self.master.read_if
         for n, channel in enumerate((
             write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel
@@ -36,41 +36,43 @@ class AxiRegisters:
             channel.pause = False
 
     async def write(self, address, value, mask=15):
-        """Write the bytes of ``value`` that ``mask`` says, which lie side by side."""
+        """Write the bytes of ``value`` that ``mask`` selects; they must be adjacent."""
         first = (mask & -mask).bit_length() - 1
         size = mask.bit_count()
         data = value.to_bytes(4, "little")[first : first + size]
-        return self._right(await self.master.write(address + first, data))
+        return self._is_okay(await self.master.write(address + first, data))
 
     async def read(self, address):
-        answer = await self.master.read(address, 4)
-        return int.from_bytes(answer.data, "little"), self._right(answer)
+        """The word, and whether the response was OKAY."""
+        response = await self.master.read(address, 4)
+        return int.from_bytes(response.data, "little"), self._is_okay(response)
 
     async def write_all(self, address, values):
-        """Write words to one window, without waiting for answers between; whether all are done."""
-        right = True
-        for first in range(0, len(values), WINDOW):
-            part = values[first : first + WINDOW]
+        """Write words to a FIFO port as bursts of accesses; True if all succeed."""
+        okay = True
+        for first in range(0, len(values), PORT_WORDS):
+            part = values[first : first + PORT_WORDS]
             data = b"".join(value.to_bytes(4, "little") for value in part)
-            right &= self._right(await self.master.write(address, data))
-        return right
+            okay &= self._is_okay(await self.master.write(address, data))
+        return okay
 
     async def read_all(self, address, count):
+        """Read ``count`` words from a FIFO port; all accesses must succeed."""
         data = b""
-        for first in range(0, count, WINDOW):
-            answer = await self.master.read(address, 4 * min(count - first, WINDOW))
-            assert self._right(answer)
-            data += answer.data
+        for first in range(0, count, PORT_WORDS):
+            response = await self.master.read(address, 4 * min(count - first, PORT_WORDS))
+            assert self._is_okay(response)
+            data += response.data
         return [int.from_bytes(data[n : n + 4], "little") for n in range(0, 4 * count, 4)]
 
     @staticmethod
-    def _right(answer):
-        assert answer.resp in (AxiResp.OKAY, AxiResp.SLVERR), answer
-        return answer.resp == AxiResp.OKAY
+    def _is_okay(response):
+        assert response.resp in (AxiResp.OKAY, AxiResp.SLVERR), response
+        return response.resp == AxiResp.OKAY
 
 
 class WishboneRegisters:
-    """Registers behind Wishbone, likewise."""
+    """Registers behind Wishbone, with the methods of `AxiRegisters`."""
 
     NAMES = {
         "cyc": "cyc_i", "stb": "stb_i", "we": "we_i", "adr": "adr_i", "datwr": "dat_i",
@@ -83,11 +85,11 @@ class WishboneRegisters:
         self.make = lambda: WishboneMaster(
             dut, "wb", dut.wb_clk_i, signals_dict=names, timeout=500
         )
-        self.forget()
+        self.clear()
         self.pause(0, 0)
 
-    def forget(self):
-        """Whatever was under way."""
+    def clear(self):
+        """Drop all accesses in progress."""
         for name in ("cyc", "stb"):
             getattr(self.dut, f"wb_{name}_i").value = 0
         self.master, self.lock = self.make(), Lock()
@@ -95,7 +97,7 @@ class WishboneRegisters:
     def pause(self, seed, odds):
         self.rng, self.odds = random.Random(seed), odds
 
-    async def _one(self, **operation):
+    async def _access(self, **operation):
         idle = self.rng.randrange(4) if self.odds else 0
         while self.rng.random() < self.odds:
             await RisingEdge(self.clock)
@@ -105,16 +107,16 @@ class WishboneRegisters:
         return answer
 
     async def write(self, address, value, mask=15):
-        return (await self._one(adr=address // 4, dat=value, sel=mask)).ack == 1
+        return (await self._access(adr=address // 4, dat=value, sel=mask)).ack == 1
 
     async def read(self, address):
-        answer = await self._one(adr=address // 4)
+        answer = await self._access(adr=address // 4)
         return int(answer.datrd), answer.ack == 1
 
     async def write_all(self, address, values):
         return all([await self.write(address, value) for value in values])
 
     async def read_all(self, address, count):
-        found = [await self.read(address) for _ in range(count)]
-        assert all(right for _, right in found)
-        return [value for value, _ in found]
+        answers = [await self.read(address) for _ in range(count)]
+        assert all(okay for _, okay in answers)
+        return [value for value, _ in answers]

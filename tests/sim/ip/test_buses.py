@@ -1,4 +1,4 @@
-"""IP cores on both simulators, driven by bus models of third parties, against golden."""
+"""Tests of IP cores on both simulators, with bus models of third parties, against golden."""
 
 import re
 
@@ -51,7 +51,7 @@ TESTED = Ip(config=TINY, bus="stream")
 
 
 class Broken(IpTop):
-    """A core in which one statement is another."""
+    """An IP core with one more statement, which is a bug."""
 
     def __init__(self, ip, statement):
         self.statement = statement
@@ -69,13 +69,13 @@ class Broken(IpTop):
     (lambda top: top.irq.eq(0), "interrupts", "assert 0 == 1"),
     (lambda top: top.s_axil_rresp.eq(0), "unknown_addresses", "0x"),
 ], ids=["data", "last", "irq", "response"])
-def test_benches_fail_where_a_core_is_wrong(statement, testcase, message):
+def test_benches_find_a_bug(statement, testcase, message):
     broken = to_verilog(Broken(TESTED, statement), name=TESTED.name)
     with pytest.raises(BenchError, match=message):
         benches(TESTED, "icarus", broken, testcase=testcase)
 
 
-def test_benches_fail_where_a_payload_is_unknown():
+def test_benches_find_an_unknown_payload():
     verilog = to_verilog(IpTop(TESTED), name=TESTED.name)
     broken, count = re.subn(r"\(s_axil_rdata\)", "()", verilog, count=1)
     assert count == 1

@@ -1,4 +1,4 @@
-"""The bus costs next to nothing: equal jobs in steady state, against the bare core."""
+"""Test of the steady-state rate behind AXI4-Stream, against that of the bare core."""
 
 from weft.config import Config
 from weft.hw.bus.top import IpTop
