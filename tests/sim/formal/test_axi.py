@@ -23,7 +23,7 @@ VIOLATED = {
 
 
 @pytest.fixture(autouse=True)
-def no_promises(monkeypatch):
+def no_assumptions(monkeypatch):
     """Drop the assumptions: they fail while the bench changes one pin before another."""
     monkeypatch.setattr(Rules, "assume", staticmethod(lambda m, holds: None))
 
