@@ -188,7 +188,7 @@ struct weft_core {
 #endif
     /* Private to the driver. */
     volatile uint32_t locked;              /* a function of the driver is running */
-    volatile uint32_t irq_deferred;        /* weft_irq() masked the interrupt until it returns */
+    volatile uint32_t irq_deferred;        /* weft_irq() has masked the interrupt meanwhile */
     uint32_t irq_mask;                     /* argument of the last weft_irq_enable() */
     const weft_product *product;           /* in progress, or NULL */
     int last_result;                       /* WEFT_OK or error of the last product */
