@@ -67,7 +67,7 @@ def run(
     )
     memory.memory[:] = program.memory
     memory.bad = set(bad)
-    ends, seen = [], np.zeros(4, int)
+    ends, counts = [], np.zeros(4, int)
 
     async def source(ctx):
         await send(ctx, dut.descriptors, words(program.descriptors))
@@ -86,15 +86,15 @@ def run(
             _, _, job_done, tag, status, *pulses = await ctx.tick().sample(
                 *watched, dut.bad_descriptor, dut.bad_address
             )
-            seen[:] += pulses
+            counts[:] += pulses
             if job_done:
                 ends.append((tag, status))
 
     simulate(both, source, sink, background=[memory.run, watch], limit=limit)
     assert memory.idle
     assert marks or ends == program.ends
-    assert errors is None or tuple(seen[:3]) == errors
-    *memory.pulses, memory.bad_addresses = map(int, seen)
+    assert errors is None or tuple(counts[:3]) == errors
+    *memory.pulses, memory.bad_addresses = map(int, counts)
     return memory
 
 
@@ -145,19 +145,19 @@ def packed(config, matrix, region, load):
     return pack(matrix, g), pack(ones, g)
 
 
-def fetched(dut, descriptors, payloads, *, pause, seed):
+def check_fetches(dut, descriptors, payloads, *, pause, seed):
     """Run descriptors of loads; check the commands, each payload with its mask."""
     config = dut.config
     width = config.bytes_in
     memory = AxiMemory(
         dut.axi, data_bytes=width, size=1 << 16, pause=pause, latency=30, seed=seed
     )
-    due = []
-    for descriptor, (data, counts) in zip(descriptors, payloads(memory), strict=True):
+    expected = []
+    for descriptor, (data, used) in zip(descriptors, payloads(memory), strict=True):
         header = descriptor.load.pack()
         header += bytes(-len(header) % width)
-        for part, mask in ((header, b"\xff" * len(header)), (data, counts)):
-            due += [
+        for part, mask in ((header, b"\xff" * len(header)), (data, used)):
+            expected += [
                 tuple(int.from_bytes(x[n : n + width], "little") for x in (part, mask))
                 for n in range(0, len(part), width)
             ]
@@ -166,10 +166,10 @@ def fetched(dut, descriptors, payloads, *, pause, seed):
         await send(ctx, dut.descriptors, words(d.pack() for d in descriptors))
 
     async def sink(ctx):
-        found = await receive(ctx, dut.commands, len(due), stall=pause)
+        found = await receive(ctx, dut.commands, len(expected), stall=pause)
         await quiet(ctx, dut.commands)
         assert not ctx.get(dut.busy)
-        for n, (word, (value, mask)) in enumerate(zip(found, due, strict=True)):
+        for n, (word, (value, mask)) in enumerate(zip(found, expected, strict=True)):
             assert word & mask == value & mask, f"word {n}"
 
     simulate(
@@ -220,7 +220,7 @@ def test_panels(name, pause):
             )
             yield packed(config, whole.copy(), region, d.load)
 
-    fetched(dut, descriptors, payloads, pause=pause, seed=3)
+    check_fetches(dut, descriptors, payloads, pause=pause, seed=3)
 
 
 def test_jobs_that_keep_their_sums():
@@ -265,10 +265,10 @@ def test_an_error_marks_the_job_that_it_belongs_to():
         program.multiply(a, b, feed=fed, flags=flags.get(tag, JobFlag(0)), tag=tag)
     program.end()
     loads, stores = ([d for d in program.descriptors if d[0] == kind] for kind in (2, 1))
-    wrong = {1: loads[2], 3: loads[7], 4: stores[4], 6: loads[10]}
+    errors = {1: loads[2], 3: loads[7], 4: stores[4], 6: loads[10]}
     status = {1: 4, 3: 4, 4: 8, 6: 4}
     program.ends = [(tag, status.get(tag, 0)) for tag in (0, 1, 2, 3, 4, 6, 7)]
-    bad = {int.from_bytes(d[32:36], "little") & -config.bytes_in for d in wrong.values()}
+    bad = {int.from_bytes(d[32:36], "little") & -config.bytes_in for d in errors.values()}
     run(program, bad=bad, errors=None)
 
 
@@ -277,14 +277,14 @@ def test_bad_addresses_are_dropped_before_any_access():
     program = program_of(CONFIGS["3x4x2"], 4, jobs=2, size=1 << 13)
     k, c = Load(Region.A, 0, 1, 1, 4, LoadFlag.FEED), Job(3, 4, 1, *[1] * 6, tag=99)
     top, load = (1 << 32) - 8, Load(Region.B, 0, 1, 1, 4)
-    wrong = [
+    bad = [
         Fetch(load, top, 8, 2, 8), Fetch(load, 0x100, -0x101, 2, 8),
         Fetch(load, top + 1, 1, 8, 8, ElementOrder.K_MINOR), Fetch(k, 0, 1 << 31, 2, 8),
         Store(c, top, 8), Store(c, 0x100, -0x88),
         Fetch(Load(Region.B, 0, 1, 3, 4), top, order=ElementOrder.PACKED),
     ]
-    for n, one in enumerate(wrong):
+    for n, one in enumerate(bad):
         program.descriptors.insert(3 * n, one.pack())
-    memory = run(program, errors=(0, 0, len(wrong)))
-    assert memory.memory == program.expected and memory.bad_addresses == len(wrong)
+    memory = run(program, errors=(0, 0, len(bad)))
+    assert memory.memory == program.expected and memory.bad_addresses == len(bad)
     assert all(address < len(program.memory) for _, address, _ in memory.bursts)

@@ -22,26 +22,26 @@ SIZE = 1 << 14
 
 def results(rng, job, size, width, memory, store, keep=None):
     """The words of a job, at most ``keep`` and not all; writes their results to ``memory``."""
-    data, places = bytearray(), []
+    data, addresses = bytearray(), []
     for i in range(0, job.m, ROWS):
         for j in range(0, job.n, COLS):
             for row in range(i, min(i + ROWS, job.m)):
                 count = min(COLS, job.n - j)
-                here = store.address + row * store.stride + j * size
+                row_addr = store.address + row * store.stride + j * size
                 slots = -(-count // LANES) * LANES * size
-                places += [here + n if n < count * size else None for n in range(slots)]
+                addresses += [row_addr + n if n < count * size else None for n in range(slots)]
                 data += rng.randbytes(slots)
     if keep is not None:
         keep = min(keep, -(-len(data) // width) - 1)
-    for n, place in enumerate(places[: None if keep is None else keep * width]):
-        if place is not None:
-            memory[place] = data[n]
+    for n, addr in enumerate(addresses[: None if keep is None else keep * width]):
+        if addr is not None:
+            memory[addr] = data[n]
     data += bytes(-len(data) % width)
     words = [int.from_bytes(data[n : n + width], "little") for n in range(0, len(data), width)]
     return words[:keep]
 
 
-def beats_into(memory, beats, width):
+def write_beats(memory, beats, width):
     """Write the beats to ``memory``, burst by burst; returns tag and status of each job."""
     ends, burst = [], []
     for beat in beats:
@@ -53,10 +53,10 @@ def beats_into(memory, beats, width):
             assert len(burst) == beat["index"] + 1 <= BURST
             first = beat["addr"] // width
             assert beat["addr"] % width == 0 and first // BURST == (first + len(burst) - 1) // BURST
-            for n, one in enumerate(burst):
+            for n, part in enumerate(burst):
                 for byte in range(width):
-                    if one["strb"] >> byte & 1:
-                        memory[beat["addr"] + n * width + byte] = one["data"] >> 8 * byte & 255
+                    if part["strb"] >> byte & 1:
+                        memory[beat["addr"] + n * width + byte] = part["data"] >> 8 * byte & 255
             burst = []
         if beat["last"] and beat["job_last"]:
             ends.append((beat["tag"], beat["status"]))
@@ -75,17 +75,17 @@ def test_writes_results(kind, idle):
     )
     memory = bytearray(rng.randbytes(SIZE))
     expected = bytearray(memory)
-    fields, words, ends, at = [], [], [], 0
+    fields, words, ends, addr = [], [], [], 0
     for tag in range(12):
         narrow = len(sizes) > 1 and tag % 2
         size, unit = sizes[narrow], units[narrow]
         m, n = rng.randrange(1, 2 * ROWS + 2), rng.randrange(1, 3 * COLS + 1)
         stride = -(-n * size // unit) * unit + rng.choice([0, unit])
         job = Job(m, n, 1, *[1] * 6, tag=tag, flags=JobFlag.ROUND if narrow else JobFlag(0))
-        store = Store(job, at, stride)
+        store = Store(job, addr, stride)
         if tag == 5:  # from the last row to the first
-            store = Store(job, at + stride * (m - 1), -stride)
-        at = -(-(at + stride * m) // 8) * 8 + rng.choice([0, 8])
+            store = Store(job, addr + stride * (m - 1), -stride)
+        addr = -(-(addr + stride * m) // 8) * 8 + rng.choice([0, 8])
         packed = store.pack()
         field = [int.from_bytes(packed[4 * i : 4 * i + 4], "little") for i in (0, 1, 3, 8, 9)]
         operand_error = tag % 3 == 1
@@ -93,13 +93,15 @@ def test_writes_results(kind, idle):
         fields += field
         status = (Status(0), Status.ABORTED, Status.REJECTED)[(0, 1, 0, 2)[tag % 4]]
         keep = {Status.ABORTED: 3, Status.REJECTED: 0}.get(status)
-        lot = results(rng, job, size, width, expected, store, keep)
-        lot = [(word, 0, 0) for word in lot]
+        job_words = [
+            {"data": word, "last": 0, "status": 0, "tag": tag}
+            for word in results(rng, job, size, width, expected, store, keep)
+        ]
         if status:
-            lot.append((rng.getrandbits(8 * width), 1, int(status)))
-        else:
-            lot[-1] = lot[-1][0], 1, 0
-        words += [dict(zip(("data", "last", "status", "tag"), (*w, tag), strict=True)) for w in lot]
+            undefined = rng.getrandbits(8 * width)
+            job_words.append({"data": undefined, "status": int(status), "tag": tag})
+        job_words[-1]["last"] = 1
+        words += job_words
         ends.append((tag, status | Status.READ_ERROR * (operand_error or tag == 11)))
         if tag == 2:  # of a job that was to keep its sums, so it is not known here
             words.append({"data": 0, "last": 1, "status": 1, "tag": 77})
@@ -134,5 +136,5 @@ def test_writes_results(kind, idle):
                 beats.append(plain(beat.beat))
 
     simulate(dut, jobs, source, background=[room, watch], limit=20_000)
-    assert beats_into(memory, beats, width) == ends
+    assert write_beats(memory, beats, width) == ends
     assert memory == expected

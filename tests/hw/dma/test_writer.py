@@ -44,22 +44,22 @@ def test_writes(pause, idle):
         "data": 0, "strb": 0, "addr": 0, "index": 0, "no_data": 1, "last": 1, "job_last": 1,
         "tag": 99, "status": 1,
     }])
-    expected, ends, seen, errors = bytearray(SIZE), [], [], []
+    expected, ends, found, errors = bytearray(SIZE), [], [], []
     ends_its_job = next(b[-1] for b in bursts[40:] if b[-1]["job_last"] and not b[-1]["no_data"])
-    memory.bad, failed = {64, 68, 640, ends_its_job["addr"]}, False
+    memory.bad, job_failed = {64, 68, 640, ends_its_job["addr"]}, False
     for burst in bursts:
         for n, beat in enumerate(burst):
             for byte in range(WIDTH):
                 place = beat["addr"] + n * WIDTH + byte
                 if beat["strb"] >> byte & 1 and place - place % WIDTH not in memory.bad:
                     expected[place] = beat["data"] >> 8 * byte & 255
-        failed |= not burst[0]["no_data"] and any(
+        job_failed |= not burst[0]["no_data"] and any(
             beat["addr"] + n * WIDTH in memory.bad for n, beat in enumerate(burst)
         )
         if burst[-1]["job_last"]:
-            ends.append((burst[-1]["tag"], burst[-1]["status"] | Status.WRITE_ERROR * failed))
-            failed = False
-    wrong = sum(
+            ends.append((burst[-1]["tag"], burst[-1]["status"] | Status.WRITE_ERROR * job_failed))
+            job_failed = False
+    failed_bursts = sum(
         any(b["addr"] + n * WIDTH in memory.bad for n, b in enumerate(burst))
         for burst in bursts if not burst[0]["no_data"]
     )
@@ -82,7 +82,7 @@ def test_writes(pause, idle):
         async for _, _, job_done, tag, status, error in ctx.tick().sample(*watched):
             errors.append(error)
             if job_done:
-                seen.append((tag, status))
+                found.append((tag, status))
 
     async def w_never_pauses_in_a_burst(ctx):
         inside = False
@@ -97,5 +97,5 @@ def test_writes(pause, idle):
         dut, source, background=[memory.run_writes, watch, w_never_pauses_in_a_burst], limit=20_000
     )
     assert memory.memory == expected
-    assert seen == ends
-    assert sum(errors) == wrong > 0
+    assert found == ends
+    assert sum(errors) == failed_bursts > 0
