@@ -67,9 +67,10 @@ registers:  ## write docs/registers.md from the description of the registers
 	@$(SETUP) test
 	@$(RUN) python tools/registers.py
 
-lint:  ## check the style of the sources
+lint:  ## check the style of the sources, and the types of the public API
 	@$(SETUP) test
 	@$(RUN) ruff check $(ARGS) .
+	@$(RUN) mypy
 
 verilog:  ## write the core as Verilog
 	@$(SETUP) sim

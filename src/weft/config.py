@@ -43,6 +43,11 @@ def _flag(default, text):
     return field(default=default, metadata={"flag": True, "text": text})
 
 
+def _optional(low, high, absent, text):
+    """A number; None stands for what ``absent`` says."""
+    return field(default=None, metadata={"range": (low, high), "open": absent, "text": text})
+
+
 def _by_dtype(int8, bf16, spec):
     """The field ``spec`` with a default for each dtype; None selects that default."""
     rule = {**spec.metadata, "by_dtype": {"int8": int8, "bf16": bf16}}
@@ -80,10 +85,10 @@ class Config:
         "plain: one multiplier per pair. fip: fast inner product, one multiplier per two pairs."
         " auto: fip for an FPGA family with an even depth",
     )
-    dsp_cols: int = field(default=None, metadata={
-        "range": (0, 64), "open": "all columns if the target has DSP blocks",
-        "text": "columns of PEs, from the left, that use DSP blocks; the other columns use logic",
-    })
+    dsp_cols: int = _optional(
+        0, 64, "all columns if the target has DSP blocks",
+        "columns of PEs, from the left, that use DSP blocks; the other columns use logic",
+    )
     drain: str = _choice(
         "overlapped", ("overlapped", "folded"),
         "overlapped: drain while the next tile computes. folded: drain through the accumulators;"

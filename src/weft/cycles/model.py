@@ -62,7 +62,7 @@ def predict(config: Config, commands: Iterable[Job | Load]) -> Prediction:
     totals = model.totals
     return Prediction(
         model.cycles, model.cold, totals[ACTIVE], totals[STARVED], totals[STALLED],
-        totals[WORDS_IN], totals[WORDS_OUT], [entry.end for entry in jobs],
+        totals[WORDS_IN], totals[WORDS_OUT], [entry.end for entry in jobs if entry.end is not None],
     )
 
 
@@ -150,7 +150,7 @@ class Model:
         self._time = 0  # the next command word is taken; the clock of this stage
         self._first_load = None  # the first word of the first load was taken
         # The latest jobs; all of them except the last one are computed.
-        self._table = deque(maxlen=config.jobs)
+        self._table: deque = deque(maxlen=config.jobs)
 
     def issue(self, command: Job | Load) -> _Entry | None:
         """Take a command; returns the table entry of a job, None for a load."""

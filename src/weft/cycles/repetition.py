@@ -75,7 +75,8 @@ def repeat(stages, items: Sequence, step: Callable, *, interval=0, tail=0, plan=
     """
     slack = stages.slack
     minimum, count, done = slack.minimum, len(items), 0
-    first_seen, history = {}, []  # iteration by state; start clocks, totals and slack of each
+    first_seen: dict = {}  # iteration by state
+    history: list = []  # start clocks, totals and slack of each iteration
     while done < count:
         clocks, totals = stages.clocks(), list(stages.totals)
         if count - done > 1:

@@ -25,7 +25,9 @@ __all__ = ["Accelerator", "AcceleratorError"]
 
 # Maximum jobs sent at once: far fewer than there are tags, so a tag tells old results from new.
 _MAX_JOBS = 1 << 14
-_PRODUCTS = {"int8": IntegerProduct, "bf16": FloatProduct}
+_PRODUCTS: dict[str, type[IntegerProduct] | type[FloatProduct]] = {
+    "int8": IntegerProduct, "bf16": FloatProduct,
+}
 
 
 class Accelerator:

@@ -47,7 +47,7 @@ class BoardTransport(FramedTransport):
         self._timeout = timeout
         self._window = SendWindow(timeout)
         self._synchronized = False  # whether the window starts at the number the board expects
-        self._acks = deque()  # numbers of ACK frames received while not synchronized
+        self._acks: deque[int] = deque()  # numbers of ACK frames received while not synchronized
         self._rejection = None
         super().__init__(reader, writer)
         with self._condition:

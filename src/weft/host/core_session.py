@@ -98,13 +98,13 @@ class CoreSession:
         if packet.status != status:
             want, got = (s.name or "complete" for s in (status, packet.status))
             raise AcceleratorError(f"job {job.tag} ended with status {got}, expected {want}")
-        data = b"".join(data)
+        joined = b"".join(data)
         number = result(self.config, job.flags)
         size = result_bytes(job.m, job.n, self.config, number.bytes)
-        if not status and len(data) != size:
-            text = f"expected {size} bytes of results of job {job.tag}, received {len(data)}"
+        if not status and len(joined) != size:
+            text = f"expected {size} bytes of results of job {job.tag}, received {len(joined)}"
             raise AcceleratorError(text)
-        return data
+        return joined
 
     def counters(self) -> dict[str, int]:
         """Return the current values of the counters, by the names in `weft.registers.COUNTERS`."""

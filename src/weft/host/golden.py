@@ -65,11 +65,12 @@ class GoldenTransport:
         self._operands = self._core.memories
         self._flags = supported_flags(config)
         self._stream = bytearray()
-        self._jobs = deque()
+        self._jobs: deque = deque()
         self._latest = None
-        self._packets = deque()
-        self._batch = []
-        self._batches = Counter()  # headers whose cycles are not counted yet: number of runs
+        self._packets: deque[Packet] = deque()
+        self._batch: list = []
+        # Headers whose cycles are not counted yet: number of runs.
+        self._batches: Counter = Counter()
         self._uncounted = 0  # commands in these batches
         self._counters = dict.fromkeys(COUNTERS, 0)
         self._closed = False
@@ -118,7 +119,7 @@ class GoldenTransport:
             pass
         if not self._jobs and not self._stream and self._batch:
             self._defer(self._batch)
-            self._batch = []
+            self._batch: list = []
 
     def _defer(self, batch):
         """Store a batch; its cycles are counted when they are read."""

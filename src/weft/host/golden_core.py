@@ -51,7 +51,8 @@ class _Core:
 
     def load(self, load: Load, payload: bytes) -> None:
         """Store the panels of a load; TransportError if they lie outside the buffer."""
-        operand, memory = self.memories[load.operand], self._memory[load.operand]
+        region = Region(load.operand)
+        operand, memory = self.memories[region], self._memory[region]
         end = load.page + (load.panels - 1) * load.pitch + -(-load.words // operand.page)
         if end > operand.pages or load.words > load.pitch * operand.page:
             raise TransportError(

@@ -75,7 +75,7 @@ class FrameDecoder:
 
     def drop_partial(self) -> list[Frame | FramingError]:
         """Give up the incomplete frame; return its error and the frames found in its bytes."""
-        items = []
+        items: list[Frame | FramingError] = []
         if self._buffer:
             self._report(items, "incomplete frame: its last bytes did not arrive", 1)
         return items + self.feed(b"")
@@ -89,7 +89,7 @@ class FrameDecoder:
     def feed(self, data: bytes) -> list[Frame | FramingError]:
         """Add ``data``; return the frames that it completes, and the errors between them."""
         self._buffer += data
-        items = []
+        items: list[Frame | FramingError] = []
         while True:
             skip = self._buffer.find(SYNC)
             if skip < 0:  # the last byte may be the first byte of SYNC

@@ -28,8 +28,8 @@ def pack(matrix: np.ndarray, operand: Operand) -> bytes:
         (panels * operand.edge, lines * operand.group * operand.depth), f"<u{operand.size}"
     )
     padded[:size, :k] = matrix.view(f"u{operand.size}")
-    padded = padded.reshape(panels, operand.edge, lines * operand.group, operand.depth)
-    moved = np.ascontiguousarray(padded.transpose(0, 2, 1, 3)).view(np.uint8)
+    panelled = padded.reshape(panels, operand.edge, lines * operand.group, operand.depth)
+    moved = np.ascontiguousarray(panelled.transpose(0, 2, 1, 3)).view(np.uint8)
     stream = np.zeros((panels, lines, operand.segments * operand.stream), np.uint8)
     used = operand.group * operand.word_bytes
     stream[:, :, :used] = moved.reshape(panels, lines, used)

@@ -8,7 +8,7 @@ class Pages:
 
     def __init__(self, count: int):
         self._count = count
-        self._allocated = {}  # first page: number of pages
+        self._allocated: dict[int, int] = {}  # first page: number of pages
 
     def gaps(self) -> list[tuple[int, int]]:
         """Return the free ranges, each as (first page, number of pages)."""

@@ -17,7 +17,7 @@ class Blocks(Sequence):
     def __len__(self) -> int:
         return (self._total + self._size - 1) // self._size
 
-    def __getitem__(self, index: int) -> range:
+    def __getitem__(self, index):
         start = index * self._size
         if not 0 <= start < self._total:
             raise IndexError(f"block must be in 0..{len(self) - 1}, not {index}")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -111,6 +112,7 @@ class Product:
         jobs_differ : bool
             A property of a whole job differs within the batch, so nothing can be folded.
         """
+        self.fold: str | None
         batch, m, n = math.prod(self.lead), self.a.shape[-2], self.b.shape[-1]
         if math.prod(self.b.shape[:-2]) == 1 and not (columns_differ or jobs_differ):
             self.fold, self.raw_shape = "a", (1, batch * m, n)
@@ -131,7 +133,9 @@ class Product:
 
     def lines(self, side: int, index: int) -> np.ndarray:
         """Return the rows of A (side 0) or the columns of B of product ``index``: [R, K]."""
-        values = self.b.values.swapaxes(-1, -2) if side else self.a.values
+        values: Any = (self.a, self.b)[side].values
+        if side:
+            values = values.swapaxes(-1, -2)
         return values.reshape(-1, self.k) if self.fold else self.part(values, index, 2)
 
     def shares(self, side: int) -> bool:

@@ -53,7 +53,7 @@ def resync(
     transport.restart(timeout)
     stream = _Stream(transport, config, barrier)
     stream.send(0)
-    search_time = time.monotonic() + _SEARCH_DELAY
+    search_time: float | None = time.monotonic() + _SEARCH_DELAY
     abort = True
     while True:
         try:

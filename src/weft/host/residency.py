@@ -21,12 +21,12 @@ class ResidencyCache:
 
     def __init__(self, memories: Mapping[Region, Operand]):
         self._memories = memories
-        self._pages = {}
+        self._pages: dict = {}
 
     def needs(self, load: Load, data: Sequence[int]) -> bool:
         """Return whether ``load`` must be sent with ``data``; assume from now on that it was."""
         # A panel is one page, or (for C) pages of one word: no two panels share a page.
-        pages = -(-load.words // self._memories[load.operand].page)
+        pages = -(-load.words // self._memories[Region(load.operand)].page)
         size = len(data) // (load.panels * pages)
         addresses = (
             (load.operand, load.page + panel * load.pitch + page)

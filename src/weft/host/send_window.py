@@ -40,10 +40,10 @@ class SendWindow:
     def start(self, number: int) -> None:
         """Discard all words; the next frame gets sequence number ``number`` modulo 256."""
         self._first = number % 256  # sequence number of the first frame of the queue
-        self._queue = deque()  # payloads of the frames that are not acknowledged
+        self._queue: deque[memoryview] = deque()  # payloads of the frames that are not acknowledged
         self._sent = 0  # frames of the queue in transit
         self._max_sent = 0  # frames of the queue that were sent at least once
-        self._deadline = None
+        self._deadline: float | None = None
         self.retries = 0
 
     def add(self, commands: bytes) -> None:

@@ -128,6 +128,7 @@ def find(path: str) -> SerialTransport:
 
     Raises TransportError if the port cannot be opened, or no Weft core answers at any rate.
     """
+    last: TransportError
     for baud in RATES:
         try:
             return SerialTransport(path, baud)
