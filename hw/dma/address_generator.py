@@ -150,8 +150,8 @@ class RunAddress(wiring.Component):
     ``restore``    nothing: it goes back to the saved address
     ============== ====================================================================
 
-    The first address enters as a stride: ADDRESS sets the stride and clears the address, and
-    STRIDE, the next word, adds it.
+    The first address enters as a stride: the word ADDRESS goes to the stride and clears the
+    address; the next word, STRIDE, adds it and then replaces the stride.
 
     Attributes
     ----------
@@ -243,7 +243,7 @@ class AddressGenerator(wiring.Component):
         1 bit; no load is in progress.
     tasks : Out, stream of `PackTask`
     requests : Out, stream of `weft.hw.dma.reader.ReadRequest`
-        The request of a task is on offer in the cycle after the task was taken, or later.
+        The request of a task is on offer in the cycle after the task was taken.
     """
 
     def __init__(self, *, data_bytes, geometries, layouts):
