@@ -23,7 +23,7 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
   weft build icebreaker                  the board's default design, into out/icebreaker/
   weft build ulx3s-25f --rows 4 --cols 4 another design
   weft build ulx3s-85f --fit             the largest array that closes timing
-  weft build --board ./myboard.py        a board of your own (docs/boards.md)
+  weft build --board ./my_board.py       a board of your own (docs/boards.md)
   weft build --list                      list the boards
 
 Exit code 1 if the design misses its clock or does not fit; no bitstream is written then.

@@ -19,7 +19,7 @@ the serial port at the board's baud rate, runs jobs, and compares the results wi
   weft gatesim icebreaker                     the routed netlist, as in the bitstream
   weft gatesim ulx3s-25f                      ECP5: the synthesized netlist
   weft gatesim ulx3s-25f --stage routed       the routed netlist (minutes more)
-  weft gatesim --board ./myboard.py           a board of your own (docs/boards.md)
+  weft gatesim --board ./my_board.py          a board of your own (docs/boards.md)
 
 Installs Yosys and nextpnr from PyPI at first use. Exit code 1 if the Config or a result differs.
 """

@@ -16,7 +16,7 @@ Load a bitstream with the first of the board's tools that is installed.
 
   weft program icebreaker                      out/icebreaker/icebreaker.bin
   weft program ulx3s-25f my/ulx3s-25f.bit
-  weft program --board ./myboard.py            a board of your own
+  weft program --board ./my_board.py           a board of your own
 """
 LIMIT = 300  # timeout of a tool in seconds
 INSTALL = {
