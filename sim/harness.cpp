@@ -1,11 +1,14 @@
-// The simulated accelerator: a Verilated core behind the byte link of docs/interfaces.md, on stdin and stdout.
+// The simulated accelerator: a Verilated core with the byte link of docs/interfaces.md on stdin and
+// stdout.
 //
-// The clock runs while there is something to do: words for the command stream, or a core that is busy. The
-// command stream offers a word every cycle while a COMMANDS frame lasts, and results are always taken; so the
-// cycles of a frame do not depend on how fast the host is. Compiled with BYTES_IN, BYTES_OUT and
-// REGISTER_LATENCY; TRACE adds a VCD.
+// The clock runs while command words are queued or the core is busy. Within a COMMANDS frame a
+// command word is valid in every cycle, and results are always taken: cycles do not depend on the
+// speed of the host. The macros BYTES_IN, BYTES_OUT and REGISTER_LATENCY are required; TRACE adds a
+// VCD.
 //
-//   model [--activity FILE] [--vcd FILE]     FILE: a byte a cycle, the core's activity; a waveform
+//   model [--activity FILE] [--vcd FILE]
+//
+// --activity writes the core's activity, one byte a cycle; --vcd writes a waveform.
 
 #include <poll.h>
 #include <unistd.h>
@@ -29,11 +32,12 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 enum Type : uint8_t {
-    COMMANDS = 1, READ = 2, ABORT = 3, RESULTS = 0x81, REGISTERS = 0x82, ABORTED = 0x83, ERROR = 0xff
+    COMMANDS = 1, READ = 2, ABORT = 3,
+    RESULTS = 0x81, REGISTERS = 0x82, ABORTED = 0x83, ERROR = 0xff
 };
-constexpr size_t RESULT_FRAME = 1 << 16;   // results of one job are cut into frames of about so many bytes
-constexpr unsigned POLL_CYCLES = 1024;     // how often a running clock looks for new frames
-constexpr uint8_t BUSY = 1 << 5;
+constexpr size_t RESULT_FRAME = 1 << 16;   // results of a job are sent in frames of about this size
+constexpr unsigned POLL_CYCLES = 1024;     // cycles between two checks for new frames
+constexpr uint8_t BUSY = 1 << 5;           // bit of the core's activity
 
 uint32_t crc32(const uint8_t* data, size_t size, uint32_t crc = 0) {
     static const auto table = [] {
@@ -60,7 +64,7 @@ uint32_t get(const uint8_t* data, int bytes) {
     return value;
 }
 
-// The host's end of the link.
+// The link to the host.
 class Link {
 public:
     struct Frame { uint8_t type, sequence; Bytes payload; };
@@ -82,14 +86,15 @@ public:
             frame.sequence = head[1];
             frame.payload.resize(get(head + 2, 4));
             uint8_t tail[4];
-            if (!read_all(frame.payload.data(), frame.payload.size()) || !read_all(tail, 4)) return false;
+            if (!read_all(frame.payload.data(), frame.payload.size())) return false;
+            if (!read_all(tail, 4)) return false;
             uint32_t crc = crc32(frame.payload.data(), frame.payload.size(), crc32(head, 6));
             if (crc == get(tail, 4)) return true;
             error(frame.sequence, "CRC of a frame must fit its bytes");
         }
     }
 
-    bool waiting() const {
+    bool has_input() const {
         pollfd in{STDIN_FILENO, POLLIN, 0};
         return poll(&in, 1, 0) > 0;
     }
@@ -104,7 +109,7 @@ public:
         frame.insert(frame.begin(), {'W', 'F'});
         for (size_t done = 0; done < frame.size();) {
             ssize_t n = write(STDOUT_FILENO, frame.data() + done, frame.size() - done);
-            if (n <= 0) _exit(1);  // nobody listens any more
+            if (n <= 0) _exit(1);  // the host has closed the pipe
             done += n;
         }
     }
@@ -158,22 +163,22 @@ public:
     }
 
     void feed(Bytes&& words) {
-        if (fed_ == queue_.size()) queue_.swap(words), fed_ = 0;
+        if (taken_ == queue_.size()) queue_.swap(words), taken_ = 0;
         else queue_.insert(queue_.end(), words.begin(), words.end());
     }
 
-    bool working() const { return fed_ < queue_.size() || busy_; }
+    bool busy() const { return taken_ < queue_.size() || busy_; }
 
     void cycle() {
-        bool valid = fed_ < queue_.size() && !top_->rst;
+        bool valid = taken_ < queue_.size() && !top_->rst;
         top_->cmd_valid = valid;
-        if (valid) std::memcpy(&top_->cmd_data, &queue_[fed_], BYTES_IN);
+        if (valid) std::memcpy(&top_->cmd_data, &queue_[taken_], BYTES_IN);
         top_->res_ready = 1;
         top_->clk = 0;
         step();
-        if (valid && top_->cmd_ready) fed_ += BYTES_IN;
+        if (valid && top_->cmd_ready) taken_ += BYTES_IN;
         if (!top_->rst) {
-            if (top_->res_valid) take();
+            if (top_->res_valid) take_result();
             busy_ = top_->activity & BUSY;
             if (activity_) fputc(top_->activity, activity_);
         }
@@ -201,7 +206,7 @@ private:
 #endif
     }
 
-    void take() {
+    void take_result() {
         if (results_.empty()) {
             put(results_, top_->res_tag, 2);
             put(results_, 0, 2);
@@ -219,7 +224,7 @@ private:
     Link& link_;
     std::unique_ptr<Vweft> top_ = std::make_unique<Vweft>();
     Bytes queue_, results_;
-    size_t fed_ = 0;
+    size_t taken_ = 0;
     bool busy_ = false;
     uint8_t sequence_ = 0;
     FILE* activity_ = nullptr;
@@ -267,7 +272,7 @@ int main(int argc, char** argv) {
     Core core(link, activity, vcd);
     Link::Frame frame;
     for (unsigned count = 0;; count++) {
-        if (!core.working() || (count % POLL_CYCLES == 0 && link.waiting())) {
+        if (!core.busy() || (count % POLL_CYCLES == 0 && link.has_input())) {
             if (!link.receive(frame)) return 0;
             serve(link, core, frame);
         } else {

@@ -28,7 +28,7 @@ NOT_COPIED = {
 MEMORY = 8 << 30  # limit of a process's memory in bytes: a mutant may allocate without end
 LOOK = 2          # seconds between two checks of a process
 ERA = 10 ** 9     # seconds; the date of changed files; all dates are after 1980
-# Python imports it at its start, in each process that inherits PYTHONPATH.
+# sitecustomize.py, which Python imports at the start of each process with this PYTHONPATH.
 CUSTOMIZE = """\
 import sys
 from importlib.util import spec_from_file_location
@@ -56,15 +56,15 @@ class Run:
     Attributes
     ----------
     code : int or None
-        Status of pytest; None where it was killed, since no test ended for too long.
+        Exit status of pytest; None if it was killed by the time limit.
     test : str or None
-        The test that failed, or in which it ended, if one is known by name.
+        The failed test, or the running test when pytest ended, if known.
     why : str
-        The start of its message.
+        The start of the failure message.
     cpu : float
-        Seconds of processor time, those of all its processes.
+        Processor seconds of all processes of the run.
     durations : dict
-        By test file: seconds of all its tests, and of the longest one.
+        By test file: seconds of all tests, and of the longest test.
     """
 
     code: int | None
