@@ -1,4 +1,4 @@
-"""What an IP core may be: the rules of its buses."""
+"""Tests of the description of an IP core: names and validation."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from weft.ip import BUSES, Ip
 
 
 @pytest.mark.parametrize("bus", BUSES)
-def test_the_default_design_goes_on_every_bus(bus):
+def test_default_config_on_every_bus(bus):
     ip = Ip(config=Config(), bus=bus)
     assert ip.name == f"weft_{bus}_8x8x1"
     assert ip.has_fifo_ports == (bus in ("axi", "wishbone"))
@@ -18,7 +18,7 @@ def test_name_starts_with_the_prefix():
     assert Ip(config=Config(), bus="axi", prefix="a" * 24).name.startswith("a" * 24 + "_axi")
 
 
-def test_cores_with_other_pins_have_other_names():
+def test_cores_with_different_pins_have_different_names():
     options = [
         {"bus": "wishbone"}, {"bus": "wishbone", "pipelined": True},
         {"bus": "wishbone", "clocks": 2}, {"bus": "wishbone", "pipelined": True, "clocks": 2},
@@ -41,32 +41,32 @@ def test_cores_with_other_pins_have_other_names():
     ({"depth": 3}, {"bus": "dma"}, "depth must be a power of two with bus 'dma', not 3"),
     ({"cols": 6}, {"bus": "dma"}, "cols must be a multiple of lanes (4) with bus 'dma', not 6"),
 ])
-def test_what_cannot_be_is_refused(fields, options, message):
-    with pytest.raises(ConfigError) as refusal:
+def test_rejects_wrong_options(fields, options, message):
+    with pytest.raises(ConfigError) as error:
         Ip(config=Config(**fields), **options)
-    assert str(refusal.value) == message
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize(
     "prefix", ["", "Mm", "1x", "a-b", "a__b", "a_", "a" * 25, "a\n", None]
 )
-def test_prefix_must_be_a_name(prefix):
-    with pytest.raises(ConfigError) as refusal:
+def test_rejects_wrong_prefixes(prefix):
+    with pytest.raises(ConfigError) as error:
         Ip(config=Config(), bus="axi", prefix=prefix)
-    assert str(refusal.value) == (
+    assert str(error.value) == (
         "prefix must be 1 to 24 lower-case letters, digits and _, a letter first, no _ last and no"
         f" two side by side, not {prefix!r}"
     )
 
 
-def test_all_problems_are_said_at_once():
-    with pytest.raises(ConfigError) as refusal:
+def test_reports_all_problems_at_once():
+    with pytest.raises(ConfigError) as error:
         Ip(config=Config(depth=3, cols=6), bus="dma", clocks=0)
-    assert len(str(refusal.value).splitlines()) == 3
+    assert len(str(error.value).splitlines()) == 3
 
 
 @pytest.mark.parametrize("bus", ["stream", "axi"])
-def test_narrow_streams_are_for_streams(bus):
+def test_only_streams_may_be_narrow(bus):
     config = Config(bytes_in=1, bytes_out=4)
     if bus == "stream":
         assert Ip(config=config, bus=bus).config is config

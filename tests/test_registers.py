@@ -1,4 +1,4 @@
-"""The description that a core gives of itself, word by word, and what is refused as none."""
+"""Tests of the core registers that describe the Config: encoding, decoding, wrong words."""
 
 import pytest
 
@@ -20,21 +20,21 @@ CONFIGS = [
 ]  # fmt: skip
 
 
-def described(config=None, **changes):
-    """The registers of a Config, with some words changed."""
+def words_of(config=None, **changes):
+    """The constant registers of a Config, some of them changed."""
     words = describe(config or Config())
     for name, word in changes.items():
         words[REGISTERS.index(name)] = word
     return words
 
 
-def refusal(words):
+def message(words):
     with pytest.raises(ValueError) as error:
         decode(words)
     return str(error.value)
 
 
-def test_registers_are_in_the_order_of_the_page():
+def test_order_of_the_registers():
     assert REGISTERS == [
         "magic", "version", "hash",
         "rows", "cols", "depth", "hop", "target", "multiplier", "dsp_cols", "drain",
@@ -46,7 +46,7 @@ def test_registers_are_in_the_order_of_the_page():
     assert REGISTERS[-len(COUNTERS) :] == list(COUNTERS)
 
 
-def test_describes_every_field_in_a_word():
+def test_each_field_is_a_word():
     config = CONFIGS[3]
     assert describe(config) == [
         int.from_bytes(b"WEFT", "little"), 3, config.hash,
@@ -63,7 +63,7 @@ def test_describes_every_field_in_a_word():
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
-def test_a_config_comes_back(config):
+def test_decode_inverts_describe(config):
     words = describe(config)
     assert len(words) == len(REGISTERS) - len(COUNTERS)
     assert all(0 <= word < 1 << 32 for word in words)
@@ -73,43 +73,43 @@ def test_a_config_comes_back(config):
 
 def test_rejects_another_magic():
     text = "register magic must be 0x54464557 ('WEFT'), not 0x00000bad"
-    assert refusal(described(magic=0xBAD)) == text
+    assert message(words_of(magic=0xBAD)) == text
 
 
 def test_rejects_another_version():
-    assert refusal(described(version=2)) == "register version must be 3, not 2"
+    assert message(words_of(version=2)) == "register version must be 3, not 2"
 
 
 def test_rejects_another_hash():
     text = f"register hash must be 0x{Config().hash:08x} for its own fields, not 0x00000001"
-    assert refusal(described(hash=1)) == text
-    # A field that is another one than the hash was made from.
+    assert message(words_of(hash=1)) == text
+    # The hash belongs to another value of the field.
     want, have = Config(rows=4).hash, Config().hash
     text = f"register hash must be 0x{want:08x} for its own fields, not 0x{have:08x}"
-    assert refusal(described(rows=4)) == text
+    assert message(words_of(rows=4)) == text
 
 
-def test_rejects_a_choice_that_is_none():
+def test_rejects_an_unknown_choice():
     text = "register multiplier must be under 3, not 3"
-    assert refusal(described(multiplier=3)) == text
-    assert refusal(described(target=4)) == "register target must be under 4, not 4"
-    assert refusal(described(drain=2)) == "register drain must be under 2, not 2"
-    assert refusal(described(dtype=2)) == "register dtype must be under 2, not 2"
+    assert message(words_of(multiplier=3)) == text
+    assert message(words_of(target=4)) == "register target must be under 4, not 4"
+    assert message(words_of(drain=2)) == "register drain must be under 2, not 2"
+    assert message(words_of(dtype=2)) == "register dtype must be under 2, not 2"
     text = "register flush_subnormals must be under 2, not 2"
-    assert refusal(described(flush_subnormals=2)) == text
-    assert refusal(described(requantize=4)) == "register requantize must be under 4, not 4"
-    assert refusal(described(activation=3)) == "register activation must be under 3, not 3"
+    assert message(words_of(flush_subnormals=2)) == text
+    assert message(words_of(requantize=4)) == "register requantize must be under 4, not 4"
+    assert message(words_of(activation=3)) == "register activation must be under 3, not 3"
 
 
-def test_rejects_fields_that_are_no_config():
-    assert refusal(described(rows=0, jobs=3)) == (
+def test_rejects_an_invalid_config():
+    assert message(words_of(rows=0, jobs=3)) == (
         "rows must be in 1..64, not 0\njobs must be a power of two in 2..16, not 3"
     )
-    assert refusal(described(bytes_out=2)) == (
+    assert message(words_of(bytes_out=2)) == (
         "lanes must be at most bytes_out (2) unless requantize is none, not 4"
     )
 
 
 @pytest.mark.parametrize("count", [0, 3, 23])
 def test_rejects_too_few_words(count):
-    assert refusal(describe(Config())[:count]) == f"registers must be 24 or more, not {count}"
+    assert message(describe(Config())[:count]) == f"registers must be 24 or more, not {count}"
