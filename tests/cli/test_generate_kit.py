@@ -81,7 +81,7 @@ def test_help_lists_the_buses(capsys):
         main(["generate", "--bus", "stream", "--help"])
     assert end.value.code == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "axi: AXI4-Lite alone" in said and "docs/kit.md" in said and "--clocks N" in said
+    assert "axi: AXI4-Lite slave" in said and "docs/kit.md" in said and "--clocks N" in said
 
 
 BAD = {
