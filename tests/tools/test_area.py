@@ -1,0 +1,45 @@
+"""The table of areas: all of its components can be synthesized, and the page lists them all."""
+
+import gc
+import warnings
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import UnusedElaboratable
+from tooling import load
+
+from weft.boards.toolchain import to_rtlil
+from weft.hw.array.element import ProcessingElement
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def area():
+    return load("area")
+
+
+@pytest.fixture
+def components(area):
+    """All names and components of the page; some of their parts are never elaborated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnusedElaboratable)
+        elements = [(name, ProcessingElement(mac=mac(depth=1))) for name, mac, *_ in area.ELEMENTS]
+        components = [*elements, *area.components()]
+        yield components
+        components.clear()
+        elements.clear()
+        gc.collect()
+
+
+def test_components_have_netlists(components):
+    for _, component in components:
+        assert "module" in to_rtlil(component)
+
+
+def test_the_page_lists_all_components(area, components):
+    page = (ROOT / "docs" / "area.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| ")]
+    names = [f"| {name}" for name, _ in components]
+    count = len(area.ELEMENTS)
+    assert rows == ["| PE", *names[:count], "| component", *names[count:]]
