@@ -10,7 +10,7 @@ from amaranth.build import ResourceError
 from weft.boards import pll
 from weft.boards.board import Board, BoardError
 from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign, digest
-from weft.boards.top import Top
+from weft.boards.top import BoardTop
 from weft.config import Config
 
 __all__ = ["Design", "best_route", "prepare", "route", "synthesize"]
@@ -57,7 +57,7 @@ def prepare(board: Board, config: Config) -> Design:
             f" names: {error}"
         ) from error
     pll.PLLS[board.device.family](platform.default_clk_frequency / 1e6, board.clock)
-    plan = platform.prepare(Top(board, config), "top", emit_src=False)
+    plan = platform.prepare(BoardTop(board, config), "top", emit_src=False)
     constraints = plan.files["top.lpf" if board.device.family == "ecp5" else "top.pcf"]
     return Design(board, config, plan.files["top.il"], constraints)
 

@@ -20,7 +20,7 @@ class BoardError(ValueError):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Board:
-    """An FPGA board that `weft.boards.top.Top` can be built for.
+    """An FPGA board that `weft.boards.top.BoardTop` can be built for.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ from weft.boards.board import Board
 from weft.config import Config
 from weft.hw.serial.accelerator import SerialAccelerator
 
-__all__ = ["Top"]
+__all__ = ["BoardTop"]
 
 # Cycles from the PLL's lock to the start of the accelerator: at first, block RAMs of an iCE40 read
 # wrong values for some microseconds.
@@ -22,7 +22,7 @@ _FILTER = {
 }
 
 
-class Top(wiring.Component):
+class BoardTop(wiring.Component):
     """A `weft.hw.serial.accelerator.SerialAccelerator` with the clock, pins and LEDs of a board.
 
     The LEDs: ``alive`` blinks about once a second, eight times as fast while the core is busy;

@@ -16,7 +16,7 @@ NAK_TEXTS = b"CRC ", b"type", b"size", b"room"  # payload of an ERROR frame, by 
 _HEADER, _META, _CRC = 8, 4, 4  # bytes: header of a frame, tag/last/status of results, CRC
 
 
-class Field(enum.Enum, shape=2):
+class FrameField(enum.Enum, shape=2):
     """Part of a frame."""
 
     HEADER = 0
@@ -77,7 +77,7 @@ class FrameTransmitter(wiring.Component):
         m.d.sync += [self.abort.eq(0), buffer.advance.eq(0), buffer.clear.eq(0)]
         frame_type, sequence, length, nak = Signal(FrameType), Signal(8), Signal(32), Signal(Nak)
         # The current field, and in it the index of the current byte and the bytes not yet sent.
-        field, index, remaining = Signal(Field), Signal(range(_HEADER)), Signal(range(1024))
+        field, index, remaining = Signal(FrameField), Signal(range(_HEADER)), Signal(range(1024))
         field_end = Signal()  # remaining is 0; registered
         m.d.sync += field_end.eq(remaining == 0)
         in_meta = Signal()  # the current byte of a RESULTS payload belongs to buffer.meta
@@ -86,7 +86,7 @@ class FrameTransmitter(wiring.Component):
         m.d.comb += [
             crc.data.eq(byte), crc.valid.eq(self.bytes.valid & self.bytes.ready),
             crc.include.eq(
-                (field == Field.PAYLOAD) | ((field == Field.HEADER) & (index >= len(SYNC)))
+                (field == FrameField.PAYLOAD) | ((field == FrameField.HEADER) & (index >= len(SYNC)))
             ),
         ]
         word = Signal(32)  # a register's value, for REGISTERS
@@ -98,26 +98,26 @@ class FrameTransmitter(wiring.Component):
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += crc.start.eq(1)
-                m.d.sync += [*start_field(Field.HEADER, _HEADER), in_meta.eq(1)]
+                m.d.sync += [*start_field(FrameField.HEADER, _HEADER), in_meta.eq(1)]
                 self._select_frame(m, buffer, frame_type, sequence, length, nak)
             with m.State("SELECT"):
                 m.next = "SEND"
                 with m.If(field_end):
                     m.next = "NEXT_FIELD"
                 with m.Switch(field):
-                    with m.Case(Field.HEADER):
+                    with m.Case(FrameField.HEADER):
                         m.d.sync += byte.eq(header.word_select(index, 8))
-                    with m.Case(Field.CRC):
+                    with m.Case(FrameField.CRC):
                         m.d.sync += byte.eq(crc.crc.word_select(offset, 8))
                     with m.Default():
                         m.d.sync += byte.eq(payload_byte)
             with m.State("NEXT_FIELD"):
                 m.next = "WAIT_CRC"
                 with m.Switch(field):
-                    with m.Case(Field.HEADER):
-                        m.d.sync += start_field(Field.PAYLOAD, length)
-                    with m.Case(Field.PAYLOAD):
-                        m.d.sync += start_field(Field.CRC, _CRC)
+                    with m.Case(FrameField.HEADER):
+                        m.d.sync += start_field(FrameField.PAYLOAD, length)
+                    with m.Case(FrameField.PAYLOAD):
+                        m.d.sync += start_field(FrameField.CRC, _CRC)
                     with m.Default():
                         m.d.sync += buffer.clear.eq(frame_type == FrameType.RESULTS)
                         m.next = "IDLE"
@@ -125,13 +125,13 @@ class FrameTransmitter(wiring.Component):
                 m.d.comb += self.bytes.valid.eq(1)
                 with m.If(self.bytes.ready):
                     m.d.sync += [index.eq(index + 1), remaining.eq(remaining - 1)]
-                    with m.If(field == Field.PAYLOAD):
+                    with m.If(field == FrameField.PAYLOAD):
                         m.d.sync += buffer.advance.eq(~in_meta & (frame_type == FrameType.RESULTS))
                         m.d.sync += in_meta.eq(in_meta & (offset != _META - 1))
                     m.next = "WAIT_CRC"
             with m.State("WAIT_CRC"):
                 with m.If(crc.idle):
-                    with m.If((field == Field.PAYLOAD) & (offset == 0)):
+                    with m.If((field == FrameField.PAYLOAD) & (offset == 0)):
                         m.d.sync += [word.eq(self.data), self.address.eq(self.address + 1)]
                     m.next = "WAIT_DATA"
             with m.State("WAIT_DATA"):  # field_end and payload_byte are valid in the next cycle

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from weft.cli.performance import BEGIN, END, Measurement, Records, problems, regressions, rows
+from weft.cli.performance import BEGIN, END, Measurement, PerformanceRecords, problems, regressions, rows
 
 RECORD = Measurement(
     name="ecp5", device="LFE5U-25F", config={"rows": 4, "cols": 8, "depth": 2}, array_only=False,
@@ -69,7 +69,7 @@ def test_a_loss_beyond_the_tolerance_is_a_regression():
 
 
 def test_saving_keeps_history_and_the_text_around_the_table(tmp_path):
-    records = Records(tmp_path)
+    records = PerformanceRecords(tmp_path)
     records.add(RECORD)
     records.add(ARRAY)
     records.save(["ecp5", "array", "not measured yet"])
@@ -77,7 +77,7 @@ def test_saving_keeps_history_and_the_text_around_the_table(tmp_path):
     text = page.read_text()
     assert text.startswith("# Performance\n") and "| 10.24 |" in text
     page.write_text(f"# Mine\n\nbefore\n{BEGIN}\nold\n{END}\nafter\n")
-    again = Records(tmp_path)
+    again = PerformanceRecords(tmp_path)
     assert again.latest == {"ecp5": RECORD, "array": ARRAY}
     again.add(changed(fmax={"1": 201.0}))                            # the same design
     again.add(changed(fmax={"1": 220.0}, design="fedcba9876543210"))  # another one
@@ -94,10 +94,10 @@ def test_rejects_a_damaged_record_file(tmp_path):
     for text in ("[{", '[{"name": "x"}]', "7"):
         (tmp_path / "performance.json").write_text(text)
         with pytest.raises(OSError, match="performance.json must hold records of weft bench: "):
-            Records(tmp_path)
+            PerformanceRecords(tmp_path)
 
 
 def test_rejects_a_page_without_the_table_marks(tmp_path):
     (tmp_path / "performance.md").write_text("# Mine\n")
     with pytest.raises(OSError, match="must have the lines '<!-- the table: weft bench writes"):
-        Records(tmp_path).save([])
+        PerformanceRecords(tmp_path).save([])

@@ -88,13 +88,13 @@ def _measure(presets, args):
     from weft.boards.benchmark import measure
     from weft.boards.presets import PRESETS
     from weft.boards.toolchain import Toolchain, ToolchainError
-    from weft.cli.performance import Records, problems, regressions
+    from weft.cli.performance import PerformanceRecords, problems, regressions
     from weft.cli.progress import progress
     from weft.cli.steady_state import ResultMismatch
     from weft.sim.build import folder
     from weft.sim.tools import ToolError
 
-    records = Records(output_folder(args.docs))
+    records = PerformanceRecords(output_folder(args.docs))
     build_folder = output_folder(folder() / "bench")
     failures = []
     with progress() as show:

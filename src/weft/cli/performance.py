@@ -6,7 +6,7 @@ from pathlib import Path
 
 from weft.config import Config
 
-__all__ = ["COLUMNS", "Records", "Measurement", "problems", "regressions", "rows"]
+__all__ = ["COLUMNS", "PerformanceRecords", "Measurement", "problems", "regressions", "rows"]
 
 TOLERANCE = 0.03  # relative loss that counts as noise
 PEER = 6.6  # GMAC/s of the best other open array, on an LFE5U-85F
@@ -112,7 +112,7 @@ class Measurement:
         return None if self.size is None else self.peak * self.utilization * self.best / 1000
 
 
-class Records:
+class PerformanceRecords:
     """The measurements in a folder; the last of each name are the table of the page.
 
     Parameters
