@@ -86,7 +86,8 @@ class FrameTransmitter(wiring.Component):
         m.d.comb += [
             crc.data.eq(byte), crc.valid.eq(self.bytes.valid & self.bytes.ready),
             crc.include.eq(
-                (field == FrameField.PAYLOAD) | ((field == FrameField.HEADER) & (index >= len(SYNC)))
+                (field == FrameField.PAYLOAD)
+                | ((field == FrameField.HEADER) & (index >= len(SYNC)))
             ),
         ]
         word = Signal(32)  # a register's value, for REGISTERS

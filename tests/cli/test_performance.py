@@ -5,7 +5,15 @@ import json
 
 import pytest
 
-from weft.cli.performance import BEGIN, END, Measurement, PerformanceRecords, problems, regressions, rows
+from weft.cli.performance import (
+    BEGIN,
+    END,
+    Measurement,
+    PerformanceRecords,
+    problems,
+    regressions,
+    rows,
+)
 
 RECORD = Measurement(
     name="ecp5", device="LFE5U-25F", config={"rows": 4, "cols": 8, "depth": 2}, array_only=False,
