@@ -5,9 +5,9 @@ import random
 import pytest
 
 from weft.config import Config
-from weft.hw.dma.address_generator import PackTask
 from weft.hw.dma.aligner import Aligner
 from weft.hw.dma.layout import layouts, pack_bytes
+from weft.hw.dma.load_state import PackTask
 from weft.sim.amaranth_bench import plain, send, simulate, ticks
 
 CONFIGS = {

@@ -5,9 +5,9 @@ import pytest
 
 from weft.config import Config
 from weft.host.packing import pack
-from weft.hw.dma.address_generator import PackTask
 from weft.hw.dma.aligner import PackWord
 from weft.hw.dma.layout import layouts, pack_bytes
+from weft.hw.dma.load_state import PackTask
 from weft.hw.dma.packer import Packer
 from weft.sim.amaranth_bench import put, simulate, ticks
 
