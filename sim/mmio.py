@@ -1,0 +1,76 @@
+"""The registers of a simulated IP core, for `weft.host.mmio.MmioTransport`."""
+
+import struct
+import subprocess
+from pathlib import Path
+
+from weft.hw.bus.top import IpTop
+from weft.hw.export import to_verilog
+from weft.ip import Ip
+from weft.sim import build, verilated
+from weft.sim.transport import end
+
+__all__ = ["BusError", "SimRegisters"]
+
+HARNESS = Path(__file__).with_name("mmio.cpp")
+
+
+class BusError(RuntimeError):
+    """The bus answered an access with an error."""
+
+
+class SimRegisters:
+    """Runs an IP core in a process of its own, and accesses its registers over its bus.
+
+    Parameters
+    ----------
+    ip : Ip
+        A core with bus ``axi`` or ``wishbone`` (classic cycles), and one clock.
+    say : callable
+        Called with a line of text before a compilation.
+
+    Raises
+    ------
+    ValueError
+        If ``ip`` has another bus or two clocks.
+    weft.sim.tools.ToolError
+        If the model can't be built.
+    """
+
+    def __init__(self, ip: Ip, say=lambda text: None):
+        if not ip.has_fifo_ports or ip.pipelined or ip.clocks != 1:
+            raise ValueError(
+                "ip must have bus axi or wishbone, classic cycles and one clock, not"
+                f" {ip.name}"
+            )
+        model = verilated.executable(
+            "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(IpTop(ip), name="ip"),
+            HARNESS, top="ip", defines=["WISHBONE"] * (ip.bus == "wishbone"),
+            say=lambda: say(f"compiling the {ip.name} model (once, about 10 to 60 s)"),
+        )
+        self.process = subprocess.Popen([model], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def read(self, address: int) -> int:
+        """Return the word at ``address``; raise BusError if the bus answers with an error."""
+        return self._access(b"R", address, 0)
+
+    def write(self, address: int, value: int) -> None:
+        """Write a word; raise BusError if the bus answers with an error."""
+        self._access(b"W", address, value)
+
+    def close(self) -> None:
+        """End the simulation."""
+        self.process.stdin.close()
+        end(self.process)
+        self.process.stdout.close()
+
+    def _access(self, kind, address, value):
+        self.process.stdin.write(struct.pack("<cII", kind, address, value))
+        self.process.stdin.flush()
+        answer = self.process.stdout.read(5)
+        if len(answer) < 5:
+            raise BusError(f"the simulation ended during an access to {address:#x}")
+        error, found = struct.unpack("<BI", answer)
+        if error:
+            raise BusError(f"access to {address:#x} was answered with an error")
+        return found
