@@ -17,7 +17,8 @@ __all__ = ["LiteXRegisters", "MappedRegisters", "MmioTransport", "RegisterAccess
 
 # Every IP core with FIFO ports has them, and these registers, at the same addresses.
 _IP = Ip(config=Config(), bus="axi")
-_ADDRESS = {item.name: item.address for item in (*registers(_IP), *fifo_ports(_IP))}
+_ADDRESS = {register.name: register.address for register in registers(_IP)}
+_ADDRESS |= {port.name: port.address for port in fifo_ports(_IP)}
 _FIELDS = {
     (register.name, field.name): field for register in registers(_IP) for field in register.fields
 }

@@ -1,15 +1,18 @@
-"""Opens transports by name: a serial port, a board on another machine, or the golden model."""
+"""Opens transports by name: a serial port, another machine, an IP core, or the golden model."""
 
 import re
 
 from weft.config import Config
+from weft.host.mmio import MappedRegisters, MmioTransport
 from weft.host.serial_port import SerialTransport, find
 from weft.host.tcp import TcpTransport
 from weft.host.transport import Transport
 
 __all__ = ["NAMES", "open_transport"]
 
-NAMES = "a serial port (/dev/ttyUSB1, COM3), tcp://host:port or golden"
+NAMES = (
+    "a serial port (/dev/ttyUSB1, COM3), tcp://host:port, uio:/dev/uio0, mem:0x43c00000 or golden"
+)
 
 
 def open_transport(
@@ -20,7 +23,9 @@ def open_transport(
     Parameters
     ----------
     name : str
-        A serial port (``/dev/ttyUSB1``, ``COM3``), ``tcp://host:port``, or ``golden``.
+        A serial port (``/dev/ttyUSB1``, ``COM3``); ``tcp://host:port``; the registers of an IP core
+        with bus axi or wishbone, as ``uio:`` and a UIO device or ``mem:`` and a physical address;
+        or ``golden``.
     config : Config, optional
         Config of ``golden``; default ``Config()``.
     baud : int, optional
@@ -47,6 +52,10 @@ def open_transport(
         if not match or int(match[2]) >= 1 << 16:
             raise ValueError(f"transport must be tcp://host:port, not {name!r}")
         return TcpTransport(match[1].strip("[]"), int(match[2]))
+    if name.startswith("uio:/"):
+        return MmioTransport(MappedRegisters(name.removeprefix("uio:")))
+    if match := re.fullmatch(r"mem:(0x[0-9a-fA-F]{1,16}|\d{1,20})", name):
+        return MmioTransport(MappedRegisters("/dev/mem", int(match[1], 0)))
     if name.startswith("/") or re.fullmatch(r"COM\d+", name, re.IGNORECASE):
         return SerialTransport(name, baud) if baud else find(name)
     raise ValueError(f"transport must be {NAMES}, not {name!r}")

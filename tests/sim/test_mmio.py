@@ -1,0 +1,50 @@
+"""Products on simulated IP cores, through the registers of their bus."""
+
+import numpy as np
+import pytest
+
+from weft import Accelerator
+from weft.config import Config
+from weft.host import GoldenTransport
+from weft.host.mmio import MmioTransport
+from weft.ip import Ip
+from weft.sim.mmio import BusError, SimRegisters
+
+CONFIG = Config(
+    rows=2, cols=2, lanes=2, requantize="tflite", bytes_in=4, bytes_out=8, a_words=32, b_words=32
+)
+
+
+@pytest.fixture(scope="module", params=[
+    "axi", pytest.param("wishbone", marks=pytest.mark.slow),
+])
+def core(request):
+    registers = SimRegisters(Ip(config=CONFIG, bus=request.param))
+    yield registers
+    registers.close()
+
+
+def test_products_equal_numpy(core):
+    rng = np.random.default_rng(1)
+    acc = Accelerator(MmioTransport(core), CONFIG)
+    for m, k, n in ((1, 1, 1), (5, 20, 7), (2, 40, 3)):
+        a = rng.integers(-128, 128, (m, k), dtype=np.int8)
+        b = rng.integers(-128, 128, (k, n), dtype=np.int8)
+        c, stats = acc.matmul(a, b, record=True)
+        assert np.array_equal(c, a.astype(int) @ b)
+        assert stats.cycles > 0
+    with Accelerator(GoldenTransport(CONFIG)) as golden:
+        wanted = golden.matmul(a, b, scale=0.004, zero_point=1)
+    assert np.array_equal(acc.matmul(a, b, scale=0.004, zero_point=1), wanted)
+
+
+def test_errors_of_the_bus_are_raised(core):
+    with pytest.raises(BusError, match="access to 0x7fc was answered with an error"):
+        core.read(0x7FC)
+    with pytest.raises(BusError, match="access to 0x0 was answered with an error"):
+        core.write(0, 1)
+
+
+def test_rejects_cores_without_fifo_ports():
+    with pytest.raises(ValueError, match="must have bus axi or wishbone, .* not weft_stream"):
+        SimRegisters(Ip(config=CONFIG, bus="stream"))
