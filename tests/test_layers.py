@@ -38,6 +38,7 @@ LAYERS = {
     "src/weft/demo/": (*BASE, "weft.host", "weft.demo", "weft.quantize", "numpy", "ml_dtypes"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
+    "hw/bus/amaranth_soc": (*BASE, "weft.hw", "amaranth", "amaranth_soc"),
     "hw/": (*BASE, "weft.hw", "amaranth"),
     "boards/": (*BASE, "weft.hw", "weft.boards", "amaranth", "amaranth_boards"),
     "sim/": (
