@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
 DESIGNS = {
-    "8 x 8 PEs": Config(), "4 x 4 PEs of 4 pairs": Config(rows=4, cols=4, depth=4),
+    "8 x 8 PEs": Config(), "4 x 4 PEs, depth 4": Config(rows=4, cols=4, depth=4),
     "4 x 4 PEs, BF16": Config(dtype="bf16"),
 }
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,4 +1,4 @@
-"""The result buffer: stores the sums that the array drains until they are sent."""
+"""The result buffer: keeps the sums from the array until the output stage has read them."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -34,7 +34,7 @@ class ResultBuffer(wiring.Component):
     south : In, ``cols`` of shape ``south``
         The south ports of the array.
     row_written : Out
-        Pulse: one more row can be read from the next cycle on.
+        High for one cycle per row: one more row can be read from the next cycle on.
     read_addr : In, row address
     row : Out, ``cols`` sums
         The row at ``read_addr``, `latency` cycles later.
@@ -83,7 +83,7 @@ class ResultBuffer(wiring.Component):
         return bank.read_data
 
     def _plain_bank(self, m, c, write_addr):
-        """A bank that is read in one cycle; returns its read data."""
+        """A bank without an output register; returns its read data."""
         m.submodules[f"bank_{c}"] = bank = Memory(shape=self.acc, depth=self.depth, init=[])
         write, read = bank.write_port(), bank.read_port()
         m.d.comb += [

@@ -103,7 +103,7 @@ class ResultAddressGenerator(wiring.Component):
             ),
         )
         job, tile = JobState(), TileState(rows=self.rows, cols=self.cols)
-        row = RowState(row_bytes=row_bytes, units=self.units, unit=combiner.units.unit)
+        row = RowState(row_bytes=row_bytes, unit_sizes=self.units, unit=combiner.units.unit)
         at = UnitAddress(bits=32 - ceil_log2(min(self.units)))
         result, valid, ends_job, done = self._receive(m, combiner)
         self._move(m, job, row, at)
@@ -129,7 +129,7 @@ class ResultAddressGenerator(wiring.Component):
                     self.idle.eq(self.no_job & ~valid & combiner.idle),
                 ]
                 m.d.sync += [
-                    job.field.eq(0), row.unit_index.eq(0), at.addr.eq(0), at.add_stride.eq(1),
+                    job.word_index.eq(0), row.unit_index.eq(0), at.addr.eq(0), at.add_stride.eq(1),
                     job.operand_error.eq(0),
                 ]
                 with m.If(jobs.o.valid):
@@ -193,9 +193,9 @@ class ResultAddressGenerator(wiring.Component):
             m.d.comb += jobs.o.ready.eq(1)
             with m.If(jobs.o.valid):
                 m.d.sync += [
-                    job.field.eq(job.field + 1), at.stride.eq(word[32 - len(at.addr):])
+                    job.word_index.eq(job.word_index + 1), at.stride.eq(word[32 - len(at.addr):])
                 ]
-                with m.Switch(job.field):
+                with m.Switch(job.word_index):
                     with m.Case(0):
                         m.d.sync += job.tag.eq(word[16:])
                     with m.Case(1):
@@ -212,7 +212,7 @@ class ResultAddressGenerator(wiring.Component):
         """The states that start a row of tiles, and a tile."""
         with m.State("TILE_ROW"):
             m.d.sync += [
-                tile.cols_left.eq(job.n - 1), tile.first_in_row.eq(1), at.to_tile_row.eq(0)
+                tile.cols_left.eq(job.n - 1), tile.leftmost.eq(1), at.to_tile_row.eq(0)
             ]
             m.next = "TILE"
         with m.State("TILE"):
@@ -287,8 +287,8 @@ class ResultAddressGenerator(wiring.Component):
         After the last row of the leftmost tile, the address is where the next row of tiles starts.
         """
         with m.State("TILE_DONE"):
-            m.d.sync += [tile.first_in_row.eq(0), at.addr.eq(0), at.add_stride.eq(0)]
-            with m.If(tile.first_in_row):
+            m.d.sync += [tile.leftmost.eq(0), at.addr.eq(0), at.add_stride.eq(0)]
+            with m.If(tile.leftmost):
                 m.d.sync += at.tile_row.eq(at.addr)
             with m.If(tile.more_right):
                 m.d.sync += at.to_tile.eq(1)

@@ -1,4 +1,7 @@
-"""The registers of the result address generator: job, tile, row and address of the next unit."""
+"""The registers of the result address generator: job, tile, row and address of the next unit.
+
+A unit is a part of a result word that is written to memory at an address of its own.
+"""
 
 from amaranth.hdl import Signal, signed
 
@@ -8,20 +11,20 @@ JOB_WORDS = 5  # descriptor words of each job
 
 
 class JobState:
-    """Registers with the fields of the job.
+    """Registers of the job: fields of its descriptor, and how far the descriptor is read.
 
     Attributes
     ----------
-    field : Signal
-        Index of the next descriptor word.
+    word_index : Signal
+        Index of the next descriptor word, 0 to ``JOB_WORDS - 1``.
     tag, narrow, n : Signal
-        The job's tag; its results are narrow; its N.
+        The tag of the job; 1 if its results have the narrow type; N.
     operand_error : Signal
-        Operands that were loaded before the job were read with an error.
+        A memory read of operands failed before this job; its status says so.
     """
 
     def __init__(self):
-        self.field = Signal(range(JOB_WORDS))
+        self.word_index = Signal(range(JOB_WORDS))
         self.tag = Signal(16, reset_less=True)
         self.narrow = Signal()
         self.n = Signal(16, reset_less=True, name="n")
@@ -29,22 +32,22 @@ class JobState:
 
 
 class TileState:
-    """Registers of the tile. All numbers are less one.
+    """State of the tile. Numbers of rows and columns are stored less one: 0 means one.
 
     Attributes
     ----------
     rows_left, cols_left : Signal
-        Rows and columns of C from this tile on.
+        Rows and columns of C from this tile on, the tile included.
     width, height : Signal
-        Columns of the tile; its rows from this row on.
-    first_in_row : Signal
-        The tile is the leftmost one.
+        Columns of the tile; rows of the tile from this row on, the row included.
+    leftmost : Signal
+        The tile is the leftmost one of its row of tiles.
     more_right, more_below : Signal
         Tiles follow to the right; below.
     done : Signal
-        The row that has ended was the last one of the tile.
+        The last row of the tile has ended.
     last_row : Value
-        The row is the last one of the job.
+        This row of the tile is the last one of the job.
     """
 
     def __init__(self, *, rows, cols):
@@ -52,53 +55,66 @@ class TileState:
             Signal(16, reset_less=True, name=name) for name in ("rows_left", "cols_left")
         )
         self.width, self.height = Signal(range(cols)), Signal(range(rows))
-        self.first_in_row, self.more_right, self.more_below = Signal(), Signal(), Signal()
+        self.leftmost, self.more_right, self.more_below = Signal(), Signal(), Signal()
         self.done = Signal()
         self.last_row = (self.height == 0) & ~self.more_right & ~self.more_below
 
 
 class RowState:
-    """Registers of a row of the tile. All numbers of units and bytes are less one.
+    """Registers of a row of the tile.
+
+    Numbers of units and bytes are stored less one, except ``to_start`` and ``unit_bytes``.
+
+    Parameters
+    ----------
+    row_bytes : int
+        Bytes of the results in a full row of a tile.
+    unit_sizes : sequence of int
+        Sizes of a unit, in bytes.
+    unit : `weft.hw.dma.write_combiner.WriteUnit`
+        The output of the generator, whose fields give the widths.
 
     Attributes
     ----------
     units, units_left : Signal
         Units of a row; units of the row from this one on.
     last_byte : Signal
-        Bytes of results in a row.
+        Bytes of results in this row.
     remaining : Signal
-        Bytes of results from this unit on.
+        Bytes of results from this unit to the end of the row; negative after the last one.
     to_start : Signal
         Distance in bytes from the last unit of a row to its first: negative.
     unit_index, last_index : Signal
-        Index of the unit within its result word; of the last unit of a word.
+        Index of the unit within its word of the result stream; index of the last unit of a word.
     unit_bytes : Signal
-        Bytes of a unit; this number is not less one.
+        Bytes of a unit.
     """
 
-    def __init__(self, *, row_bytes, units, unit):
+    def __init__(self, *, row_bytes, unit_sizes, unit):
         self.units, self.units_left = (
-            Signal(range(row_bytes // min(units)), name=name) for name in ("units", "units_left")
+            Signal(range(row_bytes // min(unit_sizes)), name=name)
+            for name in ("units", "units_left")
         )
         self.last_byte = Signal(range(row_bytes))
         self.remaining = Signal.like(unit.last_byte)
         self.to_start = Signal(signed(len(unit.last_byte)))
         self.unit_index, self.last_index = Signal.like(unit.index), Signal.like(unit.index)
-        self.unit_bytes = Signal(range(max(units) + 1))
+        self.unit_bytes = Signal(range(max(unit_sizes) + 1))
 
 
 class UnitAddress:
     """The address of a unit, and the registers that choose what the next step adds to it.
 
-    The selectors are registers, so that they are not decoded from the state for each bit. One
-    adder makes all moves; a move to another tile starts from address 0.
+    The selectors are registers: they are decoded once, a cycle before the step, and not again for
+    each bit of the adder. One adder makes all steps. The steps to a tile, and to the address of a
+    job, add to 0 instead of to ``addr``.
 
     ============ ==============================================================
     selector     the step adds
     ============ ==============================================================
     none         the bytes of a unit: to the next unit
-    add_stride   the stride: from the last unit of a row to the next row; from
-                 0 to the address of the job
+    add_stride   ``stride``: one row down; at the start of a job this register
+                 holds the address of the job
     to_row_start ``to_start``: back to the first unit of the row
     to_tile      the address of this tile
     add_tile     the bytes of a row of a tile: to the next tile on the right
@@ -108,10 +124,10 @@ class UnitAddress:
     Attributes
     ----------
     addr, tile, tile_row, stride : Signal
-        Of the unit, of this tile, of the next row of tiles; the stride. Without the low bits,
-        which are 0 in all of them.
+        Addresses of the unit, of this tile and of the next row of tiles; bytes from a row of C to
+        the next one. All without the low bits that are always 0.
     step : Signal
-        Pulse: make the move.
+        Pulse: make the step.
     """
 
     def __init__(self, *, bits):

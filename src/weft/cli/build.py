@@ -138,14 +138,14 @@ def _build(board, args, bitstream):
         configs = sizes(board) if args.fit else [board.config]
         for tried, config in enumerate(configs):
             if args.fit:
-                show.say(f"{config.name}: at most {len(configs) - tried} arrays left to try")
+                show.say(f"{config.name}: array {tried + 1} of at most {len(configs)}")
             try:
                 design, netlist, seed, routed = _attempt(
                     tools, board, config, args, build_folder, show
                 )
                 problem = clock_missed(routed, args.seeds)
             except ToolchainError as error:
-                if not args.fit and not _does_not_fit(error):
+                if not _does_not_fit(error):
                     raise
                 problem = f"{error}; lower --rows, --cols or --depth"
             if not problem:
@@ -157,9 +157,9 @@ def _build(board, args, bitstream):
             problem = "no array fits the board and meets its clock; try a lower --clock"
         print(f"MISSED  {board.name}: {problem}", file=sys.stderr)
         return 1
-    part = part_of(bitstream)
-    shutil.copyfile(routed.bitstream, part)
-    os.replace(part, bitstream)
+    unfinished = part_of(bitstream)
+    shutil.copyfile(routed.bitstream, unfinished)
+    os.replace(unfinished, bitstream)
     bitstream_report.write(bitstream.parent, design, netlist, seed, routed, bitstream)
     return 0
 
@@ -179,8 +179,8 @@ def _attempt(tools, board, config, args, build_folder, show):
     seconds = time.monotonic() - start
     if min_luts(netlist.cells) > device.capacity["LUT"]:
         raise ToolchainError(
-            f"the design does not fit the {device.name}: it needs LUT"
-            f" {min_luts(netlist.cells):,} of {device.capacity['LUT']:,}"
+            f"the design does not fit the {device.name}: it needs at least"
+            f" {min_luts(netlist.cells):,} of its {device.capacity['LUT']:,} LUTs"
         )
 
     def report(seed, routed):
@@ -189,14 +189,14 @@ def _attempt(tools, board, config, args, build_folder, show):
     with show.task("placing and routing"):
         if seconds > 1:
             show.say(
-                f"estimate: {_minutes(seconds * RATIO[device.family])} per seed,"
+                f"estimate: {_duration(seconds * RATIO[device.family])} per seed,"
                 f" at most {args.seeds} seeds"
             )
         seed, routed = best_route(tools, design, netlist, range(1, args.seeds + 1), report)
     return design, netlist, seed, routed
 
 
-def _minutes(seconds):
+def _duration(seconds):
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 

@@ -7,7 +7,7 @@ __all__ = ["Progress", "progress"]
 
 
 class Progress:
-    """Shows tasks: live on a terminal; otherwise as plain lines, at the start and end of a task."""
+    """Shows tasks: live on a terminal; elsewhere a line at the start, at each quarter, at the end."""
 
     def __init__(self, console, live):
         self._console, self._live = console, live
@@ -82,7 +82,7 @@ def progress(console=None):
     """
     from rich.console import Console
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Live
+    from rich.progress import Progress as RichProgress
 
     console = console or Console()
     if not console.is_terminal:
@@ -90,5 +90,5 @@ def progress(console=None):
         return
     text, count = TextColumn("{task.description}"), TextColumn("{task.fields[count]}")
     columns = (SpinnerColumn(), text, BarColumn(), count, TimeElapsedColumn())
-    with Live(*columns, console=console, transient=True) as live:
+    with RichProgress(*columns, console=console, transient=True) as live:
         yield Progress(console, live)

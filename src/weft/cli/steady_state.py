@@ -17,7 +17,7 @@ def measure_interval(accelerator, size: int) -> float:
     """Cycles from one product to the next, for equal products with M = K = N = ``size``.
 
     Loading of the operands is included. The operands are int8; if the core can requantize, the
-    results are int8 too, with a bias and a scale per column, which are loaded once.
+    results are int8 too, with a bias per column and one scale, which are loaded once.
 
     Raises ResultMismatch if a result differs from the golden model.
     """
