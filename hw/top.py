@@ -14,18 +14,19 @@ class Top(wiring.Component):
 
     Attributes
     ----------
-    cmd_valid : In, cmd_ready : Out, cmd_data : In, ``bytes_in`` bytes
+    cmd_valid : In, 1 bit; cmd_ready : Out, 1 bit; cmd_data : In, ``config.bytes_in`` bytes
         The command stream.
-    res_valid : Out, res_ready : In, res_data : Out, ``bytes_out`` bytes
+    res_valid : Out, 1 bit; res_ready : In, 1 bit; res_data : Out, ``config.bytes_out`` bytes
         The result stream.
-    res_last : Out, res_status : Out, 8 bits, res_tag : Out, 16 bits
-        The other fields of a result word; valid with ``res_valid``.
-    cmd_abort : In
+    res_last : Out, 1 bit; res_status : Out, 8 bits; res_tag : Out, 16 bits
+        Whether this is the last word of its job; status and tag of the job. Valid with
+        ``res_valid``; the status with ``res_last``.
+    cmd_abort : In, 1 bit
         Pulse: end the active job.
-    reg_address : In, 8 bits, reg_data : Out, 32 bits
-        The registers.
+    reg_address : In, 8 bits; reg_data : Out, 32 bits
+        Number of a register, and its value; `weft.hw.interface.CoreInterface` has its latency.
     activity : Out, 6 bits
-        Events in this cycle, as in `Core`.
+        The bits of `weft.hw.interface.ACTIVITY`, the first one lowest.
     """
 
     def __init__(self, config, *, mac=None):

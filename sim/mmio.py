@@ -1,5 +1,6 @@
-"""The registers of a simulated IP core, for `weft.host.mmio.MmioTransport`."""
+"""Access to the registers of a simulated IP core; pass it to `weft.host.mmio.MmioTransport`."""
 
+import contextlib
 import struct
 import subprocess
 from pathlib import Path
@@ -16,7 +17,7 @@ HARNESS = Path(__file__).with_name("mmio.cpp")
 
 
 class BusError(RuntimeError):
-    """The bus answered an access with an error."""
+    """The bus answered an access with an error, or the simulation ended."""
 
 
 class SimRegisters:
@@ -25,14 +26,14 @@ class SimRegisters:
     Parameters
     ----------
     ip : Ip
-        A core with bus ``axi`` or ``wishbone`` (classic cycles), and one clock.
+        A core with one clock, and the bus ``axi``, or ``wishbone`` with classic cycles.
     say : callable
         Called with a line of text before a compilation.
 
     Raises
     ------
     ValueError
-        If ``ip`` has another bus or two clocks.
+        If ``ip`` has another bus, pipelined cycles or two clocks.
     weft.sim.tools.ToolError
         If the model can't be built.
     """
@@ -45,13 +46,13 @@ class SimRegisters:
             )
         model = verilated.executable(
             "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(IpTop(ip), name="ip"),
-            HARNESS, top="ip", defines=["WISHBONE"] * (ip.bus == "wishbone"),
+            HARNESS, top="ip", defines=["WISHBONE"] if ip.bus == "wishbone" else [],
             say=lambda: say(f"compiling the {ip.name} model (once, about 10 to 60 s)"),
         )
         self.process = subprocess.Popen([model], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def read(self, address: int) -> int:
-        """Return the word at ``address``; raise BusError if the bus answers with an error."""
+        """Return the word at byte ``address``; raise BusError without a good answer."""
         return self._access(b"R", address, 0)
 
     def write(self, address: int, value: int) -> None:
@@ -65,8 +66,10 @@ class SimRegisters:
         self.process.stdout.close()
 
     def _access(self, kind, address, value):
-        self.process.stdin.write(struct.pack("<cII", kind, address, value))
-        self.process.stdin.flush()
+        """Send a request, and return the value of the answer; ``mmio.cpp`` has their formats."""
+        with contextlib.suppress(BrokenPipeError):  # the answer is then missing
+            self.process.stdin.write(struct.pack("<cII", kind, address, value))
+            self.process.stdin.flush()
         answer = self.process.stdout.read(5)
         if len(answer) < 5:
             raise BusError(f"the simulation ended during an access to {address:#x}")

@@ -1,4 +1,4 @@
-"""The registers of an IP core: what each request of the register bus does."""
+"""The control and status registers (CSR) of an IP core: what each request of the bus does."""
 
 import functools
 import operator
@@ -25,10 +25,13 @@ DMA_ERRORS = "dma_read_error", "dma_write_error", "bad_descriptor", "bad_address
 
 @dataclass(frozen=True)
 class _Stage:
-    """The request in the bank; ``reads`` and ``writes`` have a bit for each register by name."""
+    """The request in the bank.
+
+    ``reads`` and ``writes`` have a select bit for each name; "core" is any of the core's registers.
+    """
 
     valid: Signal
-    addr: Signal
+    addr: Signal  # of a word
     data: Signal
     done: Signal  # the last cycle of the request
     reads: dict[str, Signal]
@@ -36,12 +39,15 @@ class _Stage:
 
 
 class CsrBank(wiring.Component):
-    """Answers a request in the next cycle, unless the register has to wait.
+    """Answers a request in the next cycle, unless the request has to wait.
 
-    Reads of the core's own registers wait for the core, other waits take a few cycles. CMD_FIFO
-    accepts a write every cycle, and RESULT_FIFO a read every cycle while ``next_valid``; any other
-    access takes two cycles. ``ready`` is a register. A request with an error has no effect except
-    on IRQ_STATUS. All addresses come from `weft.register_map`, by name.
+    Reads of the core's own registers wait for the core; other waits take a few cycles. With FIFO
+    ports the next request may follow in the next cycle after any write, and after a read of
+    RESULT_FIFO while ``next_valid``; otherwise it follows after two cycles or more. The ``ready``
+    of a request comes directly from a flip-flop. A request is an error if no register has its
+    address, if it writes a part of a word, if the register does not allow it, or on overflow or
+    underflow of a FIFO; it then has no effect except on IRQ_STATUS. All addresses come from
+    `weft.register_map`, by name.
 
     Parameters
     ----------
@@ -51,13 +57,13 @@ class CsrBank(wiring.Component):
     ----------
     bus : In, `RegisterBus`
     reg_req : Out, 1 bit; reg_address : Out, 8 bits
-        Request for a register of the core; both stay until ``reg_ack``.
+        Request for a register of the core, by word address; both stay until ``reg_ack``.
     reg_ack : In, 1 bit
     reg_data : In, 32 bits; valid with ``reg_ack``
     busy, reset_busy : In, 1 bit each
-        For STATUS.
+        For STATUS. While ``reset_busy``, CMD_FIFO has no space.
     job_done : In, `JobDone`
-        A job ended.
+        A job ended, with its tag and status; ``valid`` is a pulse.
     reset, abort : Out, 1 bit each
         Pulses of CONTROL.
     irq : Out, 1 bit
@@ -77,7 +83,7 @@ class CsrBank(wiring.Component):
     desc_free : In, 6 bits; only with DMA
         Number of descriptors that the queue has space for.
     dma_base, dma_limit : Out, 32 bits each; only with a window
-        First and last address of the window. A soft reset does not change them.
+        First and last address that the DMA may access. A soft reset does not change them.
     """
 
     def __init__(self, ip):
@@ -107,7 +113,7 @@ class CsrBank(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        wait = Signal()  # the request in the bank has no response yet
+        wait = Signal()  # the request in the bank, if any, cannot be answered in this cycle
         s = self._stage(m, wait)
         m.submodules.interrupts = irqs = Interrupts(
             width=max(f.low for f in interrupts(self.ip)) + 1
@@ -115,7 +121,7 @@ class CsrBank(wiring.Component):
         values = {"core": self.reg_data, **self._values(m, irqs)}
         m.d.comb += [self.reg_req.eq(s.valid & s.reads["core"]), self.reg_address.eq(s.addr)]
         waits = [s.reads["core"] & ~self.reg_ack]
-        overflow, underflow = Const(0), Const(0)
+        overflow, underflow = Const(0), Const(0)  # a core has FIFO ports, DMA, or neither
         if self.ip.has_fifo_ports:
             overflow, underflow, values["result_fifo"] = self._fifo_ports(m, s, waits)
         if self.ip.bus == "dma":
@@ -152,7 +158,7 @@ class CsrBank(wiring.Component):
         """Accepts a request of the bus, and holds it until it is done."""
         request = self.bus.request
         valid, addr, word, done = Signal(), Signal(10), Signal(32), Signal()
-        ready = Signal(init=1)  # the request in the bank, if any, does not wait
+        ready = Signal(init=1)  # the bank is empty, or its request is certain to end in this cycle
         m.d.comb += [request.ready.eq(ready), done.eq(valid & ~wait)]
         with m.If(ready):
             m.d.sync += [

@@ -9,7 +9,7 @@ from weft.sim.primitives.models import ECP5_MODELS
 
 __all__ = ["prove_equal"]
 
-# The miter is one circuit of both, with shared inputs; its `trigger` is 1 if an output differs.
+# Reads a design and the models of primitives, and saves both as one flat module.
 PREPARE = """\
 read_verilog -defer <<models
 {models}
@@ -25,6 +25,7 @@ async2sync
 opt_clean
 design -stash {name}
 """
+# The miter has twin and primitives, with shared inputs; `trigger` is 1 if an output differs.
 MITER = """\
 design -copy-from twin -as twin twin
 design -copy-from primitives -as primitives primitives
@@ -36,23 +37,25 @@ sat -verify -tempinduct -maxsteps {steps} -prove trigger 0 miter
 
 
 def prove_equal(component, *, steps, models=None) -> None:
-    """Prove that a component made of primitives and its twin have equal outputs in every cycle.
+    """Prove that a component has the same outputs with primitives and without them (its twin).
 
-    The proof is by induction: after ``steps`` cycles with equal outputs, from any state, the
-    outputs of the next cycle are equal.
+    The proof is by induction. The outputs are equal in the first cycles; and after some cycles with
+    equal outputs, from any state, the outputs of the next cycle are equal.
 
     Parameters
     ----------
     component : Component
+        Elaborates to primitives on the platform `weft.hw.primitives.Primitives`, and to its twin
+        without a platform.
     steps : int
-        At least the latency.
+        Maximum length of the induction in cycles; at least the latency of the component.
     models : str, optional
-        Verilog models of the primitives; by default those of the ECP5.
+        Text of Verilog models of the primitives; by default of the ECP5's.
 
     Raises
     ------
     AssertionError
-        If they differ, or if the proof fails; with the output of Yosys.
+        If Yosys finds a difference or no proof; with the end of its output.
     weft.sim.tools.ToolError
         If Yosys is missing.
     """

@@ -125,7 +125,7 @@ def test_a_clock_missed_is_an_error_without_a_bitstream(run, monkeypatch, tmp_pa
 
 
 @pytest.mark.parametrize(("field", "value", "what"), [
-    ("most", 4, "DSP 9 of 8"), ("luts", 6000, "6,000 of its 5,280 LUTs"),
+    ("most", 4, "DSP 9 of 8"), ("luts", 6000, "LUT 6,000 of 5,280"),
 ])
 def test_what_does_not_fit_is_an_error(run, monkeypatch, field, value, what):
     monkeypatch.setattr(Tools, field, value)

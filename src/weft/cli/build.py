@@ -179,8 +179,8 @@ def _attempt(tools, board, config, args, build_folder, show):
     seconds = time.monotonic() - start
     if min_luts(netlist.cells) > device.capacity["LUT"]:
         raise ToolchainError(
-            f"the design does not fit the {device.name}: it needs at least"
-            f" {min_luts(netlist.cells):,} of its {device.capacity['LUT']:,} LUTs"
+            f"the design does not fit the {device.name}: it needs LUT"
+            f" {min_luts(netlist.cells):,} of {device.capacity['LUT']:,}"
         )
 
     def report(seed, routed):

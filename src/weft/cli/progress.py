@@ -7,7 +7,7 @@ __all__ = ["Progress", "progress"]
 
 
 class Progress:
-    """Shows tasks: live on a terminal; elsewhere a line at the start, at each quarter, at the end."""
+    """Shows tasks: live on a terminal; elsewhere a line at the start, the quarters, the end."""
 
     def __init__(self, console, live):
         self._console, self._live = console, live

@@ -76,11 +76,11 @@ class OutputStage:
             for latency in (latencies.sum_latency, latencies.epilogue_latency)
         )
         self.read = self.end = -1
-        self._sent = -1  # the last chunk was sent
-        self._epilogue = -self._lag  # the last chunk for the epilogue was read
-        self._word = -1  # the last word with several chunks was sent
+        self._sent = -1  # when the last chunk was sent
+        self._epilogue = -self._lag  # when the last chunk for the epilogue was read
+        self._word = -1  # when the last word with several chunks was sent
         depth = latencies.reorder_depth
-        self._freed = deque([-1] * depth, depth)  # each entry of the reorder buffer became free
+        self._freed = deque([-1] * depth, depth)  # when entries became free, oldest first
         self.released = deque([-1] * latencies.buffer_passes, latencies.buffer_passes)
 
     def key(self):
@@ -164,7 +164,7 @@ class _RowSender:
 
     def __init__(self, output, time, interval):
         self._output = output
-        self._time = time  # the next row is written
+        self._time = time  # when the next row is written
         self._interval = interval
         self.slack = output.slack
 
