@@ -5,24 +5,24 @@ __all__ = ["member", "page"]
 HEAD = """\
 # Mutation testing
 
-One line of `hw` or `src/weft` is changed at a time, and the tests run until one fails: a mutant is
-**killed** by the first test that fails, or it **survives** and shows what no test holds.
+One line of `hw` or `src/weft` is changed at a time, and the tests run until one fails. The first
+test that fails **kills** the mutant. A mutant that **survives** shows what the tests do not check.
 {command} draws {count} lines with the seed {seed}, makes one mutant of each, and writes this page
-and its records, `docs/mutation.json`. Lines are drawn by a hash of the seed and their own text, so
-a change of the tree leaves most of the drawn lines as they are.
+and its records, `docs/mutation.json`. A line is drawn by a hash of its text and the seed, so the
+draw stays nearly the same when other lines change.
 
 The stages of a mutant, in this order:
 
 1. **mirrored**: the test file of the same name;
-2. **importing**: the test files that import the changed module, nearest and shortest first, for at
-   most {budget} s of processor time; longer files wait for the next stage;
+2. **importing**: the test files that import the changed module, those in the nearest folder and the
+   shortest ones first, for {budget} s of processor time in all; the others run in the next stage;
 3. **quick**: all other tests of `make test`;
 4. **all**: the tests that only `make test-all` runs.
 
-A failure counts once the same test has passed without the mutant. A mutant is killed, too, where
-a test takes two minutes and ten times as long as the longest one of its file; time in which it
-waits for a processor does not count. Such kills are **timed out**. A mutant that changes nothing
-that can be seen is **equivalent**: `tools/mutation/equivalent.toml` lists them, with the reason.
+A failure counts only if the same test passes without the mutant. A mutant is also killed if a test
+takes over two minutes and over ten times as long as the slowest test of its file; the time in
+which it waits for a processor does not count. Such kills are **timed out**. A mutant that changes
+nothing visible is **equivalent**: `tools/mutation/equivalent.toml` lists them, with the reason.
 """
 STAGES = "mirrored", "importing", "quick", "all"
 
@@ -80,14 +80,17 @@ def _code(text):
 def page(stored: dict) -> str:
     """The text of ``docs/mutation.md`` from the contents of ``docs/mutation.json``."""
     members = stored["mutants"]
-    out = [HEAD.format(**stored), "\n## Found\n\n"]
+    out = [HEAD.format(**stored), "\n## Results\n\n"]
+    waiting = sum(m["result"] == "not run" for m in members)
+    if waiting:
+        out.append(f"{len(members) - waiting} of {len(members)} mutants have been tested so far.\n")
     out.append(f"Killed: {_rate(members)}.")
     reached = {s: [m for m in members if m["result"] == "survived" and m["stage"] == s]
                for s in STAGES}
     short = sum(len(reached[stage]) for stage in STAGES[:-1])
     if short:
         out.append(
-            " Survivors that have not met all stages, so that more tests may kill them: "
+            "\nSome survivors have not met all stages, so that more tests may kill them: "
             + ", ".join(f"{len(reached[s])} after {s}" for s in STAGES[:-1] if reached[s]) + "."
         )
     late = [m for m in _killed(members) if m["missed"]]
@@ -126,7 +129,7 @@ def _change(one):
 def _survivors(members):
     if not members:
         return ""
-    head = "\n## Survivors\n\n| where | line | becomes | survived |\n|---|---|---|---|\n"
+    head = "\n## Survivors\n\n| where | line | becomes | last stage |\n|---|---|---|---|\n"
     return head + "".join(
         f"{_change(m)} {m['stage']} |\n"
         for m in sorted(members, key=lambda m: (m["file"], m["line"]))
