@@ -13,7 +13,7 @@ NOT_RUN = {"my_board.py"}  # read by `weft build --board`, which tests/cli/test_
 COMPILE = {"batch_on_board.py"}  # a simulation model
 BLOCKS = {
     f"{page}-{number}": block
-    for page in ("quickstart", "python")
+    for page in ("quickstart", "python", "ip")
     for number, block in enumerate(re.findall(
         r"^```python\n(.*?)^```", (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"),
         re.M | re.S,
@@ -37,6 +37,8 @@ def test_the_pages_have_blocks():
     assert len(BLOCKS) >= 5
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.slow] if name.startswith("ip") else []) for name in BLOCKS
+])
 def test_block_runs(name):
     exec(compile(BLOCKS[name], name, "exec"), {})

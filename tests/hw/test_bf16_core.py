@@ -55,7 +55,9 @@ def run(config, scenario, *, idle=0, stall=0, limit=40_000):
 
 
 @ALL
-@pytest.mark.parametrize("idle, stall", [(0, 0), (0, 60), (60, 0)])
+@pytest.mark.parametrize("idle, stall", [
+    (0, 60), (60, 0), pytest.param(0, 0, marks=pytest.mark.slow),
+])
 def test_jobs_of_any_number_of_tiles(config, idle, stall):
     rng = np.random.default_rng(1)
     scenario = Scenario(config)

@@ -26,8 +26,10 @@ def run(folder, files):
 
 
 @pytest.mark.parametrize("bus, more", [
-    *(pytest.param(bus, {}, marks=pytest.mark.slow) for bus in BUSES),
-    ("axi", {"target": "ecp5", "rows": 1, "cols": 2, "prefix": "mm"}),
+    *(pytest.param(bus, {}, marks=[] if bus == "axi" else pytest.mark.slow) for bus in BUSES),
+    pytest.param(
+        "axi", {"target": "ecp5", "rows": 1, "cols": 2, "prefix": "mm"}, marks=pytest.mark.slow
+    ),
 ])
 def test_passes(kits, bus, more, tmp_path):
     ip, files = kits(bus, **more)

@@ -25,7 +25,7 @@ VERILATOR = {
 }
 
 
-@pytest.mark.parametrize("config", tiers(ICARUS, "1x1"))
+@pytest.mark.parametrize("config", tiers(ICARUS))
 def test_benches_pass_on_icarus(config):
     outcome = run(config, "icarus", build_dir=folder() / "benches")
     assert outcome.tests == (53 if config.c_words else 44) and outcome.failures == 0

@@ -32,7 +32,7 @@ ALL = pytest.mark.parametrize("cell, depth", [
 # Each takes two seconds: the cell and its twin are exported, compiled and simulated.
 TWINS = pytest.mark.parametrize("twin", tiers(
     {case.id: case.values for case in ALL.args[1]},
-    *(f"{target}-{kind}" for target in PLAIN for kind in ("plain-2", "fip-4")),
+    *(f"{target}-{kind}" for target in PLAIN for kind in ("fip-4",)),
 ))
 DSP = pytest.mark.parametrize("dsp", [True, False], ids=["dsp", "logic"])
 

@@ -58,7 +58,9 @@ def test_words_come_after_the_latency(width, depth, target):
     assert {now: found[now] for now in expected} == expected
 
 
-@pytest.mark.parametrize("width, depth", SHAPES)
+@pytest.mark.parametrize("width, depth", [
+    *SHAPES[:3], *(pytest.param(*shape, marks=pytest.mark.slow) for shape in SHAPES[3:]),
+])
 def test_blocks_equal_the_behavioural_model(width, depth):
     dut = Bank(width=width, depth=depth, target="ecp5")
     assert cosimulate(dut, cycles=2 * depth + 2000) == "PASS"

@@ -241,7 +241,7 @@ def flip(data, index, bits):
 
 
 @pytest.mark.parametrize("index", [
-    2, 40, *(pytest.param(index, marks=pytest.mark.slow) for index in (4, 11, -1)),
+    40, *(pytest.param(index, marks=pytest.mark.slow) for index in (2, 4, 11, -1)),
 ])
 def test_a_damaged_frame_has_no_effect(index):
     scenario = scenario_of(CONFIG)

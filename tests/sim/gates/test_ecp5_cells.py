@@ -71,7 +71,7 @@ def test_cells_equal_yosys(verdict, test):
 @pytest.mark.parametrize("test, right, wrong", [
     (logic, "INITVAL[{D, C, B, A}]", "INITVAL[{D, C, A, B}]"),
     (column, "memory[{A, C, B, D}]", "memory[{D, C, B, A}]"),
-    (carry, "plain ? f", "!plain ? f"),
+    (carry, "no_carry ? f", "!no_carry ? f"),
     (
         flip_flops, "if (reset) state <= START;\n                else",
         "if (reset) state <= 1;\nelse",

@@ -1,5 +1,7 @@
 """Test of the steady-state rate behind AXI4-Stream, against that of the bare core."""
 
+import pytest
+
 from weft.config import Config
 from weft.hw.bus.top import IpTop
 from weft.hw.export import to_verilog
@@ -9,6 +11,7 @@ from weft.sim.ip.ip_testbench import env
 from weft.sim.runner import run
 
 
+@pytest.mark.slow
 def test_streams_keep_up_with_128_cubed():
     ip = Ip(config=Config(depth=2, activation="none"), bus="stream")
     outcome = run(
