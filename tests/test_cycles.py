@@ -15,7 +15,7 @@ _FINISHES = {
     "int8": (JobFlag.REQUANTIZE, JobFlag.TABLE), "bf16": (JobFlag.ROUND, JobFlag.CLAMP),
 }
 SEED = 20261
-SEQUENCES = 30  # of one to six jobs, for each Config
+SEQUENCES = 20  # of one to six jobs, for each Config
 SMALL = {"a_words": 512, "b_words": 512}
 # Sizes and rates at the ends of their ranges, beside the covering Configs.
 CONFIGS = [

@@ -18,7 +18,7 @@ CORES = {
     "1x3x1-slots4": (Config(rows=1, cols=3, depth=1, bytes_out=4, **SMALL), interleaved_mac(4, 7)),
 }
 ALL = pytest.mark.parametrize("config, cell", [
-    pytest.param(*core, id=name, marks=() if name == "1x3x1-slots4" else pytest.mark.slow)
+    pytest.param(*core, id=name, marks=pytest.mark.slow)
     for name, core in CORES.items()
 ])
 

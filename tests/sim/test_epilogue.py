@@ -26,7 +26,7 @@ CONFIGS = {
         rows=5, cols=3, requantize="single", lanes=1, bytes_in=4, bytes_out=2, **SMALL
     ),
 }
-ALL = pytest.mark.parametrize("config", tiers(CONFIGS, "onnx", "single"))
+ALL = pytest.mark.parametrize("config", tiers(CONFIGS, "onnx"))
 types = st.sampled_from([np.int8, np.uint8])
 
 

@@ -104,7 +104,7 @@ def test_benches_pass_on_icarus(config):
     assert outcome.cycles > 10_000
 
 
-@pytest.mark.parametrize("config", tiers(named(VERILATOR), "3x4x4-4-8"))
+@pytest.mark.parametrize("config", tiers(named(VERILATOR)))
 def test_benches_pass_on_verilator(config):
     outcome = run(config, "verilator", build_dir=folder() / "benches")
     assert outcome.tests == 46 and outcome.failures == 0

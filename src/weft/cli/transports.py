@@ -9,6 +9,8 @@ NAMES = """\
 TRANSPORT is
   /dev/ttyUSB1, COM3       a board on a serial port
   tcp://host:port          a board shared by 'weft serve'
+  uio:/dev/uio0            an IP core, through its registers in a UIO device
+  mem:0x43c00000           an IP core, through its registers at a physical address
   board                    a simulated board, at the pins of its serial port
   sim                      a simulated core, at its streams
   golden                   the golden model in numpy, without hardware

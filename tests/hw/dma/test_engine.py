@@ -185,7 +185,12 @@ FETCHES = {
 }
 
 
-@pytest.mark.parametrize("name, pause", [("8x8x1", 0.0), *((name, 0.5) for name in FETCHES)])
+@pytest.mark.parametrize("name, pause", [
+    ("8x8x1", 0.0), *(
+        pytest.param(name, 0.5, marks=[] if name in ("4x4x1-4", "2x4x1-bf16") else pytest.mark.slow)
+        for name in FETCHES
+    ),
+])
 def test_panels(name, pause):
     """Operands in all orders, at any byte and stride, are packed as the host packs them."""
     config = FETCHES[name]

@@ -176,7 +176,7 @@ def run(config, bench, limit=400_000, **host):
 @pytest.mark.parametrize("case", tiers({
     "4to8-stall": (CONFIG, {"idle": 0.5, "stall": 0.5}),
     "16to16": (WIDE, {}), "1to1": (BYTE, {}),
-}, "4to8-stall"))
+}, "1to1"))
 def test_products_through_the_link(case):
     config, rules = case
     scenario = scenario_of(config)

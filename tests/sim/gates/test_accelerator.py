@@ -53,7 +53,8 @@ def start(netlist, tmp_path_factory):
     return started
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
 def test_it_multiplies(netlist, start, seed):
     with start(netlist, seed) as gates:
         done = check_gates(gates, CONFIG, seed=seed)
