@@ -17,9 +17,9 @@ class ResultKind:
     Attributes
     ----------
     epilogue : bool
-        They pass through the epilogue: requantized, rounded or clamped.
+        The results pass through the epilogue, which requantizes, rounds or clamps them.
     packed : bool
-        Several chunks share a word of the stream, which leaves a cycle after the last of them.
+        Several chunks share a word of the stream. It is sent one cycle after the last of them.
     words : int
         Words of the stream that a chunk occupies; one word a cycle.
     bytes : int
@@ -52,15 +52,16 @@ class ResultKind:
 class OutputStage:
     """The times at which chunks of results are read from the result buffer and sent.
 
-    A chunk is read when it is written and the reorder buffer has a free entry for it. It arrives
-    there after the latency of its kind. It frees its entry when its last word is sent.
+    A chunk is read once it is written, the reorder buffer has a free entry for it, and the chunk
+    before it is far enough ahead. It can be sent after the latency of its kind, in order. It frees
+    its entry when its last word is sent.
 
     Attributes
     ----------
     read : int
-        Cycle in which the last chunk was read; the clock of this stage.
+        Cycle in which the last chunk was read; `repeat` takes it as the clock of this stage.
     end : int
-        Cycle in which the last word was taken.
+        Cycle in which the last word left in the result stream.
     released : deque of int
         Cycles in which the last passes left the result buffer, oldest first; as many passes as it
         holds.
@@ -98,7 +99,7 @@ class OutputStage:
         )
 
     def advance(self, cycles):
-        """Add ``cycles`` to the times of the chunks."""
+        """Add ``cycles`` to all times except `released`."""
         self.read += cycles
         self.end += cycles
         self._sent += cycles
@@ -109,7 +110,8 @@ class OutputStage:
     def tile(self, time: int, interval: int, rows: int, count: int, kind: ResultKind) -> None:
         """Send the rows of a tile, ``count`` chunks each.
 
-        The first row is written at ``time``, and a further one every ``interval`` cycles.
+        The first row is written at ``time``, and a further one every ``interval`` cycles. With an
+        ``interval`` of 0 all rows are written at ``time``.
         """
         if interval:
             sender = _RowSender(self, time, interval)
@@ -125,10 +127,11 @@ class OutputStage:
             read, sent = self.read, self._sent
             self.chunk(time, kind)
             count -= 1
+            # Chunks in sequence that were read and sent ``interval`` cycles after the one before.
             steady = steady + 1 if self.read - read == self._sent - sent == interval else 0
         if not count:
             return
-        # Every entry of the reorder buffer was used at this interval: the interval stays.
+        # All entries of the reorder buffer now become free at this interval, so it stays the same.
         cycles = count * interval
         self.read += cycles
         self.end += cycles
