@@ -1,7 +1,5 @@
 """Verilog of the core, and simulation models of the device primitives in it."""
 
-import contextlib
-import gc
 import importlib.util
 from pathlib import Path
 
@@ -19,20 +17,7 @@ def core(top: IpTop, *, head: list[str]) -> str:
     """Verilog-2005 of a core; with a target it instantiates the primitives of that device."""
     ip = top.ip
     platform = None if ip.config.target == "generic" else Primitives()
-    with _gc_disabled():
-        return commented(head, "//") + to_verilog(top, name=ip.name, platform=platform)
-
-
-@contextlib.contextmanager
-def _gc_disabled():
-    """Disable garbage collection, which would scan millions of live objects many times."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    return commented(head, "//") + to_verilog(top, name=ip.name, platform=platform)
 
 
 def primitives(ip: Ip, *, head: list[str]) -> str | None:
