@@ -18,6 +18,9 @@ BASE = tuple(
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches
+NETWORK = (
+    *BASE, "weft.golden", "weft.host", "weft.network", "weft.quantize", "numpy", "ml_dtypes",
+)
 LAYERS = {
     "src/weft/__init__.py": PUBLIC,
     "src/weft/__main__.py": ("weft.cli",),
@@ -35,6 +38,11 @@ LAYERS = {
         *BASE, "weft.hw", "weft.kit", "weft.cli.info", "weft.boards", "amaranth",
         "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",
     ),
+    "src/weft/network/tflite/": (*NETWORK, "tflite", "tflite_micro"),
+    "src/weft/network/onnx/": (*NETWORK, "onnx", "onnxruntime"),
+    "src/weft/network/report/": (*NETWORK, "matplotlib"),
+    "src/weft/network/target": (*NETWORK, "weft.boards"),
+    "src/weft/network/": NETWORK,
     "src/weft/demo/": (*BASE, "weft.host", "weft.demo", "weft.quantize", "numpy", "ml_dtypes"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
