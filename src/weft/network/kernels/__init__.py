@@ -1,0 +1,57 @@
+"""Operators that the host computes, exactly, in numpy: one table from a kernel's name to it.
+
+A kernel without a prefix is the same in all runtimes. One with a prefix, such as ``tflite.add``,
+follows the numerics of that runtime. ``tflite.model`` and ``onnx.model`` run the runtime itself on
+a sub-model; they are stateful.
+"""
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.network.errors import ModelError
+from weft.network.kernels import common
+
+__all__ = ["KERNELS", "STATEFUL", "run"]
+
+# Each is function(inputs, attributes) -> outputs; a stateful one is function(inputs, attributes,
+# state).
+KERNELS = {**common.KERNELS}
+STATEFUL = frozenset()  # names of the kernels that keep something from run to run
+
+
+def run(
+    kernel: str, inputs: Sequence[np.ndarray | None], attributes: Mapping[str, Any],
+    state: MutableMapping | None = None,
+) -> list[np.ndarray]:
+    """The outputs of one operator.
+
+    Parameters
+    ----------
+    kernel : str
+        A name in `KERNELS`.
+    inputs : sequence of array or None
+        Values of the node's inputs, constants included; None where an optional one is absent.
+    attributes : mapping
+        `weft.network.ir.Host.attributes`.
+    state : dict, optional
+        What a stateful kernel keeps from run to run. The caller keeps one for each node, empty at
+        first. Without it the operator starts anew.
+
+    Returns
+    -------
+    list of array
+
+    Raises
+    ------
+    ModelError
+        If no kernel has the name.
+    """
+    try:
+        function = KERNELS[kernel]
+    except KeyError:
+        raise ModelError(f"kernel must be one of {', '.join(KERNELS)}, not {kernel!r}") from None
+    if kernel in STATEFUL:
+        return function(inputs, attributes, {} if state is None else state)
+    return function(inputs, attributes)
