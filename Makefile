@@ -61,11 +61,11 @@ docs:  ## build the documents as a site, in build/docs; broken links are errors
 
 readability:  ## count what can be counted of how the sources read, and write docs/readability.md
 	@$(SETUP) test
-	@$(RUN) python tools/readability.py
+	@$(RUN) python -m tools.readability
 
 registers:  ## write docs/registers.md from the description of the registers
 	@$(SETUP) test
-	@$(RUN) python tools/registers.py
+	@$(RUN) python -m tools.registers
 
 lint:  ## check the style of the sources, and the types of the public API
 	@$(SETUP) test
@@ -82,15 +82,15 @@ kit:  ## write an IP core with its driver and documents: make kit BUS=wishbone
 
 interop:  ## run kits in GHDL, FuseSoC and LiteX and on a CPU; compare with LiteRT (minutes)
 	@$(SETUP) kit
-	@$(RUN) python tools/interop.py $(ARGS)
+	@$(RUN) python -m tools.interop $(ARGS)
 
 proofs:  ## prove the bus rules, check that a broken rule is found, write docs/proofs.md (minutes)
 	@$(SETUP) test
-	@$(RUN) python tools/proofs.py
+	@$(RUN) python -m tools.proofs
 
 wrappers:  ## place and route the bus wrappers, measure the throughput they lose (minutes)
 	@$(SETUP) test
-	@$(RUN) python tools/wrappers.py
+	@$(RUN) python -m tools.wrappers
 
 waves:  ## simulate two small products and write a waveform (VCD)
 	@$(SETUP) sim
@@ -102,23 +102,23 @@ setup:  ## create .venv with everything that `make sim` needs, and check the too
 
 train:  ## train the demonstration network again
 	@$(SETUP) train
-	@$(RUN) python tools/train_digits.py $(ARGS)
+	@$(RUN) python -m tools.train_digits $(ARGS)
 
 cycles:  ## write docs/cycles.md, the cycle counts of common designs
 	@$(SETUP) sim
-	@$(RUN) python tools/cycles.py
+	@$(RUN) python -m tools.cycles
 
 sim-speed:  ## measure the speed of the simulation, write docs/sim-speed.md
 	@$(SETUP) sim
-	@$(RUN) python tools/sim_speed.py
+	@$(RUN) python -m tools.sim_speed
 
 link-bench:  ## multiply over simulated serial ports, write docs/link-bench.md (minutes)
 	@$(SETUP) sim
-	@$(RUN) python tools/link_bench.py
+	@$(RUN) python -m tools.link_bench
 
 area:  ## place and route single components, write docs/area.md (minutes)
 	@$(SETUP) sim
-	@$(RUN) python tools/area.py $(ARGS)
+	@$(RUN) python -m tools.area $(ARGS)
 
 mutation:  ## run the tests on one-line mutants of the sources, list the survivors (hours)
 	@$(SETUP) test
@@ -126,11 +126,11 @@ mutation:  ## run the tests on one-line mutants of the sources, list the survivo
 
 cell-mutants:  ## break each stage of the BF16 MAC cell, write docs/cell-mutants.md (minutes)
 	@$(SETUP) sim
-	@$(RUN) python tools/cell_mutants.py
+	@$(RUN) python -m tools.cell_mutants
 
 sweep:  ## lint 300 random Configs, and multiply with 60 of them (half an hour)
 	@$(SETUP) sim
-	@$(RUN) python tools/sweep.py $(ARGS)
+	@$(RUN) python -m tools.sweep $(ARGS)
 
 lock:  ## resolve the locked versions again, from pyproject.toml
 	@$(PYTHON) tools/lock.py

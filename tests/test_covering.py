@@ -3,7 +3,7 @@
 import numpy as np
 from covering import CONFIGS, pairs
 
-from weft.sim.configs import random_config
+from verif.configs import random_config
 
 SEED, DRAWN = 31, 400
 

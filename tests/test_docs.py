@@ -101,7 +101,7 @@ def test_readme_has_links():
 @pages
 def test_named_files_exist(page):
     text = page.read_text(encoding="utf-8")
-    names = re.findall(r"`((?:src|hw|sim|boards|tests|tools|docs)(?:/[\w.-]+)*/?)`", text)
+    names = re.findall(r"`((?:src|hw|sim|boards|verif|tests|tools|docs)(?:/[\w.-]+)*/?)`", text)
     assert [name for name in names if not (ROOT / name).exists()] == []
 
 
@@ -109,7 +109,7 @@ def test_named_files_exist(page):
 def test_named_objects_exist(page):
     text = page.read_text(encoding="utf-8")
     missing = []
-    for name in re.findall(r"`(weft(?:\.\w+)+)", text):
+    for name in re.findall(r"`((?:weft|verif)(?:\.\w+)+)", text):
         try:
             pkgutil.resolve_name(name)
         except (ImportError, AttributeError):

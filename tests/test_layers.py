@@ -53,6 +53,8 @@ LAYERS = {
         *BASE, "weft.hw", "weft.golden", "weft.host", "weft.demo", "weft.quantize", "weft.sim",
         "amaranth", "cocotb", "cocotb_tools", "cocotbext", "find_libpython", "ml_dtypes", "numpy",
     ),
+    # Imports everything; no layer above may import it, so only tests and tools do.
+    "verif/": ("weft", "verif", "amaranth", "cocotb", "cocotbext", "ml_dtypes", "numpy"),
 }
 
 
@@ -60,7 +62,7 @@ def modules(*folders):
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
-SOURCES = modules("src", "hw", "sim", "boards")
+SOURCES = modules("src", "hw", "sim", "boards", "verif")
 PYTHON = [*SOURCES, *modules("tests", "tools")]
 NOT_OURS = {".git", ".venv", "build", "out", "dist", "__pycache__"}
 
@@ -72,6 +74,8 @@ def relative(path):
 def module(path):
     """The module of a file: ``hw/core.py`` is ``weft.hw.core``."""
     name = relative(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    if name.startswith("verif"):
+        return name
     return name.removeprefix("src.") if name.startswith("src.") else f"weft.{name}"
 
 
@@ -124,6 +128,7 @@ def test_every_source_keeps_its_layer():
     ("from weft import sim", "weft.sim"),
     ("from .. import sim", "weft.sim"),
     ("import hw.core", "hw.core"),
+    ("from verif.formal import rules", "verif.formal.rules"),
 ])
 def test_detects_a_forbidden_import(source, name):
     path = ROOT / "hw" / "core.py"

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import patch
 
-from weft.sim.mac_cell import LONG_SUMS, VECTORS, check, executable
+from verif.mac_cell import LONG_SUMS, VECTORS, check, executable
 
 ROOT = Path(__file__).parent.parent
 PATH = ROOT / "docs" / "cell-mutants.md"
@@ -24,7 +24,7 @@ HEAD = """\
 # Mutants of the BF16 MAC cell
 
 Each of the {count} mutants changes one line of the BF16 MAC cell. The table gives the effect of the
-change, the first class of vectors (`weft.sim.mac_cell`) that detects it, and the first vector that
+change, the first class of vectors (`verif.mac_cell`) that detects it, and the first vector that
 does. The cell `flush` flushes subnormal numbers, the cell `keep` keeps them. `make cell-mutants`
 writes this page, and fails if a mutant survives.
 

@@ -1,7 +1,7 @@
 """Time the kit's C driver on a RISC-V processor, and compare it with products in plain C.
 
-    python tools/cpu.py measure CONFIG BUS
-    python tools/cpu.py table
+    python -m tools.cpu measure CONFIG BUS
+    python -m tools.cpu table
 
 ``measure`` simulates a PicoRV32 with a core behind BUS (axi or dma), checks every result and writes
 the cycles to ``build/interop/cpu``. ``table`` writes them into ``docs/interop.md``; its exit code

@@ -1,6 +1,6 @@
 """Write ``docs/cycles.md``: the cycles of products on common designs.
 
-    python tools/cycles.py
+    python -m tools.cycles
 
 The cycles come from the cycle model, which the tests compare with the hardware cycle by cycle.
 """

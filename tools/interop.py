@@ -1,6 +1,6 @@
 """Run kits in other tools and on a processor, and compare the golden models with LiteRT.
 
-    python tools/interop.py [ghdl | fusesoc | litex | cpu | litert ...]
+    python -m tools.interop [ghdl | fusesoc | litex | cpu | litert ...]
 
 Small kits with every bus are written to ``build/interop``. GHDL reads their components. FuseSoC
 lints them, runs the benches of some and synthesizes one. LiteX imports them as modules, and three

@@ -1,6 +1,6 @@
 """Write ``docs/link-bench.md``: the time of products over a serial port, wire and core apart.
 
-    python tools/link_bench.py
+    python -m tools.link_bench
 
 Exit code 1 if a result differs from the golden model.
 """

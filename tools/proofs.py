@@ -1,6 +1,6 @@
 """Write ``docs/proofs.md``: the bus rules, the cores they are proven of, and the sown bugs.
 
-    python tools/proofs.py
+    python -m tools.proofs
 
 Fails if a rule is not proven, a cover is not reached, or a sown bug is not found.
 """
@@ -14,10 +14,10 @@ from pathlib import Path
 
 from amaranth.hdl import UnusedElaboratable
 
-from weft.sim.formal.bench import prove
-from weft.sim.formal.bugs import BUGS, sown
-from weft.sim.formal.engine import REACH
-from weft.sim.formal.proofs import PROOFS
+from verif.formal.bench import prove
+from verif.formal.bugs import BUGS, sown
+from verif.formal.engine import REACH
+from verif.formal.proofs import PROOFS
 
 ROOT = Path(__file__).parent.parent
 PATH = ROOT / "docs" / "proofs.md"
@@ -27,10 +27,10 @@ HEAD = """\
 The generated IP cores keep the rules of their buses under all conditions. `make proofs` proves
 these rules without a bound in time, writes this page, and fails if a rule is not proven.
 
-The rules are written from the standards, in `sim/formal`. Inputs may have any value that the other
-side of the bus may drive, and a reset may come in any cycle. Yosys turns the hardware into gates.
-Property directed reachability (`pdr` of ABC) then finds an inductive invariant that implies the
-rule. The invariant has the listed number of **clauses**, 0 if the rule holds by construction.
+The rules are written from the standards, in `verif/formal`. Inputs may have any value that the
+other side of the bus may drive, and a reset may come in any cycle. Yosys turns the hardware into
+gates. Property directed reachability (`pdr` of ABC) then finds an inductive invariant that implies
+the rule. The invariant has the listed number of **clauses**, 0 if the rule holds by construction.
 **Covers** are events that must be reachable, so that no rule holds only because nothing happens.
 For each rule a **bug** is sown in the hardware's source, and the proof must find a violation.
 

@@ -12,7 +12,7 @@ __all__ = ["CODE", "assignments_to_self", "class_names", "elaborates", "main", "
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, RECORD = ROOT / "docs" / "readability.md", ROOT / "docs" / "readability.json"
-CODE = "src", "hw", "sim", "boards", "tools"
+CODE = "src", "hw", "sim", "boards", "verif", "tools"
 LONGEST = 75     # lines of an `elaborate`
 LARGE = 300      # lines of a file
 DUPLICATE = 6    # lines in a row that two files share

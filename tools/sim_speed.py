@@ -1,6 +1,6 @@
 """Measures the speed of the simulated accelerator, and writes ``docs/sim-speed.md``.
 
-    python tools/sim_speed.py
+    python -m tools.sim_speed
 
 Exit code 1 if the largest array is slower than its minimum.
 """

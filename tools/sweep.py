@@ -1,6 +1,6 @@
 """Generate and lint random Configs, and simulate products on some of them.
 
-    python tools/sweep.py [--seed INT] [--only INT]
+    python -m tools.sweep [--seed INT] [--only INT]
 
 The seed and the number determine a Config and its products. A failure prints the command that
 repeats it. The first designs are simulated, which lints them too. All products run back to back,
@@ -20,13 +20,13 @@ from pathlib import Path
 import numpy as np
 from ml_dtypes import bfloat16
 
+from verif.configs import random_config
+from verif.lint import lint
 from weft import golden
 from weft.config import Config
 from weft.geometry import operands
 from weft.host import Accelerator
 from weft.host.golden import GoldenTransport
-from weft.sim.configs import random_config
-from weft.sim.lint import lint
 from weft.sim.transport import SimTransport
 
 BUILD = Path(__file__).parent.parent / "build"
@@ -50,7 +50,7 @@ def problem(seed: int, number: int, *, simulate: bool) -> str:
         text = run_products(config, [seed, number]) if simulate else lint(config)
     except Exception:  # any failure is reported with its Config
         text = traceback.format_exc()
-    repeat = f"to repeat it: python tools/sweep.py --seed {seed} --only {number}"
+    repeat = f"to repeat it: python -m tools.sweep --seed {seed} --only {number}"
     return f"{config}\n{text.strip()}\n{repeat}" if text else ""
 
 

@@ -1,6 +1,6 @@
 """Trains a network on scikit-learn's handwritten digits, quantizes it to INT8, writes digits.npz.
 
-    python tools/train_digits.py [--out FILE]
+    python -m tools.train_digits [--out FILE]
 
 Needs scikit-learn in addition to Weft. Data: Optical Recognition of Handwritten Digits, E. Alpaydin
 and C. Kaynak, UCI Machine Learning Repository, CC BY 4.0. The same machine and the same versions

@@ -1,6 +1,6 @@
 """Write ``docs/wrappers.md``: area, clock and rate of the bus wrappers on an ECP5.
 
-    python tools/wrappers.py
+    python -m tools.wrappers
 
 Exit code 1 if a wrapper exceeds its area, misses its clock, or costs more than 2 % of the rate.
 """
@@ -9,6 +9,7 @@ import re
 import sys
 from pathlib import Path
 
+from verif.ip.ip_testbench import env
 from weft.boards.devices import DEVICES
 from weft.boards.toolchain import Toolchain, to_rtlil
 from weft.config import Config
@@ -18,7 +19,6 @@ from weft.hw.dma.engine import Dma
 from weft.hw.export import to_verilog
 from weft.ip import Ip
 from weft.sim.build import folder
-from weft.sim.ip.ip_testbench import env
 from weft.sim.runner import BenchError, run
 
 PATH = Path(__file__).parent.parent / "docs" / "wrappers.md"
@@ -146,7 +146,7 @@ def rates():
     """Rows of the table, each with its problem or an empty string."""
     for name, options, fields in RATES:
         ip = Ip(config=Config(activation="none", **fields), **options)
-        module = "weft.sim.ip.dma_rate" if ip.bus == "dma" else "weft.sim.ip.rates"
+        module = "verif.ip.dma_rate" if ip.bus == "dma" else "verif.ip.rates"
         problem = ""
         try:
             outcome = run(

@@ -5,10 +5,10 @@ import pytest
 from ml_dtypes import bfloat16
 from tiers import tiers
 
+from verif.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.commands import JobFlag, Status
 from weft.config import Config
 from weft.hw.core import Core
-from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.sim.scenario import Scenario
 
 SMALL = {"dtype": "bf16", "a_words": 256, "b_words": 256, "c_words": 128}

@@ -5,12 +5,12 @@ import pytest
 from amaranth.hdl import ResetInserter, Signal
 from tiers import tiers
 
+from verif.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.commands import HEADER_BYTES, JobFlag, Load, LoadFlag, Status
 from weft.config import Config
 from weft.geometry import operands
 from weft.hw.core import Core
 from weft.registers import LATENCY, REGISTERS
-from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.sim.scenario import Scenario
 
 SMALL = {"a_words": 64, "b_words": 128}

@@ -5,8 +5,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from verif.amaranth_bench import play
 from weft.hw.delay import MultiCycle
-from weft.sim.amaranth_bench import play
 
 
 class Delays(wiring.Component):

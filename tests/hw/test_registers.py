@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import play
 from weft import registers
 from weft.config import Config
 from weft.hw.registers import Registers
 from weft.registers import LATENCY
-from weft.sim.amaranth_bench import play
 
 CONFIG = Config(rows=3, cols=5, depth=2, multiplier="fip", a_words=64, b_words=128, bytes_out=4)
 FIRST = len(registers.REGISTERS) - len(registers.COUNTERS)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from verif.amaranth_bench import checker, quiet, receive, send, simulate
+from verif.interleaved_mac import interleaved_mac
 from weft.commands import JobFlag, Status
 from weft.config import Config
 from weft.hw.control.sequencer import Sequencer
 from weft.hw.core import Core
-from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate
-from weft.sim.interleaved_mac import interleaved_mac
 from weft.sim.scenario import Scenario
 
 SMALL = {"a_words": 64, "b_words": 128}

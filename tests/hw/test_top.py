@@ -6,12 +6,12 @@ import numpy as np
 from amaranth.hdl import Cat
 from amaranth.lib.data import View
 
+from verif.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.commands import JobFlag, Status
 from weft.config import Config
 from weft.hw.output.stream_packer import Result
 from weft.hw.top import Top
 from weft.registers import LATENCY, MAGIC, REGISTERS
-from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.sim.scenario import Scenario
 
 CONFIG = Config(rows=2, cols=3, depth=2, a_words=64, b_words=64, bytes_in=8, bytes_out=8)

@@ -14,7 +14,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 @pytest.mark.parametrize("page", SECTIONS)
 def test_copy_equals_the_docs(page):
-    """``python tools/formats.py`` updates the copy."""
+    """``python -m tools.formats`` updates the copy."""
     file, names = SECTIONS[page]
     assert text(file) == sections((DOCS / page).read_text(encoding="utf-8"), names)
 

@@ -63,13 +63,13 @@ def test_reports_a_problem_and_how_to_repeat_it(sweep, monkeypatch, core, messag
     assert text.startswith(f"{sweep.config_of(SEED, number)}\n")
     assert message in text
     assert text.endswith(
-        f"\nto repeat it: python tools/sweep.py --seed {SEED} --only {number}"
+        f"\nto repeat it: python -m tools.sweep --seed {SEED} --only {number}"
     )
 
 
 def test_reports_lint_messages_and_exceptions(sweep, monkeypatch):
     monkeypatch.setattr(sweep, "lint", lambda config: "status 1\n%Warning-CMPCONST")
-    repeat = f"to repeat it: python tools/sweep.py --seed {SEED} --only 3"
+    repeat = f"to repeat it: python -m tools.sweep --seed {SEED} --only 3"
     config = sweep.config_of(SEED, 3)
     text = sweep.problem(SEED, 3, simulate=False)
     assert text == f"{config}\nstatus 1\n%Warning-CMPCONST\n{repeat}"

@@ -7,7 +7,10 @@ from pathlib import Path
 __all__ = ["FOLDERS", "Choice"]
 
 # Package of each folder; the first match of a path counts.
-FOLDERS = {"src/weft": "weft", "hw": "weft.hw", "sim": "weft.sim", "boards": "weft.boards"}
+FOLDERS = {
+    "src/weft": "weft", "hw": "weft.hw", "sim": "weft.sim", "boards": "weft.boards",
+    "verif": "verif",
+}
 
 
 class Choice:

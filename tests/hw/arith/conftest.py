@@ -5,7 +5,7 @@ import pytest
 from amaranth.hdl import Module, Shape, Value
 from amaranth.lib import data
 
-from weft.sim.amaranth_bench import put, simulate, ticks
+from verif.amaranth_bench import put, simulate, ticks
 
 LANES = 64
 

@@ -4,10 +4,11 @@ import pytest
 from amaranth.hdl import Module, Mux, signed
 from amaranth.lib import wiring
 
+from verif.amaranth_bench import play
+from verif.primitives import prove_equal
 from weft.hw.arith import accumulator
 from weft.hw.arith.accumulator import Accumulator
-from weft.sim.amaranth_bench import play
-from weft.sim.primitives import ECP5_MODELS, prove_equal
+from weft.sim.primitives import ECP5_MODELS
 
 SIZES = pytest.mark.parametrize("term, acc", [(18, 32), (16, 32), (5, 7), (4, 4)])
 

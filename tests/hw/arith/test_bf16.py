@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from verif.amaranth_bench import play
+from verif.mac_cell import LONG_SUMS, VECTORS, check, executable, sums
+from verif.mac_cell.vectors import SEED
 from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
-from weft.sim.amaranth_bench import play
-from weft.sim.mac_cell import LONG_SUMS, VECTORS, check, executable, sums
-from weft.sim.mac_cell.vectors import SEED
 
 CASES = {**VECTORS, **LONG_SUMS}
 ZERO, ONE, INF, NAN, MINUS = 0x0000, 0x3F80, 0x7F80, 0x7FC0, 0x8000

@@ -2,9 +2,9 @@
 
 import pytest
 
+from verif.primitives import cosimulate
 from weft.hw.arith import ecp5
 from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac
-from weft.sim.primitives import cosimulate
 
 
 @pytest.mark.parametrize("name", ["_chained", "_registered"])

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import play
 from weft.hw.arith.fip import FastInnerProductMac
-from weft.sim.amaranth_bench import play
 
 LATENCY = FastInnerProductMac.LATENCY
 

@@ -5,10 +5,11 @@ import random
 import pytest
 from amaranth.hdl import signed
 
+from verif.amaranth_bench import play
+from verif.primitives import exhaustive_check, prove_equal
 from weft.hw.arith import logic
 from weft.hw.arith.logic import LogicMultiplier
-from weft.sim.amaranth_bench import play
-from weft.sim.primitives import ECP5_MODELS, exhaustive_check, prove_equal
+from weft.sim.primitives import ECP5_MODELS
 
 
 @pytest.mark.parametrize("width", [8, 9])

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import play
+from verif.interleaved_mac import interleaved_mac
 from weft.hw.arith.fip import FastInnerProductMac
 from weft.hw.arith.mac import Mac, PlainMac
-from weft.sim.amaranth_bench import play
-from weft.sim.interleaved_mac import interleaved_mac
 
 CELLS = [
     pytest.param(PlainMac, 1, id="plain-1"),

@@ -5,9 +5,10 @@ import random
 import pytest
 from amaranth.hdl import signed, unsigned
 
+from verif.amaranth_bench import play
+from verif.primitives import exhaustive_check, prove_equal
 from weft.hw.arith.multiplier import Multiplier
-from weft.sim.amaranth_bench import play
-from weft.sim.primitives import ECP5_MODELS, exhaustive_check, prove_equal
+from weft.sim.primitives import ECP5_MODELS
 
 SHAPES = [
     (signed(9), signed(9)), (signed(8), signed(8)), (signed(18), unsigned(18)),

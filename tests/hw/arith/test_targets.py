@@ -8,6 +8,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 from tiers import tiers
 
+from verif.amaranth_bench import play
+from verif.primitives import cosimulate
 from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac, Ecp5PlainMac
 from weft.hw.arith.ice40 import (
     Ice40FastInnerProductMac,
@@ -16,8 +18,7 @@ from weft.hw.arith.ice40 import (
     Ice40PlainMac,
 )
 from weft.hw.delay import pipeline
-from weft.sim.amaranth_bench import play
-from weft.sim.primitives import ECP5_MODELS, ICE40_MODELS, cosimulate
+from weft.sim.primitives import ECP5_MODELS, ICE40_MODELS
 
 PLAIN = {"ecp5": Ecp5PlainMac, "ice40up": Ice40PlainMac, "ice40hx": Ice40LogicPlainMac}
 FAST = {

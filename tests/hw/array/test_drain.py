@@ -2,8 +2,8 @@
 
 import pytest
 
+from verif.amaranth_bench import play
 from weft.hw.array.drain import Drain
-from weft.sim.amaranth_bench import play
 
 
 @pytest.mark.parametrize("rows, slots, delay", [

@@ -5,11 +5,11 @@ import random
 import pytest
 from amaranth.hdl import Module
 
+from verif.amaranth_bench import play, put, simulate, ticks
+from verif.interleaved_mac import interleaved_mac
 from weft.hw.arith.ecp5 import Ecp5PlainMac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.element import ProcessingElement
-from weft.sim.amaranth_bench import play, put, simulate, ticks
-from weft.sim.interleaved_mac import interleaved_mac
 
 CELLS = [
     PlainMac, interleaved_mac(1, 2), interleaved_mac(3, 4), interleaved_mac(3, 5),

@@ -8,6 +8,8 @@ from amaranth.lib import wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
 
+from verif.amaranth_bench import play
+from verif.interleaved_mac import interleaved_mac
 from weft.commands import Region
 from weft.geometry import Operand
 from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
@@ -17,8 +19,6 @@ from weft.hw.buffers.operands import OperandBuffer
 from weft.hw.control.loader import BufferWrite
 from weft.hw.control.sequencer import ArrayStep
 from weft.hw.control.tile_generator import Tile
-from weft.sim.amaranth_bench import play
-from weft.sim.interleaved_mac import interleaved_mac
 
 
 class TopByte(wiring.Component):

@@ -2,8 +2,8 @@
 
 import random
 
+from verif.amaranth_bench import play
 from weft.hw.array.skew import Skew
-from weft.sim.amaranth_bench import play
 
 
 def test_each_element_is_delayed():

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import play
+from verif.interleaved_mac import interleaved_mac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.systolic import SystolicArray
-from weft.sim.amaranth_bench import play
-from weft.sim.interleaved_mac import interleaved_mac
 
 PLAIN = [  # rows, cols, depth, hop, cell
     pytest.param(1, 1, 1, 1, PlainMac, id="1x1x1"),

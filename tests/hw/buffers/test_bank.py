@@ -5,10 +5,11 @@ import random
 import pytest
 from amaranth.back import rtlil
 
+from verif.amaranth_bench import play
+from verif.primitives import cosimulate
 from weft.hw.buffers import bank
 from weft.hw.buffers.bank import Bank
-from weft.sim.amaranth_bench import play
-from weft.sim.primitives import ECP5_MODELS, cosimulate
+from weft.sim.primitives import ECP5_MODELS
 
 SHAPES = [
     (8, 4), (36, 512), (50, 300), (128, 64), (18, 1024), (40, 1000), (20, 2048), (8, 4096),

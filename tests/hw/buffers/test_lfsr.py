@@ -3,8 +3,8 @@
 import pytest
 from amaranth.hdl import Module, Signal
 
+from verif.amaranth_bench import simulate
 from weft.hw.buffers.lfsr import TAPS, lfsr_next
-from weft.sim.amaranth_bench import simulate
 
 
 @pytest.mark.parametrize("bits", TAPS)

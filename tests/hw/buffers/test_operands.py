@@ -5,10 +5,10 @@ import random
 import pytest
 from amaranth.lib.data import StructLayout
 
+from verif.amaranth_bench import play
 from weft.geometry import Operand
 from weft.hw.buffers.operands import OperandBuffer
 from weft.hw.control.loader import BufferWrite
-from weft.sim.amaranth_bench import play
 
 LATENCY = OperandBuffer.LATENCY
 GEOMETRIES = [

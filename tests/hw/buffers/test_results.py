@@ -6,8 +6,8 @@ import pytest
 from amaranth.hdl import signed
 from amaranth.lib.data import StructLayout
 
+from verif.amaranth_bench import play
 from weft.hw.buffers.results import ResultBuffer
-from weft.sim.amaranth_bench import play
 
 SOUTH = StructLayout({"valid": 1, "sum": signed(32)})
 

@@ -11,12 +11,12 @@ import pytest
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from verif.amaranth_bench import simulate
 from weft.commands import Job
 from weft.config import Config
 from weft.hw.bus.amaranth_soc import WishbonePeripheral
 from weft.register_map import SPACE
 from weft.registers import describe
-from weft.sim.amaranth_bench import simulate
 
 TINY = Config(
     rows=1, cols=1, lanes=1, requantize="none", bytes_in=4, bytes_out=4, a_words=32, b_words=32

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import play, simulate, ticks
+from verif.ip.echo import FIRST_ERROR, Echo
 from weft.hw.bus.axi_lite import OKAY, SLVERR, AxiLite, ResponseQueue
-from weft.sim.amaranth_bench import play, simulate, ticks
-from weft.sim.ip.echo import FIRST_ERROR, Echo
 
 
 async def drive(ctx, valid, ready, pins, values, idle, rng):

@@ -2,12 +2,12 @@
 
 import pytest
 
+from verif.amaranth_bench import simulate
 from weft.config import Config
 from weft.hw.bus.csr_bank import DMA_ERRORS, CsrBank
 from weft.ip import BUSES, Ip
 from weft.register_map import SPACE, fifo_ports, registers
 from weft.registers import REGISTERS
-from weft.sim.amaranth_bench import simulate
 
 CONFIG = Config(rows=2, cols=4, depth=1, a_words=64, b_words=64)
 

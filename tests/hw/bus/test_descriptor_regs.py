@@ -5,8 +5,8 @@ import random
 from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import wiring
 
+from verif.amaranth_bench import checker, quiet, receive, simulate
 from weft.hw.bus.descriptor_regs import WORDS, DescriptorRegs
-from weft.sim.amaranth_bench import checker, quiet, receive, simulate
 
 
 def test_words_are_sent_in_order_and_stay():

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.hw.bus.fifo_ports import CAPACITY, DEPTH, RxFifo, TxFifo
-from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 
 
 @pytest.mark.parametrize("size", [4, 8, 64])

@@ -1,7 +1,7 @@
 """Tests of the interrupt registers: no event is lost."""
 
+from verif.amaranth_bench import play
 from weft.hw.bus.interrupts import Interrupts
-from weft.sim.amaranth_bench import play
 
 
 def run(script, *watched, tail=2):

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.hw.bus.packet_register import PacketRegister
-from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 
 
 def words_of(seed, jobs, size=4):

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import simulate
+from verif.ip.echo import FIRST_ERROR, Echo
 from weft.hw.bus.wishbone import Wishbone
-from weft.sim.amaranth_bench import simulate
-from weft.sim.ip.echo import FIRST_ERROR, Echo
 
 
 class Master:

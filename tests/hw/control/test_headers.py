@@ -6,9 +6,9 @@ from amaranth.lib import wiring
 from amaranth.lib.data import Layout
 from amaranth.lib.wiring import In, Out
 
+from verif.amaranth_bench import play
 from weft import commands
 from weft.hw.control.headers import CommonHeader, JobHeader, LoadHeader, exceeds
-from weft.sim.amaranth_bench import play
 
 JOB = commands.Job(
     m=0x0102, n=0x1112, k=0x21222324, a_page=0x3132, a_pitch=0x4142, a_pages=0x5152,

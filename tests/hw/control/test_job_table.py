@@ -2,10 +2,8 @@
 
 import pytest
 
-from weft.commands import JobFlag, Load, LoadFlag, Region
-from weft.geometry import Operand
-from weft.sim.amaranth_bench import put, ticks
-from weft.sim.job_table_bench import (
+from verif.amaranth_bench import put, ticks
+from verif.job_table_bench import (
     ALL,
     FED,
     FLOAT,
@@ -20,6 +18,8 @@ from weft.sim.job_table_bench import (
     retire,
     run,
 )
+from weft.commands import JobFlag, Load, LoadFlag, Region
+from weft.geometry import Operand
 
 
 def test_jobs_are_pulled_in_order_with_all_fields():

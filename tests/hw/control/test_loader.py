@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import plain, play
 from weft.commands import Load, LoadFlag, Region
 from weft.geometry import Operand
 from weft.hw.control.headers import LoadHeader
 from weft.hw.control.loader import Loader
-from weft.sim.amaranth_bench import plain, play
 
 PAIRS = [  # edge and depth of A and of B, bytes in
     pytest.param((1, 1), (1, 1), 1, id="bytes"),

@@ -5,9 +5,9 @@ import random
 import pytest
 from amaranth.lib import data
 
+from verif.amaranth_bench import checker, plain, put, quiet, send, simulate, ticks
 from weft.commands import Status
 from weft.hw.control.pass_builder import PassBuilder
-from weft.sim.amaranth_bench import checker, plain, put, quiet, send, simulate, ticks
 
 TILE = data.StructLayout({"name": 8, "last": 1, "status": 2, "failed": 1})
 # Tiles of each job; -n: the job is aborted at its tile n, which is a failed tile.

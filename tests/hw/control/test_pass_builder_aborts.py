@@ -7,13 +7,13 @@ from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect
 
+from verif.amaranth_bench import simulate
 from weft.commands import Region, Status
 from weft.geometry import Operand
 from weft.hw.control.job_table import JobEntry
 from weft.hw.control.pass_builder import PassBuilder
 from weft.hw.control.sequencer import Sequencer
 from weft.hw.control.tile_gate import TileGate
-from weft.sim.amaranth_bench import simulate
 
 A = Operand(2, 1, 64, 16)
 B = Operand(2, 1, 128, 16)

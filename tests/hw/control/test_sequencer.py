@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.sim.sequencer_model import DEPTH, EVERY, ROWS, SequencerModel, random_passes, tile
+from verif.sequencer_model import DEPTH, EVERY, ROWS, SequencerModel, random_passes, tile
 
 
 @pytest.mark.parametrize("slots, rows", [(1, 1), (1, 3), (2, 3), (3, 1), (3, 3), (8, 2)])

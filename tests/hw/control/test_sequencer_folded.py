@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from weft.sim.sequencer_model import DEPTH, ROWS, SequencerModel, random_passes, tile
+from verif.sequencer_model import DEPTH, ROWS, SequencerModel, random_passes, tile
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5])

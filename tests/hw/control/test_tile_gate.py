@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 from tiers import tiers
 
+from verif.amaranth_bench import plain, put, simulate
 from weft.commands import Region, Status
 from weft.geometry import Operand
 from weft.hw.control.job_table import JobEntry
 from weft.hw.control.tile_gate import TileGate
-from weft.sim.amaranth_bench import plain, put, simulate
 
 A = Operand(3, 2, 64, 16)
 B = Operand(4, 2, 128, 16)

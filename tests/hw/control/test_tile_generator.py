@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import checker, put, quiet, receive, send, simulate, ticks
 from weft.commands import JobFlag, Region, Status
 from weft.geometry import Operand
 from weft.hw.control.job_table import JobEntry
 from weft.hw.control.tile_generator import TileGenerator
-from weft.sim.amaranth_bench import checker, put, quiet, receive, send, simulate, ticks
 
 A = Operand(3, 2, 64, 16)
 B = Operand(4, 2, 128, 16)

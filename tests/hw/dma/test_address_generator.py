@@ -2,6 +2,7 @@
 
 import pytest
 
+from verif.amaranth_bench import checker, put, receive, simulate, ticks
 from weft.commands import Load, Region
 from weft.config import Config
 from weft.descriptors import ElementOrder, Fetch
@@ -9,7 +10,6 @@ from weft.geometry import memories
 from weft.hw.dma.address_generator import AddressGenerator
 from weft.hw.dma.descriptor_fetcher import CHECK_WORDS
 from weft.hw.dma.layout import HALF_ROWS, layouts
-from weft.sim.amaranth_bench import checker, put, receive, simulate, ticks
 
 CONFIG = Config(rows=2, cols=3, depth=2, bytes_in=4, bytes_out=4, activation="none")
 LOADS = {

@@ -5,12 +5,12 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import put, simulate
 from weft.commands import Job, JobFlag, Load, Region
 from weft.config import Config
 from weft.descriptors import ElementOrder, Fetch, Store
 from weft.geometry import memories
 from weft.hw.dma.bounds_check import BoundsCheck
-from weft.sim.amaranth_bench import put, simulate
 
 SPACE = 1 << 32
 BYTES = 16

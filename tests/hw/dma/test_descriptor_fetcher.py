@@ -4,12 +4,12 @@ import dataclasses
 
 import pytest
 
+from verif.amaranth_bench import put, send, simulate, ticks
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region
 from weft.config import Config
 from weft.descriptors import ElementOrder, Fetch, Store
 from weft.geometry import memories
 from weft.hw.dma.descriptor_fetcher import DescriptorFetcher
-from weft.sim.amaranth_bench import put, send, simulate, ticks
 
 CONFIG = Config(rows=2, cols=2, depth=2, a_words=64, b_words=64, lanes=2)
 LOAD = Load(Region.A, 0, 1, 2, 3)

@@ -6,6 +6,9 @@ from amaranth.hdl import Module
 from amaranth.lib.wiring import connect
 from ml_dtypes import bfloat16
 
+from verif.amaranth_bench import checker, quiet, receive, send, simulate, ticks
+from verif.axi_memory import AxiMemory
+from verif.dma_scenario import DmaScenario
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region, epilogue_flags
 from weft.config import Config
 from weft.descriptors import ElementOrder, Fetch, Store
@@ -13,9 +16,6 @@ from weft.geometry import memories
 from weft.host.packing import pack
 from weft.hw.core import Core
 from weft.hw.dma.engine import Dma
-from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
-from weft.sim.axi_memory import AxiMemory
-from weft.sim.dma_scenario import DmaScenario
 
 SMALL = {"a_words": 256, "b_words": 256}
 CONFIGS = {

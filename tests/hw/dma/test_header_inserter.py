@@ -5,10 +5,10 @@ import random
 import pytest
 from amaranth.lib import data
 
+from verif.amaranth_bench import simulate, ticks
 from weft.commands import HEADER_BYTES
 from weft.hw.dma.aligner import PackWord
 from weft.hw.dma.header_inserter import HeaderInserter
-from weft.sim.amaranth_bench import simulate, ticks
 
 TASK = data.StructLayout({"last_row_end": 1, "last_word": 8})
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import checker, quiet, receive, simulate
 from weft.hw.dma.pack_reader import PackReader
-from weft.sim.amaranth_bench import checker, quiet, receive, simulate
 
 
 @pytest.mark.parametrize("row_words", [1, 4])

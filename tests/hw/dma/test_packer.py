@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from verif.amaranth_bench import put, simulate, ticks
 from weft.config import Config
 from weft.host.packing import pack
 from weft.hw.dma.aligner import PackWord
 from weft.hw.dma.layout import layouts, pack_bytes
 from weft.hw.dma.load_state import PackTask
 from weft.hw.dma.packer import Packer
-from weft.sim.amaranth_bench import put, simulate, ticks
 
 CONFIGS = {
     "8x8x1": Config(),

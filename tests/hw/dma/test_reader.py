@@ -4,10 +4,10 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import send, simulate, ticks
+from verif.axi_memory import AxiMemory
 from weft.hw.dma.axi import BURST
 from weft.hw.dma.reader import Reader
-from weft.sim.amaranth_bench import send, simulate, ticks
-from weft.sim.axi_memory import AxiMemory
 
 SIZE = 1 << 14
 

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import plain, put, send, simulate, ticks
 from weft.commands import Job, JobFlag, Status
 from weft.descriptors import Store
 from weft.hw.dma.axi import BURST
 from weft.hw.dma.result_addresses import OPERAND_ERROR, ResultAddressGenerator
-from weft.sim.amaranth_bench import plain, put, send, simulate, ticks
 
 ROWS, COLS, LANES = 3, 4, 2
 KINDS = {  # sizes of results, units, bytes of a word

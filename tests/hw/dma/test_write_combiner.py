@@ -2,8 +2,8 @@
 
 import pytest
 
+from verif.amaranth_bench import play
 from weft.hw.dma.write_combiner import WriteCombiner, WriteUnit
-from weft.sim.amaranth_bench import play
 
 
 def units(rows, word=0x0F0E0D0C0B0A09080706050403020100):

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import put, simulate, ticks
+from verif.axi_memory import AxiMemory
 from weft.commands import Status
 from weft.hw.dma.writer import Writer
-from weft.sim.amaranth_bench import put, simulate, ticks
-from weft.sim.axi_memory import AxiMemory
 
 WIDTH, SIZE = 4, 1 << 12
 

@@ -7,6 +7,7 @@ from amaranth.lib.data import StructLayout
 from amaranth.utils import ceil_log2
 from ml_dtypes import bfloat16
 
+from verif.amaranth_bench import play, simulate
 from weft.commands import PARAMETER, Region, epilogue_flags
 from weft.config import Config
 from weft.geometry import memories
@@ -15,7 +16,6 @@ from weft.hw.control.loader import BufferWrite
 from weft.hw.control.tile_generator import Tile
 from weft.hw.output.bf16_output import Bf16Output
 from weft.hw.output.result_scheduler import Chunk
-from weft.sim.amaranth_bench import play, simulate
 from weft.timing import Latencies
 
 SMALL = {"dtype": "bf16", "rows": 3, "cols": 5, "a_words": 64, "b_words": 64}

@@ -2,9 +2,9 @@
 
 import pytest
 
+from verif.amaranth_bench import play
 from weft.hw.buffers.results import ResultBuffer
 from weft.hw.output.lane_select import LaneSelect
-from weft.sim.amaranth_bench import play
 
 
 @pytest.mark.parametrize("registered", [False, True])

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
+from verif.amaranth_bench import play
+from verif.loader_model import random_panel, write_port
 from weft.geometry import Operand
 from weft.hw.output.operand_sums import PairSums, RowSums
-from weft.sim.amaranth_bench import play
-from weft.sim.loader_model import random_panel, write_port
 
 GEOMETRIES = [
     pytest.param(Operand(1, 2, 64, 2), id="pair-of-pair"),

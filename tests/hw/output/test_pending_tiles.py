@@ -5,11 +5,11 @@ import random
 import pytest
 from amaranth.lib.data import StructLayout
 
+from verif.amaranth_bench import checker, put, quiet, receive, simulate
 from weft.commands import Region
 from weft.geometry import Operand
 from weft.hw.control.tile_generator import Tile
 from weft.hw.output.pending_tiles import PendingTile, PendingTiles
-from weft.sim.amaranth_bench import checker, put, quiet, receive, simulate
 
 ROWS, COLS, DEPTH = 3, 5, 6
 

@@ -5,8 +5,8 @@ import random
 import pytest
 from amaranth.lib.data import StructLayout
 
+from verif.amaranth_bench import checker, plain, put, simulate
 from weft.hw.output.reorder_buffer import ReorderBuffer
-from weft.sim.amaranth_bench import checker, plain, put, simulate
 
 CHUNK = StructLayout({"uses_epilogue": 1, "meta": StructLayout({"tag": 8, "last": 1})})
 LANES = 2

@@ -6,6 +6,7 @@ from amaranth.hdl import signed
 from amaranth.lib.data import StructLayout
 from amaranth.utils import ceil_log2
 
+from verif.amaranth_bench import play
 from weft.commands import PARAMETER, Region, epilogue_flags
 from weft.config import Config
 from weft.geometry import memories
@@ -15,7 +16,6 @@ from weft.hw.control.loader import BufferWrite
 from weft.hw.control.tile_generator import Tile
 from weft.hw.output.requantizer import Requantizer
 from weft.hw.output.result_scheduler import Chunk
-from weft.sim.amaranth_bench import play
 from weft.timing import Latencies
 
 SMALL = {"rows": 3, "cols": 5, "a_words": 64, "b_words": 64}

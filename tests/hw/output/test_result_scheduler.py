@@ -5,12 +5,12 @@ import random
 import pytest
 from amaranth.lib.data import StructLayout
 
+from verif.amaranth_bench import checker, plain, put, send, simulate, ticks
 from weft.commands import Region
 from weft.geometry import Operand
 from weft.hw.control.tile_generator import Tile
 from weft.hw.output.pending_tiles import PendingTile
 from weft.hw.output.result_scheduler import ResultScheduler
-from weft.sim.amaranth_bench import checker, plain, put, send, simulate, ticks
 
 ROWS = 3
 DEPTH = 16  # rows of the ring

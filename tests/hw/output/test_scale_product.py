@@ -5,9 +5,9 @@ import random
 import pytest
 from amaranth.hdl import signed, unsigned
 
+from verif.amaranth_bench import play
 from weft.hw.arith.multiplier import Multiplier
 from weft.hw.output.scale_product import PlainMultiplier, ScaleProduct, multiplier
-from weft.sim.amaranth_bench import play
 
 EDGES = [0, 1, 2, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFF0000, 0xFFFFFFFF]
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from verif.amaranth_bench import put, simulate
 from weft.golden import scaled
 from weft.hw.output.scalers import SCALERS
-from weft.sim.amaranth_bench import put, simulate
 from weft.timing import scale_latency
 
 SEED = 20263

@@ -6,8 +6,8 @@ import pytest
 from amaranth.hdl import signed
 from amaranth.lib.data import ArrayLayout, StructLayout
 
+from verif.amaranth_bench import checker, put, quiet, receive, send, simulate
 from weft.hw.output.stream_packer import StreamPacker
-from weft.sim.amaranth_bench import checker, put, quiet, receive, send, simulate
 
 SHAPES = [  # lanes, bytes_out, bytes of a narrow result
     *((lanes, width, 0) for lanes in (1, 2, 4, 16) for width in (1, 2, 4, 16, 64)),

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from verif.amaranth_bench import simulate, ticks
 from weft.commands import JobFlag
 from weft.config import Config
 from weft.frames import MAX_PAYLOAD, FrameType
@@ -9,7 +10,6 @@ from weft.golden import add_bias, matmul, requantize
 from weft.host.link import Frame, FrameDecoder
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.registers import REGISTERS, decode
-from weft.sim.amaranth_bench import simulate, ticks
 from weft.sim.scenario import Scenario
 
 CONFIG = Config(

@@ -3,8 +3,8 @@
 import random
 import zlib
 
+from verif.amaranth_bench import simulate, ticks
 from weft.hw.serial.crc import Crc32
-from weft.sim.amaranth_bench import simulate, ticks
 
 
 def test_equals_zlib():

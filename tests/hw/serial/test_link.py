@@ -7,6 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from tiers import tiers
 
+from verif.amaranth_bench import checker, send, simulate, ticks
 from weft.commands import JobFlag
 from weft.config import Config
 from weft.frames import MAX_PAYLOAD, FrameType
@@ -15,7 +16,6 @@ from weft.hw.core import Core
 from weft.hw.serial.frame_receiver import FrameReceiver
 from weft.hw.serial.link import Link
 from weft.registers import REGISTERS, decode, describe
-from weft.sim.amaranth_bench import checker, send, simulate, ticks
 from weft.sim.scenario import Scenario
 
 CONFIG = Config(

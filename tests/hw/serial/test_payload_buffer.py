@@ -2,8 +2,8 @@
 
 import pytest
 
+from verif.amaranth_bench import plain, send, simulate, ticks
 from weft.hw.serial.payload_buffer import PayloadBuffer
-from weft.sim.amaranth_bench import plain, send, simulate, ticks
 
 
 def word(data, last=0, status=0, tag=5):

@@ -7,8 +7,8 @@ import warnings
 import pytest
 from amaranth.hdl import UnusedElaboratable
 
+from verif.amaranth_bench import checker, receive, send, simulate, ticks
 from weft.hw.serial.uart import UartReceiver, UartTransmitter
-from weft.sim.amaranth_bench import checker, receive, send, simulate, ticks
 
 DIVISORS = [4, 5, 7, 16]
 BYTES = [0x00, 0xFF, 0x55, 0xA7, 0x80, 0x01]

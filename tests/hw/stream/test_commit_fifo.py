@@ -2,8 +2,8 @@
 
 import random
 
+from verif.amaranth_bench import checker, quiet, receive, simulate
 from weft.hw.stream.commit_fifo import CommitFifo
-from weft.sim.amaranth_bench import checker, quiet, receive, simulate
 
 
 async def fill(ctx, dut, data, end):

@@ -2,8 +2,8 @@
 
 import pytest
 
+from verif.amaranth_bench import checker, put, quiet, receive, send, simulate, ticks
 from weft.hw.stream.fifo import Fifo
-from weft.sim.amaranth_bench import checker, put, quiet, receive, send, simulate, ticks
 
 WORDS = [n * 37 % 251 for n in range(300)]
 

@@ -5,8 +5,8 @@ from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
+from verif.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from weft.hw.stream.skid_buffer import SkidBuffer
-from weft.sim.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 
 WORDS = [n * 37 % 251 for n in range(300)]
 

@@ -1,8 +1,0 @@
-"""The Verilog files with the models of the primitives."""
-
-from pathlib import Path
-
-__all__ = ["ECP5_MODELS", "ICE40_MODELS"]
-
-ECP5_MODELS = Path(__file__).with_name("ecp5.v")
-ICE40_MODELS = Path(__file__).with_name("ice40.v")

@@ -1,0 +1,92 @@
+"""Tests of the cheap proofs, and of the bugs sown in the hardware: each violates a rule."""
+
+import dataclasses
+import gc
+import warnings
+
+import pytest
+from amaranth.hdl import UnusedElaboratable
+from tiers import tiers
+
+from verif.formal.bench import prove
+from verif.formal.bugs import BUGS, sown
+from verif.formal.engine import REACH
+from verif.formal.proofs import PROOFS, STEPS
+from weft.hw.bus.wishbone import Wishbone
+
+CHEAP = [
+    "Wishbone alone", "Wishbone alone, pipelined", "registers, stream", "AXI4 reads alone",
+    "AXI4 writes alone, in order", "address generator alone",
+]
+SOWN = [
+    bug for bug in BUGS
+    if bug.proof in ("Wishbone alone", "AXI4 reads alone", "address generator alone")
+    or bug.rule in ("w_last", "w_limit")
+]
+
+
+def rules(name):
+    """The sentences of the rules of a proof, by name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnusedElaboratable)
+        bench = PROOFS[name].bench()
+        texts = {
+            prefix + rule: text for prefix, one in bench.rules.items()
+            for rule, text in one.RULES.items()
+        }
+        del bench
+        gc.collect()
+    return texts
+
+
+@pytest.mark.parametrize("name", tiers({name: name for name in CHEAP}, *CHEAP[:3]))
+def test_proof(name):
+    proof = PROOFS[name]
+    bench = proof.bench()
+    [report] = prove(bench, only=[proof.only(bench)], cuts=proof.cuts)
+    assert report.failures == []
+    assert report.rules.keys() | report.covers.keys() == proof.only(bench)
+
+
+@pytest.mark.parametrize("bug", tiers({bug.what: bug for bug in SOWN}, SOWN[0].what))
+def test_bug_violates_its_rule(bug):
+    proof = PROOFS[bug.proof]
+    with sown(bug):
+        [report] = prove(proof.bench(), only=[{bug.rule}], search=REACH, cuts=proof.cuts)
+    assert report.failures == [f"{bug.rule}: reached"]
+
+
+def test_every_bug_can_be_sown():
+    for bug in BUGS:
+        with sown(bug):
+            pass
+
+
+def test_every_rule_has_a_bug():
+    """The same sentence may be a rule of several designs; a bug in one of them suffices."""
+    texts = {name: rules(name) for name in PROOFS}
+    violated = {texts[bug.proof][bug.rule] for bug in BUGS}
+    assert {text for found in texts.values() for text in found.values()} == violated
+
+
+def test_steps_assume_only_rules_that_are_proven_before():
+    whole = PROOFS["AXI4 writes alone"]
+    known = rules(whole.name).keys() - {*whole.excluded}
+    for name, selected in STEPS.items():
+        assert {*PROOFS[name].bench.args} <= known
+        known |= {*selected}
+    assert known == rules(whole.name).keys()
+
+
+def test_bug_is_removed_after_the_context():
+    before = Wishbone.elaborate
+    with sown(SOWN[0]):
+        assert Wishbone.elaborate is not before
+    assert Wishbone.elaborate is before
+
+
+def test_missing_text_of_a_bug_is_an_error():
+    bug = dataclasses.replace(SOWN[0], old="no such text")
+    with pytest.raises(ValueError, match="must be in weft.hw.bus.wishbone once, not 0 times"):
+        with sown(bug):
+            pass

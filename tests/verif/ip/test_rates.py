@@ -1,0 +1,21 @@
+"""Test of the steady-state rate behind AXI4-Stream, against that of the bare core."""
+
+import pytest
+
+from verif.ip.ip_testbench import env
+from weft.config import Config
+from weft.hw.bus.top import IpTop
+from weft.hw.export import to_verilog
+from weft.ip import Ip
+from weft.sim.build import folder
+from weft.sim.runner import run
+
+
+@pytest.mark.slow
+def test_streams_keep_up_with_128_cubed():
+    ip = Ip(config=Config(depth=2, activation="none"), bus="stream")
+    outcome = run(
+        ip.config, "verilator", build_dir=folder() / "ip", top=ip.name, env=env(ip),
+        verilog=to_verilog(IpTop(ip), name=ip.name), modules=["verif.ip.rates"],
+    )
+    assert outcome.tests == 1 and outcome.cycles > 4 * 128**3 / ip.config.peak

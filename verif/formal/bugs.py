@@ -1,0 +1,278 @@
+"""Bugs to sow in the hardware; each of them violates a rule."""
+
+import contextlib
+import importlib
+import inspect
+import types
+from dataclasses import dataclass
+from unittest.mock import patch
+
+__all__ = ["BUGS", "Bug", "sown"]
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A change of a source file that violates a rule.
+
+    Attributes
+    ----------
+    what : str
+        Description.
+    proof, rule : str
+        Name of one of `verif.formal.proofs.PROOFS`, and of the rule that the bug violates.
+    source : str
+        Module to change.
+    old, new : str
+        Text that occurs once in the source, and its replacement.
+    """
+
+    what: str
+    proof: str
+    rule: str
+    source: str
+    old: str
+    new: str
+
+
+@contextlib.contextmanager
+def sown(bug):
+    """Within this context the classes of the module have the bug.
+
+    Raises ValueError if ``old`` does not occur exactly once.
+    """
+    module = importlib.import_module(bug.source)
+    source = inspect.getsource(module)
+    if (count := source.count(bug.old)) != 1:
+        raise ValueError(f"{bug.old!r} must be in {bug.source} once, not {count} times")
+    wrong = types.ModuleType(bug.source)
+    exec(compile(source.replace(bug.old, bug.new), module.__file__, "exec"), vars(wrong))
+    with contextlib.ExitStack() as stack:
+        for name, kind in vars(wrong).items():
+            if inspect.isclass(kind) and kind.__module__ == bug.source:
+                for member, function in vars(kind).items():
+                    if inspect.isfunction(function) and member != "__init__":
+                        stack.enter_context(patch.object(getattr(module, name), member, function))
+        yield
+
+
+def table(proof, source, *rows):
+    """Bugs of one source and one proof, from rows of (what, rule, old, new)."""
+    return [
+        Bug(what, proof, rule, f"weft.hw.{source}", old, new) for what, rule, old, new in rows
+    ]
+
+
+BUGS = [
+    *table(
+        "axi", "bus.axi_lite",
+        ("a write starts before its data arrive", "s_axil_b_after_aw_and_w",
+         "Mux(write_turn, aw_full & w_full & b.free", "Mux(write_turn, aw_full & b.free"),
+        ("the response of a write goes to R too", "s_axil_r_after_ar",
+         "response.valid & ~was_write", "response.valid"),
+        ("a response does not wait for BREADY", "s_axil_b_stays",
+         "b.o.ready.eq(self.bready)", "b.o.ready.eq(1)"),
+        ("a response does not wait for RREADY", "s_axil_r_stays",
+         "r.o.ready.eq(self.rready)", "r.o.ready.eq(1)"),
+        ("AW accepts without limit", "s_axil_few",
+         "ready.eq(~full | take)", "ready.eq(1)"),
+        ("BVALID is high in reset", "s_axil_b_after_reset",
+         "self.bvalid.eq(b.o.valid)", "self.bvalid.eq(b.o.valid | b.free)"),
+        ("RVALID is high in reset", "s_axil_r_after_reset",
+         "self.rvalid.eq(r.o.valid)", "self.rvalid.eq(r.o.valid | r.free)"),
+        ("a write with an error is answered DECERR", "s_axil_bresp_known",
+         "self.bresp.eq(Mux(b.o.payload, SLVERR", "self.bresp.eq(Mux(b.o.payload, 0b11"),
+        ("a read with an error is answered EXOKAY", "s_axil_rresp_known",
+         "self.rresp.eq(Mux(r.o.payload[32], SLVERR", "self.rresp.eq(Mux(r.o.payload[32], 0b01"),
+    ),
+    *table(
+        "AXI4-Lite alone", "bus.axi_lite",
+        ("writes never get a turn", "aw_bounded",
+         "~ar_full, aw_full & w_full", "~ar_full, 0"),
+        ("the data of a write wait for reads", "w_bounded",
+         "aw_full & w_full & b.free", "aw_full & w_full & b.free & ~ar_full"),
+        ("the response of a write is lost", "b_bounded",
+         "response.valid & was_write", "response.valid & was_write & ~ar_full"),
+        ("reads never get a turn", "ar_bounded",
+         "write_turn.eq(Mux(write_turn, ~ar_full,", "write_turn.eq(Mux(write_turn, 1,"),
+        ("the response of a read is lost", "r_bounded",
+         "response.valid & ~was_write", "response.valid & ~was_write & ~aw_full"),
+    ),
+    *table(
+        "Wishbone alone", "bus.wishbone",
+        ("an aborted access is answered", "asked",
+         "m.d.sync += aborted.eq(1)", "m.d.sync += aborted.eq(0)"),
+        ("ACK is high with ERR", "one_kind",
+         "response.valid & ~aborted & ~response.p.error", "response.valid & ~aborted"),
+        ("ACK is high in reset", "after_reset",
+         "self.ack_o.eq(response.valid", "self.ack_o.eq(~pending | response.valid"),
+        ("the response of an aborted access is never accepted", "bounded",
+         "pending.eq(0), aborted.eq(0)", "pending.eq(1), aborted.eq(0)"),
+        ("a strobe is answered in its own cycle", "once",
+         "self.ack_o.eq(response.valid & ~aborted",
+         "self.ack_o.eq((request.valid | response.valid)"),
+    ),
+    *table(
+        "Wishbone alone, pipelined", "bus.wishbone",
+        ("an aborted access is answered", "asked",
+         "m.d.sync += aborted.eq(1)", "m.d.sync += aborted.eq(0)"),
+        ("ACK is high with ERR", "one_kind",
+         "response.valid & ~aborted & ~response.p.error", "response.valid & ~aborted"),
+        ("ACK is high in reset", "after_reset",
+         "self.ack_o.eq(response.valid", "self.ack_o.eq(~pending | response.valid"),
+        ("STALL is always low", "few", "self.stall_o.eq(~request.ready)", "self.stall_o.eq(0)"),
+        ("STALL is always high", "stall_bounded", "self.stall_o.eq(~request.ready)",
+         "self.stall_o.eq(1)"),
+        ("an access with an error is not answered", "bounded",
+         "response.valid & ~aborted & response.p.error", "0"),
+    ),
+    *table(
+        "registers, axi", "bus.csr_bank",
+        ("a request has two responses", "answered_once",
+         "valid.eq(request.valid), addr", "valid.eq(request.valid | valid), addr"),
+        ("a request is accepted while another waits", "answered_once",
+         "ready.eq(~request.valid | self._never_waits(request.p))", "ready.eq(1)"),
+        ("a core register is awaited for ever", "answered_soon",
+         "waits = [s.reads[\"core\"] & ~self.reg_ack]", "waits = [s.reads[\"core\"]]"),
+        ("a part of a word may be written", "error", "request.p.mask.all()", "1"),
+        ("the abort bit starts a soft reset", "reset",
+         "control & s.data[fields[\"reset\"].low]", "control"),
+        ("any request with the bit set starts an abort", "abort",
+         "control & s.data[fields[\"abort\"].low]", "s.valid & s.data[fields[\"abort\"].low]"),
+        ("a write to IRQ_STATUS changes IRQ_ENABLE", "irq_enable",
+         "irqs.set.eq(s.done & s.writes[\"irq_enable\"])",
+         "irqs.set.eq(s.done & (s.writes[\"irq_enable\"] | s.writes[\"irq_status\"]))"),
+        ("an error is not recorded in IRQ_STATUS", "irq_status",
+         "\"access_error\": s.done & error", "\"access_error\": 0"),
+        ("a soft reset does not clear JOBS_DONE", "jobs_done",
+         "jobs_done.eq(0), last_job.eq(0)", "last_job.eq(0)"),
+        ("a soft reset does not clear LAST_JOB", "last_job",
+         "jobs_done.eq(0), last_job.eq(0)", "jobs_done.eq(0)"),
+        ("a command word passes during a soft reset", "command",
+         "s.valid & write & ~self.reset_busy", "s.valid & write"),
+        ("a result is taken from an empty FIFO", "result",
+         "results.ready.eq(s.valid & read & level.nonempty)",
+         "results.ready.eq(s.valid & read)"),
+    ),
+    *table(
+        "registers, axi", "bus.interrupts",
+        ("an event in the cycle of its clear is lost", "irq_status",
+         "(self.status & ~cleared) | self.events", "(self.status | self.events) & ~cleared"),
+        ("irq ignores IRQ_ENABLE", "irq",
+         "(self.status & self.enable).any()", "self.status.any()"),
+    ),
+    *table(
+        "registers, dma", "bus.csr_bank",
+        ("a descriptor is submitted to a full queue", "descriptor",
+         "s.done & submit & ~overflow", "s.done & submit"),
+    ),
+    *table(
+        "stream", "bus.packet_register",
+        ("a soft reset removes an offered word", "m_axis_valid_stays",
+         "advance & ~cut", "~cut"),
+        ("a stalled word is overwritten", "m_axis_data_stay",
+         "advance = ~o.valid | o.ready", "advance = ~o.valid | o.ready | skid_valid"),
+        ("a soft reset changes an offered word", "m_axis_last_stays",
+         "with m.If(advance & cut):", "with m.If(cut):"),
+        ("the last word of a cut packet has tag 0", "m_axis_one_id",
+         "o.payload.data.eq(0), o.payload.status", "o.payload.tag.eq(0), o.payload.status"),
+        ("the tag is that of the next word", "m_axis_id_stays",
+         "m.d.sync += [skid_valid.eq(1), skid.eq(i_word)]",
+         "m.d.sync += [skid_valid.eq(1), skid.eq(i_word), o.payload.tag.eq(i_word.tag)]"),
+        ("the status is that of the next word", "m_axis_user_stays",
+         "m.d.sync += [skid_valid.eq(1), skid.eq(i_word)]",
+         "m.d.sync += [skid_valid.eq(1), skid.eq(i_word), o.payload.status.eq(i_word.status)]"),
+    ),
+    *table(
+        "stream", "bus.bus_wrapper",
+        ("TVALID is high in reset", "m_axis_after_reset",
+         "self.m_axis_tvalid.eq(results.packets.valid)",
+         "self.m_axis_tvalid.eq(results.packets.valid | soft_reset.flush)"),
+    ),
+    *table(
+        "stream", "stream.skid_buffer",
+        ("a stalled word is overwritten", "core_commands_stay",
+         "advance = self.o.ready | ~self.o.valid",
+         "advance = self.o.ready | ~self.o.valid | skid_valid"),
+    ),
+    *table(
+        "AXI4 reads alone", "dma.reader",
+        ("ARADDR changes before ARREADY", "ar_stays",
+         "& (~self.ar.valid | self.ar.ready)", ""),
+        ("ARVALID survives a reset", "ar_after_reset",
+         "busy = Signal()\n", "busy = Signal(); self.ar.valid._reset_less = True\n"),
+        ("ARADDR counts beats", "ar_kind",
+         "self.ar.payload.addr[low:].eq(first | (block << BLOCK))",
+         "self.ar.payload.addr.eq(first | (block << BLOCK))"),
+        ("a burst crosses the end of its block", "ar_page",
+         "Mux(more_blocks, BURST - 1, last[:BLOCK]) - first",
+         "Mux(more_blocks, BURST - 1, last[:BLOCK])"),
+        ("RREADY is low without a read request", "r_ready",
+         "self.r.ready.eq(1)", "self.r.ready.eq(~self.idle)"),
+    ),
+    *table(
+        "AXI4 reads alone, in order", "dma.reader",
+        ("a request is read beyond its last block", "ar_order",
+         "more_blocks.eq(last[BLOCK:] != 1)", "more_blocks.eq(last[BLOCK:] != 0)"),
+    ),
+    *table(
+        "address generator alone", "dma.address_generator",
+        ("the end of a request ignores its start", "requests_last_beat",
+         "(address.addr[:low + BLOCK] + current.task.last_byte) >> low",
+         "current.task.last_byte >> low"),
+        ("the next request does not wait", "requests_stays",
+         "self.tasks.valid.eq(~self.requests.valid | ~current.has_data)", "self.tasks.valid.eq(1)"),
+    ),
+    *table(
+        "write combiner alone", "dma.write_combiner",
+        ("a beat is sent twice", "room",
+         "beats.valid.eq((s_valid &", "beats.valid.eq(self.beats.valid | (s_valid &"),
+        ("the beat count does not restart with a burst", "index",
+         "Mux(burst_start, 0, beat.index + 1)", "beat.index + 1"),
+        ("a burst ends at the first beat of a block", "block",
+         "unit.addr[low : low + BLOCK].all()", "(unit.addr[low : low + BLOCK] == 0)"),
+        ("a burst ends only at the end of a row", "block_end",
+         "last = s_row_end | (s_beat_end & s_block_end)", "last = s_row_end"),
+        ("a cancelled burst has no data", "no_data",
+         "beat.no_data.eq(s_cancel & burst_start)", "beat.no_data.eq(s_cancel)"),
+        ("the last byte of a row is not written", "written",
+         "(unit.last_byte[:bits] >= n)", "(unit.last_byte[:bits] > n)"),
+        ("all bytes of a unit are written", "strobes",
+         "more | (unit.last_byte[:bits] >= n) for n", "1 for n"),
+    ),
+    *table(
+        "AXI4 writes alone", "dma.writer",
+        ("WDATA does not wait for WREADY", "w_stays",
+         "words.o.ready.eq(self.w.ready)", "words.o.ready.eq(1)"),
+        ("AWLEN is one too large", "aw_kind",
+         "aw.payload.len.eq(starts.o.payload.len)", "aw.payload.len.eq(starts.o.payload.len + 1)"),
+        ("every burst starts at the last beat of its block", "aw_page",
+         "starts.i.payload.addr.eq(beat.addr[low:])",
+         "starts.i.payload.addr.eq(beat.addr[low:] | 0x3FF)"),
+        ("WLAST is mixed with that of the next beat", "w_last",
+         "self.w.payload.eq(words.o.payload)",
+         "self.w.payload.eq(words.o.payload.as_value() ^ (beat.last << len(beat.data) * 9 // 8))"),
+        ("the writer accepts bursts without limit", "w_limit",
+         "self.room.eq(in_flight < BURSTS - SLACK)", "self.room.eq(1)"),
+        ("an entry without data blocks the responses", "b_bounded",
+         "bursts.o.ready.eq(b.valid | oldest.no_data)", "bursts.o.ready.eq(b.valid)"),
+        ("a response is accepted without a burst", "b_order",
+         "b.ready.eq(bursts.o.valid & ~oldest.no_data)", "b.ready.eq(~oldest.no_data)"),
+        ("a beat of a burst is lost", "w_order",
+         "words.i.valid.eq(self.beats.valid & ~beat.no_data)",
+         "words.i.valid.eq(self.beats.valid & ~beat.no_data & (beat.last | ~self.w.valid))"),
+        ("AWLEN is that of the next burst", "aw_order",
+         "aw.payload.len.eq(starts.o.payload.len)", "aw.payload.len.eq(beat.index)"),
+        ("AWADDR is that of the next burst", "aw_addr",
+         "aw.payload.addr[low:].eq(starts.o.payload.addr)",
+         "aw.payload.addr[low:].eq(beat.addr[low:])"),
+    ),
+    *table(
+        "AXI4 writes alone", "stream.fifo",
+        ("the next address comes before AWREADY", "aw_stays",
+         "advance.eq(~self.o.valid | self.o.ready)", "advance.eq(1)"),
+        *((f"{pin} survives a reset", rule,
+         "read_addr = Signal.like(write_addr)",
+         "read_addr = Signal.like(write_addr); self.o.valid._reset_less = True")
+          for pin, rule in (("AWVALID", "aw_after_reset"), ("WVALID", "w_after_reset"))),
+    ),
+]

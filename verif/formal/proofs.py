@@ -1,0 +1,140 @@
+"""The proofs: each kind of IP core without its core, and its parts alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from verif.formal import master
+from verif.formal.axi_lite import AxiLiteBounds, AxiLiteRules
+from verif.formal.axi_stream import SinkRules, SourceRules
+from verif.formal.bench import FormalBench
+from verif.formal.core import CoreRules
+from verif.formal.register_bus import RegisterBusRules
+from verif.formal.registers import RegisterRules
+from verif.formal.wishbone import ClassicRules, PipelinedRules
+from weft.config import Config
+from weft.hw.bus.axi_lite import AxiLite
+from weft.hw.bus.csr_bank import CsrBank
+from weft.hw.bus.top import BareWrapper
+from weft.hw.bus.wishbone import Wishbone
+from weft.ip import BUSES, Ip
+
+__all__ = ["PROOFS", "Proof"]
+
+BYTES = 4  # bytes of a word of both streams
+CONFIG = Config(rows=2, cols=4, bytes_in=BYTES, bytes_out=BYTES)
+# Cut the contents of long memories: each read may return any word.
+MEMORIES = "memory_collect\ndelete t:$mem* r:SIZE>=256 %i\n"
+# Cut the DMA engine, which is proven alone: its outputs may have any value.
+DMA = "delete c:*dma.*\n"
+# Cut all registers of the core's clock, and the memories between the clocks.
+CORE_CELLS = "w:core_clk %co1:+[CLK]"
+BUS_CELLS = "w:aclk w:wb_clk_i %u %co1:+[CLK]"
+CLOCKS = f"""\
+opt_clean
+memory_collect
+delete t:$mem* r:SIZE>=16 %i
+delete {CORE_CELLS} t:$dff %i
+select -assert-none t:$*ff* {BUS_CELLS} %d
+"""
+# Rules that a whole core does not prove: those of its parts; with two clocks also one that needs
+# the result stream of the core, which is cut.
+PROVEN_BY_PARTS = "wb_bounded", "wb_stall_bounded"
+CUT_WITH_TWO_CLOCKS = *PROVEN_BY_PARTS, "m_axis_one_id"
+# The steps of the proof of writes: each assumes the rules that the steps before have proven.
+STEPS = {
+    "AXI4 writes alone, in order": ("w_order", "aw_order"),
+    "AXI4 writes alone, burst by burst": ("w_last", "w_limit", "aw_addr"),
+}
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A design and the rules to prove of it.
+
+    Attributes
+    ----------
+    name : str
+    bench : callable
+        Returns the `FormalBench`.
+    cuts : str
+        As in `verif.formal.engine.decide`.
+    excluded : tuple of str
+        Rules that other proofs prove.
+    selected : tuple of str
+        If not empty, only these rules.
+    """
+
+    name: str
+    bench: Callable[[], FormalBench]
+    cuts: str = ""
+    excluded: tuple[str, ...] = ()
+    selected: tuple[str, ...] = ()
+
+    def only(self, bench):
+        """The names of the rules and covers to decide."""
+        return {*self.selected} or {name for _, name in bench.names} - {*self.excluded}
+
+
+def wishbone(pipelined):
+    """The rules of the bus; their limits suit a responder that keeps `RegisterBusRules`."""
+    return (PipelinedRules if pipelined else ClassicRules)(limit=8)
+
+
+def whole(ip):
+    """The bench of an IP core without its core."""
+    rules = {}
+    if ip.clocks == 1 and ip.bus != "dma":  # otherwise the ports of the core are cut
+        rules["core_"] = CoreRules(commands_payload=8 * BYTES, results_payload_data=8 * BYTES)
+    if ip.bus == "wishbone":
+        rules["wb_"] = wishbone(ip.pipelined)
+    else:
+        rules["s_axil_"] = AxiLiteRules()
+    if ip.bus == "stream":
+        rules |= {"s_axis_": SinkRules(tdata=8 * BYTES), "m_axis_": SourceRules(tdata=8 * BYTES)}
+    return FormalBench(BareWrapper(ip), rules)
+
+
+def tops():
+    """Every kind of IP core."""
+    for clocks in (1, 2):
+        for bus in BUSES:
+            for pipelined in (False, True)[:2 if bus == "wishbone" else 1]:
+                ip = Ip(config=CONFIG, bus=bus, clocks=clocks, pipelined=pipelined)
+                words = [bus, *["pipelined"] * pipelined, *["two clocks"] * (clocks - 1)]
+                yield Proof(
+                    ", ".join(words), lambda ip=ip: whole(ip),
+                    DMA * (bus == "dma") + (MEMORIES, CLOCKS)[clocks - 1],
+                    (PROVEN_BY_PARTS, CUT_WITH_TWO_CLOCKS)[clocks - 1],
+                )
+
+
+def parts():
+    """Parts alone, for rules that are too expensive to prove of a whole core."""
+    yield Proof("AXI4-Lite alone", lambda: FormalBench(
+        AxiLite(), {"": AxiLiteBounds(limit=12), "bus_": RegisterBusRules()}
+    ))
+    for pipelined in (False, True):
+        yield Proof(
+            f"Wishbone alone{', pipelined' if pipelined else ''}",
+            lambda pipelined=pipelined: FormalBench(
+                Wishbone(pipelined=pipelined), {"": wishbone(pipelined), "bus_": RegisterBusRules()}
+            ),
+        )
+    for bus in BUSES:
+        ip = Ip(config=CONFIG, bus=bus)
+        yield Proof(
+            f"registers, {bus}", lambda ip=ip: FormalBench(CsrBank(ip), {"": RegisterRules(ip)})
+        )
+    yield Proof("AXI4 reads alone", master.reader_bench)
+    yield Proof("AXI4 reads alone, in order", master.order_bench)
+    yield Proof("address generator alone", partial(master.address_bench, CONFIG))
+    yield Proof("write combiner alone", master.combiner_bench)
+    yield Proof("AXI4 writes alone", master.writer_bench, excluded=sum(STEPS.values(), ()))
+    known = ("b_order",)
+    for name, rules in STEPS.items():
+        yield Proof(name, partial(master.writer_bench, *known), selected=rules)
+        known += rules
+
+
+PROOFS = {proof.name: proof for proof in (*parts(), *tops())}

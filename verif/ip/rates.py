@@ -1,0 +1,130 @@
+"""The steady-state rate of 128 x 128 x 128 jobs over a bus, against that of the bare core."""
+
+import cocotb
+import numpy as np
+from cocotb.triggers import RisingEdge
+
+from verif.ip.ip_testbench import IpTestbench
+from weft.commands import JobFlag
+from weft.cycles import predict
+from weft.geometry import operands
+from weft.sim.scenario import Scenario
+
+SIZE = 128
+JOBS = 4
+MAX_LOSS = 0.02  # of the rate of the bare core
+
+
+class Recorded(Scenario):
+    """A scenario that keeps its commands."""
+
+    def __init__(self, config):
+        self.commands = []
+        super().__init__(config)
+
+    def _header(self, command):
+        self.commands.append(command)
+        super()._header(command)
+
+
+class Strobes:
+    """A Wishbone master that makes accesses back to back, all of a call in one cycle."""
+
+    def __init__(self, dut, *, pipelined):
+        self.dut, self.pipelined = dut, pipelined
+
+    def pause(self, seed, odds):
+        assert not odds, "this master never pauses"
+
+    async def run(self, operations):
+        """Make accesses (address, value to write or None); returns the words of the answers."""
+        dut, words, sent = self.dut, [], 0
+        dut.wb_cyc_i.value = dut.wb_stb_i.value = 1
+        dut.wb_sel_i.value = 15
+        while len(words) < len(operations):
+            if sent < len(operations):
+                address, value = operations[sent]
+                dut.wb_adr_i.value = address // 4
+                dut.wb_we_i.value = int(value is not None)
+                dut.wb_dat_i.value = value or 0
+            else:
+                dut.wb_stb_i.value = 0
+            await RisingEdge(dut.wb_clk_i)
+            ack = int(dut.wb_ack_o.value)
+            assert not int(dut.wb_err_o.value)
+            if ack:
+                words.append(int(dut.wb_dat_o.value))
+            sent += not int(dut.wb_stall_o.value) if self.pipelined else ack
+        dut.wb_cyc_i.value = dut.wb_stb_i.value = 0
+        return words
+
+    async def write(self, address, value):
+        await self.run([(address, value)])
+        return True
+
+    async def read(self, address):
+        return (await self.run([(address, None)]))[0], True
+
+    async def write_all(self, address, values):
+        await self.run([(address, value) for value in values])
+        return True
+
+    async def read_all(self, address, count):
+        return await self.run([(address, None)] * count)
+
+
+async def through_fifo_ports(tb, scenario):
+    """Write commands and read results in turns; returns results and end times of the jobs."""
+    parts, addresses = tb.parts(scenario.words), tb.addresses
+    received = [[] for _ in scenario.expected_results]
+    times = []
+    while len(times) < len(received):
+        if parts and (free := await tb.read("cmd_fifo_free")):
+            assert await tb.master.write_all(addresses["cmd_fifo"], parts[:free])
+            parts = parts[free:]
+        level = await tb.result_level()
+        if level["words"]:
+            received[len(times)] += await tb.master.read_all(
+                addresses["result_fifo"], level["words"]
+            )
+            if level["complete"]:
+                times.append(cocotb.utils.get_sim_time("ns"))
+    return [b"".join(word.to_bytes(4, "little") for word in words) for words in received], times
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+async def steady_state(dut):
+    tb = await IpTestbench.start(dut)
+    config = tb.config
+    flags = JobFlag.REQUANTIZE if config.requantize != "none" else JobFlag(0)
+    scenario = Recorded(config)
+    a, b = tb.operands(SIZE, SIZE, SIZE)
+    pages = [side.panels(SIZE) * side.panel_pages(SIZE) for side in operands(config)]
+    for n in range(2 * bool(flags)):
+        pitch = operands(config)[1].panel_pages(SIZE)
+        column = 5, 1 << 30, -10, 0, 1, -128, 127
+        scenario.load_parameters([column] * SIZE, page=n * pages[1], pitch=pitch)
+    for n in range(JOBS):
+        first_pages = tuple(n % 2 * count for count in pages)
+        scenario.multiply(a, b, pages=first_pages, feed=(0, 1), flags=flags, tag=n)
+    times = []
+    if tb.ip.bus == "stream":
+        cocotb.start_soon(tb.send(scenario.words))
+        for expected in scenario.expected_results:
+            expected.check(await tb.receive())
+            times.append(cocotb.utils.get_sim_time("ns"))
+    else:
+        if tb.wishbone:
+            tb.master = Strobes(dut, pipelined=tb.ip.pipelined)
+        results, times = await through_fifo_ports(tb, scenario)
+        for expected, data in zip(scenario.expected_results, results, strict=True):
+            words = np.frombuffer(data, f"<u{config.bytes_out}").tolist()
+            assert words == [value for value, _ in expected.words]
+    interval = np.diff(times)[1:].mean() / 10
+    bare = np.diff(predict(config, scenario.commands).ends)[1:].mean()
+    peak = SIZE**3 / (config.rows * config.cols * config.depth)
+    print(
+        f"interval {interval} cycles, bare {bare}: {peak / interval:.2%} and {peak / bare:.2%}"
+        " of peak"
+    )
+    assert interval <= bare * (1 + MAX_LOSS)
