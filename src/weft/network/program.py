@@ -1,0 +1,182 @@
+"""A compiled network: its steps, where each runs and why, and what each is predicted to cost."""
+
+from dataclasses import dataclass
+
+from weft.network.ir import Tensor
+from weft.network.target import Target
+from weft.network.work import CoreWork, HostWork
+
+__all__ = ["Estimate", "MatrixProduct", "Placement", "Program", "Step"]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a step runs, and why.
+
+    Attributes
+    ----------
+    on_weft : bool
+        Whether the core computes its products.
+    reason : str
+        Why the host computes the step, or a part of it: ``no product``, ``weights have zero
+        points: the host corrects raw sums``. Empty if the core computes all of it.
+    field : str
+        Field of the Config, with a value, that would change this: ``b_zero_point=column``. Empty
+        if no field does.
+    extra_bytes : int
+        Bytes on the result stream that this field would save, per inference.
+    """
+
+    on_weft: bool
+    reason: str = ""
+    field: str = ""
+    extra_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class MatrixProduct:
+    """``count`` products A[m, k] x B[k, n] of equal shapes, on the core.
+
+    With block-diagonal or Toeplitz weights, k and n count the zeros, too.
+    """
+
+    m: int
+    k: int
+    n: int
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The predicted cost of a step on the core, for one inference.
+
+    Weights that stay in the core (`Step.resident_bytes`) are loaded once, before the first
+    inference; this is not counted. Loads of the weights of the next step, if they overlap with
+    this step, count here.
+
+    Attributes
+    ----------
+    cycles : int
+        Cycles in which the core is busy, if the streams never wait for the host.
+    active : int
+        Cycles in which the array accepts operands.
+    starved : int
+        Cycles in which the array waits for operands.
+    stalled : int
+        Cycles in which the array waits for space for results.
+    jobs : int
+        Jobs on the command stream.
+    bytes_in : int
+        Bytes on the command stream: headers, operands, parameters and padding.
+    bytes_out : int
+        Bytes on the result stream, with padding.
+    """
+
+    cycles: int
+    active: int
+    starved: int
+    stalled: int
+    jobs: int
+    bytes_in: int
+    bytes_out: int
+
+    def __add__(self, other: "Estimate") -> "Estimate":
+        return Estimate(*(getattr(self, f) + getattr(other, f) for f in self.__match_args__))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Step:
+    """One node of the network, placed; or a product with the table operator fused into it.
+
+    Attributes
+    ----------
+    operators : tuple of str
+        Operators of the file that the step stands for: ``("CONV_2D",)``, ``("CONV_2D",
+        "LOGISTIC")``.
+    name : str
+        Name of the node, for messages.
+    position : tuple of int
+        Places of these operators in the file, from 0.
+    inputs, outputs : tuple of int
+        Tensors; -1 is an absent input.
+    placement : Placement
+    macs : int
+        Multiply-accumulate operations of the operator in one inference; 0 if it has no product.
+        Zeros of block-diagonal weights and padding do not count.
+    method : str
+        How the operator becomes products: ``matrix``, ``pointwise``, ``windows``,
+        ``block-diagonal``, ``toeplitz``; empty on the host.
+    products : tuple of MatrixProduct
+        Products on the core; empty on the host.
+    estimate : Estimate or None
+        Predicted cost; None on the host.
+    weights : str
+        How the weights reach the core: ``resident`` (loaded once), ``early`` (loaded while the
+        previous step computes), ``streamed`` (loaded with the step), ``activation`` (the second
+        operand is computed); empty on the host.
+    resident_bytes : int
+        Bytes of the B buffer that the weights occupy between inferences.
+    bound : str
+        What bounds the step: ``compute``, ``load``, ``drain``, ``latency`` or ``wire``; empty on
+        the host.
+    work : CoreWork or HostWork
+        What the session executes.
+    """
+
+    operators: tuple[str, ...]
+    name: str
+    position: tuple[int, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    placement: Placement
+    macs: int = 0
+    method: str = ""
+    products: tuple[MatrixProduct, ...] = ()
+    estimate: Estimate | None = None
+    weights: str = ""
+    resident_bytes: int = 0
+    bound: str = ""
+    work: CoreWork | HostWork
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Program:
+    """A network compiled for a target.
+
+    Attributes
+    ----------
+    name : str
+        Name of the network's file without its suffix.
+    source : str
+        ``tflite`` or ``onnx``: whose numerics the network has.
+    mode : str
+        Rounding mode of its quantized results: ``tflite``, ``single`` or ``onnx``.
+    target : Target
+    tensors : tuple of Tensor
+        Tensors of the network, known by their places. Constants that no step reads have no data.
+    inputs, outputs : tuple of int
+        Tensors.
+    operators : tuple of str
+        The operators of the file, in its order; `Step.position` counts in it.
+    steps : tuple of Step
+        In the order of execution.
+    notes : tuple of str
+        Facts about import and compilation that a user should know.
+    """
+
+    name: str
+    source: str
+    mode: str
+    target: Target
+    tensors: tuple[Tensor, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operators: tuple[str, ...]
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def estimate(self) -> Estimate:
+        """The predicted cost of one inference on the core: the sum of all steps."""
+        zero = Estimate(0, 0, 0, 0, 0, 0, 0)
+        return sum((step.estimate for step in self.steps if step.estimate), zero)

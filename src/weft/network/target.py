@@ -1,0 +1,87 @@
+"""The accelerator that a network is compiled for: its Config, its clock, and its link to the host.
+"""
+
+import os
+from dataclasses import dataclass
+
+from weft.config import Config
+from weft.network.errors import ModelError
+
+__all__ = ["Target", "target_of"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """An accelerator, and what is known about where it runs.
+
+    Attributes
+    ----------
+    name : str
+        Name of the board, of the TOML file without its suffix, or of the Config.
+    config : Config
+    clock : float or None
+        Clock of the accelerator in MHz.
+    baud : int or None
+        Rate of the serial port in bits per second; a byte takes 10 bits.
+    """
+
+    name: str
+    config: Config
+    clock: float | None = None
+    baud: int | None = None
+
+    def core_seconds(self, cycles: int) -> float | None:
+        """Return ``cycles / clock`` in seconds; None if the clock is not known."""
+        return None if self.clock is None else cycles / (self.clock * 1e6)
+
+    def wire_seconds(self, bytes_in: int, bytes_out: int) -> float | None:
+        """Return the seconds that the bytes take on the serial port; None if there is none.
+
+        Commands and results use separate wires, so the slower direction counts: ``10 *
+        max(bytes_in, bytes_out) / baud``.
+        """
+        return None if self.baud is None else 10 * max(bytes_in, bytes_out) / self.baud
+
+
+def target_of(target) -> Target:
+    """Return the target that an argument names.
+
+    Parameters
+    ----------
+    target : Target, Config, str or path
+        A Target; a Config; the path of a TOML file of Config fields (it ends in ``.toml``); or the
+        name of a board, as ``weft build`` knows it.
+
+    Raises
+    ------
+    ModelError
+        For another type, an unknown board, or if the board packages are not installed.
+    weft.config.ConfigError
+        If the TOML file is not valid.
+    """
+    if isinstance(target, Target):
+        return target
+    if isinstance(target, Config):
+        return Target(target.name, target)
+    if not isinstance(target, str | os.PathLike):
+        rule = "a board, a Config or a TOML file"
+        raise ModelError(f"target must be {rule}, not a {type(target).__name__}")
+    text = os.fspath(target)
+    if text.endswith(".toml"):
+        return Target(os.path.basename(text).removesuffix(".toml"), Config.from_toml(text))
+    return _board(text)
+
+
+def _board(name):
+    # Boards need Amaranth, which a PC beside a board may lack.
+    try:
+        from weft.boards.board import BoardError
+        from weft.boards.catalog import find
+    except ModuleNotFoundError as error:
+        rule = f"a Config or a TOML file, as the package {error.name} is not installed for boards"
+        raise ModelError(f"target must be {rule}, not {name!r}") from error
+    try:
+        board = find(name)
+    except BoardError as error:
+        raise ModelError(str(error)) from error
+    return Target(board.name, board.config, board.clock, board.baud)

@@ -1,0 +1,27 @@
+"""What a session executes: the work of a step on the core, or on the host."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["CoreWork", "HostWork"]
+
+
+@dataclass(frozen=True, eq=False)
+class HostWork:
+    """A kernel of `weft.network.kernels`.
+
+    Attributes
+    ----------
+    kernel : str
+    attributes : mapping of str
+        Numbers, strings, tuples of them, arrays, and bytes.
+    """
+
+    kernel: str
+    attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class CoreWork:
+    """Matrix products on the core."""
