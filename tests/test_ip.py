@@ -2,8 +2,9 @@
 
 import pytest
 
+from weft.buses import BUSES
 from weft.config import Config, ConfigError
-from weft.ip import BUSES, Ip
+from weft.ip import Ip
 
 
 @pytest.mark.parametrize("bus", BUSES)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BASE = tuple(
     f"weft.{name}" for name in (
         "config", "hints", "formats", "frames", "registers", "commands", "geometry", "timing",
-        "cycles", "ip", "register_map", "descriptors",
+        "cycles", "buses", "ip", "register_map", "descriptors",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches

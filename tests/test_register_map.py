@@ -2,8 +2,9 @@
 
 import pytest
 
+from weft.buses import BUSES
 from weft.config import Config
-from weft.ip import BUSES, Ip
+from weft.ip import Ip
 from weft.register_map import SPACE, fifo_ports, interrupts, registers
 from weft.registers import REGISTERS
 

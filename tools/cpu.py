@@ -109,7 +109,7 @@ def model(folder: Path, ip: Ip, core: bytes) -> Path:
         "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",
         "-Wno-UNOPTFLAT", "-Wno-TIMESCALEMOD", "--top-module", "soc", "--Mdir", "obj",
         "-CFLAGS", "-O1", f"-DCORE={ip.name}", f"-DBYTES={ip.config.bytes_in}",
-        *["-DDMA"] * (ip.bus == "dma"), str(SOURCES / "soc.v"), "core.v",
+        *["-DDMA"] * (ip.has_dma), str(SOURCES / "soc.v"), "core.v",
         str(Path(pythondata_cpu_picorv32.data_location) / "picorv32.v"), str(SOURCES / "main.cpp"),
     ]
     # Without this option Verilator's makefile fails to link its precompiled header.

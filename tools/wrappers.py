@@ -146,7 +146,7 @@ def rates():
     """Rows of the table, each with its problem or an empty string."""
     for name, options, fields in RATES:
         ip = Ip(config=Config(activation="none", **fields), **options)
-        module = "verif.ip.dma_rate" if ip.bus == "dma" else "verif.ip.rates"
+        module = "verif.ip.dma_rate" if ip.has_dma else "verif.ip.rates"
         problem = ""
         try:
             outcome = run(

@@ -99,7 +99,7 @@ class CsrBank(wiring.Component):
                 "commands": Out(stream.Signature(32)), "cmd_free": In(9),
                 "results": In(stream.Signature(32)), "next_valid": In(1), "level": In(Level),
             }
-        if ip.bus == "dma":
+        if ip.has_dma:
             members |= {
                 "dma_busy": In(1), "errors": In(data.StructLayout(dict.fromkeys(DMA_ERRORS, 1))),
                 "descriptor": Out(data.StructLayout({
@@ -124,7 +124,7 @@ class CsrBank(wiring.Component):
         overflow, underflow = Const(0), Const(0)  # a core has FIFO ports, DMA, or neither
         if self.ip.has_fifo_ports:
             overflow, underflow, values["result_fifo"] = self._fifo_ports(m, s, waits)
-        if self.ip.bus == "dma":
+        if self.ip.has_dma:
             overflow = self._descriptor(m, s, waits)
         if self.ip.window:
             for name, register in (("dma_base", self.dma_base), ("dma_limit", self.dma_limit)):
@@ -223,7 +223,7 @@ class CsrBank(wiring.Component):
                 },
                 "result_tag": {"tag": last_job.tag},
             }
-        if self.ip.bus == "dma":
+        if self.ip.has_dma:
             dma_busy = Signal()
             m.d.sync += dma_busy.eq(self.dma_busy)
             values["status"]["dma_busy"] = dma_busy
@@ -267,7 +267,7 @@ class CsrBank(wiring.Component):
             "done": self.job_done.valid,
             "failed": self.job_done.valid & (self.job_done.status != 0),
         }
-        if self.ip.bus == "dma":
+        if self.ip.has_dma:
             events |= {name: self.errors[name] for name in DMA_ERRORS}
         m.d.comb += [
             *(irqs.events[f.low].eq(events[f.name]) for f in interrupts(self.ip)),

@@ -21,8 +21,8 @@ class IpTop(wiring.Component):
 
     Attributes
     ----------
-    aclk, aresetn : In, 1 bit each
-        Clock, and its reset, active low. With Wishbone ``wb_clk_i`` and ``wb_rst_i``, active high.
+    clock, reset : In, 1 bit each
+        Clock and reset of the bus, by the names in `weft.buses.bus.Bus`: ``aclk``, ``aresetn``.
     core_clk : In, 1 bit
         Clock of the core; only with two clocks.
     pins
@@ -32,9 +32,7 @@ class IpTop(wiring.Component):
     def __init__(self, ip, **more):
         self.ip = ip
         self.wrapper = BusWrapper(ip)
-        self.wishbone = ip.bus == "wishbone"
-        clocks = ("wb_clk_i", "wb_rst_i") if self.wishbone else ("aclk", "aresetn")
-        clocks += ("core_clk",) * (ip.clocks - 1)
+        clocks = (ip.protocol.clock, ip.protocol.reset, *["core_clk"] * (ip.clocks - 1))
         super().__init__({**dict.fromkeys(clocks, In(1)), **pins(ip), **more})
 
     def elaborate(self, platform):
@@ -55,7 +53,9 @@ class IpTop(wiring.Component):
         """
         m.domains.sync = sync = ClockDomain("sync")
         m.domains.core = inner = ClockDomain("core")
-        sync.clk = self.wb_clk_i if self.wishbone else self.aclk
+        bus = self.ip.protocol
+        reset = getattr(self, bus.reset)
+        sync.clk = getattr(self, bus.clock)
         inner.clk = self.core_clk if self.ip.clocks == 2 else sync.clk
         if self.ip.clocks == 2:
             m.domains.core_clk = core_clk = ClockDomain("core_clk")
@@ -64,7 +64,7 @@ class IpTop(wiring.Component):
                 sync.rst, core_clk.rst, o_domain="core_clk", init=1
             )
         m.d.comb += [
-            sync.rst.eq(self.wb_rst_i if self.wishbone else ~self.aresetn),
+            sync.rst.eq(reset if bus.reset_active else ~reset),
             inner.rst.eq(self.wrapper.core_reset),
         ]
 

@@ -3,19 +3,19 @@
 import re
 from dataclasses import dataclass
 
+from weft.buses import BUSES
+from weft.buses.bus import Bus, DataPath
 from weft.config import Config, ConfigError
 
-__all__ = ["BUSES", "Ip"]
+__all__ = ["OPTIONS", "Ip"]
 
-BUSES = {
-    "axi": "AXI4-Lite slave with registers, and FIFO ports for commands and results",
-    "wishbone": "Wishbone B4 slave with registers, and FIFO ports for commands and results",
-    "stream": "AXI4-Stream for commands and results, AXI4-Lite slave with registers",
-    "dma": "AXI4 master for operands and results in memory, AXI4-Lite slave with registers",
+# Fields of an Ip that only some buses allow, with their meanings.
+OPTIONS = {
+    "pipelined": "the pipelined mode of Wishbone B4",
+    "window": "registers that restrict the bus master to a window of memory",
 }
 PREFIX_MAX = 24  # characters
 _PREFIX = re.compile(rf"(?=.{{1,{PREFIX_MAX}}}$)[a-z][a-z0-9]*(_[a-z0-9]+)*")
-WORD_BYTES = 4  # bytes of a register or FIFO port
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Ip:
     ----------
     config : Config
     bus : str
-        One of `BUSES`.
+        One of `weft.buses.BUSES`.
     clocks : int
         1: bus and core share a clock; 2: the core has its own clock, ``core_clk``.
     pipelined : bool
@@ -55,19 +55,38 @@ class Ip:
             raise ConfigError("\n".join(problems))
 
     @property
+    def protocol(self) -> Bus:
+        """The bus that ``bus`` names."""
+        return BUSES[self.bus]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The fields of `OPTIONS` that are set."""
+        return tuple(name for name in OPTIONS if getattr(self, name))
+
+    @property
     def has_fifo_ports(self) -> bool:
         """Whether commands and results pass through the register space."""
-        return self.bus in ("axi", "wishbone")
+        return self.protocol.data_path is DataPath.FIFO_PORTS
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether commands and results pass through streams of their own."""
+        return self.protocol.data_path is DataPath.STREAMS
+
+    @property
+    def has_dma(self) -> bool:
+        """Whether the core accesses operands and results in memory."""
+        return self.protocol.data_path is DataPath.DMA
 
     @property
     def name(self) -> str:
         """A short name for folders, files and modules."""
-        kind = "_pipelined" * self.pipelined + "_window" * self.window
+        kind = "".join(f"_{option}" for option in self.options)
         kind += "_two_clocks" * (self.clocks == 2)
         return f"{self.prefix}_{self.bus}{kind}_{self.config.name}"
 
     def _problems(self):
-        c = self.config
         if self.bus not in BUSES:
             yield f"bus must be one of {', '.join(BUSES)}, not {self.bus!r}"
             return
@@ -78,25 +97,8 @@ class Ip:
                 f"prefix must be 1 to {PREFIX_MAX} lower-case letters, digits and _, a letter"
                 f" first, no _ last and no two side by side, not {self.prefix!r}"
             )
-        if self.pipelined and self.bus != "wishbone":
-            yield f"pipelined must be False with bus {self.bus!r}, not {self.pipelined!r}"
-        if self.window and self.bus != "dma":
-            yield f"window must be False with bus {self.bus!r}, not {self.window!r}"
-        if self.bus == "stream":
-            return
-        for field in ("bytes_in", "bytes_out"):
-            if getattr(c, field) < WORD_BYTES:
-                yield (
-                    f"{field} must be at least {WORD_BYTES} with bus {self.bus!r},"
-                    f" not {getattr(c, field)}"
-                )
-        if self.bus == "dma":
-            if c.bytes_in != c.bytes_out:
-                yield (
-                    f"bytes_in and bytes_out must be equal with bus 'dma', not {c.bytes_in} and"
-                    f" {c.bytes_out}"
-                )
-            if c.depth & (c.depth - 1):
-                yield f"depth must be a power of two with bus 'dma', not {c.depth}"
-            if c.cols % c.lanes:
-                yield f"cols must be a multiple of lanes ({c.lanes}) with bus 'dma', not {c.cols}"
+        for option in self.options:
+            if option not in self.protocol.options:
+                value = getattr(self, option)
+                yield f"{option} must be False with bus {self.bus!r}, not {value!r}"
+        yield from self.protocol.problems(self.config)

@@ -69,12 +69,12 @@ def interrupts(ip: Ip) -> tuple[Field, ...]:
         ("done", True, "a job ended and all its results left the core"),
         ("failed", True, "a job ended with a status other than 0"),
         ("access_error", True, "the bus answered an access with an error"),
-        ("overflow", ip.bus != "stream", "a write found no space and was dropped"),
+        ("overflow", not ip.has_streams, "a write found no space and was dropped"),
         ("underflow", ip.has_fifo_ports, "RESULT_FIFO was read while it was empty"),
-        ("dma_read_error", ip.bus == "dma", "a memory read was answered with an error"),
-        ("dma_write_error", ip.bus == "dma", "a memory write was answered with an error"),
-        ("bad_descriptor", ip.bus == "dma", "a descriptor was invalid and was dropped"),
-        ("bad_address", ip.bus == "dma",
+        ("dma_read_error", ip.has_dma, "a memory read was answered with an error"),
+        ("dma_write_error", ip.has_dma, "a memory write was answered with an error"),
+        ("bad_descriptor", ip.has_dma, "a descriptor was invalid and was dropped"),
+        ("bad_address", ip.has_dma,
          "a descriptor would have left the address space or the window and was dropped"),
     )
     return tuple(
@@ -102,10 +102,10 @@ def _control_registers(ip):
         Field("busy", 0, 1, "ro", "the core has a job or a command in progress"),
         Field("reset_busy", 1, 1, "ro", "a soft reset is in progress"),
     ]
-    if ip.bus == "dma":
+    if ip.has_dma:
         status.append(Field("dma_busy", 2, 1, "ro", "a descriptor or a result is in progress"))
     kept = "IRQ_ENABLE, DMA_BASE and DMA_LIMIT" if ip.window else "IRQ_ENABLE"
-    errors = ", 4 read error, 8 write error" if ip.bus == "dma" else ""
+    errors = ", 4 read error, 8 write error" if ip.has_dma else ""
     return [
         Register("control", 0x400, "wo", "starts a soft reset or an abort", (
             Field("reset", 0, 1, "pulse", f"soft reset: clears everything except {kept}"),
@@ -140,7 +140,7 @@ def _fifo_registers():
 
 def _dma_registers(ip):
     found = []
-    if ip.bus == "dma":
+    if ip.has_dma:
         found += [
             *(
                 _word(f"descriptor_{n}", 0x440 + 4 * n, "rw", f"word {n} of the next descriptor")

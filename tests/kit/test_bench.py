@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from weft.ip import BUSES
+from weft.buses import BUSES
 from weft.kit.folder import write
 
 TESTS = 8  # for every bus; with bus stream one of them is skipped, and counts as passed

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from weft.buses import BUSES
 from weft.config import Config
-from weft.ip import BUSES, Ip
+from weft.ip import Ip
 from weft.kit.build import guide
 from weft.kit.folder import MANIFEST, write
 

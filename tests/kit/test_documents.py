@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 import pytest
 from systemrdl import RDLCompiler
 
+from weft.buses import BUSES
 from weft.config import Config
-from weft.ip import BUSES, Ip
+from weft.ip import Ip
 from weft.kit.documents import documents, markdown
 from weft.kit.files.weft_driver import compiler
 from weft.kit.rdl import systemrdl

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
+from weft.buses import BUSES
 from weft.commands import JobFlag
 from weft.config import Config
 from weft.golden import add_bias, clamp, matmul_bf16, scaled, to_bfloat16
 from weft.host.packing import ENTRY, LIMITS
-from weft.ip import BUSES, Ip
+from weft.ip import Ip
 
 SMALL = dict(a_words=64, b_words=64)
 CONFIGS = {

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from weft.buses import BUSES
 from weft.config import Config
-from weft.ip import BUSES, Ip
+from weft.ip import Ip
 from weft.kit.formats import SECTIONS, formats, sections
 from weft.kit.texts import text
 

@@ -3,21 +3,22 @@
 import pytest
 from amaranth.lib.wiring import In, Out, Signature
 
+from weft.buses import BUSES
 from weft.config import Config
 from weft.hw.bus.bus_wrapper import pins
-from weft.ip import BUSES, Ip
+from weft.ip import Ip
 from weft.kit.ports import Port, ports
 
 
 @pytest.mark.parametrize("bus", BUSES)
 def test_every_port_has_a_description(bus):
     ip = Ip(config=Config(rows=2, cols=4), bus=bus)
-    found = ports(Signature({"core_clk": In(1), **pins(ip)}).create())
+    found = ports(Signature({"core_clk": In(1), **pins(ip)}).create(), ip.protocol)
     assert all(port.text for port in found)
     assert found[0] == Port("core_clk", 1, False, "clock of the core")
 
 
 def test_rejects_an_unknown_port_name():
     with pytest.raises(ValueError) as error:
-        ports(Signature({"aclk": In(1), "m_axi_awwhat": Out(1)}).create())
+        ports(Signature({"aclk": In(1), "m_axi_awwhat": Out(1)}).create(), BUSES["dma"])
     assert str(error.value) == "port must have a known name, not 'm_axi_awwhat'"

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from weft.ip import BUSES
+from weft.buses import BUSES
 from weft.kit.folder import write
 from weft.kit.texts import text
 from weft.sim.tools import verilator

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from weft.ip import BUSES
+from weft.buses import BUSES
 
 buses = pytest.mark.parametrize("bus", BUSES)
 

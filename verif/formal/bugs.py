@@ -183,10 +183,10 @@ BUGS = [
          "m.d.sync += [skid_valid.eq(1), skid.eq(i_word), o.payload.status.eq(i_word.status)]"),
     ),
     *table(
-        "stream", "bus.bus_wrapper",
+        "stream", "bus.stream_path",
         ("TVALID is high in reset", "m_axis_after_reset",
-         "self.m_axis_tvalid.eq(results.packets.valid)",
-         "self.m_axis_tvalid.eq(results.packets.valid | soft_reset.flush)"),
+         "wrapper.m_axis_tvalid.eq(results.packets.valid)",
+         "wrapper.m_axis_tvalid.eq(results.packets.valid | soft_reset.flush)"),
     ),
     *table(
         "stream", "stream.skid_buffer",

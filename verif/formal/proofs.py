@@ -12,12 +12,13 @@ from verif.formal.core import CoreRules
 from verif.formal.register_bus import RegisterBusRules
 from verif.formal.registers import RegisterRules
 from verif.formal.wishbone import ClassicRules, PipelinedRules
+from weft.buses import BUSES
 from weft.config import Config
 from weft.hw.bus.axi_lite import AxiLite
 from weft.hw.bus.csr_bank import CsrBank
 from weft.hw.bus.top import BareWrapper
 from weft.hw.bus.wishbone import Wishbone
-from weft.ip import BUSES, Ip
+from weft.ip import Ip
 
 __all__ = ["PROOFS", "Proof"]
 
@@ -84,13 +85,13 @@ def wishbone(pipelined):
 def whole(ip):
     """The bench of an IP core without its core."""
     rules = {}
-    if ip.clocks == 1 and ip.bus != "dma":  # otherwise the ports of the core are cut
+    if ip.clocks == 1 and not ip.has_dma:  # otherwise the ports of the core are cut
         rules["core_"] = CoreRules(commands_payload=8 * BYTES, results_payload_data=8 * BYTES)
     if ip.bus == "wishbone":
         rules["wb_"] = wishbone(ip.pipelined)
     else:
         rules["s_axil_"] = AxiLiteRules()
-    if ip.bus == "stream":
+    if ip.has_streams:
         rules |= {"s_axis_": SinkRules(tdata=8 * BYTES), "m_axis_": SourceRules(tdata=8 * BYTES)}
     return FormalBench(BareWrapper(ip), rules)
 

@@ -66,14 +66,14 @@ class RegisterRules(Rules):
         self.ip = ip
         self.PINS = {
             **self.PINS, **(self.FIFO_PINS if ip.has_fifo_ports else {}),
-            **(self.DMA_PINS if ip.bus == "dma" else {}),
+            **(self.DMA_PINS if ip.has_dma else {}),
         }
         if ip.has_fifo_ports:
             self.RULES = self.RULES | {
                 "command": "a word goes to the command stream as written, or the write is an error",
                 "result": "a word read is the next of the results, or the read is an error",
             }
-        if ip.bus == "dma":
+        if ip.has_dma:
             self.RULES = self.RULES | {
                 "descriptor":
                     "a word of a descriptor is written, or the descriptor submitted, as asked",
@@ -102,7 +102,7 @@ class RegisterRules(Rules):
             "access_error": done & error,
             "overflow": done & overflow, "underflow": done & underflow,
         }
-        if self.ip.bus == "dma":
+        if self.ip.has_dma:
             events |= {
                 name: getattr(self, f"errors_{name}")
                 for name in ("dma_read_error", "dma_write_error", "bad_descriptor", "bad_address")
@@ -135,7 +135,7 @@ class RegisterRules(Rules):
         if self.ip.has_fifo_ports:
             waits["results"] = self.level_nonempty & ~self.results_valid
             self.assume(m, ~self.past(m, self.next_valid) | self.results_valid)
-        if self.ip.bus == "dma":  # `submitting` only for some cycles after `descriptor_submit`
+        if self.ip.has_dma:  # `submitting` only for some cycles after `descriptor_submit`
             since = Signal(range(MAX_WAIT + 1), init=MAX_WAIT)
             m.d.sync += since.eq(Mux(self.descriptor_submit, 0, since + (since != MAX_WAIT)))
             self.assume(m, ~(self.submitting & (since == MAX_WAIT)))
@@ -185,7 +185,7 @@ class RegisterRules(Rules):
             self.check(m, "result", ((self.results_valid & self.results_ready) == pop)
                        & (~pop | (self.bus_response_payload_data == self.results_payload)))
             return overflow, underflow
-        if self.ip.bus != "dma":
+        if not self.ip.has_dma:
             return none, none
         first = self._addr("descriptor_0")
         word = (self.addr >= first) & (self.addr < first + 16)

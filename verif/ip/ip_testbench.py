@@ -73,7 +73,7 @@ class IpTestbench:
             WishboneRegisters(dut, pipelined=tb.ip.pipelined) if tb.wishbone
             else AxiRegisters(dut)
         )
-        if tb.ip.bus == "stream":
+        if tb.ip.has_streams:
             reset = {"reset": dut.aresetn, "reset_active_level": False}
             source, sink = (AxiStreamBus.from_prefix(dut, name) for name in ("s_axis", "m_axis"))
             tb.source = AxiStreamSource(source, dut.aclk, **reset)
@@ -95,7 +95,7 @@ class IpTestbench:
         await ClockCycles(self.clock, cycles)
         self.set_reset(False)
         await ClockCycles(self.clock, 2)
-        if self.ip.bus == "stream":
+        if self.ip.has_streams:
             self.source.clear()
             self.sink.clear()
         await self.wait_reset()
@@ -109,7 +109,7 @@ class IpTestbench:
     def pause(self, odds):
         """Pause each channel in a cycle with probability ``odds``."""
         self.master.pause(self.rng.getrandbits(32), odds)
-        if self.ip.bus == "stream":
+        if self.ip.has_streams:
             for end in (self.source, self.sink):
                 end.set_pause_generator(pauses(self.rng.getrandbits(32), odds) if odds else None)
                 end.pause = False
@@ -122,7 +122,7 @@ class IpTestbench:
                     ("s_axil_rvalid", "s_axil_rready", ["s_axil_rdata", "s_axil_rresp"])],
             "wishbone": [("wb_ack_o", None, ["wb_dat_o"]), ("wb_err_o", None, ["wb_dat_o"])],
         }["wishbone" if self.wishbone else "axi"]
-        if self.ip.bus == "stream":
+        if self.ip.has_streams:
             channels.append(("m_axis_tvalid", "m_axis_tready", [
                 "m_axis_tdata", "m_axis_tlast", "m_axis_tid", "m_axis_tuser"
             ]))
@@ -180,7 +180,7 @@ class IpTestbench:
     async def send(self, words):
         """Send words to the command stream, through the bus of the core."""
         size = self.config.bytes_in
-        if self.ip.bus == "stream":
+        if self.ip.has_streams:
             data = b"".join(word.to_bytes(size, "little") for word in words)
             await self.source.send(AxiStreamFrame(data))
             return
@@ -195,7 +195,7 @@ class IpTestbench:
     async def receive(self):
         """All words of the next job, for `weft.sim.scenario.ExpectedResults.check`."""
         size = self.config.bytes_out
-        if self.ip.bus == "stream":
+        if self.ip.has_streams:
             frame = await self.sink.recv()
             frame.normalize()
             data, tags, users = bytes(frame.tdata), set(frame.tid), frame.tuser

@@ -108,7 +108,7 @@ async def steady_state(dut):
         first_pages = tuple(n % 2 * count for count in pages)
         scenario.multiply(a, b, pages=first_pages, feed=(0, 1), flags=flags, tag=n)
     times = []
-    if tb.ip.bus == "stream":
+    if tb.ip.has_streams:
         cocotb.start_soon(tb.send(scenario.words))
         for expected in scenario.expected_results:
             expected.check(await tb.receive())

@@ -83,14 +83,14 @@ async def soft_resets(dut, pause):
             await tb.master.write(tb.addresses["cmd_fifo"], 0xFFFFFFFF)
             cut = 0
         await tb.send(scenario.words[:cut])
-        if tb.ip.bus == "stream":
+        if tb.ip.has_streams:
             await tb.source.wait()
         await ClockCycles(tb.clock, tb.rng.randrange(1, 300))
         if tb.ip.has_fifo_ports:
             for _ in range(min((await tb.result_level())["words"], tb.rng.randrange(3))):
                 assert (await tb.master.read(tb.addresses["result_fifo"]))[1]
         await soft_reset(tb, pause > 0)
-        if tb.ip.bus == "stream":
+        if tb.ip.has_streams:
             # An open packet ends whole, or with the status of an abort.
             await ClockCycles(tb.clock, 20)
             while not tb.sink.idle():
@@ -106,7 +106,7 @@ async def soft_resets(dut, pause):
 async def open_packets(dut):
     """An offered word stays through a soft reset; an open packet is ended behind it."""
     tb = await IpTestbench.start(dut)
-    if tb.ip.bus != "stream":
+    if not tb.ip.has_streams:
         return
     for first in (True, False):
         scenario = long_job(tb, tag=77)

@@ -4,11 +4,12 @@ import argparse
 import os
 from pathlib import Path
 
+from weft.buses import BUSES
 from weft.cli.argument_types import path
 from weft.cli.doctor import install_hint
 from weft.cli.options import add_config, config_of
 from weft.cli.output_paths import output_file, output_folder, part_of
-from weft.ip import BUSES, Ip
+from weft.ip import OPTIONS, Ip
 
 __all__ = ["add"]
 
@@ -41,20 +42,15 @@ def add(subparsers):
         help="the Verilog file, default out/weft_<design>.v; with --bus, the folder of the kit",
     )
     group = parser.add_argument_group("the kit")
-    buses = "; ".join(f"{name}: {text}" for name, text in BUSES.items())
+    buses = "; ".join(f"{name}: {bus.text}" for name, bus in BUSES.items())
     group.add_argument("--bus", metavar="BUS", help=buses)
     group.add_argument(
         "--clocks", type=int, metavar="N",
         help="number of clocks; with 2, the core runs on a clock of its own; default 1",
     )
-    group.add_argument(
-        "--pipelined", action="store_true",
-        help="wishbone only: the pipelined mode of Wishbone B4",
-    )
-    group.add_argument(
-        "--window", action="store_true",
-        help="dma only: registers that restrict the bus master to a window of memory",
-    )
+    for option, text in OPTIONS.items():
+        allowed = " and ".join(name for name, bus in BUSES.items() if option in bus.options)
+        group.add_argument(f"--{option}", action="store_true", help=f"{allowed} only: {text}")
     group.add_argument(
         "--prefix", metavar="NAME",
         help="prefix of the names of modules, files and C functions; default weft",
@@ -70,7 +66,7 @@ def add(subparsers):
 def _run(args) -> int:
     if args.bus is not None:
         return _kit(args)
-    for name in ("clocks", "pipelined", "window", "prefix", "measure"):
+    for name in ("clocks", *OPTIONS, "prefix", "measure"):
         if getattr(args, name) not in (None, False):
             raise OSError(f"--{name} needs --bus; without it, only the core's Verilog is written")
     config = config_of(args)
@@ -94,8 +90,8 @@ def _kit(args):
     clocks = 1 if args.clocks is None else args.clocks
     prefix = "weft" if args.prefix is None else args.prefix
     ip = Ip(
-        config=config_of(args), bus=args.bus, clocks=clocks, pipelined=args.pipelined,
-        window=args.window, prefix=prefix,
+        config=config_of(args), bus=args.bus, clocks=clocks, prefix=prefix,
+        **{option: getattr(args, option) for option in OPTIONS},
     )
     kit_folder = Path(args.output or f"out/{ip.name}")
     from weft.cli.progress import progress

@@ -22,10 +22,8 @@ FILES = {
     )},
 }
 _FIELDS = "edge", "depth", "size", "group", "segments", "page", "pages"
-# The packages from PyPI that the bench needs, at the tested versions.
-_PINS = {
-    "cocotb": "2.1.0", "cocotbext-axi": "0.1.28", "cocotbext-wishbone": "2.0.1", "numpy": "2.4.6",
-}
+# The packages from PyPI that every bench needs, at the tested versions.
+_PACKAGES = "cocotb==2.1.0", "numpy==2.4.6"
 _MAKEFILE = """\
 # Run the bench on the simulator SIM: icarus or verilator.
 SIM ?= icarus
@@ -40,9 +38,8 @@ def bench(ip: Ip, sources: list[str]) -> dict[str, bytes]:
     files = {name: text(file) for name, file in FILES.items()}
     for name in HOOKS:
         files[name] = renamed(files[name], ip.prefix)
-    unused = "cocotbext-axi" if ip.bus == "wishbone" else "cocotbext-wishbone"
-    pins = [f"{name}=={version}\n" for name, version in _PINS.items() if name != unused]
-    files["requirements.txt"] = "".join(pins)
+    packages = sorted([*_PACKAGES, ip.protocol.bench_package])
+    files["requirements.txt"] = "".join(f"{package}\n" for package in packages)
     files["design.json"] = json.dumps(env(ip, sources), indent=1) + "\n"
     return {name: value.encode() for name, value in {**files, "Makefile": _MAKEFILE}.items()}
 

@@ -45,7 +45,7 @@ def build(ip: Ip, *, measured: str | None = None, progress=lambda text: None) ->
     files[f"driver/{name}_regs.h"] = files.pop(f"{name}_regs.h")
     progress("Verilog")
     top = IpTop(ip)
-    pins = ports(top)
+    pins = ports(top, ip.protocol)
     sources = {f"{name}.v": core(top, head=head(ip, "the core"))}
     if models := primitives(ip, head=head(ip, "simulation models of its device primitives")):
         sources[f"{name}_primitives.v"] = models

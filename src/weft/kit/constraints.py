@@ -12,21 +12,21 @@ PERIOD = 10.0  # default clock period in the files, in ns
 
 def constraints(ip: Ip) -> str:
     """The page."""
-    wishbone = ip.bus == "wishbone"
+    bus = ip.protocol
     text = _PAGE + (_CROSSING if ip.clocks == 2 else "")
     if ip.config.target != "generic":
         text += _PRIMITIVES
     return text.format(
         name=ip.name, target=ip.config.target,
-        clock="wb_clk_i" if wishbone else "aclk", reset="wb_rst_i" if wishbone else "aresetn",
-        active="high" if wishbone else "low", clocks=_CLOCKS[ip.clocks],
+        clock=bus.clock, reset=bus.reset, active="high" if bus.reset_active else "low",
+        clocks=_CLOCKS[ip.clocks],
         reset_time=_RESET_TIME[ip.clocks],
     )
 
 
 def constraint_files(ip: Ip) -> dict[str, str]:
     """The constraint files by name, for a design whose top is the core."""
-    bus = "wb_clk_i" if ip.bus == "wishbone" else "aclk"
+    bus = ip.protocol.clock
     clocks = [bus, "core_clk"][: ip.clocks]
     crossings = [(bus, "core_clk"), ("core_clk", bus)] * (ip.clocks == 2)
     sdc = [f"create_clock -name {c} -period {PERIOD:.3f} [get_ports {{{c}}}]" for c in clocks]

@@ -3,6 +3,7 @@
 import re
 
 from weft import commands, registers
+from weft.buses import BUSES
 from weft.descriptors import write_unit
 from weft.geometry import memories, operands
 from weft.hw.bus.fifo_ports import CAPACITY
@@ -11,7 +12,6 @@ from weft.kit.texts import text
 
 __all__ = ["configuration", "driver", "renamed"]
 
-PARTS = {"axi": "fifo", "wishbone": "fifo", "stream": "stream", "dma": "dma"}
 RESULT_WORDS = CAPACITY // 16 * 16  # 32-bit words of results that fit the FIFO, for any bytes_out
 _ABSENT = "{1, 1, 1, 1, 1, 1, 0}"  # the geometry of a region that a core does not have
 _EXACT_K = 0x7FFF_FFFF // (128 * 128)  # largest k whose sum of int8 products fits 32 bits
@@ -21,7 +21,7 @@ def driver(ip: Ip) -> dict[str, bytes]:
     """The files of the driver, by name."""
     names = ["weft.h", "weft_internal.h", "weft_stream_io.h"]
     names += ["weft.c", "weft_jobs.c", "weft_pack.c"]
-    names += [*["weft_panel.c"] * (ip.bus != "dma"), f"weft_{PARTS[ip.bus]}.c"]
+    names += [*["weft_panel.c"] * (not ip.has_dma), f"weft_{ip.protocol.data_path.value}.c"]
     files = {name: text(name) for name in names}
     files = {renamed(name, ip.prefix): renamed(data, ip.prefix) for name, data in files.items()}
     files[f"{ip.prefix}_config.h"] = configuration(ip)
@@ -51,8 +51,7 @@ def configuration(ip: Ip) -> str:
     k_max = _EXACT_K if c.dtype == "int8" else 0x7FFF_FFFF
     values = {
         "BUS_" + ip.bus.upper(): 1,
-        "FIFO": int(ip.has_fifo_ports), "STREAM": int(ip.bus == "stream"),
-        "DMA": int(ip.bus == "dma"),
+        "FIFO": int(ip.has_fifo_ports), "STREAM": int(ip.has_streams), "DMA": int(ip.has_dma),
         "MAGIC": f"0x{registers.MAGIC:08x}u", "VERSION": f"{registers.VERSION}u",
         "HASH": f"0x{c.hash:08x}u", "COMMANDS_VERSION": f"{commands.VERSION}u",
         "ROWS": f"{c.rows}u", "COLS": f"{c.cols}u", "DEPTH": c.depth, "LANES": c.lanes,
@@ -67,7 +66,7 @@ def configuration(ip: Ip) -> str:
     }
     if ip.has_fifo_ports:
         values["RESULT_WORDS"] = f"{RESULT_WORDS}u"
-    if ip.bus == "dma":
+    if ip.has_dma:
         narrow = epilogue[0] if epilogue else commands.JobFlag(0)
         values["RESULT_ALIGN"] = f"{write_unit(c, commands.JobFlag(0))}u"
         values["NARROW_RESULT_ALIGN"] = f"{write_unit(c, narrow)}u"
@@ -88,7 +87,7 @@ def configuration(ip: Ip) -> str:
 
 
 _MEANINGS = {
-    **dict.fromkeys(("BUS_AXI", "BUS_WISHBONE", "BUS_STREAM", "BUS_DMA"), "bus of the core"),
+    **{f"BUS_{name.upper()}": "bus of the core" for name in BUSES},
     "FIFO": "1: commands and results pass through FIFO ports",
     "STREAM": "1: commands and results pass through AXI4-Stream",
     "DMA": "1: the core reads operands from memory and writes results to it",

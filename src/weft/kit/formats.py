@@ -27,7 +27,7 @@ _NUMBERS = (
 
 def formats(ip: Ip) -> str:
     """The page for a core: the fields of its Config, and the sections for its bus."""
-    pages = [text("formats.md"), *[text("formats_dma.md")] * (ip.bus == "dma")]
+    pages = [text("formats.md"), *[text("formats_dma.md")] * (ip.has_dma)]
     return f"# Formats of {ip.name}\n\n{_numbers(ip.config)}\n" + "\n".join(pages)
 
 

@@ -1,6 +1,7 @@
 """The register map in SystemRDL, generated from `weft.register_map`."""
 
-from weft.ip import WORD_BYTES, Ip
+from weft.buses.bus import WORD_BYTES
+from weft.ip import Ip
 from weft.register_map import Field, FifoPort, Register, fifo_ports, registers
 from weft.registers import REGISTERS, describe
 

@@ -3,9 +3,10 @@
 import pytest
 
 from verif.amaranth_bench import simulate
+from weft.buses import BUSES
 from weft.config import Config
 from weft.hw.bus.csr_bank import DMA_ERRORS, CsrBank
-from weft.ip import BUSES, Ip
+from weft.ip import Ip
 from weft.register_map import SPACE, fifo_ports, registers
 from weft.registers import REGISTERS
 

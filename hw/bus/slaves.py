@@ -1,0 +1,39 @@
+"""The register slaves: for each protocol of registers the component, its pins and their prefix."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from amaranth.lib import wiring
+
+from weft.hw.bus import axi_lite, wishbone
+
+__all__ = ["SLAVES", "RegisterSlave"]
+
+
+@dataclass(frozen=True)
+class RegisterSlave:
+    """A component with the port ``bus``, a `weft.hw.bus.register_bus.RegisterBus`, and pins.
+
+    Attributes
+    ----------
+    prefix : str
+        Start of the pins' names in an IP core.
+    pins : callable
+        The pins of an `weft.ip.Ip`: members of the component by name, in order.
+    component : callable
+        The component for an `weft.ip.Ip`.
+    """
+
+    prefix: str
+    pins: Callable[..., dict]
+    component: Callable[..., wiring.Component]
+
+
+# By `weft.buses.bus.Bus.register_slave`.
+SLAVES = {
+    "axi_lite": RegisterSlave("s_axil_", lambda ip: axi_lite.PINS, lambda ip: axi_lite.AxiLite()),
+    "wishbone": RegisterSlave(
+        "wb_", lambda ip: wishbone.pins(ip.pipelined),
+        lambda ip: wishbone.Wishbone(pipelined=ip.pipelined),
+    ),
+}

@@ -1,0 +1,13 @@
+"""The buses of an IP core, by name."""
+
+from weft.buses.axi_lite import AxiLiteBus
+from weft.buses.bus import Bus
+from weft.buses.dma import DmaBus
+from weft.buses.stream import StreamBus
+from weft.buses.wishbone import WishboneBus
+
+__all__ = ["BUSES"]
+
+BUSES: dict[str, Bus] = {
+    bus.name: bus for bus in (AxiLiteBus(), WishboneBus(), StreamBus(), DmaBus())
+}
