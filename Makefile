@@ -59,7 +59,7 @@ docs:  ## build the documents as a site, in build/docs; broken links are errors
 	@$(RUN) python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "Open build/docs/index.html"
 
-readability:  ## count what can be counted of how the sources read, and write docs/readability.md
+readability:  ## measure how readable the sources are, and write docs/readability.md
 	@$(SETUP) test
 	@$(RUN) python -m tools.readability
 

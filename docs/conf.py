@@ -1,4 +1,4 @@
-"""The documents as a site: what Sphinx reads, and how it shows it. `make docs` builds it."""
+"""Settings of Sphinx, which builds the documents as a site (`make docs`)."""
 
 import dataclasses
 import importlib.metadata
@@ -25,7 +25,7 @@ default_role = "code"  # single backticks in docstrings name things of Python or
 
 
 def fields(app, what, name, obj, options, lines):
-    """Add the fields of a Config to its description: what `--help` says of each."""
+    """Add the fields of a Config to its description, each with its text of `--help`."""
     if name == "weft.config.Config":
         lines += ["", ".. rubric:: Fields", ""]
         for field in dataclasses.fields(obj):

@@ -90,7 +90,7 @@ bool Ip::perform(Access& access) {
         done = access.write ? top_->s_axil_bvalid : top_->s_axil_rvalid;
         access.error = (access.write ? top_->s_axil_bresp : top_->s_axil_rresp) != 0;
         if (!access.write) access.value = top_->s_axil_rdata;
-        // What is accepted at this clock edge is not offered again.
+        // A transfer that is accepted at this clock edge is not offered again.
         address_write &= !top_->s_axil_awready;
         data_write &= !top_->s_axil_wready;
         address_read &= !top_->s_axil_arready;

@@ -19,7 +19,7 @@ GUARD = 1800  # seconds for a version query: the first run of a YoWASP tool comp
 
 
 class ToolError(RuntimeError):
-    """A program is missing, too old or broken; the message says what to do."""
+    """A program is missing, too old or broken; the message says how to mend it."""
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def test_parameters_by_hand(cols, lanes, stream, words, page, segments, group):
 
 
 def test_a_panel_of_parameters_fits_in_a_page():
-    """One page for each page of B; the layout on the stream is that of any operand."""
+    """One page for each page of B, with the layout of an operand on the stream."""
     powers = (1, 2, 4, 8, 16, 32, 64)
     for cols, lanes, stream in itertools.product(range(1, 65), powers, powers):
         config = Config(cols=cols, lanes=lanes, bytes_in=stream, bytes_out=64)

@@ -1,4 +1,4 @@
-"""Hints in errors: the nearest name, and how to install what is missing, here and elsewhere."""
+"""Hints in errors: the nearest name, and how to install missing tools, here and elsewhere."""
 
 from importlib import metadata
 from pathlib import Path

@@ -40,7 +40,7 @@ PROGRAMS = {"iverilog": "iverilog", "c++": "g++"}  # program -> its Debian packa
 
 
 class SetupError(RuntimeError):
-    """The set-up cannot continue; the message says what to do."""
+    """The set-up cannot continue; the message says how to mend it."""
 
 
 def main(arguments) -> int:

@@ -142,7 +142,7 @@ def parsed(output: str) -> dict[int, dict[str, int]]:
         last = output.strip().splitlines()[-2:]
         raise SystemExit(
             f"cpu: the firmware did not end with `exit 0`; its last lines: {last}. The number is"
-            " that of the failed check in tools/riscv/firmware.c"
+            " the number of the failed check in tools/riscv/firmware.c"
         )
     numbers = [int(line) for line in output.splitlines() if line.isdigit()]
     step = len(COLUMNS) + 1

@@ -136,7 +136,7 @@ class StepRunner:
 
 
 def missing(parts):
-    """The commands that install what ``parts`` lack, a line each."""
+    """The commands that install the missing packages of ``parts``, a line each."""
     modules, programs = {}, {}
     for part in parts:
         modules |= NEEDS[part][0]

@@ -25,7 +25,7 @@ BAUD, BITS = 3_000_000, 10  # bits per byte: start bit, 8 data bits, stop bit
 HEAD = f"""\
 # Over a serial port
 
-The cost of int8 products end to end on simulated boards, each at its own clock. The serial port
+The time of int8 products end to end on simulated boards, each at its own clock. The serial port
 has {BAUD:,} baud and is simulated bit by bit. B stays on the chip (`weights = acc.load(b)`), so
 the wire carries A, headers and results; "B once" is the time to load B. The core converts the
 results to 8 bits (int8, with `scale=`) or sends int32 sums. `make link-bench` writes this page and

@@ -41,15 +41,16 @@ every cycle. This proves the bus side; the clock crossing itself is covered by s
 the outputs of the DMA engine may have any value; its AXI4 master is proven alone.
 
 Bounds in time are proven of the bus slave alone, with a register bus that answers within two
-cycles. That each register access does what the register map says is proven of the registers alone,
-with a core and FIFOs that answer within three cycles.
+cycles. The effect of each register access is proven of the registers alone: it is the effect that
+the register map states. The core and the FIFOs answer within three cycles in this proof.
 
 The two halves of the AXI4 master are proven alone.
 
-* The reader is proven as it is, and assumes what is proven of the address generator. That it reads
-  all beats of its requests and no others is proven with addresses of nine bits.
-* The writer is proven with queues of two bursts of two beats. It assumes what is proven of the
-  write combiner, whose blocks are cut to four beats.
+* The reader is proven without changes. Its proof assumes the rules that are proven of the address
+  generator. One rule is proven with addresses of nine bits: the reader reads all beats of its
+  requests, and no others.
+* The writer is proven with queues of two bursts of two beats. Its proof assumes the rules that are
+  proven of the write combiner. The blocks of the write combiner are cut to four beats.
 * The write combiner assumes that the units of a row come one behind the other or end early, and
   that no unit comes if there was no space in the cycle before. Simulation covers that the result
   address generator keeps this.

@@ -25,10 +25,10 @@ HEAD = f"""\
 # Speed of the simulation
 
 Speed of the Verilated accelerator behind `SimTransport` on one processor core, for a product of
-{" x ".join(map(str, SHAPE))}, with the loading of its operands. The processor time is that of the
-model's process, with its start and end; the driver runs in another process. `make sim-speed`
-writes this page, and fails if 16x16x1 is below {MINIMUM:,} cycles/s. Last run on one core of an
-x86-64 server.
+{" x ".join(map(str, SHAPE))}, with the loading of its operands. The processor time includes only
+the process of the model, with its start and end; the driver runs in another process. `make
+sim-speed` writes this page, and fails if 16x16x1 is below {MINIMUM:,} cycles/s. Last run on one
+core of an x86-64 server.
 
 | design | cycles | processor time | cycles/s | MAC/s |
 |---|---:|---:|---:|---:|

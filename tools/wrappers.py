@@ -73,8 +73,8 @@ engine alone. `make wrappers` writes this page, and fails if a value is worse th
 
 ## Area and clock
 
-Each design alone, synthesized, placed and routed on an LFE5U-25F, speed grade 6. The LUT count is
-that of nextpnr, with carry chains and memories in logic.
+Each design alone, synthesized, placed and routed on an LFE5U-25F, speed grade 6. nextpnr counts the
+LUTs, with carry chains and memories in logic.
 
 | wrapper | bytes a cycle | LUT | FF | block RAM | fmax, best of 3 seeds |
 |---|---:|---:|---:|---:|---:|
@@ -93,7 +93,7 @@ RATE = """
 Cycles from job to job of 128 x 128 by 128 x 128 products, back to back, loading included, in
 Verilator; every result is checked. Memory and masters never pause. A driver that polls sees the end
 of a job some cycles late, by a varying number. The FIFO ports of AXI4-Lite and Wishbone move 4
-bytes an access, so their results are int8; those of the AXI4 master are int32.
+bytes an access, so their results are int8. The results of the AXI4 master are int32.
 
 | bus | design | bytes a cycle | cycles a job |
 |---|---|---:|---:|

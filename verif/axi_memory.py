@@ -89,7 +89,7 @@ class AxiMemory:
                 valid, ready, payload = values[3 * n : 3 * n + 3]
                 payload = plain(payload)
                 if offered.get(name) is not None and (not valid or payload != offered[name]):
-                    raise ProtocolError(f"{name} must hold what it offers until it is taken")
+                    raise ProtocolError(f"{name} must stay the same until it is taken")
                 offered[name] = payload if valid and not ready else None
                 if valid and ready:
                     getattr(self, f"_{name}")(cycle, payload)

@@ -83,7 +83,7 @@ class Bf16Mac(Mac):
         )
         return _stage(
             m, "p", product=f.a * f.b,
-            # The weight of the product's first bit, which is twice that of 1.0 * 1.0.
+            # The weight of the product's first bit: 1.0 * 1.0 is half of it.
             exponent=(f.exponent - 126)[:10].as_signed(),
             zero=f.zero & ~f.special, sign=f.sign, special=f.special, nan=f.nan,
         )

@@ -1,4 +1,4 @@
-"""The control and status registers (CSR) of an IP core: what each request of the bus does."""
+"""The control and status registers (CSR) of an IP core, behind a register bus."""
 
 import functools
 import operator

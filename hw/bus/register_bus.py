@@ -17,9 +17,9 @@ Response = data.StructLayout({"data": 32, "error": 1})
 class RegisterBus(wiring.Signature):
     """One response for each request, in the order of the requests.
 
-    The responder answers in bounded time, in a later cycle than that of the request. It accepts
-    the next request in the cycle of the response at the earliest, and in the cycle after it at
-    the latest. The requester always accepts a response.
+    The responder answers in bounded time, at the earliest in the cycle after the request. It
+    accepts the next request in the cycle of the response at the earliest, and in the cycle after
+    it at the latest. The requester always accepts a response.
 
     Attributes
     ----------

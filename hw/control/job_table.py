@@ -249,7 +249,7 @@ class JobTable(wiring.Component):
         return spans
 
     def _compare(self, m, spans, valid, newest):
-        """Whether the load conflicts: overlaps with each entry, then those of valid entries."""
+        """Compare the load with each entry; return whether it conflicts with a valid one."""
         load = self.load
         width = max(len(span[0].end) for span in spans.values())
         end = Signal(width)

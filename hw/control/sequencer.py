@@ -12,7 +12,7 @@ __all__ = ["ArrayStep", "Sequencer"]
 
 
 class ArrayStep(data.StructLayout):
-    """One cycle of the array: the operands that it reads, and what it does with them.
+    """One cycle of the array: the addresses of its operands, and the control of the PEs.
 
     ``preload`` has one bit for each row of the tile whose sums start from the word at ``c_addr``.
     These two fields exist only if the core has a C buffer.

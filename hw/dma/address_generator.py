@@ -23,7 +23,7 @@ class AddressGenerator(wiring.Component):
     ::
 
         for panel of the load:
-            for slice of the panel:                # what one half of the packing memory holds
+            for slice of the panel:                # it fills one half of the packing memory
                 for line of the panel:             # K_MAJOR
                     task: the slice's values of that line
                 for k of the slice:                # K_MINOR
@@ -32,8 +32,8 @@ class AddressGenerator(wiring.Component):
 
     Each task with data has a read request. Lines beyond the operand, and values of k beyond K in
     the last row of a slice, are tasks without data. A task with data takes two cycles, others
-    one. For example, A of 3 lines and K = 5, in K_MAJOR order, on an array of 2 rows; ``address``
-    is that of the first value, and a value is one byte::
+    one. For example, A of 3 lines and K = 5, in K_MAJOR order, on an array of 2 rows. A value is
+    one byte, and ``address`` is the address of the first value::
 
         panel  line  request                  task
         0      0     address, 5 bytes         has_data
@@ -132,7 +132,7 @@ class AddressGenerator(wiring.Component):
                 m.d.sync += load.last_k.eq(self.word - 1)
 
     def _start_slice(self, m, load, panel, current, start):
-        """Set what the tasks of a slice have in common, and how many they are."""
+        """Set the fields that are equal in all tasks of a slice, and the number of tasks."""
         task = current.task
         with m.If(start):
             m.d.sync += [

@@ -33,7 +33,7 @@ class ReadPass(enum.Enum, shape=2):
 
 
 class DescriptorKind:
-    """Registers with what the words of a descriptor say about the meaning of the others.
+    """Registers with the fields of a descriptor that decide the meaning of its other words.
 
     Parameters
     ----------

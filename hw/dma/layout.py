@@ -30,8 +30,8 @@ class Layout:
 
     A *row* of the memory holds `span` whole words of a panel, in the form that they have on the
     command stream: `row_words` stream words. `byte_map` lists which byte of a row holds which
-    byte of which value. A *slice* of a panel is what one half of the memory holds: `slice_k`
-    values of k for each line.
+    byte of which value. A *slice* of a panel fills one half of the memory: `slice_k` values of k
+    for each line.
 
     ``span`` is the smallest number for which each pack word falls into a single row, both when
     it holds values of one line (K_MAJOR) and when it holds values of one k (K_MINOR).

@@ -13,7 +13,7 @@ ADDRESS_BITS = 32
 
 
 class PackTask(data.StructLayout):
-    """What to pack from one read request, or from none.
+    """The packing of the bytes of one read request, or of zeros without a request.
 
     ============ =========================================================================
     packed       the order of the load is PACKED
@@ -51,7 +51,7 @@ class PackTask(data.StructLayout):
 
 
 class LoadFields:
-    """Registers with the fields of a load, and with what remains of it.
+    """Registers with the fields of a load, and with the counters of its remaining parts.
 
     Attributes
     ----------

@@ -162,7 +162,7 @@ class Packer(wiring.Component):
         return enables, values
 
     def _ends(self, m, kinds, slice_done, word, row, write_half, read_half):
-        """Keep for each half where it ends, and offer that of the half that is read."""
+        """Store where the data of each half end, and show the end of the half that is read."""
         outputs = self.last_row, self.last_row_end, self.row_end
         ends = [[Signal.like(value) for value in outputs] for _ in range(2)]
         full = _select(word, [

@@ -103,7 +103,7 @@ class RowState:
 
 
 class UnitAddress:
-    """The address of a unit, and the registers that choose what the next step adds to it.
+    """The address of a unit, and the registers that select the number that the next step adds.
 
     The selectors are registers: they are decoded once, a cycle before the step, and not again for
     each bit of the adder. One adder makes all steps. The steps to a tile, and to the address of a

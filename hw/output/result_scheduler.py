@@ -11,7 +11,7 @@ __all__ = ["Chunk", "ChunkMeta", "ResultScheduler"]
 
 
 class ChunkMeta(data.StructLayout):
-    """What the stream packer needs to know about a chunk.
+    """The properties of a chunk that the stream packer needs.
 
     ============ ==================================================================================
     ``last``     the chunk is the last one of its job

@@ -114,7 +114,7 @@ class ScaleProduct(wiring.Component):
         bits = 32 // self.cycles
         remaining = Signal(range(self.cycles + 1))  # digits
         a = Signal.like(self.a, reset_less=True)
-        # Digits leave b at its low end; those of the product enter ``low`` at its high end.
+        # Digits leave b at its low end. Digits of the product enter ``low`` at its high end.
         b, low = Signal(32, reset_less=True), Signal(32, reset_less=True)
         high = Signal(signed(33) if self.shape.signed else 33, reset_less=True)
         extra = Signal.like(self.extra, reset_less=True)

@@ -16,7 +16,7 @@ _READ = 4  # bytes of a READ's payload
 
 
 class RequestOp(enum.Enum, shape=2):
-    """What the transmitter must do for a frame."""
+    """The actions of the transmitter for a received frame."""
 
     READ = 0
     ABORT = 1
@@ -63,9 +63,9 @@ class FrameReceiver(wiring.Component):
     of the last accepted frame. So a host may retransmit frames that were not acknowledged: each is
     executed once, in order. After an error the receiver searches for the next SYNC.
 
-    A byte takes at most 17 cycles, whatever the core does. So the receiver is always ready for the
-    next byte of a `weft.hw.serial.uart.UartReceiver`. A request that arrives while the previous one
-    still waits is dropped.
+    A byte takes at most 17 cycles; the core cannot delay it. So the receiver is always ready for
+    the next byte of a `weft.hw.serial.uart.UartReceiver`. A request that arrives while the previous
+    one still waits is dropped.
 
     Parameters
     ----------

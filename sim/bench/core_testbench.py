@@ -141,7 +141,7 @@ class CoreTestbench:
         return self.numbers.random(self.rng, lines, k)
 
     def operands(self, m, n, k) -> tuple[np.ndarray, np.ndarray]:
-        """Random A [M, K] and B [N, K], reduced to what the buffers hold."""
+        """Random A [M, K] and B [N, K], reduced to the size of the buffers."""
         m, n, k = self.fit(m, n, k)
         return self.random(m, k), self.random(n, k)
 
@@ -151,7 +151,7 @@ class CoreTestbench:
         return pages * 16 * self.config.depth
 
     def fit(self, m, n, k) -> tuple[int, int, int]:
-        """The shape (M, N, K), reduced to what the buffers of A and B hold."""
+        """The shape (M, N, K), reduced to the size of the buffers of A and B."""
         pages = min(g.pages for g in self.geometry)
         m, n = min(m, pages * self.config.rows), min(n, pages * self.config.cols)
         tiles = max(g.panels(size) for g, size in zip(self.geometry, (m, n), strict=True))
@@ -215,8 +215,8 @@ class CoreTestbench:
     ) -> Scoreboard | None:
         """Send a job on placed operands and expect its answer; its sums start from ``start``.
 
-        That is ``c``, where one is placed. The answer is the sums, or what ``epilogue`` makes of
-        them. A job that keeps its sums answers only where it has to end otherwise.
+        If a ``c`` is placed, the sums start from it. The answer is the sums, or the results of
+        ``epilogue``. A job that keeps its sums has an answer only if it ends with an error.
         """
         (m, k), n = a.matrix.shape, b.matrix.shape[0]
         self._steps = max(self._steps, -(-k // self.config.depth))

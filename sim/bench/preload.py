@@ -42,7 +42,7 @@ def random_start(tb, a, b) -> np.ndarray | None:
 def load_operands(tb, m, n, k, share=1):
     """Load random operands and a C (None without a C buffer); returns all three.
 
-    The shape is reduced to what the buffers hold. C uses at most 1 / ``share`` of its buffer.
+    The shape is reduced to the size of the buffers. C uses at most 1 / ``share`` of its buffer.
     """
     a, b = tb.operands(m, n, k)
     if _HAS_C:

@@ -1,7 +1,7 @@
 // The block RAM of an iCE40: 256 words of 16 bits, each port in words of 16, 8, 4 or 2 bits (mode 0 to 3).
 // Source: Lattice FPGA-TN-02002, Memory Usage Guide for iCE40 Devices; FPGA-TN-02026, iCE Technology Library.
 //
-// The data sheet does not define what is read of bits that are written at the same edge; here they are random.
+// The data sheet does not define the value of a bit that is read and written at the same edge; here it is random.
 
 `default_nettype none
 

@@ -67,7 +67,7 @@ module MULT18X18D #(
     end
 endmodule
 
-// Port A writes and port B reads, in words of 36 (half of the pins are those of the other port), 18, 9, 4, 2 or 1 bits.
+// Port A writes and port B reads, in words of 36 (half of the pins belong to the other port), 18, 9, 4, 2 or 1 bits.
 // Addresses count bits. In words of 18 or 36 bits the address bits below the word are byte enables for the write.
 // Source: Lattice FPGA-TN-02204, ECP5 and ECP5-5G Memory Usage Guide.
 module DP16KD #(

@@ -44,7 +44,7 @@ def _flag(default, text):
 
 
 def _optional(low, high, absent, text):
-    """A number; None stands for what ``absent`` says."""
+    """A number; ``absent`` is the description of None."""
     return field(default=None, metadata={"range": (low, high), "open": absent, "text": text})
 
 

@@ -1,4 +1,4 @@
-"""The picture of an accelerator's activity: what is drawn where, and what is refused."""
+"""The picture of an accelerator's activity: its marks and their places, and invalid input."""
 
 import re
 

@@ -24,7 +24,7 @@ def row(**changes):
 
 
 def printed(rows, **options):
-    """What the table says, and what it returns."""
+    """The text of the table, and the value that the function returns."""
     console = Console(file=io.StringIO(), width=100)
     good = layer_table(rows, images=450, accuracy=0.97333, float_accuracy=0.97556, console=console)
     return console.file.getvalue(), good

@@ -30,7 +30,7 @@ def ort():
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # what has no kernel raises, and is not printed too
+    options.log_severity_level = 4  # an operator without a kernel raises; it is not printed too
     return SimpleNamespace(onnx=onnx, runtime=onnxruntime, options=options, exact={})
 
 

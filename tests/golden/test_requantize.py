@@ -1,4 +1,4 @@
-"""The golden int8 epilogue: by hand, over all of int8, on a real network, and its errors."""
+"""The golden int8 epilogue: by hand, for all 256 values, on a real network, and its errors."""
 
 import re
 from pathlib import Path

@@ -96,7 +96,7 @@ class Board:
                 self.kept += frame.payload
                 try:
                     self.core.send(frame.payload)
-                except TransportError:  # what a real core would take for some operand or other
+                except TransportError:  # a real core would take the bytes for an operand
                     pass
             self.say(Frame(FrameType.ACK, self.last))
 

@@ -157,7 +157,7 @@ def test_load_waits_for_a_job_that_uses_its_pages(transport):
     a, b, other = numbers(2, 2), numbers(2, 2, seed=1), numbers(2, 2, seed=2)
     transport.send(load(0, a, flags=LoadFlag(0)) + job(2, 2, 2, 1, JobFlag.FEED_B))
     transport.send(load(0, other, flags=LoadFlag(0)) + load(1, b.T))
-    with pytest.raises(TransportTimeout):  # the load of A is in the way of what feeds the job
+    with pytest.raises(TransportTimeout):  # the load of A delays the load that feeds the job
         transport.receive(0)
     transport.abort(1)
     assert transport.receive(0).status == Status.ABORTED
@@ -182,7 +182,7 @@ def test_holds_at_most_jobs_jobs(transport):
     transport.send(job(2, 2, 2, 2, a_page=1, b_page=1) + bytes(32))
     transport.send(load(0, a, page=1) + load(1, b.T, page=1))
     for tag in range(2):
-        # the header that is none stands behind the third job
+        # the invalid header stands behind the third job
         assert transport.read(REGISTERS.index("errors"), 1, 1) == [tag]
         transport.abort(1)
         assert transport.receive(0).tag == tag
@@ -231,7 +231,7 @@ def test_runs_the_cycle_model_only_when_counters_are_read(transport, predicted):
         transport.read(REGISTERS.index("words_in"), 1, 1)
     assert predicted == []
     busy, active = transport.read(REGISTERS.index("busy"), 2, 1)
-    # Equal batches count each time, but are predicted once, whatever the tags of their jobs.
+    # Equal batches count each time, but are predicted once. The tags of their jobs may differ.
     assert (busy, active) == (10 * 100 + 30 * 100, 3 * 200)
     assert sorted(len(commands) for commands in predicted) == [1, 1, 1, 3]
     assert sorted(c.page for commands in predicted for c in commands[:1] if type(c) is Load) == [

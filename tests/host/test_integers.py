@@ -213,7 +213,7 @@ def test_sends_shared_operands_once():
     assert sent(acc, a, b, **given) == resident + 32 + 2 * 10 * 16
     check(acc.matmul(a, b, **given), want, (4, 3, 7))
     acc.load(numbers(rng, np.int8, 64, 10))  # all pages are free again
-    # With a table for each product there is one for each, and A is what they share.
+    # Each product has a table of its own, and all products share A.
     acc = accelerator(CONFIGS[0])
     b, tables = numbers(rng, np.int8, 4, 20, 5), numbers(rng, np.int8, 4, 256)
     given = {"scale": np.float64(0.01), "activation": tables, "low": -128, "high": 127}

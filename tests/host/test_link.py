@@ -63,7 +63,7 @@ def test_reports_every_damaged_byte():
         for bit in range(8):
             data = bytearray(good)
             data[at] ^= 1 << bit
-            # A larger length claims what follows, until that is enough to find it wrong.
+            # A larger length includes the bytes that follow, until its checksum is found wrong.
             found = FrameDecoder(limit=64).feed(bytes(data) + after + bytes(64))
             assert found[0].text.startswith("a frame")
             assert found[1] == FRAMES[0]

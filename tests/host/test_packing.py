@@ -77,7 +77,7 @@ def test_packs_values_of_any_size_low_byte_first(dtype, edge, stream, r, k):
     size = np.dtype(dtype).itemsize
     bits = np.random.default_rng(r).integers(0, 1 << 8 * size, (k, r)).astype(f"u{size}")
     operand = Operand(edge, 1, 256, stream, size=size)
-    # A value is to its panel what so many values of k a byte each are.
+    # A value of ``size`` bytes lies in its panel like ``size`` values of k of one byte each.
     as_bytes = [[byte for x in row for byte in int(x).to_bytes(size, "little")] for row in bits.T]
     packed = pack(bits.view(dtype).T, operand)
     assert packed == pack_by_hand(as_bytes, edge, size, stream)

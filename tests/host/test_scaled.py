@@ -181,7 +181,7 @@ def test_sends_unchanged_data_once():
     other, y = sent(acc, a, held, **flipped)
     check(y, expected(config, a, b, **flipped))
     assert other == raw + table
-    held.free()  # and what lies in its pages next has other parameters
+    held.free()  # the next data in its pages have other parameters
     c = numbers(rng, np.int8, 20, 7)
     with acc.load(c) as held:
         later, y = sent(acc, a, held, **options, bias=5)

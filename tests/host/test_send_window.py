@@ -43,7 +43,7 @@ def test_waits_for_acknowledgements(window):
     assert window.time_left(0.5) == 0.5
     assert window.acknowledge(254, 0.6)
     assert sent(window, 0.6) == [0]
-    assert window.acknowledge(0, 0.7)  # that of 255 was lost
+    assert window.acknowledge(0, 0.7)  # the ACK of 255 was lost
     assert sent(window, 0.7) == [1, 2]
 
 

@@ -183,7 +183,7 @@ def test_repeats_the_fence_if_the_board_drops_it(line, said):
         if frame.type == FrameType.READ and len(dropped) < 2:
             dropped.append(frame)
             line.say(Frame(FrameType.ACK, 0))
-            # An answer that is cut short: what follows is not to be taken for the rest of it.
+            # An answer that is cut short. The next bytes must not be taken for the rest of it.
             os.write(line.master, Frame(FrameType.REGISTERS, 0, bytes(1000)).encode()[:20])
         else:
             act(frame)

@@ -1,4 +1,4 @@
-"""A simulated board at the pins of its serial port: the driver, right to the last bit."""
+"""A simulated board at the pins of its serial port: the driver's results, exact in every bit."""
 
 import contextlib
 import os

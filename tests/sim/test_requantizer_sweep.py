@@ -48,7 +48,7 @@ def ties():
 
 def integers(random, count, triples):
     acc, multiplier, shift = (x.astype(np.int64) for x in triples(random, count))
-    # What no luck brings: all extremes together, and ties of 8-bit results with all shifts.
+    # Rare in random numbers: all extremes together, and ties of 8-bit results with all shifts.
     extremes = [x.ravel() for x in np.meshgrid(
         [LOW, LOW + 1, -1, 0, 1, HIGH - 1, HIGH], [0, 1 << 30, HIGH], [-31, -30, -1, 0, 1, 30, 31],
     )]
@@ -133,7 +133,7 @@ def test_equals_golden_on_every_kind_of_sum(mode, transports, sums, triples):
     wrong = np.flatnonzero(found != due)
     assert not len(wrong), [(*entries[n], found[n], due[n]) for n in wrong[:5]]
 
-    # The sample holds what it should, and the clamp lets it be seen.
+    # The sample has the intended cases, and the clamp does not hide them.
     shows = (y + zero > low) & (y + zero < high)
     tie = is_tie(mode, case)
     for sign in (-1, 1):

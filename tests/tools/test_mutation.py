@@ -1,4 +1,4 @@
-"""Mutation testing: what is changed, which tests meet it, and what is kept of the result."""
+"""Mutation testing: the changed lines, the tests that run on them, and the stored results."""
 
 import importlib
 import importlib.util
@@ -27,7 +27,7 @@ TREE = {
         '"""Adds."""\n\nfrom weft import clip\n\n\ndef add(a, b):\n    return clip(a + b)\n'
     ),
     "hw/deep/__init__.py": '"""No module of it has tests."""\n',
-    "hw/deep/alone.py": '"""Nobody imports it."""\n\nSIZE = 3\n',
+    "hw/deep/alone.py": '"""No file imports it."""\n\nSIZE = 3\n',
     "tests/conftest.py": (
         "import pytest\nfrom weft.hw.adder import add\n\n\n"
         "@pytest.fixture\ndef adder():\n    return add\n"

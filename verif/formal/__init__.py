@@ -1,1 +1,1 @@
-"""Proofs of the rules of buses: what holds in every cycle, whatever comes."""
+"""Proofs of the rules of buses: they hold in every cycle, for all inputs."""

@@ -11,7 +11,7 @@ MAX_PENDING = 8  # more accesses than a slave ever has pending
 
 
 def assume_master(rules, m):
-    """The master keeps what it offers stable."""
+    """The master keeps its payload stable until the slave takes it."""
     for channel, payload in {
         "aw": ("addr", "prot"), "w": ("data", "strb"), "ar": ("addr", "prot"),
     }.items():

@@ -97,8 +97,8 @@ class BeatRules(WriteRules):
     def _order_rules(self, m, addressed, complete, w_beats, put_index):
         """Add the rules of order.
 
-        Each row holds what was put and waits: for its response; for that, or to be dropped; to
-        leave on W; to leave on AW.
+        Each row holds the entries that wait for one event: a response; a response or a drop;
+        leaving on W; leaving on AW.
         """
         put = self.beats_valid & ~self.beats_beat_no_data
         last, index = self.beats_beat_last, self.beats_beat_index

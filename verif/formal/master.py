@@ -146,7 +146,7 @@ class OrderRules(Rules):
 
 
 class RequestAssumptions(Rules):
-    """What a reader assumes of its read requests."""
+    """The rules of read requests that the proof of a reader assumes."""
 
     PINS = {"valid": 1, "ready": 1, "payload_addr": 32, "payload_last_beat": 5}
     ASSUMPTIONS = {"last_beat": "the last beat of a read request is not before its first one"}

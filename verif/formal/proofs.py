@@ -38,8 +38,8 @@ delete t:$mem* r:SIZE>=16 %i
 delete {CORE_CELLS} t:$dff %i
 select -assert-none t:$*ff* {BUS_CELLS} %d
 """
-# Rules that a whole core does not prove: those of its parts; with two clocks also one that needs
-# the result stream of the core, which is cut.
+# Rules that the proof of a whole core leaves out. The first ones are proven of its parts. With two
+# clocks one more is left out: it needs the result stream of the core, which is cut.
 PROVEN_BY_PARTS = "wb_bounded", "wb_stall_bounded"
 CUT_WITH_TWO_CLOCKS = *PROVEN_BY_PARTS, "m_axis_one_id"
 # The steps of the proof of writes: each assumes the rules that the steps before have proven.

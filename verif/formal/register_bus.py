@@ -1,4 +1,4 @@
-"""What a slave may assume of the responder on its register bus."""
+"""The rules that a slave may assume of the responder on its register bus."""
 
 from amaranth.hdl import Module, Signal
 

@@ -149,7 +149,7 @@ class RegisterRules(Rules):
         return next(r.address // 4 for r in registers(self.ip) if r.name == name)
 
     def _reads(self, name):
-        """Whether the response is that of a read of a register."""
+        """Whether the response belongs to a read of a register."""
         return self.bus_response_valid & ~self.write & (self.addr == self._addr(name))
 
     def _allowed(self):

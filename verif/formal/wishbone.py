@@ -14,7 +14,7 @@ MAX_PENDING = 32  # more accesses than a slave ever has pending
 
 
 class _WishboneRules(Rules):
-    """What classic and pipelined cycles share.
+    """The rules that classic and pipelined cycles share.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class IpTestbench:
     ip : Ip
     master : verif.ip.masters.AxiRegisters or WishboneRegisters
     rng : random.Random
-        The only source of random numbers; its seed is that of the run.
+        The only source of random numbers; the seed of the run is its seed.
     addresses : dict
         Byte addresses of registers and FIFO ports, by name.
     fields : dict

@@ -1,4 +1,4 @@
-"""The steady-state rate of 128 x 128 x 128 jobs over a bus, against that of the bare core."""
+"""The steady-state rate of 128 x 128 x 128 jobs over a bus, compared with the bare core's."""
 
 import cocotb
 import numpy as np

@@ -13,7 +13,7 @@ BATCH = 1 << 20  # steps in memory at a time
 class Steps:
     """Steps as arrays [runs, steps, slots]; the first step of a run starts or clears its sum.
 
-    The number of slots is that of the MAC cell; or 1, for runs of one step, which then rotate
+    The number of slots is the MAC cell's SLOTS; or 1, for runs of one step, which then rotate
     through the sums of the cell.
 
     Attributes

@@ -54,7 +54,7 @@ def cosimulate(component, *, cycles, models=None) -> str:
         All ports are signals, In or Out.
     cycles : int
     models : str, optional
-        Verilog models of the primitives; by default those of the ECP5.
+        Verilog models of the primitives; by default, the ECP5's.
 
     Raises
     ------

@@ -44,7 +44,7 @@ def exhaustive_check(kind, *, width, models=None) -> str:
     width : int
         Bits of each operand.
     models : str, optional
-        Verilog models of the primitives; by default those of the ECP5.
+        Verilog models of the primitives; by default, the ECP5's.
 
     Raises
     ------

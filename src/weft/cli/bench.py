@@ -15,10 +15,10 @@ __all__ = ["add"]
 
 DESCRIPTION = """\
 Measure whole accelerators: link, buffers, tiler, array and post-processing. Each is synthesized,
-placed and routed for its device with several seeds. The rate is that of equal products with INT8
-results, back to back, loading included: peak * utilization * fmax. The cycles come from the cycle
-model; the simulated hardware must take the same number. Results of earlier runs are reused while
-sources and tools are the same.
+placed and routed for its device with several seeds. The rate is measured over equal products with
+INT8 results, back to back, loading included: peak * utilization * fmax. The cycles come from the
+cycle model; the simulated hardware must take the same number. Results of earlier runs are reused
+while sources and tools are the same.
 
   weft bench                       all designs
   weft bench ecp5-25f ice40up5k    some designs

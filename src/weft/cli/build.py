@@ -53,11 +53,11 @@ def add(subparsers):
     )
     parser.add_argument(
         "--clock", metavar="MHZ", type=float,
-        help="clock of the accelerator; default that of the board",
+        help="clock of the accelerator; default: the board's",
     )
     parser.add_argument(
         "--baud", metavar="INT", type=int,
-        help="baud rate of the serial port; default that of the board",
+        help="baud rate of the serial port; default: the board's",
     )
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=path("output"),
@@ -113,7 +113,7 @@ def _run(args) -> int:
 
 
 def _config(args, board):
-    """The board's Config, or that of ``--config``, with the fields given as options."""
+    """The Config of the board or of ``--config``, with the fields given as options."""
     from weft.boards.fit import replace
     from weft.config import Config
 

@@ -146,7 +146,7 @@ def _numbers(version):
 
 
 def _yosys():
-    """The Yosys that Amaranth uses for Verilog export: that of the system or of a package."""
+    """The Yosys that Amaranth uses for Verilog export, from the system or from a package."""
     rule, command = "Yosys must be 0.40 or newer", _install("hw")
     try:
         from amaranth._toolchain.yosys import YosysError, find_yosys

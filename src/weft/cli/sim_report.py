@@ -1,4 +1,4 @@
-"""What ``weft sim`` prints: a table of the network's layers, and a line on its accuracy."""
+"""The output of ``weft sim``: a table of the network's layers, and a line on its accuracy."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class LayerRow:
     utilization : float
         Utilization in steady state, 0..1.
     match : bool
-        Whether all results equal those of the golden model.
+        Whether all results equal the golden model's.
     """
 
     name: str

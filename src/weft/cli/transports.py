@@ -1,4 +1,4 @@
-"""Transports by name for the commands: those of `weft.host.opening`, and simulated ones."""
+"""Transports by name for the commands: the names of `weft.host.opening`, and simulated ones."""
 
 from weft.cli.argument_types import integer
 from weft.cli.options import add_config, config_of

@@ -56,7 +56,7 @@ class Array:
         return self._ends[-1]
 
     def key(self):
-        """All times that can still delay a pass, relative to `time`, and what the array keeps."""
+        """All times that can still delay a pass, relative to `time`, and the kept sums."""
         time, output = self._ends[-1], self._output
         if self._kept:
             # No drain happens meanwhile: only a release after `time` can delay a pass.

@@ -143,7 +143,7 @@ class _JobTiles:
         # The tiles of a row differ: the first one may wait for A, the last one may be narrow.
         # Passes and rows of tiles coincide again after so many tiles:
         cycle = lcm(self._across, self._slots)
-        # The tiles of the first row may wait for B, and those of the last row may be lower.
+        # The tiles of the first row may wait for B. The tiles of the last row may be lower.
         tile = self._run(0, self._across)
         end = self._total - self._across * (self._bottom < self._height)
         while tile < end:

@@ -110,7 +110,7 @@ class Bf16Network(Classifier):
 
     @classmethod
     def load(cls, path=None) -> "Bf16Network":
-        """The BF16 network of a file. Arguments and errors are those of `Network.load`."""
+        """The BF16 network of a file. `Network.load` has the same arguments and errors."""
         return cls.of(Network.load(path))
 
     def encode(self, images) -> np.ndarray:

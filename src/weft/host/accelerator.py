@@ -99,7 +99,7 @@ class Accelerator:
         Parameters
         ----------
         matrix : array [K, N], or [M, K] for side "a"
-            Of int8 or uint8 (bf16 core: bfloat16).
+            Type int8 or uint8 (bf16 core: bfloat16).
         side : "a" or "b"
             Operand of `matmul` for which the matrix is loaded.
         cast : bool
@@ -176,7 +176,7 @@ class Accelerator:
         Parameters
         ----------
         a, b : array or Resident
-            Of int8 or uint8; on a bf16 core of bfloat16. Shapes [batch..., M, K] and
+            Type int8 or uint8; on a bf16 core: bfloat16. Shapes [batch..., M, K] and
             [batch..., K, N].
         a_zero_point : int or array [batch..., M], optional
             One per row of ``a``, in the range of its type. With a scale: [batch..., 1], one per

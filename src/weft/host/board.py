@@ -106,7 +106,7 @@ class BoardTransport(FramedTransport):
     def _send_empty(self, number, first):
         """Send an empty frame; wait for an ACK with its ``number``, or any ACK if ``first``.
 
-        Returns the number of that ACK, else that of the last ACK received, else None.
+        Returns the number of this ACK. Without one: the number of the last ACK received, or None.
         """
         last_ack = deque(maxlen=1)
 

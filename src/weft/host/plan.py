@@ -65,7 +65,7 @@ class Plan:
             yield self.step(*index)
 
     def key(self, axis: int) -> Hashable:
-        """Return what the steps of a loop depend on besides their panels: pages and parameters.
+        """Return the values that the steps of a loop depend on, besides panels: pages, parameters.
 
         A loop over B visits each panel once, so it does not reuse the parameters that it loads.
         """

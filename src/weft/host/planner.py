@@ -326,7 +326,7 @@ class Planner:
 
 
 class _Product:
-    """One product in panels and words, and what was loaded for it.
+    """One product in panels and words, and the panels that were loaded for it.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ _SEARCH_DELAY = 0.5  # seconds until the command stream is assumed to be inside 
 
 
 class AcceleratorError(RuntimeError):
-    """The core has an unexpected Config, or did not do what it was told."""
+    """The core has an unexpected Config, or did not execute a command as specified."""
 
 
 def padded(command: Job | Load, config: Config) -> bytes:

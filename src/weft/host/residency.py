@@ -1,4 +1,4 @@
-"""A cache of what the core's buffers contain, so that equal data is not sent again."""
+"""A cache of the contents of the core's buffers: equal data is not sent again."""
 
 from collections.abc import Mapping, Sequence
 

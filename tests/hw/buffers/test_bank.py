@@ -1,4 +1,4 @@
-"""The bank reads what was written, and its blocks equal the behavioural model in every shape."""
+"""The bank reads the written words, and its blocks equal the behavioural model in every shape."""
 
 import random
 

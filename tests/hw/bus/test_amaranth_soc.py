@@ -38,7 +38,7 @@ class Signature(wiring.Signature):
 
 
 class MemoryMap:
-    """Keeps what it is given."""
+    """Records its arguments and its resources."""
 
     def __init__(self, *, addr_width, data_width):
         self.addr_width, self.data_width, self.resources = addr_width, data_width, []

@@ -37,7 +37,7 @@ async def collect(ctx, valid, ready, pins, count, stall, rng):
 def traffic(reads, writes, *, odds=(0, 0, 0, 0, 0), cycles=1, seed=1):
     """Runs reads and writes; returns the requests of each cycle, and both lists of responses.
 
-    ``odds`` are those of a pause on AR, AW, W, R and B.
+    ``odds`` are the probabilities of a pause on AR, AW, W, R and B.
     """
     bus = AxiLite()
     dut = Echo(bus, cycles)

@@ -1,4 +1,4 @@
-"""The tile gate: which tiles it sends, in which cycles, and what an abort in each cycle does."""
+"""The tile gate: which tiles it sends, in which cycles, and the effect of an abort in each one."""
 
 import random
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The aligner: runs of bytes become pack words, whatever byte of a beat they start at."""
+"""The aligner: runs of bytes become pack words, from every first byte of a beat."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The header inserter: headers become pack words, whatever the size of either."""
+"""The header inserter: headers become pack words, for all sizes of both."""
 
 import random
 

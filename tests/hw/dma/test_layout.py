@@ -1,4 +1,4 @@
-"""Layouts of the packing memory: the bytes of a row are those of the stream words."""
+"""Layouts of the packing memory: a row has the bytes of its stream words."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A bench that compares our model of a cell with that of Yosys, in many modes, on random inputs."""
+"""A bench that compares our model of a cell with Yosys' model, in many modes, on random inputs."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The iCE40 models against those of Yosys, in random modes with random inputs."""
+"""The iCE40 models equal Yosys' models, in random modes with random inputs."""
 
 import random
 import subprocess

@@ -1,4 +1,4 @@
-"""Test of the steady-state rate behind AXI4-Stream, against that of the bare core."""
+"""Test of the steady-state rate behind AXI4-Stream, compared with the bare core's."""
 
 import pytest
 

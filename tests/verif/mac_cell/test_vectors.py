@@ -1,4 +1,4 @@
-"""The directed vectors cover what they claim, by the exact value of each sum."""
+"""The directed vectors cover the cases that they claim, by the exact value of each sum."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ class Sums:
         self.a, self.b, self.c = a[finite], b[finite], c[finite]
         self.product, self.start = binary64(self.a) * binary64(self.b), binary64(self.c)
         self.total = self.product + self.start
-        # D. Knuth, The Art of Computer Programming 2, 4.2.2: what a sum of floats leaves out.
+        # D. Knuth, The Art of Computer Programming 2, 4.2.2: the rounding error of a sum.
         part = self.total - self.product
         self.error = (self.product - (self.total - part)) + (self.start - part)
         with np.errstate(over="ignore"):
@@ -45,7 +45,7 @@ class Sums:
 
 @pytest.fixture(scope="module")
 def sums():
-    """All directed vectors except those of the multiplier."""
+    """All directed vectors except the multiplier's."""
     return Sums(*(name for name in VECTORS if name not in ("multiplier", "random")))
 
 

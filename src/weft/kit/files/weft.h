@@ -10,8 +10,9 @@
  *       error = weft_matmul_int8(&core, m, n, k, a, b, c);   (bf16 cores: weft_matmul_bf16)
  *
  * Sizes. M and N may have any size. K may have any size up to WEFT_K_MAX; for int8 that is the
- * largest K whose sums always fit 32 bits. The driver splits a product into jobs of the core. If K
- * exceeds WEFT_K_PANEL, which is what the core's buffers hold, jobs pass their sums on to the next.
+ * largest K whose sums always fit 32 bits. The driver splits a product into jobs of the core.
+ * WEFT_K_PANEL is the largest K that fits the core's buffers. If K exceeds it, a job passes its
+ * sums on to the next job.
  *
  * Errors. Every function that can fail returns an enum weft_error. Every wait is limited: it ends
  * in WEFT_ERR_TIMEOUT after core.poll_limit polls without progress.
@@ -290,9 +291,9 @@ int weft_dma_window(weft_core *core, uint32_t base, uint32_t limit);
 
 /*
  * Load B[k, n] into the core's buffer, where it stays until weft_free_b() or a reset. Products with
- * these weights load A only. K is at most WEFT_K_PANEL, N at most 65,535. Strides are those of
- * weft_product. With bus dma, the address and both strides of B are multiples of the size of a
- * value, and one stride equals it.
+ * these weights load A only. K is at most WEFT_K_PANEL, N at most 65,535. Strides have the same
+ * meaning as in weft_product. With bus dma, the address and both strides of B are multiples of the
+ * size of a value, and one stride equals it.
  *
  * Blocks until B is sent. Returns WEFT_OK or an error; WEFT_ERR_NO_SPACE if B does not fit.
  */

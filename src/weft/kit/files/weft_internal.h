@@ -83,7 +83,7 @@ int weft_next_job(weft_core *core); /* returns 0 after the last job */
 #if !WEFT_DMA
 void weft_put_job(weft_core *core); /* send the commands of the next job */
 #endif
-/* Whether the tag is that of the next job, or of an earlier part of its K. */
+/* Whether the tag belongs to the next job, or to an earlier part of its K. */
 int weft_owns_tag(const weft_core *core, uint32_t tag);
 int weft_job_error(uint32_t status); /* the error for the status of a job */
 
