@@ -37,7 +37,7 @@ class Array:
         self._lanes = config.lanes
         self._folded = config.drain == "folded"
         # Minimum cycles between the drains of two passes.
-        self._drain_interval = latencies.pass_rows + self._folded
+        self._drain_interval = output.drain_interval
         self._output = output
         self._slack = slack
         self._totals = totals

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region, supported_flags
 from weft.config import Config
 from weft.cycles.array import ACTIVE, STALLED, STARVED, WORDS_IN, WORDS_OUT
+from weft.cycles.output import OutputStage
 from weft.cycles.repetition import OUTPUT_TO_LOADER
 from weft.cycles.tiles import FeedTimes, TileTiming
 from weft.geometry import memories, operands
@@ -129,6 +130,8 @@ class Model:
     config : Config
     nonblocking : set of Region
         Regions of which all loads write only pages that no job in the table uses.
+    output : type
+        Class of the output stage.
 
     Attributes
     ----------
@@ -137,14 +140,17 @@ class Model:
     slack : Slack
     """
 
-    def __init__(self, config: Config, nonblocking: Collection[Region] = ()):
+    def __init__(
+        self, config: Config, nonblocking: Collection[Region] = (),
+        output: type[OutputStage] = OutputStage,
+    ):
         self._config = config
         self._nonblocking = nonblocking
         self._operands = operands(config)
         self._memories = memories(config)
         self._supported_flags = supported_flags(config)
         self._header_words = max(1, HEADER_BYTES // config.bytes_in)
-        self._tiles = TileTiming(config)
+        self._tiles = TileTiming(config, output)
         self.totals = self._tiles.totals
         self.slack = self._tiles.slack
         self._time = 0  # the next command word is taken; the clock of this stage

@@ -7,7 +7,7 @@ from weft.commands import JobFlag, epilogue_flags, result
 from weft.cycles.repetition import ARRAY_TO_OUTPUT, repeat
 from weft.timing import Latencies
 
-__all__ = ["OutputStage", "ResultKind"]
+__all__ = ["IdealOutput", "OutputStage", "ResultKind"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class OutputStage:
     released : deque of int
         Cycles in which the last passes left the result buffer, oldest first; as many passes as it
         holds.
+    drain_interval : int
+        Minimum cycles between the drains of two passes.
     """
 
     def __init__(self, config, latencies, slack):
@@ -83,6 +85,7 @@ class OutputStage:
         depth = latencies.reorder_depth
         self._freed = deque([-1] * depth, depth)  # when entries became free, oldest first
         self.released = deque([-1] * latencies.buffer_passes, latencies.buffer_passes)
+        self.drain_interval = latencies.pass_rows + (config.drain == "folded")
 
     def key(self):
         """All times that can still delay a chunk, relative to `read`.
@@ -158,6 +161,23 @@ class OutputStage:
         freed.append(self._sent)
         if kind.packed:
             self.end = self._word = self._sent + 1
+
+
+class IdealOutput(OutputStage):
+    """An output stage and a drain that take no cycles: a chunk is sent when it is written."""
+
+    def __init__(self, config, latencies, slack):
+        super().__init__(config, latencies, slack)
+        self.drain_interval = 0
+
+    def key(self):
+        return ()
+
+    def tile(self, time, interval, rows, count, kind):
+        self.chunk(time + (rows - 1) * interval, kind)
+
+    def chunk(self, time, kind):
+        self.read = self.end = self.slack.later(ARRAY_TO_OUTPUT, time, self.read)
 
 
 class _RowSender:

@@ -56,6 +56,12 @@ def _state(stage):
 class TileTiming:
     """The array and the output stage, for one job after another.
 
+    Parameters
+    ----------
+    config : Config
+    output : type
+        Class of the output stage.
+
     Attributes
     ----------
     totals : list of int
@@ -63,12 +69,12 @@ class TileTiming:
     slack : Slack
     """
 
-    def __init__(self, config):
+    def __init__(self, config, output=OutputStage):
         self._config = config
         self.latencies = latencies = Latencies.of(config)
         self.totals = [0] * 5
         self.slack = Slack()
-        self.output = OutputStage(config, latencies, self.slack)
+        self.output = output(config, latencies, self.slack)
         self.array = Array(config, latencies, self.output, self.slack, self.totals)
 
     def key(self):
