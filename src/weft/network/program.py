@@ -116,9 +116,6 @@ class Step:
         operand is computed); empty on the host.
     resident_bytes : int
         Bytes of the B buffer that the weights occupy between inferences.
-    bound : str
-        What bounds the step: ``compute``, ``load``, ``drain``, ``latency`` or ``wire``; empty on
-        the host.
     work : CoreWork or HostWork
         What the session executes.
     """
@@ -135,7 +132,6 @@ class Step:
     estimate: Estimate | None = None
     weights: str = ""
     resident_bytes: int = 0
-    bound: str = ""
     work: CoreWork | HostWork
 
 

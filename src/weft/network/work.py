@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from weft.commands import Job, Load
+
 __all__ = ["CoreWork", "HostWork"]
 
 
@@ -25,3 +27,11 @@ class HostWork:
 @dataclass(frozen=True, eq=False)
 class CoreWork:
     """Matrix products on the core."""
+
+    def commands(self) -> list[Job | Load]:
+        """Return the headers of the step's jobs and loads in stream order, for one inference.
+
+        Loads of the weights of the next step are left out: the report finds from the headers what
+        bounds this step (`weft.cycles.limits`).
+        """
+        raise NotImplementedError
