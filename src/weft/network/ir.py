@@ -129,6 +129,9 @@ class Requantization:
         Zero point and limits of the results, in the range of ``dtype``.
     dtype : numpy.dtype
         int8 or uint8; int16 for an int16 x.
+    wide : bool
+        The sums have 64 bits and the multiplier 16 (int16 x, with a bias of 64 bits or none):
+        ``weft.network.kernels.fixed_point.multiply_wide``.
     """
 
     x_scale: float
@@ -138,6 +141,7 @@ class Requantization:
     low: int
     high: int
     dtype: np.dtype
+    wide: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -149,7 +153,9 @@ class Gemm(Node):
         sums[g] = (x[g] - x_zero) @ (weights[g] - w_zero) + bias
         y = requantize(sums), or sums, or float32
 
-    Without a window x is [..., M, K], and y [..., M, groups * N] (``groups`` is 1). With a window x
+    Without a window x is [..., M, K], and y [..., M, groups * N] (``groups`` is 1); with constant
+    weights the values of x, in their order, count as [M, K], and y has the shape of its tensor
+    (a fully connected layer flattens its input). With a window x
     is a batch of feature maps; row (b, oy, ox) of ``x[g]`` holds the inputs of the window in the
     order ky, kx, c, where c counts the channels of group g. Channel ``g * N + n`` of y is column n
     of group g. A depthwise convolution has as many groups as x has channels.
