@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from weft.network.errors import ModelError
-from weft.network.kernels import common
+from weft.network.kernels import common, runtimes
 
 __all__ = ["KERNELS", "STATEFUL", "run"]
 
 # Each is function(inputs, attributes) -> outputs; a stateful one is function(inputs, attributes,
 # state).
-KERNELS = {**common.KERNELS}
-STATEFUL = frozenset()  # names of the kernels that keep something from run to run
+KERNELS = {**common.KERNELS, "tflite.model": runtimes.tflite_model}
+STATEFUL = frozenset({"tflite.model"})  # names of the kernels that keep something from run to run
 
 
 def run(

@@ -1,0 +1,124 @@
+"""What the builders of nodes ask of the file: tensors by place, constants, shapes."""
+
+import numpy as np
+
+from weft.network.ir import Host
+
+__all__ = ["Context", "Fallback"]
+
+
+class Fallback(Exception):
+    """The runtime must compute this operator; the text is the reason."""
+
+
+class Context:
+    """A file during its import.
+
+    Constants that operators compute are added to ``values`` (``fold``).
+    """
+
+    def __init__(self, file):
+        self.file = file
+        self.values = {
+            i: tensor.data for i, tensor in enumerate(file.tensors) if tensor.data is not None
+        }
+        self._converted = {}
+        self._budget = 16 * len(file.data) + 4096  # bytes of copies of constants
+
+    def spend(self, operator, size):
+        """Count bytes of a copy of a constant: all copies together are bounded."""
+        self._budget -= size
+        if self._budget < 0:
+            raise operator.error("constants must not be used so often that copies exceed 16 files")
+
+    def counts(self, operator, low, high, outputs=1):
+        """Check the numbers of inputs and outputs; ``high`` None: no limit."""
+        count = len(operator.inputs)
+        if count < low or (high is not None and count > high):
+            limit = f"{low}..{high}" if high is not None else f"at least {low}"
+            raise operator.error(f"inputs must be {limit}, not {count}")
+        if outputs is not None and len(operator.outputs) != outputs:
+            raise operator.error(f"outputs must be {outputs}, not {len(operator.outputs)}")
+
+    def present(self, operator, place):
+        """Whether an optional input is there."""
+        return place < len(operator.inputs) and operator.inputs[place] >= 0
+
+    def input(self, operator, place):
+        """The tensor of a required input."""
+        if not self.present(operator, place):
+            raise operator.error(f"input {place} must be present")
+        return self.file.tensors[operator.inputs[place]]
+
+    def inputs(self, operator, start=0, stop=None):
+        """The tensors of required inputs."""
+        places = range(len(operator.inputs))[start:stop]
+        return [self.input(operator, place) for place in places]
+
+    def output(self, operator, place=0):
+        """The tensor of an output."""
+        return self.file.tensors[operator.outputs[place]]
+
+    def constant(self, operator, place, required=True):
+        """The value of a constant input; None if there is none and it is not required."""
+        if not self.present(operator, place):
+            if required:
+                raise operator.error(f"input {place} must be present")
+            return None
+        number = operator.inputs[place]
+        if number in self.file.sparse:
+            raise Fallback("a constant has a sparse encoding")
+        value = self.values.get(number)
+        if value is None and required:
+            raise Fallback(f"input {place} is not a constant")
+        return value
+
+    def converted(self, operator, number, dtype):
+        """The constant ``number`` in another type, converted once."""
+        key = number, np.dtype(dtype)
+        if key not in self._converted:
+            self.spend(operator, self.values[number].size * key[1].itemsize)
+            self._converted[key] = self.values[number].astype(dtype)
+        return self._converted[key]
+
+    def integers(self, operator, place):
+        """A constant of integers as a list."""
+        value = self.constant(operator, place)
+        if value.dtype.kind not in "iu":
+            raise operator.error(f"input {place} must be integers, not {value.dtype}")
+        if value.size > 64:
+            raise operator.error(f"input {place} must have at most 64 numbers, not {value.size}")
+        return value.ravel().tolist()
+
+    def broadcast(self, operator, *shapes):
+        """The common shape of ``shapes``."""
+        try:
+            return np.broadcast_shapes(*shapes)
+        except ValueError:
+            texts = " and ".join(str(shape) for shape in shapes)
+            raise operator.error(f"shapes must broadcast, not {texts}") from None
+
+    def expect(self, operator, shape, place=0):
+        """Check the shape of an output."""
+        shape, given = tuple(shape), self.output(operator, place).shape
+        if shape != given:
+            raise operator.error(f"output {place} must be of shape {shape}, not {given}")
+
+    def same_type(self, operator, *tensors):
+        """The common type of tensors."""
+        kinds = {tensor.dtype for tensor in tensors}
+        if len(kinds) != 1:
+            names = ", ".join(sorted(str(kind) for kind in kinds))
+            raise operator.error(f"types must be equal, not {names}")
+        return tensors[0].dtype
+
+    def host(self, operator, kernel, reason, inputs=None, **attributes):
+        """A node of the host; ``inputs`` are places, all by default."""
+        numbers = operator.inputs
+        if inputs is not None:
+            numbers = tuple(operator.inputs[place] for place in inputs)
+        return Host(
+            operator=operator.name, name=self.output(operator).name,
+            position=(operator.position,), inputs=numbers, outputs=operator.outputs,
+            kernel=kernel, attributes=attributes, reason=reason,
+        )

@@ -1,0 +1,140 @@
+"""Turns a TFLite file into a `Graph`."""
+
+import dataclasses
+import difflib
+
+from weft.network.errors import ModelError
+from weft.network.ir import Graph, Host
+from weft.network.tflite import products
+from weft.network.tflite.context import Context, Fallback
+from weft.network.tflite.cutout import cut
+from weft.network.tflite.reader import read
+from weft.network.tflite.runtime import memory
+from weft.network.tflite.supported import CALLERS, CUSTOM, RUNTIME
+
+__all__ = ["import_file"]
+
+BUILDERS = {**products.BUILDERS}
+
+
+def import_file(data: bytes, name: str) -> Graph:
+    """`weft.network.tflite.load`, if the package tflite is installed."""
+    file = read(data, name)
+    for operator in file.operators:
+        _check(operator)
+    callers = sorted({o.name for o in file.operators if o.name in CALLERS})
+    if callers:
+        return _whole(file, f"{', '.join(callers)} use other parts of the file")
+    graph = Context(file)
+    nodes = []
+    for operator in file.operators:
+        if all(number in graph.values for number in operator.outputs):
+            continue  # a constant, computed while its operator was seen
+        node = _node(graph, operator)
+        if node is not None:
+            nodes.append(node)
+    _order(file, graph, nodes)
+    tensors = [
+        dataclasses.replace(tensor, data=graph.values.get(i))
+        for i, tensor in enumerate(file.tensors)
+    ]
+    return _graph(file, nodes, tensors, [])
+
+
+def _graph(file, nodes, tensors, notes):
+    if file.subgraphs > 1:
+        notes = [*notes, f"the file has {file.subgraphs} subgraphs; only the first one runs"]
+    return Graph(
+        name=file.name, source="tflite", tensors=tuple(tensors), nodes=tuple(nodes),
+        inputs=file.inputs, outputs=file.outputs,
+        operators=tuple(o.custom or o.name for o in file.operators),
+        notes=(*file.notes, *notes),
+    )
+
+
+def _check(operator):
+    """Refuse an operator that nothing can run."""
+    if operator.custom or operator.name == "CUSTOM":
+        if operator.custom not in CUSTOM:
+            raise operator.error(
+                f"a custom operator must be one of {', '.join(CUSTOM)}, not {operator.custom!r}"
+                f"{_nearest(operator.custom, CUSTOM)}"
+            )
+    elif operator.name not in BUILDERS and operator.name not in RUNTIME:
+        known = sorted({*BUILDERS, *RUNTIME})
+        raise operator.error(
+            f"neither Weft nor TFLite Micro has this operator{_nearest(operator.name, known)}"
+        )
+
+
+def _nearest(name, known):
+    found = difflib.get_close_matches(name, known, 1, 0)
+    return f"; the nearest supported operator is {found[0]}" if found else ""
+
+
+def _node(graph, operator):
+    """The node of an operator; None if its outputs became constants."""
+    reason = "Weft has no kernel of its own for it"
+    if operator.name in BUILDERS:
+        try:
+            return BUILDERS[operator.name](graph, operator)
+        except Fallback as fallback:
+            reason = str(fallback)
+    if not operator.custom and operator.name not in RUNTIME:
+        raise operator.error(f"{reason}; TFLite Micro does not have this operator")
+    used = [i for i in (*operator.inputs, *operator.outputs, *operator.intermediates) if i >= 0]
+    if graph.file.sparse.intersection(used):
+        raise operator.error("constants must not have a sparse encoding")
+    model, fed = cut(graph.file, operator, graph.values)
+    graph.spend(operator, len(model))
+    return Host(
+        operator=operator.custom or operator.name, name=graph.output(operator).name,
+        position=(operator.position,), inputs=fed, outputs=operator.outputs,
+        kernel="tflite.model", reason=reason,
+        attributes=_attributes(operator.label, model, [graph.file.tensors[i] for i in used],
+                               len(operator.outputs)),
+    )
+
+
+def _attributes(label, model, tensors, outputs):
+    return {
+        "model": model, "memory": memory(tensors), "label": label, "outputs": outputs,
+    }
+
+
+def _whole(file, reason):
+    """The whole file as one operator of the runtime."""
+    last = file.operators[-1]
+    if file.sparse:
+        raise ModelError(f"{file.name}: constants must not have a sparse encoding")
+    node = Host(
+        operator=last.name, name=file.tensors[last.outputs[0]].name,
+        position=tuple(range(len(file.operators))), inputs=file.inputs, outputs=file.outputs,
+        kernel="tflite.model", reason=f"the whole file runs in TFLite Micro: {reason}",
+        attributes=_attributes(file.name, file.data, file.tensors, len(file.outputs)),
+    )
+    return _graph(file, [node], file.tensors, [node.reason])
+
+
+def _order(file, graph, nodes):
+    """Check that every tensor is written once, before it is used."""
+    known = {*graph.values, *file.inputs, *file.variables}
+    for node in nodes:
+        for number in node.inputs:
+            if number >= 0 and number not in known:
+                raise ModelError(
+                    f"{file.name}: operator {node.position[0]} ({node.operator}): input "
+                    f"{file.tensors[number].name!r} must be computed before"
+                )
+        for number in node.outputs:
+            if number in known:
+                raise ModelError(
+                    f"{file.name}: operator {node.position[0]} ({node.operator}): output "
+                    f"{file.tensors[number].name!r} must be written once"
+                )
+            known.add(number)
+    for number in file.outputs:
+        if number not in known:
+            raise ModelError(
+                f"{file.name}: output {file.tensors[number].name!r} must be computed"
+            )
