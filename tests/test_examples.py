@@ -1,14 +1,17 @@
 """The examples run, and so does every Python block of the pages that teach it."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tooling import load
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = {path.name: path for path in sorted((ROOT / "examples").glob("*.py"))}
+NOTEBOOKS = {path.name: path for path in sorted((ROOT / "examples").glob("*.ipynb"))}
 NOT_RUN = {"my_board.py"}  # read by `weft build --board`, which tests/cli/test_build.py tries
 COMPILE = {"batch_on_board.py"}  # a simulation model
 BLOCKS = {
@@ -31,6 +34,26 @@ def test_example_runs(name, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def described(outputs):
+    """The outputs of each cell without the bytes of pictures, which depend on fonts."""
+    return [
+        ["".join(out["data"]["text/plain"] if "data" in out else out["text"]) for out in cell]
+        for cell in outputs
+    ]
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook_runs_and_shows_its_outputs(name, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    tool = load("notebook")
+    notebook = json.loads(NOTEBOOKS[name].read_text(encoding="utf-8"))
+    stored = [cell["outputs"] for cell in tool.code_cells(notebook)]
+    assert described(tool.execute(notebook)) == described(stored), (
+        f"the outputs of examples/{name} are stale; type: python tools/notebook.py examples/{name}"
+    )
+    assert sum("data" in out for outputs in stored for out in outputs) >= 4
 
 
 def test_the_pages_have_blocks():
