@@ -255,7 +255,7 @@ def test_joins_packets_of_a_job():
 
 
 def test_splits_many_jobs_into_several_sends(monkeypatch):
-    monkeypatch.setattr("weft.host.accelerator._MAX_JOBS", 5)
+    monkeypatch.setattr("weft.host.accelerator.MAX_JOBS", 5)
     transport = Broken(SMALL)
     rng = np.random.default_rng(10)
     a, b = numbers(rng, np.int8, 12, 2, 3), numbers(rng, np.int8, 12, 3, 2)

@@ -1,21 +1,22 @@
 """The driver: matrix products of numpy arrays on a core behind any transport."""
 
 import contextlib
-import functools
 import threading
 
 import numpy as np
 
-from weft.commands import TABLE_ENTRIES, Load, Region, Status
+from weft.commands import Load, Region, Status
 from weft.config import PAGE_WORDS, Config
 from weft.geometry import memories
 from weft.host.core_session import AcceleratorError, CoreSession
 from weft.host.floats import FloatProduct
 from weft.host.integers import IntegerProduct
-from weft.host.opening import open_transport
-from weft.host.packing import cut, pack, pack_entries, pack_table, unpack
+from weft.host.packing import pack, unpack
 from weft.host.pages import Pages
 from weft.host.planner import Planner
+from weft.host.prepared import PreparedProduct
+from weft.host.product_commands import product_commands
+from weft.host.product_stream import MAX_JOBS, ProductStream, Setup
 from weft.host.residency import ResidencyCache
 from weft.host.resident import Resident
 from weft.host.stats import Stats
@@ -23,8 +24,6 @@ from weft.host.transport import Transport
 
 __all__ = ["Accelerator", "AcceleratorError"]
 
-# Maximum jobs sent at once: far fewer than there are tags, so a tag tells old results from new.
-_MAX_JOBS = 1 << 14
 _PRODUCTS: dict[str, type[IntegerProduct] | type[FloatProduct]] = {
     "int8": IntegerProduct, "bf16": FloatProduct,
 }
@@ -54,6 +53,8 @@ class Accelerator:
     ----------
     config : Config
         Config of the core.
+    lock : threading.RLock
+        Held during each call.
 
     Raises
     ------
@@ -66,13 +67,13 @@ class Accelerator:
     """
 
     def __init__(self, transport: Transport | str, config: Config | None = None, *, timeout=60.0):
-        self._core = _open_session(transport, config, timeout)
+        self._core = CoreSession.open(transport, config, timeout)
         self.config = self._core.config
         self._memories = memories(self.config)
         self._pages = [Pages(self._memories[side].pages) for side in (Region.A, Region.B)]
         self._cache = ResidencyCache(self._memories)
         self._product = _PRODUCTS[self.config.dtype]
-        self._lock = threading.RLock()  # held during each call
+        self.lock = threading.RLock()
 
     def __enter__(self) -> "Accelerator":
         return self
@@ -82,7 +83,7 @@ class Accelerator:
 
     def close(self) -> None:
         """Close the transport after the current product has ended."""
-        with self._lock:
+        with self.lock:
             self._core.close()
 
     def counters(self) -> dict[str, int]:
@@ -90,7 +91,7 @@ class Accelerator:
 
         The names are those in `weft.registers.COUNTERS`.
         """
-        with self._lock:
+        with self.lock:
             return self._core.counters()
 
     def load(self, matrix, side: str = "b", *, cast: bool = False) -> Resident:
@@ -128,7 +129,7 @@ class Accelerator:
         lines = values if side == "a" else values.T
         index = Region[side.upper()]
         operand, pages = self._memories[index], self._pages[index]
-        with self._lock:
+        with self.lock:
             load = self._allocate(index, lines)
             if load is None:
                 size = f"{values.shape[0]} x {values.shape[1]}"
@@ -141,7 +142,7 @@ class Accelerator:
                 pages.release(load.page)
                 raise
         sums = self._product.sums(lines)
-        return Resident(side, values.shape, dtype, sums, load.page, self, pages.release, self._lock)
+        return Resident(side, values.shape, dtype, sums, load.page, self, pages.release, self.lock)
 
     def matmul(
         self, a, b, *, a_zero_point=None, b_zero_point=None, bias=None,
@@ -231,7 +232,7 @@ class Accelerator:
             multiplier=multiplier, shift=shift, zero_point=zero_point, low=low, high=high,
             activation=activation, c=c, cast=cast or None, out_dtype=out_dtype,
         )
-        with self._lock:  # also during the checks: another thread may free a resident operand
+        with self.lock:  # also during the checks: another thread may free a resident operand
             product = self._product(a, b, self, **given)
             if product.k:
                 raw = np.zeros(product.raw_shape, product.dtype)
@@ -242,6 +243,70 @@ class Accelerator:
         if not record:
             return result
         return result, stats or Stats(0, 0, self.config.peak, 0, 0, 0, 0, 0, 0)
+
+    def prepare(self, a_shape: tuple[int, ...], b, *, a_dtype=None, **arguments) -> PreparedProduct:
+        """Prepare ``matmul(a, b, ...)`` for many ``a`` of one shape; much faster for small ``a``.
+
+        Parameters
+        ----------
+        a_shape : tuple of int
+            Shape of ``a``.
+        b : array or Resident
+            A resident B is not sent again.
+        a_dtype : dtype, optional
+            Type of ``a``; default int8, or bfloat16 on a bf16 core.
+        **arguments
+            All others of `matmul`, except ``record``.
+
+        Returns
+        -------
+        PreparedProduct
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `matmul`; and if the product is empty or needs several activation tables.
+        """
+        given = {name: value for name, value in arguments.items() if value is not None}
+        with self.lock:
+            a = np.zeros(a_shape, a_dtype or self.config.format.a.name)
+            product = self._product(a, b, self, **self._given(**given))
+            product.check_prepared()
+            return PreparedProduct(self, product, self._free)
+
+    def execute(
+        self, stream: ProductStream, write, *, macs: int, setup: Setup | None = None,
+        record: bool = False,
+    ):
+        """Run a stream of products; return its results [count, m, n], and Stats if ``record``.
+
+        ``write(stream.rows)`` writes A. The loads of ``setup`` precede the stream; they are sent
+        only if the core does not have them. ``macs`` is for the Stats.
+
+        Raises AcceleratorError or TransportError as `matmul` does.
+        """
+        core = self._core
+        with self.lock:
+            write(stream.rows)
+            # The pages of parameters that the stream overwrites are not known one by one.
+            self._cache.clear()
+            with core.transaction(self._cache):
+                if setup is not None and setup.epoch != core.epoch:
+                    self._finish_loads(setup.commands)
+                    setup.epoch = core.epoch
+                before = core.counters() if record else None
+                results = []
+                for commands, jobs in stream.fill(core.tags):
+                    core.send(bytes(commands))
+                    results += [core.receive(tag, size) for tag, size in jobs]
+                if record and stream.ends_with_loads:
+                    self._finish_loads(b"")
+                stats = core.stats_since(before, macs=macs, jobs=stream.jobs) if record else None
+            return stream.read(results), stats
+
+    def _free(self):
+        """Return the longest free range of pages of A and of B."""
+        return [pages.free() for pages in self._pages]
 
     def _given(self, **arguments):
         """Return the arguments other than None; TypeError if one does not fit the core's dtype."""
@@ -263,11 +328,14 @@ class Accelerator:
 
     def _send_load(self, load, data):
         """Send a load and wait until the core has accepted all of it."""
-        core = self._core
-        with core.transaction(self._cache):
-            barrier = core.barrier()  # an empty job, answered in order
-            core.send(core.header(load) + data + core.header(barrier))
-            core.collect(barrier, Status.REJECTED)
+        with self._core.transaction(self._cache):
+            self._finish_loads(self._core.header(load) + data)
+
+    def _finish_loads(self, loads):
+        """Send loads and wait until the core has accepted all of them, and all before them."""
+        barrier = self._core.barrier()  # an empty job, answered in order
+        self._core.send(loads + self._core.header(barrier))
+        self._core.collect(barrier, Status.REJECTED)
 
     def _run(self, product, raw, record):
         """Compute the products into ``raw`` [batch, M, N]; return the Stats if ``record``."""
@@ -277,9 +345,10 @@ class Accelerator:
             steps = self._plan(product)
             undo.enter_context(core.transaction(self._cache))
             before = core.counters() if record else None
-            for start in range(0, len(steps), _MAX_JOBS):
-                chunk = steps[start : start + _MAX_JOBS]
-                core.send(b"".join([*first, *self._commands(product, chunk)]))
+            for start in range(0, len(steps), MAX_JOBS):
+                chunk = steps[start : start + MAX_JOBS]
+                commands = product_commands(product, chunk, self.config, self._cache)
+                core.send(b"".join([*first, *commands]))
                 first = []
                 for index, step in chunk:
                     if step.has_results:
@@ -306,7 +375,7 @@ class Accelerator:
 
     def _plan(self, product):
         """Return ``(index, step)`` of all products of the batch."""
-        planner = Planner(self.config, [pages.free() for pages in self._pages], self._core.tags)
+        planner = Planner(self.config, self._free(), self._core.tags)
         _, m, n = product.raw_shape
         resident_pages = dict(zip(("a_page", "b_page"), product.pages, strict=True))
         return [
@@ -314,56 +383,3 @@ class Accelerator:
             for index in range(product.raw_shape[0])
             for step in planner.plan(m, n, product.k, **resident_pages, flags=product.flags)
         ]
-
-    def _table(self, table):
-        """Return the bytes that load an activation table; none if the core has it already."""
-        if table is None:
-            return []
-        load = Load(Region.TABLE, 0, 1, 1, TABLE_ENTRIES)
-        data = pack_table(table, self._memories[Region.TABLE])
-        return [self._core.header(load), data] if self._cache.needs(load, data) else []
-
-    def _commands(self, product, steps):
-        """Yield the bytes of steps: loads before the job, its header, loads that feed it."""
-
-        @functools.lru_cache(maxsize=4)
-        def packed(region, index):
-            """Return all packed panels of an operand, and the values of k in each."""
-            operand = self._memories[region]
-            if region == Region.PARAMETERS:
-                data = pack_entries(product.entries(index), operand, self.config.cols)
-                return memoryview(data), operand.depth * -(-self.config.cols // operand.edge)
-            # A panel of C is packed like one of B, with rows of C in place of values of k.
-            lines = product.start(index).T if region == Region.C else product.lines(region, index)
-            return memoryview(pack(lines, operand)), lines.shape[1]
-
-        def payload(feed, index):
-            load = feed.load
-            panels, k = packed(load.operand, index)
-            operand = self._memories[load.operand]
-            return cut(panels, operand, k, feed.panel, load.panels, feed.word, load.words)
-
-        header, last = self._core.header, None
-        for index, step in steps:
-            if index != last:
-                yield from self._table(product.table(index))
-                last = index
-            for feed in step.before:
-                load, data = feed.load, payload(feed, index)
-                if self._cache.needs(load, data):
-                    yield from (header(load), data)
-            yield header(step.job)
-            for feed in step.feeds:
-                yield from (header(feed.load), payload(feed, index))
-
-
-def _open_session(transport, config, timeout):
-    """Return a session over a transport or its name; a transport opened here is closed on error."""
-    if not isinstance(transport, str):
-        return CoreSession(transport, config, timeout)
-    with contextlib.ExitStack() as undo:
-        opened = open_transport(transport, config)
-        undo.callback(opened.close)
-        session = CoreSession(opened, config, timeout)
-        undo.pop_all()
-        return session

@@ -6,6 +6,7 @@ from random import randrange
 
 from weft.commands import Job, Load, Status, result
 from weft.config import Config
+from weft.host.opening import open_transport
 from weft.host.packing import result_bytes
 from weft.host.planner import tags
 from weft.host.recovery import AcceleratorError, padded, resync
@@ -35,6 +36,8 @@ class CoreSession:
         Config of the core.
     tags : iterator of int
         Tags for the next jobs.
+    epoch : int
+        Counts how often the contents of the core's buffers became unknown.
 
     Raises
     ------
@@ -49,6 +52,22 @@ class CoreSession:
         # A core that another client used may still send that client's results.
         self.tags = tags() if transport.fresh else tags(randrange(1 << 16))
         self._needs_resync = not transport.fresh
+        self.epoch = 0
+
+    @classmethod
+    def open(cls, transport: Transport | str, config: Config | None, timeout: float):
+        """Return a session over a transport or its name, as in `weft.host.opening`.
+
+        On an error, a transport that was opened here is closed.
+        """
+        if not isinstance(transport, str):
+            return cls(transport, config, timeout)
+        with contextlib.ExitStack() as undo:
+            opened = open_transport(transport, config)
+            undo.callback(opened.close)
+            session = cls(opened, config, timeout)
+            undo.pop_all()
+            return session
 
     def close(self) -> None:
         """Close the transport."""
@@ -63,6 +82,7 @@ class CoreSession:
         """
         if self._needs_resync:
             cache.clear()
+            self.epoch += 1
             resync(self._transport, self.config, self.barrier, self._timeout)
         self._needs_resync = True
         yield
@@ -85,24 +105,28 @@ class CoreSession:
 
         Raises AcceleratorError for another tag, status or number of bytes.
         """
+        number = result(self.config, job.flags)
+        size = result_bytes(job.m, job.n, self.config, number.bytes)
+        return self.receive(job.tag, size, status)
+
+    def receive(self, tag: int, size: int, status: Status = _COMPLETE) -> bytes:
+        """Return the ``size`` result bytes of the job with ``tag``, as `collect` does."""
         data = []
         while True:
             packet = self._transport.receive(self._timeout)
-            if packet.tag != job.tag:
+            if packet.tag != tag:
                 raise AcceleratorError(
-                    f"expected results of job {job.tag}, received results of job {packet.tag}"
+                    f"expected results of job {tag}, received results of job {packet.tag}"
                 )
             data.append(packet.data)
             if packet.last:
                 break
         if packet.status != status:
             want, got = (s.name or "complete" for s in (status, packet.status))
-            raise AcceleratorError(f"job {job.tag} ended with status {got}, expected {want}")
+            raise AcceleratorError(f"job {tag} ended with status {got}, expected {want}")
         joined = b"".join(data)
-        number = result(self.config, job.flags)
-        size = result_bytes(job.m, job.n, self.config, number.bytes)
         if not status and len(joined) != size:
-            text = f"expected {size} bytes of results of job {job.tag}, received {len(joined)}"
+            text = f"expected {size} bytes of results of job {tag}, received {len(joined)}"
             raise AcceleratorError(text)
         return joined
 

@@ -28,6 +28,8 @@ class FloatProduct(Product):
         def check(name, array):
             return self.to_core_type(name, array, cast=cast)[0]
 
+        self._check = check
+
         super().__init__(Side("a", a, owner, check), Side("b", b, owner, check))
         config = owner.config
         self._flush = config.flush_subnormals
@@ -47,6 +49,11 @@ class FloatProduct(Product):
             self.flags |= JobFlag.CLAMP
         if self.dtype == _BFLOAT16:
             self.flags |= JobFlag.ROUND
+
+    def replace_a(self, array) -> None:
+        values = self._check("a", array)
+        self.b.check_loaded()
+        self.a.replace(values)
 
     @staticmethod
     def to_core_type(name: str, array, *, cast=False) -> tuple[np.ndarray, np.dtype]:

@@ -46,6 +46,13 @@ class IntegerProduct(Product):
             jobs_differ=table is not None and math.prod(table.shape[:-1]) > 1,
         )
 
+    def replace_a(self, array) -> None:
+        array = check_type("a", array)
+        if array.dtype != self._left.dtype:
+            raise TypeError(f"a must be {self._left.dtype}, not {array.dtype}")
+        self.b.check_loaded()
+        self.a.replace(Values.of(array, 0).values)
+
     @staticmethod
     def to_core_type(name: str, array) -> tuple[np.ndarray, np.dtype]:
         array = check_type(name, array)
@@ -58,6 +65,13 @@ class IntegerProduct(Product):
     def entries(self, index: int) -> np.ndarray:
         """Return the parameters of the columns of product ``index``: [N]."""
         return self.of_columns(self._entries, index)
+
+    def check_prepared(self) -> None:
+        super().check_prepared()
+        table = self.epilogue.table
+        if table is not None and table.ndim > 1:
+            rule = "of shape (256,) for a prepared product"
+            raise ValueError(f"activation must be {rule}, not {table.shape}")
 
     def table(self, index: int) -> np.ndarray | None:
         table = self.epilogue.table

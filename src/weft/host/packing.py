@@ -6,8 +6,8 @@ from weft.config import Config
 from weft.geometry import Operand
 
 __all__ = [
-    "ENTRY", "LIMITS", "cut", "pack", "pack_entries", "pack_table", "panel_slice", "result_bytes",
-    "unpack",
+    "ENTRY", "LIMITS", "PanelPacker", "cut", "pack", "pack_entries", "pack_table", "panel_slice",
+    "result_bytes", "unpack", "unpack_jobs",
 ]
 
 # Parameters of one column, as in `weft.commands.PARAMETER`: of an int8 core and of a bf16 core.
@@ -18,22 +18,57 @@ ENTRY = np.dtype([
 LIMITS = np.dtype([("low", "<f4"), ("high", "<f4")])
 
 
+class PanelPacker:
+    """Packs ``count`` operands [R, K] of one shape into the payloads of their loads, repeatedly.
+
+    Write the operands to `rows`, then call `pack`. Both use the same memory each time.
+
+    Parameters
+    ----------
+    operand : Operand
+        Geometry of the operand; R counts rows of A, or columns of B or C.
+    count, size, k : int
+        Number of operands, R and K.
+
+    Attributes
+    ----------
+    rows : array [count, R, K] of unsigned integers
+        Bits of the operands.
+    """
+
+    def __init__(self, operand: Operand, count: int, size: int, k: int):
+        panels, words = operand.panels(size), operand.panel_words(k)
+        lines = -(-words // operand.group)
+        # Values of any type are handled as unsigned integers with the same bits.
+        padded = np.zeros(
+            (count, panels * operand.edge, lines * operand.group * operand.depth),
+            f"<u{operand.size}",
+        )
+        self.rows = padded[:, :size, :k]
+        self._stream = np.zeros(
+            (count, panels, lines, operand.segments * operand.stream), np.uint8
+        )
+        # The values of k in a word move as one integer if such an integer exists.
+        unit = operand.depth * operand.size
+        unit = unit if unit in (2, 4, 8) else operand.size
+        source = padded.view(f"<u{unit}").reshape(
+            count, panels, operand.edge, lines, operand.group, -1
+        )
+        self._source = source.transpose(0, 1, 3, 4, 2, 5)
+        used = self._stream[..., : operand.group * operand.word_bytes].view(f"<u{unit}")
+        self._target = used.reshape(self._source.shape)
+
+    def pack(self) -> np.ndarray:
+        """Return the payloads, uint8 [count, bytes]; the next call overwrites them."""
+        np.copyto(self._target, self._source)
+        return self._stream.reshape(len(self._stream), -1)
+
+
 def pack(matrix: np.ndarray, operand: Operand) -> bytes:
     """Pack a ``matrix`` [R, K] (A, or B or C transposed) into the payload of its loads."""
-    size, k = matrix.shape
-    panels, words = operand.panels(size), operand.panel_words(k)
-    lines = -(-words // operand.group)
-    # Values of any type are handled as unsigned integers with the same bits.
-    padded = np.zeros(
-        (panels * operand.edge, lines * operand.group * operand.depth), f"<u{operand.size}"
-    )
-    padded[:size, :k] = matrix.view(f"u{operand.size}")
-    panelled = padded.reshape(panels, operand.edge, lines * operand.group, operand.depth)
-    moved = np.ascontiguousarray(panelled.transpose(0, 2, 1, 3)).view(np.uint8)
-    stream = np.zeros((panels, lines, operand.segments * operand.stream), np.uint8)
-    used = operand.group * operand.word_bytes
-    stream[:, :, :used] = moved.reshape(panels, lines, used)
-    return stream.tobytes()
+    packer = PanelPacker(operand, 1, *matrix.shape)
+    packer.rows[0] = matrix.view(f"u{operand.size}")
+    return packer.pack().tobytes()
 
 
 def pack_entries(entries: np.ndarray, operand: Operand, cols: int) -> bytes:
@@ -80,25 +115,34 @@ def result_bytes(m: int, n: int, config: Config, size: int) -> int:
 
 
 def unpack(data: bytes, m: int, n: int, config: Config, dtype=np.int32) -> np.ndarray:
-    """Unpack the [m, n] results of one job, of type ``dtype``, from its result words.
+    """Unpack the [m, n] results of one job, of type ``dtype``, from its result words."""
+    return unpack_jobs(data, 1, m, n, config, dtype)[0]
+
+
+def unpack_jobs(
+    data: bytes, jobs: int, m: int, n: int, config: Config, dtype=np.int32
+) -> np.ndarray:
+    """Unpack the results of equal jobs, [jobs, m, n] of ``dtype``, from their result words.
 
     There are four kinds of tiles, full or partial in height and width; each kind moves at once.
     """
     dtype = np.dtype(dtype)
     row = _row_slots(n, config)
-    results = np.frombuffer(data, f"<u{dtype.itemsize}", m * row)
-    out = np.empty((m, n), f"u{dtype.itemsize}")
+    results = np.frombuffer(data, f"<u{dtype.itemsize}").reshape(jobs, -1)
+    out = np.empty((jobs, m, n), f"u{dtype.itemsize}")
     start = 0
     for top, down, height in _kinds(m, config.rows):
         # down: rows of tiles of this height; in each, all tiles of one width are consecutive
-        band = results[start : (start := start + down * height * row)].reshape(down, -1)
+        end = start + down * height * row
+        band = results[:, start:end].reshape(jobs, down, -1)
+        start = end
         offset = 0
         for left, across, width in _kinds(n, config.cols):
             slots = _chunk_slots(width, config)
-            tiles = band[:, offset : (offset := offset + across * height * slots)]
-            tiles = tiles.reshape(down, across, height, slots)[..., :width].transpose(0, 2, 1, 3)
-            out[top : top + down * height, left : left + across * width] = tiles.reshape(
-                down * height, across * width
+            tiles = band[:, :, offset : (offset := offset + across * height * slots)]
+            tiles = tiles.reshape(jobs, down, across, height, slots)[..., :width]
+            out[:, top : top + down * height, left : left + across * width] = (
+                tiles.swapaxes(2, 3).reshape(jobs, down * height, across * width)
             )
     return out.view(dtype)
 

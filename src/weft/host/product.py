@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.commands import JobFlag
 from weft.host.resident import Resident
 
 __all__ = ["Product", "Side"]
@@ -54,6 +55,20 @@ class Side:
             values = values[None, :] if name == "a" else values[:, None]
         self.values, self.shape = values, values.shape
 
+    def replace(self, values: np.ndarray) -> None:
+        """Replace the values; ValueError for another shape."""
+        shape: tuple[int, ...] = self.shape
+        if self.vector:
+            shape = shape[1:] if self.name == "a" else shape[:-1]
+        if values.shape != shape:
+            raise ValueError(f"{self.name} must be of shape {shape}, not {values.shape}")
+        self.values = values.reshape(self.shape)
+
+    def check_loaded(self) -> None:
+        """Raise ValueError if the operand is resident and was freed."""
+        if self.resident is not None and self.resident.page != self.page:
+            raise ValueError(f"{self.name} must be loaded, not freed")
+
 
 class Product:
     """One `Accelerator.matmul`: its shapes, and the products that the core computes for it.
@@ -93,6 +108,8 @@ class Product:
     """
 
     ARGUMENTS: frozenset[str]
+    flags: JobFlag
+    dtype: np.dtype
 
     def __init__(self, a: Side, b: Side):
         self.a, self.b = a, b
@@ -120,6 +137,33 @@ class Product:
             self.fold, self.raw_shape = "b", (1, m, batch * n)
         else:
             self.fold, self.raw_shape = None, (batch, m, n)
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether jobs need the parameters of `entries`."""
+        return bool(self.flags & (JobFlag.REQUANTIZE | JobFlag.CLAMP))
+
+    @property
+    def has_start(self) -> bool:
+        """Whether the sums start from `start`."""
+        return JobFlag.PRELOAD in self.flags
+
+    def check_prepared(self) -> None:
+        """Raise ValueError if the product cannot be prepared for later values of A."""
+        if not self.k or 0 in self.raw_shape:
+            _, m, n = self.raw_shape
+            raise ValueError(
+                f"a prepared product must have M, K and N of 1 or more, not {m}, {self.k} and {n}"
+            )
+        if self.a.values is None:
+            raise ValueError("a of a prepared product must be an array, not resident")
+
+    def replace_a(self, array) -> None:
+        """Replace the values of A; the type and the shape must stay.
+
+        Raises TypeError or ValueError for another type or shape, or if a resident B was freed.
+        """
+        raise NotImplementedError
 
     @staticmethod
     def to_core_type(name: str, array) -> tuple[np.ndarray, np.dtype]:

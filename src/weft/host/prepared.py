@@ -1,0 +1,92 @@
+"""A matrix product prepared once for many A: B, parameters and headers are packed in advance."""
+
+from collections.abc import Callable
+
+from weft.commands import Region
+from weft.geometry import memories
+from weft.host.packing import pack, pack_entries
+from weft.host.product import Product
+from weft.host.product_stream import Packed, ProductStream, table_load
+
+__all__ = ["PreparedProduct"]
+
+
+class PreparedProduct:
+    """``y = prepared(a)``: `Accelerator.matmul` with all other arguments fixed.
+
+    `Accelerator.prepare` makes it. A call checks only the type and the shape of ``a``; it packs
+    ``a``, and sends it with commands that were built before. A B that is not resident is sent in
+    each call. Threads may share it.
+
+    Parameters
+    ----------
+    accelerator : Accelerator
+    product : Product
+        The checked arguments, with an A of zeros.
+    free : callable
+        Returns the free pages of the buffers of A and B, each as (first page, pages).
+    """
+
+    def __init__(self, accelerator, product: Product, free: Callable):
+        self._accelerator = accelerator
+        self._product = product
+        self._free = free
+        self._given: list | None = None
+        self._stream: ProductStream
+        config, count = accelerator.config, product.raw_shape[0]
+        operands = memories(config)
+        indices = range(count)
+        b = parameters = start = b""
+        if product.pages[Region.B] is None:
+            b = b"".join(pack(product.lines(Region.B, i), operands[Region.B]) for i in indices)
+        if product.has_parameters:
+            operand = operands[Region.PARAMETERS]
+            parameters = b"".join(
+                pack_entries(product.entries(i), operand, config.cols) for i in indices
+            )
+        self._one_row = True
+        if product.has_start:
+            starts = [product.start(i) for i in indices]
+            self._one_row = len(starts[0]) == 1
+            start = b"".join(pack(c.T, operands[Region.C]) for c in starts)
+        self._packed = Packed(b, parameters, start)
+        table = product.table(0)
+        self._before = [] if table is None else [table_load(table, config)]
+
+    def __call__(self, a, *, record: bool = False):
+        """Return the product of ``a``, or ``(product, Stats)`` if ``record``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the type or the shape of ``a`` is not as prepared, or a resident B was freed.
+        AcceleratorError, TransportError
+            If the core or the connection failed; the next call works again, as in `matmul`.
+        """
+        product, accelerator = self._product, self._accelerator
+        with accelerator.lock:
+            product.replace_a(a)
+            stream = self._current()
+
+            def write(rows):
+                for index, part in enumerate(rows):
+                    part[...] = product.lines(Region.A, index).view(part.dtype)
+
+            raw, stats = accelerator.execute(stream, write, macs=product.macs, record=record)
+            y = product.result(raw)
+        return (y, stats) if record else y
+
+    def _current(self) -> ProductStream:
+        """Return the stream; it is built again after other operands were loaded or freed."""
+        free = self._free()
+        if self._given != free:
+            product = self._product
+            count, m, n = product.raw_shape
+            page = product.pages[Region.B]
+            self._stream = ProductStream(
+                self._accelerator.config, (count, m, product.k, n), product.flags, self._packed,
+                product.dtype, b_pages=None if page is None else [page] * count, free=free,
+                one_row=self._one_row, before=self._before,
+            )
+            self._given = free
+        return self._stream

@@ -1,0 +1,300 @@
+"""The command stream of products of one shape, built once: only tags and A change from run to run.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from weft.commands import TABLE_ENTRIES, Job, JobFlag, Load, Region, result
+from weft.config import Config
+from weft.geometry import memories
+from weft.host.packing import (
+    PanelPacker,
+    cut,
+    pack_table,
+    panel_slice,
+    result_bytes,
+    unpack_jobs,
+)
+from weft.host.planner import Planner
+from weft.host.recovery import padded
+
+__all__ = ["MAX_JOBS", "Packed", "ProductStream", "Setup", "resident_loads", "table_load"]
+
+# Maximum jobs sent at once: far fewer than there are tags, so a tag tells old results from new.
+MAX_JOBS = 1 << 14
+_TAG = 2  # offset of the tag in a header
+
+
+class Packed:
+    """Operands of ``count`` products as the command stream carries them.
+
+    Parameters
+    ----------
+    b : bytes
+        Packed panels of B of all products, as from `weft.host.packing.pack`; empty if all products
+        use a resident B whose bytes are not needed.
+    parameters : bytes
+        Packed parameters of all products, as from `weft.host.packing.pack_entries`; empty if the
+        flags need none.
+    start : bytes
+        Packed C of all products; empty without a C.
+    """
+
+    def __init__(self, b: bytes = b"", parameters: bytes = b"", start: bytes = b""):
+        self._data = {Region.B: b, Region.PARAMETERS: parameters, Region.C: start}
+
+    def part(self, region: Region, index: int, count: int) -> memoryview:
+        """Return the bytes of product ``index`` of ``count``."""
+        data = memoryview(self._data[region])
+        size = len(data) // count
+        return data[index * size : (index + 1) * size]
+
+
+class Setup:
+    """Loads that streams depend on, such as resident weights.
+
+    Parameters
+    ----------
+    config : Config
+    loads : sequence of (Load, bytes)
+
+    Attributes
+    ----------
+    commands : bytes
+    epoch : int
+        `weft.host.core_session.CoreSession.epoch` when they were sent; -1 before.
+    """
+
+    def __init__(self, config: Config, loads: Sequence[tuple[Load, bytes]]):
+        self.commands = b"".join(padded(load, config) + data for load, data in loads)
+        self.epoch = -1
+
+
+class ProductStream:
+    """The commands of ``count`` products A[m, k] x B[k, n], and the layout of their results.
+
+    `fill` gives the bytes to send, and `read` converts the result words. A stream needs no core:
+    the cycle model takes its `commands`.
+
+    Parameters
+    ----------
+    config : Config
+    shape : (int, int, int, int)
+        count, m, k and n.
+    flags : JobFlag
+        Flags of jobs with results.
+    packed : Packed
+    dtype : numpy.dtype
+        Type of the results.
+    b_pages : sequence of int, optional
+        First page of the B of each product, if B is in the buffer already.
+    has_parameters : bool
+        Whether the parameters of this B are in the core already, too.
+    free : pair of (first page, pages), optional
+        Pages of the buffers of A and of B that the stream may use; by default all.
+    one_row : bool
+        Whether C is one row for all rows of the sums.
+    before, after : sequence of (Load, bytes)
+        Other loads, before and after the products.
+
+    Attributes
+    ----------
+    commands : list of Job and Load
+        The headers, in the order of the stream.
+    jobs : int
+    bytes_in, bytes_out : int
+        Bytes on the command stream and on the result stream.
+    ends_with_loads : bool
+        Whether loads follow the last job.
+    rows : array [count, m, k] of unsigned integers
+        Bits of A: write them before `fill`.
+    """
+
+    def __init__(
+        self, config: Config, shape: tuple[int, int, int, int], flags: JobFlag, packed: Packed,
+        dtype, *, b_pages: Sequence[int] | None = None, has_parameters: bool = False, free=None,
+        one_row: bool = True, before: Sequence[tuple[Load, bytes]] = (),
+        after: Sequence[tuple[Load, bytes]] = (),
+    ):
+        self._config = config
+        self._shape = shape
+        self._packed = packed
+        self._one_row = one_row
+        self._memories = memories(config)
+        self.ends_with_loads = bool(after)
+        self.dtype = np.dtype(dtype)
+        count, m, k, n = shape
+        self._packer = PanelPacker(self._memories[Region.A], count, m, k)
+        self.rows = self._packer.rows
+        planner = Planner(config, free)
+        pages = [None] * count if b_pages is None else b_pages
+        self._steps = [
+            (index, step)
+            for index, page in enumerate(pages)
+            for step in planner.plan(m, n, k, b_page=page, flags=flags)
+        ]
+        self.commands: list[Job | Load] = []
+        self._chunks = [_Chunk() for _ in range(-(-len(self._steps) // MAX_JOBS))]
+        for load, data in before:
+            self._add(0, load, data)
+        for position, (index, step) in enumerate(self._steps):
+            chunk = position // MAX_JOBS
+            for feed in step.before:
+                if feed.load.operand != Region.PARAMETERS or not has_parameters:
+                    self._add(chunk, feed.load, self._payload(feed, index))
+            self._add(chunk, step.job)
+            for feed in step.feeds:
+                if feed.load.operand == Region.A:
+                    self._add(chunk, feed.load)
+                    self._leave_hole(chunk, feed, index)
+                else:
+                    self._add(chunk, feed.load, self._payload(feed, index))
+        for load, data in after:
+            self._add(-1, load, data)
+        for part in self._chunks:
+            part.finish()
+        self.jobs = len(self._steps)
+        self.bytes_in = sum(len(part.data) for part in self._chunks)
+        self._sizes = [self._result_size(step) for _, step in self._steps]
+        self.bytes_out = sum(self._sizes)
+        self._groups = self._equal_jobs()
+
+    def fill(self, tags: Iterator[int]) -> Iterator[tuple[bytearray, list[tuple[int, int]]]]:
+        """Yield commands to send, and the tag and the result bytes of each job with results.
+
+        A stream of many jobs is cut into several parts: send one after the results of the other.
+        The next part, and the next call, overwrite the commands.
+        """
+        a = self._packer.pack()
+        start = 0
+        for chunk in self._chunks:
+            numbers = list(itertools.islice(tags, len(chunk.tags)))
+            chunk.patch(numbers, a)
+            sizes = self._sizes[start : start + len(numbers)]
+            start += len(numbers)
+            yield chunk.data, [pair for pair in zip(numbers, sizes, strict=True) if pair[1]]
+
+    def read(self, results: Sequence[bytes]) -> np.ndarray:
+        """Return the results [count, m, n] from the result words of each job with results."""
+        count, m, _, n = self._shape
+        raw = np.empty((count, m, n), self.dtype)
+        for (rows, cols), places in self._groups:
+            data = b"".join([results[place] for place, *_ in places])
+            tiles = unpack_jobs(data, len(places), rows, cols, self._config, self.dtype)
+            for tile, (_, index, down, across) in zip(tiles, places, strict=True):
+                raw[index, down, across] = tile
+        return raw
+
+    def _equal_jobs(self):
+        """Return the jobs with results by shape: place among them, product, rows and columns."""
+        groups: dict = {}
+        place = 0
+        for index, step in self._steps:
+            if step.has_results:
+                shape = step.job.m, step.job.n
+                groups.setdefault(shape, []).append((place, index, step.rows, step.cols))
+                place += 1
+        return list(groups.items())
+
+    def _result_size(self, step):
+        if not step.has_results:
+            return 0
+        job = step.job
+        number = result(self._config, job.flags)
+        return result_bytes(job.m, job.n, self._config, number.bytes)
+
+    def _add(self, chunk, command, data=b""):
+        """Append a header and the bytes after it."""
+        self.commands.append(command)
+        chunk = self._chunks[chunk]
+        if isinstance(command, Job):
+            chunk.tags.append(len(chunk.data) + _TAG)
+        chunk.data += padded(command, self._config)
+        chunk.data += data
+
+    def _payload(self, feed, index):
+        load = feed.load
+        operand, k = self._memories[load.operand], self._shape[2]
+        if load.operand == Region.PARAMETERS:
+            k = operand.depth * -(-self._config.cols // operand.edge)
+        elif load.operand == Region.C:
+            k = 1 if self._one_row else self._shape[1]
+        data = self._packed.part(load.operand, index, self._shape[0])
+        return cut(data, operand, k, feed.panel, load.panels, feed.word, load.words)
+
+    def _leave_hole(self, chunk, feed, index):
+        """Leave space for a load of A, and remember which bytes of the packed A belong there."""
+        load, operand, k = feed.load, self._memories[Region.A], self._shape[2]
+        whole = load.words == operand.panel_words(k)
+        parts = [(feed.panel, load.panels)] if whole else [
+            (panel, 1) for panel in range(feed.panel, feed.panel + load.panels)
+        ]
+        chunk = self._chunks[chunk]
+        for panel, panels in parts:
+            part = panel_slice(operand, k, panel, panels, feed.word, load.words)
+            start = len(chunk.data)
+            chunk.data += bytes(part.stop - part.start)
+            chunk.holes.append((index, slice(start, len(chunk.data)), part))
+
+
+class _Chunk:
+    """Commands that are sent at once.
+
+    Attributes
+    ----------
+    data : bytearray
+        Commands, with places for tags and for A.
+    tags : list of int
+        Offsets of the tags.
+    holes : list of (int, slice, slice)
+        Product, place in ``data``, and place in the packed A of the product.
+    """
+
+    def __init__(self):
+        self.data = bytearray()
+        self.tags: list[int] = []
+        self.holes: list[tuple[int, slice, slice]] = []
+
+    def finish(self):
+        """Prepare `patch`; nothing is added any more."""
+        self._bytes = np.frombuffer(self.data, np.uint8)
+        self._tag_places = np.array(self.tags, np.intp)
+
+    def patch(self, tags, a):
+        """Write the tags of the jobs, and the packed A of all products, [count, bytes]."""
+        numbers = np.array(tags, np.uint16)
+        self._bytes[self._tag_places] = numbers & 0xFF
+        self._bytes[self._tag_places + 1] = numbers >> 8
+        for index, place, part in self.holes:
+            self._bytes[place] = a[index, part]
+
+
+def table_load(table: np.ndarray, config: Config) -> tuple[Load, bytes]:
+    """Return the load of an activation table, 256 entries of 8 bits, and its payload."""
+    payload = pack_table(table, memories(config)[Region.TABLE])
+    return Load(Region.TABLE, 0, 1, 1, TABLE_ENTRIES), payload
+
+
+def resident_loads(
+    config: Config, shape: tuple[int, int, int, int], packed: Packed, b_pages: Sequence[int],
+) -> list[tuple[Load, bytes]]:
+    """Return the loads of B, and of parameters if there are any, of products of one shape.
+
+    ``b_pages`` is the first page of each product's B.
+    """
+    geometry = memories(config)
+    operand = geometry[Region.B]
+    count, _, k, n = shape
+    panels, pitch = operand.panels(n), operand.panel_pages(k)
+    words = {Region.B: operand.panel_words(k), Region.PARAMETERS: -(-config.cols // config.lanes)}
+    loads = []
+    for index, page in enumerate(b_pages):
+        for region in (Region.B, Region.PARAMETERS):
+            payload = packed.part(region, index, count)
+            if payload:
+                # For one panel the pitch is unused; that of B could exceed the buffer.
+                step = pitch if panels > 1 else 1
+                loads.append((Load(region, page, step, panels, words[region]), bytes(payload)))
+    return loads
