@@ -36,9 +36,9 @@ def product(graph, node, values, mode="tflite"):
     kind = np.float32 if x.dtype == np.float32 else np.int64
     x = x.astype(kind) - kind(node.x_zero)
     y = graph.tensors[node.outputs[0]]
+    x = x.swapaxes(-1, -2) if node.x_transposed else x
     if node.b is not None:
         b = values[node.b].astype(kind) - node.w_zero.astype(kind)
-        x = x.swapaxes(-1, -2) if node.x_transposed else x
         sums = x @ (b.swapaxes(-1, -2) if node.b_transposed else b)
     else:
         groups, k, n = node.weights.shape
@@ -92,7 +92,7 @@ def finish(sums, node, mode):
         return np.clip(sums, low, high) if sums.dtype == np.float32 else sums.astype(np.int32)
     r = node.requantization
     if mode == "onnx":
-        scale = onnx_scale(r.x_scale, r.w_scale, r.y_scale)
+        scale = np.broadcast_to(onnx_scale(r.x_scale, r.w_scale, r.y_scale), sums.shape[-1])
         return requantize(
             sums.astype(np.int32), scale=scale, mode="onnx", zero_point=r.zero, low=r.low,
             high=r.high, dtype=r.dtype,

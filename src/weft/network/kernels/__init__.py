@@ -11,14 +11,26 @@ from typing import Any
 import numpy as np
 
 from weft.network.errors import ModelError
-from weft.network.kernels import common, runtimes
+from weft.network.kernels import (
+    common,
+    onnx_elementwise,
+    onnx_movement,
+    onnx_quantized,
+    onnx_reductions,
+    runtimes,
+)
 
 __all__ = ["KERNELS", "STATEFUL", "run"]
 
 # Each is function(inputs, attributes) -> outputs; a stateful one is function(inputs, attributes,
 # state).
-KERNELS = {**common.KERNELS, "tflite.model": runtimes.tflite_model}
-STATEFUL = frozenset({"tflite.model"})  # names of the kernels that keep something from run to run
+KERNELS = {
+    **common.KERNELS, **onnx_elementwise.KERNELS, **onnx_movement.KERNELS,
+    **onnx_quantized.KERNELS, **onnx_reductions.KERNELS,
+    "onnx.model": runtimes.onnx_model, "tflite.model": runtimes.tflite_model,
+}
+# Names of the kernels that keep something from run to run.
+STATEFUL = frozenset({"onnx.model", "tflite.model"})
 
 
 def run(

@@ -1,6 +1,16 @@
 """Kernels that run a sub-model in its runtime; the packages are imported when one runs."""
 
-__all__ = ["tflite_model"]
+__all__ = ["onnx_model", "tflite_model"]
+
+
+def onnx_model(inputs, attributes, state):
+    """The outputs of a model of one node: `weft.network.onnx.fallback.run_model`.
+
+    ``model`` : bytes.
+    """
+    from weft.network.onnx.fallback import run_model
+
+    return run_model(attributes["model"], inputs, state)
 
 
 def tflite_model(inputs, attributes, state):

@@ -1,0 +1,96 @@
+"""Kernels of ONNX operators that combine elements: pools, reductions, softmax."""
+
+import numpy as np
+
+__all__ = ["KERNELS"]
+
+
+def _windows(x, attributes, fill):
+    """The elements of each window: a view [N, C, output..., window...] of the padded input."""
+    window, strides, dilations, begin, output = (
+        attributes[name] for name in ("window", "strides", "dilations", "begin", "output")
+    )
+    pads = [(0, 0), (0, 0)]
+    for axis, size in enumerate(window):
+        reach = dilations[axis] * (size - 1) + 1
+        needed = (output[axis] - 1) * strides[axis] + reach
+        pads.append((begin[axis], max(needed - begin[axis] - x.shape[axis + 2], 0)))
+    x = np.pad(x, pads, constant_values=fill)
+    reach = [d * (size - 1) + 1 for d, size in zip(dilations, window, strict=True)]
+    axes = tuple(range(2, x.ndim))
+    view = np.lib.stride_tricks.sliding_window_view(x, reach, axes)
+    steps = [slice(None), slice(None)]
+    steps += [slice(0, (n - 1) * s + 1, s) for n, s in zip(output, strides, strict=True)]
+    return view[(*steps, *(slice(None, None, d) for d in dilations))]
+
+
+def _max_pool(inputs, attributes):
+    """``window``, ``strides``, ``dilations``, ``begin`` (padding), ``output`` : tuples of int."""
+    [x] = inputs
+    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    view = _windows(x, attributes, lowest)
+    return [view.max(axis=tuple(range(x.ndim, view.ndim)))]
+
+
+def _average_pool(inputs, attributes):
+    """As ``max_pool``; ``count_padding`` : bool, whether padding counts as elements of 0."""
+    [x] = inputs
+    view = _windows(x, attributes, 0)
+    axes = tuple(range(x.ndim, view.ndim))
+    sums = view.sum(axis=axes, dtype=x.dtype)
+    if attributes["count_padding"]:
+        count = np.prod(attributes["window"])
+    else:
+        count = _windows(np.ones((1, 1, *x.shape[2:]), x.dtype), attributes, 0).sum(axis=axes)
+    return [(sums / count).astype(x.dtype)]
+
+
+def _reduction(function):
+    """A kernel with ``axes`` : tuple of int, and ``keep`` : bool, whether their sizes stay as 1."""
+    def kernel(inputs, attributes):
+        [x] = inputs
+        result = function(x, axis=attributes["axes"], keepdims=attributes["keep"])
+        return [np.asarray(result).astype(x.dtype, copy=False)]
+
+    return kernel
+
+
+def _mean(x, axis, keepdims):
+    """The mean; of integers, truncated."""
+    if x.dtype.kind == "f":
+        return x.mean(axis=axis, keepdims=keepdims)
+    sums = x.sum(axis=axis, keepdims=keepdims, dtype=np.int64)
+    return np.trunc(sums / np.prod([x.shape[a] for a in axis]))
+
+
+def _arg(function):
+    """A kernel with ``axis`` : int, and ``keep`` : bool; the first of equal elements counts."""
+    def kernel(inputs, attributes):
+        return [function(inputs[0], axis=attributes["axis"], keepdims=attributes["keep"])]
+
+    return kernel
+
+
+def _softmax(inputs, attributes):
+    """``axis`` : int."""
+    [x] = inputs
+    e = np.exp(x - x.max(axis=attributes["axis"], keepdims=True))
+    return [(e / e.sum(axis=attributes["axis"], keepdims=True)).astype(x.dtype)]
+
+
+def _batch_normalization(inputs, attributes):
+    """``epsilon`` : float. Inputs: values, and gamma, beta, mean, variance of each channel."""
+    x = inputs[0]
+    shape = (-1, *[1] * (x.ndim - 2))
+    gamma, beta, mean, variance = (values.reshape(shape) for values in inputs[1:])
+    factor = gamma / np.sqrt(variance + np.float32(attributes["epsilon"]))
+    return [((x - mean) * factor + beta).astype(x.dtype)]
+
+
+KERNELS = {
+    "onnx.max_pool": _max_pool, "onnx.average_pool": _average_pool,
+    "onnx.reduce_mean": _reduction(_mean), "onnx.reduce_sum": _reduction(np.sum),
+    "onnx.reduce_max": _reduction(np.max), "onnx.reduce_min": _reduction(np.min),
+    "onnx.arg_max": _arg(np.argmax), "onnx.arg_min": _arg(np.argmin),
+    "onnx.softmax": _softmax, "onnx.batch_normalization": _batch_normalization,
+}

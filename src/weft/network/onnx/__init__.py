@@ -1,0 +1,26 @@
+"""Reads ``.onnx`` files: `load` turns the bytes of one into a `weft.network.ir.Graph`.
+
+==================  =============================================================================
+module              content
+==================  =============================================================================
+`reading`           bytes become a checked model of operator set 13 or newer, without dynamic sizes
+`inference`         types of the outputs of one node
+`source`            a model becomes operators, types and constants; constants are folded
+`importer`          operators become nodes: products, their neighbours that fuse, and the rest
+`operands`          operands and results of quantized products
+`products`          convolutions and matrix products become `Gemm`
+`windows`           the geometry of convolutions
+`host`              operators for the host: kernels and their attributes
+`indices`           which element each output of a nearest-neighbour ``Resize`` is
+`fallback`          operators without a kernel: a model of one node, which onnxruntime runs
+`quantize`          quantizes a float model, with onnxruntime
+`agreement`         compares a quantized model with its float model, tensor by tensor
+==================  =============================================================================
+
+Reading needs the package ``onnx``; the fallback and `quantize` need ``onnxruntime`` too. Both are
+in the extra ``onnx``.
+"""
+
+from weft.network.onnx.importer import load
+
+__all__ = ["load"]

@@ -1,0 +1,97 @@
+"""Operators without a kernel: a model of one node, which onnxruntime runs."""
+
+import numpy as np
+
+from weft.network.errors import ModelError
+from weft.network.onnx.inference import one_node_model
+
+__all__ = ["cut_out", "probe", "run_model"]
+
+
+def cut_out(operator, types, constants, opsets) -> tuple[bytes, tuple[str, ...]]:
+    """A model of one node, and the names of its inputs.
+
+    Constants of up to 64 numbers are in the model, where operators may need them to be.
+    """
+    inside = {n: constants[n] for n in operator.reads if n in constants and constants[n].size <= 64}
+    names = tuple(name for name in operator.reads if name not in inside)
+    model = one_node_model(operator.proto, types, names, inside, opsets)
+    return model.SerializeToString(), names
+
+
+def run_model(model: bytes, inputs, state) -> list[np.ndarray]:
+    """The outputs of a model of one node.
+
+    Parameters
+    ----------
+    model : bytes
+    inputs : sequence of array
+        In the order of the model's inputs.
+    state : dict
+        Keeps the session from call to call.
+
+    Raises
+    ------
+    ModelError
+        If onnxruntime is missing, or cannot load or run the model.
+    """
+    if "session" not in state:
+        state["session"] = _session(model)
+    session = state["session"]
+    names = [value.name for value in session.get_inputs()]
+    try:
+        return list(session.run(None, dict(zip(names, inputs, strict=True))))
+    except Exception as error:  # of many types, from C++
+        raise ModelError(f"onnxruntime cannot run {_title(model)}: {_line(error)}") from error
+
+
+def probe(operator, types, constants, opsets, file):
+    """Types of the outputs of a node that onnx does not know: those of a run with zeros."""
+    model, names = cut_out(operator, types, constants, opsets)
+    try:
+        zeros = [np.zeros(types[name][1], types[name][0]) for name in names]
+        results = run_model(model, [constants.get(n, z) for n, z in zip(names, zeros, strict=True)],
+                            {})
+    except ModelError as error:
+        raise ModelError(
+            f"{file}: node {operator.name} ({operator.domain}.{operator.kind}): {error}"
+        ) from error
+    outputs = [name for name in operator.outputs if name]
+    return {n: (v.dtype, v.shape) for n, v in zip(outputs, results, strict=True)}
+
+
+def _session(model):
+    try:
+        import onnxruntime
+    except ModuleNotFoundError as error:
+        raise ModelError(
+            f"{_title(model)} needs the package onnxruntime, of the extra onnx: "
+            "pip install 'weft[onnx]'"
+        ) from error
+    from weft.network.onnx.reading import parse
+
+    parse(model, _title(model))  # refuses data in other files
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        return onnxruntime.InferenceSession(
+            model, options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # of many types, from C++
+        raise ModelError(f"onnxruntime cannot load {_title(model)}: {_line(error)}") from error
+
+
+def _title(model):
+    """The operator of a model of one node."""
+    try:
+        import onnx
+
+        return onnx.ModelProto.FromString(model).graph.node[0].op_type
+    except Exception:  # damaged, or onnx is missing: only the name is lost
+        return "a sub-model"
+
+
+def _line(error):
+    return " ".join(str(error).split())[:300]

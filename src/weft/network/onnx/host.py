@@ -1,0 +1,308 @@
+"""Operators for the host: the kernel of each, its inputs, and its attributes as plain values."""
+
+import math
+
+import numpy as np
+
+from weft.network.onnx.indices import nearest_indices
+
+__all__ = ["lower"]
+
+MOVES = "moves no data"
+COPIES = "no product: copies values"
+ELEMENTWISE = "no product: a function of each element"
+REDUCES = "no product: a reduction"
+POOLS = "no product: pooling"
+CONVERTS = "no product: converts between numbers and their quantized form"
+
+
+def lower(operator, source):
+    """(kernel, names of the inputs, attributes, reason) of an operator; None without a kernel."""
+    if operator.domain in ("", "ai.onnx"):
+        rule = _STANDARD.get(operator.kind)
+    elif operator.domain == "com.microsoft":
+        rule = _MICROSOFT.get(operator.kind)
+    else:
+        rule = None
+    return rule(operator, source) if rule else None
+
+
+def _elementwise(kernel, **defaults):
+    """A rule: the inputs as they are, and attributes of numbers."""
+    def rule(operator, source):
+        types = [source.types[name][0] for name in operator.inputs if name]
+        if any(dtype.kind not in "iufb" for dtype in types):
+            return None
+        given = operator.attributes
+        attributes = {name: given.get(name, value) for name, value in defaults.items()}
+        return f"onnx.{kernel}", operator.inputs, attributes, ELEMENTWISE
+
+    return rule
+
+
+def _reshape(operator, source):
+    shape = source.types[operator.outputs[0]][1]
+    return "reshape", operator.inputs[:1], {"shape": shape}, MOVES
+
+
+def _transpose(operator, source):
+    rank = len(source.types[operator.inputs[0]][1])
+    axes = operator.attributes.get("perm", tuple(range(rank))[::-1])
+    return "transpose", operator.inputs, {"axes": tuple(axes)}, COPIES
+
+
+def _concat(operator, source):
+    return "onnx.concat", operator.inputs, {"axis": operator.attributes["axis"]}, COPIES
+
+
+def _split(operator, source):
+    axis = operator.attributes.get("axis", 0)
+    sizes = tuple(source.types[name][1][axis] if name else -1 for name in operator.outputs)
+    if -1 in sizes:
+        return None
+    return "onnx.split", operator.inputs[:1], {"axis": axis, "sizes": sizes}, COPIES
+
+
+def _slice(operator, source):
+    values = [source.constant(name) if name else None for name in operator.inputs[1:]]
+    values += [None] * (4 - len(values))
+    if any(v is None and n for v, n in zip(values, operator.inputs[1:], strict=False)):
+        return None
+    starts, ends, axes, steps = values
+    rank = len(source.types[operator.inputs[0]][1])
+    axes = range(len(starts)) if axes is None else [int(axis) % rank for axis in axes]
+    steps = [1] * len(starts) if steps is None else steps
+    numbers = tuple(
+        (int(axis), int(start), int(end), int(step))
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
+    )
+    return "onnx.slice", operator.inputs[:1], {"ranges": numbers}, COPIES
+
+
+def _gather(operator, source):
+    return "onnx.gather", operator.inputs, {"axis": operator.attributes.get("axis", 0)}, COPIES
+
+
+def _pad(operator, source):
+    mode = operator.attributes.get("mode", "constant")
+    inputs = [*operator.inputs, "", ""]
+    pads = source.constant(inputs[1])
+    value = source.constant(inputs[2]) if inputs[2] else np.zeros(1)
+    rank = len(source.types[inputs[0]][1])
+    if pads is None or value is None or mode not in ("constant", "reflect", "edge"):
+        return None
+    if inputs[3] or pads.size != 2 * rank or (pads < 0).any():
+        return None
+    pads = tuple(int(number) for number in pads)
+    attributes = {"mode": mode, "pads": tuple(zip(pads[:rank], pads[rank:], strict=True))}
+    if mode == "constant":
+        attributes["value"] = value.ravel()[0].item()
+    return "onnx.pad", inputs[:1], attributes, COPIES
+
+
+def _expand(operator, source):
+    shape = source.types[operator.outputs[0]][1]
+    return "onnx.expand", operator.inputs[:1], {"shape": shape}, COPIES
+
+
+def _cast(operator, source):
+    before, after = (source.types[n][0] for n in (operator.inputs[0], operator.outputs[0]))
+    exact = before.kind in "iub" or (before.kind == after.kind == "f")
+    if not exact or after.kind not in "iufb":
+        return None  # numbers out of range differ from machine to machine
+    return "onnx.cast", operator.inputs, {"dtype": after.name}, ELEMENTWISE
+
+
+def _resize(operator, source):
+    selected = nearest_indices(operator, source)
+    if selected is None:
+        return None
+    return "onnx.select", operator.inputs[:1], {"indices": selected}, COPIES
+
+
+def _pool(kernel):
+    """A rule: MaxPool and AveragePool, with all sizes resolved."""
+    def rule(operator, source):
+        attributes, names = operator.attributes, operator.inputs
+        shape = source.types[names[0]][1][2:]
+        output = source.types[operator.outputs[0]][1][2:]
+        if len([name for name in operator.outputs if name]) != 1 or len(names) != 1:
+            return None
+        if attributes.get("channels_last", 0) or attributes.get("storage_order", 0):
+            return None
+        window = tuple(attributes["kernel_shape"])
+        strides = tuple(attributes.get("strides", ())) or (1,) * len(window)
+        dilations = tuple(attributes.get("dilations", ())) or (1,) * len(window)
+        pads = _pool_pads(attributes, window, strides, dilations, shape, output)
+        if attributes.get("count_include_pad", 0) and attributes.get("ceil_mode", 0):
+            return None
+        return f"onnx.{kernel}", names, {
+            "window": window, "strides": strides, "dilations": dilations, "begin": pads,
+            "output": output, "count_padding": bool(attributes.get("count_include_pad", 0)),
+        }, POOLS
+
+    return rule
+
+
+def _pool_pads(attributes, window, strides, dilations, shape, output):
+    """Padding at the begin of each axis."""
+    rule = attributes.get("auto_pad", "NOTSET")
+    if rule == "NOTSET":
+        return tuple(attributes.get("pads", ()))[: len(window)] or (0,) * len(window)
+    if rule == "VALID":
+        return (0,) * len(window)
+    begin = []
+    for size, stride, dilation, entry, result in zip(
+        window, strides, dilations, shape, output, strict=True
+    ):
+        total = max((result - 1) * stride + dilation * (size - 1) + 1 - entry, 0)
+        begin.append(total - total // 2 if rule == "SAME_LOWER" else total // 2)
+    return tuple(begin)
+
+
+def _global_pool(operator, source):
+    axes = tuple(range(2, len(source.types[operator.inputs[0]][1])))
+    kernel = "mean" if operator.kind == "GlobalAveragePool" else "max"
+    return f"onnx.reduce_{kernel}", operator.inputs, {"axes": axes, "keep": True}, POOLS
+
+
+def _reduce(kernel):
+    """A rule: a reduction over constant axes."""
+    def rule(operator, source):
+        axes = operator.attributes.get("axes")
+        if len(operator.inputs) > 1 and operator.inputs[1]:
+            axes = source.constant(operator.inputs[1])
+            if axes is None:
+                return None
+        rank = len(source.types[operator.inputs[0]][1])
+        axes = [] if axes is None else [int(axis) % rank for axis in np.ravel(axes)]
+        if not axes:
+            if operator.attributes.get("noop_with_empty_axes", 0):
+                return None
+            axes = range(rank)
+        return f"onnx.{kernel}", operator.inputs[:1], {
+            "axes": tuple(axes), "keep": bool(operator.attributes.get("keepdims", 1)),
+        }, REDUCES
+
+    return rule
+
+
+def _arg(kernel):
+    """A rule: ArgMax or ArgMin."""
+    def rule(operator, source):
+        if operator.attributes.get("select_last_index", 0):
+            return None
+        return f"onnx.{kernel}", operator.inputs, {
+            "axis": operator.attributes.get("axis", 0),
+            "keep": bool(operator.attributes.get("keepdims", 1)),
+        }, REDUCES
+
+    return rule
+
+
+def _softmax(operator, source):
+    return "onnx.softmax", operator.inputs, {
+        "axis": operator.attributes.get("axis", -1)
+    }, "softmax needs a reduction"
+
+
+def _batch_normalization(operator, source):
+    if operator.attributes.get("training_mode", 0) or len(operator.outputs) > 1:
+        return None
+    return "onnx.batch_normalization", operator.inputs, {
+        "epsilon": operator.attributes.get("epsilon", 1e-5)
+    }, ELEMENTWISE
+
+
+def _quantize(operator, source):
+    dtype = source.types[operator.outputs[0]][0]
+    if dtype not in (np.int8, np.uint8, np.int16, np.uint16):
+        return None
+    return _converts("quantize", operator, source, {"dtype": dtype.name})
+
+
+def _dequantize(operator, source):
+    dtype = source.types[operator.inputs[0]][0]
+    if dtype not in (np.int8, np.uint8, np.int16, np.uint16, np.int32):
+        return None
+    return _converts("dequantize", operator, source, {})
+
+
+def _converts(kernel, operator, source, attributes):
+    if operator.attributes.get("block_size", 0) or operator.attributes.get("precision", 0):
+        return None
+    if any(source.types[name][0] != np.float32 for name in operator.inputs[1:2]):
+        return None
+    rank = len(source.types[operator.inputs[0]][1])
+    axis = operator.attributes.get("axis", 1)
+    return f"onnx.{kernel}", operator.inputs, {
+        **attributes, "axis": axis % rank if rank else 0
+    }, CONVERTS
+
+
+def _dynamic_quantize(operator, source):
+    return "onnx.dynamic_quantize", operator.inputs, {}, CONVERTS
+
+
+def _qlinear(kernel, reason):
+    """A rule: a quantized operator with its scales among its inputs."""
+    def rule(operator, source):
+        if operator.attributes.get("channels_last", 0):
+            return None
+        sizes = [math.prod(source.types[name][1]) for name in _numbers(operator) if name]
+        if any(size != 1 for size in sizes):
+            return None
+        if kernel == "qlinear_concat":
+            attributes = {"axis": operator.attributes["axis"]}
+        else:
+            attributes = {}
+        return f"onnx.{kernel}", operator.inputs, attributes, reason
+
+    return rule
+
+
+def _numbers(operator):
+    """Names of the scales and zero points of a quantized operator."""
+    if operator.kind == "QLinearConcat":
+        names = [n for place, n in enumerate(operator.inputs) if place < 2 or (place - 2) % 3]
+    elif operator.kind in ("QLinearAdd", "QLinearMul"):
+        names = [n for place, n in enumerate(operator.inputs) if place not in (0, 3)]
+    else:
+        names = operator.inputs[1:]
+    return names
+
+
+_UNARY = {
+    "Abs": "abs", "Ceil": "ceil", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Log": "log",
+    "Neg": "negative", "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round",
+    "Sigmoid": "sigmoid", "Softplus": "softplus", "Softsign": "softsign", "Sqrt": "sqrt",
+    "Tanh": "tanh", "HardSwish": "hard_swish", "Clip": "clip", "Add": "add", "Sub": "subtract",
+    "Mul": "multiply", "Div": "divide", "Pow": "power", "Max": "maximum", "Min": "minimum",
+    "Equal": "equal", "Greater": "greater", "Less": "less", "Where": "where",
+}
+_STANDARD = {
+    **{kind: _elementwise(kernel) for kind, kernel in _UNARY.items()},
+    "LeakyRelu": _elementwise("leaky_relu", alpha=0.01),
+    "Elu": _elementwise("elu", alpha=1.0),
+    "HardSigmoid": _elementwise("hard_sigmoid", alpha=0.2, beta=0.5),
+    "Gelu": _elementwise("gelu", approximate="none"),
+    "Selu": _elementwise("selu", alpha=1.6732632423543772, gamma=1.0507009873554805),
+    "PRelu": _elementwise("prelu"),
+    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshape),
+    "Transpose": _transpose, "Concat": _concat, "Split": _split, "Slice": _slice,
+    "Gather": _gather, "Pad": _pad, "Expand": _expand, "Cast": _cast, "Resize": _resize,
+    "MaxPool": _pool("max_pool"), "AveragePool": _pool("average_pool"),
+    "GlobalAveragePool": _global_pool, "GlobalMaxPool": _global_pool,
+    "ReduceMean": _reduce("reduce_mean"), "ReduceSum": _reduce("reduce_sum"),
+    "ReduceMax": _reduce("reduce_max"), "ReduceMin": _reduce("reduce_min"),
+    "ArgMax": _arg("arg_max"), "ArgMin": _arg("arg_min"), "Softmax": _softmax,
+    "BatchNormalization": _batch_normalization, "QuantizeLinear": _quantize,
+    "DequantizeLinear": _dequantize, "DynamicQuantizeLinear": _dynamic_quantize,
+}
+_MICROSOFT = {
+    "QuantizeLinear": _quantize, "DequantizeLinear": _dequantize,
+    "QLinearAdd": _qlinear("qlinear_add", "no product: an addition"),
+    "QLinearMul": _qlinear("qlinear_multiply", "no product of matrices"),
+    "QLinearGlobalAveragePool": _qlinear("qlinear_global_average_pool", POOLS),
+    "QLinearConcat": _qlinear("qlinear_concat", COPIES),
+}

@@ -1,0 +1,295 @@
+"""A model as operators, types and constants: aliases resolved, constants folded."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from weft.network.errors import ModelError
+from weft.network.onnx.inference import infer, one_node_model
+
+__all__ = ["Operator", "Source", "dequantized"]
+
+# Operators that are computed here if all their inputs are constants. DequantizeLinear is missing:
+# quantized products need what it reads.
+FOLDED = {
+    "Abs", "Add", "And", "Cast", "Ceil", "Concat", "ConstantOfShape", "Div", "Equal", "Expand",
+    "Flatten", "Floor", "Gather", "GatherND", "Greater", "Less", "Max", "Min", "Mod", "Mul", "Neg",
+    "Not", "Pow", "QuantizeLinear", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum",
+    "Reshape", "ScatterND", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose",
+    "Unsqueeze", "Where",
+}
+MIN_FOLDED_BYTES = 1 << 24  # folding may make constants of this size, or of four times the file's
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One node of the file.
+
+    Attributes
+    ----------
+    index : int
+        Its place in the file.
+    kind, domain, name : str
+        ``Conv``, the domain of the operator set, and the name or the first output.
+    inputs, outputs : tuple of str
+        "" for an optional one that is absent.
+    attributes : dict
+        Numbers, strings, arrays, and tuples of them; subgraphs are missing.
+    proto : onnx.NodeProto
+    captured : tuple of str
+        Tensors of this graph that its subgraphs read.
+    """
+
+    index: int
+    kind: str
+    domain: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    proto: Any
+    captured: tuple[str, ...] = ()
+
+    @property
+    def reads(self):
+        """All tensors that it reads, each once."""
+        return list(dict.fromkeys(name for name in (*self.inputs, *self.captured) if name))
+
+
+@dataclass(eq=False)
+class Source:
+    """A model that is read but not yet lowered.
+
+    Attributes
+    ----------
+    file, name : str
+        Name of the file; the same without its suffix.
+    operators : list of Operator
+        Those that are not folded.
+    kinds : list of str
+        All operators of the file.
+    types : dict of (dtype, shape) by name
+    constants : dict of array by name
+    inputs, outputs : list of str
+    opsets : list of onnx.OperatorSetIdProto
+    producer : dict of Operator by name
+    users : dict of list of Operator by name
+    """
+
+    file: str
+    name: str
+    opsets: list
+    operators: list = field(default_factory=list)
+    kinds: list = field(default_factory=list)
+    types: dict = field(default_factory=dict)
+    constants: dict = field(default_factory=dict)
+    inputs: list = field(default_factory=list)
+    outputs: list = field(default_factory=list)
+    producer: dict = field(default_factory=dict)
+    users: dict = field(default_factory=lambda: defaultdict(list))
+
+    @classmethod
+    def of(cls, model, file: str, size: int) -> "Source":
+        """The source of a model whose file has ``size`` bytes.
+
+        Raises ModelError if types cannot be inferred.
+        """
+        self = cls(file, file.removesuffix(".onnx"), list(model.opset_import))
+        limit = max(MIN_FOLDED_BYTES, 4 * size)
+        for tensor in model.graph.initializer:
+            self._constant(tensor.name, _array(tensor, file))
+        if model.graph.sparse_initializer:
+            raise ModelError(f"{file}: sparse initializers are not supported; save dense ones")
+        for value in model.graph.input:
+            if value.name not in self.constants:
+                self.inputs.append(value.name)
+                self.types[value.name] = _input_type(value, file)
+        alias = {}
+        for index, node in enumerate(model.graph.node):
+            self._add(self._operator(index, node, alias), alias, limit)
+        for value in model.graph.output:
+            name = alias.get(value.name, value.name)
+            if name not in self.types:
+                raise ModelError(f"{file}: output {value.name} is not computed")
+            self.outputs.append(name)
+        for operator in self.operators:
+            self.producer.update(dict.fromkeys(filter(None, operator.outputs), operator))
+            for name in operator.reads:
+                self.users[name].append(operator)
+        return self
+
+    def only_user(self, name: str):
+        """The one operator that reads a tensor; None if there are more, or it is an output."""
+        users = self.users.get(name, [])
+        return users[0] if len(users) == 1 and name not in self.outputs else None
+
+    def constant(self, name: str):
+        """Value of a constant, or None."""
+        return self.constants.get(name)
+
+    def _operator(self, index, node, alias):
+        from onnx import NodeProto
+
+        proto = NodeProto()
+        proto.CopyFrom(node)
+        for place, name in enumerate(proto.input):
+            proto.input[place] = alias.get(name, name)
+        self.kinds.append(node.op_type)
+        name = node.name or next(filter(None, node.output), str(index))
+        captured = _captured(proto)
+        missing = [n for n in (*proto.input, *captured) if n and n not in self.types]
+        captured = tuple(n for n in captured if n in self.types)
+        missing = [n for n in missing if n in proto.input]
+        if missing:
+            raise ModelError(
+                f"{self.file}: node {name} ({node.op_type}) reads {missing[0]}, which no node "
+                "before it computes"
+            )
+        return Operator(
+            index, node.op_type, node.domain, name, tuple(proto.input), tuple(proto.output),
+            _attributes(proto, self.file, name), proto, captured,
+        )
+
+    def _add(self, operator, alias, limit):
+        """Add an operator, or what replaces it: an alias, or constants."""
+        standard = operator.domain in ("", "ai.onnx")
+        kind, outputs = operator.kind, [name for name in operator.outputs if name]
+        if standard and kind == "Constant":
+            self._constant(outputs[0], _constant_of(operator, self.file))
+            return
+        training = operator.inputs[2] if len(operator.inputs) > 2 else ""
+        if standard and len(outputs) == 1 and (
+            kind == "Identity" or (kind == "Dropout" and not np.any(self.constants.get(training, 0)
+                                                                  if training else 0))
+        ):
+            alias[outputs[0]] = operator.inputs[0]
+            return
+        types = infer(operator, self.types, self.constants, self.opsets, self.file)
+        self.types.update(types)
+        if standard and kind in ("Shape", "Size"):
+            self._fold(operator, {operator.inputs[0]: self._blank(operator.inputs[0])}, limit)
+        elif standard and kind in FOLDED and all(n in self.constants for n in operator.reads):
+            size = sum(dtype.itemsize * int(np.prod(shape, dtype=float))
+                       for dtype, shape in types.values())
+            if size <= limit:
+                self._fold(operator, {n: self.constants[n] for n in operator.reads}, limit)
+                return
+            self.operators.append(operator)
+        else:
+            self.operators.append(operator)
+
+    def _blank(self, name):
+        """An array of the shape of a tensor that takes no memory."""
+        dtype, shape = self.types[name]
+        return np.broadcast_to(np.zeros((), dtype), shape)
+
+    def _fold(self, operator, values, limit):
+        from onnx.reference import ReferenceEvaluator
+
+        names = list(values)
+        types = {name: (value.dtype, value.shape) for name, value in values.items()}
+        model = one_node_model(operator.proto, types, names, {}, self.opsets)
+        try:
+            with np.errstate(all="ignore"):
+                results = ReferenceEvaluator(model).run(None, values)
+        except Exception as error:  # of many types, by values that do not fit
+            raise ModelError(
+                f"{self.file}: node {operator.name} ({operator.kind}) cannot be computed: {error}"
+            ) from error
+        for name, value in zip(filter(None, operator.outputs), results, strict=True):
+            self._constant(name, np.asarray(value, self.types[name][0]))
+
+    def _constant(self, name, value):
+        self.constants[name] = value
+        self.types[name] = (value.dtype, value.shape)
+
+
+def dequantized(data, scale, zero, axis):
+    """``(data - zero) * scale`` in float32, with numbers per tensor or per slice along ``axis``."""
+    shape = [1] * data.ndim
+    if scale.size > 1:
+        shape[axis] = scale.size
+    data = data.astype(np.float32) - np.reshape(zero, shape if zero.size > 1 else ()).astype(
+        np.float32
+    )
+    return data * np.reshape(scale, shape if scale.size > 1 else ()).astype(np.float32)
+
+
+def _array(tensor, file):
+    from onnx import numpy_helper
+
+    try:
+        value = numpy_helper.to_array(tensor)
+    except Exception as error:  # of many types, by data that do not fit
+        raise ModelError(f"{file}: tensor {tensor.name} cannot be read: {error}") from error
+    if value.dtype.kind == "O":
+        raise ModelError(f"{file}: tensor {tensor.name} must be numbers, not strings")
+    return value
+
+
+def _input_type(value, file):
+    from onnx import helper
+
+    tensor = value.type.tensor_type
+    try:
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    except (KeyError, TypeError, ValueError):
+        dtype = np.dtype(object)
+    if dtype.kind == "O":
+        raise ModelError(f"{file}: input {value.name} must be numbers")
+    return dtype, tuple(dim.dim_value for dim in tensor.shape.dim)
+
+
+def _attributes(node, file, name):
+    """The attributes of a node as plain values; subgraphs are left out."""
+    from onnx import AttributeProto, helper
+
+    graphs = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+    found = {}
+    for attribute in node.attribute:
+        if attribute.type in graphs:
+            continue
+        if attribute.type == AttributeProto.TENSOR:
+            found[attribute.name] = _array(attribute.t, file)
+            continue
+        try:
+            value = helper.get_attribute_value(attribute)
+        except ValueError as error:
+            raise ModelError(f"{file}: node {name}: attribute {attribute.name}: {error}") from error
+        if isinstance(value, bytes):
+            value = value.decode(errors="replace")
+        found[attribute.name] = tuple(value) if attribute.type in (
+            AttributeProto.INTS, AttributeProto.FLOATS, AttributeProto.STRINGS
+        ) else value
+    return found
+
+
+def _constant_of(operator, file):
+    """Value of a Constant node."""
+    [(kind, value)] = list(operator.attributes.items())[:1] or [("", None)]
+    dtypes = {
+        "value": None, "value_float": np.float32, "value_floats": np.float32,
+        "value_int": np.int64, "value_ints": np.int64,
+    }
+    if kind not in dtypes:
+        raise ModelError(
+            f"{file}: node {operator.name} (Constant) must have numbers, not {kind or 'nothing'}"
+        )
+    return np.asarray(value, dtypes[kind])
+
+
+def _captured(node):
+    """Names that the subgraphs of a node read and do not define."""
+    found, graphs = {}, []
+    for attribute in node.attribute:
+        graphs += [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+    for graph in graphs:
+        own = {value.name for value in graph.input} | {t.name for t in graph.initializer}
+        for inner in graph.node:
+            found.update((n, None) for n in (*inner.input, *_captured(inner)) if n and n not in own)
+            own.update(inner.output)
+        found.update((v.name, None) for v in graph.output if v.name not in own)
+    return tuple(found)

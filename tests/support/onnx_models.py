@@ -1,0 +1,89 @@
+"""Small ONNX models with fixed random weights, and onnxruntime on one core, for tests."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+__all__ = ["Builder", "require", "run_runtime"]
+
+
+def require(*names):
+    """Skip the test if a package is missing."""
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+
+
+class Builder:
+    """Builds a model node by node; constants are drawn from a seed."""
+
+    def __init__(self, seed=1, opset=17, domains=("com.microsoft",), functions=()):
+        self.rng = np.random.default_rng(seed)
+        self.opset, self.domains, self.functions = opset, domains, functions
+        self.nodes, self.constants, self.inputs = [], [], []
+
+    def input(self, name, shape, dtype=np.float32):
+        """An input; dimensions may be numbers or names."""
+        from onnx import helper
+
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        self.inputs.append(helper.make_tensor_value_info(name, kind, shape))
+        return name
+
+    def constant(self, value, name=None):
+        """A constant; its name."""
+        from onnx import numpy_helper
+
+        name = name or f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def weights(self, *shape, scale=None):
+        """A constant of normal float32 numbers, small enough for the sums of a layer."""
+        scale = scale or 1 / np.sqrt(np.prod(shape[1:]))
+        return self.constant(self.rng.normal(0, scale, shape).astype(np.float32))
+
+    def node(self, kind, *inputs, outputs=1, domain="", **attributes):
+        """A node; arrays among its inputs become constants. The name of its output, or names."""
+        from onnx import helper
+
+        names = [n if isinstance(n, str) else self.constant(n) for n in inputs]
+        results = [f"{kind}{len(self.nodes)}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(
+            kind, names, results, name=f"{kind}{len(self.nodes)}", domain=domain, **attributes
+        ))
+        return results[0] if outputs == 1 else results
+
+    def model(self, *outputs, dtype=np.float32):
+        """The model with these outputs, all of one type."""
+        from onnx import helper
+
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        results = [helper.make_tensor_value_info(name, kind, None) for name in outputs]
+        graph = helper.make_graph(self.nodes, "graph", self.inputs, results, self.constants)
+        imports = [helper.make_opsetid("", self.opset)]
+        imports += [helper.make_opsetid(domain, 1) for domain in self.domains]
+        return helper.make_model(
+            graph, opset_imports=imports, ir_version=8, functions=self.functions
+        )
+
+    def bytes(self, *outputs, dtype=np.float32):
+        """The file of the model."""
+        return self.model(*outputs, dtype=dtype).SerializeToString()
+
+
+def run_runtime(data, inputs, optimized=False):
+    """The outputs of a model in onnxruntime, for inputs in order; by default node by node."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = (
+        levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
+    )
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_inputs()]
+    return session.run(None, dict(zip(names, inputs, strict=True)))
