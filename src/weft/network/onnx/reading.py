@@ -58,12 +58,8 @@ def parse(data: bytes, name: str):
             f"{name}: reading ONNX needs the package onnx, of the extra onnx: "
             "pip install 'weft[onnx]'"
         ) from error
-    from google.protobuf.message import DecodeError
-
-    try:
-        model = onnx.ModelProto.FromString(data)
-    except DecodeError as error:
-        raise ModelError(f"{name}: must be an ONNX model, but cannot be parsed: {error}") from error
+    what = "must be an ONNX model, but cannot be parsed"
+    model = _guarded(name, what, onnx.ModelProto.FromString, data)
     if not model.graph.node:
         raise ModelError(f"{name}: must be an ONNX model with at least one node")
     for tensor in _tensors(model):
@@ -72,7 +68,7 @@ def parse(data: bytes, name: str):
 
 
 def _guarded(name, what, function, *args):
-    """``function(*args)``; the library's C++ reports bad models by exceptions of many types."""
+    """``function(*args)``; the libraries report bad models by exceptions of many types."""
     try:
         return function(*args)
     except Exception as error:

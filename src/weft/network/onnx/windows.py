@@ -54,7 +54,7 @@ def _cut_at_begin(attributes, axis, total):
         pads = (0, pads[0], 0, pads[1]) if len(pads) == 2 else pads
         return pads[axis]
     total = max(total, 0)
-    return total - total // 2 if rule == "SAME_LOWER" else total // 2
+    return total // 2 if rule == "SAME_UPPER" else total - total // 2
 
 
 def _pads(attributes, kernel, stride, dilation, input, output):
