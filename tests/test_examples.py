@@ -1,18 +1,24 @@
 """The examples run, and so does every Python block of the pages that teach it."""
 
+import importlib.util
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import amaranth_soc_stand_in
+import numpy as np
 import pytest
 from tooling import load
+
+from weft.demo import Network
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = {path.name: path for path in sorted((ROOT / "examples").glob("*.py"))}
 NOTEBOOKS = {path.name: path for path in sorted((ROOT / "examples").glob("*.ipynb"))}
-NOT_RUN = {"my_board.py"}  # read by `weft build --board`, which tests/cli/test_build.py tries
+# `weft build --board` reads the board (tests/cli/test_build.py); amaranth-soc is not on PyPI.
+NOT_RUN = {"my_board.py", "amaranth_soc.py"}
 COMPILE = {"batch_on_board.py"}  # a simulation model
 BLOCKS = {
     f"{page}-{number}": block
@@ -34,6 +40,30 @@ def test_example_runs(name, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def example(path):
+    """A module of an example."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_amaranth_soc_example(monkeypatch, capsys):
+    amaranth_soc_stand_in.install(monkeypatch)
+    assert example(ROOT / "examples" / "amaranth_soc.py").main() == 0
+    assert capsys.readouterr().out == "a product over the bus of the SoC equals NumPy's\n"
+
+
+def test_data_of_the_soc_example(monkeypatch):
+    """`make interop` runs the SoC; the digits that it must find are compared with the labels."""
+    monkeypatch.syspath_prepend(ROOT / "examples" / "soc")
+    module = example(ROOT / "examples" / "soc" / "run.py")
+    header, digits = module.network_header()
+    labels = Network.load().labels[: module.IMAGES]
+    assert (np.array(digits) == labels).sum() >= module.IMAGES - 1
+    assert header.count("static const weft_column columns") == 3
 
 
 def described(outputs):

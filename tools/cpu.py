@@ -3,13 +3,12 @@
     python -m tools.cpu measure CONFIG BUS
     python -m tools.cpu table
 
-``measure`` simulates a PicoRV32 with a core behind BUS (axi or dma), checks every result and writes
-the cycles to ``build/interop/cpu``. ``table`` writes them into ``docs/interop.md``; its exit code
-is 1 if the driver is not faster than plain C.
+``measure`` simulates the SoC of ``examples/soc`` with a core behind BUS (axi or dma), checks every
+result and writes the cycles to ``build/interop/cpu``. ``table`` writes them into
+``docs/interop.md``; its exit code is 1 if the driver is not faster than plain C.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -39,10 +38,6 @@ FASTER_FROM = 8  # smallest size for which the driver must be faster than plain 
 # The measurements of a size, in the order in which the firmware prints them.
 COLUMNS = "plain", "driver", "resident", "plain_int8", "int8"
 LIMITS = {"zero": 3, "low": -100, "high": 90}
-TARGET = ["-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+zicsr"]
-FLAGS = [
-    "-O3", "-flto", "-std=c99", "-ffreestanding", "-fno-builtin", "-fno-sanitize=all", "-nostdlib",
-]
 BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 
 
@@ -80,46 +75,11 @@ def operands() -> str:
     return "\n".join(head + lines + table)
 
 
-def firmware(folder: Path, driver) -> None:
-    """Compile ``firmware.hex`` in ``folder``, which contains the driver's files."""
-    (folder / "operands.h").write_text(operands(), encoding="utf-8")
-    sources = [SOURCES / "firmware.c", SOURCES / "plain.c"]
-    sources += [folder / name for name in driver if name.endswith(".c")]
-    compiler = [sys.executable, "-m", "ziglang"]
-    subprocess.run([
-        *compiler, "cc", *TARGET, *FLAGS, "-static", f"-Wl,-T,{SOURCES / 'link.ld'}",
-        f"-I{folder}", f"-I{SOURCES}", "-o", "firmware.elf", *map(str, sources),
-    ], cwd=folder, check=True)
-    subprocess.run(
-        [*compiler, "objcopy", "-O", "binary", "firmware.elf", "firmware.bin"], cwd=folder,
-        check=True,
-    )
-    data = (folder / "firmware.bin").read_bytes()
-    words = np.frombuffer(data + bytes(-len(data) % 4), "<u4")
-    (folder / "firmware.hex").write_text("\n".join(f"{word:08x}" for word in words) + "\n")
-
-
-def model(folder: Path, ip: Ip, core: bytes) -> Path:
-    """Compile the simulation of the SoC with Verilator; the path of its program."""
-    import pythondata_cpu_picorv32
-
-    (folder / "core.v").write_bytes(core)
-    command = [
-        "verilator", "--cc", "--exe", "--build", "-j", str(os.cpu_count() or 1), "-O3",
-        "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",
-        "-Wno-UNOPTFLAT", "-Wno-TIMESCALEMOD", "--top-module", "soc", "--Mdir", "obj",
-        "-CFLAGS", "-O1", f"-DCORE={ip.name}", f"-DBYTES={ip.config.bytes_in}",
-        *["-DDMA"] * (ip.has_dma), str(SOURCES / "soc.v"), "core.v",
-        str(Path(pythondata_cpu_picorv32.data_location) / "picorv32.v"), str(SOURCES / "main.cpp"),
-    ]
-    # Without this option Verilator's makefile fails to link its precompiled header.
-    flags = f"{os.environ.get('MAKEFLAGS', '')} CFG_CXXFLAGS_PCH_I=-include".strip()
-    subprocess.run(command, cwd=folder, check=True, env={**os.environ, "MAKEFLAGS": flags})
-    return folder / "obj" / "Vsoc"
-
-
 def measure(name: str, bus: str) -> int:
     """Measure every product with a Config and a bus, and write the cycles to a file."""
+    sys.path.append(str(ROOT / "examples" / "soc"))
+    from riscv_soc import compile_firmware, compile_soc
+
     ip = Ip(config=CONFIGS[name], bus=bus)
     folder = OUTPUT / f"{name}-{bus}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -127,8 +87,11 @@ def measure(name: str, bus: str) -> int:
     driver = {path[7:]: data for path, data in files.items() if path.startswith("driver/")}
     for file, data in driver.items():
         (folder / file).write_bytes(data)
-    firmware(folder, driver)
-    program = model(folder, ip, files[f"{ip.name}.v"])
+    (folder / "operands.h").write_text(operands(), encoding="utf-8")
+    sources = [SOURCES / "firmware.c", SOURCES / "plain.c"]
+    sources += [folder / name for name in driver if name.endswith(".c")]
+    compile_firmware(folder, sources, [SOURCES])
+    program = compile_soc(folder, ip, files[f"{ip.name}.v"])
     run = subprocess.run([program], cwd=folder, capture_output=True, text=True)
     print(run.stdout, run.stderr, sep="", end="")
     rows = parsed(run.stdout)

@@ -228,7 +228,7 @@ def litex(steps, name, ip, kit):
 
 
 def cpu(steps):
-    """Time the C driver on a PicoRV32 and plain C; write the table in ``docs/interop.md``."""
+    """Time the C driver on a PicoRV32 and plain C, for ``docs/interop.md``; run examples/soc."""
     tool = [sys.executable, ROOT / "tools" / "cpu.py"]
     done = [
         steps.run(f"PicoRV32 with {name} behind {bus}", [*tool, "measure", name, bus], ROOT)
@@ -236,6 +236,8 @@ def cpu(steps):
     ]
     if all(done):
         steps.run("PicoRV32, the driver against plain C", [*tool, "table"], ROOT)
+    example = [sys.executable, ROOT / "examples" / "soc" / "run.py", OUTPUT / "soc"]
+    steps.run("PicoRV32, a network (examples/soc)", example, ROOT)
 
 
 def litert(steps):

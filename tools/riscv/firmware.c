@@ -1,14 +1,7 @@
 /* Times plain C and the driver, checks every result, and prints the cycles for each size. */
 #include "firmware.h"
 #include "operands.h" /* SIZES, MAX_SIZE, struct operands all[]; made by tools/cpu.py */
-
-#define CONSOLE ((volatile uint32_t *)0x10000000)
-#define CORE ((void *)0x30000000)
-
-__asm__(".section .text.start,\"ax\",@progbits\n"
-        ".global _start\n"
-        "_start: call main\n"
-        ".text\n");
+#include "runtime.h"
 
 static weft_core core;
 static int32_t sums[MAX_SIZE * MAX_SIZE];
@@ -16,35 +9,6 @@ static int8_t scaled[MAX_SIZE * MAX_SIZE];
 #if !WEFT_FIFO
 static uint8_t buffer[64 * MAX_SIZE] __attribute__((aligned(64)));
 #endif
-
-/* The compiler may call these functions; no library is linked. */
-void *memcpy(void *to, const void *from, size_t bytes)
-{
-    for (size_t n = 0; n < bytes; n++)
-        ((char *)to)[n] = ((const char *)from)[n];
-    return to;
-}
-
-void *memset(void *to, int value, size_t bytes)
-{
-    for (size_t n = 0; n < bytes; n++)
-        ((char *)to)[n] = (char)value;
-    return to;
-}
-
-static uint32_t cycles(void)
-{
-    uint32_t now;
-    __asm__ volatile("rdcycle %0" : "=r"(now) : : "memory");
-    return now;
-}
-
-static void end(uint32_t status)
-{
-    CONSOLE[1] = status;
-    for (;;)
-        ;
-}
 
 /* End the run with the number of the check if it fails. */
 static void check(int passed, uint32_t number)
@@ -65,7 +29,7 @@ static void clear(void)
 static void report(uint32_t start, uint32_t stop, const struct operands *o, int has_sums,
                    uint32_t number)
 {
-    CONSOLE[0] = stop - start;
+    print(stop - start);
     for (int n = 0; n < o->size * o->size; n++)
         check(has_sums ? sums[n] == o->sums[n] : scaled[n] == o->scaled[n], number);
     clear();
@@ -82,7 +46,7 @@ static void run(const struct operands *o)
     uint32_t start, stop;
     int state;
 
-    CONSOLE[0] = n;
+    print(n);
     start = cycles();
     plain_matmul(o->size, o->a, o->b, sums);
     stop = cycles();
@@ -106,7 +70,7 @@ static void run(const struct operands *o)
         p.weights = NULL;
     } else { /* B does not fit the core's buffer */
         check(state == WEFT_ERR_NO_SPACE, 7);
-        CONSOLE[0] = 0;
+        print(0);
     }
 
     start = cycles();

@@ -1,15 +1,12 @@
-"""The peripheral for amaranth-soc, on its own decoder where WEFT_AMARANTH_SOC names a checkout.
+"""The peripheral for amaranth-soc, on its decoder if WEFT_AMARANTH_SOC is a path of a checkout.
 
-Elsewhere a stand-in has the members of its Wishbone signature.
+Otherwise a stand-in has the members of its Wishbone signature.
 """
-
-import os
-import sys
-import types
 
 import pytest
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
+from amaranth_soc_stand_in import CHECKOUT, install
 
 from verif.amaranth_bench import simulate
 from weft.commands import Job
@@ -21,41 +18,12 @@ from weft.registers import describe
 TINY = Config(
     rows=1, cols=1, lanes=1, requantize="none", bytes_in=4, bytes_out=4, a_words=32, b_words=32
 )
-CHECKOUT = os.environ.get("WEFT_AMARANTH_SOC")
 LIMIT = 200  # clocks of an access, at most
-
-
-class Signature(wiring.Signature):
-    """The members of a Wishbone signature of amaranth-soc with the feature ``err``."""
-
-    def __init__(self, *, addr_width, data_width, granularity, features):
-        assert set(features) == {"err"}
-        super().__init__({
-            "adr": Out(addr_width), "dat_w": Out(data_width), "dat_r": In(data_width),
-            "sel": Out(data_width // granularity), "cyc": Out(1), "stb": Out(1), "we": Out(1),
-            "ack": In(1), "err": In(1),
-        })
-
-
-class MemoryMap:
-    """Records its arguments and its resources."""
-
-    def __init__(self, *, addr_width, data_width):
-        self.addr_width, self.data_width, self.resources = addr_width, data_width, []
-
-    def add_resource(self, resource, *, name, size):
-        self.resources.append((resource, name, size))
 
 
 @pytest.fixture(autouse=True)
 def amaranth_soc(monkeypatch):
-    if CHECKOUT:
-        monkeypatch.syspath_prepend(CHECKOUT)
-        return
-    package, memory = types.ModuleType("amaranth_soc"), types.ModuleType("amaranth_soc.memory")
-    package.wishbone, memory.MemoryMap = types.SimpleNamespace(Signature=Signature), MemoryMap
-    monkeypatch.setitem(sys.modules, "amaranth_soc", package)
-    monkeypatch.setitem(sys.modules, "amaranth_soc.memory", memory)
+    install(monkeypatch)
 
 
 async def access(ctx, bus, address, value=None):

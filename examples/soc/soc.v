@@ -1,4 +1,4 @@
-// A SoC with a PicoRV32, memory and a Weft core, to compare the C driver with plain C.
+// A SoC with a PicoRV32 (a RISC-V processor), memory and a Weft core.
 //
 // Macros: CORE is the core's module, DMA is defined if it is a bus master, BYTES is the width of
 // its stream. Memory map: 0x0000_0000 memory (1 MiB), 0x1000_0000 console, 0x3000_0000 core. The
