@@ -18,7 +18,8 @@ HARNESS = Path(__file__).with_name("harness.cpp")
 def _sources():
     """The source files that the Verilog of a Config depends on."""
     root, hardware = (Path(package.__file__).parent for package in (weft, weft.hw))
-    paths = [*sorted(root.glob("*.py")), *sorted(hardware.rglob("*.py"))]
+    folders = root.glob("*.py"), (root / "buses").glob("*.py"), hardware.rglob("*.py")
+    paths = [path for folder in folders for path in sorted(folder)]
     return [path.read_bytes() for path in paths]
 
 

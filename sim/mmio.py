@@ -13,7 +13,7 @@ from weft.sim.transport import end
 
 __all__ = ["BusError", "SimRegisters"]
 
-HARNESS = Path(__file__).with_name("mmio.cpp")
+COMMON = Path(__file__).with_name("mmio.h")
 
 
 class BusError(RuntimeError):
@@ -26,14 +26,14 @@ class SimRegisters:
     Parameters
     ----------
     ip : Ip
-        A core with one clock, and the bus ``axi``, or ``wishbone`` with classic cycles.
+        A core with FIFO ports and one clock; with Wishbone in classic cycles.
     say : callable
         Called with a line of text before a compilation.
 
     Raises
     ------
     ValueError
-        If ``ip`` has another bus, pipelined cycles or two clocks.
+        If ``ip`` has no FIFO ports, pipelined cycles or two clocks.
     weft.sim.tools.ToolError
         If the model can't be built.
     """
@@ -41,12 +41,12 @@ class SimRegisters:
     def __init__(self, ip: Ip, say=lambda text: None):
         if not ip.has_fifo_ports or ip.pipelined or ip.clocks != 1:
             raise ValueError(
-                "ip must have bus axi or wishbone, classic cycles and one clock, not"
-                f" {ip.name}"
+                f"ip must have FIFO ports, no pipelined cycles and one clock, not {ip.name}"
             )
+        harness = COMMON.with_name(f"mmio_{ip.protocol.register_slave}.cpp")
         model = verilated.executable(
-            "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(IpTop(ip), name="ip"),
-            HARNESS, top="ip", defines=["WISHBONE"] if ip.bus == "wishbone" else [],
+            "mmio", ip.name, [*build.sources(repr(ip)), COMMON.read_bytes()],
+            lambda: to_verilog(IpTop(ip), name="ip"), harness, top="ip",
             say=lambda: say(f"compiling the {ip.name} model (once, about 10 to 60 s)"),
         )
         self.process = subprocess.Popen([model], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -66,7 +66,7 @@ class SimRegisters:
         self.process.stdout.close()
 
     def _access(self, kind, address, value):
-        """Send a request, and return the value of the answer; ``mmio.cpp`` has their formats."""
+        """Send a request, and return the value of the answer; ``mmio.h`` has their formats."""
         with contextlib.suppress(BrokenPipeError):  # the answer is then missing
             self.process.stdin.write(struct.pack("<cII", kind, address, value))
             self.process.stdin.flush()

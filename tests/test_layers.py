@@ -32,7 +32,8 @@ LAYERS = {
     "src/weft/kit/files/amaranth_soc": (*BASE, "weft.host", "weft.hw", "amaranth", "numpy"),
     "src/weft/kit/files/": (
         "cocotb", "cocotb_tools", "cocotbext", "litex", "migen", "numpy",
-        "test_weft", "weft_driver", "weft_link", "weft_litex", "weft_packing",
+        "test_weft", "weft_commands", "weft_data", "weft_driver", "weft_link", "weft_litex",
+        "weft_master", "weft_packing", "weft_pauses", "weft_pins",
     ),
     "src/weft/kit/": (
         *BASE, "weft.hw", "weft.kit", "weft.cli.info", "weft.boards", "amaranth",

@@ -46,5 +46,5 @@ def test_errors_of_the_bus_are_raised(core):
 
 
 def test_rejects_cores_without_fifo_ports():
-    with pytest.raises(ValueError, match="must have bus axi or wishbone, .* not weft_stream"):
+    with pytest.raises(ValueError, match="ip must have FIFO ports, .* not weft_stream"):
         SimRegisters(Ip(config=CONFIG, bus="stream"))

@@ -16,6 +16,7 @@ from weft.buses import BUSES
 from weft.config import Config
 from weft.hw.bus.axi_lite import AxiLite
 from weft.hw.bus.csr_bank import CsrBank
+from weft.hw.bus.slaves import SLAVES
 from weft.hw.bus.top import BareWrapper
 from weft.hw.bus.wishbone import Wishbone
 from weft.ip import Ip
@@ -30,13 +31,12 @@ MEMORIES = "memory_collect\ndelete t:$mem* r:SIZE>=256 %i\n"
 DMA = "delete c:*dma.*\n"
 # Cut all registers of the core's clock, and the memories between the clocks.
 CORE_CELLS = "w:core_clk %co1:+[CLK]"
-BUS_CELLS = "w:aclk w:wb_clk_i %u %co1:+[CLK]"
 CLOCKS = f"""\
 opt_clean
 memory_collect
 delete t:$mem* r:SIZE>=16 %i
 delete {CORE_CELLS} t:$dff %i
-select -assert-none t:$*ff* {BUS_CELLS} %d
+select -assert-none t:$*ff* w:{{clock}} %co1:+[CLK] %d
 """
 # Rules that the proof of a whole core leaves out. The first ones are proven of its parts. With two
 # clocks one more is left out: it needs the result stream of the core, which is cut.
@@ -82,15 +82,19 @@ def wishbone(pipelined):
     return (PipelinedRules if pipelined else ClassicRules)(limit=8)
 
 
+# The rules of a register slave, by `weft.buses.bus.Bus.register_slave`.
+SLAVE_RULES = {
+    "axi_lite": lambda ip: AxiLiteRules(), "wishbone": lambda ip: wishbone(ip.pipelined),
+}
+
+
 def whole(ip):
     """The bench of an IP core without its core."""
     rules = {}
     if ip.clocks == 1 and not ip.has_dma:  # otherwise the ports of the core are cut
         rules["core_"] = CoreRules(commands_payload=8 * BYTES, results_payload_data=8 * BYTES)
-    if ip.bus == "wishbone":
-        rules["wb_"] = wishbone(ip.pipelined)
-    else:
-        rules["s_axil_"] = AxiLiteRules()
+    slave = ip.protocol.register_slave
+    rules[SLAVES[slave].prefix] = SLAVE_RULES[slave](ip)
     if ip.has_streams:
         rules |= {"s_axis_": SinkRules(tdata=8 * BYTES), "m_axis_": SourceRules(tdata=8 * BYTES)}
     return FormalBench(BareWrapper(ip), rules)
@@ -99,13 +103,13 @@ def whole(ip):
 def tops():
     """Every kind of IP core."""
     for clocks in (1, 2):
-        for bus in BUSES:
-            for pipelined in (False, True)[:2 if bus == "wishbone" else 1]:
-                ip = Ip(config=CONFIG, bus=bus, clocks=clocks, pipelined=pipelined)
-                words = [bus, *["pipelined"] * pipelined, *["two clocks"] * (clocks - 1)]
+        for name, bus in BUSES.items():
+            for pipelined in (False, True)[: 1 + ("pipelined" in bus.options)]:
+                ip = Ip(config=CONFIG, bus=name, clocks=clocks, pipelined=pipelined)
+                words = [name, *ip.options, *["two clocks"] * (clocks - 1)]
                 yield Proof(
                     ", ".join(words), lambda ip=ip: whole(ip),
-                    DMA * (bus == "dma") + (MEMORIES, CLOCKS)[clocks - 1],
+                    DMA * ip.has_dma + (MEMORIES, CLOCKS.format(clock=bus.clock))[clocks - 1],
                     (PROVEN_BY_PARTS, CUT_WITH_TWO_CLOCKS)[clocks - 1],
                 )
 

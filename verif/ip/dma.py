@@ -9,7 +9,7 @@ from cocotbext.axi import AxiBus, AxiSlave
 
 from verif.dma_scenario import DmaScenario
 from verif.ip.ip_testbench import IpTestbench
-from verif.ip.masters import pauses
+from verif.ip.pauses import pauses
 from weft.commands import JobFlag, Status, epilogue_flags
 from weft.descriptors import DESCRIPTOR_BYTES
 from weft.hw.dma.axi import BURST, FIXED

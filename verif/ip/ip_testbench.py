@@ -13,7 +13,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
-from verif.ip.masters import AxiRegisters, WishboneRegisters, pauses
+from verif.ip.masters import MASTERS
+from verif.ip.pauses import pauses
 from weft.config import Config
 from weft.ip import Ip
 from weft.register_map import fifo_ports, registers
@@ -41,7 +42,7 @@ class IpTestbench:
     Attributes
     ----------
     ip : Ip
-    master : verif.ip.masters.AxiRegisters or WishboneRegisters
+    master : verif.ip.masters.RegisterMaster
     rng : random.Random
         The only source of random numbers; the seed of the run is its seed.
     addresses : dict
@@ -54,8 +55,8 @@ class IpTestbench:
         self.dut, self.ip = dut, ip or the_ip()
         self.config = self.ip.config
         self.rng = random.Random(cocotb.RANDOM_SEED)
-        self.wishbone = self.ip.bus == "wishbone"
-        self.clock = dut.wb_clk_i if self.wishbone else dut.aclk
+        self.bus = self.ip.protocol
+        self.clock, self.reset_pin = getattr(dut, self.bus.clock), getattr(dut, self.bus.reset)
         self.fields = {r.name: {f.name: f for f in r.fields} for r in registers(self.ip)}
         self.addresses = {r.name: r.address for r in registers(self.ip)}
         self.addresses |= {port.name: port.address for port in fifo_ports(self.ip)}
@@ -69,10 +70,7 @@ class IpTestbench:
             cocotb.start_soon(Clock(dut.core_clk, next(CORE_PERIODS_PS), "ps").start())
         tb.set_reset(True)
         await ClockCycles(tb.clock, 2)  # before the masters read and drive pins
-        tb.master = (
-            WishboneRegisters(dut, pipelined=tb.ip.pipelined) if tb.wishbone
-            else AxiRegisters(dut)
-        )
+        tb.master = MASTERS[tb.bus.register_slave](dut, tb.ip)
         if tb.ip.has_streams:
             reset = {"reset": dut.aresetn, "reset_active_level": False}
             source, sink = (AxiStreamBus.from_prefix(dut, name) for name in ("s_axis", "m_axis"))
@@ -90,8 +88,7 @@ class IpTestbench:
     async def reset(self, cycles=1):
         """Reset the core for ``cycles`` cycles; the masters drop all accesses in progress."""
         self.set_reset(True)
-        if self.wishbone:
-            self.master.clear()
+        self.master.clear()
         await ClockCycles(self.clock, cycles)
         self.set_reset(False)
         await ClockCycles(self.clock, 2)
@@ -101,10 +98,7 @@ class IpTestbench:
         await self.wait_reset()
 
     def set_reset(self, on):
-        if self.wishbone:
-            self.dut.wb_rst_i.value = int(on)
-        else:
-            self.dut.aresetn.value = int(not on)
+        self.reset_pin.value = self.bus.reset_active if on else 1 - self.bus.reset_active
 
     def pause(self, odds):
         """Pause each channel in a cycle with probability ``odds``."""
@@ -117,11 +111,7 @@ class IpTestbench:
     async def check_outputs(self):
         """Check that outputs have no X or Z, and that an offered word stays until it is taken."""
         dut, stalled = self.dut, {}
-        channels = {
-            "axi": [("s_axil_bvalid", "s_axil_bready", ["s_axil_bresp"]),
-                    ("s_axil_rvalid", "s_axil_rready", ["s_axil_rdata", "s_axil_rresp"])],
-            "wishbone": [("wb_ack_o", None, ["wb_dat_o"]), ("wb_err_o", None, ["wb_dat_o"])],
-        }["wishbone" if self.wishbone else "axi"]
+        channels = [*MASTERS[self.bus.register_slave].OUTPUTS]
         if self.ip.has_streams:
             channels.append(("m_axis_tvalid", "m_axis_tready", [
                 "m_axis_tdata", "m_axis_tlast", "m_axis_tid", "m_axis_tuser"
@@ -140,7 +130,7 @@ class IpTestbench:
                     assert set(value) <= {"0", "1"}, f"{name} must be known, not {value}"
                 assert stalled.get(valid, values) == values, f"{payload} must stay until {ready}"
                 stalled.pop(valid, None)
-                in_reset = not self.wishbone and not int(dut.aresetn.value)
+                in_reset = int(self.reset_pin.value) == self.bus.reset_active
                 if ready and not in_reset and not int(getattr(dut, ready).value):
                     stalled[valid] = values
 

@@ -2,7 +2,6 @@
 
 import cocotb
 import numpy as np
-from cocotb.triggers import RisingEdge
 
 from verif.ip.ip_testbench import IpTestbench
 from weft.commands import JobFlag
@@ -25,52 +24,6 @@ class Recorded(Scenario):
     def _header(self, command):
         self.commands.append(command)
         super()._header(command)
-
-
-class Strobes:
-    """A Wishbone master that makes accesses back to back, all of a call in one cycle."""
-
-    def __init__(self, dut, *, pipelined):
-        self.dut, self.pipelined = dut, pipelined
-
-    def pause(self, seed, odds):
-        assert not odds, "this master never pauses"
-
-    async def run(self, operations):
-        """Make accesses (address, value to write or None); returns the words of the answers."""
-        dut, words, sent = self.dut, [], 0
-        dut.wb_cyc_i.value = dut.wb_stb_i.value = 1
-        dut.wb_sel_i.value = 15
-        while len(words) < len(operations):
-            if sent < len(operations):
-                address, value = operations[sent]
-                dut.wb_adr_i.value = address // 4
-                dut.wb_we_i.value = int(value is not None)
-                dut.wb_dat_i.value = value or 0
-            else:
-                dut.wb_stb_i.value = 0
-            await RisingEdge(dut.wb_clk_i)
-            ack = int(dut.wb_ack_o.value)
-            assert not int(dut.wb_err_o.value)
-            if ack:
-                words.append(int(dut.wb_dat_o.value))
-            sent += not int(dut.wb_stall_o.value) if self.pipelined else ack
-        dut.wb_cyc_i.value = dut.wb_stb_i.value = 0
-        return words
-
-    async def write(self, address, value):
-        await self.run([(address, value)])
-        return True
-
-    async def read(self, address):
-        return (await self.run([(address, None)]))[0], True
-
-    async def write_all(self, address, values):
-        await self.run([(address, value) for value in values])
-        return True
-
-    async def read_all(self, address, count):
-        return await self.run([(address, None)] * count)
 
 
 async def through_fifo_ports(tb, scenario):
@@ -114,8 +67,7 @@ async def steady_state(dut):
             expected.check(await tb.receive())
             times.append(cocotb.utils.get_sim_time("ns"))
     else:
-        if tb.wishbone:
-            tb.master = Strobes(dut, pipelined=tb.ip.pipelined)
+        tb.master = tb.master.back_to_back()
         results, times = await through_fifo_ports(tb, scenario)
         for expected, data in zip(scenario.expected_results, results, strict=True):
             words = np.frombuffer(data, f"<u{config.bytes_out}").tolist()

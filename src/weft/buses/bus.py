@@ -12,7 +12,7 @@ WORD_BYTES = 4  # bytes of a register or FIFO port
 
 
 class DataPath(enum.Enum):
-    """The way of commands and results; the value is the name of the files for it in a kit."""
+    """The way of commands and results; the value is in the names of its files in a kit."""
 
     FIFO_PORTS = "fifo"  # through CMD_FIFO and RESULT_FIFO, in the register space
     STREAMS = "stream"  # through AXI4-Stream
@@ -58,8 +58,8 @@ class Bus:
     name, text : str
         The value of ``--bus``; one line about the bus.
     register_slave : str
-        Protocol of the registers. It names the files for it in a kit:
-        ``register_master_<register_slave>.py`` and ``litex_<register_slave>.py``.
+        Protocol of the registers. It names the files of `weft.kit.files` for it:
+        ``weft_master_<register_slave>.py`` and ``weft_pins_<register_slave>.py``.
     data_path : DataPath
     options : tuple of str
         The fields of `weft.ip.OPTIONS` that a core with this bus may set.

@@ -11,16 +11,13 @@ from weft.kit.texts import text
 from weft.register_map import fifo_ports, registers
 from weft.registers import REGISTERS, describe
 
-__all__ = ["FILES", "bench", "env"]
+__all__ = ["bench", "env", "sources_of"]
 
 HOOKS = "driver_hooks.h", "driver_glue.c"  # compiled with the driver
-FILES = {
-    "run.py": "run_bench.py",
-    **{name: name for name in (
-        "test_weft.py", "test_driver.py", "weft_link.py", "weft_packing.py", "weft_driver.py",
-        *HOOKS,
-    )},
-}
+_FILES = (
+    "test_weft.py", "test_driver.py", "weft_link.py", "weft_packing.py", "weft_pauses.py",
+    "weft_driver.py", *HOOKS,
+)
 _FIELDS = "edge", "depth", "size", "group", "segments", "page", "pages"
 # The packages from PyPI that every bench needs, at the tested versions.
 _PACKAGES = "cocotb==2.1.0", "numpy==2.4.6"
@@ -33,9 +30,19 @@ all:
 """
 
 
+def sources_of(ip: Ip) -> dict[str, str]:
+    """The files of the bench that `weft.kit.files` has: name in the bench -> name there."""
+    return {
+        "run.py": "run_bench.py", **{name: name for name in _FILES},
+        **{name: name for name in ["weft_commands.py"] * (not ip.has_dma)},
+        "weft_data.py": f"weft_data_{ip.protocol.data_path.value}.py",
+        "weft_master.py": f"weft_master_{ip.protocol.register_slave}.py",
+    }
+
+
 def bench(ip: Ip, sources: list[str]) -> dict[str, bytes]:
     """The files of the bench by name; ``sources`` are the names of the core's Verilog files."""
-    files = {name: text(file) for name, file in FILES.items()}
+    files = {name: text(file) for name, file in sources_of(ip).items()}
     for name in HOOKS:
         files[name] = renamed(files[name], ip.prefix)
     packages = sorted([*_PACKAGES, ip.protocol.bench_package])
@@ -49,6 +56,8 @@ def env(ip: Ip, sources: list[str]) -> dict:
     operands = memories(ip.config)
     return {
         "name": ip.name, "prefix": ip.prefix, "bus": ip.bus, "clocks": ip.clocks,
+        "clock": ip.protocol.clock, "reset": ip.protocol.reset,
+        "reset_active": ip.protocol.reset_active,
         "pipelined": ip.pipelined, "sources": sources,
         "config": dataclasses.asdict(ip.config),
         "commands_version": commands.VERSION,

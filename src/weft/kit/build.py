@@ -69,7 +69,8 @@ def build(ip: Ip, *, measured: str | None = None, progress=lambda text: None) ->
     files = {path: licensed(path, data) for path, data in files.items()}
     index = manifest(
         files, weft=version, name=name, bus=ip.bus, clocks=ip.clocks, pipelined=ip.pipelined,
-        prefix=ip.prefix, hash=f"{ip.config.hash:08x}",
+        prefix=ip.prefix, hash=f"{ip.config.hash:08x}", data_path=ip.protocol.data_path.value,
+        clock=ip.protocol.clock, reset=ip.protocol.reset, reset_active=ip.protocol.reset_active,
     )
     files[MANIFEST] = licensed(MANIFEST, index)
     return dict(sorted(files.items()))
@@ -84,7 +85,8 @@ def check_packages() -> None:
 def _litex(ip):
     """The module for LiteX; also a SoC, if a host can drive the core through its registers."""
     names = ["weft_litex.py", *["example_soc.py"] * ip.has_fifo_ports]
-    return {name: text(name).encode() for name in names}
+    pins = text(f"weft_pins_{ip.protocol.register_slave}.py")
+    return {name: text(name).encode() for name in names} | {"weft_pins.py": pins.encode()}
 
 
 def guide(ip: Ip, files) -> dict[str, str]:

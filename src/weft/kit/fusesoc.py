@@ -1,7 +1,7 @@
 """The FuseSoC core description (CAPI2), with targets to lint, simulate and synthesize."""
 
 from weft.ip import Ip
-from weft.kit.bench import FILES
+from weft.kit.bench import sources_of
 
 __all__ = ["description"]
 
@@ -20,7 +20,8 @@ def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) ->
         f"  models:\n    files:\n{models}    file_type: verilogSource-2005\n" if models else ""
     )
     copied = [
-        *sources, *(f"bench/{name}" for name in ("design.json", "requirements.txt", *FILES)),
+        *sources, "bench/design.json", "bench/requirements.txt",
+        *(f"bench/{name}" for name in sources_of(ip)),
         *(f"driver/{name}" for name in drivers),
     ]
     bench = "".join(f"      - {name}: {{copyto: {name}}}\n" for name in copied)

@@ -161,7 +161,7 @@ def main(folder="build_litex"):
     sys.path.insert(0, str(here.parent / "bench"))
     packing = importlib.import_module("weft_packing")
     if not packing.DESIGN["fifo_ports"]:
-        sys.exit(f"the kit's bus must be axi or wishbone, not {packing.DESIGN['bus']}")
+        sys.exit(f"the kit's core must have FIFO ports; its bus is {packing.DESIGN['bus']}")
     gateware = build(Path(folder).resolve())
     simulation = subprocess.Popen(
         [str(gateware / "obj_dir" / "Vsim")], cwd=gateware, stdin=subprocess.DEVNULL,

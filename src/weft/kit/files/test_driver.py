@@ -8,6 +8,7 @@ import cocotb
 import numpy as np
 from cocotb.task import bridge, resume
 from test_weft import SHAPES, operands
+from weft_data import DataPath
 from weft_driver import Driver, compile_driver
 from weft_link import SimulatedCore
 from weft_packing import DESIGN
@@ -27,9 +28,7 @@ class SimulatedDevice:
         self.core, self.access_errors = core, 0
         self.read, self.write = resume(self._read), resume(self._write)
         self.exchange = resume(self._exchange)
-        self.memory = np.zeros(MEMORY, np.uint8)
-        if DESIGN["bus"] == "dma":
-            self.memory = np.frombuffer(core.memory.mem, np.uint8)
+        self.memory = core.data.driver_memory(MEMORY)
 
     async def _read(self, address):
         value, ok = await self.core.access(address)
@@ -40,10 +39,10 @@ class SimulatedDevice:
         self.access_errors += not (await self.core.access(address, value))[1]
 
     async def _exchange(self, commands, size):
-        await self.core.send(commands)
+        await self.core.data.send(commands)
         if not size:
             return b"", 0
-        data, _, status = await self.core.receive()
+        data, _, status = await self.core.data.receive()
         return data, status
 
 
@@ -89,7 +88,7 @@ async def driver_multiplies(dut):
     assert driver.device.access_errors == 0
 
 
-@cocotb.test(timeout_time=20, timeout_unit="ms", skip=DESIGN["bus"] == "stream")
+@cocotb.test(timeout_time=20, timeout_unit="ms", skip=not DataPath.RAISES_DONE)
 async def driver_is_interrupted(dut):
     """A product is started, and interrupts advance it to its end."""
     driver, rng = await start(dut, 7), np.random.default_rng(7)

@@ -203,7 +203,7 @@ struct weft_core {
     uint32_t b_free_page, generation;      /* first page after the weights; number of resets */
     uint32_t irq_events;                   /* bits of irq_status that were cleared */
     uint32_t idle_polls;                   /* polls since the last progress */
-    uint32_t cmd_free, job_active;         /* bus axi, wishbone */
+    uint32_t cmd_free, job_active;         /* FIFO ports */
     size_t buffer_used;                    /* bytes of buffer */
     uint32_t next_stage, jobs_done, jobs_submitted; /* bus dma */
     uint16_t next_tag, oldest_tag;         /* of the next job, of the oldest unfinished job */

@@ -12,8 +12,9 @@ import json
 import tomllib
 from pathlib import Path
 
-from litex.soc.interconnect import axi, stream, wishbone
-from migen import ClockSignal, Constant, Instance, Module, ResetSignal, Signal
+import weft_pins
+from litex.soc.interconnect import axi, stream
+from migen import ClockSignal, Instance, Module, ResetSignal, Signal
 
 KIT = Path(__file__).resolve().parent.parent
 FACTS = json.loads((KIT / "kit.json").read_text(encoding="utf-8"))
@@ -36,45 +37,18 @@ class Weft(Module):
     def __init__(self, platform, clock="sys", core_clock="sys"):
         platform.add_source(str(KIT / f"{FACTS['name']}.v"))
         self.irq, reset = Signal(), ResetSignal(clock, allow_reset_less=True)
-        pins = {"o_irq": self.irq}
+        pins = {
+            "o_irq": self.irq, f"i_{FACTS['clock']}": ClockSignal(clock),
+            f"i_{FACTS['reset']}": reset if FACTS["reset_active"] else ~reset,
+            **weft_pins.connect(self, FACTS),
+        }
         if FACTS["clocks"] == 2:
             pins["i_core_clk"] = ClockSignal(core_clock)
-        if FACTS["bus"] == "wishbone":
-            pins |= {"i_wb_clk_i": ClockSignal(clock), "i_wb_rst_i": reset}
-            pins |= self._wishbone()
-        else:
-            pins |= {"i_aclk": ClockSignal(clock), "i_aresetn": ~reset}
-            pins |= self._axi_lite()
-        if FACTS["bus"] == "stream":
+        if FACTS["data_path"] == "stream":
             pins |= self._streams()
-        if FACTS["bus"] == "dma":
+        if FACTS["data_path"] == "dma":
             pins |= self._master(clock)
         self.specials += Instance(FACTS["name"], **pins)
-
-    def _wishbone(self):
-        self.bus = bus = wishbone.Interface(data_width=32, adr_width=30, addressing="word")
-        pins = {
-            "i_wb_cyc_i": bus.cyc, "i_wb_stb_i": bus.stb, "i_wb_we_i": bus.we,
-            "i_wb_adr_i": bus.adr[:10], "i_wb_sel_i": bus.sel, "i_wb_dat_i": bus.dat_w,
-            "o_wb_dat_o": bus.dat_r, "o_wb_ack_o": bus.ack, "o_wb_err_o": bus.err,
-        }
-        if not FACTS["pipelined"]:
-            return pins
-        # LiteX's bus is classic: it holds the strobe until the response. Mask the strobe once the
-        # core has accepted the access.
-        stall, accepted = Signal(), Signal()
-        self.sync += accepted.eq(bus.cyc & bus.stb & ~(bus.ack | bus.err) & (accepted | ~stall))
-        return pins | {"i_wb_stb_i": bus.stb & ~accepted, "o_wb_stall_o": stall}
-
-    def _axi_lite(self):
-        self.bus = bus = axi.AXILiteInterface(data_width=32, address_width=32)
-        pins = {"i_s_axil_awaddr": bus.aw.addr[:12], "i_s_axil_araddr": bus.ar.addr[:12]}
-        pins |= {"i_s_axil_awprot": Constant(0, 3), "i_s_axil_arprot": Constant(0, 3)}
-        for channel, fields in {"aw": (), "w": ("data", "strb"), "ar": ()}.items():
-            pins |= _channel(f"s_axil_{channel}", getattr(bus, channel), fields, "i", "o")
-        for channel, fields in {"b": ("resp",), "r": ("data", "resp")}.items():
-            pins |= _channel(f"s_axil_{channel}", getattr(bus, channel), fields, "o", "i")
-        return pins
 
     def _streams(self):
         self.sink = sink = stream.Endpoint([("data", 8 * CONFIG["bytes_in"])])

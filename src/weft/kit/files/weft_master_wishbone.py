@@ -1,0 +1,31 @@
+"""Register accesses to a simulated Weft core over Wishbone."""
+
+import random
+
+from cocotbext.wishbone.driver import WBOp, WishboneMaster
+from weft_packing import DESIGN
+
+
+class RegisterMaster:
+    """A master on the core's register slave."""
+
+    NAMES = {
+        "cyc": "cyc_i", "stb": "stb_i", "we": "we_i", "adr": "adr_i", "datwr": "dat_i",
+        "datrd": "dat_o", "ack": "ack_o", "sel": "sel_i", "err": "err_o",
+    } | ({"stall": "stall_o"} if DESIGN["pipelined"] else {})
+
+    def __init__(self, dut, clock, reset):
+        self.master = WishboneMaster(dut, "wb", clock, signals_dict=self.NAMES, timeout=1000)
+        self.rng = None
+
+    def pause(self, seed, probability):
+        """Wait some cycles before each access."""
+        self.rng = random.Random(seed)
+
+    async def access(self, address, value=None):
+        """Read a word, or write ``value``: the word read (or None), and whether no error came."""
+        idle = self.rng.randrange(4) if self.rng else 0
+        [answer] = await self.master.send_cycle(
+            [WBOp(adr=address // 4, dat=value, idle=idle, sel=15)]
+        )
+        return (int(answer.datrd) if value is None else None), answer.ack == 1
