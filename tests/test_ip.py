@@ -11,7 +11,7 @@ from weft.ip import Ip
 def test_default_config_on_every_bus(bus):
     ip = Ip(config=Config(), bus=bus)
     assert ip.name == f"weft_{bus}_8x8x1"
-    assert ip.has_fifo_ports == (bus in ("axi", "wishbone"))
+    assert ip.has_fifo_ports == (bus in ("axi", "wishbone", "apb"))
 
 
 def test_name_starts_with_the_prefix():
@@ -32,7 +32,7 @@ def test_cores_with_different_pins_have_different_names():
 
 
 @pytest.mark.parametrize("fields, options, message", [
-    ({}, {"bus": "pci"}, "bus must be one of axi, wishbone, stream, dma, not 'pci'"),
+    ({}, {"bus": "pci"}, "bus must be one of axi, wishbone, apb, stream, dma, not 'pci'"),
     ({}, {"bus": "axi", "clocks": 3}, "clocks must be 1 or 2, not 3"),
     ({}, {"bus": "axi", "pipelined": True}, "pipelined must be False with bus 'axi', not True"),
     ({}, {"bus": "axi", "window": True}, "window must be False with bus 'axi', not True"),

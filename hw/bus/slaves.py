@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from amaranth.lib import wiring
 
-from weft.hw.bus import axi_lite, wishbone
+from weft.hw.bus import apb, axi_lite, wishbone
 
 __all__ = ["SLAVES", "RegisterSlave"]
 
@@ -31,6 +31,7 @@ class RegisterSlave:
 
 # By `weft.buses.bus.Bus.register_slave`.
 SLAVES = {
+    "apb": RegisterSlave("", lambda ip: apb.PINS, lambda ip: apb.Apb()),
     "axi_lite": RegisterSlave("s_axil_", lambda ip: axi_lite.PINS, lambda ip: axi_lite.AxiLite()),
     "wishbone": RegisterSlave(
         "wb_", lambda ip: wishbone.pins(ip.pipelined),

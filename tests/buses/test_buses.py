@@ -10,6 +10,7 @@ from weft.ip import OPTIONS
 # Clock, reset, level of an active reset, way of commands and results.
 EXPECTED = {
     "axi": ("aclk", "aresetn", 0, DataPath.FIFO_PORTS),
+    "apb": ("pclk", "presetn", 0, DataPath.FIFO_PORTS),
     "wishbone": ("wb_clk_i", "wb_rst_i", 1, DataPath.FIFO_PORTS),
     "stream": ("aclk", "aresetn", 0, DataPath.STREAMS),
     "dma": ("aclk", "aresetn", 0, DataPath.DMA),

@@ -13,6 +13,7 @@ CONFIG = Config(rows=1, cols=2, depth=1)
 
 @pytest.mark.parametrize("bus, clock, reset, active", [
     ("axi", "aclk", "aresetn", "low"), ("wishbone", "wb_clk_i", "wb_rst_i", "high"),
+    ("apb", "pclk", "presetn", "low"),
 ])
 def test_page_names_clock_and_reset_of_the_bus(bus, clock, reset, active):
     page = constraints(Ip(config=CONFIG, bus=bus))
@@ -41,7 +42,9 @@ def commands(ip, kind):
     return lines
 
 
-@pytest.mark.parametrize("bus, clock", [("axi", "aclk"), ("wishbone", "wb_clk_i")])
+@pytest.mark.parametrize("bus, clock", [
+    ("axi", "aclk"), ("wishbone", "wb_clk_i"), ("apb", "pclk"),
+])
 def test_files_have_the_clock(bus, clock):
     ip = Ip(config=CONFIG, bus=bus)
     create = f"create_clock -name {clock} -period 10.000 [get_ports {{{clock}}}]"

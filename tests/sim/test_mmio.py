@@ -16,7 +16,7 @@ CONFIG = Config(
 
 
 @pytest.fixture(scope="module", params=[
-    "axi", pytest.param("wishbone", marks=pytest.mark.slow),
+    "axi", *(pytest.param(bus, marks=pytest.mark.slow) for bus in ("wishbone", "apb")),
 ])
 def core(request):
     registers = SimRegisters(Ip(config=CONFIG, bus=request.param))

@@ -126,6 +126,17 @@ BUGS = [
          "response.valid & ~aborted & response.p.error", "0"),
     ),
     *table(
+        "APB alone", "bus.apb",
+        ("a transfer makes two requests", "asked",
+         "request.valid.eq(self.psel & ~pending)", "request.valid.eq(self.psel)"),
+        ("PSLVERR ignores the end of the transfer", "error_at_end",
+         "response.valid & response.p.error", "response.p.error"),
+        ("PREADY is high in reset", "after_reset",
+         "self.pready.eq(response.valid)", "self.pready.eq(response.valid | ~pending)"),
+        ("the second transfer makes no request", "bounded",
+         "m.d.sync += pending.eq(0)", "m.d.sync += pending.eq(1)"),
+    ),
+    *table(
         "registers, axi", "bus.csr_bank",
         ("a request has two responses", "answered_once",
          "valid.eq(request.valid), addr", "valid.eq(request.valid | valid), addr"),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from verif.formal import master
+from verif.formal.apb import ApbRules
 from verif.formal.axi_lite import AxiLiteBounds, AxiLiteRules
 from verif.formal.axi_stream import SinkRules, SourceRules
 from verif.formal.bench import FormalBench
@@ -14,6 +15,7 @@ from verif.formal.registers import RegisterRules
 from verif.formal.wishbone import ClassicRules, PipelinedRules
 from weft.buses import BUSES
 from weft.config import Config
+from weft.hw.bus.apb import Apb
 from weft.hw.bus.axi_lite import AxiLite
 from weft.hw.bus.csr_bank import CsrBank
 from weft.hw.bus.slaves import SLAVES
@@ -40,7 +42,7 @@ select -assert-none t:$*ff* w:{{clock}} %co1:+[CLK] %d
 """
 # Rules that the proof of a whole core leaves out. The first ones are proven of its parts. With two
 # clocks one more is left out: it needs the result stream of the core, which is cut.
-PROVEN_BY_PARTS = "wb_bounded", "wb_stall_bounded"
+PROVEN_BY_PARTS = "bounded", "wb_bounded", "wb_stall_bounded"
 CUT_WITH_TWO_CLOCKS = *PROVEN_BY_PARTS, "m_axis_one_id"
 # The steps of the proof of writes: each assumes the rules that the steps before have proven.
 STEPS = {
@@ -84,6 +86,7 @@ def wishbone(pipelined):
 
 # The rules of a register slave, by `weft.buses.bus.Bus.register_slave`.
 SLAVE_RULES = {
+    "apb": lambda ip: ApbRules(limit=8),
     "axi_lite": lambda ip: AxiLiteRules(), "wishbone": lambda ip: wishbone(ip.pipelined),
 }
 
@@ -126,6 +129,9 @@ def parts():
                 Wishbone(pipelined=pipelined), {"": wishbone(pipelined), "bus_": RegisterBusRules()}
             ),
         )
+    yield Proof("APB alone", lambda: FormalBench(
+        Apb(), {"": ApbRules(limit=8), "bus_": RegisterBusRules()}
+    ))
     for bus in BUSES:
         ip = Ip(config=CONFIG, bus=bus)
         yield Proof(

@@ -13,7 +13,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
-from verif.ip.masters import MASTERS
+from verif.ip.masters import master_class
 from verif.ip.pauses import pauses
 from weft.config import Config
 from weft.ip import Ip
@@ -70,7 +70,7 @@ class IpTestbench:
             cocotb.start_soon(Clock(dut.core_clk, next(CORE_PERIODS_PS), "ps").start())
         tb.set_reset(True)
         await ClockCycles(tb.clock, 2)  # before the masters read and drive pins
-        tb.master = MASTERS[tb.bus.register_slave](dut, tb.ip)
+        tb.master = master_class(tb.ip)(dut, tb.ip)
         if tb.ip.has_streams:
             reset = {"reset": dut.aresetn, "reset_active_level": False}
             source, sink = (AxiStreamBus.from_prefix(dut, name) for name in ("s_axis", "m_axis"))
@@ -111,7 +111,7 @@ class IpTestbench:
     async def check_outputs(self):
         """Check that outputs have no X or Z, and that an offered word stays until it is taken."""
         dut, stalled = self.dut, {}
-        channels = [*MASTERS[self.bus.register_slave].OUTPUTS]
+        channels = [*self.master.OUTPUTS]
         if self.ip.has_streams:
             channels.append(("m_axis_tvalid", "m_axis_tready", [
                 "m_axis_tdata", "m_axis_tlast", "m_axis_tid", "m_axis_tuser"

@@ -1,11 +1,9 @@
 """The register masters of IP cores, with one interface; bus models of third parties drive them."""
 
+import pkgutil
 from typing import Protocol
 
-from verif.ip.axi_lite_master import AxiRegisters
-from verif.ip.wishbone_master import WishboneRegisters
-
-__all__ = ["MASTERS", "RegisterMaster"]
+__all__ = ["RegisterMaster", "master_class"]
 
 
 class RegisterMaster(Protocol):
@@ -48,4 +46,13 @@ class RegisterMaster(Protocol):
 
 
 # By `weft.buses.bus.Bus.register_slave`.
-MASTERS = {"axi_lite": AxiRegisters, "wishbone": WishboneRegisters}
+MASTERS = {
+    "apb": "verif.ip.apb_master:ApbRegisters",
+    "axi_lite": "verif.ip.axi_lite_master:AxiRegisters",
+    "wishbone": "verif.ip.wishbone_master:WishboneRegisters",
+}
+
+
+def master_class(ip):
+    """The `RegisterMaster` for ``ip``. A bench needs only the package of its own bus model."""
+    return pkgutil.resolve_name(MASTERS[ip.protocol.register_slave])

@@ -1,5 +1,6 @@
 """The buses of an IP core, by name."""
 
+from weft.buses.apb import ApbBus
 from weft.buses.axi_lite import AxiLiteBus
 from weft.buses.bus import Bus
 from weft.buses.dma import DmaBus
@@ -9,5 +10,5 @@ from weft.buses.wishbone import WishboneBus
 __all__ = ["BUSES"]
 
 BUSES: dict[str, Bus] = {
-    bus.name: bus for bus in (AxiLiteBus(), WishboneBus(), StreamBus(), DmaBus())
+    bus.name: bus for bus in (AxiLiteBus(), WishboneBus(), ApbBus(), StreamBus(), DmaBus())
 }

@@ -18,6 +18,10 @@ PINS = {
         "wb_clk_i", "wb_rst_i", "wb_cyc_i", "wb_stb_i", "wb_we_i", "wb_adr_i", "wb_sel_i",
         "wb_dat_i", "wb_dat_o", "wb_ack_o", "wb_err_o",
     ],
+    "apb": [
+        "pclk", "presetn", "paddr", "psel", "penable", "pwrite", "pwdata", "prdata", "pready",
+        "pslverr",
+    ],
     "axi": ["aclk", "aresetn", *(f"s_axil_{name}" for name in LITE)],
 }
 PINS["stream"] = PINS["axi"] + [

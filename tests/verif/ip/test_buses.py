@@ -24,6 +24,8 @@ CASES = {
     "stream": ("icarus", Ip(config=NARROW, bus="stream")),
     "axi-clocks": ("icarus", Ip(config=NARROW, bus="axi", clocks=2)),
     "wishbone": ("icarus", Ip(config=TINY, bus="wishbone")),
+    "apb": ("icarus", Ip(config=TINY, bus="apb")),
+    "apb-clocks": ("verilator", Ip(config=NARROW, bus="apb", clocks=2)),
     "stream-bf16-clocks": ("icarus", Ip(config=FLOAT, bus="stream", clocks=2)),
     "axi-wide": ("icarus", Ip(config=WIDE, bus="axi")),
     "axi-clocks-verilator": ("verilator", Ip(config=NARROW, bus="axi", clocks=2)),

@@ -1,0 +1,56 @@
+"""AMBA APB3: a slave that turns bus transfers into requests of the register bus."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.bus.register_bus import RegisterBus
+
+__all__ = ["PINS", "Apb"]
+
+PINS = {
+    "paddr": In(12), "psel": In(1), "penable": In(1), "pwrite": In(1), "pwdata": In(32),
+    "prdata": Out(32), "pready": Out(1), "pslverr": Out(1),
+}  # fmt: skip
+
+
+class Apb(wiring.Component):
+    """A transfer has a setup cycle, and one access cycle or more: ``pready`` ends it.
+
+    The request starts in the setup cycle, so a response in the next cycle adds no wait state. A
+    transfer with an error ends with ``pslverr``. Writes are of whole words, and the lowest two
+    address bits are ignored. If a reset of the master removes ``psel`` before the end of the
+    transfer, its response is dropped; the transfer may have had its effect. No output depends on an
+    input in the same cycle.
+
+    Attributes
+    ----------
+    paddr, psel, penable, pwrite, pwdata : In
+    prdata, pready, pslverr : Out
+    bus : Out, `RegisterBus`
+
+    Source: ARM IHI 0024, AMBA APB Protocol Specification: APB3.
+    """
+
+    def __init__(self):
+        super().__init__({**PINS, "bus": Out(RegisterBus())})
+
+    def elaborate(self, platform):
+        m = Module()
+        request, response = self.bus.request, self.bus.response
+        pending = Signal()  # a request has no response yet
+        with m.If(request.valid & request.ready):
+            m.d.sync += pending.eq(1)
+        with m.Elif(response.valid):
+            m.d.sync += pending.eq(0)
+        m.d.comb += [
+            request.valid.eq(self.psel & ~pending),
+            request.p.addr.eq(self.paddr[2:]),
+            request.p.write.eq(self.pwrite),
+            request.p.mask.eq(0b1111),
+            request.p.data.eq(self.pwdata),
+            self.prdata.eq(response.p.data),
+            self.pready.eq(response.valid),
+            self.pslverr.eq(response.valid & response.p.error),
+        ]
+        return m

@@ -1,0 +1,103 @@
+"""Tests of the APB slave: one request for each transfer, and its answer in the last cycle."""
+
+import random
+
+import pytest
+from amaranth.hdl import ResetInserter, Signal
+
+from verif.amaranth_bench import simulate
+from verif.ip.echo import FIRST_ERROR, Echo
+from weft.hw.bus.apb import Apb
+
+LIMIT = 50  # cycles of a transfer
+
+
+class Master:
+    """Makes transfers; ``requests`` has the requests of the register bus."""
+
+    def __init__(self, bus):
+        self.bus = bus
+        self.requests = []
+
+    async def watch(self, ctx):
+        request = self.bus.bus.request
+        while True:
+            _, _, valid, ready, p = await ctx.tick().sample(
+                request.valid, request.ready, request.payload
+            )
+            if valid and ready:
+                self.requests.append((p.addr, p.write, p.mask, p.data))
+
+    async def transfer(self, ctx, address, value=None):
+        """Read the byte ``address``, or write ``value``: the word, the error, and the cycles."""
+        bus = self.bus
+        ctx.set(bus.psel, 1)
+        ctx.set(bus.paddr, address)
+        ctx.set(bus.pwrite, int(value is not None))
+        ctx.set(bus.pwdata, value or 0)
+        _, _, ready, error = await ctx.tick().sample(bus.pready, bus.pslverr)
+        assert (ready, error) == (0, 0), "nothing ends in the setup cycle"
+        ctx.set(bus.penable, 1)
+        ready, cycles = 0, 1
+        while not ready and cycles < LIMIT:
+            cycles += 1
+            _, _, ready, error, word = await ctx.tick().sample(
+                bus.pready, bus.pslverr, bus.prdata
+            )
+            assert ready or not error
+        ctx.set(bus.penable, 0)
+        ctx.set(bus.psel, 0)
+        return word, error, cycles
+
+
+@pytest.mark.parametrize("cycles", [1, 4])
+@pytest.mark.parametrize("idle", [0, 0.5])
+def test_every_transfer_is_one_request_and_gets_its_answer(idle, cycles):
+    bus, rng = Apb(), random.Random(5)
+    master = Master(bus)
+    words = [rng.randrange(0x400) for _ in range(40)]
+    writes = [rng.random() < 0.5 for _ in words]
+
+    async def bench(ctx):
+        for word, write in zip(words, writes, strict=True):
+            while rng.random() < idle:
+                _, _, ready, error = await ctx.tick().sample(bus.pready, bus.pslverr)
+                assert not ready and not error
+            # The lowest two address bits are ignored.
+            found, error, took = await master.transfer(
+                ctx, 4 * word + rng.randrange(4), word + 7 if write else None
+            )
+            assert (found, error) == (3 * word, word >= FIRST_ERROR)
+            assert took == 1 + (cycles if word % 2 else 1)
+
+    simulate(Echo(bus, cycles), bench, background=[master.watch])
+    assert [(addr, write, mask) for addr, write, mask, _ in master.requests] == [
+        (word, int(write), 15) for word, write in zip(words, writes, strict=True)
+    ]
+    for word, write, (_, _, _, data) in zip(words, writes, master.requests, strict=True):
+        assert not write or data == word + 7
+
+
+def test_a_reset_ends_a_transfer_without_an_answer():
+    """The master starts again after the reset, and gets the answer of its new transfer."""
+    bus, reset = Apb(), Signal()
+    master = Master(bus)
+
+    async def bench(ctx):
+        for wait in range(1, 8):
+            ctx.set(bus.psel, 1)
+            ctx.set(bus.paddr, 4)  # an odd word takes 6 cycles
+            ctx.set(bus.pwrite, 0)
+            await ctx.tick()
+            ctx.set(bus.penable, 1)
+            await ctx.tick().repeat(wait)
+            ctx.set(bus.psel, 0)
+            ctx.set(bus.penable, 0)
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            assert ctx.get(bus.pready) == 0
+            found, error, took = await master.transfer(ctx, 8)
+            assert (found, error, took) == (6, 0, 2)
+
+    simulate(ResetInserter(reset)(Echo(bus, 6)), bench)
