@@ -6,8 +6,8 @@ from amaranth.lib import wiring
 
 from weft.boards.devices import DEVICES, Device
 from weft.config import Config
+from weft.hw.arith.cells import MACS
 from weft.hw.array.systolic import SystolicArray
-from weft.hw.core import MACS
 from weft.hw.serial.accelerator import SerialAccelerator
 
 __all__ = ["PRESETS", "Preset", "component"]

@@ -5,18 +5,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
 from weft import timing
-from weft.commands import JobFlag, Region, epilogue_flags, supported_flags
+from weft.commands import JobFlag, epilogue_flags, supported_flags
 from weft.geometry import memories, operands
-from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
-from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac, Ecp5PlainMac
-from weft.hw.arith.fip import FastInnerProductMac
-from weft.hw.arith.ice40 import (
-    Ice40FastInnerProductMac,
-    Ice40LogicFastInnerProductMac,
-    Ice40LogicPlainMac,
-    Ice40PlainMac,
-)
-from weft.hw.arith.mac import PlainMac
+from weft.hw.arith.cells import MACS
 from weft.hw.array.drain import Drain
 from weft.hw.array.feeder import Feeder
 from weft.hw.array.systolic import SystolicArray
@@ -27,25 +18,17 @@ from weft.hw.control.loader import Loader
 from weft.hw.control.pass_builder import PassBuilder
 from weft.hw.control.sequencer import Sequencer
 from weft.hw.control.tile_gate import TileGate
+from weft.hw.dtypes import HARDWARE
 from weft.hw.interface import ACTIVITY, CoreInterface
-from weft.hw.output.bf16_output import Bf16Output
 from weft.hw.output.corrector import Corrector
 from weft.hw.output.lane_select import LaneSelect
 from weft.hw.output.pending_tiles import PendingTiles
 from weft.hw.output.reorder_buffer import ReorderBuffer
-from weft.hw.output.requantizer import Requantizer
 from weft.hw.output.result_scheduler import ResultScheduler
 from weft.hw.output.stream_packer import StreamPacker
 from weft.hw.registers import Registers
 
-__all__ = ["MACS", "Core"]
-
-MACS = {
-    "plain": PlainMac, "fip": FastInnerProductMac, "bf16": Bf16Mac, "bf16_ftz": FlushingBf16Mac,
-    "plain_ecp5": Ecp5PlainMac, "fip_ecp5": Ecp5FastInnerProductMac,
-    "plain_ice40hx": Ice40LogicPlainMac, "fip_ice40hx": Ice40LogicFastInnerProductMac,
-    "plain_ice40up": Ice40PlainMac, "fip_ice40up": Ice40FastInnerProductMac,
-}
+__all__ = ["Core"]
 
 
 class Core(wiring.Component):
@@ -191,7 +174,7 @@ class Core(wiring.Component):
         )
         m.submodules.packer = packer = StreamPacker(
             chunk=reorder.Completion, bytes_out=c.bytes_out,
-            narrow=c.format.narrow.bytes if epilogue_flags(c) else 0,
+            narrow=c.data_type.narrow.bytes if epilogue_flags(c) else 0,
         )
         m.d.comb += [
             scheduler.row_written.eq(buffer.row_written),
@@ -271,19 +254,10 @@ class Core(wiring.Component):
         c = self.config
         if not epilogue_flags(c):
             return None
-        zero_points = c.b_zero_point != "none"
-        regions = [Region.A] * zero_points + [Region.PARAMETERS, Region.TABLE]
-        names = [loader.names[region] for region in regions if region in loader.names]
-        common |= {
-            "geometries": memories(c),
-            "writes": {name: getattr(loader, name).shape() for name in names},
-        }
-        if c.dtype == "bf16":
-            return Bf16Output(**common)
-        return Requantizer(
-            mode=c.requantize, cycles=c.scale_cycles, target=c.target,
-            zero_points=zero_points, **common,
-        )
+        hardware = HARDWARE[c.dtype](c)
+        names = [loader.names[region] for region in hardware.regions if region in loader.names]
+        writes = {name: getattr(loader, name).shape() for name in names}
+        return hardware.epilogue(geometries=memories(c), writes=writes, **common)
 
     def _registers(self, m, events):
         """The register block, whose counters count the events, and the activity port."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from weft.commands import PARAMETER, Job, JobFlag, Load, LoadFlag, Region, Status
+from weft.commands import Job, JobFlag, Load, LoadFlag, Region, Status
 from weft.config import PAGE_WORDS
 from weft.golden import clamp, matmul, matmul_bf16, scaled, to_bfloat16
 
@@ -85,7 +85,7 @@ class Scenario:
         chunks = -(-cols // lanes)
         panels = -(-len(columns) // cols)
         self._header(Load(Region.PARAMETERS, page, pitch, panels, chunks))
-        entry = PARAMETER[self.config.dtype]
+        entry = self.config.data_type.parameter
         for first in range(0, len(columns), cols):
             entries = [entry.pack(*c) for c in columns[first : first + cols]]
             entries += [bytes(entry.size)] * (chunks * lanes - len(entries))

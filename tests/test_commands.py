@@ -9,7 +9,6 @@ import pytest
 
 from weft.commands import (
     HEADER_BYTES,
-    PARAMETER,
     TABLE_ENTRIES,
     VERSION,
     Job,
@@ -24,6 +23,7 @@ from weft.commands import (
     supported_flags,
 )
 from weft.config import Config
+from weft.dtypes import DTYPES
 from weft.hw.output.requantizer import Parameter
 
 INTERFACES = Path(__file__).parent.parent / "docs" / "interfaces.md"
@@ -58,7 +58,7 @@ def load(**fields):
 
 
 def entry(**fields):
-    return PARAMETER["int8"].pack(*({**dict.fromkeys(PARAMETERS, 0), **fields}.values()))
+    return DTYPES["int8"].parameter.pack(*({**dict.fromkeys(PARAMETERS, 0), **fields}.values()))
 
 
 def expected(opcode, places, fields):
@@ -150,7 +150,7 @@ def test_a_field_of_an_entry_is_in_its_place(name):
     data[start : start + size] = range(0x81, 0x81 + size)
     value = int.from_bytes(data[start : start + size], "little", signed=signed)
     assert entry(**{name: value}) == bytes(data)
-    assert PARAMETER["int8"].unpack(data)[list(PARAMETERS).index(name)] == value
+    assert DTYPES["int8"].parameter.unpack(data)[list(PARAMETERS).index(name)] == value
 
 
 @fields_of_parameters
@@ -165,7 +165,7 @@ def test_rejects_an_entry_that_does_not_fit(name):
 
 
 def test_an_entry_is_that_of_the_page():
-    assert PARAMETER["int8"].size == 16
+    assert DTYPES["int8"].parameter.size == 16
     rows = re.findall(r"^\| (\d+) \| ([\w ]+) \((\d+)\)", page_table("| byte | int8 field |"), re.M)
     page = {name: (int(start), int(bits) // 8) for start, name, bits in rows}
     assert page == {name: place[:2] for name, place in PARAMETERS.items()}
@@ -175,8 +175,8 @@ def test_the_hardware_reads_an_entry_as_it_is_packed():
     data = bytes(range(0x77, 0x87))  # numbers of either sign
     names = ("bias", "multiplier", "shift", "b_zero", "zero", "low", "high")
     read = Parameter.from_bits(int.from_bytes(data, "little"))
-    assert Parameter.as_shape().size == 8 * PARAMETER["int8"].size
-    assert tuple(read[name] for name in names) == PARAMETER["int8"].unpack(data)
+    assert Parameter.as_shape().size == 8 * DTYPES["int8"].parameter.size
+    assert tuple(read[name] for name in names) == DTYPES["int8"].parameter.unpack(data)
 
 
 @pytest.mark.parametrize("config, flags, name", [
@@ -190,7 +190,7 @@ def test_results_are_sums_or_narrow(config, flags, name):
 
 
 def test_limits_are_two_floats():
-    assert PARAMETER["bf16"].pack(-1.5, float("inf")) == bytes.fromhex("0000c0bf 0000807f")
+    assert DTYPES["bf16"].parameter.pack(-1.5, float("inf")) == bytes.fromhex("0000c0bf 0000807f")
     table = page_table("| byte | bf16 field |")
     rows = re.findall(r"^\| (\d+) \| ([\w ]+) \(float32\)", table, re.M)
     assert rows == [("0", "lower limit"), ("4", "upper limit")]

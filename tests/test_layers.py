@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BASE = tuple(
     f"weft.{name}" for name in (
         "config", "hints", "formats", "frames", "registers", "commands", "geometry", "timing",
-        "cycles", "buses", "ip", "register_map", "descriptors",
+        "cycles", "buses", "ip", "register_map", "descriptors", "dtypes", "job_rules", "latencies",
+        "mac_cells", "registry", "targets",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches

@@ -1,24 +1,18 @@
 """Latencies of a few Configs computed by hand, and the constants against the hardware."""
 
+import dataclasses
+
 import pytest
 
 from weft.config import Config
+from weft.hw.arith.cells import MACS
 from weft.hw.buffers.operands import OperandBuffer
-from weft.hw.core import MACS
-from weft.hw.output.corrector import Corrector
 from weft.hw.output.lane_select import LaneSelect
-from weft.hw.output.operand_sums import RowSums
 from weft.hw.output.scalers import SCALERS
-from weft.timing import (
-    CORRECTION_LATENCY,
-    MAC_LATENCY,
-    READ_LATENCY,
-    ROW_SUM_LATENCY,
-    SLOTS,
-    Latencies,
-    mac_latency,
-    scale_latency,
-)
+from weft.latencies import CORRECTION, MEMORY_READ, ROW_SUM, scaler
+from weft.mac_cells import MAC_CELLS
+from weft.targets import TARGETS
+from weft.timing import Latencies
 
 # drain_latency: two cycles to the array's edge, the MAC cell, one into the result register, one for
 # each hop between blocks of rows. write_latency: one from the decision to the step, drain_latency,
@@ -105,7 +99,7 @@ BY_HAND = [
     (Config(dtype="bf16", lanes=1, bytes_out=64), 1, 1),
 ])
 def test_chunk_words(config, raw, narrow):
-    latencies, kind = Latencies.of(config), config.format
+    latencies, kind = Latencies.of(config), config.data_type
     assert (latencies.chunk_words(kind.acc), latencies.chunk_words(kind.narrow)) == (raw, narrow)
 
 
@@ -114,35 +108,48 @@ def test_by_hand(latencies, expected):
     assert {name: getattr(latencies, name) for name in expected} == expected
 
 
-def test_read_latency_equals_the_buffers():
-    assert READ_LATENCY == OperandBuffer.LATENCY
+def test_memories_read_in_two_cycles():
+    assert MEMORY_READ == OperandBuffer.LATENCY == 2
 
 
-def test_mac_latencies_equal_the_hardware():
-    edges = {name: getattr(mac.OPERAND_DECODER, "LATENCY", 0) for name, mac in MACS.items()}
-    assert {name: mac.LATENCY + edges[name] for name, mac in MACS.items()} == MAC_LATENCY
-
-
-@pytest.mark.parametrize("config", [
-    Config(), Config(depth=2, multiplier="fip"), Config(dtype="bf16"),
-    Config(dtype="bf16", flush_subnormals=True),
+@pytest.mark.parametrize("name, cycles", [
+    ("plain", 2), ("fip", 2), ("bf16", 11), ("bf16_ftz", 11), ("plain_ecp5", 5), ("fip_ecp5", 5),
+    ("plain_ice40hx", 4), ("fip_ice40hx", 4), ("plain_ice40up", 5), ("fip_ice40up", 5),
 ])
-def test_slots_equal_the_hardware(config):
-    assert SLOTS[config.dtype] == MACS[config.mac_cell].SLOTS
+def test_mac_cells_with_one_product(name, cycles):
+    cell, mac = MAC_CELLS[name], MACS[name]
+    assert cell.latency_of(cell.pairs) == cycles
+    assert cell.decoder_latency == getattr(mac.OPERAND_DECODER, "LATENCY", 0)
+    assert cell.latency == mac.LATENCY
+    assert (cell.slots, cell.corrected) == (mac.SLOTS, mac.CORRECTED)
 
 
-def test_sum_latencies_equal_the_hardware():
-    assert CORRECTION_LATENCY == Corrector.LATENCY
-    assert ROW_SUM_LATENCY == 1 + RowSums.READ
-    for target, registered in (("generic", False), ("ecp5", True), ("ice40up", True)):
-        latencies = Latencies(Config(target=target), mac_latency=5)
-        assert latencies.read_latency == LaneSelect.latency(registered)
+@pytest.mark.parametrize("name", [name for name, cell in MAC_CELLS.items() if cell.has_tree])
+@pytest.mark.parametrize("products, levels", [(1, 0), (2, 1), (3, 2), (8, 3)])
+def test_a_tree_of_products_takes_a_cycle_for_each_level(name, products, levels):
+    cell = MAC_CELLS[name]
+    depth = cell.pairs * products
+    assert cell.latency_of(depth) == cell.latency + levels == MACS[name].latency(depth)
 
 
-@pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16, 32])
-@pytest.mark.parametrize("mode", SCALERS)
-def test_scaler_latencies_equal_the_hardware(mode, cycles):
-    assert SCALERS[mode].latency(cycles) == scale_latency(mode, cycles)
+def test_from_a_chunk_request():
+    assert (CORRECTION, ROW_SUM) == (7, 5)
+
+
+@pytest.mark.parametrize("target, cycles", [
+    ("generic", 1), ("ecp5", 4), ("ice40hx", 4), ("ice40up", 4),
+])
+def test_sums_are_read_in_as_many_cycles_as_the_lanes_take(target, cycles):
+    registered = TARGETS[target].pipelines_results
+    assert Latencies.of(Config(target=target, depth=1)).read_latency == cycles
+    assert LaneSelect.latency(registered) == cycles
+
+
+@pytest.mark.parametrize("mode, cycles, latency", [
+    ("tflite", 1, 11), ("tflite", 2, 10), ("single", 4, 12), ("onnx", 8, 23), ("onnx", 32, 46),
+])
+def test_scaler_latency(mode, cycles, latency):
+    assert SCALERS[mode].latency(cycles) == scaler(mode, cycles) == latency
 
 
 # Four cycles until sums and parameters meet (five with row sums, seven with corrections); one for
@@ -177,20 +184,12 @@ def test_reorder_depth_holds_all_chunks_in_flight(config, depth):
     ("plain", Config()), ("fip", Config(depth=2, multiplier="fip")), ("bf16", Config(dtype="bf16")),
 ])
 def test_of_uses_the_mac_cell_of_the_config(name, config, monkeypatch):
-    monkeypatch.setitem(MAC_LATENCY, name, 9)
-    assert Latencies.of(config).mac_latency == 9
+    cell = dataclasses.replace(MAC_CELLS[name], latency=9, decoder_latency=0, slots=3)
+    monkeypatch.setattr(MAC_CELLS, "_objects", {name: cell})
+    latencies = Latencies.of(config)
+    assert (latencies.mac_latency, latencies.slots) == (9, 3)
 
 
 @pytest.mark.parametrize("dtype, slots", [("int8", 1), ("bf16", 8)])
 def test_of_uses_the_slots_of_the_dtype(dtype, slots):
-    assert SLOTS[dtype] == slots
     assert Latencies.of(Config(dtype=dtype)).slots == slots
-
-
-@pytest.mark.parametrize("depth", [1, 2, 3, 8])
-@pytest.mark.parametrize("multiplier", ["plain", "fip"])
-@pytest.mark.parametrize("target", ["generic", "ecp5"])
-def test_mac_latencies_of_any_depth_equal_the_hardware(target, multiplier, depth):
-    pairs = 2 if multiplier == "fip" else 1
-    config = Config(target=target, multiplier=multiplier, depth=pairs * depth)
-    assert mac_latency(config) == MACS[config.mac_cell].latency(config.depth)

@@ -51,7 +51,7 @@ class DmaScenario(Scenario):
     def load(self, side, lines, page=0, flags=NO_FLAGS):
         """As of `Scenario`; the engine packs the panels."""
         self._finish_load()
-        depth, size = self.config.depth, self.config.format.a.bytes
+        depth, size = self.config.depth, self.config.data_type.a.bytes
         edge = (self.config.rows, self.config.cols)[side]
         count, k = lines.shape
         words = -(-k // depth)

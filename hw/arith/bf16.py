@@ -7,6 +7,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from weft.hw.arith.mac import Mac
 from weft.hw.arith.unpacked_bf16 import Bf16Unpacker, FlushingBf16Unpacker, UnpackedBf16
 from weft.hw.arith.unpacked_fp32 import FlushingFp32Unpacker, Fp32Unpacker, UnpackedFp32
+from weft.mac_cells import MAC_CELLS
 
 __all__ = ["Bf16Mac", "FlushingBf16Mac"]
 
@@ -45,8 +46,8 @@ class Bf16Mac(Mac):
     Source: IEEE 754-2019, clauses 3.4, 5.4.1 (fusedMultiplyAdd), 6 and 7.
     """
 
-    LATENCY = 10
-    SLOTS = 8
+    LATENCY = MAC_CELLS["bf16"].latency
+    SLOTS = MAC_CELLS["bf16"].slots
     A = UnpackedBf16
     B = UnpackedBf16
     ACC = 32

@@ -10,6 +10,7 @@ from weft.hw.arith.logic import LogicMultiplier
 from weft.hw.arith.multiplier import Multiplier
 from weft.hw.arith.products import FastInnerProducts, PlainProducts, ProductsMac
 from weft.hw.delay import pipeline
+from weft.mac_cells import MAC_CELLS
 
 __all__ = ["Ecp5FastInnerProductMac", "Ecp5PlainMac"]
 
@@ -21,7 +22,7 @@ class Ecp5Mac(ProductsMac):
     """
 
     # The multiplier, and a register at its product or at the root of the tree; then the sum.
-    LATENCY = LogicMultiplier.LATENCY + 1
+    LATENCY = MAC_CELLS["plain_ecp5"].latency
 
     def elaborate(self, platform):
         m = Module()

@@ -1,6 +1,7 @@
 """The fast inner product: two MACs per multiplier (Winograd 1968), exact for all operands."""
 
 from weft.hw.arith.mac import Mac
+from weft.latencies import TWO_STAGE_MAC
 
 __all__ = ["FastInnerProductMac"]
 
@@ -19,7 +20,7 @@ class FastInnerProductMac(Mac):
     Accelerators, IEEE Trans. Computers (2024).
     """
 
-    LATENCY = 2
+    LATENCY = TWO_STAGE_MAC
     CORRECTED = True
 
     def product(self):

@@ -7,6 +7,7 @@ from weft.hw.arith.ice40_multiplier import HalvesMultiplier
 from weft.hw.arith.ice40_pair import PairMultiplier
 from weft.hw.arith.products import FastInnerProducts, PlainProducts, ProductsMac
 from weft.hw.delay import pipeline
+from weft.mac_cells import MAC_CELLS
 
 __all__ = [
     "Ice40FastInnerProductMac", "Ice40LogicFastInnerProductMac", "Ice40LogicPlainMac",
@@ -26,7 +27,7 @@ class Ice40Mac(ProductsMac):
       halves of the products; the tree, whose last level adds the halves; the sum.
     """
 
-    LATENCY = 1 + DspAccumulator.LATENCY
+    LATENCY = MAC_CELLS["plain_ice40up"].latency
     BLOCKS = True  # the device has DSP blocks
 
     def elaborate(self, platform):
@@ -111,12 +112,12 @@ class Ice40FastInnerProductMac(FastInnerProducts, Ice40Mac):
 class Ice40LogicPlainMac(Ice40PlainMac):
     """A MAC cell for an iCE40 without DSP blocks, with plain products; a cycle faster."""
 
-    LATENCY = Ice40PlainMac.LATENCY - 1
+    LATENCY = MAC_CELLS["plain_ice40hx"].latency
     BLOCKS = False
 
 
 class Ice40LogicFastInnerProductMac(Ice40FastInnerProductMac):
     """A MAC cell for an iCE40 without DSP blocks, with fast inner products; a cycle faster."""
 
-    LATENCY = Ice40FastInnerProductMac.LATENCY - 1
+    LATENCY = MAC_CELLS["fip_ice40hx"].latency
     BLOCKS = False

@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.ice40_carry import LOAD_OR_ADD, chain
+from weft.latencies import ICE40_DSP_ACCUMULATOR
 
 __all__ = ["CarryChainAccumulator", "DspAccumulator", "registered"]
 
@@ -93,7 +94,7 @@ class DspAccumulator(Ice40Accumulator):
     Source: Lattice FPGA-TN-02007, DSP Function Usage Guide for iCE40 Devices.
     """
 
-    LATENCY = 4
+    LATENCY = ICE40_DSP_ACCUMULATOR
 
     def __init__(self, *, a, b, folded):
         super().__init__({"a": In(a), "b": In(b)}, folded=folded)

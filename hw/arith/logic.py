@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.arith.carry import ADD, ADD_PRODUCTS, AND, SUB_MASKED, SUB_PRODUCTS, chain
 from weft.hw.delay import pipeline
+from weft.latencies import LOGIC_MULTIPLIER
 
 __all__ = ["LogicMultiplier"]
 
@@ -33,7 +34,7 @@ class LogicMultiplier(wiring.Component):
         LATENCY cycles after its factors.
     """
 
-    LATENCY = 4
+    LATENCY = LOGIC_MULTIPLIER
 
     def __init__(self, *, a, b):
         super().__init__({

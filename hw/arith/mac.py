@@ -4,6 +4,8 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.latencies import TWO_STAGE_MAC
+
 __all__ = ["Mac", "PlainMac"]
 
 
@@ -114,7 +116,7 @@ class Mac(wiring.Component):
 class PlainMac(Mac):
     """``dot(a, b) = sum(a[d] * b[d])``; the synthesis tool chooses the multipliers."""
 
-    LATENCY = 2
+    LATENCY = TWO_STAGE_MAC
 
     def product(self):
         return sum((self.a[d] * self.b[d] for d in range(1, self.depth)), self.a[0] * self.b[0])

@@ -4,7 +4,9 @@ from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Multiplier"]
+from weft.latencies import DSP_MULTIPLIER
+
+__all__ = ["Multiplier", "PlainMultiplier"]
 
 WIDTH = 18  # bits of an operand of the block
 
@@ -37,7 +39,7 @@ class Multiplier(wiring.Component):
     Source: Lattice FPGA-TN-02205, ECP5 sysDSP Usage Guide: MULT18X18D.
     """
 
-    LATENCY = 3
+    LATENCY = DSP_MULTIPLIER
 
     def __init__(self, *, a, b):
         product = (Signal(a) * Signal(b)).shape()
@@ -83,3 +85,12 @@ class Multiplier(wiring.Component):
                 f"p_REG_{register}_RST": reset,
             }
         m.submodules.block = Instance("MULT18X18D", i_RST1=Const(0), **ports)
+
+
+class PlainMultiplier(Multiplier):
+    """A `Multiplier` that the synthesis tool makes from ``*``, for any device."""
+
+    def elaborate(self, platform):
+        m = Module()
+        self._twin(m)
+        return m

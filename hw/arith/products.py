@@ -1,8 +1,7 @@
 """The products of MAC cells with several multipliers: how many, and of which factors."""
 
-from amaranth.utils import ceil_log2
-
 from weft.hw.arith.mac import Mac
+from weft.latencies import tree
 
 __all__ = ["FastInnerProducts", "PlainProducts", "ProductsMac"]
 
@@ -17,7 +16,7 @@ class ProductsMac(Mac):
 
     @classmethod
     def latency(cls, depth):
-        return cls.LATENCY + ceil_log2(cls.products(depth))
+        return cls.LATENCY + tree(cls.products(depth))
 
     def factors(self, n):
         """Both factors of product ``n``; each is a list of values to add."""

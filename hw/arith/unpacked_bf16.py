@@ -4,6 +4,8 @@ from amaranth.hdl import Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.latencies import UNPACKER
+
 __all__ = ["Bf16Unpacker", "FlushingBf16Unpacker", "UnpackedBf16"]
 
 
@@ -34,7 +36,7 @@ class Bf16Unpacker(wiring.Component):
         LATENCY cycles after ``i``.
     """
 
-    LATENCY = 1
+    LATENCY = UNPACKER
     FLUSH = False
 
     def __init__(self):

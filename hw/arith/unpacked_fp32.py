@@ -4,6 +4,8 @@ from amaranth.hdl import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.latencies import UNPACKER
+
 __all__ = ["FlushingFp32Unpacker", "Fp32Unpacker", "UnpackedFp32"]
 
 
@@ -28,7 +30,7 @@ class Fp32Unpacker(wiring.Component):
         LATENCY cycles after ``i``.
     """
 
-    LATENCY = 1
+    LATENCY = UNPACKER
     FLUSH = False
 
     def __init__(self):

@@ -8,6 +8,7 @@ from weft.commands import Region
 from weft.hw.array.element import PeControl
 from weft.hw.array.skew import Skew
 from weft.hw.buffers.operands import OperandBuffer
+from weft.targets import TARGETS
 
 __all__ = ["Feeder"]
 
@@ -51,10 +52,9 @@ class Feeder(wiring.Component):
         depth = geometries[Region.A].depth
         self._mac_latency = mac.latency(depth)
         self._decoder_latency = mac.OPERAND_DECODER.LATENCY if mac.OPERAND_DECODER else 0
-        # On the ECP5 a register follows each buffer, because block RAM is far from the array. Small
-        # devices do not need it, and the tool of a generic target moves registers itself.
-        self._edge_register = int(target == "ecp5")
-        self.LATENCY = OperandBuffer.LATENCY + self._edge_register + self._decoder_latency
+        # Where block RAM is far from the array, a register follows each buffer.
+        self._edge_registers = TARGETS[target].edge_registers
+        self.LATENCY = OperandBuffer.LATENCY + self._edge_registers + self._decoder_latency
         start = {}
         if self.starts:
             start = {
@@ -114,7 +114,7 @@ class Feeder(wiring.Component):
         )
         word = buffer.read_data.shape()
         skew = Skew(
-            shape=word.elem_shape, delays=[self._edge_register + delay for delay in delays]
+            shape=word.elem_shape, delays=[self._edge_registers + delay for delay in delays]
         )
         m.submodules[name] = buffer
         m.submodules[f"skew_{name}"] = skew

@@ -7,6 +7,7 @@ from amaranth.utils import ceil_log2
 
 from weft.config import PAGE_WORDS
 from weft.hw.control.pass_builder import Pass
+from weft.latencies import STEP
 
 __all__ = ["ArrayStep", "Sequencer"]
 
@@ -83,7 +84,7 @@ class Sequencer(wiring.Component):
         A last round waits for a credit.
     """
 
-    LATENCY = 1
+    LATENCY = STEP
 
     def __init__(self, *, geometries, tile, slots, rows, depth, credits, folded=False):
         self.slots = slots

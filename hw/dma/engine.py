@@ -140,7 +140,7 @@ class Dma(wiring.Component):
         """The queue of descriptors."""
         c = self.config
         fetcher = add("fetcher", DescriptorFetcher(
-            depth=DESCRIPTORS, geometries=memories(c), size=c.format.a.bytes,
+            depth=DESCRIPTORS, geometries=memories(c), size=c.data_type.a.bytes,
             data_bytes=c.bytes_in, narrow_flags=self.narrow_flags, sizes=self.sizes,
             units=self.units, target=c.target, window=self.window,
         ))

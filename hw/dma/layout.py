@@ -18,8 +18,8 @@ def pack_bytes(config: Config) -> int:
     cycles: ``peak / E`` values of each per cycle. Twice that rate leaves room for the operands
     that are packed below the full rate.
     """
-    size = config.format.a.bytes
-    sums = config.format.acc.bytes if config.c_words else 0
+    size = config.data_type.a.bytes
+    sums = config.data_type.acc.bytes if config.c_words else 0
     most = max(size, -(-2 * (2 * size + sums) * config.peak // EDGE))
     return min(config.bytes_in, 1 << (most - 1).bit_length())
 

@@ -3,6 +3,7 @@
 from amaranth.hdl import Cat, Mux, Signal
 from amaranth.lib import data
 
+from weft import latencies
 from weft.commands import Region
 from weft.hw.buffers.operands import OperandBuffer
 from weft.hw.delay import pipeline
@@ -12,7 +13,7 @@ __all__ = ["Bf16Output", "Limits"]
 
 
 class Limits(data.Struct):
-    """The limits of a column in binary32, in the layout of `weft.commands.PARAMETER`."""
+    """The limits of a column in binary32, in the layout of `weft.dtypes.bf16.Bf16.parameter`."""
 
     low: 32
     high: 32
@@ -39,8 +40,8 @@ class Bf16Output(ResultPipeline):
         self.clamps = "parameters" in writes
         self.geometries = geometries
         # The stage in which sums and parameters meet.
-        self.join_stage = max(sum_latency, (1 + OperandBuffer.LATENCY) * self.clamps)
-        self.LATENCY = self.join_stage + 2 * self.clamps + 1
+        self.join_stage = latencies.bf16_join(sum_latency, self.clamps)
+        self.LATENCY = latencies.bf16_output(sum_latency, self.clamps)
         super().__init__(sum_latency=sum_latency, writes=writes, **common)
 
     def stages(self, m, chunk):

@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.output.operand_sums import PairSums
+from weft.latencies import CORRECTION
 
 __all__ = ["Corrector"]
 
@@ -38,8 +39,8 @@ class Corrector(wiring.Component):
     """
 
     # Register the chunk; read the terms; add them. Then subtract.
-    SUMS = 1 + PairSums.READ + 1
-    LATENCY = SUMS + 1
+    LATENCY = CORRECTION
+    SUMS = LATENCY - 1
 
     def __init__(self, *, geometries, chunk, lanes, writes, target):
         self.geometries = geometries

@@ -5,12 +5,12 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.arith.carry import ADD_MASKED, chain
 from weft.hw.arith.multiplier import Multiplier
 from weft.hw.buffers.bank import Bank
 from weft.hw.delay import pipeline
+from weft.hw.fabrics import FABRICS
 from weft.hw.output.onehot_mux import onehot_mux
-from weft.hw.output.scale_product import multiplier
+from weft.latencies import OPERAND_SUMS_READ
 
 __all__ = ["PairSums", "PanelSums", "RowSums"]
 
@@ -75,7 +75,7 @@ class PanelSums(wiring.Component):
 
     TERM: int  # cycles from a word to its terms
     BYTES = 1  # of a term
-    READ = Bank.LATENCY + 2
+    READ = OPERAND_SUMS_READ
     SUM = signed(32)
 
     def __init__(self, *, geometries, writes, counts, target):
@@ -182,11 +182,9 @@ class PanelSums(wiring.Component):
         return s_valid, s_write, s_begin
 
     def _total(self, m, platform, acc, term, begin):
-        """``(0 if begin else acc) + term``; on the ECP5 in one LUT a bit."""
-        if self.target == "ecp5" and platform is not None:
-            bits = [term[min(n, len(term) - 1)] for n in range(len(acc))]
-            return chain(m, *((ADD_MASKED, bit, acc[n], begin) for n, bit in enumerate(bits)))
-        return Mux(begin, 0, acc) + term
+        """``(0 if begin else acc) + term``."""
+        fabric = FABRICS["generic" if platform is None else self.target]
+        return fabric.add_to(m, acc, term, begin)
 
     def _lane_term(self, m, lane, terms, valid, write):
         """The sum of all terms of a word that belong to a lane."""
@@ -266,7 +264,7 @@ class PairSums(PanelSums):
     BYTES = 2
 
     def term(self, m, n, first, second):
-        product = multiplier(self.target)(a=signed(8), b=signed(8))
+        product = FABRICS[self.target].multiplier(a=signed(8), b=signed(8))
         m.submodules[f"product_{n}"] = product
         m.d.comb += [product.a.eq(first), product.b.eq(second)]
         term = Signal(product.product.shape(), name=f"term_{n}", reset_less=True)

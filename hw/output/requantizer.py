@@ -3,6 +3,7 @@
 from amaranth.hdl import Mux, Signal, signed
 from amaranth.lib import data
 
+from weft import latencies
 from weft.commands import Region
 from weft.hw.buffers.operands import OperandBuffer
 from weft.hw.delay import MultiCycle, pipeline
@@ -14,7 +15,7 @@ __all__ = ["Parameter", "Requantizer"]
 
 
 class Parameter(data.Struct):
-    """The requantization parameters of a column, in the layout of `weft.commands.PARAMETER`."""
+    """The parameters of a column, in the layout of `weft.dtypes.int8.Int8.parameter`."""
 
     bias: signed(32)
     multiplier: 32
@@ -63,12 +64,9 @@ class Requantizer(ResultPipeline):
         self.zero_points = zero_points
         self.has_table = "table" in writes
         # The stage in which sums, parameters and row sums meet.
-        self.join_stage = max(
-            sum_latency, 2 + OperandBuffer.LATENCY, (1 + RowSums.READ) * zero_points
-        )
-        self.LATENCY = (
-            self.join_stage + 1 + zero_points + self.scaler.latency(cycles) + 5
-            + (OperandBuffer.LATENCY + 1) * self.has_table
+        self.join_stage = latencies.requantizer_join(sum_latency, zero_points)
+        self.LATENCY = latencies.requantizer(
+            sum_latency, mode=mode, cycles=cycles, zero_points=zero_points, table=self.has_table
         )
         super().__init__(sum_latency=sum_latency, writes=writes, **common)
 

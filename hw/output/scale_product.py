@@ -4,24 +4,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.arith.multiplier import Multiplier
 from weft.hw.delay import pipeline
+from weft.hw.fabrics import FABRICS
+from weft.latencies import HALVED_CYCLES, scale_product
 
-__all__ = ["PlainMultiplier", "ScaleProduct", "multiplier"]
-
-
-class PlainMultiplier(Multiplier):
-    """A `Multiplier` that the synthesis tool makes from ``*``, for any device."""
-
-    def elaborate(self, platform):
-        m = Module()
-        self._twin(m)
-        return m
-
-
-def multiplier(target):
-    """The class of the `Multiplier` for a Config's ``target``."""
-    return Multiplier if target == "ecp5" else PlainMultiplier
+__all__ = ["ScaleProduct"]
 
 
 class ScaleProduct(wiring.Component):
@@ -61,17 +48,15 @@ class ScaleProduct(wiring.Component):
         Valid `latency` cycles after ``start``, for `stable` cycles.
     """
 
-    HALVED = 4, 8  # values of ``cycles``
-
     @classmethod
     def latency(cls, cycles):
         """Cycles from ``start`` to ``product``."""
-        return Multiplier.LATENCY + 2 if cycles == 1 else cycles + 2 + (cycles in cls.HALVED)
+        return scale_product(cycles)
 
     @classmethod
     def stable(cls, cycles):
         """Cycles for which ``o_extra`` is valid."""
-        return max(1, cycles - 1 - (cycles in cls.HALVED))
+        return max(1, cycles - 1 - (cycles in HALVED_CYCLES))
 
     def __init__(self, *, a, constant, extra, cycles, target):
         self.constant = constant
@@ -97,7 +82,7 @@ class ScaleProduct(wiring.Component):
         parts = {}
         for x in range(2):
             for y in range(2):
-                part = multiplier(self.target)(a=a[x].shape(), b=b[y].shape())
+                part = FABRICS[self.target].multiplier(a=a[x].shape(), b=b[y].shape())
                 m.submodules[f"part_{x}{y}"] = part
                 m.d.comb += [part.a.eq(a[x]), part.b.eq(b[y])]
                 parts[x, y] = part.product
@@ -119,7 +104,7 @@ class ScaleProduct(wiring.Component):
         high = Signal(signed(33) if self.shape.signed else 33, reset_less=True)
         extra = Signal.like(self.extra, reset_less=True)
         first, term = remaining == self.cycles, a * b[:bits]
-        if self.cycles in self.HALVED:
+        if self.cycles in HALVED_CYCLES:
             half = bits // 2
             h_terms = [pipeline(m, a * b[n : n + half], 1, f"half_{n}") for n in (0, half)]
             first, term = pipeline(m, first, 1, "first"), h_terms[0] + (h_terms[1] << half)

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import MultiCycle, pipeline
 from weft.hw.output.scale_product import ScaleProduct
+from weft.latencies import SCALER_STAGES
 
 __all__ = ["SCALERS", "OnnxScaler", "Scaler", "SingleScaler", "TfliteScaler"]
 
@@ -136,8 +137,7 @@ class TfliteScaler(Scaler):
     Source: TensorFlow Lite Micro, MultiplyByQuantizedMultiplier with double rounding.
     """
 
-    BEFORE = 2
-    AFTER = 4
+    BEFORE, AFTER = SCALER_STAGES["tflite"]
     CONSTANT = 1 << 30
 
     def before(self, m):
@@ -169,8 +169,7 @@ class SingleScaler(Scaler):
     Source: the single-rounding builds of TensorFlow Lite Micro and CMSIS-NN.
     """
 
-    BEFORE = 0
-    AFTER = 5
+    BEFORE, AFTER = SCALER_STAGES["single"]
 
     def before(self, m):
         return self.acc, self.multiplier, {"amount": (31 - self.shift)[:6].as_unsigned()}
@@ -197,8 +196,7 @@ class OnnxScaler(Scaler):
     Source: onnxruntime, MlasRequantizeOutput.
     """
 
-    BEFORE = 5
-    AFTER = 7
+    BEFORE, AFTER = SCALER_STAGES["onnx"]
     FACTOR = unsigned(32)
 
     def before(self, m):

@@ -20,7 +20,6 @@ from weft.sim.bench import PERIOD_NS
 from weft.sim.bench.numbers import numbers
 from weft.sim.bench.scoreboard import Scoreboard
 from weft.sim.bench.streams import CommandDriver, ResultMonitor, number, on_icarus
-from weft.timing import SLOTS
 
 __all__ = [
     "PARAMETERS", "TABLE", "A", "B", "C", "CoreTestbench", "PlacedOperand", "core_config",
@@ -88,7 +87,7 @@ class CoreTestbench:
         self.config = core_config()
         self.geometry = operands(self.config)
         self.numbers = numbers(self.config)
-        self.slots = SLOTS[self.config.dtype]
+        self.slots = self.config.cell.slots
         self.rng = np.random.default_rng(cocotb.RANDOM_SEED)
         self.commands = CommandDriver(dut, random.Random(self.rng.bytes(8)), idle)
         self.results = ResultMonitor(dut, random.Random(self.rng.bytes(8)), stall, self._check)

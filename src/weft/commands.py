@@ -3,13 +3,15 @@
 import struct
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from typing import TYPE_CHECKING
 
-from weft.config import Config
 from weft.formats import Number
+
+if TYPE_CHECKING:  # a Config has a data type, whose epilogue has job flags
+    from weft.config import Config
 
 __all__ = [
     "HEADER_BYTES",
-    "PARAMETER",
     "TABLE_ENTRIES",
     "VERSION",
     "Job",
@@ -27,10 +29,6 @@ __all__ = [
 VERSION = 2
 HEADER_BYTES = 32
 
-# Epilogue parameters of a column, by the dtype of the Config. int8: bias, multiplier (the bits of a
-# float32 in mode onnx), shift, zero point of B, zero point of the result, lower and upper limit of
-# the result. bf16: lower and upper limit of the result.
-PARAMETER = {"int8": struct.Struct("<iIbbhhh"), "bf16": struct.Struct("<ff")}
 TABLE_ENTRIES = 256
 
 
@@ -82,16 +80,12 @@ class Status(IntFlag):
     WRITE_ERROR = 8  # a bus error while results were written
 
 
-def epilogue_flags(config: Config) -> tuple[JobFlag, ...]:
+def epilogue_flags(config: "Config") -> tuple[JobFlag, ...]:
     """The flags that the epilogue of a core supports; the first one selects narrow results."""
-    if config.dtype == "bf16":
-        return (JobFlag.ROUND, *([JobFlag.CLAMP] if config.activation == "clamp" else []))
-    if config.requantize == "none":
-        return ()
-    return (JobFlag.REQUANTIZE, *([JobFlag.TABLE] if config.activation == "table" else []))
+    return config.data_type.epilogue_flags(config)
 
 
-def supported_flags(config: Config) -> JobFlag:
+def supported_flags(config: "Config") -> JobFlag:
     """All job flags that a core supports; it rejects a job with any other flag."""
     flags = JobFlag.FEED_A | JobFlag.FEED_B | JobFlag.ACCUMULATE | JobFlag.KEEP
     for flag in epilogue_flags(config):
@@ -99,10 +93,10 @@ def supported_flags(config: Config) -> JobFlag:
     return flags | JobFlag.PRELOAD | JobFlag.BROADCAST if config.c_words else flags
 
 
-def result(config: Config, flags: JobFlag) -> Number:
+def result(config: "Config", flags: JobFlag) -> Number:
     """The number format of the results of a job with ``flags``: sums or narrow results."""
     narrow = any(flag in flags for flag in epilogue_flags(config)[:1])
-    return config.format.narrow if narrow else config.format.acc
+    return config.data_type.narrow if narrow else config.data_type.acc
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,19 @@ import hashlib
 import json
 import operator
 import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from weft.formats import FORMATS, Format
+from weft.dtypes import DTYPES, DType
 from weft.hints import did_you_mean
+from weft.mac_cells import MAC_CELLS, MULTIPLIERS, MacCell
+from weft.registry import Choices
+from weft.targets import TARGETS, Target
 
 __all__ = ["PAGE_WORDS", "Config", "ConfigError"]
 
-DSP_TARGETS = "ecp5", "ice40up"  # targets with DSP blocks
 _MAX_SHOWN = 100  # characters of a value in a message
 PAGE_WORDS = 16  # operand words in a page, the unit in which headers address operand buffers
 
@@ -48,10 +52,25 @@ def _optional(low, high, absent, text):
     return field(default=None, metadata={"range": (low, high), "open": absent, "text": text})
 
 
-def _by_dtype(int8, bf16, spec):
-    """The field ``spec`` with a default for each dtype; None selects that default."""
-    rule = {**spec.metadata, "by_dtype": {"int8": int8, "bf16": bf16}}
-    return field(default=None, metadata=rule)
+class _Defaults(Mapping[str, Any]):
+    """The defaults of a field, by the name of each data type."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getitem__(self, dtype: str) -> Any:
+        return DTYPES[dtype].defaults[self._name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(DTYPES)
+
+    def __len__(self) -> int:
+        return len(DTYPES)
+
+
+def _by_dtype(name, spec):
+    """The field ``spec`` with a default for each data type; None selects that default."""
+    return field(default=None, metadata={**spec.metadata, "by_dtype": _Defaults(name)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,20 +87,20 @@ class Config:
         For an invalid value or combination of values; one line for each problem.
     """
 
-    rows: int = _by_dtype(8, 4, _size(
+    rows: int = _by_dtype("rows", _size(
         1, 64, None, "rows of processing elements; rows of C in a tile"
     ))
-    cols: int = _by_dtype(8, 4, _size(
+    cols: int = _by_dtype("cols", _size(
         1, 64, None, "columns of processing elements; columns of C in a tile"
     ))
     depth: int = _size(1, 64, 1, "operand pairs that each PE multiplies per cycle")
     hop: int = _size(1, 64, 4, "adjacent PEs, in each direction, that share one operand register")
     target: str = _choice(
-        "generic", ("generic", "ecp5", "ice40hx", "ice40up"),
+        "generic", Choices(lambda: list(TARGETS)),
         "FPGA family that MAC cells and memories are built for. generic: any FPGA",
     )
     multiplier: str = _choice(
-        "auto", ("auto", "plain", "fip"),
+        "auto", MULTIPLIERS,
         "plain: one multiplier per pair. fip: fast inner product, one multiplier per two pairs."
         " auto: fip for an FPGA family with an even depth",
     )
@@ -94,24 +113,24 @@ class Config:
         "overlapped: drain while the next tile computes. folded: drain through the accumulators;"
         " less logic, but the array stalls",
     )
-    dtype: str = _choice("int8", tuple(FORMATS), "data type of A and B")
+    dtype: str = _choice("int8", Choices(lambda: list(DTYPES)), "data type of A and B")
     flush_subnormals: bool = _flag(False, "replace subnormal operands, sums and results by zero")
     a_words: int = _words("size of the A buffer in words; a word has rows * depth values")
     b_words: int = _words("size of the B buffer in words; a word has cols * depth values")
-    c_words: int = _by_dtype(0, 1024, _power(
+    c_words: int = _by_dtype("c_words", _power(
         2 * PAGE_WORDS, 1 << 16, None,
         "size of the C buffer in words; a word has cols sums. 0: no buffer, sums start from 0",
         zero=True,
     ))
     lanes: int = _power(1, 64, 4, "results per cycle from the result buffer to the result stream")
-    requantize: str = _by_dtype("tflite", "none", _choice(
+    requantize: str = _by_dtype("requantize", _choice(
         None, ("none", "tflite", "single", "onnx"),
         "rounding mode of int8 results. none: results are sums only",
     ))
     scale_cycles: int = _power(
         1, 32, 1, "cycles per result in each requantization lane. Larger values use less area"
     )
-    activation: str = _by_dtype("table", "clamp", _choice(
+    activation: str = _by_dtype("activation", _choice(
         None, ("none", "table", "clamp"),
         "last step of the epilogue. table: 256-entry lookup of int8 results. clamp: limits of bf16"
         " results",
@@ -129,7 +148,7 @@ class Config:
         for name, value in values.items():
             # None for any other type: the rules below compare fields, and an array's == is no bool.
             object.__setattr__(self, name, value if isinstance(value, (int, str)) else None)
-        if self.dtype in tuple(FORMATS):
+        if self.dtype in DTYPES:
             for f in fields:
                 if "by_dtype" in f.metadata and getattr(self, f.name) is None:
                     object.__setattr__(self, f.name, f.metadata["by_dtype"][self.dtype])
@@ -139,7 +158,7 @@ class Config:
         if not errors["dtype"]:
             problems += [
                 f"{name} must be {rule} with dtype {self.dtype!r}, not {getattr(self, name)!r}"
-                for name, rule, is_allowed in _RULES[self.dtype]
+                for name, rule, is_allowed in self.data_type.rules
                 if not errors[name] and not is_allowed(getattr(self, name))
             ]
         if self.multiplier == "fip":
@@ -149,8 +168,14 @@ class Config:
                 problems.append(
                     f"bytes_in must be 2 or more with multiplier 'fip', not {self.bytes_in}"
                 )
+        chosen = not any(errors[name] for name in ("dtype", "multiplier", "target"))
+        if chosen and self.mac_cell not in MAC_CELLS:
+            problems.append(
+                f"multiplier must be one with a MAC cell for dtype {self.dtype!r} and target"
+                f" {self.target!r}, not {self.multiplier!r}"
+            )
         if not errors["dsp_cols"] and None not in (self.cols, self.dsp_cols) and not errors["cols"]:
-            limit = self.cols if self.target in DSP_TARGETS else 0
+            limit = self.cols if self._has_dsp() else 0
             if self.dsp_cols > limit:
                 problems.append(
                     f"dsp_cols must be at most {limit} with {self.cols} columns and target"
@@ -158,8 +183,8 @@ class Config:
                 )
         if not errors["dsp_cols"] and self.dsp_cols and self._exceeds_dsp_block():
             problems.append(
-                "dsp_cols must be 0 with several products a PE, target 'ice40up' and multiplier"
-                f" 'fip', not {self.dsp_cols}"
+                f"dsp_cols must be 0 with several products a PE, target {self.target!r} and"
+                f" multiplier 'fip', not {self.dsp_cols}"
             )
         sizes = self.lanes, self.bytes_out
         requantizes = self.requantize not in ("none", None)
@@ -178,29 +203,41 @@ class Config:
         """Set ``multiplier`` and ``dsp_cols`` from other fields, if they are automatic."""
         even = _is_integer(self.depth) and self.depth % 2 == 0
         if self.multiplier == "auto":
-            fast = self.target != "generic" and even and self.dtype == "int8"
+            allowed = self.dtype in DTYPES and self.data_type.allows_fip
+            fast = allowed and even and self.target in TARGETS and self.family.prefers_fip
             object.__setattr__(self, "multiplier", "fip" if fast else "plain")
         if self.dsp_cols is None:
-            blocks = self.target in DSP_TARGETS and not self._exceeds_dsp_block()
+            blocks = self._has_dsp() and not self._exceeds_dsp_block()
             object.__setattr__(self, "dsp_cols", self.cols if blocks else 0)
 
+    def _has_dsp(self):
+        return self.target in TARGETS and self.family.has_dsp
+
     def _exceeds_dsp_block(self):
-        """Whether a PE has several fast inner products; an SB_MAC16 computes only one."""
-        single = self.target == "ice40up" and self.multiplier == "fip"
-        return single and _is_integer(self.depth) and self.depth > 2
+        """Whether the fast inner products of a PE do not fit the family's DSP blocks."""
+        limit = self.family.max_fip_depth if self.target in TARGETS else None
+        limited = limit is not None and self.multiplier == "fip"
+        return limited and _is_integer(self.depth) and self.depth > limit
 
     @property
-    def format(self) -> Format:
-        """The types of operands, sums and results."""
-        return FORMATS[self.dtype]
+    def data_type(self) -> DType:
+        """The data type that `dtype` names."""
+        return DTYPES[self.dtype]
+
+    @property
+    def family(self) -> Target:
+        """The FPGA family that `target` names."""
+        return TARGETS[self.target]
 
     @property
     def mac_cell(self) -> str:
-        """Name of its MAC cell: int8 has one for each multiplier and target."""
-        if self.dtype == "int8":
-            suffix = "" if self.target == "generic" else f"_{self.target}"
-            return f"{self.multiplier}{suffix}"
-        return f"{self.dtype}_ftz" if self.flush_subnormals else self.dtype
+        """The name of its MAC cell."""
+        return self.data_type.mac_cell(self)
+
+    @property
+    def cell(self) -> MacCell:
+        """Its MAC cell."""
+        return MAC_CELLS[self.mac_cell]
 
     @property
     def peak(self) -> int:
@@ -302,23 +339,3 @@ def _check(f, value):
     if not low <= value <= high or power and value & (value - 1):
         kind = "0 or " * zero + ("a power of two in " if power else "in ")
         yield f"{f.name} must be {kind}{low}..{high}, not {_shown(value)}"
-
-
-# Rules for other fields, by dtype: the field, the rule as text, and the rule as a predicate.
-_RULES = {
-    "int8": (
-        ("flush_subnormals", "False", lambda flush: not flush),
-        ("c_words", "0", lambda words: words == 0),
-        ("activation", "none or table", lambda kind: kind != "clamp"),
-    ),
-    "bf16": (
-        ("depth", "1", lambda depth: depth == 1),
-        ("multiplier", "plain", lambda kind: kind == "plain"),
-        ("drain", "overlapped", lambda kind: kind == "overlapped"),
-        ("requantize", "none", lambda mode: mode == "none"),
-        ("scale_cycles", "1", lambda cycles: cycles == 1),
-        ("activation", "none or clamp", lambda kind: kind != "table"),
-        ("b_zero_point", "none", lambda kind: kind == "none"),
-        ("bytes_in", "2 or more", lambda count: count >= 2),
-    ),
-}

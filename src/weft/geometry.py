@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from weft.commands import PARAMETER, TABLE_ENTRIES, Region
+from weft.commands import TABLE_ENTRIES, Region
 from weft.config import PAGE_WORDS, Config
 
 __all__ = ["Operand", "memories", "operands"]
@@ -83,7 +83,7 @@ class Operand:
 
 def operands(config: Config) -> tuple[Operand, Operand]:
     """The geometry of A and of B."""
-    c, kind = config, config.format
+    c, kind = config, config.data_type
     return (
         Operand(c.rows, c.depth, c.a_words, c.bytes_in, size=kind.a.bytes),
         Operand(c.cols, c.depth, c.b_words, c.bytes_in, size=kind.b.bytes),
@@ -103,13 +103,13 @@ def memories(config: Config) -> dict[Region, Operand]:
     if config.requantize != "none" or config.activation == "clamp":
         chunks = -(-config.cols // config.lanes)
         page = 1 << (chunks - 1).bit_length()
-        size = PARAMETER[config.dtype].size
+        size = config.data_type.parameter.size
         geometries[Region.PARAMETERS] = Operand(
             config.lanes, size, b.pages * page, config.bytes_in, page
         )
     if config.requantize != "none" and config.activation == "table":
         geometries[Region.TABLE] = Operand(1, 1, TABLE_ENTRIES, config.bytes_in, TABLE_ENTRIES)
     if config.c_words:
-        size = config.format.acc.bytes
+        size = config.data_type.acc.bytes
         geometries[Region.C] = Operand(config.cols, 1, config.c_words, config.bytes_in, 1, size)
     return geometries

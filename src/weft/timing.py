@@ -1,41 +1,13 @@
-"""Pipeline latencies, and the buffer depths that full rate needs, for hardware and cycle model."""
+"""The latencies of a core and its buffer depths at full rate, for hardware and cycle model."""
 
 from dataclasses import dataclass
 
+from weft import latencies
 from weft.commands import epilogue_flags
 from weft.config import Config
 from weft.formats import Number
 
-__all__ = [
-    "CORRECTION_LATENCY", "MAC_LATENCY", "READ_LATENCY", "ROW_SUM_LATENCY", "SLOTS",
-    "STEP_LATENCY", "Latencies", "mac_latency", "scale_latency",
-]
-
-STEP_LATENCY = 1  # cycles from the sequencer's decision on a step to the registered step
-READ_LATENCY = 2  # cycles from an operand address to its word at the array's edge
-MAC_LATENCY = {  # cycles of the MAC cell and its operand decoder, with one product
-    "plain": 2, "fip": 2, "bf16": 11, "bf16_ftz": 11, "plain_ecp5": 5, "fip_ecp5": 5,
-    "plain_ice40hx": 4, "fip_ice40hx": 4, "plain_ice40up": 5, "fip_ice40up": 5,
-}
-SLOTS = {"int8": 1, "bf16": 8}  # sums in a PE, by dtype; a pass computes so many tiles
-CORRECTION_LATENCY = 7  # cycles from a chunk request to its corrected sums
-ROW_SUM_LATENCY = 5  # cycles from a chunk request to the sum of its row of A
-_SCALE_STAGES = {"tflite": 6, "single": 5, "onnx": 12}  # before and after the product
-
-
-def scale_latency(mode: str, cycles: int) -> int:
-    """Latency of a scaler that takes one sum every ``cycles`` cycles."""
-    return _SCALE_STAGES[mode] + (5 if cycles == 1 else cycles + 2 + (cycles in (4, 8)))
-
-
-def mac_latency(config: Config) -> int:
-    """Latency of the Config's MAC cell and operand decoder.
-
-    A cell for a device adds its products in a tree: one cycle for each level.
-    """
-    products = config.depth // 2 if config.multiplier == "fip" else config.depth
-    tree = (products - 1).bit_length() if config.target != "generic" else 0
-    return MAC_LATENCY[config.mac_cell] + tree
+__all__ = ["Latencies"]
 
 
 @dataclass(frozen=True)
@@ -60,25 +32,25 @@ class Latencies:
     @classmethod
     def of(cls, config: Config) -> "Latencies":
         """The latencies with the Config's own MAC cell."""
-        return cls(config, mac_latency(config), SLOTS[config.dtype])
+        return cls(config, config.cell.latency_of(config.depth), config.cell.slots)
 
     @property
     def drain_latency(self) -> int:
         """From the last registered step of a pass to the first cycle of its drain."""
         c = self.config
-        edge_register, result_register = c.target == "ecp5", c.drain == "overlapped"
-        hops = (c.rows - 1) // c.hop
-        return READ_LATENCY + edge_register + self.mac_latency + result_register + hops
+        to_edge = latencies.MEMORY_READ + c.family.edge_registers
+        result_register = c.drain == "overlapped"
+        return to_edge + self.mac_latency + result_register + (c.rows - 1) // c.hop
 
     @property
     def write_latency(self) -> int:
         """From the decision on a pass's last step to its first row in the result buffer."""
-        return STEP_LATENCY + self.drain_latency + (self.config.cols - 1) // self.config.hop + 1
+        return latencies.STEP + self.drain_latency + (self.config.cols - 1) // self.config.hop + 1
 
     @property
     def read_latency(self) -> int:
         """From a result buffer address to the selected sums of a chunk."""
-        return 1 if self.config.target == "generic" else 4
+        return self.config.family.result_read_latency
 
     @property
     def read_delay(self) -> int:
@@ -86,12 +58,12 @@ class Latencies:
 
         The delay lets the sums and their corrections meet.
         """
-        return CORRECTION_LATENCY - 1 - self.read_latency if self.config.multiplier == "fip" else 0
+        return latencies.CORRECTION - 1 - self.read_latency if self.config.cell.corrected else 0
 
     @property
     def sum_latency(self) -> int:
         """From a chunk request to its sums at the reorder buffer, corrected if need be."""
-        return CORRECTION_LATENCY if self.config.multiplier == "fip" else self.read_latency
+        return latencies.CORRECTION if self.config.cell.corrected else self.read_latency
 
     @property
     def epilogue_latency(self) -> int:
@@ -99,18 +71,12 @@ class Latencies:
         c = self.config
         if not epilogue_flags(c):
             return 0
-        if c.dtype == "bf16":
-            clamps = c.activation != "none"
-            return max(self.sum_latency, (1 + READ_LATENCY) * clamps) + 2 * clamps + 1
-        zero_points = c.b_zero_point != "none"
-        inputs = max(self.sum_latency, 2 + READ_LATENCY, ROW_SUM_LATENCY * zero_points)
-        table = (READ_LATENCY + 1) * (c.activation != "none")
-        return inputs + 1 + zero_points + scale_latency(c.requantize, c.scale_cycles) + 5 + table
+        return c.data_type.epilogue_latency(c, self.sum_latency)
 
     @property
     def reorder_latency(self) -> int:
         """From a chunk's arrival at the reorder buffer to its being readable there."""
-        return {"generic": 0, "ecp5": 1}.get(self.config.target, 2)
+        return self.config.family.reorder_latency
 
     @property
     def epilogue_lag(self) -> int:
@@ -120,7 +86,7 @@ class Latencies:
     @property
     def reorder_depth(self) -> int:
         """Chunks in flight that keep the result stream busy; a power of two."""
-        c, kind = self.config, self.config.format
+        c, kind = self.config, self.config.data_type
         depth = -(-(self.sum_latency + self.reorder_latency + 2) // self.chunk_words(kind.acc))
         if self.epilogue_latency:
             interval = max(c.scale_cycles, self.chunk_words(kind.narrow))
@@ -148,7 +114,7 @@ class Latencies:
 
         At least as many as are in flight at full rate.
         """
-        c, kind = self.config, self.config.format
+        c, kind = self.config, self.config.data_type
         interval = self.chunk_words(kind.acc)
         if epilogue_flags(c):
             interval = min(interval, max(c.scale_cycles, self.chunk_words(kind.narrow)))

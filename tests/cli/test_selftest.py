@@ -8,7 +8,7 @@ from weft.cli import main, selftest
 from weft.commands import Region
 from weft.config import Config
 from weft.host.golden import GoldenTransport
-from weft.host.golden_core import IntegerCore
+from weft.host.golden_int8 import IntegerCore
 from weft.host.transport import Packet, TransportClosed
 
 SMALL = ["--rows", "2", "--cols", "3", "--depth", "2", "--a-words", "64", "--b-words", "32"]
@@ -78,7 +78,7 @@ def test_reports_two_pages_at_one_address(region, name, monkeypatch, capsys):
 
     def load(self, load, payload):
         real(self, load, payload)
-        memory = self._memory[region]
+        memory = self.memory[region]
         memory[16:32] = memory[:16]
 
     monkeypatch.setattr(IntegerCore, "load", load)

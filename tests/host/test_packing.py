@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
-from weft.commands import PARAMETER, Region
+from weft.commands import Region
 from weft.config import Config
+from weft.dtypes import DTYPES
 from weft.geometry import Operand, memories
 from weft.host.packing import (
     ENTRY,
@@ -146,9 +147,9 @@ def test_packs_parameters(cols, lanes, bytes_in, n):
         for _ in range(n)
     ]
     entries = np.array([tuple(value) for value in values], ENTRY)
-    out, none = b"", bytes(PARAMETER["int8"].size)
+    out, none = b"", bytes(DTYPES["int8"].parameter.size)
     for first in range(0, n, cols):
-        packed = [PARAMETER["int8"].pack(*value) for value in values[first : first + cols]]
+        packed = [DTYPES["int8"].parameter.pack(*value) for value in values[first : first + cols]]
         packed += [none] * (-(-cols // lanes) * lanes - len(packed))
         words = [b"".join(packed[at : at + lanes]) for at in range(0, len(packed), lanes)]
         # an operand of ``lanes`` rows and 16 values of k a word
@@ -203,7 +204,7 @@ def test_unpacks_floats_bit_by_bit(dtype):
 def test_packs_limits(cols, lanes, words):
     config = Config(dtype="bf16", cols=cols, lanes=lanes, bytes_in=8)
     limits = np.array([(-n, n + 0.5) for n in range(cols + 1)], LIMITS)
-    entries = [PARAMETER["bf16"].pack(-n, n + 0.5) for n in range(cols + 1)]
+    entries = [DTYPES["bf16"].parameter.pack(-n, n + 0.5) for n in range(cols + 1)]
     panel = words * lanes * 8
     want = b"".join(entries[:cols]).ljust(panel, b"\0") + entries[cols].ljust(panel, b"\0")
     assert pack_entries(limits, memories(config)[Region.PARAMETERS], cols) == want

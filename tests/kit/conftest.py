@@ -196,7 +196,7 @@ class RegisterModel:
             words = -(-load.words // operand.group) * operand.segments * load.panels
             runs, step, size = 1, 0, words * operand.stream
         else:
-            value = self.config.format.a.bytes
+            value = self.config.data_type.a.bytes
             runs, size = (lines, k * value) if order == 0 else (k, lines * value)
         starts = address, address + (runs - 1) * step
         base, limit = self.values.get("dma_base", 0), self.values["dma_limit"]

@@ -79,7 +79,7 @@ def packed(driver, side, lines, size):
 
 def test_packs_as_the_python_driver(packer):
     driver, config = packer
-    kind = config.format.a
+    kind = config.data_type.a
     rng = np.random.default_rng(23)
     driver.device.memory[:] = rng.integers(1, 256, len(driver.device.memory))
     step, start = kind.bytes, driver.used

@@ -124,7 +124,7 @@ def _run(args) -> int:
 
 def result_types(config: Config) -> list[tuple[str, JobFlag]]:
     """The result types of a Config, each with the job flags that select it."""
-    kind = config.format
+    kind = config.data_type
     narrow = ((kind.narrow.name, flag) for flag in epilogue_flags(config)[:1])
     return [(kind.acc.name, RAW), *narrow]
 
@@ -139,7 +139,7 @@ def _facts(config):
         )
     latencies = Latencies.of(config)
     for results, flags in result_types(config):
-        size = (config.format.narrow if flags else config.format.acc).bytes
+        size = (config.data_type.narrow if flags else config.data_type.acc).bytes
         words = max(1, size * config.lanes // config.bytes_out)
         out = config.rows * latencies.row_chunks * words
         min_k = (max(out, config.rows) - 1) * config.depth + 1

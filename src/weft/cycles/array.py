@@ -3,14 +3,14 @@
 from collections import deque
 
 from weft.cycles.repetition import LOADER_TO_ARRAY, OUTPUT_TO_ARRAY
-from weft.timing import STEP_LATENCY
+from weft.latencies import STEP
 
 __all__ = ["ACTIVE", "STALLED", "STARVED", "WORDS_IN", "WORDS_OUT", "Array"]
 
 ACTIVE, STARVED, STALLED, WORDS_IN, WORDS_OUT = range(5)  # indices of the totals
 
 # From the decision on a tile's last step to the cycle in which the output stage sees the tile.
-ANNOUNCE_LATENCY = 2 + STEP_LATENCY
+ANNOUNCE_LATENCY = 2 + STEP
 
 
 class Array:

@@ -4,13 +4,14 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region, supported_flags
+from weft.commands import HEADER_BYTES, Job, JobFlag, Load, LoadFlag, Region
 from weft.config import Config
 from weft.cycles.array import ACTIVE, STALLED, STARVED, WORDS_IN, WORDS_OUT
 from weft.cycles.output import OutputStage
 from weft.cycles.repetition import OUTPUT_TO_LOADER
 from weft.cycles.tiles import FeedTimes, TileTiming
 from weft.geometry import memories, operands
+from weft.job_rules import JobRules
 
 __all__ = ["Model", "Prediction", "predict"]
 
@@ -148,7 +149,7 @@ class Model:
         self._nonblocking = nonblocking
         self._operands = operands(config)
         self._memories = memories(config)
-        self._supported_flags = supported_flags(config)
+        self._job_rules = JobRules(config)
         self._header_words = max(1, HEADER_BYTES // config.bytes_in)
         self._tiles = TileTiming(config, output)
         self.totals = self._tiles.totals
@@ -238,24 +239,10 @@ class Model:
             time = self._later(self._table[0].end + RETIRE_LATENCY)
         flags = JobFlag.FEED_A, JobFlag.FEED_B
         feeds = [FeedTimes([]) if job.flags & flag else None for flag in flags]
-        entry = _Entry(job, time, self._rejects(job), feeds)
+        entry = _Entry(job, time, self._job_rules.rejects(job), feeds)
         self._table.append(entry)
         self._time = time + 1
         return entry
-
-    def _rejects(self, job):
-        """Whether the core rejects a job."""
-        a, b = self._operands
-        kept = job.flags & (JobFlag.ACCUMULATE | JobFlag.KEEP)
-        limits = (
-            (job.m, a.pages * a.edge), (job.n, b.pages * b.edge),
-            (job.k, min(a.words, b.words) * a.depth),
-        )
-        fits = all(0 < value <= limit for value, limit in limits)
-        unsupported = int(job.flags) & ~int(self._supported_flags)
-        exceeds_pass = kept and (job.m > a.edge or job.n > self._tiles.latencies.slots * b.edge)
-        both = JobFlag.ACCUMULATE in job.flags and JobFlag.PRELOAD in job.flags
-        return not fits or bool(unsupported) or bool(exceeds_pass) or both
 
     def _load(self, load):
         """Take the words of a load, as soon as no job uses the pages that it writes."""

@@ -35,9 +35,8 @@ class ResultKind:
     def of(cls, latencies: Latencies, flags: JobFlag) -> "ResultKind":
         """The kind of the results of a job with ``flags``."""
         config = latencies.config
-        enabling = epilogue_flags(config)
-        if config.dtype == "int8":
-            enabling = enabling[:1]  # TABLE has no effect without REQUANTIZE
+        # TABLE has no effect without REQUANTIZE.
+        enabling = [flag for flag in epilogue_flags(config) if flag != JobFlag.TABLE]
         number = result(config, flags)
         epilogue = any(flag in flags for flag in enabling)
         packed = number.bytes * config.lanes < config.bytes_out

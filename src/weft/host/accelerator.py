@@ -9,24 +9,19 @@ from weft.commands import Load, Region, Status
 from weft.config import PAGE_WORDS, Config
 from weft.geometry import memories
 from weft.host.core_session import AcceleratorError, CoreSession
-from weft.host.floats import FloatProduct
-from weft.host.integers import IntegerProduct
 from weft.host.packing import pack, unpack
 from weft.host.pages import Pages
 from weft.host.planner import Planner
 from weft.host.prepared import PreparedProduct
 from weft.host.product_commands import product_commands
 from weft.host.product_stream import MAX_JOBS, ProductStream, Setup
+from weft.host.products import PRODUCTS
 from weft.host.residency import ResidencyCache
 from weft.host.resident import Resident
 from weft.host.stats import Stats
 from weft.host.transport import Transport
 
 __all__ = ["Accelerator", "AcceleratorError"]
-
-_PRODUCTS: dict[str, type[IntegerProduct] | type[FloatProduct]] = {
-    "int8": IntegerProduct, "bf16": FloatProduct,
-}
 
 
 class Accelerator:
@@ -72,7 +67,7 @@ class Accelerator:
         self._memories = memories(self.config)
         self._pages = [Pages(self._memories[side].pages) for side in (Region.A, Region.B)]
         self._cache = ResidencyCache(self._memories)
-        self._product = _PRODUCTS[self.config.dtype]
+        self._product = PRODUCTS[self.config.dtype]
         self.lock = threading.RLock()
 
     def __enter__(self) -> "Accelerator":
@@ -269,7 +264,7 @@ class Accelerator:
         """
         given = {name: value for name, value in arguments.items() if value is not None}
         with self.lock:
-            a = np.zeros(a_shape, a_dtype or self.config.format.a.name)
+            a = np.zeros(a_shape, a_dtype or self.config.data_type.a.name)
             product = self._product(a, b, self, **self._given(**given))
             product.check_prepared()
             return PreparedProduct(self, product, self._free)

@@ -13,13 +13,12 @@ from weft.commands import (
     Opcode,
     Region,
     Status,
-    supported_flags,
 )
 from weft.config import Config
-from weft.host.golden_core import CORES
+from weft.host.golden_cores import CORES
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
+from weft.job_rules import JobRules
 from weft.registers import COUNTERS, REGISTERS, describe
-from weft.timing import SLOTS
 
 __all__ = ["GoldenTransport"]
 
@@ -63,7 +62,7 @@ class GoldenTransport:
         self._config = config
         self._core = CORES[config.dtype](config)
         self._operands = self._core.memories
-        self._flags = supported_flags(config)
+        self._job_rules = JobRules(config)
         self._stream = bytearray()
         self._jobs: deque = deque()
         self._latest = None
@@ -168,21 +167,12 @@ class GoldenTransport:
         return True
 
     def _queue(self, job):
-        a, b = self._operands[Region.A], self._operands[Region.B]
-        limits = (a.pages * a.edge, b.pages * b.edge, min(a.words, b.words) * a.depth)
-        sizes = (job.m, job.n, job.k)
-        handed_on = bool(job.flags & (JobFlag.ACCUMULATE | JobFlag.KEEP))
-        rejected = (
-            any(not 0 < size <= limit for size, limit in zip(sizes, limits, strict=True))
-            or bool(int(job.flags) & ~int(self._flags))
-            or handed_on and (job.m > a.edge or job.n > SLOTS[self._config.dtype] * b.edge)
-            or JobFlag.ACCUMULATE in job.flags and JobFlag.PRELOAD in job.flags
-        )
+        rejected = self._job_rules.rejects(job)
         self._latest = _PendingJob(job, rejected)
         if not rejected:
-            for side, flag in enumerate(_FEEDS):
+            for side, (flag, size) in enumerate(zip(_FEEDS, (job.m, job.n), strict=True)):
                 if flag in job.flags:
-                    self._latest.missing[side] = self._operands[side].panels(sizes[side])
+                    self._latest.missing[side] = self._operands[side].panels(size)
         self._jobs.append(self._latest)
 
     def _is_valid(self, load):

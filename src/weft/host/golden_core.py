@@ -1,31 +1,17 @@
-"""The golden core in numpy: its buffers, the sums that it keeps, and its results."""
+"""The golden core in numpy: its buffers, its jobs, and the layout of its results."""
 
 import numpy as np
-from ml_dtypes import bfloat16
 
 from weft.commands import Job, JobFlag, Load, Region
 from weft.config import Config
 from weft.geometry import memories
-from weft.golden import (
-    activate,
-    add_bias,
-    clamp,
-    matmul,
-    matmul_bf16,
-    scaled,
-    to_bfloat16,
-)
-from weft.host.packing import ENTRY, LIMITS
 from weft.host.transport import TransportError
-from weft.timing import SLOTS
 
-__all__ = ["CORES", "FloatCore", "IntegerCore"]
-
-_TYPES = {1: np.int8, 2: bfloat16, 4: np.float32}  # type of a value, by its bytes
+__all__ = ["GoldenCore"]
 
 
-class _Core:
-    """The buffers of a core, and its jobs. A subclass per dtype computes sums and results.
+class GoldenCore:
+    """The buffers of a core, and its jobs. A subclass per data type computes sums and results.
 
     Parameters
     ----------
@@ -35,24 +21,30 @@ class _Core:
     ----------
     memories : dict of `weft.geometry.Operand`
         The buffers, by `Region`.
+    OPERAND : numpy type
+        Type of the values of A and B.
+    ENTRY : numpy.dtype
+        The epilogue parameters of a column, if the data type has any.
     """
 
+    OPERAND: type
     ENTRY: np.dtype
 
     def __init__(self, config: Config):
         self.config = config
         self.memories = memories(config)
-        self._memory = {
-            region: np.zeros((o.words, o.edge, o.depth), _TYPES[o.size])
+        acc = np.dtype(config.data_type.acc.name)
+        types = {Region.A: self.OPERAND, Region.B: self.OPERAND, Region.C: acc}
+        self.memory = {
+            region: np.zeros((o.words, o.edge, o.depth), types.get(region, np.int8))
             for region, o in self.memories.items()
         }
-        sums = config.rows, SLOTS[config.dtype] * config.cols
-        self._kept = np.zeros(sums, np.dtype(config.format.acc.name))
+        self._kept = np.zeros((config.rows, config.cell.slots * config.cols), acc)
 
     def load(self, load: Load, payload: bytes) -> None:
         """Store the panels of a load; TransportError if they lie outside the buffer."""
         region = Region(load.operand)
-        operand, memory = self.memories[region], self._memory[region]
+        operand, memory = self.memories[region], self.memory[region]
         end = load.page + (load.panels - 1) * load.pitch + -(-load.words // operand.page)
         if end > operand.pages or load.words > load.pitch * operand.page:
             raise TransportError(
@@ -64,7 +56,7 @@ class _Core:
         used = np.ascontiguousarray(lines[:, :, : operand.group * operand.word_bytes])
         values = used.view(f"<u{operand.size}").astype(f"u{operand.size}").view(memory.dtype)
         words = values.reshape(load.panels, -1, operand.edge, operand.depth)
-        panels = self._panels(load.operand, load.page, load.pitch, load.panels, load.words)
+        panels = self.panels(load.operand, load.page, load.pitch, load.panels, load.words)
         panels[...] = words[:, : load.words]
 
     def run(self, job: Job) -> bytes | None:
@@ -75,23 +67,23 @@ class _Core:
         a = self._operand(Region.A, job.m, job.k, job.a_page, job.a_pitch)
         b = self._operand(Region.B, job.n, job.k, job.b_page, job.b_pitch)
         accumulates = JobFlag.ACCUMULATE in job.flags
-        sums = self._sums(job, a, b, self._kept[: job.m, : job.n] if accumulates else None)
+        sums = self.sums(job, a, b, self._kept[: job.m, : job.n] if accumulates else None)
         if JobFlag.KEEP in job.flags:
             self._kept[: job.m, : job.n] = sums
             return None
         try:
-            results = self._finish(job, sums)
+            results = self.finish(job, sums)
         except ValueError as error:
             raise TransportError(f"parameters of a job: {error}") from error
         return self._layout(results)
 
-    def _sums(self, job, a, b, kept):
+    def sums(self, job: Job, a, b, kept):
         """Return the sums [M, N], which start from ``kept`` if it is not None."""
         raise NotImplementedError
 
-    def _finish(self, job, sums):
+    def finish(self, job: Job, sums):
         """Convert sums to results; ValueError for invalid parameters."""
-        raise NotImplementedError
+        return sums
 
     def _operand(self, side, size, k, page, pitch):
         """Return an operand of a job from its buffer: [size, k]."""
@@ -103,23 +95,23 @@ class _Core:
                 f"a job's operand must lie within {operand.words} words, not {end}"
             )
         # panel, word, edge, depth -> panel, edge, word, depth
-        panels = self._panels(side, page, pitch, count, words).transpose(0, 2, 1, 3)
+        panels = self.panels(side, page, pitch, count, words).transpose(0, 2, 1, 3)
         return panels.reshape(count * operand.edge, -1)[:size, :k]
 
-    def _panels(self, region, page, pitch, count, words):
+    def panels(self, region, page, pitch, count, words):
         """Return a view of the first ``words`` words of panels that start every ``pitch`` pages."""
-        memory, page_words = self._memory[region], self.memories[region].page
+        memory, page_words = self.memory[region], self.memories[region].page
         step = memory.strides[0]
         return np.lib.stride_tricks.as_strided(
             memory[page * page_words :], (count, words, *memory.shape[1:]),
             (pitch * page_words * step, *memory.strides),
         )
 
-    def _entries(self, job):
+    def entries(self, job: Job) -> np.ndarray:
         """Return the parameters of a job's columns."""
         cols = self.config.cols
         count, chunks = -(-job.n // cols), -(-cols // self.config.lanes)
-        panels = self._panels(Region.PARAMETERS, job.b_page, job.b_pitch, count, chunks)
+        panels = self.panels(Region.PARAMETERS, job.b_page, job.b_pitch, count, chunks)
         entries = np.ascontiguousarray(panels).view(self.ENTRY).reshape(count, -1)
         return entries[:, :cols].reshape(-1)[: job.n]
 
@@ -153,72 +145,3 @@ def _tiles(band, rows, cols, lanes):
         moved = padded.reshape(down, rows, *padded.shape[1:]).swapaxes(1, 2)
         parts.append(moved.reshape(down, -1))
     return np.hstack(parts)
-
-
-class IntegerCore(_Core):
-    """INT8: exact sums; results of 8 bits by the parameters of B's panels and the table."""
-
-    ENTRY = ENTRY
-
-    def __init__(self, config: Config):
-        super().__init__(config)
-        self._kept_row_sums = np.zeros(config.rows, np.int64)  # of A
-
-    def _sums(self, job, a, b, kept):
-        rows = a.sum(1, dtype=np.int64)
-        if kept is not None:
-            rows += self._kept_row_sums[: job.m]
-        if JobFlag.KEEP in job.flags:
-            self._kept_row_sums[: job.m] = rows
-        self._row_sums = rows
-        return matmul(a, b.T, start=kept)
-
-    def _finish(self, job, sums):
-        if JobFlag.REQUANTIZE not in job.flags:
-            return sums
-        config, entries = self.config, self._entries(job)
-        acc = add_bias(sums, entries["bias"])
-        if config.b_zero_point != "none":
-            zero = entries["b_zero"].astype(np.int64)
-            acc = (acc - self._row_sums[:, None] * zero).astype(np.int32)  # wraps
-        given = {"multiplier": entries["multiplier"], "shift": entries["shift"]}
-        if config.requantize == "onnx":
-            given = {"scale": entries["multiplier"].view(np.float32)}
-        y = scaled(acc, **given, mode=config.requantize).astype(np.int64) + entries["zero"]
-        y = np.clip(y, entries["low"], entries["high"]).astype(np.uint8)
-        if JobFlag.TABLE not in job.flags:
-            return y
-        return activate(y, self._memory[Region.TABLE].reshape(-1))
-
-
-class FloatCore(_Core):
-    """BF16: chains of fused multiply-adds that start from C; then clamp and rounding."""
-
-    ENTRY = LIMITS
-
-    def _sums(self, job, a, b, kept):
-        start = self._start(job) if JobFlag.PRELOAD in job.flags else kept
-        flush = self.config.flush_subnormals
-        return matmul_bf16(a, b.T, start=start, flush_subnormals=flush)
-
-    def _start(self, job):
-        """Return the C of a job: [M, N], or [1, N] for all rows."""
-        words = 1 if JobFlag.BROADCAST in job.flags else job.m
-        available, count = self.memories[Region.C].words, self.memories[Region.C].panels(job.n)
-        end = job.c_page + (count - 1) * job.c_pitch + words
-        if end > available:
-            raise TransportError(f"a job's C must lie within {available} words, not {end}")
-        panels = self._panels(Region.C, job.c_page, job.c_pitch, count, words)
-        # panel, row, column, 1 -> row, panel, column
-        return panels[..., 0].swapaxes(0, 1).reshape(words, -1)[:, : job.n]
-
-    def _finish(self, job, sums):
-        if JobFlag.CLAMP in job.flags:
-            entries = self._entries(job)
-            sums = clamp(sums, entries["low"].copy(), entries["high"].copy())
-        if JobFlag.ROUND in job.flags:
-            return to_bfloat16(sums)
-        return sums
-
-
-CORES = {"int8": IntegerCore, "bf16": FloatCore}

@@ -10,7 +10,7 @@ __all__ = [
     "result_bytes", "unpack", "unpack_jobs",
 ]
 
-# Parameters of one column, as in `weft.commands.PARAMETER`: of an int8 core and of a bf16 core.
+# Parameters of one column, as in `weft.dtypes.DType.parameter`: of an int8 and of a bf16 core.
 ENTRY = np.dtype([
     ("bias", "<i4"), ("multiplier", "<u4"), ("shift", "i1"), ("b_zero", "i1"),
     ("zero", "<i2"), ("low", "<i2"), ("high", "<i2"),

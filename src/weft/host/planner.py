@@ -9,7 +9,6 @@ from weft.config import PAGE_WORDS, Config
 from weft.geometry import operands
 from weft.host.pages import Ring
 from weft.host.plan import Blocks, Plan
-from weft.timing import SLOTS
 
 __all__ = ["Feed", "PlanStep", "Planner", "tags"]
 
@@ -100,7 +99,7 @@ class Planner:
 
     def __init__(self, config: Config, free=None, tag: Iterable[int] | None = None):
         self._operands = operands(config)
-        self._slots = SLOTS[config.dtype]
+        self._slots = config.cell.slots
         self._jobs = config.jobs
         self._parameter_words = -(-config.cols // config.lanes)
         free = free or [(0, operand.pages) for operand in self._operands]

@@ -14,7 +14,6 @@ __all__ = ["configuration", "driver", "renamed"]
 
 RESULT_WORDS = CAPACITY // 16 * 16  # 32-bit words of results that fit the FIFO, for any bytes_out
 _ABSENT = "{1, 1, 1, 1, 1, 1, 0}"  # the geometry of a region that a core does not have
-_EXACT_K = 0x7FFF_FFFF // (128 * 128)  # largest k whose sum of int8 products fits 32 bits
 
 
 def driver(ip: Ip) -> dict[str, bytes]:
@@ -48,17 +47,16 @@ def configuration(ip: Ip) -> str:
     words = min(o.words for o in operands(c))
     flags = commands.supported_flags(c)
     epilogue = commands.epilogue_flags(c)
-    k_max = _EXACT_K if c.dtype == "int8" else 0x7FFF_FFFF
     values = {
         "BUS_" + ip.bus.upper(): 1,
         "FIFO": int(ip.has_fifo_ports), "STREAM": int(ip.has_streams), "DMA": int(ip.has_dma),
         "MAGIC": f"0x{registers.MAGIC:08x}u", "VERSION": f"{registers.VERSION}u",
         "HASH": f"0x{c.hash:08x}u", "COMMANDS_VERSION": f"{commands.VERSION}u",
         "ROWS": f"{c.rows}u", "COLS": f"{c.cols}u", "DEPTH": c.depth, "LANES": c.lanes,
-        "BYTES_IN": c.bytes_in, "BYTES_OUT": c.bytes_out, "K_MAX": f"{k_max}u",
+        "BYTES_IN": c.bytes_in, "BYTES_OUT": c.bytes_out, "K_MAX": f"{c.data_type.max_k}u",
         "K_PANEL": f"{words * c.depth}u",
-        "BF16": int(c.dtype == "bf16"), "VALUE_BYTES": b.size,
-        "NARROW_BYTES": c.format.narrow.bytes,
+        "BF16": int(c.data_type.is_float), "VALUE_BYTES": b.size,
+        "NARROW_BYTES": c.data_type.narrow.bytes,
         "EPILOGUE_FLAGS": sum(flag for flag in epilogue),
         "HAS_TABLE": int(commands.JobFlag.TABLE in flags),
         "HAS_BIAS": int(commands.JobFlag.PRELOAD in flags),

@@ -99,14 +99,8 @@ def _table(head, rows) -> str:
 def _numbers(c: Config) -> str:
     a, b = operands(c)
     results = " or ".join(name for name, _ in result_types(c))
-    arithmetic = {
-        "int8": "sums of int8 products, exact in 32 bits"
-                + (f"; requantized to 8 bits in mode `{c.requantize}`"
-                   if c.requantize != "none" else ""),
-        "bf16": "chains of fused multiply-adds in float32, k ascending, rounded to nearest even",
-    }[c.dtype]
     return (
-        f"Operands {c.format.a.name}, results {results}: {arithmetic}. A job computes K up to"
+        f"Operands {c.data_type.a.name}, results {results}: {c.data_type.arithmetic(c)}. A job computes K up to"
         f" {min(a.words, b.words) * c.depth:,}; the driver splits larger products. Buffers:"
         f" {a.words * a.word_bytes:,} bytes for A, {b.words * b.word_bytes:,} bytes for B."
     )

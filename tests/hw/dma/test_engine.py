@@ -194,7 +194,7 @@ FETCHES = {
 def test_panels(name, pause):
     """Operands in all orders, at any byte and stride, are packed as the host packs them."""
     config = FETCHES[name]
-    size = config.format.a.bytes
+    size = config.data_type.a.bytes
     a, b, (k, lines, raw) = Region.A, Region.B, ElementOrder
     cases = [
         (a, 8, 16, k, 0x100, 32), (b, 8, 16, lines, 0x203, 37), (a, 3, 5, k, 0xFF3, 101),

@@ -24,7 +24,8 @@ def test_pack_words_have_twice_the_rate_of_a_product(name, size):
     config = CONFIGS[name]
     assert pack_bytes(config) == size
     if size < config.bytes_in:  # the product is 128 x 128 x 128
-        values = 2 * config.format.a.bytes + (config.format.acc.bytes if config.c_words else 0)
+        kind = config.data_type
+        values = 2 * kind.a.bytes + (kind.acc.bytes if config.c_words else 0)
         assert size >= 2 * (128**2 * values) / (128**3 / config.peak)
 
 

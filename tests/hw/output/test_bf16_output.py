@@ -8,8 +8,9 @@ from amaranth.utils import ceil_log2
 from ml_dtypes import bfloat16
 
 from verif.amaranth_bench import play, simulate
-from weft.commands import PARAMETER, Region, epilogue_flags
+from weft.commands import Region, epilogue_flags
 from weft.config import Config
+from weft.dtypes import DTYPES
 from weft.geometry import memories
 from weft.hw.control.job_table import JobEntry
 from weft.hw.control.loader import BufferWrite
@@ -112,7 +113,8 @@ class Bench:
             return
         g, lanes = self.geometries[Region.PARAMETERS], self.config.lanes
         for panel, columns in enumerate(self.columns):
-            entries = [PARAMETER["bf16"].pack(*pair) for pair in columns.view(np.float32).tolist()]
+            limits = columns.view(np.float32).tolist()
+            entries = [DTYPES["bf16"].parameter.pack(*pair) for pair in limits]
             entries += [bytes(8)] * (self.row_chunks * lanes - len(entries))
             words = [b"".join(entries[n : n + lanes]) for n in range(0, len(entries), lanes)]
             for first in range(0, len(words), g.group):

@@ -7,8 +7,9 @@ from amaranth.lib.data import StructLayout
 from amaranth.utils import ceil_log2
 
 from verif.amaranth_bench import play
-from weft.commands import PARAMETER, Region, epilogue_flags
+from weft.commands import Region, epilogue_flags
 from weft.config import Config
+from weft.dtypes import DTYPES
 from weft.geometry import memories
 from weft.golden import scaled
 from weft.hw.control.job_table import JobEntry
@@ -132,7 +133,7 @@ class Bench:
             yield from self._lines("a", Region.A, page, [data], last=1)
         chunks = -(-config.cols // config.lanes)
         for page, columns in enumerate(self.columns):
-            entries = [PARAMETER["int8"].pack(*entry) for entry, _ in columns]
+            entries = [DTYPES["int8"].parameter.pack(*entry) for entry, _ in columns]
             entries += [bytes(16)] * (chunks * config.lanes - len(entries))
             lanes = config.lanes
             words = [b"".join(entries[n * lanes : (n + 1) * lanes]) for n in range(chunks)]

@@ -6,8 +6,7 @@ import pytest
 from amaranth.hdl import signed, unsigned
 
 from verif.amaranth_bench import play
-from weft.hw.arith.multiplier import Multiplier
-from weft.hw.output.scale_product import PlainMultiplier, ScaleProduct, multiplier
+from weft.hw.output.scale_product import ScaleProduct
 
 EDGES = [0, 1, 2, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFF0000, 0xFFFFFFFF]
 
@@ -30,8 +29,3 @@ def test_products_are_exact_and_carry_extra(a, constant, cycles, wait):
     found = play(dut, script, "product", "o_extra", tail=dut.latency(cycles) + 1)
     for now, want in expected.items():
         assert tuple(trace[now] for trace in found) == want
-
-
-def test_only_the_ecp5_multiplies_in_dsp_blocks():
-    assert multiplier("ecp5") is Multiplier
-    assert {multiplier(name) for name in ("generic", "ice40hx", "ice40up")} == {PlainMultiplier}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from verif.amaranth_bench import put, simulate
+from weft import latencies
 from weft.golden import scaled
 from weft.hw.output.scalers import SCALERS
-from weft.timing import scale_latency
 
 SEED = 20263
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
@@ -207,7 +207,7 @@ def test_the_latency_equals_the_cycle_models(mode, cycles):
             ctx.set(dut.acc, 0)
 
     simulate(dut, bench)
-    assert dut.latency(cycles) == scale_latency(mode, cycles)
+    assert dut.latency(cycles) == latencies.scaler(mode, cycles)
     assert outputs[dut.latency(cycles)] == 7
 
 

@@ -1,0 +1,24 @@
+"""The class of each MAC cell."""
+
+from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
+from weft.hw.arith.ecp5 import Ecp5FastInnerProductMac, Ecp5PlainMac
+from weft.hw.arith.fip import FastInnerProductMac
+from weft.hw.arith.ice40 import (
+    Ice40FastInnerProductMac,
+    Ice40LogicFastInnerProductMac,
+    Ice40LogicPlainMac,
+    Ice40PlainMac,
+)
+from weft.hw.arith.mac import PlainMac
+from weft.mac_cells import MAC_CELLS
+
+__all__ = ["MACS"]
+
+# Subclasses of `weft.hw.arith.mac.Mac`, by the name of the cell.
+MACS = MAC_CELLS.layer(
+    "hardware",
+    plain=PlainMac, fip=FastInnerProductMac, bf16=Bf16Mac, bf16_ftz=FlushingBf16Mac,
+    plain_ecp5=Ecp5PlainMac, fip_ecp5=Ecp5FastInnerProductMac,
+    plain_ice40hx=Ice40LogicPlainMac, fip_ice40hx=Ice40LogicFastInnerProductMac,
+    plain_ice40up=Ice40PlainMac, fip_ice40up=Ice40FastInnerProductMac,
+)

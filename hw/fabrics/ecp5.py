@@ -1,0 +1,115 @@
+"""The building blocks of the ECP5: DP16KD block RAM, MULT18X18D multipliers, carry chains."""
+
+from amaranth.hdl import ClockSignal, Const, Instance, Signal
+from amaranth.utils import ceil_log2
+
+from weft.hw.arith.carry import ADD_MASKED, chain
+from weft.hw.arith.multiplier import Multiplier
+from weft.hw.fabrics.fabric import Fabric
+
+__all__ = ["Ecp5Fabric"]
+
+BITS = 14  # address bits of a DP16KD; the address counts bits
+WIDTHS = (36, 18, 9, 4, 2, 1)  # port widths of a DP16KD: half the width, twice the words
+
+
+class Ecp5Fabric(Fabric):
+    """Primitives of the ECP5.
+
+    A DP16KD block has 512 words of 36 bits, 1024 of 18 bits and so on. A bank uses the widest
+    shape that is deep enough, and puts blocks side by side. So only wires follow the output
+    registers. If a bank is read in parts or written byte by byte, a block holds 32 bits of each
+    word. A shape that does not fit the blocks is left to the tool.
+
+    Source: Lattice FPGA-TN-02204, ECP5 and ECP5-5G Memory Usage Guide: DP16KD. The port at which
+    each half of a 36-bit word appears: as in Yosys (techlibs/lattice, brams_map_16kd.v).
+    """
+
+    multiplier = Multiplier
+
+    def add_blocks(self, m, bank):
+        if bank.parts > 1 or bank.bytewise:
+            share = 32 // bank.parts  # bits of each part that a block holds
+            fits = bank.depth <= 512 and bank.width % 32 == 0 and share >= 1 + 7 * bank.bytewise
+            if fits:
+                for n in range(bank.width // 32):
+                    m.submodules[f"block_{n}"] = self._mixed_block(bank, n, share)
+            return fits
+        if bank.depth > 1 << BITS:
+            return False
+        level = max(0, ceil_log2(bank.depth) - 9)
+        for first in range(0, bank.width, WIDTHS[level]):
+            m.submodules[f"block_{first}"] = self._block(bank, first, level)
+        return True
+
+    def add_to(self, m, acc, term, begin):
+        """In one LUT a bit."""
+        bits = [term[min(n, len(term) - 1)] for n in range(len(acc))]
+        return chain(m, *((ADD_MASKED, bit, acc[n], begin) for n, bit in enumerate(bits)))
+
+    def _block(self, bank, first, level):
+        """A block for the bits from ``first`` on: port A writes, port B reads.
+
+        In the 36-bit shape the data pins of both ports form one word, for writes and for reads.
+        """
+        width = WIDTHS[level]
+        end = min(first + width, bank.width)
+        skipped = BITS - 9 - level  # low address pins: bit of the word, or byte write enables
+        ports = {"i_WEA": bank.write_en, "i_WEB": Const(0)}
+        for n in range(36):
+            port, pin = "AB"[n // 18], n % 18
+            out = port if width == 36 else "BA"[n // 18]
+            used = first + n < end
+            ports[f"i_DI{port}{pin}"] = bank.write_data[first + n] if used else Const(0)
+            ports[f"o_DO{out}{pin}"] = bank.read_data[first + n] if used else Signal(name="open")
+        for n in range(BITS):
+            bit = n - skipped
+            enable = Const(int(width >= 18 and n < width // 9))
+            used = 0 <= bit < len(bank.read_addr)
+            ports[f"i_ADA{n}"] = bank.write_addr[bit] if used else enable
+            ports[f"i_ADB{n}"] = bank.read_addr[bit] if used else Const(0)
+        return _instance(ports, bank.read_en, width, width)
+
+    def _mixed_block(self, bank, block, share):
+        """A block that is written 36 bits wide and read in narrower parts.
+
+        It holds ``share`` bits of each part of the word; 9 bits of a block hold 8 bits of data.
+        """
+        size = bank.width // bank.parts
+        part_bits = ceil_log2(bank.parts)
+        ports = {"i_WEA": Const(1) if bank.bytewise else bank.write_en, "i_WEB": Const(0)}
+        for port in "AB":
+            ports |= {f"i_DI{port}{n}": Const(0) for n in range(18)}
+            ports |= {f"i_AD{port}{n}": Const(0) for n in range(5)}
+        for n in range(32):
+            pin, part = n + n // 8, n // share
+            bit = part * size + block * share + n % share
+            ports[f"i_DI{'AB'[pin // 18]}{pin % 18}"] = bank.write_data[bit]
+            if n % 8 == 0:
+                ports[f"i_ADA{n // 8}"] = bank.write_en[bit // 8] if bank.bytewise else Const(1)
+            if n < share:
+                out = "AB"[pin // 18] if share == 32 else "B"
+                ports[f"o_DO{out}{pin % 18}"] = bank.read_data[block * share + n]
+        for n in range(9):
+            used = n < len(bank.write_addr)
+            ports[f"i_ADA{5 + n}"] = bank.write_addr[n] if used else Const(0)
+            ports[f"i_ADB{5 + n}"] = bank.read_addr[part_bits + n] if used else Const(0)
+        for n in range(part_bits):
+            ports[f"i_ADB{5 - part_bits + n}"] = bank.read_addr[n]
+        return _instance(ports, bank.read_en, 36, {32: 36, 16: 18, 8: 9}.get(share, share))
+
+
+def _instance(ports, read_en, write_width, read_width):
+    widths = ("A", write_width, Const(1)), ("B", read_width, read_en)
+    for port, width, enable in widths:
+        ports |= {
+            f"i_CLK{port}": ClockSignal(),
+            f"i_CE{port}": enable,
+            f"i_OCE{port}": read_en,
+            f"i_RST{port}": Const(0),
+            **{f"i_CS{port}{n}": Const(0) for n in range(3)},
+            f"p_DATA_WIDTH_{port}": width,
+            f"p_REGMODE_{port}": "OUTREG",
+            f"p_CSDECODE_{port}": "0b000",
+        }
+    return Instance("DP16KD", p_RESETMODE="SYNC", p_GSR="DISABLED", **ports)

@@ -1,0 +1,32 @@
+"""`Fabric`: the building blocks of an FPGA family; by default plain logic for any tool."""
+
+from amaranth.hdl import Mux
+
+from weft.hw.arith.multiplier import PlainMultiplier
+
+__all__ = ["Fabric"]
+
+
+class Fabric:
+    """Building blocks that any FPGA and any tool accept. A subclass uses primitives of a family.
+
+    Blocks call the methods with ``primitives`` of True if they are elaborated with a platform.
+
+    Attributes
+    ----------
+    multiplier : class
+        Multiplier outside of the array: `weft.hw.arith.multiplier.Multiplier` or a subclass.
+    registers_address : bool
+        Whether a memory bank registers its read address instead of its read data.
+    """
+
+    multiplier = PlainMultiplier
+    registers_address = False
+
+    def add_blocks(self, m, bank) -> bool:
+        """Add the block RAMs of a `weft.hw.buffers.bank.Bank`; False leaves them to the tool."""
+        return False
+
+    def add_to(self, m, acc, term, begin):
+        """``(0 if begin else acc) + term``."""
+        return Mux(begin, 0, acc) + term

@@ -1,0 +1,69 @@
+"""The latencies of the blocks in cycles: data for the hardware and for the cycle model."""
+
+__all__ = [
+    "BF16_MAC", "CORRECTION", "DSP_MULTIPLIER", "HALVED_CYCLES", "ICE40_DSP_ACCUMULATOR",
+    "LOGIC_MULTIPLIER", "MEMORY_READ", "OPERAND_SUMS_READ", "ROW_SUM", "SCALER_STAGES", "STEP",
+    "TWO_STAGE_MAC", "UNPACKER", "bf16_join", "bf16_output", "requantizer", "requantizer_join",
+    "scale_product", "scaler", "tree",
+]
+
+STEP = 1  # from the sequencer's decision on a step to the registered step
+MEMORY_READ = 2  # from an address to the word of a memory bank
+
+# Arithmetic of the PE.
+TWO_STAGE_MAC = 2  # the product, then the sum
+DSP_MULTIPLIER = 3  # a DSP block of the ECP5 with all its registers
+LOGIC_MULTIPLIER = 4  # a multiplier in the carry chains of the ECP5
+ICE40_DSP_ACCUMULATOR = 4  # multiplier and accumulator in one SB_MAC16
+BF16_MAC = 10
+UNPACKER = 1  # decodes a floating-point number at the array's edge
+
+# From a chunk request.
+OPERAND_SUMS_READ = MEMORY_READ + 2  # from a page to the sum of one line of an operand
+ROW_SUM = 1 + OPERAND_SUMS_READ  # the sum of the chunk's row of A
+CORRECTION = ROW_SUM + 2  # the corrected sums of a fast inner product
+
+# Stages of a scaler before and after its product, by requantization mode.
+SCALER_STAGES = {"tflite": (2, 4), "single": (0, 5), "onnx": (5, 7)}
+HALVED_CYCLES = 4, 8  # cycles of a scale product whose digits are multiplied in two halves
+
+
+def tree(terms: int) -> int:
+    """Latency of a tree that adds ``terms`` values, one cycle for each level."""
+    return (terms - 1).bit_length()
+
+
+def scale_product(cycles: int) -> int:
+    """Latency of the product of a sum and its scale, one every ``cycles`` cycles."""
+    return DSP_MULTIPLIER + 2 if cycles == 1 else cycles + 2 + (cycles in HALVED_CYCLES)
+
+
+def scaler(mode: str, cycles: int) -> int:
+    """Latency of a scaler that takes one sum every ``cycles`` cycles."""
+    return sum(SCALER_STAGES[mode]) + scale_product(cycles)
+
+
+def requantizer_join(sum_latency: int, zero_points: bool) -> int:
+    """From a chunk request to the stage in which sums, parameters and row sums meet."""
+    return max(sum_latency, 2 + MEMORY_READ, ROW_SUM * zero_points)
+
+
+def requantizer(
+    sum_latency: int, *, mode: str, cycles: int, zero_points: bool, table: bool
+) -> int:
+    """From a chunk request to the results of the int8 epilogue.
+
+    The bias takes 1 cycle, zero points of B 1 more, the clamp 5, the table a read and 1 more.
+    """
+    stages = 1 + zero_points + scaler(mode, cycles) + 5 + (MEMORY_READ + 1) * table
+    return requantizer_join(sum_latency, zero_points) + stages
+
+
+def bf16_join(sum_latency: int, clamps: bool) -> int:
+    """From a chunk request to the stage in which sums and limits meet."""
+    return max(sum_latency, (1 + MEMORY_READ) * clamps)
+
+
+def bf16_output(sum_latency: int, clamps: bool) -> int:
+    """From a chunk request to the results of the BF16 epilogue: 2 cycles clamp, 1 rounds."""
+    return bf16_join(sum_latency, clamps) + 2 * clamps + 1
