@@ -101,8 +101,8 @@ def _numbers(c: Config) -> str:
     results = " or ".join(name for name, _ in result_types(c))
     return (
         f"Operands {c.data_type.a.name}, results {results}: {c.data_type.arithmetic(c)}. A job"
-        f" computes K up to {min(a.words, b.words) * c.depth:,}; the driver splits larger products. Buffers:"
-        f" {a.words * a.word_bytes:,} bytes for A, {b.words * b.word_bytes:,} bytes for B."
+        f" computes K up to {min(a.words, b.words) * c.depth:,}; the driver splits larger products."
+        f" Buffers: {a.words * a.word_bytes:,} bytes for A, {b.words * b.word_bytes:,} bytes for B."
     )
 
 

@@ -7,8 +7,8 @@ from amaranth.back import rtlil
 
 from verif.amaranth_bench import play
 from verif.primitives import cosimulate
-from weft.hw.buffers import bank
 from weft.hw.buffers.bank import Bank
+from weft.hw.fabrics import ecp5
 from weft.sim.primitives import ECP5_MODELS
 
 SHAPES = [
@@ -104,5 +104,5 @@ def test_wrong_block_models_are_detected(line, broken):
 
 
 def test_a_wrong_number_of_address_bits_is_detected(monkeypatch):
-    monkeypatch.setattr(bank, "BITS", 13)
+    monkeypatch.setattr(ecp5, "BITS", 13)
     assert cosimulate(Bank(width=20, depth=600, target="ecp5"), cycles=3000).startswith("FAIL")
