@@ -42,7 +42,7 @@ LAYERS = {
     ),
     "src/weft/network/tflite/": (*NETWORK, "flatbuffers", "tflite", "tflite_micro"),
     "src/weft/network/onnx/": (*NETWORK, "onnx", "onnxruntime"),
-    "src/weft/network/report/": (*NETWORK, "matplotlib"),
+    "src/weft/network/report/": (*NETWORK, "matplotlib", "rich"),
     "src/weft/network/target": (*NETWORK, "weft.boards"),
     "src/weft/network/": NETWORK,
     "src/weft/demo/": (*BASE, "weft.host", "weft.demo", "weft.quantize", "numpy", "ml_dtypes"),

@@ -1,0 +1,21 @@
+"""The report of a compiled network: what runs where and why, what it costs, what bounds it.
+
+==============  =================================================================================
+module          content
+==============  =================================================================================
+`figures`       the data of a report, and its JSON
+`build`         makes the data from a `Program`
+`streams`       what the commands of a step move: words, results, frames
+`energy`        an estimate of the energy
+`placement`     the placement line
+`text`          tables for a terminal
+`pictures`      roofline, timeline, memory, energy, as SVG
+`page`          one HTML page with all of it, which needs no network
+==============  =================================================================================
+"""
+
+from weft.network.report.build import report
+from weft.network.report.figures import LayerReport, NetworkReport
+from weft.network.report.placement import placement_line
+
+__all__ = ["LayerReport", "NetworkReport", "placement_line", "report"]

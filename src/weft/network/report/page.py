@@ -1,0 +1,193 @@
+"""The report as one HTML page that needs no network: tables, and pictures as embedded SVG."""
+
+from html import escape
+
+from weft.network.report.energy import FORMULA
+from weft.network.report.figures import NetworkReport
+from weft.network.report.pictures import COLOURS, pictures
+from weft.network.report.style import STYLE
+from weft.network.report.text import (
+    HOST_TIME,
+    bound_text,
+    comparison_rows,
+    energy_text,
+    measured_text,
+    place_text,
+    products_text,
+    reasons,
+)
+
+__all__ = ["page"]
+
+# By the name of a picture: its heading, and what it shows.
+TITLES = {
+    "cycles": (
+        "Cycles of the core",
+        "The colour of a bar is the part that bounds the layer.",
+    ),
+    "wire": (
+        "Time on the wire",
+        "Commands and results with their frames, in the slower of the two directions.",
+    ),
+    "timeline": (
+        "What is busy",
+        "Height: the share of a layer's cycles in which the part is busy.",
+    ),
+    "roofline-load": (
+        "Roofline: load",
+        "A layer near the slope waits for operands. Reuse them more, or widen the stream.",
+    ),
+    "roofline-drain": (
+        "Roofline: drain",
+        "A layer near the slope waits for its results. More lanes raise the slope.",
+    ),
+    "chip": (
+        "Memory on the chip",
+        "Packed weights, and parameters. Weights that exceed the buffer pass through it in parts.",
+    ),
+    "maps": (
+        "Memory on the host",
+        "Feature maps that are needed at the end of a layer.",
+    ),
+    "energy": ("Energy", FORMULA),
+    "against": ("Layer by layer", "Both targets."),
+}
+WIDE = {"timeline"}
+BOUNDS = (
+    ("compute", "The array: each tile takes K / depth cycles."),
+    ("load", "The command stream: operands and parameters are loaded."),
+    ("drain", "The output stage: results leave the array and are requantized."),
+    ("latency", "Pipelines and headers: more than half of the cycles remain if the rest is ideal."),
+    ("wire", "The serial port takes longer than the core. What bounds the core is in brackets."),
+)
+
+
+def page(report: NetworkReport) -> str:
+    """The report as an HTML page."""
+    drawn = pictures(report)
+    body = [
+        f"<header><h1>{escape(report.name)} <small>on {escape(report.target)}</small></h1>",
+        f"<p class=lead>{escape(report.placement)}</p></header>",
+        _cards(report),
+        "<h2>Layers</h2>", _layers(report),
+        _list([*reasons(report), *report.notes]),
+    ]
+    if report.against:
+        body += [
+            f"<h2>{escape(report.target)} and {escape(report.against.target)}</h2>",
+            _comparison(report), f"<div class=grid>{_picture('against', drawn)}</div>",
+        ]
+    shown = [name for name in TITLES if name in drawn and name != "against"]
+    body += [
+        "<h2>Pictures</h2><div class=grid>", *(_picture(name, drawn) for name in shown), "</div>",
+        "<h2>How to read this</h2>", _definitions(report),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{escape(report.name)} on {escape(report.target)}</title>"
+        f"<style>{_colours()}{STYLE}</style></head><body><main>\n"
+        + "\n".join(body) + "\n</main></body></html>\n"
+    )
+
+
+def _colours():
+    light, dark = (
+        "".join(f"--{name}:{pair[n]};" for name, pair in COLOURS.items()) for n in (0, 1)
+    )
+    return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
+
+
+def _cards(report):
+    def card(name, value, more=""):
+        return f"<div class=card><b>{value}</b><span>{name}</span><small>{more}</small></div>"
+
+    moved = report.streams
+    cards = [card("MAC", f"{report.macs:,}", f"{report.ceilings.peak} MAC/cycle at most")]
+    if report.core_ms is None:
+        cards.append(card("cycles of the core", f"{report.cycles:,}"))
+    else:
+        cycles = f"{report.cycles:,} cycles at {report.clock:g} MHz"
+        cards.append(card("core", f"{report.core_ms:,.3f} ms", cycles))
+    if report.wire_ms is not None:
+        rate = f"at least, at {report.baud:,} baud"
+        cards.append(card("wire", f"{report.wire_ms:,.1f} ms", rate))
+    cards += [
+        card("utilization of the array", f"{report.utilization:.1%}"),
+        card(
+            "bytes of commands", f"{moved.commands:,}", f"{moved.results:,} bytes of results"
+        ),
+        card("energy", energy_text(report.energy.total), "an estimate"),
+    ]
+    return f"<div class=cards>{''.join(cards)}</div>"
+
+
+def _layers(report):
+    measured = any(layer.measured is not None for layer in report.layers)
+    heads = ["", "operator", "on", "MAC", "M x K x N", "jobs", "cycles"]
+    heads += ["measured"] * measured
+    heads += ["used", "bound by", "bytes in", "bytes out"]
+    heads += ["core ms"] * (report.clock is not None) + ["wire ms"] * (report.baud is not None)
+    rows = []
+    for n, layer in enumerate(report.layers):
+        macs = f"{layer.macs:,}" if layer.macs else ""
+        cells = [str(n + 1), layer.operator, place_text(layer), macs]
+        if layer.on_weft:
+            cells += [products_text(layer.products), f"{layer.jobs:,}", f"{layer.cycles:,}"]
+            cells += [measured_text(layer)] * measured
+            cells += [
+                f"{layer.utilization:.1%}", bound_text(layer), f"{layer.streams.commands:,}",
+                f"{layer.streams.results:,}",
+            ]
+            cells += [f"{layer.core_ms:,.3f}"] * (report.clock is not None)
+            cells += [f"{layer.wire_ms:,.1f}"] * (report.baud is not None)
+        cells += [""] * (len(heads) - len(cells))
+        rows.append(("host" if not layer.on_weft else layer.core_bound, layer.name, cells))
+    return _table(heads, rows)
+
+
+def _comparison(report):
+    heads = ["", report.target, report.against.target]
+    return _table(heads, [("", "", list(row)) for row in comparison_rows(report)])
+
+
+def _table(heads, rows):
+    """A table; each row has a class, a title and its cells."""
+    text = ["operator", "on", "bound by", ""]
+    left = [" class=l" if name in text else "" for name in heads]
+    head = "".join(f"<th{c}>{escape(name)}</th>" for c, name in zip(left, heads, strict=True))
+    lines = []
+    for kind, title, cells in rows:
+        data = "".join(f"<td{c}>{escape(cell)}</td>" for c, cell in zip(left, cells, strict=True))
+        lines.append(f'<tr class="{kind}" title="{escape(title)}">{data}</tr>')
+    return (
+        f"<div class=scroll><table><thead><tr>{head}</tr></thead><tbody>"
+        f"{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _list(lines):
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _picture(name, drawn):
+    heading, text = TITLES[name]
+    kind = ' class="wide"' if name in WIDE else ""
+    return (
+        f"<figure{kind}><h3>{heading}</h3><div class=scroll>{drawn[name]}</div>"
+        f"<figcaption>{escape(text)}</figcaption></figure>"
+    )
+
+
+def _definitions(report):
+    terms = "".join(f"<dt class={name}>{name}</dt><dd>{text}</dd>" for name, text in BOUNDS)
+    return (
+        "<p>Cycles are predicted by the cycle model, which equals the hardware. Each layer is"
+        " predicted again with an ideal load, an ideal array and an ideal drain; the part that"
+        f" takes longest alone bounds the layer.</p><dl>{terms}</dl>"
+        f"<p>{escape(HOST_TIME)} The time on the wire is that of the bytes: it leaves out the"
+        " delays of USB adapters.</p>"
+        f"<p>Config {escape(report.config)}, hash {report.config_hash:08x}.</p>"
+    )

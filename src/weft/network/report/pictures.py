@@ -1,0 +1,257 @@
+"""The pictures of a report, as SVG elements whose colours follow the page, drawn by matplotlib."""
+
+import io
+import re
+
+from weft.network.report.figures import NetworkReport
+
+__all__ = ["COLOURS", "pictures"]
+
+# By name: (light page, dark page). A page defines each as a CSS variable of this name.
+COLOURS = {
+    "ink": ("#1f2933", "#e6eaee"),
+    "faint": ("#5f6c78", "#9aa7b4"),
+    "grid": ("#dfe4e8", "#38424c"),
+    "compute": ("#00875f", "#2dbf8f"),
+    "load": ("#2478b5", "#5cb3ec"),
+    "drain": ("#8650a8", "#c08ae0"),
+    "latency": ("#7a8794", "#8b98a5"),
+    "wire": ("#c25700", "#f09045"),
+    "maps": ("#3f7f93", "#6fb6cc"),
+    "other": ("#b58900", "#d9b44a"),
+}
+WIDTH = 4.6  # inches of 72 units
+ROW = 0.19  # inches of a layer
+TEXT = 9  # units
+# Matplotlib draws with these colours; each stands for the CSS variable of the same place.
+_MARKS = {name: f"#0000{n + 1:02x}" for n, name in enumerate(COLOURS)}
+
+
+def pictures(report: NetworkReport) -> dict[str, str]:
+    """SVG elements by name: those of `TITLES` in the page that the report has data for."""
+    drawn = {}
+    if report.on_weft:
+        drawn["cycles"] = _layers(report, "cycles", {
+            part: [layer.cycles * (layer.core_bound == part) for layer in report.on_weft]
+            for part in ("compute", "load", "drain", "latency")
+        })
+        if report.baud is not None:
+            drawn["wire"] = _layers(report, "ms on the wire", {
+                "wire": [layer.wire_ms for layer in report.on_weft],
+            })
+        drawn["timeline"] = _timeline(report)
+        drawn["roofline-load"] = _roofline(
+            report, "load", "MAC per byte of commands",
+            lambda layer: layer.macs / layer.streams.commands, report.ceilings.load,
+            f"load: {report.ceilings.load} bytes/cycle",
+        )
+        drawn["roofline-drain"] = _roofline(
+            report, "drain", "MAC per result", lambda layer: layer.macs / layer.results,
+            report.ceilings.drain, f"drain: {report.ceilings.drain:.3g} results/cycle",
+        )
+        drawn["chip"] = _layers(report, "bytes on the chip", {
+            "load": [max(layer.resident, layer.streams.b) for layer in report.on_weft],
+            "drain": [layer.streams.parameters for layer in report.on_weft],
+        }, {"load": "weights, packed", "drain": "parameters"}, report.ceilings.b_bytes)
+        drawn["energy"] = _layers(report, "nJ, estimated", {
+            "compute": [layer.energy.mac for layer in report.on_weft],
+            "load": [layer.energy.operands for layer in report.on_weft],
+            "drain": [layer.energy.results for layer in report.on_weft],
+        }, {"compute": "MAC", "load": "operand buffers", "drain": "result buffer"})
+    drawn["maps"] = _layers(
+        report, "bytes of feature maps", {"maps": [layer.maps for layer in report.layers]},
+        {}, None, report.layers,
+    )
+    if report.against:
+        drawn["against"] = _comparison(report)
+    return drawn
+
+
+def _figure(height, width=WIDTH):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot(facecolor="none")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(_MARKS["grid"])
+    axes.tick_params(colors=_MARKS["faint"], labelsize=TEXT, length=2)
+    axes.xaxis.label.set(color=_MARKS["faint"], size=TEXT)
+    axes.yaxis.label.set(color=_MARKS["faint"], size=TEXT)
+    return figure, axes
+
+
+def _layers(report, label, parts, names=None, line=None, layers=None):
+    """Horizontal bars, one for each layer, of stacked parts."""
+    layers = report.on_weft if layers is None else layers
+    figure, axes = _figure(0.75 + ROW * len(layers))
+    rows = range(len(layers))
+    left = [0.0] * len(layers)
+    for part, values in parts.items():
+        if any(values):
+            name = (names or {}).get(part, part)
+            axes.barh(rows, values, 0.72, left, color=_MARKS[part], label=name)
+            left = [a + b for a, b in zip(left, values, strict=True)]
+    _layer_axis(axes, report, layers)
+    axes.set_xlabel(label)
+    if line is not None:
+        axes.axvline(line, color=_MARKS["ink"], lw=0.8, ls=(0, (4, 3)), label="size of the buffer")
+    if names is None and len(parts) > 1 or names:
+        _legend(axes)
+    return _svg(figure, label)
+
+
+def _layer_axis(axes, report, layers):
+    """A row for each layer, from top to bottom, with its number and its operator."""
+    axes.set_yticks(
+        range(len(layers)),
+        [f"{report.layers.index(layer) + 1}  {layer.operator}" for layer in layers],
+        color=_MARKS["ink"],
+    )
+    axes.set_ylim(len(layers) - 0.4, -0.6)
+    axes.xaxis.set_major_formatter(_short)
+    axes.xaxis.set_major_locator(_locator())
+    axes.grid(axis="x", color=_MARKS["grid"], lw=0.6)
+    axes.set_axisbelow(True)
+
+
+def _locator():
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(5)
+
+
+def _short(value, _=None):
+    """``1.5k``, ``20M``: a number in few characters."""
+    for unit in ("", "k", "M", "G"):
+        if abs(value) < 1000 or unit == "G":
+            return f"{value:.3g}{unit}"
+        value /= 1000
+    return ""
+
+
+def _legend(axes, count=4):
+    axes.legend(
+        loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=count, frameon=False, fontsize=TEXT,
+        labelcolor=_MARKS["ink"], handlelength=0.9, handleheight=0.9, columnspacing=1.2,
+        handletextpad=0.5, borderaxespad=0.2,
+    )
+
+
+def _timeline(report):
+    """Three lanes over the cycles of an inference; heights are shares of a layer's cycles."""
+    figure, axes = _figure(1.9, 2 * WIDTH)
+    lanes = (
+        ("load", lambda layer: layer.streams.commands / report.ceilings.load),
+        ("compute", lambda layer: layer.active),
+        ("drain", lambda layer: layer.streams.drain),
+    )
+    edges = [0]
+    for layer in report.on_weft:
+        edges.append(edges[-1] + layer.cycles)
+    for lane, (name, busy) in enumerate(lanes):
+        base = 2 - lane
+        shares = [min(1, busy(layer) / max(1, layer.cycles)) for layer in report.on_weft]
+        tops = [base + 0.8 * share for share in shares]
+        axes.barh(base, edges[-1], 0.8, align="edge", color=_MARKS["grid"], alpha=0.45, lw=0)
+        axes.stairs(tops, edges, baseline=base, fill=True, color=_MARKS[name], lw=0)
+    axes.set_yticks([base + 0.4 for base in (2, 1, 0)], [name for name, _ in lanes])
+    axes.tick_params(axis="y", length=0, labelcolor=_MARKS["ink"])
+    for edge in edges[1:-1]:
+        axes.axvline(edge, color=_MARKS["faint"], lw=0.4)
+    for layer, start, end in zip(report.on_weft, edges, edges[1:], strict=False):
+        if end - start > edges[-1] / 45:
+            number = report.layers.index(layer) + 1
+            axes.text(
+                (start + end) / 2, 2.86, number, ha="center", size=TEXT, color=_MARKS["faint"]
+            )
+    axes.set_xlim(0, edges[-1])
+    axes.set_ylim(-0.05, 3.1)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.set_xlabel("cycles of the core, layer after layer (numbers: layers)")
+    return _svg(figure, "timeline")
+
+
+def _roofline(report, part, label, intensity, slope, text):
+    """MAC/cycle of each layer against an intensity, under the peak and a sloped ceiling."""
+    figure, axes = _figure(3.0)
+    peak = report.ceilings.peak
+    points = [
+        (intensity(layer), layer.macs / layer.cycles, layer)
+        for layer in report.on_weft if layer.macs and layer.cycles
+    ]
+    ridge = peak / slope
+    xs = [ridge, *(x for x, _, _ in points)]
+    low, high = min(xs) / 2, max(xs) * 3
+    bottom = min([y for _, y, _ in points], default=1) / 2.5
+    axes.loglog([max(low, bottom / slope), ridge], [max(low * slope, bottom), peak],
+                color=_MARKS[part], lw=1.4)
+    axes.plot([ridge, high], [peak, peak], color=_MARKS["compute"], lw=1.4)
+    axes.text(high, peak * 1.12, f"array: {peak} MAC/cycle", ha="right", size=TEXT,
+              color=_MARKS["compute"])
+    axes.text(0.02, 0.97, text, transform=axes.transAxes, size=TEXT, color=_MARKS[part], va="top")
+    for x, y, layer in points:
+        axes.plot(x, y, "o", ms=5, color=_MARKS[layer.core_bound], mew=0, alpha=0.8)
+    for (x, y), numbers in _labels(report, points).items():
+        axes.annotate(numbers, (x, y), (4, -9), textcoords="offset points", size=TEXT - 1,
+                      color=_MARKS["faint"])
+    axes.set(xlim=(low, high), ylim=(bottom, peak * 2.2), xlabel=label, ylabel="MAC/cycle")
+    axes.xaxis.set_major_formatter(_short)
+    axes.yaxis.set_major_formatter(_short)
+    axes.minorticks_off()
+    axes.grid(color=_MARKS["grid"], lw=0.6)
+    axes.set_axisbelow(True)
+    return _svg(figure, f"roofline, {label}")
+
+
+def _labels(report, points):
+    """The numbers of layers by their point; layers that nearly share a point share a label."""
+    labels: dict = {}
+    for x, y, layer in points:
+        number = report.layers.index(layer) + 1
+        for (u, v), numbers in labels.items():
+            if abs(x / u - 1) < 0.25 and abs(y / v - 1) < 0.25:
+                numbers.append(number)
+                break
+        else:
+            labels[x, y] = [number]
+    return {
+        place: ", ".join(map(str, numbers[:4])) + ", ..." * (len(numbers) > 4)
+        for place, numbers in labels.items()
+    }
+
+
+def _comparison(report):
+    """The cycles, or the ms, of each layer on both targets."""
+    timed = None not in (report.core_ms, report.against.core_ms)
+    figure, axes = _figure(0.9 + 1.5 * ROW * len(report.layers))
+    for n, (each, colour) in enumerate(((report, "compute"), (report.against, "other"))):
+        values = [(layer.core_ms or 0) if timed else layer.cycles for layer in each.layers]
+        rows = [row + 0.4 * n - 0.2 for row in range(len(values))]
+        axes.barh(rows, values, 0.36, color=_MARKS[colour], label=each.target)
+    _layer_axis(axes, report, report.layers)
+    axes.set_xlabel("ms of the core" if timed else "cycles of the core")
+    _legend(axes, 2)
+    return _svg(figure, "comparison")
+
+
+def _svg(figure, name):
+    """The figure as an SVG element without fixed size, fonts and colours."""
+    import matplotlib
+
+    file = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    text = file.getvalue()
+    text = text[text.index("<svg"):]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
+    text = re.sub(r"font-family: [^;\"]*(; )?", "", text)
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
+    text = re.sub(r' id="([^"]+)"', lambda m: m[0] if m[1] in used else "", text)
+    for colour, mark in _MARKS.items():
+        text = text.replace(mark, f"var(--{colour})")
+    return text.replace("<svg", f'<svg role="img" aria-label="{name}"', 1)

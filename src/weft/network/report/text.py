@@ -1,0 +1,199 @@
+"""The report as text: the placement line, a table of layers, totals, and reasons."""
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from weft.network.report.figures import LayerReport, NetworkReport
+
+__all__ = [
+    "HOST_TIME", "bound_text", "comparison_rows", "energy_text", "layer_table", "measured_text",
+    "place_text", "products_text", "reasons", "render", "show",
+]
+
+WIDTH = 200  # columns of a text that is not for a terminal
+HOST_TIME = "Time on the host (windows, packing, its own operators) is not included."
+
+
+def render(report: NetworkReport, width: int = WIDTH) -> str:
+    """The report as plain text, at most ``width`` columns wide."""
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    show(report, console)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+
+
+def show(report: NetworkReport, console) -> None:
+    """Print the report on a `rich.console.Console`."""
+    console.print(report.placement, style="bold", soft_wrap=True, markup=False)
+    console.print(layer_table(report, console.width))
+    for line in (*_totals(report), "", *reasons(report), *report.notes):
+        console.print(line, soft_wrap=True, markup=False)
+    if report.against:
+        console.print(_table(("", report.target, report.against.target), comparison_rows(report)))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the table of layers.
+
+    A narrow terminal shows the columns of the lowest ``rank`` only. ``cell`` gives the text of a
+    layer on the core; layers on the host have no text, unless ``always``.
+    """
+
+    name: str
+    rank: int
+    cell: Callable[[LayerReport], str]
+    always: bool = False
+
+    def text(self, layer):
+        return self.cell(layer) if layer.on_weft or self.always else ""
+
+
+def layer_table(report: NetworkReport, width: int = WIDTH):
+    """The table of layers, a `rich.table.Table`.
+
+    Parameters
+    ----------
+    report : NetworkReport
+    width : int
+        Columns of the terminal. The least important columns are left out if they do not fit.
+    """
+    columns = _columns(report)
+    rows = [[column.text(layer) for layer in report.layers] for column in columns]
+    sizes = [max(map(len, (c.name, *row))) + 2 for c, row in zip(columns, rows, strict=True)]
+    shown = sorted(range(len(columns)), key=lambda n: columns[n].rank)
+    while len(shown) > 2 and sum(sizes[n] for n in shown) > width:
+        shown.pop()
+    shown.sort()
+    return _table(
+        [columns[n].name for n in shown], zip(*(rows[n] for n in shown), strict=True),
+    )
+
+
+def _columns(report):
+    columns = [
+        _Column("operator", 0, lambda layer: layer.operator, always=True),
+        _Column("on", 1, place_text, always=True),
+        _Column("MAC", 7, lambda layer: f"{layer.macs:,}" if layer.macs else "", always=True),
+        _Column("M x K x N", 3, lambda layer: products_text(layer.products)),
+        _Column("jobs", 10, lambda layer: f"{layer.jobs:,}"),
+        _Column("cycles", 2, lambda layer: f"{layer.cycles:,}"),
+        _Column("used", 5, lambda layer: f"{layer.utilization:.1%}"),
+        _Column("bound by", 4, bound_text),
+        _Column("bytes in", 8, lambda layer: f"{layer.streams.commands:,}"),
+        _Column("bytes out", 9, lambda layer: f"{layer.streams.results:,}"),
+    ]
+    if any(layer.measured is not None for layer in report.layers):
+        columns.insert(6, _Column("measured", 2, measured_text))
+    if report.clock is not None:
+        columns.append(_Column("core ms", 6, lambda layer: f"{layer.core_ms:,.3f}"))
+    if report.baud is not None:
+        columns.append(_Column("wire ms", 6, lambda layer: f"{layer.wire_ms:,.1f}"))
+    return columns
+
+
+def _table(heads, rows):
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for n, name in enumerate(heads):
+        left = n == 0 or name in ("on", "bound by")
+        table.add_column(name, justify="left" if left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def place_text(layer) -> str:
+    """``Weft``, ``host``, or ``both`` if the host computes a part of the layer."""
+    return "host" if not layer.on_weft else "both" if layer.reason else "Weft"
+
+
+def products_text(products) -> str:
+    """``125 x 40 x 64``; with a count if there are several, and the number of further shapes."""
+    if not products:
+        return ""
+    first, *more = products
+    shape = f"{first.m} x {first.k} x {first.n}"
+    text = f"{first.count} x ({shape})" if first.count > 1 else shape
+    return text + f" + {len(more)} more" * bool(more)
+
+
+def measured_text(layer) -> str:
+    """The measured cycles; empty if they were not measured."""
+    return "" if layer.measured is None else f"{layer.measured:,}"
+
+
+def bound_text(layer) -> str:
+    """``wire (drain)``: what bounds the layer and, if that is the wire, what bounds the core."""
+    if layer.bound == layer.core_bound:
+        return layer.bound
+    return f"{layer.bound} ({layer.core_bound})"
+
+
+def energy_text(nanojoule: float) -> str:
+    """An energy with the unit that fits it: ``12.3 nJ``, ``4.56 uJ``, ``1.2 mJ``."""
+    for unit in ("nJ", "uJ"):
+        if nanojoule < 1000:
+            return f"{nanojoule:.3g} {unit}"
+        nanojoule /= 1000
+    return f"{nanojoule:,.3g} mJ"
+
+
+def _totals(report):
+    """Lines with the sums of all layers."""
+    moved = report.streams
+    yield (
+        f"core: {report.cycles:,} cycles, {report.utilization:.1%} of"
+        f" {report.ceilings.peak} MAC/cycle"
+        + ("" if report.core_ms is None else f"; {report.core_ms:,.3f} ms at {report.clock:g} MHz")
+    )
+    yield f"streams: {moved.commands:,} bytes of commands, {moved.results:,} bytes of results"
+    if report.wire_ms is not None:
+        yield (
+            f"wire: {moved.sent:,} bytes to the board, {moved.received:,} bytes from it, with"
+            f" frames; at least {report.wire_ms:,.0f} ms at {report.baud:,} baud"
+        )
+    yield f"energy: {energy_text(report.energy.total)}, estimated for a 45 nm chip (Horowitz 2014)"
+    yield HOST_TIME
+
+
+def reasons(report: NetworkReport):
+    """A line for each operator that the host computes, wholly or in part, and why."""
+    seen = {}
+    for layer in report.layers:
+        if layer.reason:
+            saves = f" (saves {layer.extra_bytes:,} bytes of results)" if layer.extra_bytes else ""
+            change = f"; {layer.field} in the Config changes this{saves}" if layer.field else ""
+            key = layer.operator, layer.on_weft, layer.reason + change
+            seen[key] = seen.get(key, 0) + 1
+    for (operator, on_weft, reason), count in seen.items():
+        times = f" ({count} times)" if count > 1 else ""
+        yield f"{'partly ' if on_weft else ''}on the host: {operator}{times}: {reason}"
+
+
+def comparison_rows(report: NetworkReport) -> list[tuple[str, str, str]]:
+    """Rows (name, value, value) of the totals of a report and of the one it is against."""
+    both = report, report.against
+
+    def row(name, text):
+        return name, *(text(each) for each in both)
+
+    def milliseconds(value, digits):
+        return "-" if value is None else f"{value:,.{digits}f}"
+
+    return [
+        row("Config", lambda r: r.config),
+        row("MAC/cycle", lambda r: f"{r.ceilings.peak:,}"),
+        row("operators on Weft", lambda r: f"{len(r.on_weft)} of {len(r.layers)}"),
+        row("cycles", lambda r: f"{r.cycles:,}"),
+        row("utilization", lambda r: f"{r.utilization:.1%}"),
+        row("core ms", lambda r: milliseconds(r.core_ms, 3)),
+        row("wire ms", lambda r: milliseconds(r.wire_ms, 0)),
+        row("bytes of commands", lambda r: f"{r.streams.commands:,}"),
+        row("bytes of results", lambda r: f"{r.streams.results:,}"),
+        row("energy (estimate)", lambda r: energy_text(r.energy.total)),
+    ]

@@ -1,0 +1,43 @@
+"""The pictures: well-formed SVG in the page's colours."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from network_programs import TARGET, make_program
+
+from weft.network.report import pictures as module
+from weft.network.report import report
+from weft.network.report.pictures import COLOURS, pictures
+from weft.network.target import Target
+
+
+@pytest.fixture(scope="module")
+def drawn(program, other_program):
+    return pictures(report(program, other_program))
+
+
+def test_pictures(drawn):
+    assert list(drawn) == [
+        "cycles", "wire", "timeline", "roofline-load", "roofline-drain", "chip", "energy", "maps",
+        "against",
+    ]
+    for svg in drawn.values():
+        root = ElementTree.fromstring(svg)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert "viewBox" in root.attrib and "width" not in root.attrib
+        assert set(re.findall(r"var\(--(\w+)\)", svg)) <= set(COLOURS)
+        # The page sets fonts and colours.
+        assert not re.search("#0000[0-9a-f]{2}|font-family|DejaVu", svg)
+    assert ">2  DEPTHWISE_CONV_2D<" in drawn["cycles"]
+
+
+def test_ids_are_unique_in_the_page(drawn):
+    ids = re.findall(r' id="([^"]+)"', "".join(drawn.values()))
+    assert ids and len(set(ids)) == len(ids)
+
+
+def test_without_a_serial_port_there_is_no_wire(monkeypatch):
+    for name in ("_layers", "_timeline", "_roofline"):
+        monkeypatch.setattr(module, name, lambda *arguments: "")
+    assert "wire" not in pictures(report(make_program(Target("mine", TARGET.config))))

@@ -1,0 +1,37 @@
+"""The placement line."""
+
+from dataclasses import replace
+
+import pytest
+from network_programs import TARGET, make_program
+
+from weft.network.report.placement import placement_line
+from weft.network.target import Target
+
+START = (
+    "tiny: 3 of 5 operators on Weft (100 % of 4,400 MAC), 2 on the host (AVERAGE_POOL_2D, SOFTMAX);"
+)
+
+
+def test_line(program):
+    # 1,078 cycles at 100 MHz; 3,652 bytes to the board at 1 Mbaud.
+    assert placement_line(program) == (
+        f"{START} equal to TFLite Micro in mode tflite; a-board: 0.01 ms core, 36.5 ms wire"
+    )
+
+
+@pytest.mark.parametrize("mode, oracle", [("single", "LiteRT"), ("onnx", "onnxruntime")])
+def test_names_the_oracle_of_the_mode(program, mode, oracle):
+    line = placement_line(replace(program, mode=mode))
+    assert f"; equal to {oracle} in mode {mode}; " in line
+
+
+def test_without_a_clock_it_has_cycles():
+    line = placement_line(make_program(Target("mine", TARGET.config)))
+    assert line.endswith("; mine: 1,078 cycles")
+
+
+def test_a_share_below_one_is_never_100_percent(program):
+    host = replace(program.steps[2], macs=1)
+    steps = (replace(program.steps[0], macs=10**9), *program.steps[1:2], host, *program.steps[3:])
+    assert "(over 99.99 % of 1,000,001,521 MAC)" in placement_line(replace(program, steps=steps))
