@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-__all__ = ["Builder", "require", "run_runtime"]
+__all__ = ["Builder", "attention", "cnn", "require", "run_runtime"]
 
 
 def require(*names):
@@ -71,6 +71,36 @@ class Builder:
     def bytes(self, *outputs, dtype=np.float32):
         """The file of the model."""
         return self.model(*outputs, dtype=dtype).SerializeToString()
+
+
+def cnn():
+    """A convolution, a depthwise, a grouped and a transposed one, pools, and a matrix product."""
+    b = Builder(seed=3)
+    x = b.input("x", ["n", 3, 10, 10])
+    y = b.node("Relu", b.node("Conv", x, b.weights(8, 3, 3, 3), b.weights(8), pads=[1, 1, 1, 1]))
+    z = b.node("Conv", y, b.weights(8, 1, 3, 3), b.weights(8), pads=[1, 1, 1, 1], group=8)
+    z = b.node("Clip", z, np.float32(0), np.float32(0.4))
+    z = b.node("Conv", z, b.weights(8, 4, 1, 1), b.weights(8), group=2)
+    y = b.node("Sigmoid", b.node("Add", y, z))
+    y = b.node("MaxPool", y, kernel_shape=[2, 2], strides=[2, 2])
+    y = b.node("ConvTranspose", y, b.weights(8, 4, 3, 3), b.weights(4), strides=[2, 2])
+    y = b.node("Flatten", b.node("GlobalAveragePool", y))
+    return b, b.node("Gemm", y, b.weights(10, 4), b.weights(10), transB=1)
+
+
+def attention():
+    """Two products of activations with a softmax between them, and an MLP."""
+    b = Builder(seed=4)
+    x = b.input("x", [1, 6, 16])
+    q, k, v = (b.node("MatMul", x, b.weights(16, 16)) for _ in range(3))
+    q, k, v = (b.node("Reshape", t, np.int64([1, 6, 2, 8])) for t in (q, k, v))
+    q, v = (b.node("Transpose", t, perm=[0, 2, 1, 3]) for t in (q, v))
+    s = b.node("MatMul", q, b.node("Transpose", k, perm=[0, 2, 3, 1]))
+    s = b.node("Softmax", b.node("Mul", s, np.float32(8**-0.5)), axis=-1)
+    y = b.node("Transpose", b.node("MatMul", s, v), perm=[0, 2, 1, 3])
+    y = b.node("Add", x, b.node("Reshape", y, np.int64([1, 6, 16])))
+    z = b.node("Add", b.node("MatMul", y, b.weights(16, 24)), b.weights(24))
+    return b, b.node("MatMul", b.node("Tanh", z), b.weights(24, 16))
 
 
 def run_runtime(data, inputs, optimized=False):

@@ -15,6 +15,7 @@ from weft.cli import (
     info,
     monitor,
     program,
+    quantize,
     selftest,
     serve,
     sim,
@@ -26,7 +27,8 @@ __all__ = ["SUBCOMMANDS", "main"]
 # Each has a function add(subparsers), which registers a parser with
 # set_defaults(run=function(args) -> exit code).
 SUBCOMMANDS = [
-    sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, doctor, clean,
+    sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, quantize,
+    doctor, clean,
 ]
 
 EPILOG = """\
@@ -85,12 +87,15 @@ def _status(error):
     from weft.demo import NetworkError
     from weft.host.accelerator import AcceleratorError
     from weft.host.transport import TransportError
+    from weft.network.errors import ModelError
     from weft.sim.runner import BenchError
     from weft.sim.tools import ToolError
 
     if isinstance(error, BenchError):
         return 1
-    user_errors = [AcceleratorError, ConfigError, NetworkError, OSError, ToolError, TransportError]
+    user_errors = [
+        AcceleratorError, ConfigError, ModelError, NetworkError, OSError, ToolError, TransportError,
+    ]
     with contextlib.suppress(ImportError):  # without Amaranth, Yosys was not called
         from amaranth._toolchain.yosys import YosysError
 

@@ -1,21 +1,24 @@
 """Reads ``.onnx`` files: `load` turns the bytes of one into a `weft.network.ir.Graph`.
 
-==================  =============================================================================
-module              content
-==================  =============================================================================
-`reading`           bytes become a checked model of operator set 13 or newer, without dynamic sizes
-`inference`         types of the outputs of one node
-`source`            a model becomes operators, types and constants; constants are folded
-`importer`          operators become nodes: products, their neighbours that fuse, and the rest
-`operands`          operands and results of quantized products
-`products`          convolutions and matrix products become `Gemm`
-`windows`           the geometry of convolutions
-`host`              operators for the host: kernels and their attributes
-`indices`           which element each output of a nearest-neighbour ``Resize`` is
-`fallback`          operators without a kernel: a model of one node, which onnxruntime runs
-`quantize`          quantizes a float model, with onnxruntime
-`agreement`         compares a quantized model with its float model, tensor by tensor
-==================  =============================================================================
+======================  ==========================================================================
+module                  content
+======================  ==========================================================================
+`reading`               bytes become a checked model of operator set 13 or newer, of fixed sizes
+`inference`             types of the outputs of one node
+`source`                a model becomes operators, types and constants; constants are folded
+`importer`              operators become nodes of the graph
+`operands`              operands and results of quantized products
+`products`              the order of the weights, and the shapes of products
+`integers`, `floats`    products of integers and of float32, with the neighbours that fuse
+`tables`                functions of one 8-bit number become tables
+`windows`               the geometry of convolutions
+`host`                  operators for the host: kernels and their attributes
+`indices`               which element each output of a nearest-neighbour ``Resize`` is
+`fallback`              operators without a kernel: a model of one node, which onnxruntime runs
+`calibration`           files of inputs, for the next two
+`quantize`              quantizes a float model, with onnxruntime
+`agreement`             compares a quantized model with its float model, tensor by tensor
+======================  ==========================================================================
 
 Reading needs the package ``onnx``; the fallback and `quantize` need ``onnxruntime`` too. Both are
 in the extra ``onnx``.

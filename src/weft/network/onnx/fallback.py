@@ -1,11 +1,14 @@
 """Operators without a kernel: a model of one node, which onnxruntime runs."""
 
+import importlib.util
+
 import numpy as np
 
+from weft.hints import to_install
 from weft.network.errors import ModelError
 from weft.network.onnx.inference import one_node_model
 
-__all__ = ["cut_out", "probe", "run_model"]
+__all__ = ["cut_out", "needs_runtime", "open_session", "probe", "run_model"]
 
 
 def cut_out(operator, types, constants, opsets) -> tuple[bytes, tuple[str, ...]]:
@@ -36,7 +39,7 @@ def run_model(model: bytes, inputs, state) -> list[np.ndarray]:
         If onnxruntime is missing, or cannot load or run the model.
     """
     if "session" not in state:
-        state["session"] = _session(model)
+        state["session"] = open_session(model, _title(model))
     session = state["session"]
     names = [value.name for value in session.get_inputs()]
     try:
@@ -60,17 +63,26 @@ def probe(operator, types, constants, opsets, file):
     return {n: (v.dtype, v.shape) for n, v in zip(outputs, results, strict=True)}
 
 
-def _session(model):
-    try:
-        import onnxruntime
-    except ModuleNotFoundError as error:
+def needs_runtime(what):
+    """Raise ModelError if onnxruntime is not installed."""
+    if importlib.util.find_spec("onnxruntime") is None:
         raise ModelError(
-            f"{_title(model)} needs the package onnxruntime, of the extra onnx: "
-            "pip install 'weft[onnx]'"
-        ) from error
+            f"{what} needs the package onnxruntime; {to_install(extra='onnx')}"
+        )
+
+
+def open_session(model: bytes, what: str):
+    """onnxruntime with a model, on one core, node by node as the model has them.
+
+    Raises ModelError if onnxruntime is missing or cannot load the model, or if the model needs
+    other files.
+    """
+    needs_runtime(what)
+    import onnxruntime
+
     from weft.network.onnx.reading import parse
 
-    parse(model, _title(model))  # refuses data in other files
+    parse(model, what)  # refuses data in other files
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -80,7 +92,7 @@ def _session(model):
             model, options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # of many types, from C++
-        raise ModelError(f"onnxruntime cannot load {_title(model)}: {_line(error)}") from error
+        raise ModelError(f"onnxruntime cannot load {what}: {_line(error)}") from error
 
 
 def _title(model):

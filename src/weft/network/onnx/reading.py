@@ -2,9 +2,10 @@
 
 import math
 
+from weft.hints import to_install
 from weft.network.errors import ModelError
 
-__all__ = ["OPSET", "parse", "read"]
+__all__ = ["OPSET", "parse", "read", "upgraded"]
 
 OPSET = 13  # the oldest operator set with scales per channel in QuantizeLinear
 MAX_ELEMENTS = 1 << 31  # of one tensor
@@ -35,15 +36,31 @@ def read(data: bytes, name: str, shapes=None):
     ModelError
         If the file is damaged or invalid, needs other files, or has a dynamic dimension.
     """
-    import onnx.inliner
-
     model = parse(data, name)
     notes = _fix_inputs(model, name, dict(shapes or {}))
+    model, note = _checked(model, name)
+    return model, [*note, *notes]
+
+
+def upgraded(data: bytes, name: str):
+    """The model of a file, checked and converted as in `read`, with its dynamic dimensions."""
+    import onnx
+
+    model = parse(data, name)
+    if not all(value.type.tensor_type.HasField("shape") for value in model.graph.output):
+        what = "shapes of its outputs are missing"  # which the checker rejects
+        model = _guarded(name, what, onnx.shape_inference.infer_shapes, model)
+    return _checked(model, name)[0]
+
+
+def _checked(model, name):
+    """The model, valid, without local functions, in operator set 13 or newer; and notes."""
+    import onnx.inliner
+
     _guarded(name, "the ONNX checker rejects it", onnx.checker.check_model, model)
     if model.functions:
         model = _guarded(name, "its functions", onnx.inliner.inline_local_functions, model)
-    model, note = _converted(model, name)
-    return model, [*note, *notes]
+    return _converted(model, name)
 
 
 def parse(data: bytes, name: str):
@@ -55,8 +72,7 @@ def parse(data: bytes, name: str):
         import onnx
     except ModuleNotFoundError as error:
         raise ModelError(
-            f"{name}: reading ONNX needs the package onnx, of the extra onnx: "
-            "pip install 'weft[onnx]'"
+            f"{name}: reading ONNX needs the package onnx; {to_install(extra='onnx')}"
         ) from error
     what = "must be an ONNX model, but cannot be parsed"
     model = _guarded(name, what, onnx.ModelProto.FromString, data)

@@ -1,0 +1,104 @@
+"""``weft quantize``: makes an int8 network of a float ONNX file, and shows what that changed."""
+
+import argparse
+import math
+import os
+from pathlib import Path
+
+from weft.cli.argument_types import number, path
+from weft.cli.output_paths import output_file, part_of
+from weft.cli.progress import progress
+
+__all__ = ["add"]
+
+DESCRIPTION = """\
+Quantize a float ONNX network to int8 after training, with onnxruntime: weights per channel, ranges
+of the activations from calibration data, in the form QDQ. Then run the float and the quantized
+network on the same data, and print how well each tensor agrees: SQNR (signal to quantization noise
+ratio, in dB; higher is better) and cosine (1 is equal), and the share of samples with equal top-1.
+
+  weft quantize net.onnx --data calib.npz -o net.int8.onnx
+  weft quantize net.onnx --data calib.npz -o net.int8.onnx --method entropy --min-top1 0.98
+
+The data has one array for each input, with the samples along its first axis (numpy.savez), or a
+single array (numpy.save). Exit code 1 if top-1 agrees in fewer samples than --min-top1.
+"""
+METHODS = ["min-max", "entropy", "percentile"]
+WEAK = 20  # dB of SQNR below which a tensor is highlighted
+
+
+def add(subparsers):
+    """Register ``weft quantize``."""
+    parser = subparsers.add_parser(
+        "quantize",
+        help="quantize a float ONNX network to int8",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("network", type=path("network"), help="the float network, an .onnx file")
+    parser.add_argument(
+        "--data", metavar="FILE", required=True, type=path("data"),
+        help="calibration data, an .npz or .npy file",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, type=path("output"),
+        help="the quantized network to write",
+    )
+    parser.add_argument(
+        "--method", choices=METHODS, default=METHODS[0],
+        help="how ranges are taken: all values, least entropy lost, or the 99.999 percentile;"
+             " default min-max",
+    )
+    parser.add_argument(
+        "--min-top1", metavar="SHARE", type=number("min-top1", 0, 1), default=0.0,
+        help="share of samples, 0 to 1, whose top-1 must agree; default 0",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(args) -> int:
+    from weft.network.onnx.agreement import compare
+    from weft.network.onnx.calibration import Feeds, read_arrays
+    from weft.network.onnx.quantize import prepare, quantize
+
+    source, output = Path(args.network), output_file(args.output)
+    data, arrays = source.read_bytes(), read_arrays(args.data)
+    with progress() as show:
+        with show.task("preparing the float network"):
+            prepared = prepare(data, source.name)
+        feeds = Feeds(arrays, prepared, args.data)
+        with show.task("calibrating", total=len(feeds)) as advance:
+            quantized = quantize(
+                prepared, source.name, feeds, method=args.method, advance=advance
+            )
+        with show.task("comparing", total=len(feeds)) as advance:
+            agreement = compare(prepared, quantized, feeds, advance=advance)
+    part = part_of(output)
+    part.write_bytes(quantized)
+    os.replace(part, output)
+    _print(agreement, source, output, feeds.samples)
+    return 0 if agreement.top1 >= args.min_top1 else 1
+
+
+def _print(agreement, source, output, samples):
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("tensor", overflow="fold")
+    table.add_column("operator")
+    table.add_column("SQNR (dB)", justify="right")
+    table.add_column("cosine", justify="right")
+    for row in agreement.rows:
+        sqnr = "equal" if math.isinf(row.sqnr) and row.sqnr > 0 else f"{row.sqnr:.1f}"
+        style = "yellow" if row.sqnr < WEAK else None
+        table.add_row(row.name, row.operator, sqnr, f"{row.cosine:.5f}", style=style)
+    console.print(f"{source.name}: float against int8, {samples} samples", highlight=False)
+    console.print(table)
+    console.print(f"top-1 agrees in {agreement.top1:.1%} of the results", highlight=False)
+    sizes = source.stat().st_size, output.stat().st_size
+    console.print(
+        f"{output}: {sizes[1]:,} bytes ({source.name}: {sizes[0]:,} bytes)", highlight=False
+    )

@@ -1,0 +1,60 @@
+"""``weft quantize``: the file, the table and the exit codes."""
+
+import numpy as np
+import pytest
+from onnx_models import Builder, require
+
+from weft.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a float network and its calibration data."""
+    require("onnx", "onnxruntime")
+    monkeypatch.chdir(tmp_path)
+    b = Builder(seed=9)
+    y = b.node("Gemm", b.input("x", ["n", 12]), b.weights(8, 12), b.weights(8), transB=1)
+    y = b.node("MatMul", b.node("Relu", y), b.weights(8, 5))
+    (tmp_path / "net.onnx").write_bytes(b.bytes(y))
+    np.savez("calib.npz", x=b.rng.normal(size=(8, 12)).astype(np.float32))
+    return tmp_path
+
+
+def test_writes_a_network_and_a_table(folder, capsys):
+    from weft.network.ir import Gemm
+    from weft.network.onnx import load
+
+    command = ["quantize", "net.onnx", "--data", "calib.npz", "-o", "out/net.int8.onnx"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    for part in (
+        "net.onnx: float against int8, 8 samples", "SQNR (dB)", "Relu", "MatMul",
+        "top-1 agrees in 100.0% of the results", "out/net.int8.onnx: ",
+    ):
+        assert part in text
+    graph = load((folder / "out/net.int8.onnx").read_bytes(), "net.int8.onnx")
+    products = [node for node in graph.nodes if isinstance(node, Gemm)]
+    assert [node.operator for node in products] == ["Gemm", "MatMul"]
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["net.int8.onnx"]
+
+
+def test_too_little_agreement_is_exit_code_1(folder, monkeypatch):
+    from weft.network.onnx import agreement
+
+    low = agreement.Agreement((), 0.5)
+    monkeypatch.setattr("weft.network.onnx.agreement.compare", lambda *args, **options: low)
+    command = ["quantize", "net.onnx", "--data", "calib.npz", "-o", "a.onnx", "--min-top1"]
+    assert [main([*command, share]) for share in ("0.5", "0.51")] == [0, 1]
+
+
+@pytest.mark.parametrize("network, data, message", [
+    ("none.onnx", "calib.npz", "No such file or directory: 'none.onnx'"),
+    ("calib.npz", "calib.npz", "calib.npz: must be an ONNX model"),
+    ("net.onnx", "none.npz", "No such file or directory: 'none.npz'"),
+    ("net.onnx", "net.onnx", "net.onnx: must be an .npz or .npy file of numbers"),
+])
+def test_wrong_input_is_exit_code_2(folder, capsys, network, data, message):
+    assert main(["quantize", network, "--data", data, "-o", "a.onnx"]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not (folder / "a.onnx").exists()
