@@ -273,16 +273,16 @@ class Accelerator:
         self, stream: ProductStream, write, *, macs: int, setup: Setup | None = None,
         record: bool = False,
     ):
-        """Run a stream of products; return its results [count, m, n], and Stats if ``record``.
+        """Run a stream of products; return what `ProductStream.read` takes, and Stats or None.
 
-        ``write(stream.rows)`` writes A. The loads of ``setup`` precede the stream; they are sent
-        only if the core does not have them. ``macs`` is for the Stats.
+        ``write()`` writes the operands to the stream. The loads of ``setup`` precede the stream;
+        they are sent only if the core does not have them. ``macs`` is for the Stats.
 
         Raises AcceleratorError or TransportError as `matmul` does.
         """
         core = self._core
         with self.lock:
-            write(stream.rows)
+            write()
             # The pages of parameters that the stream overwrites are not known one by one.
             self._cache.clear()
             with core.transaction(self._cache):
@@ -297,7 +297,7 @@ class Accelerator:
                 if record and stream.ends_with_loads:
                     self._finish_loads(b"")
                 stats = core.stats_since(before, macs=macs, jobs=stream.jobs) if record else None
-            return stream.read(results), stats
+            return results, stats
 
     def _free(self):
         """Return the longest free range of pages of A and of B."""

@@ -49,7 +49,7 @@ class PreparedProduct:
             starts = [product.start(i) for i in indices]
             self._one_row = len(starts[0]) == 1
             start = b"".join(pack(c.T, operands[Region.C]) for c in starts)
-        self._packed = Packed(b, parameters, start)
+        self._packed = Packed(b, parameters, start, count)
         table = product.table(0)
         self._before = [] if table is None else [table_load(table, config)]
 
@@ -68,12 +68,12 @@ class PreparedProduct:
             product.replace_a(a)
             stream = self._current()
 
-            def write(rows):
-                for index, part in enumerate(rows):
-                    part[...] = product.lines(Region.A, index).view(part.dtype)
+            def write():
+                for index, rows in enumerate(stream.rows):
+                    rows[...] = product.lines(Region.A, index).view(rows.dtype)
 
-            raw, stats = accelerator.execute(stream, write, macs=product.macs, record=record)
-            y = product.result(raw)
+            results, stats = accelerator.execute(stream, write, macs=product.macs, record=record)
+            y = product.result(stream.read(results))
         return (y, stats) if record else y
 
     def _current(self) -> ProductStream:

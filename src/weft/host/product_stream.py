@@ -3,6 +3,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from weft.config import Config
 from weft.geometry import memories
 from weft.host.packing import (
     PanelPacker,
-    cut,
+    pack_entries,
     pack_table,
     panel_slice,
     result_bytes,
@@ -27,29 +28,35 @@ MAX_JOBS = 1 << 14
 _TAG = 2  # offset of the tag in a header
 
 
+@dataclass(frozen=True)
 class Packed:
-    """Operands of ``count`` products as the command stream carries them.
+    """Operands of several products as the command stream carries them, one after another.
 
-    Parameters
+    Attributes
     ----------
     b : bytes
-        Packed panels of B of all products, as from `weft.host.packing.pack`; empty if all products
-        use a resident B whose bytes are not needed.
+        Packed panels of B, as from `weft.host.packing.pack`; empty if B is computed, or loaded by
+        others.
     parameters : bytes
-        Packed parameters of all products, as from `weft.host.packing.pack_entries`; empty if the
-        flags need none.
+        Packed parameters, as from `weft.host.packing.pack_entries`; empty if the flags need none,
+        or they are computed.
     start : bytes
-        Packed C of all products; empty without a C.
+        Packed C; empty without a C.
+    products : int
+        Number of products. If a stream has more, it begins again.
     """
 
-    def __init__(self, b: bytes = b"", parameters: bytes = b"", start: bytes = b""):
-        self._data = {Region.B: b, Region.PARAMETERS: parameters, Region.C: start}
+    b: bytes = b""
+    parameters: bytes = b""
+    start: bytes = b""
+    products: int = 1
 
-    def part(self, region: Region, index: int, count: int) -> memoryview:
-        """Return the bytes of product ``index`` of ``count``."""
-        data = memoryview(self._data[region])
-        size = len(data) // count
-        return data[index * size : (index + 1) * size]
+    def part(self, region: Region, index: int) -> memoryview:
+        """Return the bytes of product ``index``."""
+        data = {Region.B: self.b, Region.PARAMETERS: self.parameters, Region.C: self.start}[region]
+        size = len(data) // self.products
+        index %= self.products
+        return memoryview(data)[index * size : (index + 1) * size]
 
 
 class Setup:
@@ -98,6 +105,8 @@ class ProductStream:
         Whether C is one row for all rows of the sums.
     before, after : sequence of (Load, bytes)
         Other loads, before and after the products.
+    computed_b : bool
+        Whether B and its parameters change from run to run, too, like A.
 
     Attributes
     ----------
@@ -110,13 +119,15 @@ class ProductStream:
         Whether loads follow the last job.
     rows : array [count, m, k] of unsigned integers
         Bits of A: write them before `fill`.
+    columns : array [count, n, k] of unsigned integers, or None
+        Bits of a computed B, likewise. `write_parameters` takes its parameters.
     """
 
     def __init__(
         self, config: Config, shape: tuple[int, int, int, int], flags: JobFlag, packed: Packed,
         dtype, *, b_pages: Sequence[int] | None = None, has_parameters: bool = False, free=None,
         one_row: bool = True, before: Sequence[tuple[Load, bytes]] = (),
-        after: Sequence[tuple[Load, bytes]] = (),
+        after: Sequence[tuple[Load, bytes]] = (), computed_b: bool = False,
     ):
         self._config = config
         self._shape = shape
@@ -126,8 +137,15 @@ class ProductStream:
         self.ends_with_loads = bool(after)
         self.dtype = np.dtype(dtype)
         count, m, k, n = shape
-        self._packer = PanelPacker(self._memories[Region.A], count, m, k)
-        self.rows = self._packer.rows
+        self._packers = {Region.A: PanelPacker(self._memories[Region.A], count, m, k)}
+        self._computed = {Region.A}
+        self.columns = None
+        if computed_b:
+            self._packers[Region.B] = PanelPacker(self._memories[Region.B], count, n, k)
+            self._computed |= {Region.B} if packed.parameters else {Region.B, Region.PARAMETERS}
+            self.columns = self._packers[Region.B].rows
+        self.rows = self._packers[Region.A].rows
+        self._parameters: np.ndarray | None = None
         planner = Planner(config, free)
         pages = [None] * count if b_pages is None else b_pages
         self._steps = [
@@ -143,14 +161,10 @@ class ProductStream:
             chunk = position // MAX_JOBS
             for feed in step.before:
                 if feed.load.operand != Region.PARAMETERS or not has_parameters:
-                    self._add(chunk, feed.load, self._payload(feed, index))
+                    self._add_feed(chunk, feed, index)
             self._add(chunk, step.job)
             for feed in step.feeds:
-                if feed.load.operand == Region.A:
-                    self._add(chunk, feed.load)
-                    self._leave_hole(chunk, feed, index)
-                else:
-                    self._add(chunk, feed.load, self._payload(feed, index))
+                self._add_feed(chunk, feed, index)
         for load, data in after:
             self._add(-1, load, data)
         for part in self._chunks:
@@ -167,14 +181,22 @@ class ProductStream:
         A stream of many jobs is cut into several parts: send one after the results of the other.
         The next part, and the next call, overwrite the commands.
         """
-        a = self._packer.pack()
+        packed = {region: packer.pack() for region, packer in self._packers.items()}
+        if self._parameters is not None:
+            packed[Region.PARAMETERS] = self._parameters
         start = 0
         for chunk in self._chunks:
             numbers = list(itertools.islice(tags, len(chunk.tags)))
-            chunk.patch(numbers, a)
+            chunk.patch(numbers, packed)
             sizes = self._sizes[start : start + len(numbers)]
             start += len(numbers)
             yield chunk.data, [pair for pair in zip(numbers, sizes, strict=True) if pair[1]]
+
+    def write_parameters(self, entries: np.ndarray) -> None:
+        """Write the parameters of a computed B: `weft.host.packing.ENTRY` [count, n]."""
+        operand = self._memories[Region.PARAMETERS]
+        data = [pack_entries(columns, operand, self._config.cols) for columns in entries]
+        self._parameters = np.frombuffer(b"".join(data), np.uint8).reshape(len(data), -1)
 
     def read(self, results: Sequence[bytes]) -> np.ndarray:
         """Return the results [count, m, n] from the result words of each job with results."""
@@ -214,29 +236,28 @@ class ProductStream:
         chunk.data += padded(command, self._config)
         chunk.data += data
 
-    def _payload(self, feed, index):
-        load = feed.load
-        operand, k = self._memories[load.operand], self._shape[2]
+    def _add_feed(self, chunk, feed, index):
+        """Append a load and its payload, or a place for it that `fill` writes to."""
+        load, operand, k = feed.load, self._memories[feed.load.operand], self._shape[2]
         if load.operand == Region.PARAMETERS:
             k = operand.depth * -(-self._config.cols // operand.edge)
         elif load.operand == Region.C:
             k = 1 if self._one_row else self._shape[1]
-        data = self._packed.part(load.operand, index, self._shape[0])
-        return cut(data, operand, k, feed.panel, load.panels, feed.word, load.words)
-
-    def _leave_hole(self, chunk, feed, index):
-        """Leave space for a load of A, and remember which bytes of the packed A belong there."""
-        load, operand, k = feed.load, self._memories[Region.A], self._shape[2]
+        self._add(chunk, load)
+        chunk = self._chunks[chunk]
         whole = load.words == operand.panel_words(k)
         parts = [(feed.panel, load.panels)] if whole else [
             (panel, 1) for panel in range(feed.panel, feed.panel + load.panels)
         ]
-        chunk = self._chunks[chunk]
         for panel, panels in parts:
             part = panel_slice(operand, k, panel, panels, feed.word, load.words)
             start = len(chunk.data)
-            chunk.data += bytes(part.stop - part.start)
-            chunk.holes.append((index, slice(start, len(chunk.data)), part))
+            if load.operand in self._computed:
+                chunk.data += bytes(part.stop - part.start)
+                place = slice(start, len(chunk.data))
+                chunk.holes.append((Region(load.operand), index, place, part))
+            else:
+                chunk.data += self._packed.part(load.operand, index)[part]
 
 
 class _Chunk:
@@ -248,27 +269,27 @@ class _Chunk:
         Commands, with places for tags and for A.
     tags : list of int
         Offsets of the tags.
-    holes : list of (int, slice, slice)
-        Product, place in ``data``, and place in the packed A of the product.
+    holes : list of (Region, int, slice, slice)
+        Operand, product, place in ``data``, and place in the packed operand of the product.
     """
 
     def __init__(self):
         self.data = bytearray()
         self.tags: list[int] = []
-        self.holes: list[tuple[int, slice, slice]] = []
+        self.holes: list[tuple[Region, int, slice, slice]] = []
 
     def finish(self):
         """Prepare `patch`; nothing is added any more."""
         self._bytes = np.frombuffer(self.data, np.uint8)
         self._tag_places = np.array(self.tags, np.intp)
 
-    def patch(self, tags, a):
-        """Write the tags of the jobs, and the packed A of all products, [count, bytes]."""
+    def patch(self, tags, packed):
+        """Write the tags of the jobs, and operands: ``packed[region]`` is [count, bytes]."""
         numbers = np.array(tags, np.uint16)
         self._bytes[self._tag_places] = numbers & 0xFF
         self._bytes[self._tag_places + 1] = numbers >> 8
-        for index, place, part in self.holes:
-            self._bytes[place] = a[index, part]
+        for region, index, place, part in self.holes:
+            self._bytes[place] = packed[region][index, part]
 
 
 def table_load(table: np.ndarray, config: Config) -> tuple[Load, bytes]:
@@ -286,13 +307,13 @@ def resident_loads(
     """
     geometry = memories(config)
     operand = geometry[Region.B]
-    count, _, k, n = shape
+    _, _, k, n = shape
     panels, pitch = operand.panels(n), operand.panel_pages(k)
     words = {Region.B: operand.panel_words(k), Region.PARAMETERS: -(-config.cols // config.lanes)}
     loads = []
     for index, page in enumerate(b_pages):
         for region in (Region.B, Region.PARAMETERS):
-            payload = packed.part(region, index, count)
+            payload = packed.part(region, index)
             if payload:
                 # For one panel the pitch is unused; that of B could exceed the buffer.
                 step = pitch if panels > 1 else 1

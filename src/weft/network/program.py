@@ -176,3 +176,9 @@ class Program:
         """The predicted cost of one inference on the core: the sum of all steps."""
         zero = Estimate(0, 0, 0, 0, 0, 0, 0)
         return sum((step.estimate for step in self.steps if step.estimate), zero)
+
+    def open(self, transport, *, timeout: float = 60.0):
+        """Return a `weft.network.session.Session` on a core; its arguments are described there."""
+        from weft.network.session import Session
+
+        return Session(self, transport, timeout=timeout)

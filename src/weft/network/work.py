@@ -4,9 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weft.commands import Job, Load
+import numpy as np
 
-__all__ = ["CoreWork", "HostWork"]
+from weft.commands import Job, JobFlag, Load
+from weft.config import Config
+from weft.geometry import operands
+from weft.host.product_stream import Packed, ProductStream, resident_loads, table_load
+from weft.network.arithmetic import FloatFinish, IntegerFinish
+from weft.network.lowering import MatrixRows, PairRows
+from weft.network.windows import WindowRows
+
+__all__ = ["CoreWork", "HostProduct", "HostWork"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +32,110 @@ class HostWork:
     attributes: Mapping[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HostProduct:
+    """A matrix product that the host computes.
+
+    Attributes
+    ----------
+    x : int
+        Tensor of the first operand.
+    b : int or None
+        Tensor of the second operand; None: `weights`.
+    x_zero : int
+        Value of x outside a feature map.
+    rows : MatrixRows, PairRows or WindowRows
+        How tensors become A and B.
+    weights : array [count, k, n] of int8 or float32, or None
+    finish : IntegerFinish or FloatFinish
+        How sums become y.
+    """
+
+    x: int
+    b: int | None
+    x_zero: int
+    rows: MatrixRows | PairRows | WindowRows
+    weights: np.ndarray | None
+    finish: IntegerFinish | FloatFinish
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CoreWork:
-    """Matrix products on the core."""
+    """Matrix products on the core.
+
+    Attributes
+    ----------
+    x, b, x_zero, rows
+        As in `HostProduct`.
+    x_shape : tuple of int
+        Shape of x in one inference.
+    config : Config
+    flags : JobFlag
+    results : numpy.dtype
+        Type of the results of the core.
+    packed : Packed
+        B and parameters of all products as the command stream carries them; B is empty for two
+        activations.
+    table : array [256] or None
+        Activation table.
+    finish : IntegerFinish or FloatFinish
+        How sums become y: IntegerFinish on the core if the flags have REQUANTIZE, else on the host;
+        FloatFinish on the host, after the core.
+    copies : int
+        Products of the core for each product of the operator: 2 for int16, the high and the low
+        bytes of x, which follow each other in the rows of one A.
+    b_pages : tuple of int or None
+        First page of B for each product, if the weights are loaded before the step.
+    free : (int, int)
+        First page and number of pages of B's buffer that the step may use for other weights.
+    loads_table : bool
+        Whether the core has another table before this step.
+    early : int
+        Step whose weights are loaded at the end of this step; -1: none.
+    """
+
+    x: int
+    b: int | None
+    x_zero: int
+    rows: MatrixRows | PairRows | WindowRows
+    x_shape: tuple[int, ...]
+    config: Config
+    flags: JobFlag
+    results: np.dtype
+    packed: Packed
+    table: np.ndarray | None
+    finish: IntegerFinish | FloatFinish
+    copies: int = 1
+    b_pages: tuple[int, ...] | None = None
+    free: tuple[int, int] = (0, 0)
+    loads_table: bool = False
+    early: int = -1
+
+    def shape(self, inferences: int = 1) -> tuple[int, int, int, int]:
+        """Return count, m, k and n of the products of several inferences in one stream."""
+        rows = self.rows
+        m = rows.m(self.x_shape) * self.copies
+        if isinstance(rows, PairRows):
+            return rows.count * inferences, m, rows.k, rows.n
+        return rows.count, m * inferences, rows.k, rows.n
+
+    def stream(
+        self, inferences: int = 1, after: list[tuple[Load, bytes]] | None = None
+    ) -> ProductStream:
+        """Return the commands for several inferences, and then the loads ``after``."""
+        a_pages = operands(self.config)[0].pages
+        pair = isinstance(self.rows, PairRows)
+        return ProductStream(
+            self.config, self.shape(inferences), self.flags, self.packed, self.results,
+            b_pages=self.b_pages, has_parameters=self.b_pages is not None,
+            free=[(0, a_pages), self.free], computed_b=pair,
+            before=[table_load(self.table, self.config)] if self.loads_table else [],
+            after=after or (),
+        )
+
+    def weight_loads(self) -> list[tuple[Load, bytes]]:
+        """Return the loads of B and parameters to `b_pages`."""
+        return resident_loads(self.config, self.shape(), self.packed, self.b_pages)
 
     def commands(self) -> list[Job | Load]:
         """Return the headers of the step's jobs and loads in stream order, for one inference.
@@ -34,4 +143,4 @@ class CoreWork:
         Loads of the weights of the next step are left out: the report finds from the headers what
         bounds this step (`weft.cycles.limits`).
         """
-        raise NotImplementedError
+        return self.stream().commands

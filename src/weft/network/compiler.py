@@ -1,0 +1,199 @@
+"""Compiles a graph for a target: places its nodes, plans their products, predicts their cost."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from weft.cycles import predict
+from weft.geometry import operands
+from weft.network.errors import ModelError
+from weft.network.fusion import FusedNode, fuse_tables
+from weft.network.ir import Gemm, Graph
+from weft.network.lowering import candidates
+from weft.network.placement import Decision, decide, mode_of
+from weft.network.products import core_flags, core_work, host_product
+from weft.network.program import Estimate, MatrixProduct, Placement, Program, Step
+from weft.network.schedule import commands_of, schedule
+from weft.network.target import target_of
+from weft.network.work import CoreWork, HostWork
+
+__all__ = ["compile_graph"]
+
+_COMPARED = 4  # products of a step that are predicted to compare ways to compute it
+
+
+def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
+    """Compile a network.
+
+    Parameters
+    ----------
+    graph : Graph
+    target : Target, Config, str or path
+        As for `weft.network.target.target_of`.
+    fuse : bool
+        Fuse table operators into the products before them. Then a session cannot give the output
+        of such a product.
+
+    Raises
+    ------
+    ModelError
+        If the graph breaks a rule, or the target is not known.
+    weft.config.ConfigError
+        If a TOML file of the target is not valid.
+    """
+    target = target_of(target)
+    config = target.config
+    mode = mode_of(graph.source, config)
+    decisions = [
+        decide(node, graph.tensors, config, mode) if isinstance(node, Gemm) else None
+        for node in graph.nodes
+    ]
+    by_node = dict(zip(map(id, graph.nodes), decisions, strict=True))
+    fusable = [fuse and decision is not None and decision.requantizes for decision in decisions]
+    nodes = fuse_tables(graph, fusable, config.activation == "table")
+    compiler = _Compiler(graph, config, mode)
+    steps = [compiler.step(fused, by_node[id(fused.node)]) for fused in nodes]
+    steps = _scheduled(steps, config)
+    read = _read(steps) | set(graph.outputs)
+    tensors = tuple(
+        tensor if number in read else dataclasses.replace(tensor, data=None)
+        for number, tensor in enumerate(graph.tensors)
+    )
+    return Program(
+        name=graph.name, source=graph.source, mode=mode, target=target, tensors=tensors,
+        inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
+        steps=tuple(steps), notes=graph.notes,
+    )
+
+
+def _read(steps):
+    """Return the tensors that a session reads while it runs."""
+    read = set()
+    for step in steps:
+        if isinstance(step.work, HostWork):
+            read.update(number for number in step.inputs if number >= 0)
+        else:
+            read.update(number for number in (step.work.x, step.work.b) if number is not None)
+    return read
+
+
+class _Compiler:
+    """Makes the steps of a graph, with streamed weights."""
+
+    def __init__(self, graph, config, mode):
+        self._graph = graph
+        self._config = config
+        self._mode = mode
+
+    def step(self, fused: FusedNode, decision: Decision | None) -> Step:
+        """Return the step of a node, and the table operator fused with it."""
+        node = fused.node
+        common = dict(
+            operators=fused.operators, name=node.name, position=fused.position,
+            inputs=node.inputs, outputs=fused.outputs,
+        )
+        if not isinstance(node, Gemm):
+            reason = fused.refusal or node.reason
+            return Step(
+                **common, placement=Placement(False, reason, fused.field),
+                work=HostWork(node.kernel, node.attributes),
+            )
+        try:
+            return self._product(common, fused, decision)
+        except ValueError as error:
+            if isinstance(error, ModelError):
+                raise
+            raise ModelError(
+                f"{self._graph.name}: operator {node.position[0]} ({node.operator} {node.name}):"
+                f" {error}"
+            ) from error
+
+    def _product(self, common, fused, decision):
+        gemm, tensors, config = fused.node, self._graph.tensors, self._config
+        x_shape = tensors[gemm.x].shape
+        b_shape = None if gemm.b is None else tensors[gemm.b].shape
+        ways = candidates(gemm, x_shape, b_shape, config.cols)
+        placement = Placement(decision.on_weft, decision.reason, decision.field)
+        macs = ways[0].macs(x_shape)
+        if not decision.on_weft:
+            work = host_product(gemm, tensors, ways[0], self._mode)
+            return Step(**common, placement=placement, macs=macs, work=work)
+        flags = core_flags(gemm, decision, config, table=fused.table is not None)
+        copies = 2 if tensors[gemm.x].dtype == np.int16 else 1
+        rows = ways[0]
+        if len(ways) > 1:
+            rows = min(ways, key=lambda way: self._cycles(way, x_shape, copies, flags))
+        work = core_work(gemm, tensors, rows, config, self._mode, decision, fused.values)
+        count, m, k, n = work.shape()
+        return Step(
+            **common, placement=placement, macs=macs, method=rows.method,
+            products=(MatrixProduct(m, k, n, count),), work=work,
+        )
+
+    def _cycles(self, rows, x_shape, copies, flags):
+        """Return the approximate cycles of a way to compute a product."""
+        shape = rows.count, rows.m(x_shape) * copies, rows.k, rows.n
+        return _cycles_of(self._config, shape, flags)
+
+
+@functools.lru_cache(maxsize=4096)
+def _cycles_of(config, shape, flags):
+    count, *size = shape
+    some = min(count, _COMPARED)
+    return predict(config, commands_of(config, (some, *size), flags)).cycles * count / some
+
+
+def _scheduled(steps, config):
+    """Return the steps with pages for weights, and with their predicted cost."""
+    numbers = [n for n, step in enumerate(steps) if isinstance(step.work, CoreWork)]
+    works, kinds = schedule([steps[n].work for n in numbers], config)
+    works = _with_tables(works)
+    steps = list(steps)
+    for n, work, kind in zip(numbers, works, kinds, strict=True):
+        if work.early >= 0:
+            work = dataclasses.replace(work, early=numbers[work.early])
+        steps[n] = dataclasses.replace(steps[n], work=work, weights=kind)
+    for n in numbers:
+        steps[n] = _estimated(steps[n], steps, config)
+    return steps
+
+
+def _with_tables(works):
+    """Return the works; those load their table that find another one in the core."""
+    tables = [work.table for work in works if work.table is not None]
+    last = tables[-1] if tables else None  # of the inference before
+    result = []
+    for work in works:
+        if work.table is not None:
+            result.append(
+                dataclasses.replace(work, loads_table=not np.array_equal(work.table, last))
+            )
+            last = work.table
+        else:
+            result.append(work)
+    return result
+
+
+def _estimated(step, steps, config):
+    work = step.work
+    after = steps[work.early].work.weight_loads() if work.early >= 0 else []
+    stream = work.stream(after=after)
+    prediction = predict(config, stream.commands)
+    estimate = Estimate(
+        cycles=prediction.cycles, active=prediction.active, starved=prediction.starved,
+        stalled=prediction.stalled, jobs=stream.jobs, bytes_in=stream.bytes_in,
+        bytes_out=stream.bytes_out,
+    )
+    placement = step.placement
+    if placement.field and work.results == np.int32:
+        saved = stream.bytes_out * 3 // 4
+        placement = dataclasses.replace(placement, extra_bytes=saved)
+    resident = 0
+    if step.weights == "resident":
+        b = operands(config)[1]
+        count, _, k, n = work.shape()
+        resident = count * b.panels(n) * b.panel_pages(k) * b.page * b.word_bytes
+    return dataclasses.replace(
+        step, estimate=estimate, placement=placement, resident_bytes=resident
+    )

@@ -1,0 +1,163 @@
+"""Runs one step of a program: on the core, or on the host."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.commands import JobFlag
+from weft.golden import matmul
+from weft.host.accelerator import Accelerator
+from weft.host.product_stream import Setup
+from weft.host.stats import Stats
+from weft.network import kernels
+from weft.network.arithmetic import FloatFinish, core_parts, host_part
+from weft.network.work import CoreWork, HostProduct, HostWork
+
+__all__ = ["CoreRun", "HostProductRun", "KernelRun", "Outcome"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step computed, and its cost.
+
+    Attributes
+    ----------
+    outputs : list of array
+        Each [inferences, *shape of the tensor], or of a shape with as many values.
+    stats : Stats or None
+        Counters of the core, if they were asked for.
+    core_seconds : float
+        Time until the core had answered, with the connection to it; 0 on the host.
+    """
+
+    outputs: list[np.ndarray]
+    stats: Stats | None = None
+    core_seconds: float = 0.0
+
+
+class CoreRun:
+    """Runs a step on the core.
+
+    Parameters
+    ----------
+    work : CoreWork
+    accelerator : Accelerator
+    setup : Setup
+        Resident weights of the program.
+    macs : int
+        Of one inference.
+    after : list of (Load, bytes)
+        Loads of later weights.
+    """
+
+    def __init__(self, work: CoreWork, accelerator: Accelerator, setup: Setup, macs: int, after):
+        self._work = work
+        self._accelerator = accelerator
+        self._setup = setup
+        self._macs = macs
+        self._after = after
+        self._streams: dict = {}  # by the number of inferences
+
+    def __call__(self, values: list, inferences: int, record: bool) -> Outcome:
+        """Run the step; ``values`` are x and, if it is a tensor, b, each [inferences, ...]."""
+        work = self._work
+        if inferences not in self._streams:
+            self._streams[inferences] = work.stream(inferences, self._after)
+        stream = self._streams[inferences]
+        begin = 0.0
+
+        def write():
+            nonlocal begin
+            self._write(stream, *values)
+            begin = time.perf_counter()
+
+        results, stats = self._accelerator.execute(
+            stream, write, macs=self._macs * inferences, setup=self._setup, record=record
+        )
+        seconds = time.perf_counter() - begin
+        y = self._finish(stream, stream.read(results))
+        return Outcome([y], stats, seconds)
+
+    def _write(self, stream, x, b=None):
+        work = self._work
+        parts = core_parts(x)
+        zeros = core_parts(np.array([work.x_zero], x.dtype))
+        m = stream.rows.shape[1] // work.copies
+        for index, (part, zero) in enumerate(zip(parts, zeros, strict=True)):
+            rows = stream.rows[:, index * m : (index + 1) * m]
+            work.rows.write(part.view(rows.dtype), zero.view(rows.dtype)[0], rows)
+        if b is None:
+            return
+        columns = stream.columns
+        work.rows.write_columns(core_parts(b)[0].view(columns.dtype), columns)
+        if JobFlag.REQUANTIZE in work.flags:
+            finish = work.finish
+            constant = finish.constant(columns.view(np.int8))
+            stream.write_parameters(finish.rescale.entries(work.rows, constant, finish.w_zero))
+
+    def _finish(self, stream, raw):
+        work = self._work
+        rows, finish = work.rows, work.finish
+        if JobFlag.REQUANTIZE in work.flags:
+            return rows.arrange(rows.outputs(raw))
+        if isinstance(finish, FloatFinish):
+            return rows.arrange(finish.apply(rows.outputs(raw)))
+        a = stream.rows.view(np.int8)
+        raw = raw.astype(np.int64)
+        if work.copies == 2:
+            m = raw.shape[1] // 2
+            raw = 256 * raw[:, :m] + raw[:, m:]
+            if finish.w_zero.any():
+                a = 256 * a[:, :m].astype(np.int64) + a[:, m:]
+        columns = None if stream.columns is None else stream.columns.view(np.int8)
+        return rows.arrange(finish.apply(rows.outputs(finish.sums(raw, a, columns))))
+
+
+class HostProductRun:
+    """Computes a product on the host: exact integer sums, or float32."""
+
+    def __init__(self, work: HostProduct):
+        self._work = work
+
+    def __call__(self, values: list, inferences: int, record: bool) -> Outcome:
+        """Compute the step; ``values`` are as in `CoreRun`."""
+        work = self._work
+        rows, finish = work.rows, work.finish
+        x = host_part(values[0])
+        zero = host_part(np.array([work.x_zero], values[0].dtype))[0]
+        computed = len(values) > 1
+        m = rows.m(values[0].shape)
+        a = np.empty((rows.count * (inferences if computed else 1), m, rows.k), x.dtype)
+        rows.write(x, zero, a)
+        columns = None
+        b = work.weights
+        if computed:
+            other = host_part(values[1])
+            columns = np.empty((len(a), rows.n, rows.k), other.dtype)
+            rows.write_columns(other, columns)
+            b = columns.swapaxes(1, 2)
+        if isinstance(finish, FloatFinish):
+            y = finish.apply(rows.outputs(np.matmul(a, b)))
+        else:
+            y = finish.apply(rows.outputs(finish.sums(matmul(a, b, bits=64), a, columns)))
+        return Outcome([rows.arrange(y)])
+
+
+class KernelRun:
+    """Runs a kernel, one inference after another; it keeps the state of a stateful one."""
+
+    def __init__(self, work: HostWork):
+        self._work = work
+        self._state: dict = {}
+
+    def __call__(self, values: list, inferences: int, record: bool) -> Outcome:
+        """Run the kernel; ``values`` are its inputs, each [inferences, ...] or None."""
+        results = [
+            kernels.run(
+                self._work.kernel, [None if v is None else v[index] for v in values],
+                self._work.attributes, self._state,
+            )
+            for index in range(inferences)
+        ]
+        return Outcome([np.stack(outputs) for outputs in zip(*results, strict=True)])

@@ -1,0 +1,277 @@
+"""Runs a program on a core behind any transport."""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.host.accelerator import Accelerator
+from weft.host.product_stream import Setup, table_load
+from weft.host.stats import Stats
+from weft.host.transport import Transport
+from weft.network.errors import ModelError
+from weft.network.execution import CoreRun, HostProductRun, KernelRun
+from weft.network.ir import Tensor
+from weft.network.program import Program, Step
+from weft.network.work import CoreWork, HostProduct
+
+__all__ = ["StepRecord", "Session", "dequantized", "quantized"]
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """The measured cost of a step.
+
+    Attributes
+    ----------
+    step : Step
+    stats : Stats or None
+        Counters of the core; None if the host computes the step.
+    seconds : float
+        Time of the step.
+    core_seconds : float
+        Part of it until the core had answered: the core and the connection. The rest is the host's.
+    """
+
+    step: Step
+    stats: Stats | None
+    seconds: float
+    core_seconds: float
+
+
+class Session:
+    """A program on a core: ``y = session(x)``. `Program.open` makes it.
+
+    It uses the core exclusively until it is closed. It is also a context manager that closes the
+    transport at its end. Threads may share it: calls wait for each other.
+
+    Operators with a state start anew with each session, and keep the state from call to call.
+
+    Parameters
+    ----------
+    program : Program
+    transport : Transport or str
+        As for `weft.Accelerator`.
+    timeout : float
+        Maximum seconds without progress in each wait for the core.
+
+    Raises
+    ------
+    AcceleratorError
+        If the core does not have the Config of the program.
+    TransportError
+        If the connection fails.
+    """
+
+    def __init__(self, program: Program, transport: Transport | str, *, timeout: float = 60.0):
+        self.program = program
+        config = program.target.config
+        self._accelerator = Accelerator(transport, config, timeout=timeout)
+        self._lock = threading.Lock()
+        self._setup = Setup(config, self._setup_loads())
+        self._runs = [self._run_of(step) for step in program.steps]
+        self._last_use = {
+            number: place
+            for place, step in enumerate(program.steps) for number in step.inputs
+        }
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the transport."""
+        self._accelerator.close()
+
+    def __call__(self, x, *, stats: bool = False, activations: bool = False):
+        """Run the network.
+
+        Parameters
+        ----------
+        x : array; a list of them; or a dict of them by the names of the inputs
+            Of the type of the input, or float32 or float64 for a quantized one: it is quantized
+            with the scale of the input, and then quantized outputs are dequantized to float32. If
+            the first axis of all inputs is 1 in the network, it may be any number of inferences.
+        stats : bool
+            Return a list of `StepRecord`, too: one for each step.
+        activations : bool
+            Return the output of each operator, too: a dict of arrays ``out0``, ``out1`` ... in the
+            order of the operators in the file; ``out3_1`` is the second output of operator 3. The
+            output of an operator that is fused with a later one is missing.
+
+        Returns
+        -------
+        array, or a list of them if the network has several outputs
+            With ``stats`` or ``activations`` a tuple of it, and what they add, in this order.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the inputs do not fit the network.
+        AcceleratorError, TransportError
+            If the core or the connection failed. The next call works again unless the connection is
+            closed.
+        ModelError
+            If an operator of the host fails.
+        """
+        values, inferences, is_float = self._inputs(x)
+        records, outputs = [], {}
+        with self._lock:
+            for place, (step, run) in enumerate(zip(self.program.steps, self._runs, strict=True)):
+                start = time.perf_counter()
+                outcome = self._execute(step, run, values, inferences, stats)
+                seconds = time.perf_counter() - start
+                records.append(StepRecord(step, outcome.stats, seconds, outcome.core_seconds))
+                for number, value in zip(step.outputs, outcome.outputs, strict=True):
+                    shape = inferences, *self.program.tensors[number].shape
+                    values[number] = value.reshape(shape)
+                if activations:
+                    for index, number in enumerate(step.outputs):
+                        name = f"out{max(step.position)}" + (f"_{index}" if index else "")
+                        outputs[name] = self._output(values[number])
+                for number in step.inputs:
+                    if self._last_use[number] == place and number not in self.program.outputs:
+                        values.pop(number, None)
+        results = []
+        for number in self.program.outputs:
+            value = self._output(self._value(values, number, inferences))
+            tensor = self.program.tensors[number]
+            results.append(dequantized(value, tensor) if is_float else value)
+        y = results[0] if len(results) == 1 else results
+        added = [*([records] if stats else []), *([outputs] if activations else [])]
+        return (y, *added) if added else y
+
+    def _execute(self, step, run, values, inferences, record):
+        if isinstance(step.work, CoreWork | HostProduct):
+            numbers = [n for n in (step.work.x, step.work.b) if n is not None]
+        else:
+            numbers = step.inputs
+        inputs = [None if n < 0 else self._value(values, n, inferences) for n in numbers]
+        try:
+            return run(inputs, inferences, record)
+        except (ModelError, OSError, RuntimeError):
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"{self.program.name}: operator {step.position[0]} ({step.operators[0]}"
+                f" {step.name}) failed: {error!r}"
+            ) from error
+
+    def _value(self, values, number, inferences):
+        """Return a tensor as [inferences, ...]."""
+        if number in values:
+            return values[number]
+        data = self.program.tensors[number].data
+        if data is None:
+            name = self.program.tensors[number].name
+            raise ModelError(f"{self.program.name}: tensor {number} ({name}) has no value")
+        return np.broadcast_to(data, (inferences, *data.shape))
+
+    @staticmethod
+    def _output(value):
+        """Return [inferences, ...] as one array: inferences are joined along the first axis."""
+        if len(value) == 1:
+            return value[0].copy()
+        return value.reshape(-1, *value.shape[2:]) if value.ndim > 1 else value
+
+    def _inputs(self, x):
+        """Return the input values [inferences, ...], their number, and whether one was float."""
+        program = self.program
+        numbers = program.inputs
+        names = [program.tensors[number].name for number in numbers]
+        if isinstance(x, Mapping):
+            if sorted(x) != sorted(names):
+                raise ValueError(f"inputs must be {', '.join(names)}, not {', '.join(x)}")
+            given = [x[name] for name in names]
+        else:
+            given = list(x) if isinstance(x, list | tuple) else [x]
+        if len(given) != len(numbers):
+            raise ValueError(f"inputs must be {len(numbers)}, not {len(given)}")
+        values, counts, is_float = {}, set(), False
+        for number, array in zip(numbers, given, strict=True):
+            tensor = program.tensors[number]
+            array = np.asarray(array)
+            if array.dtype.kind == "f" and tensor.dtype.kind in "iu" and tensor.quantization:
+                array, is_float = quantized(array, tensor, program.source), True
+            elif array.dtype == np.float64 and tensor.dtype == np.float32:
+                array = array.astype(np.float32)
+            if array.dtype != tensor.dtype:
+                raise TypeError(
+                    f"input {tensor.name} must be {tensor.dtype}, not {array.dtype}"
+                )
+            batch = tensor.shape[:1] == (1,) and array.shape[1:] == tensor.shape[1:]
+            if array.shape != tensor.shape and not (batch and array.ndim and len(array)):
+                raise ValueError(
+                    f"input {tensor.name} must be of shape {tensor.shape}, not {array.shape}"
+                )
+            count = 1 if array.shape == tensor.shape else len(array)
+            counts.add(count)
+            values[number] = array.reshape(count, *tensor.shape)
+        if len(counts) > 1:
+            raise ValueError(f"inputs must have equal batches, not {sorted(counts)}")
+        return values, counts.pop() if counts else 1, is_float
+
+    def _setup_loads(self):
+        """Return the loads before the first inference: resident weights, and the last table."""
+        program = self.program
+        loads, tables = [], []
+        for step in program.steps:
+            work = step.work
+            if isinstance(work, CoreWork):
+                if step.weights == "resident":
+                    loads += work.weight_loads()
+                if work.table is not None:
+                    tables.append(work.table)
+        if tables:
+            loads.insert(0, table_load(tables[-1], program.target.config))
+        return loads
+
+    def _run_of(self, step):
+        work = step.work
+        if isinstance(work, CoreWork):
+            after = []
+            if work.early >= 0:
+                after = self.program.steps[work.early].work.weight_loads()
+            return CoreRun(work, self._accelerator, self._setup, step.macs, after)
+        return HostProductRun(work) if isinstance(work, HostProduct) else KernelRun(work)
+
+
+def quantized(x: np.ndarray, tensor: Tensor, source: str) -> np.ndarray:
+    """Return float values as a quantized tensor: ``round(x / scale) + zero``, saturated.
+
+    ``source`` decides how ties are rounded: away from zero in TFLite, to even in ONNX.
+    """
+    scale, zero = (_along_axis(v, tensor) for v in _parameters(tensor))
+    steps = x.astype(np.float32) / scale
+    if source == "onnx":
+        rounded = np.rint(steps)
+    else:
+        whole = np.trunc(steps)
+        rounded = whole + np.where(np.abs(steps - whole) >= 0.5, np.sign(steps), 0)
+    limits = np.iinfo(tensor.dtype)
+    return np.clip(rounded + zero, limits.min, limits.max).astype(tensor.dtype)
+
+
+def dequantized(value: np.ndarray, tensor: Tensor) -> np.ndarray:
+    """Return ``scale * (value - zero)`` in float32; the value itself if it is not quantized."""
+    if tensor.quantization is None or tensor.dtype.kind not in "iu":
+        return value
+    scale, zero = (_along_axis(v, tensor) for v in _parameters(tensor))
+    return (scale * (value.astype(np.float32) - zero)).astype(np.float32)
+
+
+def _parameters(tensor):
+    return tensor.quantization.scale.astype(np.float32), tensor.quantization.zero
+
+
+def _along_axis(values, tensor):
+    """Return the values of the slices in a shape that broadcasts with the tensor."""
+    if len(values) == 1:
+        return values[0]
+    shape = [1] * len(tensor.shape)
+    shape[tensor.quantization.axis] = -1
+    return values.reshape(shape)
