@@ -21,6 +21,8 @@ OTHER = Target("other", Config(rows=2, cols=4, depth=8, lanes=4, a_words=512, b_
 class PlannedWork:
     """The commands of some products, as the planner gives them."""
 
+    early = -1
+
     def __init__(self, config, products):
         planner = Planner(config)
         self._commands = [

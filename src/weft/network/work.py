@@ -140,7 +140,7 @@ class CoreWork:
     def commands(self) -> list[Job | Load]:
         """Return the headers of the step's jobs and loads in stream order, for one inference.
 
-        Loads of the weights of the next step are left out: the report finds from the headers what
-        bounds this step (`weft.cycles.limits`).
+        Loads of the weights of a later step are left out (`early`). The report finds from all of
+        these headers what bounds the step (`weft.cycles.limits`).
         """
         return self.stream().commands

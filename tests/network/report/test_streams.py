@@ -59,4 +59,4 @@ def test_ceilings(config, drain):
     found = ceilings(config)
     assert found.drain == drain
     assert (found.peak, found.load) == (config.peak, config.bytes_in)
-    assert found.a_bytes == config.a_words * config.rows * config.depth * config.format.a.bytes
+    assert found.a_bytes == config.a_words * config.rows * config.depth * config.data_type.a.bytes

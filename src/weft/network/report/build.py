@@ -11,7 +11,7 @@ from weft.network.program import Estimate, Program
 from weft.network.report.energy import energy
 from weft.network.report.figures import Energy, LayerReport, LayerStreams, NetworkReport
 from weft.network.report.placement import placement_line
-from weft.network.report.streams import ceilings, streams
+from weft.network.report.streams import ceilings, commands_of, streams
 
 __all__ = ["report"]
 
@@ -48,7 +48,7 @@ def _layer(program, step, able, cached_limits, maps):
     core_seconds = wire_seconds = None
     core_bound = bound = ""
     if step.placement.on_weft:
-        commands = step.work.commands()
+        commands = commands_of(program, step)
         untagged = (replace(c, tag=0) if isinstance(c, Job) else c for c in commands)
         found, moved = cached_limits(tuple(untagged)), streams(config, commands)
         core_bound = bound = found.bound

@@ -10,10 +10,8 @@ from weft.network.report.figures import Ceilings, Energy, LayerStreams
 
 __all__ = ["FORMULA", "energy"]
 
-MAC_PJ = {  # multiplication and addition
-    "int8": 0.2 + 0.1,  # 8-bit multiplication, 32-bit addition
-    "bf16": 1.1 + 0.9,  # float16 multiplication (nearest to bfloat16), float32 addition
-}
+INT_MAC_PJ = 0.2 + 0.1  # 8-bit multiplication, 32-bit addition
+FLOAT_MAC_PJ = 1.1 + 0.9  # float16 multiplication, the nearest to bfloat16; float32 addition
 # Bytes of a memory: energy of an access to 64 bits.
 ACCESS_PJ = {8 << 10: 10.0, 32 << 10: 20.0, 1 << 20: 100.0}
 
@@ -35,12 +33,14 @@ def energy(
     In each of the ``active`` cycles the array reads a word of A and a word of B. Loads write each
     word once. Each of the ``results`` sums is written to the result buffer and read from it.
     """
-    size = config.format.a.bytes
+    kind = config.data_type
+    mac = INT_MAC_PJ if kind.a.name.startswith("int") else FLOAT_MAC_PJ
+    size = kind.a.bytes
     word_a, word_b = (edge * config.depth * size for edge in (config.rows, config.cols))
     operands = (moved.a + active * word_a) * _byte_pj(limits.a_bytes)
     operands += (moved.b + moved.parameters + active * word_b) * _byte_pj(limits.b_bytes)
-    sums = 2 * results * config.format.acc.bytes * _byte_pj(1)
-    return Energy(macs * MAC_PJ[config.dtype] / 1e3, operands / 1e3, sums / 1e3)
+    sums = 2 * results * kind.acc.bytes * _byte_pj(1)
+    return Energy(macs * mac / 1e3, operands / 1e3, sums / 1e3)
 
 
 def _byte_pj(size):

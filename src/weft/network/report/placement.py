@@ -1,7 +1,7 @@
 """The placement line: which share of a network runs on Weft, and what one inference takes."""
 
 from weft.network.program import Program
-from weft.network.report.streams import streams
+from weft.network.report.streams import commands_of, streams
 
 __all__ = ["ORACLES", "placement_line"]
 
@@ -39,7 +39,7 @@ def _cost(program):
     if target.baud is None:
         return text
     moved = [
-        streams(target.config, step.work.commands())
+        streams(target.config, commands_of(program, step))
         for step in program.steps if step.placement.on_weft
     ]
     wire = sum(target.wire_seconds(step.sent, step.received) for step in moved)

@@ -1,15 +1,16 @@
 """What the commands of a step move: operand words, results, and frames on the serial port."""
 
-from weft.commands import HEADER_BYTES, Job, JobFlag, Region, result
+from weft.commands import HEADER_BYTES, Job, JobFlag, Load, Region, epilogue_flags, result
 from weft.config import Config
 from weft.cycles.output import ResultKind
 from weft.frames import MAX_PAYLOAD
 from weft.geometry import memories
 from weft.host.packing import result_bytes
+from weft.network.program import Program, Step
 from weft.network.report.figures import Ceilings, LayerStreams
 from weft.timing import Latencies
 
-__all__ = ["FRAME_BYTES", "RESULT_FRAME_BYTES", "ceilings", "streams"]
+__all__ = ["FRAME_BYTES", "RESULT_FRAME_BYTES", "ceilings", "commands_of", "streams"]
 
 FRAME_BYTES = 12  # SYNC, type, number, length and CRC of a frame; an acknowledgement has only these
 RESULT_FRAME_BYTES = FRAME_BYTES + 4  # and tag, last and status of a RESULTS frame
@@ -20,8 +21,15 @@ def ceilings(config: Config) -> Ceilings:
     latencies = Latencies.of(config)
     words = {region: m for region, m in memories(config).items() if region <= Region.B}
     a_bytes, b_bytes = (operand.words * operand.word_bytes for operand in words.values())
-    row = latencies.row_chunks * _chunk_cycles(config, _epilogue(config))
+    row = latencies.row_chunks * _chunk_cycles(config, _narrow(config))
     return Ceilings(config.peak, config.bytes_in, config.cols / row, a_bytes, b_bytes)
+
+
+def commands_of(program: Program, step: Step) -> list[Job | Load]:
+    """The headers of a step in stream order, with the loads that follow for a later step."""
+    work = step.work
+    early = [] if work.early < 0 else program.steps[work.early].work.weight_loads()
+    return [*work.commands(), *(load for load, _ in early)]
 
 
 def streams(config: Config, commands) -> LayerStreams:
@@ -56,11 +64,9 @@ def streams(config: Config, commands) -> LayerStreams:
     )
 
 
-def _epilogue(config):
-    """The job flag that requantizes or rounds; none if the Config has no epilogue."""
-    if config.dtype == "bf16":
-        return JobFlag.ROUND
-    return JobFlag(0) if config.requantize == "none" else JobFlag.REQUANTIZE
+def _narrow(config):
+    """The job flag of narrow results; none if the Config has no epilogue."""
+    return (*epilogue_flags(config), JobFlag(0))[0]
 
 
 def _chunk_cycles(config, flags):
