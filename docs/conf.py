@@ -9,6 +9,7 @@ project_copyright = f"2026, {author}"
 version = release = importlib.metadata.version("weft")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+highlight_language = "text"  # of blocks without a language: commands and their output
 html_theme = "furo"
 html_title = "Weft"
 html_static_path = ["_static"]
