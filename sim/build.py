@@ -6,9 +6,12 @@ from pathlib import Path
 import weft
 import weft.hw
 from weft.config import Config
+from weft.dtypes import DTYPES
+from weft.mac_cells import MAC_CELLS
 from weft.registers import LATENCY
 from weft.sim import cache, verilated
 from weft.sim.cache import folder
+from weft.targets import TARGETS
 
 __all__ = ["folder", "model", "sources", "verilog"]
 
@@ -31,7 +34,11 @@ _SOURCES = _sources()
 
 def sources(*parts) -> list:
     """All that a design of Weft depends on, and ``parts``, for the cache key of its model."""
-    return [importlib.metadata.version("amaranth"), *_SOURCES, *parts]
+    registered = [
+        Path(file).read_bytes()
+        for registry in (DTYPES, MAC_CELLS, TARGETS) for file in registry.files(outside="weft")
+    ]
+    return [importlib.metadata.version("amaranth"), *_SOURCES, *registered, *parts]
 
 
 def verilog(config: Config) -> str:

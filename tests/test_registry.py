@@ -57,3 +57,14 @@ def test_choices_follow_the_registry():
     found.register(item("three"))
     assert list(choices) == ["one", "two", "three"]
     assert choices.index("three") == 2 and "three" in choices and "four" not in choices
+
+
+def test_files_outside_of_a_package():
+    class Outside:
+        name = "a"
+
+    found = Registry("data type", Outside())
+    assert found.files(outside="weft") == [__file__]
+    assert found.files(outside=__name__.partition(".")[0]) == []
+    found.layer("hardware", a=Registry)
+    assert found.files(outside="weft") == [__file__]

@@ -1,5 +1,6 @@
 """`Registry`: objects by name, and for each of them one object of each layer."""
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -75,6 +76,16 @@ class Registry(Mapping[str, T], Generic[T]):
         del self._objects[name]
         for layer in self._layers.values():
             layer.pop(name, None)
+
+    def files(self, *, outside: str) -> list[str]:
+        """The source files of all objects whose classes are not in the package ``outside``."""
+        objects = [*self._objects.values()]
+        objects += [value for layer in self._layers.values() for value in layer.values()]
+        classes = {value if isinstance(value, type) else type(value) for value in objects}
+        return sorted({
+            inspect.getfile(kind) for kind in classes
+            if kind.__module__.partition(".")[0] != outside
+        })
 
     def layer(self, name: str, **objects: Any) -> LayerTable:
         """The table of a layer, with ``objects`` added by their names."""

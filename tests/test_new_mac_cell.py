@@ -1,0 +1,84 @@
+"""A MAC cell that only this file knows, through Config, hardware, models and driver."""
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module, Mux, Signal
+from core_replay import replayed_matmul
+
+from weft.config import Config, ConfigError
+from weft.cycles import predict
+from weft.hw.arith.mac import Mac
+from weft.mac_cells import MAC_CELLS, MacCell
+from weft.registers import decode, describe
+
+SMALL = dict(
+    rows=2, cols=3, depth=2, lanes=1, bytes_in=4, bytes_out=4, a_words=64, b_words=64,
+    requantize="none",
+)
+
+
+class NibbleMac(Mac):
+    """``dot(a, b)`` by the halves of b: two products of a and a nibble, their sum, the total."""
+
+    LATENCY = 3
+
+    def elaborate(self, platform):
+        m = Module()
+        low = sum(self.a[d] * self.b[d][:4] for d in range(self.depth))
+        high = sum(self.a[d] * self.b[d][4:].as_signed() for d in range(self.depth))
+        p_low, p_high = Signal(low.shape()), Signal(high.shape())
+        term = p_low + (p_high << 4)
+        s_term = Signal(term.shape())
+        p_en, s_en = Signal(), Signal()
+        m.d.sync += [
+            p_low.eq(low), p_high.eq(high), p_en.eq(self.en), s_term.eq(term), s_en.eq(p_en),
+        ]
+        start = self.sum if self.folded else Mux(self.clear, 0, self.sum)
+        with m.If(s_en):
+            m.d.sync += self.sum.eq(start + s_term)
+        if self.folded:
+            with m.If(self.shift):
+                m.d.sync += self.sum.eq(self.above)
+        return m
+
+
+@pytest.fixture(autouse=True)
+def nibble_cell():
+    cell = MacCell(name="nibble", multiplier="nibble", latency=NibbleMac.LATENCY)
+    MAC_CELLS.register(cell, hardware=NibbleMac)
+    yield
+    MAC_CELLS.remove("nibble")
+
+
+@pytest.mark.parametrize("drain", ["overlapped", "folded"])
+def test_products_on_the_hardware(drain):
+    config = Config(**SMALL, multiplier="nibble", drain=drain)
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((5, 7), (7, 4)))
+    expected = a.astype(np.int64) @ b.astype(np.int64)
+    np.testing.assert_array_equal(replayed_matmul(config, a, b), expected)
+
+
+def test_a_config_names_it():
+    config = Config(**SMALL, multiplier="nibble")
+    assert (config.mac_cell, config.name) == ("nibble", "2x3x2_nibble")
+    assert decode(describe(config)) == config
+
+
+def test_its_latency_delays_the_results():
+    from weft.commands import Job
+
+    job = Job(2, 3, 4, 0, 1, 1, 0, 1, 1)
+    cycles = {
+        name: predict(Config(**SMALL, multiplier=name), [job]).cycles
+        for name in ("plain", "nibble")
+    }
+    assert cycles["nibble"] == cycles["plain"] + 1
+
+
+def test_rejects_a_family_without_the_cell():
+    with pytest.raises(ConfigError) as error:
+        Config(**SMALL, multiplier="nibble", target="ecp5")
+    assert str(error.value) == (
+        "multiplier must be one with a MAC cell for dtype 'int8' and target 'ecp5', not 'nibble'"
+    )
