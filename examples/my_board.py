@@ -1,7 +1,7 @@
-"""A board of one's own: weft build --board examples/my_board.py
+"""A board that Weft does not know: weft build --board examples/my_board.py
 
-An ECP5-25F with a 25 MHz oscillator, a USB serial bridge and two LEDs that light when low. Put
-your own pins in; the names `uart` and `default_clk` are what Weft looks for.
+An ECP5-25F with a 25 MHz oscillator, a USB serial bridge and two LEDs that light when low. Replace
+the pins by yours. Weft uses the resource `uart` and the clock `default_clk`.
 """
 
 from amaranth.build import Attrs, Clock, Pins, Resource
@@ -13,7 +13,7 @@ from weft.config import Config
 
 
 class MyPlatform(LatticeECP5Platform):
-    """The pins; a platform of the package amaranth-boards does as well."""
+    """The pins. Instead, you can import a platform of the package amaranth-boards."""
 
     device, package, speed = "LFE5U-25F", "BG256", "6"
     default_clk = "osc"
