@@ -174,9 +174,9 @@ def test_uint8_equals_int8_with_other_zero_points(rng, w_zero):
         tensors = {
             "x": T((3, 40), kind, scale=0.05, zero=100 - less),
             "w": T(data=(w.astype(int) - less).astype(kind), scale=0.01, zero=w_zero - less),
-            "y": T((3, 12), kind, scale=0.3, zero=110 - less),
+            "y": T((3, 12), kind, scale=2.0, zero=110 - less),
         }
-        options = {"fusedActivationFunction": FUSED["relu6"]}
+        options = {"fusedActivationFunction": FUSED["relu"]}
         data = model("FULLY_CONNECTED", tensors, ["x", "w"], options)
         given = (x.astype(int) - less).astype(kind)
         if less:

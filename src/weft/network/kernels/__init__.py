@@ -18,6 +18,9 @@ from weft.network.kernels import (
     onnx_quantized,
     onnx_reductions,
     runtimes,
+    tflite_arithmetic,
+    tflite_pool,
+    tflite_unary,
 )
 
 __all__ = ["KERNELS", "STATEFUL", "run"]
@@ -27,6 +30,7 @@ __all__ = ["KERNELS", "STATEFUL", "run"]
 KERNELS = {
     **common.KERNELS, **onnx_elementwise.KERNELS, **onnx_movement.KERNELS,
     **onnx_quantized.KERNELS, **onnx_reductions.KERNELS,
+    **tflite_arithmetic.KERNELS, **tflite_pool.KERNELS, **tflite_unary.KERNELS,
     "onnx.model": runtimes.onnx_model, "tflite.model": runtimes.tflite_model,
 }
 # Names of the kernels that keep something from run to run.

@@ -3,9 +3,9 @@
 Sources: TFLite Micro, ``kernels/internal/common.h``; gemmlowp, ``fixedpoint/fixedpoint.h``.
 """
 
-import numpy as np
+import math
 
-from weft.quantize import quantize_multiplier
+import numpy as np
 
 __all__ = [
     "clamp", "exp_on_negative", "high_mul", "multiplier_of", "multiply", "multiply_wide",
@@ -59,9 +59,12 @@ def multiply_wide(x, multiplier, shift):
 
 
 def multiplier_of(scale):
-    """Multiplier and shift of one positive scale, as integers (``QuantizeMultiplier``)."""
-    multiplier, shift = quantize_multiplier(np.float64(scale))
-    return int(multiplier), int(shift)
+    """Multiplier and shift of one finite scale of any sign (``QuantizeMultiplier``)."""
+    fraction, shift = math.frexp(float(scale))
+    multiplier = int(math.copysign(math.floor(abs(fraction) * 2**31 + 0.5), fraction))
+    if abs(multiplier) == 1 << 31:
+        multiplier, shift = multiplier // 2, shift + 1
+    return (0, 0) if shift < -31 else (multiplier, shift)
 
 
 _EXP_STEPS = (  # exp(-2**power) in 31 fractional bits, from 2**-2 on

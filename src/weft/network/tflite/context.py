@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from weft.network import kernels
 from weft.network.ir import Host
 
 __all__ = ["Context", "Fallback"]
@@ -111,6 +112,11 @@ class Context:
             names = ", ".join(sorted(str(kind) for kind in kinds))
             raise operator.error(f"types must be equal, not {names}")
         return tensors[0].dtype
+
+    def fold(self, operator, kernel, inputs, attributes):
+        """Compute an operator of constants now; there is no node then."""
+        outputs = kernels.run(kernel, inputs, attributes)
+        self.values |= dict(zip(operator.outputs, outputs, strict=True))
 
     def host(self, operator, kernel, reason, inputs=None, **attributes):
         """A node of the host; ``inputs`` are places, all by default."""

@@ -5,7 +5,7 @@ import difflib
 
 from weft.network.errors import ModelError
 from weft.network.ir import Graph, Host
-from weft.network.tflite import products
+from weft.network.tflite import arithmetic, moving, products, reducing, unary
 from weft.network.tflite.context import Context, Fallback
 from weft.network.tflite.cutout import cut
 from weft.network.tflite.reader import read
@@ -14,7 +14,10 @@ from weft.network.tflite.supported import CALLERS, CUSTOM, RUNTIME
 
 __all__ = ["import_file"]
 
-BUILDERS = {**products.BUILDERS}
+BUILDERS = {
+    **products.BUILDERS, **arithmetic.BUILDERS, **unary.BUILDERS, **moving.BUILDERS,
+    **reducing.BUILDERS,
+}
 
 
 def import_file(data: bytes, name: str) -> Graph:

@@ -9,7 +9,7 @@ from weft.network.ir import Gemm, Requantization, Window
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.quantized import FUSED, fused_limits, per_channel, per_tensor
 
-__all__ = ["BUILDERS"]
+__all__ = ["BUILDERS", "padding_of", "positive"]
 
 SAME, VALID = tflite.Padding.SAME, tflite.Padding.VALID
 INTEGERS = (np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int16))
@@ -117,12 +117,12 @@ def _transpose_conv(graph, operator):
         raise operator.error(
             f"output must be [{x.shape[0]}, height, width, {channels}], not {y.shape}"
         )
-    stride = _positive(operator, "stride", options.StrideH(), options.StrideW())
+    stride = positive(operator, "stride", options.StrideH(), options.StrideW())
     tops = []
     for size, given, step, kernel in zip(
         y.shape[1:3], x.shape[1:3], stride, (height, width), strict=True
     ):
-        out, top, _ = _padding(operator, options.Padding(), size, kernel, step, 1)
+        out, top, _ = padding_of(operator, options.Padding(), size, kernel, step, 1)
         if out != given:
             raise operator.error(f"an output of {size} must come from {out} inputs, not {given}")
         before = kernel - 1 - top
@@ -153,7 +153,7 @@ def _maps(graph, operator, place):
     return x, w
 
 
-def _positive(operator, what, *values):
+def positive(operator, what, *values):
     for value in values:
         if value < 1:
             raise operator.error(f"{what} must be at least 1, not {value}")
@@ -161,12 +161,12 @@ def _positive(operator, what, *values):
 
 
 def _window(operator, options, size, kernel):
-    stride = _positive(operator, "stride", options.StrideH(), options.StrideW())
-    dilation = _positive(
+    stride = positive(operator, "stride", options.StrideH(), options.StrideW())
+    dilation = positive(
         operator, "dilation", options.DilationHFactor(), options.DilationWFactor()
     )
     parts = [
-        _padding(operator, options.Padding(), *numbers)
+        padding_of(operator, options.Padding(), *numbers)
         for numbers in zip(size, kernel, stride, dilation, strict=True)
     ]
     return Window(
@@ -176,7 +176,7 @@ def _window(operator, options, size, kernel):
     )
 
 
-def _padding(operator, padding, size, kernel, stride, dilation):
+def padding_of(operator, padding, size, kernel, stride, dilation):
     """Outputs, and padding before and after, along one axis (``ComputePaddingHeightWidth``)."""
     if padding not in (SAME, VALID):
         raise operator.error(f"padding must be 0 (SAME) or 1 (VALID), not {padding}")

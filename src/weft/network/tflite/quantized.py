@@ -5,7 +5,9 @@ import math
 import numpy as np
 import tflite
 
-__all__ = ["FUSED", "fused_limits", "half_away", "per_channel", "per_tensor"]
+__all__ = [
+    "FUSED", "RANGES", "float_limits", "fused_limits", "half_away", "per_channel", "per_tensor",
+]
 
 _F = tflite.ActivationFunctionType
 FUSED = {
@@ -53,6 +55,16 @@ def fused_limits(operator, fused, tensor):
     if low > high:
         raise operator.error(f"results of {fused} must have a range, not {low}..{high}")
     return low, high
+
+
+def float_limits(fused):
+    """The same of float32: no result is infinite."""
+    limits = np.finfo(np.float32)
+    low, high = RANGES[fused]
+    return (
+        float(limits.min) if low is None else float(low),
+        float(limits.max) if high is None else float(high),
+    )
 
 
 def _checked(operator, tensor):

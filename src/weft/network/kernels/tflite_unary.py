@@ -1,0 +1,120 @@
+"""TFLite's conversions between scales and types, softmax, and functions of one float32 value.
+
+Sources: TFLite Micro, ``quantize_common.cc``, ``dequantize.cc``, ``reference/softmax.h``,
+``cast.cc``.
+"""
+
+import numpy as np
+
+from weft.network.kernels.fixed_point import (
+    clamp,
+    exp_on_negative,
+    high_mul,
+    multiply,
+    reciprocal,
+    round_shift,
+    wrap32,
+)
+
+__all__ = ["KERNELS"]
+
+
+def _quantize(inputs, attributes):
+    """``round(x / scale) + zero`` in float32, ties away from zero; ``dtype`` : str."""
+    with np.errstate(over="ignore"):
+        x = inputs[0] / np.float32(attributes["scale"])
+    x = np.nan_to_num(x, nan=0.0, posinf=2.0**30, neginf=-(2.0**30)).clip(-(2.0**30), 2.0**30)
+    whole = np.trunc(x)
+    whole = whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)
+    limits = np.iinfo(attributes["dtype"])
+    y = whole.astype(np.int64) + attributes["zero"]
+    return [clamp(y, limits.min, limits.max, attributes["dtype"])]
+
+
+def _requantize(inputs, attributes):
+    """``zeros`` : of x and y; ``multiplier``, ``shift``; ``dtype`` : str."""
+    zero, y_zero = attributes["zeros"]
+    y = multiply(
+        inputs[0].astype(np.int64) - zero, attributes["multiplier"], attributes["shift"]
+    )
+    limits = np.iinfo(attributes["dtype"])
+    return [clamp(y + y_zero, limits.min, limits.max, attributes["dtype"])]
+
+
+def _dequantize(inputs, attributes):
+    """``float32(scale * (x - zero))``, the product in double; float16 is converted."""
+    [x] = inputs
+    if x.dtype == np.float16:
+        return [x.astype(np.float32)]
+    return [(attributes["scale"] * (x.astype(np.int64) - attributes["zero"])).astype(np.float32)]
+
+
+def _cast(inputs, attributes):
+    """``dtype`` : str. Numbers with a fraction are truncated."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return [inputs[0].astype(attributes["dtype"])]
+
+
+def _softmax(inputs, attributes):
+    """Along the last axis. ``multiplier``, ``left_shift`` : of the differences; ``least`` : the
+    lowest difference that counts; ``dtype`` : str."""
+    [x] = inputs
+    kind = np.dtype(attributes["dtype"])
+    difference = x.astype(np.int64) - x.max(-1, keepdims=True)
+    steps = np.arange(-255, 1)
+    scaled = high_mul(wrap32(steps << attributes["left_shift"]), attributes["multiplier"])
+    exponentials = np.where(steps >= attributes["least"], exp_on_negative(scaled), 0)
+    terms = exponentials[difference + 255]
+    scale, over = reciprocal(round_shift(terms, 12).sum(-1, keepdims=True), 12)
+    y = round_shift(high_mul(scale, terms), over + 31 - 8 * kind.itemsize)
+    limits = np.iinfo(kind)
+    y = clamp(y + limits.min, limits.min, limits.max, kind)
+    return [np.where(difference >= attributes["least"], y, kind.type(limits.min))]
+
+
+def _exact(function):
+    """A function that IEEE 754 rounds correctly, so that all machines agree."""
+
+    def kernel(inputs, attributes):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            return [function(inputs[0]).astype(inputs[0].dtype)]
+
+    return kernel
+
+
+def _clip(inputs, attributes):
+    """``low``, ``high`` : numbers or None."""
+    y = inputs[0]
+    if attributes["low"] is not None:
+        y = np.maximum(y, y.dtype.type(attributes["low"]))
+    if attributes["high"] is not None:
+        y = np.minimum(y, y.dtype.type(attributes["high"]))
+    return [y]
+
+
+def _leaky_relu(inputs, attributes):
+    """float32; ``alpha`` : float."""
+    x = inputs[0]
+    return [np.where(x > 0, x, x * np.float32(attributes["alpha"]))]
+
+
+def _leaky_relu_quantized(inputs, attributes):
+    """int16; ``zeros``; ``multipliers``, ``shifts`` of positive and negative x."""
+    zero, y_zero = attributes["zeros"]
+    (m, n), (s, t) = attributes["multipliers"], attributes["shifts"]
+    x = inputs[0].astype(np.int64) - zero
+    y = np.where(x >= 0, multiply(x, m, s), multiply(x, n, t)) + y_zero
+    limits = np.iinfo(inputs[0].dtype)
+    return [clamp(y, limits.min, limits.max, inputs[0].dtype)]
+
+
+KERNELS = {
+    "tflite.quantize": _quantize, "tflite.requantize": _requantize,
+    "tflite.dequantize": _dequantize, "tflite.cast": _cast, "tflite.softmax": _softmax,
+    "tflite.clip": _clip, "tflite.leaky_relu": _leaky_relu,
+    "tflite.leaky_relu_quantized": _leaky_relu_quantized,
+    "tflite.sqrt": _exact(np.sqrt), "tflite.rsqrt": _exact(lambda x: x.dtype.type(1) / np.sqrt(x)),
+    "tflite.abs": _exact(np.abs), "tflite.neg": _exact(np.negative),
+    "tflite.square": _exact(np.square), "tflite.floor": _exact(np.floor),
+    "tflite.ceil": _exact(np.ceil), "tflite.round": _exact(np.rint),
+}

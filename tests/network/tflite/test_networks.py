@@ -1,0 +1,45 @@
+"""The networks of MLPerf Tiny: every operator's bytes equal those of TFLite Micro."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graph_runner import run_graph
+
+from weft.network.ir import Gemm
+from weft.network.tflite import load
+
+pytest.importorskip("tflite")
+
+
+@pytest.fixture(scope="module")
+def folder():
+    if "WEFT_NETWORKS" not in os.environ:
+        pytest.skip("WEFT_NETWORKS must name a folder with the networks of MLPerf Tiny")
+    return Path(os.environ["WEFT_NETWORKS"])
+
+
+@pytest.mark.parametrize("name, products, host", [
+    ("kws_int8", 10, 3), ("resnet8_int8", 10, 6), ("vww_96_int8", 28, 3),
+])
+def test_every_operator_equals_tflite_micro(folder, name, products, host):
+    graph = load((folder / f"{name}.tflite").read_bytes(), name)
+    record = np.load(folder / f"{name}_activations.npz")
+    values = run_graph(graph, [record["model_in"].reshape(graph.tensors[graph.inputs[0]].shape)])
+    for node in graph.nodes:
+        [number] = node.outputs
+        expected = record[f"out{node.position[-1]}"]
+        assert np.array_equal(values[number].ravel(), expected.ravel()), node.name
+    kinds = [isinstance(node, Gemm) for node in graph.nodes]
+    assert (sum(kinds), len(kinds) - sum(kinds)) == (products, host)
+    assert "tflite.model" not in {n.kernel for n in graph.nodes if not isinstance(n, Gemm)}
+
+
+def test_ad01_equals_tflite_micro(folder):
+    graph = load((folder / "ad01_int8.tflite").read_bytes(), "ad01_int8")
+    record = np.load(folder / "ad01_int8.npz")
+    shape = graph.tensors[graph.inputs[0]].shape
+    for x, y in zip(record["model_in"][:20], record["model_out_tflm"], strict=False):
+        values = run_graph(graph, [x.reshape(shape)])
+        assert np.array_equal(values[graph.outputs[0]].ravel(), y.ravel())
