@@ -8,7 +8,7 @@ ARGS   ?=
 DTYPE  ?=
 # The board to build for; `weft build --list` lists the boards.
 BOARD  ?=
-# The bus of an IP core: axi, wishbone, stream or dma.
+# The bus of an IP core: axi, wishbone, apb, stream or dma.
 BUS    ?= axi
 
 DESIGN := $(if $(DTYPE),--dtype $(DTYPE)) $(ARGS)

@@ -36,6 +36,7 @@ KITS = {
     "axi": Ip(config=CONFIG, bus="axi"),
     "wishbone": Ip(config=CONFIG, bus="wishbone"),
     "pipelined": Ip(config=CONFIG, bus="wishbone", pipelined=True),
+    "apb": Ip(config=CONFIG, bus="apb"),
     "stream": Ip(config=CONFIG, bus="stream"),
     "dma": Ip(config=CONFIG, bus="dma"),
     "clocks": Ip(config=CONFIG, bus="dma", clocks=2),

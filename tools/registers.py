@@ -13,7 +13,7 @@ __all__ = ["PAGE", "main", "page"]
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "registers.md"
 CORES = {
     "Commands and results through the register space":
-        "`bus = \"axi\"`. With `bus = \"wishbone\"` the map is the same. With `bus = \"stream\"`\n"
+        "`bus = \"axi\"`. With `wishbone` or `apb` the map is the same. With `bus = \"stream\"`\n"
         "it has no FIFO registers and no FIFO ports.",
     "DMA with an address window": "`bus = \"dma\"`, `window = true`.",
 }

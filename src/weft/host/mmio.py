@@ -121,8 +121,8 @@ class LiteXRegisters:
 class MmioTransport:
     """A `weft.host.transport.Transport` over the FIFO ports of an IP core.
 
-    The core must have them: its bus is ``axi`` or ``wishbone``. The transport polls; it needs no
-    interrupt. It begins with a soft reset, so nothing of an earlier client is left.
+    The core must have them: its bus is ``axi``, ``wishbone`` or ``apb``. The transport polls; it
+    needs no interrupt. It begins with a soft reset, so nothing of an earlier client is left.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ def open_transport(
     ----------
     name : str
         A serial port (``/dev/ttyUSB1``, ``COM3``); ``tcp://host:port``; the registers of an IP core
-        with bus axi or wishbone, as ``uio:`` and a UIO device or ``mem:`` and a physical address;
-        or ``golden``.
+        with FIFO ports, as ``uio:`` and a UIO device or ``mem:`` and a physical address; or
+        ``golden``.
     config : Config, optional
         Config of ``golden``; default ``Config()``.
     baud : int, optional

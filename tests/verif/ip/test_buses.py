@@ -77,6 +77,18 @@ def test_benches_find_a_bug(statement, testcase, message):
         benches(TESTED, "icarus", broken, testcase=testcase)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("statement, testcase, message", [
+    (lambda top: top.pslverr.eq(0), "unknown_addresses", "0x"),
+    (lambda top: top.prdata.eq(1), "core_registers", "register magic must be"),
+], ids=["error", "data"])
+def test_apb_benches_find_a_bug(statement, testcase, message):
+    ip = CASES["apb"][1]
+    broken = to_verilog(Broken(ip, statement), name=ip.name)
+    with pytest.raises(BenchError, match=message):
+        benches(ip, "icarus", broken, testcase=testcase)
+
+
 def test_benches_find_an_unknown_payload():
     verilog = to_verilog(IpTop(TESTED), name=TESTED.name)
     broken, count = re.subn(r"\(s_axil_rdata\)", "()", verilog, count=1)
