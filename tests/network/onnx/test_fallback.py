@@ -1,0 +1,76 @@
+"""Operators that onnxruntime computes: types, sessions, and messages."""
+
+import sys
+
+import numpy as np
+import pytest
+from graph_runner import run_graph
+from onnx_models import Builder, require, run_runtime
+
+from weft.network import kernels
+from weft.network.errors import ModelError
+from weft.network.onnx import load
+
+F32 = np.float32
+
+
+@pytest.fixture(autouse=True)
+def _packages():
+    require("onnx", "onnxruntime")
+
+
+def unknown_to_onnx():
+    """A model with an operator of onnxruntime alone, between two others."""
+    b = Builder(seed=70)
+    y = b.node("Relu", b.input("x", [2, 8]))
+    y = b.node("BiasGelu", y, b.weights(8), domain="com.microsoft")
+    return b, b.node("Neg", y)
+
+
+def test_types_of_operators_that_onnx_does_not_know():
+    b, y = unknown_to_onnx()
+    graph = load(b.bytes(y), "net.onnx")
+    assert [node.kernel for node in graph.nodes] == ["onnx.relu", "onnx.model", "onnx.negative"]
+    x = b.rng.normal(size=(2, 8)).astype(F32)
+    values = run_graph(graph, [x], mode="onnx")
+    assert np.array_equal(values[graph.outputs[0]], run_runtime(b.bytes(y), [x])[0])
+
+
+def test_a_session_is_kept():
+    b, y = unknown_to_onnx()
+    node = load(b.bytes(y), "net.onnx").nodes[1]
+    x, state = np.ones((2, 8), F32), {}
+    inputs = [x, np.zeros(8, F32)][: len(node.inputs)]
+    kernels.run(node.kernel, inputs, node.attributes, state)
+    session = state["session"]
+    kernels.run(node.kernel, inputs, node.attributes, state)
+    assert state == {"session": session}
+
+
+def test_rejects_an_operator_that_does_not_exist():
+    b = Builder(seed=71)
+    y = b.node("Nothing", b.input("x", [2]), domain="com.microsoft")
+    with pytest.raises(ModelError, match=r"net.onnx: node Nothing0 \(com.microsoft.Nothing\): onn"):
+        load(b.bytes(y), "net.onnx")
+
+
+def test_rejects_a_damaged_model():
+    with pytest.raises(ModelError, match="a sub-model: must be an ONNX model"):
+        kernels.run("onnx.model", [], {"model": b"nothing"})
+
+
+def test_says_that_onnxruntime_is_missing(monkeypatch):
+    b, y = unknown_to_onnx()
+    node = load(b.bytes(y), "net.onnx").nodes[1]
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ModelError, match="BiasGelu needs the package onnxruntime; "):
+        kernels.run(node.kernel, [np.ones((2, 8), F32)], node.attributes)
+
+
+def test_says_that_onnx_is_missing(monkeypatch):
+    b, y = unknown_to_onnx()
+    data = b.bytes(y)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ModelError, match="net.onnx: reading ONNX needs the package onnx; "):
+        load(data, "net.onnx")
