@@ -18,7 +18,7 @@ BASE = tuple(
         "mac_cells", "registry", "targets",
     )
 )
-PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches
+PUBLIC = ("weft.config", "weft.host", "weft.network")  # what `import weft` itself reaches
 NETWORK = (
     *BASE, "weft.golden", "weft.host", "weft.network", "weft.quantize", "numpy", "ml_dtypes",
 )

@@ -2,7 +2,7 @@
 
 from weft.config import Config, ConfigError
 
-__all__ = ["Accelerator", "Config", "ConfigError"]
+__all__ = ["Accelerator", "Config", "ConfigError", "load"]
 
 
 def __getattr__(name):
@@ -11,4 +11,8 @@ def __getattr__(name):
         from weft.host.accelerator import Accelerator
 
         return Accelerator
+    if name == "load":
+        from weft.network.loading import load
+
+        return load
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,16 @@
 """A compiled network: its steps, where each runs and why, and what each is predicted to cost."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from weft.host.transport import Transport
 from weft.network.ir import Tensor
 from weft.network.target import Target
 from weft.network.work import CoreWork, HostWork
+
+if TYPE_CHECKING:
+    from weft.network.session import Session
 
 __all__ = ["Estimate", "MatrixProduct", "Placement", "Program", "Step"]
 
@@ -177,8 +183,22 @@ class Program:
         zero = Estimate(0, 0, 0, 0, 0, 0, 0)
         return sum((step.estimate for step in self.steps if step.estimate), zero)
 
-    def open(self, transport, *, timeout: float = 60.0):
+    def open(self, transport: Transport | str, *, timeout: float = 60.0) -> "Session":
         """Return a `weft.network.session.Session` on a core; its arguments are described there."""
         from weft.network.session import Session
 
         return Session(self, transport, timeout=timeout)
+
+    def save(self, path) -> None:
+        """Write the program to a file; `weft.load` and `load` read it."""
+        from weft.network.program_file import write_program
+
+        write_program(self, path)
+
+    @classmethod
+    def load(cls, path) -> "Program":
+        """Read a program from a file; ModelError if it is not one, or damaged."""
+        from weft.network.program_file import read_program
+
+        path = Path(path)
+        return read_program(path.read_bytes(), path.name)

@@ -1,0 +1,106 @@
+"""Opens trained networks and compiled programs, by their contents."""
+
+import os
+from pathlib import Path
+
+from weft.network.errors import ModelError
+from weft.network.ir import Graph
+from weft.network.program import Program
+
+__all__ = ["NeuralNetwork", "load"]
+
+
+class NeuralNetwork:
+    """A trained network, as `weft.load` reads it.
+
+    Parameters
+    ----------
+    graph : Graph
+
+    Attributes
+    ----------
+    graph : Graph
+    data : bytes
+        The file, for its runtime.
+    """
+
+    def __init__(self, graph: Graph, data: bytes):
+        self.graph = graph
+        self.data = data
+
+    @property
+    def name(self) -> str:
+        """Name of the file without its suffix."""
+        return self.graph.name
+
+    def compile(self, target, *, activations: bool = False) -> Program:
+        """Compile the network for a target.
+
+        Parameters
+        ----------
+        target : str, path, Config or weft.network.target.Target
+            A board, a TOML file of Config fields, or a Config.
+        activations : bool
+            Keep the output of each operator, so that a session can return it: tables of activations
+            are then not fused into the products before them.
+
+        Raises
+        ------
+        ModelError
+            If the network breaks a rule, or the target is not known.
+        weft.config.ConfigError
+            If a TOML file of the target is not valid.
+        """
+        from weft.network.compiler import compile_graph
+
+        return compile_graph(self.graph, target, fuse=not activations)
+
+    def report(self, target, against=None):
+        """Return a `weft.network.report.NetworkReport` for a target, beside a second one if given.
+
+        Raises ModelError and ConfigError as `compile` does.
+        """
+        from weft.network.report import report
+
+        other = None if against is None else self.compile(against)
+        return report(self.compile(target), other)
+
+
+def load(source, name: str | None = None) -> NeuralNetwork | Program:
+    """Read a trained network (``.tflite``, ``.onnx``) or a compiled program (``.weft``).
+
+    Parameters
+    ----------
+    source : path or bytes
+        A file, or its contents. The contents decide which kind it is.
+    name : str, optional
+        Name of the network; by default that of the file without its suffix, or ``network``.
+
+    Raises
+    ------
+    ModelError
+        If the contents are damaged or of another kind, or an operator cannot be run.
+    OSError
+        If the file cannot be read.
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        data, file = bytes(source), name or "network"
+    elif isinstance(source, str | os.PathLike):
+        data, file = Path(source).read_bytes(), Path(source).name
+    else:
+        raise ModelError(f"source must be a path or bytes, not a {type(source).__name__}")
+    stem, suffix = os.path.splitext(file)
+    name = name or stem
+    if data[:2] == b"PK" or suffix == ".weft":
+        from weft.network.program_file import read_program
+
+        return read_program(data, file)
+    if data[4:8] == b"TFL3" or suffix == ".tflite":
+        from weft.network.tflite import load as import_file
+    elif suffix in (".onnx", ""):
+        from weft.network.onnx import load as import_onnx
+
+        return NeuralNetwork(import_onnx(data, f"{name}.onnx"), data)
+    else:
+        raise ModelError(f"{file} must be a .tflite, .onnx or .weft file, not one of {suffix}")
+    return NeuralNetwork(import_file(data, name), data)

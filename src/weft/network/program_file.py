@@ -1,0 +1,96 @@
+"""The file of a compiled network: a zip of stored members without code.
+
+``program.json`` has the format, its version, the Config with its hash, and the program; weights
+and parameters, as the command stream carries them, and sub-models are the members ``0.bin``,
+``1.bin`` ... Members are not compressed, so reading takes no more memory than the file has bytes.
+"""
+
+import dataclasses
+import io
+import json
+import zipfile
+
+from weft.config import Config, ConfigError
+from weft.network.encoding import Decoder, Encoder
+from weft.network.errors import ModelError
+from weft.network.program import Program
+from weft.network.program_check import check
+
+__all__ = ["VERSION", "read_program", "write_program"]
+
+FORMAT = "weft program"
+VERSION = 1
+_MAIN = "program.json"
+_DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
+
+
+def write_program(program: Program, path) -> None:
+    """Write a program to a file; an existing file is replaced."""
+    encoder = Encoder()
+    main = {
+        "format": FORMAT, "version": VERSION, "config_hash": program.target.config.hash,
+        "config": dataclasses.asdict(program.target.config), "program": encoder.encode(program),
+    }
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(_MAIN, _DATE), json.dumps(main, separators=(",", ":")))
+        for number, data in enumerate(encoder.members):
+            archive.writestr(zipfile.ZipInfo(f"{number}.bin", _DATE), data)
+
+
+def read_program(data: bytes, name: str) -> Program:
+    """Read a program from the bytes of its file; ``name`` is for messages.
+
+    Raises ModelError if the file is not a program, is damaged, or has another version.
+    """
+    try:
+        main, members = _members(data, name)
+        config = Config.from_dict(main["config"])
+        if config.hash != main["config_hash"]:
+            raise ModelError(
+                f"{name}: the Config must have the hash {main['config_hash']}, not {config.hash}"
+            )
+        program = Decoder(members, config).decode(main["program"])
+        if not isinstance(program, Program):
+            raise ModelError(f"{name}: program must be a Program")
+        check(program)
+    except ModelError as error:
+        text = str(error)
+        raise ModelError(text if text.startswith(name) else f"{name}: {text}") from error
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
+        raise ModelError(f"{name} must be a whole program file: {error}") from error
+    except (
+        ArithmeticError, AttributeError, ConfigError, LookupError, RecursionError, TypeError,
+        ValueError,
+    ) as error:
+        first = str(error).partition("\n")[0][:200]
+        raise ModelError(f"{name}: {_MAIN} is damaged: {first}") from error
+    return program
+
+
+def _members(data, name):
+    """Return the contents of ``program.json`` and of the binary members."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = archive.infolist()
+        names = [_MAIN, *(f"{number}.bin" for number in range(len(entries) - 1))]
+        if sorted(entry.filename for entry in entries) != sorted(names):
+            foreign = sorted({entry.filename for entry in entries} - {*names})
+            raise ModelError(
+                f"{name}: members must be {_MAIN}, 0.bin, 1.bin ..., each once;"
+                f" others: {[text[:40] for text in foreign[:3]]}"
+            )
+        total = 0
+        for entry in entries:
+            if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
+                raise ModelError(f"{name}: member {entry.filename} must be stored, not compressed")
+            total += entry.file_size
+            if entry.file_size != entry.compress_size or total > len(data):
+                raise ModelError(f"{name}: member {entry.filename} must fit the file")
+        main = json.loads(archive.read(_MAIN))
+        if not isinstance(main, dict) or main.get("format") != FORMAT:
+            raise ModelError(f"{name}: format must be {FORMAT!r}")
+        if main.get("version") != VERSION:
+            raise ModelError(
+                f"{name}: version must be {VERSION}, not {str(main.get('version'))[:40]};"
+                " compile the network again"
+            )
+        return main, [archive.read(member) for member in names[1:]]
