@@ -17,7 +17,7 @@ SHELL := /bin/sh
 SETUP := $(PYTHON) tools/bootstrap.py
 # Each worker runs whole test files, the longest first.
 PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
-# Programs in .venv come before those of the system.
+# Programs in .venv come before the programs of the system.
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help

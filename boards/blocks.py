@@ -10,7 +10,7 @@ from weft.boards.devices import Device
 
 __all__ = ["GROUPS", "Cell", "placed_cells", "cells_by_block"]
 
-# Blocks of the design by function. The names inside the core are those of its submodules.
+# Blocks of the design by function. The names inside the core are the names of its submodules.
 GROUPS = {
     "array": ("array",),
     "operands": ("feeder", "loader"),

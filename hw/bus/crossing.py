@@ -69,7 +69,7 @@ class SyncCrossing(wiring.Component):
         Pulse: ``reg_data`` is valid in this cycle.
     reg_data : Out, 32 bits; valid with ``reg_ack``
     busy : Out, 1 bit
-        The core is busy, or a command is on its way to the core.
+        The core is busy, or a command is between the bus and the core.
     reset : In, 1 bit
         Resets the core; must stay until ``reset_ack``.
     reset_ack : Out, 1 bit

@@ -42,8 +42,8 @@ class Sequencer(wiring.Component):
     with the first word.
 
     The last round of a pass waits for a credit, which is space for its results in the result
-    buffer, and until the array has drained the pass before (``slots * rows`` cycles). So nothing
-    behind the array ever stalls it. A round that has to wait tries again ``slots`` cycles later.
+    buffer, and until the array has drained the pass before (``slots * rows`` cycles). So the stages
+    behind the array never stall it. A round that has to wait tries again ``slots`` cycles later.
 
     Each tile is announced at ``results`` in the cycle of its last step. A failed tile is announced
     alone. Steps and results leave LATENCY cycles after the decision on them.

@@ -33,7 +33,7 @@ class Tile(data.StructLayout):
             "tag": tag,
             "status": 2,
             "failed": 1,
-            "accumulate": 1,  # the sums start from those in the array
+            "accumulate": 1,  # the sums start from the sums in the array
             "hold": 1,  # the sums stay in the array
             "epilogue": epilogue,
         })

@@ -60,7 +60,7 @@ class AddressGenerator(wiring.Component):
         1 bit; no load is in progress.
     tasks : Out, stream of `PackTask`
     requests : Out, stream of `weft.hw.dma.reader.ReadRequest`
-        The request of a task is on offer in the cycle after the task was taken.
+        The request of a task is valid in the cycle after the task was taken.
     """
 
     def __init__(self, *, data_bytes, geometries, layouts):

@@ -9,14 +9,14 @@ __all__ = ["Aligner", "PackWord"]
 
 
 class PackWord(data.StructLayout):
-    """``pack_bytes`` bytes on their way into the packing memory, and where they belong.
+    """``pack_bytes`` bytes for the packing memory, and their place in it.
 
     ============ =========================================================================
     bytes        the bytes
     operand_b    1: of operand B, 0: of A
     k_minor      1: the bytes are values of one k, 0: values of one line
-    packed       1: the bytes are of a PACKED load or of a header; the two fields before
-                 do not count
+    packed       1: the bytes belong to a PACKED load or to a header; operand_b and k_minor
+                 have no effect
     last         1: last pack word of its slice
     last_row_end valid with ``last``: index of the last stream word in the slice's last row
     index        index of the pack word within its task
@@ -54,7 +54,7 @@ class Aligner(wiring.Component):
         pack words               abcd     efg0     0000  ...
 
     A pack word comes three cycles after its last part was taken. A task takes one cycle per pack
-    word and one more, and another one where the run does not start at the first byte of a part.
+    word and one more, and another one if the run does not start at the first byte of a part.
     The pack words have no ``ready``: a slice starts only when ``room`` is high.
 
     Parameters
@@ -72,7 +72,7 @@ class Aligner(wiring.Component):
     ----------
     tasks : In, stream of ``task``
     beat_valid : In
-        1 bit; a beat is on offer: ``valid`` of `weft.hw.dma.reader.Reader`.
+        1 bit; a beat is available: ``valid`` of `weft.hw.dma.reader.Reader`.
     part, index, pop : In, Out, Out
         As of `weft.hw.dma.reader.Reader`.
     room : In
@@ -103,9 +103,9 @@ class Aligner(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cut = ceil_log2(self.pack_bytes)
-        task = self.tasks.payload  # stays on offer until it is done
+        task = self.tasks.payload  # stays the same until the task is done
         busy = Signal()
-        beat_open = Signal()  # some parts of the beat on offer were taken, and it was not popped
+        beat_open = Signal()  # some parts of the available beat were taken; it was not popped
         prime = Signal()  # this step takes the first part of a run, and emits nothing
         has_data = Signal()  # the pack word of this step has bytes of the run
         new_slice = Signal(init=1)  # the next task is the first of a slice

@@ -114,16 +114,16 @@ class BoundsCheck(wiring.Component):
     region : In
         Operand number of the load.
     index : Out
-        Index of the descriptor word that is wanted.
+        Index of the requested descriptor word.
     word, word_valid : In
-        A word, 32 bits; it is the wanted one.
+        A word, 32 bits; it is the requested one.
     done : Out
         1 bit; pulse: the check is complete.
     outside : Out
         1 bit; valid with ``done``: the transfer must not be made.
     base, limit : In
-        32 bits each; first and last address of the window, in whole beats: the low bits do not
-        count. Only with a window.
+        32 bits each; first and last address of the window, in whole beats: the low bits are
+        ignored. Only with a window.
     """
 
     def __init__(self, *, geometries, size, sizes, data_bytes, window):

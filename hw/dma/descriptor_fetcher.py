@@ -72,8 +72,8 @@ class DescriptorFetcher(wiring.Component):
     ===== ============ ======================= ==================================================
     pass  descriptors  starts while not        words
     ===== ============ ======================= ==================================================
-    CHECK all                                  `CHECK_WORDS`, to the checks in here; after them
-                                               the words that the bounds check asks for
+    CHECK all                                  `CHECK_WORDS`, to the checks of the fetcher; then
+                                               the words that the bounds check requests
     FETCH loads        ``fetch_busy``          `CHECK_WORDS`, to the address generator; then
                                                the pulse ``fetch_start``
     SEND  all          ``header_busy``, or     the header, to the header inserter; of a job
@@ -214,7 +214,7 @@ class DescriptorFetcher(wiring.Component):
             m.d.sync += self.free.eq(self.free + Mux(drop, 1, -1))
 
     def _send(self, m, kind, valid, purpose):
-        """Say for whom the word on the output is, and which job a load feeds."""
+        """Set the take signal of the component that gets the word, and ``feeds_latest``."""
         stored = self.index.matches(0, 1, 3, DescriptorWord.ADDRESS, DescriptorWord.STRIDE)
         send = valid & (purpose == ReadPass.SEND)
         m.d.comb += [

@@ -61,7 +61,8 @@ class Dma(wiring.Component):
     axi : Out, `Axi4`
     stop : In
         1 bit; no burst starts, results are dropped, and no pulse is given. With ``idle`` it
-        resets the engine. It may fall then, when the surroundings of the engine are reset too.
+        resets the engine. It may become 0 after that, if the parts around the
+        engine are reset, too.
     idle : Out
         1 bit; no burst is in flight.
     busy : Out
@@ -81,8 +82,8 @@ class Dma(wiring.Component):
     def __init__(self, config, *, window=False):
         self.config = config
         self.window = window
-        # The flag that makes results narrow; for jobs without it, and for jobs with it if there
-        # is one: bytes of a result and of a write unit.
+        # The flag of jobs with narrow results, if the core has such a flag. Bytes of a result and
+        # of a write unit: for jobs without the flag, then for jobs with it.
         self.narrow_flags = epilogue_flags(config)[0] if epilogue_flags(config) else JobFlag(0)
         kinds = [JobFlag(0), *([self.narrow_flags] if self.narrow_flags else [])]
         self.sizes = [result(config, flags).bytes for flags in kinds]
@@ -111,7 +112,7 @@ class Dma(wiring.Component):
         m.d.sync += clear.eq(self.stop & self.idle)
 
         def add(name, component):
-            """Add a part that the end of a stop resets."""
+            """Add a component that is reset at the end of a stop."""
             m.submodules[name] = ResetInserter(clear)(component)
             return component
 

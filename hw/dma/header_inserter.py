@@ -33,7 +33,7 @@ class HeaderInserter(wiring.Component):
     slice_start : Out
         1 bit; pulse: the first word of a header is taken.
     words : Out, ``valid`` and ``word``, a `PackWord`
-        All zeros while no header is on its way.
+        All zeros while no header is in progress.
     """
 
     def __init__(self, *, bytes_in, pack_word):

@@ -28,7 +28,7 @@ class PackReader(wiring.Component):
         As of `weft.hw.dma.packer.Packer`.
     commands : Out, stream of ``bytes_in`` bytes
     idle : Out
-        1 bit; no stream word is on its way.
+        1 bit; no stream word is in progress.
     """
 
     def __init__(self, *, bytes_in, row_words):

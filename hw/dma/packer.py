@@ -50,7 +50,8 @@ class Packer(wiring.Component):
         Valid while ``filled``: index of the half's last row; index of the last stream word in
         that row, and in every other row.
     release : In
-        1 bit; pulse: the half was read. It may come with the read of its last stream word.
+        1 bit; pulse: the half was read. Also allowed in the cycle in which its last stream word
+        is read.
     read_addr : In
         ``Cat(index, row)`` of a stream word of the half to read.
     read_en : In

@@ -41,7 +41,7 @@ class ReadRequest(data.StructLayout):
 class BurstSplitter(wiring.Component):
     """Splits read requests into bursts, each within a block of `BURST` beats.
 
-    A burst starts in the cycle after its request was accepted, at best; one per cycle.
+    A burst starts at the earliest in the cycle after its request was accepted; one per cycle.
 
     Parameters
     ----------
@@ -112,17 +112,17 @@ class Reader(wiring.Component):
     """Reads the requested beats in order and offers them one at a time.
 
     A burst starts only when the buffer has space for all its beats, so RREADY is always high. The
-    consumer takes a beat in parts of ``part_bytes`` bytes: it sets ``index`` to the part that it
-    wants, gets the part on ``part`` two cycles later, and pulses ``pop`` with the last part that
-    it wants of the beat.
+    consumer takes a beat in parts of ``part_bytes`` bytes. It sets ``index`` to the requested part,
+    and gets this part on ``part`` two cycles later. With the last part that it needs of a beat, it
+    pulses ``pop``.
 
     ::
 
         cycle      0        1        2
         valid      1        1
         index      i
-        pop        1                          the next beat is on offer in cycle 1
-        part                         part i of the beat that was on offer in cycle 0
+        pop        1                          the next beat is available in cycle 1
+        part                         part i of the beat that was available in cycle 0
 
     Parameters
     ----------
@@ -144,13 +144,13 @@ class Reader(wiring.Component):
     requests : In, stream of `ReadRequest`
     ar, r : as of `Axi4`
     valid : Out
-        1 bit; a beat is on offer.
+        1 bit; a beat is available.
     index : In
-        Index of the wanted part within the beat on offer.
+        Index of the requested part within the available beat.
     pop : In
-        1 bit; pulse while ``valid``: no further part of the beat is wanted.
+        1 bit; pulse while ``valid``: no further part of the beat is needed.
     part : Out
-        ``part_bytes`` bytes; the part that was wanted two cycles before.
+        ``part_bytes`` bytes; the part that was requested two cycles before.
     pop_error : Out
         1 bit; pulse: the beat popped three cycles before had an error response.
     stop : In

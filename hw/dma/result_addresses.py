@@ -37,9 +37,9 @@ class ResultAddressGenerator(wiring.Component):
     a unit between two rows, and six more between two tiles. A job that the core ends early ends
     the burst in progress.
 
-    A job that keeps its sums has no results, and is not known here. If the core rejects or aborts
-    such a job, it sends one result word for it. The tag of that word differs from the tag of the
-    current job, so the current job goes on.
+    The generator does not get jobs that keep their sums, because they have no results. If the core
+    rejects or aborts such a job, it sends one result word for it. The tag of that word differs from
+    the tag of the current job, so the current job goes on.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ResultAddressGenerator(wiring.Component):
     room : In
         1 bit; four beats can be taken.
     idle : Out
-        1 bit; no job waits for results, and no result is on its way.
+        1 bit; no job waits for results, and no result is in progress.
     no_job : Out
         1 bit; no job waits for results.
     """

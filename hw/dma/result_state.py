@@ -11,7 +11,7 @@ JOB_WORDS = 5  # descriptor words of each job
 
 
 class JobState:
-    """Registers of the job: fields of its descriptor, and how far the descriptor is read.
+    """Registers of the job: fields of its descriptor, and the index of its next word.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class TileState:
     leftmost : Signal
         The tile is the leftmost one of its row of tiles.
     more_right, more_below : Signal
-        Tiles follow to the right; below.
+        More tiles follow on the right; more tiles follow below.
     done : Signal
         The last row of the tile has ended.
     last_row : Value

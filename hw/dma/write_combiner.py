@@ -76,8 +76,8 @@ class WriteCombiner(wiring.Component):
     """Collects the units of a row of a tile into beats.
 
     A beat leaves two cycles after its last unit came in: when it is full, or its row ends. A burst
-    ends with a row, and where a block of `BURST` beats ends. Units beyond the end of the row leave
-    no trace. A row of 19 bytes at address 0x104, with units of 4 bytes, and beats of 16::
+    ends with a row, and where a block of `BURST` beats ends. Units beyond the end of the row are
+    ignored. A row of 19 bytes at address 0x104, with units of 4 bytes, and beats of 16::
 
         unit    addr    last_byte       beat    addr    index  strb                 last
         0       0x104   18
@@ -89,7 +89,7 @@ class WriteCombiner(wiring.Component):
     Parameters
     ----------
     unit_sizes : list of int
-        Bytes of a unit: of sums, and of narrow results if that is another number.
+        Bytes of a unit: of sums, and of narrow results if they have another size.
     unit : shape
         `WriteUnit`.
     data_bytes : int
@@ -109,7 +109,7 @@ class WriteCombiner(wiring.Component):
         1 bit; operands of the job were read with an error.
     beats : Out, ``valid`` and ``beat``, a `Beat`
     idle : Out
-        1 bit; no unit and no beat is on its way.
+        1 bit; no unit and no beat is in progress.
     """
 
     def __init__(self, *, unit_sizes, unit, data_bytes):
@@ -127,7 +127,7 @@ class WriteCombiner(wiring.Component):
         m = Module()
         low = ceil_log2(self.data_bytes)
         unit, beat = self.units.unit, self.beats.beat
-        # First cycle: where the unit goes.
+        # First cycle: the position of the unit in its beat.
         s_valid, s_cancel, s_last_row = (Signal(name=n) for n in ("valid", "cancel", "last_row"))
         s_addr = Signal(32 - low, reset_less=True)
         s_tag, s_status = Signal(16, reset_less=True), Signal(CORE_STATUS, reset_less=True)
@@ -142,7 +142,7 @@ class WriteCombiner(wiring.Component):
         s_row_end, s_beat_end, place, share = self._select(m, low)
 
         # Second cycle: the unit goes into the beat.
-        beat_start, burst_start = Signal(init=1), Signal(init=1)  # the unit starts one
+        beat_start, burst_start = Signal(init=1), Signal(init=1)  # the unit starts a beat, a burst
         strobes = self._merge(m, s_valid, place, share)
         last = s_row_end | (s_beat_end & s_block_end)
         m.d.comb += self.idle.eq(~s_valid & ~s_cancel & ~self.beats.valid)

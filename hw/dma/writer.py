@@ -12,8 +12,8 @@ from weft.hw.stream.fifo import Fifo
 __all__ = ["Writer"]
 
 BURSTS = 16  # bursts without a response, at most
-BEATS = 2 * BURSTS * BURST  # more than those bursts, and the one that is collected, can have
-SLACK = 4  # bursts that may still end after ``room`` fell, and more
+BEATS = 2 * BURSTS * BURST  # more than these bursts and the burst that is collected can have
+SLACK = 4  # more than the bursts that can still end after ``room`` became 0
 
 
 class Writer(wiring.Component):

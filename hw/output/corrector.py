@@ -13,7 +13,7 @@ __all__ = ["Corrector"]
 class Corrector(wiring.Component):
     """``C[i, j] = S[i, j] - (pairs(A, i) + pairs(B, j))``.
 
-    The terms are read while the sums are on their way from the result buffer.
+    The terms are read while the sums are read from the result buffer.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ __all__ = ["ResultPipeline"]
 class ResultPipeline(wiring.Component):
     """Turns the sums of a chunk into results, LATENCY cycles after the request of the chunk.
 
-    Parameters of the columns are read from their buffers while the sums are still on their way.
+    Parameters of the columns are read from their buffers while the sums are still being read.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ _READ = Diagram(
 
 
 def channel_ports(fields: dict[str, str]) -> dict[str, str]:
-    """Descriptions of the ports of all five AXI channels, from those of the fields."""
+    """Descriptions of the ports of all five AXI channels, from the descriptions of the fields."""
     return {
         channel + name: f"{text}: {field}"
         for channel, text in _CHANNELS.items() for name, field in (_FIELDS | fields).items()

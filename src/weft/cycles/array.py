@@ -41,14 +41,15 @@ class Array:
         self._output = output
         self._slack = slack
         self._totals = totals
+        # Cycles of events.
         self._gated = -1  # the last tile passed the tile gate
         self._queued = -1  # the last tile entered the queue
         self._dequeued = deque([-1, -1], 2)  # the last two tiles left the queue
         self._ends = deque([-1, -1], 2)  # the last steps of the last two passes
         self._kept = False  # whether the last pass kept its sums in the array
-        self._phase = 0  # a cycle in which slot 0 has its step; the others are whole rounds away
+        self._phase = 0  # a cycle with a step of slot 0; one such cycle in each round
         self._holds_sums = False  # whether the array holds sums that were not drained
-        self._drained = -self._drain_interval  # the last drain was decided on
+        self._drained = -self._drain_interval  # cycle of the decision on the last drain
 
     @property
     def time(self):
@@ -168,7 +169,7 @@ class Array:
         return max(0, -(-cycles // self.slots)) * self.slots
 
     def _end_pass(self, last):
-        """Note the last step of a pass."""
+        """Store the cycle of the last step of a pass."""
         self._ends.append(last)
         if self.slots == 1:
             self._dequeued.append(last)

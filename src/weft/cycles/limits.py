@@ -58,7 +58,7 @@ class Limits:
 
 
 def limits(config: Config, commands: Iterable[Job | Load]) -> Limits:
-    """The limits of ``commands`` on an idle core; the rules are those of `weft.cycles.predict`."""
+    """The limits of ``commands`` on an idle core, with the rules of `weft.cycles.predict`."""
     commands = list(commands)
     one_step = [replace(c, k=1) if isinstance(c, Job) else c for c in commands]
     resident = [_resident(job) for job in commands if isinstance(job, Job)]

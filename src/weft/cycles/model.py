@@ -91,7 +91,7 @@ class _Entry:
     end: int | None = None
 
     def key(self, nonblocking):
-        """All that later commands depend on: its size, and the pages that loads check."""
+        """The state that later commands depend on: its size, and the pages that loads check."""
         job = self.job
         pages_a = () if Region.A in nonblocking else (job.a_page, job.a_pages)
         pages_b = () if Region.B in nonblocking else (job.b_page, job.b_pages)
@@ -130,7 +130,7 @@ class Model:
     ----------
     config : Config
     nonblocking : set of Region
-        Regions of which all loads write only pages that no job in the table uses.
+        Regions whose loads write only pages that no job in the table uses.
     output : type
         Class of the output stage.
 
@@ -186,7 +186,7 @@ class Model:
         return self._table[-1].end - self._first_load + 1
 
     def key(self):
-        """All that later commands depend on; times are relative to the clock of their stage."""
+        """The state that later commands depend on; each time relative to the clock of its stage."""
         output, time = self._tiles.output.read, self._time
         entries = []
         for entry in self._table:

@@ -89,8 +89,9 @@ class OutputStage:
     def key(self):
         """All times that can still delay a chunk, relative to `read`.
 
-        A time so early that it delays no chunk is replaced by the latest such time: the next chunk
-        is read after `read` at the earliest, the one after it another cycle later.
+        A time that is too early to delay a chunk has no effect. It is replaced by the latest time
+        without effect, so that such states are equal. The next chunk is read at the earliest one
+        cycle after `read`, and each further chunk one cycle later.
         """
         read = self.read
         return (

@@ -147,7 +147,7 @@ class _JobTiles:
             self._run(0, self._total)
             return
         # The tiles of a row differ: the first one may wait for A, the last one may be narrow.
-        # Passes and rows of tiles coincide again after so many tiles:
+        # After this number of tiles, a pass starts again at the start of a row of tiles.
         cycle = lcm(self._across, self._slots)
         # The tiles of the first row may wait for B. The tiles of the last row may be lower.
         tile = self._run(0, self._across)
@@ -208,7 +208,7 @@ class _JobTiles:
     def _tile(self, tile):
         """The rows and columns of a tile, and the cycle in which its panels are ready.
 
-        None if earlier tiles of its row and of its column waited for the same panels.
+        The cycle is None if earlier tiles of its row and of its column waited for its panels.
         """
         a, b = self._feeds
         row, column = divmod(tile, self._across)
