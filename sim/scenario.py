@@ -1,229 +1,279 @@
-"""Commands for a core and the expected result words, by ``docs/interfaces.md``."""
+"""Commands for a core, with random operands and places, and the expected results of its jobs."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region, Status
-from weft.config import PAGE_WORDS
-from weft.golden import clamp, matmul, matmul_bf16, scaled, to_bfloat16
+from weft.config import Config
+from weft.geometry import memories, operands
+from weft.golden import clamp, scaled, to_bfloat16
+from weft.host.packing import ENTRY, LIMITS, pack, pack_entries, pack_table
+from weft.sim.numbers import numbers
+from weft.sim.scoreboard import Scoreboard
 
-__all__ = ["ExpectedResults", "Scenario"]
+__all__ = ["DONE", "A", "B", "C", "PlacedOperand", "Scenario"]
 
-NO_FLAGS = LoadFlag(0)
+A, B, C = Region.A, Region.B, Region.C
+DONE = frozenset({Status(0)})
+NO_FLAGS = JobFlag(0)
+NO_LOAD_FLAGS = LoadFlag(0)
+NO_RESULTS = np.empty((0, 0), np.int32)
+_FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
+_FEED_CHOICES = ((), (A,), (B,), (A, B))
 
 
-@dataclass
-class ExpectedResults:
-    """The expected words of a job, each as (data, mask); bits outside of the mask are padding."""
+@dataclass(frozen=True)
+class PlacedOperand:
+    """An operand and its pages.
 
-    tag: int
-    words: list[tuple[int, int]] = field(default_factory=list)
-    status: Status = Status(0)
+    ``matrix`` has the rows of A, or the columns of B, as [lines, K]. For C it has the columns as
+    [N, M], or [N, 1] if all rows are equal.
+    """
 
-    def check(self, received, *, statuses=None):
-        """Raise AssertionError unless ``received``, all words of the job, match.
-
-        A job that ends with another one of ``statuses`` may send fewer words, and one more word
-        with the status.
-        """
-        last = received[-1]
-        assert not any(word["last"] for word in received[:-1]), "last is set too early"
-        assert last["last"], "last must be set in the last word"
-        assert {word["tag"] for word in received} == {self.tag}, f"the tag must be {self.tag}"
-        allowed = {self.status} if statuses is None else statuses
-        status = last["status"]
-        assert status in allowed, f"job {self.tag} must not end with status {status}"
-        results = received[:-1] if status else received
-        count = len(self.words)
-        complete = len(results) <= count if status else len(results) == count
-        assert complete, f"job {self.tag} must have {count} words, not {len(results)}"
-        for n, (word, (value, mask)) in enumerate(zip(results, self.words, strict=False)):
-            assert word["data"] & mask == value, f"job {self.tag}, word {n}"
+    side: int
+    matrix: np.ndarray
+    page: int
+    pitch: int
+    pages: int
 
 
 class Scenario:
-    """A sequence of commands: the words to send, and the results to expect.
+    """A sequence of commands, and the results that a core must send.
 
-    Operands are arrays [lines, K]: rows of A, columns of B. The caller chooses their pages.
+    A driver sends `words` and passes the result words to the `scoreboards`.
+
+    Parameters
+    ----------
+    config : Config
+    seed : int
+        Seed of all random choices.
 
     Attributes
     ----------
+    geometry : pair of weft.geometry.Operand
+        Geometry of A and of B.
+    numbers : weft.sim.numbers.Integers or Floats
+    rng : numpy.random.Generator
+        Source of all random choices.
     words : list of int
         Words of the command stream.
-    expected_results : list of `ExpectedResults`
-        For each job that sends words, in order.
+    scoreboards : list of Scoreboard
+        One for each job that sends words, in order.
+    label : str
+        Text that failure messages add to the names of later jobs.
+    jobs : int
+        Jobs sent.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: Config, seed=1):
         self.config = config
-        self.words = []
-        self.expected_results = []
-        self._kept = None
-        self._columns = self._table = None
+        self.geometry = operands(config)
+        self.numbers = numbers(config)
+        self.rng = np.random.default_rng(seed)
+        self.words, self.scoreboards = [], []
+        self.label = ""
+        self.jobs = 0
+        self._memories = memories(config)
+        self._tag = int(self.rng.integers(1 << 16))
+        self._kept = None, 0  # the sums of the last job that kept them, and sums of its rows of A
+        self._parameters, self._table = {}, None  # parameters by the page of B
 
-    def load(self, side, lines, page=0, flags=NO_FLAGS):
-        """Load ``lines`` into consecutive panels from ``page`` on."""
-        depth = self.config.depth
-        edge = (self.config.rows, self.config.cols)[side]
-        words = -(-lines.shape[1] // depth)
-        pitch = -(-words // PAGE_WORDS)
-        panels = -(-lines.shape[0] // edge)
-        self._header(Load(side, page, pitch, panels, words, flags))
-        padded = np.zeros((panels, edge, words, depth), lines.dtype)
-        padded.reshape(panels * edge, -1)[: len(lines), : lines.shape[1]] = lines
-        for panel in padded:
-            self._panel([panel[:, word].tobytes() for word in range(words)], PAGE_WORDS)
+    @property
+    def data(self) -> bytes:
+        """The command stream."""
+        return b"".join(word.to_bytes(self.config.bytes_in, "little") for word in self.words)
 
-    def load_parameters(self, columns, page=0, pitch=1):
-        """Load epilogue parameters, a tuple for each column of B, with the page and pitch of B.
+    def random(self, lines, k) -> np.ndarray:
+        """A random operand [lines, K]."""
+        return self.numbers.random(self.rng, lines, k)
 
-        All later jobs use them.
-        """
-        self._columns = columns
-        cols, lanes = self.config.cols, self.config.lanes
-        chunks = -(-cols // lanes)
-        panels = -(-len(columns) // cols)
-        self._header(Load(Region.PARAMETERS, page, pitch, panels, chunks))
-        entry = self.config.data_type.parameter
-        for first in range(0, len(columns), cols):
-            entries = [entry.pack(*c) for c in columns[first : first + cols]]
-            entries += [bytes(entry.size)] * (chunks * lanes - len(entries))
-            words = [b"".join(entries[n : n + lanes]) for n in range(0, len(entries), lanes)]
-            self._panel(words, 1 << (chunks - 1).bit_length())
+    def operands(self, m, n, k) -> tuple[np.ndarray, np.ndarray]:
+        """Random A [M, K] and B [N, K], reduced to the size of the buffers."""
+        m, n, k = self.fit(m, n, k)
+        return self.random(m, k), self.random(n, k)
+
+    def max_k(self, tiles=1) -> int:
+        """The largest K for ``tiles`` panels in both buffers."""
+        pages = min(g.pages for g in self.geometry) // tiles
+        return pages * 16 * self.config.depth
+
+    def fit(self, m, n, k) -> tuple[int, int, int]:
+        """The shape (M, N, K), reduced to the size of the buffers of A and B."""
+        pages = min(g.pages for g in self.geometry)
+        m, n = min(m, pages * self.config.rows), min(n, pages * self.config.cols)
+        tiles = max(g.panels(size) for g, size in zip(self.geometry, (m, n), strict=True))
+        return m, n, min(k, self.max_k(tiles))
+
+    def fits_c(self, m, n) -> bool:
+        """Whether the buffer of C holds a C of M x N."""
+        return C in self._memories and m * self.geometry[B].panels(n) <= self.config.c_words
+
+    def place(self, side, matrix, page=None, gap=None) -> PlacedOperand:
+        """Place a matrix at ``page`` with ``gap`` pages between panels; None: at random."""
+        g = self._memories[side]
+        lines, k = matrix.shape
+        panels, pitch = g.panels(lines), g.panel_pages(k)
+        spare = (g.pages - panels * pitch) // panels
+        assert spare >= 0, f"{panels} panels of K={k} must fit {g.pages} pages"
+        pitch += int(self.rng.integers(min(spare, 2) + 1)) if gap is None else gap
+        if page is None:
+            page = int(self.rng.integers(g.pages - panels * pitch + 1))
+        return PlacedOperand(side, matrix, page, pitch, panels * pitch)
+
+    def part(self, placed, lines) -> PlacedOperand:
+        """The first ``lines`` of a placed operand, as an operand."""
+        return replace(placed, matrix=placed.matrix[:lines])
+
+    def load(self, placed, *, first=0, count=None, flags=NO_LOAD_FLAGS):
+        """Send ``count`` panels from ``first`` on; all panels if ``count`` is None."""
+        g = self._memories[placed.side]
+        lines, k = placed.matrix.shape
+        last = g.panels(lines) if count is None else first + count
+        page = placed.page + first * placed.pitch
+        load = Load(placed.side, page, placed.pitch, last - first, g.panel_words(k), flags)
+        self.load_lines(load, placed.matrix[first * g.edge : last * g.edge])
+
+    def load_parameters(self, b, entries):
+        """Load the epilogue parameters of a placed B: ``entries``, one for each column."""
+        g, cols = self._memories[Region.PARAMETERS], self.config.cols
+        entries = np.array(entries, ENTRY if self.config.dtype == "int8" else LIMITS)
+        self._parameters[b.page] = entries
+        load = Load(
+            Region.PARAMETERS, b.page, b.pitch, self.geometry[B].panels(len(entries)),
+            -(-cols // g.edge),
+        )
+        self.load_payload(load, pack_entries(entries, g, cols))
 
     def load_table(self, entries):
-        """Load the activation table."""
-        self._table = entries
-        self._header(Load(Region.TABLE, 0, 1, 1, len(entries)))
-        self._panel([bytes([entry & 255]) for entry in entries], PAGE_WORDS)
+        """Load the activation table, 256 entries of 8 bits."""
+        self._table = np.array(entries, np.uint8)
+        load = Load(Region.TABLE, 0, 1, 1, len(entries))
+        self.load_payload(load, pack_table(self._table, self._memories[Region.TABLE]))
 
-    def load_c(self, c, page=0, gap=0):
-        """Load ``c`` [M, N] or [1, N], with ``gap`` words between panels."""
-        rows, cols = len(c), self.config.cols
-        panels = -(-c.shape[1] // cols)
-        self._header(Load(Region.C, page, rows + gap, panels, rows))
-        padded = np.zeros((rows, panels * cols), c.dtype)
-        padded[:, : c.shape[1]] = c
-        for panel in padded.reshape(rows, panels, cols).transpose(1, 0, 2):
-            self._panel([row.tobytes() for row in panel], 1)
+    def job(
+        self, a, b, c=None, *, flags=NO_FLAGS, feed=(), tag=None, statuses=DONE, results=None
+    ) -> Scoreboard | None:
+        """Send a job on placed operands, and expect its results.
 
-    def job(self, a, b, pages=(0, 0), flags=JobFlag(0), tag=0, c=None, c_page=0, gap=0):
-        """Send a job on operands that `load` and `load_c` have placed."""
-        config = self.config
-        pitches = [-(-x.shape[1] // (PAGE_WORDS * config.depth)) for x in (a, b)]
-        spans = [
-            pitch * -(-x.shape[0] // edge)
-            for pitch, x, edge in zip(pitches, (a, b), (config.rows, config.cols), strict=True)
-        ]
-        self._header(Job(
-            *(a.shape[0], b.shape[0], a.shape[1]),
-            *(pages[0], pitches[0], spans[0]),
-            *(pages[1], pitches[1], spans[1]),
-            **self._c_fields(c, b, c_page, gap), tag=tag, flags=flags | self._c_flags(c),
-        ))
-        start = self._kept if JobFlag.ACCUMULATE in flags else c
-        sums = self._product(a, b, start)
-        if JobFlag.KEEP in flags:
-            self._kept = sums
-        else:
-            results, size = self._epilogue(sums, a, flags)
-            words = list(self._results(results, size))
-            self.expected_results.append(ExpectedResults(tag, words))
-
-    def multiply(self, a, b, *, pages=(0, 0), feed=(), flags=JobFlag(0), tag=0, **options):
-        """Load both operands and send a job; operands in ``feed`` follow its header."""
-        for side, lines in enumerate((a, b)):
-            if side not in feed:
-                self.load(side, lines, pages[side])
-        feeds = sum((JobFlag(1 << side) for side in feed), JobFlag(0))
-        self.job(a, b, pages, flags | feeds, tag, **options)
+        Its sums start from ``c`` if there is one, or from kept sums. ``results`` replaces the
+        results of the golden models. A job that keeps its sums has none, and sends a word only if
+        it must end with another status.
+        """
+        (m, k), n = a.matrix.shape, b.matrix.shape[0]
         for side in feed:
-            self.load(side, (a, b)[side], pages[side], LoadFlag.FEED)
+            flags |= _FEEDS[side]
+        fields = [field for x in (a, b) for field in (x.page, x.pitch, x.pages)]
+        start, rows = self._kept if JobFlag.ACCUMULATE in flags else (None, 0)
+        if c is not None:
+            height = c.matrix.shape[1]
+            fields += [c.page, c.pitch, c.pages]
+            flags |= JobFlag.PRELOAD
+            # With one row, BROADCAST makes no difference.
+            if height < m or m == 1 and self.rng.random() < 0.5:
+                flags |= JobFlag.BROADCAST
+            start = c.matrix[:n, :m].T
+        self.submit(Job(m, n, k, *fields, tag=self.tag(tag), flags=flags))
+        if results is None:
+            sums = self.numbers.product(a.matrix, b.matrix, start)
+            if self.config.dtype == "int8":
+                rows = rows + a.matrix.sum(axis=1, dtype=np.int64)
+            if JobFlag.KEEP in flags:
+                self._kept = sums, rows
+            else:
+                results = self._epilogue(sums, rows, b, flags)
+        if JobFlag.KEEP in flags:
+            return None if Status(0) in statuses else self.expect(NO_RESULTS, statuses)
+        return self.expect(results, statuses)
 
-    def reject(self, tag=0, **fields):
+    def reject(self, *, tag=None, **fields):
         """Send a job of one result that the core must reject because of its ``fields``."""
-        names = ("m", "n", "k", "a_page", "a_pitch", "a_pages", "b_page", "b_pitch", "b_pages")
-        self._header(Job(**{**dict.fromkeys(names, 1), **fields}, tag=tag))
-        self.expected_results.append(ExpectedResults(tag, status=Status.REJECTED))
+        spans = {"a_page": 0, "a_pitch": 1, "a_pages": 1, "b_page": 0, "b_pitch": 1, "b_pages": 1}
+        self.submit(Job(**{"m": 1, "n": 1, "k": 1, **spans, **fields}, tag=self.tag(tag)))
+        self.expect(NO_RESULTS, {Status.REJECTED})
 
-    def send(self, data):
-        """Send any bytes."""
-        self._send(data)
+    def multiply(self, a, b, c=None, *, parameters=None, feed=None, **options):
+        """Send operands, at random pages, and a job; returns the placed A and B.
 
-    def _header(self, command):
-        self._send(command.pack())
+        ``c`` is [M, N] or [1, N]. Operands in ``feed`` follow the job in random order; if it is
+        None, any of them do. The operands of a job that accumulates continue the operands sent
+        before. ``parameters`` are the epilogue parameters of the columns.
+        """
+        a, b = self.place(A, a), self.place(B, b)
+        if c is not None:
+            c = self.place(C, c.T)
+            self.load(c)
+        if parameters is not None:
+            self.load_parameters(b, parameters)
+        flag = JobFlag.ACCUMULATE in options.get("flags", NO_FLAGS)
+        flag = LoadFlag.CONTINUE if flag else NO_LOAD_FLAGS
+        if feed is None:
+            feed = _FEED_CHOICES[self.rng.integers(len(_FEED_CHOICES))]
+        for side in (a, b):
+            if side.side not in feed:
+                self.load(side, flags=flag)
+        self.job(a, b, c, feed=feed, **options)
+        remaining = {side.side: [side, 0] for side in (a, b) if side.side in feed}
+        while remaining:
+            # The panels of both operands are interleaved; each operand's stay in order.
+            region = int(self.rng.choice(list(remaining)))
+            side, first = remaining[region]
+            panels = self.geometry[region].panels(len(side.matrix))
+            count = int(self.rng.integers(1, panels - first + 1))
+            self.load(side, first=first, count=count, flags=flag | LoadFlag.FEED)
+            remaining[region][1] += count
+            if first + count == panels:
+                del remaining[region]
+        return a, b
 
-    def _send(self, data):
+    def expect(self, results, statuses) -> Scoreboard:
+        """Expect ``results`` of the job with the latest `tag`; returns its scoreboard."""
+        name = f"job {self._tag}{self.label}"
+        self.scoreboards.append(Scoreboard(self._tag, results, statuses, self.config, name))
+        return self.scoreboards[-1]
+
+    def tag(self, tag=None) -> int:
+        """The tag of the next job, by default the tag after the latest; counts the job as sent."""
+        self.jobs += 1
+        self._tag = (self._tag + 1) % (1 << 16) if tag is None else tag
+        return self._tag
+
+    def submit(self, job: Job):
+        """Send a job."""
+        self.send(job.pack())
+
+    def load_lines(self, load: Load, matrix):
+        """Send a load of operand lines."""
+        self.load_payload(load, pack(matrix, self._memories[load.operand]))
+
+    def load_payload(self, load: Load, payload: bytes):
+        """Send the header of a load, and its payload."""
+        self.send(load.pack())
+        self.send(payload)
+
+    def send(self, data: bytes):
+        """Send any bytes, padded with zeros to whole words."""
         width = self.config.bytes_in
         for start in range(0, len(data), width):
             self.words.append(int.from_bytes(data[start : start + width], "little"))
 
-    def _panel(self, words, page):
-        """Send the words of a panel, in groups that share a stream word if they fit."""
-        group, size = 1, len(words[0])
-        while group * 2 * size <= self.config.bytes_in and group < min(page, PAGE_WORDS):
-            group *= 2
-        for first in range(0, len(words), group):
-            self._send(b"".join(words[first : first + group]))
-
-    @staticmethod
-    def _c_flags(c):
-        """The flags for initial sums ``c``."""
-        if c is None:
-            return JobFlag(0)
-        return JobFlag.PRELOAD | (JobFlag.BROADCAST if len(c) == 1 else JobFlag(0))
-
-    def _c_fields(self, c, b, page, gap):
-        """The header fields for ``c``."""
-        if c is None:
-            return {}
-        pitch = len(c) + gap
-        panels = -(-b.shape[0] // self.config.cols)
-        return {"c_page": page, "c_pitch": pitch, "c_pages": pitch * panels}
-
-    def _product(self, a, b, start):
-        if self.config.dtype == "int8":
-            return matmul(a, b.T, start=start)
-        flush = self.config.flush_subnormals
-        return matmul_bf16(a, b.T, start=start, flush_subnormals=flush)
-
-    def _epilogue(self, sums, a, flags):
-        """The results of sums with the parameters loaded last, and the bytes of a result."""
-        if self.config.dtype == "bf16":
+    def _epilogue(self, sums, rows, b, flags):
+        """The results of ``sums``; ``rows`` are the sums of the rows of A."""
+        if self.config.dtype != "int8":
             if JobFlag.CLAMP in flags:
-                sums = clamp(sums, *np.array(self._columns, np.float32).T)
-            if JobFlag.ROUND in flags:
-                return to_bfloat16(sums).view(np.uint16), 2
-            return sums.view(np.uint32), 4
+                limits = self._parameters[b.page][: len(b.matrix)]
+                sums = clamp(sums, limits["low"].copy(), limits["high"].copy())
+            return to_bfloat16(sums) if JobFlag.ROUND in flags else sums
         if JobFlag.REQUANTIZE not in flags:
-            return sums, 4
-        return self._requantize(sums, a, JobFlag.TABLE in flags), 1
-
-    def _requantize(self, sums, a, lookup):
-        bias, multiplier, shift, b_zero, zero, low, high = np.array(self._columns, np.int64).T
+            return sums
+        entries = self._parameters[b.page][: len(b.matrix)]
+        acc = sums.astype(np.int64) + entries["bias"]
         if self.config.b_zero_point != "none":
-            sums = sums - a.sum(axis=1, dtype=np.int64)[:, None] * b_zero
-        acc, mode = (sums + bias).astype(np.int32), self.config.requantize
+            acc -= rows[:, None] * entries["b_zero"]
+        acc, mode, multiplier = acc.astype(np.int32), self.config.requantize, entries["multiplier"]
         if mode == "onnx":
-            y = scaled(acc, scale=multiplier.astype(np.uint32).view(np.float32), mode=mode)
+            y = scaled(acc, scale=multiplier.view(np.float32), mode=mode)
         else:
-            y = scaled(acc, multiplier, shift, mode=mode)
-        y = np.clip(y.astype(np.int64) + zero, low, high) & 255
-        return np.array(self._table)[y] if lookup else y
-
-    def _results(self, results, size):
-        """The result words, as (data, mask): by tiles, rows and chunks."""
-        rows, cols, lanes = self.config.rows, self.config.cols, self.config.lanes
-        data, mask = bytearray(), bytearray()
-        for i in range(0, results.shape[0], rows):
-            for j in range(0, results.shape[1], cols):
-                for row in results[i : i + rows, j : j + cols]:
-                    for value in row:
-                        data += (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
-                    padding = -len(row) % lanes * size
-                    mask += b"\xff" * (len(row) * size) + bytes(padding)
-                    data += bytes(padding)
-        width = self.config.bytes_out
-        for start in range(0, len(data), width):
-            yield tuple(int.from_bytes(x[start : start + width], "little") for x in (data, mask))
+            y = scaled(acc, multiplier.astype(np.int64), entries["shift"], mode=mode)
+        y = np.clip(y.astype(np.int64) + entries["zero"], entries["low"], entries["high"]) & 255
+        return (self._table[y] if JobFlag.TABLE in flags else y).astype(np.uint8)

@@ -2,13 +2,11 @@
 
 import random
 
-from weft.commands import Job, JobFlag, Load, LoadFlag, Status, result
+from weft.commands import Job, Region, result
 from weft.descriptors import ElementOrder, Fetch, Store, write_unit
 from weft.sim.scenario import Scenario
 
 __all__ = ["DmaScenario"]
-
-NO_FLAGS = LoadFlag(0)
 
 
 class DmaScenario(Scenario):
@@ -37,40 +35,57 @@ class DmaScenario(Scenario):
     """
 
     def __init__(self, config, *, size, seed, orders=(ElementOrder.K_MAJOR, ElementOrder.K_MINOR)):
-        super().__init__(config)
-        self.rng = random.Random(seed)
+        super().__init__(config, seed)
+        self.layout = random.Random(seed)
         self.orders = orders
-        self.memory = bytearray(self.rng.randbytes(size))
+        self.memory = bytearray(self.layout.randbytes(size))
         self.expected = bytearray(self.memory)
         self.descriptors = []
         self.ends = []
         self._next_free = 0
-        self._packed = None  # the load whose payload is being collected, and the payload
         self._target = None  # address and stride of the latest job's results
 
-    def load(self, side, lines, page=0, flags=NO_FLAGS):
-        """As of `Scenario`; the engine packs the panels."""
-        self._finish_load()
-        depth, size = self.config.depth, self.config.data_type.a.bytes
-        edge = (self.config.rows, self.config.cols)[side]
-        count, k = lines.shape
-        words = -(-k // depth)
-        load = Load(side, page, -(-words // 16), -(-count // edge), words, flags)
-        order = self.rng.choice(self.orders)
-        matrix = lines if order == ElementOrder.K_MAJOR else lines.T
-        stride = (matrix.shape[1] + self.rng.choice([0, 1, 5])) * size
-        start = self._allocate(stride * len(matrix), self.rng.choice([0, 1, 13, 30]) * size)
+    def load_lines(self, load, matrix):
+        """As of `Scenario`; the engine packs the panels of A and B."""
+        if load.operand not in (Region.A, Region.B):
+            super().load_lines(load, matrix)
+            return
+        size = self.config.data_type.a.bytes
+        count, k = matrix.shape
+        order = self.layout.choice(self.orders)
+        rows = matrix if order == ElementOrder.K_MAJOR else matrix.T
+        stride = (rows.shape[1] + self.layout.choice([0, 1, 5])) * size
+        start = self._allocate(stride * len(rows), self.layout.choice([0, 1, 13, 30]) * size)
         address = start
-        if self.rng.random() < 0.2:  # from the last row to the first
-            matrix = matrix[::-1]
-            address, stride = start + stride * (len(matrix) - 1), -stride
-        for n, row in enumerate(matrix):
-            self._put(start + n * abs(stride), row.tobytes())
+        if self.layout.random() < 0.2:  # from the last row to the first
+            address, stride = start + stride * (len(rows) - 1), -stride
+        for n, row in enumerate(rows):
+            self._put(address + n * stride, row.tobytes())
         self.descriptors.append(Fetch(load, address, stride, count, k, order).pack())
 
-    def end(self):
-        """Finish the last load; call it after the last command."""
-        self._finish_load()
+    def load_payload(self, load, payload):
+        """As of `Scenario`."""
+        address = self._allocate(len(payload))
+        self._put(address, payload)
+        self.descriptors.append(Fetch(load, address, order=ElementOrder.PACKED).pack())
+
+    def submit(self, job: Job):
+        """As of `Scenario`, with a random address and stride of the results."""
+        size = result(self.config, job.flags).bytes
+        unit = write_unit(self.config, job.flags)
+        stride = (-(-job.n * size // unit) + self.layout.choice([0, 1, 3])) * unit
+        address = self._allocate(stride * job.m, self.layout.choice([0, 1, 2, 5]) * unit)
+        self._target = address, stride
+        self.descriptors.append(Store(job, address, stride).pack())
+
+    def expect(self, results, statuses):
+        """Put the results into the expected memory; the core's words are not checked."""
+        (status,) = statuses
+        self.ends.append((self._tag, status))
+        address, stride = self._target
+        for n, row in enumerate(results):
+            data = row.tobytes()
+            self.expected[address + n * stride : address + n * stride + len(data)] = data
 
     def _allocate(self, size, offset=0):
         """Address of ``size`` free bytes, ``offset`` bytes after a multiple of 64."""
@@ -85,50 +100,3 @@ class DmaScenario(Scenario):
     def _put(self, address, data):
         self.memory[address : address + len(data)] = data
         self.expected[address : address + len(data)] = data
-
-    def _header(self, command):
-        self._finish_load()
-        if isinstance(command, Load):
-            self._packed = command, bytearray()
-            return
-        self._job(command)
-
-    def _send(self, data):
-        self._packed[1].extend(data + bytes(-len(data) % self.config.bytes_in))
-
-    def _finish_load(self):
-        """Add the descriptor of the load whose payload is complete."""
-        if self._packed is None:
-            return
-        load, payload = self._packed
-        address = self._allocate(len(payload))
-        self._put(address, bytes(payload))
-        self.descriptors.append(Fetch(load, address, order=ElementOrder.PACKED).pack())
-        self._packed = None
-
-    def _job(self, job: Job):
-        size = result(self.config, job.flags).bytes
-        unit = write_unit(self.config, job.flags)
-        stride = (-(-job.n * size // unit) + self.rng.choice([0, 1, 3])) * unit
-        address = self._allocate(stride * job.m, self.rng.choice([0, 1, 2, 5]) * unit)
-        self._target = address, stride
-        self.descriptors.append(Store(job, address, stride).pack())
-        if JobFlag.KEEP not in job.flags:
-            self.ends.append((job.tag, Status(0)))
-
-    def reject(self, tag=0, **fields):
-        """As of `Scenario`."""
-        super().reject(tag, **fields)
-        if JobFlag.KEEP not in fields.get("flags", JobFlag(0)):
-            self.ends.pop()
-        self.ends.append((tag, Status.REJECTED))
-
-    def _results(self, results, size):
-        """Put the results into the expected memory; the core's words are not checked."""
-        address, stride = self._target
-        for n, row in enumerate(results):
-            data = b"".join(
-                (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little") for value in row
-            )
-            self.expected[address + n * stride : address + n * stride + len(data)] = data
-        return []

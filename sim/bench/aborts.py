@@ -5,10 +5,10 @@ import numpy as np
 from cocotb.triggers import RisingEdge
 
 from weft.commands import JobFlag, Status
-from weft.sim.bench.core_testbench import B, CoreTestbench, core_config, is_slow
-from weft.sim.bench.limits import epilogue_options
+from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
 from weft.sim.bench.preload import load_operands
 from weft.sim.bench.streams import number
+from weft.sim.scenario import B
 
 __all__ = ["abort_any_time", "abort_in_chain", "abort_in_preload", "abort_while_building_pass"]
 
@@ -52,7 +52,7 @@ async def abort_any_time(dut):
             part = [tb.part(x, count) for x, count in zip((a, b), lines, strict=True)]
             flags = JobFlag.ROUND if tb.rng.random() < 0.5 else JobFlag(0)
             start = c if tb.rng.random() < 0.5 else None
-            jobs.append(tb.job(*part, start, **epilogue_options(tb, flags, None), statuses=_EITHER))
+            jobs.append(tb.job(*part, start, flags=flags, statuses=_EITHER))
             tiles = [g.panels(count) for g, count in zip(tb.geometry, lines, strict=True)]
             ends.append(ends[-1] + tiles[0] * tiles[1] * a.matrix.shape[1])
         tb.results.stall = int(tb.rng.choice([0, 60]))
@@ -127,7 +127,7 @@ async def abort_in_chain(dut):
             for link, flags in enumerate((_KEEP, _ACCUMULATE | _KEEP, _ACCUMULATE)):
                 aborted = link == aborted_link
                 tb.job(
-                    a, b, flags=flags, epilogue=lambda sums: unknown,
+                    a, b, flags=flags, results=unknown,
                     statuses=_ABORTED if aborted else _DONE,
                 )
                 if aborted:

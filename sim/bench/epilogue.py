@@ -3,30 +3,27 @@
 import cocotb
 import numpy as np
 
-from weft.commands import Job, JobFlag, Load, LoadFlag, Status
+from weft.commands import JobFlag, Load, LoadFlag, Status
 from weft.geometry import memories
-from weft.golden import scaled
+from weft.host.packing import ENTRY
 from weft.registers import REGISTERS
-from weft.sim.bench.core_testbench import TABLE, A, B, CoreTestbench, core_config
+from weft.sim.bench.core_testbench import CoreTestbench, core_config
 from weft.sim.bench.products import send_random
+from weft.sim.scenario import A, B
 
 __all__ = [
     "epilogue_aborts", "epilogue_extremes", "epilogue_flow", "parameter_conflicts",
     "random_epilogue", "table_conflicts", "unsupported",
 ]
 
-_NOTHING = np.empty((0, 0))
+FINISH, LOOK_UP = JobFlag.REQUANTIZE, JobFlag.REQUANTIZE | JobFlag.TABLE
 _HAS_EPILOGUE = core_config().requantize != "none"
 _HAS_TABLE = _HAS_EPILOGUE and core_config().activation != "none"
-_DTYPE = [
-    ("bias", "<i4"), ("multiplier", "<u4"), ("shift", "i1"), ("b_zero", "i1"), ("zero", "<i2"),
-    ("low", "<i2"), ("high", "<i2"),
-]
 
 
 def random_parameters(tb, columns, reach=1 << 16) -> np.ndarray:
     """Random parameters for columns with sums within ``reach``: a record for each column."""
-    rng, entries = tb.rng, np.zeros(columns, _DTYPE)
+    rng, entries = tb.rng, np.zeros(columns, ENTRY)
     entries["bias"] = rng.integers(-reach, reach, columns)
     if tb.config.requantize == "onnx":
         scale = rng.uniform(1 / reach, 999 / reach, columns).astype(np.float32)
@@ -44,52 +41,28 @@ def random_parameters(tb, columns, reach=1 << 16) -> np.ndarray:
     return entries
 
 
-def expected(tb, sums, a, entries, table=None) -> np.ndarray:
-    """The int8 results of ``sums`` [M, N], by the golden model."""
-    total = sums.astype(np.int64) + entries["bias"]
-    if tb.config.b_zero_point != "none":
-        total -= a.sum(axis=1, dtype=np.int64)[:, None] * entries["b_zero"]
-    acc = total.astype(np.int32)
-    mode, multiplier = tb.config.requantize, entries["multiplier"]
-    if mode == "onnx":
-        y = scaled(acc, scale=multiplier.view(np.float32), mode=mode)
-    else:
-        y = scaled(acc, multiplier.astype(np.int64), entries["shift"], mode=mode)
-    y = np.clip(y.astype(np.int64) + entries["zero"], entries["low"], entries["high"]) & 255
-    return (y if table is None else table[y]).astype(np.uint8)
-
-
-def send_table(tb) -> np.ndarray:
+def send_table(tb):
     """Load a random activation table."""
-    table = tb.rng.integers(0, 256, 256, dtype=np.uint8)
-    tb.load_words(Load(TABLE, 0, 1, 1, 256), table[None].view(np.int8))
-    return table
+    tb.load_table(tb.rng.integers(0, 256, 256, dtype=np.uint8))
 
 
-def send_with_epilogue(tb, m, n, k, *, table=None, statuses=frozenset({Status(0)})):
+def send_with_epilogue(tb, m, n, k, *, flags=FINISH, **options):
     """Send a product with int8 results; its operands and parameters are loaded before it."""
     m, n, k = tb.fit(m, n, k)
     a, b = tb.place(A, tb.random(m, k)), tb.place(B, tb.random(n, k))
-    entries = random_parameters(tb, n)
-    parts = [lambda: tb.load(a), lambda: tb.load(b), lambda: tb.load_parameters(b, entries)]
+    parts = [
+        lambda: tb.load(a), lambda: tb.load(b),
+        lambda: tb.load_parameters(b, random_parameters(tb, n)),
+    ]
     for part in tb.rng.permutation(3):
         parts[part]()
-    send_job(tb, a, b, entries, table=table, statuses=statuses)
-    return a, b, entries
+    tb.job(a, b, flags=flags, **options)
+    return a, b
 
 
-def send_job(tb, a, b, entries, *, table=None, **options):
-    """Send a job with int8 results on resident operands."""
-    flags = JobFlag.REQUANTIZE | (JobFlag(0) if table is None else JobFlag.TABLE)
-    def epilogue(sums):
-        return expected(tb, sums, a.matrix, entries, table)
-
-    tb.job(a, b, flags=flags, epilogue=epilogue, **options)
-
-
-def random_use(tb, table):
-    """The table, or None at random."""
-    return table if _HAS_TABLE and tb.rng.random() < 0.5 else None
+def random_flags(tb):
+    """The flags of a job with int8 results, with a look-up in the table or without one."""
+    return LOOK_UP if _HAS_TABLE and tb.rng.random() < 0.5 else FINISH
 
 
 @cocotb.test(skip=not _HAS_EPILOGUE)
@@ -98,18 +71,16 @@ async def epilogue_flow(dut, idle, stall):
     """Int8 results and sums in turns, full and partial tiles, with idle and stall cycles."""
     tb = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols, depth = tb.config.rows, tb.config.cols, tb.config.depth
-    table = send_table(tb) if _HAS_TABLE else None
+    if _HAS_TABLE:
+        send_table(tb)
     for m, n, k in ((rows + 1, cols + 1, 2 * depth + 1), (1, 1, 1), (rows, 2 * cols, depth)):
-        send_with_epilogue(tb, m, n, k, table=random_use(tb, table))
+        send_with_epilogue(tb, m, n, k, flags=random_flags(tb))
         send_random(tb)
-        send_with_epilogue(tb, n, m, k, table=random_use(tb, table))
+        send_with_epilogue(tb, n, m, k, flags=random_flags(tb))
     # Jobs of one result, back to back: sums must not overtake int8 results.
-    a, b, entries = send_with_epilogue(tb, 1, 1, 1)
+    a, b = send_with_epilogue(tb, 1, 1, 1)
     for turn in range(8):
-        if turn % 3 == 1:
-            tb.job(a, b)
-        else:
-            send_job(tb, a, b, entries, table=random_use(tb, table))
+        tb.job(a, b, flags=JobFlag(0) if turn % 3 == 1 else random_flags(tb))
     await tb.wait_done()
 
 
@@ -117,13 +88,14 @@ async def epilogue_flow(dut, idle, stall):
 async def random_epilogue(dut):
     """Random jobs of all kinds and shapes."""
     tb = await CoreTestbench.start(dut, idle=10, stall=10)
-    table = send_table(tb) if _HAS_TABLE else None
+    if _HAS_TABLE:
+        send_table(tb)
     for _ in range(20):
         if tb.rng.random() < 0.3:
             send_random(tb)
         else:
             m, n = (int(tb.rng.integers(1, 3 * e + 1)) for e in (tb.config.rows, tb.config.cols))
-            send_with_epilogue(tb, m, n, int(tb.rng.integers(1, 60)), table=random_use(tb, table))
+            send_with_epilogue(tb, m, n, int(tb.rng.integers(1, 60)), flags=random_flags(tb))
     await tb.wait_done()
 
 
@@ -143,7 +115,7 @@ async def epilogue_extremes(dut):
         tb.load(a)
         tb.load(b)
         tb.load_parameters(b, entries)
-        send_job(tb, a, b, entries)
+        tb.job(a, b, flags=FINISH)
         tb.job(a, b)
     await tb.wait_done()
 
@@ -158,18 +130,16 @@ async def parameter_conflicts(dut):
     tb.load(a)
     tb.load(b)
     for _ in range(6):
-        entries = random_parameters(tb, n)
-        tb.load_parameters(b, entries)
+        tb.load_parameters(b, random_parameters(tb, n))
         for _ in range(int(tb.rng.integers(1, 4))):
-            send_job(tb, a, b, entries)
+            tb.job(a, b, flags=FINISH)
     # Parameters in alternating pages: they load while the previous job runs.
     pages = [page for page in (0, b.pages) if page + b.pages <= tb.geometry[B].pages]
     for turn in range(6):
         copy = tb.place(B, b.matrix, page=pages[turn % len(pages)], gap=0)
         tb.load(copy)
-        entries = random_parameters(tb, n)
-        tb.load_parameters(copy, entries)
-        send_job(tb, a, copy, entries)
+        tb.load_parameters(copy, random_parameters(tb, n))
+        tb.job(a, copy, flags=FINISH)
     await tb.wait_done()
 
 
@@ -179,14 +149,13 @@ async def table_conflicts(dut):
     tb = await CoreTestbench.start(dut, stall=60)
     m, n, k = tb.fit(2 * tb.config.rows, 2 * tb.config.cols, 2)
     a, b = tb.place(A, tb.random(m, k)), tb.place(B, tb.random(n, k))
-    entries = random_parameters(tb, n)
     tb.load(a)
     tb.load(b)
-    tb.load_parameters(b, entries)
+    tb.load_parameters(b, random_parameters(tb, n))
     for _ in range(4):
-        table = send_table(tb)
-        send_job(tb, a, b, entries, table=table)
-        send_job(tb, a, b, entries)
+        send_table(tb)
+        tb.job(a, b, flags=LOOK_UP)
+        tb.job(a, b, flags=FINISH)
         tb.job(a, b, flags=JobFlag.TABLE)  # TABLE has no effect on sums
     # Each column has a constant result, so that every entry is looked up.
     width = min(n, 256)
@@ -197,7 +166,7 @@ async def table_conflicts(dut):
         entries = random_parameters(tb, width)
         entries["low"] = entries["high"] = np.arange(first, first + width) % 256
         tb.load_parameters(b, entries)
-        send_job(tb, a, b, entries, table=table)
+        tb.job(a, b, flags=LOOK_UP)
     await tb.wait_done()
 
 
@@ -209,25 +178,19 @@ async def epilogue_aborts(dut):
     k = min(tb.max_k(tiles=2), 16 * depth)
     statuses = {Status(0), Status.ABORTED}
     for _ in range(6):
-        a, b, entries = send_with_epilogue(tb, 2 * rows, cols + 1, k, statuses=statuses)
-        send_job(tb, a, b, entries, statuses=statuses)
+        a, b = send_with_epilogue(tb, 2 * rows, cols + 1, k, statuses=statuses)
+        tb.job(a, b, flags=FINISH, statuses=statuses)
         await tb.cycles(int(tb.rng.integers(4 * k // depth + 60)))
         await tb.abort()
         send_with_epilogue(tb, rows + 1, 2 * cols, depth + 1, statuses=statuses)
     await tb.wait_done()
     # The epilogue of one job takes the sums that the previous job kept.
-    a, b = tb.random(rows, depth), tb.random(cols, depth)
-    tb.multiply(a, b, flags=JobFlag.KEEP | JobFlag.REQUANTIZE)
-    first, more = tb.numbers.product(a, b), tb.random(rows, depth)
-    placed = tb.place(A, more), tb.place(B, tb.random(cols, depth))
-    entries = random_parameters(tb, cols)
-    tb.load_parameters(placed[1], entries)
+    tb.multiply(tb.random(rows, depth), tb.random(cols, depth), flags=JobFlag.KEEP | FINISH)
+    placed = tb.place(A, tb.random(rows, depth)), tb.place(B, tb.random(cols, depth))
+    tb.load_parameters(placed[1], random_parameters(tb, cols))
     for side in placed:
         tb.load(side, flags=LoadFlag.CONTINUE)
-    tb.job(
-        *placed, flags=JobFlag.ACCUMULATE | JobFlag.REQUANTIZE, start=first,
-        epilogue=lambda sums: expected(tb, sums, np.hstack([a, more]), entries),
-    )
+    tb.job(*placed, flags=JobFlag.ACCUMULATE | FINISH)
     await tb.wait_done()
 
 
@@ -237,14 +200,11 @@ async def unsupported(dut):
     tb = await CoreTestbench.start(dut, stall=20)
     flags = [JobFlag.REQUANTIZE] * (not _HAS_EPILOGUE) + [JobFlag.TABLE] * (not _HAS_TABLE)
     for flag in flags:
-        tb.send(Job(1, 1, 1, 0, 1, 1, 0, 1, 1, tag=tb.tag(), flags=flag).pack())
-        tb.expect(_NOTHING, {Status.REJECTED})
+        tb.reject(flags=flag)
         send_random(tb)
     if _HAS_EPILOGUE:
-        for shape in ((0, 1, 1), (1, 0, 1), (1, 1, 0)):
-            flags = JobFlag.REQUANTIZE
-            tb.send(Job(*shape, 0, 1, 1, 0, 1, 1, tag=tb.tag(), flags=flags).pack())
-            tb.expect(_NOTHING, {Status.REJECTED})
+        for size in "mnk":
+            tb.reject(flags=FINISH, **{size: 0})
             send_with_epilogue(tb, 1, 1, 1)
     await tb.wait_done()
     missing = [operand for operand in range(6) if operand not in memories(tb.config)]

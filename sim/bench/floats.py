@@ -5,8 +5,8 @@ import numpy as np
 
 from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
 from weft.sim.bench.limits import send_with_epilogue
-from weft.sim.bench.numbers import KINDS
 from weft.sim.bench.preload import random_start
+from weft.sim.numbers import KINDS
 
 __all__ = ["kinds", "seeds"]
 

@@ -4,10 +4,11 @@ import cocotb
 import numpy as np
 
 from weft.commands import JobFlag
-from weft.golden import clamp, to_bfloat16
-from weft.sim.bench.core_testbench import A, B, CoreTestbench, core_config, is_slow
+from weft.host.packing import LIMITS
+from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
+from weft.sim.scenario import A, B
 
-__all__ = ["EPILOGUES", "bf16_epilogues", "epilogue_options", "single_tiles", "limit_conflicts"]
+__all__ = ["EPILOGUES", "bf16_epilogues", "single_tiles", "limit_conflicts"]
 
 _CLAMPS = core_config().activation == "clamp"
 EPILOGUES = [JobFlag(0), JobFlag.ROUND]
@@ -15,7 +16,6 @@ if _CLAMPS:
     EPILOGUES += [JobFlag.CLAMP, JobFlag.CLAMP | JobFlag.ROUND]
 _EXTREMES = np.array([0x0, 0x3F800000, 0x7F800000, 0x7F7FFFFF, 0x800000, 0x12345, 0x1], np.uint32)
 _EXTREMES = np.concatenate([_EXTREMES, _EXTREMES | 1 << 31]).view(np.float32)
-_LIMITS = [("low", "<f4"), ("high", "<f4")]
 
 
 def random_limits(tb, sums) -> np.ndarray:
@@ -33,20 +33,7 @@ def random_limits(tb, sums) -> np.ndarray:
     ]
     limits = np.choose(tb.rng.integers(len(kinds), size=(n, 1)), kinds)
     limits = np.sort(np.where(np.isnan(limits), np.copysign(np.float32(np.inf), limits), limits))
-    return np.array([tuple(line) for line in limits], _LIMITS)
-
-
-def epilogue_options(tb, flags, limits) -> dict:
-    """Arguments of `CoreTestbench.job` for an epilogue by ``flags``."""
-
-    def epilogue(sums):
-        if JobFlag.CLAMP in flags:
-            sums = clamp(sums, limits["low"].copy(), limits["high"].copy())
-        if JobFlag.ROUND in flags:
-            sums = to_bfloat16(sums)
-        return sums
-
-    return {"flags": flags, "epilogue": epilogue}
+    return np.array([tuple(line) for line in limits], LIMITS)
 
 
 def send_with_epilogue(tb, a, b, c=None, flags=None):
@@ -55,7 +42,7 @@ def send_with_epilogue(tb, a, b, c=None, flags=None):
         flags = EPILOGUES[tb.rng.integers(len(EPILOGUES))]
     limits = random_limits(tb, tb.numbers.product(a, b, c))
     parameters = limits if JobFlag.CLAMP in flags else None
-    tb.multiply(a, b, c, parameters=parameters, **epilogue_options(tb, flags, limits))
+    tb.multiply(a, b, c, parameters=parameters, flags=flags)
 
 
 _FLOW = ((0, 0), (60, 60)) if is_slow() else [(i, o) for i in (0, 50, 90) for o in (0, 50, 90)]
@@ -88,7 +75,7 @@ async def single_tiles(dut):
             tb.load_parameters(b, limits)
         for first in EPILOGUES:
             for flags in (first, *EPILOGUES):
-                tb.job(a, b, **epilogue_options(tb, flags, limits))
+                tb.job(a, b, flags=flags)
     await tb.wait_done()
 
 
@@ -107,8 +94,8 @@ async def limit_conflicts(dut):
     for place in places:
         tb.load(place)
     for turn in range(6):
-        place, limits = places[turn // 2 % len(places)], random_limits(tb, sums)
-        tb.load_parameters(place, limits)
+        place = places[turn // 2 % len(places)]
+        tb.load_parameters(place, random_limits(tb, sums))
         for _ in range(int(tb.rng.integers(1, 3))):
-            tb.job(a, place, **epilogue_options(tb, EPILOGUES[2 + turn % 2], limits))
+            tb.job(a, place, flags=EPILOGUES[2 + turn % 2])
     await tb.wait_done()

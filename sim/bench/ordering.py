@@ -4,15 +4,9 @@ import cocotb
 
 from weft.commands import HEADER_BYTES, JobFlag, LoadFlag
 from weft.geometry import operands
-from weft.sim.bench.core_testbench import (
-    A,
-    B,
-    CoreTestbench,
-    PlacedOperand,
-    core_config,
-    is_slow,
-)
+from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
 from weft.sim.bench.streams import number
+from weft.sim.scenario import A, B, PlacedOperand
 
 __all__ = ["chains", "conflicts", "page_overlaps", "partial_operands", "queue_full", "resident"]
 
@@ -42,14 +36,12 @@ async def chains(dut):
     tb = await CoreTestbench.start(dut, idle=20, stall=50)
     rows, cols, depth = tb.config.rows, tb.config.cols, tb.config.depth
     for links, m, n in ((2, rows, cols), (3, 1, cols), (4, rows, 1)):
-        total = None
         for link in range(links):
             k = int(tb.rng.integers(1, min(tb.max_k(), 3 * depth) + 1))
             a, b = tb.random(m, k), tb.random(n, k)
             flags = JobFlag.KEEP if link < links - 1 else JobFlag(0)
             flags |= JobFlag.ACCUMULATE if link else JobFlag(0)
-            tb.multiply(a, b, flags=flags, start=total)
-            total = tb.numbers.product(a, b, total)
+            tb.multiply(a, b, flags=flags)
         tb.multiply(tb.random(rows, depth), tb.random(cols, depth))
     await tb.wait_done()
 
@@ -65,7 +57,6 @@ async def partial_operands(dut):
     for side in whole:
         tb.load(side)
     for step in (page, 2 * page):
-        total = None
         for start in range(0, k, step):
             a, b = (
                 PlacedOperand(
@@ -75,8 +66,7 @@ async def partial_operands(dut):
             )
             flags = JobFlag.ACCUMULATE if start else JobFlag(0)
             flags |= JobFlag.KEEP if start + step < k else JobFlag(0)
-            tb.job(a, b, flags=flags, start=total)
-            total = tb.numbers.product(a.matrix, b.matrix, total)
+            tb.job(a, b, flags=flags)
         tb.job(*whole)
     await tb.wait_done()
 

@@ -4,16 +4,9 @@ import cocotb
 import numpy as np
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Status
-from weft.sim.bench.core_testbench import (
-    A,
-    B,
-    C,
-    CoreTestbench,
-    PlacedOperand,
-    core_config,
-    is_slow,
-)
-from weft.sim.bench.limits import EPILOGUES, epilogue_options, random_limits
+from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
+from weft.sim.bench.limits import EPILOGUES, random_limits
+from weft.sim.scenario import A, B, C, PlacedOperand
 
 __all__ = [
     "bf16_chains", "c_conflicts", "load_operands", "loads_ahead", "preloads", "random_start",
@@ -178,11 +171,9 @@ async def bf16_chains(dut):
                 flags |= JobFlag.KEEP
             else:
                 flags |= EPILOGUES[tb.rng.integers(len(EPILOGUES))]
-                limits = random_limits(tb, sums)
-                options |= epilogue_options(tb, flags, limits)
                 if JobFlag.CLAMP in flags:
-                    options["parameters"] = limits
-            tb.multiply(a, b, **{"flags": flags, "start": total} | options)
+                    options["parameters"] = random_limits(tb, sums)
+            tb.multiply(a, b, flags=flags, **options)
             total = sums
             if tb.rng.random() < 0.7:
                 await tb.wait_sent()

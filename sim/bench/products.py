@@ -4,8 +4,9 @@ import cocotb
 import numpy as np
 
 from weft.commands import JobFlag
-from weft.sim.bench.core_testbench import A, B, CoreTestbench, core_config, is_slow
+from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
 from weft.sim.bench.streams import on_icarus
+from weft.sim.scenario import A, B
 
 __all__ = ["extremes", "flow", "random_jobs", "rates", "shapes", "short_k", "wraps"]
 
@@ -76,14 +77,13 @@ async def extremes(dut):
 
     most = 48 if is_slow() else 1024
     for k in (most, most + 2 * tb.config.depth + 1):
-        total = None
+        flags = JobFlag(0)
         while k:
             part = min(k, tb.max_k())
             k -= part
             a, b = full(tb.config.rows, part, -128), full(tb.config.cols, part, -128)
-            flags = JobFlag(0) if total is None else JobFlag.ACCUMULATE
-            tb.multiply(a, b, flags=flags | (JobFlag.KEEP if k else JobFlag(0)), start=total)
-            total = tb.numbers.product(a, b, total)
+            tb.multiply(a, b, flags=flags | (JobFlag.KEEP if k else JobFlag(0)))
+            flags = JobFlag.ACCUMULATE
     k = min(tb.max_k(tiles=2), 8 if is_slow() else 40)
     for a in (-128, 127):
         for b in (-128, 127):
@@ -127,15 +127,14 @@ async def wraps(dut):
     placed = [tb.place(side, line, page=0) for side in (A, B)]
     for side in placed:
         tb.load(side)
-    chain, total = (1 << 17) // k + 1, 0
+    chain = (1 << 17) // k + 1
     for link in range(chain):
         flags = JobFlag.ACCUMULATE if link else JobFlag(0)
         flags |= JobFlag.KEEP if link < chain - 1 else JobFlag(0)
         if tb.config.multiplier == "plain":
-            tb.job(*placed, flags=flags, start=np.full((1, 1), total))
+            tb.job(*placed, flags=flags)
         else:  # the jobs of a chain must follow each other
-            tb.multiply(line, line, flags=flags, start=np.full((1, 1), total))
-        total += k << 14
+            tb.multiply(line, line, flags=flags)
     await tb.wait_done()
 
 

@@ -1,22 +1,14 @@
 """A driver of the command stream, and a monitor that checks the result stream's protocol."""
 
 from collections import deque
-from typing import NamedTuple
 
 import cocotb
 from cocotb.triggers import RisingEdge
 from cocotb.types import LogicArray
 
-__all__ = ["CommandDriver", "ResultMonitor", "ResultWord", "number", "on_icarus"]
+from weft.sim.scoreboard import ResultWord
 
-
-class ResultWord(NamedTuple):
-    """A word of the result stream."""
-
-    data: int
-    last: int
-    status: int
-    tag: int
+__all__ = ["CommandDriver", "ResultMonitor", "number", "on_icarus"]
 
 
 def number(handle) -> int:
@@ -44,6 +36,8 @@ class CommandDriver:
 
     Attributes
     ----------
+    words : deque of int
+        Words to send.
     taken : int
         Words that the core has taken.
     """
@@ -53,26 +47,20 @@ class CommandDriver:
         self.taken = 0
         self._dut = dut
         self._rng = rng
-        self._words = deque()
+        self.words = deque()
         self._valid = False
         size = len(dut.cmd_data)
-        self._bytes = size // 8
         # Between words the data is X on Icarus, and all ones on a simulator without X.
         self._no_data = LogicArray("X" * size) if on_icarus() else (1 << size) - 1
 
     @property
     def pending(self) -> int:
         """Number of words not taken yet."""
-        return len(self._words)
-
-    def send(self, data: bytes):
-        """Queue ``data``, padded with zeros to whole words."""
-        for start in range(0, len(data), self._bytes):
-            self._words.append(int.from_bytes(data[start : start + self._bytes], "little"))
+        return len(self.words)
 
     def clear(self):
         """Discard all words and clear ``cmd_valid``: for a reset."""
-        self._words.clear()
+        self.words.clear()
         self._valid = False
         self._dut.cmd_valid.value = 0
 
@@ -86,7 +74,7 @@ class CommandDriver:
             if self._valid:
                 if not number(dut.cmd_ready):
                     continue
-                self._words.popleft()
+                self.words.popleft()
                 self.taken += 1
                 self._valid = False
                 if not self._next_valid():
@@ -97,10 +85,10 @@ class CommandDriver:
                 continue
             self._valid = True
             dut.cmd_valid.value = 1
-            dut.cmd_data.value = self._words[0]
+            dut.cmd_data.value = self.words[0]
 
     def _next_valid(self):
-        return self._words and self._rng.randrange(100) >= self.idle
+        return self.words and self._rng.randrange(100) >= self.idle
 
 
 class ResultMonitor:

@@ -15,6 +15,7 @@ from weft.host.link import Frame
 from weft.registers import REGISTERS, decode
 from weft.sim.gates.simulator import GateSim, GateSimError
 from weft.sim.scenario import Scenario
+from weft.sim.scoreboard import result_words
 
 __all__ = ["GateTest", "check_gates", "scenarios"]
 
@@ -63,9 +64,9 @@ def check_gates(gates: GateSim, config: Config, *, seed: int, say=lambda text: N
     for name, scenario, scenario_macs in scenarios(config, seed):
         _run(gates, scenario, name, numbers)
         say(f"{name}: results equal golden, {gates.cycles:,} cycles after power-on")
-        jobs += len(scenario.expected_results)
+        jobs += len(scenario.scoreboards)
         macs += scenario_macs
-        words = sum(len(result.words) for result in scenario.expected_results)
+        words = sum(len(result.words) for result in scenario.scoreboards)
         results += words * config.bytes_out
         _request(gates, Frame(FrameType.ABORT, jobs % 256), FrameType.ABORTED)
     return GateTest(jobs, macs, results)
@@ -98,15 +99,15 @@ def scenarios(config: Config, seed: int) -> Iterator[tuple[str, Scenario, int]]:
         ("one product", (noise(1, 1), noise(1, 1)), False),
         ("finished results again", (noise(m, k), noise(n, k)), True),
     ):
-        flags = JobFlag(0)
-        scenario = Scenario(config)
+        flags, parameters = JobFlag(0), None
+        scenario = Scenario(config, seed)
         if finished and config.dtype == "bf16":
             flags = JobFlag.ROUND
         elif finished and config.requantize != "none":
             flags = JobFlag.REQUANTIZE
-            pitch = -(-k // (PAGE_WORDS * config.depth))  # equal to the pitch of panels of B
-            scenario.load_parameters([_column(config, rng) for _ in range(n)], pitch=pitch)
-        scenario.multiply(a, b, flags=flags, tag=int(rng.integers(1 << 16)))
+            parameters = [_column(config, rng) for _ in range(n)]
+        tag = int(rng.integers(1 << 16))
+        scenario.multiply(a, b, parameters=parameters, feed=(), flags=flags, tag=tag)
         yield name, scenario, len(a) * len(b) * a.shape[1]
 
 
@@ -115,7 +116,6 @@ def _column(config, rng):
     bias = int(rng.integers(-9999, 10000))
     if config.requantize == "onnx":
         multiplier = int(np.float32(rng.uniform(0.001, 0.004)).view(np.uint32))
-        multiplier -= (multiplier >> 31) << 32
     else:
         multiplier = int(rng.integers(1 << 30, 1 << 31))
     return bias, multiplier, -int(rng.integers(7, 10)), 0, int(rng.integers(-9, 10)), -120, 125
@@ -148,21 +148,19 @@ def _request(gates, frame, kind):
 
 def _run(gates, scenario, name, numbers):
     """Run ``scenario``. Raises GateSimError if a result differs from golden."""
-    size = scenario.config.bytes_in
-    words_per_frame = MAX_PAYLOAD // size
+    data, size = scenario.data, scenario.config.bytes_in
+    frame_bytes = MAX_PAYLOAD // size * size
     packets = []
-    for start in range(0, len(scenario.words), words_per_frame):
+    for start in range(0, len(data), frame_bytes):
         number = next(numbers) % 256
-        words = scenario.words[start : start + words_per_frame]
-        commands = b"".join(word.to_bytes(size, "little") for word in words)
-        gates.send(Frame(FrameType.COMMANDS, number, commands))
+        gates.send(Frame(FrameType.COMMANDS, number, data[start : start + frame_bytes]))
         while (frame := gates.receive()).type == FrameType.RESULTS:
             packets.append(frame.payload)
         if (frame.type, frame.sequence) != (FrameType.ACK, number):
             raise GateSimError(f"{name}: frame {number} must get an ACK, not {_name(frame)}")
-    for expected in scenario.expected_results:
+    for scoreboard in scenario.scoreboards:
         words = []
-        while not (words and words[-1]["last"]):
+        while not (words and words[-1].last):
             while not packets:
                 frame = gates.receive()
                 if frame.type != FrameType.RESULTS:
@@ -170,7 +168,7 @@ def _run(gates, scenario, name, numbers):
                 packets.append(frame.payload)
             words += _words(packets.pop(0), scenario.config.bytes_out)
         try:
-            expected.check(words)
+            scoreboard.check(words)
         except AssertionError as error:
             raise GateSimError(f"{name}: results differ from golden: {error}") from None
 
@@ -178,15 +176,7 @@ def _run(gates, scenario, name, numbers):
 def _words(payload, size):
     """The result words of a RESULTS frame."""
     tag, last, status = _RESULTS.unpack_from(payload)
-    data = payload[_RESULTS.size :]
-    starts = range(0, len(data), size)
-    return [
-        {
-            "data": int.from_bytes(data[start : start + size], "little"), "tag": tag,
-            "status": status, "last": bool(last) and start == starts[-1],
-        }
-        for start in starts
-    ]
+    return result_words(payload[_RESULTS.size :], size, tag=tag, status=status, last=last)
 
 
 def _name(frame):

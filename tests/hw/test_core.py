@@ -13,7 +13,7 @@ FLOAT = {"dtype": "bf16", **SMALL}
 ICARUS = {
     "2x3x2-folded": (Config(
         rows=2, cols=3, depth=2, drain="folded", multiplier="fip", requantize="onnx",
-        b_zero_point="column", lanes=2, bytes_in=4, bytes_out=8, jobs=2, a_words=64, b_words=64,
+        b_zero_point="column", lanes=2, bytes_out=8, jobs=2, a_words=64, b_words=64,
     ), 45),
     "2x1-bf16": (Config(
         rows=2, cols=1, hop=1, lanes=2, flush_subnormals=True, c_words=64, bytes_out=4, **FLOAT

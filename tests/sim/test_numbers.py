@@ -5,7 +5,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 from weft.config import Config
-from weft.sim.bench.numbers import KINDS, Floats, Integers, numbers
+from weft.sim.numbers import KINDS, Floats, Integers, numbers
 
 SHAPE = 400, 5
 

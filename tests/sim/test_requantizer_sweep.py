@@ -5,11 +5,11 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from weft.commands import Job, JobFlag
+from weft.commands import JobFlag
 from weft.config import Config
 from weft.geometry import operands
 from weft.golden import scaled
-from weft.sim.scenario import Scenario
+from weft.sim.scenario import A, B, Scenario
 
 SEED = 20264
 TRIPLES = 51_200
@@ -98,12 +98,15 @@ def is_tie(mode, case):
 def sweep(transport, config, entries):
     """The byte of each column that a job makes of its parameters."""
     scenario = Scenario(config)
-    scenario.load(0, np.zeros((1, 1), np.int8))
-    scenario.load_parameters(entries)
-    pages, count = operands(config)[1].pages, len(entries)
-    job = Job(1, count, 1, 0, 1, 1, 0, 1, pages, tag=7, flags=JobFlag.REQUANTIZE)
-    scenario.send(job.pack())
-    transport.send(b"".join(word.to_bytes(config.bytes_in, "little") for word in scenario.words))
+    count = len(entries)
+    a, b = (
+        scenario.place(side, np.zeros((lines, 1), np.int8), page=0, gap=0)
+        for side, lines in ((A, 1), (B, count))
+    )
+    scenario.load(a)  # B may have any values
+    scenario.load_parameters(b, [tuple(entry) for entry in entries])
+    scenario.job(a, b, flags=JobFlag.REQUANTIZE, tag=7)
+    transport.send(scenario.data)
     data = b""
     while True:
         packet = transport.receive(60)

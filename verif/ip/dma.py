@@ -13,6 +13,7 @@ from verif.ip.pauses import pauses
 from weft.commands import JobFlag, Status, epilogue_flags
 from weft.descriptors import DESCRIPTOR_BYTES
 from weft.hw.dma.axi import BURST, FIXED
+from weft.sim.scenario import A, B
 
 SIZE = 1 << 16  # bytes of the memory
 LIMIT = 20_000  # cycles in which a job must end; a register read takes 20 at most
@@ -153,17 +154,15 @@ def products(rig, jobs, *, seed, epilogue=True):
         k = rig.rng.choice([1, 2, 5, 17, 33])
         m = rig.rng.randrange(1, 2 * config.rows + 2)
         n = rig.rng.randrange(1, 2 * config.cols + 2)
-        a, b = rig.operands(m, n, k)
-        flags = JobFlag(0)
+        a, b = scenario.operands(m, n, k)
+        flags, columns = JobFlag(0), None
         if narrow and tag % 2:
             flags = narrow[0]
         if flags and config.dtype == "int8":
-            columns = [(tag - j, (1 << 30) + j, -3, 0, 3, -128, 127) for j in range(n)]
-            scenario.load_parameters(columns, 0, -(-k // (16 * config.depth)))
+            columns = [(tag - j, (1 << 30) + j, -3, 0, 3, -128, 127) for j in range(len(b))]
         feed = ((), (0, 1), (1,))[tag % 3]
-        scenario.multiply(a, b, feed=feed, flags=flags, tag=tag)
-        scenario.job(a, b, flags=flags, tag=100 + tag)
-    scenario.end()
+        placed = scenario.multiply(a, b, parameters=columns, feed=feed, flags=flags, tag=tag)
+        scenario.job(*placed, flags=flags, tag=100 + tag)
     return scenario
 
 
@@ -285,9 +284,8 @@ async def aborts(dut):
     count = 0
     for tag in (1, 2):
         scenario = DmaScenario(rig.config, size=SIZE, seed=tag)
-        a, b = rig.operands(2, 2, 3)
-        scenario.job(a, b, flags=JobFlag.FEED_A | JobFlag.FEED_B, tag=tag)
-        scenario.end()
+        placed = map(scenario.place, (A, B), scenario.operands(2, 2, 3))
+        scenario.job(*placed, feed=(A, B), tag=tag)
         memory.ram.memory[:] = scenario.memory
         await submit(rig, scenario.descriptors)
         while not await rig.read("status", "busy"):

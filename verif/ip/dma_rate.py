@@ -6,10 +6,10 @@ from cocotb.utils import get_sim_time
 
 from verif.dma_scenario import DmaScenario
 from verif.ip.dma import start, submit
-from weft.commands import JobFlag
-from weft.config import PAGE_WORDS
+from weft.commands import LoadFlag
 from weft.descriptors import EDGE, ElementOrder
 from weft.sim.bench import PERIOD_NS
+from weft.sim.scenario import A, B
 
 JOBS = 4
 SIZE = 1 << 20  # bytes of the memory
@@ -23,9 +23,9 @@ ORDERS = {
 class FixedOrders(DmaScenario):
     """A scenario with a fixed order for each operand."""
 
-    def load(self, side, *args):
-        self.orders = (self.order_by_side[side],)
-        super().load(side, *args)
+    def load_lines(self, load, matrix):
+        self.orders = (self.order_by_side[load.operand],)
+        super().load_lines(load, matrix)
 
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
@@ -35,13 +35,15 @@ async def products_back_to_back(dut, order):
     rig, memory = await start(dut, size=SIZE)
     config, scenario = rig.config, FixedOrders(rig.config, size=SIZE, seed=1)
     scenario.order_by_side = ORDERS[order]
-    a, b = rig.operands(EDGE, EDGE, EDGE)
-    half = [words // PAGE_WORDS // 2 for words in (config.a_words, config.b_words)]
-    for tag in range(JOBS):
-        pages = [page * (tag % 2) for page in half]
-        feeds = JobFlag.FEED_A | JobFlag.FEED_B
-        scenario.multiply(a, b, pages=pages, feed=(0, 1), flags=feeds, tag=tag)
-    scenario.end()
+    matrices = scenario.operands(EDGE, EDGE, EDGE)
+    for n in range(JOBS):  # in turn in both halves of the buffers
+        placed = [
+            scenario.place(side, matrices[side], n % 2 * scenario.geometry[side].pages // 2, gap=0)
+            for side in (A, B)
+        ]
+        scenario.job(*placed, feed=(A, B))
+        for side in placed:
+            scenario.load(side, flags=LoadFlag.FEED)
     memory.ram.memory[:] = scenario.memory
     await submit(rig, scenario.descriptors)
     times = []

@@ -8,17 +8,19 @@ import random
 from dataclasses import asdict
 
 import cocotb
-import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
 from verif.ip.masters import master_class
 from verif.ip.pauses import pauses
+from weft.commands import Status
 from weft.config import Config
 from weft.ip import Ip
 from weft.register_map import fifo_ports, registers
 from weft.sim.bench import PERIOD_NS
+from weft.sim.scenario import A, B, Scenario
+from weft.sim.scoreboard import result_words
 
 __all__ = ["IpTestbench", "env", "the_ip"]
 
@@ -183,7 +185,7 @@ class IpTestbench:
                 parts = parts[count:]
 
     async def receive(self):
-        """All words of the next job, for `weft.sim.scenario.ExpectedResults.check`."""
+        """All words of the next job, for `Scoreboard.check`."""
         size = self.config.bytes_out
         if self.ip.has_streams:
             frame = await self.sink.recv()
@@ -203,26 +205,22 @@ class IpTestbench:
                 if level["complete"] and count == level["words"]:
                     break
             data = b"".join(part.to_bytes(4, "little") for part in parts)
-        words = [
-            {"data": int.from_bytes(data[n : n + size], "little"), "last": 0, "status": 0,
-             "tag": tag}
-            for n in range(0, len(data), size)
-        ]
-        words[-1].update(last=1, status=status)
-        return words
+        return result_words(data, size, tag=tag, status=status)
 
-    async def run(self, scenario, *, statuses=None):
+    async def run(self, scenario):
         """Send the words of a scenario, and check its results at the same time."""
         sending = cocotb.start_soon(self.send(scenario.words))
-        for expected in scenario.expected_results:
-            expected.check(await self.receive(), statuses=statuses)
+        for scoreboard in scenario.scoreboards:
+            scoreboard.check(await self.receive())
         await sending
 
-    def operands(self, m, n, k):
-        """Random A [m, k] and B as [n, k]."""
-        rng = np.random.default_rng(self.rng.getrandbits(32))
-        if self.config.dtype == "int8":
-            return [rng.integers(-128, 128, (lines, k)).astype(np.int8) for lines in (m, n)]
-        import ml_dtypes
+    def scenario(self) -> Scenario:
+        """An empty scenario with a seed of its own."""
+        return Scenario(self.config, self.rng.getrandbits(32))
 
-        return [rng.standard_normal((lines, k)).astype(ml_dtypes.bfloat16) for lines in (m, n)]
+    def unfed_job(self, *, tag) -> Scenario:
+        """A scenario of a job whose operands never come; it must be aborted."""
+        scenario = self.scenario()
+        placed = map(scenario.place, (A, B), scenario.operands(1, 1, 1))
+        scenario.job(*placed, feed=(A, B), tag=tag, statuses={Status.ABORTED})
+        return scenario

@@ -4,20 +4,20 @@ import cocotb
 
 from verif.ip.ip_testbench import IpTestbench
 from weft.commands import JobFlag
-from weft.sim.scenario import Scenario
 
 __all__ = ["random_jobs"]
 
 
 def random_jobs(tb, count=4, tag=0):
     """Jobs of random shapes; some are requantized, and one is rejected."""
-    config, scenario = tb.config, Scenario(tb.config)
+    config, scenario = tb.config, tb.scenario()
     for n in range(count):
         shape = [tb.rng.randint(1, limit) for limit in (2 * config.rows, 2 * config.cols, 9)]
-        a, b = tb.operands(*shape)
-        scenario.multiply(a, b, tag=tag + n, feed=(0, 1) if n % 2 else ())
+        a, b = scenario.operands(*shape)
+        a, b = scenario.multiply(a, b, tag=tag + n, feed=(0, 1) if n % 2 else ())
         if config.requantize != "none":
-            scenario.load_parameters([(5, 3 << 29, -8, 0, 1, -128, 127)] * shape[1])
+            column = 5, 3 << 29, -8, 0, 1, -128, 127
+            scenario.load_parameters(b, [column] * len(b.matrix))
             scenario.job(a, b, flags=JobFlag.REQUANTIZE, tag=tag + 100 + n)
         if config.dtype == "bf16":
             scenario.job(a, b, flags=JobFlag.ROUND, tag=tag + 100 + n)
@@ -32,10 +32,10 @@ async def products(dut, pause):
     tb = await IpTestbench.start(dut, pause)
     jobs = random_jobs(tb, 2 if pause > 0.8 else 4)
     await tb.run(jobs)
-    assert await tb.read("jobs_done") == len(jobs.expected_results)
-    last = jobs.expected_results[-1]
+    assert await tb.read("jobs_done") == len(jobs.scoreboards)
+    last = jobs.scoreboards[-1]
     assert await tb.read("last_job", "tag") == last.tag
-    assert await tb.read("last_job", "status") == last.status
+    assert await tb.read("last_job", "status") == last.ended
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
@@ -48,5 +48,5 @@ async def core_registers(dut):
     assert decode(words) == tb.config
     jobs = random_jobs(tb, 2)
     await tb.run(jobs)
-    assert await tb.read("finished") == len(jobs.expected_results)
+    assert await tb.read("finished") == len(jobs.scoreboards)
     assert await tb.read("words_in") == len(jobs.words)

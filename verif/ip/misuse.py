@@ -5,10 +5,8 @@ from cocotb.triggers import ClockCycles
 
 from verif.ip.ip_testbench import IpTestbench
 from verif.ip.jobs import random_jobs
-from weft.commands import JobFlag
 from weft.hw.bus.fifo_ports import DEPTH
 from weft.register_map import SPACE, fifo_ports, registers
-from weft.sim.scenario import Scenario
 
 
 async def expect_irq_status(tb, **expected):
@@ -87,14 +85,10 @@ async def full_cmd_fifo(dut):
     if not tb.ip.has_fifo_ports:
         return
     # A job that is never fed blocks the loads behind it until CMD_FIFO is full.
-    config, blocked = tb.config, Scenario(tb.config)
-    a, b = tb.operands(1, 1, 1)
-    blocked.job(a, b, flags=JobFlag.FEED_A | JobFlag.FEED_B, tag=7)
-    await tb.send(blocked.words)
-    more = Scenario(config)
+    config, more = tb.config, tb.scenario()
+    await tb.send(tb.unfed_job(tag=7).words)
     while len(more.words) * config.bytes_in < 4 * DEPTH + 64 * config.bytes_in:
-        a, b = tb.operands(config.rows, config.cols, 7)
-        more.multiply(a, b, tag=len(more.expected_results))
+        more.multiply(*more.operands(config.rows, config.cols, 7), feed=())
     parts = tb.parts(more.words)
     while parts and (free := await tb.read("cmd_fifo_free")):
         assert await tb.master.write_all(tb.addresses["cmd_fifo"], parts[:free])
@@ -107,7 +101,7 @@ async def full_cmd_fifo(dut):
         await expect_irq_status(tb, access_error=1, overflow=1)
     await tb.write("control", abort=1)
     (aborted,) = await tb.receive()
-    assert (aborted["tag"], aborted["status"], aborted["data"]) == (7, 1, 0)
+    assert (aborted.tag, aborted.status, aborted.data) == (7, 1, 0)
 
     async def send_remaining():
         remaining = parts
@@ -119,7 +113,7 @@ async def full_cmd_fifo(dut):
             remaining = remaining[free:]
 
     sending = cocotb.start_soon(send_remaining())
-    for expected in more.expected_results:
+    for expected in more.scoreboards:
         expected.check(await tb.receive())
     await sending
 
@@ -142,7 +136,7 @@ async def interrupts(dut):
     await tb.write("irq_status", access_error=1)
     await ClockCycles(tb.clock, 3)
     assert int(dut.irq.value) == 0
-    rejected = Scenario(tb.config)
+    rejected = tb.scenario()
     rejected.reject(tag=3, m=0)
     await tb.write("irq_enable", failed=1)
     await tb.run(rejected)

@@ -4,10 +4,10 @@ import cocotb
 import numpy as np
 
 from verif.ip.ip_testbench import IpTestbench
-from weft.commands import JobFlag
+from weft.commands import JobFlag, LoadFlag
 from weft.cycles import predict
-from weft.geometry import operands
-from weft.sim.scenario import Scenario
+from weft.sim.scenario import A, B, Scenario
+from weft.sim.scoreboard import result_words
 
 SIZE = 128
 JOBS = 4
@@ -21,15 +21,19 @@ class Recorded(Scenario):
         self.commands = []
         super().__init__(config)
 
-    def _header(self, command):
-        self.commands.append(command)
-        super()._header(command)
+    def submit(self, job):
+        self.commands.append(job)
+        super().submit(job)
+
+    def load_payload(self, load, payload):
+        self.commands.append(load)
+        super().load_payload(load, payload)
 
 
 async def through_fifo_ports(tb, scenario):
     """Write commands and read results in turns; returns results and end times of the jobs."""
     parts, addresses = tb.parts(scenario.words), tb.addresses
-    received = [[] for _ in scenario.expected_results]
+    received = [[] for _ in scenario.scoreboards]
     times = []
     while len(times) < len(received):
         if parts and (free := await tb.read("cmd_fifo_free")):
@@ -51,27 +55,29 @@ async def steady_state(dut):
     config = tb.config
     flags = JobFlag.REQUANTIZE if config.requantize != "none" else JobFlag(0)
     scenario = Recorded(config)
-    a, b = tb.operands(SIZE, SIZE, SIZE)
-    pages = [side.panels(SIZE) * side.panel_pages(SIZE) for side in operands(config)]
-    for n in range(2 * bool(flags)):
-        pitch = operands(config)[1].panel_pages(SIZE)
-        column = 5, 1 << 30, -10, 0, 1, -128, 127
-        scenario.load_parameters([column] * SIZE, page=n * pages[1], pitch=pitch)
+    matrices = scenario.operands(SIZE, SIZE, SIZE)
+    pages = [side.panels(SIZE) * side.panel_pages(SIZE) for side in scenario.geometry]
+    halves = [  # the next operands are loaded into the other half of the buffers
+        [scenario.place(side, matrices[side], n * pages[side], gap=0) for side in (A, B)]
+        for n in range(2)
+    ]
+    for _, b in halves * bool(flags):
+        scenario.load_parameters(b, [(5, 1 << 30, -10, 0, 1, -128, 127)] * SIZE)
     for n in range(JOBS):
-        first_pages = tuple(n % 2 * count for count in pages)
-        scenario.multiply(a, b, pages=first_pages, feed=(0, 1), flags=flags, tag=n)
+        scenario.job(*halves[n % 2], feed=(A, B), flags=flags)
+        for side in halves[n % 2]:
+            scenario.load(side, flags=LoadFlag.FEED)
     times = []
     if tb.ip.has_streams:
         cocotb.start_soon(tb.send(scenario.words))
-        for expected in scenario.expected_results:
-            expected.check(await tb.receive())
+        for scoreboard in scenario.scoreboards:
+            scoreboard.check(await tb.receive())
             times.append(cocotb.utils.get_sim_time("ns"))
     else:
         tb.master = tb.master.back_to_back()
         results, times = await through_fifo_ports(tb, scenario)
-        for expected, data in zip(scenario.expected_results, results, strict=True):
-            words = np.frombuffer(data, f"<u{config.bytes_out}").tolist()
-            assert words == [value for value, _ in expected.words]
+        for scoreboard, data in zip(scenario.scoreboards, results, strict=True):
+            scoreboard.check(result_words(data, config.bytes_out, tag=scoreboard.tag, status=0))
     interval = np.diff(times)[1:].mean() / 10
     bare = np.diff(predict(config, scenario.commands).ends)[1:].mean()
     peak = SIZE**3 / (config.rows * config.cols * config.depth)

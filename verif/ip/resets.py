@@ -5,18 +5,17 @@ from cocotb.triggers import ClockCycles
 
 from verif.ip.ip_testbench import IpTestbench
 from verif.ip.jobs import random_jobs
-from weft.commands import JobFlag, Status
+from weft.commands import Status
 from weft.hw.bus.fifo_ports import CAPACITY
-from weft.sim.scenario import Scenario
 
 DONE_OR_ABORTED = frozenset({Status(0), Status.ABORTED})
 
 
 def long_job(tb, tag=1):
     """A job with many words of results."""
-    config, scenario = tb.config, Scenario(tb.config)
-    a, b = tb.operands(4 * config.rows, 4 * config.cols, 2)
-    scenario.multiply(a, b, tag=tag)
+    config, scenario = tb.config, tb.scenario()
+    a, b = scenario.operands(4 * config.rows, 4 * config.cols, 2)
+    scenario.multiply(a, b, feed=(), tag=tag, statuses=DONE_OR_ABORTED)
     return scenario
 
 
@@ -28,15 +27,13 @@ async def aborts(dut, pause):
     for round_ in range(2):
         await tb.write("control", abort=1)
         await ClockCycles(tb.clock, 100)
-        scenario = Scenario(tb.config)
-        a, b = tb.operands(1, 1, 1)
-        scenario.job(a, b, flags=JobFlag.FEED_A | JobFlag.FEED_B, tag=round_)
+        scenario = tb.unfed_job(tag=round_)
         await tb.send(scenario.words)
         await ClockCycles(tb.clock, 150)
         assert await tb.read("status", "busy") == 1
         jobs_done = await tb.read("jobs_done")
         await tb.write("control", abort=1)
-        scenario.expected_results[0].check(await tb.receive(), statuses=DONE_OR_ABORTED)
+        scenario.scoreboards[0].check(await tb.receive())
         assert await tb.read("jobs_done") == jobs_done + 1
         assert await tb.read("last_job") & 0xFFFF == round_
         assert await tb.read("last_job", "status") == 1
@@ -47,7 +44,7 @@ async def aborts(dut, pause):
         sending = cocotb.start_soon(tb.send(scenario.words))
         await ClockCycles(tb.clock, tb.rng.randrange(400))
         await tb.write("control", abort=1)
-        scenario.expected_results[0].check(await tb.receive(), statuses=DONE_OR_ABORTED)
+        scenario.scoreboards[0].check(await tb.receive())
         await sending
         await tb.run(random_jobs(tb, 1))
     assert await tb.read("status", "busy") == 0
@@ -96,10 +93,10 @@ async def soft_resets(dut, pause):
             while not tb.sink.idle():
                 await ClockCycles(tb.clock, 1)
             while not tb.sink.empty():
-                scenario.expected_results[0].check(await tb.receive(), statuses=DONE_OR_ABORTED)
+                scenario.scoreboards[0].check(await tb.receive())
         jobs = random_jobs(tb, 2, tag=50)
         await tb.run(jobs)
-        assert await tb.read("jobs_done") == len(jobs.expected_results)
+        assert await tb.read("jobs_done") == len(jobs.scoreboards)
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
@@ -126,12 +123,13 @@ async def open_packets(dut):
         await ClockCycles(tb.clock, 200)
         tb.sink.pause = False
         words = await tb.receive()
-        scenario.expected_results[0].check(words, statuses={Status.ABORTED})
-        assert words[-1]["data"] == 0 and len(words) >= (2 if first else 3)
-        for expected in jobs.expected_results:
+        scenario.scoreboards[0].check(words)
+        assert (words[-1].status, words[-1].data) == (Status.ABORTED, 0)
+        assert len(words) >= (2 if first else 3)
+        for expected in jobs.scoreboards:
             expected.check(await tb.receive())
         await sending
-        assert await tb.read("jobs_done") == len(jobs.expected_results)
+        assert await tb.read("jobs_done") == len(jobs.scoreboards)
         await tb.write("control", reset=1)
         await tb.wait_reset()
 

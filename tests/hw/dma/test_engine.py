@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib.wiring import connect
-from ml_dtypes import bfloat16
 
 from verif.amaranth_bench import checker, quiet, receive, send, simulate, ticks
 from verif.axi_memory import AxiMemory
@@ -16,6 +15,7 @@ from weft.geometry import memories
 from weft.host.packing import pack
 from weft.hw.core import Core
 from weft.hw.dma.engine import Dma
+from weft.sim.scenario import A, B
 
 SMALL = {"a_words": 256, "b_words": 256}
 CONFIGS = {
@@ -40,14 +40,6 @@ def with_core(config):
     connect(m, dma.commands, core.commands)
     connect(m, core.results, dma.results)
     return dma, m
-
-
-def values(rng, config, count, k):
-    if config.dtype == "int8":
-        lines = rng.integers(-128, 128, (count, k)).astype(np.int8)
-        return np.where(rng.random((count, k)) < 0.2, np.int8(-128), lines)
-    whole = rng.integers(-9, 10, (count, k)).astype(np.float32)
-    return whole.astype(bfloat16)
 
 
 def words(descriptors):
@@ -100,24 +92,17 @@ def run(
 
 def program_of(config, seed, jobs=4, size=1 << 15):
     """Products of many shapes; operands loaded before the job, fed after it, or loaded earlier."""
-    rng = np.random.default_rng(seed)
     program = DmaScenario(config, size=size, seed=seed)
-    narrow = [*epilogue_flags(config)[:1]]
+    rng, narrow = program.rng, [*epilogue_flags(config)[:1]]
     for tag in range(jobs):
         k = int(rng.choice([1, 2, 7, 33]))
         m, n = int(rng.integers(1, 2 * config.rows + 2)), int(rng.integers(1, 2 * config.cols + 2))
-        a, b = values(rng, config, m, k), values(rng, config, n, k)
-        flags = JobFlag(0)
-        if narrow and tag % 2:
-            flags = narrow[0]
-            if config.dtype == "int8":
-                page = 0
-                pitch = -(-k // (16 * config.depth))
-                program.load_parameters(list(parameters(rng, n)), page, pitch)
-        fed = [(), (0, 1), (1,)][tag % 3]
-        program.multiply(a, b, feed=fed, flags=flags, tag=tag)
-        program.job(a, b, flags=flags, tag=tag + 100)
-    program.end()
+        a, b = program.operands(m, n, k)
+        flags = narrow[0] if narrow and tag % 2 else JobFlag(0)
+        columns = list(parameters(rng, len(b))) if JobFlag.REQUANTIZE in flags else None
+        fed = [(), (A, B), (B,)][tag % 3]
+        placed = program.multiply(a, b, parameters=columns, feed=fed, flags=flags, tag=tag)
+        program.job(*placed, flags=flags, tag=tag + 100)
     return program
 
 
@@ -231,14 +216,13 @@ def test_panels(name, pause):
 def test_jobs_that_keep_their_sums():
     """KEEP has no results; REJECTED is reported, for a job with KEEP too."""
     config = CONFIGS["3x4x2"]
-    program, rng = DmaScenario(config, size=1 << 13, seed=1), np.random.default_rng(1)
-    a, b = values(rng, config, 2, 5), values(rng, config, 3, 5)
+    program = DmaScenario(config, size=1 << 13, seed=1)
+    a, b = program.operands(2, 3, 5)
     program.multiply(a, b, flags=JobFlag.KEEP, tag=1)
     program.multiply(a, b, flags=JobFlag.ACCUMULATE, tag=2)
     program.reject(tag=3, k=0)
     program.reject(tag=4, m=99, flags=JobFlag.KEEP)
     program.multiply(a, b, tag=5)
-    program.end()
     assert run(program).memory == program.expected
 
 
@@ -262,13 +246,12 @@ def test_bad_descriptors_are_dropped():
 def test_an_error_marks_the_job_that_it_belongs_to():
     """Errors in operands loaded before, fed, or of a job that keeps its sums; and in results."""
     config = CONFIGS["3x4x2"]
-    program, rng = DmaScenario(config, size=1 << 13, seed=1), np.random.default_rng(1)
-    a, b = values(rng, config, 2, 3), values(rng, config, 3, 3)
-    kinds = [*[()] * 3, *[(0, 1)] * 5]
+    program = DmaScenario(config, size=1 << 13, seed=1)
+    a, b = program.operands(2, 3, 3)
+    kinds = [*[()] * 3, *[(A, B)] * 5]
     flags = {5: JobFlag.KEEP, 6: JobFlag.ACCUMULATE}
     for tag, fed in enumerate(kinds):
         program.multiply(a, b, feed=fed, flags=flags.get(tag, JobFlag(0)), tag=tag)
-    program.end()
     loads, stores = ([d for d in program.descriptors if d[0] == kind] for kind in (2, 1))
     errors = {1: loads[2], 3: loads[7], 4: stores[4], 6: loads[10]}
     status = {1: 4, 3: 4, 4: 8, 6: 4}

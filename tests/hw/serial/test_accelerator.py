@@ -21,12 +21,11 @@ DIVISOR = 4
 
 def test_matrix_product_over_the_wires():
     dut = SerialAccelerator(CONFIG, divisor=DIVISOR)
-    rng = np.random.default_rng(1)
-    a, b = (rng.integers(-128, 128, (2, 3)).astype(np.int8) for _ in range(2))
     scenario = Scenario(CONFIG)
-    scenario.load_parameters([(7, 3 << 29, -8, 0, 1, -128, 127)] * 2)
-    scenario.multiply(a, b, flags=JobFlag.REQUANTIZE, tag=0x1234)
-    commands = b"".join(word.to_bytes(CONFIG.bytes_in, "little") for word in scenario.words)
+    a, b = scenario.operands(2, 2, 3)
+    columns = [(7, 3 << 29, -8, 0, 1, -128, 127)] * 2
+    scenario.multiply(a, b, parameters=columns, flags=JobFlag.REQUANTIZE, tag=0x1234)
+    commands = scenario.data
     assert len(commands) <= MAX_PAYLOAD
     decoder, received = FrameDecoder(), []
 

@@ -16,7 +16,8 @@ from weft.hw.core import Core
 from weft.hw.serial.frame_receiver import FrameReceiver
 from weft.hw.serial.link import Link
 from weft.registers import REGISTERS, decode, describe
-from weft.sim.scenario import Scenario
+from weft.sim.scenario import A, B, Scenario
+from weft.sim.scoreboard import result_words
 
 CONFIG = Config(
     rows=2, cols=3, depth=2, bytes_in=4, bytes_out=8, a_words=64, b_words=64, jobs=2, lanes=2,
@@ -119,46 +120,44 @@ class Host:
 
 def scenario_of(config, seed=1):
     """Two products, each with raw sums and with requantized results."""
-    rng = np.random.default_rng(seed)
-    scenario = Scenario(config)
-    for tag, (m, n, k) in enumerate([(3, 4, 5), (1, 1, 1)]):
-        a, b = (rng.integers(-128, 128, (lines, k)).astype(np.int8) for lines in (m, n))
-        scenario.multiply(a, b, tag=tag)
-        scenario.load_parameters([(5, 3 << 29, -8, 0, 1, -128, 127)] * n)
-        scenario.job(a, b, flags=JobFlag.REQUANTIZE, tag=1000 + tag)
+    scenario = Scenario(config, seed)
+    for m, n, k in [(3, 4, 5), (1, 1, 1)]:
+        a, b = scenario.multiply(*scenario.operands(m, n, k))
+        scenario.load_parameters(b, [(5, 3 << 29, -8, 0, 1, -128, 127)] * n)
+        scenario.job(a, b, flags=JobFlag.REQUANTIZE)
+    return scenario
+
+
+def unfed(tags):
+    """Jobs whose operands never come."""
+    scenario = Scenario(CONFIG)
+    placed = [*map(scenario.place, (A, B), scenario.operands(2, 3, 3))]
+    for tag in tags:
+        scenario.job(*placed, feed=(A, B), tag=tag)
     return scenario
 
 
 def words_of(config, frames, tag):
-    """The words of one job in ``frames``, as `weft.sim.scenario.ExpectedResults` takes them."""
+    """The words of one job in ``frames``, for `Scoreboard.check`."""
     words = []
     for frame in frames:
         body = frame.payload
         assert int.from_bytes(body[:2], "little") == tag and len(body) <= 4 + MAX_PAYLOAD
-        data = [body[n : n + config.bytes_out] for n in range(4, len(body), config.bytes_out)]
-        words += [
-            {"data": int.from_bytes(word, "little"), "last": 0, "status": 0, "tag": tag}
-            for word in data
-        ]
-        words[-1].update(last=body[2], status=body[3])
+        words += result_words(body[4:], config.bytes_out, tag=tag, status=body[3], last=body[2])
     return words
 
 
 async def collect(ctx, host, config, scenario, first=0):
     """Check the results of all jobs against golden; the next sequence number of RESULTS."""
     sequence = first
-    for answer in scenario.expected_results:
+    for scoreboard in scenario.scoreboards:
         frames = []
         while not frames or not frames[-1].payload[2]:
             frames.append(await host.answer(ctx, {FrameType.RESULTS}))
             assert frames[-1].sequence == sequence % 256
             sequence += 1
-        answer.check(words_of(config, frames, answer.tag))
+        scoreboard.check(words_of(config, frames, scoreboard.tag))
     return sequence
-
-
-def commands_of(config, scenario):
-    return b"".join(word.to_bytes(config.bytes_in, "little") for word in scenario.words)
 
 
 def run(config, bench, limit=400_000, **host):
@@ -184,7 +183,7 @@ def test_products_through_the_link(case):
     async def bench(ctx, host):
         sent = 0
         for _ in range(2):
-            await host.feed(ctx, commands_of(config, scenario), 112 if rules else MAX_PAYLOAD)
+            await host.feed(ctx, scenario.data, 112 if rules else MAX_PAYLOAD)
             sent = await collect(ctx, host, config, scenario, sent)
 
     run(config, bench, **rules)
@@ -193,14 +192,12 @@ def test_products_through_the_link(case):
 @pytest.mark.slow
 def test_splits_long_results_into_frames():
     config = Config(rows=2, cols=2, depth=1, a_words=1024, b_words=64, bytes_out=8)
-    rng = np.random.default_rng(1)
     scenario = Scenario(config)
-    a, b = (rng.integers(-128, 128, (lines, 2)).astype(np.int8) for lines in (40, 7))
-    scenario.multiply(a, b, tag=0xABCD)
+    scenario.multiply(*scenario.operands(40, 7, 2), tag=0xABCD)
 
     async def bench(ctx, host):
-        await host.feed(ctx, commands_of(config, scenario))
-        words = len(scenario.expected_results[0].words)
+        await host.feed(ctx, scenario.data)
+        words = len(scenario.scoreboards[0].words)
         assert await collect(ctx, host, config, scenario) == -(-words * 8 // MAX_PAYLOAD) > 2
 
     run(config, bench)
@@ -219,18 +216,16 @@ def test_reads_registers():
 
 
 def test_abort_ends_a_job_that_waits_for_operands():
-    scenario = Scenario(CONFIG)
-    a, b = np.ones((2, 3), np.int8), np.ones((3, 3), np.int8)
-    scenario.job(a, b, tag=1, flags=JobFlag.FEED_A | JobFlag.FEED_B)
+    scenario = unfed([1])
 
     async def bench(ctx, host):
-        await host.feed(ctx, commands_of(CONFIG, scenario))
+        await host.feed(ctx, scenario.data)
         await ticks(ctx, 50)
         assert (await host.request(ctx, FrameType.ABORT)).type == FrameType.ABORTED
         frame = await host.answer(ctx, {FrameType.RESULTS})
         assert frame.payload[:4] == bytes([1, 0, 1, 1])
         after = scenario_of(CONFIG)
-        await host.feed(ctx, commands_of(CONFIG, after))
+        await host.feed(ctx, after.data)
         await collect(ctx, host, CONFIG, after, 1)
 
     run(CONFIG, bench)
@@ -245,7 +240,7 @@ def flip(data, index, bits):
 ])
 def test_a_damaged_frame_has_no_effect(index):
     scenario = scenario_of(CONFIG)
-    commands = commands_of(CONFIG, scenario)
+    commands = scenario.data
     good = Frame(FrameType.COMMANDS, 9, commands[:128]).encode()
 
     async def bench(ctx, host):
@@ -267,7 +262,7 @@ def test_skips_noise_between_frames():
         for noise in (b"noise", b"W", b"WWW", b"\0F", b"FW"):
             await host.raw(ctx, noise)
             assert await host.read(ctx, 0, 1) == describe(CONFIG)[:1]
-        await host.feed(ctx, commands_of(CONFIG, scenario))
+        await host.feed(ctx, scenario.data)
         await collect(ctx, host, CONFIG, scenario)
 
     run(CONFIG, bench)
@@ -301,7 +296,7 @@ def test_abandons_a_frame_on_rx_error():
             await ctx.tick()
             ctx.set(host.dut.rx_error, 0)
             assert await host.read(ctx, 2, 1) == [CONFIG.hash]
-        await host.feed(ctx, commands_of(CONFIG, scenario))
+        await host.feed(ctx, scenario.data)
         await collect(ctx, host, CONFIG, scenario)
 
     run(CONFIG, bench)
@@ -309,11 +304,7 @@ def test_abandons_a_frame_on_rx_error():
 
 def test_acknowledges_a_frame_when_there_is_space_for_another():
     # More jobs than the core can hold, all waiting for operands: the rest waits in the link.
-    scenario = Scenario(CONFIG)
-    a, b = np.ones((2, 3), np.int8), np.ones((3, 3), np.int8)
-    for tag in range(2 * MAX_PAYLOAD // 32):
-        scenario.job(a, b, tag=tag, flags=JobFlag.FEED_A | JobFlag.FEED_B)
-    commands = commands_of(CONFIG, scenario)
+    commands = unfed(range(2 * MAX_PAYLOAD // 32)).data
     assert len(commands) == 2 * MAX_PAYLOAD
 
     async def bench(ctx, host):
@@ -335,7 +326,7 @@ def test_acknowledges_a_frame_when_there_is_space_for_another():
 
 def test_ignores_a_frame_with_an_unexpected_sequence_number():
     scenario = scenario_of(CONFIG)
-    commands = commands_of(CONFIG, scenario)
+    commands = scenario.data
     pieces = [commands[n : n + 128] for n in range(0, len(commands), 128)]
     assert len(pieces) > 3
 

@@ -61,7 +61,7 @@ def test_it_multiplies(netlist, start, seed):
     made = list(scenarios(CONFIG, seed))
     assert done == GateTest(
         jobs=len(made), macs=sum(work for _, _, work in made),
-        results=sum(len(one.words) for _, program, _ in made for one in program.expected_results),
+        results=sum(len(one.words) for _, program, _ in made for one in program.scoreboards),
     )
 
 

@@ -5,6 +5,7 @@ import pytest
 from weft.config import Config
 from weft.host.golden import GoldenTransport
 from weft.sim.gates.gate_test import scenarios
+from weft.sim.scoreboard import result_words
 
 CONFIGS = [
     Config(rows=1, cols=2, depth=2, a_words=512, b_words=512),  # a panel takes two pages
@@ -21,22 +22,14 @@ def test_golden_passes(config):
     jobs = 0
     for name, program, macs in scenarios(config, seed=1):
         core = GoldenTransport(config)
-        core.send(b"".join(word.to_bytes(config.bytes_in, "little") for word in program.words))
-        for answer in program.expected_results:
-            words, last = [], False
-            while not last:
-                packet = core.receive(1)
-                last = packet.last
-                starts = range(0, len(packet.data), config.bytes_out)
-                words += [
-                    {
-                        "data": int.from_bytes(packet.data[n : n + config.bytes_out], "little"),
-                        "tag": packet.tag, "status": int(packet.status),
-                        "last": last and n == starts[-1],
-                    }
-                    for n in starts
-                ]
-            answer.check(words)
+        core.send(program.data)
+        for scoreboard in program.scoreboards:
+            packet = core.receive(1)
+            words = result_words(
+                packet.data, config.bytes_out, tag=packet.tag, status=packet.status,
+                last=packet.last,
+            )
+            scoreboard.check(words)
             jobs += 1
         assert macs > 0, name
     assert jobs == 5

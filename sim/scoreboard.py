@@ -1,12 +1,34 @@
 """The expected results of a job, and their comparison with the words of the result stream."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from weft.commands import Status
 
-__all__ = ["Scoreboard"]
+__all__ = ["ResultWord", "Scoreboard", "result_words"]
 
 _DONE = Status(0)
+
+
+class ResultWord(NamedTuple):
+    """A word of the result stream."""
+
+    data: int
+    last: int
+    status: int
+    tag: int
+
+
+def result_words(data: bytes, size: int, *, tag: int, status: int, last=True) -> list[ResultWord]:
+    """The words, of ``size`` bytes each, of a packet; a packet may be the last one of its job."""
+    starts = range(0, len(data), size)
+    return [
+        ResultWord(
+            int.from_bytes(data[n : n + size], "little"), int(last and n == starts[-1]), status, tag
+        )
+        for n in starts
+    ]
 
 
 class Scoreboard:
@@ -27,6 +49,10 @@ class Scoreboard:
 
     Attributes
     ----------
+    words : list of tuple
+        Value, mask of the compared bits, and row and column of the first result, for each word.
+    taken : int
+        Result words so far.
     ended : Status or None
         Status of the job; None before it has ended.
     """
@@ -36,19 +62,26 @@ class Scoreboard:
         self.name = name
         self.statuses = statuses
         self.ended = None
-        self._words = list(_words(results, config))
-        self._count = 0
+        self.words = list(_words(results, config))
+        self.taken = 0
 
-    def take(self, word) -> bool:
+    def check(self, words):
+        """Compare all words of the job. Raises AssertionError if one differs."""
+        for word in words:
+            assert self.ended is None, f"last of {self.name} must come with its last word"
+            self.take(word)
+        assert self.ended is not None, f"{self.name} must end with a word whose last is set"
+
+    def take(self, word: ResultWord) -> bool:
         """Compare the next word; returns True for the last word of the job."""
         if word.tag != self.tag:
             raise AssertionError(f"tag of a result must be {self.tag}, not {word.tag}")
         status = Status(word.status) if word.last else _DONE
         if status == _DONE:
             self._compare(word)
-        elif Status.REJECTED in status and self._count:
+        elif Status.REJECTED in status and self.taken:
             raise AssertionError(
-                f"{self.name} must be rejected before its first result, not after {self._count}"
+                f"{self.name} must be rejected before its first result, not after {self.taken}"
             )
         if word.last:
             if status not in self.statuses:
@@ -58,19 +91,19 @@ class Scoreboard:
         return bool(word.last)
 
     def _compare(self, word):
-        if self._count == len(self._words):
-            raise AssertionError(f"{self.name} must have {self._count} result words, not more")
-        value, mask, row, col = self._words[self._count]
+        if self.taken == len(self.words):
+            raise AssertionError(f"{self.name} must have {self.taken} result words, not more")
+        value, mask, row, col = self.words[self.taken]
         if (word.data ^ value) & mask:
             raise AssertionError(
-                f"{self.name}, word {self._count} (row {row}, from column {col} on)"
+                f"{self.name}, word {self.taken} (row {row}, from column {col} on)"
                 f" must be {value:#x}, not {word.data & mask:#x}"
             )
-        self._count += 1
-        if word.last != (self._count == len(self._words)):
+        self.taken += 1
+        if word.last != (self.taken == len(self.words)):
             raise AssertionError(
-                f"last of {self.name} must come with word {len(self._words) - 1},"
-                f" and is {word.last} with word {self._count - 1}"
+                f"last of {self.name} must come with word {len(self.words) - 1},"
+                f" and is {word.last} with word {self.taken - 1}"
             )
 
 
