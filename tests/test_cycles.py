@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from covering import CONFIGS as COVERING
+from rejects import rejects
 
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region, epilogue_flags
 from weft.config import Config
@@ -189,6 +190,5 @@ def test_rejects_a_job_without_feeds():
     load = Load(1, 0, 1, 1, 8, LoadFlag.FEED)
     fed = JobFlag.FEED_A | JobFlag.FEED_B
     job = Job(8, 8, 8, 0, 1, 1, 0, 1, 1, tag=7, flags=fed)
-    with pytest.raises(ValueError) as error:
+    with rejects(ValueError, "panel 0 of A must be fed to the job with tag 7, and is not"):
         predict(Config(), [job, load])
-    assert str(error.value) == "panel 0 of A must be fed to the job with tag 7, and is not"

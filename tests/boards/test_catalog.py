@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from rejects import rejects
 
 from weft.boards.board import BoardError
 from weft.boards.catalog import BOARDS, find, load
@@ -36,11 +37,10 @@ def test_every_board_has_a_baud_rate_that_the_host_tries(name):
     ("icebraker", "icebreaker"), ("ULX3S_85F", "ulx3s-85f"), ("colorlight-5", "colorlight-i5"),
 ])
 def test_an_unknown_name_gets_a_suggestion(name, suggestion):
-    with pytest.raises(BoardError) as error:
-        find(name)
-    assert str(error.value) == (
+    with rejects(BoardError, (
         f"board must be one of {', '.join(BOARDS)}, not {name!r}; did you mean {suggestion}?"
-    )
+    )):
+        find(name)
 
 
 def test_a_name_without_a_similar_board_gets_the_list():
@@ -75,19 +75,15 @@ def test_the_page_has_every_board():
 ])
 def test_rejects_a_file_that_fails(tmp_path, text, end):
     (tmp_path / "mine.py").write_text(text)
-    with pytest.raises(BoardError) as error:
+    with rejects(BoardError, f"running the board file {tmp_path}/mine.py failed: {end}"):
         load(tmp_path / "mine.py")
-    assert str(error.value) == (
-        f"running the board file {tmp_path}/mine.py failed: {end}"
-    )
 
 
 def test_rejects_a_file_without_a_board(tmp_path):
     (tmp_path / "mine.py").write_text("BOARD = 3\n")
-    with pytest.raises(BoardError) as error:
-        load(tmp_path / "mine.py")
-    assert str(error.value) == (
+    with rejects(BoardError, (
         f"{tmp_path}/mine.py must set BOARD to a weft.boards.board.Board, not 3"
-    )
+    )):
+        load(tmp_path / "mine.py")
     with pytest.raises(BoardError, match="^board file not found: .*/none.py$"):
         load(tmp_path / "none.py")

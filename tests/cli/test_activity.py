@@ -1,9 +1,9 @@
 """The picture of an accelerator's activity: its marks and their places, and invalid input."""
 
-import re
 
 import numpy as np
 import pytest
+from rejects import rejects
 
 from weft.cli.activity import (
     BUSY,
@@ -24,11 +24,6 @@ COLOURS = {
 }  # fmt: skip
 WHOLE, CLOSE, LEGEND = slice(150, 500), slice(550, 790), slice(840, 900)
 DATA = slice(121, 1455)
-
-
-def exactly(message):
-    """A pattern that matches just ``message``."""
-    return f"^{re.escape(message)}$"
 
 
 def read(path):
@@ -157,9 +152,8 @@ def test_leaves_nothing_behind_where_it_cannot_write(tmp_path):
      "layers must start in 0..2, not at [0, 3]"),
 ])  # fmt: skip
 def test_rejects_bad_timelines(flags, layers, error, message):
-    with pytest.raises(error) as caught:
+    with rejects(error, message):
         Timeline(flags, layers)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("options, message", [
@@ -167,6 +161,6 @@ def test_rejects_bad_timelines(flags, layers, error, message):
     ({"zoom_cycles": 0}, "zoom_cycles must be 1 or more, not 0"),
 ])  # fmt: skip
 def test_rejects_a_bad_zoom(tmp_path, options, message):
-    with pytest.raises(ValueError, match=exactly(message)):
+    with rejects(ValueError, message):
         draw(tmp_path / "a.png", [1], **options)
     assert not list(tmp_path.iterdir())

@@ -3,6 +3,7 @@
 import argparse
 
 import pytest
+from rejects import rejects
 
 from weft.cli.argument_types import integer, number, path
 
@@ -32,6 +33,5 @@ def test_reads(read, text, value):
     (path("output"), "", "output must be a path, not ''"),
 ])
 def test_rejects(read, text, said):
-    with pytest.raises(argparse.ArgumentTypeError) as error:
+    with rejects(argparse.ArgumentTypeError, said):
         read(text)
-    assert str(error.value) == said

@@ -1,11 +1,13 @@
-"""Fixtures of the link tests: a serial line with a board at its other end."""
+"""Fixtures of the driver's tests: a serial line with a board at its other end, fixed cycles."""
 
 import contextlib
 import os
 import select
+import sys
 import threading
 import time
 import tty
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -83,6 +85,15 @@ def line():
     line = Line()
     yield line
     line.close()
+
+
+@pytest.fixture
+def fixed_cycles(monkeypatch):
+    """The cycle model has the same counts for any commands."""
+    def predict(config, commands):
+        return SimpleNamespace(cycles=1000, active=900, starved=60, stalled=40)
+
+    monkeypatch.setitem(sys.modules, "weft.cycles", SimpleNamespace(predict=predict))
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 """Tests of the driver on the golden transport, with and without failures, against int64 sums."""
 
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from products import SMALL, accelerator, check_sums, exact, integers
+from rejects import rejects
 
 from weft import Accelerator, Config
 from weft.commands import Status
@@ -15,7 +15,7 @@ from weft.host.golden import GoldenTransport
 from weft.host.stats import Stats
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 
-SMALL = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
+pytestmark = pytest.mark.usefixtures("fixed_cycles")
 CONFIGS = [
     Config(
         rows=1, cols=1, depth=1, a_words=32, b_words=32, bytes_in=1, bytes_out=1, lanes=1
@@ -25,35 +25,6 @@ CONFIGS = [
     Config(rows=12, cols=12, depth=2, a_words=64, b_words=32, bytes_in=4, bytes_out=2, lanes=2),
     Config(rows=8, cols=8, depth=2, multiplier="fip", bytes_in=32),
 ]
-
-
-@pytest.fixture(autouse=True)
-def cycles(monkeypatch):
-    def predict(config, commands):
-        return SimpleNamespace(cycles=1000, active=900, starved=60, stalled=40)
-
-    monkeypatch.setitem(sys.modules, "weft.cycles", SimpleNamespace(predict=predict))
-
-
-def numbers(rng, dtype, *shape):
-    limits = np.iinfo(dtype)
-    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-
-
-def exact(a, b, p=0, q=0):
-    p, q = np.asarray(p, np.int64), np.asarray(q, np.int64)
-    p = p[:, None] if p.ndim else p
-    return np.matmul(a.astype(np.int64) - p, b.astype(np.int64) - q)
-
-
-def accelerator(config=SMALL, **options):
-    return Accelerator(GoldenTransport(config), config, **options)
-
-
-def check(result, want):
-    assert result.dtype == np.int32
-    assert result.shape == want.shape
-    assert (result == want).all()
 
 
 SIZE = st.integers(1, 40)
@@ -69,9 +40,9 @@ TYPE = st.sampled_from([np.int8, np.uint8])
 )
 def test_multiplies(config, m, n, k, types, seed, zeros, resident):
     rng = np.random.default_rng(seed)
-    a, b = numbers(rng, types[0], m, k), numbers(rng, types[1], k, n)
+    a, b = integers(rng, types[0], m, k), integers(rng, types[1], k, n)
     zero = {
-        name: {"none": None, "one": int(numbers(rng, t)), "each": numbers(rng, t, size)}[how]
+        name: {"none": None, "one": int(integers(rng, t)), "each": integers(rng, t, size)}[how]
         for name, how, t, size in zip("pq", zeros, types, (m, n), strict=True)
     }
     want = exact(a, b, *(0 if z is None else z for z in zero.values()))
@@ -89,7 +60,7 @@ def test_multiplies(config, m, n, k, types, seed, zeros, resident):
         result = acc.matmul(
             given["a"], given["b"], a_zero_point=zero["p"], b_zero_point=zero["q"]
         )
-        check(result, want)
+        check_sums(result, want)
 
 
 I8 = np.zeros((3, 4), np.int8)
@@ -97,25 +68,23 @@ U8 = np.zeros((4, 5), np.uint8)
 
 
 def test_rejects_other_hardware():
-    with pytest.raises(AcceleratorError) as error:
-        Accelerator(GoldenTransport(SMALL), Config(rows=3, cols=6, multiplier="fip", depth=2))
-    assert str(error.value) == (
+    with rejects(AcceleratorError, (
         "the core's cols must be 6, not 5\n"
         "the core's multiplier must be fip, not plain\n"
         "the core's a_words must be 4096, not 64\n"
         "the core's b_words must be 4096, not 64"
-    )
+    )):
+        Accelerator(GoldenTransport(SMALL), Config(rows=3, cols=6, multiplier="fip", depth=2))
 
 
 def test_rejects_registers_that_describe_no_config():
     transport = GoldenTransport(SMALL)
     transport.read = lambda address, count, timeout: [0] * count
-    with pytest.raises(AcceleratorError) as error:
-        Accelerator(transport)
-    assert str(error.value) == (
+    with rejects(AcceleratorError, (
         "the core's registers do not describe a Config: "
         "register magic must be 0x54464557 ('WEFT'), not 0x00000000"
-    )
+    )):
+        Accelerator(transport)
 
 
 def test_takes_its_config_from_the_core():
@@ -124,11 +93,11 @@ def test_takes_its_config_from_the_core():
 
 def test_returns_the_stats_of_a_product():
     rng = np.random.default_rng(6)
-    a, b = numbers(rng, np.int8, 6, 8), numbers(rng, np.int8, 8, 5)
+    a, b = integers(rng, np.int8, 6, 8), integers(rng, np.int8, 8, 5)
     acc = accelerator()
     for _ in range(2):
         result, record = acc.matmul(a, b, record=True)
-        check(result, exact(a, b))
+        check_sums(result, exact(a, b))
         # 1 job, 3 loads; A in 2 panels of 2 lines, B in 1 of 4; results in 6 rows of 2 chunks
         assert record == Stats(
             cycles=1000, macs=240, peak=30, bytes_in=4 * 32 + 16 * (2 * 2 + 4), bytes_out=6 * 32,
@@ -187,26 +156,25 @@ def changed(**fields):
 @pytest.mark.parametrize("again", ["matmul", "load"])
 def test_recovers_after_a_failure(spoil, kind, text, again):
     rng = np.random.default_rng(7)
-    a, b = numbers(rng, np.int8, 3, 8), numbers(rng, np.int8, 8, 5)
+    a, b = integers(rng, np.int8, 3, 8), integers(rng, np.int8, 8, 5)
     acc = Accelerator(Broken(SMALL, **spoil), timeout=600)
-    with pytest.raises(kind) as error:
+    with rejects(kind, text):
         acc.matmul(a, b)
-    assert str(error.value) == text
     operand = acc.load(b) if again == "load" else b
     for rows in (a[::-1], a):
-        check(acc.matmul(rows, operand), exact(rows, b))
+        check_sums(acc.matmul(rows, operand), exact(rows, b))
 
 
 def test_drops_results_of_abandoned_jobs():
     rng = np.random.default_rng(7)
-    a, b = numbers(rng, np.int8, 3, 8), numbers(rng, np.int8, 8, 5)
+    a, b = integers(rng, np.int8, 3, 8), integers(rng, np.int8, 8, 5)
     # headers that nothing feeds follow a job that ends: they are in the way of the next
     acc = Accelerator(Broken(SMALL, send=lambda x: x + 3 * x[:32]), timeout=600)
-    check(acc.matmul(a, b), exact(a, b))
+    check_sums(acc.matmul(a, b), exact(a, b))
     with pytest.raises(TransportTimeout):
         acc.matmul(a, b)
     for _ in range(2):
-        check(acc.matmul(a, b), exact(a, b))
+        check_sums(acc.matmul(a, b), exact(a, b))
 
 
 def test_reports_a_core_that_stays_busy():
@@ -215,27 +183,23 @@ def test_reports_a_core_that_stays_busy():
     transport.send = lambda commands: None
     with pytest.raises(TransportTimeout):
         acc.matmul(I8, U8)
-    with pytest.raises(AcceleratorError) as error:
+    with rejects(AcceleratorError, "the core is still busy 0.05 s after an abort; reset the core"):
         acc.matmul(I8, U8)
-    assert str(error.value) == (
-        "the core is still busy 0.05 s after an abort; reset the core"
-    )
 
 
 def test_reports_a_closed_transport():
     acc = accelerator()
     acc.close()
     for _ in range(2):
-        with pytest.raises(TransportClosed) as error:
+        with rejects(TransportClosed, "the transport is closed"):
             acc.matmul(I8, U8)
-        assert str(error.value) == "the transport is closed"
 
 
 def test_sends_a_batch_in_one_call():
     transport = Broken(SMALL)
     rng = np.random.default_rng(8)
-    a, b = numbers(rng, np.int8, 6, 7, 90), numbers(rng, np.int8, 6, 90, 12)
-    check(Accelerator(transport).matmul(a, b), exact(a, b))
+    a, b = integers(rng, np.int8, 6, 7, 90), integers(rng, np.int8, 6, 90, 12)
+    check_sums(Accelerator(transport).matmul(a, b), exact(a, b))
     assert transport.sends == 1
 
 
@@ -250,14 +214,14 @@ def test_joins_packets_of_a_job():
                 self._packets.append(Packet(tag, last, status if last else Status(0), data))
 
     rng = np.random.default_rng(9)
-    a, b = numbers(rng, np.int8, 30, 8), numbers(rng, np.int8, 8, 50)
-    check(Accelerator(Pieces(SMALL)).matmul(a, b), exact(a, b))
+    a, b = integers(rng, np.int8, 30, 8), integers(rng, np.int8, 8, 50)
+    check_sums(Accelerator(Pieces(SMALL)).matmul(a, b), exact(a, b))
 
 
 def test_splits_many_jobs_into_several_sends(monkeypatch):
     monkeypatch.setattr("weft.host.accelerator.MAX_JOBS", 5)
     transport = Broken(SMALL)
     rng = np.random.default_rng(10)
-    a, b = numbers(rng, np.int8, 12, 2, 3), numbers(rng, np.int8, 12, 3, 2)
-    check(Accelerator(transport).matmul(a, b), exact(a, b))
+    a, b = integers(rng, np.int8, 12, 2, 3), integers(rng, np.int8, 12, 3, 2)
+    check_sums(Accelerator(transport).matmul(a, b), exact(a, b))
     assert transport.sends == 3

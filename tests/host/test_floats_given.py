@@ -3,27 +3,13 @@
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from products import accelerator, check_equal, floats
 
-from weft import Accelerator, Config
+from weft import Config
 from weft.golden import clamp, matmul_bf16
-from weft.host.golden import GoldenTransport
 
 SMALL = Config(dtype="bf16", rows=3, cols=5, a_words=64, b_words=64, c_words=32)
 FLUSHES = Config(dtype="bf16", rows=4, cols=4, flush_subnormals=True, a_words=256, b_words=256)
-
-
-def accelerator(config=SMALL):
-    return Accelerator(GoldenTransport(config), config)
-
-
-def numbers(rng, *shape, dtype=bfloat16):
-    return (rng.standard_normal(shape) * 2.0 ** rng.integers(-9, 9, shape)).astype(dtype)
-
-
-def check(result, want):
-    """Check that two arrays are equal to the bit."""
-    assert (result.dtype, result.shape) == (want.dtype, want.shape)
-    assert result.tobytes() == want.tobytes()
 
 
 @pytest.mark.parametrize("shapes", [
@@ -32,12 +18,12 @@ def check(result, want):
 ])
 def test_bias_and_limits_per_product(shapes):
     rng = np.random.default_rng(6)
-    a, b = (numbers(rng, *shape) for shape in shapes)
+    a, b = (floats(rng, *shape) for shape in shapes)
     matrix = a[None] if a.ndim == 1 else a
     lead = np.broadcast_shapes(matrix.shape[:-2] if a.ndim > 1 else (), b.shape[:-2])
-    acc = accelerator()
+    acc = accelerator(SMALL)
     for shape in [(*lead, 6), (*lead, 1), (lead[-1], 6), (1, 6)]:
-        bias, low = (numbers(rng, *shape, dtype=np.float32) for _ in range(2))
+        bias, low = (floats(rng, *shape, dtype=np.float32) for _ in range(2))
         every = [np.broadcast_to(x, (*lead, 6)) for x in (bias, low)]
         sums = matmul_bf16(matrix, b, start=every[0][..., None, :])
         want = np.empty_like(sums)
@@ -45,7 +31,7 @@ def test_bias_and_limits_per_product(shapes):
             want[i] = clamp(sums[i], every[1][i].copy(), every[1][i] + 1)
         shape = np.matmul(np.ones(shapes[0]), np.ones(shapes[1])).shape
         got = acc.matmul(a, b, bias=bias, low=low, high=every[1] + 1)
-        check(got, want.reshape(shape))
+        check_equal(got, want.reshape(shape))
 
 
 def test_accepts_signalling_nans():
@@ -69,11 +55,11 @@ def test_accepts_signalling_nans():
 @pytest.mark.parametrize("order", "<>")
 def test_accepts_both_byte_orders(order):
     rng = np.random.default_rng(7)
-    a, b, c = (numbers(rng, 4, 4, dtype=np.float32) for _ in range(3))
+    a, b, c = (floats(rng, 4, 4, dtype=np.float32) for _ in range(3))
     given = [x.astype(f"{order}f4") for x in (a, b, c, c[0] + 50)]
-    acc = accelerator()
+    acc = accelerator(SMALL)
     sums = matmul_bf16(a.astype(bfloat16), b.astype(bfloat16), start=c)
     want = clamp(sums, high=c[0] + 50)
-    check(acc.matmul(*given[:2], cast=True, c=given[2], high=given[3]), want)
+    check_equal(acc.matmul(*given[:2], cast=True, c=given[2], high=given[3]), want)
     with acc.load(given[1], cast=True) as held:
-        check(acc.matmul(given[0], held, cast=True, c=given[2], high=given[3]), want)
+        check_equal(acc.matmul(given[0], held, cast=True, c=given[2], high=given[3]), want)

@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+from golden_commands import FEED, job
+from golden_commands import load as make_load
+from golden_commands import result as results_of
 from ml_dtypes import bfloat16
+from rejects import rejects
 
-from weft.commands import Job, JobFlag, Load, LoadFlag, Region, Status
+from weft.commands import JobFlag, Load, LoadFlag, Region, Status
 from weft.config import Config
 from weft.geometry import memories
 from weft.host.golden import GoldenTransport
-from weft.host.packing import LIMITS, pack, pack_entries, unpack
+from weft.host.packing import LIMITS, pack_entries
 from weft.host.transport import Packet, TransportError, TransportTimeout
 from weft.registers import REGISTERS
 
@@ -17,7 +21,6 @@ CONFIG = Config(
     jobs=2,
 )
 NONE = JobFlag(0)
-FEED = JobFlag.FEED_A | JobFlag.FEED_B
 ROW = JobFlag.PRELOAD | JobFlag.BROADCAST
 
 
@@ -25,24 +28,14 @@ def numbers(*shape, seed=0):
     return np.random.default_rng(seed).integers(-8, 9, shape).astype(np.float32)
 
 
-def load(region, matrix, page=0, flags=LoadFlag.FEED, config=CONFIG):
+def load(region, matrix, page=0, flags=LoadFlag.FEED):
     """A load of all of A, of B transposed, or of C transposed."""
-    operand = memories(config)[region]
-    panels, words = operand.panels(matrix.shape[0]), operand.panel_words(matrix.shape[1])
-    pitch = operand.panel_pages(matrix.shape[1])
-    header = Load(region, page, pitch, panels, words, flags).pack()
     dtype = bfloat16 if region != Region.C else np.float32
-    return header.ljust(config.bytes_in, b"\0") + pack(matrix.astype(dtype), operand)
+    return make_load(region, matrix.astype(dtype), page, flags, CONFIG)
 
 
 def load_c(c, page=0):
     return load(Region.C, c.T, page, LoadFlag(0))
-
-
-def job(m, n, k, tag, flags=FEED, **pages):
-    places = {"a_page": 0, "a_pitch": 1, "a_pages": -(-m // 2)}
-    places |= {"b_page": 0, "b_pitch": 1, "b_pages": -(-n // 3)} | pages
-    return Job(m, n, k, **places, tag=tag, flags=flags).pack()
 
 
 def fed(a, b):
@@ -50,10 +43,7 @@ def fed(a, b):
 
 
 def result(transport, m, n, tag, dtype=np.float32):
-    packet = transport.receive(0)
-    assert (packet.tag, packet.last, packet.status) == (tag, True, Status(0))
-    got = unpack(packet.data, m, n, CONFIG, dtype)
-    return got.astype(np.float32).tolist()
+    return results_of(transport, m, n, tag, dtype, CONFIG)
 
 
 @pytest.fixture
@@ -195,6 +185,5 @@ def test_a_load_of_c_waits_for_jobs_that_start_from_it(transport):
      "parameters of a job: low must be at most high (1.0), not 2.0"),
 ])  # fmt: skip
 def test_rejects_commands_with_undefined_effect(transport, commands, text):
-    with pytest.raises(TransportError) as error:
+    with rejects(TransportError, text):
         transport.send(commands)
-    assert str(error.value) == text

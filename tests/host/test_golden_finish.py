@@ -2,46 +2,16 @@
 
 import numpy as np
 import pytest
+from golden_commands import CONFIG, FEED, job, load, numbers, product, result
 
-from weft.commands import Job, JobFlag, Load, LoadFlag, Status
+from weft.commands import JobFlag, Load, Status
 from weft.config import Config
 from weft.geometry import memories
 from weft.golden import requantize
 from weft.host.golden import GoldenTransport
-from weft.host.packing import ENTRY, pack, pack_entries, pack_table, unpack
+from weft.host.packing import ENTRY, pack_entries, pack_table, unpack
 from weft.host.transport import Packet, TransportError
 from weft.registers import REGISTERS
-
-CONFIG = Config(rows=2, cols=3, depth=2, a_words=64, b_words=64, bytes_in=8, bytes_out=8, jobs=2)
-FEED = JobFlag.FEED_A | JobFlag.FEED_B
-
-
-def numbers(*shape, seed=0):
-    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
-
-
-def load(side, matrix, page=0, flags=LoadFlag.FEED, config=CONFIG):
-    """A load of all of A, or of B transposed."""
-    operand = memories(config)[side]
-    panels, words = operand.panels(matrix.shape[0]), operand.panel_words(matrix.shape[1])
-    header = Load(side, page, operand.panel_pages(matrix.shape[1]), panels, words, flags).pack()
-    return header.ljust(config.bytes_in, b"\0") + pack(matrix, operand)
-
-
-def job(m, n, k, tag, flags=FEED, **pages):
-    places = {"a_page": 0, "a_pitch": 1, "a_pages": -(-m // 2)}
-    places |= {"b_page": 0, "b_pitch": 1, "b_pages": -(-n // 3)} | pages
-    return Job(m, n, k, **places, tag=tag, flags=flags).pack()
-
-
-def result(transport, m, n, tag, config=CONFIG):
-    packet = transport.receive(0)
-    assert (packet.tag, packet.last, packet.status) == (tag, True, Status(0))
-    return unpack(packet.data, m, n, config).tolist()
-
-
-def product(a, b):
-    return (a.astype(int) @ b.astype(int)).tolist()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Tests of plans: blocks, loads that never wait, saved states."""
 
 import pytest
+from rejects import rejects
 
 from weft.commands import JobFlag, Region
 from weft.config import Config
@@ -29,9 +30,8 @@ def test_blocks_of_any_total_take_no_memory():
 
 
 def test_rejects_a_block_out_of_range():
-    with pytest.raises(IndexError) as error:
+    with rejects(IndexError, "block must be in 0..2, not 3"):
         Blocks(7, 3)[3]
-    assert str(error.value) == "block must be in 0..2, not 3"
 
 
 SHAPES = [(40, 5, 40), (3, 900, 3), (9, 300, 40), (40, 300, 9), (1, 64, 90)]

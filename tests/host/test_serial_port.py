@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rejects import rejects
 
 from weft import Accelerator, Config
 from weft.host import serial_port
@@ -45,11 +46,10 @@ def test_products_over_a_port(line):
 
 def test_rejects_a_port_that_does_not_exist(monkeypatch):
     monkeypatch.setattr("serial.tools.list_ports.comports", list)
-    with pytest.raises(TransportError) as error:
-        Accelerator("/dev/ttyWeft7")
-    assert str(error.value) == (
+    with rejects(TransportError, (
         "/dev/ttyWeft7 is not a serial port of this machine: no port is available"
-    )
+    )):
+        Accelerator("/dev/ttyWeft7")
 
 
 def test_lists_the_available_ports(monkeypatch):
@@ -75,9 +75,8 @@ def test_rejects_a_port_without_permission(monkeypatch, line):
 
 def test_rejects_a_second_client(line):
     with Accelerator(line.path) as accelerator:
-        with pytest.raises(TransportError) as error:
+        with rejects(TransportError, f"{line.path} is in use by another program"):
             SerialTransport(line.path, 115200)
-        assert str(error.value) == f"{line.path} is in use by another program"
         assert right(accelerator)
 
 
@@ -171,12 +170,11 @@ def test_rejects_a_core_of_another_config(line):
 def test_rejects_a_machine_without_pyserial(monkeypatch):
     monkeypatch.setitem(sys.modules, "serial", None)
     monkeypatch.chdir(Path(__file__).parent.parent.parent)
-    with pytest.raises(TransportError) as error:
-        SerialTransport("/dev/ttyUSB1", 115200)
-    assert str(error.value) == (
+    with rejects(TransportError, (
         "pyserial must be 3.5 or newer, and is not installed;"
         " type: make setup, or: pip install -e '.[serial]'"
-    )
+    )):
+        SerialTransport("/dev/ttyUSB1", 115200)
 
 
 @pytest.mark.parametrize("name", ["ttyUSB1", "tcp:/x:1", "tcp://x", "tcp://x:70000", "", "COM"])

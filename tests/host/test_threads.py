@@ -6,26 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from products import SMALL, check_sums, exact, integers
 
 from weft import Accelerator, Config
 from weft.host.golden import GoldenTransport
 from weft.host.transport import TransportClosed
-
-SMALL = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
-
-
-def numbers(rng, dtype, *shape):
-    limits = np.iinfo(dtype)
-    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-
-
-def exact(a, b):
-    return a.astype(np.int32) @ b
-
-
-def check(result, want):
-    assert result.dtype == np.int32
-    assert np.array_equal(result, want)
 
 
 class Slow(GoldenTransport):
@@ -60,23 +45,23 @@ def test_threads_share_an_accelerator():
     config = Config(rows=3, cols=5, depth=2, a_words=64, b_words=256, requantize="single")
     acc = Accelerator(Slow(config), timeout=1)
     rng = np.random.default_rng(11)
-    shared = numbers(rng, np.int8, 8, 5)
+    shared = integers(rng, np.int8, 8, 5)
     held = acc.load(shared)
 
     def work(start, index):
         rng = np.random.default_rng(index)
-        a, b = numbers(rng, np.int8, 4, 8), numbers(rng, np.int8, 8, 7)
-        table = numbers(rng, np.int8, 256)
+        a, b = integers(rng, np.int8, 4, 8), integers(rng, np.int8, 8, 7)
+        table = integers(rng, np.int8, 256)
         start.wait()
         for _ in range(5):
-            check(acc.matmul(a, b), exact(a, b))
+            check_sums(acc.matmul(a, b), exact(a, b))
             # Half of the sum and the thread's bias, then the thread's table.
             got = acc.matmul(a, held, scale=0.5, bias=1000 * index, activation=table)
             sums = np.clip((exact(a, shared) + 1000 * index + 1) // 2, -128, 127)
             assert np.array_equal(got, table[sums.astype(np.int8).view(np.uint8)])
             with acc.load(b) as own:
                 result, record = acc.matmul(a, own, record=True)
-            check(result, exact(a, b))
+            check_sums(result, exact(a, b))
             assert record.jobs == 1 and record.bytes_out == 4 * 3 * 16
             assert acc.counters()["errors"] == 0
 
@@ -87,7 +72,7 @@ def test_close_waits_for_the_product_of_another_thread():
     transport = Slow(SMALL)
     acc = Accelerator(transport)
     rng = np.random.default_rng(12)
-    a, b = numbers(rng, np.int8, 3, 8), numbers(rng, np.int8, 8, 5)
+    a, b = integers(rng, np.int8, 3, 8), integers(rng, np.int8, 8, 5)
 
     def work(start, index):
         start.wait()
@@ -96,7 +81,7 @@ def test_close_waits_for_the_product_of_another_thread():
             return acc.close()
         with pytest.raises(TransportClosed):
             while True:
-                check(acc.matmul(a, b), exact(a, b))
+                check_sums(acc.matmul(a, b), exact(a, b))
 
     in_threads(work)
     assert not transport._packets  # no product was cut off
@@ -116,10 +101,10 @@ def test_free_waits_for_the_product_of_another_thread():
     waiting, alive = [], []
     acc = Accelerator(Watched(SMALL))
     rng = np.random.default_rng(13)
-    a, b = numbers(rng, np.int8, 3, 8), numbers(rng, np.int8, 8, 5)
+    a, b = integers(rng, np.int8, 3, 8), integers(rng, np.int8, 8, 5)
     held = acc.load(b)
     waiting.append(thread := threading.Thread(target=held.free))
-    check(acc.matmul(a, held), exact(a, b))
+    check_sums(acc.matmul(a, held), exact(a, b))
     thread.join()
     assert alive == [True]
     assert held.page is None

@@ -4,6 +4,7 @@ import re
 import subprocess
 
 import pytest
+from rejects import rejects
 
 from weft.config import Config
 from weft.ip import Ip
@@ -89,8 +90,7 @@ def test_finds_the_compiler(monkeypatch, tmp_path, cc, installed, command):
 def test_reports_a_missing_compiler(monkeypatch, tmp_path, cc, names):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CC", cc)
-    with pytest.raises(RuntimeError) as error:
-        compiler()
-    assert str(error.value) == (
+    with rejects(RuntimeError, (
         f"no C compiler found: {names} must be on PATH; install one, or set CC to its command"
-    )
+    )):
+        compiler()

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rejects import rejects
 
 from weft.kit.folder import MANIFEST, check, manifest, write
 
@@ -57,17 +58,15 @@ def test_keeps_the_old_kit_if_writing_fails(tmp_path, monkeypatch):
 def test_rejects_a_folder_with_other_files(tmp_path):
     (tmp_path / "letters.txt").touch()
     text = f"output must be a new folder, an empty one or a kit, and {tmp_path} holds no kit.json"
-    with pytest.raises(OSError) as error:
+    with rejects(OSError, text):
         write(tmp_path, FILES)
-    assert str(error.value) == text
     assert names(tmp_path) == {"letters.txt"}
 
 
 def test_rejects_a_file(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(OSError) as error:
+    with rejects(OSError, f"output must be a folder, and {tmp_path / 'file'} is a file"):
         check(tmp_path / "file")
-    assert str(error.value) == f"output must be a folder, and {tmp_path / 'file'} is a file"
 
 
 def test_manifest_names_every_file():

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from rejects import rejects
 
 from weft.buses import BUSES
 from weft.config import Config
@@ -32,9 +33,8 @@ def test_page_is_for_the_core(bus):
 
 
 def test_rejects_a_page_without_the_section():
-    with pytest.raises(ValueError) as error:
+    with rejects(ValueError, "page must have the sections B, C, and lacks C"):
         sections("# A\n\n## B\n\ntext\n", ("B", "C"))
-    assert str(error.value) == "page must have the sections B, C, and lacks C"
 
 
 def test_sections_end_where_the_next_begins():

@@ -2,6 +2,7 @@
 
 import pytest
 from amaranth.lib.wiring import In, Out, Signature
+from rejects import rejects
 
 from weft.buses import BUSES
 from weft.config import Config
@@ -19,6 +20,5 @@ def test_every_port_has_a_description(bus):
 
 
 def test_rejects_an_unknown_port_name():
-    with pytest.raises(ValueError) as error:
+    with rejects(ValueError, "port must have a known name, not 'm_axi_awwhat'"):
         ports(Signature({"aclk": In(1), "m_axi_awwhat": Out(1)}).create(), BUSES["dma"])
-    assert str(error.value) == "port must have a known name, not 'm_axi_awwhat'"

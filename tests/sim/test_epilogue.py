@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from products import integers
 from tiers import tiers
 
 from weft.config import Config
@@ -28,11 +29,6 @@ CONFIGS = {
 }
 ALL = pytest.mark.parametrize("config", tiers(CONFIGS, "onnx"))
 types = st.sampled_from([np.int8, np.uint8])
-
-
-def numbers(random, dtype, *shape):
-    info = np.iinfo(dtype)
-    return random.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
 
 def scaling(random, config, shape, k):
@@ -71,17 +67,17 @@ def test_any_product(
     b_type = np.int8
     if config.b_zero_point == "column":
         b_type = random.choice([np.int8, np.uint8])
-    a, b = numbers(random, a_type, m, k), numbers(random, b_type, *batch, k, n)
+    a, b = integers(random, a_type, m, k), integers(random, b_type, *batch, k, n)
     info = np.iinfo(y_type)
-    low, high = sorted(int(y) for y in numbers(random, y_type, 2)) if clamp else (None, None)
+    low, high = sorted(int(y) for y in integers(random, y_type, 2)) if clamp else (None, None)
     zeros = b_type != np.int8 or config.b_zero_point == "column"
     options = scaling(random, config, shapes[0], k) | {
         "bias": random.integers(-(1 << 16), 1 << 16, shapes[1]),
-        "a_zero_point": int(numbers(random, a_type)),
-        "b_zero_point": numbers(random, b_type, *shapes[2]) if zeros else None,
+        "a_zero_point": int(integers(random, a_type)),
+        "b_zero_point": integers(random, b_type, *shapes[2]) if zeros else None,
         "zero_point": int(random.integers(info.min, info.max, endpoint=True)),
         "low": low, "high": high, "out_dtype": y_type,
-        "activation": numbers(random, y_type, 256) if table else None,
+        "activation": integers(random, y_type, 256) if table else None,
     }
     accelerator = Accelerator(transports(config), config)
     results = expected(config, a, b, **options)
@@ -96,9 +92,9 @@ def test_alternating_layers_on_resident_weights(config, accelerators):
     random = np.random.default_rng(5)
     accelerator = accelerators(config)
     k, sizes = 30, (config.cols, 2 * config.cols + 1)
-    weights = [numbers(random, np.int8, k, n) for n in sizes]
+    weights = [integers(random, np.int8, k, n) for n in sizes]
     handles = [accelerator.load(w) for w in weights]
-    a = numbers(random, np.int8, 2 * config.rows + 1, k)
+    a = integers(random, np.int8, 2 * config.rows + 1, k)
     table = activation_table(gelu, 0.05, 0, 0.05, 0)
     common = {"a_zero_point": 3, "b_zero_point": None, "out_dtype": np.int8}
     epilogues = [
@@ -122,9 +118,9 @@ def test_alternating_layers_on_resident_weights(config, accelerators):
 def test_cycles_equal_the_cycle_model(config, transports, shape):
     m, k, n = shape
     random = np.random.default_rng(6)
-    a, b = numbers(random, np.int8, m, k), numbers(random, np.int8, k, n)
+    a, b = integers(random, np.int8, m, k), integers(random, np.int8, k, n)
     options = scaling(random, config, (n,), k)
-    options |= {"activation": numbers(random, np.int8, 256), "bias": 7}
+    options |= {"activation": integers(random, np.int8, 256), "bias": 7}
     simulated, model = (Accelerator(t) for t in (transports(config), GoldenTransport(config)))
     for changes in ({}, {}, {"bias": 8}, {"activation": None}):
         (y, cost), (golden, predicted) = (
@@ -141,14 +137,14 @@ def test_each_product_of_a_batch_has_its_own_parameters(transports):
     random = np.random.default_rng(7)
     simulated, model = (Accelerator(t) for t in (transports(config), GoldenTransport(config)))
     for a_shape, b_shape in (((5, 4, 9), (5, 9, 6)), ((5, 4, 9), (9, 6)), ((4, 9), (5, 9, 6))):
-        a, b = numbers(random, np.int8, *a_shape), numbers(random, np.int8, *b_shape)
+        a, b = integers(random, np.int8, *a_shape), integers(random, np.int8, *b_shape)
         options = {
             "scale": np.float32(2.0 ** random.uniform(-10, -6, (5, 6))),
             "bias": random.integers(-999, 999, (5, 1)), "record": True,
-            "a_zero_point": numbers(random, np.int8, 5, 1),
-            "b_zero_point": numbers(random, np.int8, 5, 6),
+            "a_zero_point": integers(random, np.int8, 5, 1),
+            "b_zero_point": integers(random, np.int8, 5, 6),
         }
-        for tables in ({}, {"activation": numbers(random, np.int8, 5, 256)}):
+        for tables in ({}, {"activation": integers(random, np.int8, 5, 256)}):
             (y, cost), (golden, predicted) = (
                 accelerator.matmul(a, b, **options, **tables) for accelerator in (simulated, model)
             )

@@ -4,6 +4,7 @@ import fcntl
 import re
 
 import pytest
+from rejects import rejects
 
 from weft.config import Config
 from weft.hw.export import verilog as export
@@ -170,7 +171,7 @@ def test_one_run_in_a_folder_at_a_time(benches, tmp_path):
     with open(lock) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         message = f"another run uses {lock.parent}; wait until it ends"
-        with pytest.raises(BenchError, match=f"^{re.escape(message)}$"):
+        with rejects(BenchError, message):
             benches(testcase="shapes")
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rejects import rejects
 
 from weft.sim import tools
 
@@ -84,7 +85,7 @@ def test_rejects_missing(bin_folder):
         " type: make setup, or: sudo apt-get install g++",
     }
     for search, text in cases.items():
-        with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
+        with rejects(tools.ToolError, text):
             search()
 
 
@@ -106,7 +107,7 @@ def test_rejects_icarus_without_vvp(bin_folder):
 def test_rejects_too_old(bin_folder, name, search, output, rule, package):
     path = program(bin_folder, name, output)
     text = f"{rule} ({path}); type: make setup" + (f",{package}" if package else "")
-    with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
+    with rejects(tools.ToolError, text):
         search()
 
 
@@ -122,7 +123,7 @@ def test_rejects_garbage(bin_folder, output, status, quoted):
         f"Verilator did not print its version: {path} --version ended with status {status}"
         f" and printed {quoted}; type: make setup"
     )
-    with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
+    with rejects(tools.ToolError, text):
         tools.verilator()
 
 
@@ -165,7 +166,7 @@ def test_outside_a_checkout_says_where_verilator_is(bin_folder, monkeypatch, tmp
         "Verilator (5.036 or newer) was not found: no verilator on PATH;"
         " see https://verilator.org/guide/latest/install.html"
     )
-    with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
+    with rejects(tools.ToolError, text):
         tools.verilator()
 
 
@@ -177,7 +178,7 @@ def test_libpython(monkeypatch):
         f"{name}.so, which cocotb needs, was not found;"
         f" type: make setup, or: sudo apt-get install {name}"
     )
-    with pytest.raises(tools.ToolError, match=f"^{re.escape(text)}$"):
+    with rejects(tools.ToolError, text):
         tools.libpython()
 
 

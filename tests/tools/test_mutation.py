@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from rejects import rejects
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "tools" / "mutation"
@@ -315,9 +316,8 @@ def test_a_test_that_fails_without_a_mutant_is_left_out(
 
 
 def test_two_runs_do_not_share_a_folder(tool, tree, workspace):
-    with pytest.raises(RuntimeError) as error:
+    with rejects(RuntimeError, f"another run uses {workspace.home}; wait until it ends"):
         tool.workspace.Workspace(tree, workspace.home)
-    assert str(error.value) == f"another run uses {workspace.home}; wait until it ends"
 
 
 def test_the_command_resumes_and_writes_the_page(tool, tree, monkeypatch, capsys):
