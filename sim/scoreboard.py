@@ -66,7 +66,8 @@ class Scoreboard:
         self.taken = 0
 
     def check(self, words):
-        """Compare all words of the job. Raises AssertionError if one differs."""
+        """Compare all words of a run of the job. Raises AssertionError if one differs."""
+        self.taken, self.ended = 0, None
         for word in words:
             assert self.ended is None, f"last of {self.name} must come with its last word"
             self.take(word)
