@@ -70,7 +70,7 @@ _TREES = {
     "_ice40hx": latencies.ICE40_DSP_ACCUMULATOR,
     "_ice40up": latencies.ICE40_DSP_ACCUMULATOR + 1,
 }
-# A single entry registers a cell of one's own: MAC_CELLS.register(MacCell(...), hardware=MyMac).
+# A program can add its own cell: MAC_CELLS.register(MacCell(...), hardware=MyMac).
 MAC_CELLS = Registry(
     "MAC cell",
     _plain("", latencies.TWO_STAGE_MAC), _fip("", latencies.TWO_STAGE_MAC),

@@ -7,6 +7,6 @@ from weft.registry import Registry
 
 __all__ = ["DTYPES", "DType"]
 
-# A single entry registers a data type of one's own, with its object of each layer:
+# A program can add its own data type, with an object for each layer:
 # DTYPES.register(MyType(), hardware=..., golden=..., driver=..., checks=..., network=...).
 DTYPES = Registry[DType]("data type", Int8(), Bf16())
