@@ -33,11 +33,11 @@ def test_conv_normalized_biased_and_activated(after, activation):
     y = b.node("Conv", b.input("x", [1, 4, 6, 6]), b.weights(8, 2, 3, 3), b.weights(8), group=2)
     numbers = [b.constant(b.rng.uniform(0.5, 1, 8).astype(F32)) for _ in range(4)]
     y = b.node("BatchNormalization", y, *numbers, epsilon=1e-3)
-    y = b.node("Add", b.weights(8, 1, 1), y)
+    y = b.node("Add", b.weights(8, 1, 1), b.node("Mul", y, b.weights(1, 8, 1, 1)))
     for kind in after:
         y = b.node(kind, y, *([F32(0), F32(6)] if kind == "Clip" else []))
     [node] = compare(b, y, (1, 4, 6, 6), kinds=["Conv"]).nodes
-    assert (node.activation, node.position) == (activation, tuple(range(3 + len(after))))
+    assert (node.activation, node.position) == (activation, tuple(range(4 + len(after))))
 
 
 def test_matmul_with_bias():

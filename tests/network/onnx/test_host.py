@@ -78,6 +78,7 @@ def test_two_inputs(kind, kernel, dtype):
 
 def test_further_elementwise():
     compare("Pow", [(2, 9)], F32(2.5), kernel="onnx.power", low=0)
+    compare("Sum", [(2, 9), (9,), (1, 1)], kernel="onnx.sum")
     compare("PRelu", [(2, 9), (9,)], kernel="onnx.prelu")
     compare("Clip", [(2, 9)], F32(-0.5), F32(1), kernel="onnx.clip")
     compare("Clip", [(2, 9)], "", F32(1), kernel="onnx.clip")

@@ -60,6 +60,22 @@ def test_identities_vanish():
     assert [(node.operator, node.inputs) for node in graph.nodes] == [("Relu", graph.inputs)]
 
 
+def test_unused_outputs_vanish():
+    b = Builder(seed=63)
+    y = b.node("MaxPool", b.input("x", [1, 1, 4, 4]), outputs=2, kernel_shape=[2, 2])[0]
+    y = b.node("Dropout", y, outputs=2)[0]
+    graph = compare(b, b.node("Relu", y), np.ones((1, 1, 4, 4), F32))
+    assert [node.kernel for node in graph.nodes] == ["onnx.max_pool", "onnx.relu"]
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_dropout_in_training_stays(given):
+    b = Builder(seed=63)
+    training = b.constant(np.asarray(True)) if given else b.input("training", [], bool)
+    y = b.node("Dropout", b.input("x", [2, 3]), F32(0.5), training)
+    assert [node.kernel for node in load(b.bytes(y), "net.onnx").nodes] == ["onnx.model"]
+
+
 def test_large_constants_are_not_folded():
     """A file of some bytes may not take gigabytes."""
     b = Builder(seed=64)

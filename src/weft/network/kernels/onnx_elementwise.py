@@ -123,6 +123,7 @@ KERNELS = {
     "onnx.softsign": _plain(lambda x: x / (1 + np.abs(x))),
     "onnx.hard_swish": _plain(_hard_swish),
     "onnx.maximum": _folded(np.maximum), "onnx.minimum": _folded(np.minimum),
+    "onnx.sum": _folded(np.add),
     "onnx.equal": _compares(np.equal), "onnx.greater": _compares(np.greater),
     "onnx.less": _compares(np.less), "onnx.where": _where, "onnx.clip": _clip, "onnx.cast": _cast,
     "onnx.leaky_relu": _leaky_relu, "onnx.prelu": _prelu, "onnx.elu": _elu, "onnx.selu": _selu,

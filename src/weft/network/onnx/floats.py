@@ -73,7 +73,7 @@ class _Followed:
                 return name, "none", tuple(places)
             activation = _activation(source, after)
             fused = activation or self._normalize(importer, after) or (
-                self._add(importer, after, name)
+                self._shift_or_scale(importer, after, name)
             )
             if not fused:
                 return name, "none", tuple(places)
@@ -102,9 +102,9 @@ class _Followed:
         self.weights = (self.weights * factor.reshape(groups, 1, columns)).astype(np.float32)
         return True
 
-    def _add(self, importer, after, name):
-        """Add a constant row to the bias."""
-        if after.kind != "Add":
+    def _shift_or_scale(self, importer, after, name):
+        """Add a constant row to the bias, or multiply the columns by one."""
+        if after.kind not in ("Add", "Mul") or (after.kind == "Mul" and self.weights is None):
             return False
         other = next((n for n in after.inputs if n != name), None)
         value = None if other is None else importer.float_constant(other)
@@ -112,13 +112,20 @@ class _Followed:
             return False
         if self._is_map:
             spatial = len(importer.source.types[name][1]) - 2
-            if value.ndim < spatial + 1 or any(s != 1 for s in value.shape[-spatial:]):
+            if value.size > 1 and (
+                value.ndim <= spatial or any(size != 1 for size in value.shape[-spatial:])
+            ):
                 return False
-            value = value.reshape(value.shape[: value.ndim - spatial])
+            value = value.reshape(value.shape[: max(value.ndim - spatial, 0)])
         row = _row(value, self._columns)
         if row is None:
             return False
-        self.bias = row if self.bias is None else self.bias + row
+        if after.kind == "Mul":
+            groups, _, columns = self.weights.shape
+            self.weights = self.weights * row.reshape(groups, 1, columns)
+            self.bias = None if self.bias is None else self.bias * row
+        else:
+            self.bias = row if self.bias is None else self.bias + row
         return True
 
 

@@ -33,11 +33,22 @@ def _elementwise(kernel, **defaults):
         types = [source.types[name][0] for name in operator.inputs if name]
         if any(dtype.kind not in "iufb" for dtype in types):
             return None
+        shapes = [source.types[name][1] for name in operator.inputs if name]
+        if not _broadcasts(shapes, source.types[operator.outputs[0]][1]):
+            return None
         given = operator.attributes
         attributes = {name: given.get(name, value) for name, value in defaults.items()}
         return f"onnx.{kernel}", operator.inputs, attributes, ELEMENTWISE
 
     return rule
+
+
+def _broadcasts(shapes, output):
+    """Whether numpy broadcasts ``shapes`` to the shape of the output."""
+    try:
+        return np.broadcast_shapes(*shapes) == output
+    except ValueError:
+        return False
 
 
 def _reshape(operator, source):
@@ -278,6 +289,7 @@ _UNARY = {
     "Sigmoid": "sigmoid", "Softplus": "softplus", "Softsign": "softsign", "Sqrt": "sqrt",
     "Tanh": "tanh", "HardSwish": "hard_swish", "Clip": "clip", "Add": "add", "Sub": "subtract",
     "Mul": "multiply", "Div": "divide", "Pow": "power", "Max": "maximum", "Min": "minimum",
+    "Sum": "sum",
     "Equal": "equal", "Greater": "greater", "Less": "less", "Where": "where",
 }
 _STANDARD = {

@@ -21,6 +21,7 @@ FOLDED = {
     "Reshape", "ScatterND", "Slice", "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose",
     "Unsqueeze", "Where",
 }
+OPTIONAL = {"BatchNormalization", "Dropout", "LayerNormalization", "MaxPool"}  # outputs after one
 MIN_FOLDED_BYTES = 1 << 24  # folding may make constants of this size, or of four times the file's
 
 
@@ -107,9 +108,9 @@ class Source:
             if value.name not in self.constants:
                 self.inputs.append(value.name)
                 self.types[value.name] = _input_type(value, file)
-        alias = {}
+        alias, used = {}, _used(model.graph)
         for index, node in enumerate(model.graph.node):
-            self._add(self._operator(index, node, alias), alias, limit)
+            self._add(self._operator(index, node, alias, used), alias, limit)
         for value in model.graph.output:
             name = alias.get(value.name, value.name)
             if name not in self.types:
@@ -130,11 +131,13 @@ class Source:
         """Value of a constant, or None."""
         return self.constants.get(name)
 
-    def _operator(self, index, node, alias):
+    def _operator(self, index, node, alias, used):
         from onnx import NodeProto
 
         proto = NodeProto()
         proto.CopyFrom(node)
+        while proto.op_type in OPTIONAL and len(proto.output) > 1 and proto.output[-1] not in used:
+            del proto.output[-1]
         for place, name in enumerate(proto.input):
             proto.input[place] = alias.get(name, name)
         self.kinds.append(node.op_type)
@@ -160,11 +163,7 @@ class Source:
         if standard and kind == "Constant":
             self._constant(outputs[0], _constant_of(operator, self.file))
             return
-        training = operator.inputs[2] if len(operator.inputs) > 2 else ""
-        if standard and len(outputs) == 1 and (
-            kind == "Identity" or (kind == "Dropout" and not np.any(self.constants.get(training, 0)
-                                                                  if training else 0))
-        ):
+        if standard and len(outputs) == 1 and (kind == "Identity" or self._drops_nothing(operator)):
             alias[outputs[0]] = operator.inputs[0]
             return
         types = infer(operator, self.types, self.constants, self.opsets, self.file)
@@ -180,6 +179,13 @@ class Source:
             self.operators.append(operator)
         else:
             self.operators.append(operator)
+
+    def _drops_nothing(self, operator):
+        """Whether an operator is a Dropout that is certain to be used after training."""
+        if operator.kind != "Dropout":
+            return False
+        training = operator.inputs[2] if len(operator.inputs) > 2 else ""
+        return not training or not np.any(self.constants.get(training, True))
 
     def _blank(self, name):
         """An array of the shape of a tensor that takes no memory."""
@@ -279,6 +285,15 @@ def _constant_of(operator, file):
             f"{file}: node {operator.name} (Constant) must have numbers, not {kind or 'nothing'}"
         )
     return np.asarray(value, dtypes[kind])
+
+
+def _used(graph):
+    """Names of all tensors that a node, a subgraph or the caller reads."""
+    read = {value.name for value in graph.output}
+    for node in graph.node:
+        read.update(node.input)
+        read.update(_captured(node))
+    return read
 
 
 def _captured(node):
