@@ -113,12 +113,12 @@ def measure(
         with elaboration_lock:
             if preset.name not in texts:
                 texts[preset.name] = to_rtlil(
-                    presets.component(preset), reset=preset.device.reset
+                    presets.component(preset), reset=preset.device.flow.reset
                 )
             return texts[preset.name]
 
     def netlist_digest(preset):
-        key = digest("design", sources, preset, preset.device.reset)
+        key = digest("design", sources, preset, preset.device.flow.reset)
         return cache.get(key, lambda: digest("netlist", preset.device, rtlil(preset)))
 
     digests = {preset.name: netlist_digest(preset) for preset in designs}

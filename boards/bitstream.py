@@ -7,7 +7,6 @@ from pathlib import Path
 
 from amaranth.build import ResourceError
 
-from weft.boards import pll
 from weft.boards.board import Board, BoardError
 from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign, digest
 from weft.boards.top import BoardTop
@@ -56,9 +55,9 @@ def prepare(board: Board, config: Config) -> Design:
             f"platform of {board.name} must have the clock, serial port and LEDs that the board"
             f" names: {error}"
         ) from error
-    pll.PLLS[board.device.family](platform.default_clk_frequency / 1e6, board.clock)
+    board.device.flow.pll(platform.default_clk_frequency / 1e6, board.clock)
     plan = platform.prepare(BoardTop(board, config), "top", emit_src=False)
-    constraints = plan.files["top.lpf" if board.device.family == "ecp5" else "top.pcf"]
+    constraints = plan.files[f"top.{board.device.flow.constraints}"]
     return Design(board, config, plan.files["top.il"], constraints)
 
 

@@ -8,16 +8,6 @@ from weft.config import Config, ConfigError
 
 __all__ = ["min_luts", "replace", "sizes"]
 
-# (rows, cols, depth) by target.
-_SHAPES = {
-    "ecp5": (
-        (8, 10, 8), (8, 9, 8), (8, 8, 8), (8, 7, 8), (8, 6, 8), (6, 7, 8), (6, 6, 8), (5, 6, 8),
-        (4, 6, 8), (4, 5, 8), (4, 4, 8), (4, 3, 8), (4, 4, 4), (2, 4, 4), (2, 2, 4),
-    ),
-    "ice40hx": ((4, 2, 4), (3, 2, 4), (2, 2, 4), (2, 2, 2), (1, 2, 2)),
-    "ice40up": ((2, 2, 4), (2, 2, 2), (1, 2, 2)),
-}
-_OTHER_DSP = 12  # MULT18X18D outside the array, with one lane
 _MIN_MAC_LUTS = 50  # lower bound of the LUTs of a MAC in logic
 
 
@@ -27,18 +17,11 @@ def sizes(board: Board) -> list[Config]:
     Arrays that cannot fit by their DSP blocks and their MACs in logic are left out.
     """
     device, configs = board.device, []
-    for rows, cols, depth in _SHAPES[device.target]:
-        shape = dict(rows=rows, cols=cols, depth=depth)
-        in_logic = rows * cols * depth
-        if device.target == "ecp5":
-            dsp_cols = min(cols, (device.capacity["DSP"] - _OTHER_DSP) // (rows * depth // 2))
-            shape |= dict(dsp_cols=dsp_cols, lanes=1)
-            in_logic -= rows * dsp_cols * depth
-        elif device.target == "ice40up":
-            in_logic = 0
+    for shape in device.flow.shapes:
+        fields, in_logic = device.flow.fit(shape, device.capacity)
         if _MIN_MAC_LUTS * in_logic <= device.capacity["LUT"]:
             with contextlib.suppress(ConfigError):
-                configs.append(replace(board.config, **shape))
+                configs.append(replace(board.config, **fields))
     return sorted(configs, key=lambda config: -config.peak)
 
 

@@ -3,8 +3,10 @@
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from weft.boards.devices import Device
+if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
+    from weft.boards.devices import Device
 
 __all__ = ["place_dsp_blocks"]
 
@@ -14,7 +16,7 @@ _GROUP = (0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5")
 MIN_SHARE = 2 / 3  # PEs are constrained only if they use this share of the device's DSP blocks
 
 
-def place_dsp_blocks(path: Path, device: Device) -> int:
+def place_dsp_blocks(path: Path, device: "Device") -> int:
     """Constrain the MULT18X18D of the PEs in a netlist to sites; returns their number.
 
     If PEs use most blocks of an ECP5, nextpnr puts the last ones wherever a site is free, up to a

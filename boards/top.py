@@ -6,7 +6,6 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.utils import ceil_log2
 
-from weft.boards import pll
 from weft.boards.board import Board
 from weft.config import Config
 from weft.hw.serial.accelerator import SerialAccelerator
@@ -16,10 +15,6 @@ __all__ = ["BoardTop"]
 # Cycles from the PLL's lock to the start of the accelerator: at first, block RAMs of an iCE40 read
 # wrong values for some microseconds.
 WAIT = 1024
-# Loop filter of an EHXPLLL, as Lattice's own tool sets it for any frequency.
-_FILTER = {
-    "ICP_CURRENT": "12", "LPF_RESISTOR": "8", "MFG_ENABLE_FILTEROPAMP": "1", "MFG_GMCREF_SEL": "2",
-}
 
 
 class BoardTop(wiring.Component):
@@ -42,7 +37,7 @@ class BoardTop(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.domains.sync = ClockDomain(reset_less=not self.board.device.reset)
+        m.domains.sync = ClockDomain(reset_less=not self.board.device.flow.reset)
         m.submodules.clock = clock = Clock(self.board)
         m.submodules.accelerator = accelerator = _AcceleratorWithStatus(
             self.config, divisor=self.board.divisor
@@ -51,7 +46,7 @@ class BoardTop(wiring.Component):
         ports = _Ports(platform)
         m.submodules.rx = rx = io.Buffer("i", ports.request("uart", 0, "rx"))
         m.submodules.tx = tx = io.Buffer("o", ports.request("uart", 0, "tx"))
-        if self.board.device.reset:
+        if self.board.device.flow.reset:
             m.d.comb += ResetSignal().eq(~clock.stable)
         m.d.comb += [
             ClockSignal().eq(clock.clk),
@@ -134,8 +129,11 @@ class Clock(wiring.Component):
         pin = platform.request(platform.default_clk, dir="-")
         source = platform.default_clk_frequency / 1e6
         pll_clk, lock, locked = Signal(), Signal(), Signal()
-        add_pll = self._ecp5 if self.board.device.family == "ecp5" else self._ice40
-        start_clk = add_pll(m, pin, source, pll_clk, lock)
+        flow = self.board.device.flow
+        start_clk = flow.add_pll(
+            m, pin, flow.pll(source, self.board.clock), at_pad=self.board.at_pad,
+            clk=pll_clk, lock=lock,
+        )
         m.submodules.locked = FFSynchronizer(lock, locked, o_domain="start")
         count = Signal(range(WAIT + 1))
         m.d.comb += ClockSignal("start").eq(start_clk)
@@ -144,40 +142,13 @@ class Clock(wiring.Component):
             m.d.start += count.eq(0)
         with m.Elif(count != WAIT):
             m.d.start += count.eq(count + 1)
-        if self.board.device.reset:
+        if self.board.device.flow.reset:
             m.d.comb += self.clk.eq(pll_clk)
         else:
             m.submodules.gate = Instance(
                 "DCCA", i_CLKI=pll_clk, i_CE=self.stable, o_CLKO=self.clk
             )
         return m
-
-    # Each of these adds a PLL and returns the clock of the start-up counter.
-
-    def _ice40(self, m, pin, source, pll_clk, lock):
-        settings = pll.ice40(source, self.board.clock)
-        if self.board.at_pad:
-            kind, reference = "PAD", {"i_PACKAGEPIN": pin.io}
-        else:
-            m.submodules.pin = buffer = io.Buffer("i", pin)
-            kind, reference = "CORE", {"i_REFERENCECLK": buffer.i}
-        m.submodules.pll = Instance(
-            f"SB_PLL40_{kind}",
-            **{f"p_{name}": value for name, value in settings.parameters.items()},
-            i_RESETB=1, i_BYPASS=0, **reference, o_PLLOUTGLOBAL=pll_clk, o_LOCK=lock,
-        )
-        return pll_clk
-
-    def _ecp5(self, m, pin, source, pll_clk, lock):
-        settings = pll.ecp5(source, self.board.clock)
-        m.submodules.pin = buffer = io.Buffer("i", pin)
-        m.submodules.pll = Instance(
-            "EHXPLLL", **{f"p_{name}": value for name, value in settings.parameters.items()},
-            **{f"a_{name}": value for name, value in _FILTER.items()},
-            i_CLKI=buffer.i, i_CLKFB=pll_clk, i_RST=0, i_STDBY=0, o_CLKOP=pll_clk, o_LOCK=lock,
-        )
-        # Not pll_clk: a clock with other loads cannot be routed to the gate.
-        return buffer.i
 
 
 class StatusLeds(wiring.Component):

@@ -35,4 +35,4 @@ def test_ice40_flip_flops_are_counted_in_the_netlist():
 
 
 def test_no_dsp_blocks_are_inferred():
-    assert not any("-dsp" in device.synthesis for device in DEVICES.values())
+    assert not any("-dsp" in device.flow.synthesis for device in DEVICES.values())

@@ -11,6 +11,8 @@ from weft.boards.bitstream import prepare
 from weft.boards.blocks import GROUPS
 from weft.boards.catalog import BOARDS
 from weft.boards.fit import replace
+from weft.boards.flows import FLOWS
+from weft.boards.flows.ice40 import Ice40UpFlow
 from weft.boards.top import WAIT, Clock, StatusLeds
 
 # Small arrays, which elaborate in a second.
@@ -32,7 +34,7 @@ def icebreaker():
 @pytest.mark.parametrize("board", tiers(BOARDS, "icebreaker", "ulx3s-85f"))
 def test_every_board_is_elaborated(board):
     design = small(board)
-    ecp5 = board.device.family == "ecp5"
+    ecp5 = board.device.target == "ecp5"
     located = r'LOCATE COMP "(\S+)" SITE' if ecp5 else r"set_io (\S+) "
     ports = re.findall(located, design.constraints)
     top = design.rtlil[: design.rtlil.index("\nend\n")]
@@ -66,14 +68,28 @@ def test_blocks_of_the_core_are_in_a_group(icebreaker):
     assert set(blocks) <= {block for members in GROUPS.values() for block in members}
 
 
-class ClockWithModelPll(Clock):
-    """A clock whose PLL is modelled: it locks while ``lock`` is set."""
+class ModelPllFlow(Ice40UpFlow):
+    """A flow whose PLL is modelled: it locks while ``lock`` is set."""
+
+    def __init__(self):
+        self.lock = Signal()
+
+    def pll(self, source, clock):
+        assert source == 12
+        return super().pll(source, clock)
+
+    def add_pll(self, m, pin, settings, *, at_pad, clk, lock):
+        m.d.comb += [clk.eq(ClockSignal()), lock.eq(self.lock)]
+        return clk
+
+
+class ClockWithoutPlatform(Clock):
+    """A clock that is its own platform."""
 
     default_clk, default_clk_frequency = "clk", 12e6  # the interface of a platform
 
     def __init__(self):
         super().__init__(BOARDS["icebreaker"])
-        self.lock = Signal()
 
     def elaborate(self, platform):
         return super().elaborate(self)
@@ -81,24 +97,20 @@ class ClockWithModelPll(Clock):
     def request(self, name, *, dir):
         assert (name, dir) == ("clk", "-")
 
-    def _ice40(self, m, pin, source, pll_clk, lock):
-        assert source == 12
-        m.d.comb += [pll_clk.eq(ClockSignal()), lock.eq(self.lock)]
-        return pll_clk
 
-
-def test_the_start_is_delayed_after_lock():
-    clock = ClockWithModelPll()
+def test_the_start_is_delayed_after_lock(monkeypatch):
+    clock, flow = ClockWithoutPlatform(), ModelPllFlow()
+    monkeypatch.setitem(FLOWS, "ice40up", flow)
     delays = []
 
     async def bench(ctx):
         for _ in range(2):
-            ctx.set(clock.lock, 0)
+            ctx.set(flow.lock, 0)
             await ctx.tick().repeat(8)
             for _ in range(2 * WAIT):
                 await ctx.tick()
                 assert not ctx.get(clock.stable)
-            ctx.set(clock.lock, 1)
+            ctx.set(flow.lock, 1)
             delays.append(0)
             while not ctx.get(clock.stable):
                 await ctx.tick()

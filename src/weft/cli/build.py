@@ -30,7 +30,7 @@ Exit code 1 if the design misses its clock or does not fit; no bitstream is writ
 """
 SEEDS = 3
 # Seconds of place and route per second of synthesis, for an estimate.
-RATIO = {"ecp5": 6, "ice40": 6}
+RATIO = 6
 
 
 def add(subparsers):
@@ -105,7 +105,7 @@ def _run(args) -> int:
     options = {name: value for name, value in options.items() if value is not None}
     board = dataclasses.replace(board, config=_config(args, board), **options)
     folder = output_folder(args.output or Path("out") / board.name)
-    suffix = "bit" if board.device.family == "ecp5" else "bin"
+    suffix = board.device.flow.bitstream
     bitstream, *_ = (
         output_file(folder / name) for name in (f"{board.name}.{suffix}", *bitstream_report.FILES)
     )
@@ -189,7 +189,7 @@ def _attempt(tools, board, config, args, build_folder, show):
     with show.task("placing and routing"):
         if seconds > 1:
             show.say(
-                f"estimate: {_duration(seconds * RATIO[device.family])} per seed,"
+                f"estimate: {_duration(seconds * RATIO)} per seed,"
                 f" at most {args.seeds} seeds"
             )
         seed, routed = best_route(tools, design, netlist, range(1, args.seeds + 1), report)

@@ -23,7 +23,6 @@ the serial port at the board's baud rate, runs jobs, and compares the results wi
 
 Installs Yosys and nextpnr from PyPI at first use. Exit code 1 if the Config or a result differs.
 """
-STAGES = {"ice40": "routed", "ecp5": "synthesized"}  # defaults by family
 SEEDS = 3  # maximum for place and route, until one meets the clock
 
 
@@ -59,11 +58,11 @@ def _run(args) -> int:
     )
 
     board = board_of(args)
-    stage = args.stage or STAGES[board.device.family]
+    stage = args.stage or board.device.flow.simulated_stage
     with progress() as show:
         netlist = _netlist(board, stage, show)
         try:
-            text = verilog(netlist, board.device.family, _pins(board, netlist), seed=args.seed)
+            text = verilog(netlist, board.device.flow.name, _pins(board, netlist), seed=args.seed)
         except UnsupportedCell as error:
             print(f"weft: error: {error}", file=sys.stderr)
             return 2

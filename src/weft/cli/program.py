@@ -48,7 +48,7 @@ def _run(args) -> int:
     if args.board and args.name and not args.file:  # with --board, the first argument is FILE
         args.name, args.file = None, args.name
     board = board_of(args)
-    suffix = "bit" if board.device.family == "ecp5" else "bin"
+    suffix = board.device.flow.bitstream
     file = Path(args.file or Path("out") / board.name / f"{board.name}.{suffix}")
     if not file.is_file():
         raise OSError(f"bitstream not found: {file}; type: weft build {board.name}")

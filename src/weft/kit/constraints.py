@@ -14,7 +14,7 @@ def constraints(ip: Ip) -> str:
     """The page."""
     bus = ip.protocol
     text = _PAGE + (_CROSSING if ip.clocks == 2 else "")
-    if ip.config.target != "generic":
+    if ip.config.family.models:
         text += _PRIMITIVES
     return text.format(
         name=ip.name, target=ip.config.target,

@@ -5,8 +5,6 @@ from weft.kit.bench import sources_of
 
 __all__ = ["description"]
 
-_ARCH = {"ecp5": "ecp5", "ice40hx": "ice40", "ice40up": "ice40", "generic": "ecp5"}
-
 
 def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) -> str:
     """The text of the ``.core`` file.
@@ -14,7 +12,7 @@ def description(ip: Ip, version: str, sources: list[str], drivers: list[str]) ->
     ``sources`` are the Verilog files, the core first, then its primitive models. ``drivers`` are
     the files of the driver.
     """
-    arch = _ARCH[ip.config.target]
+    arch = ip.config.family.fusesoc_arch
     models = "".join(f"      - {name}\n" for name in sources[1:])
     simulation = (
         f"  models:\n    files:\n{models}    file_type: verilogSource-2005\n" if models else ""

@@ -18,7 +18,7 @@ def device(name: str, ip: Ip) -> Device:
     part = DEVICES.get(name)
     if part is None:
         raise ToolchainError(f"device must be one of {', '.join(DEVICES)}, not {name!r}")
-    if ip.config.target not in ("generic", part.target):
+    if ip.config.family.models and ip.config.target != part.target:
         raise ToolchainError(
             f"device must have target {ip.config.target!r}, not {part.target!r} as {name!r} has"
         )

@@ -10,23 +10,22 @@ from weft.ip import Ip
 
 __all__ = ["commented", "core", "primitives"]
 
-_MODELS = {"ecp5": "ecp5.v", "ice40hx": "ice40.v", "ice40up": "ice40.v"}
-
 
 def core(top: IpTop, *, head: list[str]) -> str:
-    """Verilog-2005 of a core; with a target it instantiates the primitives of that device."""
+    """Verilog-2005 of a core, with the primitives of its FPGA family, if it has any."""
     ip = top.ip
-    platform = None if ip.config.target == "generic" else Primitives()
+    platform = Primitives() if ip.config.family.models else None
     return commented(head, "//") + to_verilog(top, name=ip.name, platform=platform)
 
 
 def primitives(ip: Ip, *, head: list[str]) -> str | None:
-    """Simulation models of the primitives in `core`; None for target ``generic``."""
-    if ip.config.target == "generic":
+    """Simulation models of the primitives in `core`; None if there are none."""
+    file = ip.config.family.models
+    if file is None:
         return None
     # Find the folder without an import: modules of weft.sim need packages that may be missing.
     [folder] = importlib.util.find_spec("weft.sim").submodule_search_locations
-    models = Path(folder, "primitives", _MODELS[ip.config.target]).read_text(encoding="utf-8")
+    models = Path(folder, "primitives", file).read_text(encoding="utf-8")
     return commented(head, "//") + models
 
 

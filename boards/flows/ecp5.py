@@ -1,0 +1,64 @@
+"""The flow of the ECP5: nextpnr-ecp5, and an EHXPLLL."""
+
+from amaranth.hdl import Instance
+from amaranth.lib import io
+
+from weft.boards import carry_chains, floorplan, pll
+from weft.boards.flows.flow import Flow
+
+__all__ = ["Ecp5Flow"]
+
+OTHER_DSP = 12  # MULT18X18D outside the array, with one lane
+# Loop filter of an EHXPLLL, as Lattice's own tool sets it for any frequency.
+_FILTER = {
+    "ICP_CURRENT": "12", "LPF_RESISTOR": "8", "MFG_ENABLE_FILTEROPAMP": "1", "MFG_GMCREF_SEL": "2",
+}
+
+
+class Ecp5Flow(Flow):
+    """The ECP5.
+
+    Designs have no reset: it would have no global net, and need ordinary routing to every slice.
+    The registers start with the values in the bitstream.
+    """
+
+    name = "ecp5"
+    # DSP blocks are instantiated, not inferred. No wide multiplexers, because the LUTs they cost
+    # are worth more than the delay they save.
+    synthesis = "synth_ecp5 -nowidelut"
+    target_mhz = 200
+    unconstrained = "--lpf-allow-unconstrained",
+    out_of_context = "--out-of-context",
+    constraints_option, config_option, constraints = "--lpf", "--textcfg", "lpf"
+    packer, packer_options, bitstream = "ecppack", ("--compress",), "bit"
+    cells = {"LUT": "TRELLIS_COMB", "FF": "TRELLIS_FF", "DSP": "MULT18X18D", "RAM": "DP16KD"}
+    reset = False
+    simulated_stage = "synthesized"
+    shapes = (
+        (8, 10, 8), (8, 9, 8), (8, 8, 8), (8, 7, 8), (8, 6, 8), (6, 7, 8), (6, 6, 8), (5, 6, 8),
+        (4, 6, 8), (4, 5, 8), (4, 4, 8), (4, 3, 8), (4, 4, 4), (2, 4, 4), (2, 2, 4),
+    )
+
+    def fit(self, shape, capacity):
+        """As many columns as possible multiply in DSP blocks."""
+        fields, in_logic = super().fit(shape, capacity)
+        rows, cols, depth = shape
+        dsp_cols = min(cols, (capacity["DSP"] - OTHER_DSP) // (rows * depth // 2))
+        return fields | dict(dsp_cols=dsp_cols, lanes=1), in_logic - rows * dsp_cols * depth
+
+    def improve(self, netlist, device):
+        carry_chains.drop_unused_carries(netlist)
+        floorplan.place_dsp_blocks(netlist, device)
+
+    def pll(self, source, clock):
+        return pll.ecp5(source, clock)
+
+    def add_pll(self, m, pin, settings, *, at_pad, clk, lock):
+        m.submodules.pin = buffer = io.Buffer("i", pin)
+        m.submodules.pll = Instance(
+            "EHXPLLL", **{f"p_{name}": value for name, value in settings.parameters.items()},
+            **{f"a_{name}": value for name, value in _FILTER.items()},
+            i_CLKI=buffer.i, i_CLKFB=clk, i_RST=0, i_STDBY=0, o_CLKOP=clk, o_LOCK=lock,
+        )
+        # Not clk: a clock with other loads cannot be routed to the gate.
+        return buffer.i
