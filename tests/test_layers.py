@@ -18,12 +18,12 @@ BASE = tuple(
         "mac_cells", "registry", "targets",
     )
 )
-PUBLIC = ("weft.config", "weft.host", "weft.network")  # what `import weft` itself reaches
+PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches
 NETWORK = (
     *BASE, "weft.golden", "weft.host", "weft.network", "weft.quantize", "numpy", "ml_dtypes",
 )
 LAYERS = {
-    "src/weft/__init__.py": PUBLIC,
+    "src/weft/__init__.py": (*PUBLIC, "weft.network"),
     "src/weft/__main__.py": ("weft.cli",),
     "src/weft/golden/": (*BASE, "weft.golden", "numpy", "ml_dtypes"),
     "src/weft/quantize.py": ("numpy",),

@@ -9,6 +9,7 @@ from weft.cli import (
     bench,
     build,
     clean,
+    compile,
     doctor,
     gatesim,
     generate,
@@ -16,6 +17,7 @@ from weft.cli import (
     monitor,
     program,
     quantize,
+    run,
     selftest,
     serve,
     sim,
@@ -27,8 +29,8 @@ __all__ = ["SUBCOMMANDS", "main"]
 # Each has a function add(subparsers), which registers a parser with
 # set_defaults(run=function(args) -> exit code).
 SUBCOMMANDS = [
-    sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, quantize,
-    doctor, clean,
+    sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, run, compile,
+    quantize, doctor, clean,
 ]
 
 EPILOG = """\

@@ -57,7 +57,7 @@ class CoreRun:
         self._setup = setup
         self._macs = macs
         self._after = after
-        self._streams: dict = {}  # by the number of inferences
+        self._streams = {1: work.stream(1, after)}  # by the number of inferences
 
     def __call__(self, values: list, inferences: int, record: bool) -> Outcome:
         """Run the step; ``values`` are x and, if it is a tensor, b, each [inferences, ...]."""

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +13,11 @@ from weft.host.stats import Stats
 from weft.host.transport import Transport
 from weft.network.errors import ModelError
 from weft.network.execution import CoreRun, HostProductRun, KernelRun
-from weft.network.ir import Tensor
+from weft.network.inputs import dequantized, read_inputs
 from weft.network.program import Program, Step
 from weft.network.work import CoreWork, HostProduct
 
-__all__ = ["StepRecord", "Session", "dequantized", "quantized"]
+__all__ = ["Session", "StepRecord"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,10 @@ class Session:
         """Close the transport."""
         self._accelerator.close()
 
-    def __call__(self, x, *, stats: bool = False, activations: bool = False):
+    def __call__(
+        self, x, *, stats: bool = False, activations: bool = False,
+        watch: Callable[[StepRecord], None] | None = None,
+    ):
         """Run the network.
 
         Parameters
@@ -102,6 +105,8 @@ class Session:
             Return the output of each operator, too: a dict of arrays ``out0``, ``out1`` ... in the
             order of the operators in the file; ``out3_1`` is the second output of operator 3. The
             output of an operator that is fused with a later one is missing.
+        watch : callable, optional
+            Called with the `StepRecord` of each step when it has ended.
 
         Returns
         -------
@@ -118,7 +123,7 @@ class Session:
         ModelError
             If an operator of the host fails.
         """
-        values, inferences, is_float = self._inputs(x)
+        values, inferences, is_float = read_inputs(self.program, x)
         records, outputs = [], {}
         with self._lock:
             for place, (step, run) in enumerate(zip(self.program.steps, self._runs, strict=True)):
@@ -126,6 +131,8 @@ class Session:
                 outcome = self._execute(step, run, values, inferences, stats)
                 seconds = time.perf_counter() - start
                 records.append(StepRecord(step, outcome.stats, seconds, outcome.core_seconds))
+                if watch is not None:
+                    watch(records[-1])
                 for number, value in zip(step.outputs, outcome.outputs, strict=True):
                     shape = inferences, *self.program.tensors[number].shape
                     values[number] = value.reshape(shape)
@@ -178,43 +185,6 @@ class Session:
             return value[0].copy()
         return value.reshape(-1, *value.shape[2:]) if value.ndim > 1 else value
 
-    def _inputs(self, x):
-        """Return the input values [inferences, ...], their number, and whether one was float."""
-        program = self.program
-        numbers = program.inputs
-        names = [program.tensors[number].name for number in numbers]
-        if isinstance(x, Mapping):
-            if sorted(x) != sorted(names):
-                raise ValueError(f"inputs must be {', '.join(names)}, not {', '.join(x)}")
-            given = [x[name] for name in names]
-        else:
-            given = list(x) if isinstance(x, list | tuple) else [x]
-        if len(given) != len(numbers):
-            raise ValueError(f"inputs must be {len(numbers)}, not {len(given)}")
-        values, counts, is_float = {}, set(), False
-        for number, array in zip(numbers, given, strict=True):
-            tensor = program.tensors[number]
-            array = np.asarray(array)
-            if array.dtype.kind == "f" and tensor.dtype.kind in "iu" and tensor.quantization:
-                array, is_float = quantized(array, tensor, program.source), True
-            elif array.dtype == np.float64 and tensor.dtype == np.float32:
-                array = array.astype(np.float32)
-            if array.dtype != tensor.dtype:
-                raise TypeError(
-                    f"input {tensor.name} must be {tensor.dtype}, not {array.dtype}"
-                )
-            batch = tensor.shape[:1] == (1,) and array.shape[1:] == tensor.shape[1:]
-            if array.shape != tensor.shape and not (batch and array.ndim and len(array)):
-                raise ValueError(
-                    f"input {tensor.name} must be of shape {tensor.shape}, not {array.shape}"
-                )
-            count = 1 if array.shape == tensor.shape else len(array)
-            counts.add(count)
-            values[number] = array.reshape(count, *tensor.shape)
-        if len(counts) > 1:
-            raise ValueError(f"inputs must have equal batches, not {sorted(counts)}")
-        return values, counts.pop() if counts else 1, is_float
-
     def _setup_loads(self):
         """Return the loads before the first inference: resident weights, and the last table."""
         program = self.program
@@ -238,40 +208,3 @@ class Session:
                 after = self.program.steps[work.early].work.weight_loads()
             return CoreRun(work, self._accelerator, self._setup, step.macs, after)
         return HostProductRun(work) if isinstance(work, HostProduct) else KernelRun(work)
-
-
-def quantized(x: np.ndarray, tensor: Tensor, source: str) -> np.ndarray:
-    """Return float values as a quantized tensor: ``round(x / scale) + zero``, saturated.
-
-    ``source`` decides how ties are rounded: away from zero in TFLite, to even in ONNX.
-    """
-    scale, zero = (_along_axis(v, tensor) for v in _parameters(tensor))
-    steps = x.astype(np.float32) / scale
-    if source == "onnx":
-        rounded = np.rint(steps)
-    else:
-        whole = np.trunc(steps)
-        rounded = whole + np.where(np.abs(steps - whole) >= 0.5, np.sign(steps), 0)
-    limits = np.iinfo(tensor.dtype)
-    return np.clip(rounded + zero, limits.min, limits.max).astype(tensor.dtype)
-
-
-def dequantized(value: np.ndarray, tensor: Tensor) -> np.ndarray:
-    """Return ``scale * (value - zero)`` in float32; the value itself if it is not quantized."""
-    if tensor.quantization is None or tensor.dtype.kind not in "iu":
-        return value
-    scale, zero = (_along_axis(v, tensor) for v in _parameters(tensor))
-    return (scale * (value.astype(np.float32) - zero)).astype(np.float32)
-
-
-def _parameters(tensor):
-    return tensor.quantization.scale.astype(np.float32), tensor.quantization.zero
-
-
-def _along_axis(values, tensor):
-    """Return the values of the slices in a shape that broadcasts with the tensor."""
-    if len(values) == 1:
-        return values[0]
-    shape = [1] * len(tensor.shape)
-    shape[tensor.quantization.axis] = -1
-    return values.reshape(shape)

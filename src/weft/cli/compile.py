@@ -1,0 +1,60 @@
+"""``weft compile``: compiles a network for an accelerator, to a program file."""
+
+import argparse
+import os
+
+from weft.cli.argument_types import path
+from weft.cli.network_target import add_target, target_named
+from weft.cli.output_paths import output_file, part_of
+
+__all__ = ["add"]
+
+DESCRIPTION = """\
+Compile a network for an accelerator. The program file has all that 'weft run' needs, without code:
+weights and parameters as the core takes them, the schedule, and predicted cycles. Running it needs
+neither the network's file nor a package that reads it.
+
+  weft compile kws.tflite --board ulx3s-85f -o kws.weft
+  weft run kws.weft --on /dev/ttyUSB1
+"""
+
+
+def add(subparsers):
+    """Register ``weft compile``."""
+    parser = subparsers.add_parser(
+        "compile", help="compile a network to a program file", description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("network", type=path("network"), help="a .tflite or .onnx file")
+    add_target(parser, required=True)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, type=path("output"),
+        help="the program file to write, .weft",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(args) -> int:
+    import weft
+    from weft.network.errors import ModelError
+    from weft.network.program import Program
+    from weft.network.report.placement import placement_line
+
+    output = output_file(args.output)
+    target = target_named(args)
+    network = weft.load(args.network)
+    if isinstance(network, Program):
+        raise ModelError(
+            f"{args.network} must be a .tflite or .onnx file, not a program: it is compiled for"
+            f" {network.target.name} already"
+        )
+    program = network.compile(target)
+    print(placement_line(program))
+    for note in program.notes:
+        print(note)
+    part = part_of(output)
+    program.save(part)
+    size = part.stat().st_size
+    os.replace(part, output)
+    print(f"{output}: {size:,} bytes")
+    return 0

@@ -1,0 +1,33 @@
+"""The options that choose the target of a network: ``--board NAME`` or ``--config FILE``."""
+
+from pathlib import Path
+
+from weft.cli.argument_types import path
+
+__all__ = ["DEFAULT_BOARD", "add_target", "target_named"]
+
+DEFAULT_BOARD = "ulx3s-85f"
+
+
+def add_target(parser, *, required: bool = False) -> None:
+    """Add ``--board`` and ``--config``, of which at most one may be given, to ``parser``."""
+    group = parser.add_mutually_exclusive_group(required=required)
+    group.add_argument(
+        "--board", metavar="NAME",
+        help="a board; see weft build --list"
+        + ("" if required else f"; default {DEFAULT_BOARD}"),
+    )
+    group.add_argument(
+        "--config", metavar="FILE", type=path("config"),
+        help="a TOML file of Config fields, for a core without a board",
+    )
+
+
+def target_named(args):
+    """The Target that the options name, or None."""
+    from weft.config import Config
+    from weft.network.target import Target, target_of
+
+    if args.config is not None:
+        return Target(Path(args.config).stem, Config.from_toml(args.config))
+    return None if args.board is None else target_of(args.board)

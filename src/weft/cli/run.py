@@ -1,0 +1,304 @@
+"""``weft run``: runs a network on a core, and compares it with its runtime."""
+
+import argparse
+
+from weft.cli.argument_types import integer, path
+from weft.cli.network_target import DEFAULT_BOARD, add_target, target_named
+from weft.cli.output_paths import output_file
+from weft.cli.transports import add_baud
+
+__all__ = ["add"]
+
+DESCRIPTION = """\
+Run a network on an accelerator: .tflite, .onnx, or a program file of 'weft compile'. The first line
+says what runs on Weft and what on the host.
+
+  weft run kws.tflite --on golden
+  weft run kws.tflite --on sim --board icebreaker --layers
+  weft run kws.tflite --on /dev/ttyUSB1 --input x.npy --output y.npy
+  weft run kws.tflite --on golden --check tflm
+
+--on is
+  golden                   the golden model in numpy, without hardware
+  sim                      a simulated core, at its streams
+  board                    a simulated board, at the pins of its serial port
+  /dev/ttyUSB1, COM3       a board on a serial port
+  tcp://host:port          a board shared by 'weft serve'
+
+golden, sim and board have the design of --board or --config. For the others these are a check: the
+core must have this design; without them, the network is compiled for the core that answers.
+
+Exit code 1 if --check finds a difference.
+"""
+_SIMULATED = "golden", "sim", "board"
+_SHOWN = 10  # values of an output that are printed
+
+
+def add(subparsers):
+    """Register ``weft run``."""
+    parser = subparsers.add_parser(
+        "run", help="run a network on a core", description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("network", type=path("network"), help="a .tflite, .onnx or .weft file")
+    parser.add_argument(
+        "--on", required=True, metavar="TRANSPORT", help="the connection to the core; see above"
+    )
+    add_target(parser)
+    add_baud(parser)
+    parser.add_argument(
+        "--input", metavar="FILE", type=path("input"),
+        help=".npy, or .npz with an array for each input by its name; the first axis may be a batch"
+             " of inferences. Default: random values",
+    )
+    parser.add_argument(
+        "--seed", metavar="INT", type=integer("seed", 0), default=1,
+        help="seed of random inputs; 0 or more, default 1",
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", type=path("output"),
+        help="write the first output of the network, .npy",
+    )
+    parser.add_argument(
+        "--activations", metavar="FILE", type=path("activations"),
+        help="write the output of each operator, .npz with out0, out1 ...",
+    )
+    parser.add_argument(
+        "--check", choices=["tflm", "litert", "ort"],
+        help="compare every byte of the outputs with TFLite Micro, LiteRT or onnxruntime",
+    )
+    parser.add_argument(
+        "--fallback", choices=["allow", "refuse"], default="allow",
+        help="refuse: stop if an operator would run in another runtime, or a product on the host;"
+             " default allow",
+    )
+    parser.add_argument(
+        "--layers", action="store_true", help="print a line for each step when it has ended"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(args) -> int:
+    import numpy as np
+
+    from weft.network.errors import ModelError
+    from weft.network.inputs import read_inputs
+
+    files = [args.output, args.activations]
+    output, activations = (file and output_file(file) for file in files)
+    network, given = _load(args)
+    transport, config = None, None
+    try:
+        if given is None:
+            transport, config = _open(args, None)
+        program = network if args.network.endswith(".weft") else network.compile(
+            given or config, activations=activations is not None
+        )
+        print(_first_line(program))
+        if args.fallback == "refuse":
+            _refuse(program)
+        x = _inputs(args, program)
+        try:
+            read_inputs(program, x)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"{program.name}: {error}") from error
+        wanted = None
+        if args.check:
+            from weft.network.oracles import expected
+
+            wanted = expected(args.check, network, program, x)
+        if transport is None:
+            transport, _ = _open(args, program.target.config)
+        session = program.open(transport)
+    except BaseException:
+        if transport is not None:
+            transport.close()
+        raise
+    with session:
+        outputs, records, values = _measured(session, x, args.layers)
+    if output:
+        with open(output, "wb") as file:
+            np.save(file, outputs[0])
+    if activations:
+        with open(activations, "wb") as file:
+            np.savez(file, **values)
+    _show(program, outputs, records)
+    return _check(args.check, program, outputs, wanted) if args.check else 0
+
+
+def _load(args):
+    """Return the network or the program, and the target; None to take that of the core."""
+    import weft
+    from weft.network.errors import ModelError
+    from weft.network.program import Program
+
+    target = target_named(args)
+    network = weft.load(args.network)
+    if not isinstance(network, Program):
+        default = DEFAULT_BOARD if args.on in _SIMULATED else None
+        return network, target or (default and _target_of(default))
+    if args.check:
+        raise ModelError(f"--check needs the network, not the program {args.network}")
+    if args.activations:
+        raise ModelError(f"--activations needs the network, not the program {args.network}")
+    if target is not None and target.config != network.target.config:
+        raise ModelError(
+            f"{args.network} is compiled for {network.target.name}"
+            f" ({network.target.config.hash:08x}), not for {target.name}"
+            f" ({target.config.hash:08x})"
+        )
+    return network, network.target
+
+
+def _target_of(name):
+    from weft.network.target import target_of
+
+    return target_of(name)
+
+
+def _open(args, config):
+    """Return the transport, and the Config of the core; ``config`` is that of a simulated one."""
+    from weft.cli.progress import progress
+    from weft.host.core_session import CoreSession
+    from weft.host.opening import open_transport
+    from weft.host.transport import TransportError
+
+    with progress() as show:
+        if args.on == "sim":
+            from weft.sim.transport import SimTransport
+
+            return SimTransport(config, say=show.say), config
+        if args.on == "board":
+            from weft.sim.board import SimBoardTransport
+
+            return SimBoardTransport(config, say=show.say), config
+    try:
+        transport = open_transport(args.on, config, baud=args.baud)
+    except ValueError as error:
+        raise TransportError(f"{error}, or board or sim") from error
+    if config is None:
+        try:
+            config = CoreSession(transport, None, _TIMEOUT).config
+        except BaseException:
+            transport.close()
+            raise
+    return transport, config
+
+
+_TIMEOUT = 60.0  # seconds without an answer
+
+
+def _first_line(program):
+    from weft.network.report.placement import placement_line
+
+    return placement_line(program)
+
+
+def _refuse(program):
+    """Raise ModelError for the first operator that another runtime or the host must compute."""
+    from weft.network.errors import ModelError
+    from weft.network.work import HostProduct, HostWork
+
+    for step in program.steps:
+        runtime = isinstance(step.work, HostWork) and step.work.kernel.endswith(".model")
+        if runtime or isinstance(step.work, HostProduct):
+            field = f"; {step.placement.field} would change this" if step.placement.field else ""
+            raise ModelError(
+                f"{program.name}: operator {step.position[0]} ({step.operators[0]} {step.name})"
+                f" must not run on the host with --fallback refuse: {step.placement.reason}{field}"
+            )
+
+
+def _inputs(args, program):
+    """Return the inputs: of a file, or random ones."""
+    import numpy as np
+
+    from weft.network.errors import ModelError
+
+    tensors = [program.tensors[number] for number in program.inputs]
+    if args.input is None:
+        rng = np.random.default_rng(args.seed)
+        print(f"random inputs, seed {args.seed}")
+        return [_random(rng, tensor) for tensor in tensors]
+    try:
+        found = np.load(args.input, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        return {name: found[name] for name in found.files}
+    except (EOFError, ValueError) as error:
+        text = str(error).partition("\n")[0]
+        raise ModelError(f"{args.input} must be a .npy or .npz file: {text}") from error
+
+
+def _random(rng, tensor):
+    import numpy as np
+
+    if tensor.dtype.kind in "iu" and tensor.dtype.itemsize <= 2:
+        limits = np.iinfo(tensor.dtype)
+        return rng.integers(limits.min, limits.max, tensor.shape, tensor.dtype, endpoint=True)
+    if tensor.dtype.kind == "f":
+        return rng.standard_normal(tensor.shape).astype(tensor.dtype)
+    return np.zeros(tensor.shape, tensor.dtype)
+
+
+def _measured(session, x, layers):
+    """Return the outputs, the records of the steps, and the activations."""
+    def watch(record):
+        print(_layer_line(record), flush=True)
+
+    if layers:
+        print(f"{'position':>8}  {'operator':<28} {'products':<24} {'predicted':>10} {'cycles':>10}"
+              f" {'bytes in':>10} {'bytes out':>10} {'core ms':>9} {'host ms':>8}")
+    y, records, values = session(
+        x, stats=True, activations=True, watch=watch if layers else None
+    )
+    return (y if isinstance(y, list) else [y]), records, values
+
+
+def _layer_line(record):
+    step, stats = record.step, record.stats
+    name = "+".join(step.operators)
+    shapes = ", ".join(f"{p.m}x{p.k}x{p.n} *{p.count}" for p in step.products) or "host"
+    text = f"{min(step.position):>8}  {name:<28} {shapes:<24}"
+    if stats is None:
+        text += " " * 44
+    else:
+        text += (
+            f" {step.estimate.cycles:>10,} {stats.cycles:>10,} {stats.bytes_in:>10,}"
+            f" {stats.bytes_out:>10,}"
+        )
+    host = record.seconds - record.core_seconds
+    return f"{text} {1e3 * record.core_seconds:>9.2f} {1e3 * host:>8.2f}"
+
+
+def _show(program, outputs, records):
+    found = [record.stats for record in records if record.stats]
+    cycles, sent, received = (
+        sum(getattr(stats, name) for stats in found) for name in ("cycles", "bytes_in", "bytes_out")
+    )
+    host = sum(record.seconds - record.core_seconds for record in records)
+    core = sum(record.core_seconds for record in records)
+    print(
+        f"{cycles:,} cycles (predicted {program.estimate.cycles:,}), {sent:,} bytes to the core,"
+        f" {received:,} from it; {core:.3f} s core and connection, {host:.3f} s host"
+    )
+    for number, y in zip(program.outputs, outputs, strict=True):
+        values = ", ".join(f"{value:g}" for value in y.reshape(-1)[:_SHOWN].tolist())
+        more = ", ..." if y.size > _SHOWN else ""
+        print(f"{program.tensors[number].name}: {y.dtype} {list(y.shape)}: {values}{more}")
+
+
+def _check(oracle, program, outputs, wanted):
+    from weft.network.oracles import ORACLES, compare
+
+    runtime, failed = ORACLES[oracle][0], 0
+    for found in compare(program, outputs, wanted):
+        if found.different:
+            print(
+                f"{found.name}: {found.different:,} of {found.size:,} values differ from {runtime},"
+                f" by at most {found.largest:g}"
+            )
+            failed = 1
+        else:
+            print(f"{found.name}: all {found.size:,} values equal {runtime}")
+    return failed
