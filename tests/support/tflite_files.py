@@ -17,6 +17,7 @@ class T:
 
     def __init__(
         self, shape=None, dtype="int8", scale=None, zero=0, axis=0, data=None, variable=False,
+        resource=False,
     ):
         self.data = None if data is None else np.asarray(data)
         if self.data is not None and dtype != "int4":
@@ -25,7 +26,7 @@ class T:
             dtype = str(np.dtype(dtype))
         self.shape = tuple(self.data.shape if shape is None else shape)
         self.dtype, self.scale, self.zero, self.axis = dtype, scale, zero, axis
-        self.variable = variable
+        self.variable, self.resource = variable, resource
 
     def bytes(self):
         if self.dtype == "int4":
@@ -71,6 +72,8 @@ def _subgraph(s, model, codes, tensors, operators, inputs, outputs):
         tensor = s.TensorT()
         tensor.name, tensor.shape, tensor.buffer = name, list(t.shape), 0
         tensor.type, tensor.isVariable = getattr(s.TensorType, TYPES[t.dtype]), t.variable
+        if t.resource:
+            tensor.type = s.TensorType.RESOURCE
         if t.scale is not None:
             tensor.quantization = s.QuantizationParametersT()
             scale = np.atleast_1d(np.float32(t.scale))

@@ -19,6 +19,7 @@ def test_table_is_indexed_by_the_byte():
     table = np.arange(256).astype(np.int16)
     [y] = run("table", [np.array([[0, 127], [-128, -1]], np.int8)], {"table": table})
     assert y.tolist() == [[0, 127], [128, 255]]
+    assert run("table", [np.array(-1, np.int8)], {"table": table})[0].shape == ()
 
 
 def test_rejects_an_unknown_kernel():

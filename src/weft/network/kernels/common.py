@@ -14,18 +14,18 @@ def _reshape(inputs, attributes):
 
 def _transpose(inputs, attributes):
     """``axes`` : tuple of int, the axis of the input for each axis of the output."""
-    return [np.ascontiguousarray(inputs[0].transpose(attributes["axes"]))]
+    return [np.asarray(inputs[0].transpose(attributes["axes"]), order="C")]
 
 
 def _rearrange(inputs, attributes):
     """Reshape to ``split``, transpose by ``axes``, reshape to ``shape``: tuples of int."""
     x = inputs[0].reshape(attributes["split"]).transpose(attributes["axes"])
-    return [np.ascontiguousarray(x).reshape(attributes["shape"])]
+    return [np.asarray(x, order="C").reshape(attributes["shape"])]
 
 
 def _table(inputs, attributes):
     """``table`` : array [256], the result for each byte of an int8 or uint8 input."""
-    return [attributes["table"][np.ascontiguousarray(inputs[0]).view(np.uint8)]]
+    return [attributes["table"][np.asarray(inputs[0], order="C").view(np.uint8)]]
 
 
 def _concatenation(inputs, attributes):
@@ -40,7 +40,7 @@ def _stack(inputs, attributes):
 
 def _unstack(inputs, attributes):
     """``axis`` : int, the axis that becomes the outputs."""
-    return [np.ascontiguousarray(part) for part in np.moveaxis(inputs[0], attributes["axis"], 0)]
+    return [np.array(part) for part in np.moveaxis(inputs[0], attributes["axis"], 0)]
 
 
 def _split(inputs, attributes):
@@ -54,7 +54,7 @@ def _slice(inputs, attributes):
     """``begin``, ``end`` (None: to the end), ``step`` : one for each axis; ``shape`` of y."""
     bounds = zip(attributes["begin"], attributes["end"], attributes["step"], strict=True)
     y = inputs[0][tuple(slice(*bound) for bound in bounds)]
-    return [np.ascontiguousarray(y).reshape(attributes["shape"])]
+    return [np.asarray(y, order="C").reshape(attributes["shape"])]
 
 
 def _pad(inputs, attributes):
@@ -90,7 +90,7 @@ def _tile(inputs, attributes):
 
 def _reverse(inputs, attributes):
     """``axes`` : tuple of int."""
-    return [np.ascontiguousarray(np.flip(inputs[0], attributes["axes"]))]
+    return [np.asarray(np.flip(inputs[0], attributes["axes"]), order="C")]
 
 
 def _maximum(inputs, attributes):

@@ -31,8 +31,8 @@ def import_file(data: bytes, name: str) -> Graph:
     graph = Context(file)
     nodes = []
     for operator in file.operators:
-        if all(number in graph.values for number in operator.outputs):
-            continue  # a constant, computed while its operator was seen
+        if not operator.outputs:
+            raise operator.error("outputs must be at least 1, not 0")
         node = _node(graph, operator)
         if node is not None:
             nodes.append(node)
@@ -107,11 +107,12 @@ def _attributes(label, model, tensors, outputs):
 
 def _whole(file, reason):
     """The whole file as one operator of the runtime."""
-    last = file.operators[-1]
+    if not file.outputs:
+        raise ModelError(f"{file.name}: outputs must be at least 1, not 0")
     if file.sparse:
         raise ModelError(f"{file.name}: constants must not have a sparse encoding")
     node = Host(
-        operator=last.name, name=file.tensors[last.outputs[0]].name,
+        operator=file.operators[-1].name, name=file.tensors[file.outputs[0]].name,
         position=tuple(range(len(file.operators))), inputs=file.inputs, outputs=file.outputs,
         kernel="tflite.model", reason=f"the whole file runs in TFLite Micro: {reason}",
         attributes=_attributes(file.name, file.data, file.tensors, len(file.outputs)),

@@ -102,7 +102,27 @@ class Operator:
             options.Init(_EMPTY, 4)
         else:
             options.Init(self.table.Bytes, self.table.Pos)
-        return options
+        return _Options(self, options)
+
+
+class _Options:
+    """Options whose fields are read with a check: ``options.StrideH()``."""
+
+    def __init__(self, operator, options):
+        self._operator, self._options = operator, options
+
+    def __getattr__(self, field):
+        read = getattr(self._options, field)
+
+        def checked():
+            try:
+                return read()
+            except _WRONG as error:
+                raise self._operator.error(
+                    f"option {field} must lie inside the file: {error}"
+                ) from error
+
+        return checked
 
 
 _EMPTY = struct.pack("<HHi", 4, 4, 4)  # a vtable without fields, and a table that uses it
@@ -272,15 +292,14 @@ class _Reader:
         inputs = self.indices(raw, "Inputs", len(tensors), optional=True)
         outputs = self.indices(raw, "Outputs", len(tensors))
         middle = self.indices(raw, "Intermediates", len(tensors), optional=True)
-        if not outputs:
-            raise self.error("an operator must have at least one output")
         kind = raw.BuiltinOptionsType()
         if kind not in OPTIONS:
             raise self.error(f"type of the options must be in 0..{max(OPTIONS)}, not {kind}")
         table = raw.BuiltinOptions() if kind else None
         if table is not None and not 0 <= table.Pos < len(self.data):
             raise self.error(f"options must lie inside the file, not at {table.Pos}")
-        label = f"{self.name}: operator {i} ({custom or name}, {tensors[outputs[0]].name!r})"
+        output = tensors[outputs[0]].name if outputs else ""
+        label = f"{self.name}: operator {i} ({custom or name}, {output!r})"
         return Operator(
             position=i, name=name, custom=custom, code=code, version=version, inputs=inputs,
             outputs=outputs, intermediates=middle, label=label,
