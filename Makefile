@@ -100,9 +100,10 @@ setup:  ## create .venv with everything that `make sim` needs, and check the too
 	@$(SETUP) sim
 	@$(RUN) weft doctor
 
-train:  ## train the demonstration network again
+train:  ## train the demonstration networks again
 	@$(SETUP) train
-	@$(RUN) python -m tools.train_digits $(ARGS)
+	@$(RUN) python -m tools.train_digits
+	@$(RUN) python -m tools.train_digits_cnn
 
 cycles:  ## write docs/cycles.md, the cycle counts of common designs
 	@$(SETUP) sim

@@ -181,7 +181,7 @@ def texts():
     else:
         paths = [p for p in ROOT.rglob("*") if not NOT_OURS & set(p.relative_to(ROOT).parts)]
     for path in sorted(paths):
-        if path.is_file() and path.suffix not in {".npz", ".png"}:
+        if path.is_file() and path.suffix not in {".npz", ".png", ".tflite"}:
             yield path, path.read_text(encoding="utf-8")
 
 

@@ -1,0 +1,262 @@
+"""Trains a small CNN on scikit-learn's handwritten digits, and writes int8 TFLite files.
+
+    python -m tools.train_digits_cnn [--out FOLDER]
+
+Writes ``digits_cnn.tflite``: a convolution, a depthwise and a pointwise one, a residual addition,
+an average pool, and a fully connected layer. ``digits_mlp.tflite`` is the network of digits.npz.
+Needs scikit-learn and tflite-micro in addition to Weft. The same machine and the same versions give
+the same bytes.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from tflite_micro import runtime
+from threadpoolctl import threadpool_limits
+
+from tools.tflite_writer import OperatorSpec, TensorSpec, schema, tflite_file
+from tools.train_digits import IMAGE_MAX, SEED, calibrate
+from weft.demo import Network
+
+__all__ = ["cnn_file", "main", "mlp_file", "train"]
+
+OUT = Path(__file__).resolve().parent.parent / "examples"
+CHANNELS, CLASSES, SIZE, KERNEL = 12, 10, 8, 3
+EPOCHS, BATCH, RATE = 60, 32, 0.004
+DATA = "Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, CC BY 4.0"
+RELU, NONE = schema.ActivationFunctionType.RELU, schema.ActivationFunctionType.NONE
+OP = schema.BuiltinOperator
+
+
+def images():
+    """Train images, test images ([n, 8, 8, 1] of 0..1) and their labels: train, test."""
+    values, labels = load_digits(return_X_y=True)
+    values = np.float32(values / IMAGE_MAX).reshape(-1, SIZE, SIZE, 1)
+    return train_test_split(
+        values, labels, test_size=0.25, stratify=labels, random_state=SEED
+    )
+
+
+def windows(x):
+    """The inputs of each 3 x 3 window, padded to the same size: [n, 8, 8, 9, channels]."""
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    shifts = [(ky, kx) for ky in range(KERNEL) for kx in range(KERNEL)]
+    return np.stack([padded[:, y : y + SIZE, x : x + SIZE] for y, x in shifts], axis=3)
+
+
+def windows_gradient(gradient):
+    """The gradient of the input of `windows`."""
+    padded = np.zeros((len(gradient), SIZE + 2, SIZE + 2, gradient.shape[-1]), np.float32)
+    for n in range(KERNEL**2):
+        y, x = divmod(n, KERNEL)
+        padded[:, y : y + SIZE, x : x + SIZE] += gradient[:, :, :, n]
+    return padded[:, 1:-1, 1:-1]
+
+
+def forward(w, x):
+    """All feature maps of a batch, by name."""
+    maps = {"image": x, "image_windows": windows(x)[..., 0]}
+    maps["conv"] = np.maximum(maps["image_windows"] @ w["conv"] + w["conv_bias"], 0)
+    maps["conv_windows"] = windows(maps["conv"])
+    maps["depthwise"] = np.maximum(
+        (maps["conv_windows"] * w["depthwise"]).sum(3) + w["depthwise_bias"], 0
+    )
+    maps["pointwise"] = maps["depthwise"] @ w["pointwise"] + w["pointwise_bias"]
+    maps["add"] = np.maximum(maps["conv"] + maps["pointwise"], 0)
+    halves = maps["add"].reshape(-1, SIZE // 2, 2, SIZE // 2, 2, CHANNELS)
+    maps["pool"] = halves.mean((2, 4))
+    maps["logits"] = maps["pool"].reshape(len(x), -1) @ w["dense"] + w["dense_bias"]
+    return maps
+
+
+def gradients(w, maps, labels):
+    """Gradients of the mean cross entropy, by the names of the weights."""
+    x = maps["logits"] - maps["logits"].max(1, keepdims=True)
+    share = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+    share[np.arange(len(labels)), labels] -= 1
+    share /= len(labels)
+    flat = maps["pool"].reshape(len(labels), -1)
+    g = {"dense": flat.T @ share, "dense_bias": share.sum(0)}
+    pool = (share @ w["dense"].T).reshape(maps["pool"].shape) / 4
+    add = np.repeat(np.repeat(pool, 2, 1), 2, 2) * (maps["add"] > 0)
+    axes = ([0, 1, 2], [0, 1, 2])
+    g["pointwise"] = np.tensordot(maps["depthwise"], add, axes)
+    g["pointwise_bias"] = add.sum((0, 1, 2))
+    depthwise = (add @ w["pointwise"].T) * (maps["depthwise"] > 0)
+    g["depthwise"] = (maps["conv_windows"] * depthwise[:, :, :, None]).sum((0, 1, 2))
+    g["depthwise_bias"] = depthwise.sum((0, 1, 2))
+    conv = add + windows_gradient(depthwise[:, :, :, None] * w["depthwise"])
+    conv *= maps["conv"] > 0
+    g["conv"] = np.tensordot(maps["image_windows"], conv, axes)
+    g["conv_bias"] = conv.sum((0, 1, 2))
+    return g
+
+
+def train(x, labels):
+    """The float32 weights and biases, by name, after training with Adam."""
+    rng = np.random.default_rng(SEED)
+    shapes = {
+        "conv": (KERNEL**2, CHANNELS), "depthwise": (KERNEL**2, CHANNELS),
+        "pointwise": (CHANNELS, CHANNELS), "dense": (SIZE**2 // 4 * CHANNELS, CLASSES),
+    }
+    w = {}
+    for name, shape in shapes.items():
+        w[name] = np.float32(rng.normal(0, np.sqrt(2 / shape[0]), shape))
+        w[name + "_bias"] = np.zeros(shape[1], np.float32)
+    mean = {name: np.zeros_like(value) for name, value in w.items()}
+    square = {name: np.zeros_like(value) for name, value in w.items()}
+    steps = EPOCHS * (len(x) // BATCH)
+    step = 0
+    for _ in range(EPOCHS):
+        order = rng.permutation(len(x))
+        for batch in np.split(order[: len(x) // BATCH * BATCH], len(x) // BATCH):
+            step += 1
+            found = gradients(w, forward(w, x[batch]), labels[batch])
+            rate = RATE * 0.5 * (1 + np.cos(np.pi * step / steps))
+            for name, gradient in found.items():
+                mean[name] += 0.1 * (gradient - mean[name])
+                square[name] += 0.001 * (gradient**2 - square[name])
+                scaled = mean[name] / (1 - 0.9**step)
+                w[name] -= np.float32(
+                    rate * scaled / (np.sqrt(square[name] / (1 - 0.999**step)) + 1e-8)
+                )
+    return w
+
+
+def weights_and_bias(name, weights, bias, x_scale, axis, shape):
+    """The tensors of int8 weights per channel (the columns of ``weights``) and of their bias."""
+    maximum = np.abs(weights).max(axis=0)
+    scale = (np.maximum(maximum, maximum.max() / 1024) / 127).astype(np.float32)
+    values = np.clip(np.rint(weights / scale), -127, 127).astype(np.int8)
+    sum_scale = np.float64(x_scale) * scale
+    if axis == 0:
+        values = values.T
+    return [
+        TensorSpec(f"{name}_weights", shape, scale, 0, values.reshape(shape), axis),
+        TensorSpec(
+            f"{name}_bias", bias.shape, np.float32(sum_scale), 0,
+            np.rint(bias / sum_scale).astype(np.int32),
+        ),
+    ]
+
+
+def cnn_file(w, x) -> bytes:
+    """The quantized network, calibrated on the images ``x``."""
+    maps = forward(w, x)
+    maps["pool"] = maps["add"]  # a pool keeps the scale of its input
+    quantized = {name: calibrate(value) for name, value in maps.items()}
+    square = (1, SIZE, SIZE)
+    shapes = {
+        "image": (*square, 1), "conv": (*square, CHANNELS), "depthwise": (*square, CHANNELS),
+        "pointwise": (*square, CHANNELS), "add": (*square, CHANNELS),
+        "pool": (1, SIZE // 2, SIZE // 2, CHANNELS), "logits": (1, CLASSES),
+    }
+    tensors = [TensorSpec(name, shape, *quantized[name]) for name, shape in shapes.items()]
+    scale = {name: found[0] for name, found in quantized.items()}
+    for name, source, axis, shape in (
+        ("conv", "image", 0, (CHANNELS, KERNEL, KERNEL, 1)),
+        ("depthwise", "conv", 3, (1, KERNEL, KERNEL, CHANNELS)),
+        ("pointwise", "depthwise", 0, (CHANNELS, 1, 1, CHANNELS)),
+        ("dense", "pool", 0, (CLASSES, w["dense"].shape[0])),
+    ):
+        tensors += weights_and_bias(
+            name, w[name], w[name + "_bias"], scale[source], axis, shape
+        )
+    operators = [
+        _operator("CONV_2D", "Conv2DOptions", 3, "image", "conv", "conv", stride=1, relu=RELU),
+        _operator(
+            "DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", 3, "conv", "depthwise", "depthwise",
+            stride=1, relu=RELU, depthMultiplier=1,
+        ),
+        _operator(
+            "CONV_2D", "Conv2DOptions", 3, "depthwise", "pointwise", "pointwise", stride=1,
+        ),
+        _operator("ADD", "AddOptions", 2, "conv", "add", other="pointwise", relu=RELU),
+        _operator(
+            "AVERAGE_POOL_2D", "Pool2DOptions", 2, "add", "pool", stride=2, filterWidth=2,
+            filterHeight=2,
+        ),
+        _operator("FULLY_CONNECTED", "FullyConnectedOptions", 5, "pool", "logits", "dense"),
+    ]
+    return tflite_file(tensors, operators, ["image"], ["logits"], f"digits CNN; data: {DATA}")
+
+
+def mlp_file(network) -> bytes:
+    """The network of digits.npz."""
+    first = network.layers[0]
+    tensors = [TensorSpec("x0", (1, first.k), first.x_scale, first.x_zero_point)]
+    operators = []
+    for n, layer in enumerate(network.layers):
+        last = n + 1 == len(network.layers)
+        tensors += [
+            TensorSpec(f"x{n + 1}", (1, layer.n), layer.y_scale, layer.y_zero_point),
+            TensorSpec(f"L{n}_weights", layer.weights.shape, layer.w_scale, 0, layer.weights),
+            TensorSpec(
+                f"L{n}_bias", (layer.n,), np.float32(np.float64(layer.x_scale) * layer.w_scale), 0,
+                layer.bias,
+            ),
+        ]
+        operators.append(_operator(
+            "FULLY_CONNECTED", "FullyConnectedOptions", 5, f"x{n}", f"x{n + 1}", f"L{n}",
+            relu=NONE if last else RELU,
+        ))
+    outputs = [f"x{len(network.layers)}"]
+    return tflite_file(tensors, operators, ["x0"], outputs, f"digits MLP; data: {DATA}")
+
+
+def _operator(
+    code, kind, version, x, y, weights=None, *, other=None, stride=None, relu=NONE, **fields
+):
+    options = getattr(schema, f"{kind}T")()
+    options.fusedActivationFunction = relu
+    if stride:
+        options.padding, options.strideW, options.strideH = schema.Padding.SAME, stride, stride
+        if "Conv" in kind:
+            options.dilationWFactor = options.dilationHFactor = 1
+    for name, value in fields.items():
+        setattr(options, name, value)
+    inputs = (x, f"{weights}_weights", f"{weights}_bias") if weights else (x, other)
+    return OperatorSpec(
+        getattr(OP, code), version, tuple(name for name in inputs if name), (y,),
+        getattr(schema.BuiltinOptions, kind), options,
+    )
+
+
+def accuracy(data, x, labels):
+    """The share of images that TFLite Micro classifies correctly; ``x`` has values of 0..1."""
+    model = runtime.Interpreter.from_bytes(data)
+    found = model.get_input_details(0)
+    parameters = found["quantization_parameters"]
+    scale, zero = (np.ravel(parameters[name])[0] for name in ("scales", "zero_points"))
+    values = np.clip(np.rint(x / scale) + zero, -128, 127).astype(np.int8)
+    correct = 0
+    for value, label in zip(values, labels, strict=True):
+        model.set_input(value.reshape(found["shape"]), 0)
+        model.invoke()
+        correct += int(np.argmax(model.get_output(0))) == label
+    return correct / len(labels)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=OUT, help="folder; default examples")
+    folder = parser.parse_args().out
+    train_x, test_x, train_y, test_y = images()
+    with threadpool_limits(1):  # several threads would sum in another order
+        w = train(train_x, train_y)
+        correct = np.mean(forward(w, test_x)["logits"].argmax(1) == test_y)
+        files = {"digits_cnn": cnn_file(w, train_x), "digits_mlp": mlp_file(Network.load())}
+    print(f"float CNN: {correct:.2%}")
+    for name, data in files.items():
+        path = folder / f"{name}.tflite"
+        path.write_bytes(data)
+        print(f"{path}: {len(data)} bytes, {accuracy(data, test_x, test_y):.2%} int8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
