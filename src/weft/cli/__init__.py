@@ -17,6 +17,7 @@ from weft.cli import (
     monitor,
     program,
     quantize,
+    report,
     run,
     selftest,
     serve,
@@ -29,8 +30,8 @@ __all__ = ["SUBCOMMANDS", "main"]
 # Each has a function add(subparsers), which registers a parser with
 # set_defaults(run=function(args) -> exit code).
 SUBCOMMANDS = [
-    sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, run, compile,
-    quantize, doctor, clean,
+    sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, report, run,
+    compile, quantize, doctor, clean,
 ]
 
 EPILOG = """\

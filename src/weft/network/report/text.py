@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from weft.network.report.figures import LayerReport, NetworkReport
 
 __all__ = [
-    "HOST_TIME", "bound_text", "comparison_rows", "energy_text", "layer_table", "measured_text",
-    "place_text", "products_text", "reasons", "render", "show",
+    "HOST_TIME", "WIDTH", "bound_text", "comparison_rows", "energy_text", "layer_table",
+    "measured_text", "place_text", "products_text", "reasons", "render", "show",
 ]
 
 WIDTH = 200  # columns of a text that is not for a terminal

@@ -1,0 +1,104 @@
+"""``weft report``: shows what of a network runs where and why, what it costs, what bounds it."""
+
+import argparse
+import json
+import os
+import sys
+
+from weft.cli.argument_types import path
+from weft.cli.network_target import DEFAULT_BOARD, add_target, target_named
+from weft.cli.output_paths import output_file, part_of
+
+__all__ = ["add"]
+
+DESCRIPTION = """\
+Explain a network on an accelerator, without hardware: which operators run on Weft and which on the
+host, and why; predicted cycles and milliseconds, bytes at each level, and what bounds each layer.
+
+  weft report kws.tflite
+  weft report kws.tflite --board icebreaker --html kws.html
+  weft report kws.onnx --config my.toml --against ulx3s-85f
+  weft report kws.weft --json                 a program file of weft compile
+
+The first line is the placement: operators on Weft, share of the MACs, and the runtime whose results
+are equal. Time on the host is not predicted.
+"""
+
+
+def add(subparsers):
+    """Register ``weft report``."""
+    parser = subparsers.add_parser(
+        "report",
+        help="explain a network on an accelerator: placement, cycles, bytes",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("network", type=path("network"), help="a .tflite, .onnx or .weft file")
+    add_target(parser)
+    parser.add_argument(
+        "--against", metavar="TARGET", type=path("against"),
+        help="a second board, or a TOML file, to compare with",
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", type=path("html"), help="also write a page with pictures"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.set_defaults(run=_run)
+
+
+def _run(args) -> int:
+    html = args.html and output_file(args.html)
+    target = target_named(args)
+    program, against = _programs(args, target)
+    from weft.network.report import report
+
+    found = report(program, against)
+    if html:
+        from weft.network.report.page import page
+
+        part = part_of(html)
+        part.write_text(page(found), encoding="utf-8")
+        os.replace(part, html)
+    if args.json:
+        json.dump(found.to_json(), sys.stdout, indent=1)
+        print()
+        return 0
+    _show(found)
+    if target is None and not args.network.endswith(".weft"):
+        print(
+            f"No target was named: this is {found.target}. Choose with --board or --config;"
+            " weft build --list has the boards."
+        )
+    if html:
+        print(f"page: {html}")
+    return 0
+
+
+def _programs(args, target):
+    """The program of the network, and that of the target to compare with, or None."""
+    from weft.network.errors import ModelError
+    from weft.network.loading import load
+    from weft.network.program import Program
+
+    network = load(args.network)
+    if not isinstance(network, Program):
+        program = network.compile(target or DEFAULT_BOARD)
+        return program, args.against and network.compile(args.against)
+    for name in ("board", "config", "against"):
+        if getattr(args, name) is not None:
+            raise ModelError(
+                f"--{name} must not be given for {args.network}: the program is compiled for"
+                f" {network.target.name}"
+            )
+    return network, None
+
+
+def _show(found):
+    from rich.console import Console
+
+    from weft.network.report.text import WIDTH, show
+
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(highlight=False, width=WIDTH)
+    show(found, console)
