@@ -140,8 +140,10 @@ def _layers(report):
                 f"{layer.utilization:.1%}", bound_text(layer), f"{layer.streams.commands:,}",
                 f"{layer.streams.results:,}",
             ]
-            cells += [f"{layer.core_ms:,.3f}"] * (report.clock is not None)
-            cells += [f"{layer.wire_ms:,.1f}"] * (report.baud is not None)
+            if report.clock is not None:
+                cells.append(f"{layer.core_ms:,.3f}")
+            if report.baud is not None:
+                cells.append(f"{layer.wire_ms:,.1f}")
         cells += [""] * (len(heads) - len(cells))
         rows.append(("host" if not layer.on_weft else layer.core_bound, layer.name, cells))
     return _table(heads, rows)
