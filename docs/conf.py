@@ -13,6 +13,10 @@ highlight_language = "text"  # of blocks without a language: commands and their 
 html_theme = "furo"
 html_title = "Weft"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    f"{mode}_css_variables": {"code-font-size": "77%"} for mode in ("light", "dark")
+}
 html_copy_source = html_show_sourcelink = False
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
