@@ -61,7 +61,7 @@ docs:  ## build the documents as a site, in build/docs; broken links are errors
 
 readability:  ## measure how readable the sources are, and write docs/readability.md
 	@$(SETUP) test
-	@$(RUN) python -m tools.readability
+	@$(RUN) python -m tools.readability $(ARGS)
 
 registers:  ## write docs/registers.md from the description of the registers
 	@$(SETUP) test

@@ -52,3 +52,27 @@ def test_each_limit_sees_what_breaks_it(tmp_path):
     assert readability.elaborates(tmp_path) == {("hw/one.py", "Twice"): 82}
     assert readability.assignments_to_self(tmp_path) == ["hw/one.py:83"]
     assert readability.class_names(tmp_path)["Twice"] == ["hw/one.py", "sim/two.py"]
+
+
+def test_other_projects_are_columns_of_the_page():
+    record = {"other": {"lines": "3"}, "now": {"lines": "1", "classes": "4"}, "before": {}}
+    assert readability.page(record).splitlines()[5:9] == [
+        "| number | before the redesign | now | other |",
+        "|---|---:|---:|---:|",
+        "| lines | - | 1 | 3 |",
+        "| classes | - | 4 | - |",
+    ]
+
+
+def test_another_project_is_measured_in_its_folder(tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "one.py").write_text(
+        '"""What is it."""\n\n\nclass One:\n    """x"""\n\n'
+        "    def elaborate(self, platform):\n        self.x = 1\n"
+    )
+    found = readability.measure(tmp_path, ("package",), "package")
+    assert found["lines of code"] == "8"
+    assert found["longest `elaborate`, lines"] == "2"
+    assert found["assignments to `self` outside `__init__`, in the hardware"] == "1"
+    assert found["riddles for each thousand lines"] == "125.0"
+    assert found["lines of tests for each line of code"] == "-"

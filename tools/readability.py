@@ -1,4 +1,4 @@
-"""Write ``docs/readability.md``: how well the sources read, in numbers, beside an earlier tree."""
+"""Write ``docs/readability.md``: how well the sources read, in numbers, beside other trees."""
 
 import argparse
 import ast
@@ -18,7 +18,7 @@ LARGE = 300      # lines of a file
 DUPLICATE = 6    # lines in a row that two files share
 # Phrases that make a sentence a riddle: the reader must know more than it says.
 RIDDLES = re.compile(
-    r"\b(what (is|was|it)|those of|that of|is none|nobody|whoever|whatever|but for)\b", re.I
+    r"\b(what (is|was|it)|those of|that of|is (?-i:none)|nobody|whoever|whatever|but for)\b", re.I
 )
 # An attribute's description has a shape where it names bits, a pulse, a stream, a layout, or code.
 SHAPE = re.compile(r"\d|\bbits?\b|\bbytes?\b|pulse|stream|flag|`|\bshape|\bword", re.I)
@@ -26,8 +26,8 @@ SHAPE = re.compile(r"\d|\bbits?\b|\bbytes?\b|pulse|stream|flag|`|\bshape|\bword"
 TEXT = """\
 # Readability
 
-What can be counted of how the sources read. `make readability` counts again. The limits that hold
-for ever are in `tests/test_structure.py`.
+Numbers on the text of the sources. `make readability` counts again. `tests/test_structure.py` holds
+the limits that a change must keep.
 
 {table}
 
@@ -35,10 +35,19 @@ for ever are in `tests/test_structure.py`.
   documents (`elaborate`, `__init__`) are not counted.
 * *Attribute lines with a shape*: entries under "Attributes" of the components in `hw` that say a
   width, a layout, a stream or a pulse.
-* *Riddles*: "what is", "those of", "nobody", "but for" and the like, in docstrings, comments and
+* *Riddles*: phrases like "what is", "those of", "nobody" and "but for", in docstrings, comments and
   pages, for each thousand lines.
 * *Duplicated lines*: lines in a run of {duplicate} or more that another file of the sources has
   too, without imports.
+
+The column `amaranth` is Amaranth 0.5 as PyPI has it, with its standard library and without its
+tests. Its assignments to `self` include the language and the simulator. amaranth-soc and glasgow
+are **not measured**: PyPI does not have their sources. With a checkout, a command adds a column:
+
+```
+make readability ARGS="--other amaranth-soc ../amaranth-soc amaranth_soc"
+make readability ARGS="--other glasgow ../glasgow software/glasgow"
+```
 """
 
 
@@ -52,10 +61,10 @@ def trees(root, *folders):
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sources(root, *folders)}
 
 
-def class_names(root):
+def class_names(root, code=CODE):
     """``name -> files`` of the public classes at the top of a file."""
     found = defaultdict(list)
-    for path, tree in trees(root, *CODE).items():
+    for path, tree in trees(root, *code).items():
         if path.is_relative_to(root / "src/weft/kit/files"):
             continue  # a kit stands alone
         for node in tree.body:
@@ -64,10 +73,10 @@ def class_names(root):
     return found
 
 
-def elaborates(root):
-    """``(file, class) -> lines`` of each ``elaborate`` in ``hw``, its docstring left out."""
+def elaborates(root, hardware="hw"):
+    """``(file, class) -> lines`` of each ``elaborate`` in ``hardware``, without its docstring."""
     found = {}
-    for path, tree in trees(root, "hw").items():
+    for path, tree in trees(root, hardware).items():
         for cls in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
             for node in cls.body:
                 if isinstance(node, ast.FunctionDef) and node.name == "elaborate":
@@ -78,10 +87,10 @@ def elaborates(root):
     return found
 
 
-def assignments_to_self(root):
-    """``file:line`` of each assignment to an attribute of ``self`` in ``hw``, outside __init__."""
+def assignments_to_self(root, hardware="hw"):
+    """``file:line`` of each assignment to an attribute of ``self``, outside __init__."""
     found = []
-    for path, tree in trees(root, "hw").items():
+    for path, tree in trees(root, hardware).items():
         for cls in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
             for method in cls.body:
                 if isinstance(method, ast.FunctionDef) and method.name != "__init__":
@@ -94,10 +103,10 @@ def assignments_to_self(root):
     return found
 
 
-def _documented(root):
+def _documented(root, code):
     """Public classes and functions, and how many of them have a docstring."""
     total = done = 0
-    for tree in trees(root, *CODE).values():
+    for tree in trees(root, *code).values():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 if node.name.startswith("_") or node.name == "elaborate":
@@ -107,10 +116,10 @@ def _documented(root):
     return total, done
 
 
-def _attributes(root):
-    """Entries under "Attributes" in ``hw``, and how many of them name a shape."""
+def _attributes(root, hardware):
+    """Entries under "Attributes" in ``hardware``, and how many of them name a shape."""
     total = shaped = 0
-    for tree in trees(root, "hw").values():
+    for tree in trees(root, hardware).values():
         for node in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
             parts = re.split(r"^(\w+)\n-+\n", ast.get_docstring(node) or "", flags=re.M)
             for name, body in zip(parts[1::2], parts[2::2], strict=True):
@@ -122,18 +131,18 @@ def _attributes(root):
     return total, shaped
 
 
-def _riddles(root):
+def _riddles(root, code):
     """Riddles for each thousand lines of Python and Markdown."""
-    paths = [*sources(root, *CODE), *sorted((root / "docs").glob("*.md")), root / "README.md"]
+    paths = [*sources(root, *code), *sorted((root / "docs").glob("*.md")), *root.glob("README.md")]
     texts = [path.read_text(encoding="utf-8") for path in paths]
     lines = sum(len(text.splitlines()) for text in texts)
     return 1000 * sum(len(RIDDLES.findall(text)) for text in texts) / lines
 
 
-def _duplicated(root):
+def _duplicated(root, code):
     """Lines in runs of DUPLICATE that more than one file has."""
     where, held = defaultdict(set), {}
-    for path in sources(root, *CODE):
+    for path in sources(root, *code):
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
         lines = [x for x in lines if len(x) > 3 and not x.startswith(("import ", "from ", "#"))]
         held[path] = lines
@@ -153,43 +162,62 @@ def _lines(root, *folders):
     return sum(len(p.read_text(encoding="utf-8").splitlines()) for p in sources(root, *folders))
 
 
-def measure(root) -> dict:
-    """``what is counted -> text`` of the tree at ``root``."""
-    documented, attributes = _documented(root), _attributes(root)
-    lengths = elaborates(root).values()
-    code, tests = _lines(root, *CODE), _lines(root, "tests")
+def measure(root, code=CODE, hardware="hw") -> dict:
+    """``name -> number`` of the tree at ``root``; ``hardware`` is the folder of its hardware."""
+    documented, attributes = _documented(root, code), _attributes(root, hardware)
+    lengths = elaborates(root, hardware).values()
+    lines, tests = _lines(root, *code), _lines(root, "tests")
     large = Counter(
         len(path.read_text(encoding="utf-8").splitlines()) > LARGE
-        for path in sources(root, *CODE, "tests")
+        for path in sources(root, *code, "tests")
     )
+    shaped = f"{attributes[1] / attributes[0]:.0%} of {attributes[0]}" if attributes[0] else "-"
     return {
         "public classes and functions documented": f"{documented[1] / documented[0]:.0%}",
-        "attribute lines with a shape": f"{attributes[1] / attributes[0]:.0%} of {attributes[0]}",
+        "attribute lines with a shape": shaped,
         "longest `elaborate`, lines": f"{max(lengths)}",
         f"`elaborate` over {LONGEST} lines": f"{sum(n > LONGEST for n in lengths)}",
-        "assignments to `self` outside `__init__`, in `hw`": f"{len(assignments_to_self(root))}",
-        "class names that exist twice": f"{sum(len(p) > 1 for p in class_names(root).values())}",
+        "assignments to `self` outside `__init__`, in the hardware":
+            f"{len(assignments_to_self(root, hardware))}",
+        "class names that exist twice":
+            f"{sum(len(files) > 1 for files in class_names(root, code).values())}",
         f"files over {LARGE} lines": f"{large[True]} of {large.total()}",
-        "riddles for each thousand lines": f"{_riddles(root):.1f}",
-        "duplicated lines": f"{_duplicated(root):,}",
-        "lines of code": f"{code:,}",
-        "lines of tests for each line of code": f"{tests / code:.2f}",
+        "riddles for each thousand lines": f"{_riddles(root, code):.1f}",
+        "duplicated lines": f"{_duplicated(root, code):,}",
+        "lines of code": f"{lines:,}",
+        "lines of tests for each line of code": f"{tests / lines:.2f}" if tests else "-",
     }
 
 
+def page(record) -> str:
+    """The page for ``record[tree][name]``, whose first trees are ``before`` and ``now``."""
+    names = [*record["now"]]
+    heads = {"before": "before the redesign"}
+    columns = sorted(record, key=lambda tree: (tree not in ("before", "now"), tree))
+    lines = [
+        "| number | " + " | ".join(heads.get(tree, tree) for tree in columns) + " |",
+        "|---" + "|---:" * len(columns) + "|",
+        *(f"| {name} | " + " | ".join(record[tree].get(name, "-") for tree in columns) + " |"
+          for name in names),
+    ]
+    return TEXT.format(table="\n".join(lines), duplicate=DUPLICATE)
+
+
 def main(arguments=None) -> int:
-    """Measure this tree, or with ``--before`` another one to compare with; 0."""
+    """Measure this tree and other ones that the arguments name, and write the page; 0."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--before", type=Path, metavar="TREE", help="measure TREE as the first one")
+    parser.add_argument(
+        "--other", nargs=3, metavar=("NAME", "TREE", "FOLDER"),
+        help="measure another project too: the sources in FOLDER of TREE",
+    )
     args = parser.parse_args(arguments)
-    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
-    record["before" if args.before else "now"] = measure(args.before or ROOT)
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    record["now"] = measure(ROOT)
+    if args.other:
+        name, tree, folder = args.other
+        record[name] = measure(Path(tree), (folder,), folder)
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    before, now = record.get("before", {}), record.get("now", {})
-    rows = "\n".join(f"| {name} | {before.get(name, '')} | {now[name]} |" for name in now)
-    table = f"| what is counted | before the redesign | now |\n|---|---:|---:|\n{rows}"
-    PAGE.write_text(TEXT.format(table=table, duplicate=DUPLICATE), encoding="utf-8")
-    print(table)
+    PAGE.write_text(page(record), encoding="utf-8")
     return 0
 
 

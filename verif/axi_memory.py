@@ -68,7 +68,7 @@ class AxiMemory:
         inputs = {name: getattr(axi, name) for name in names}
         outputs = {"r": self._r_queue} if "ar" in names else {}
         outputs |= {"b": self._b_queue} if "w" in names else {}
-        payloads = dict.fromkeys(outputs)  # on offer
+        payloads = dict.fromkeys(outputs)  # valid, and not taken yet
         while True:
             for channel in inputs.values():
                 ctx.set(channel.ready, self._fire())

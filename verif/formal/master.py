@@ -166,7 +166,7 @@ class RequestRules(RequestAssumptions):
     """The address generator keeps these assumptions, and holds a request until it is taken."""
 
     RULES = RequestAssumptions.ASSUMPTIONS | {
-        "stays": "a read request stays on offer, unchanged, until it is taken",
+        "stays": "a read request stays valid and unchanged until it is taken",
     }
     COVERS = {
         "waits": "a read request waits", "long": "a read request goes beyond its block",
