@@ -1,6 +1,7 @@
 """Operators without a kernel: a model of one node, which onnxruntime runs."""
 
 import importlib.util
+import math
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from weft.network.errors import ModelError
 from weft.network.onnx.inference import one_node_model
 
 __all__ = ["cut_out", "needs_runtime", "open_session", "probe", "run_model"]
+
+MAX_PROBE = 1 << 28  # bytes of zeros that a node of unknown results is tried with
 
 
 def cut_out(operator, types, constants, opsets) -> tuple[bytes, tuple[str, ...]]:
@@ -51,6 +54,12 @@ def run_model(model: bytes, inputs, state) -> list[np.ndarray]:
 def probe(operator, types, constants, opsets, file):
     """Types of the outputs of a node that onnx does not know: those of a run with zeros."""
     model, names = cut_out(operator, types, constants, opsets)
+    size = sum(types[name][0].itemsize * math.prod(types[name][1]) for name in names)
+    if size > MAX_PROBE:
+        raise ModelError(
+            f"{file}: node {operator.name} ({operator.domain}.{operator.kind}) must have inputs of "
+            f"at most {MAX_PROBE} bytes, not {size}, as onnx does not know its results"
+        )
     try:
         zeros = [np.zeros(types[name][1], types[name][0]) for name in names]
         results = run_model(model, [constants.get(n, z) for n, z in zip(names, zeros, strict=True)],
@@ -89,7 +98,7 @@ def open_session(model: bytes, what: str):
     options.log_severity_level = 4
     try:
         return onnxruntime.InferenceSession(
-            model, options, providers=["CPUExecutionProvider"]
+            model, options, providers=["CPUExecutionProvider"], enable_fallback=0
         )
     except Exception as error:  # of many types, from C++
         raise ModelError(f"onnxruntime cannot load {what}: {_line(error)}") from error

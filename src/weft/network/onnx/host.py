@@ -244,11 +244,14 @@ def _converts(kernel, operator, source, attributes):
         return None
     if any(source.types[name][0] != np.float32 for name in operator.inputs[1:2]):
         return None
-    rank = len(source.types[operator.inputs[0]][1])
+    shape = source.types[operator.inputs[0]][1]
     axis = operator.attributes.get("axis", 1)
-    return f"onnx.{kernel}", operator.inputs, {
-        **attributes, "axis": axis % rank if rank else 0
-    }, CONVERTS
+    slices = shape[axis] if -len(shape) <= axis < len(shape) else 1
+    numbers = [math.prod(source.types[name][1]) for name in operator.inputs[1:] if name]
+    if not set(numbers) <= {1, slices}:
+        return None
+    axis = axis % len(shape) if slices > 1 else 0
+    return f"onnx.{kernel}", operator.inputs, {**attributes, "axis": axis}, CONVERTS
 
 
 def _dynamic_quantize(operator, source):

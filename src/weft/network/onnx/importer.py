@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 
+from weft.network.errors import ModelError
 from weft.network.ir import Graph, Host, Quantization, Tensor
 from weft.network.onnx import floats, integers, tables
 from weft.network.onnx.fallback import cut_out
@@ -175,10 +176,19 @@ class Importer:
         return output
 
     def _lower(self, operator):
-        for lowering in (integers.lower, tables.lower, floats.lower):
-            if lowering(self, operator):
-                return
-        self.host(operator)
+        try:
+            for lowering in (integers.lower, tables.lower, floats.lower):
+                if lowering(self, operator):
+                    return
+            self.host(operator)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            if isinstance(error, ModelError):
+                raise
+            # The checker and the inference do not see everything: a shape may have two dimensions.
+            raise ModelError(
+                f"{self.source.file}: node {operator.name} ({operator.kind}) has attributes or "
+                f"constants that do not fit: {error}"
+            ) from error
 
     def _waits(self, operator):
         """Whether an operator is emitted only when something reads its result.

@@ -11,6 +11,9 @@ __all__ = ["infer", "one_node_model"]
 MAX_ELEMENTS = 1 << 31  # of one tensor
 SMALL = 4096  # constants of at most so many elements take part, such as the shape of a Reshape
 
+# Operators and which input is a shape; onnx makes as many dimensions as it has numbers.
+SHAPED = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
+
 # Quantized operators of com.microsoft, which onnx does not know: the operator with the same shapes,
 # the inputs that carry the shapes, and the input with the type of the result.
 TWINS = {
@@ -79,6 +82,12 @@ def one_node_model(node, types, names, constants, opsets):
 def _infer_standard(operator, types, constants, opsets, file):
     import onnx
 
+    for name in operator.inputs[SHAPED[operator.kind] :][:1] if operator.kind in SHAPED else ():
+        if name and math.prod(types[name][1]) > SMALL:
+            raise ModelError(
+                f"{file}: node {operator.name} ({operator.kind}): {name} must have one number for "
+                f"each dimension, not {math.prod(types[name][1])}"
+            )
     known = {
         name: constants[name] for name in operator.reads
         if name in constants and constants[name].size <= SMALL

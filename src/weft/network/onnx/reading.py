@@ -9,6 +9,7 @@ __all__ = ["OPSET", "parse", "read", "upgraded"]
 
 OPSET = 13  # the oldest operator set with scales per channel in QuantizeLinear
 MAX_ELEMENTS = 1 << 31  # of one tensor
+MAX_ROW = 1 << 20  # of an input of int64 with one dimension
 _STANDARD = ("", "ai.onnx")
 
 
@@ -202,11 +203,27 @@ def _fix_inputs(model, name, shapes):
                         f"({dim.dim_param or 'without a name'}); give its shape in shapes"
                     )
                 dim.dim_value = sizes[dim.dim_param]
+        _check_size(name, value)
     for value in model.graph.output:  # inferred again, from the fixed inputs
         value.type.tensor_type.ClearField("shape")
         value.type.tensor_type.shape.SetInParent()
     del model.graph.value_info[:]
     return notes
+
+
+def _check_size(name, value):
+    """Raise ModelError for an input that is too large."""
+    import onnx
+
+    tensor = value.type.tensor_type
+    shape = tuple(dim.dim_value for dim in tensor.shape.dim)
+    # A row of integers may be a shape, and onnx makes as many dimensions as it has numbers.
+    row = len(shape) == 1 and tensor.elem_type == onnx.TensorProto.INT64
+    limit = MAX_ROW if row else MAX_ELEMENTS
+    if math.prod(shape) > limit:
+        raise ModelError(
+            f"{name}: input {value.name} must have at most {limit} elements, not shape {shape}"
+        )
 
 
 def _fix_shape(name, tensor, dims, shape, sizes):

@@ -1,5 +1,6 @@
 """A model as operators, types and constants: aliases resolved, constants folded."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -168,15 +169,17 @@ class Source:
             return
         types = infer(operator, self.types, self.constants, self.opsets, self.file)
         self.types.update(types)
+        sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in types.values()]
         if standard and kind in ("Shape", "Size"):
-            self._fold(operator, {operator.inputs[0]: self._blank(operator.inputs[0])}, limit)
-        elif standard and kind in FOLDED and all(n in self.constants for n in operator.reads):
-            size = sum(dtype.itemsize * int(np.prod(shape, dtype=float))
-                       for dtype, shape in types.values())
-            if size <= limit:
-                self._fold(operator, {n: self.constants[n] for n in operator.reads}, limit)
-                return
-            self.operators.append(operator)
+            shape = self.types[operator.inputs[0]][1]
+            part = shape[operator.attributes.get("start", 0) : operator.attributes.get("end")]
+            value = part if kind == "Shape" else math.prod(shape)
+            self._constant(outputs[0], np.asarray(value, np.int64))
+        elif (
+            standard and kind in FOLDED and sum(sizes) <= limit
+            and all(name in self.constants for name in operator.reads)
+        ):
+            self._fold(operator)
         else:
             self.operators.append(operator)
 
@@ -187,14 +190,11 @@ class Source:
         training = operator.inputs[2] if len(operator.inputs) > 2 else ""
         return not training or not np.any(self.constants.get(training, True))
 
-    def _blank(self, name):
-        """An array of the shape of a tensor that takes no memory."""
-        dtype, shape = self.types[name]
-        return np.broadcast_to(np.zeros((), dtype), shape)
-
-    def _fold(self, operator, values, limit):
+    def _fold(self, operator):
+        """Compute the outputs, which are constants."""
         from onnx.reference import ReferenceEvaluator
 
+        values = {name: self.constants[name] for name in operator.reads}
         names = list(values)
         types = {name: (value.dtype, value.shape) for name, value in values.items()}
         model = one_node_model(operator.proto, types, names, {}, self.opsets)
@@ -214,7 +214,13 @@ class Source:
 
 
 def dequantized(data, scale, zero, axis):
-    """``(data - zero) * scale`` in float32, with numbers per tensor or per slice along ``axis``."""
+    """``(data - zero) * scale`` in float32, with numbers per tensor or per slice along ``axis``.
+
+    None if the numbers do not fit the axis.
+    """
+    slices = data.shape[axis] if -data.ndim <= axis < data.ndim else 1
+    if not {scale.size, zero.size} <= {1, slices}:
+        return None
     shape = [1] * data.ndim
     if scale.size > 1:
         shape[axis] = scale.size
