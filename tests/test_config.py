@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 
 import pytest
-from rejects import rejects
+from rejects import refusal, rejects
 
 from weft.config import Config, ConfigError
 
@@ -24,13 +24,6 @@ CHOICES = {
 FLAGS = ("flush_subnormals",)
 BF16 = {"dtype": "bf16"}
 RAW = {"requantize": "none"}  # lanes and bytes_out of any size go together
-
-
-def refusal(make, *args, **kwargs):
-    """The message of the ConfigError."""
-    with pytest.raises(ConfigError) as error:
-        make(*args, **kwargs)
-    return str(error.value)
 
 
 def test_init_has_a_default_for_every_field():

@@ -1,14 +1,9 @@
 """The fields of `Config` that follow from its target: MAC cell, and columns of DSP blocks."""
 
 import pytest
+from rejects import refusal
 
-from weft.config import Config, ConfigError
-
-
-def refusal(**fields):
-    with pytest.raises(ConfigError) as error:
-        Config(**fields)
-    return str(error.value)
+from weft.config import Config
 
 
 @pytest.mark.parametrize("target", ["ecp5", "ice40hx", "ice40up"])
@@ -29,8 +24,8 @@ def test_dsp_cols_are_all_columns_with_dsp_blocks(target, most):
     assert Config(**fields).dsp_cols == most
     for count in range(most + 1):
         assert Config(**fields, dsp_cols=count).dsp_cols == count
-    assert refusal(**fields, dsp_cols=most + 1) == (
+    assert refusal(Config, **fields, dsp_cols=most + 1) == (
         f"dsp_cols must be at most {most} with 5 columns and target {target!r}, not {most + 1}"
     )
-    assert refusal(**fields, dsp_cols=-1) == "dsp_cols must be in 0..64, not -1"
-    assert refusal(**fields, dsp_cols=True) == "dsp_cols must be an integer, not True"
+    assert refusal(Config, **fields, dsp_cols=-1) == "dsp_cols must be in 0..64, not -1"
+    assert refusal(Config, **fields, dsp_cols=True) == "dsp_cols must be an integer, not True"

@@ -4,17 +4,11 @@ import dataclasses
 import tomllib
 
 import pytest
+from rejects import refusal
 
-from weft.config import Config, ConfigError
+from weft.config import Config
 
 FIELDS = [field.name for field in dataclasses.fields(Config)]
-
-
-def refusal(make, *args, **kwargs):
-    """The message of the ConfigError."""
-    with pytest.raises(ConfigError) as error:
-        make(*args, **kwargs)
-    return str(error.value)
 
 
 @pytest.fixture

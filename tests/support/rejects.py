@@ -4,7 +4,9 @@ import contextlib
 
 import pytest
 
-__all__ = ["rejects"]
+from weft.config import ConfigError
+
+__all__ = ["refusal", "rejects"]
 
 
 @contextlib.contextmanager
@@ -13,3 +15,10 @@ def rejects(kind: type | tuple, text: str):
     with pytest.raises(kind) as caught:
         yield
     assert str(caught.value) == text
+
+
+def refusal(make, *args, **options) -> str:
+    """The message of the ConfigError that a call raises."""
+    with pytest.raises(ConfigError) as caught:
+        make(*args, **options)
+    return str(caught.value)

@@ -3,8 +3,9 @@
 import random
 
 import pytest
+from streams import check_transfer, valid_cycles
 
-from verif.amaranth_bench import checker, quiet, receive, send, simulate, ticks
+from verif.amaranth_bench import send, simulate, ticks
 from weft.hw.bus.fifo_ports import CAPACITY, DEPTH, RxFifo, TxFifo
 
 
@@ -15,15 +16,16 @@ def test_parts_are_packed_lowest_first(size, stall):
     words = [rng.getrandbits(8 * size) for _ in range(30)]
     parts = [word >> n & 0xFFFFFFFF for word in words for n in range(0, 8 * size, 32)]
 
-    async def source(ctx):
-        await send(ctx, dut.i, parts, idle=stall, seed=3)
+    nonempty = []
 
-    async def sink(ctx):
-        assert await receive(ctx, dut.commands, len(words), stall=stall, seed=4) == words
-        await quiet(ctx, dut.commands)
-        assert not ctx.get(dut.nonempty)
+    async def watch(ctx):
+        while True:
+            nonempty.append((await ctx.tick().sample(dut.nonempty))[-1])
 
-    simulate(dut, source, sink, background=[checker(dut.commands, "commands")])
+    check_transfer(
+        dut, dut.i, dut.commands, parts, words, idle=stall, stall=stall, background=[watch]
+    )
+    assert any(nonempty) and not nonempty[-1]
 
 
 @pytest.mark.parametrize("size", [4, 16])
@@ -47,18 +49,8 @@ def test_free_words_are_accepted_without_a_pause(size):
 
 
 def test_rate_is_one_part_a_cycle():
-    dut, cycles = TxFifo(bytes_in=8, target="generic"), []
-
-    async def source(ctx):
-        await send(ctx, dut.i, range(80))
-
-    async def sink(ctx):
-        ctx.set(dut.commands.ready, 1)
-        for cycle in range(90):
-            _, _, valid = await ctx.tick().sample(dut.commands.valid)
-            cycles.extend([cycle] * valid)
-
-    simulate(dut, source, sink)
+    dut = TxFifo(bytes_in=8, target="generic")
+    cycles = valid_cycles(dut, dut.i, dut.commands, range(80))
     assert len(cycles) == 40 and cycles[-1] - cycles[0] == 78
 
 

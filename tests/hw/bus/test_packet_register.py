@@ -3,8 +3,9 @@
 import random
 
 import pytest
+from streams import check_transfer, valid_cycles
 
-from verif.amaranth_bench import checker, quiet, receive, send, simulate, ticks
+from verif.amaranth_bench import checker, send, simulate, ticks
 from weft.hw.bus.packet_register import PacketRegister
 
 
@@ -32,38 +33,22 @@ def test_packets_are_the_results(idle, stall):
     words = [word for job in jobs for word in job]
     done = []
 
-    async def source(ctx):
-        await send(ctx, dut.results, words, idle=idle, seed=1)
-
-    async def sink(ctx):
-        found = await receive(ctx, dut.packets, len(words), stall=stall, seed=2)
-        assert found == [masked(word) for word in words]
-        await quiet(ctx, dut.packets)
-
     async def watch(ctx):
         while True:
             _, _, job_done = await ctx.tick().sample(dut.job_done)
             if job_done.valid:
                 done.append((job_done.tag, job_done.status))
 
-    simulate(dut, source, sink, background=[watch, checker(dut.packets, "packets")])
+    check_transfer(
+        dut, dut.results, dut.packets, words, [masked(word) for word in words], idle=idle,
+        stall=stall, background=[watch],
+    )
     assert done == [(job[-1]["tag"], job[-1]["status"]) for job in jobs]
 
 
 def test_rate():
     dut, words = PacketRegister(bytes_out=4), [word for job in words_of(2, 30) for word in job]
-    cycles = []
-
-    async def source(ctx):
-        await send(ctx, dut.results, words)
-
-    async def sink(ctx):
-        ctx.set(dut.packets.ready, 1)
-        for cycle in range(len(words) + 5):
-            _, _, valid = await ctx.tick().sample(dut.packets.valid)
-            cycles.extend([cycle] * valid)
-
-    simulate(dut, source, sink)
+    cycles = valid_cycles(dut, dut.results, dut.packets, words, cycles=len(words) + 5)
     assert cycles == list(range(cycles[0], cycles[0] + len(words)))
 
 

@@ -1,8 +1,9 @@
 """Tests of the FIFO: every word once, in order, at one word a cycle; its level; commits."""
 
 import pytest
+from streams import check_transfer, valid_cycles
 
-from verif.amaranth_bench import checker, put, quiet, receive, send, simulate, ticks
+from verif.amaranth_bench import put, quiet, receive, simulate
 from weft.hw.stream.fifo import Fifo
 
 WORDS = [n * 37 % 251 for n in range(300)]
@@ -18,32 +19,13 @@ def fifo(**options):
 ], ids=["generic", "ice40", "uncounted"])
 def test_every_word_passes_once_in_order(options, idle, stall):
     dut = fifo(**options)
-
-    async def source(ctx):
-        await send(ctx, dut.i, WORDS, idle=idle, seed=1)
-
-    async def sink(ctx):
-        assert await receive(ctx, dut.o, len(WORDS), stall=stall, seed=2) == WORDS
-        await quiet(ctx, dut.o)
-
-    simulate(dut, source, sink, background=[checker(dut.o, "o")], limit=6000)
+    check_transfer(dut, dut.i, dut.o, WORDS, idle=idle, stall=stall)
 
 
 @pytest.mark.parametrize("counted", [False, True])
 def test_rate_and_latency(counted):
-    dut, cycles = fifo(counted=counted), []
-
-    async def source(ctx):
-        await ticks(ctx, 3)
-        await send(ctx, dut.i, WORDS[:50])
-
-    async def sink(ctx):
-        ctx.set(dut.o.ready, 1)
-        for cycle in range(70):
-            _, _, valid = await ctx.tick().sample(dut.o.valid)
-            cycles.extend([cycle] * valid)
-
-    simulate(dut, source, sink)
+    dut = fifo(counted=counted)
+    cycles = valid_cycles(dut, dut.i, dut.o, WORDS[:50], start=3)
     assert cycles == list(range(3 + Fifo.LATENCY, 53 + Fifo.LATENCY))
 
 
@@ -86,18 +68,12 @@ def test_uncounted_fifo_holds_words_in_its_output_registers_too():
 def test_next_valid_is_kept(idle, stall):
     dut, samples = fifo(), []
 
-    async def source(ctx):
-        await send(ctx, dut.i, WORDS, idle=idle, seed=1)
-
-    async def sink(ctx):
-        assert await receive(ctx, dut.o, len(WORDS), stall=stall, seed=2) == WORDS
-
     async def watch(ctx):
         while True:
             _, _, next_valid, valid = await ctx.tick().sample(dut.next_valid, dut.o.valid)
             samples.append((next_valid, valid))
 
-    simulate(dut, source, sink, background=[watch], limit=6000)
+    check_transfer(dut, dut.i, dut.o, WORDS, idle=idle, stall=stall, background=[watch])
     after = [valid for (early, _), (_, valid) in zip(samples, samples[1:], strict=False) if early]
     assert len(after) > 50 and all(after)
 

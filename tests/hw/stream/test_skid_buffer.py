@@ -4,8 +4,9 @@ import pytest
 from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
+from streams import check_transfer, valid_cycles
 
-from verif.amaranth_bench import checker, quiet, receive, send, simulate, ticks
+from verif.amaranth_bench import send, simulate
 from weft.hw.stream.skid_buffer import SkidBuffer
 
 WORDS = [n * 37 % 251 for n in range(300)]
@@ -14,31 +15,12 @@ WORDS = [n * 37 % 251 for n in range(300)]
 @pytest.mark.parametrize("idle, stall", [(0, 0), (0.5, 0), (0, 0.5), (0.7, 0.7), (0, 0.9)])
 def test_every_word_passes_once_in_order(idle, stall):
     dut = SkidBuffer(8)
-
-    async def source(ctx):
-        await send(ctx, dut.i, WORDS, idle=idle, seed=1)
-
-    async def sink(ctx):
-        assert await receive(ctx, dut.o, len(WORDS), stall=stall, seed=2) == WORDS
-        await quiet(ctx, dut.o)
-
-    simulate(dut, source, sink, background=[checker(dut.o, "o")], limit=6000)
+    check_transfer(dut, dut.i, dut.o, WORDS, idle=idle, stall=stall)
 
 
 def test_rate_and_latency():
-    dut, cycles = SkidBuffer(8), []
-
-    async def source(ctx):
-        await ticks(ctx, 3)
-        await send(ctx, dut.i, WORDS[:50])
-
-    async def sink(ctx):
-        ctx.set(dut.o.ready, 1)
-        for cycle in range(70):
-            _, _, valid = await ctx.tick().sample(dut.o.valid)
-            cycles.extend([cycle] * valid)
-
-    simulate(dut, source, sink)
+    dut = SkidBuffer(8)
+    cycles = valid_cycles(dut, dut.i, dut.o, WORDS[:50], start=3)
     assert cycles == list(range(3 + SkidBuffer.LATENCY, 53 + SkidBuffer.LATENCY))
 
 
