@@ -9,26 +9,22 @@ import time
 import tty
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
+from golden_board import GoldenBoard
 
 from weft import Config
-from weft.frames import FrameType
-from weft.host.golden import GoldenTransport
 from weft.host.link import Frame, FrameDecoder
-from weft.host.transport import TransportTimeout
 
 
-class Line:
+class Line(GoldenBoard):
     """A pty with a board at its other end, in a thread that calls ``act(frame)``."""
 
     def __init__(self):
+        self.config = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
+        super().__init__(self.config)
         self.master, self.slave = os.openpty()
         tty.setraw(self.slave)
         self.path = os.ttyname(self.slave)
-        self.config = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
-        self.core = GoldenTransport(self.config)
-        self.last, self.results = 0, 0
         self.silent, self.plugged = False, True
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -42,31 +38,6 @@ class Line:
                         self.act(frame)
         os.close(self.slave)
         os.close(self.master)
-
-    def act(self, frame):
-        if frame.type == FrameType.READ:
-            words = self.core.read(frame.payload[0], frame.payload[2], 0)
-            payload = np.array(words, "<u4").tobytes()
-            self.say(Frame(FrameType.REGISTERS, frame.sequence, payload))
-        elif frame.type == FrameType.ABORT:
-            self.core.abort(0)
-            self.say(Frame(FrameType.ABORTED, frame.sequence))
-        else:
-            if frame.sequence == (self.last + 1) % 256:
-                self.last = frame.sequence
-                self.core.send(frame.payload)
-            self.say(Frame(FrameType.ACK, self.last))
-            self.give()
-
-    def give(self):
-        while True:
-            try:
-                packet = self.core.receive(0)
-            except TransportTimeout:
-                return
-            facts = packet.tag.to_bytes(2, "little") + bytes([1, packet.status])
-            self.say(Frame(FrameType.RESULTS, self.results, facts + packet.data))
-            self.results = (self.results + 1) % 256
 
     def say(self, frame):
         os.write(self.master, frame.encode())

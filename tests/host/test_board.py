@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from golden_board import GoldenBoard
 from rejects import rejects
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, Region
@@ -53,20 +54,18 @@ class End:
         self.pipe.put(b"")
 
 
-class Board:
-    """A board, as defined in docs/interfaces.md, with a golden core.
+class Board(GoldenBoard):
+    """A board on a pipe.
 
     Written bytes take effect at once. ``to_board`` and ``to_host`` map the bytes of each frame to
     the bytes that arrive.
     """
 
     def __init__(self, config=CONFIG, *, to_board=lambda data: data, to_host=lambda data: data):
-        self.core = GoldenTransport(config)
+        super().__init__(config)
         self.to_board, self.to_host = to_board, to_host
-        self.last, self.results = 0, 0
         self.decoder = FrameDecoder(limit=MAX_PAYLOAD)
-        self.frames, self.kept = [], b""  # that came, and the words that counted
-        self.full = False
+        self.frames = []
         self.dead = False
         self.end = None
 
@@ -79,41 +78,6 @@ class Board:
                 continue
             self.frames.append(item)
             self.act(item)
-        self.give()
-
-    def act(self, frame):
-        if frame.type == FrameType.READ:
-            address, count = (int.from_bytes(frame.payload[n : n + 2], "little") for n in (0, 2))
-            words = np.array(self.core.read(address, count, 0), "<u4").tobytes()
-            self.say(Frame(FrameType.REGISTERS, frame.sequence, words))
-        elif frame.type == FrameType.ABORT:
-            self.core.abort(0)
-            self.say(Frame(FrameType.ABORTED, frame.sequence))
-        elif self.full:
-            self.say(Frame(FrameType.ERROR, frame.sequence, b"room"))
-        else:
-            if frame.sequence == (self.last + 1) % 256:
-                self.last = frame.sequence
-                self.kept += frame.payload
-                try:
-                    self.core.send(frame.payload)
-                except TransportError:  # a real core would take the bytes for an operand
-                    pass
-            self.say(Frame(FrameType.ACK, self.last))
-
-    def give(self):
-        while True:
-            try:
-                packet = self.core.receive(0)
-            except TransportTimeout:
-                return
-            starts = range(0, len(packet.data), MAX_PAYLOAD)
-            for start in starts:
-                last = packet.last and start == starts[-1]
-                facts = packet.tag.to_bytes(2, "little") + bytes([last, packet.status * last])
-                body = facts + packet.data[start : start + MAX_PAYLOAD]
-                self.say(Frame(FrameType.RESULTS, self.results, body))
-                self.results = (self.results + 1) % 256
 
     def say(self, frame):
         if data := self.to_host(frame.encode()):

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from register_model import RegisterModel
 
 from weft.config import Config
 from weft.ip import Ip
@@ -55,10 +56,10 @@ def firmware(tmp_path_factory):
     return compile_driver(sorted(folder.rglob("*.c")), folder / "hooks.h", folder)
 
 
-def test_two_cores_in_one_firmware(firmware, register_model):
+def test_two_cores_in_one_firmware(firmware):
     rng, products = np.random.default_rng(5), []
     for prefix, ip in CORES.items():
-        core = Driver(firmware, register_model(ip), prefix)
+        core = Driver(firmware, RegisterModel(ip), prefix)
         assert core.call("weft_init", None) == 0
         a, b = (rng.integers(-128, 128, s, dtype=np.int8) for s in ((5, 9), (9, 7)))
         c = core.alloc((5, 16), np.int32)[:, :7]
