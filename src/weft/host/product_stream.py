@@ -315,7 +315,7 @@ def resident_loads(
         for region in (Region.B, Region.PARAMETERS):
             payload = packed.part(region, index)
             if payload:
-                # For one panel the pitch is unused; that of B could exceed the buffer.
-                step = pitch if panels > 1 else 1
+                # The pitch of one panel of parameters is unused; that of B could exceed the buffer.
+                step = 1 if region == Region.PARAMETERS and panels == 1 else pitch
                 loads.append((Load(region, page, step, panels, words[region]), bytes(payload)))
     return loads

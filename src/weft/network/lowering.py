@@ -175,7 +175,8 @@ def candidates(gemm: Gemm, x_shape, b_shape, cols: int) -> list[MatrixRows | Pai
             gemm.window, gemm.layout, groups, k // area, n, together, neighbours
         )
 
-    found = {1: 1}  # groups together: neighbours; of equal numbers of groups the most neighbours
+    # Groups together: neighbours. Of equal numbers of groups, the most neighbours.
+    found: dict[int, int] = {}
     if groups > 1:
         for neighbours in range(1, min(cols, gemm.window.output[1]) + 1):
             together = min(groups, cols // (n * neighbours))
