@@ -5,6 +5,7 @@ import re
 
 import pytest
 from rejects import rejects
+from tiers import tiers
 
 from weft.config import Config
 from weft.hw.export import verilog as export
@@ -89,21 +90,40 @@ def test_waves(benches):
     assert outcome.waves.name == "weft.fst" and outcome.waves.stat().st_size > 1000
 
 
-@pytest.mark.parametrize("port, value, testcase, message", [
-    ("res_data", "{} ^ 1", "shapes", r"job \d+, word 0 \(row 0, from column 0 on\) must be 0x"),
-    ("res_data", "128'bx", "shapes", "res_data must be known in all its bits, not X"),
-    ("res_last", "1'b0", "shapes", r"last of job \d+ must come with word \d+, and is 0 with word"),
-    ("res_tag", "{} ^ 1", "shapes", r"tag of a result must be \d+, not \d+"),
-    ("res_status", "8'd2", "shapes", "must end with <Status: 0>, not <Status.REJECTED: 2>"),
-    ("res_valid", "{} & ~cmd_valid", "flow", "a valid result word must stay until it is taken"),
-    ("res_data", "{} + cmd_valid", "flow", "a valid result word must not change until it"),
-    ("res_valid", "{} & res_ready", "queue_full", "res_valid must not wait for res_ready"),
-    ("reg_data", "{} | 1", "description", r"description must be \[\d+"),
-    ("activity", "{} | 32", "shapes", r"transferred for \d+ cycles: 0 command words pending"),
-    ("res_valid", "1'b0", "shapes", r"no word was transferred for \d+ cycles"),
-    ("cmd_ready", "1'b0", "shapes", r"\d+ command words pending, jobs without results: \d+, "),
-])  # fmt: skip
-def test_fails_on_wrong_hardware(benches, tiny, port, value, testcase, message):
+# A wrong value of a port, the benches that see it, and what they report.
+WRONG = {
+    "data": ("res_data", "{} ^ 1", "shapes", r"job \d+, word 0 \(row 0, from column 0 on\) must be"),
+    "unknown": ("res_data", "128'bx", "shapes", "res_data must be known in all its bits, not X"),
+    "last": (
+        "res_last", "1'b0", "shapes", r"last of job \d+ must come with word \d+, and is 0 with word",
+    ),
+    "tag": ("res_tag", "{} ^ 1", "shapes", r"tag of a result must be \d+, not \d+"),
+    "status": (
+        "res_status", "8'd2", "shapes", "must end with <Status: 0>, not <Status.REJECTED: 2>",
+    ),
+    "withdrawn": (
+        "res_valid", "{} & ~cmd_valid", "flow", "a valid result word must stay until it is taken",
+    ),
+    "changed": (
+        "res_data", "{} + cmd_valid", "flow", "a valid result word must not change until it",
+    ),
+    "waits": (
+        "res_valid", "{} & res_ready", "queue_full", "res_valid must not wait for res_ready",
+    ),
+    "description": ("reg_data", "{} | 1", "description", r"description must be \[\d+"),
+    "activity": (
+        "activity", "{} | 32", "shapes", r"transferred for \d+ cycles: 0 command words pending",
+    ),
+    "no result": ("res_valid", "1'b0", "shapes", r"no word was transferred for \d+ cycles"),
+    "no command": (
+        "cmd_ready", "1'b0", "shapes", r"\d+ command words pending, jobs without results: \d+, ",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", tiers(WRONG, "data", "withdrawn", "waits", "no result"))
+def test_fails_on_wrong_hardware(benches, tiny, case):
+    port, value, testcase, message = case
     with pytest.raises(BenchError, match=message) as caught:
         benches(mutant(tiny, port, value), testcase=testcase)
     assert caught.value.outcome.failures >= 1
