@@ -92,10 +92,10 @@ def test_waves(benches):
 
 # A wrong value of a port, the benches that see it, and what they report.
 WRONG = {
-    "data": ("res_data", "{} ^ 1", "shapes", r"job \d+, word 0 \(row 0, from column 0 on\) must be"),
+    "data": ("res_data", "{} ^ 1", "shapes", r"job \d+, word 0 \(row 0, from column 0 on\) must"),
     "unknown": ("res_data", "128'bx", "shapes", "res_data must be known in all its bits, not X"),
     "last": (
-        "res_last", "1'b0", "shapes", r"last of job \d+ must come with word \d+, and is 0 with word",
+        "res_last", "1'b0", "shapes", r"last of job \d+ must come with word \d+, and is 0",
     ),
     "tag": ("res_tag", "{} ^ 1", "shapes", r"tag of a result must be \d+, not \d+"),
     "status": (
