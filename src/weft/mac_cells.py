@@ -63,8 +63,8 @@ def _bf16(name):
     )
 
 
-# The products of an ECP5 cell get one more register, those of an iCE40 cell have one before them;
-# the last register of both is the sum. An iCE40 without DSP blocks does not wait for one.
+# The products of an ECP5 cell get one more register; the products of an iCE40 cell have one before
+# them. The last register of both is the sum. An iCE40 without DSP blocks does not wait for one.
 _TREES = {
     "_ecp5": latencies.LOGIC_MULTIPLIER + 1,
     "_ice40hx": latencies.ICE40_DSP_ACCUMULATOR,

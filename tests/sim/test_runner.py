@@ -1,4 +1,4 @@
-"""Runs of the cocotb benches: what they report, and that they fail on wrong hardware."""
+"""Runs of the cocotb benches: their reports, and their failures on wrong hardware."""
 
 import fcntl
 import re

@@ -1,4 +1,4 @@
-"""``weft report``: shows what of a network runs where and why, what it costs, what bounds it."""
+"""``weft report``: where each layer of a network runs, the reason, its cost and its limit."""
 
 import argparse
 import json

@@ -157,7 +157,7 @@ def _target_of(name):
 
 
 def _open(args, config):
-    """Return the transport, and the Config of the core; ``config`` is that of a simulated one."""
+    """Return the transport, and the Config of the core; a simulated core has ``config``."""
     from weft.cli.progress import progress
     from weft.host.core_session import CoreSession
     from weft.host.opening import open_transport

@@ -43,7 +43,7 @@ def host_part(x: np.ndarray) -> np.ndarray:
 
 
 def shifted_zero(zero, dtype, *, split: bool = False):
-    """Return the zero point of an operand from that of the operator's values.
+    """Return the zero point of an operand from the zero point of the operator's values.
 
     ``split``: int16 values are the sum ``256 * high + low`` of the two `core_parts`.
     """
@@ -83,7 +83,7 @@ class IntegerFinish:
     dtype: np.dtype
 
     def constant(self, columns: np.ndarray | None = None) -> np.ndarray:
-        """Return what is added to ``raw - row_sums * w_zero``: int64 [count, n].
+        """Return the terms that are added to ``raw - row_sums * w_zero``: int64 [count, n].
 
         ``columns`` [count, n, k] are the columns of a computed B.
         """

@@ -171,7 +171,7 @@ class Gemm(Node):
     w_zero : int64 [1] or [groups * N]
         Zero points of the weights.
     b : int or None
-        Tensor [..., K, N] of a product of two activations; its batch broadcasts against that of x.
+        Tensor [..., K, N] of a product of two activations; its batch broadcasts against x's batch.
     x_transposed, b_transposed : bool
         The tensor is stored as [..., K, M], or [..., N, K].
     bias : int64 [groups * N] (float32 if x is), or None
@@ -181,8 +181,8 @@ class Gemm(Node):
     requantization : Requantization or None
         None: y holds the sums (int32, or int64 if x is int16), or float32.
     activation : str
-        Activation of a float32 product: ``none``, ``relu`` or ``relu6``. Those of a quantized one
-        are limits of the requantization.
+        Activation of a float32 product: ``none``, ``relu`` or ``relu6``. Activations of a quantized
+        product are limits of the requantization.
     table : array [256] or None
         Results by the byte of the requantized value; of the type of y. An importer leaves it None:
         the compiler fuses table operators.
@@ -214,8 +214,8 @@ class Host(Node):
     ----------
     kernel : str
         Name in `weft.network.kernels.KERNELS`: ``reshape``, ``table``, ``transpose`` ... where all
-        runtimes agree; ``tflite.add``, ``onnx.add`` ... where the numerics are those of one
-        runtime; ``tflite.model`` and ``onnx.model`` run a sub-model in the runtime itself.
+        runtimes agree; ``tflite.add``, ``onnx.add`` ... with the numerics of one runtime;
+        ``tflite.model`` and ``onnx.model`` run a sub-model in the runtime itself.
     attributes : mapping of str
         Arguments of the kernel: numbers, strings, tuples of them, arrays, and bytes (a sub-model).
     reason : str

@@ -74,7 +74,7 @@ def load(source, name: str | None = None) -> NeuralNetwork | Program:
     source : path or bytes
         A file, or its contents. The contents decide which kind it is.
     name : str, optional
-        Name of the network; by default that of the file without its suffix, or ``network``.
+        Name of the network; by default the file's name without its suffix, or ``network``.
 
     Raises
     ------

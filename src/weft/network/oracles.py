@@ -1,4 +1,4 @@
-"""Compares the outputs of a network with those of its runtime, byte by byte."""
+"""Compares the outputs of a network with its runtime's outputs, byte by byte."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ ORACLES = {
 
 @dataclass(frozen=True)
 class Difference:
-    """How an output differs from that of the runtime.
+    """The difference between an output and the runtime's output.
 
     Attributes
     ----------

@@ -139,7 +139,7 @@ def _float_operands(gemm, rows, config):
 
 
 def _float_finish(gemm, flags):
-    """Return what is left for the host of a float32 product."""
+    """Return the part of a float32 product that the host computes."""
     bias = None if JobFlag.PRELOAD in flags else gemm.bias
     low, high = (None, None) if JobFlag.CLAMP in flags else _LIMITS[gemm.activation]
     return FloatFinish(None if bias is None else bias.astype(np.float32), low, high)

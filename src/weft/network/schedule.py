@@ -136,7 +136,7 @@ def _first_pages(work, pages, start):
 
 
 def _bytes(commands, config):
-    """Return the bytes on the command stream of headers and what they load."""
+    """Return the bytes on the command stream of headers and of the data that they load."""
     geometry = memories(config)
     header = max(32, config.bytes_in)
     total = 0

@@ -111,7 +111,7 @@ class Session:
         Returns
         -------
         array, or a list of them if the network has several outputs
-            With ``stats`` or ``activations`` a tuple of it, and what they add, in this order.
+            With ``stats`` or ``activations``: a tuple of it and of these, in this order.
 
         Raises
         ------

@@ -12,7 +12,7 @@ __all__ = ["Target", "target_of"]
 
 @dataclass(frozen=True)
 class Target:
-    """An accelerator, and what is known about where it runs.
+    """An accelerator, and the known facts about the place where it runs.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Constants are folded, aliases resolved, and subgraphs keep what they read."""
+"""Constants are folded, aliases resolved, and subgraphs keep their inputs."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The networks of MLPerf Tiny: every operator's bytes equal those of TFLite Micro."""
+"""The networks of MLPerf Tiny: every operator's bytes equal TFLite Micro's."""
 
 import os
 from pathlib import Path

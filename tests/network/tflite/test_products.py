@@ -36,7 +36,7 @@ def model(name, tensors, inputs, options, fed=("x",)):
 
 
 def check(data, *x):
-    """All results in numpy equal those of TFLite Micro, and are not trivial."""
+    """All results in numpy equal TFLite Micro's, and are not trivial."""
     graph = load(data, "net")
     assert [type(node) for node in graph.nodes] == [Gemm]
     y = run_graph(graph, x)[graph.outputs[0]]

@@ -10,7 +10,7 @@ __all__ = ["Feeds", "read_arrays"]
 
 
 def read_arrays(path) -> dict[str, np.ndarray]:
-    """The arrays of an ``.npz`` file by name; that of a ``.npy`` file has the name "".
+    """The arrays of an ``.npz`` file by name; the array of a ``.npy`` file has the name "".
 
     Raises ModelError if the file is damaged, or has other objects; OSError if it cannot be read.
     """
@@ -31,7 +31,7 @@ class Feeds:
     Parameters
     ----------
     arrays : dict of array by name
-        A single array is accepted for a single input, whatever its name.
+        A single array is accepted for a single input, under any name.
     model : bytes
     file : str
         Name of the data's file; for messages.

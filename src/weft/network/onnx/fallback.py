@@ -52,7 +52,7 @@ def run_model(model: bytes, inputs, state) -> list[np.ndarray]:
 
 
 def probe(operator, types, constants, opsets, file):
-    """Types of the outputs of a node that onnx does not know: those of a run with zeros."""
+    """Types of the outputs of a node that onnx does not know, from a run with zeros."""
     model, names = cut_out(operator, types, constants, opsets)
     size = sum(types[name][0].itemsize * math.prod(types[name][1]) for name in names)
     if size > MAX_PROBE:

@@ -11,7 +11,7 @@ FLOAT = np.dtype(np.float32)
 
 
 def lower(importer, operator) -> bool:
-    """Append the node of a float32 product; False if the operator is none that fits."""
+    """Append the node of a float32 product; False if the operator is not such a product."""
     source = importer.source
     if operator.domain not in ("", "ai.onnx"):
         return False

@@ -20,11 +20,12 @@ def load(data: bytes, name: str, *, shapes=None) -> Graph:
 
     Products (``Conv``, ``ConvTranspose``, ``MatMul``, ``Gemm``) become `weft.network.ir.Gemm`:
 
-    - those of ``QLinearConv``, ``QLinearMatMul``, ``QGemm``, ``ConvInteger``, ``MatMulInteger``;
-    - those between ``DequantizeLinear`` and ``QuantizeLinear``, with a ``Relu`` or ``Clip`` after
-      them. onnxruntime fuses some of these and computes the others in float32; here all of them
-      are integer products. `Graph.notes` says how many;
-    - those of float32.
+    - products of ``QLinearConv``, ``QLinearMatMul``, ``QGemm``, ``ConvInteger``,
+      ``MatMulInteger``;
+    - products between ``DequantizeLinear`` and ``QuantizeLinear``, with a ``Relu`` or ``Clip``
+      after them. onnxruntime fuses some of these and computes the others in float32; here all of
+      them are integer products. `Graph.notes` says how many;
+    - products of float32.
 
     Everything else is a `weft.network.ir.Host`.
 

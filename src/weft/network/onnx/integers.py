@@ -20,7 +20,7 @@ __all__ = ["lower"]
 
 
 def lower(importer, operator) -> bool:
-    """Append the nodes of a quantized product; False if the operator is none that fits."""
+    """Append the nodes of a quantized product; False if the operator is not such a product."""
     standard = operator.domain in ("", "ai.onnx")
     if standard and operator.kind in _NAMED:
         return _NAMED[operator.kind](importer, operator)
@@ -198,7 +198,7 @@ def _emit(
 ) -> bool:
     """Append the Gemm; without a result also the node that scales its sums, if they are scaled.
 
-    ``output`` is the tensor of the sums, that of the operator by default.
+    ``output`` is the tensor of the sums; by default, the operator's output.
     """
     source = importer.source
     if x is None or w is None or x.zero.size != 1 or (x.scale is not None and x.scale.size != 1):

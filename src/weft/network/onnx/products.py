@@ -20,7 +20,7 @@ class Layout:
     arguments : dict
         Further arguments of the Gemm: ``window``, ``layout``, ``x_transposed``, ``b_transposed``.
     x_shape, y_shape : tuple of int
-        Shapes that x and y must have; they differ from those of the node for 1-D operands.
+        Shapes that x and y must have; for 1-D operands they differ from the node's shapes.
     columns : int
         groups * N.
     column_axis : int

@@ -175,7 +175,7 @@ def _converted(model, name):
 
 
 def _fix_inputs(model, name, shapes):
-    """Give all inputs a fixed shape: that of ``shapes``, or 1 for a dynamic first dimension."""
+    """Give all inputs a fixed shape, from ``shapes``, or 1 for a dynamic first dimension."""
     constants = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in constants]
     unknown = sorted(set(shapes) - {value.name for value in inputs})
@@ -227,7 +227,7 @@ def _check_size(name, value):
 
 
 def _fix_shape(name, tensor, dims, shape, sizes):
-    """Fix what is known of one shape; notes about what was assumed."""
+    """Fix the known dimensions of one shape; return notes about the assumed ones."""
     if shape is not None:
         shape = tuple(shape)
         given = tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in dims)

@@ -14,7 +14,7 @@ from weft.network.onnx.inference import infer, one_node_model
 __all__ = ["Operator", "Source", "dequantized"]
 
 # Operators that are computed here if all their inputs are constants. DequantizeLinear is missing:
-# quantized products need what it reads.
+# quantized products need its inputs.
 FOLDED = {
     "Abs", "Add", "And", "Cast", "Ceil", "Concat", "ConstantOfShape", "Div", "Equal", "Expand",
     "Flatten", "Floor", "Gather", "GatherND", "Greater", "Less", "Max", "Min", "Mod", "Mul", "Neg",

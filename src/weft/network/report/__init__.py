@@ -1,4 +1,4 @@
-"""The report of a compiled network: what runs where and why, what it costs, what bounds it.
+"""The report of a compiled network: where each layer runs, the reason, its cost and its limit.
 
 ==============  =================================================================================
 module          content

@@ -19,7 +19,7 @@ from weft.network.report.text import (
 
 __all__ = ["page"]
 
-# By the name of a picture: its heading, and what it shows.
+# By the name of a picture: its heading, and a description.
 TITLES = {
     "cycles": (
         "Cycles of the core",

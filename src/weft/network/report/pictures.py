@@ -28,7 +28,7 @@ _MARKS = {name: f"#0000{n + 1:02x}" for n, name in enumerate(COLOURS)}
 
 
 def pictures(report: NetworkReport) -> dict[str, str]:
-    """SVG elements by name: those of `TITLES` in the page that the report has data for."""
+    """SVG elements by name: the pictures in `TITLES` of the page that the report has data for."""
     drawn = {}
     if report.on_weft:
         drawn["cycles"] = _layers(report, "cycles", {

@@ -1,7 +1,7 @@
 """Reads a TFLite file into plain tensors and operators, each number checked before it is used.
 
 The parser of flatbuffers has no verifier. So every index, length and offset that leads to memory is
-checked here, and whatever the parser raises becomes a `ModelError`. The memory and time that a
+checked here, and every exception of the parser becomes a `ModelError`. The memory and time that a
 file takes are bounded by its size: vectors that overlap are counted each time, up to a limit.
 """
 

@@ -83,7 +83,7 @@ class _Process:
 
     @classmethod
     def shared(cls, label):
-        """The running process; started if there is none."""
+        """The running process; it is started if none runs."""
         if importlib.util.find_spec("tflite_micro") is None:
             raise ModelError(
                 f"{label} needs the package tflite-micro, of the extra networks (Linux on x86-64)"
@@ -103,7 +103,7 @@ class _Process:
         self._forgotten.append(identity)
 
     def ask(self, label, numbers, data, count):
-        """Send a request; the ``count`` arrays of the answer. ModelError if there is none."""
+        """Send a request; the ``count`` arrays of the answer. ModelError without an answer."""
         timer = threading.Timer(LIMIT, self._process.kill)
         timer.start()
         try:
@@ -146,7 +146,7 @@ class _Process:
             try:
                 stream.close()
             except OSError:
-                continue  # what was not written yet is of no use any more
+                continue  # the rest of the data is not needed any more
 
 
 @atexit.register

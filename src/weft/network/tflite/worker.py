@@ -57,7 +57,7 @@ def main():
 
     source = sys.stdin.buffer
     sink = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever the runtime prints goes to the log
+    os.dup2(2, 1)  # the output of the runtime goes to the log
     interpreters = {}
     while True:
         try:
