@@ -39,6 +39,6 @@ def test_a_config_has_its_data_type(dtype):
     assert Config(dtype=dtype).data_type is DTYPES[dtype]
 
 
-@pytest.mark.parametrize("dtype, limit", [("int8", 131071), ("bf16", 2**31 - 1)])
+@pytest.mark.parametrize("dtype, limit", [("int8", 131071), ("bf16", None)])
 def test_the_largest_k(dtype, limit):
     assert DTYPES[dtype].max_k == limit

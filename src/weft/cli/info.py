@@ -53,17 +53,13 @@ def _shape(text):
 
 def _check(config, m, k, n):
     """Raise ConfigError for a product that the driver does not accept, or that is too large."""
-    from weft.host.values import check_depth
-
     shape = f"{m}x{k}x{n}"
     for name, value in (("M", m), ("K", k), ("N", n)):
         if value > MAX_SIZE:
             raise ConfigError(f"shape {shape}: {name} must be in 1..{MAX_SIZE}, not {value}")
-    if config.dtype == "int8":
-        try:
-            check_depth(k, plain=True)
-        except ValueError as error:
-            raise ConfigError(f"shape {shape}: {error}") from error
+    limit = config.data_type.max_k
+    if limit and k > limit:
+        raise ConfigError(f"shape {shape}: K must be at most {limit} with {config.dtype}, not {k}")
 
 
 def cycle_counts(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):

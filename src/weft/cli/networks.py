@@ -1,4 +1,6 @@
-"""The network that ``weft sim`` runs for each dtype, and its results by the golden model."""
+"""The network that ``weft sim`` runs for each data type, and its results by the golden model."""
+
+from weft.dtypes import DTYPES
 
 __all__ = ["NETWORKS"]
 
@@ -80,5 +82,5 @@ class _Bf16Network:
         return matmul_bf16(a, b, flush_subnormals=config.flush_subnormals)
 
 
-# By ``Config.dtype``.
-NETWORKS = {"int8": _Int8Network, "bf16": _Bf16Network}
+# By the name of the data type.
+NETWORKS = DTYPES.layer("network", int8=_Int8Network, bf16=_Bf16Network)

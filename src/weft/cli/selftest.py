@@ -133,8 +133,7 @@ def _usage(accelerator, transport, args):
 
 def _link(accelerator, transport):
     """(bytes/s in both directions, failure): loads a full buffer, then reads registers."""
-    import numpy as np
-
+    from weft.cli.selftest_cases import CASES
     from weft.geometry import operands
     from weft.registers import REGISTERS, describe
 
@@ -142,11 +141,7 @@ def _link(accelerator, transport):
     if not hasattr(transport, "sent"):
         return "no link: the core is in this process", None
     a, _ = operands(config)
-    operand = np.zeros((a.edge, a.words * a.depth), np.int8)
-    if config.dtype == "bf16":
-        from ml_dtypes import bfloat16
-
-        operand = operand.astype(bfloat16)
+    operand = CASES[config.dtype](config, seed=0).filled(0, a.edge, a.words * a.depth)
     accelerator.load(operand, "a").free()
     before = accelerator.counters()
     rates = []

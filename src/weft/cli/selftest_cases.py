@@ -4,9 +4,10 @@ import numpy as np
 
 from weft.commands import JobFlag, epilogue_flags
 from weft.config import PAGE_WORDS
+from weft.dtypes import DTYPES
 from weft.geometry import operands
 
-__all__ = ["memories", "products"]
+__all__ = ["CASES", "OperandCases", "memories", "products"]
 
 _PATTERNS = {"00": 0x00, "7f": 0x7F, "55": 0x55, "aa": 0xAA}  # value of each byte of a buffer
 _DEEP = 2.5  # K relative to the K that a buffer holds, so that the driver splits K
@@ -15,13 +16,13 @@ _MAX_SIZE = 1 << 16  # of M, K and N, to limit the run time
 
 def memories(config, seed):
     """Checks of the operand buffers: [(name, check(accelerator) -> (details, failure))]."""
-    cases = _CASES[config.dtype](config, seed)
+    cases = CASES[config.dtype](config, seed)
     return [(f"{side.upper()} buffer", _memory(cases, side)) for side in ("a", "b")]
 
 
 def products(config, seed):
     """Checks of products of every class of shape, in the same form as `memories`."""
-    cases = _CASES[config.dtype](config, seed)
+    cases = CASES[config.dtype](config, seed)
     a, b = operands(config)
     rows, cols, depth = config.rows, config.cols, config.depth
     shapes = {
@@ -83,8 +84,12 @@ def _difference(result, expected):
     return f"{len(wrong)} of {expected.size} results differ, the first at {index}: {values}"
 
 
-class _Cases:
-    """Random operands of a dtype, and checks of their products."""
+class OperandCases:
+    """Random operands of a data type, and checks of their products.
+
+    A subclass has the type DTYPE and two values EXTREMES of the operands, and the methods `noise`,
+    `filled`, `golden` and `finish`.
+    """
 
     def __init__(self, config, seed):
         self.config = config
@@ -125,7 +130,7 @@ class _Cases:
         return check
 
 
-class _Int8Cases(_Cases):
+class _Int8Cases(OperandCases):
     DTYPE, EXTREMES = np.int8, (-128, 127)
 
     def noise(self, *shape):
@@ -155,7 +160,7 @@ class _Int8Cases(_Cases):
         return {**arguments, "bias": bias}, expected
 
 
-class _Bf16Cases(_Cases):
+class _Bf16Cases(OperandCases):
     @property
     def DTYPE(self):
         from ml_dtypes import bfloat16
@@ -187,4 +192,5 @@ class _Bf16Cases(_Cases):
         return {"low": 0.0, "out_dtype": self.DTYPE}, y
 
 
-_CASES = {"int8": _Int8Cases, "bf16": _Bf16Cases}
+# Subclasses of `OperandCases`, by the name of the data type.
+CASES = DTYPES.layer("checks", int8=_Int8Cases, bf16=_Bf16Cases)

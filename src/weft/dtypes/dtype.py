@@ -16,7 +16,6 @@ __all__ = ["DType", "Rule", "must_be"]
 Rule = tuple[str, str, Callable[[Any], bool]]
 
 NO_EPILOGUE = {"c_words": 0, "requantize": "none", "activation": "none"}
-MAX_K = 0x7FFF_FFFF  # of a product, unless sums could overflow before
 
 
 def must_be(name: str, value: object) -> Rule:
@@ -59,8 +58,8 @@ class DType:
         Whether ``multiplier="auto"`` may select a fast inner product.
     parameter : struct.Struct or None
         The epilogue parameters of a column.
-    max_k : int
-        The largest K for which the kit's driver computes a product without a check of the sums.
+    max_k : int or None
+        The largest K of which the sums always fit ``acc``; None without a limit.
     is_float : bool
         Whether sums are floating-point numbers.
     """
@@ -79,7 +78,7 @@ class DType:
     )
     allows_fip = False
     parameter: struct.Struct | None = None
-    max_k = MAX_K
+    max_k: int | None = None
     is_float = False
 
     def mac_cell(self, config: "Config") -> str:

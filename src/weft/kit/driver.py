@@ -13,6 +13,7 @@ from weft.kit.texts import text
 __all__ = ["configuration", "driver", "renamed"]
 
 RESULT_WORDS = CAPACITY // 16 * 16  # 32-bit words of results that fit the FIFO, for any bytes_out
+_ANY_K = 0x7FFF_FFFF  # the largest k of a data type without a limit
 _ABSENT = "{1, 1, 1, 1, 1, 1, 0}"  # the geometry of a region that a core does not have
 
 
@@ -53,8 +54,8 @@ def configuration(ip: Ip) -> str:
         "MAGIC": f"0x{registers.MAGIC:08x}u", "VERSION": f"{registers.VERSION}u",
         "HASH": f"0x{c.hash:08x}u", "COMMANDS_VERSION": f"{commands.VERSION}u",
         "ROWS": f"{c.rows}u", "COLS": f"{c.cols}u", "DEPTH": c.depth, "LANES": c.lanes,
-        "BYTES_IN": c.bytes_in, "BYTES_OUT": c.bytes_out, "K_MAX": f"{c.data_type.max_k}u",
-        "K_PANEL": f"{words * c.depth}u",
+        "BYTES_IN": c.bytes_in, "BYTES_OUT": c.bytes_out,
+        "K_MAX": f"{c.data_type.max_k or _ANY_K}u", "K_PANEL": f"{words * c.depth}u",
         "BF16": int(c.data_type.is_float), "VALUE_BYTES": b.size,
         "NARROW_BYTES": c.data_type.narrow.bytes,
         "EPILOGUE_FLAGS": sum(flag for flag in epilogue),
