@@ -108,7 +108,41 @@ def _leaky_relu_quantized(inputs, attributes):
     return [clamp(y, limits.min, limits.max, inputs[0].dtype)]
 
 
+# sigmoid(i / 24) in 16 fractional bits. TFLite's table is higher by 1 in these entries.
+_SIGMOID = np.rint(65536 / (1 + np.exp(-np.arange(256) / 24))).astype(np.int64)
+_SIGMOID[[
+    4, 8, 12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37, 39, 40, 41,
+    43, 44, 45, 46, 49, 50, 54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255,
+]] += 1
+
+
+def _sigmoid_at(x, attributes, bits, highest):
+    """Position in the table's steps, and its value for ``abs(x)``, interpolated by ``bits``."""
+    shift = attributes["shift"]
+    x = (x.astype(np.int64) * attributes["multiplier"] + (1 << shift >> 1)) >> shift
+    size = np.abs(x)
+    place, rest = (size >> bits).clip(0, 254), size & ((1 << bits) - 1)
+    value = (_SIGMOID[place] << bits) + rest * (_SIGMOID[place + 1] - _SIGMOID[place])
+    return x, np.where(size >> bits >= 255, highest << bits, value)
+
+
+def _logistic16(inputs, attributes):
+    """int16; ``multiplier``, ``shift`` : to steps of 1 / (24 * 512)."""
+    x, value = _sigmoid_at(inputs[0], attributes, 9, 0x7FFF << 1)
+    y = np.where(x >= 0, value + (1 << 9), (1 << 25) - value + (1 << 9) - 1) >> 10
+    return [y.astype(np.int16)]
+
+
+def _tanh16(inputs, attributes):
+    """int16; ``tanh(x) = 2 * sigmoid(2 * x) - 1``."""
+    x, value = _sigmoid_at(inputs[0], attributes, 8, 0xFFFF)
+    half = 1 << 23
+    y = np.where(x >= 0, value - half + 128, half - value + 127) >> 8
+    return [y.astype(np.int16)]
+
+
 KERNELS = {
+    "tflite.logistic16": _logistic16, "tflite.tanh16": _tanh16,
     "tflite.quantize": _quantize, "tflite.requantize": _requantize,
     "tflite.dequantize": _dequantize, "tflite.cast": _cast, "tflite.softmax": _softmax,
     "tflite.clip": _clip, "tflite.leaky_relu": _leaky_relu,

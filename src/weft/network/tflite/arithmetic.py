@@ -79,7 +79,7 @@ def _squared_difference(graph, operator):
         return graph.host(
             operator, "tflite.plain_squared_difference", REASON, low=None, high=None
         )
-    if y.dtype != np.int8:
+    if y.dtype not in QUANTIZED[:2]:
         raise Fallback(f"no kernel for {y.dtype}")
     terms, twice = _sum_terms(operator, a, b, 7)
     y_scale, zero = per_tensor(operator, y)

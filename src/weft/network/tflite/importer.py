@@ -41,7 +41,14 @@ def import_file(data: bytes, name: str) -> Graph:
         dataclasses.replace(tensor, data=graph.values.get(i))
         for i, tensor in enumerate(file.tensors)
     ]
-    return _graph(file, nodes, tensors, [])
+    return _graph(file, nodes, tensors, _notes(file))
+
+
+def _notes(file):
+    used = {i for o in file.operators for i in (*o.inputs, *o.outputs) if i >= 0}
+    if all(file.kinds[i] != "UINT8" for i in used):
+        return []
+    return ["TFLite Micro has no uint8: the values are computed as those of int8, higher by 128"]
 
 
 def _graph(file, nodes, tensors, notes):

@@ -59,6 +59,29 @@ def _leaky_relu(graph, operator):
     return _table(functools.partial(tables.leaky_relu, alpha), graph, operator)
 
 
+def _sigmoid(kernel, table, graph, operator):
+    """LOGISTIC or TANH: a table of 8 bits, or a table with interpolation of 16."""
+    x, y = _one(graph, operator)
+    if graph.same_type(operator, x, y) != np.int16:
+        return _table(table, graph, operator)
+    scale, zero = per_tensor(operator, x)
+    if zero or per_tensor(operator, y) != (1 / 32768, 0):
+        raise operator.error("int16 must have zero points of 0, and y a scale of 1 / 32768")
+    multiplier, shift = _steps(scale, 1 if kernel == "tflite.logistic16" else 2)
+    return graph.host(operator, kernel, REASON, multiplier=multiplier, shift=shift)
+
+
+def _steps(scale, most):
+    """Multiplier and shift to steps of 1 / (3 * 4096); powers of two below ``most`` are exact."""
+    fraction, exponent = math.frexp(scale)
+    if fraction == 0.5 and 0 <= exponent + 11 < most:
+        return 3 << (exponent + 11), 0
+    multiplier, shift = scale * 4096 * 3, 0
+    while multiplier <= 32767 / 2 and shift <= 30:
+        multiplier, shift = multiplier * 2, shift + 1
+    return int(multiplier), shift
+
+
 def _gelu(graph, operator):
     approximate = bool(operator.options("GeluOptions").Approximate())
     return _table(functools.partial(tables.gelu, approximate), graph, operator)
@@ -162,8 +185,8 @@ BUILDERS = {
     "RELU": functools.partial(_relu, 0, None), "RELU6": functools.partial(_relu, 0, 6),
     "RELU_N1_TO_1": functools.partial(_relu, -1, 1), "RELU_0_TO_1": functools.partial(_relu, 0, 1),
     "LEAKY_RELU": _leaky_relu, "GELU": _gelu,
-    "LOGISTIC": functools.partial(_table, tables.logistic),
-    "TANH": functools.partial(_table, tables.tanh),
+    "LOGISTIC": functools.partial(_sigmoid, "tflite.logistic16", tables.logistic),
+    "TANH": functools.partial(_sigmoid, "tflite.tanh16", tables.tanh),
     "HARD_SWISH": functools.partial(_table, tables.hard_swish),
     "ELU": functools.partial(_table, tables.elu), "EXP": functools.partial(_table, tables.exp),
     "ABS": functools.partial(_float, "tflite.abs", tables.absolute),
