@@ -60,27 +60,61 @@ def svdf(rng):
         "t": T(data=rng.integers(-3000, 3000, (8, 4)).astype(np.int16), scale=0.0001),
         "b": T(data=rng.integers(-900, 900, 4).astype(np.int32)),
         "s": T((1, 32), "int16", scale=0.001, variable=True),
-        "y": T((1, 4), scale=0.1),
+        "y": T((1, 4), scale=0.02),
     }
 
 
-def test_state_lasts_from_run_to_run_and_belongs_to_the_node(rng):
-    options = "SVDFOptions", {"rank": 2, "fusedActivationFunction": 1}
-    data, graph = single(rng, "SVDF", svdf(rng), options)
+def same_over_runs(rng, data, graph, count=8):
+    """Several runs, beside a second session and runs that begin anew."""
     from tflite_micro import runtime as tflm
 
+    shape = graph.tensors[graph.inputs[0]].shape
     oracle, states, others = tflm.Interpreter.from_bytes(data, arena_size=1 << 20), {}, {}
-    found = []
-    for _ in range(6):
-        x = rng.integers(-128, 128, (1, 6)).astype(np.int8)
+    anew = []
+    for _ in range(count):
+        x = rng.integers(-128, 128, shape).astype(np.int8)
         oracle.set_input(x, 0)
         oracle.invoke()
         y = run_graph(graph, [x], states)[graph.outputs[0]]
         assert np.array_equal(y, oracle.get_output(0))
-        first = run_graph(graph, [x], {})[graph.outputs[0]]
-        found.append(np.array_equal(first, y))
-        run_graph(graph, [x], others)  # another session
-    assert not all(found)
+        anew.append(np.array_equal(run_graph(graph, [x], {})[graph.outputs[0]], y))
+        run_graph(graph, [x], others)
+    assert not all(anew)
+
+
+def test_state_lasts_from_run_to_run_and_belongs_to_the_node(rng):
+    """The runtime keeps an SVDF of float weights in its interpreter."""
+    tensors = svdf(rng)
+    for key, t in tensors.items():
+        data = None if t.data is None else t.data.astype(np.float32) / 128
+        tensors[key] = T(t.shape, "float32", data=data, variable=t.variable)
+    options = "SVDFOptions", {"rank": 2, "fusedActivationFunction": 1}
+    data, graph = single(rng, "SVDF", tensors, options)
+    from tflite_micro import runtime as tflm
+
+    oracle, states = tflm.Interpreter.from_bytes(data, arena_size=1 << 20), {}
+    for _ in range(4):
+        x = rng.standard_normal((1, 6)).astype(np.float32)
+        oracle.set_input(x, 0)
+        oracle.invoke()
+        y = run_graph(graph, [x], states)[graph.outputs[0]]
+        run_graph(graph, [x], {})
+        assert np.array_equal(y, oracle.get_output(0))
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_svdf_is_a_product_and_a_state(rng, batch):
+    tensors = svdf(rng)
+    for key, width in (("x", 6), ("s", 32), ("y", 4)):
+        tensors[key].shape = batch, width
+    tensors["x"].zero, tensors["y"].zero = -11, -128
+    inputs = ["x", "f", "t", "b", "s"]
+    options = "SVDFOptions", {"rank": 2, "fusedActivationFunction": 1}
+    data = build(tensors, [("SVDF", inputs, ["y"], options)], ["x"], ["y"])
+    graph = load(data, "net")
+    assert [getattr(node, "kernel", "gemm") for node in graph.nodes] == ["gemm", "tflite.svdf"]
+    assert [node.position for node in graph.nodes] == [(0,), (0,)]
+    same_over_runs(rng, data, graph)
 
 
 def test_an_operator_of_a_custom_code(rng):

@@ -20,6 +20,7 @@ from weft.network.kernels import (
     runtimes,
     tflite_arithmetic,
     tflite_pool,
+    tflite_recurrent,
     tflite_unary,
 )
 
@@ -30,11 +31,12 @@ __all__ = ["KERNELS", "STATEFUL", "run"]
 KERNELS = {
     **common.KERNELS, **onnx_elementwise.KERNELS, **onnx_movement.KERNELS,
     **onnx_quantized.KERNELS, **onnx_reductions.KERNELS,
-    **tflite_arithmetic.KERNELS, **tflite_pool.KERNELS, **tflite_unary.KERNELS,
+    **tflite_arithmetic.KERNELS, **tflite_pool.KERNELS, **tflite_recurrent.KERNELS,
+    **tflite_unary.KERNELS,
     "onnx.model": runtimes.onnx_model, "tflite.model": runtimes.tflite_model,
 }
 # Names of the kernels that keep something from run to run.
-STATEFUL = frozenset({"onnx.model", "tflite.model"})
+STATEFUL = frozenset({"onnx.model", "tflite.model", "tflite.svdf"})
 
 
 def run(

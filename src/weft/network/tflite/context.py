@@ -23,6 +23,7 @@ class Context:
         self.values = {
             i: tensor.data for i, tensor in enumerate(file.tensors) if tensor.data is not None
         }
+        self.added = []  # tensors that are not in the file
         self._converted = {}
         self._budget = 16 * len(file.data) + 4096  # bytes of copies of constants
 
@@ -31,6 +32,11 @@ class Context:
         self._budget -= size
         if self._budget < 0:
             raise operator.error("constants must not be used so often that copies exceed 16 files")
+
+    def add(self, tensor):
+        """The number of a further tensor, between two nodes of one operator."""
+        self.added.append(tensor)
+        return len(self.file.tensors) + len(self.added) - 1
 
     def counts(self, operator, low, high, outputs=1):
         """Check the numbers of inputs and outputs; ``high`` None: no limit."""

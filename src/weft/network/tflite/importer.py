@@ -5,7 +5,7 @@ import difflib
 
 from weft.network.errors import ModelError
 from weft.network.ir import Graph, Host
-from weft.network.tflite import arithmetic, moving, products, reducing, unary
+from weft.network.tflite import arithmetic, moving, products, recurrent, reducing, unary
 from weft.network.tflite.context import Context, Fallback
 from weft.network.tflite.cutout import cut
 from weft.network.tflite.reader import read
@@ -16,7 +16,7 @@ __all__ = ["import_file"]
 
 BUILDERS = {
     **products.BUILDERS, **arithmetic.BUILDERS, **unary.BUILDERS, **moving.BUILDERS,
-    **reducing.BUILDERS,
+    **reducing.BUILDERS, **recurrent.BUILDERS,
 }
 
 
@@ -33,14 +33,12 @@ def import_file(data: bytes, name: str) -> Graph:
     for operator in file.operators:
         if not operator.outputs:
             raise operator.error("outputs must be at least 1, not 0")
-        node = _node(graph, operator)
-        if node is not None:
-            nodes.append(node)
+        nodes += _nodes(graph, operator)
     _order(file, graph, nodes)
     tensors = [
         dataclasses.replace(tensor, data=graph.values.get(i))
         for i, tensor in enumerate(file.tensors)
-    ]
+    ] + graph.added
     return _graph(file, nodes, tensors, _notes(file))
 
 
@@ -82,12 +80,13 @@ def _nearest(name, known):
     return f"; the nearest supported operator is {found[0]}" if found else ""
 
 
-def _node(graph, operator):
-    """The node of an operator; None if its outputs became constants."""
+def _nodes(graph, operator):
+    """The nodes of an operator; none if its outputs became constants."""
     reason = "Weft has no kernel of its own for it"
     if operator.name in BUILDERS:
         try:
-            return BUILDERS[operator.name](graph, operator)
+            nodes = BUILDERS[operator.name](graph, operator)
+            return [] if nodes is None else nodes if isinstance(nodes, list) else [nodes]
         except Fallback as fallback:
             reason = str(fallback)
     if not operator.custom and operator.name not in RUNTIME:
@@ -97,13 +96,13 @@ def _node(graph, operator):
         raise operator.error("constants must not have a sparse encoding")
     model, fed = cut(graph.file, operator, graph.values)
     graph.spend(operator, len(model))
-    return Host(
+    return [Host(
         operator=operator.custom or operator.name, name=graph.output(operator).name,
         position=(operator.position,), inputs=fed, outputs=operator.outputs,
         kernel="tflite.model", reason=reason,
         attributes=_attributes(operator.label, model, [graph.file.tensors[i] for i in used],
                                len(operator.outputs)),
-    )
+    )]
 
 
 def _attributes(label, model, tensors, outputs):
