@@ -22,7 +22,7 @@ NOT_RUN = {"my_board.py", "amaranth_soc.py"}
 COMPILE = {"batch_on_board.py"}  # a simulation model
 BLOCKS = {
     f"{page}-{number}": block
-    for page in ("quickstart", "python", "ip")
+    for page in ("quickstart", "python", "ip", "networks")
     for number, block in enumerate(re.findall(
         r"^```python\n(.*?)^```", (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"),
         re.M | re.S,
@@ -93,5 +93,6 @@ def test_the_pages_have_blocks():
 @pytest.mark.parametrize("name", [
     pytest.param(name, marks=[pytest.mark.slow] if name.startswith("ip") else []) for name in BLOCKS
 ])
-def test_block_runs(name):
+def test_block_runs(name, monkeypatch):
+    monkeypatch.chdir(ROOT)
     exec(compile(BLOCKS[name], name, "exec"), {})

@@ -1,6 +1,7 @@
 """The pictures: well-formed SVG in the page's colours."""
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -35,6 +36,16 @@ def test_pictures(drawn):
 def test_ids_are_unique_in_the_page(drawn):
     ids = re.findall(r' id="([^"]+)"', "".join(drawn.values()))
     assert ids and len(set(ids)) == len(ids)
+
+
+def test_compares_layers_by_their_operators(program):
+    """One target fuses operators 1 and 2; the other has two layers for operator 4."""
+    mine, *_ = found = report(program).layers
+    fused = [replace(mine, position=(0,)), replace(mine, position=(1, 2)), *found[3:]]
+    split = [*found[:4], replace(mine, position=(4,)), replace(mine, position=(4,))]
+    a, b = (replace(report(program), layers=tuple(layers)) for layers in (fused, split))
+    assert module._by_layer(a, b, [1, 2, 4, 8, 16, 32]) == [1, 6, 8, 48]
+    assert module._by_layer(b, a, [1, 2, 4, 8]) == [1, 2, 0, 4, 8, 0]
 
 
 def test_without_a_serial_port_there_is_no_wire(monkeypatch):

@@ -75,7 +75,7 @@ def page(report: NetworkReport) -> str:
     if report.against:
         body += [
             f"<h2>{escape(report.target)} and {escape(report.against.target)}</h2>",
-            _comparison(report), f"<div class=grid>{_picture('against', drawn)}</div>",
+            f"<div class=grid>{_comparison(report)}{_picture('against', drawn)}</div>",
         ]
     shown = [name for name in TITLES if name in drawn and name != "against"]
     body += [

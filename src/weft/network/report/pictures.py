@@ -211,7 +211,7 @@ def _labels(report, points):
     for x, y, layer in points:
         number = report.layers.index(layer) + 1
         for (u, v), numbers in labels.items():
-            if abs(x / u - 1) < 0.25 and abs(y / v - 1) < 0.25:
+            if max(x / u, u / x) < 1.9 and max(y / v, v / y) < 1.3:
                 numbers.append(number)
                 break
         else:
@@ -223,17 +223,41 @@ def _labels(report, points):
 
 
 def _comparison(report):
-    """The cycles, or the ms, of each layer on both targets."""
-    timed = None not in (report.core_ms, report.against.core_ms)
-    figure, axes = _figure(0.9 + 1.5 * ROW * len(report.layers))
-    for n, (each, colour) in enumerate(((report, "compute"), (report.against, "other"))):
-        values = [(layer.core_ms or 0) if timed else layer.cycles for layer in each.layers]
-        rows = [row + 0.4 * n - 0.2 for row in range(len(values))]
-        axes.barh(rows, values, 0.36, color=_MARKS[colour], label=each.target)
-    _layer_axis(axes, report, report.layers)
+    """The cycles, or the ms, of each layer that one of the targets computes."""
+    other = report.against
+    timed = None not in (report.core_ms, other.core_ms)
+    values = [
+        [(layer.core_ms or 0) if timed else layer.cycles for layer in each.layers]
+        for each in (report, other)
+    ]
+    values[1] = _by_layer(report, other, values[1])
+    rows = [n for n, pair in enumerate(zip(*values, strict=True)) if any(pair)]
+    figure, axes = _figure(0.9 + 1.5 * ROW * len(rows))
+    for n, (target, colour) in enumerate(((report.target, "compute"), (other.target, "other"))):
+        places = [place + 0.4 * n - 0.2 for place in range(len(rows))]
+        lengths = [values[n][row] for row in rows]
+        axes.barh(places, lengths, 0.36, color=_MARKS[colour], label=target)
+    _layer_axis(axes, report, [report.layers[row] for row in rows])
     axes.set_xlabel("ms of the core" if timed else "cycles of the core")
     _legend(axes, 2)
     return _svg(figure, "comparison")
+
+
+def _by_layer(report, other, values):
+    """The values of the layers of ``other``, added up for each layer of ``report``.
+
+    A Config with a table fuses operators, so the layers of two targets may differ.
+    """
+    if [layer.position for layer in report.layers] == [layer.position for layer in other.layers]:
+        return values
+    place: dict = {}
+    for n, layer in enumerate(report.layers):
+        for operator in layer.position:
+            place.setdefault(operator, n)
+    sums = [0.0] * len(report.layers)
+    for layer, value in zip(other.layers, values, strict=True):
+        sums[place[layer.position[0]]] += value
+    return sums
 
 
 def _svg(figure, name):
