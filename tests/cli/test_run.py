@@ -1,0 +1,127 @@
+"""``weft run`` and ``weft compile``: lines, files, checks and exit codes."""
+
+import numpy as np
+import pytest
+from tflite_files import T, build
+
+from weft.cli import main
+
+CONFIG = "rows = 2\ncols = 3\ndepth = 2\na_words = 64\nb_words = 64\nlanes = 1\njobs = 2\n"
+
+
+def layers():
+    """A fully connected layer, then a softmax."""
+    rng = np.random.default_rng(1)
+    w = rng.integers(-128, 128, (5, 12), np.int8)
+    tensors = {
+        "x": T((1, 12), scale=[0.1], zero=[4]), "w": T(data=w, scale=[0.02], zero=[0]),
+        "b": T(data=np.arange(5, dtype=np.int32), scale=[0.002], zero=[0]),
+        "h": T((1, 5), scale=[0.1], zero=[-3]), "y": T((1, 5), scale=[1 / 256], zero=[-128]),
+    }
+    operators = [
+        ("FULLY_CONNECTED", ["x", "w", "b"], ["h"], ("FullyConnectedOptions", {})),
+        ("SOFTMAX", ["h"], ["y"], ("SoftmaxOptions", {"beta": 1.0})),
+    ]
+    return build(tensors, operators, ["x"], ["y"])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    pytest.importorskip("tflite")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.tflite").write_bytes(layers())
+    (tmp_path / "small.toml").write_text(CONFIG)
+    return tmp_path
+
+
+def test_runs_and_checks_on_golden(folder, capsys):
+    command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml", "--layers"]
+    files = ["--output", "y.npy", "--activations", "a.npz", "--check", "tflm"]
+    assert main([*command, *files]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("net: 1 of 2 operators on Weft (100 % of 60 MAC), 1 on the host")
+    assert any(line.split()[:2] == ["0", "FULLY_CONNECTED"] for line in lines)
+    assert any(line.split()[:3] == ["1", "SOFTMAX", "host"] for line in lines)
+    assert lines[-1].endswith("all 5 values equal TFLite Micro")
+    y, activations = np.load("y.npy"), np.load("a.npz")
+    assert sorted(activations.files) == ["out0", "out1"]
+    np.testing.assert_array_equal(activations["out1"], y)
+
+
+def test_a_batch_from_a_file(folder, capsys):
+    np.save("x.npy", np.random.default_rng(2).integers(-128, 128, (3, 12), np.int8))
+    command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml"]
+    assert main([*command, "--input", "x.npy", "--check", "tflm"]) == 0
+    assert "int8 [3, 5]" in capsys.readouterr().out
+
+
+def test_a_difference_is_exit_code_1(folder, capsys, monkeypatch):
+    monkeypatch.setattr(
+        "weft.network.tflite.oracle.tflm", lambda *args: [[np.zeros((1, 5), np.int8)]]
+    )
+    command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml"]
+    assert main([*command, "--check", "tflm"]) == 1
+    assert "of 5 values differ from TFLite Micro, by at most" in capsys.readouterr().out
+
+
+def test_compiles_a_program_that_runs(folder, capsys):
+    assert main(["compile", "net.tflite", "--config", "small.toml", "-o", "net.weft"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("net: 1 of 2 operators on Weft") and "net.weft: " in out
+    command = ["--on", "golden", "--output"]
+    assert main(["run", "net.weft", *command, "a.npy"]) == 0
+    assert main(["run", "net.tflite", "--config", "small.toml", *command, "b.npy"]) == 0
+    np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ("missing.tflite --on golden", "No such file or directory: 'missing.tflite'"),
+    ("net.tflite --on golden --check ort", "onnxruntime runs .onnx files, not .tflite files"),
+    ("net.tflite --on golden --input bad.npy", "bad.npy must be a .npy or .npz file"),
+    ("net.tflite --on golden --input wrong.npy",
+     "net: input x must be of shape (1, 12), not (1, 13)"),
+    ("net.tflite --on nowhere", "transport must be a serial port"),
+    ("net.txt --on golden", "net.txt must be a .tflite, .onnx or .weft file, not one of .txt"),
+    ("net.weft --on golden --check tflm", "--check needs the network, not the program net.weft"),
+    ("net.weft --on golden --activations a.npz", "--activations needs the network"),
+])
+def test_errors_are_one_line(folder, capsys, arguments, message):
+    (folder / "bad.npy").write_bytes(b"text")
+    (folder / "net.txt").write_bytes(b"text of a file")
+    np.save("wrong.npy", np.zeros((1, 13), np.int8))
+    options = ["--config", "small.toml"]
+    if "net.weft" in arguments:
+        assert main(["compile", "net.tflite", *options, "-o", "net.weft"]) == 0
+        options = []
+    capsys.readouterr()
+    assert main(["run", *arguments.split(), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_program_for_another_config(folder, capsys):
+    assert main(["compile", "net.tflite", "--config", "small.toml", "-o", "net.weft"]) == 0
+    (folder / "other.toml").write_text("rows = 4\n")
+    assert main(["run", "net.weft", "--on", "golden", "--config", "other.toml"]) == 2
+    assert "net.weft is compiled for small (" in capsys.readouterr().err
+
+
+def test_refuses_fallbacks(folder, capsys):
+    (folder / "bf16.toml").write_text('dtype = "bf16"\n')
+    command = ["run", "net.tflite", "--on", "golden", "--fallback", "refuse", "--config"]
+    assert main([*command, "small.toml"]) == 0
+    assert main([*command, "bf16.toml"]) == 2
+    error = capsys.readouterr().err
+    assert "operator 0 (FULLY_CONNECTED h) must not run on the host" in error
+    assert "dtype=int8 would change this" in error
+
+
+def test_without_a_target_the_core_gives_its_config(folder, capsys, monkeypatch):
+    from weft.config import Config
+    from weft.host.golden import GoldenTransport
+
+    config = Config.from_toml("small.toml")
+    monkeypatch.setattr(
+        "weft.host.opening.open_transport", lambda *args, **options: GoldenTransport(config)
+    )
+    assert main(["run", "net.tflite", "--on", "/dev/ttyUSB1", "--check", "tflm"]) == 0
+    assert "; 2x3x2: " in capsys.readouterr().out

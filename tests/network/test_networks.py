@@ -1,0 +1,87 @@
+"""The networks of MLPerf Tiny on cores: all bytes equal TFLite Micro's, all cycles as predicted."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+from weft.config import Config
+from weft.host.golden import GoldenTransport
+
+pytest.importorskip("tflite")
+
+# The Config of a board with an 85F, and a small one with all options.
+LARGE = Config(
+    target="ecp5", rows=8, cols=8, depth=8, hop=2, dsp_cols=4, lanes=2, jobs=4, activation="none",
+    a_words=512, b_words=512,
+)
+SMALL = Config(
+    rows=4, cols=4, depth=4, lanes=2, bytes_in=8, bytes_out=4, a_words=256, b_words=256,
+    b_zero_point="column",
+)
+NAMES = "ad01_int8", "kws_int8", "resnet8_int8", "vww_96_int8"
+
+
+@pytest.fixture(scope="module")
+def folder():
+    if "WEFT_NETWORKS" not in os.environ:
+        pytest.skip("WEFT_NETWORKS must name a folder with the networks of MLPerf Tiny")
+    return Path(os.environ["WEFT_NETWORKS"])
+
+
+def check(folder, name, config, transport):
+    """Compare all activations, or the outputs if there are none, and the cycles of each step."""
+    network = weft.load(folder / f"{name}.tflite")
+    program = network.compile(config, activations=True)
+    record = np.load(folder / f"{name}.npz")
+    shape = program.tensors[program.inputs[0]].shape
+    operators = folder / f"{name}_activations.npz"
+    with program.open(transport) as session:
+        if operators.exists():
+            expected = np.load(operators)
+            x = expected["model_in"].reshape(shape)
+            _, records, found = session(x, stats=True, activations=True)
+            assert len(found) == len(program.operators)
+            for key, y in found.items():
+                assert np.array_equal(y.ravel(), expected[key].ravel()), key
+        else:
+            y, records = session(record["model_in"][0].reshape(shape), stats=True)
+            assert np.array_equal(y.ravel(), record["model_out_tflm"][0].ravel())
+    for entry in records:
+        if entry.stats:
+            assert abs(entry.stats.cycles - entry.step.estimate.cycles) <= (
+                0.01 * entry.step.estimate.cycles
+            )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_golden(folder, name):
+    check(folder, name, LARGE, GoldenTransport(LARGE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_golden_on_a_small_core(folder, name):
+    check(folder, name, SMALL, GoldenTransport(SMALL))
+
+
+@pytest.mark.parametrize("name", [
+    "kws_int8", "ad01_int8", pytest.param("resnet8_int8", marks=pytest.mark.slow),
+    pytest.param("vww_96_int8", marks=pytest.mark.slow),
+])
+def test_simulated_core(folder, name):
+    from weft.sim.transport import SimTransport
+
+    check(folder, name, LARGE, SimTransport(LARGE))
+
+
+def test_a_batch(folder):
+    program = weft.load(folder / "kws_int8.tflite").compile(LARGE)
+    record = np.load(folder / "kws_int8.npz")
+    count, shape = 3, program.tensors[program.inputs[0]].shape
+    x = record["model_in"][:count].reshape(count, *shape[1:])
+    with program.open(GoldenTransport(LARGE)) as session:
+        y = session(x)
+    assert np.array_equal(y.reshape(count, -1), record["model_out_tflm"][:count].reshape(count, -1))

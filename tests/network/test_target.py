@@ -1,0 +1,39 @@
+"""Targets: boards, Configs and TOML files."""
+
+import pytest
+
+from weft.config import Config, ConfigError
+from weft.network.errors import ModelError
+from weft.network.target import Target, target_of
+
+
+def test_a_board_has_a_clock_and_a_baud_rate():
+    target = target_of("ulx3s-85f")
+    assert (target.name, target.clock, target.baud) == ("ulx3s-85f", 100, 2_000_000)
+    assert target.config.rows == 8
+
+
+def test_a_config_and_a_file(tmp_path):
+    config = Config(rows=2)
+    assert target_of(config) == Target("2x8x1", config)
+    path = tmp_path / "mine.toml"
+    path.write_text("rows = 2\n")
+    assert target_of(path) == target_of(str(path)) == Target("mine", config)
+    assert target_of(target_of(path)).name == "mine"
+
+
+def test_seconds():
+    target = Target("t", Config(), 100, 1_000_000)
+    assert target.core_seconds(5000) == 5e-5
+    assert target.wire_seconds(2000, 700) == 0.02  # ten bits a byte; both directions at once
+    assert Target("t", Config()).core_seconds(1) is Target("t", Config()).wire_seconds(1, 1) is None
+
+
+@pytest.mark.parametrize("target, error, message", [
+    ("ulx3s-85g", ModelError, "board must be one of .* not 'ulx3s-85g'"),
+    (7, ModelError, "target must be a board, a Config or a TOML file, not a int"),
+    ("missing.toml", ConfigError, "missing.toml must be a readable TOML file"),
+])
+def test_rejects_other_targets(target, error, message):
+    with pytest.raises(error, match=message):
+        target_of(target)
