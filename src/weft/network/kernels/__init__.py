@@ -36,7 +36,7 @@ KERNELS = {
     "onnx.model": runtimes.onnx_model, "tflite.model": runtimes.tflite_model,
 }
 # Names of the kernels that keep something from run to run.
-STATEFUL = frozenset({"onnx.model", "tflite.model", "tflite.svdf"})
+STATEFUL = frozenset({"onnx.model", "tflite.lstm", "tflite.model", "tflite.svdf"})
 
 
 def run(

@@ -1,11 +1,12 @@
 """TFLite's operators with a state, which lasts from run to run.
 
-Source: TFLite Micro, ``svdf_common.cc``.
+Sources: TFLite Micro, ``svdf_common.cc``, ``lstm_eval_general.cc``.
 """
 
 import numpy as np
 
 from weft.network.kernels.fixed_point import clamp, multiply, wrap32
+from weft.network.kernels.tflite_unary import logistic16, tanh16
 
 __all__ = ["KERNELS"]
 
@@ -38,4 +39,55 @@ def _svdf(inputs, attributes, state):
     return [clamp(y, attributes["low"], attributes["high"], np.int8)]
 
 
-KERNELS = {"tflite.svdf": _svdf}
+def _lstm(inputs, attributes, state):
+    """The recurrence of a long short-term memory, for all steps in time.
+
+    ::
+
+        gates = int16(sums * input_scales) + int16(hidden @ recurrent.T * recurrent_scales)
+        cell = sigmoid(forget) * cell + sigmoid(input) * tanh(new), within +-limit
+        hidden = sigmoid(output) * tanh(cell) + hidden_zero
+
+    Each sum saturates to int16, and each product is scaled. The input has the products of the
+    input with the weights of all gates (input, forget, new, output), with their biases: int32
+    [batch, time, 4 * units], or [time, batch, ...] if ``time_major``. ``recurrent`` : int8 [4 *
+    units, units]. A scale is a pair of multiplier and shift; ``cell_power`` : logarithm of the
+    cell's scale; ``limit`` : 0 for none.
+    """
+    sums = np.asarray(inputs[0], np.int64)
+    sums = sums if attributes["time_major"] else sums.swapaxes(0, 1)
+    recurrent = attributes["recurrent"].astype(np.int64)
+    steps, batch, units = *sums.shape[:2], recurrent.shape[1]
+    zero = attributes["hidden_zero"]
+    hidden, cell = state.get("lstm", (np.full((batch, units), zero), np.zeros((batch, units))))
+    hidden, cell = hidden.astype(np.int64), cell.astype(np.int64)
+    outputs = np.empty((steps, batch, units), np.int8)
+    for step in range(steps):
+        own = (hidden - zero) @ recurrent.T
+        gates = []
+        for gate in range(4):
+            part = slice(gate * units, (gate + 1) * units)
+            fed = _int16(multiply(sums[step, :, part], *attributes["input_scales"][gate]))
+            back = _int16(multiply(own[:, part], *attributes["recurrent_scales"][gate]))
+            gates.append(_int16(fed + back))
+        new = tanh16(gates[2], 3, 0)
+        enter, forget, leave = (logistic16(gates[gate], 3, 0) for gate in (0, 1, 3))
+        kept = _int16(multiply(forget * cell, *attributes["forget_scale"]))
+        cell = _int16(kept + _int16(multiply(enter * new, *attributes["update_scale"])))
+        if attributes["limit"]:
+            cell = cell.clip(-attributes["limit"], attributes["limit"])
+        shift = attributes["cell_power"] + 12
+        shown = tanh16(cell, 3 << max(shift, 0), max(-shift, 0))
+        hidden = multiply(leave * shown, *attributes["hidden_scale"]) + zero
+        hidden = outputs[step] = clamp(hidden, -128, 127, np.int8)
+        hidden = hidden.astype(np.int64)
+    state["lstm"] = hidden, cell
+    return [outputs if attributes["time_major"] else np.array(outputs.swapaxes(0, 1))]
+
+
+def _int16(x):
+    """Saturated to 16 bits, in int64."""
+    return np.clip(x, -(1 << 15), (1 << 15) - 1)
+
+
+KERNELS = {"tflite.svdf": _svdf, "tflite.lstm": _lstm}

@@ -16,7 +16,7 @@ from weft.network.kernels.fixed_point import (
     wrap32,
 )
 
-__all__ = ["KERNELS"]
+__all__ = ["KERNELS", "logistic16", "tanh16"]
 
 
 def _quantize(inputs, attributes):
@@ -116,33 +116,40 @@ _SIGMOID[[
 ]] += 1
 
 
-def _sigmoid_at(x, attributes, bits, highest):
-    """Position in the table's steps, and its value for ``abs(x)``, interpolated by ``bits``."""
-    shift = attributes["shift"]
-    x = (x.astype(np.int64) * attributes["multiplier"] + (1 << shift >> 1)) >> shift
+def _sigmoid_at(x, multiplier, shift, bits, highest):
+    """``x`` in the table's steps, and the table at ``abs(x)``, interpolated by ``bits``."""
+    x = (x.astype(np.int64) * multiplier + (1 << shift >> 1)) >> shift
     size = np.abs(x)
     place, rest = (size >> bits).clip(0, 254), size & ((1 << bits) - 1)
     value = (_SIGMOID[place] << bits) + rest * (_SIGMOID[place + 1] - _SIGMOID[place])
     return x, np.where(size >> bits >= 255, highest << bits, value)
 
 
-def _logistic16(inputs, attributes):
-    """int16; ``multiplier``, ``shift`` : to steps of 1 / (24 * 512)."""
-    x, value = _sigmoid_at(inputs[0], attributes, 9, 0x7FFF << 1)
-    y = np.where(x >= 0, value + (1 << 9), (1 << 25) - value + (1 << 9) - 1) >> 10
-    return [y.astype(np.int16)]
+def logistic16(x, multiplier, shift):
+    """``1 / (1 + exp(-x))`` of 16 bits, as int64; scaled to steps of 1 / (24 * 512) before."""
+    x, value = _sigmoid_at(x, multiplier, shift, 9, 0x7FFF << 1)
+    return np.where(x >= 0, value + (1 << 9), (1 << 25) - value + (1 << 9) - 1) >> 10
 
 
-def _tanh16(inputs, attributes):
-    """int16; ``tanh(x) = 2 * sigmoid(2 * x) - 1``."""
-    x, value = _sigmoid_at(inputs[0], attributes, 8, 0xFFFF)
+def tanh16(x, multiplier, shift):
+    """``tanh(x) = 2 * sigmoid(2 * x) - 1``, as `logistic16`."""
+    x, value = _sigmoid_at(x, multiplier, shift, 8, 0xFFFF)
     half = 1 << 23
-    y = np.where(x >= 0, value - half + 128, half - value + 127) >> 8
-    return [y.astype(np.int16)]
+    return np.where(x >= 0, value - half + 128, half - value + 127) >> 8
+
+
+def _of_int16(function):
+    """``multiplier``, ``shift``."""
+
+    def kernel(inputs, attributes):
+        y = function(inputs[0], attributes["multiplier"], attributes["shift"])
+        return [y.astype(np.int16)]
+
+    return kernel
 
 
 KERNELS = {
-    "tflite.logistic16": _logistic16, "tflite.tanh16": _tanh16,
+    "tflite.logistic16": _of_int16(logistic16), "tflite.tanh16": _of_int16(tanh16),
     "tflite.quantize": _quantize, "tflite.requantize": _requantize,
     "tflite.dequantize": _dequantize, "tflite.cast": _cast, "tflite.softmax": _softmax,
     "tflite.clip": _clip, "tflite.leaky_relu": _leaky_relu,

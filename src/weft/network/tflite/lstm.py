@@ -1,0 +1,104 @@
+"""UNIDIRECTIONAL_SEQUENCE_LSTM: the products of its input run on Weft, the recurrence on the host.
+
+Source: TFLite Micro, ``lstm_eval_general.cc``, ``unidirectional_sequence_lstm.cc``.
+"""
+
+import math
+
+import numpy as np
+import tflite
+
+from weft.network.ir import Gemm, Host, Tensor
+from weft.network.kernels.fixed_point import multiplier_of
+from weft.network.tflite.context import Fallback
+from weft.network.tflite.quantized import half_away, per_tensor
+
+__all__ = ["BUILDERS"]
+
+GATE = 2.0**-12  # scale of a gate before its activation
+RESULT = 2.0**-15  # and after it
+HIDDEN, CELL = 18, 19  # places of the state among the inputs
+NEEDED = {0, *range(1, 9), *range(12, 16), HIDDEN, CELL}  # input, weights, biases, state
+
+
+def _lstm(graph, operator):
+    """Inputs 1..4 and 5..8 are the weights of input and recurrence, 12..15 the biases."""
+    graph.counts(operator, 20, None)
+    options = operator.options("UnidirectionalSequenceLSTMOptions")
+    for place in range(len(operator.inputs)):
+        if (place in NEEDED) != graph.present(operator, place):
+            raise Fallback("an LSTM with a projection, peepholes, or a normalization")
+    x, y = graph.input(operator, 0), graph.output(operator)
+    hidden, cell = graph.input(operator, HIDDEN), graph.input(operator, CELL)
+    kinds = [str(tensor.dtype) for tensor in (x, hidden, cell, y)]
+    if kinds != ["int8", "int8", "int16", "int8"]:
+        raise Fallback(f"no kernel for {', '.join(kinds)}")
+    if options.FusedActivationFunction() != tflite.ActivationFunctionType.TANH:
+        raise Fallback("an LSTM whose activation is not TANH")
+    if len(x.shape) != 3:
+        raise operator.error(f"input must have 3 dimensions, not {len(x.shape)}")
+    major, size, units = bool(options.TimeMajor()), x.shape[2], hidden.shape[-1]
+    batch = x.shape[1] if major else x.shape[0]
+    for place in (HIDDEN, CELL):
+        state = graph.input(operator, place)
+        if state.shape != (batch, units) or operator.inputs[place] not in graph.file.variables:
+            raise operator.error(f"input {place} must be a variable of {(batch, units)}")
+    graph.expect(operator, (*x.shape[:2], units))
+    weights = _stacked(graph, operator, range(1, 5), (units, size), np.int8)
+    recurrent = _stacked(graph, operator, range(5, 9), (units, units), np.int8)
+    bias = _stacked(graph, operator, range(12, 16), (units,), np.int32)
+    sums = graph.add(Tensor(f"{y.name}/input", (*x.shape[:2], 4 * units), np.dtype(np.int32)))
+    common = {"operator": operator.name, "position": (operator.position,)}
+    return [
+        Gemm(
+            **common, name=f"{y.name}/input", inputs=(operator.inputs[0],), outputs=(sums,),
+            x=operator.inputs[0], x_zero=per_tensor(operator, x)[1], weights=weights.T[None],
+            bias=bias.astype(np.int64),
+        ),
+        Host(
+            **common, name=y.name, inputs=(sums,), outputs=operator.outputs, kernel="tflite.lstm",
+            reason="the recurrence of an LSTM, and its state of 16 bits",
+            attributes={
+                "recurrent": recurrent, "time_major": major,
+                **_scales(graph, operator, x, hidden, cell, options.CellClip()),
+            },
+        ),
+    ]
+
+
+def _stacked(graph, operator, places, shape, dtype):
+    """The constants of the gates (input, forget, cell, output) along their first axis."""
+    parts = [graph.constant(operator, place) for place in places]
+    for place, part in zip(places, parts, strict=True):
+        if part.shape != shape or part.dtype != dtype:
+            raise operator.error(f"input {place} must be {np.dtype(dtype)} {shape}")
+    graph.spend(operator, 9 * sum(part.nbytes for part in parts))
+    return np.concatenate(parts)
+
+
+def _scales(graph, operator, x, hidden, cell, clip):
+    """Multipliers and shifts of all products, and the limit of the cell."""
+    (x_scale, _), (h_scale, h_zero) = per_tensor(operator, x), per_tensor(operator, hidden)
+    c_scale, c_zero = per_tensor(operator, cell)
+    power = math.log2(c_scale)
+    if c_zero or power != int(power):
+        raise operator.error(f"scale of the cell must be a power of two, not {c_scale}")
+    gates = [
+        multiplier_of(scale * per_tensor(operator, graph.input(operator, place))[0] / GATE)
+        for scale, first in ((x_scale, 1), (h_scale, 5)) for place in range(first, first + 4)
+    ]
+    steps = [
+        multiplier_of(scale)
+        for scale in (RESULT * c_scale / c_scale, RESULT**2 / c_scale, RESULT**2 / h_scale)
+    ]
+    if not math.isfinite(clip) or clip < 0:
+        raise operator.error(f"limit of the cell must be 0 or above, not {clip}")
+    return {
+        "input_scales": tuple(gates[:4]), "recurrent_scales": tuple(gates[4:]),
+        "forget_scale": steps[0], "update_scale": steps[1], "hidden_scale": steps[2],
+        "cell_power": int(power), "hidden_zero": h_zero,
+        "limit": min(half_away(clip / c_scale), 32767) if clip else 0,
+    }
+
+
+BUILDERS = {"UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm}

@@ -1,0 +1,96 @@
+"""Operators with a state, over several runs, against TFLite Micro."""
+
+import numpy as np
+import pytest
+from graph_runner import run_graph
+from tflite_files import T, build
+
+from weft.network import ModelError
+from weft.network.tflite import load
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+def svdf(rng):
+    return {
+        "x": T((1, 6), scale=0.05, zero=0),
+        "f": T(data=rng.integers(-128, 128, (8, 6)).astype(np.int8), scale=0.01),
+        "t": T(data=rng.integers(-3000, 3000, (8, 4)).astype(np.int16), scale=0.0001),
+        "b": T(data=rng.integers(-900, 900, 4).astype(np.int32)),
+        "s": T((1, 32), "int16", scale=0.001, variable=True),
+        "y": T((1, 4), scale=0.02),
+    }
+
+
+def same_over_runs(rng, data, graph, count=8):
+    """Several runs, beside a second session and runs that begin anew."""
+    from tflite_micro import runtime as tflm
+
+    shape = graph.tensors[graph.inputs[0]].shape
+    oracle, states, others = tflm.Interpreter.from_bytes(data, arena_size=1 << 20), {}, {}
+    anew = []
+    for _ in range(count):
+        x = rng.integers(-128, 128, shape).astype(np.int8)
+        oracle.set_input(x, 0)
+        oracle.invoke()
+        y = run_graph(graph, [x], states)[graph.outputs[0]]
+        assert np.array_equal(y, oracle.get_output(0))
+        anew.append(np.array_equal(run_graph(graph, [x], {})[graph.outputs[0]], y))
+        run_graph(graph, [x], others)
+    assert not all(anew)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_svdf_is_a_product_and_a_state(rng, batch):
+    tensors = svdf(rng)
+    for key, width in (("x", 6), ("s", 32), ("y", 4)):
+        tensors[key].shape = batch, width
+    tensors["x"].zero, tensors["y"].zero = -11, -128
+    inputs = ["x", "f", "t", "b", "s"]
+    options = "SVDFOptions", {"rank": 2, "fusedActivationFunction": 1}
+    data = build(tensors, [("SVDF", inputs, ["y"], options)], ["x"], ["y"])
+    graph = load(data, "net")
+    assert [getattr(node, "kernel", "gemm") for node in graph.nodes] == ["gemm", "tflite.svdf"]
+    assert [node.position for node in graph.nodes] == [(0,), (0,)]
+    same_over_runs(rng, data, graph)
+
+
+def lstm(rng, batch, time, units=4, size=6, major=False, clip=10.0, cell=2**-11, zero=2):
+    def constant(*shape):
+        return T(data=rng.integers(-127, 128, shape).astype(np.int8), scale=rng.uniform(.002, .02))
+
+    front = (time, batch) if major else (batch, time)
+    tensors = {"x": T((*front, size), scale=1 / 64, zero=-3)}
+    tensors |= {f"w{gate}": constant(units, size) for gate in range(4)}
+    tensors |= {f"r{gate}": constant(units, units) for gate in range(4)}
+    for gate in range(4):
+        tensors[f"b{gate}"] = T(data=rng.integers(-3000, 3000, units).astype(np.int32))
+    tensors["h"] = T((batch, units), scale=1 / 128, zero=zero, variable=True)
+    tensors["c"] = T((batch, units), "int16", scale=cell, variable=True)
+    names = list(tensors)
+    inputs = [*names[:9], None, None, None, *names[9:13], None, None, "h", "c", *[None] * 4]
+    tensors["y"] = T((*front, units), scale=1 / 128, zero=zero)
+    options = {"fusedActivationFunction": 4, "cellClip": clip, "timeMajor": major}
+    options = "UnidirectionalSequenceLSTMOptions", options
+    operator = "UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, ["y"], options
+    return build(tensors, [operator], ["x"], ["y"])
+
+
+@pytest.mark.parametrize("options", [
+    dict(batch=1, time=5), dict(batch=3, time=4), dict(batch=3, time=4, major=True),
+    dict(batch=1, time=20, clip=0.3), dict(batch=1, time=20, clip=0.0, cell=2**-15),
+    dict(batch=2, time=9, cell=2**-9), dict(batch=1, time=6, units=9, size=3, zero=-128),
+])
+def test_lstm_is_a_product_and_a_recurrence(rng, options):
+    data = lstm(rng, **options)
+    graph = load(data, "net")
+    assert [getattr(node, "kernel", "gemm") for node in graph.nodes] == ["gemm", "tflite.lstm"]
+    same_over_runs(rng, data, graph)
+
+
+def test_lstm_rejects_a_cell_whose_scale_is_no_power_of_two(rng):
+    with pytest.raises(ModelError, match="scale of the cell must be a power of two"):
+        load(lstm(rng, 1, 5, cell=0.001), "net")
