@@ -30,40 +30,29 @@ class Top(wiring.Component):
     """
 
     def __init__(self, config, *, mac=None):
-        self.core = Core(config, mac=mac)
-        super().__init__({
-            "cmd_valid": In(1),
-            "cmd_ready": Out(1),
-            "cmd_data": In(8 * config.bytes_in),
-            "res_valid": Out(1),
-            "res_ready": In(1),
-            "res_data": Out(8 * config.bytes_out),
-            "res_last": Out(1),
-            "res_status": Out(8),
-            "res_tag": Out(16),
-            "cmd_abort": In(1),
-            "reg_address": In(8),
-            "reg_data": Out(32),
-            "activity": Out(6),
-        })
+        self.core = core = Core(config, mac=mac)
+        commands, results, word = core.commands, core.results, core.results.payload
+        self._pins = {  # direction, and the member of the core's interface
+            "cmd_valid": (In, commands.valid),
+            "cmd_ready": (Out, commands.ready),
+            "cmd_data": (In, commands.payload),
+            "res_valid": (Out, results.valid),
+            "res_ready": (In, results.ready),
+            "res_data": (Out, word.data),
+            "res_last": (Out, word.last),
+            "res_status": (Out, word.status),
+            "res_tag": (Out, word.tag),
+            "cmd_abort": (In, core.abort),
+            "reg_address": (In, core.reg_address),
+            "reg_data": (Out, core.reg_data),
+            "activity": (Out, core.activity.as_value()),
+        }
+        super().__init__({name: flow(len(inner)) for name, (flow, inner) in self._pins.items()})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.core = core = self.core
-        word = core.results.payload
-        m.d.comb += [
-            core.commands.valid.eq(self.cmd_valid),
-            core.commands.payload.eq(self.cmd_data),
-            self.cmd_ready.eq(core.commands.ready),
-            self.res_valid.eq(core.results.valid),
-            self.res_data.eq(word.data),
-            self.res_last.eq(word.last),
-            self.res_status.eq(word.status),
-            self.res_tag.eq(word.tag),
-            core.results.ready.eq(self.res_ready),
-            core.abort.eq(self.cmd_abort),
-            core.reg_address.eq(self.reg_address),
-            self.reg_data.eq(core.reg_data),
-            self.activity.eq(core.activity),
-        ]
+        m.submodules.core = self.core
+        for name, (flow, inner) in self._pins.items():
+            outer = getattr(self, name)
+            m.d.comb += inner.eq(outer) if flow == In else outer.eq(inner)
         return m

@@ -35,23 +35,16 @@ class SerialAccelerator(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        c = self.config
         m.submodules.receiver = receiver = UartReceiver(divisor=self.divisor)
         m.submodules.transmitter = transmitter = UartTransmitter(divisor=self.divisor)
-        m.submodules.link = link = Link(
-            bytes_in=c.bytes_in, bytes_out=c.bytes_out, target=c.target
-        )
-        m.submodules.core = core = Core(c)
+        m.submodules.link = link = Link(self.config)
+        m.submodules.core = core = Core(self.config)
         connect(m, receiver.bytes, link.rx_bytes)
         connect(m, link.tx_bytes, transmitter.bytes)
-        connect(m, link.commands, core.commands)
-        connect(m, core.results, link.results)
+        connect(m, link.core, core)
         m.d.comb += [
             receiver.rx.eq(self.rx),
             self.tx.eq(transmitter.tx),
             link.rx_error.eq(receiver.error),
-            core.reg_address.eq(link.address),
-            link.data.eq(core.reg_data),
-            core.abort.eq(link.abort),
         ]
         return m

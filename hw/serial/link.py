@@ -4,7 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.hw.output.stream_packer import Result
+from weft.hw.interface import CoreInterface
 from weft.hw.serial.frame_receiver import FrameReceiver
 from weft.hw.serial.frame_transmitter import FrameTransmitter
 
@@ -16,10 +16,7 @@ class Link(wiring.Component):
 
     Parameters
     ----------
-    bytes_in, bytes_out : int
-        Widths of the core's command and result streams, in bytes.
-    target : str
-        FPGA family, as in the Config.
+    config : Config
 
     Attributes
     ----------
@@ -29,49 +26,35 @@ class Link(wiring.Component):
         Pulse: bytes from the host were lost; 1 bit.
     tx_bytes : Out, stream of 8 bits
         Bytes to the host.
-    commands : Out, stream of ``bytes_in`` bytes
-        The core's command stream.
-    results : In, stream of `weft.hw.output.stream_packer.Result`
-        The core's result stream.
-    address : Out
-        Address of a core register; 8 bits.
-    data : In
-        Value of the register at ``address``; 32 bits.
-    abort : Out
-        Pulse: abort the core's current job; 1 bit.
+    core : Out, `weft.hw.interface.CoreInterface`
     """
 
-    def __init__(self, *, bytes_in, bytes_out, target):
-        self.bytes_in = bytes_in
-        self.bytes_out = bytes_out
-        self.target = target
+    def __init__(self, config):
+        self.config = config
         super().__init__({
             "rx_bytes": In(stream.Signature(8)),
             "rx_error": In(1),
             "tx_bytes": Out(stream.Signature(8)),
-            "commands": Out(stream.Signature(8 * bytes_in)),
-            "results": In(stream.Signature(Result(bytes_out=bytes_out))),
-            "address": Out(8),
-            "data": In(32),
-            "abort": Out(1),
+            "core": Out(CoreInterface(config)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.receiver = receiver = FrameReceiver(bytes_in=self.bytes_in, target=self.target)
+        c, core = self.config, self.core
+        m.submodules.receiver = receiver = FrameReceiver(bytes_in=c.bytes_in, target=c.target)
         m.submodules.transmitter = transmitter = FrameTransmitter(
-            bytes_out=self.bytes_out, target=self.target
+            bytes_out=c.bytes_out, target=c.target
         )
         connect(m, flipped(self.rx_bytes), receiver.bytes)
-        connect(m, receiver.commands, flipped(self.commands))
+        connect(m, receiver.commands, flipped(core.commands))
         connect(m, receiver.request, transmitter.request)
         connect(m, receiver.ack, transmitter.ack)
-        connect(m, flipped(self.results), transmitter.results)
+        connect(m, flipped(core.results), transmitter.results)
         connect(m, transmitter.bytes, flipped(self.tx_bytes))
         m.d.comb += [
             receiver.rx_error.eq(self.rx_error),
-            self.address.eq(transmitter.address),
-            transmitter.data.eq(self.data),
-            self.abort.eq(transmitter.abort),
+            core.reg_address.eq(transmitter.address),
+            transmitter.data.eq(core.reg_data),
+            core.abort.eq(transmitter.abort),
         ]
         return m

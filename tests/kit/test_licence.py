@@ -47,8 +47,8 @@ def test_json_keeps_its_values():
 def test_bench_pins_the_tested_versions(kits):
     """The versions agree with the lock file of the tests."""
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "locks/test.txt").read_text(), re.M))
-    for bus, bus_library in (("axi", "cocotbext-axi"), ("wishbone", "cocotbext-wishbone")):
+    for bus in ("axi", "wishbone", "apb"):
         lines = kits(bus)[1]["bench/requirements.txt"].decode().splitlines()[1:]
         pins = dict(line.split("==") for line in lines)
-        assert set(pins) == {"cocotb", "numpy", bus_library}
+        assert set(pins) == {"cocotb", "numpy", f"cocotbext-{bus}"}
         assert pins.items() <= locked.items()

@@ -26,19 +26,12 @@ class LinkedCore(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        c = self.config
-        m.submodules.core = core = Core(c)
-        m.submodules.link = link = Link(
-            bytes_in=c.bytes_in, bytes_out=c.bytes_out, target=c.target
-        )
+        m.submodules.core = core = Core(self.config)
+        m.submodules.link = link = Link(self.config)
         connect(m, flipped(self.rx_bytes), link.rx_bytes)
         connect(m, link.tx_bytes, flipped(self.tx_bytes))
-        connect(m, link.commands, core.commands)
-        connect(m, core.results, link.results)
-        m.d.comb += [
-            link.rx_error.eq(self.rx_error), core.reg_address.eq(link.address),
-            link.data.eq(core.reg_data), core.abort.eq(link.abort),
-        ]
+        connect(m, link.core, core)
+        m.d.comb += link.rx_error.eq(self.rx_error)
         return m
 
 
