@@ -50,6 +50,13 @@ def run(driver, a, b, dtype=np.int32, **options):
     return state, c
 
 
+def check(driver, a, b, **options):
+    """Check that a product is exact."""
+    state, c = run(driver, a, b, **options)
+    assert state == OK
+    assert np.array_equal(c, exact(a, b))
+
+
 @buses
 @pytest.mark.parametrize("name", CONFIGS)
 def test_multiplies_any_shape(golden, bus, name):
@@ -57,9 +64,7 @@ def test_multiplies_any_shape(golden, bus, name):
     rng = np.random.default_rng(7)
     for m, n, k in SHAPES:
         a, b = driver.put(integers(rng, m, k)), driver.put(integers(rng, k, n))
-        state, c = run(driver, a, b)
-        assert state == OK
-        assert np.array_equal(c, exact(a, b))
+        check(driver, a, b)
     assert driver.device.access_errors == 0
 
 
@@ -70,9 +75,7 @@ def test_accepts_transposed_matrices_and_slices(golden, bus):
     a = driver.put(integers(rng, 11, 40), order="F")[2:9, 3:33]
     b = driver.put(integers(rng, 50, 12), order="F", skew=3)[5:35, 1:11]
     for x, y in ((a, b), (a[:, ::-1], b[:, ::-1])):  # negative strides too
-        state, c = run(driver, x, y)
-        assert state == OK
-        assert np.array_equal(c, exact(x, y))
+        check(driver, x, y)
     c = driver.alloc((7, 16), np.int32)[::-1, :10]
     product = driver.product(a, b, c)
     assert driver.call("weft_matmul", ctypes.byref(product)) == OK
@@ -85,9 +88,7 @@ def test_splits_a_product_that_does_not_fit(golden, bus):
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(9)
     a, b = driver.put(integers(rng, 9, 60)), driver.put(integers(rng, 60, 13))
-    state, c = run(driver, a, b)
-    assert state == OK
-    assert np.array_equal(c, exact(a, b))
+    check(driver, a, b)
 
 
 @buses
@@ -102,9 +103,7 @@ def test_weights_stay_resident(golden, bus):
         assert driver.call("weft_load_b", *args) == OK
     for b, weights in ((first, resident[0]), (second, resident[1]), (first, resident[0])):
         a = driver.put(integers(rng, 6, b.shape[0]))
-        state, c = run(driver, a, b, weights=weights)
-        assert state == OK
-        assert np.array_equal(c, exact(a, b))
+        check(driver, a, b, weights=weights)
     assert driver.call("weft_free_b", ctypes.byref(resident[0])) == ERR_STALE  # not the last one
     assert driver.call("weft_free_b", ctypes.byref(resident[1])) == OK
     assert driver.call("weft_free_b", ctypes.byref(resident[0])) == OK
@@ -117,9 +116,7 @@ def test_weights_stay_resident(golden, bus):
     assert driver.call("weft_load_b", *args[:-2], 8, 20) == OK
     # One page is free, so K is split.
     a, b = driver.put(integers(rng, 5, 100)), driver.put(integers(rng, 100, 9))
-    state, c = run(driver, a, b)
-    assert state == OK
-    assert np.array_equal(c, exact(a, b))
+    check(driver, a, b)
     assert driver.call("weft_reset") == OK
     a = driver.put(integers(rng, 3, 20))
     assert run(driver, a, big[:, :8], weights=resident[0])[0] == ERR_STALE
@@ -225,9 +222,7 @@ def test_waits_time_out(golden, bus):
     assert run(driver, a, b)[0] == ERR_TIMEOUT
     driver.device.never_ready = False
     driver.call("test_poll_limit", 1000)
-    state, c = run(driver, a, b)
-    assert state == OK
-    assert np.array_equal(c, exact(a, b))
+    check(driver, a, b)
 
 
 @buses
@@ -242,9 +237,7 @@ def test_rejects_invalid_products(golden, bus):
     assert run(driver, a, b, epilogue=JobFlag.REQUANTIZE)[0] == ERR_EPILOGUE  # columns is NULL
     bias = driver.put(np.zeros(4, np.float32))
     assert run(driver, a, b, bias=bias)[0] == ERR_EPILOGUE
-    state, c = run(driver, a, b)
-    assert state == OK
-    assert np.array_equal(c, exact(a, b))
+    check(driver, a, b)
 
 
 def test_rejects_strides_that_the_dma_does_not_support(golden):
@@ -266,9 +259,7 @@ def test_rejects_a_buffer_that_is_too_small(golden):
     driver.buffers(256, 64)
     assert run(driver, a, b)[0] == ERR_NO_SPACE
     driver.buffers(1024, 64)
-    state, c = run(driver, a, b)
-    assert state == OK
-    assert np.array_equal(c, exact(a, b))
+    check(driver, a, b)
 
 
 def _pointer(array):

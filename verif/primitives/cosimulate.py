@@ -1,15 +1,11 @@
 """Simulates hardware made of primitives beside its twin, with the same random inputs."""
 
-import subprocess
-import tempfile
-from pathlib import Path
-
 from amaranth.hdl import Value
 from amaranth.lib.wiring import In
 
+from verif.primitives.icarus import run_bench
 from weft.hw.export import to_verilog
 from weft.hw.primitives import Primitives
-from weft.sim import tools
 from weft.sim.primitives import ECP5_MODELS
 
 __all__ = ["cosimulate"]
@@ -77,17 +73,4 @@ def cosimulate(component, *, cycles, models=None) -> str:
             inputs=sizes["i"], outputs=sizes["o"], cycles=cycles, **connections
         ),
     }
-    icarus = tools.icarus().path
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in texts.items():
-            (Path(folder) / name).write_text(text, encoding="utf-8")
-        subprocess.run(
-            [icarus, "-g2005", "-o", "cosimulate", "-s", "cosimulate", *texts],
-            cwd=folder, check=True,
-            timeout=1800,
-        )
-        run = subprocess.run(
-            ["vvp", "-n", "cosimulate"], cwd=folder, check=True, capture_output=True, text=True,
-            timeout=1800,
-        )
-    return run.stdout.strip()
+    return run_bench(texts, "cosimulate")

@@ -1,15 +1,13 @@
 """Simulates multipliers made of primitives with all pairs of operands."""
 
-import subprocess
-import tempfile
 from pathlib import Path
 
 from amaranth.hdl import Module, signed
 from amaranth.lib import wiring
 
+from verif.primitives.icarus import run_bench
 from weft.hw.export import to_verilog
 from weft.hw.primitives import Primitives
-from weft.sim import tools
 from weft.sim.primitives import ECP5_MODELS
 
 __all__ = ["exhaustive_check"]
@@ -56,17 +54,5 @@ def exhaustive_check(kind, *, width, models=None) -> str:
         "multiplier.v": to_verilog(multiplier, name="multiplier", platform=Primitives()),
         "models.v": ECP5_MODELS.read_text(encoding="utf-8") if models is None else models,
     }
-    icarus = tools.icarus().path
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in texts.items():
-            (Path(folder) / name).write_text(text, encoding="utf-8")
-        command = [
-            icarus, "-g2005", "-o", "product", "-s", "product", f"-Pproduct.WIDTH={width}",
-            f"-Pproduct.LATENCY={kind.LATENCY}", BENCH, *texts,
-        ]
-        subprocess.run(command, cwd=folder, check=True, timeout=1800)
-        run = subprocess.run(
-            ["vvp", "-n", "product"], cwd=folder, check=True, capture_output=True, text=True,
-            timeout=1800,
-        )
-    return run.stdout.strip()
+    texts["product.v"] = BENCH.read_text(encoding="utf-8")
+    return run_bench(texts, "product", WIDTH=width, LATENCY=kind.LATENCY)

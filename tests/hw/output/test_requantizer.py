@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 from amaranth.hdl import signed
-from amaranth.lib.data import StructLayout
-from amaranth.utils import ceil_log2
 
 from verif.amaranth_bench import play
+from verif.loader_model import write_port
 from weft.commands import Region, epilogue_flags
 from weft.config import Config
 from weft.dtypes import DTYPES
 from weft.geometry import memories
 from weft.golden import scaled
 from weft.hw.control.job_table import JobEntry
-from weft.hw.control.loader import BufferWrite
 from weft.hw.control.tile_generator import Tile
 from weft.hw.output.requantizer import Requantizer
 from weft.hw.output.result_scheduler import Chunk
@@ -40,15 +38,6 @@ ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 SETTLE = 16  # cycles, more than the latency of the row sums
 
 
-def port(geometry):
-    """The shape of a buffer write."""
-    write = BufferWrite(
-        address=ceil_log2(geometry.words // geometry.group), segments=geometry.segments,
-        pages=geometry.pages, bytes_in=geometry.stream,
-    )
-    return StructLayout({"valid": 1, "write": write})
-
-
 class Bench:
     """A `Requantizer`, the data to load into it, and random chunks with their results."""
 
@@ -68,7 +57,7 @@ class Bench:
             sum_latency=Latencies.of(config).sum_latency, mode=config.requantize,
             cycles=config.scale_cycles,
             target="generic", zero_points=config.b_zero_point != "none",
-            writes={name: port(geometry) for name, geometry in inputs.items()},
+            writes={name: write_port(geometry) for name, geometry in inputs.items()},
         )
         pages = self.geometries[Region.B].pages
         self.columns = [[self.column() for _ in range(config.cols)] for _ in range(pages)]
