@@ -26,7 +26,7 @@ def compare(b, y, *shapes, kinds):
 
 
 @pytest.mark.parametrize("after, activation", [
-    ([], "none"), (["Relu"], "relu"), (["Clip"], "relu6"),
+    ([], "none"), (["Relu"], "relu"), (["Clip"], "relu6"), (["Max"], "relu"),
 ])
 def test_conv_normalized_biased_and_activated(after, activation):
     b = Builder(seed=40)
@@ -35,7 +35,8 @@ def test_conv_normalized_biased_and_activated(after, activation):
     y = b.node("BatchNormalization", y, *numbers, epsilon=1e-3)
     y = b.node("Add", b.weights(8, 1, 1), b.node("Mul", y, b.weights(1, 8, 1, 1)))
     for kind in after:
-        y = b.node(kind, y, *([F32(0), F32(6)] if kind == "Clip" else []))
+        limits = {"Clip": [F32(0), F32(6)], "Max": [F32(0)]}
+        y = b.node(kind, y, *limits.get(kind, []))
     [node] = compare(b, y, (1, 4, 6, 6), kinds=["Conv"]).nodes
     assert (node.activation, node.position) == (activation, tuple(range(4 + len(after))))
 

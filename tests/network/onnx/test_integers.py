@@ -130,6 +130,7 @@ def bias_of(b, count, scale):
 
 @pytest.mark.parametrize("after", [
     [], [("Relu",)], [("Clip", F32(-0.5), F32(0.8))], [("Relu",), ("Clip", "", F32(0.7))],
+    [("Max", F32(-0.3)), ("Min", F32(0.9))],
 ])
 @pytest.mark.parametrize("dtype", [I8, U8])
 def test_conv_between(after, dtype):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from weft.network.ir import Gemm
+from weft.network.onnx.operands import limits_of
 from weft.network.onnx.products import layout_of
 
 __all__ = ["lower"]
@@ -140,11 +141,4 @@ def _row(value, columns):
 
 def _activation(source, after):
     """``relu`` or ``relu6``, or None."""
-    if after.kind == "Relu":
-        return "relu"
-    if after.kind != "Clip" or len(after.inputs) != 3:
-        return None
-    limits = [source.constant(name) if name else None for name in after.inputs[1:]]
-    if any(limit is None or limit.size != 1 for limit in limits):
-        return None
-    return "relu6" if [float(limit.ravel()[0]) for limit in limits] == [0, 6] else None
+    return {(0, np.inf): "relu", (0, 6): "relu6"}.get(limits_of(source, after))

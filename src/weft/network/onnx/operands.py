@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Operand", "Result", "from_dequantize", "from_names", "quantize_bias", "result_of"]
+__all__ = [
+    "Operand", "Result", "from_dequantize", "from_names", "limits_of", "quantize_bias", "result_of",
+]
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
@@ -116,7 +118,7 @@ def result_of(source, name) -> Result | None:
             return None
         if operator.kind == "QuantizeLinear":
             break
-        limits = _limits(source, operator)
+        limits = limits_of(source, operator)
         if limits is None:
             return None
         bounds.append(limits)
@@ -153,12 +155,23 @@ def quantize_bias(values, scale) -> np.ndarray | None:
     return steps.astype(np.int64)
 
 
-def _limits(source, operator):
-    """Least and largest result of a ReLU or Clip, or None."""
+def limits_of(source, operator):
+    """Least and largest result of a ReLU, a Clip, or a Max or Min with a number; or None."""
     if operator.domain not in ("", "ai.onnx"):
         return None
     if operator.kind == "Relu":
         return 0.0, np.inf
+    if operator.kind in ("Max", "Min"):
+        values = [source.constant(name) for name in operator.inputs]
+        numbers = [value for value in values if value is not None and value.size == 1]
+        shapes = {source.types[name][1] for name, v in zip(operator.inputs, values, strict=True)
+                  if v is None}
+        if len(values) != 2 or len(numbers) != 1 or np.isnan(numbers[0]).any() or (
+            shapes != {source.types[operator.outputs[0]][1]}
+        ):
+            return None
+        number = float(numbers[0].ravel()[0])
+        return (number, np.inf) if operator.kind == "Max" else (-np.inf, number)
     if operator.kind != "Clip":
         return None
     limits = [-np.inf, np.inf]
