@@ -17,6 +17,7 @@ module                  content
 `fallback`              operators without a kernel: a model of one node, which onnxruntime runs
 `calibration`           files of inputs, for the next two
 `quantize`              quantizes a float model, with onnxruntime
+`oracle`                whole files in onnxruntime, to compare results with
 `agreement`             compares a quantized model with its float model, tensor by tensor
 ======================  ==========================================================================
 

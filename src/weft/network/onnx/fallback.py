@@ -9,7 +9,7 @@ from weft.hints import to_install
 from weft.network.errors import ModelError
 from weft.network.onnx.inference import one_node_model
 
-__all__ = ["cut_out", "needs_runtime", "open_session", "probe", "run_model"]
+__all__ = ["cut_out", "needs_runtime", "open_session", "probe", "run_model", "run_session"]
 
 MAX_PROBE = 1 << 28  # bytes of zeros that a node of unknown results is tried with
 
@@ -45,10 +45,15 @@ def run_model(model: bytes, inputs, state) -> list[np.ndarray]:
         state["session"] = open_session(model, _title(model))
     session = state["session"]
     names = [value.name for value in session.get_inputs()]
+    return run_session(session, dict(zip(names, inputs, strict=True)), _title(model))
+
+
+def run_session(session, feeds, what) -> list[np.ndarray]:
+    """The outputs of a session for inputs by name; ModelError if the runtime reports an error."""
     try:
-        return list(session.run(None, dict(zip(names, inputs, strict=True))))
+        return list(session.run(None, feeds))
     except Exception as error:  # of many types, from C++
-        raise ModelError(f"onnxruntime cannot run {_title(model)}: {_line(error)}") from error
+        raise ModelError(f"onnxruntime cannot run {what}: {_line(error)}") from error
 
 
 def probe(operator, types, constants, opsets, file):

@@ -59,6 +59,8 @@ def _reshape(operator, source):
 def _transpose(operator, source):
     rank = len(source.types[operator.inputs[0]][1])
     axes = operator.attributes.get("perm", tuple(range(rank))[::-1])
+    if sorted(axes) != list(range(rank)):
+        return None
     return "transpose", operator.inputs, {"axes": tuple(axes)}, COPIES
 
 
@@ -191,8 +193,10 @@ def _reduce(kernel):
             if operator.attributes.get("noop_with_empty_axes", 0):
                 return None
             axes = range(rank)
+        if len(set(axes)) != len(axes):
+            return None
         return f"onnx.{kernel}", operator.inputs[:1], {
-            "axes": tuple(axes), "keep": bool(operator.attributes.get("keepdims", 1)),
+            "axes": tuple(axes), "keep": operator.attributes.get("keepdims", 1) == 1,
         }, REDUCES
 
     return rule
@@ -205,7 +209,7 @@ def _arg(kernel):
             return None
         return f"onnx.{kernel}", operator.inputs, {
             "axis": operator.attributes.get("axis", 0),
-            "keep": bool(operator.attributes.get("keepdims", 1)),
+            "keep": operator.attributes.get("keepdims", 1) == 1,
         }, REDUCES
 
     return rule
@@ -219,6 +223,9 @@ def _softmax(operator, source):
 
 def _batch_normalization(operator, source):
     if operator.attributes.get("training_mode", 0) or len(operator.outputs) > 1:
+        return None
+    shape, *numbers = (source.types[name][1] for name in operator.inputs)
+    if len(shape) < 2 or any(number != shape[1:2] for number in numbers):
         return None
     return "onnx.batch_normalization", operator.inputs, {
         "epsilon": operator.attributes.get("epsilon", 1e-5)
