@@ -6,9 +6,10 @@ from weft.buses.bus import Bus
 from weft.buses.dma import DmaBus
 from weft.buses.stream import StreamBus
 from weft.buses.wishbone import WishboneBus
+from weft.registry import Registry
 
 __all__ = ["BUSES"]
 
-BUSES: dict[str, Bus] = {
-    bus.name: bus for bus in (AxiLiteBus(), WishboneBus(), ApbBus(), StreamBus(), DmaBus())
-}
+BUSES: Registry[Bus] = Registry(
+    "bus", AxiLiteBus(), WishboneBus(), ApbBus(), StreamBus(), DmaBus()
+)
