@@ -45,7 +45,9 @@ LAYERS = {
     "src/weft/network/report/": (*NETWORK, "matplotlib", "rich"),
     "src/weft/network/target": (*NETWORK, "weft.boards"),
     "src/weft/network/": NETWORK,
-    "src/weft/demo/": (*BASE, "weft.host", "weft.demo", "weft.quantize", "numpy", "ml_dtypes"),
+    "src/weft/demo/": (
+        *BASE, "weft.host", "weft.demo", "weft.golden", "weft.quantize", "numpy", "ml_dtypes",
+    ),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
     "hw/bus/amaranth_soc": (*BASE, "weft.hw", "amaranth", "amaranth_soc"),

@@ -19,8 +19,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
-from weft.demo import Network, requantize
+from weft.demo import Network
 from weft.demo.network import FORMAT
+from weft.golden import requantize
 
 __all__ = ["calibrate", "main", "multiplier_and_shift", "quantize_layers", "train", "write_npz"]
 
@@ -109,7 +110,8 @@ def int8_predictions(network):
             np.int64
         ) + layer.bias
         x = requantize(
-            acc, layer.multiplier, layer.shift, layer.y_zero_point, layer.low, layer.high
+            acc, layer.multiplier, layer.shift, zero_point=layer.y_zero_point, low=layer.low,
+            high=layer.high,
         )
     return np.argmax(x, axis=1)
 

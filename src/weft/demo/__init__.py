@@ -3,10 +3,6 @@
 from weft.demo.bf16 import Bf16Layer, Bf16Network
 from weft.demo.layer import Layer
 from weft.demo.network import Network, NetworkError
-from weft.demo.requantize import add_bias, requantize, scale
 from weft.demo.run import LayerRun
 
-__all__ = [
-    "Bf16Layer", "Bf16Network", "Layer", "LayerRun", "Network", "NetworkError", "add_bias",
-    "requantize", "scale",
-]
+__all__ = ["Bf16Layer", "Bf16Network", "Layer", "LayerRun", "Network", "NetworkError"]

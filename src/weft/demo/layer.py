@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.demo.arrays import require_arrays
-from weft.demo.requantize import add_bias, requantize
 from weft.demo.run import LayerRun
+from weft.golden import add_bias, requantize
 
 __all__ = ["Layer"]
 
@@ -88,7 +88,10 @@ class Layer:
     def finish(self, sums) -> np.ndarray:
         """Output, int8 [M, N], from raw sums, int32 [M, N]: bias, requantization, clamp."""
         acc = add_bias(sums, self.bias)
-        return requantize(acc, self.multiplier, self.shift, self.y_zero_point, self.low, self.high)
+        return requantize(
+            acc, self.multiplier, self.shift, zero_point=self.y_zero_point, low=self.low,
+            high=self.high,
+        )
 
     def run(self, x, accelerator) -> LayerRun:
         """Run the layer on ``x``, int8 [M, K].
