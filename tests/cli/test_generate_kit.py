@@ -86,7 +86,7 @@ def test_help_lists_the_buses(capsys):
 
 BAD = {
     "bus": (
-        ["--bus", "pci"], "bus must be one of axi, wishbone, stream, dma, not 'pci'"
+        ["--bus", "pci"], "bus must be one of axi, wishbone, apb, stream, dma, not 'pci'"
     ),
     "clocks": (["--bus", "axi", "--clocks", "3"], "clocks must be 1 or 2, not 3"),
     "no clocks": (["--bus", "axi", "--clocks", "0"], "clocks must be 1 or 2, not 0"),
