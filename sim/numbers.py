@@ -1,22 +1,27 @@
-"""Random operands of all kinds for a core, and their golden product."""
+"""Random operands of each data type for a core, and their golden products and results."""
 
 import numpy as np
 from ml_dtypes import bfloat16
 
-from weft.golden import matmul, matmul_bf16
+from weft.commands import JobFlag
+from weft.dtypes import DTYPES
+from weft.golden import clamp, matmul, matmul_bf16, scaled, to_bfloat16
+from weft.host.packing import ENTRY, LIMITS
 
-__all__ = ["KINDS", "Floats", "Integers", "numbers"]
+__all__ = ["KINDS", "NUMBERS", "Floats", "Integers", "numbers"]
 
 
 def numbers(config):
-    """The operands of ``config``: `Integers` or `Floats`."""
-    return Integers() if config.dtype == "int8" else Floats(config.flush_subnormals)
+    """The operands of ``config``: an object of its data type."""
+    return NUMBERS[config.dtype](config)
 
 
 class Integers:
     """int8 operands and int32 sums, which wrap."""
 
+    ENTRY = ENTRY  # the epilogue parameters of a column
     EXTREMES = np.array([-128, -127, -1, 0, 1, 127], np.int8)
+    MINIMUM = np.int8(-128)
 
     def random(self, rng, lines, k) -> np.ndarray:
         """Random operands [lines, K] over the whole range."""
@@ -25,6 +30,32 @@ class Integers:
     def product(self, a, b, start=None) -> np.ndarray:
         """The sums [M, N] of A [M, K] and B [N, K], with initial sums ``start``."""
         return matmul(a, b.T, start=start)
+
+    def moderate(self, rng, lines, k) -> np.ndarray:
+        """Random operands [lines, K] whose products do not overflow."""
+        return self.random(rng, lines, k)
+
+    def row_sums(self, a):
+        """The sums of the rows of A, for the zero points of B: [M]."""
+        return a.sum(axis=1, dtype=np.int64)
+
+    def results(self, config, flags, sums, rows, entries, table) -> np.ndarray:
+        """The results of a job, from its ``sums`` and the sums of its ``rows`` of A.
+
+        ``entries`` are the parameters of its columns, ``table`` is the activation table.
+        """
+        if JobFlag.REQUANTIZE not in flags:
+            return sums
+        acc = sums.astype(np.int64) + entries["bias"]
+        if config.b_zero_point != "none":
+            acc -= rows[:, None] * entries["b_zero"]
+        acc, mode, multiplier = acc.astype(np.int32), config.requantize, entries["multiplier"]
+        if mode == "onnx":
+            y = scaled(acc, scale=multiplier.view(np.float32), mode=mode)
+        else:
+            y = scaled(acc, multiplier.astype(np.int64), entries["shift"], mode=mode)
+        y = np.clip(y.astype(np.int64) + entries["zero"], entries["low"], entries["high"]) & 255
+        return (table[y] if JobFlag.TABLE in flags else y).astype(np.uint8)
 
 
 class Floats:
@@ -36,6 +67,8 @@ class Floats:
         Subnormal numbers count as zeros.
     """
 
+    ENTRY = LIMITS
+    MINIMUM = bfloat16(-3e38)
     EXTREMES = np.array(
         [0x7F7F, 0xFF7F, 0x0080, 0x8080, 0x007F, 0x8001, 0x0000, 0x8000, 0x3F80, 0xBF80], np.uint16
     ).view(bfloat16)
@@ -56,6 +89,20 @@ class Floats:
     def product(self, a, b, start=None) -> np.ndarray:
         """The sums [M, N] of A [M, K] and B [N, K], with initial sums ``start``."""
         return matmul_bf16(a, b.T, start=start, flush_subnormals=self.flush)
+
+    def moderate(self, rng, lines, k) -> np.ndarray:
+        """Random operands [lines, K] near 1."""
+        return self.random(rng, lines, k, "gaussian")
+
+    def row_sums(self, a):
+        """0: BF16 has no zero points."""
+        return 0
+
+    def results(self, config, flags, sums, rows, entries, table) -> np.ndarray:
+        """The results of a job, from its ``sums``; ``entries`` are the limits of its columns."""
+        if JobFlag.CLAMP in flags:
+            sums = clamp(sums, entries["low"].copy(), entries["high"].copy())
+        return to_bfloat16(sums) if JobFlag.ROUND in flags else sums
 
 
 def _gaussian(rng, *shape):
@@ -90,3 +137,7 @@ def _finite(rng, exponent):
 
 
 KINDS = {"gaussian": _gaussian, "wide": _wide, "subnormal": _subnormal, "special": _special}
+# By the name of the data type: the object for a Config.
+NUMBERS = DTYPES.layer(
+    "bench", int8=lambda config: Integers(), bf16=lambda config: Floats(config.flush_subnormals)
+)

@@ -7,8 +7,7 @@ import numpy as np
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region, Status
 from weft.config import Config
 from weft.geometry import memories, operands
-from weft.golden import clamp, scaled, to_bfloat16
-from weft.host.packing import ENTRY, LIMITS, pack, pack_entries, pack_table
+from weft.host.packing import pack, pack_entries, pack_table
 from weft.sim.numbers import numbers
 from weft.sim.scoreboard import Scoreboard
 
@@ -53,7 +52,7 @@ class Scenario:
     ----------
     geometry : pair of weft.geometry.Operand
         Geometry of A and of B.
-    numbers : weft.sim.numbers.Integers or Floats
+    numbers : an object of `weft.sim.numbers.NUMBERS`
     rng : numpy.random.Generator
         Source of all random choices.
     words : list of int
@@ -137,7 +136,7 @@ class Scenario:
     def load_parameters(self, b, entries):
         """Load the epilogue parameters of a placed B: ``entries``, one for each column."""
         g, cols = self._memories[Region.PARAMETERS], self.config.cols
-        entries = np.array(entries, ENTRY if self.config.dtype == "int8" else LIMITS)
+        entries = np.array(entries, self.numbers.ENTRY)
         self._parameters[b.page] = entries
         load = Load(
             Region.PARAMETERS, b.page, b.pitch, self.geometry[B].panels(len(entries)),
@@ -176,12 +175,16 @@ class Scenario:
         self.submit(Job(m, n, k, *fields, tag=self.tag(tag), flags=flags))
         if results is None:
             sums = self.numbers.product(a.matrix, b.matrix, start)
-            if self.config.dtype == "int8":
-                rows = rows + a.matrix.sum(axis=1, dtype=np.int64)
+            rows = rows + self.numbers.row_sums(a.matrix)
             if JobFlag.KEEP in flags:
                 self._kept = sums, rows
             else:
-                results = self._epilogue(sums, rows, b, flags)
+                entries = self._parameters.get(b.page)
+                if entries is not None:
+                    entries = entries[: len(b.matrix)]
+                results = self.numbers.results(
+                    self.config, flags, sums, rows, entries, self._table
+                )
         if JobFlag.KEEP in flags:
             return None if Status(0) in statuses else self.expect(NO_RESULTS, statuses)
         return self.expect(results, statuses)
@@ -256,24 +259,3 @@ class Scenario:
         width = self.config.bytes_in
         for start in range(0, len(data), width):
             self.words.append(int.from_bytes(data[start : start + width], "little"))
-
-    def _epilogue(self, sums, rows, b, flags):
-        """The results of ``sums``; ``rows`` are the sums of the rows of A."""
-        if self.config.dtype != "int8":
-            if JobFlag.CLAMP in flags:
-                limits = self._parameters[b.page][: len(b.matrix)]
-                sums = clamp(sums, limits["low"].copy(), limits["high"].copy())
-            return to_bfloat16(sums) if JobFlag.ROUND in flags else sums
-        if JobFlag.REQUANTIZE not in flags:
-            return sums
-        entries = self._parameters[b.page][: len(b.matrix)]
-        acc = sums.astype(np.int64) + entries["bias"]
-        if self.config.b_zero_point != "none":
-            acc -= rows[:, None] * entries["b_zero"]
-        acc, mode, multiplier = acc.astype(np.int32), self.config.requantize, entries["multiplier"]
-        if mode == "onnx":
-            y = scaled(acc, scale=multiplier.view(np.float32), mode=mode)
-        else:
-            y = scaled(acc, multiplier.astype(np.int64), entries["shift"], mode=mode)
-        y = np.clip(y.astype(np.int64) + entries["zero"], entries["low"], entries["high"]) & 255
-        return (self._table[y] if JobFlag.TABLE in flags else y).astype(np.uint8)

@@ -13,7 +13,7 @@ from weft.sim.scenario import B
 __all__ = ["abort_any_time", "abort_in_chain", "abort_in_preload", "abort_while_building_pass"]
 
 ACTIVE = 1 << 1  # bit of the port `activity`
-_BF16 = core_config().dtype == "bf16"
+_BF16 = core_config().data_type.is_float
 _HAS_C = core_config().c_words > 0
 _EITHER = frozenset({Status(0), Status.ABORTED})
 _ABORTED = frozenset({Status.ABORTED})

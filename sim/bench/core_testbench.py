@@ -27,7 +27,7 @@ def core_config() -> Config:
 
 def is_slow() -> bool:
     """Whether simulation is slow, so that tests should use few cycles."""
-    return on_icarus() and core_config().dtype != "int8"
+    return on_icarus() and core_config().data_type.is_float
 
 
 class CoreTestbench(Scenario):

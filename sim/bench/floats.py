@@ -10,7 +10,7 @@ from weft.sim.numbers import KINDS
 
 __all__ = ["kinds", "seeds"]
 
-_BF16 = core_config().dtype == "bf16"
+_BF16 = core_config().data_type.is_float
 _RATES = (0, 50, 90)
 # Kind, idle and stall: all combinations, or each value at least once.
 _ALL = [(kind, idle, stall) for kind in KINDS for idle in _RATES for stall in _RATES]

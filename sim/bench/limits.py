@@ -48,7 +48,7 @@ def send_with_epilogue(tb, a, b, c=None, flags=None):
 _FLOW = ((0, 0), (60, 60)) if is_slow() else [(i, o) for i in (0, 50, 90) for o in (0, 50, 90)]
 
 
-@cocotb.test(skip=core_config().dtype != "bf16")
+@cocotb.test(skip=not core_config().data_type.is_float)
 @cocotb.parametrize((("idle", "stall"), _FLOW))
 async def bf16_epilogues(dut, idle, stall):
     """All epilogues in random order; full and partial tiles."""
@@ -60,7 +60,7 @@ async def bf16_epilogues(dut, idle, stall):
     await tb.wait_done()
 
 
-@cocotb.test(skip=core_config().dtype != "bf16")
+@cocotb.test(skip=not core_config().data_type.is_float)
 async def single_tiles(dut):
     """Jobs of one tile on resident operands, back to back, with all pairs of epilogues."""
     tb = await CoreTestbench.start(dut, stall=20)

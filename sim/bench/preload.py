@@ -13,7 +13,7 @@ __all__ = [
     "resident_c", "unused_fields",
 ]
 
-_BF16 = core_config().dtype == "bf16"
+_BF16 = core_config().data_type.is_float
 _HAS_C = core_config().c_words > 0
 
 

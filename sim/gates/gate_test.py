@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from ml_dtypes import bfloat16
 
-from weft.commands import JobFlag
+from weft.commands import JobFlag, epilogue_flags
 from weft.config import PAGE_WORDS, Config
 from weft.frames import MAX_PAYLOAD, FrameType
 from weft.host.link import Frame
 from weft.registers import REGISTERS, decode
 from weft.sim.gates.simulator import GateSim, GateSimError
+from weft.sim.numbers import numbers
 from weft.sim.scenario import Scenario
 from weft.sim.scoreboard import result_words
 
@@ -60,9 +60,9 @@ def check_gates(gates: GateSim, config: Config, *, seed: int, say=lambda text: N
     _check_registers(gates, config)
     say("registers describe the Config")
     jobs = macs = results = 0
-    numbers = itertools.count(1)  # sequence numbers of command frames, from power-on
+    sequence = itertools.count(1)  # numbers of command frames, from power-on
     for name, scenario, scenario_macs in scenarios(config, seed):
-        _run(gates, scenario, name, numbers)
+        _run(gates, scenario, name, sequence)
         say(f"{name}: results equal golden, {gates.cycles:,} cycles after power-on")
         jobs += len(scenario.scoreboards)
         macs += scenario_macs
@@ -84,13 +84,13 @@ def scenarios(config: Config, seed: int) -> Iterator[tuple[str, Scenario, int]]:
     m, n = (max(1, panels * edge - 1) for edge in (config.rows, config.cols))
     k = min(pages // panels * PAGE_WORDS * config.depth - 1, MAX_K)
 
+    kind = numbers(config)
+
     def noise(*shape):
-        if config.dtype == "bf16":
-            return rng.standard_normal(shape).astype(bfloat16)
-        return rng.integers(-128, 128, shape, dtype=np.int8)
+        return kind.moderate(rng, *shape)
 
     def minimum(*shape):
-        return np.full(shape, -3e38 if config.dtype == "bf16" else -128, noise(1).dtype)
+        return np.full(shape, kind.MINIMUM)
 
     for name, (a, b), finished in (
         ("sums", (noise(m, k), noise(n, k)), False),
@@ -101,10 +101,9 @@ def scenarios(config: Config, seed: int) -> Iterator[tuple[str, Scenario, int]]:
     ):
         flags, parameters = JobFlag(0), None
         scenario = Scenario(config, seed)
-        if finished and config.dtype == "bf16":
-            flags = JobFlag.ROUND
-        elif finished and config.requantize != "none":
-            flags = JobFlag.REQUANTIZE
+        if finished:
+            flags = next(iter(epilogue_flags(config)), flags)
+        if JobFlag.REQUANTIZE in flags:
             parameters = [_column(config, rng) for _ in range(n)]
         tag = int(rng.integers(1 << 16))
         scenario.multiply(a, b, parameters=parameters, feed=(), flags=flags, tag=tag)
@@ -146,13 +145,13 @@ def _request(gates, frame, kind):
     return answer
 
 
-def _run(gates, scenario, name, numbers):
+def _run(gates, scenario, name, sequence):
     """Run ``scenario``. Raises GateSimError if a result differs from golden."""
     data, size = scenario.data, scenario.config.bytes_in
     frame_bytes = MAX_PAYLOAD // size * size
     packets = []
     for start in range(0, len(data), frame_bytes):
-        number = next(numbers) % 256
+        number = next(sequence) % 256
         gates.send(Frame(FrameType.COMMANDS, number, data[start : start + frame_bytes]))
         while (frame := gates.receive()).type == FrameType.RESULTS:
             packets.append(frame.payload)

@@ -78,13 +78,16 @@ class Registry(Mapping[str, T], Generic[T]):
             layer.pop(name, None)
 
     def files(self, *, outside: str) -> list[str]:
-        """The source files of all objects whose classes are not in the package ``outside``."""
+        """The source files of all objects that are not from the package ``outside``."""
         objects = [*self._objects.values()]
         objects += [value for layer in self._layers.values() for value in layer.values()]
-        classes = {value if isinstance(value, type) else type(value) for value in objects}
+        definitions = {
+            value if inspect.isclass(value) or inspect.isfunction(value) else type(value)
+            for value in objects
+        }
         return sorted({
-            inspect.getfile(kind) for kind in classes
-            if kind.__module__.partition(".")[0] != outside
+            inspect.getfile(value) for value in definitions
+            if value.__module__.partition(".")[0] != outside
         })
 
     def layer(self, name: str, **objects: Any) -> LayerTable:

@@ -158,7 +158,7 @@ def products(rig, jobs, *, seed, epilogue=True):
         flags, columns = JobFlag(0), None
         if narrow and tag % 2:
             flags = narrow[0]
-        if flags and config.dtype == "int8":
+        if JobFlag.REQUANTIZE in flags:
             columns = [(tag - j, (1 << 30) + j, -3, 0, 3, -128, 127) for j in range(len(b))]
         feed = ((), (0, 1), (1,))[tag % 3]
         placed = scenario.multiply(a, b, parameters=columns, feed=feed, flags=flags, tag=tag)

@@ -3,7 +3,7 @@
 import cocotb
 
 from verif.ip.ip_testbench import IpTestbench
-from weft.commands import JobFlag
+from weft.commands import JobFlag, epilogue_flags
 
 __all__ = ["random_jobs"]
 
@@ -15,12 +15,11 @@ def random_jobs(tb, count=4, tag=0):
         shape = [tb.rng.randint(1, limit) for limit in (2 * config.rows, 2 * config.cols, 9)]
         a, b = scenario.operands(*shape)
         a, b = scenario.multiply(a, b, tag=tag + n, feed=(0, 1) if n % 2 else ())
-        if config.requantize != "none":
-            column = 5, 3 << 29, -8, 0, 1, -128, 127
-            scenario.load_parameters(b, [column] * len(b.matrix))
-            scenario.job(a, b, flags=JobFlag.REQUANTIZE, tag=tag + 100 + n)
-        if config.dtype == "bf16":
-            scenario.job(a, b, flags=JobFlag.ROUND, tag=tag + 100 + n)
+        for flags in epilogue_flags(config)[:1]:
+            if JobFlag.REQUANTIZE in flags:
+                column = 5, 3 << 29, -8, 0, 1, -128, 127
+                scenario.load_parameters(b, [column] * len(b.matrix))
+            scenario.job(a, b, flags=flags, tag=tag + 100 + n)
         if n == 1:
             scenario.reject(tag=tag + 99, k=0)
     return scenario

@@ -121,7 +121,7 @@ def main(path=None):
     """Simulate one product and write the design as Verilog; 0 if the total equals numpy's."""
     path = path or Path(__file__).resolve().parent.parent / "config.toml"
     config = Config.from_toml(path)
-    if config.dtype != "int8" or config.bytes_out % 4 or config.cols % config.lanes:
+    if config.data_type.a.name != "int8" or config.bytes_out % 4 or config.cols % config.lanes:
         sys.exit(
             "this example needs dtype int8, bytes_out a multiple of 4, and cols a multiple of lanes"
         )
