@@ -43,9 +43,9 @@ def test_runs_and_checks_on_golden(folder, capsys):
     assert any(line.split()[:2] == ["0", "FULLY_CONNECTED"] for line in lines)
     assert any(line.split()[:3] == ["1", "SOFTMAX", "host"] for line in lines)
     assert lines[-1].endswith("all 5 values equal TFLite Micro")
-    y, activations = np.load("y.npy"), np.load("a.npz")
-    assert sorted(activations.files) == ["out0", "out1"]
-    np.testing.assert_array_equal(activations["out1"], y)
+    with np.load("a.npz") as activations:
+        assert sorted(activations.files) == ["out0", "out1"]
+        np.testing.assert_array_equal(activations["out1"], np.load("y.npy"))
 
 
 def test_a_batch_from_a_file(folder, capsys):

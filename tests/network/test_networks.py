@@ -9,6 +9,7 @@ import pytest
 import weft
 from weft.config import Config
 from weft.host.golden import GoldenTransport
+from weft.sim.transport import SimTransport
 
 pytest.importorskip("tflite")
 
@@ -31,16 +32,22 @@ def folder():
     return Path(os.environ["WEFT_NETWORKS"])
 
 
+def record_of(path):
+    """The arrays of a file."""
+    with np.load(path) as record:
+        return dict(record)
+
+
 def check(folder, name, config, transport):
     """Compare all activations, or the outputs if there are none, and the cycles of each step."""
     network = weft.load(folder / f"{name}.tflite")
     program = network.compile(config, activations=True)
-    record = np.load(folder / f"{name}.npz")
+    record = record_of(folder / f"{name}.npz")
     shape = program.tensors[program.inputs[0]].shape
     operators = folder / f"{name}_activations.npz"
     with program.open(transport) as session:
         if operators.exists():
-            expected = np.load(operators)
+            expected = record_of(operators)
             x = expected["model_in"].reshape(shape)
             _, records, found = session(x, stats=True, activations=True)
             assert len(found) == len(program.operators)
@@ -67,19 +74,21 @@ def test_golden_on_a_small_core(folder, name):
     check(folder, name, SMALL, GoldenTransport(SMALL))
 
 
-@pytest.mark.parametrize("name", [
-    "kws_int8", "ad01_int8", pytest.param("resnet8_int8", marks=pytest.mark.slow),
-    pytest.param("vww_96_int8", marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize("name", ["kws_int8", "ad01_int8"])
 def test_simulated_core(folder, name):
-    from weft.sim.transport import SimTransport
+    config = Config()  # its model is compiled for other tests, too
+    check(folder, name, config, SimTransport(config))
 
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_simulated_core_of_an_85f(folder, name):
     check(folder, name, LARGE, SimTransport(LARGE))
 
 
 def test_a_batch(folder):
     program = weft.load(folder / "kws_int8.tflite").compile(LARGE)
-    record = np.load(folder / "kws_int8.npz")
+    record = record_of(folder / "kws_int8.npz")
     count, shape = 3, program.tensors[program.inputs[0]].shape
     x = record["model_in"][:count].reshape(count, *shape[1:])
     with program.open(GoldenTransport(LARGE)) as session:

@@ -224,7 +224,8 @@ def _inputs(args, program):
         found = np.load(args.input, allow_pickle=False)
         if isinstance(found, np.ndarray):
             return found
-        return {name: found[name] for name in found.files}
+        with found:
+            return {name: found[name] for name in found.files}
     except (EOFError, ValueError) as error:
         text = str(error).partition("\n")[0]
         raise ModelError(f"{args.input} must be a .npy or .npz file: {text}") from error

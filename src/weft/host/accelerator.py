@@ -294,7 +294,8 @@ class Accelerator:
                 for commands, jobs in stream.fill(core.tags):
                     core.send(bytes(commands))
                     results += [core.receive(tag, size) for tag, size in jobs]
-                if record and stream.ends_with_loads:
+                words = stream.bytes_in // self.config.bytes_in
+                if record and stream.ends_with_loads and not core.wait_for_words(before, words):
                     self._finish_loads(b"")
                 stats = core.stats_since(before, macs=macs, jobs=stream.jobs) if record else None
             return results, stats

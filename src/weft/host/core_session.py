@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import time
 from random import randrange
 
 from weft.commands import Job, Load, Status, result
@@ -17,6 +18,7 @@ from weft.registers import COUNTERS, REGISTERS, decode
 __all__ = ["AcceleratorError", "CoreSession"]
 
 _COMPLETE = Status(0)
+_PATIENCE = 0.1  # seconds without a word taken until `CoreSession.wait_for_words` gives up
 
 
 class CoreSession:
@@ -135,6 +137,20 @@ class CoreSession:
         start = REGISTERS.index(next(iter(COUNTERS)))
         words = self._transport.read(start, len(COUNTERS), self._timeout)
         return dict(zip(COUNTERS, words, strict=True))
+
+    def wait_for_words(self, before: dict[str, int], words: int) -> bool:
+        """Wait until the core has taken ``words`` command words since the counters were ``before``.
+
+        Returns False if it takes no more words for a while: a transport may send them later.
+        """
+        taken, deadline = -1, 0.0
+        while taken < words:
+            now = (self.counters()["words_in"] - before["words_in"]) % (1 << 32)
+            if now > taken:
+                taken, deadline = now, time.monotonic() + _PATIENCE
+            elif time.monotonic() > deadline:
+                return False
+        return True
 
     def stats_since(self, before: dict[str, int], *, macs: int, jobs: int) -> Stats:
         """Return the cost since the counters had the values ``before``."""
