@@ -212,6 +212,14 @@ def test_quantized_add_and_multiply(kind, kernel, dtype):
         assert np.array_equal(values[graph.outputs[0]], run_runtime(data, [a, c])[0])
 
 
+def test_quantized_add_without_the_last_zero_point():
+    shapes = [(40, 9)]
+    scales = [F32(0.02), U8(9), np.arange(9, dtype=U8), F32(0.04), U8(3), F32(0.05)]
+    compare(
+        "QLinearAdd", shapes, *scales, kernel="onnx.qlinear_add", dtype=U8, domain="com.microsoft"
+    )
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 def test_quantized_pool_and_concat(dtype):
     compare(

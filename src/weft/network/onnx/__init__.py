@@ -10,6 +10,7 @@ module                  content
 `operands`              operands and results of quantized products
 `products`              the order of the weights, and the shapes of products
 `integers`, `floats`    products of integers and of float32, with the neighbours that fuse
+`moves`                 operators that only move values work on the bytes
 `tables`                functions of one 8-bit number become tables
 `windows`               the geometry of convolutions
 `host`                  operators for the host: kernels and their attributes

@@ -52,7 +52,9 @@ def _broadcasts(shapes, output):
 
 
 def _reshape(operator, source):
-    shape = source.types[operator.outputs[0]][1]
+    before, shape = (source.types[n][1] for n in (operator.inputs[0], operator.outputs[0]))
+    if math.prod(before) != math.prod(shape):
+        return None
     return "reshape", operator.inputs[:1], {"shape": shape}, MOVES
 
 
@@ -274,10 +276,12 @@ def _qlinear(kernel, reason):
         if any(size != 1 for size in sizes):
             return None
         if kernel == "qlinear_concat":
-            attributes = {"axis": operator.attributes["axis"]}
-        else:
-            attributes = {}
-        return f"onnx.{kernel}", operator.inputs, attributes, reason
+            return "onnx.qlinear_concat", operator.inputs, {
+                "axis": operator.attributes["axis"]
+            }, reason
+        count = 5 if kernel == "qlinear_global_average_pool" else 8
+        names = (*operator.inputs, "")[:count]  # the last zero point may be absent
+        return (f"onnx.{kernel}", names, {}, reason) if len(names) == count else None
 
     return rule
 
