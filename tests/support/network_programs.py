@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from weft.commands import JobFlag
+from weft.commands import JobFlag, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
 from weft.host.planner import Planner
@@ -24,12 +24,12 @@ class PlannedWork:
     early = -1
 
     def __init__(self, config, products):
-        planner = Planner(config)
+        planner, flags = Planner(config), (*epilogue_flags(config), JobFlag(0))[0]
         self._commands = [
             command
             for product in products
             for _ in range(product.count)
-            for step in planner.plan(product.m, product.n, product.k, flags=JobFlag.REQUANTIZE)
+            for step in planner.plan(product.m, product.n, product.k, flags=flags)
             for command in step.commands
         ]
 

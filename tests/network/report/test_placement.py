@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from network_programs import TARGET, make_program
 
+from weft.config import Config
 from weft.network.report.placement import placement_line
 from weft.network.target import Target
 
@@ -35,3 +36,18 @@ def test_a_share_below_one_is_never_100_percent(program):
     host = replace(program.steps[2], macs=1)
     steps = (replace(program.steps[0], macs=10**9), *program.steps[1:2], host, *program.steps[3:])
     assert "(over 99.99 % of 1,000,001,521 MAC)" in placement_line(replace(program, steps=steps))
+
+
+def test_a_bf16_core_is_close_to_the_runtime(program):
+    target = Target("floats", Config(dtype="bf16", a_words=256, b_words=256))
+    line = placement_line(replace(make_program(target), mode="onnx"))
+    assert "; products in bfloat16, so close to onnxruntime but not equal; floats: " in line
+
+
+def test_a_core_without_work(program):
+    steps = (program.steps[2], program.steps[4])
+    line = placement_line(replace(program, steps=steps, operators=("AVERAGE_POOL_2D", "SOFTMAX")))
+    assert line == (
+        "tiny: 0 of 2 operators on Weft, 2 on the host (AVERAGE_POOL_2D, SOFTMAX);"
+        " equal to TFLite Micro in mode tflite; a-board: the core is not used"
+    )

@@ -28,12 +28,21 @@ def placement_line(program: Program) -> str:
         text += f" ({_percent(share)} of {macs:,} MAC)"
     if rest:
         text += f", {len(rest)} on the host ({', '.join(dict.fromkeys(rest))})"
-    oracle = f"equal to {ORACLES[program.mode]} in mode {program.mode}"
-    return f"{program.name}: {text}; {oracle}; {program.target.name}: {_cost(program)}"
+    return f"{program.name}: {text}; {_oracle(program)}; {program.target.name}: {_cost(program)}"
+
+
+def _oracle(program):
+    """Which runtime has the same results, or similar ones if products are rounded to bfloat16."""
+    runtime, kind = ORACLES[program.mode], program.target.config.data_type
+    if kind.acc.name == "int32" or not any(step.placement.on_weft for step in program.steps):
+        return f"equal to {runtime} in mode {program.mode}"
+    return f"products in {kind.a.name}, so close to {runtime} but not equal"
 
 
 def _cost(program):
     target, cycles = program.target, program.estimate.cycles
+    if not any(step.placement.on_weft for step in program.steps):
+        return "the core is not used"
     core = target.core_seconds(cycles)
     text = f"{cycles:,} cycles" if core is None else f"{_ms(1e3 * core)} core"
     if target.baud is None:
