@@ -52,7 +52,9 @@ def test_interrupt_has_the_same_bit_on_every_bus():
 def test_only_buses_without_streams_have_fifo_ports():
     found = {bus: [p.name for p in fifo_ports(Ip(config=Config(), bus=bus))] for bus in BUSES}
     both = ["cmd_fifo", "result_fifo"]
-    assert found == {"axi": both, "wishbone": both, "stream": [], "dma": []}
+    assert found == {
+        "axi": both, "wishbone": both, "apb": both, "stream": [], "dma": [],
+    }
 
 
 def test_dma_window_is_the_whole_address_space_after_reset():
