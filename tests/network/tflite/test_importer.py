@@ -57,6 +57,8 @@ def test_rejects_what_is_no_tflite_file(data, message):
      "tensor 'y' must have one scale, not 5"),
     (dict(w=T(data=np.ones((5, 3, 3, 3), np.int8), scale=np.full(3, 0.1), axis=3)),
      "scales of 'w' must be along axis 0, not 3"),
+    (dict(x=T((1, 4, 4, 3), scale=1e30)),
+     r"x_scale \* w_scale / y_scale must be above 0 and below 2\*\*30"),
     (dict(x=T((4, 4, 3), scale=0.1)), "input must have 4 dimensions, not 3"),
 ])
 def test_rejects_a_convolution(changes, message):
@@ -64,7 +66,7 @@ def test_rejects_a_convolution(changes, message):
         load(conv(**changes), "net")
 
 
-def test_a_damaged_number_is_named(monkeypatch):
+def test_rejects_what_breaks_a_rule_of_its_operator():
     data = file()
     graph = load(data, "net")
     assert graph.operators == ("RELU",)
@@ -126,6 +128,7 @@ def test_dimensions_of_any_size_are_fixed_and_noted():
     tensors = {"x": T((-1, 8), scale=0.1), "y": T((-1, 8), scale=0.1)}
     graph = load(file("RELU", tensors), "net")
     assert [tensor.shape for tensor in graph.tensors] == [(1, 8), (1, 8)]
+    assert graph.notes[0].startswith("2 tensors have dimensions of any size")
 
 
 def test_a_name_is_short_and_printable():

@@ -4,9 +4,15 @@ import functools
 
 import numpy as np
 
-from weft.network.kernels.fixed_point import multiplier_of
 from weft.network.tflite.context import Fallback
-from weft.network.tflite.quantized import FUSED, RANGES, float_limits, fused_limits, per_tensor
+from weft.network.tflite.quantized import (
+    FUSED,
+    RANGES,
+    float_limits,
+    fused_limits,
+    per_tensor,
+    scale_of,
+)
 
 __all__ = ["BUILDERS"]
 
@@ -27,7 +33,7 @@ def _pair(graph, operator):
 
 def _below_one(operator, scale):
     """Multiplier and shift of a scale below 1."""
-    multiplier, shift = multiplier_of(scale)
+    multiplier, shift = scale_of(operator, scale)
     if shift > 0 or scale <= 0:
         raise operator.error(f"the ratio of scales must be in 0..1, not {scale}")
     return multiplier, shift
@@ -101,7 +107,7 @@ def _mul(graph, operator):
         raise Fallback(f"no kernel for {y.dtype}")
     (a_scale, a_zero), (b_scale, b_zero) = per_tensor(operator, a), per_tensor(operator, b)
     y_scale, zero = per_tensor(operator, y)
-    multiplier, shift = multiplier_of(a_scale * b_scale / y_scale)
+    multiplier, shift = scale_of(operator, a_scale * b_scale / y_scale)
     return graph.host(
         operator, "tflite.mul", REASON, zeros=(a_zero, b_zero), multiplier=multiplier,
         shift=shift, zero=zero, low=low, high=high,
@@ -158,7 +164,7 @@ def _prelu(graph, operator):
         raise Fallback(f"no kernel for {y.dtype}")
     (x_scale, x_zero), (scale, zero) = per_tensor(operator, x), per_tensor(operator, slope)
     y_scale, y_zero = per_tensor(operator, y)
-    pairs = multiplier_of(x_scale / y_scale), multiplier_of(x_scale * scale / y_scale)
+    pairs = [scale_of(operator, ratio / y_scale) for ratio in (x_scale, x_scale * scale)]
     return graph.host(
         operator, "tflite.prelu", REASON, zeros=(x_zero, zero), zero=y_zero,
         multipliers=tuple(m for m, _ in pairs), shifts=tuple(s for _, s in pairs),

@@ -9,9 +9,8 @@ import numpy as np
 import tflite
 
 from weft.network.ir import Gemm, Host, Tensor
-from weft.network.kernels.fixed_point import multiplier_of
 from weft.network.tflite.context import Fallback
-from weft.network.tflite.quantized import half_away, per_tensor
+from weft.network.tflite.quantized import half_away, per_tensor, scale_of
 
 __all__ = ["BUILDERS"]
 
@@ -84,11 +83,11 @@ def _scales(graph, operator, x, hidden, cell, clip):
     if c_zero or power != int(power):
         raise operator.error(f"scale of the cell must be a power of two, not {c_scale}")
     gates = [
-        multiplier_of(scale * per_tensor(operator, graph.input(operator, place))[0] / GATE)
+        scale_of(operator, scale * per_tensor(operator, graph.input(operator, place))[0] / GATE)
         for scale, first in ((x_scale, 1), (h_scale, 5)) for place in range(first, first + 4)
     ]
     steps = [
-        multiplier_of(scale)
+        scale_of(operator, scale)
         for scale in (RESULT * c_scale / c_scale, RESULT**2 / c_scale, RESULT**2 / h_scale)
     ]
     if not math.isfinite(clip) or clip < 0:

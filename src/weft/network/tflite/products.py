@@ -230,6 +230,7 @@ def _product(
         scale, zero = per_channel(operator, right, axis)
     if window is not None and left.dtype != np.uint8 and zero.any():
         raise Fallback("TFLite Micro ignores the zero points of weights of int8 convolutions")
+    _check_scales(operator, x_scale, scale, y_scale)
     low, high = fused_limits(operator, fused, y)
     # With int16, TFLite Micro has sums of 32 bits only in convolutions with a bias of 32 bits.
     narrow = operator.name == "CONV_2D" and added is not None and added.dtype == np.int32
@@ -243,6 +244,18 @@ def _product(
             low=low, high=high, dtype=y.dtype, wide=left.dtype == np.int16 and not narrow,
         ),
     )
+
+
+def _check_scales(operator, x_scale, w_scale, y_scale):
+    """Every rounding mode needs float32 ratios above 0, and below 2**31."""
+    with np.errstate(over="ignore", under="ignore"):
+        product = np.float32(x_scale) * np.asarray(w_scale, np.float32)
+        ratio = product / np.float32(y_scale)
+    if not ((product > 0) & (ratio > 0) & (ratio < 2.0**30)).all():
+        raise operator.error(
+            "x_scale * w_scale / y_scale must be above 0 and below 2**30, "
+            f"not {x_scale} * {np.max(w_scale)} / {y_scale}"
+        )
 
 
 def _weights_of(dtype):

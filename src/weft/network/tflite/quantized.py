@@ -5,8 +5,11 @@ import math
 import numpy as np
 import tflite
 
+from weft.network.kernels.fixed_point import multiplier_of
+
 __all__ = [
-    "FUSED", "RANGES", "float_limits", "fused_limits", "half_away", "per_channel", "per_tensor",
+    "FUSED", "RANGES", "float_limits", "fused_limits", "half_away", "per_channel",
+    "per_tensor", "scale_of",
 ]
 
 _F = tflite.ActivationFunctionType
@@ -17,8 +20,16 @@ RANGES = {"relu": (0, None), "relu6": (0, 6), "relu_n1_to_1": (-1, 1), "none": (
 
 
 def half_away(x: float) -> int:
-    """``x`` rounded to an integer, ties away from zero (``TfLiteRound``)."""
+    """``x`` rounded to an integer, ties away from zero (``TfLiteRound``); at most 2**40."""
+    x = min(max(x, -(2.0**40)), 2.0**40)
     return int(math.copysign(math.floor(abs(x) + 0.5), x))
+
+
+def scale_of(operator, ratio):
+    """Multiplier and shift of a ratio of scales."""
+    if not abs(ratio) < 2.0**31:
+        raise operator.error(f"the ratio of scales must be below 2**31, not {ratio}")
+    return multiplier_of(ratio)
 
 
 def per_tensor(operator, tensor):
@@ -49,8 +60,9 @@ def fused_limits(operator, fused, tensor):
     limits = np.iinfo(tensor.dtype)
     low, high = RANGES[fused]
     step = np.float32(scale)
-    bottom = limits.min if low is None else zero + half_away(float(np.float32(low) / step))
-    top = limits.max if high is None else zero + half_away(float(np.float32(high) / step))
+    with np.errstate(over="ignore"):
+        bottom = limits.min if low is None else zero + half_away(float(np.float32(low) / step))
+        top = limits.max if high is None else zero + half_away(float(np.float32(high) / step))
     low, high = max(limits.min, bottom), min(limits.max, top)
     if low > high:
         raise operator.error(f"results of {fused} must have a range, not {low}..{high}")

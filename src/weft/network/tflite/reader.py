@@ -260,10 +260,15 @@ class _Reader:
         )
 
     def notes(self, raw):
-        dynamic = sum(bool((self.vector(tensor, "ShapeSignature") < 0).any()) for tensor in raw)
+        dynamic = sum(
+            any((self.vector(tensor, field) < 0).any() for field in ("Shape", "ShapeSignature"))
+            for tensor in raw
+        )
         if not dynamic:
             return []
-        return [f"{dynamic} tensors have dimensions of any size; each is fixed to its stored size"]
+        return [
+            f"{dynamic} tensors have dimensions of any size; each is fixed to its stored size, or 1"
+        ]
 
     def code(self, entry):
         """Code, version and custom name of an entry of the operator codes."""

@@ -4,11 +4,10 @@ import functools
 
 import numpy as np
 
-from weft.network.kernels.fixed_point import multiplier_of
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.moving import axes_of
 from weft.network.tflite.products import padding_of, positive
-from weft.network.tflite.quantized import FUSED, float_limits, fused_limits, per_tensor
+from weft.network.tflite.quantized import FUSED, float_limits, fused_limits, per_tensor, scale_of
 
 __all__ = ["BUILDERS"]
 
@@ -69,7 +68,7 @@ def _average(kernel, graph, operator):
     if x.dtype not in QUANTIZED:
         raise Fallback(f"no kernel for {x.dtype}: the order of float sums is the runtime's")
     (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
-    multiplier, shift = multiplier_of(x_scale / y_scale)
+    multiplier, shift = scale_of(operator, x_scale / y_scale)
     return graph.host(
         operator, kernel, "a reduction has no weights", inputs=(0,), axes=axes, shape=y.shape,
         multiplier=multiplier, shift=shift, zeros=(x_zero, y_zero),

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from weft.network.kernels.fixed_point import multiplier_of, multiply, round_shift
-from weft.network.tflite.quantized import half_away, per_tensor
+from weft.network.kernels.fixed_point import multiply, round_shift
+from weft.network.tflite.quantized import half_away, per_tensor, scale_of
 
 __all__ = [
     "absolute", "elu", "exp", "gelu", "hard_swish", "leaky_attributes", "leaky_relu", "logistic",
@@ -39,7 +39,7 @@ def relu(low, high, operator, x, y):
     """
     (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
     if high is None:
-        multiplier, shift = multiplier_of(x_scale / y_scale)
+        multiplier, shift = scale_of(operator, x_scale / y_scale)
         table = scaled(x, np.int32, x_zero, y_zero, multiplier, shift)
         return _limited(np.maximum(table, y_zero), y.dtype)
     bounds = [x_zero + half_away(float(np.float32(v) / np.float32(x_scale))) for v in (low, high)]
@@ -101,14 +101,14 @@ def absolute(operator, x, y):
     (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
     values = np.abs(_values(x) - x_zero)
     if x_scale != y_scale:
-        values = multiply(values, *multiplier_of(x_scale / y_scale))
+        values = multiply(values, *scale_of(operator, x_scale / y_scale))
     return _limited(values + y_zero, y.dtype)
 
 
 def leaky_attributes(operator, x, y, alpha):
     """Zero points, and multipliers of positive and negative x."""
     (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
-    pairs = multiplier_of(x_scale / y_scale), multiplier_of(x_scale * alpha / y_scale)
+    pairs = [scale_of(operator, ratio / y_scale) for ratio in (x_scale, x_scale * alpha)]
     return {
         "zeros": (x_zero, y_zero), "multipliers": tuple(m for m, _ in pairs),
         "shifts": tuple(s for _, s in pairs),
@@ -129,8 +129,8 @@ def hard_swish(operator, x, y):
     """``x * min(max(x + 3, 0), 6) / 6`` in 16-bit fixed point."""
     (x_scale, x_zero), (y_scale, y_zero) = per_tensor(operator, x), per_tensor(operator, y)
     fine = x_scale / 128
-    out, out_exponent = _multiplier16(fine / y_scale)
-    inner, exponent = _multiplier16(fine / (3 / 32768))
+    out, out_exponent = _multiplier16(operator, fine / y_scale)
+    inner, exponent = _multiplier16(operator, fine / (3 / 32768))
     values = (_values(x) - x_zero) << 7
     preshift = _high_mul16(values, out)
     gate = values
@@ -149,9 +149,9 @@ def hard_swish(operator, x, y):
     return _limited(round_shift(_saturated16(product), -out_exponent) + y_zero, y.dtype)
 
 
-def _multiplier16(scale):
+def _multiplier16(operator, scale):
     """A multiplier of 16 bits (``DownScaleInt32ToInt16Multiplier``), and its exponent."""
-    multiplier, shift = multiplier_of(scale)
+    multiplier, shift = scale_of(operator, scale)
     if multiplier >= (1 << 31) - 1 - (1 << 15):
         return (1 << 15) - 1, shift
     return (multiplier + (1 << 15)) >> 16, shift

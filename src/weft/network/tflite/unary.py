@@ -5,10 +5,9 @@ import math
 
 import numpy as np
 
-from weft.network.kernels.fixed_point import multiplier_of
 from weft.network.tflite import tables
 from weft.network.tflite.context import Fallback
-from weft.network.tflite.quantized import per_tensor
+from weft.network.tflite.quantized import per_tensor, scale_of
 
 __all__ = ["BUILDERS"]
 
@@ -110,7 +109,7 @@ def _quantize(graph, operator):
     if y.dtype not in (*QUANTIZED, np.int32) or x.dtype not in (*QUANTIZED, np.int32):
         raise Fallback(f"no kernel for {x.dtype} to {y.dtype}")
     x_scale, x_zero = per_tensor(operator, x)
-    multiplier, shift = multiplier_of(x_scale / scale)
+    multiplier, shift = scale_of(operator, x_scale / scale)
     if x.dtype in BYTES:
         table = tables.scaled(x, y.dtype, x_zero, zero, multiplier, shift)
         return graph.host(operator, "table", "a table without a product before it", table=table)
@@ -166,17 +165,17 @@ def _softmax(graph, operator):
     if not 0 < beta < 2**20:
         raise operator.error(f"beta must be above 0 and below 2**20, not {beta}")
     scale, _ = per_tensor(operator, x)
-    multiplier, left_shift, least = _softmax_scale(beta, scale)
+    multiplier, left_shift, least = _softmax_scale(operator, beta, scale)
     return graph.host(
         operator, "tflite.softmax", "softmax needs exponentials and a sum of a row",
         multiplier=multiplier, left_shift=left_shift, least=least, dtype=str(y.dtype),
     )
 
 
-def _softmax_scale(beta, scale):
+def _softmax_scale(operator, beta, scale):
     """Multiplier, left shift and lowest difference (``PreprocessSoftmaxScaling``)."""
     limit = (1 << 31) - 1.0
-    multiplier, left_shift = multiplier_of(min(beta * scale * (1 << 26), limit))
+    multiplier, left_shift = scale_of(operator, min(beta * scale * (1 << 26), limit))
     radius = 31.0 * (1 << 26) / 2.0**left_shift  # CalculateInputRadius with 5 bits
     return multiplier, left_shift, -math.floor(radius)
 
