@@ -24,6 +24,7 @@ from verif.configs import random_config
 from verif.lint import lint
 from weft import golden
 from weft.config import Config
+from weft.dtypes import DTYPES
 from weft.geometry import operands
 from weft.host import Accelerator
 from weft.host.golden import GoldenTransport
@@ -60,7 +61,7 @@ def run_products(config: Config, seed) -> str:
     Results are compared with the golden functions, and cycles with the cycle model.
     """
     rng = np.random.default_rng([*seed, 1])
-    draw = _integers if config.dtype == "int8" else _floats
+    draw = _DRAWS[config.dtype]
     with (
         Accelerator(SimTransport(config), config) as simulated,
         Accelerator(GoldenTransport(config), config) as model,
@@ -220,6 +221,10 @@ def _sweep(seed):
                 f"  {minutes:.0f} min left", flush=True,
             )
     return texts
+
+
+# By the name of the data type: operands, options and expected results of a product.
+_DRAWS = DTYPES.layer("sweep", int8=_integers, bf16=_floats)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def env(ip: Ip, sources: list[str]) -> dict:
         "clock": ip.protocol.clock, "reset": ip.protocol.reset,
         "reset_active": ip.protocol.reset_active,
         "pipelined": ip.pipelined, "sources": sources,
-        "config": dataclasses.asdict(ip.config),
+        "config": dataclasses.asdict(ip.config), "floats": ip.config.data_type.is_float,
         "commands_version": commands.VERSION,
         "constants": dict(zip(REGISTERS, describe(ip.config), strict=False)),
         "registers": {

@@ -12,7 +12,7 @@ import numpy as np
 
 DESIGN = json.loads(Path(__file__).with_name("design.json").read_text(encoding="utf-8"))
 CONFIG, REGIONS, VERSION = (DESIGN[name] for name in ("config", "regions", "commands_version"))
-FLOATS = CONFIG["dtype"] == "bf16"
+FLOATS = DESIGN["floats"]  # operands and sums are floating-point numbers
 A, B = 0, 1
 
 
