@@ -69,11 +69,6 @@ class Outcome:
     log: Path
     waves: Path | None
 
-    @property
-    def cycles_per_second(self) -> float:
-        """Simulated cycles per second of the whole run, including its start."""
-        return self.cycles / self.seconds
-
 
 def run(
     config: Config, simulator: str, *, build_dir, testcase=None, seed: int = 1, waves: bool = False,

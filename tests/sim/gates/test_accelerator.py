@@ -27,7 +27,7 @@ PINS = {name: name for name in ("clk", "rst", "rx", "tx")}
 @pytest.fixture(scope="module")
 def netlist(tmp_path_factory):
     """The netlist of the toolchain, except for the version of Yosys."""
-    script = SYNTHESIS.format(synthesis=DEVICES["LFE5U-25F"].synthesis)
+    script = SYNTHESIS.format(synthesis=DEVICES["LFE5U-25F"].flow.synthesis)
     build.folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=build.folder()) as place:  # Yosys does not see /tmp
         folder = Path(place)
