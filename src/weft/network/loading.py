@@ -66,7 +66,7 @@ class NeuralNetwork:
         return report(self.compile(target), other)
 
 
-def load(source, name: str | None = None) -> NeuralNetwork | Program:
+def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Program:
     """Read a trained network (``.tflite``, ``.onnx``) or a compiled program (``.weft``).
 
     Parameters
@@ -75,6 +75,8 @@ def load(source, name: str | None = None) -> NeuralNetwork | Program:
         A file, or its contents. The contents decide which kind it is.
     name : str, optional
         Name of the network; by default the file's name without its suffix, or ``network``.
+    shapes : mapping of str to tuple of int, optional
+        Shapes of inputs with dynamic dimensions, for ONNX: ``{"input": (1, 3, 224, 224)}``.
 
     Raises
     ------
@@ -100,7 +102,7 @@ def load(source, name: str | None = None) -> NeuralNetwork | Program:
     elif suffix in (".onnx", ""):
         from weft.network.onnx import load as import_onnx
 
-        return NeuralNetwork(import_onnx(data, f"{name}.onnx"), data)
+        return NeuralNetwork(import_onnx(data, f"{name}.onnx", shapes=shapes), data)
     else:
         raise ModelError(f"{file} must be a .tflite, .onnx or .weft file, not one of {suffix}")
     return NeuralNetwork(import_file(data, name), data)

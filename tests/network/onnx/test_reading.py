@@ -111,6 +111,29 @@ def test_rejects_wrong_shapes(shapes, message):
     rejects(small("n"), message, shapes=shapes)
 
 
+def test_rejects_an_input_without_elements():
+    model = small("n")
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 0
+    rejects(model, "sizes of input x must be 1 or more, not 0")
+
+
+def test_rejects_negative_sizes():
+    """onnx aborts at them; in subgraphs, too."""
+    import onnx
+
+    model = small()
+    value = onnx.helper.make_tensor_value_info("inner", 1, [2, -3])
+    body = onnx.helper.make_graph([], "body", [value], [])
+    model.graph.node.append(onnx.helper.make_node("If", ["x"], ["y"], then_branch=body))
+    rejects(model, "sizes of inner must be 0 or more, not -3")
+
+
+def test_rejects_an_input_that_is_too_large():
+    model = small(1 << 40)
+    limit = 1 << 31
+    rejects(model, f"input x must have at most {limit} elements, not shape ({1 << 40}, 4)")
+
+
 def test_an_input_without_a_shape():
     model = small()
     model.graph.input[0].type.tensor_type.ClearField("shape")

@@ -76,6 +76,15 @@ def test_a_dropout_in_training_stays(given):
     assert [node.kernel for node in load(b.bytes(y), "net.onnx").nodes] == ["onnx.model"]
 
 
+def test_tensors_without_elements():
+    b = Builder(seed=64)
+    x = b.input("x", [4, 4])
+    empty = b.node("Slice", x, I64([0]), I64([0]), I64([0]))
+    y = b.node("Concat", b.node("Relu", empty), x, axis=0)
+    graph = compare(b, y, np.ones((4, 4), F32))
+    assert [node.kernel for node in graph.nodes] == ["onnx.model"] * 3
+
+
 def test_large_constants_are_not_folded():
     """A file of some bytes may not take gigabytes."""
     b = Builder(seed=64)

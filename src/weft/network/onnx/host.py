@@ -24,7 +24,15 @@ def lower(operator, source):
         rule = _MICROSOFT.get(operator.kind)
     else:
         rule = None
-    return rule(operator, source) if rule else None
+    if rule is None or _is_empty(operator, source):
+        return None
+    return rule(operator, source)
+
+
+def _is_empty(operator, source):
+    """Whether the first input or output has no elements; numpy has no largest of them."""
+    names = [*operator.inputs[:1], *operator.outputs[:1]]
+    return any(0 in source.types[name][1] for name in names if name)
 
 
 def _elementwise(kernel, **defaults):
@@ -150,6 +158,8 @@ def _pool(kernel):
         dilations = tuple(attributes.get("dilations", ())) or (1,) * len(window)
         pads = _pool_pads(attributes, window, strides, dilations, shape, output)
         if attributes.get("count_include_pad", 0) and attributes.get("ceil_mode", 0):
+            return None
+        if min(pads) < 0:
             return None
         return f"onnx.{kernel}", names, {
             "window": window, "strides": strides, "dilations": dilations, "begin": pads,

@@ -79,8 +79,10 @@ def parse(data: bytes, name: str):
     model = _guarded(name, what, onnx.ModelProto.FromString, data)
     if not model.graph.node:
         raise ModelError(f"{name}: must be an ONNX model with at least one node")
-    for tensor in _tensors(model):
-        _check_tensor(tensor, name)
+    for part in _parts(model):
+        _check_values(part, name)
+        for tensor in _tensors(part):
+            _check_tensor(tensor, name)
     return model
 
 
@@ -93,27 +95,52 @@ def _guarded(name, what, function, *args):
         raise ModelError(f"{name}: {what}: {text[:500]}") from error
 
 
-def _tensors(model):
-    """All tensors of a model: initializers and attributes, in subgraphs and functions too."""
+def _parts(model):
+    """All graphs and nodes of a model, in subgraphs and functions too."""
     graphs = [model.graph]
     nodes = [node for function in model.functions for node in function.node]
     while graphs or nodes:
         if graphs:
-            graph = graphs.pop()
-            yield from graph.initializer
-            for sparse in graph.sparse_initializer:
-                yield from (sparse.values, sparse.indices)
-            nodes += graph.node
+            yield graphs[-1]
+            nodes += graphs.pop().node
         else:
+            yield nodes[-1]
             for attribute in nodes.pop().attribute:
-                if attribute.HasField("t"):
-                    yield attribute.t
-                yield from attribute.tensors
-                for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
-                    yield from (sparse.values, sparse.indices)
                 if attribute.HasField("g"):
                     graphs.append(attribute.g)
                 graphs += attribute.graphs
+
+
+def _tensors(part):
+    """All tensors of a graph or a node itself: initializers and attributes."""
+    import onnx
+
+    if isinstance(part, onnx.GraphProto):
+        yield from part.initializer
+        sparse_tensors = list(part.sparse_initializer)
+    else:
+        sparse_tensors = []
+        for attribute in part.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            sparse_tensors += (attribute.sparse_tensor, *attribute.sparse_tensors)
+    for sparse in sparse_tensors:
+        yield from (sparse.values, sparse.indices)
+
+
+def _check_values(part, name):
+    """Raise ModelError if a declared shape has a negative size, at which onnx would abort."""
+    import onnx
+
+    if not isinstance(part, onnx.GraphProto):
+        return
+    for value in (*part.input, *part.output, *part.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value < 0:
+                raise ModelError(
+                    f"{name}: sizes of {value.name} must be 0 or more, not {dim.dim_value}"
+                )
 
 
 def _check_tensor(tensor, name):
@@ -212,11 +239,13 @@ def _fix_inputs(model, name, shapes):
 
 
 def _check_size(name, value):
-    """Raise ModelError for an input that is too large."""
+    """Raise ModelError for an input that is too large, or has a size below 1."""
     import onnx
 
     tensor = value.type.tensor_type
     shape = tuple(dim.dim_value for dim in tensor.shape.dim)
+    if min(shape, default=1) < 1:
+        raise ModelError(f"{name}: sizes of input {value.name} must be 1 or more, not {min(shape)}")
     # A row of integers may be a shape, and onnx makes as many dimensions as it has numbers.
     row = len(shape) == 1 and tensor.elem_type == onnx.TensorProto.INT64
     limit = MAX_ROW if row else MAX_ELEMENTS
@@ -245,7 +274,4 @@ def _fix_shape(name, tensor, dims, shape, sizes):
             sizes.setdefault(dims[0].dim_param, 1)
         dims[0].dim_value = sizes.get(dims[0].dim_param, 1)
         return [f"the dynamic batch of input {tensor} is {dims[0].dim_value}"]
-    bad = [dim.dim_value for dim in dims if dim.HasField("dim_value") and dim.dim_value < 1]
-    if bad:
-        raise ModelError(f"{name}: sizes of input {tensor} must be 1 or more, not {bad[0]}")
     return []
