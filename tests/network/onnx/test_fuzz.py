@@ -63,12 +63,12 @@ CORPUS = [(cnn, F32), (attention, F32), (quantized, np.int32), (moves, np.int64)
 
 @pytest.mark.filterwarnings("ignore")  # numpy's, at numbers that overflow
 @pytest.mark.parametrize("start, count", [
-    (0, 150), *(pytest.param(n, 1000, marks=pytest.mark.slow) for n in range(1000, 6000, 1000)),
+    (0, 120), *(pytest.param(n, 1000, marks=pytest.mark.slow) for n in range(1000, 6000, 1000)),
 ])
 def test_mutated_files(start, count):
     require("onnx", "onnxruntime")
     files = []
-    for build, dtype in CORPUS:
+    for build, dtype in CORPUS if count > 120 else CORPUS[:-1]:  # each conversion is a process
         b, y = build()
         files.append(b.bytes(y, dtype=dtype))
         load(files[-1], "net.onnx")

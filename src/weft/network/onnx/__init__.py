@@ -4,6 +4,7 @@
 module                  content
 ======================  ==========================================================================
 `reading`               bytes become a checked model of operator set 13 or newer, of fixed sizes
+`conversion`            to a newer operator set, in a process of its own
 `inference`             types of the outputs of one node
 `source`                a model becomes operators, types and constants; constants are folded
 `importer`              operators become nodes of the graph

@@ -24,7 +24,7 @@ def lower(operator, source):
         rule = _MICROSOFT.get(operator.kind)
     else:
         rule = None
-    if rule is None or _is_empty(operator, source):
+    if rule is None or _is_empty(operator, source) or not _axis_exists(operator, source):
         return None
     return rule(operator, source)
 
@@ -33,6 +33,14 @@ def _is_empty(operator, source):
     """Whether the first input or output has no elements; numpy has no largest of them."""
     names = [*operator.inputs[:1], *operator.outputs[:1]]
     return any(0 in source.types[name][1] for name in names if name)
+
+
+def _axis_exists(operator, source):
+    """Whether the attribute ``axis`` of an operator is one of its first input."""
+    if operator.kind not in ("ArgMax", "ArgMin", "Concat", "Gather", "Softmax", "Split"):
+        return True
+    rank = len(source.types[operator.inputs[0]][1])
+    return -rank <= operator.attributes.get("axis", -1) < rank
 
 
 def _elementwise(kernel, **defaults):

@@ -4,6 +4,7 @@ import math
 
 from weft.hints import to_install
 from weft.network.errors import ModelError
+from weft.network.onnx.conversion import convert
 
 __all__ = ["OPSET", "parse", "read", "upgraded"]
 
@@ -185,7 +186,7 @@ def _raw_bytes(kind, count, dtype):
 
 def _converted(model, name):
     """The model in operator set 13 or newer, and a note if it was converted."""
-    import onnx.version_converter
+    import onnx
 
     versions = [o.version for o in model.opset_import if o.domain in _STANDARD]
     if len(versions) != 1:
@@ -194,9 +195,8 @@ def _converted(model, name):
         )
     if versions[0] >= OPSET:
         return model, []
-    what = f"cannot be converted from operator set {versions[0]} to {OPSET}"
-    model = _guarded(name, what, onnx.version_converter.convert_version, model, OPSET)
-    return model, [
+    data = convert(model.SerializeToString(), name, OPSET)
+    return onnx.ModelProto.FromString(data), [
         f"converted from operator set {versions[0]} to {OPSET}; operators are counted after it"
     ]
 
