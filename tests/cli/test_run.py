@@ -125,3 +125,15 @@ def test_without_a_target_the_core_gives_its_config(folder, capsys, monkeypatch)
     )
     assert main(["run", "net.tflite", "--on", "/dev/ttyUSB1", "--check", "tflm"]) == 0
     assert "; 2x3x2: " in capsys.readouterr().out
+
+
+def test_page_with_measured_cycles(folder, capsys):
+    command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml", "--html", "p.html"]
+    assert main(command) == 0
+    cycles = capsys.readouterr().out.splitlines()[2].split()[0]
+    text = (folder / "p.html").read_text(encoding="utf-8")
+    # Of the one layer on the core: predicted, then measured.
+    assert "<th>measured</th>" in text and f"<td>{cycles}</td><td>{cycles}</td>" in text
+    np.save("x.npy", np.zeros((3, 12), np.int8))
+    assert main([*command, "--input", "x.npy"]) == 2
+    assert capsys.readouterr().err == "weft: error: --html needs one inference, not 3\n"

@@ -9,7 +9,7 @@ from weft.cli.argument_types import path
 from weft.cli.network_target import DEFAULT_BOARD, add_target, target_named
 from weft.cli.output_paths import output_file, part_of
 
-__all__ = ["add"]
+__all__ = ["add", "write_page"]
 
 DESCRIPTION = """\
 Explain a network on an accelerator, without hardware: which operators run on Weft and which on the
@@ -54,11 +54,7 @@ def _run(args) -> int:
 
     found = report(program, against)
     if html:
-        from weft.network.report.page import page
-
-        part = part_of(html)
-        part.write_text(page(found), encoding="utf-8")
-        os.replace(part, html)
+        write_page(found, html)
     if args.json:
         json.dump(found.to_json(), sys.stdout, indent=1)
         print()
@@ -72,6 +68,15 @@ def _run(args) -> int:
     if html:
         print(f"page: {html}")
     return 0
+
+
+def write_page(found, path) -> None:
+    """Write the page of a `NetworkReport`, completely or not at all."""
+    from weft.network.report.page import page
+
+    part = part_of(path)
+    part.write_text(page(found), encoding="utf-8")
+    os.replace(part, path)
 
 
 def _programs(args, target):

@@ -75,6 +75,10 @@ def add(subparsers):
     parser.add_argument(
         "--layers", action="store_true", help="print a line for each step when it has ended"
     )
+    parser.add_argument(
+        "--html", metavar="FILE", type=path("html"),
+        help="write the page of weft report with the measured cycles; for one inference",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -84,8 +88,8 @@ def _run(args) -> int:
     from weft.network.errors import ModelError
     from weft.network.inputs import read_inputs
 
-    files = [args.output, args.activations]
-    output, activations = (file and output_file(file) for file in files)
+    files = [args.output, args.activations, args.html]
+    output, activations, html = (file and output_file(file) for file in files)
     network, given = _load(args)
     transport, config = None, None
     try:
@@ -99,9 +103,11 @@ def _run(args) -> int:
             _refuse(program)
         x = _inputs(args, program)
         try:
-            read_inputs(program, x)
+            _, inferences, _ = read_inputs(program, x)
         except (TypeError, ValueError) as error:
             raise ModelError(f"{program.name}: {error}") from error
+        if html and inferences > 1:
+            raise ModelError(f"--html needs one inference, not {inferences}")
         wanted = None
         if args.check:
             from weft.network.oracles import expected
@@ -122,6 +128,8 @@ def _run(args) -> int:
     if activations:
         with open(activations, "wb") as file:
             np.savez(file, **values)
+    if html:
+        _write_page(program, records, html)
     _show(program, outputs, records)
     return _check(args.check, program, outputs, wanted) if args.check else 0
 
@@ -270,6 +278,14 @@ def _layer_line(record):
         )
     host = record.seconds - record.core_seconds
     return f"{text} {1e3 * record.core_seconds:>9.2f} {1e3 * host:>8.2f}"
+
+
+def _write_page(program, records, path):
+    from weft.cli.report import write_page
+    from weft.network.report import report
+
+    cycles = [record.stats and record.stats.cycles for record in records]
+    write_page(report(program).with_measured(cycles), path)
 
 
 def _show(program, outputs, records):
