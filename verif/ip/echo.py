@@ -3,7 +3,7 @@
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 
-__all__ = ["FIRST_ERROR", "Echo"]
+__all__ = ["FIRST_ERROR", "Echo", "RequestLog"]
 
 FIRST_ERROR = 0x300  # this word address and all above it are answered with an error
 
@@ -32,3 +32,26 @@ class Echo(wiring.Component):
             with m.If(request.p.addr[0]):
                 m.d.sync += remaining.eq(self.cycles)
         return m
+
+
+class RequestLog:
+    """Records the requests that a bus slave makes; add `watch` as a background bench.
+
+    Attributes
+    ----------
+    requests : list of tuple
+        Word address, write, mask and data of each request.
+    """
+
+    def __init__(self, bus):
+        self.bus = bus
+        self.requests = []
+
+    async def watch(self, ctx):
+        request = self.bus.bus.request
+        while True:
+            _, _, valid, ready, p = await ctx.tick().sample(
+                request.valid, request.ready, request.payload
+            )
+            if valid and ready:
+                self.requests.append((p.addr, p.write, p.mask, p.data))

@@ -6,27 +6,14 @@ import pytest
 from amaranth.hdl import ResetInserter, Signal
 
 from verif.amaranth_bench import simulate
-from verif.ip.echo import FIRST_ERROR, Echo
+from verif.ip.echo import FIRST_ERROR, Echo, RequestLog
 from weft.hw.bus.apb import Apb
 
 LIMIT = 50  # cycles of a transfer
 
 
-class Master:
+class Master(RequestLog):
     """Makes transfers; ``requests`` has the requests of the register bus."""
-
-    def __init__(self, bus):
-        self.bus = bus
-        self.requests = []
-
-    async def watch(self, ctx):
-        request = self.bus.bus.request
-        while True:
-            _, _, valid, ready, p = await ctx.tick().sample(
-                request.valid, request.ready, request.payload
-            )
-            if valid and ready:
-                self.requests.append((p.addr, p.write, p.mask, p.data))
 
     async def transfer(self, ctx, address, value=None):
         """Read the byte ``address``, or write ``value``: the word, the error, and the cycles."""

@@ -5,25 +5,12 @@ import random
 import pytest
 
 from verif.amaranth_bench import simulate
-from verif.ip.echo import FIRST_ERROR, Echo
+from verif.ip.echo import FIRST_ERROR, Echo, RequestLog
 from weft.hw.bus.wishbone import Wishbone
 
 
-class Master:
+class Master(RequestLog):
     """Runs bus cycles of several accesses; ``requests`` has the requests of the register bus."""
-
-    def __init__(self, bus):
-        self.bus = bus
-        self.requests = []
-
-    async def watch(self, ctx):
-        request = self.bus.bus.request
-        while True:
-            _, _, valid, ready, p = await ctx.tick().sample(
-                request.valid, request.ready, request.payload
-            )
-            if valid and ready:
-                self.requests.append((p.addr, p.write, p.mask, p.data))
 
     async def cycle(self, ctx, words, *, writes=False, stay=None, idle=0, rng=None):
         """Accesses ``words``; returns the answers and the number of clocks.
