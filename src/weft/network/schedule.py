@@ -45,12 +45,10 @@ def schedule(works: Sequence[CoreWork], config: Config) -> tuple[list[CoreWork],
     saved = {n: len(works[n].packed.b) + len(works[n].packed.parameters) for n in fixed}
     order = sorted(fixed, key=lambda n: (-saved[n], n))
 
-    @functools.cache
     def streamed_bytes(number, free):
-        work = works[number]
-        return _bytes(commands_of(config, work.shape(), work.flags, free=(0, free)), config)
+        return _streamed_bytes(config, works[number].shape(), works[number].flags, free)
 
-    best = None
+    best, seen = None, set()
     for reserve in _reserves(pages, total, all_fixed=len(fixed) == len(works)):
         resident, used = set(), 0
         for n in order:
@@ -58,8 +56,9 @@ def schedule(works: Sequence[CoreWork], config: Config) -> tuple[list[CoreWork],
                 resident.add(n)
                 used += pages[n]
         rest = [n for n in range(len(works)) if n not in resident]
-        if rest and used == total:
+        if rest and used == total or frozenset(resident) in seen:
             continue
+        seen.add(frozenset(resident))
         cost = sum(streamed_bytes(n, total - used) for n in rest)
         cost += sum(streamed_bytes(n, total) - saved[n] for n in resident)
         if best is None or (cost, -used) < best[0]:
@@ -133,6 +132,13 @@ def _pages(work):
 def _first_pages(work, pages, start):
     count = work.rows.count
     return tuple(start + index * (pages // count) for index in range(count))
+
+
+@functools.lru_cache(maxsize=4096)
+def _streamed_bytes(config, shape, flags, free):
+    """Return the bytes on the command stream of products with ``free`` pages for their B."""
+    count, *size = shape
+    return count * _bytes(commands_of(config, (1, *size), flags, free=(0, free)), config)
 
 
 def _bytes(commands, config):
