@@ -40,7 +40,9 @@ LAYERS = {
         *BASE, "weft.hw", "weft.kit", "weft.cli.info", "weft.boards", "amaranth",
         "peakrdl_cheader", "peakrdl_html", "peakrdl_ipxact", "systemrdl",
     ),
-    "src/weft/network/tflite/": (*NETWORK, "flatbuffers", "tflite", "tflite_micro"),
+    "src/weft/network/tflite/": (
+        *NETWORK, "ai_edge_litert", "flatbuffers", "tflite", "tflite_micro",
+    ),
     "src/weft/network/onnx/": (*NETWORK, "onnx", "onnxruntime"),
     "src/weft/network/report/": (*NETWORK, "matplotlib", "rich"),
     "src/weft/network/target": (*NETWORK, "weft.boards"),

@@ -47,9 +47,9 @@ def build(tensors, operators, inputs, outputs, extra=()):
     """A file as bytes.
 
     ``tensors`` maps names to `T`. An operator is (name, inputs, outputs, options): tensors by name
-    (None: absent), options None or a pair of class name and values. ``extra`` are further
-    subgraphs, each (tensors, operators, inputs, outputs). An operator's name may be a number, or
-    ``custom:NAME``.
+    (None: absent) or by number, options None or a pair of class name and values. ``extra`` are
+    further subgraphs, each (tensors, operators, inputs, outputs). An operator's name may be a
+    number, or ``custom:NAME``.
     """
     import flatbuffers
 
@@ -91,7 +91,8 @@ def _subgraph(s, model, codes, tensors, operators, inputs, outputs):
             codes[name] = len(codes)
             model.operatorCodes.append(_code(s, name))
         operator.opcodeIndex = codes[name]
-        operator.inputs, operator.outputs = [place[i] for i in ins], [place[i] for i in outs]
+        operator.inputs = [place.get(i, i) for i in ins]
+        operator.outputs = [place.get(i, i) for i in outs]
         if options is not None:
             kind, values = options
             operator.builtinOptionsType = getattr(s.BuiltinOptions, kind)

@@ -6,6 +6,8 @@ from tflite_files import T, build
 
 from weft.network import ModelError
 from weft.network.tflite import load
+from weft.network.tflite.cutout import cut
+from weft.network.tflite.reader import read
 
 X, Y = T((1, 8), scale=0.1), T((1, 8), scale=0.1)
 
@@ -106,6 +108,44 @@ def test_a_constant_must_fill_its_tensor():
     wrong.data = np.ones((3, 8), np.int8)
     with pytest.raises(ModelError, match=r"'w'\): data of shape \(3, 7\) must have 21 bytes"):
         load(file("FULLY_CONNECTED", {"w": wrong}, ["x", "w"]), "net")
+
+
+@pytest.mark.parametrize("number", [2, 99, -2])
+def test_tensors_of_an_operator_must_exist(number):
+    message = rf"net: operator 0 \(ADD\): Inputs must be tensors -1..1, not {number}"
+    with pytest.raises(ModelError, match=message):
+        load(file("ADD", ins=["x", number]), "net")
+
+
+def test_scales_must_be_as_many_as_channels():
+    wrong = T(data=np.ones((5, 3, 3, 3), np.int8), scale=np.full(3, 0.1))
+    with pytest.raises(ModelError, match=r"net: tensor 2 \('w'\): scales must be 1 or 5, not 3"):
+        load(conv(w=wrong), "net")
+
+
+def test_a_cut_operator_has_its_constants_and_options():
+    constants = {
+        "w": T(data=np.arange(-8, 7).reshape(5, 3).astype(np.int8), dtype="int4", scale=0.1),
+        "b": T(data=np.arange(5, dtype=np.int32)),
+    }
+    tensors = {"x": T((2, 3), scale=0.1, zero=4), "y": T((2, 5), scale=0.2), **constants}
+    options = "FullyConnectedOptions", {"fusedActivationFunction": 1, "keepNumDims": True}
+    whole = read(file("FULLY_CONNECTED", tensors, ["x", "w", "b"], options=options), "net")
+    values = {i: t.data for i, t in enumerate(whole.tensors) if t.data is not None}
+    data, fed = cut(whole, whole.operators[0], values)
+    part = read(data, "part")
+    assert [whole.tensors[i].name for i in fed] == ["x"]
+    [operator] = part.operators
+    found = [part.tensors[i] for i in (*operator.inputs, *operator.outputs)]
+    for tensor, name in zip(found, ("x", "w", "b", "y"), strict=True):
+        [given] = [t for t in whole.tensors if t.name == name]
+        assert (tensor.shape, tensor.dtype) == (given.shape, given.dtype)
+        assert np.array_equal(tensor.data, given.data) or tensor.data is given.data is None
+        if given.quantization is not None:
+            assert tensor.quantization.scale == given.quantization.scale
+            assert tensor.quantization.zero == given.quantization.zero
+    options = operator.options("FullyConnectedOptions")
+    assert (options.FusedActivationFunction(), options.KeepNumDims()) == (1, True)
 
 
 def test_constants_that_are_converted_are_folded():

@@ -200,3 +200,10 @@ def test_products_beside_the_runtime(rng):
     assert [isinstance(node, Gemm) for node in graph.nodes] == [True, False, True]
     x = rng.integers(-128, 128, (1, 8)).astype(np.int8)
     assert np.array_equal(run_graph(graph, [x])[graph.outputs[0]], micro(data, [x])[0])
+
+
+def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(runtime.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(runtime._Process, "running", None)
+    with pytest.raises(ModelError, match=r"\(X\) needs the package tflite-micro, .*; type"):
+        kernels.run("tflite.model", [], attributes(b""))

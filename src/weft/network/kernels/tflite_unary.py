@@ -68,8 +68,7 @@ def _softmax(inputs, attributes):
     scale, over = reciprocal(round_shift(terms, 12).sum(-1, keepdims=True), 12)
     y = round_shift(high_mul(scale, terms), over + 31 - 8 * kind.itemsize)
     limits = np.iinfo(kind)
-    y = clamp(y + limits.min, limits.min, limits.max, kind)
-    return [np.where(difference >= attributes["least"], y, kind.type(limits.min))]
+    return [clamp(y + limits.min, limits.min, limits.max, kind)]
 
 
 def _exact(function):

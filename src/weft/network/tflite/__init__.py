@@ -1,5 +1,6 @@
 """Imports TFLite files: each operator becomes a matrix product or an operator of the host."""
 
+from weft.hints import to_install
 from weft.network.errors import ModelError
 from weft.network.ir import Graph
 
@@ -28,6 +29,7 @@ def load(data: bytes, name: str) -> Graph:
         if error.name not in ("tflite", "flatbuffers"):
             raise
         raise ModelError(
-            f"{name}: a TFLite file needs the package {error.name}, of the extra networks"
+            f"{name}: a TFLite file needs the package {error.name}; "
+            + to_install(extra="networks")
         ) from error
     return import_file(data, name)

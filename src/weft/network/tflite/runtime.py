@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from weft.hints import to_install
 from weft.network.errors import ModelError
 from weft.network.tflite.worker import CLOSE, OPEN, RUN, receive, send
 
@@ -86,7 +87,8 @@ class _Process:
         """The running process; it is started if none runs."""
         if importlib.util.find_spec("tflite_micro") is None:
             raise ModelError(
-                f"{label} needs the package tflite-micro, of the extra networks (Linux on x86-64)"
+                f"{label} needs the package tflite-micro, for Linux on x86-64 alone; "
+                + to_install(extra="networks")
             )
         if cls.running is None or not cls.running.alive():
             if cls.running is not None:
