@@ -48,6 +48,14 @@ def test_runs_and_checks_on_golden(folder, capsys):
         np.testing.assert_array_equal(activations["out1"], np.load("y.npy"))
 
 
+def test_says_which_part_the_host_computes_and_what_would_change_it(folder, capsys):
+    (folder / "sums.toml").write_text(CONFIG + 'requantize = "none"\nactivation = "none"\n')
+    assert main(["run", "net.tflite", "--on", "golden", "--config", "sums.toml"]) == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.startswith("partly on the host: FULLY_CONNECTED: requantization in mode tflite")
+    assert "; requantize=tflite in the Config changes this (saves " in line
+
+
 def test_a_batch_from_a_file(folder, capsys):
     np.save("x.npy", np.random.default_rng(2).integers(-128, 128, (3, 12), np.int8))
     command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml"]

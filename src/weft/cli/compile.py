@@ -38,7 +38,7 @@ def _run(args) -> int:
     import weft
     from weft.network.errors import ModelError
     from weft.network.program import Program
-    from weft.network.report.placement import placement_line
+    from weft.network.report.placement import placement_line, reasons_of
 
     output = output_file(args.output)
     target = target_named(args)
@@ -49,9 +49,8 @@ def _run(args) -> int:
             f" {network.target.name} already"
         )
     program = network.compile(target)
-    print(placement_line(program))
-    for note in program.notes:
-        print(note)
+    for line in (placement_line(program), *reasons_of(program), *program.notes):
+        print(line)
     part = part_of(output)
     program.save(part)
     size = part.stat().st_size

@@ -98,7 +98,7 @@ def _run(args) -> int:
         program = network if args.network.endswith(".weft") else network.compile(
             given or config, activations=activations is not None
         )
-        print(_first_line(program))
+        _explain(program)
         if args.fallback == "refuse":
             _refuse(program)
         x = _inputs(args, program)
@@ -196,10 +196,11 @@ def _open(args, config):
 _TIMEOUT = 60.0  # seconds without an answer
 
 
-def _first_line(program):
-    from weft.network.report.placement import placement_line
+def _explain(program):
+    from weft.network.report.placement import placement_line, reasons_of
 
-    return placement_line(program)
+    for line in (placement_line(program), *reasons_of(program), *program.notes):
+        print(line)
 
 
 def _refuse(program):

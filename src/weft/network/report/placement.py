@@ -1,9 +1,12 @@
 """The placement line: which share of a network runs on Weft, and what one inference takes."""
 
+from collections import Counter
+from collections.abc import Iterable
+
 from weft.network.program import Program
 from weft.network.report.streams import commands_of, streams
 
-__all__ = ["ORACLES", "placement_line"]
+__all__ = ["ORACLES", "placement_line", "reason_lines", "reasons_of"]
 
 # By the mode of a program: the runtime with the same results.
 ORACLES = {"tflite": "TFLite Micro", "single": "LiteRT", "onnx": "onnxruntime"}
@@ -37,6 +40,39 @@ def _oracle(program):
     if kind.acc.name == "int32" or not any(step.placement.on_weft for step in program.steps):
         return f"equal to {runtime} in mode {program.mode}"
     return f"products in {kind.a.name}, so close to {runtime} but not equal"
+
+
+def reasons_of(program: Program) -> list[str]:
+    """A line for each operator that another runtime runs, or of which the host computes a part.
+
+    Operators without a product that the host computes with its own kernels are left out: the
+    placement line names them.
+    """
+    return reason_lines(
+        ("+".join(step.operators), step.placement.on_weft, step.placement.reason,
+         step.placement.field, step.placement.extra_bytes)
+        for step in program.steps
+        if step.macs or step.placement.field or getattr(step.work, "kernel", "").endswith(".model")
+    )
+
+
+def reason_lines(placed: Iterable[tuple[str, bool, str, str, int]]) -> list[str]:
+    """Lines for operators that the host computes, wholly or in part, and why; equal ones once.
+
+    ``placed`` has operator, whether the core computes its products, reason, field of the Config
+    and the bytes that it saves, as in `weft.network.program.Placement`.
+    """
+    seen: Counter = Counter()
+    for operator, on_weft, reason, field, extra_bytes in placed:
+        if reason:
+            saves = f" (saves {extra_bytes:,} bytes of results)" if extra_bytes else ""
+            change = f"; {field} in the Config changes this{saves}" if field else ""
+            seen[operator, on_weft, reason + change] += 1
+    return [
+        f"{'partly ' if on_weft else ''}on the host: {operator}"
+        f"{f' ({count} times)' if count > 1 else ''}: {reason}"
+        for (operator, on_weft, reason), count in seen.items()
+    ]
 
 
 def _cost(program):

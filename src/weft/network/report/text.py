@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from weft.network.report.figures import LayerReport, NetworkReport
+from weft.network.report.placement import reason_lines
 
 __all__ = [
     "HOST_TIME", "WIDTH", "bound_text", "comparison_rows", "energy_text", "layer_table",
@@ -161,18 +162,12 @@ def _totals(report):
     yield HOST_TIME
 
 
-def reasons(report: NetworkReport):
+def reasons(report: NetworkReport) -> list[str]:
     """A line for each operator that the host computes, wholly or in part, and why."""
-    seen = {}
-    for layer in report.layers:
-        if layer.reason:
-            saves = f" (saves {layer.extra_bytes:,} bytes of results)" if layer.extra_bytes else ""
-            change = f"; {layer.field} in the Config changes this{saves}" if layer.field else ""
-            key = layer.operator, layer.on_weft, layer.reason + change
-            seen[key] = seen.get(key, 0) + 1
-    for (operator, on_weft, reason), count in seen.items():
-        times = f" ({count} times)" if count > 1 else ""
-        yield f"{'partly ' if on_weft else ''}on the host: {operator}{times}: {reason}"
+    return reason_lines(
+        (layer.operator, layer.on_weft, layer.reason, layer.field, layer.extra_bytes)
+        for layer in report.layers
+    )
 
 
 def comparison_rows(report: NetworkReport) -> list[tuple[str, str, str]]:
