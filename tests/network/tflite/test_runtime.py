@@ -168,6 +168,21 @@ def test_a_run_without_end_is_stopped(rng, monkeypatch):
         run_graph(graph, [np.ones((1, 1), np.float32)])
 
 
+def test_the_run_after_an_interrupt_is_right(monkeypatch):
+    tensors = {"x": T((4,), scale=0.1), "y": T((4,), scale=0.1)}
+    data = build(tensors, [("RELU", ["x"], ["y"], None)], ["x"], ["y"])
+    state, low, high = {}, np.full(4, -5, np.int8), np.full(4, 5, np.int8)
+    kernels.run("tflite.model", [low], attributes(data), state)
+
+    def interrupted(stream):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(runtime, "receive", interrupted)
+        kernels.run("tflite.model", [high], attributes(data), state)
+    assert kernels.run("tflite.model", [low], attributes(data), state)[0].tolist() == [0] * 4
+
+
 def test_models_are_released(rng):
     tensors = {"x": T((4,), scale=0.1), "y": T((4,), scale=0.1)}
     data = build(tensors, [("RELU", ["x"], ["y"], None)], ["x"], ["y"])

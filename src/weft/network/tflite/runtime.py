@@ -79,7 +79,7 @@ class _Process:
         self._log = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
             [sys.executable, "-P", Path(__file__).with_name("worker.py")], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=self._log,
+            stdout=subprocess.PIPE, stderr=self._log, start_new_session=True,
         )
 
     @classmethod
@@ -120,6 +120,10 @@ class _Process:
             raise ModelError(
                 f"{label}: TFLite Micro stopped (exit code {code}), or took more than {LIMIT} s"
             ) from error
+        except BaseException:  # an interrupt: its answer must not meet the next request
+            self._process.kill()
+            self._process.wait()
+            raise
         finally:
             timer.cancel()
         raise ModelError(f"{label}: TFLite Micro reports: {text}{self._reason()}")
