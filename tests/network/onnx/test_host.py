@@ -212,6 +212,25 @@ def test_quantized_add_and_multiply(kind, kernel, dtype):
         assert np.array_equal(values[graph.outputs[0]], run_runtime(data, [a, c])[0])
 
 
+@pytest.mark.parametrize("scales, zeros", [
+    ((0.0390625, 0.0625, 0.375), (177, 134, 212)), ((0.125, 0.0234375, 0.078125), (125, 128, 141)),
+    ((0.125, 0.015625, 0.09375), (228, 190, 121)), ((0.03125, 0.015625, 0.1875), (50, 172, 191)),
+])
+def test_quantized_add_next_to_ties(scales, zeros):
+    """All pairs of bytes, with scales for which the order of the roundings shows."""
+    require("onnx", "onnxruntime")
+    b = Builder()
+    a, c = (v.astype(U8).ravel() for v in np.mgrid[0:256, 0:256])
+    names = b.input("a", [a.size], U8), b.input("c", [a.size], U8)
+    s, z = F32(scales), U8(zeros)
+    y = b.node("QLinearAdd", names[0], s[0], z[0], names[1], s[1], z[1], s[2], z[2],
+               domain="com.microsoft")
+    data = b.bytes(y, dtype=U8)
+    graph = load(data, "net.onnx")
+    values = run_graph(graph, [a, c], mode="onnx")
+    assert np.array_equal(values[graph.outputs[0]], run_runtime(data, [a, c])[0])
+
+
 def test_quantized_add_without_the_last_zero_point():
     shapes = [(40, 9)]
     scales = [F32(0.02), U8(9), np.arange(9, dtype=U8), F32(0.04), U8(3), F32(0.05)]

@@ -194,6 +194,19 @@ def test_two_readers_of_a_float_result():
     ])
 
 
+def test_scales_of_rows_are_no_scales_of_columns():
+    """K and N are equal; the weights are dequantized to float32."""
+    b = Builder(seed=29)
+    x = dequantized(b, b.input("x", [4, 8], U8), 0.02, U8(128))
+    scale = b.rng.uniform(0.004, 0.009, 8).astype(F32)
+    w = dequantized(b, b.constant(integers(b, I8, 8, 8)), scale, np.zeros(8, I8), axis=0)
+    graph = compare(
+        b, b.node("MatMul", x, w), F32, integers(b, U8, 4, 8), tolerance=1e-5,
+        kinds=["onnx.dequantize", "MatMul"],
+    )
+    assert graph.nodes[1].weights.dtype == F32
+
+
 def test_int4_weights():
     import ml_dtypes
 

@@ -58,7 +58,21 @@ def test_qlinear(dtype, kind, attributes):
     compare(b, y, dtype, ["table"])
 
 
-def test_a_float_result_with_two_readers_is_no_table():
+def test_a_result_that_is_read_twice_is_no_table():
+    b = Builder(seed=53)
+    y = b.node("Sigmoid", b.node("DequantizeLinear", b.input("x", [256], I8), F32(0.03), I8(9)))
+    z = b.node("QuantizeLinear", y, F32(1 / 256), I8(-128))
+    z = b.node("DequantizeLinear", z, F32(1 / 256), I8(-128))
+    y = b.node("QuantizeLinear", b.node("Sub", y, z), F32(1e-4), I8(0))
+    require("onnx")
+    kernels = [node.kernel for node in load(b.bytes(y, dtype=I8), "net.onnx").nodes]
+    assert kernels == [
+        "onnx.dequantize", "onnx.sigmoid", "onnx.quantize", "onnx.dequantize", "onnx.subtract",
+        "onnx.quantize",
+    ]
+
+
+def test_two_operands_of_one_tensor_are_no_table():
     b = Builder(seed=53)
     x = b.node("DequantizeLinear", b.input("x", [256], I8), F32(0.031), I8(9))
     y = b.node("Sigmoid", x)
