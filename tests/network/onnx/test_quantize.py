@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from onnx_models import Builder, cnn, require, run_runtime
+from onnx_models import Builder, attention, cnn, require, run_runtime
 
 from weft.network.errors import ModelError
 from weft.network.ir import Gemm
@@ -41,6 +41,21 @@ def test_results_are_int8_and_near(network, method):
     [expected] = run_runtime(data, [samples[:1]])
     power = np.sum(expected.astype(float) ** 2) / np.sum((expected - y).astype(float) ** 2)
     assert 10 * np.log10(power) > 25
+
+
+def test_attention():
+    """Weights of more than 1,024 bytes, which onnxruntime may keep in another file."""
+    require("onnx", "onnxruntime")
+    b, y = attention()
+    samples = b.rng.normal(size=(4, 6, 16)).astype(np.float32)
+    prepared = prepare(b.bytes(y), "net.onnx")
+    feeds = Feeds({"x": samples}, prepared, "calib.npz")
+    quantized = quantize(prepared, "net.onnx", feeds)
+    products = [n for n in load(quantized, "net.onnx").nodes if isinstance(n, Gemm)]
+    assert [node.b is None for node in products] == [True, True, True, False, False, True, True]
+    agreement = compare(prepared, quantized, feeds)
+    assert min(row.sqnr for row in agreement.rows) > 20
+    assert 0.7 < agreement.top1 <= 1
 
 
 def test_agreement_by_hand(network):

@@ -36,9 +36,10 @@ def prepare(data: bytes, name: str) -> bytes:
             f"({node.op_type})"
         )
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "prepared.onnx")
+        source, path = Path(folder, "float.onnx"), Path(folder, "prepared.onnx")
+        source.write_bytes(model.SerializeToString())  # given a model, it makes external data
         try:
-            quant_pre_process(model, path, skip_symbolic_shape=True)
+            quant_pre_process(source, path, skip_symbolic_shape=True)
         except Exception as error:  # of many types, from C++
             text = " ".join(str(error).split())[:300]
             raise ModelError(f"{name}: onnxruntime cannot prepare it: {text}") from error
@@ -70,17 +71,17 @@ def quantize(
 
     Source: onnxruntime, ``quantize_static``.
     """
-    import onnx
     from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
 
     if method not in METHODS:
         raise ModelError(f"method must be {', '.join(METHODS)}, not {method!r}")
     stride = next(n for n in range(MAX_BATCHES, 0, -1) if len(feeds) % n == 0)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "quantized.onnx")
+        source, path = Path(folder, "prepared.onnx"), Path(folder, "quantized.onnx")
+        source.write_bytes(prepared)
         try:
             quantize_static(
-                onnx.ModelProto.FromString(prepared), path, _reader(feeds, advance),
+                source, path, _reader(feeds, advance),
                 quant_format=QuantFormat.QDQ, per_channel=True,
                 activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
                 calibrate_method=CalibrationMethod[METHODS[method]],
