@@ -1,17 +1,26 @@
 """Networks: import a trained network, compile it for a core, run it, explain it.
 
-==================  =============================================================================
-module              content
-==================  =============================================================================
-`ir`                tensors and nodes: what importers write and the compiler reads
-`tflite`, `onnx`    importers: a file becomes a `Graph`
-`kernels`           operators that the host computes, exactly, in numpy
-`lowering`          windows and groups become matrix products for the core
-`compiler`          places nodes, plans jobs, predicts cycles: a `Graph` becomes a `Program`
-`program`           the compiled network, and its file
-`session`           runs a program on a core behind any transport
-`report`            explains a program: text, JSON, HTML
-==================  =============================================================================
+====================  ===========================================================================
+module                content
+====================  ===========================================================================
+`ir`                  tensors and nodes: what importers write and the compiler reads
+`loading`             opens files: `weft.load`
+`tflite`, `onnx`      importers: a file becomes a `Graph`
+`kernels`             operators that the host computes, exactly, in numpy
+`target`              the accelerator that a network is compiled for
+`compiler`            makes a `Program` of a `Graph`, with these:
+`placement`           decides where a product runs
+`fusion`              fuses table operators into products
+`lowering`            matrix operators as products
+`windows`             convolutions as products
+`products`            packs the operands of a product, with `arithmetic` and `rescale`
+`schedule`            decides how weights reach the core
+`program`, `work`     the compiled network, and what each of its steps executes
+`program_file`        its file, with `encoding` and `program_check`
+`session`             runs a program on a core, with `execution` and `inputs`
+`oracles`             compares outputs with those of a runtime
+`report`              explains a program: text, JSON, HTML
+====================  ===========================================================================
 """
 
 from weft.network.errors import ModelError
