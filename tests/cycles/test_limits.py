@@ -6,7 +6,7 @@ from covering import CONFIGS as COVERING
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
-from weft.cycles.limits import Limits, limits
+from weft.cycles.limits import CycleLimits, limits
 from weft.host.planner import Planner
 
 # One result a cycle; 4 rows and 4 columns.
@@ -50,8 +50,8 @@ def test_load_takes_all_words_of_the_stream():
 
 
 def test_a_long_pipeline_is_latency():
-    assert Limits(cycles=100, load=60, compute=60, drain=60, latency=51).bound == "latency"
-    assert Limits(cycles=100, load=60, compute=61, drain=60, latency=50).bound == "compute"
+    assert CycleLimits(cycles=100, load=60, compute=60, drain=60, latency=51).bound == "latency"
+    assert CycleLimits(cycles=100, load=60, compute=61, drain=60, latency=50).bound == "compute"
 
 
 @pytest.mark.parametrize("config", COVERING, ids=lambda config: config.name)

@@ -4,7 +4,7 @@ import pytest
 
 from weft.config import Config, ConfigError
 from weft.network.errors import ModelError
-from weft.network.target import Target, target_of
+from weft.network.target import NetworkTarget, target_of
 
 
 def test_a_board_has_a_clock_and_a_baud_rate():
@@ -15,18 +15,19 @@ def test_a_board_has_a_clock_and_a_baud_rate():
 
 def test_a_config_and_a_file(tmp_path):
     config = Config(rows=2)
-    assert target_of(config) == Target("2x8x1", config)
+    assert target_of(config) == NetworkTarget("2x8x1", config)
     path = tmp_path / "mine.toml"
     path.write_text("rows = 2\n")
-    assert target_of(path) == target_of(str(path)) == Target("mine", config)
+    assert target_of(path) == target_of(str(path)) == NetworkTarget("mine", config)
     assert target_of(target_of(path)).name == "mine"
 
 
 def test_seconds():
-    target = Target("t", Config(), 100, 1_000_000)
+    target = NetworkTarget("t", Config(), 100, 1_000_000)
     assert target.core_seconds(5000) == 5e-5
     assert target.wire_seconds(2000, 700) == 0.02  # ten bits a byte; both directions at once
-    assert Target("t", Config()).core_seconds(1) is Target("t", Config()).wire_seconds(1, 1) is None
+    unclocked = NetworkTarget("t", Config())
+    assert unclocked.core_seconds(1) is unclocked.wire_seconds(1, 1) is None
 
 
 @pytest.mark.parametrize("target, error, message", [

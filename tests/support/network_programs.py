@@ -8,14 +8,14 @@ from weft.cycles import predict
 from weft.host.planner import Planner
 from weft.network.ir import Tensor
 from weft.network.program import Estimate, MatrixProduct, Placement, Program, Step
-from weft.network.target import Target
+from weft.network.target import NetworkTarget
 from weft.network.work import HostWork
 
 SMALL = Config(
     rows=4, cols=4, depth=4, lanes=2, bytes_in=4, bytes_out=4, a_words=512, b_words=512
 )
-TARGET = Target("a-board", SMALL, 100, 1_000_000)
-OTHER = Target("other", Config(rows=2, cols=4, depth=8, lanes=4, a_words=512, b_words=512))
+TARGET = NetworkTarget("a-board", SMALL, 100, 1_000_000)
+OTHER = NetworkTarget("other", Config(rows=2, cols=4, depth=8, lanes=4, a_words=512, b_words=512))
 
 
 class PlannedWork:

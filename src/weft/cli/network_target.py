@@ -24,10 +24,10 @@ def add_target(parser, *, required: bool = False) -> None:
 
 
 def target_named(args):
-    """The Target that the options name, or None."""
+    """The NetworkTarget that the options name, or None."""
     from weft.config import Config
-    from weft.network.target import Target, target_of
+    from weft.network.target import NetworkTarget, target_of
 
     if args.config is not None:
-        return Target(Path(args.config).stem, Config.from_toml(args.config))
+        return NetworkTarget(Path(args.config).stem, Config.from_toml(args.config))
     return None if args.board is None else target_of(args.board)

@@ -8,13 +8,13 @@ from weft.config import Config
 from weft.cycles.model import Model
 from weft.cycles.output import IdealOutput
 
-__all__ = ["Limits", "limits"]
+__all__ = ["CycleLimits", "limits"]
 
 _FEEDS = JobFlag.FEED_A | JobFlag.FEED_B
 
 
 @dataclass(frozen=True)
-class Limits:
+class CycleLimits:
     """Predicted cycles of the same commands on the core, and on cores with ideal parts.
 
     ================  ==========================================================================
@@ -57,13 +57,13 @@ class Limits:
         return max(("compute", "load", "drain"), key=lambda part: getattr(self, part))
 
 
-def limits(config: Config, commands: Iterable[Job | Load]) -> Limits:
+def limits(config: Config, commands: Iterable[Job | Load]) -> CycleLimits:
     """The limits of ``commands`` on an idle core, with the rules of `weft.cycles.predict`."""
     commands = list(commands)
     one_step = [replace(c, k=1) if isinstance(c, Job) else c for c in commands]
     resident = [_resident(job) for job in commands if isinstance(job, Job)]
     both = [_resident(job) for job in one_step if isinstance(job, Job)]
-    return Limits(
+    return CycleLimits(
         cycles=_cycles(config, commands),
         load=_cycles(config, one_step, ideal_output=True),
         compute=_cycles(config, resident, ideal_output=True),

@@ -29,7 +29,7 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     Parameters
     ----------
     graph : Graph
-    target : Target, Config, str or path
+    target : NetworkTarget, Config, str or path
         As for `weft.network.target.target_of`.
     fuse : bool
         Fuse table operators into the products before them. Then a session cannot give the output

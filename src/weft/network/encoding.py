@@ -17,7 +17,7 @@ from weft.network.ir import Quantization, Tensor, Window
 from weft.network.lowering import MatrixRows, PairRows
 from weft.network.program import Estimate, MatrixProduct, Placement, Program, Step
 from weft.network.rescale import Rescale
-from weft.network.target import Target
+from weft.network.target import NetworkTarget
 from weft.network.windows import WindowRows
 from weft.network.work import CoreWork, HostProduct, HostWork
 
@@ -26,8 +26,8 @@ __all__ = ["Decoder", "Encoder"]
 _CLASSES = {
     kind.__name__: kind for kind in (
         CoreWork, Estimate, FloatFinish, HostProduct, HostWork, IntegerFinish, MatrixProduct,
-        MatrixRows, Packed, PairRows, Placement, Program, Quantization, Rescale, Step, Target,
-        Tensor, Window, WindowRows,
+        MatrixRows, NetworkTarget, Packed, PairRows, Placement, Program, Quantization, Rescale,
+        Step, Tensor, Window, WindowRows,
     )
 }
 _HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}

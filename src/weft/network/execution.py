@@ -14,11 +14,11 @@ from weft.network import kernels
 from weft.network.arithmetic import FloatFinish, core_parts, host_part
 from weft.network.work import CoreWork, HostProduct, HostWork
 
-__all__ = ["CoreRun", "HostProductRun", "KernelRun", "Outcome"]
+__all__ = ["CoreRun", "HostProductRun", "InferenceOutcome", "KernelRun"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class InferenceOutcome:
     """What a step computed, and its cost.
 
     Attributes
@@ -59,7 +59,7 @@ class CoreRun:
         self._after = after
         self._streams = {1: work.stream(1, after)}  # by the number of inferences
 
-    def __call__(self, values: list, inferences: int, record: bool) -> Outcome:
+    def __call__(self, values: list, inferences: int, record: bool) -> InferenceOutcome:
         """Run the step; ``values`` are x and, if it is a tensor, b, each [inferences, ...]."""
         work = self._work
         if inferences not in self._streams:
@@ -77,7 +77,7 @@ class CoreRun:
         )
         seconds = time.perf_counter() - begin
         y = self._finish(stream, stream.read(results))
-        return Outcome([y], stats, seconds)
+        return InferenceOutcome([y], stats, seconds)
 
     def _write(self, stream, x, b=None):
         work = self._work
@@ -120,7 +120,7 @@ class HostProductRun:
     def __init__(self, work: HostProduct):
         self._work = work
 
-    def __call__(self, values: list, inferences: int, record: bool) -> Outcome:
+    def __call__(self, values: list, inferences: int, record: bool) -> InferenceOutcome:
         """Compute the step; ``values`` are as in `CoreRun`."""
         work = self._work
         rows, finish = work.rows, work.finish
@@ -141,7 +141,7 @@ class HostProductRun:
             y = finish.apply(rows.outputs(np.matmul(a, b)))
         else:
             y = finish.apply(rows.outputs(finish.sums(matmul(a, b, bits=64), a, columns)))
-        return Outcome([rows.arrange(y)])
+        return InferenceOutcome([rows.arrange(y)])
 
 
 class KernelRun:
@@ -151,7 +151,7 @@ class KernelRun:
         self._work = work
         self._state: dict = {}
 
-    def __call__(self, values: list, inferences: int, record: bool) -> Outcome:
+    def __call__(self, values: list, inferences: int, record: bool) -> InferenceOutcome:
         """Run the kernel; ``values`` are its inputs, each [inferences, ...] or None."""
         results = [
             kernels.run(
@@ -160,4 +160,4 @@ class KernelRun:
             )
             for index in range(inferences)
         ]
-        return Outcome([np.stack(outputs) for outputs in zip(*results, strict=True)])
+        return InferenceOutcome([np.stack(outputs) for outputs in zip(*results, strict=True)])

@@ -38,7 +38,7 @@ class NeuralNetwork:
 
         Parameters
         ----------
-        target : str, path, Config or weft.network.target.Target
+        target : str, path, Config or weft.network.target.NetworkTarget
             A board, a TOML file of Config fields, or a Config.
         activations : bool
             Keep the output of each operator, so that a session can return it: tables of activations

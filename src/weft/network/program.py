@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from weft.host.transport import Transport
 from weft.network.ir import Tensor
-from weft.network.target import Target
+from weft.network.target import NetworkTarget
 from weft.network.work import CoreWork, HostWork
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Program:
         ``tflite`` or ``onnx``: whose numerics the network has.
     mode : str
         Rounding mode of its quantized results: ``tflite``, ``single`` or ``onnx``.
-    target : Target
+    target : NetworkTarget
     tensors : tuple of Tensor
         Tensors of the network, known by their places. Constants that no step reads have no data.
     inputs, outputs : tuple of int
@@ -169,7 +169,7 @@ class Program:
     name: str
     source: str
     mode: str
-    target: Target
+    target: NetworkTarget
     tensors: tuple[Tensor, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]

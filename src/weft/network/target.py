@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from weft.config import Config
 from weft.network.errors import ModelError
 
-__all__ = ["Target", "target_of"]
+__all__ = ["NetworkTarget", "target_of"]
 
 
 @dataclass(frozen=True)
-class Target:
+class NetworkTarget:
     """An accelerator, and the known facts about the place where it runs.
 
     Attributes
@@ -43,14 +43,14 @@ class Target:
         return None if self.baud is None else 10 * max(bytes_in, bytes_out) / self.baud
 
 
-def target_of(target) -> Target:
+def target_of(target) -> NetworkTarget:
     """Return the target that an argument names.
 
     Parameters
     ----------
-    target : Target, Config, str or path
-        A Target; a Config; the path of a TOML file of Config fields (it ends in ``.toml``); or the
-        name of a board, as ``weft build`` knows it.
+    target : NetworkTarget, Config, str or path
+        A NetworkTarget; a Config; the path of a TOML file of Config fields (it ends in
+        ``.toml``); or the name of a board, as ``weft build`` knows it.
 
     Raises
     ------
@@ -59,16 +59,16 @@ def target_of(target) -> Target:
     weft.config.ConfigError
         If the TOML file is not valid.
     """
-    if isinstance(target, Target):
+    if isinstance(target, NetworkTarget):
         return target
     if isinstance(target, Config):
-        return Target(target.name, target)
+        return NetworkTarget(target.name, target)
     if not isinstance(target, str | os.PathLike):
         rule = "a board, a Config or a TOML file"
         raise ModelError(f"target must be {rule}, not a {type(target).__name__}")
     text = os.fspath(target)
     if text.endswith(".toml"):
-        return Target(os.path.basename(text).removesuffix(".toml"), Config.from_toml(text))
+        return NetworkTarget(os.path.basename(text).removesuffix(".toml"), Config.from_toml(text))
     return _board(text)
 
 
@@ -84,4 +84,4 @@ def _board(name):
         board = find(name)
     except BoardError as error:
         raise ModelError(str(error)) from error
-    return Target(board.name, board.config, board.clock, board.baud)
+    return NetworkTarget(board.name, board.config, board.clock, board.baud)

@@ -7,7 +7,7 @@ from network_programs import TARGET, make_program
 
 from weft.cycles import predict
 from weft.network.report import report
-from weft.network.target import Target
+from weft.network.target import NetworkTarget
 
 
 def test_layers(program):
@@ -32,7 +32,7 @@ def test_times(program):
 
 
 def test_without_a_port_the_core_bounds():
-    found = report(make_program(Target("mine", TARGET.config, 100)))
+    found = report(make_program(NetworkTarget("mine", TARGET.config, 100)))
     assert [layer.bound for layer in found.on_weft] == ["load"] * 3
     assert found.wire_ms is None
     assert found.core_ms == pytest.approx(found.cycles / 100e3)

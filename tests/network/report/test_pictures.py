@@ -10,7 +10,7 @@ from network_programs import TARGET, make_program
 from weft.network.report import pictures as module
 from weft.network.report import report
 from weft.network.report.pictures import COLOURS, pictures
-from weft.network.target import Target
+from weft.network.target import NetworkTarget
 
 
 @pytest.fixture(scope="module")
@@ -51,4 +51,4 @@ def test_compares_layers_by_their_operators(program):
 def test_without_a_serial_port_there_is_no_wire(monkeypatch):
     for name in ("_layers", "_timeline", "_roofline"):
         monkeypatch.setattr(module, name, lambda *arguments: "")
-    assert "wire" not in pictures(report(make_program(Target("mine", TARGET.config))))
+    assert "wire" not in pictures(report(make_program(NetworkTarget("mine", TARGET.config))))

@@ -7,7 +7,7 @@ from network_programs import TARGET, make_program
 
 from weft.config import Config
 from weft.network.report.placement import placement_line
-from weft.network.target import Target
+from weft.network.target import NetworkTarget
 
 START = (
     "tiny: 3 of 5 operators on Weft (100 % of 4,400 MAC), 2 on the host (AVERAGE_POOL_2D, SOFTMAX);"
@@ -28,7 +28,7 @@ def test_names_the_oracle_of_the_mode(program, mode, oracle):
 
 
 def test_without_a_clock_it_has_cycles():
-    line = placement_line(make_program(Target("mine", TARGET.config)))
+    line = placement_line(make_program(NetworkTarget("mine", TARGET.config)))
     assert line.endswith("; mine: 1,078 cycles")
 
 
@@ -39,7 +39,7 @@ def test_a_share_below_one_is_never_100_percent(program):
 
 
 def test_a_bf16_core_is_close_to_the_runtime(program):
-    target = Target("floats", Config(dtype="bf16", a_words=256, b_words=256))
+    target = NetworkTarget("floats", Config(dtype="bf16", a_words=256, b_words=256))
     line = placement_line(replace(make_program(target), mode="onnx"))
     assert "; products in bfloat16, so close to onnxruntime but not equal; floats: " in line
 

@@ -7,7 +7,7 @@ from network_programs import TARGET, make_program
 from weft.network.program import MatrixProduct
 from weft.network.report import report
 from weft.network.report.text import energy_text, products_text, render
-from weft.network.target import Target
+from weft.network.target import NetworkTarget
 
 
 def cells(text):
@@ -47,7 +47,7 @@ def test_a_narrow_terminal_leaves_out_columns(program):
 
 
 def test_without_a_clock_there_are_no_times():
-    lines = cells(str(report(make_program(Target("mine", TARGET.config)))))
+    lines = cells(str(report(make_program(NetworkTarget("mine", TARGET.config)))))
     assert lines[2][-1] == "bytes out"
     assert ["core: 1,078 cycles, 6.4% of 64 MAC/cycle"] in lines
     assert not any(line[0].startswith("wire") for line in lines)

@@ -7,13 +7,13 @@ import numpy as np
 
 from weft.network.onnx.fallback import open_session
 
-__all__ = ["Agreement", "Row", "compare"]
+__all__ = ["Agreement", "TensorAgreement", "compare"]
 
 QUANTIZED = "_DequantizeLinear_Output"  # suffix that onnxruntime's quantization gives
 
 
 @dataclass(frozen=True)
-class Row:
+class TensorAgreement:
     """How well one tensor agrees, over all samples.
 
     Attributes
@@ -41,7 +41,7 @@ class Agreement:
     ``top1`` is the share of rows of the first output whose largest element is at the same place.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[TensorAgreement, ...]
     top1: float
 
 
@@ -73,7 +73,7 @@ def compare(float_model: bytes, quantized_model: bytes, feeds, advance=None) -> 
             advance()
     operators = {name: node.op_type for node in first.graph.node for name in node.output}
     rows = tuple(
-        Row(name, operators[name], *_figures(*row))
+        TensorAgreement(name, operators[name], *_figures(*row))
         for (name, _), row in zip(pairs, sums.tolist(), strict=True)
     )
     return Agreement(rows, equal / count)

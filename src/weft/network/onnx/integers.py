@@ -6,8 +6,8 @@ import numpy as np
 
 from weft.network.ir import Gemm, Requantization
 from weft.network.onnx.operands import (
-    Operand,
-    Result,
+    QuantizedOperand,
+    QuantizedResult,
     from_dequantize,
     from_names,
     quantize_bias,
@@ -187,14 +187,14 @@ def _named_result(source, operator, scale, zero):
     if dtype not in (np.int8, np.uint8):
         return None
     limits = np.iinfo(dtype)
-    return Result(
+    return QuantizedResult(
         name, dtype, float(scale.ravel()[0]), int(zero.ravel()[0]), limits.min, limits.max
     )
 
 
 def _emit(
-    importer, operator, kind, x: Operand | None, w: Operand | None, bias, result: Result | None,
-    *, places=(), output=None,
+    importer, operator, kind, x: QuantizedOperand | None, w: QuantizedOperand | None, bias,
+    result: QuantizedResult | None, *, places=(), output=None,
 ) -> bool:
     """Append the Gemm; without a result also the node that scales its sums, if they are scaled.
 

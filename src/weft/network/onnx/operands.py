@@ -5,14 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 __all__ = [
-    "Operand", "Result", "from_dequantize", "from_names", "limits_of", "quantize_bias", "result_of",
+    "QuantizedOperand", "QuantizedResult", "from_dequantize", "from_names", "limits_of",
+    "quantize_bias", "result_of",
 ]
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 @dataclass(frozen=True, eq=False)
-class Operand:
+class QuantizedOperand:
     """An operand of a product.
 
     Attributes
@@ -41,7 +42,7 @@ class Operand:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class QuantizedResult:
     """A quantized result: its tensor, scale, zero point and limits, and the nodes it stands for."""
 
     name: str
@@ -53,7 +54,7 @@ class Result:
     places: tuple[int, ...] = ()
 
 
-def from_names(source, name, scale="", zero="", *, axis=0) -> Operand | None:
+def from_names(source, name, scale="", zero="", *, axis=0) -> QuantizedOperand | None:
     """The operand of three inputs of a node; None if scale or zero point are not constants."""
     dtype = source.types[name][0]
     scales, zeros = None, np.zeros(1, np.int64)
@@ -70,10 +71,10 @@ def from_names(source, name, scale="", zero="", *, axis=0) -> Operand | None:
     data, dtype = _bytes(source.constant(name), dtype)
     if dtype not in BYTES:
         return None
-    return Operand(name, dtype, data, scales, zeros, axis)
+    return QuantizedOperand(name, dtype, data, scales, zeros, axis)
 
 
-def from_dequantize(source, name) -> Operand | None:
+def from_dequantize(source, name) -> QuantizedOperand | None:
     """The 8-bit operand that a DequantizeLinear before ``name`` reads, or None.
 
     A constant may be transposed in between.
@@ -86,7 +87,7 @@ def from_dequantize(source, name) -> Operand | None:
         if inner is None or inner.data is None:
             return None
         axes = operator.attributes.get("perm", tuple(range(inner.data.ndim))[::-1])
-        return Operand(
+        return QuantizedOperand(
             name, inner.dtype, inner.data.transpose(axes), inner.scale, inner.zero,
             axes.index(inner.axis), (*inner.places, operator.index),
         )
@@ -100,13 +101,13 @@ def from_dequantize(source, name) -> Operand | None:
     scale = source.constant(operator.inputs[1])
     if scale.ndim > 1 or scale.size not in (1, *_size_of(source, operator.inputs[0], axis)):
         return None
-    return Operand(
+    return QuantizedOperand(
         operand.name, operand.dtype, operand.data, operand.scale, operand.zero, operand.axis,
         (operator.index,),
     )
 
 
-def result_of(source, name) -> Result | None:
+def result_of(source, name) -> QuantizedResult | None:
     """The quantized result that a tensor becomes: by QuantizeLinear, after a ReLU or a Clip.
 
     None if anything else reads one of the tensors in between, or the numbers are not constants.
@@ -141,7 +142,7 @@ def result_of(source, name) -> Result | None:
         high = min(high, _quantized(most, scale, zero, dtype))
     if low > high:
         return None
-    return Result(
+    return QuantizedResult(
         operator.outputs[0], dtype, float(scale), zero, low, high, (*places, operator.index)
     )
 

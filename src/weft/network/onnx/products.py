@@ -6,11 +6,11 @@ import numpy as np
 
 from weft.network.onnx.windows import conv_transpose_window, conv_window
 
-__all__ = ["Layout", "layout_of", "per_column"]
+__all__ = ["MapLayout", "layout_of", "per_column"]
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class MapLayout:
     """How a product of a node becomes a Gemm.
 
     Attributes
@@ -38,7 +38,7 @@ class Layout:
     weight_axis: int
 
 
-def layout_of(kind, attributes, x_shape, w_shape, w, y_shape) -> Layout | None:
+def layout_of(kind, attributes, x_shape, w_shape, w, y_shape) -> MapLayout | None:
     """The layout of a product, or None if it does not fit a Gemm.
 
     Parameters
@@ -88,7 +88,7 @@ def _convolution(kind, attributes, x_shape, w, y_shape):
         w = w.transpose(0, 3, 4, 1, 2)
         window = conv_transpose_window(attributes, kernel, x_shape[2:], y_shape[2:])
     weights = np.ascontiguousarray(w).reshape(groups, -1, columns // groups)
-    return Layout(
+    return MapLayout(
         weights, dict(window=window, layout="NCHW"), x_shape, y_shape, columns, 1,
         0 if kind == "Conv" else 1,
     )
@@ -115,6 +115,6 @@ def _matrix(kind, attributes, x_shape, w_shape, w, y_shape):
         weights = np.ascontiguousarray(w.T if b_transposed else w)[None]
     else:
         arguments["b_transposed"] = b_transposed
-    return Layout(
+    return MapLayout(
         weights, arguments, x_shape, y_shape, columns, len(y_shape) - 1, weight_axis
     )

@@ -11,7 +11,7 @@ import numpy as np
 from weft.network.errors import ModelError
 from weft.network.onnx.inference import infer, one_node_model
 
-__all__ = ["Operator", "Source", "dequantized"]
+__all__ = ["OnnxOperator", "Source", "dequantized"]
 
 # Operators that are computed here if all their inputs are constants. DequantizeLinear is missing:
 # quantized products need its inputs.
@@ -27,7 +27,7 @@ MIN_FOLDED_BYTES = 1 << 24  # folding may make constants of this size, or of fou
 
 
 @dataclass(frozen=True, eq=False)
-class Operator:
+class OnnxOperator:
     """One node of the file.
 
     Attributes
@@ -69,7 +69,7 @@ class Source:
     ----------
     file, name : str
         Name of the file; the same without its suffix.
-    operators : list of Operator
+    operators : list of OnnxOperator
         Those that are not folded.
     kinds : list of str
         All operators of the file.
@@ -77,8 +77,8 @@ class Source:
     constants : dict of array by name
     inputs, outputs : list of str
     opsets : list of onnx.OperatorSetIdProto
-    producer : dict of Operator by name
-    users : dict of list of Operator by name
+    producer : dict of OnnxOperator by name
+    users : dict of list of OnnxOperator by name
     """
 
     file: str
@@ -152,7 +152,7 @@ class Source:
                 f"{self.file}: node {name} ({node.op_type}) reads {missing[0]}, which no node "
                 "before it computes"
             )
-        return Operator(
+        return OnnxOperator(
             index, node.op_type, node.domain, name, tuple(proto.input), tuple(proto.output),
             _attributes(proto, self.file, name), proto, captured,
         )

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, fields, replace
 
-from weft.cycles.limits import Limits
+from weft.cycles.limits import CycleLimits
 from weft.network.program import MatrixProduct
 
 __all__ = ["Ceilings", "Energy", "LayerReport", "LayerStreams", "NetworkReport"]
@@ -94,7 +94,7 @@ class LayerReport:
         Predicted, as in `weft.network.program.Estimate`.
     utilization : float
         ``macs / (cycles * peak)``, in 0..1.
-    limits : Limits or None
+    limits : CycleLimits or None
         Cycles with ideal parts; None on the host.
     core_bound : str
         What bounds the core: ``compute``, ``load``, ``drain``, ``latency``; empty on the host.
@@ -130,7 +130,7 @@ class LayerReport:
     starved: int
     stalled: int
     utilization: float
-    limits: Limits | None
+    limits: CycleLimits | None
     core_bound: str
     bound: str
     streams: LayerStreams

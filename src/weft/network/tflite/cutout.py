@@ -24,7 +24,7 @@ def cut(file, operator, values):
     Parameters
     ----------
     file : File
-    operator : Operator
+    operator : TfliteOperator
     values : mapping
         Constants by tensor.
 

@@ -16,7 +16,7 @@ import tflite
 from weft.network.errors import ModelError
 from weft.network.ir import Quantization, Tensor
 
-__all__ = ["File", "Operator", "read"]
+__all__ = ["File", "TfliteOperator", "read"]
 
 OPERATORS = dict(tflite.utils.BUILTIN_OPCODE2NAME)
 # The newest operators, which the package does not name yet.
@@ -52,7 +52,7 @@ _WRONG = (
 
 
 @dataclass(frozen=True, eq=False)
-class Operator:
+class TfliteOperator:
     """One operator of the file.
 
     Attributes
@@ -143,7 +143,7 @@ class File:
         Type of each tensor, as the file names it.
     variables : frozenset of int
         Tensors that an operator keeps from run to run.
-    operators : tuple of Operator
+    operators : tuple of TfliteOperator
     inputs, outputs : tuple of int
     subgraphs : int
         Number of subgraphs in the file.
@@ -157,7 +157,7 @@ class File:
     tensors: tuple[Tensor, ...]
     kinds: tuple[str, ...]
     variables: frozenset[int]
-    operators: tuple[Operator, ...]
+    operators: tuple[TfliteOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     subgraphs: int
@@ -305,7 +305,7 @@ class _Reader:
             raise self.error(f"options must lie inside the file, not at {table.Pos}")
         output = tensors[outputs[0]].name if outputs else ""
         label = f"{self.name}: operator {i} ({custom or name}, {output!r})"
-        return Operator(
+        return TfliteOperator(
             position=i, name=name, custom=custom, code=code, version=version, inputs=inputs,
             outputs=outputs, intermediates=middle, label=label,
             kind=OPTIONS[kind] if table is not None else "", table=table,
