@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tooling import load
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -104,11 +105,7 @@ def test_hints_of_the_wheel_do_not_name_the_makefile(installed, tmp_path):
 def test_locks_have_all_requirements():
     """Every requirement of each extra is pinned, with hashes, in its lock."""
     extras = PROJECT["project"]["optional-dependencies"]
-    purposes = {
-        "sim": ["hw", "sim", "serial", "report"], "test": ["kit", "test"], "train": ["train"],
-        "kit": ["kit", "interop"],
-    }
-    for name, wanted in purposes.items():
+    for name, wanted in load("lock").LOCKS.items():
         lock = (ROOT / "locks" / f"{name}.txt").read_text(encoding="utf-8")
         requirements = sum((extras[w] for w in wanted), PROJECT["project"]["dependencies"])
         packages = [re.match(r"[\w.-]+", requirement)[0] for requirement in requirements]

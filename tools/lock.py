@@ -14,10 +14,10 @@ PIP_TOOLS = "pip-tools==7.6.2"
 # The extras of pyproject.toml in each lock. Every lock contains `sim` at the same versions, so that
 # one environment serves all purposes.
 LOCKS = {
-    "sim": ["hw", "sim", "serial", "report", "networks"],
+    "sim": ["hw", "sim", "serial", "report", "networks", "onnx"],
     "test": ["hw", "sim", "serial", "report", "networks", "onnx", "kit", "docs", "test"],
-    "kit": ["hw", "sim", "serial", "report", "networks", "kit", "interop"],
-    "train": ["hw", "sim", "serial", "report", "networks", "train"],
+    "kit": ["hw", "sim", "serial", "report", "networks", "onnx", "kit", "interop"],
+    "train": ["hw", "sim", "serial", "report", "networks", "onnx", "train"],
 }
 
 HEADER = """\
