@@ -63,6 +63,20 @@ def test_a_batch_is_one_stream_for_each_step(graph):
     assert records[0].stats.macs == 5 * 20 * 30
 
 
+def test_a_large_batch_is_several_streams(graph, monkeypatch):
+    monkeypatch.setattr("weft.network.execution._MAX_BYTES", 3000)
+    x = random(7, 20)
+    transport = Counting(SMALL)
+    with opened(graph, transport) as session:
+        whole, records = session(x, stats=True)
+        assert transport.sends > 6
+        np.testing.assert_array_equal(whole, np.concatenate([session(row[None]) for row in x]))
+    assert [record.stats.macs for record in records] == [7 * step.macs for step in (
+        record.step for record in records
+    )]
+    assert all(record.stats.peak == SMALL.peak for record in records)
+
+
 def test_float_values_use_the_scales_of_the_network(graph):
     # Scales 0.05; zero point of x 3, of y 0. 0.125 / 0.05 = 2.5 is rounded away from zero.
     x = np.full((1, 20), 0.125, np.float32)
@@ -193,11 +207,16 @@ def test_a_state_lasts_for_a_session(monkeypatch):
             assert session(np.repeat(x, 2, 0))[:, 0].tolist() == [2, 3]
 
 
-def test_names_an_operator_of_the_host_that_fails(monkeypatch):
-    def fail(inputs, attributes):
-        raise IndexError("no")
+def fail(inputs, attributes):
+    raise IndexError("no")
 
-    monkeypatch.setitem(kernels.KERNELS, "count", fail)
+
+@pytest.mark.parametrize("function, message", [
+    (fail, "IndexError"),
+    (lambda inputs, attributes: [inputs[0][:, :2]], r"outputs must have \[3\] values, not \[2\]"),
+])
+def test_names_an_operator_of_the_host_that_fails(monkeypatch, function, message):
+    monkeypatch.setitem(kernels.KERNELS, "count", function)
     tensors = [tensor((1, 3)), tensor((1, 3))]
     node = Host(
         operator="COUNT", name="c", position=(0,), inputs=(0,), outputs=(1,), kernel="count",
@@ -205,5 +224,5 @@ def test_names_an_operator_of_the_host_that_fails(monkeypatch):
     )
     graph = graph_of([node], tensors)
     with opened(graph) as session:
-        with pytest.raises(ModelError, match=r"net: operator 0 \(COUNT c\) failed: IndexError"):
+        with pytest.raises(ModelError, match=rf"net: operator 0 \(COUNT c\) failed: .*{message}"):
             session(np.zeros((1, 3), np.int8))

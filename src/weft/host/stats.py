@@ -1,8 +1,9 @@
 """The cost of one matrix product: cycles, bytes and utilization, from the core's counters."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
 
-__all__ = ["Stats"]
+__all__ = ["Stats", "sum_stats"]
 
 
 @dataclass(frozen=True)
@@ -43,3 +44,9 @@ class Stats:
     def utilization(self) -> float:
         """``macs / (cycles * peak)``, in 0..1; 0 if no job ran."""
         return self.macs / (self.cycles * self.peak) if self.cycles else 0.0
+
+
+def sum_stats(parts: Sequence[Stats]) -> Stats:
+    """Return the cost of several products on one core, one after another."""
+    total = Stats(*map(sum, zip(*map(astuple, parts), strict=True)))
+    return replace(total, peak=parts[0].peak)

@@ -9,7 +9,7 @@ from weft.commands import JobFlag
 from weft.golden import matmul
 from weft.host.accelerator import Accelerator
 from weft.host.product_stream import Setup
-from weft.host.stats import Stats
+from weft.host.stats import Stats, sum_stats
 from weft.network import kernels
 from weft.network.arithmetic import FloatFinish, core_parts, host_part
 from weft.network.work import CoreWork, HostProduct, HostWork
@@ -36,6 +36,9 @@ class InferenceOutcome:
     core_seconds: float = 0.0
 
 
+_MAX_BYTES = 1 << 26  # of commands and results in one stream
+
+
 class CoreRun:
     """Runs a step on the core.
 
@@ -60,10 +63,29 @@ class CoreRun:
         self._streams = {1: work.stream(1, after)}  # by the number of inferences
 
     def __call__(self, values: list, inferences: int, record: bool) -> InferenceOutcome:
-        """Run the step; ``values`` are x and, if it is a tensor, b, each [inferences, ...]."""
-        work = self._work
+        """Run the step; ``values`` are x and, if it is a tensor, b, each [inferences, ...].
+
+        All inferences are one stream of commands, unless it would be too large.
+        """
+        first = self._streams[1]
+        limit = max(1, _MAX_BYTES // (first.bytes_in + first.bytes_out))
+        if inferences <= limit:
+            return self._run(values, inferences, record)
+        parts = []
+        for start in range(0, inferences, limit):
+            part = [value[start : start + limit] for value in values]
+            parts.append(self._run(part, len(part[0]), record))
+        return InferenceOutcome(
+            [np.concatenate(outputs) for outputs in zip(*(p.outputs for p in parts), strict=True)],
+            sum_stats([p.stats for p in parts]) if record else None,
+            sum(p.core_seconds for p in parts),
+        )
+
+    def _run(self, values, inferences, record):
         if inferences not in self._streams:
-            self._streams[inferences] = work.stream(inferences, self._after)
+            # The stream of one inference, and that of the latest batch.
+            stream = self._work.stream(inferences, self._after)
+            self._streams = {1: self._streams[1], inferences: stream}
         stream = self._streams[inferences]
         begin = 0.0
 
@@ -155,7 +177,7 @@ class KernelRun:
         """Run the kernel; ``values`` are its inputs, each [inferences, ...] or None."""
         results = [
             kernels.run(
-                self._work.kernel, [None if v is None else v[index] for v in values],
+                self._work.kernel, [None if v is None else v[index, ...] for v in values],
                 self._work.attributes, self._state,
             )
             for index in range(inferences)

@@ -1,5 +1,6 @@
 """Runs a program on a core behind any transport."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -134,8 +135,9 @@ class Session:
                 if watch is not None:
                     watch(records[-1])
                 for number, value in zip(step.outputs, outcome.outputs, strict=True):
-                    shape = inferences, *self.program.tensors[number].shape
-                    values[number] = value.reshape(shape)
+                    values[number] = value.reshape(
+                        inferences, *self.program.tensors[number].shape
+                    )
                 if activations:
                     for index, number in enumerate(step.outputs):
                         name = f"out{max(step.position)}" + (f"_{index}" if index else "")
@@ -159,7 +161,12 @@ class Session:
             numbers = step.inputs
         inputs = [None if n < 0 else self._value(values, n, inferences) for n in numbers]
         try:
-            return run(inputs, inferences, record)
+            outcome = run(inputs, inferences, record)
+            sizes = [inferences * math.prod(self.program.tensors[n].shape) for n in step.outputs]
+            found = [value.size for value in outcome.outputs]
+            if found != sizes:
+                raise ValueError(f"outputs must have {sizes} values, not {found}")
+            return outcome
         except (ModelError, OSError, RuntimeError):
             raise
         except Exception as error:
@@ -182,7 +189,7 @@ class Session:
     def _output(value):
         """Return [inferences, ...] as one array: inferences are joined along the first axis."""
         if len(value) == 1:
-            return value[0].copy()
+            return value[0, ...].copy()
         return value.reshape(-1, *value.shape[2:]) if value.ndim > 1 else value
 
     def _setup_loads(self):
