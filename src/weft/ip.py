@@ -1,10 +1,10 @@
 """`Ip`: a core's Config with its bus, its clocks and the prefix of its names."""
 
-import re
 from dataclasses import dataclass
 
 from weft.buses import BUSES
 from weft.buses.bus import Bus, DataPath
+from weft.c_names import prefix_problems
 from weft.config import Config, ConfigError
 
 __all__ = ["OPTIONS", "Ip"]
@@ -14,8 +14,6 @@ OPTIONS = {
     "pipelined": "the pipelined mode of Wishbone B4",
     "window": "registers that restrict the bus master to a window of memory",
 }
-PREFIX_MAX = 24  # characters
-_PREFIX = re.compile(rf"(?=.{{1,{PREFIX_MAX}}}$)[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +90,7 @@ class Ip:
             return
         if self.clocks not in (1, 2):
             yield f"clocks must be 1 or 2, not {self.clocks!r}"
-        if not (isinstance(self.prefix, str) and _PREFIX.fullmatch(self.prefix)):
-            yield (
-                f"prefix must be 1 to {PREFIX_MAX} lower-case letters, digits and _, a letter"
-                f" first, no _ last and no two side by side, not {self.prefix!r}"
-            )
+        yield from prefix_problems(self.prefix)
         for option in self.options:
             if option not in self.protocol.options:
                 value = getattr(self, option)

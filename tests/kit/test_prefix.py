@@ -12,7 +12,7 @@ from weft.config import Config
 from weft.ip import Ip
 from weft.kit.bench import bench
 from weft.kit.documents import documents
-from weft.kit.driver import driver, renamed
+from weft.kit.driver import driver
 from weft.kit.files.weft_driver import Driver, compile_driver
 
 CORES = {
@@ -93,14 +93,3 @@ def test_the_kit_has_the_prefix(kits):
     assert "(driver/dense_1.h)" in files["README.md"].decode()
     assert json.loads(files["bench/design.json"])["prefix"] == "dense_1"
     assert json.loads(files["kit.json"])["prefix"] == "dense_1"
-
-
-@pytest.mark.parametrize("source, want", [
-    ("weft_init(WEFT_OK); weft.h, Weft, softweft, weft2",
-     "mm_init(MM_OK); mm.h, Weft, softweft, weft2"),
-    ("WEFT__STATUS__BUSY_bm weft_t", "MM__STATUS__BUSY_bm mm_t"),
-    ("a_weft_b", "a_weft_b"),
-])
-def test_names_are_renamed(source, want):
-    assert renamed(source, "mm") == want
-    assert renamed(source, "weft") == source

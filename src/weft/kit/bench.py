@@ -4,9 +4,9 @@ import dataclasses
 import json
 
 from weft import commands
+from weft.c_names import renamed
 from weft.geometry import memories
 from weft.ip import Ip
-from weft.kit.driver import renamed
 from weft.kit.texts import text
 from weft.register_map import fifo_ports, registers
 from weft.registers import REGISTERS, describe

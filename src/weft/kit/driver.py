@@ -1,16 +1,15 @@
 """The files of the C driver, and the header that configures them for one core."""
 
-import re
-
 from weft import commands, registers
 from weft.buses import BUSES
+from weft.c_names import renamed
 from weft.descriptors import write_unit
 from weft.geometry import memories, operands
 from weft.hw.bus.fifo_ports import CAPACITY
 from weft.ip import Ip
 from weft.kit.texts import text
 
-__all__ = ["configuration", "driver", "renamed"]
+__all__ = ["configuration", "driver"]
 
 RESULT_WORDS = CAPACITY // 16 * 16  # 32-bit words of results that fit the FIFO, for any bytes_out
 _ANY_K = 0x7FFF_FFFF  # the largest k of a data type without a limit
@@ -26,18 +25,6 @@ def driver(ip: Ip) -> dict[str, bytes]:
     files = {renamed(name, ip.prefix): renamed(data, ip.prefix) for name, data in files.items()}
     files[f"{ip.prefix}_config.h"] = configuration(ip)
     return {name: data.encode() for name, data in files.items()}
-
-
-def renamed(source: str, prefix: str) -> str:
-    """C source whose names start with ``prefix``, and whose macros start with it in capitals.
-
-    >>> renamed("#if WEFT_DMA /* of Weft */ weft_init(weft_core)", "mm")
-    '#if MM_DMA /* of Weft */ mm_init(mm_core)'
-    """
-    for name in ("weft", "WEFT"):
-        new = prefix if name.islower() else prefix.upper()
-        source = re.sub(rf"(?<![A-Za-z0-9_]){name}(?![A-Za-z0-9])", new, source)
-    return source
 
 
 def configuration(ip: Ip) -> str:
