@@ -72,6 +72,34 @@ def test_a_difference_is_exit_code_1(folder, capsys, monkeypatch):
     assert "of 5 values differ from TFLite Micro, by at most" in capsys.readouterr().out
 
 
+def test_compiles_c_code(folder, capsys):
+    command = ["compile", "net.tflite", "--config", "small.toml", "-o", "net.weft"]
+    assert main([*command, "--c", "firmware/net", "--prefix", "mm"]) == 0
+    files = sorted(path.name for path in (folder / "firmware" / "net").iterdir())
+    assert files == [
+        "net.c", "net.h", "net_arithmetic.h", "net_data.h", "net_layer.h", "net_softmax.h"
+    ]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "firmware/net: net.c and net.h, with 4 other files"
+    assert "mm_core *core" in (folder / "firmware" / "net" / "net.h").read_text()
+
+
+@pytest.mark.parametrize("options, line", [
+    (["--c", "c", "--prefix", "net_x"],
+     "weft: error: prefix must not start with net, as names of the C code do, not net_x"),
+    (["--c", "c", "--prefix", "Mm"],
+     ("weft: error: prefix must be 1 to 24 lower-case letters, digits and _, a letter first, no _"
+      " last and no two side by side, not 'Mm'")),
+    (["--prefix", "mm"],
+     "weft: error: --prefix must be with --c: it is the prefix of the driver in C"),
+])
+def test_writes_nothing_if_there_is_no_c_code(folder, capsys, options, line):
+    command = ["compile", "net.tflite", "--config", "small.toml", "-o", "net.weft"]
+    assert main([*command, *options]) == 2
+    assert capsys.readouterr().err.splitlines() == [line]
+    assert not (folder / "c").exists() and not (folder / "net.weft").exists()
+
+
 def test_compiles_a_program_that_runs(folder, capsys):
     assert main(["compile", "net.tflite", "--config", "small.toml", "-o", "net.weft"]) == 0
     out = capsys.readouterr().out

@@ -5,7 +5,7 @@ import os
 
 from weft.cli.argument_types import path
 from weft.cli.network_target import add_target, target_named
-from weft.cli.output_paths import output_file, part_of
+from weft.cli.output_paths import output_file, output_folder, part_of
 
 __all__ = ["add"]
 
@@ -16,6 +16,10 @@ neither the network's file nor a package that reads it.
 
   weft compile kws.tflite --board ulx3s-85f -o kws.weft
   weft run kws.weft --on /dev/ttyUSB1
+  weft compile kws.tflite --config ip/config.toml -o kws.weft --c firmware/kws
+
+The last command also writes C code, with which an SoC runs the network without Python. It calls the
+driver of the IP kit in the folder ip, which 'weft generate --bus BUS -o ip' writes.
 """
 
 
@@ -31,15 +35,26 @@ def add(subparsers):
         "-o", "--output", metavar="FILE", required=True, type=path("output"),
         help="the program file to write, .weft",
     )
+    parser.add_argument(
+        "--c", metavar="FOLDER", type=path("folder"),
+        help="also write C code for the driver of an IP kit: net.c and net.h with their files",
+    )
+    parser.add_argument(
+        "--prefix", metavar="NAME",
+        help="with --c: the prefix of the kit; default weft",
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(args) -> int:
     import weft
+    from weft.network.c_code import c_files
     from weft.network.errors import ModelError
     from weft.network.program import Program
     from weft.network.report.placement import placement_line, reasons_of
 
+    if args.prefix is not None and args.c is None:
+        raise ModelError("--prefix must be with --c: it is the prefix of the driver in C")
     output = output_file(args.output)
     target = target_named(args)
     network = weft.load(args.network)
@@ -49,6 +64,10 @@ def _run(args) -> int:
             f" {network.target.name} already"
         )
     program = network.compile(target)
+    sources = {}
+    if args.c is not None:
+        sources = c_files(network.graph, program, args.prefix or "weft")
+        folder = output_folder(args.c)
     for line in (placement_line(program), *reasons_of(program), *program.notes):
         print(line)
     part = part_of(output)
@@ -56,4 +75,8 @@ def _run(args) -> int:
     size = part.stat().st_size
     os.replace(part, output)
     print(f"{output}: {size:,} bytes")
+    for name, data in sources.items():
+        (folder / name).write_bytes(data)
+    if sources:
+        print(f"{folder}: net.c and net.h, with {len(sources) - 2} other files")
     return 0

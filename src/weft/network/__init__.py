@@ -19,6 +19,7 @@ module                content
 `program_file`        its file, with `encoding` and `program_check`
 `session`             runs a program on a core, with `execution` and `inputs`
 `oracles`             compares outputs with those of a runtime
+`c_code`              C code of a program, for the driver of an IP kit
 `report`              explains a program: text, JSON, HTML
 ====================  ===========================================================================
 """

@@ -1,0 +1,18 @@
+"""C code of a network for an SoC: arrays, and one function that calls the driver of an IP kit.
+
+=============  ==================================================================================
+module         content
+=============  ==================================================================================
+`generate`     the files of a network, by name
+`layers`       products of a step, with weights and requantization, as C structs
+`operators`    operators without weights, as calls of functions in `files`
+`memory`       places of the activations in one static array
+`arrays`       arrays and structs as C text
+`templates`    the files that depend on the network
+`files`        fixed C files: layers and operators
+=============  ==================================================================================
+"""
+
+from weft.network.c_code.generate import c_files
+
+__all__ = ["c_files"]

@@ -1,0 +1,221 @@
+"""Writes the C files of a network: its arrays, and one function that runs it."""
+
+from importlib import resources
+
+import numpy as np
+
+from weft.c_names import identifier, prefix_problems, renamed
+from weft.network.c_code.arrays import array
+from weft.network.c_code.layers import CLayer, layer_of, layer_problem
+from weft.network.c_code.memory import Interval, places
+from weft.network.c_code.operators import OPERATORS, OperatorCall, operator_problem
+from weft.network.c_code.templates import DATA, HEADER, LICENCE, SOURCE
+from weft.network.errors import ModelError
+from weft.network.ir import Gemm, Graph
+from weft.network.program import Program
+from weft.network.work import HostWork
+
+__all__ = ["c_files"]
+
+
+def c_files(graph: Graph, program: Program, prefix: str = "weft") -> dict[str, bytes]:
+    """Return the C files of a network, by name.
+
+    Parameters
+    ----------
+    graph : Graph
+    program : Program
+        The graph, compiled.
+    prefix : str
+        Prefix of the kit's driver.
+
+    Raises
+    ------
+    ModelError
+        If there is no C code for an operator, or the prefix is not valid.
+    """
+    for problem in prefix_problems(prefix):
+        raise ModelError(problem)
+    if prefix.split("_")[0] == "net":
+        raise ModelError(f"prefix must not start with net, as names of the C code do, not {prefix}")
+    return _Generator(graph, program).files(prefix)
+
+
+class _Generator:
+    """Collects the definitions and calls of all steps."""
+
+    def __init__(self, graph, program):
+        self._graph, self._program = graph, program
+        self._config = program.target.config
+        self._check()
+        self._aliases = self._reshapes()
+        self._texts: list[str] = []
+        self._headers: set[str] = set()
+        self._constants: dict[int, str] = {}
+        self._constant_bytes = 0
+        self._layers: list[CLayer] = []
+
+    def _check(self):
+        """Raise ModelError for the first thing without C code."""
+        program, tensors = self._program, self._program.tensors
+        for what, numbers in (("input", program.inputs), ("output", program.outputs)):
+            if len(numbers) != 1:
+                raise ModelError(
+                    f"{program.name}: C code needs one {what}, the network has {len(numbers)}"
+                )
+        for step in program.steps:
+            if reason := self._problem(step):
+                operator = " and ".join(step.operators)
+                raise ModelError(
+                    f"{program.name}: operator {step.position[0]} ({operator} {step.name}): no C"
+                    f" code: {reason}"
+                )
+        if (dtype := tensors[program.inputs[0]].dtype) != np.int8:
+            raise ModelError(f"{program.name}: the input must be int8 for C code, not {dtype}")
+
+    def _problem(self, step):
+        tensors = self._program.tensors
+        if isinstance(step.work, HostWork):
+            reason = operator_problem(step, tensors)
+        else:
+            reason = layer_problem(step, self._gemm(step), self._config)
+        if reason:
+            return reason
+        numbers = step.inputs if isinstance(step.work, HostWork) else (step.work.x,)
+        for number in (*numbers, *step.outputs):
+            if tensors[number].dtype != np.int8:
+                return f"tensors must be int8, not {tensors[number].dtype}"
+        return ""
+
+    def _gemm(self, step) -> Gemm:
+        return next(
+            node for node in self._graph.nodes
+            if isinstance(node, Gemm) and node.position[0] == step.position[0]
+        )
+
+    def _reshapes(self):
+        """Return, for each output of a reshape that needs no copy, the tensor with its values."""
+        aliases: dict[int, int] = {}
+        for step in self._program.steps:
+            if self._is_alias(step):
+                aliases[step.outputs[0]] = aliases.get(step.inputs[0], step.inputs[0])
+        return aliases
+
+    def _is_alias(self, step):
+        return (
+            isinstance(step.work, HostWork) and step.work.kernel == "reshape"
+            and step.outputs[0] not in self._program.outputs
+        )
+
+    def files(self, prefix):
+        """Return the files."""
+        offsets, arena = places(self._intervals())
+        lines = []
+        for number, step in enumerate(self._program.steps):
+            if self._is_alias(step):
+                continue
+            call = self._call(number, step)
+            numbers = step.inputs if isinstance(step.work, HostWork) else [step.work.x]
+            names = [self._place(n, offsets) for n in numbers]
+            text = call.call.format(
+                a=names[0], b=names[-1], y=self._place(step.outputs[0], offsets)
+            )
+            lines.append(f"    /* {' and '.join(step.operators)} */")
+            if isinstance(step.work, HostWork):
+                lines.append(f"    {text};")
+            else:
+                lines.append(f"    error = {text};")
+                lines += ["    if (error != WEFT_OK)", "        return error;"]
+        return self._written(prefix, lines, max(arena, 1))
+
+    def _intervals(self):
+        """Return when each tensor in the static memory is needed."""
+        program = self._program
+        intervals: dict[int, Interval] = {}
+        for number, step in enumerate(program.steps):
+            for tensor in map(self._root, step.inputs):
+                if tensor in intervals:
+                    known = intervals[tensor]
+                    intervals[tensor] = Interval(known.size, known.first, number)
+            for tensor in step.outputs:
+                if tensor not in self._aliases and tensor not in program.outputs:
+                    size = int(np.prod(program.tensors[tensor].shape))
+                    intervals[tensor] = Interval(size, number, number)
+        return intervals
+
+    def _root(self, tensor):
+        return self._aliases.get(tensor, tensor)
+
+    def _place(self, tensor, offsets):
+        """Return the address of a tensor, as C."""
+        tensor, program = self._root(tensor), self._program
+        if tensor in program.inputs:
+            return "input"
+        if tensor in program.outputs:
+            return "output"
+        if tensor in offsets:
+            return f"arena + {offsets[tensor]}"
+        if tensor not in self._constants:
+            self._constants[tensor] = f"tensor{tensor}"
+            data = program.tensors[tensor].data
+            self._texts.append(array("int8_t", self._constants[tensor], data))
+            self._constant_bytes += data.nbytes
+        return self._constants[tensor]
+
+    def _call(self, number, step):
+        """Add the definitions of a step; return its call."""
+        tensors = self._program.tensors
+        if isinstance(step.work, HostWork):
+            shapes = tensors[step.inputs[0]].shape, tensors[step.outputs[0]].shape
+            call = OPERATORS[step.work.kernel](number, step.work.attributes, *shapes)
+        else:
+            layer = layer_of(
+                number, step, self._gemm(step), tensors, self._config, self._program.mode
+            )
+            self._layers.append(layer)
+            call = OperatorCall(
+                "net_layer.h", f"net_compute(core, &layer{number}, {{a}}, {{y}}, rows, results)",
+                layer.text, layer.constant_bytes,
+            )
+        self._headers.add(call.header)
+        self._constant_bytes += call.constant_bytes
+        if call.text:
+            self._texts.append(call.text)
+        return call
+
+    def _written(self, prefix, lines, arena):
+        program, layers = self._program, self._layers
+        name = identifier(program.name)
+        a = max((layer.a_bytes for layer in layers), default=0) or 1
+        results = max((layer.result_bytes for layer in layers), default=1)
+        input_size, output_size = (
+            int(np.prod(program.tensors[numbers[0]].shape))
+            for numbers in (program.inputs, program.outputs)
+        )
+        headers = sorted(self._headers)
+        values = {
+            "name": name, "NAME": name.upper(), "operators": len(program.operators),
+            "input": input_size, "output": output_size, "constant": self._constant_bytes,
+            "buffer": max((layer.buffer_bytes for layer in layers), default=0),
+            "ram": arena + a, "dma_ram": arena + a + results, "arena": arena, "a": a,
+            "results": results, "hash": f"0x{self._config.hash:08x}u",
+            "includes": "\n".join(f'#include "{header}"' for header in headers),
+            "definitions": "\n\n".join(self._texts), "body": "\n".join(lines),
+        }
+        texts = {"net.h": HEADER, "net_data.h": DATA, "net.c": SOURCE}
+        fixed = {*headers, *(["net_arithmetic.h"] if {*headers} - {"net_layer.h"} else [])}
+        folder = resources.files("weft.network.c_code.files")
+        texts |= {file: folder.joinpath(file).read_text(encoding="utf-8") for file in fixed}
+        return {
+            file: (LICENCE + _filled(renamed(text, prefix), values, prefix)).encode()
+            for file, text in sorted(texts.items())
+        }
+
+
+def _filled(text, values, prefix):
+    """Replace ``@key@`` in a text; ``net_data.h`` and the calls have names of the driver, too."""
+    for key in ("includes", "definitions", "body"):
+        text = text.replace(f"@{key}@", renamed(values[key], prefix))
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", str(value))
+    return text
