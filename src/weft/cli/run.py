@@ -32,6 +32,7 @@ Exit code 1 if --check finds a difference.
 """
 _SIMULATED = "golden", "sim", "board"
 _SHOWN = 10  # values of an output that are printed
+_TIMEOUT = 60.0  # seconds without an answer
 
 
 def add(subparsers):
@@ -192,8 +193,6 @@ def _open(args, config):
             raise
     return transport, config
 
-
-_TIMEOUT = 60.0  # seconds without an answer
 
 
 def _explain(program):
