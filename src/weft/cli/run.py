@@ -194,7 +194,6 @@ def _open(args, config):
     return transport, config
 
 
-
 def _explain(program):
     from weft.network.report.placement import placement_line, reasons_of
 
