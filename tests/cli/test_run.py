@@ -50,7 +50,7 @@ def test_runs_and_checks_on_golden(folder, capsys):
 
 def test_says_which_part_the_host_computes_and_what_would_change_it(folder, capsys):
     (folder / "sums.toml").write_text(CONFIG + 'requantize = "none"\nactivation = "none"\n')
-    assert main(["run", "net.tflite", "--on", "golden", "--config", "sums.toml"]) == 0
+    assert main(["run", "net.tflite", "--config", "sums.toml"]) == 0  # on golden, by default
     line = capsys.readouterr().out.splitlines()[1]
     assert line.startswith("partly on the host: FULLY_CONNECTED: requantization in mode tflite")
     assert "; requantize=tflite in the Config changes this (saves " in line

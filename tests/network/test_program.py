@@ -92,6 +92,17 @@ def test_equal_programs_give_equal_files(contents, tmp_path):
     assert (tmp_path / "again.weft").read_bytes() == contents
 
 
+def test_a_product_on_the_host_runs_from_a_file(tmp_path):
+    """A Config of the other data type leaves all products to the host."""
+    graph = every_kind()
+    config = Config(dtype="bf16", rows=2, cols=2, a_words=64, b_words=64, c_words=64)
+    path = tmp_path / "host.weft"
+    compile_graph(graph, config).save(path)
+    x = values(np.random.default_rng(2), np.int8, 1, 4, 5, 4)
+    with weft.load(path).open(GoldenTransport(config)) as session:
+        np.testing.assert_array_equal(session(x), run_graph(graph, [x])[graph.outputs[0]])
+
+
 def test_reading_and_running_import_no_parser(contents, tmp_path):
     (tmp_path / "net.weft").write_bytes(contents)
     code = (

@@ -13,13 +13,13 @@ DESCRIPTION = """\
 Run a network on an accelerator: .tflite, .onnx, or a program file of 'weft compile'. The first line
 says what runs on Weft and what on the host.
 
-  weft run kws.tflite --on golden
+  weft run kws.tflite
   weft run kws.tflite --on sim --board icebreaker --layers
   weft run kws.tflite --on /dev/ttyUSB1 --input x.npy --output y.npy
-  weft run kws.tflite --on golden --check tflm
+  weft run kws.tflite --check tflm
 
 --on is
-  golden                   the golden model in numpy, without hardware
+  golden                   the golden model in numpy, without hardware; the default
   sim                      a simulated core, at its streams
   board                    a simulated board, at the pins of its serial port
   /dev/ttyUSB1, COM3       a board on a serial port
@@ -43,7 +43,8 @@ def add(subparsers):
     )
     parser.add_argument("network", type=path("network"), help="a .tflite, .onnx or .weft file")
     parser.add_argument(
-        "--on", required=True, metavar="TRANSPORT", help="the connection to the core; see above"
+        "--on", default="golden", metavar="TRANSPORT",
+        help="the connection to the core; see above; default golden",
     )
     add_target(parser)
     add_baud(parser)

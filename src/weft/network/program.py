@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from weft.host.transport import Transport
 from weft.network.ir import Tensor
 from weft.network.target import NetworkTarget
-from weft.network.work import CoreWork, HostWork
+from weft.network.work import CoreWork, HostProduct, HostWork
 
 if TYPE_CHECKING:
     from weft.network.session import Session
@@ -122,7 +122,7 @@ class Step:
         operand is computed); empty on the host.
     resident_bytes : int
         Bytes of the B buffer that the weights occupy between inferences.
-    work : CoreWork or HostWork
+    work : CoreWork, HostProduct or HostWork
         What the session executes.
     """
 
@@ -138,7 +138,7 @@ class Step:
     estimate: Estimate | None = None
     weights: str = ""
     resident_bytes: int = 0
-    work: CoreWork | HostWork
+    work: CoreWork | HostProduct | HostWork
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
