@@ -60,7 +60,21 @@ def test_a_batch_from_a_file(folder, capsys):
     np.save("x.npy", np.random.default_rng(2).integers(-128, 128, (3, 12), np.int8))
     command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml"]
     assert main([*command, "--input", "x.npy", "--check", "tflm"]) == 0
-    assert "int8 [3, 5]" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "int8 [3, 5]" in out and " for one), " in out
+
+
+def test_tflite_micro_cannot_check_uint8(folder, capsys):
+    w = np.arange(60, dtype=np.uint8).reshape(5, 12)
+    tensors = {
+        "x": T((1, 12), "uint8", scale=0.1, zero=130), "w": T(data=w, scale=0.02, zero=110),
+        "y": T((1, 5), "uint8", scale=0.1, zero=125),
+    }
+    operator = "FULLY_CONNECTED", ["x", "w", None], ["y"], ("FullyConnectedOptions", {})
+    (folder / "u8.tflite").write_bytes(build(tensors, [operator], ["x"], ["y"]))
+    assert main(["run", "u8.tflite", "--config", "small.toml", "--check", "tflm"]) == 2
+    expected = "u8: TFLite Micro has no products of uint8; check with litert"
+    assert expected in capsys.readouterr().err
 
 
 def test_a_difference_is_exit_code_1(folder, capsys, monkeypatch):
@@ -113,7 +127,8 @@ def test_compiles_a_program_that_runs(folder, capsys):
 @pytest.mark.parametrize("arguments, message", [
     ("missing.tflite --on golden", "No such file or directory: 'missing.tflite'"),
     ("net.tflite --on golden --check ort", "onnxruntime runs .onnx files, not .tflite files"),
-    ("net.tflite --on golden --input bad.npy", "bad.npy must be a .npy or .npz file"),
+    ("net.tflite --input bad.npy", "bad.npy must be a .npy or .npz file: it holds something else"),
+    ("net.tflite --input bad.npz", "bad.npz must be a .npy or .npz file: File is not a zip file"),
     ("net.tflite --on golden --input wrong.npy",
      "net: input x must be of shape (1, 12), not (1, 13)"),
     ("net.tflite --on nowhere", "transport must be a serial port"),
@@ -123,6 +138,7 @@ def test_compiles_a_program_that_runs(folder, capsys):
 ])
 def test_errors_are_one_line(folder, capsys, arguments, message):
     (folder / "bad.npy").write_bytes(b"text")
+    (folder / "bad.npz").write_bytes(b"PK\x03\x04" + bytes(50))
     (folder / "net.txt").write_bytes(b"text of a file")
     np.save("wrong.npy", np.zeros((1, 13), np.int8))
     options = ["--config", "small.toml"]

@@ -105,6 +105,14 @@ def test_two_activations(raw, count):
     assert program.steps[0].weights == "activation"
 
 
+def test_the_zero_point_of_an_activation_is_not_one_of_weights():
+    rng = np.random.default_rng(5)
+    tensors = [tensor((1, 2, 5, 6), zero=4), tensor((1, 2, 6, 7), zero=-5)]
+    graph = graph_of([pair(rng, 0, 1, tensors, b_zero=-5)], tensors, inputs=(0, 1))
+    [step] = compile_graph(graph, SMALL).steps
+    assert step.placement.reason == "operand B has a zero point: the host corrects raw sums"
+
+
 def test_two_activations_of_int16_run_on_the_host():
     rng = np.random.default_rng(6)
     tensors = [tensor((1, 2, 3), np.int16), tensor((1, 3, 4), np.int16)]

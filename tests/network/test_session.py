@@ -96,6 +96,20 @@ def test_onnx_rounds_floats_to_even(graph):
     assert difference.max() < 0.06  # modes tflite and onnx may differ by one step
 
 
+@pytest.mark.parametrize("source", ["tflite", "onnx"])
+def test_infinity_saturates_and_nan_is_refused(graph, source):
+    graph = dataclasses.replace(graph, source=source)
+    x = np.full((1, 20), np.inf, np.float32)
+    x[0, :9] = -1e38
+    q = np.where(x < 0, -128, 127).astype(np.int8)
+    with opened(graph) as session:
+        y = session(x)
+        np.testing.assert_array_equal(y, np.float32(0.05) * session(q).astype(np.float32))
+        x[0, 3] = np.nan
+        with pytest.raises(ValueError, match="input .* must not have NaN: its type is int8"):
+            session(x)
+
+
 def two_inputs():
     rng = np.random.default_rng(3)
     tensors = [tensor((1, 4), name="left"), tensor((1, 6), name="right")]
@@ -138,7 +152,7 @@ def test_watch_sees_each_step_when_it_ends(graph):
     (np.zeros((1, 21), np.int8), ValueError, r"input x must be of shape \(1, 20\), not \(1, 21\)"),
     (np.zeros((0, 20), np.int8), ValueError, r"input x must be of shape \(1, 20\), not \(0, 20\)"),
     (np.zeros((1, 20), np.uint8), TypeError, "input x must be int8, not uint8"),
-    ([], ValueError, "inputs must be 1, not 0"),
+    ([], ValueError, r"inputs must be 1 \(x\), not 0"),
     ({"y": 1}, ValueError, "inputs must be x, not y"),
 ])
 def test_rejects_wrong_inputs(graph, x, error, message):

@@ -132,7 +132,7 @@ def _run(args) -> int:
             np.savez(file, **values)
     if html:
         _write_page(program, records, html)
-    _show(program, outputs, records)
+    _show(program, outputs, records, inferences)
     return _check(args.check, program, outputs, wanted) if args.check else 0
 
 
@@ -219,6 +219,9 @@ def _refuse(program):
 
 def _inputs(args, program):
     """Return the inputs: of a file, or random ones."""
+    import zipfile
+    import zlib
+
     import numpy as np
 
     from weft.network.errors import ModelError
@@ -229,13 +232,16 @@ def _inputs(args, program):
         print(f"random inputs, seed {args.seed}")
         return [_random(rng, tensor) for tensor in tensors]
     try:
-        found = np.load(args.input, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return found
-        with found:
-            return {name: found[name] for name in found.files}
-    except (EOFError, ValueError) as error:
+        with open(args.input, "rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return found
+            with found:
+                return {name: found[name] for name in found.files}
+    except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         text = str(error).partition("\n")[0]
+        if "pickle" in text:  # numpy takes every other file for one, and tells how to load it
+            text = "it holds something else than arrays of numbers"
         raise ModelError(f"{args.input} must be a .npy or .npz file: {text}") from error
 
 
@@ -288,15 +294,16 @@ def _write_page(program, records, path):
     write_page(report(program).with_measured(cycles), path)
 
 
-def _show(program, outputs, records):
+def _show(program, outputs, records, inferences):
     found = [record.stats for record in records if record.stats]
     cycles, sent, received = (
         sum(getattr(stats, name) for stats in found) for name in ("cycles", "bytes_in", "bytes_out")
     )
     host = sum(record.seconds - record.core_seconds for record in records)
     core = sum(record.core_seconds for record in records)
+    predicted = f"predicted {program.estimate.cycles:,}" + (" for one" if inferences > 1 else "")
     print(
-        f"{cycles:,} cycles (predicted {program.estimate.cycles:,}), {sent:,} bytes to the core,"
+        f"{cycles:,} cycles ({predicted}), {sent:,} bytes to the core,"
         f" {received:,} from it; {core:.3f} s core and connection, {host:.3f} s host"
     )
     for number, y in zip(program.outputs, outputs, strict=True):

@@ -24,7 +24,7 @@ def read_inputs(program: Program, x) -> tuple[dict[int, np.ndarray], int, bool]:
     else:
         given = list(x) if isinstance(x, list | tuple) else [x]
     if len(given) != len(names):
-        raise ValueError(f"inputs must be {len(names)}, not {len(given)}")
+        raise ValueError(f"inputs must be {len(names)} ({', '.join(names)}), not {len(given)}")
     values, counts, is_float = {}, set(), False
     for number, array in zip(program.inputs, given, strict=True):
         tensor = program.tensors[number]
@@ -58,17 +58,21 @@ def _inferences(array, tensor):
 def quantized(x: np.ndarray, tensor: Tensor, source: str) -> np.ndarray:
     """Return float values as a quantized tensor: ``round(x / scale) + zero``, saturated.
 
-    ``source`` decides how ties are rounded: away from zero in TFLite, to even in ONNX.
+    ``source`` decides how ties are rounded: away from zero in TFLite, to even in ONNX. Raises
+    ValueError for NaN.
     """
+    if np.isnan(x).any():
+        raise ValueError(f"input {tensor.name} must not have NaN: its type is {tensor.dtype}")
     scale, zero = _parameters(tensor)
-    steps = x.astype(np.float32) / scale
+    limits = np.iinfo(tensor.dtype)
+    with np.errstate(over="ignore"):
+        steps = np.clip(x.astype(np.float32) / scale, limits.min - zero, limits.max - zero)
     if source == "onnx":
         rounded = np.rint(steps)
     else:
         whole = np.trunc(steps)
         rounded = whole + np.where(np.abs(steps - whole) >= 0.5, np.sign(steps), 0)
-    limits = np.iinfo(tensor.dtype)
-    return np.clip(np.nan_to_num(rounded) + zero, limits.min, limits.max).astype(tensor.dtype)
+    return (rounded + zero).astype(tensor.dtype)
 
 
 def dequantized(value: np.ndarray, tensor: Tensor) -> np.ndarray:

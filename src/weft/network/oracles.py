@@ -57,6 +57,11 @@ def expected(oracle: str, network: NeuralNetwork, program: Program, x) -> list[n
         for i in range(inferences)
     ]
     if oracle == "tflm":
+        if any(step.macs and program.tensors[step.inputs[0]].dtype == np.uint8
+               for step in program.steps):
+            raise ModelError(
+                f"{network.name}: TFLite Micro has no products of uint8; check with litert"
+            )
         from weft.network.tflite.oracle import tflm
 
         results = tflm(network.data, feeds, network.graph.tensors, len(program.outputs))

@@ -69,8 +69,9 @@ def decide(gemm: Gemm, tensors: tuple[Tensor, ...], config: Config, mode: str) -
             field=f"requantize={mode}",
         )
     if np.any(shifted_zero(gemm.w_zero, b)) and config.b_zero_point == "none":
+        operand = "weights have zero points" if gemm.b is None else "operand B has a zero point"
         return Decision(
-            True, reason="weights have zero points: the host corrects raw sums",
+            True, reason=f"{operand}: the host corrects raw sums",
             field="b_zero_point=column",
         )
     return Decision(True, requantizes=True)

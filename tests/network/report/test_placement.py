@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from network_programs import TARGET, make_program
 
@@ -42,6 +43,12 @@ def test_a_bf16_core_is_close_to_the_runtime(program):
     target = NetworkTarget("floats", Config(dtype="bf16", a_words=256, b_words=256))
     line = placement_line(replace(make_program(target), mode="onnx"))
     assert "; products in bfloat16, so close to onnxruntime but not equal; floats: " in line
+
+
+def test_float_products_on_the_host_are_close_to_the_runtime(program):
+    tensors = tuple(replace(tensor, dtype=np.dtype(np.float32)) for tensor in program.tensors)
+    line = placement_line(replace(program, tensors=tensors))
+    assert "; products in float32, so close to TFLite Micro but not always equal; " in line
 
 
 def test_a_core_without_work(program):

@@ -122,6 +122,7 @@ def test_if_runs_the_whole_file(rng):
         extra=branches,
     )
     graph = load(data, "net")
+    assert graph.notes == ("the whole file runs in TFLite Micro: it has IF",)
     value = np.array([[-1, 2, -3, 4]], np.float32)
     for condition, expected in ((True, abs(value)), (False, -value)):
         found = run_graph(graph, [np.array(condition), value])

@@ -27,7 +27,7 @@ def import_file(data: bytes, name: str) -> Graph:
         _check(operator)
     callers = sorted({o.name for o in file.operators if o.name in CALLERS})
     if callers:
-        return _whole(file, f"{', '.join(callers)} use other parts of the file")
+        return _whole(file, "it has " + " and ".join(callers))
     graph = Context(file)
     nodes = []
     for operator in file.operators:
@@ -44,14 +44,17 @@ def import_file(data: bytes, name: str) -> Graph:
 
 def _notes(file):
     used = {i for o in file.operators for i in (*o.inputs, *o.outputs) if i >= 0}
-    if all(file.kinds[i] != "UINT8" for i in used):
-        return []
-    return ["TFLite Micro has no uint8: the values are computed as those of int8, higher by 128"]
+    notes = []
+    if any(file.kinds[i] == "UINT8" for i in used):
+        notes.append(
+            "TFLite Micro has no uint8: the values are computed as those of int8, higher by 128"
+        )
+    if file.subgraphs > 1:
+        notes.append(f"the file has {file.subgraphs} subgraphs; only the first one runs")
+    return notes
 
 
 def _graph(file, nodes, tensors, notes):
-    if file.subgraphs > 1:
-        notes = [*notes, f"the file has {file.subgraphs} subgraphs; only the first one runs"]
     return Graph(
         name=file.name, source="tflite", tensors=tuple(tensors), nodes=tuple(nodes),
         inputs=file.inputs, outputs=file.outputs,
