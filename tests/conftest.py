@@ -8,7 +8,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tflite_files import runner
 
+from tools.tflite_writer import fully_connected_file
 from weft.host import Accelerator
 from weft.sim.transport import SimTransport
 
@@ -44,10 +46,17 @@ def accelerators(transports):
 
 @pytest.fixture(scope="session")
 def tflm():
-    """TFLite Micro, if it rounds twice: a build with single rounding implements another mode."""
+    """``tflm(file)``: ``run(x)`` in TFLite Micro, for one ``x`` without its batch.
+
+    Only if it rounds twice: a build with single rounding implements another mode.
+    """
     if importlib.util.find_spec("tflite_micro") is None:
         pytest.skip("TFLite Micro is not installed: its wheels are for Linux on x86_64")
-    runtime = _TfliteMicro()
+
+    def one(data):
+        run = runner(data)
+        return lambda x: run(x[None])[0][0]
+
     # -0.5 in the second rounding, and 2**29 * 32.
     results = []
     for acc, scale in [(-2, 0.25), (1 << 29, 32)]:
@@ -55,114 +64,11 @@ def tflm():
             weights=np.ones((1, 1), np.int8), bias=np.array([acc], np.int32), x_scale=1,
             w_scale=scale, y_scale=1, x_zero_point=0, y_zero_point=0,
         )
-        results.append(int(runtime.fully_connected([layer], [0])(np.zeros(1, np.int8))[0]))
+        run = one(fully_connected_file([layer], [0]))
+        results.append(int(run(np.zeros(1, np.int8))[0]))
     if results != [-1, 0]:
         pytest.skip(f"TFLite Micro must round twice and wrap, [-1, 0], not {results}")
-    return runtime
-
-
-@pytest.fixture(scope="session")
-def tflite_models():
-    """``tflite_models(schema)``: a builder of TFLite models with a runtime's generated schema."""
-    return _TfliteModels
-
-
-class _TfliteModels:
-    """Builds TFLite models as bytes; ``s`` is the generated schema."""
-
-    def __init__(self, schema):
-        self.s = schema
-
-    def model(self, tensors, code, operators, kind=0):
-        """A model with a sequence of operators ``code``.
-
-        A tensor is (shape, type, scales, zero point, data or None); the first one is the input of
-        the model. An operator is (inputs, output, options), with tensors by number.
-        """
-        import flatbuffers
-
-        s = self.s
-        graph, operator_code, model = s.SubGraphT(), s.OperatorCodeT(), s.ModelT()
-        graph.tensors, graph.operators, buffers = [], [], [s.BufferT()]
-        for shape, dtype, scales, zero_point, data in tensors:
-            tensor = s.TensorT()
-            tensor.shape, tensor.type, tensor.buffer = list(shape), dtype, 0
-            tensor.quantization = s.QuantizationParametersT()
-            tensor.quantization.scale = np.atleast_1d(np.float32(scales))
-            tensor.quantization.zeroPoint = np.full(np.size(scales), zero_point, np.int64)
-            if data is not None:
-                buffers.append(s.BufferT())
-                buffers[-1].data = np.frombuffer(data.tobytes(), np.uint8)
-                tensor.buffer = len(buffers) - 1
-            graph.tensors.append(tensor)
-        for inputs, output, options in operators:
-            operator = s.OperatorT()
-            operator.opcodeIndex, operator.inputs, operator.outputs = 0, inputs, [output]
-            operator.builtinOptions, operator.builtinOptionsType = options, kind
-            graph.operators.append(operator)
-        graph.inputs, graph.outputs = [0], graph.operators[-1].outputs
-        operator_code.builtinCode = operator_code.deprecatedBuiltinCode = code
-        operator_code.version = 4
-        model.version, model.subgraphs, model.buffers = 3, [graph], buffers
-        model.operatorCodes = [operator_code]
-        builder = flatbuffers.Builder(4096)
-        builder.Finish(model.Pack(builder), b"TFL3")
-        return bytes(builder.Output())
-
-    def fully_connected(self, layers, activations, rows=1):
-        """A model with a sequence of layers, each with its fused activation function.
-
-        Of each `weft.demo.Layer`, the scales, zero points, weights and bias are used.
-        """
-        s, int8 = self.s, self.s.TensorType.INT8
-        first = layers[0]
-        tensors = [((rows, first.weights.shape[1]), int8, first.x_scale, first.x_zero_point, None)]
-        operators = []
-        for layer, activation in zip(layers, activations, strict=True):
-            options = s.FullyConnectedOptionsT()
-            options.fusedActivationFunction = activation
-            x, count = len(tensors) - 1, len(layer.bias)
-            scale = np.float32(layer.x_scale) * np.float32(layer.w_scale)
-            operators.append(([x, x + 1, x + 2], x + 3, options))
-            tensors += [
-                (layer.weights.shape, int8, layer.w_scale, 0, layer.weights),
-                (layer.bias.shape, s.TensorType.INT32, scale, 0, layer.bias),
-                ((rows, count), int8, layer.y_scale, layer.y_zero_point, None),
-            ]
-        code, kind = s.BuiltinOperator.FULLY_CONNECTED, s.BuiltinOptions.FullyConnectedOptions
-        return self.model(tensors, code, operators, kind)
-
-
-class _TfliteMicro:
-    """Builds models and runs them on TFLite Micro; ``s`` is the schema of its models."""
-
-    def __init__(self):
-        from tflite_micro import runtime
-        from tflite_micro.tensorflow.lite.micro.python import schema_py_generated
-
-        self._runtime = runtime
-        self.s = schema_py_generated
-        self._models = _TfliteModels(schema_py_generated)
-
-    def model(self, *parts):
-        """``run(x)`` of a `_TfliteModels.model`, for one ``x`` without its batch."""
-        return self._runner(self._models.model(*parts))
-
-    def fully_connected(self, layers, activations):
-        """``run(x)`` of a `_TfliteModels.fully_connected`, for one ``x`` without its batch."""
-        return self._runner(self._models.fully_connected(layers, activations))
-
-    def _runner(self, model):
-        interpreter = self._runtime.Interpreter.from_bytes(
-            model, arena_size=20 * len(model) + 20_000
-        )
-
-        def run(x):
-            interpreter.set_input(x[None], 0)
-            interpreter.invoke()
-            return interpreter.get_output(0)[0].copy()
-
-        return run
+    return one
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 from tflite_micro import runtime
 from threadpoolctl import threadpool_limits
 
-from tools.tflite_writer import OperatorSpec, TensorSpec, schema, tflite_file
+from tools.tflite_writer import OperatorSpec, TensorSpec, fully_connected_file, tflite_file
 from tools.train_digits import IMAGE_MAX, SEED, calibrate
 from weft.demo import Network
 
@@ -28,8 +28,8 @@ OUT = Path(__file__).resolve().parent.parent / "examples"
 CHANNELS, CLASSES, SIZE, KERNEL = 12, 10, 8, 3
 EPOCHS, BATCH, RATE = 60, 32, 0.004
 DATA = "Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, CC BY 4.0"
-RELU, NONE = schema.ActivationFunctionType.RELU, schema.ActivationFunctionType.NONE
-OP = schema.BuiltinOperator
+NONE, RELU = 0, 1  # fused activation functions of the schema
+SAME = 0           # padding of the schema
 
 
 def images():
@@ -135,13 +135,11 @@ def weights_and_bias(name, weights, bias, x_scale, axis, shape):
     sum_scale = np.float64(x_scale) * scale
     if axis == 0:
         values = values.T
-    return [
-        TensorSpec(f"{name}_weights", shape, scale, 0, values.reshape(shape), axis),
-        TensorSpec(
-            f"{name}_bias", bias.shape, np.float32(sum_scale), 0,
-            np.rint(bias / sum_scale).astype(np.int32),
-        ),
-    ]
+    bias = np.rint(bias / sum_scale).astype(np.int32)
+    return {
+        f"{name}_weights": TensorSpec(scale=scale, data=values.reshape(shape), axis=axis),
+        f"{name}_bias": TensorSpec(scale=np.float32(sum_scale), data=bias),
+    }
 
 
 def cnn_file(w, x) -> bytes:
@@ -155,7 +153,9 @@ def cnn_file(w, x) -> bytes:
         "pointwise": (*square, CHANNELS), "add": (*square, CHANNELS),
         "pool": (1, SIZE // 2, SIZE // 2, CHANNELS), "logits": (1, CLASSES),
     }
-    tensors = [TensorSpec(name, shape, *quantized[name]) for name, shape in shapes.items()]
+    tensors = {
+        name: TensorSpec(shape, "int8", *quantized[name]) for name, shape in shapes.items()
+    }
     scale = {name: found[0] for name, found in quantized.items()}
     for name, source, axis, shape in (
         ("conv", "image", 0, (CHANNELS, KERNEL, KERNEL, 1)),
@@ -163,7 +163,7 @@ def cnn_file(w, x) -> bytes:
         ("pointwise", "depthwise", 0, (CHANNELS, 1, 1, CHANNELS)),
         ("dense", "pool", 0, (CLASSES, w["dense"].shape[0])),
     ):
-        tensors += weights_and_bias(
+        tensors |= weights_and_bias(
             name, w[name], w[name + "_bias"], scale[source], axis, shape
         )
     operators = [
@@ -182,47 +182,30 @@ def cnn_file(w, x) -> bytes:
         ),
         _operator("FULLY_CONNECTED", "FullyConnectedOptions", 5, "pool", "logits", "dense"),
     ]
-    return tflite_file(tensors, operators, ["image"], ["logits"], f"digits CNN; data: {DATA}")
+    return tflite_file(
+        tensors, operators, ["image"], ["logits"], description=f"digits CNN; data: {DATA}"
+    )
 
 
 def mlp_file(network) -> bytes:
     """The network of digits.npz."""
-    first = network.layers[0]
-    tensors = [TensorSpec("x0", (1, first.k), first.x_scale, first.x_zero_point)]
-    operators = []
-    for n, layer in enumerate(network.layers):
-        last = n + 1 == len(network.layers)
-        tensors += [
-            TensorSpec(f"x{n + 1}", (1, layer.n), layer.y_scale, layer.y_zero_point),
-            TensorSpec(f"L{n}_weights", layer.weights.shape, layer.w_scale, 0, layer.weights),
-            TensorSpec(
-                f"L{n}_bias", (layer.n,), np.float32(np.float64(layer.x_scale) * layer.w_scale), 0,
-                layer.bias,
-            ),
-        ]
-        operators.append(_operator(
-            "FULLY_CONNECTED", "FullyConnectedOptions", 5, f"x{n}", f"x{n + 1}", f"L{n}",
-            relu=NONE if last else RELU,
-        ))
-    outputs = [f"x{len(network.layers)}"]
-    return tflite_file(tensors, operators, ["x0"], outputs, f"digits MLP; data: {DATA}")
+    activations = [RELU] * (len(network.layers) - 1) + [NONE]
+    return fully_connected_file(
+        network.layers, activations, description=f"digits MLP; data: {DATA}"
+    )
 
 
 def _operator(
     code, kind, version, x, y, weights=None, *, other=None, stride=None, relu=NONE, **fields
 ):
-    options = getattr(schema, f"{kind}T")()
-    options.fusedActivationFunction = relu
+    fields["fusedActivationFunction"] = relu
     if stride:
-        options.padding, options.strideW, options.strideH = schema.Padding.SAME, stride, stride
+        fields |= {"padding": SAME, "strideW": stride, "strideH": stride}
         if "Conv" in kind:
-            options.dilationWFactor = options.dilationHFactor = 1
-    for name, value in fields.items():
-        setattr(options, name, value)
+            fields |= {"dilationWFactor": 1, "dilationHFactor": 1}
     inputs = (x, f"{weights}_weights", f"{weights}_bias") if weights else (x, other)
     return OperatorSpec(
-        getattr(OP, code), version, tuple(name for name in inputs if name), (y,),
-        getattr(schema.BuiltinOptions, kind), options,
+        code, tuple(name for name in inputs if name), (y,), (kind, fields), version
     )
 
 

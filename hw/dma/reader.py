@@ -195,7 +195,6 @@ class Reader(wiring.Component):
         pop = self._buffer(m)
         self._reserve(m, splitter, pop)
         return m
-        return m
 
     def _buffer(self, m):
         """Store beats and their errors, and offer the oldest; returns the pop of this cycle."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tools.tflite_writer import fully_connected_file
 from weft.demo import Network
 from weft.golden import add_bias, matmul, requantize
 from weft.quantize import tflite_scale
@@ -36,7 +37,7 @@ def golden(layer, x):
 def in_tflite(tflm, network, count, inputs):
     """Run the first ``count`` layers on ``inputs``; TFLite Micro derives multipliers and clamps."""
     activations = [RELU] * (len(network.layers) - 1) + [NONE]
-    run = tflm.fully_connected(network.layers[:count], activations[:count])
+    run = tflm(fully_connected_file(network.layers[:count], activations[:count]))
     return np.array([run(x) for x in inputs])
 
 
@@ -56,7 +57,7 @@ def test_each_layer_equals_tflite_micro(tflm, network):
     rng = np.random.default_rng(2)
     for layer, activation in zip(network.layers, (RELU, RELU, NONE), strict=True):
         x = rng.integers(-128, 127, (500, layer.k), np.int8, endpoint=True)
-        run = tflm.fully_connected([layer], [activation])
+        run = tflm(fully_connected_file([layer], [activation]))
         assert np.array_equal([run(row) for row in x], golden(layer, x))
 
 

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tools.tflite_writer import fully_connected_file
 from weft.golden import add_bias, matmul, requantize
 from weft.quantize import onnx_scale, tflite_scale
 
 
 @pytest.fixture(scope="module")
-def litert(tflite_models):
+def litert():
     """``litert(layer, x, activation=0, default=True)``: the results of LiteRT for rows ``x``.
 
     Without ``default`` by its builtin kernels.
@@ -21,13 +22,13 @@ def litert(tflite_models):
         pytest.skip("LiteRT is not installed: the wheel is ai-edge-litert")
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip(f"LiteRT must run on x86-64 to round as here, not on {platform.machine()}")
-    from ai_edge_litert import interpreter, schema_py_generated
+    from ai_edge_litert import interpreter
 
-    models, kinds = tflite_models(schema_py_generated), interpreter.OpResolverType
+    kinds = interpreter.OpResolverType
 
     def run(layer, x, activation=0, *, default=True):
         held = interpreter.Interpreter(
-            model_content=models.fully_connected([layer], [activation], rows=len(x)),
+            model_content=fully_connected_file([layer], [activation], rows=len(x)),
             experimental_op_resolver_type=(
                 kinds.AUTO if default else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
             ),

@@ -9,7 +9,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tflite_files import T, build
 
+from tools.tflite_writer import fully_connected_file
 from weft.golden import activate, add_bias, matmul, requantize
 from weft.quantize import (
     activation_table,
@@ -40,7 +42,7 @@ def fully_connected(
         weights=w, bias=bias, x_scale=x_scale, w_scale=w_scale, y_scale=y_scale,
         x_zero_point=x_zero_point, y_zero_point=y_zero_point,
     )
-    run = tflm.fully_connected([layer], [activation])
+    run = tflm(fully_connected_file([layer], [activation]))
     return np.array([run(row) for row in x])
 
 
@@ -123,21 +125,17 @@ def test_tflite_sums_wrap(tflm, bias, x):
 ])
 def test_tflite_tables(tflm, name, function, exact):
     rng = np.random.default_rng(4)
-    kind, options = tflm.s.TensorType.INT8, None
-    if name == "LEAKY_RELU":
-        options = tflm.s.LeakyReluOptionsT()
-        options.alpha = 0.1
+    options = ("LeakyReluOptions", {"alpha": 0.1}) if name == "LEAKY_RELU" else None
     for _ in range(40):
         x_scale, x_zero_point = np.float32(rng.uniform(0.01, 0.08)), int(rng.integers(-128, 128))
         y_scale, y_zero_point = np.float32(rng.uniform(0.01, 0.08)), int(rng.integers(-128, 128))
         if name in ("LOGISTIC", "TANH"):  # it takes no others
             y_scale, y_zero_point = (1 / 256, -128) if name == "LOGISTIC" else (1 / 128, 0)
-        run = tflm.model(
-            [((1, 256), kind, x_scale, x_zero_point, None),
-             ((1, 256), kind, y_scale, y_zero_point, None)],
-            getattr(tflm.s.BuiltinOperator, name), [([0], 1, options)],
-            tflm.s.BuiltinOptions.LeakyReluOptions if options else 0,
-        )
+        tensors = {
+            "x": T((1, 256), scale=x_scale, zero=x_zero_point),
+            "y": T((1, 256), scale=y_scale, zero=y_zero_point),
+        }
+        run = tflm(build(tensors, [(name, ["x"], ["y"], options)], ["x"], ["y"]))
         table = activation_table(function, x_scale, x_zero_point, y_scale, y_zero_point)
         y = run(ALL)
         off = np.abs(activate(ALL, table).astype(int) - y)

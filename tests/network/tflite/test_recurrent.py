@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from tflite_files import T, build
+from tflite_files import T, build, runner
 
 from weft.network import ModelError
 from weft.network.tflite import load
@@ -27,17 +27,13 @@ def svdf(rng):
 
 def same_over_runs(rng, data, graph, count=8):
     """Several runs, beside a second session and runs that begin anew."""
-    from tflite_micro import runtime as tflm
-
     shape = graph.tensors[graph.inputs[0]].shape
-    oracle, states, others = tflm.Interpreter.from_bytes(data, arena_size=1 << 20), {}, {}
+    oracle, states, others = runner(data), {}, {}
     anew = []
     for _ in range(count):
         x = rng.integers(-128, 128, shape).astype(np.int8)
-        oracle.set_input(x, 0)
-        oracle.invoke()
         y = run_graph(graph, [x], states)[graph.outputs[0]]
-        assert np.array_equal(y, oracle.get_output(0))
+        assert np.array_equal(y, oracle(x)[0])
         anew.append(np.array_equal(run_graph(graph, [x], {})[graph.outputs[0]], y))
         run_graph(graph, [x], others)
     assert not all(anew)
