@@ -1,6 +1,7 @@
 """The rules of the tree: allowed imports of each layer, and forbidden contents of files."""
 
 import ast
+import graphlib
 import re
 import subprocess
 import sys
@@ -126,6 +127,17 @@ def test_every_source_keeps_its_layer():
         rule = next(LAYERS[start] for start in LAYERS if relative(path).startswith(start))
         found += violations(path, path.read_text(encoding="utf-8"), rule)
     assert found == []
+
+
+def test_imports_have_no_circle():
+    """Imports at the top of files lead in one direction."""
+    graph = {}
+    for path in SOURCES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree.body = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        package = module(path) if path.name == "__init__.py" else module(path).rpartition(".")[0]
+        graph[module(path)] = {name for name, _ in imports(tree, package)} & MODULES
+    list(graphlib.TopologicalSorter(graph).static_order())  # CycleError names the circle
 
 
 @pytest.mark.parametrize("source, name", [
