@@ -32,9 +32,9 @@ def between(dtype, kind, *constants, scale=0.03, zero=5, inputs=1, **attributes)
     ("MaxPool", [], dict(kernel_shape=[2, 2], pads=[1, 1, 0, 0]), "onnx.max_pool"),
     ("Reshape", [I64([2, -1])], {}, "reshape"), ("Flatten", [], {}, "reshape"),
     ("Transpose", [], dict(perm=[0, 2, 3, 1]), "transpose"),
-    ("Slice", [I64([1]), I64([3]), I64([2])], {}, "onnx.slice"),
+    ("Slice", [I64([1]), I64([3]), I64([2])], {}, "slice"),
     ("Resize", ["", F32([1, 1, 2, 2])], dict(mode="nearest"), "onnx.select"),
-    ("Concat", [], dict(axis=1, inputs=3), "onnx.concat"),
+    ("Concat", [], dict(axis=1, inputs=3), "concatenation"),
 ])
 def test_moves(dtype, kind, constants, attributes, kernel):
     assert between(dtype, kind, *constants, **attributes) == [kernel]

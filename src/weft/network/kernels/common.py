@@ -1,5 +1,7 @@
 """Kernels that move, look up or compare values, which all runtimes compute alike."""
 
+import functools
+
 import numpy as np
 
 from weft.network.errors import ModelError
@@ -64,7 +66,7 @@ def _pad(inputs, attributes):
 
 
 def _mirror_pad(inputs, attributes):
-    """``padding`` : a pair for each axis; ``mode`` : ``reflect`` or ``symmetric``."""
+    """``padding`` : a pair for each axis; ``mode`` : ``reflect``, ``symmetric`` or ``edge``."""
     return [np.pad(inputs[0], attributes["padding"], attributes["mode"])]
 
 
@@ -94,11 +96,11 @@ def _reverse(inputs, attributes):
 
 
 def _maximum(inputs, attributes):
-    return [np.maximum(*inputs)]
+    return [np.asarray(functools.reduce(np.maximum, inputs))]
 
 
 def _minimum(inputs, attributes):
-    return [np.minimum(*inputs)]
+    return [np.asarray(functools.reduce(np.minimum, inputs))]
 
 
 def _reduce_max(inputs, attributes):
@@ -112,13 +114,15 @@ def _reduce_min(inputs, attributes):
 
 
 def _arg_max(inputs, attributes):
-    """``axis`` : int; ``dtype`` : str. The first of equal values."""
-    return [inputs[0].argmax(attributes["axis"]).astype(attributes["dtype"])]
+    """``axis`` : int; ``dtype`` : str; ``shape`` of y. The first of equal values."""
+    y = inputs[0].argmax(attributes["axis"]).astype(attributes["dtype"])
+    return [y.reshape(attributes["shape"])]
 
 
 def _arg_min(inputs, attributes):
-    """``axis`` : int; ``dtype`` : str. The first of equal values."""
-    return [inputs[0].argmin(attributes["axis"]).astype(attributes["dtype"])]
+    """``axis`` : int; ``dtype`` : str; ``shape`` of y. The first of equal values."""
+    y = inputs[0].argmin(attributes["axis"]).astype(attributes["dtype"])
+    return [y.reshape(attributes["shape"])]
 
 
 def _select(inputs, attributes):

@@ -1,5 +1,6 @@
 """Kernels of ONNX operators that compute each element from the elements at its place."""
 
+import functools
 import math
 
 import numpy as np
@@ -21,15 +22,9 @@ def _compares(function):
     return lambda inputs, attributes: [np.asarray(function(*inputs))]
 
 
-def _folded(function):
-    """A kernel of any number of inputs."""
-    def kernel(inputs, attributes):
-        result = inputs[0]
-        for other in inputs[1:]:
-            result = function(result, other)
-        return [np.asarray(result)]
-
-    return kernel
+def _sum(inputs, attributes):
+    """Any number of inputs."""
+    return [np.asarray(functools.reduce(np.add, inputs))]
 
 
 def _divide(x, y):
@@ -55,11 +50,6 @@ def _clip(inputs, attributes):
     low, high = [*limits, None, None][:2]
     x = x if low is None else np.maximum(x, low)
     return [np.asarray(x if high is None else np.minimum(x, high))]
-
-
-def _where(inputs, attributes):
-    """Inputs: condition, values where it holds, values elsewhere."""
-    return [np.where(*inputs)]
 
 
 def _cast(inputs, attributes):
@@ -122,10 +112,9 @@ KERNELS = {
     "onnx.softplus": _plain(lambda x: np.logaddexp(x, 0)), "onnx.erf": _plain(_erf),
     "onnx.softsign": _plain(lambda x: x / (1 + np.abs(x))),
     "onnx.hard_swish": _plain(_hard_swish),
-    "onnx.maximum": _folded(np.maximum), "onnx.minimum": _folded(np.minimum),
-    "onnx.sum": _folded(np.add),
+    "onnx.sum": _sum,
     "onnx.equal": _compares(np.equal), "onnx.greater": _compares(np.greater),
-    "onnx.less": _compares(np.less), "onnx.where": _where, "onnx.clip": _clip, "onnx.cast": _cast,
+    "onnx.less": _compares(np.less), "onnx.clip": _clip, "onnx.cast": _cast,
     "onnx.leaky_relu": _leaky_relu, "onnx.prelu": _prelu, "onnx.elu": _elu, "onnx.selu": _selu,
     "onnx.hard_sigmoid": _hard_sigmoid, "onnx.gelu": _gelu,
 }

@@ -46,29 +46,20 @@ def _average_pool(inputs, attributes):
 
 
 def _reduction(function):
-    """A kernel with ``axes`` : tuple of int, and ``keep`` : bool, whether their sizes stay as 1."""
+    """A kernel with ``axes`` : tuple of int; ``shape`` of y."""
     def kernel(inputs, attributes):
         [x] = inputs
-        result = function(x, axis=attributes["axes"], keepdims=attributes["keep"])
-        return [np.asarray(result).astype(x.dtype, copy=False)]
+        result = function(x, axis=attributes["axes"])
+        return [np.asarray(result).astype(x.dtype, copy=False).reshape(attributes["shape"])]
 
     return kernel
 
 
-def _mean(x, axis, keepdims):
+def _mean(x, axis):
     """The mean; of integers, truncated."""
     if x.dtype.kind == "f":
-        return x.mean(axis=axis, keepdims=keepdims)
-    sums = x.sum(axis=axis, keepdims=keepdims, dtype=np.int64)
-    return np.trunc(sums / np.prod([x.shape[a] for a in axis]))
-
-
-def _arg(function):
-    """A kernel with ``axis`` : int, and ``keep`` : bool; the first of equal elements counts."""
-    def kernel(inputs, attributes):
-        return [function(inputs[0], axis=attributes["axis"], keepdims=attributes["keep"])]
-
-    return kernel
+        return x.mean(axis=axis)
+    return np.trunc(x.sum(axis=axis, dtype=np.int64) / np.prod([x.shape[a] for a in axis]))
 
 
 def _softmax(inputs, attributes):
@@ -90,7 +81,5 @@ def _batch_normalization(inputs, attributes):
 KERNELS = {
     "onnx.max_pool": _max_pool, "onnx.average_pool": _average_pool,
     "onnx.reduce_mean": _reduction(_mean), "onnx.reduce_sum": _reduction(np.sum),
-    "onnx.reduce_max": _reduction(np.max), "onnx.reduce_min": _reduction(np.min),
-    "onnx.arg_max": _arg(np.argmax), "onnx.arg_min": _arg(np.argmin),
     "onnx.softmax": _softmax, "onnx.batch_normalization": _batch_normalization,
 }

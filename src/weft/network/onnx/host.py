@@ -4,12 +4,10 @@ import math
 
 import numpy as np
 
-from weft.network.onnx.indices import nearest_indices
+from weft.network.onnx.movement import COPIES, MOVEMENT
 
 __all__ = ["lower"]
 
-MOVES = "moves no data"
-COPIES = "no product: copies values"
 ELEMENTWISE = "no product: a function of each element"
 REDUCES = "no product: a reduction"
 POOLS = "no product: pooling"
@@ -54,7 +52,7 @@ def _elementwise(kernel, **defaults):
             return None
         given = operator.attributes
         attributes = {name: given.get(name, value) for name, value in defaults.items()}
-        return f"onnx.{kernel}", operator.inputs, attributes, ELEMENTWISE
+        return kernel, operator.inputs, attributes, ELEMENTWISE
 
     return rule
 
@@ -67,88 +65,12 @@ def _broadcasts(shapes, output):
         return False
 
 
-def _reshape(operator, source):
-    before, shape = (source.types[n][1] for n in (operator.inputs[0], operator.outputs[0]))
-    if math.prod(before) != math.prod(shape):
-        return None
-    return "reshape", operator.inputs[:1], {"shape": shape}, MOVES
-
-
-def _transpose(operator, source):
-    rank = len(source.types[operator.inputs[0]][1])
-    axes = operator.attributes.get("perm", tuple(range(rank))[::-1])
-    if sorted(axes) != list(range(rank)):
-        return None
-    return "transpose", operator.inputs, {"axes": tuple(axes)}, COPIES
-
-
-def _concat(operator, source):
-    return "onnx.concat", operator.inputs, {"axis": operator.attributes["axis"]}, COPIES
-
-
-def _split(operator, source):
-    axis = operator.attributes.get("axis", 0)
-    sizes = tuple(source.types[name][1][axis] if name else -1 for name in operator.outputs)
-    if -1 in sizes:
-        return None
-    return "onnx.split", operator.inputs[:1], {"axis": axis, "sizes": sizes}, COPIES
-
-
-def _slice(operator, source):
-    values = [source.constant(name) if name else None for name in operator.inputs[1:]]
-    values += [None] * (4 - len(values))
-    if any(v is None and n for v, n in zip(values, operator.inputs[1:], strict=False)):
-        return None
-    starts, ends, axes, steps = values
-    rank = len(source.types[operator.inputs[0]][1])
-    axes = range(len(starts)) if axes is None else [int(axis) % rank for axis in axes]
-    steps = [1] * len(starts) if steps is None else steps
-    numbers = tuple(
-        (int(axis), int(start), int(end), int(step))
-        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
-    )
-    return "onnx.slice", operator.inputs[:1], {"ranges": numbers}, COPIES
-
-
-def _gather(operator, source):
-    return "onnx.gather", operator.inputs, {"axis": operator.attributes.get("axis", 0)}, COPIES
-
-
-def _pad(operator, source):
-    mode = operator.attributes.get("mode", "constant")
-    inputs = [*operator.inputs, "", ""]
-    pads = source.constant(inputs[1])
-    value = source.constant(inputs[2]) if inputs[2] else np.zeros(1)
-    rank = len(source.types[inputs[0]][1])
-    if pads is None or value is None or mode not in ("constant", "reflect", "edge"):
-        return None
-    if inputs[3] or pads.size != 2 * rank or (pads < 0).any():
-        return None
-    pads = tuple(int(number) for number in pads)
-    attributes = {"mode": mode, "pads": tuple(zip(pads[:rank], pads[rank:], strict=True))}
-    if mode == "constant":
-        attributes["value"] = value.ravel()[0].item()
-    return "onnx.pad", inputs[:1], attributes, COPIES
-
-
-def _expand(operator, source):
-    shape = source.types[operator.outputs[0]][1]
-    return "onnx.expand", operator.inputs[:1], {"shape": shape}, COPIES
-
-
 def _cast(operator, source):
     before, after = (source.types[n][0] for n in (operator.inputs[0], operator.outputs[0]))
     exact = before.kind in "iub" or (before.kind == after.kind == "f")
     if not exact or after.kind not in "iufb":
         return None  # numbers out of range differ from machine to machine
     return "onnx.cast", operator.inputs, {"dtype": after.name}, ELEMENTWISE
-
-
-def _resize(operator, source):
-    selected = nearest_indices(operator, source)
-    if selected is None:
-        return None
-    return "onnx.select", operator.inputs[:1], {"indices": selected}, COPIES
 
 
 def _pool(kernel):
@@ -195,8 +117,9 @@ def _pool_pads(attributes, window, strides, dilations, shape, output):
 
 def _global_pool(operator, source):
     axes = tuple(range(2, len(source.types[operator.inputs[0]][1])))
-    kernel = "mean" if operator.kind == "GlobalAveragePool" else "max"
-    return f"onnx.reduce_{kernel}", operator.inputs, {"axes": axes, "keep": True}, POOLS
+    kernel = "onnx.reduce_mean" if operator.kind == "GlobalAveragePool" else "reduce_max"
+    shape = source.types[operator.outputs[0]][1]
+    return kernel, operator.inputs, {"axes": axes, "shape": shape}, POOLS
 
 
 def _reduce(kernel):
@@ -215,9 +138,8 @@ def _reduce(kernel):
             axes = range(rank)
         if len(set(axes)) != len(axes):
             return None
-        return f"onnx.{kernel}", operator.inputs[:1], {
-            "axes": tuple(axes), "keep": operator.attributes.get("keepdims", 1) == 1,
-        }, REDUCES
+        shape = source.types[operator.outputs[0]][1]
+        return kernel, operator.inputs[:1], {"axes": tuple(axes), "shape": shape}, REDUCES
 
     return rule
 
@@ -227,9 +149,9 @@ def _arg(kernel):
     def rule(operator, source):
         if operator.attributes.get("select_last_index", 0):
             return None
-        return f"onnx.{kernel}", operator.inputs, {
-            "axis": operator.attributes.get("axis", 0),
-            "keep": operator.attributes.get("keepdims", 1) == 1,
+        dtype, shape = source.types[operator.outputs[0]]
+        return kernel, operator.inputs, {
+            "axis": operator.attributes.get("axis", 0), "dtype": dtype.name, "shape": shape,
         }, REDUCES
 
     return rule
@@ -315,29 +237,29 @@ def _numbers(operator):
     return names
 
 
-_UNARY = {
+_ELEMENTWISE = {
     "Abs": "abs", "Ceil": "ceil", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Log": "log",
     "Neg": "negative", "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round",
     "Sigmoid": "sigmoid", "Softplus": "softplus", "Softsign": "softsign", "Sqrt": "sqrt",
     "Tanh": "tanh", "HardSwish": "hard_swish", "Clip": "clip", "Add": "add", "Sub": "subtract",
-    "Mul": "multiply", "Div": "divide", "Pow": "power", "Max": "maximum", "Min": "minimum",
-    "Sum": "sum",
-    "Equal": "equal", "Greater": "greater", "Less": "less", "Where": "where",
+    "Mul": "multiply", "Div": "divide", "Pow": "power", "Sum": "sum", "Equal": "equal",
+    "Greater": "greater", "Less": "less",
 }
 _STANDARD = {
-    **{kind: _elementwise(kernel) for kind, kernel in _UNARY.items()},
-    "LeakyRelu": _elementwise("leaky_relu", alpha=0.01),
-    "Elu": _elementwise("elu", alpha=1.0),
-    "HardSigmoid": _elementwise("hard_sigmoid", alpha=0.2, beta=0.5),
-    "Gelu": _elementwise("gelu", approximate="none"),
-    "Selu": _elementwise("selu", alpha=1.6732632423543772, gamma=1.0507009873554805),
-    "PRelu": _elementwise("prelu"),
-    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshape),
-    "Transpose": _transpose, "Concat": _concat, "Split": _split, "Slice": _slice,
-    "Gather": _gather, "Pad": _pad, "Expand": _expand, "Cast": _cast, "Resize": _resize,
+    **MOVEMENT,
+    **{kind: _elementwise(f"onnx.{kernel}") for kind, kernel in _ELEMENTWISE.items()},
+    "Max": _elementwise("maximum"), "Min": _elementwise("minimum"),
+    "Where": _elementwise("select"),
+    "LeakyRelu": _elementwise("onnx.leaky_relu", alpha=0.01),
+    "Elu": _elementwise("onnx.elu", alpha=1.0),
+    "HardSigmoid": _elementwise("onnx.hard_sigmoid", alpha=0.2, beta=0.5),
+    "Gelu": _elementwise("onnx.gelu", approximate="none"),
+    "Selu": _elementwise("onnx.selu", alpha=1.6732632423543772, gamma=1.0507009873554805),
+    "PRelu": _elementwise("onnx.prelu"),
+    "Cast": _cast,
     "MaxPool": _pool("max_pool"), "AveragePool": _pool("average_pool"),
     "GlobalAveragePool": _global_pool, "GlobalMaxPool": _global_pool,
-    "ReduceMean": _reduce("reduce_mean"), "ReduceSum": _reduce("reduce_sum"),
+    "ReduceMean": _reduce("onnx.reduce_mean"), "ReduceSum": _reduce("onnx.reduce_sum"),
     "ReduceMax": _reduce("reduce_max"), "ReduceMin": _reduce("reduce_min"),
     "ArgMax": _arg("arg_max"), "ArgMin": _arg("arg_min"), "Softmax": _softmax,
     "BatchNormalization": _batch_normalization, "QuantizeLinear": _quantize,

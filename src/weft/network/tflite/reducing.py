@@ -95,7 +95,8 @@ def _arg(kernel, graph, operator):
         raise operator.error("input must not be empty, and the output int32 or int64")
     graph.expect(operator, x.shape[:axis] + x.shape[axis + 1 :])
     return graph.host(
-        operator, kernel, "a search has no weights", inputs=(0,), axis=axis, dtype=str(y.dtype)
+        operator, kernel, "a search has no weights", inputs=(0,), axis=axis, dtype=str(y.dtype),
+        shape=y.shape,
     )
 
 
