@@ -1,6 +1,7 @@
 """The report as text."""
 
 import re
+from dataclasses import replace
 
 from network_programs import TARGET, make_program
 
@@ -51,6 +52,12 @@ def test_without_a_clock_there_are_no_times():
     assert lines[2][-1] == "bytes out"
     assert ["core: 1,078 cycles, 6.4% of 64 MAC/cycle"] in lines
     assert not any(line[0].startswith("wire") for line in lines)
+
+
+def test_a_core_without_work_and_without_a_clock():
+    whole = make_program(NetworkTarget("mine", TARGET.config))
+    text = str(report(replace(whole, steps=whole.steps[2:3])))
+    assert "core: 0 cycles, 0.0% of 64 MAC/cycle\n" in text and "wire:" not in text
 
 
 def test_measured_cycles_have_a_column(program):

@@ -240,11 +240,11 @@ class NetworkReport:
 
     @property
     def core_ms(self) -> float | None:
-        return _sum(layer.core_ms for layer in self.on_weft)
+        return None if self.clock is None else sum(layer.core_ms for layer in self.on_weft)
 
     @property
     def wire_ms(self) -> float | None:
-        return _sum(layer.wire_ms for layer in self.on_weft)
+        return None if self.baud is None else sum(layer.wire_ms for layer in self.on_weft)
 
     @property
     def energy(self) -> Energy:
@@ -273,9 +273,3 @@ class NetworkReport:
         from weft.network.report.text import render
 
         return render(self)
-
-
-def _sum(values):
-    """The sum; None if a value is None."""
-    values = list(values)
-    return None if None in values else sum(values)
