@@ -16,7 +16,7 @@ BASE = tuple(
     f"weft.{name}" for name in (
         "config", "hints", "formats", "frames", "registers", "commands", "geometry", "timing",
         "cycles", "buses", "ip", "register_map", "descriptors", "dtypes", "job_rules", "latencies",
-        "mac_cells", "registry", "targets", "c_names",
+        "mac_cells", "registry", "targets", "c_names", "checks",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches
@@ -27,7 +27,8 @@ LAYERS = {
     "src/weft/__init__.py": (*PUBLIC, "weft.network"),
     "src/weft/__main__.py": ("weft.cli",),
     "src/weft/golden/": (*BASE, "weft.golden", "numpy", "ml_dtypes"),
-    "src/weft/quantize.py": ("numpy",),
+    "src/weft/checks.py": ("numpy", "ml_dtypes"),
+    "src/weft/quantize.py": ("weft.checks", "numpy"),
     "src/weft/host/golden": (*BASE, "weft.host", "weft.golden", "numpy", "ml_dtypes"),
     "src/weft/host/serial_port": (*BASE, "weft.host", "serial"),
     "src/weft/host/": (*BASE, "weft.host", "weft.quantize", "numpy", "ml_dtypes"),

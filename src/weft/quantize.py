@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from weft.checks import reals, require
+
 __all__ = [
     "activation_table", "gelu", "hard_swish", "leaky_relu", "onnx_scale", "quantize_multiplier",
     "sigmoid", "tanh", "tflite_scale",
@@ -35,7 +37,7 @@ def quantize_multiplier(scale):
     Source: TFLite Micro, ``QuantizeMultiplier``. Its builds with single rounding clip scales from
     2**30 on to a multiplier of 2**31-1 and a shift of 30; this function does not.
     """
-    return _multiplier_of("scale", _positive("scale", scale, np.float64))
+    return _multiplier_of("scale", reals("scale", scale, np.float64))
 
 
 def tflite_scale(x_scale, w_scale, y_scale, *, product="float64"):
@@ -77,7 +79,7 @@ def tflite_scale(x_scale, w_scale, y_scale, *, product="float64"):
     kind = np.float64 if w.size > 1 else product
     with np.errstate(over="ignore", under="ignore"):  # the check of the quotient reports it
         quotient = (x.astype(kind) * w).astype(np.float64) / y
-    return _multiplier_of(_QUOTIENT, _positive(_QUOTIENT, quotient, np.float64))
+    return _multiplier_of(_QUOTIENT, reals(_QUOTIENT, quotient, np.float64))
 
 
 def onnx_scale(x_scale, w_scale, y_scale):
@@ -103,7 +105,7 @@ def onnx_scale(x_scale, w_scale, y_scale):
     x, w, y = _scales(x_scale, w_scale, y_scale)
     with np.errstate(over="ignore", under="ignore"):
         quotient = x * w / y
-    return _positive(_QUOTIENT, quotient, np.float32)[()]
+    return reals(_QUOTIENT, quotient, np.float32)[()]
 
 
 def activation_table(
@@ -191,7 +193,7 @@ def _multiplier_of(name, scale):
     multiplier = _half_away(fraction * 2.0**31).astype(np.int64)
     carry = multiplier == 1 << 31
     multiplier, shift = np.where(carry, 1 << 30, multiplier), shift + carry
-    _require(name, "under 2**31 when rounded", scale, shift <= 31)
+    require(name, "under 2**31 when rounded", scale, shift <= 31)
     flushed = shift < -31
     multiplier, shift = np.where(flushed, 0, multiplier), np.where(flushed, 0, shift)
     return multiplier.astype(np.int32)[()], shift.astype(np.int32)[()]
@@ -205,29 +207,17 @@ def _half_away(x):
 
 
 def _scales(x_scale, w_scale, y_scale):
-    w = _positive("w_scale", w_scale, np.float32)
+    w = reals("w_scale", w_scale, np.float32)
     if w.ndim > 1:
         raise ValueError(f"w_scale must be a scalar or of shape (N,), not {w.shape}")
     return _scalar("x_scale", x_scale), w, _scalar("y_scale", y_scale)
 
 
 def _scalar(name, value):
-    value = _positive(name, value, np.float32)
+    value = reals(name, value, np.float32)
     if value.ndim:
         raise ValueError(f"{name} must be a scalar, not of shape {value.shape}")
     return value
-
-
-def _positive(name, value, dtype):
-    """``value`` in ``dtype``; ValueError unless all numbers are finite and above 0."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be real numbers, not {array.dtype}")
-    with np.errstate(over="ignore", under="ignore"):
-        converted = array.astype(dtype)
-    holds = np.isfinite(converted) & (converted > 0)
-    _require(name, f"finite and above 0 in {np.dtype(dtype)}", array, holds)
-    return converted
 
 
 def _zero_point(which, value, dtype):
@@ -239,11 +229,5 @@ def _zero_point(which, value, dtype):
     if value.ndim:
         raise ValueError(f"{name} must be a scalar, not of shape {value.shape}")
     holds = (value >= limits.min) & (value <= limits.max)
-    _require(name, f"in {limits.min}..{limits.max}", value, holds)
+    require(name, f"in {limits.min}..{limits.max}", value, holds)
     return int(value)
-
-
-def _require(name, rule, values, holds):
-    """Raise ValueError with the first of ``values`` that breaks ``rule``."""
-    if not np.all(holds):
-        raise ValueError(f"{name} must be {rule}, not {np.ravel(values)[~np.ravel(holds)][0]}")

@@ -8,7 +8,7 @@ from ml_dtypes import bfloat16
 from weft.demo.arrays import require_arrays
 from weft.demo.classifier import Classifier
 from weft.demo.network import Network
-from weft.demo.run import LayerRun
+from weft.demo.run import Runnable
 
 __all__ = ["Bf16Layer", "Bf16Network"]
 
@@ -16,7 +16,7 @@ _RESULTS = (np.dtype(bfloat16), np.dtype(np.float32))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Bf16Layer:
+class Bf16Layer(Runnable):
     """``y = relu(bias + x @ weights.T)``: sums in float32 that start from the bias, k ascending.
 
     Attributes
@@ -46,16 +46,6 @@ class Bf16Layer:
         if self.results not in _RESULTS:
             raise TypeError(f"results must be bfloat16 or float32, not {self.results}")
 
-    @property
-    def k(self) -> int:
-        """Number of inputs."""
-        return self.weights.shape[1]
-
-    @property
-    def n(self) -> int:
-        """Number of outputs."""
-        return self.weights.shape[0]
-
     def finish(self, sums) -> np.ndarray:
         """Output [M, N] from ``sums``, float32 [M, N], which start from 0; the bias is added last.
 
@@ -67,20 +57,10 @@ class Bf16Layer:
             y = np.where(y <= 0, np.float32(0), y)
         return y.astype(self.results)
 
-    def run(self, x, accelerator) -> LayerRun:
-        """Run the layer on ``x``, bfloat16 [M, K].
-
-        The accelerator computes the whole layer if its Config has ``c_words`` and the clamp.
-        Otherwise it computes only the sums, and the host finishes them.
-        """
-        config = accelerator.config
-        on_chip = bool(config.c_words) and config.activation == "clamp"
-        result, record = accelerator.matmul(
-            x, self.weights.T, record=True, **self.arguments(on_chip=on_chip)
-        )
-        if on_chip:
-            return LayerRun(self.name, x, record, result)
-        return LayerRun(self.name, x, record, self.finish(result), result)
+    @staticmethod
+    def on_chip(config) -> bool:
+        """Whether the Config has ``c_words`` and the clamp."""
+        return bool(config.c_words) and config.activation == "clamp"
 
     def arguments(self, *, on_chip) -> dict:
         """Further arguments of `weft.Accelerator.matmul`; ``on_chip``: for the whole layer."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.demo.arrays import require_arrays
-from weft.demo.run import LayerRun
+from weft.demo.run import Runnable
 from weft.golden import add_bias, requantize
 
 __all__ = ["Layer"]
@@ -17,7 +17,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Layer:
+class Layer(Runnable):
     """``y = clamp(requantize((x - x_zero_point) @ weights.T + bias) + y_zero_point, low, high)``.
 
     Quantized as TFLite does: weights symmetric and per output channel, activations asymmetric.
@@ -75,16 +75,6 @@ class Layer:
         # This checks multiplier, shift, low and high.
         self.finish(np.zeros((1, self.n), np.int32))
 
-    @property
-    def k(self) -> int:
-        """Number of inputs."""
-        return self.weights.shape[1]
-
-    @property
-    def n(self) -> int:
-        """Number of outputs."""
-        return self.weights.shape[0]
-
     def finish(self, sums) -> np.ndarray:
         """Output, int8 [M, N], from raw sums, int32 [M, N]: bias, requantization, clamp."""
         acc = add_bias(sums, self.bias)
@@ -93,19 +83,10 @@ class Layer:
             high=self.high,
         )
 
-    def run(self, x, accelerator) -> LayerRun:
-        """Run the layer on ``x``, int8 [M, K].
-
-        The accelerator computes the whole layer if ``Config.requantize`` is ``tflite``. Otherwise
-        it computes only the sums, and the host finishes them.
-        """
-        on_chip = accelerator.config.requantize == "tflite"
-        result, record = accelerator.matmul(
-            x, self.weights.T, record=True, **self.arguments(on_chip=on_chip)
-        )
-        if on_chip:
-            return LayerRun(self.name, x, record, result)
-        return LayerRun(self.name, x, record, self.finish(result), result)
+    @staticmethod
+    def on_chip(config) -> bool:
+        """Whether ``Config.requantize`` is ``tflite``."""
+        return config.requantize == "tflite"
 
     def arguments(self, *, on_chip) -> dict:
         """Further arguments of `weft.Accelerator.matmul`; ``on_chip``: for the whole layer."""

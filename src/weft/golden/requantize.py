@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from weft.checks import require
+
 __all__ = ["MODES", "activate", "add_bias", "requantize", "scaled"]
 
 MODES = ("tflite", "single", "onnx")
@@ -189,7 +191,7 @@ def _multiplier(value, acc):
     value = _integers("multiplier", value)
     _fits("multiplier", value, acc)
     holds = (value == 0) | (value >= 1 << 30) & (value <= _HIGH)
-    _require("multiplier", "0 or in 2**30..2**31-1", value, holds)
+    require("multiplier", "0 or in 2**30..2**31-1", value, holds)
     return value
 
 
@@ -205,7 +207,7 @@ def _scale(value, acc):
     if value.dtype != np.float32:
         raise TypeError(f"scale must be float32, not {value.dtype}")
     _fits("scale", value, acc)
-    _require("scale", "finite and above 0", value, np.isfinite(value) & (value > 0))
+    require("scale", "finite and above 0", value, np.isfinite(value) & (value > 0))
     return value
 
 
@@ -215,28 +217,22 @@ def _integers(name, value):
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, not {array.dtype}")
     if array.dtype == np.uint64:
-        _require(name, "under 2**63", array, array < 1 << 63)
+        require(name, "under 2**63", array, array < 1 << 63)
     return array.astype(np.int64)
 
 
 def _int32(name, value):
     """``value`` as int64; ValueError if a number exceeds int32."""
     array = _integers(name, value)
-    _require(name, "in -2**31..2**31-1", array, (array >= _LOW) & (array <= _HIGH))
+    require(name, "in -2**31..2**31-1", array, (array >= _LOW) & (array <= _HIGH))
     return array
 
 
 def _within(name, values, low, high):
-    _require(name, f"in {low}..{high}", values, (values >= low) & (values <= high))
+    require(name, f"in {low}..{high}", values, (values >= low) & (values <= high))
 
 
 def _fits(name, value, acc):
     """Raise ValueError if ``value`` is neither a scalar nor one number per column of ``acc``."""
     if value.ndim and value.shape != acc.shape[-1:]:
         raise ValueError(f"{name} must be a scalar or of shape {acc.shape[-1:]}, not {value.shape}")
-
-
-def _require(name, rule, values, holds):
-    """Raise ValueError with the first of ``values`` that breaks ``rule``."""
-    if not np.all(holds):
-        raise ValueError(f"{name} must be {rule}, not {np.ravel(values)[~np.ravel(holds)][0]}")

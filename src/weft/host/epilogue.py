@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weft.checks import INT32, columns, fits, integers, reals, require
 from weft.commands import JobFlag
 from weft.config import Config
-from weft.host.checks import INT32, columns, fits, integers, reals, require
 from weft.host.packing import ENTRY
 from weft.quantize import quantize_multiplier
 

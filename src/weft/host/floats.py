@@ -5,8 +5,8 @@ import math
 import numpy as np
 from ml_dtypes import bfloat16
 
+from weft.checks import columns, fits, float32, require
 from weft.commands import JobFlag
-from weft.host.checks import columns, fits, float32, require
 from weft.host.packing import LIMITS
 from weft.host.product import Product, Side
 

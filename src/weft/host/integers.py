@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from weft.host.checks import fits
+from weft.checks import fits
 from weft.host.epilogue import Epilogue
 from weft.host.product import Product, Side
 from weft.host.values import Values, check_depth, check_type, correct, zero_point

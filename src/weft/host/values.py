@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.host.checks import columns, integers
+from weft.checks import columns, integers
 
 __all__ = ["Values", "check_depth", "check_type", "correct", "zero_point"]
 
