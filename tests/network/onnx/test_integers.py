@@ -104,6 +104,20 @@ def test_conv_integer(w_type):
     compare(b, y, np.int32, integers(b, U8, 1, 3, 6, 6), kinds=["ConvInteger"])
 
 
+@pytest.mark.parametrize("group, attributes", [
+    (1, dict(pads=[1, 0, 2, 1])),
+    (2, dict(auto_pad="SAME_LOWER", strides=[2, 1])),
+    (1, dict(pads=[2, 2, 2, 2], dilations=[2, 1], strides=[1, 2])),
+])
+def test_conv_integer_with_a_computed_zero_point(group, attributes):
+    b = Builder(seed=25)
+    x, zero = b.input("x", [2, 4, 6, 7], U8), b.input("zero", [], U8)
+    w = integers(b, U8, 6, 4 // group, 3, 3)
+    y = b.node("ConvInteger", x, w, zero, U8(110), group=group, **attributes)
+    inputs = integers(b, U8, 2, 4, 6, 7), np.asarray(U8(77))
+    compare(b, y, np.int32, *inputs, kinds=["ConvInteger", "onnx.subtract_zero"])
+
+
 def test_dynamic_quantization():
     """As onnxruntime's ``quantize_dynamic`` writes a layer."""
     b = Builder(seed=24)

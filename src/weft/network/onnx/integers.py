@@ -77,38 +77,75 @@ def _qgemm(importer, operator):
 
 
 def _conv_integer(importer, operator):
-    source, names = importer.source, [*operator.inputs, "", ""]
-    x, w = from_names(source, names[0], "", names[2]), from_names(source, names[1], "", names[3])
-    return _emit(importer, operator, "Conv", x, w, None, None)
+    return _integer(importer, operator, "Conv", 0, _window_sums)
 
 
 def _matmul_integer(importer, operator):
-    """``sum((a - za) * (b - zb))``; a zero point za that is computed is subtracted afterwards."""
+    axis = len(importer.source.types[operator.inputs[1]][1]) - 1
+    return _integer(importer, operator, "MatMul", axis, _column_sums)
+
+
+def _integer(importer, operator, kind, axis, sums_of):
+    """``sum((a - za) * (b - zb))``; a zero point za that is computed is subtracted afterwards.
+
+    ``axis`` is that of the columns of b; ``sums_of(importer, operator, w)`` are the sums of
+    ``b - zb`` for each result, or None.
+    """
     source, names = importer.source, [*operator.inputs, "", ""]
-    axis = len(source.types[names[1]][1]) - 1
     w = from_names(source, names[1], "", names[3], axis=axis)
     computed = names[2] and source.constant(names[2]) is None
     x = from_names(source, names[0], "", "" if computed else names[2])
     if not computed:
-        return _emit(importer, operator, "MatMul", x, w, None, None)
-    if w is None or w.data is None or w.data.ndim != 2 or source.types[names[2]][1] not in (
-        (), (1,)
-    ):
+        return _emit(importer, operator, kind, x, w, None, None)
+    if w is None or w.data is None or source.types[names[2]][1] not in ((), (1,)):
         return False
-    if w.zero.size not in (1, w.data.shape[1]):
+    columns = sums_of(importer, operator, w)
+    if columns is None:
         return False
     output = importer.tensor(operator.outputs[0])
     shape = source.types[operator.outputs[0]][1]
     sums = importer.new_tensor(f"{operator.outputs[0]}_plain", shape, np.int32)
-    if not _emit(importer, operator, "MatMul", x, w, None, None, output=sums):
+    if not _emit(importer, operator, kind, x, w, None, None, output=sums):
         return False
-    columns = (w.data.astype(np.int64) - w.zero).sum(axis=0).astype(np.int32)
     columns = importer.new_tensor(f"{w.name}_sums", columns.shape, np.int32, columns)
     importer.add_host(
         operator, "onnx.subtract_zero", [sums, importer.value(names[2]), columns], output,
         "the zero point of x is computed",
     )
     return True
+
+
+def _column_sums(importer, operator, w):
+    """The sums of the columns of a matrix: int32 [columns]."""
+    if w.data.ndim != 2 or w.zero.size not in (1, w.data.shape[1]):
+        return None
+    return (w.data.astype(np.int64) - w.zero).sum(axis=0).astype(np.int32)
+
+
+def _window_sums(importer, operator, w):
+    """The sums of the weights inside the map, for each result of an inference.
+
+    int32 [1, channels, *size of the map]. A weight outside the map meets the zero point of x.
+    """
+    types = importer.source.types
+    shape = types[operator.outputs[0]][1]
+    layout = layout_of(
+        "Conv", operator.attributes, types[operator.inputs[0]][1], w.data.shape, w.data, shape
+    )
+    if layout is None or w.zero.size not in (1, w.data.shape[0]):
+        return None
+    zero = w.zero.reshape(-1, *[1] * (w.data.ndim - 1))
+    window = layout.arguments["window"]
+    kernel = (w.data.astype(np.int64) - zero).sum(axis=1).reshape(-1, *window.kernel)
+    inside = []
+    for axis in range(2):
+        tap = np.arange(window.kernel[axis])[:, None] * window.dilation[axis]
+        place = np.arange(window.output[axis]) * window.stride[axis] + tap
+        place -= window.padding[2 * axis]
+        inside.append((place >= 0) & (place < window.input[axis]))
+    rows = np.einsum("nkl,ko->nlo", kernel, inside[0].astype(np.int64))
+    sums = np.einsum("nlo,lp->nop", rows, inside[1].astype(np.int64))
+    return sums.reshape(1, *shape[1:]).astype(np.int32)
 
 
 _NAMED = {
