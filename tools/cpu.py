@@ -1,11 +1,13 @@
 """Time the kit's C driver on a RISC-V processor, and compare it with products in plain C.
 
     python -m tools.cpu measure CONFIG BUS
+    python -m tools.cpu network BUS
     python -m tools.cpu table
 
 ``measure`` simulates the SoC of ``examples/soc`` with a core behind BUS (axi or dma), checks every
-result and writes the cycles to ``build/interop/cpu``. ``table`` writes them into
-``docs/interop.md``; its exit code is 1 if the driver is not faster than plain C.
+result and writes the cycles to ``build/interop/cpu``. ``network`` does the same with the C code of
+a network. ``table`` writes all cycles into ``docs/interop.md``; its exit code is 1 if the driver is
+not faster than plain C.
 """
 
 import json
@@ -33,6 +35,8 @@ CONFIGS = {
     "2x4x1": Config(rows=2, cols=4, a_words=64, b_words=64),
 }
 BUSES = "axi", "dma"
+NETWORK = ROOT / "examples" / "digits_cnn.tflite"
+NETWORK_CONFIG = "8x8x1"
 SIZES = 4, 8, 16, 32
 FASTER_FROM = 8  # smallest size for which the driver must be faster than plain C
 # The measurements of a size, in the order in which the firmware prints them.
@@ -77,6 +81,42 @@ def operands() -> str:
 
 def measure(name: str, bus: str) -> int:
     """Measure every product with a Config and a bus, and write the cycles to a file."""
+    sources = [SOURCES / "firmware.c", SOURCES / "plain.c"]
+    output = run(name, bus, sources, [SOURCES], {"operands.h": operands().encode()})
+    (OUTPUT / f"{name}-{bus}.json").write_text(json.dumps(parsed(output)), encoding="utf-8")
+    return 0
+
+
+def network(bus: str) -> int:
+    """Measure one inference of a network with a bus, and write the cycles to a file."""
+    import weft
+    from weft.host import GoldenTransport
+    from weft.network.c_code import c_files
+
+    config = CONFIGS[NETWORK_CONFIG]
+    model = weft.load(NETWORK)
+    program = model.compile(config)
+    shape = program.tensors[program.inputs[0]].shape
+    image = np.random.default_rng(1).integers(-128, 128, shape, np.int8)
+    with program.open(GoldenTransport(config)) as session:
+        expected = session(image)
+    header = "".join(
+        f"static const int8_t {name}[] = {{{', '.join(map(str, values.ravel()))}}};\n"
+        for name, values in (("image", image), ("expected", expected))
+    )
+    files = c_files(model.graph, program)
+    files["expected.h"] = f"#include <stdint.h>\n{header}".encode()
+    folder = OUTPUT / f"{NETWORK_CONFIG}-{bus}"
+    sources = [SOURCES / "network.c", folder / "net.c"]
+    output = run(NETWORK_CONFIG, bus, sources, [], files)
+    _check_exit(output, "network.c")
+    [cycles] = [int(line) for line in output.splitlines() if line.isdigit()]
+    (OUTPUT / f"network-{bus}.json").write_text(json.dumps(cycles), encoding="utf-8")
+    return 0
+
+
+def run(name: str, bus: str, sources: list, includes: list, extra: dict[str, bytes]) -> str:
+    """Compile firmware with the driver and the ``extra`` files, simulate it; its output."""
     sys.path.append(str(ROOT / "examples" / "soc"))
     from riscv_soc import compile_firmware, compile_soc
 
@@ -85,28 +125,29 @@ def measure(name: str, bus: str) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     files = build(ip)
     driver = {path[7:]: data for path, data in files.items() if path.startswith("driver/")}
-    for file, data in driver.items():
+    for file, data in (driver | extra).items():
         (folder / file).write_bytes(data)
-    (folder / "operands.h").write_text(operands(), encoding="utf-8")
-    sources = [SOURCES / "firmware.c", SOURCES / "plain.c"]
-    sources += [folder / name for name in driver if name.endswith(".c")]
-    compile_firmware(folder, sources, [SOURCES])
+    sources = [*sources, *(folder / name for name in driver if name.endswith(".c"))]
+    compile_firmware(folder, sources, includes)
     program = compile_soc(folder, ip, files[f"{ip.name}.v"])
-    run = subprocess.run([program], cwd=folder, capture_output=True, text=True)
-    print(run.stdout, run.stderr, sep="", end="")
-    rows = parsed(run.stdout)
-    (OUTPUT / f"{name}-{bus}.json").write_text(json.dumps(rows), encoding="utf-8")
-    return 0
+    done = subprocess.run([program], cwd=folder, capture_output=True, text=True)
+    print(done.stdout, done.stderr, sep="", end="")
+    return done.stdout
 
 
-def parsed(output: str) -> dict[int, dict[str, int]]:
-    """Cycles by size and column; SystemExit if the firmware ended with an error."""
+def _check_exit(output, firmware):
+    """SystemExit if the firmware ended with an error."""
     if not re.search(r"^exit 0$", output, re.M):
         last = output.strip().splitlines()[-2:]
         raise SystemExit(
             f"cpu: the firmware did not end with `exit 0`; its last lines: {last}. The number is"
-            " the number of the failed check in tools/riscv/firmware.c"
+            f" the number of the failed check in tools/riscv/{firmware}"
         )
+
+
+def parsed(output: str) -> dict[int, dict[str, int]]:
+    """Cycles by size and column; SystemExit if the firmware ended with an error."""
+    _check_exit(output, "firmware.c")
     numbers = [int(line) for line in output.splitlines() if line.isdigit()]
     step = len(COLUMNS) + 1
     rows = [numbers[i : i + step] for i in range(0, len(numbers), step)]
@@ -114,8 +155,11 @@ def parsed(output: str) -> dict[int, dict[str, int]]:
     return {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in rows}
 
 
-def table(found) -> tuple[str, list[str]]:
-    """The table of ``found[config][bus][size]``, and a line for each product that is not faster."""
+def table(found, networks) -> tuple[str, list[str]]:
+    """The table of ``found[config][bus][size]``, and a line for each product that is not faster.
+
+    ``networks[bus]`` are the cycles of the network, in the last row.
+    """
     heads = (
         "array", "product", "plain C", "FIFO", "FIFO, B resident", "DMA", "DMA, B resident",
         "plain C, to int8", "FIFO, to int8", "DMA, to int8",
@@ -139,6 +183,9 @@ def table(found) -> tuple[str, list[str]]:
                 )
                 if n >= FASTER_FROM and row[column] >= row[plain]
             ]
+    axi, dma = (networks[bus] for bus in BUSES)
+    network_row = f"| {NETWORK_CONFIG} | network {NETWORK.stem} " + 6 * "| - "
+    lines.append(f"{network_row}| {axi:,} | {dma:,} |")
     return "\n".join([*lines, ""]), slow
 
 
@@ -147,9 +194,15 @@ def main(arguments) -> int:
     match arguments:
         case ["measure", name, bus] if name in CONFIGS and bus in BUSES:
             return measure(name, bus)
+        case ["network", bus] if bus in BUSES:
+            return network(bus)
         case ["table"]:
             found = {name: {bus: _cycles(name, bus) for bus in BUSES} for name in CONFIGS}
-            text, slow = table(found)
+            networks = {
+                bus: json.loads((OUTPUT / f"network-{bus}.json").read_text(encoding="utf-8"))
+                for bus in BUSES
+            }
+            text, slow = table(found, networks)
             page = PAGE.read_text(encoding="utf-8")
             start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
             PAGE.write_text(f"{page[:start]}{text}{page[end:]}", encoding="utf-8")
@@ -158,7 +211,8 @@ def main(arguments) -> int:
                 print(f"cpu: the driver is not faster than plain C: {line}", file=sys.stderr)
             return 1 if slow else 0
     print(
-        f"usage: cpu.py measure {'|'.join(CONFIGS)} {'|'.join(BUSES)}\n       cpu.py table",
+        f"usage: cpu.py measure {'|'.join(CONFIGS)} {'|'.join(BUSES)}\n"
+        f"       cpu.py network {'|'.join(BUSES)}\n       cpu.py table",
         file=sys.stderr,
     )
     return 2

@@ -59,7 +59,10 @@ NEEDS = {
         {"gcc": "gcc", "make": "make"},
     ),
     "cpu": (
-        {"pythondata_cpu_picorv32": "pythondata-cpu-picorv32", "ziglang": "ziglang"},
+        {
+            "pythondata_cpu_picorv32": "pythondata-cpu-picorv32", "ziglang": "ziglang",
+            "tflite": "tflite",
+        },
         {"c++": "g++", "make": "make"},
     ),
     "litert": ({"ai_edge_litert": "ai-edge-litert", "pytest": "pytest"}, {}),
@@ -229,11 +232,18 @@ def litex(steps, name, ip, kit):
 
 
 def cpu(steps):
-    """Time the C driver on a PicoRV32 and plain C, for ``docs/interop.md``; run examples/soc."""
+    """Time the C driver, plain C and a network on a PicoRV32, for ``docs/interop.md``.
+
+    Run examples/soc, too.
+    """
     tool = [sys.executable, ROOT / "tools" / "cpu.py"]
     done = [
         steps.run(f"PicoRV32 with {name} behind {bus}", [*tool, "measure", name, bus], ROOT)
         for name in ("8x8x1", "2x4x1") for bus in ("axi", "dma")
+    ]
+    done += [
+        steps.run(f"PicoRV32, C code of a network behind {bus}", [*tool, "network", bus], ROOT)
+        for bus in ("axi", "dma")
     ]
     if all(done):
         steps.run("PicoRV32, the driver against plain C", [*tool, "table"], ROOT)

@@ -28,6 +28,8 @@ def write_results(cpu, **changes):
         for bus in cpu.BUSES:
             cycles = rows(cpu, **(changes if (name, bus) == ("2x4x1", "dma") else {}))
             (cpu.OUTPUT / f"{name}-{bus}.json").write_text(json.dumps(cycles))
+    for cycles, bus in enumerate(cpu.BUSES, 123456):
+        (cpu.OUTPUT / f"network-{bus}.json").write_text(json.dumps(cycles))
     cpu.PAGE.write_text(f"before\n{cpu.BEGIN}old\n{cpu.END}after\n")
 
 
@@ -39,6 +41,8 @@ def test_writes_the_table_between_its_marks(cpu, capsys):
     assert page.endswith(f"|\n{cpu.END}after\n")
     line = "| 2x4x1 | 8 x 8 x 8 | 9,000 | 800 | - | 800 | - | 9,500 | 900 | 900 |\n"
     assert line in page and "old" not in page
+    last = "| 8x8x1 | network digits_cnn | - | - | - | - | - | - | 123,456 | 123,457 |\n"
+    assert last + cpu.END in page
     assert capsys.readouterr().err == ""
 
 
@@ -77,5 +81,6 @@ def test_operands_cover_the_range_of_int8(cpu):
 def test_usage(cpu, capsys, arguments):
     assert cpu.main(arguments) == 2
     assert capsys.readouterr().err == (
-        "usage: cpu.py measure 8x8x1|2x4x1 axi|dma\n       cpu.py table\n"
+        "usage: cpu.py measure 8x8x1|2x4x1 axi|dma\n"
+        "       cpu.py network axi|dma\n       cpu.py table\n"
     )

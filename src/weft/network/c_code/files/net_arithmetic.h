@@ -19,9 +19,9 @@ static inline int32_t net_high_mul(int32_t a, int32_t b)
 /* x / 2^exponent for an exponent of 0 to 31, rounded to nearest, ties away from zero. */
 static inline int32_t net_round_shift(int32_t x, int32_t exponent)
 {
-    const uint32_t mask = (uint32_t)(((uint64_t)1 << exponent) - 1);
+    const uint32_t mask = (1u << exponent) - 1;
     const uint32_t above = (mask >> 1) + (x < 0);
-    return (int32_t)((int64_t)x >> exponent) + (((uint32_t)x & mask) > above);
+    return (x >> exponent) + (((uint32_t)x & mask) > above);
 }
 
 /* x * multiplier * 2^(shift - 31) for a shift of -31 to 31. */

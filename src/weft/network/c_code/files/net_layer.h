@@ -49,26 +49,60 @@ static inline int32_t net_place(int32_t place, int32_t spread, int32_t size)
     return place < size ? place : -1;
 }
 
+#ifdef __GNUC__
+typedef uint32_t net_word __attribute__((may_alias));
+#endif
+
+/* Append values to a row of A; the new end of the row. */
+static inline int8_t *net_append(int8_t *a, const int8_t *from, int32_t count)
+{
+#ifdef __GNUC__
+    if (((uintptr_t)a | (uintptr_t)from) % 4 == 0)
+        for (; count >= 4; count -= 4, a += 4, from += 4)
+            *(net_word *)(void *)a = *(const net_word *)(const void *)from;
+#endif
+    for (; count >= 4; count -= 4, a += 4, from += 4)
+        a[0] = from[0], a[1] = from[1], a[2] = from[2], a[3] = from[3];
+    for (; count > 0; count--)
+        *a++ = *from++;
+    return a;
+}
+
+static inline int8_t *net_append_border(int8_t *a, int8_t zero, int32_t count)
+{
+    for (; count > 0; count--)
+        *a++ = zero;
+    return a;
+}
+
 /* Write a row of A: the window of output `row`. */
 static inline void net_gather(const net_window *w, const net_part *part, const int8_t *x,
                               uint32_t row, int8_t *a)
 {
-    const int32_t line = (int32_t)row / w->out_width;
-    const int32_t x_first = ((int32_t)row - line * w->out_width) * w->stride_x - w->left;
-    const int32_t y_first = line % w->out_height * w->stride_y - w->top;
+    const int32_t line = (int32_t)row / w->out_width, inputs = part->inputs;
+    const int32_t first = ((int32_t)row - line * w->out_width) * w->stride_x - w->left;
+    const int32_t top = line % w->out_height * w->stride_y - w->top;
+    const int32_t last = first + (w->kernel_x - 1) * w->dilation_x;
+    const int inside = w->spread_x == 1 && first >= 0 && last < w->width;
+    const int adjacent = inside && w->dilation_x == 1 && inputs == w->channels;
     const int8_t *map = x + line / w->out_height * w->height * w->width * w->channels;
     for (int32_t ky = 0; ky < w->kernel_y; ky++) {
-        const int32_t y = net_place(y_first + ky * w->dilation_y, w->spread_y, w->height);
-        for (int32_t kx = 0; kx < w->kernel_x; kx++) {
-            const int32_t at = net_place(x_first + kx * w->dilation_x, w->spread_x, w->width);
-            const int8_t *from = map + (y * w->width + at) * w->channels + part->first_input;
-            if (y < 0 || at < 0)
-                for (int32_t c = 0; c < part->inputs; c++)
-                    *a++ = w->zero;
-            else
-                for (int32_t c = 0; c < part->inputs; c++)
-                    *a++ = from[c];
-        }
+        const int32_t y = net_place(top + ky * w->dilation_y, w->spread_y, w->height);
+        const int8_t *from = map + (y < 0 ? 0 : y) * w->width * w->channels + part->first_input;
+        if (y < 0)
+            a = net_append_border(a, w->zero, w->kernel_x * inputs);
+        else if (adjacent)
+            a = net_append(a, from + first * w->channels, w->kernel_x * inputs);
+        else
+            for (int32_t kx = 0; kx < w->kernel_x; kx++) {
+                int32_t at = first + kx * w->dilation_x;
+                if (!inside)
+                    at = net_place(at, w->spread_x, w->width);
+                if (at < 0)
+                    a = net_append_border(a, w->zero, inputs);
+                else
+                    a = net_append(a, from + at * w->channels, inputs);
+            }
     }
 }
 
