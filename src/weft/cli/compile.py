@@ -4,6 +4,7 @@ import argparse
 import os
 
 from weft.cli.argument_types import path
+from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import add_target, target_named
 from weft.cli.output_paths import output_file, output_folder, part_of
 
@@ -29,7 +30,7 @@ def add(subparsers):
         "compile", help="compile a network to a program file", description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("network", type=path("network"), help="a .tflite or .onnx file")
+    add_network(parser, ".tflite or .onnx")
     add_target(parser, required=True)
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, type=path("output"),
@@ -47,7 +48,6 @@ def add(subparsers):
 
 
 def _run(args) -> int:
-    import weft
     from weft.network.c_code import c_files
     from weft.network.errors import ModelError
     from weft.network.program import Program
@@ -57,7 +57,7 @@ def _run(args) -> int:
         raise ModelError("--prefix must be with --c: it is the prefix of the driver in C")
     output = output_file(args.output)
     target = target_named(args)
-    network = weft.load(args.network)
+    network = load_network(args)
     if isinstance(network, Program):
         raise ModelError(
             f"{args.network} must be a .tflite or .onnx file, not a program: it is compiled for"

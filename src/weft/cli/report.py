@@ -6,6 +6,7 @@ import os
 import sys
 
 from weft.cli.argument_types import path
+from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import DEFAULT_BOARD, add_target, target_named
 from weft.cli.output_paths import output_file, part_of
 
@@ -33,7 +34,7 @@ def add(subparsers):
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("network", type=path("network"), help="a .tflite, .onnx or .weft file")
+    add_network(parser, ".tflite, .onnx or .weft")
     add_target(parser)
     parser.add_argument(
         "--against", metavar="TARGET", type=path("against"),
@@ -82,10 +83,9 @@ def write_page(found, path) -> None:
 def _programs(args, target):
     """The program of the network, and that of the target to compare with, or None."""
     from weft.network.errors import ModelError
-    from weft.network.loading import load
     from weft.network.program import Program
 
-    network = load(args.network)
+    network = load_network(args)
     if not isinstance(network, Program):
         program = network.compile(target or DEFAULT_BOARD)
         return program, args.against and network.compile(args.against)

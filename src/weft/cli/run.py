@@ -3,6 +3,7 @@
 import argparse
 
 from weft.cli.argument_types import integer, path
+from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import DEFAULT_BOARD, add_target, target_named
 from weft.cli.output_paths import output_file
 from weft.cli.transports import add_baud
@@ -41,7 +42,7 @@ def add(subparsers):
         "run", help="run a network on a core", description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("network", type=path("network"), help="a .tflite, .onnx or .weft file")
+    add_network(parser, ".tflite, .onnx or .weft")
     parser.add_argument(
         "--on", default="golden", metavar="TRANSPORT",
         help="the connection to the core; see above; default golden",
@@ -138,12 +139,11 @@ def _run(args) -> int:
 
 def _load(args):
     """Return the network or the program, and the target; None to take that of the core."""
-    import weft
     from weft.network.errors import ModelError
     from weft.network.program import Program
 
     target = target_named(args)
-    network = weft.load(args.network)
+    network = load_network(args)
     if not isinstance(network, Program):
         default = DEFAULT_BOARD if args.on in _SIMULATED else None
         return network, target or (default and _target_of(default))

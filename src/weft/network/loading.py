@@ -93,13 +93,16 @@ def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Pro
         raise ModelError(f"source must be a path or bytes, not a {type(source).__name__}")
     stem, suffix = os.path.splitext(file)
     name = name or stem
+    is_onnx = data[:2] != b"PK" and data[4:8] != b"TFL3" and suffix in (".onnx", "")
+    if shapes and not is_onnx:
+        raise ModelError(f"{file}: shapes must be for an .onnx file; other files have fixed shapes")
     if data[:2] == b"PK" or suffix == ".weft":
         from weft.network.program_file import read_program
 
         return read_program(data, file)
     if data[4:8] == b"TFL3" or suffix == ".tflite":
         from weft.network.tflite import load as import_file
-    elif suffix in (".onnx", ""):
+    elif is_onnx:
         from weft.network.onnx import load as import_onnx
 
         return NeuralNetwork(import_onnx(data, f"{name}.onnx", shapes=shapes), data)

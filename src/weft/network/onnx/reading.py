@@ -216,7 +216,9 @@ def _fix_inputs(model, name, shapes):
         tensor = value.type.tensor_type
         if not tensor.HasField("shape"):
             if value.name not in shapes:
-                raise ModelError(f"{name}: input {value.name} has no shape; give one in shapes")
+                raise ModelError(
+                    f"{name}: input {value.name} has no shape; give one in shapes (--shape)"
+                )
             tensor.shape.SetInParent()
             for _ in shapes[value.name]:
                 tensor.shape.dim.add()
@@ -227,7 +229,7 @@ def _fix_inputs(model, name, shapes):
                 if dim.dim_param not in sizes:
                     raise ModelError(
                         f"{name}: input {value.name} has the dynamic dimension {place} "
-                        f"({dim.dim_param or 'without a name'}); give its shape in shapes"
+                        f"({dim.dim_param or 'without a name'}); give its shape in shapes (--shape)"
                     )
                 dim.dim_value = sizes[dim.dim_param]
         _check_size(name, value)
