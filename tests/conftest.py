@@ -71,6 +71,14 @@ def tflm():
     return one
 
 
+@pytest.fixture(scope="session")
+def mlperf_tiny():
+    """The folder with the networks of MLPerf Tiny and their results in TFLite Micro."""
+    if "WEFT_NETWORKS" not in os.environ:
+        pytest.skip("WEFT_NETWORKS must name a folder with the networks of MLPerf Tiny")
+    return Path(os.environ["WEFT_NETWORKS"])
+
+
 @pytest.fixture
 def sums():
     """``sums(rng, scale)``: random int32 of all sizes for each scale, most of them near a tie."""

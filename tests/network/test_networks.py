@@ -1,7 +1,5 @@
 """The networks of MLPerf Tiny on cores: all bytes equal TFLite Micro's, all cycles as predicted."""
 
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,13 +21,6 @@ SMALL = Config(
     b_zero_point="column",
 )
 NAMES = "ad01_int8", "kws_int8", "resnet8_int8", "vww_96_int8"
-
-
-@pytest.fixture(scope="module")
-def folder():
-    if "WEFT_NETWORKS" not in os.environ:
-        pytest.skip("WEFT_NETWORKS must name a folder with the networks of MLPerf Tiny")
-    return Path(os.environ["WEFT_NETWORKS"])
 
 
 def record_of(path):
@@ -64,31 +55,31 @@ def check(folder, name, config, transport):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_golden(folder, name):
-    check(folder, name, LARGE, GoldenTransport(LARGE))
+def test_golden(mlperf_tiny, name):
+    check(mlperf_tiny, name, LARGE, GoldenTransport(LARGE))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_golden_on_a_small_core(folder, name):
-    check(folder, name, SMALL, GoldenTransport(SMALL))
+def test_golden_on_a_small_core(mlperf_tiny, name):
+    check(mlperf_tiny, name, SMALL, GoldenTransport(SMALL))
 
 
 @pytest.mark.parametrize("name", ["kws_int8", "ad01_int8"])
-def test_simulated_core(folder, name):
+def test_simulated_core(mlperf_tiny, name):
     config = Config()  # its model is compiled for other tests, too
-    check(folder, name, config, SimTransport(config))
+    check(mlperf_tiny, name, config, SimTransport(config))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_simulated_core_of_an_85f(folder, name):
-    check(folder, name, LARGE, SimTransport(LARGE))
+def test_simulated_core_of_an_85f(mlperf_tiny, name):
+    check(mlperf_tiny, name, LARGE, SimTransport(LARGE))
 
 
-def test_a_batch(folder):
-    program = weft.load(folder / "kws_int8.tflite").compile(LARGE)
-    record = record_of(folder / "kws_int8.npz")
+def test_a_batch(mlperf_tiny):
+    program = weft.load(mlperf_tiny / "kws_int8.tflite").compile(LARGE)
+    record = record_of(mlperf_tiny / "kws_int8.npz")
     count, shape = 3, program.tensors[program.inputs[0]].shape
     x = record["model_in"][:count].reshape(count, *shape[1:])
     with program.open(GoldenTransport(LARGE)) as session:

@@ -1,18 +1,12 @@
 """MLPerf Tiny's anomaly detector, layer by layer on the simulated hardware, to the byte."""
 
-import os
-from pathlib import Path
-
 import numpy as np
-import pytest
 
 from weft.config import Config
 
 
-def test_network(accelerators):
-    if "WEFT_NETWORKS" not in os.environ:
-        pytest.skip("WEFT_NETWORKS must name a folder with the networks of MLPerf Tiny")
-    with np.load(Path(os.environ["WEFT_NETWORKS"]) / "ad01_int8.npz") as file:
+def test_network(accelerators, mlperf_tiny):
+    with np.load(mlperf_tiny / "ad01_int8.npz") as file:
         network = dict(file)
     accelerator = accelerators(Config(depth=4, multiplier="fip"))
     x = network["model_in"].reshape(-1, network["L0_w"].shape[1])

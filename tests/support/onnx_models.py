@@ -1,11 +1,15 @@
-"""Small ONNX models with fixed random weights, and onnxruntime on one core, for tests."""
+"""Small ONNX models with fixed random weights, and their results in onnxruntime on one core."""
 
 import importlib.util
 
 import numpy as np
 import pytest
+from graph_runner import run_graph
 
-__all__ = ["Builder", "attention", "cnn", "require", "run_runtime"]
+from weft.network.ir import Gemm
+from weft.network.onnx import load
+
+__all__ = ["Builder", "attention", "cnn", "equal_to_runtime", "require", "run_runtime"]
 
 
 def require(*names):
@@ -117,3 +121,33 @@ def run_runtime(data, inputs, optimized=False):
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_inputs()]
     return session.run(None, dict(zip(names, inputs, strict=True)))
+
+
+def equal_to_runtime(b, y, inputs, dtype=np.float32, kinds=None, tolerance=0.0):
+    """The graph of a `Builder`, after its output ``y`` was compared with onnxruntime's.
+
+    Parameters
+    ----------
+    b : Builder
+    y : str
+    inputs : sequence of array
+    dtype : numpy type
+        Type of the output.
+    kinds : list of str, optional
+        The operator of each product and the kernel of each other node, compared with the graph's.
+    tolerance : float
+        Largest absolute difference; 0 for the same bytes.
+    """
+    require("onnx", "onnxruntime")
+    data = b.bytes(y, dtype=dtype)
+    graph = load(data, "net.onnx")
+    found = [n.operator if isinstance(n, Gemm) else n.kernel for n in graph.nodes]
+    assert kinds is None or found == kinds
+    ours = run_graph(graph, inputs, mode="onnx")[graph.outputs[0]]
+    [expected] = run_runtime(data, inputs)
+    assert (ours.dtype, ours.shape) == (expected.dtype, expected.shape)
+    if tolerance:
+        np.testing.assert_allclose(ours, expected, atol=tolerance)
+    else:
+        np.testing.assert_array_equal(ours, expected)
+    return graph

@@ -1,7 +1,6 @@
 """C code of whole networks: results, names, memory, and compilers' warnings."""
 
 import dataclasses
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -53,13 +52,10 @@ def test_digits_equal_tflite_micro(tmp_path, bus):
     ("kws_int8", "axi"), ("kws_int8", "dma"), ("resnet8_int8", "dma"), ("vww_96_int8", "dma"),
     ("ad01_int8", "axi"),
 ])
-def test_networks_equal_tflite_micro(tmp_path, name, bus):
+def test_networks_equal_tflite_micro(tmp_path, mlperf_tiny, name, bus):
     pytest.importorskip("tflite")
-    if "WEFT_NETWORKS" not in os.environ:
-        pytest.skip("WEFT_NETWORKS must name a folder with the networks of MLPerf Tiny")
-    folder = Path(os.environ["WEFT_NETWORKS"])
-    network, shape = loaded(tmp_path, weft.load(folder / f"{name}.tflite"), bus, LARGE)
-    record = np.load(folder / f"{name}.npz")
+    network, shape = loaded(tmp_path, weft.load(mlperf_tiny / f"{name}.tflite"), bus, LARGE)
+    record = np.load(mlperf_tiny / f"{name}.npz")
     for x, expected in zip(record["model_in"][:2], record["model_out_tflm"], strict=False):
         error, y = network(x.reshape(shape), expected.size)
         assert error == 0

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from graph_runner import run_graph
-from onnx_models import Builder, attention, cnn, require, run_runtime
+from onnx_models import Builder, attention, cnn, equal_to_runtime, require
 
 from weft.network.ir import Gemm
 from weft.network.onnx import load
@@ -12,17 +11,9 @@ F32 = np.float32
 
 
 def compare(b, y, *shapes, kinds):
-    """All kinds of nodes, and the result against onnxruntime; the graph."""
-    require("onnx", "onnxruntime")
-    data = b.bytes(y)
-    graph = load(data, "net.onnx")
-    assert [n.operator if isinstance(n, Gemm) else n.kernel for n in graph.nodes] == kinds
+    """The graph, after its result for random inputs was compared."""
     inputs = [b.rng.normal(size=shape).astype(F32) for shape in shapes]
-    ours = run_graph(graph, inputs, mode="onnx")[graph.outputs[0]]
-    [expected] = run_runtime(data, inputs)
-    assert (ours.dtype, ours.shape) == (expected.dtype, expected.shape)
-    np.testing.assert_allclose(ours, expected, atol=2e-5, rtol=1e-4)
-    return graph
+    return equal_to_runtime(b, y, inputs, kinds=kinds, tolerance=2e-5)
 
 
 @pytest.mark.parametrize("after, activation", [

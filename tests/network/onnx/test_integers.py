@@ -5,10 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from onnx_models import Builder, require, run_runtime
-
-from weft.network.ir import Gemm
-from weft.network.onnx import load
+from onnx_models import Builder, equal_to_runtime
 
 F32, I8, U8 = np.float32, np.int8, np.uint8
 PAIRS = list(itertools.product((I8, U8), repeat=2))
@@ -19,21 +16,10 @@ def integers(b, dtype, *shape):
     return b.rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
 
 
-def compare(b, y, dtype, *inputs, kinds, tolerance=None):
-    """All kinds of nodes, and the result against onnxruntime; the graph."""
-    require("onnx", "onnxruntime")
-    data = b.bytes(y, dtype=dtype)
-    graph = load(data, "net.onnx")
-    found = [n.operator if isinstance(n, Gemm) else n.kernel for n in graph.nodes]
-    assert found == kinds
-    ours = run_graph(graph, inputs, mode="onnx")[graph.outputs[0]]
-    [expected] = run_runtime(data, inputs)
-    assert (ours.dtype, ours.shape) == (expected.dtype, expected.shape)
-    if tolerance is None:
-        assert np.array_equal(ours, expected)
-    else:
-        np.testing.assert_allclose(ours, expected, atol=tolerance)
-    assert len(np.unique(expected)) > 4
+def compare(b, y, dtype, *inputs, kinds, tolerance=0.0):
+    """The graph, after its result was compared."""
+    graph = equal_to_runtime(b, y, inputs, dtype, kinds, tolerance)
+    assert len(np.unique(run_graph(graph, inputs, mode="onnx")[graph.outputs[0]])) > 4
     return graph
 
 

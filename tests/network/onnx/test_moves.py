@@ -2,10 +2,7 @@
 
 import numpy as np
 import pytest
-from graph_runner import run_graph
-from onnx_models import Builder, require, run_runtime
-
-from weft.network.onnx import load
+from onnx_models import Builder, equal_to_runtime, require
 
 F32, I8, I64, U8 = np.float32, np.int8, np.int64, np.uint8
 
@@ -17,14 +14,11 @@ def between(dtype, kind, *constants, scale=0.03, zero=5, inputs=1, **attributes)
     names = [b.input(f"x{i}", [1, 2, 4, 6], dtype) for i in range(inputs)]
     names = [b.node("DequantizeLinear", name, F32(0.03), dtype(5)) for name in names]
     y = b.node(kind, *names, *constants, **attributes)
-    data = b.bytes(b.node("QuantizeLinear", y, F32(scale), dtype(zero)), dtype=dtype)
+    y = b.node("QuantizeLinear", y, F32(scale), dtype(zero))
     limits = np.iinfo(dtype)
     x = [b.rng.integers(limits.min, limits.max, (1, 2, 4, 6), dtype, endpoint=True)
          for _ in range(inputs)]
-    graph = load(data, "net.onnx")
-    values = run_graph(graph, x, mode="onnx")
-    assert np.array_equal(values[graph.outputs[0]], run_runtime(data, x)[0])
-    return [node.kernel for node in graph.nodes]
+    return [node.kernel for node in equal_to_runtime(b, y, x, dtype).nodes]
 
 
 @pytest.mark.parametrize("dtype", [I8, U8])

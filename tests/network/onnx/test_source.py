@@ -4,8 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from graph_runner import run_graph
-from onnx_models import Builder, require, run_runtime
+from onnx_models import Builder, equal_to_runtime, require
 
 from weft.network.errors import ModelError
 from weft.network.onnx import load
@@ -19,11 +18,7 @@ def _packages():
 
 
 def compare(b, y, *inputs, dtype=F32):
-    data = b.bytes(y, dtype=dtype)
-    graph = load(data, "net.onnx")
-    ours = run_graph(graph, inputs, mode="onnx")[graph.outputs[0]]
-    np.testing.assert_allclose(ours, run_runtime(data, inputs)[0], rtol=1e-5)
-    return graph
+    return equal_to_runtime(b, y, inputs, dtype, tolerance=1e-5)
 
 
 def test_shapes_are_folded():

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from graph_runner import run_graph
-from onnx_models import Builder, require, run_runtime
+from onnx_models import Builder, equal_to_runtime, require
 
 from weft.network.onnx import load
 
@@ -11,16 +10,9 @@ F32, I8, U8 = np.float32, np.int8, np.uint8
 
 
 def compare(b, y, dtype, kernels, inputs=None):
-    require("onnx", "onnxruntime")
-    data = b.bytes(y, dtype=dtype)
-    graph = load(data, "net.onnx")
-    assert [node.kernel for node in graph.nodes] == kernels
+    """The graph, after its results for all bytes were compared."""
     inputs = inputs or [np.arange(256, dtype=U8).view(dtype)]
-    ours = run_graph(graph, inputs, mode="onnx")[graph.outputs[0]]
-    [expected] = run_runtime(data, inputs)
-    assert (ours.dtype, ours.shape) == (expected.dtype, expected.shape)
-    assert np.array_equal(ours, expected)
-    return graph
+    return equal_to_runtime(b, y, inputs, dtype, kernels)
 
 
 @pytest.mark.parametrize("dtype", [I8, U8])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from onnx_models import Builder, require, run_runtime
+from onnx_models import Builder, equal_to_runtime, require, run_runtime
 
 from weft.network.ir import Gemm
 from weft.network.onnx import load
@@ -28,14 +28,9 @@ TRANSPOSED = [
 
 def compare(b, output, *shape):
     """The one Gemm of a float32 model, whose result equals onnxruntime's to float32."""
-    require("onnx", "onnxruntime")
-    data = b.bytes(output)
-    graph = load(data, "net.onnx")
     x = b.rng.normal(size=shape).astype(np.float32)
-    values = run_graph(graph, [x], mode="onnx")
+    graph = equal_to_runtime(b, output, [x], tolerance=1e-4)
     [gemm] = [node for node in graph.nodes if isinstance(node, Gemm)]
-    [expected] = run_runtime(data, [x])
-    np.testing.assert_allclose(values[graph.outputs[0]], expected, atol=1e-4)
     return gemm
 
 

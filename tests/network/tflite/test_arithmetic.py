@@ -10,12 +10,6 @@ from tflite_operators import FLOAT, INT8, INT16, check, q, values
 
 from weft.network.tflite import load
 
-
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
 BROADCASTS = [((2, 3, 4), (2, 3, 4)), ((2, 3, 4), (4,)), ((1,), (2, 3, 4)), ((2, 1, 4), (1, 3, 1))]
 
 

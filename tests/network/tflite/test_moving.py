@@ -5,12 +5,6 @@ import pytest
 from tflite_files import T
 from tflite_operators import FLOAT, INT8, check, q
 
-
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
 I32 = np.int32
 
 

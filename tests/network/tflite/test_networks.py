@@ -1,7 +1,5 @@
 """The networks of MLPerf Tiny: every operator's bytes equal TFLite Micro's."""
 
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,19 +11,12 @@ from weft.network.tflite import load
 pytest.importorskip("tflite")
 
 
-@pytest.fixture(scope="module")
-def folder():
-    if "WEFT_NETWORKS" not in os.environ:
-        pytest.skip("WEFT_NETWORKS must name a folder with the networks of MLPerf Tiny")
-    return Path(os.environ["WEFT_NETWORKS"])
-
-
 @pytest.mark.parametrize("name, products, host", [
     ("kws_int8", 10, 3), ("resnet8_int8", 10, 6), ("vww_96_int8", 28, 3),
 ])
-def test_every_operator_equals_tflite_micro(folder, name, products, host):
-    graph = load((folder / f"{name}.tflite").read_bytes(), name)
-    record = np.load(folder / f"{name}_activations.npz")
+def test_every_operator_equals_tflite_micro(mlperf_tiny, name, products, host):
+    graph = load((mlperf_tiny / f"{name}.tflite").read_bytes(), name)
+    record = np.load(mlperf_tiny / f"{name}_activations.npz")
     values = run_graph(graph, [record["model_in"].reshape(graph.tensors[graph.inputs[0]].shape)])
     for node in graph.nodes:
         [number] = node.outputs
@@ -36,9 +27,9 @@ def test_every_operator_equals_tflite_micro(folder, name, products, host):
     assert "tflite.model" not in {n.kernel for n in graph.nodes if not isinstance(n, Gemm)}
 
 
-def test_ad01_equals_tflite_micro(folder):
-    graph = load((folder / "ad01_int8.tflite").read_bytes(), "ad01_int8")
-    record = np.load(folder / "ad01_int8.npz")
+def test_ad01_equals_tflite_micro(mlperf_tiny):
+    graph = load((mlperf_tiny / "ad01_int8.tflite").read_bytes(), "ad01_int8")
+    record = np.load(mlperf_tiny / "ad01_int8.npz")
     shape = graph.tensors[graph.inputs[0]].shape
     for x, y in zip(record["model_in"][:20], record["model_out_tflm"], strict=False):
         values = run_graph(graph, [x.reshape(shape)])

@@ -19,11 +19,6 @@ OPTIONS = {
 }
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(11)
-
-
 def numbers(rng, shape, dtype=np.int8):
     limits = np.iinfo(dtype)
     return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)

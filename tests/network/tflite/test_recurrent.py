@@ -9,11 +9,6 @@ from weft.network import ModelError
 from weft.network.tflite import load
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(3)
-
-
 def svdf(rng):
     return {
         "x": T((1, 6), scale=0.05, zero=0),

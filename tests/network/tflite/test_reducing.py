@@ -8,11 +8,6 @@ from tflite_files import T
 from tflite_operators import FLOAT, INT8, INT16, check, q
 
 
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
 @pytest.mark.parametrize("padding", [0, 1])
 @pytest.mark.parametrize("dtype", [INT8, INT16, FLOAT])
 @pytest.mark.parametrize("name", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])

@@ -12,11 +12,6 @@ from weft.network.ir import Gemm
 from weft.network.tflite import load, runtime
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(3)
-
-
 def single(rng, name, tensors, options=None, outputs=("y",)):
     """A file of one operator; it must become one operator of the runtime."""
     fed = [key for key, t in tensors.items() if t.data is None and not t.variable

@@ -11,11 +11,6 @@ from tflite_operators import FLOAT, INT8, INT16, check, check_uint8, q
 from weft.network.tflite import load
 
 
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
 @pytest.mark.parametrize("out", [INT8, INT16])
 def test_softmax(rng, out):
     for scale, beta, columns in itertools.product((0.01, 0.1, 0.5, 2.0), (1.0, 0.3), (1, 7, 300)):
