@@ -28,6 +28,8 @@ def network(rng):
         table_of(rng, 2, tensors, position=2),
         convolution(rng, 3, tensors, 5, groups=2, position=3, w_zero=-3),
     ]
+    dilated = Window((3, 3), (1, 1), (1, 2), (1, 1, 2, 2), (12, 12), (12, 12))
+    nodes[0] = dataclasses.replace(nodes[0], window=dilated)
     # A transposed convolution: a map that is spread, and cropped at the left.
     spread = convolution(rng, 4, tensors, 2, position=4)
     window = Window((3, 2), (1, 1), (1, 2), (2, 1, -1, 0), (6, 12), (12, 20), (2, 2))
