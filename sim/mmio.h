@@ -36,6 +36,11 @@ bool drive(Vip& top, Access& access, int n);
 // Drives the bus between accesses.
 void release(Vip& top);
 
+// Drives the pins that are not of the register bus, before each clock edge.
+void serve(Vip& top);
+
+inline char** arguments;  // of the command line
+
 class Ip {
 public:
     Ip() {
@@ -59,6 +64,7 @@ public:
 
 private:
     void cycle() {
+        serve(*top_);
         set_clock(*top_, true);
         top_->eval();
         set_clock(*top_, false);
@@ -78,7 +84,8 @@ inline bool read_all(uint8_t* to, size_t size) {
     return true;
 }
 
-int main() {
+int main(int, char** argv) {
+    arguments = argv + 1;
     Ip ip;
     uint8_t request[9];
     while (read_all(request, sizeof request)) {

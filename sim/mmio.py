@@ -1,10 +1,12 @@
-"""Access to the registers of a simulated IP core; pass it to `weft.host.mmio.MmioTransport`."""
+"""Access to the registers and the memory of a simulated IP core, for a transport of the driver."""
 
 import contextlib
 import struct
 import subprocess
+import tempfile
 from pathlib import Path
 
+from weft.host.dma_memory import MappedMemory
 from weft.hw.bus.top import IpTop
 from weft.hw.export import to_verilog
 from weft.ip import Ip
@@ -14,6 +16,8 @@ from weft.sim.transport import end
 __all__ = ["BusError", "SimRegisters"]
 
 COMMON = Path(__file__).with_name("mmio.h")
+AXI_LITE = COMMON.with_name("mmio_axi_lite.h")
+MEMORY_ADDRESS = 0x40000000
 
 
 class BusError(RuntimeError):
@@ -26,30 +30,48 @@ class SimRegisters:
     Parameters
     ----------
     ip : Ip
-        A core with FIFO ports and one clock; with Wishbone in classic cycles.
+        A core with FIFO ports or DMA, and one clock; with Wishbone in classic cycles.
     say : callable
         Called with a line of text before a compilation.
+    memory_bytes : int
+        Size of the memory of a core with DMA.
+
+    Attributes
+    ----------
+    memory : MappedMemory or None
+        Memory of a core with DMA; accesses of the core outside it are answered with an error.
 
     Raises
     ------
     ValueError
-        If ``ip`` has no FIFO ports, pipelined cycles or two clocks.
+        If ``ip`` has neither FIFO ports nor DMA, or has pipelined cycles or two clocks.
     weft.sim.tools.ToolError
         If the model can't be built.
     """
 
-    def __init__(self, ip: Ip, say=lambda text: None):
-        if not ip.has_fifo_ports or ip.pipelined or ip.clocks != 1:
+    def __init__(self, ip: Ip, say=lambda text: None, memory_bytes: int = 1 << 20):
+        if ip.has_streams or ip.pipelined or ip.clocks != 1:
             raise ValueError(
-                f"ip must have FIFO ports, no pipelined cycles and one clock, not {ip.name}"
+                "ip must have FIFO ports or DMA, no pipelined cycles and one clock,"
+                f" not {ip.name}"
             )
-        harness = COMMON.with_name(f"mmio_{ip.protocol.register_slave}.cpp")
+        kind = "dma" if ip.has_dma else ip.protocol.register_slave
+        harness = COMMON.with_name(f"mmio_{kind}.cpp")
         model = verilated.executable(
-            "mmio", ip.name, [*build.sources(repr(ip)), COMMON.read_bytes()],
+            "mmio", ip.name,
+            [*build.sources(repr(ip)), COMMON.read_bytes(), AXI_LITE.read_bytes()],
             lambda: to_verilog(IpTop(ip), name="ip"), harness, top="ip",
             say=lambda: say(f"compiling the {ip.name} model (once, about 10 to 60 s)"),
         )
-        self.process = subprocess.Popen([model], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.memory, arguments = None, []
+        if ip.has_dma:
+            self._file = tempfile.NamedTemporaryFile(prefix="weft-memory-")
+            self._file.truncate(memory_bytes)
+            self.memory = MappedMemory(self._file.name, MEMORY_ADDRESS, memory_bytes)
+            arguments = [self._file.name, str(MEMORY_ADDRESS)]
+        self.process = subprocess.Popen(
+            [model, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def read(self, address: int) -> int:
         """Return the word at byte ``address``; raise BusError without a good answer."""
@@ -64,6 +86,9 @@ class SimRegisters:
         self.process.stdin.close()
         end(self.process)
         self.process.stdout.close()
+        if self.memory:
+            self.memory.close()
+            self._file.close()
 
     def _access(self, kind, address, value):
         """Send a request, and return the value of the answer; ``mmio.h`` has their formats."""

@@ -18,6 +18,7 @@ from weft.host.packing import (
     cut,
     pack,
     pack_entries,
+    pack_results,
     pack_table,
     panel_slice,
     result_bytes,
@@ -208,3 +209,11 @@ def test_packs_limits(cols, lanes, words):
     panel = words * lanes * 8
     want = b"".join(entries[:cols]).ljust(panel, b"\0") + entries[cols].ljust(panel, b"\0")
     assert pack_entries(limits, memories(config)[Region.PARAMETERS], cols) == want
+
+
+def test_results_are_packed_by_tile_row_and_padded_chunk():
+    config = Config(rows=2, cols=2, lanes=2, bytes_in=8, bytes_out=8)
+    results = np.arange(1, 10, dtype="<u4").reshape(3, 3)
+    words = [1, 2, 4, 5, 3, 0, 6, 0, 7, 8, 9, 0]  # 3, 6 and 9 are alone in their chunks
+    assert pack_results(results, config) == np.array(words, "<u4").tobytes()
+    assert pack_results(results[:1, :1].astype("u1"), config) == bytes([1]) + bytes(7)

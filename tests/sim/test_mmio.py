@@ -45,6 +45,6 @@ def test_errors_of_the_bus_are_raised(core):
         core.write(0, 1)
 
 
-def test_rejects_cores_without_fifo_ports():
-    with pytest.raises(ValueError, match="ip must have FIFO ports, .* not weft_stream"):
+def test_rejects_cores_with_streams():
+    with pytest.raises(ValueError, match="ip must have FIFO ports or DMA, .* not weft_stream"):
         SimRegisters(Ip(config=CONFIG, bus="stream"))

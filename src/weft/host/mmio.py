@@ -1,4 +1,4 @@
-"""A transport to an IP core through its registers: memory-mapped FIFO ports, polled."""
+"""Transports to an IP core through its registers, polled; its FIFO ports carry the streams."""
 
 import mmap
 import os
@@ -13,22 +13,31 @@ from weft.ip import Ip
 from weft.register_map import SPACE, fifo_ports, registers
 from weft.registers import REGISTERS, decode
 
-__all__ = ["LiteXRegisters", "MappedRegisters", "MmioTransport", "RegisterAccess"]
+__all__ = [
+    "LiteXRegisters", "MappedRegisters", "MmioTransport", "RegisterAccess", "RegisterTransport",
+    "field_bits", "field_value",
+]
 
-# Every IP core with FIFO ports has them, and these registers, at the same addresses.
-_IP = Ip(config=Config(), bus="axi")
-_ADDRESS = {register.name: register.address for register in registers(_IP)}
-_ADDRESS |= {port.name: port.address for port in fifo_ports(_IP)}
+# Every IP core that has one of these registers or ports has it at the same address.
+_IPS = [Ip(config=Config(), bus=bus) for bus in ("axi", "dma")]
+_ADDRESS = {register.name: register.address for ip in _IPS for register in registers(ip)}
+_ADDRESS |= {port.name: port.address for ip in _IPS for port in fifo_ports(ip)}
 _FIELDS = {
-    (register.name, field.name): field for register in registers(_IP) for field in register.fields
+    (register.name, field.name): field
+    for ip in _IPS for register in registers(ip) for field in register.fields
 }
 _BURST = 64  # stream words of commands written between two looks at the results
 
 
-def _get(register: str, field: str, value: int) -> int:
-    """The value of a bit field."""
+def field_value(register: str, field: str, value: int) -> int:
+    """Return a bit field of the ``value`` of a register."""
     place = _FIELDS[register, field]
     return value >> place.low & (1 << place.width) - 1
+
+
+def field_bits(register: str, *names: str) -> int:
+    """Return the value of a register whose bit fields ``names``, one bit each, are 1."""
+    return sum(1 << _FIELDS[register, name].low for name in names)
 
 
 class RegisterAccess(Protocol):
@@ -118,11 +127,10 @@ class LiteXRegisters:
         self._client.close()
 
 
-class MmioTransport:
-    """A `weft.host.transport.Transport` over the FIFO ports of an IP core.
+class RegisterTransport:
+    """The part of a transport that any IP core has: its registers, soft reset and abort.
 
-    The core must have them: its bus is ``axi``, ``wishbone`` or ``apb``. The transport polls; it
-    needs no interrupt. It begins with a soft reset, so nothing of an earlier client is left.
+    It begins with a soft reset, so nothing of an earlier client is left.
 
     Parameters
     ----------
@@ -142,14 +150,68 @@ class MmioTransport:
     def __init__(self, access: RegisterAccess, timeout: float = 10.0):
         self._access = access
         self._closed = False
-        self._commands: deque[bytes] = deque()  # stream words that wait for space
-        self._results = bytearray()  # result words of the job that is being read
         try:
             self._config = self._describe()
             self._reset(timeout)
         except BaseException:
             self.close()
             raise
+
+    def read(self, address: int, count: int, timeout: float) -> list[int]:
+        """Return the values of ``count`` of the core's registers, from word ``address`` on."""
+        self._check()
+        return [
+            self._access.read(4 * n) if n < len(REGISTERS) else 0
+            for n in range(address, address + count)
+        ]
+
+    def abort(self, timeout: float) -> None:
+        """Abort the running job."""
+        self._check()
+        self._write("control", field_bits("control", "abort"))
+
+    def close(self) -> None:
+        """Release the registers."""
+        if not self._closed:
+            self._closed = True
+            self._access.close()
+
+    def _describe(self):
+        words = [self._access.read(4 * n) for n in range(len(REGISTERS))]
+        try:
+            return decode(words)
+        except ValueError as error:
+            raise TransportError(f"the registers do not describe a Weft core: {error}") from error
+
+    def _reset(self, timeout):
+        self._write("control", field_bits("control", "reset"))
+        start = time.monotonic()
+        while field_value("status", "reset_busy", self._read("status")):
+            if time.monotonic() - start > timeout:
+                raise TransportTimeout(f"the core did not leave its reset within {timeout:g} s")
+
+    def _check(self):
+        if self._closed:
+            raise TransportClosed("the registers of the core are closed")
+
+    def _read(self, name):
+        return self._access.read(_ADDRESS[name])
+
+    def _write(self, name, value):
+        self._access.write(_ADDRESS[name], value)
+
+
+class MmioTransport(RegisterTransport):
+    """A `weft.host.transport.Transport` over the FIFO ports of an IP core.
+
+    The core must have them: its bus is ``axi``, ``wishbone`` or ``apb``. The transport polls; it
+    needs no interrupt. It has the parameters of `RegisterTransport`.
+    """
+
+    def __init__(self, access: RegisterAccess, timeout: float = 10.0):
+        super().__init__(access, timeout)
+        self._commands: deque[bytes] = deque()  # stream words that wait for space
+        self._results = bytearray()  # result words of the job that is being read
 
     def restart(self, timeout: float) -> None:
         """Discard the stream words that were not written yet."""
@@ -175,51 +237,18 @@ class MmioTransport:
         while True:
             moved = self._write_commands()
             level = self._read("result_level")
-            words = _get("result_level", "words", level)
-            complete = _get("result_level", "complete", level)
-            tag = _get("result_tag", "tag", self._read("result_tag")) if complete else 0
+            words = field_value("result_level", "words", level)
+            complete = field_value("result_level", "complete", level)
+            tag = field_value("result_tag", "tag", self._read("result_tag")) if complete else 0
             for _ in range(words):
                 self._results += self._read("result_fifo").to_bytes(4, "little")
             if complete:
                 data, self._results = bytes(self._results), bytearray()
-                return Packet(tag, True, Status(_get("result_level", "status", level)), data)
+                return Packet(tag, True, Status(field_value("result_level", "status", level)), data)
             if moved or words:
                 last_move = time.monotonic()
             elif time.monotonic() - last_move > timeout:
                 raise TransportTimeout(f"no result word arrived for {timeout:g} s")
-
-    def read(self, address: int, count: int, timeout: float) -> list[int]:
-        """Return the values of ``count`` of the core's registers, from word ``address`` on."""
-        self._check()
-        return [
-            self._access.read(4 * n) if n < len(REGISTERS) else 0
-            for n in range(address, address + count)
-        ]
-
-    def abort(self, timeout: float) -> None:
-        """Abort the running job."""
-        self._check()
-        self._write("control", 1 << _FIELDS["control", "abort"].low)
-
-    def close(self) -> None:
-        """Release the registers."""
-        if not self._closed:
-            self._closed = True
-            self._access.close()
-
-    def _describe(self):
-        words = [self._access.read(4 * n) for n in range(len(REGISTERS))]
-        try:
-            return decode(words)
-        except ValueError as error:
-            raise TransportError(f"the registers do not describe a Weft core: {error}") from error
-
-    def _reset(self, timeout):
-        self._write("control", 1 << _FIELDS["control", "reset"].low)
-        start = time.monotonic()
-        while _get("status", "reset_busy", self._read("status")):
-            if time.monotonic() - start > timeout:
-                raise TransportTimeout(f"the core did not leave its reset within {timeout:g} s")
 
     def _write_commands(self) -> bool:
         """Write stream words while there is space for whole ones; whether any was written."""
@@ -232,13 +261,3 @@ class MmioTransport:
             for n in range(words):
                 self._write("cmd_fifo", int.from_bytes(word[4 * n : 4 * n + 4], "little"))
         return count > 0
-
-    def _check(self):
-        if self._closed:
-            raise TransportClosed("the registers of the core are closed")
-
-    def _read(self, name):
-        return self._access.read(_ADDRESS[name])
-
-    def _write(self, name, value):
-        self._access.write(_ADDRESS[name], value)

@@ -6,8 +6,8 @@ from weft.config import Config
 from weft.geometry import Operand
 
 __all__ = [
-    "ENTRY", "LIMITS", "PanelPacker", "cut", "pack", "pack_entries", "pack_table", "panel_slice",
-    "result_bytes", "unpack", "unpack_jobs",
+    "ENTRY", "LIMITS", "PanelPacker", "cut", "pack", "pack_entries", "pack_results", "pack_table",
+    "panel_slice", "result_bytes", "unpack", "unpack_jobs",
 ]
 
 # Parameters of one column, as in `weft.dtypes.DType.parameter`: of an int8 and of a bf16 core.
@@ -112,6 +112,16 @@ def result_bytes(m: int, n: int, config: Config, size: int) -> int:
     """Return the bytes on the result stream for [m, n] results of ``size`` bytes each."""
     total = m * _row_slots(n, config) * size
     return total + -total % config.bytes_out
+
+
+def pack_results(results: np.ndarray, config: Config) -> bytes:
+    """Pack the results [M, N] of a job, unsigned integers, into its result words; see `unpack`."""
+    m, n = results.shape
+    words = np.zeros(result_bytes(m, n, config, results.itemsize) // results.itemsize,
+                     results.dtype)
+    # The place of each result in the words follows from unpacking their indices.
+    words[unpack(np.arange(len(words), dtype="<u4").tobytes(), m, n, config, np.uint32)] = results
+    return words.tobytes()
 
 
 def unpack(data: bytes, m: int, n: int, config: Config, dtype=np.int32) -> np.ndarray:

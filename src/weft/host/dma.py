@@ -1,0 +1,323 @@
+"""A transport to an IP core with DMA: the command stream becomes descriptors and data in memory."""
+
+import math
+import time
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.commands import (
+    HEADER_BYTES,
+    VERSION,
+    Job,
+    JobFlag,
+    Load,
+    LoadFlag,
+    Opcode,
+    Status,
+    result,
+)
+from weft.descriptors import ElementOrder, Fetch, Store, write_unit
+from weft.geometry import memories
+from weft.host.dma_memory import DmaMemory
+from weft.host.mmio import RegisterAccess, RegisterTransport, field_bits, field_value
+from weft.host.packing import pack_results
+from weft.host.transport import Packet, TransportError, TransportTimeout
+from weft.job_rules import JobRules
+
+__all__ = ["DmaTransport"]
+
+_WORDS = 13  # 32-bit words of a descriptor that are written; the others stay 0, as after a reset
+_BUSY = field_bits("status", "busy", "dma_busy")
+_DROPPED = field_bits("irq_status", "bad_descriptor", "bad_address")
+_EVENTS = _DROPPED | field_bits("irq_status", "failed")
+
+
+@dataclass
+class _Command:
+    """A command that waits for its descriptor.
+
+    ``size`` counts the bytes of memory for the payload or the results.
+    ``needs`` counts the bytes that must be free before: of a job, those of its operands too.
+    """
+
+    header: Job | Load
+    payload: bytes = b""
+    size: int = 0
+    needs: int = 0
+
+    @property
+    def feeds(self):
+        return isinstance(self.header, Load) and LoadFlag.FEED in self.header.flags
+
+
+
+class DmaTransport(RegisterTransport):
+    """A `weft.host.transport.Transport` to an IP core of bus ``dma``.
+
+    Each load becomes a descriptor of order PACKED, with its payload in memory. Each job becomes a
+    descriptor with space for its results in memory. The space is used from its start to its end;
+    then the transport waits until the core is idle, and begins again at the start. The transport
+    polls; it needs no interrupt.
+
+    The registers tell the status of the job that ended last. If several jobs end between two polls
+    and one of them failed, the earlier ones are reported as failed too, with the status of the last
+    one, or ABORTED if that one did not fail.
+
+    Parameters
+    ----------
+    access : RegisterAccess
+        The registers; the transport closes them.
+    memory : DmaMemory
+        Memory for operands and results; the transport closes it.
+    timeout : float
+        Maximum seconds for the soft reset.
+
+    Raises
+    ------
+    ValueError
+        If the memory is not aligned to stream words, or not within 32-bit addresses.
+    TransportError
+        If the first register is not a core's, or the core does not leave its reset.
+    """
+
+    def __init__(self, access: RegisterAccess, memory: DmaMemory, timeout: float = 10.0):
+        self._memory = memory
+        super().__init__(access, timeout)
+        try:
+            self._check_memory()
+        except BaseException:
+            self.close()
+            raise
+        self._operands = memories(self._config)
+        self._job_rules = JobRules(self._config)
+        self._stream = bytearray()  # an incomplete command
+        self._waiting: deque[_Command] = deque()
+        # Jobs that were submitted and have not ended, with the offset of their results in memory.
+        self._jobs: deque[tuple[Job, int]] = deque()
+        self._packets: deque[Packet] = deque()
+        self._used = 0  # bytes of the memory
+        self._job_bytes = 0  # of memory that the latest job and its operands need
+        self._jobs_done = 0
+
+    def restart(self, timeout: float) -> None:
+        """Discard all commands and results, with a soft reset: a dropped descriptor has no end."""
+        self._check()
+        self._reset(timeout)
+        for queue in (self._stream, self._waiting, self._jobs, self._packets):
+            queue.clear()
+        self._used = self._job_bytes = self._jobs_done = 0
+
+    def send(self, commands: bytes) -> None:
+        """Queue commands, and submit as many of them as there is space for.
+
+        Raises TransportError, before any of them is submitted, if the memory is too small for a
+        load, or for a job with its operands and results.
+        """
+        self._check()
+        size = self._config.bytes_in
+        if len(commands) % size:
+            text = f"commands must be whole words of {size} bytes, not {len(commands)} bytes"
+            raise ValueError(text)
+        self._waiting += self._parse(commands)
+        self._submit()
+
+    def receive(self, timeout: float) -> Packet:
+        """Return all results of the next job that ends.
+
+        Raises TransportTimeout if no job ends and no descriptor is submitted for ``timeout``
+        seconds, and TransportError if the core dropped a descriptor.
+        """
+        self._check()
+        last_move = time.monotonic()
+        while not self._packets:
+            moved = self._collect()
+            moved |= self._submit()
+            if moved:
+                last_move = time.monotonic()
+            elif time.monotonic() - last_move > timeout:
+                raise TransportTimeout(f"no job ended for {timeout:g} s")
+        return self._packets.popleft()
+
+    def close(self) -> None:
+        """Release the registers and the memory."""
+        super().close()
+        self._memory.close()
+
+    def _check_memory(self):
+        address, size, word = self._memory.address, self._memory.size, self._config.bytes_in
+        if address % word:
+            raise ValueError(f"address of memory must be a multiple of {word}, not {address:#x}")
+        if not 0 <= address <= address + size <= 1 << 32:
+            raise ValueError(
+                f"memory must lie below 0x100000000, not {size:#x} bytes from {address:#x}"
+            )
+
+    def _parse(self, commands):
+        """Return the complete commands of the stream. The core would skip an invalid header."""
+        before, job_bytes = bytes(self._stream), self._job_bytes
+        data, start, found = before + bytes(commands), 0, []
+        size = max(HEADER_BYTES, self._config.bytes_in)
+        while len(data) - start >= size:
+            header, end = data[start : start + HEADER_BYTES], start + size
+            if header[1] == VERSION and header[0] == Opcode.JOB:
+                found.append(self._job(Job.unpack(header)))
+            elif header[1] == VERSION and header[0] == Opcode.LOAD:
+                load = Load.unpack(header)
+                end += self._payload_bytes(load)
+                if end > len(data):
+                    break
+                if end > start + size:
+                    payload = data[start + size : end]
+                    found.append(_Command(load, payload, len(payload), len(payload)))
+            start = end
+        try:
+            self._count_needs(found)
+        except TransportError:
+            self._job_bytes = job_bytes
+            raise
+        self._stream = bytearray(data[start:])
+        return found
+
+    def _job(self, job):
+        """Return the command of a job, with the size of its results in memory."""
+        if JobFlag.KEEP in job.flags or self._job_rules.rejects(job):
+            return _Command(job)
+        size = job.m * self._stride(job)
+        return _Command(job, b"", size, size)
+
+    def _stride(self, job):
+        """Return the bytes from row to row of the results of a job in memory."""
+        unit = write_unit(self._config, job.flags)
+        return -(-job.n * result(self._config, job.flags).bytes // unit) * unit
+
+    def _payload_bytes(self, load):
+        """Return the bytes of the payload of a load; 0 if its header is invalid."""
+        operands = self._operands.values()
+        pages, words = (max(getattr(o, name) for o in operands) for name in ("pages", "words"))
+        if load.operand not in self._operands:
+            return 0
+        if not (0 < load.panels <= pages and 0 < load.words <= words):
+            return 0
+        operand = self._operands[load.operand]
+        return load.panels * -(-load.words // operand.group) * operand.segments * operand.stream
+
+    def _count_needs(self, commands):
+        """Add the needs of the operands of each job to those of the job."""
+        align, job = self._align(), None
+        for command in commands:
+            command.size = command.needs = -(-command.size // align) * align
+            if command.feeds:
+                self._job_bytes += command.size
+                if job:
+                    job.needs += command.size
+            elif isinstance(command.header, Job):
+                job, self._job_bytes = command, command.size
+            most = max(command.size, self._job_bytes)
+            if most > self._memory.size:
+                raise TransportError(
+                    f"memory must hold a job's operands and results, {most} bytes, not"
+                    f" {self._memory.size} bytes"
+                )
+
+    def _align(self):
+        """Return the alignment of operands and results in memory."""
+        flags = (JobFlag(0), *self._config.data_type.epilogue_flags(self._config)[:1])
+        return math.lcm(self._config.bytes_in, *(write_unit(self._config, f) for f in flags))
+
+    def _submit(self) -> bool:
+        """Submit descriptors while there is space for them; whether there were any."""
+        if not self._waiting:
+            return False
+        submitted = 0
+        for _ in range(self._read("desc_free")):
+            if not self._waiting or not self._may_submit(self._waiting[0]):
+                break
+            command = self._waiting.popleft()
+            if isinstance(command.header, Job):
+                self._jobs.append((command.header, self._used))
+            self._memory.write(self._used, command.payload)
+            self._write_descriptor(command.header, self._memory.address + self._used)
+            self._used += command.size
+            submitted += 1
+        return submitted > 0
+
+    def _may_submit(self, command):
+        """Whether a command may be submitted now; begins again at the start of a full memory.
+
+        A job that the core rejects runs alone: its status is then that of LAST_JOB.
+        """
+        rejects = self._job_rules.rejects
+        pending = [job for job, _ in self._jobs if JobFlag.KEEP not in job.flags]
+        if any(rejects(job) for job in pending):
+            return False
+        if isinstance(command.header, Job) and rejects(command.header) and pending:
+            return False
+        if self._used + command.needs > self._memory.size:
+            if pending or self._read("status") & _BUSY:
+                return False
+            self._used = 0
+        return True
+
+    def _write_descriptor(self, header, address):
+        if isinstance(header, Load):
+            data = Fetch(header, address, order=ElementOrder.PACKED).pack()
+        else:
+            stride = 0 if self._job_rules.rejects(header) else self._stride(header)
+            data = Store(header, address, stride).pack()
+        for n in range(_WORDS):
+            word = int.from_bytes(data[4 * n : 4 * n + 4], "little")
+            self._write(f"descriptor_{n}", word)
+        self._write("doorbell", 1)
+
+    def _collect(self) -> bool:
+        """Queue the results of the jobs that have ended; whether any has."""
+        done, last, events = self._ended()
+        count = (done - self._jobs_done) % (1 << 32)
+        self._jobs_done = done
+        if events & _DROPPED:
+            raise TransportError(
+                "the core dropped a descriptor; does its window contain"
+                f" {self._memory.address:#x} to {self._memory.address + self._memory.size - 1:#x}?"
+            )
+        if not count:
+            return False
+        tag = field_value("last_job", "tag", last)
+        status = Status(field_value("last_job", "status", last))
+        if tag not in [job.tag for job, _ in self._jobs]:
+            raise TransportError(f"job {tag} ended, but was not submitted")
+        failed = events & field_bits("irq_status", "failed")
+        while True:
+            job, offset = self._jobs.popleft()
+            if job.tag == tag:
+                self._answer(job, offset, status)
+                return True
+            if JobFlag.KEEP not in job.flags:
+                self._answer(job, offset, status or Status.ABORTED if failed else Status(0))
+
+    def _ended(self):
+        """Return JOBS_DONE, LAST_JOB, and the events of jobs up to this one, which are cleared.
+
+        They belong together if no job ends while they are read; at most all submitted jobs can.
+        """
+        events = 0
+        while True:
+            done = self._read("jobs_done")
+            new = self._read("irq_status") & _EVENTS
+            if new:
+                self._write("irq_status", new)
+            events |= new
+            last = self._read("last_job")
+            if self._read("jobs_done") == done:
+                return done, last, events
+
+    def _answer(self, job, offset, status):
+        """Queue the packet of a job that ended, with its results if it did not fail."""
+        data = b""
+        if not status:
+            size, stride = result(self._config, job.flags).bytes, self._stride(job)
+            rows = np.frombuffer(self._memory.read(offset, job.m * stride), np.uint8)
+            rows = np.ascontiguousarray(rows.reshape(job.m, stride)[:, : job.n * size])
+            data = pack_results(rows.view(f"<u{size}"), self._config)
+        self._packets.append(Packet(job.tag, True, status, data))
