@@ -6,7 +6,7 @@ import numpy as np
 
 from weft.network.errors import ModelError
 from weft.network.ir import Graph, Host, Quantization, Tensor
-from weft.network.onnx import floats, integers, moves, tables
+from weft.network.onnx import floats, integers, quantized_moves, tables
 from weft.network.onnx.fallback import cut_out
 from weft.network.onnx.host import lower
 from weft.network.onnx.reading import read
@@ -178,7 +178,7 @@ class Importer:
 
     def _lower(self, operator):
         try:
-            for lowering in (integers.lower, moves.lower, tables.lower, floats.lower):
+            for lowering in (integers.lower, quantized_moves.lower, tables.lower, floats.lower):
                 if lowering(self, operator):
                     return
             self.host(operator)

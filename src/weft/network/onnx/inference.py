@@ -36,7 +36,7 @@ def infer(operator, types, constants, opsets, file):
 
     Parameters
     ----------
-    operator : weft.network.onnx.source.OnnxOperator
+    operator : weft.network.onnx.nodes.OnnxOperator
     types : dict of (dtype, shape) by name
     constants : dict of array by name
     opsets : list of onnx.OperatorSetIdProto

@@ -2,16 +2,23 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from weft.network.errors import ModelError
 from weft.network.onnx.inference import infer, one_node_model
+from weft.network.onnx.nodes import (
+    OnnxOperator,
+    array_of,
+    attributes_of,
+    captured_names,
+    constant_of,
+    input_type,
+    used_names,
+)
 
-__all__ = ["OnnxOperator", "Source", "dequantized"]
+__all__ = ["Source", "dequantized"]
 
 # Operators that are computed here if all their inputs are constants. DequantizeLinear is missing:
 # quantized products need its inputs.
@@ -24,41 +31,6 @@ FOLDED = {
 }
 OPTIONAL = {"BatchNormalization", "Dropout", "LayerNormalization", "MaxPool"}  # outputs after one
 MIN_FOLDED_BYTES = 1 << 24  # folding may make constants of this size, or of four times the file's
-
-
-@dataclass(frozen=True, eq=False)
-class OnnxOperator:
-    """One node of the file.
-
-    Attributes
-    ----------
-    index : int
-        Its place in the file.
-    kind, domain, name : str
-        ``Conv``, the domain of the operator set, and the name or the first output.
-    inputs, outputs : tuple of str
-        "" for an optional one that is absent.
-    attributes : dict
-        Numbers, strings, arrays, and tuples of them; subgraphs are missing.
-    proto : onnx.NodeProto
-    captured : tuple of str
-        Tensors of this graph that its subgraphs read.
-    """
-
-    index: int
-    kind: str
-    domain: str
-    name: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
-    proto: Any
-    captured: tuple[str, ...] = ()
-
-    @property
-    def reads(self):
-        """All tensors that it reads, each once."""
-        return list(dict.fromkeys(name for name in (*self.inputs, *self.captured) if name))
 
 
 @dataclass(eq=False)
@@ -102,14 +74,14 @@ class Source:
         self = cls(file, file.removesuffix(".onnx"), list(model.opset_import))
         limit = max(MIN_FOLDED_BYTES, 4 * size)
         for tensor in model.graph.initializer:
-            self._constant(tensor.name, _array(tensor, file))
+            self._constant(tensor.name, array_of(tensor, file))
         if model.graph.sparse_initializer:
             raise ModelError(f"{file}: sparse initializers are not supported; save dense ones")
         for value in model.graph.input:
             if value.name not in self.constants:
                 self.inputs.append(value.name)
-                self.types[value.name] = _input_type(value, file)
-        alias, used = {}, _used(model.graph)
+                self.types[value.name] = input_type(value, file)
+        alias, used = {}, used_names(model.graph)
         for index, node in enumerate(model.graph.node):
             self._add(self._operator(index, node, alias, used), alias, limit)
         for value in model.graph.output:
@@ -143,7 +115,7 @@ class Source:
             proto.input[place] = alias.get(name, name)
         self.kinds.append(node.op_type)
         name = node.name or next(filter(None, node.output), str(index))
-        captured = _captured(proto)
+        captured = captured_names(proto)
         missing = [n for n in (*proto.input, *captured) if n and n not in self.types]
         captured = tuple(n for n in captured if n in self.types)
         missing = [n for n in missing if n in proto.input]
@@ -154,7 +126,7 @@ class Source:
             )
         return OnnxOperator(
             index, node.op_type, node.domain, name, tuple(proto.input), tuple(proto.output),
-            _attributes(proto, self.file, name), proto, captured,
+            attributes_of(proto, self.file, name), proto, captured,
         )
 
     def _add(self, operator, alias, limit):
@@ -162,7 +134,7 @@ class Source:
         standard = operator.domain in ("", "ai.onnx")
         kind, outputs = operator.kind, [name for name in operator.outputs if name]
         if standard and kind == "Constant":
-            self._constant(outputs[0], _constant_of(operator, self.file))
+            self._constant(outputs[0], constant_of(operator, self.file))
             return
         if standard and len(outputs) == 1 and (kind == "Identity" or self._drops_nothing(operator)):
             alias[outputs[0]] = operator.inputs[0]
@@ -228,89 +200,3 @@ def dequantized(data, scale, zero, axis):
         np.float32
     )
     return data * np.reshape(scale, shape if scale.size > 1 else ()).astype(np.float32)
-
-
-def _array(tensor, file):
-    from onnx import numpy_helper
-
-    try:
-        value = numpy_helper.to_array(tensor)
-    except Exception as error:  # of many types, by data that do not fit
-        raise ModelError(f"{file}: tensor {tensor.name} cannot be read: {error}") from error
-    if value.dtype.kind == "O":
-        raise ModelError(f"{file}: tensor {tensor.name} must be numbers, not strings")
-    return value
-
-
-def _input_type(value, file):
-    from onnx import helper
-
-    tensor = value.type.tensor_type
-    try:
-        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
-    except (KeyError, TypeError, ValueError):
-        dtype = np.dtype(object)
-    if dtype.kind == "O":
-        raise ModelError(f"{file}: input {value.name} must be numbers")
-    return dtype, tuple(dim.dim_value for dim in tensor.shape.dim)
-
-
-def _attributes(node, file, name):
-    """The attributes of a node as plain values; subgraphs are left out."""
-    from onnx import AttributeProto, helper
-
-    graphs = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
-    found = {}
-    for attribute in node.attribute:
-        if attribute.type in graphs:
-            continue
-        if attribute.type == AttributeProto.TENSOR:
-            found[attribute.name] = _array(attribute.t, file)
-            continue
-        try:
-            value = helper.get_attribute_value(attribute)
-        except ValueError as error:
-            raise ModelError(f"{file}: node {name}: attribute {attribute.name}: {error}") from error
-        if isinstance(value, bytes):
-            value = value.decode(errors="replace")
-        found[attribute.name] = tuple(value) if attribute.type in (
-            AttributeProto.INTS, AttributeProto.FLOATS, AttributeProto.STRINGS
-        ) else value
-    return found
-
-
-def _constant_of(operator, file):
-    """Value of a Constant node."""
-    [(kind, value)] = list(operator.attributes.items())[:1] or [("", None)]
-    dtypes = {
-        "value": None, "value_float": np.float32, "value_floats": np.float32,
-        "value_int": np.int64, "value_ints": np.int64,
-    }
-    if kind not in dtypes:
-        raise ModelError(
-            f"{file}: node {operator.name} (Constant) must have numbers, not {kind or 'nothing'}"
-        )
-    return np.asarray(value, dtypes[kind])
-
-
-def _used(graph):
-    """Names of all tensors that a node, a subgraph or the caller reads."""
-    read = {value.name for value in graph.output}
-    for node in graph.node:
-        read.update(node.input)
-        read.update(_captured(node))
-    return read
-
-
-def _captured(node):
-    """Names that the subgraphs of a node read and do not define."""
-    found, graphs = {}, []
-    for attribute in node.attribute:
-        graphs += [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
-    for graph in graphs:
-        own = {value.name for value in graph.input} | {t.name for t in graph.initializer}
-        for inner in graph.node:
-            found.update((n, None) for n in (*inner.input, *_captured(inner)) if n and n not in own)
-            own.update(inner.output)
-        found.update((v.name, None) for v in graph.output if v.name not in own)
-    return tuple(found)

@@ -6,17 +6,15 @@ file takes are bounded by its size: vectors that overlap are counted each time, 
 """
 
 import math
-import struct
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import tflite
 
 from weft.network.errors import ModelError
 from weft.network.ir import Quantization, Tensor
+from weft.network.tflite.file import PARSER_ERRORS, File, TfliteOperator
 
-__all__ = ["File", "TfliteOperator", "read"]
+__all__ = ["read"]
 
 OPERATORS = dict(tflite.utils.BUILTIN_OPCODE2NAME)
 # The newest operators, which the package does not name yet.
@@ -45,124 +43,6 @@ NAMES = {
     for name in vars(tflite.TensorType) if name.isupper()
 }
 RANK, ELEMENTS, TEXT = 8, (1 << 31) - 1, 256  # limits of a tensor's shape, size and name
-_WRONG = (
-    struct.error, IndexError, KeyError, ValueError, TypeError, OverflowError, AttributeError,
-    MemoryError, RecursionError, UnicodeError,
-)
-
-
-@dataclass(frozen=True, eq=False)
-class TfliteOperator:
-    """One operator of the file.
-
-    Attributes
-    ----------
-    position : int
-        Place in the file, from 0.
-    name : str
-        ``CONV_2D``; ``CUSTOM`` for a custom one.
-    custom : str
-        Name of a custom operator; empty otherwise.
-    code, version : int
-        Of its entry in the file's table of operator codes.
-    inputs, outputs, intermediates : tuple of int
-        Tensors; -1 is an absent input.
-    label : str
-        The operator in messages: ``resnet8: operator 3 (CONV_2D, conv/Relu)``.
-    kind : str
-        Type of the options; empty if the file has none.
-    table : flatbuffers.Table or None
-        The options.
-    custom_options : bytes
-    """
-
-    position: int
-    name: str
-    custom: str
-    code: int
-    version: int
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    intermediates: tuple[int, ...]
-    label: str
-    kind: str
-    table: Any
-    custom_options: bytes
-
-    def error(self, rule):
-        """A `ModelError` that names the file, the operator and the rule."""
-        return ModelError(f"{self.label}: {rule}")
-
-    def options(self, kind):
-        """The options as the class ``kind`` of package tflite; all defaults if absent."""
-        if self.kind not in ("", kind):
-            raise self.error(f"options must be {kind}, not {self.kind}")
-        options = getattr(tflite, kind)()
-        if self.table is None:
-            options.Init(_EMPTY, 4)
-        else:
-            options.Init(self.table.Bytes, self.table.Pos)
-        return _Options(self, options)
-
-
-class _Options:
-    """Options whose fields are read with a check: ``options.StrideH()``."""
-
-    def __init__(self, operator, options):
-        self._operator, self._options = operator, options
-
-    def __getattr__(self, field):
-        read = getattr(self._options, field)
-
-        def checked():
-            try:
-                return read()
-            except _WRONG as error:
-                raise self._operator.error(
-                    f"option {field} must lie inside the file: {error}"
-                ) from error
-
-        return checked
-
-
-_EMPTY = struct.pack("<HHi", 4, 4, 4)  # a vtable without fields, and a table that uses it
-
-
-@dataclass(frozen=True, eq=False)
-class File:
-    """A TFLite file.
-
-    Attributes
-    ----------
-    name : str
-    data : bytes
-        The whole file.
-    tensors : tuple of Tensor
-        Tensors of the first subgraph; constants with their data.
-    kinds : tuple of str
-        Type of each tensor, as the file names it.
-    variables : frozenset of int
-        Tensors that an operator keeps from run to run.
-    operators : tuple of TfliteOperator
-    inputs, outputs : tuple of int
-    subgraphs : int
-        Number of subgraphs in the file.
-    sparse : frozenset of int
-        Constants with a sparse encoding, which have no data here.
-    notes : list of str
-    """
-
-    name: str
-    data: bytes
-    tensors: tuple[Tensor, ...]
-    kinds: tuple[str, ...]
-    variables: frozenset[int]
-    operators: tuple[TfliteOperator, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    subgraphs: int
-    sparse: frozenset[int]
-    notes: list[str] = field(default_factory=list)
 
 
 def read(data: bytes, name: str) -> File:
@@ -183,7 +63,7 @@ def read(data: bytes, name: str) -> File:
         return reader.file()
     except ModelError:
         raise
-    except _WRONG as error:
+    except PARSER_ERRORS as error:
         raise ModelError(
             f"{name}: {reader.where} must lie inside the file ({len(data)} bytes): {error}"
         ) from error
