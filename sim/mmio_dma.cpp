@@ -22,7 +22,7 @@ struct Beat {
     uint32_t address;
     bool last;
     uint8_t data[BEAT];
-    uint32_t strobes;  // a bit for each byte
+    uint64_t strobes;  // a bit for each byte
 };
 
 class Memory {
@@ -54,10 +54,10 @@ private:
     uint8_t* data_;
 };
 
-std::deque<Beat> reads;     // to answer
-std::deque<Beat> addresses; // of beats to write
-std::deque<Beat> writes;    // beats without their addresses
-std::deque<int> responses;  // of written bursts
+std::deque<Beat> reads;      // to answer
+std::deque<Beat> addresses;  // of beats to write
+std::deque<Beat> writes;     // beats without their addresses
+std::deque<int> responses;   // of written bursts
 
 void add_burst(std::deque<Beat>& beats, uint32_t address, int last) {
     for (int n = 0; n <= last; n++) beats.push_back({uint32_t(address + n * BEAT), n == last, {}, 0});
@@ -87,7 +87,7 @@ void serve_writes(Vip& top, Memory& memory) {
     top.m_axi_awready = top.m_axi_wready = 1;
     if (top.m_axi_awvalid) add_burst(addresses, top.m_axi_awaddr, top.m_axi_awlen);
     if (top.m_axi_wvalid) {
-        Beat beat{0, bool(top.m_axi_wlast), {}, uint32_t(top.m_axi_wstrb)};
+        Beat beat{0, bool(top.m_axi_wlast), {}, uint64_t(top.m_axi_wstrb)};
         std::memcpy(beat.data, (const void*)&top.m_axi_wdata, BEAT);
         writes.push_back(beat);
     }
