@@ -144,7 +144,7 @@ def first_step(**fields):
 
 @pytest.mark.parametrize("fields, message", [
     ({"x": 9}, "step 0: x and b must be tensors in 0..5, not 9"),
-    ({"x_shape": [1, 4, 5, 5]}, "step 0: x_shape must be that of x"),
+    ({"x_shape": [1, 4, 5, 5]}, "step 0: x_shape must be the shape of x"),
     ({"flags": {"flags": 1 << 12}}, "step 0: flags must be supported"),
     ({"b_pages": [0]}, "step 0: weights must lie in the buffer"),
     ({"free": [3, 999]}, "step 0: pages must be in the buffer"),

@@ -160,7 +160,7 @@ def _scheduled(steps, config):
 
 
 def _with_tables(works):
-    """Return the works; those load their table that find another one in the core."""
+    """Return the works; a work loads its table if the core has another one before it."""
     tables = [work.table for work in works if work.table is not None]
     last = tables[-1] if tables else None  # of the inference before
     result = []

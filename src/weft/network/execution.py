@@ -83,7 +83,7 @@ class CoreRun:
 
     def _run(self, values, inferences, record):
         if inferences not in self._streams:
-            # The stream of one inference, and that of the latest batch.
+            # The stream of one inference, and the stream of the latest batch.
             stream = self._work.stream(inferences, self._after)
             self._streams = {1: self._streams[1], inferences: stream}
         stream = self._streams[inferences]

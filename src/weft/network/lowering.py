@@ -151,10 +151,10 @@ class PairRows:
 
 
 def candidates(gemm: Gemm, x_shape, b_shape, cols: int) -> list[MatrixRows | PairRows | WindowRows]:
-    """Return the ways to compute an operator on an array of ``cols`` columns, the plain one first.
+    """Return the ways to compute an operator on an array of ``cols`` columns.
 
-    Operators with groups of few columns have several: block-diagonal and Toeplitz weights, and
-    both at once, as many as fill the columns of the array.
+    The first one has the weights as they are. Operators with groups of few columns have others:
+    block-diagonal and Toeplitz weights, and both at once, as many as fill the columns of the array.
 
     Raises ModelError if the shapes of the operator do not fit together.
     """

@@ -150,7 +150,7 @@ class Program:
     name : str
         Name of the network's file without its suffix.
     source : str
-        ``tflite`` or ``onnx``: whose numerics the network has.
+        ``tflite`` or ``onnx``: the runtime whose numerics the network has.
     mode : str
         Rounding mode of its quantized results: ``tflite``, ``single`` or ``onnx``.
     target : NetworkTarget
@@ -197,7 +197,7 @@ class Program:
 
     @classmethod
     def load(cls, path) -> "Program":
-        """Read a program from a file; ModelError if it is not one, or damaged."""
+        """Read a program from a file; ModelError if the file is not a program, or is damaged."""
         from weft.network.program_file import read_program
 
         path = Path(path)

@@ -148,7 +148,7 @@ def _finish(work):
 def _core(program, number, step):
     work, config = step.work, program.target.config
     geometry = memories(config)
-    _require(work.x_shape == program.tensors[work.x].shape, "x_shape must be that of x")
+    _require(work.x_shape == program.tensors[work.x].shape, "x_shape must be the shape of x")
     _require(work.copies in (1, 2), "copies must be 1 or 2")
     _require(not int(work.flags) & ~int(supported_flags(config)), "flags must be supported")
     _require(

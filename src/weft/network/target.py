@@ -35,7 +35,7 @@ class NetworkTarget:
         return None if self.clock is None else cycles / (self.clock * 1e6)
 
     def wire_seconds(self, bytes_in: int, bytes_out: int) -> float | None:
-        """Return the seconds that the bytes take on the serial port; None if there is none.
+        """Return the seconds that the bytes take on the serial port; None without one.
 
         Commands and results use separate wires, so the slower direction counts: ``10 *
         max(bytes_in, bytes_out) / baud``.

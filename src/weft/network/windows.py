@@ -51,7 +51,7 @@ class WindowRows:
 
     @property
     def method(self) -> str:
-        """Name of the method, for people."""
+        """Name of the method, as reports show it."""
         if self.neighbours > 1:
             return "toeplitz"
         if self.together > 1:
@@ -99,7 +99,7 @@ class WindowRows:
     def weights(self, weights: np.ndarray, zero: np.ndarray) -> np.ndarray:
         """Return B, [count, k, n], from the weights [groups, K, N] of the operator.
 
-        ``zero`` [groups * N] has the weights that stand for 0.
+        ``zero`` [groups * N] has the zero points of the weights.
         """
         (kernel_y, kernel_x), p, c, n = self.window.kernel, self.together, self.channels, \
             self.columns
@@ -171,7 +171,7 @@ class WindowRows:
         return x.reshape(-1, height, width, channels)
 
     def _with_border(self, x, zero):
-        """Return all of the spread and padded map that windows read; x itself if it is that."""
+        """Return the part of the spread and padded map that windows read; x if they are equal."""
         window = self.window
         size = [
             (outputs - 1) * stride + (kernel - 1) * dilation + 1

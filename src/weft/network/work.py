@@ -1,4 +1,4 @@
-"""What a session executes: the work of a step on the core, or on the host."""
+"""The work of a step, which a session executes on the core or on the host."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

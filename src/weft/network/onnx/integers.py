@@ -88,7 +88,7 @@ def _matmul_integer(importer, operator):
 def _integer(importer, operator, kind, axis, sums_of):
     """``sum((a - za) * (b - zb))``; a zero point za that is computed is subtracted afterwards.
 
-    ``axis`` is that of the columns of b; ``sums_of(importer, operator, w)`` are the sums of
+    ``axis`` is the axis of the columns of b; ``sums_of(importer, operator, w)`` are the sums of
     ``b - zb`` for each result, or None.
     """
     source, names = importer.source, [*operator.inputs, "", ""]

@@ -110,7 +110,7 @@ def from_dequantize(source, name) -> QuantizedOperand | None:
 def result_of(source, name) -> QuantizedResult | None:
     """The quantized result that a tensor becomes: by QuantizeLinear, after a ReLU or a Clip.
 
-    None if anything else reads one of the tensors in between, or the numbers are not constants.
+    None if another operator reads one of the tensors in between, or the numbers are not constants.
     """
     bounds, places = [], []
     while True:

@@ -9,8 +9,8 @@ def ort(data: bytes, names: list[str], inferences: list) -> list:
     """The outputs of onnxruntime for each inference, node by node as the file has them.
 
     Optimizations are off. With them, onnxruntime replaces ``DequantizeLinear, Softmax,
-    QuantizeLinear`` by ``QLinearSoftmax``, which rounds otherwise, and results differ from those of
-    the file.
+    QuantizeLinear`` by ``QLinearSoftmax``, which rounds in another way: the results differ from the
+    file's.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def layout_of(kind, attributes, x_shape, w_shape, w, y_shape) -> MapLayout | Non
 
 
 def per_column(values, columns, groups=1):
-    """Numbers per tensor or per column; those of one group are repeated. None if they do not fit.
+    """Numbers per tensor or per column; one group's numbers are repeated. None if they do not fit.
     """
     if values.size == 1:
         return values.reshape(1)

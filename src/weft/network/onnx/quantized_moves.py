@@ -13,11 +13,11 @@ MOVES = {
 
 
 def lower(importer, operator) -> bool:
-    """Append the node of an operator that moves bytes; False if the operator is none that fits.
+    """Append the node of an operator that moves bytes; False if the operator does not fit.
 
     All its operands and its result have one scale and one zero point. Then
-    ``quantize(dequantize(q))`` is q, and the operator may work on q itself; MaxPool, too, because
-    the scale is above 0.
+    ``quantize(dequantize(q))`` is q, and the operator may work on q itself. MaxPool may, too,
+    because the scale is above 0.
     """
     source = importer.source
     if operator.domain not in ("", "ai.onnx") or operator.kind not in MOVES:

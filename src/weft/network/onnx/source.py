@@ -42,7 +42,7 @@ class Source:
     file, name : str
         Name of the file; the same without its suffix.
     operators : list of OnnxOperator
-        Those that are not folded.
+        Operators that are not folded.
     kinds : list of str
         All operators of the file.
     types : dict of (dtype, shape) by name

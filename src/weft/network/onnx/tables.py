@@ -19,7 +19,7 @@ UNARY = {
 
 
 def lower(importer, operator) -> bool:
-    """Append the table of an operator, and of those up to a QuantizeLinear; False if none fits."""
+    """Append the table of an operator and its followers up to a QuantizeLinear, if they fit."""
     if operator.domain == "com.microsoft":
         return _qlinear(importer, operator)
     source = importer.source

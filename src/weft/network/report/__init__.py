@@ -5,7 +5,7 @@ module          content
 ==============  =================================================================================
 `figures`       the data of a report, and its JSON
 `build`         makes the data from a `Program`
-`streams`       what the commands of a step move: words, results, frames
+`streams`       bytes that a step moves: words, results, frames
 `energy`        an estimate of the energy
 `placement`     the placement line
 `text`          tables for a terminal

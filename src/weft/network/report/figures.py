@@ -10,7 +10,7 @@ __all__ = ["Ceilings", "Energy", "LayerReport", "LayerStreams", "NetworkReport"]
 
 @dataclass(frozen=True)
 class LayerStreams:
-    """What a step moves in one inference, in bytes, and what its results occupy.
+    """Bytes that a step moves in one inference, and bytes that its results occupy.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What the parts of a core can do in a cycle.
+    """The peak rates of the parts of a core, and the sizes of its operand buffers.
 
     Attributes
     ----------

@@ -189,7 +189,7 @@ def _definitions(report):
         "<p>Cycles are predicted by the cycle model, which equals the hardware. Each layer is"
         " predicted again with an ideal load, an ideal array and an ideal drain; the part that"
         f" takes longest alone bounds the layer.</p><dl>{terms}</dl>"
-        f"<p>{escape(HOST_TIME)} The time on the wire is that of the bytes: it leaves out the"
+        f"<p>{escape(HOST_TIME)} The time on the wire counts the bytes alone: it leaves out the"
         " delays of USB adapters.</p>"
         f"<p>Config {escape(report.config)}, hash {report.config_hash:08x}.</p>"
     )

@@ -1,4 +1,4 @@
-"""What the commands of a step move: operand words, results, and frames on the serial port."""
+"""Bytes that a step moves: operand words, results, and frames on the serial port."""
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, Region, epilogue_flags, result
 from weft.config import Config
@@ -17,7 +17,7 @@ RESULT_FRAME_BYTES = FRAME_BYTES + 4  # and tag, last and status of a RESULTS fr
 
 
 def ceilings(config: Config) -> Ceilings:
-    """What the parts of a core can do in a cycle."""
+    """The peak rates of the parts of a core."""
     latencies = Latencies.of(config)
     words = {region: m for region, m in memories(config).items() if region <= Region.B}
     a_bytes, b_bytes = (operand.words * operand.word_bytes for operand in words.values())
@@ -33,7 +33,7 @@ def commands_of(program: Program, step: Step) -> list[Job | Load]:
 
 
 def streams(config: Config, commands) -> LayerStreams:
-    """What ``commands`` move in one inference, if each is sent once.
+    """Bytes that ``commands`` move in one inference, if each is sent once.
 
     Frames hold up to 256 bytes of the step's commands, one after another; the board acknowledges
     each. The results of a job start a new frame. Repeated frames and requests do not count.

@@ -1,4 +1,4 @@
-"""What the builders of nodes ask of the file: tensors by place, constants, shapes."""
+"""The file as the builders of nodes see it: tensors by place, constants, shapes."""
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Context:
             raise operator.error(f"outputs must be {outputs}, not {len(operator.outputs)}")
 
     def present(self, operator, place):
-        """Whether an optional input is there."""
+        """Whether an optional input is present."""
         return place < len(operator.inputs) and operator.inputs[place] >= 0
 
     def input(self, operator, place):
@@ -67,7 +67,7 @@ class Context:
         return self.file.tensors[operator.outputs[place]]
 
     def constant(self, operator, place, required=True):
-        """The value of a constant input; None if there is none and it is not required."""
+        """The value of a constant input; None if it is not required, and absent or computed."""
         if not self.present(operator, place):
             if required:
                 raise operator.error(f"input {place} must be present")
@@ -120,7 +120,7 @@ class Context:
         return tensors[0].dtype
 
     def fold(self, operator, kernel, inputs, attributes):
-        """Compute an operator of constants now; there is no node then."""
+        """Compute an operator whose inputs are constants; it does not become a node."""
         outputs = kernels.run(kernel, inputs, attributes)
         self.values |= dict(zip(operator.outputs, outputs, strict=True))
 

@@ -1,7 +1,7 @@
 """Cuts one operator out of a TFLite file: a model of its own, for the runtime.
 
 The parser has no classes that write whole models, so the tables are written with flatbuffers. The
-options of an operator are copied field by field without a knowledge of their types.
+options of an operator are copied field by field, whatever their types are.
 """
 
 import struct

@@ -47,7 +47,7 @@ def _notes(file):
     notes = []
     if any(file.kinds[i] == "UINT8" for i in used):
         notes.append(
-            "TFLite Micro has no uint8: the values are computed as those of int8, higher by 128"
+            "TFLite Micro has no uint8: values are computed as int8 and then raised by 128"
         )
     if file.subgraphs > 1:
         notes.append(f"the file has {file.subgraphs} subgraphs; only the first one runs")
@@ -64,7 +64,7 @@ def _graph(file, nodes, tensors, notes):
 
 
 def _check(operator):
-    """Refuse an operator that nothing can run."""
+    """Raise ModelError for an operator that neither Weft nor TFLite Micro has."""
     if operator.custom or operator.name == "CUSTOM":
         if operator.custom not in CUSTOM:
             raise operator.error(
@@ -84,7 +84,7 @@ def _nearest(name, known):
 
 
 def _nodes(graph, operator):
-    """The nodes of an operator; none if its outputs became constants."""
+    """The nodes of an operator: an empty list if its outputs became constants."""
     reason = "Weft has no kernel of its own for it"
     if operator.name in BUILDERS:
         try:
