@@ -24,8 +24,9 @@ def toml(tmp_path):
 
 
 @pytest.fixture
-def report(capsys):
-    """What ``weft report`` prints."""
+def report(capsys, monkeypatch):
+    """What ``weft report`` prints, where nothing sets the width of its lines."""
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def run(*arguments):
         assert main(["report", *arguments]) == 0
