@@ -22,7 +22,7 @@ class AxiMemory:
     data_bytes : int
         Bytes of a beat.
     size : int
-        Bytes of the memory, from address ``base`` on. Other addresses have error responses.
+        Bytes of the memory, from address 0 on. Other addresses have error responses.
 
     Attributes
     ----------
@@ -33,11 +33,10 @@ class AxiMemory:
         All bursts so far: "ar" or "aw", address, beats.
     """
 
-    def __init__(self, axi, *, data_bytes, size, base=0, pause=0.0, latency=0, seed=0):
+    def __init__(self, axi, *, data_bytes, size, pause=0.0, latency=0, seed=0):
         self.axi = axi
         self.data_bytes = data_bytes
         self.memory = bytearray(size)
-        self.base = base
         self.pause = pause
         self.latency = latency
         self.rng = random.Random(seed)
@@ -118,10 +117,9 @@ class AxiMemory:
         due = self._response_cycle(cycle, self._r_queue)
         addresses = self._burst("ar", payload)
         for address in addresses:
-            offset, error = address - self.base, self._is_error(address)
-            word = bytes(self.data_bytes) if error else self.memory[
-                offset : offset + self.data_bytes
-            ]
+            error = self._is_error(address)
+            word = self.memory[address : address + self.data_bytes]
+            word = bytes(self.data_bytes) if error else word
             self._r_queue.append((due, {
                 "data": int.from_bytes(word, "little"), "resp": 2 * error,
                 "last": address == addresses[-1],
@@ -134,7 +132,7 @@ class AxiMemory:
         self._w_queue.append(payload)
 
     def _is_error(self, address):
-        inside = 0 <= address - self.base <= len(self.memory) - self.data_bytes
+        inside = 0 <= address <= len(self.memory) - self.data_bytes
         return not inside or address in self.bad
 
     def _write(self, cycle):
@@ -152,6 +150,6 @@ class AxiMemory:
                 data = beat["data"].to_bytes(self.data_bytes, "little")
                 for n in range(self.data_bytes):
                     if beat["strb"] >> n & 1:
-                        self.memory[address - self.base + n] = data[n]
+                        self.memory[address + n] = data[n]
             due = self._response_cycle(cycle, self._b_queue)
             self._b_queue.append((due, {"resp": 2 * error}))

@@ -20,11 +20,11 @@ class DmaScenario(Scenario):
     size : int
         Bytes of the memory, which starts at address 0.
     seed : int
-    orders : tuple of `ElementOrder`
-        Orders that operands may have.
 
     Attributes
     ----------
+    orders : tuple of `ElementOrder`
+        Orders that operands may have.
     memory : bytearray
         Contents before the descriptors run.
     expected : bytearray
@@ -34,10 +34,10 @@ class DmaScenario(Scenario):
         Tag and status of each job whose end is reported, in order.
     """
 
-    def __init__(self, config, *, size, seed, orders=(ElementOrder.K_MAJOR, ElementOrder.K_MINOR)):
+    def __init__(self, config, *, size, seed):
         super().__init__(config, seed)
         self.layout = random.Random(seed)
-        self.orders = orders
+        self.orders = (ElementOrder.K_MAJOR, ElementOrder.K_MINOR)
         self.memory = bytearray(self.layout.randbytes(size))
         self.expected = bytearray(self.memory)
         self.descriptors = []

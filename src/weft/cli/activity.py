@@ -119,7 +119,7 @@ def activity_picture(path, timeline, title, zoom=0, zoom_cycles=300):
     upper = figure.add_axes((0.075, 0.485, 0.835, 0.340), facecolor="none")
     lower = figure.add_axes((0.075, 0.130, 0.835, 0.240), facecolor="none")
     _draw_heading(figure, timeline, title)
-    _draw_run(upper, timeline, (start, end))
+    _draw_run(upper, timeline)
     _draw_cycles(lower, timeline.flags[start:end], start, name)
     _draw_zoom(figure, upper, lower, (start, end))
     path = Path(path)
@@ -191,7 +191,7 @@ def _draw_lanes(axes, left, right):
     return bottoms
 
 
-def _draw_run(axes, timeline, window):
+def _draw_run(axes, timeline):
     """The duty of each lane over the whole run, divided into layers."""
     flags = timeline.flags
     width = 1 << (-(-flags.size // _BINS) - 1).bit_length()

@@ -8,7 +8,7 @@ __all__ = ["FILES", "text", "write"]
 FILES = "report.md", "report.json", "floorplan.png"  # written into the bitstream's folder
 
 
-def write(folder, design, netlist, seed, routed, bitstream) -> None:
+def write(folder, design, seed, routed, bitstream) -> None:
     """Write `FILES` into ``folder``, and print a summary."""
     from weft.boards.blocks import cells_by_block, placed_cells
     from weft.cli.floorplan_picture import floorplan_picture

@@ -140,7 +140,7 @@ def _build(board, args, bitstream):
             if args.fit:
                 show.say(f"{config.name}: array {tried + 1} of at most {len(configs)}")
             try:
-                design, netlist, seed, routed = _attempt(
+                design, seed, routed = _attempt(
                     tools, board, config, args, build_folder, show
                 )
                 problem = clock_missed(routed, args.seeds)
@@ -160,12 +160,12 @@ def _build(board, args, bitstream):
     unfinished = part_of(bitstream)
     shutil.copyfile(routed.bitstream, unfinished)
     os.replace(unfinished, bitstream)
-    bitstream_report.write(bitstream.parent, design, netlist, seed, routed, bitstream)
+    bitstream_report.write(bitstream.parent, design, seed, routed, bitstream)
     return 0
 
 
 def _attempt(tools, board, config, args, build_folder, show):
-    """(design, netlist, seed, RoutedDesign) of one Config."""
+    """(design, seed, RoutedDesign) of one Config."""
     from weft.boards.bitstream import best_route, prepare, synthesize
     from weft.boards.fit import min_luts
     from weft.boards.toolchain import ToolchainError
@@ -193,7 +193,7 @@ def _attempt(tools, board, config, args, build_folder, show):
                 f" at most {args.seeds} seeds"
             )
         seed, routed = best_route(tools, design, netlist, range(1, args.seeds + 1), report)
-    return design, netlist, seed, routed
+    return design, seed, routed
 
 
 def _duration(seconds):

@@ -24,15 +24,13 @@ from weft.kit.vhdl import package
 __all__ = ["build", "check_packages", "guide"]
 
 
-def build(ip: Ip, *, measured: str | None = None, progress=lambda text: None) -> dict[str, bytes]:
+def build(ip: Ip, *, measured: str | None = None) -> dict[str, bytes]:
     """The files of the kit of ``ip``, by path in its folder. The same ``ip`` gives the same bytes.
 
     Parameters
     ----------
     measured : str, optional
         Section "Area and clock" of the data sheet, in Markdown.
-    progress : callable
-        Called before each step, with the step's name.
 
     Raises
     ------
@@ -40,16 +38,13 @@ def build(ip: Ip, *, measured: str | None = None, progress=lambda text: None) ->
         If PeakRDL is not installed. It is raised before any step that takes long.
     """
     name, version = ip.name, metadata.version("weft")
-    progress("register documents")
     files = documents(ip, version)
     files[f"driver/{name}_regs.h"] = files.pop(f"{name}_regs.h")
-    progress("Verilog")
     top = IpTop(ip)
     pins = ports(top, ip.protocol)
     sources = {f"{name}.v": core(top, head=head(ip, "the core"))}
     if models := primitives(ip, head=head(ip, "simulation models of its device primitives")):
         sources[f"{name}_primitives.v"] = models
-    progress("driver, bench, integration files")
     texts = {
         **sources,
         f"{name}.vhd": package(name, pins, head=head(ip, "VHDL component declaration")),

@@ -23,8 +23,6 @@ class MapLayout:
         Shapes that x and y must have; for 1-D operands they differ from the node's shapes.
     columns : int
         groups * N.
-    column_axis : int
-        Axis of the columns in y.
     weight_axis : int
         Axis of the columns in the second operand.
     """
@@ -34,7 +32,6 @@ class MapLayout:
     x_shape: tuple[int, ...]
     y_shape: tuple[int, ...]
     columns: int
-    column_axis: int
     weight_axis: int
 
 
@@ -89,7 +86,7 @@ def _convolution(kind, attributes, x_shape, w, y_shape):
         window = conv_transpose_window(attributes, kernel, x_shape[2:], y_shape[2:])
     weights = np.ascontiguousarray(w).reshape(groups, -1, columns // groups)
     return MapLayout(
-        weights, dict(window=window, layout="NCHW"), x_shape, y_shape, columns, 1,
+        weights, dict(window=window, layout="NCHW"), x_shape, y_shape, columns,
         0 if kind == "Conv" else 1,
     )
 
@@ -115,6 +112,4 @@ def _matrix(kind, attributes, x_shape, w_shape, w, y_shape):
         weights = np.ascontiguousarray(w.T if b_transposed else w)[None]
     else:
         arguments["b_transposed"] = b_transposed
-    return MapLayout(
-        weights, arguments, x_shape, y_shape, columns, len(y_shape) - 1, weight_axis
-    )
+    return MapLayout(weights, arguments, x_shape, y_shape, columns, weight_axis)

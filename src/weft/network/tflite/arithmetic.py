@@ -50,7 +50,7 @@ def _sum_terms(operator, a, b, left_shift):
     }, twice
 
 
-def _limits(graph, operator, kind, y):
+def _limits(operator, kind, y):
     fused = FUSED.get(operator.options(kind).FusedActivationFunction()) if kind else "none"
     if fused is None:
         raise Fallback("the fused activation is not a clamp")
@@ -64,7 +64,7 @@ def _limits(graph, operator, kind, y):
 def _linear(kernel, kind, graph, operator):
     a, b, y = _pair(graph, operator)
     graph.same_type(operator, a, y)
-    low, high = _limits(graph, operator, kind, y)
+    low, high = _limits(operator, kind, y)
     if y.dtype in PLAIN:
         return graph.host(operator, f"tflite.plain_{kernel}", REASON, low=low, high=high)
     if y.dtype not in QUANTIZED:
@@ -100,7 +100,7 @@ def _squared_difference(graph, operator):
 def _mul(graph, operator):
     a, b, y = _pair(graph, operator)
     graph.same_type(operator, a, y)
-    low, high = _limits(graph, operator, "MulOptions", y)
+    low, high = _limits(operator, "MulOptions", y)
     if y.dtype in PLAIN:
         return graph.host(operator, "tflite.plain_mul", REASON, low=low, high=high)
     if y.dtype not in QUANTIZED:
@@ -118,7 +118,7 @@ def _div(graph, operator):
     a, _, y = _pair(graph, operator)
     if graph.same_type(operator, a, y) != np.float32:
         raise Fallback(f"no kernel for {y.dtype}")
-    low, high = _limits(graph, operator, "DivOptions", y)
+    low, high = _limits(operator, "DivOptions", y)
     return graph.host(operator, "tflite.plain_div", REASON, low=low, high=high)
 
 

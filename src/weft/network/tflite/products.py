@@ -32,7 +32,7 @@ def _fully_connected(graph, operator):
         raise operator.error(
             f"the output must have {size // k * channels} elements, not shape {y.shape}"
         )
-    fused = _fused(operator, options.FusedActivationFunction())
+    fused = _fused(options.FusedActivationFunction())
     weights = graph.constant(operator, 1, required=False)
     if weights is None and (len(x.shape) < 2 or x.shape[-1] != k):
         raise Fallback("two activations are multiplied, and the first one is not [..., M, K]")
@@ -77,7 +77,7 @@ def _conv_2d(graph, operator):
     graph.expect(operator, (x.shape[0], *window.output, channels))
     weights = graph.constant(operator, 1)
     weights = weights.reshape(groups, channels // groups, -1).transpose(0, 2, 1)
-    fused = _fused(operator, options.FusedActivationFunction())
+    fused = _fused(options.FusedActivationFunction())
     return _product(
         graph, operator, fused, bias=2, x=0, w=1, axis=0, channels=channels, weights=weights,
         window=window,
@@ -98,7 +98,7 @@ def _depthwise_conv_2d(graph, operator):
     graph.expect(operator, (x.shape[0], *window.output, channels))
     weights = graph.constant(operator, 1)
     weights = weights.reshape(height * width, groups, -1).transpose(1, 0, 2)
-    fused = _fused(operator, options.FusedActivationFunction())
+    fused = _fused(options.FusedActivationFunction())
     return _product(
         graph, operator, fused, bias=2, x=0, w=1, axis=3, channels=channels, weights=weights,
         window=window,
@@ -188,7 +188,7 @@ def padding_of(operator, padding, size, kernel, stride, dilation):
     return out, total // 2, total - total // 2
 
 
-def _fused(operator, code):
+def _fused(code):
     if code not in FUSED:
         raise Fallback(f"fused activation {code} is not a clamp")
     return FUSED[code]
