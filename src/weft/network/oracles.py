@@ -1,4 +1,4 @@
-"""Compares the outputs of a network with its runtime's outputs, byte by byte."""
+"""Compares the outputs of a network with those of its runtime: integers byte by byte."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ import numpy as np
 from weft.network.errors import ModelError
 from weft.network.inputs import read_inputs
 from weft.network.loading import NeuralNetwork
-from weft.network.program import Program
+from weft.network.program import Program, Step
 
-__all__ = ["ORACLES", "Difference", "compare", "expected"]
+__all__ = ["ORACLES", "Difference", "compare", "expected", "is_float_product", "tolerance"]
 
 # By the name of a check: the runtime, and the files that it runs.
 ORACLES = {
@@ -31,13 +31,39 @@ class Difference:
     different : int
         Number of values with other bits.
     largest : float
-        Largest difference of two values.
+        Largest difference of two values; NaN if only one of them is NaN.
+    allowed : float
+        Allowed difference: 0 if all products are of integers, else `tolerance` times the largest
+        value.
     """
 
     name: str
     size: int
     different: int
     largest: float
+    allowed: float
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether the values are equal, or as close as the products promise."""
+        return not self.different or self.largest <= self.allowed
+
+
+def tolerance(program: Program) -> float:
+    """Return the allowed difference of outputs, relative to the largest value.
+
+    Products of integers are exact: 0. Sums of float32 depend on their order: 1e-5. A bf16 core
+    rounds its operands to 8 significant bits: 2**-6.
+    """
+    floats = [step for step in program.steps if is_float_product(program, step)]
+    if not floats:
+        return 0.0
+    return 2.0**-6 if any(step.placement.on_weft for step in floats) else 1e-5
+
+
+def is_float_product(program: Program, step: Step) -> bool:
+    """Return whether a step is a product of float32 values."""
+    return step.macs > 0 and program.tensors[step.inputs[0]].dtype.kind == "f"
 
 
 def expected(oracle: str, network: NeuralNetwork, program: Program, x) -> list[np.ndarray]:
@@ -80,7 +106,7 @@ def expected(oracle: str, network: NeuralNetwork, program: Program, x) -> list[n
 
 def compare(program: Program, outputs: list, wanted: list) -> list[Difference]:
     """Return how each output differs from the wanted one."""
-    found = []
+    found, relative = [], tolerance(program)
     for number, y, other in zip(program.outputs, outputs, wanted, strict=True):
         tensor = program.tensors[number]
         if y.dtype != other.dtype or y.size != other.size:
@@ -90,8 +116,12 @@ def compare(program: Program, outputs: list, wanted: list) -> list[Difference]:
         y, other = y.reshape(-1), other.reshape(-1)
         bits = f"u{y.dtype.itemsize}"
         different = np.ascontiguousarray(y).view(bits) != np.ascontiguousarray(other).view(bits)
-        gaps = np.abs(y[different].astype(np.float64) - other[different].astype(np.float64))
+        y, other = y.astype(np.float64), other.astype(np.float64)
+        different &= ~(np.isnan(y) & np.isnan(other))
+        with np.errstate(invalid="ignore"):  # the difference of two infinities
+            gaps = np.abs(y[different] - other[different])
+        allowed = relative * float(np.abs(other[np.isfinite(other)]).max(initial=0.0))
         found.append(Difference(
-            tensor.name, y.size, int(different.sum()), float(gaps.max(initial=0.0))
+            tensor.name, y.size, int(different.sum()), float(gaps.max(initial=0.0)), allowed
         ))
     return found

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from weft.network.oracles import is_float_product
 from weft.network.program import Program
 from weft.network.report.streams import commands_of, streams
 
@@ -39,14 +40,9 @@ def _oracle(program):
     runtime, kind = ORACLES[program.mode], program.target.config.data_type
     if kind.acc.name != "int32" and any(step.placement.on_weft for step in program.steps):
         return f"products in {kind.a.name}, so close to {runtime} but not equal"
-    if any(_is_float(program, step) for step in program.steps):
+    if any(is_float_product(program, step) for step in program.steps):
         return f"products in float32, so close to {runtime} but not always equal"
     return f"equal to {runtime} in mode {program.mode}"
-
-
-def _is_float(program, step):
-    """Whether a step is a product of float32 values, whose sums depend on their order."""
-    return step.macs > 0 and program.tensors[step.inputs[0]].dtype.kind == "f"
 
 
 def reasons_of(program: Program) -> list[str]:
