@@ -12,11 +12,7 @@ TINY = ["--rows", "1", "--cols", "2", "--a-words", "32", "--b-words", "32"]
 CONFIG = Config(rows=1, cols=2, a_words=32, b_words=32)
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """Run in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture

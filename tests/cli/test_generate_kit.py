@@ -14,11 +14,7 @@ TINY = ["--rows", "1", "--cols", "2", "--a-words", "32", "--b-words", "32"]
 FILES = {"README.md": b"# a core\n", "kit.json": b"{}\n", "weft_axi_1x2x1.v": b"module\n"}
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """Run in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture

@@ -35,11 +35,7 @@ TABLE = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """Run in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture
