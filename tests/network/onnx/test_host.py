@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from onnx_models import Builder, require, run_runtime
+from onnx_models import Builder, equal_to_runtime, require, run_runtime
 
 from weft.network.onnx import load
 
@@ -206,11 +206,7 @@ def test_quantized_add_and_multiply(kind, kernel, dtype):
         y = b.node(
             kind, names[0], s[0], z[0], names[1], s[1], z[1], s[2], z[2], domain="com.microsoft"
         )
-        data = b.bytes(y, dtype=dtype)
-        graph = load(data, "net.onnx")
-        assert [node.kernel for node in graph.nodes] == [f"onnx.{kernel}"]
-        values = run_graph(graph, [a, c], mode="onnx")
-        assert np.array_equal(values[graph.outputs[0]], run_runtime(data, [a, c])[0])
+        equal_to_runtime(b, y, [a, c], dtype, [f"onnx.{kernel}"])
 
 
 @pytest.mark.parametrize("scales, zeros", [
@@ -226,10 +222,7 @@ def test_quantized_add_next_to_ties(scales, zeros):
     s, z = F32(scales), U8(zeros)
     y = b.node("QLinearAdd", names[0], s[0], z[0], names[1], s[1], z[1], s[2], z[2],
                domain="com.microsoft")
-    data = b.bytes(y, dtype=U8)
-    graph = load(data, "net.onnx")
-    values = run_graph(graph, [a, c], mode="onnx")
-    assert np.array_equal(values[graph.outputs[0]], run_runtime(data, [a, c])[0])
+    equal_to_runtime(b, y, [a, c], U8)
 
 
 def test_quantized_add_without_the_last_zero_point():
@@ -253,12 +246,8 @@ def test_quantized_pool_and_concat(dtype):
         "QLinearConcat", F32(0.02), dtype(7), x, F32(0.013), dtype(3), y, F32(0.02), dtype(7),
         domain="com.microsoft", axis=1,
     )
-    data = b.bytes(z, dtype=dtype)
     inputs = [b.rng.integers(0, 120, (2, 40, 9), dtype) for _ in "xy"]
-    graph = load(data, "net.onnx")
-    assert [node.kernel for node in graph.nodes] == ["onnx.qlinear_concat"]
-    values = run_graph(graph, inputs, mode="onnx")
-    assert np.array_equal(values[graph.outputs[0]], run_runtime(data, inputs)[0])
+    equal_to_runtime(b, z, inputs, dtype, ["onnx.qlinear_concat"])
 
 
 @pytest.mark.parametrize("rule", [
