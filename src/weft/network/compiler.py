@@ -96,7 +96,7 @@ class _Compiler:
         if not isinstance(node, Gemm):
             reason = fused.refusal or node.reason
             return Step(
-                **common, placement=Placement(False, reason, fused.field),
+                **common, placement=Placement(False, reason, fused.field), macs=node.macs,
                 work=HostWork(node.kernel, node.attributes),
             )
         try:

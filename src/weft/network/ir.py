@@ -220,11 +220,14 @@ class Host(Node):
         Arguments of the kernel: numbers, strings, tuples of them, arrays, and bytes (a sub-model).
     reason : str
         Why it does not run on Weft, for people: "no product", "softmax needs a reduction".
+    macs : int
+        Multiply-accumulate operations of its products; 0 if it has none.
     """
 
     kernel: str
     attributes: Mapping[str, Any]
     reason: str
+    macs: int = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

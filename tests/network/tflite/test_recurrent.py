@@ -46,6 +46,7 @@ def test_svdf_is_a_product_and_a_state(rng, batch):
     graph = load(data, "net")
     assert [getattr(node, "kernel", "gemm") for node in graph.nodes] == ["gemm", "tflite.svdf"]
     assert [node.position for node in graph.nodes] == [(0,), (0,)]
+    assert graph.nodes[1].macs == batch * 32  # the filter in time
     same_over_runs(rng, data, graph)
 
 
@@ -79,6 +80,8 @@ def test_lstm_is_a_product_and_a_recurrence(rng, options):
     data = lstm(rng, **options)
     graph = load(data, "net")
     assert [getattr(node, "kernel", "gemm") for node in graph.nodes] == ["gemm", "tflite.lstm"]
+    units = options.get("units", 4)
+    assert graph.nodes[1].macs == options["batch"] * options["time"] * 4 * units * units
     same_over_runs(rng, data, graph)
 
 

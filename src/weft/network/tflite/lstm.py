@@ -57,6 +57,7 @@ def _lstm(graph, operator):
         Host(
             **common, name=y.name, inputs=(sums,), outputs=operator.outputs, kernel="tflite.lstm",
             reason="the recurrence of an LSTM, and its state of 16 bits",
+            macs=math.prod(x.shape[:2]) * recurrent.size,
             attributes={
                 "recurrent": recurrent, "time_major": major,
                 **_scales(graph, operator, x, hidden, cell, options.CellClip()),

@@ -58,7 +58,7 @@ def _svdf(graph, operator):
         ),
         Host(
             **common, name=y.name, inputs=(sums,), outputs=operator.outputs, kernel="tflite.svdf",
-            reason="a state and a filter in time, of 16 bits",
+            reason="a state and a filter in time, of 16 bits", macs=batch * time_value.size,
             attributes={
                 "time": time_value, "bias": bias, "rank": rank, "multipliers": (into[0], out[0]),
                 "shifts": (into[1], out[1]), "zero": y_zero, "low": low, "high": high,
