@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability registers help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks sim-speed link-bench area cell-mutants mutation sweep lock clean distclean
+.PHONY: docs readability registers help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks chip-price sim-speed link-bench area cell-mutants mutation sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,10 @@ cycles:  ## write docs/cycles.md, the cycle counts of common designs
 networks:  ## write the tables of docs/networks.md, from the files in the folder WEFT_NETWORKS
 	@$(SETUP) test
 	@$(RUN) python -m tools.networks
+
+chip-price:  ## write the tables of docs/chip.md, from the files in the folder WEFT_NETWORKS
+	@$(SETUP) test
+	@$(RUN) python -m tools.chip_price
 
 sim-speed:  ## measure the speed of the simulation, write docs/sim-speed.md
 	@$(SETUP) sim
