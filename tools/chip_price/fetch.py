@@ -113,8 +113,8 @@ def fetch(window: Window, channels: int, buffer: WindowBuffer, used: int = 0) ->
                 y = row * window.stride[0] - window.padding[0] + ky * window.dilation[0]
                 # Only the place of the run in a memory word matters.
                 offset = y * width * channels % buffer.port if 0 <= y < height else -1
-                line = _line(geometry, pixels, column, offset)
-                cycles, reads, size = cycles + line[0], reads + line[1], size + line[2]
+                run = _run(geometry, pixels, column, offset)
+                cycles, reads, size = cycles + run[0], reads + run[1], size + run[2]
         panels += 1
         first, vectors = first or cycles, max(vectors, size)
     words = -(-vectors // buffer.banks)
@@ -134,7 +134,7 @@ def _segments(start, rows, height, width):
 
 
 @cache
-def _line(geometry, pixels, column, offset):
+def _run(geometry, pixels, column, offset):
     """Cycles, reads and vectors of a strip, for one row of the kernel for ``pixels`` outputs.
 
     ``offset`` is the place of the row of the map in a memory word; below 0 it is outside the map.

@@ -127,7 +127,7 @@ def test_core_waits_for_a_panel_that_fills_its_buffer():
 
 @pytest.mark.parametrize("channels, reads", [(64, 2 * 64), (512, 16 * 64)])
 def test_depthwise_layer_in_parts(channels, reads):
-    # A pool of 8 x 8: 64 pixels of all channels and 8 lines
+    # A pool of 8 x 8: 64 pixels of all channels and 8 runs
     # of 8 more are 65 words of a bank; 512 channels are 464.
     pool = ChipLayer(
         "pool", Window((8, 8), (1, 1), (1, 1), NO_PADDING, (8, 8), (1, 1)), channels, channels,

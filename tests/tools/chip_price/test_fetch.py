@@ -35,7 +35,7 @@ def test_copies_take_as_many_cycles_as_a_bank_gets_vectors():
 def test_depthwise_layer_with_a_border():
     # 4 x 4 pixels of 8 bytes, one panel for each row. A row of the map is one word. Each of its two
     # outside columns takes a cycle. A row outside the map is 6 vectors in 5 banks: 2 cycles.
-    # Panels: 2 + 3 + 3, 3 + 3 + 3 twice, 3 + 3 + 2; 3 lines of 6 + 4 vectors in 5 banks.
+    # Panels: 2 + 3 + 3, 3 + 3 + 3 twice, 3 + 3 + 2; 3 runs of 6 + 4 vectors in 5 banks.
     buffer = WindowBuffer(rows=4, depth=8, port=32, sub=0)
     assert buffer.banks == 5
     assert fetch(window(3, (4, 4), border=1), 8, buffer) == FetchCost(34, 10, 8, 4, 6)
@@ -43,7 +43,7 @@ def test_depthwise_layer_with_a_border():
 
 def test_panel_across_rows_of_the_map():
     # 2 x 6 pixels of 32 bytes without a border, kernel 3: 2 x 4 outputs, one panel of 8 pixels in
-    # two segments. Each reads 3 lines of 6 pixels; 2 * 3 * (6 * 4 + 8) = 192 vectors in 9.
+    # two segments. Each reads 3 runs of 6 pixels; 2 * 3 * (6 * 4 + 8) = 192 vectors in 9.
     assert fetch(window(3, (4, 6), output=(2, 4)), 32, STRIP) == FetchCost(36, 36, 36, 1, 22)
 
 
@@ -91,3 +91,23 @@ def test_words_of_several_pixels_go_to_different_banks():
 def test_rows_of_a_map_start_within_words():
     # Rows of 24 bytes at 0, 24 and 48 of words of 32: 1, 2 and 2 words.
     assert fetch(window(3, (3, 3), output=(1, 1)), 8, STRIP).reads == 5
+
+
+@pytest.mark.parametrize("rows, groups, stride, width", [
+    (8, 8, 1, 5), (8, 1, 2, 48), (8, 2, 2, 6), (8, 3, 1, 7), (4, 2, 3, 5), (2, 9, 2, 3),
+])
+def test_rows_of_the_array_read_different_banks(rows, groups, stride, width):
+    buffer = WindowBuffer(rows=rows, depth=8, port=8, sub=0)
+    pitch, banks = buffer.pitch(groups, stride), buffer.banks
+    for first in range(width):  # column of the first pixel of the panel
+        begin, columns, used = 0, [], set()
+        for p in range(rows):
+            if p and (first + p) % width == 0:  # a segment, in the bank to which the last one leads
+                begin = max(columns[-1] + 3 * pitch, max(used) + 1)
+                begin += (columns[0] + p * stride * pitch - begin) % banks
+                columns.append(begin)
+            else:
+                columns.append(columns[-1] + stride * pitch if p else 0)
+            used.update(columns[-1] + n for n in range(3 * pitch))
+        for step in range(3 * pitch):  # taps of a row of the kernel, and channels
+            assert len({(number + step) % banks for number in columns}) == rows
