@@ -21,7 +21,7 @@ ICARUS = {
     "5x2x3-narrow": (Config(
         rows=5, cols=2, depth=3, hop=3, requantize="none", bytes_in=64, bytes_out=2, a_words=32,
         b_words=128,
-    ), 29),
+    ), 30),
     "2x3x2-fip": (Config(
         rows=2, cols=3, depth=2, multiplier="fip", requantize="onnx", b_zero_point="column",
         bytes_in=2, bytes_out=64, jobs=2, a_words=32, b_words=32,

@@ -150,6 +150,7 @@ def first_step(**fields):
     ({"free": [3, 999]}, "step 0: pages must be in the buffer"),
     ({"early": 0}, "step 0: early must be a later step"),
     ({"copies": 3}, "step 0: copies must be 1 or 2"),
+    ({"loads_table": True}, "step 0: a loaded table must be given"),
     ({"table": {"bytes": 0}}, "CoreWork.table must not be a bytes"),
     ({"outputs": []}, "step 0: a product must have one output"),
 ])

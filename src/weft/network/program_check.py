@@ -185,6 +185,7 @@ def _core(program, number, step):
         and (work.table is None or work.table.shape == (256,) and work.table.dtype.itemsize == 1),
         "a table must have 256 entries of 8 bits",
     )
+    _require(work.table is not None or not work.loads_table, "a loaded table must be given")
     size, (first, free) = panels * b.panel_pages(k), work.free
     _require(0 <= first and free >= 0 and first + free <= b.pages, "pages must be in the buffer")
     if work.b_pages is None:

@@ -100,7 +100,7 @@ def test_products_through_the_link(case):
 def test_splits_long_results_into_frames():
     config = Config(rows=2, cols=2, depth=1, a_words=1024, b_words=64, bytes_out=8)
     scenario = Scenario(config)
-    scenario.multiply(*scenario.operands(40, 7, 2), tag=0xABCD)
+    scenario.multiply(scenario.random(40, 2), scenario.random(7, 2), tag=0xABCD)
 
     async def bench(ctx, host):
         await host.feed(ctx, scenario.data)

@@ -44,6 +44,8 @@ def _average_pool(inputs, attributes):
     for tap, inside in _taps(x, attributes):
         total = total + np.where(inside, tap.astype(kind), kind(0))
         count = count + inside.astype(np.int64)
+    if not np.all(count):
+        raise ValueError("each window of a pool must have an input")
     if kind == np.int64:
         y = _quotient(total + np.where(total > 0, count // 2, -(count // 2)), count)
     else:
@@ -68,6 +70,8 @@ def _mean(inputs, attributes):
     """
     [x] = inputs
     count = math.prod(x.shape[axis] for axis in attributes["axes"])
+    if not count:
+        raise ValueError("a mean must be of 1 value or more, not 0")
     places = min(count.bit_length() - 1, 32, 31 + attributes["shift"])
     multiplier = int(_quotient(np.int64(attributes["multiplier"] << places), count))
     return _scaled_sum(x, count, multiplier, attributes["shift"] - places, attributes)
