@@ -34,101 +34,136 @@ def pairs(config: Config) -> set:
 
 CONFIGS = [
     Config(
-        rows=4, cols=1, hop=1, target="ice40up", drain="folded", a_words=64, b_words=32,
-        requantize="single", scale_cycles=8, bytes_in=2, bytes_out=4, jobs=16,
+        rows=1, cols=1, hop=3, drain="folded", a_words=64, b_words=32, lanes=1, requantize="none",
+        scale_cycles=8, b_zero_point="column", bytes_in=1, bytes_out=1, jobs=2,
     ),
     Config(
-        rows=1, cols=2, depth=3, hop=8, target="ice40hx", a_words=32, b_words=64, lanes=2,
-        requantize="single", scale_cycles=2, activation="none", bytes_in=1, bytes_out=64,
+        rows=1, cols=1, depth=2, hop=5, target="ice40hx", drain="folded", a_words=32, b_words=64,
+        lanes=1, scale_cycles=2, b_zero_point="column", bytes_in=4, bytes_out=32, jobs=2,
     ),
     Config(
-        rows=1, cols=3, depth=2, hop=2, target="ice40up", drain="folded", a_words=64,
-        b_words=32, lanes=1, b_zero_point="column", bytes_in=64, bytes_out=1, jobs=2,
-    ),
-    Config(
-        rows=1, cols=1, depth=7, hop=7, target="ice40up", dsp_cols=0, a_words=32,
-        b_words=512, lanes=1, requantize="none", scale_cycles=8, bytes_in=4, bytes_out=2,
-    ),
-    Config(
-        rows=2, cols=1, depth=4, hop=1, target="ice40hx", drain="folded", a_words=128,
-        b_words=32, lanes=1, scale_cycles=4, bytes_out=1, jobs=2,
-    ),
-    Config(
-        rows=1, cols=2, depth=4, hop=8, multiplier="fip", a_words=32, b_words=128, lanes=2,
-        scale_cycles=16, b_zero_point="column", bytes_in=32, bytes_out=4, jobs=16,
-    ),
-    Config(
-        rows=3, cols=1, depth=3, hop=1, a_words=64, b_words=32, lanes=2,
-        requantize="single", activation="none", b_zero_point="column", bytes_in=4,
-        bytes_out=2, jobs=2,
-    ),
-    Config(
-        rows=3, cols=3, hop=1, drain="folded", a_words=32, b_words=32, lanes=2,
-        requantize="onnx", scale_cycles=2, b_zero_point="column", bytes_in=2, bytes_out=4,
+        rows=2, cols=1, depth=2, hop=1, target="ice40up", dsp_cols=0, a_words=32, b_words=64,
+        lanes=2, requantize="single", scale_cycles=2, activation="none", bytes_in=2, bytes_out=8,
         jobs=2,
     ),
     Config(
-        rows=1, cols=6, depth=2, hop=6, target="ice40up", dsp_cols=1, a_words=128,
-        b_words=128, lanes=1, requantize="onnx", scale_cycles=2, activation="none",
-        bytes_in=64, bytes_out=2, jobs=2,
+        rows=1, cols=1, depth=4, hop=2, target="ecp5", a_words=32, b_words=32, lanes=1,
+        requantize="single", activation="none", bytes_in=4, bytes_out=32, jobs=2,
     ),
     Config(
-        rows=4, cols=1, depth=4, hop=2, target="ice40hx", drain="folded", a_words=64,
-        b_words=32, lanes=64, requantize="onnx", scale_cycles=8, b_zero_point="column",
-        bytes_in=32, bytes_out=64, jobs=2,
+        rows=1, cols=4, target="ecp5", dsp_cols=2, drain="folded", a_words=32, b_words=128,
+        lanes=1, scale_cycles=8, activation="none", bytes_in=8, bytes_out=32, jobs=4,
     ),
     Config(
-        rows=4, cols=2, depth=2, hop=2, target="ecp5", drain="folded", a_words=512,
-        b_words=32, lanes=64, requantize="none", scale_cycles=4, b_zero_point="column",
-        bytes_in=2, bytes_out=4, jobs=16,
+        rows=2, cols=1, depth=2, target="ice40hx", multiplier="plain", drain="folded",
+        a_words=128, b_words=64, lanes=1, requantize="single", scale_cycles=16, activation="none",
+        bytes_in=32, bytes_out=1, jobs=4,
     ),
     Config(
-        rows=1, cols=4, depth=5, hop=1, target="ecp5", dsp_cols=2, drain="folded",
-        a_words=32, b_words=32, lanes=64, b_zero_point="column", bytes_in=1, bytes_out=64,
-        jobs=4,
+        rows=1, cols=5, hop=2, target="ice40up", dsp_cols=1, a_words=32, b_words=64, lanes=2,
+        requantize="onnx", scale_cycles=16, activation="none", bytes_in=2, bytes_out=2, jobs=4,
     ),
     Config(
-        rows=3, cols=2, depth=4, hop=6, target="ecp5", drain="folded", a_words=64,
-        b_words=256, requantize="onnx", activation="none", b_zero_point="column",
+        rows=6, cols=1, hop=2, a_words=32, b_words=32, scale_cycles=2, activation="none",
+        b_zero_point="column", bytes_out=4, jobs=16,
+    ),
+    Config(
+        rows=2, cols=2, depth=2, target="ecp5", multiplier="plain", drain="folded", a_words=32,
+        b_words=64, lanes=2, requantize="none", scale_cycles=2, activation="none",
+        b_zero_point="column", bytes_in=4, bytes_out=1, jobs=16,
+    ),
+    Config(
+        rows=4, cols=2, hop=1, drain="folded", a_words=32, b_words=64, lanes=2,
+        requantize="single", b_zero_point="column", bytes_in=1, bytes_out=2,
+    ),
+    Config(
+        rows=1, cols=2, depth=4, hop=1, target="ecp5", dsp_cols=1, a_words=128, b_words=32,
+        lanes=2, scale_cycles=4, activation="none", bytes_in=2, bytes_out=4, jobs=4,
+    ),
+    Config(
+        rows=1, cols=4, depth=2, hop=3, target="ice40up", dsp_cols=1, a_words=64, b_words=32,
+        lanes=8, bytes_in=2, bytes_out=8, jobs=16,
+    ),
+    Config(
+        rows=5, cols=2, hop=2, target="ecp5", dsp_cols=1, a_words=64, b_words=32, lanes=2,
+        requantize="single", scale_cycles=16, activation="none", b_zero_point="column",
         bytes_in=4, bytes_out=32, jobs=4,
     ),
     Config(
-        rows=1, cols=4, depth=7, hop=1, target="ecp5", drain="folded", a_words=32,
-        b_words=32, requantize="single", scale_cycles=8, activation="none",
-        b_zero_point="column", bytes_in=1, bytes_out=32,
+        rows=1, cols=2, depth=6, multiplier="fip", drain="folded", a_words=32, b_words=32,
+        lanes=1, requantize="onnx", activation="none", bytes_in=32, bytes_out=2,
     ),
     Config(
-        rows=7, cols=4, hop=1, target="ice40up", drain="folded", a_words=512, b_words=512,
-        lanes=1, activation="none", bytes_in=1, bytes_out=32, jobs=2,
+        rows=2, cols=2, depth=3, hop=2, target="ice40up", dsp_cols=1, drain="folded", a_words=32,
+        b_words=32, lanes=1, requantize="onnx", b_zero_point="column", bytes_in=4, bytes_out=8,
+        jobs=2,
     ),
     Config(
-        rows=3, cols=5, depth=2, hop=2, target="ice40up", dsp_cols=4, drain="folded",
-        a_words=128, b_words=256, lanes=1, requantize="single", scale_cycles=32,
-        activation="none", b_zero_point="column", bytes_in=64, bytes_out=8, jobs=4,
+        rows=6, cols=1, depth=2, hop=1, target="ice40hx", a_words=128, b_words=64, lanes=2,
+        requantize="onnx", scale_cycles=32, bytes_in=4, jobs=2,
     ),
     Config(
-        rows=2, cols=1, hop=1, target="ecp5", dtype="bf16", flush_subnormals=True,
-        a_words=128, b_words=64, c_words=32, lanes=8, bytes_in=64, bytes_out=1, jobs=2,
+        rows=1, cols=6, depth=2, hop=8, target="ice40hx", drain="folded", a_words=128,
+        b_words=128, lanes=1, requantize="single", scale_cycles=32, activation="none", bytes_in=8,
+        bytes_out=2, jobs=4,
     ),
     Config(
-        rows=1, target="ice40hx", dtype="bf16", flush_subnormals=True, a_words=128,
-        b_words=64, c_words=32, bytes_in=2, bytes_out=8, jobs=16,
+        rows=1, cols=2, depth=6, hop=3, multiplier="fip", a_words=64, b_words=128, lanes=1,
+        requantize="onnx", scale_cycles=2, activation="none", b_zero_point="column", bytes_in=32,
+        bytes_out=32, jobs=2,
     ),
     Config(
-        rows=6, cols=1, hop=5, target="ecp5", dsp_cols=0, dtype="bf16",
-        flush_subnormals=True, a_words=128, b_words=32, c_words=0, lanes=1, bytes_in=64,
-        bytes_out=1, jobs=4,
+        rows=4, cols=1, depth=4, hop=5, target="ecp5", drain="folded", a_words=32, b_words=64,
+        lanes=2, scale_cycles=32, b_zero_point="column", bytes_in=2, bytes_out=4, jobs=2,
     ),
     Config(
-        cols=3, hop=2, target="ice40up", dsp_cols=1, dtype="bf16", flush_subnormals=True,
-        a_words=256, b_words=512, c_words=256, lanes=2, activation="none", bytes_out=4,
+        rows=2, cols=4, depth=2, hop=2, a_words=32, b_words=32, lanes=1, scale_cycles=2,
+        b_zero_point="column", bytes_in=32, bytes_out=1, jobs=2,
     ),
     Config(
-        rows=6, cols=3, hop=3, target="ice40up", dsp_cols=2, dtype="bf16", a_words=32,
-        b_words=32, c_words=128, lanes=2, bytes_in=2, bytes_out=2, jobs=4,
+        rows=2, cols=2, depth=4, hop=1, target="ice40hx", drain="folded", a_words=64, b_words=32,
+        lanes=2, requantize="none", scale_cycles=2, activation="none", bytes_in=4, bytes_out=2,
+        jobs=2,
     ),
     Config(
-        rows=5, cols=7, hop=2, dtype="bf16", flush_subnormals=True, a_words=32, b_words=32,
-        c_words=32, lanes=1, bytes_in=4, bytes_out=32, jobs=2,
+        rows=4, cols=4, hop=2, drain="folded", a_words=32, b_words=64, lanes=1, requantize="none",
+        activation="none", b_zero_point="column", bytes_out=2, jobs=16,
+    ),
+    Config(
+        rows=4, cols=1, depth=5, hop=5, target="ice40up", drain="folded", a_words=64, b_words=128,
+        lanes=1, requantize="none", scale_cycles=16, b_zero_point="column", bytes_in=32,
+        bytes_out=1,
+    ),
+    Config(
+        rows=1, cols=4, depth=6, hop=2, target="ecp5", drain="folded", a_words=32, b_words=32,
+        lanes=2, requantize="onnx", scale_cycles=2, b_zero_point="column", bytes_in=4, jobs=2,
+    ),
+    Config(
+        rows=1, cols=1, hop=2, target="ice40hx", dtype="bf16", flush_subnormals=True, a_words=32,
+        b_words=32, c_words=0, lanes=2, bytes_in=32, bytes_out=2, jobs=2,
+    ),
+    Config(
+        rows=1, cols=2, hop=6, target="ice40hx", dtype="bf16", a_words=64, b_words=32, c_words=32,
+        bytes_in=2, bytes_out=32,
+    ),
+    Config(
+        rows=2, cols=1, hop=3, dtype="bf16", flush_subnormals=True, a_words=32, b_words=32,
+        c_words=32, activation="none", bytes_in=8, bytes_out=32, jobs=2,
+    ),
+    Config(
+        rows=1, cols=2, hop=1, target="ice40up", dtype="bf16", flush_subnormals=True, a_words=64,
+        b_words=64, c_words=32, lanes=2, bytes_in=2, bytes_out=32, jobs=2,
+    ),
+    Config(
+        rows=2, cols=1, hop=7, target="ecp5", dsp_cols=0, dtype="bf16", flush_subnormals=True,
+        a_words=32, b_words=32, c_words=32, lanes=1, bytes_in=4, bytes_out=8, jobs=4,
+    ),
+    Config(
+        rows=1, cols=4, hop=1, target="ecp5", dsp_cols=2, dtype="bf16", flush_subnormals=True,
+        a_words=32, b_words=128, c_words=32, lanes=2, bytes_in=32, jobs=4,
+    ),
+    Config(
+        rows=5, cols=1, hop=1, dtype="bf16", flush_subnormals=True, a_words=32, b_words=64,
+        c_words=64, lanes=1, bytes_in=2, bytes_out=1,
     ),
 ]
