@@ -36,7 +36,8 @@ def sources(*parts) -> list:
     """All that a design of Weft depends on, and ``parts``, for the cache key of its model."""
     registered = [
         Path(file).read_bytes()
-        for registry in (DTYPES, MAC_CELLS, TARGETS) for file in registry.files(outside="weft")
+        for registry in (DTYPES, MAC_CELLS, TARGETS)
+        for file in registry.files("hardware", outside="weft")
     ]
     return [importlib.metadata.version("amaranth"), *_SOURCES, *registered, *parts]
 

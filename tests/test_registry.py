@@ -64,7 +64,8 @@ def test_files_outside_of_a_package():
         name = "a"
 
     found = Registry("data type", Outside())
-    assert found.files(outside="weft") == [__file__]
-    assert found.files(outside=__name__.partition(".")[0]) == []
+    assert found.files("hardware", outside="weft") == [__file__]
+    assert found.files("hardware", outside=__name__.partition(".")[0]) == []
     found.layer("hardware", a=Registry)
-    assert found.files(outside="weft") == [__file__]
+    found.layer("sweep", a=pytest.raises)  # of another layer
+    assert found.files("hardware", outside="weft") == [__file__]

@@ -77,10 +77,9 @@ class Registry(Mapping[str, T], Generic[T]):
         for layer in self._layers.values():
             layer.pop(name, None)
 
-    def files(self, *, outside: str) -> list[str]:
-        """The source files of all objects that are not from the package ``outside``."""
-        objects = [*self._objects.values()]
-        objects += [value for layer in self._layers.values() for value in layer.values()]
+    def files(self, layer: str, *, outside: str) -> list[str]:
+        """The source files of objects, and of a layer's, that are not from a package."""
+        objects = [*self._objects.values(), *self._layers.get(layer, {}).values()]
         definitions = {
             value if inspect.isclass(value) or inspect.isfunction(value) else type(value)
             for value in objects
