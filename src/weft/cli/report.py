@@ -81,7 +81,7 @@ def write_page(found, path) -> None:
 
 
 def _programs(args, target):
-    """The program of the network, and that of the target to compare with, or None."""
+    """The program of the network; and the program of the network for ``--against``, or None."""
     from weft.network.errors import ModelError
     from weft.network.program import Program
 

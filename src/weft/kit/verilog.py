@@ -19,7 +19,7 @@ def core(top: IpTop, *, head: list[str]) -> str:
 
 
 def primitives(ip: Ip, *, head: list[str]) -> str | None:
-    """Simulation models of the primitives in `core`; None if there are none."""
+    """Simulation models of the primitives in `core`; None if `core` has no primitives."""
     file = ip.config.family.models
     if file is None:
         return None
