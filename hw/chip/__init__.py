@@ -1,0 +1,1 @@
+"""The core for networks: it executes a list from its own memory."""

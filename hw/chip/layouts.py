@@ -1,0 +1,57 @@
+"""The layouts that the blocks of a core for networks share: addresses, the running job."""
+
+from amaranth.hdl import Signal, signed
+from amaranth.lib import data
+from amaranth.utils import ceil_log2
+
+from weft.chip.addresses import BANK_BITS
+from weft.chip.descriptors import ListJob, places
+
+__all__ = ["JobFields", "VectorAddress", "add_addresses"]
+
+
+class VectorAddress(data.StructLayout):
+    """An address, or a step: the vector in ``bank`` at ``word``.
+
+    ``word`` has one bit more than the words of a bank need. It wraps: a step back is a large word.
+    """
+
+    def __init__(self, chip):
+        super().__init__({
+            "bank": range(chip.banks),
+            "word": ceil_log2(chip.words) + 1,
+        })
+
+    def from_list(self, value):
+        """The address in an address field of a descriptor (32 bits)."""
+        bank, word = self["bank"].width, self["word"].width
+        return {"bank": value[:bank], "word": value[BANK_BITS : BANK_BITS + word]}
+
+
+class JobFields(data.StructLayout):
+    """The fields of the running `weft.chip.descriptors.ListJob`.
+
+    Addresses are `VectorAddress`, all other fields have their widths.
+    """
+
+    def __init__(self, chip):
+        address = VectorAddress(chip)
+        super().__init__({
+            place.name: address if place.address
+            else signed(place.bits) if place.signed else place.bits
+            for place in places(ListJob)
+        })
+
+
+def add_addresses(m, a, b, banks, name):
+    """``a + b`` of two `VectorAddress`, combinationally: banks carry into words."""
+    total = Signal.like(a, name=name)
+    raw = Signal(range(2 * banks), name=f"{name}_bank")
+    carry = Signal(name=f"{name}_carry")
+    m.d.comb += [
+        raw.eq(a.bank + b.bank),
+        carry.eq(raw >= banks),
+        total.bank.eq(raw - carry * banks),
+        total.word.eq(a.word + b.word + carry),
+    ]
+    return total

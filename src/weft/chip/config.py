@@ -1,0 +1,117 @@
+"""`ChipConfig`: the parameters of a core that executes whole networks from its own memory."""
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+
+from weft.config import Config, ConfigError
+
+__all__ = ["PARAMETER_BYTES", "ChipConfig"]
+
+PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipConfig:
+    """A core with a memory for maps, weights and the list; ``docs/chip.md`` describes it.
+
+    Parameters
+    ----------
+    core : Config
+        The array, its lanes and its rounding mode. Its operand buffers and streams are not used.
+    words : int
+        Words of each bank of the memory; a power of two. A word is a vector of ``depth`` bytes.
+    b_words : int
+        Words of the B buffer; a word has ``cols`` vectors.
+    lines : int
+        Lines of the parameter buffer; a line has the parameters of ``lanes`` columns.
+    read_vectors : int
+        Vectors that loads, descriptors and the host read in one cycle.
+
+    Raises
+    ------
+    ConfigError
+        For an invalid value or combination of values; one line for each problem.
+    """
+
+    core: Config
+    words: int = 1024
+    b_words: int = 512
+    lines: int = 512
+    read_vectors: int = 4
+
+    def __post_init__(self):
+        core, problems = self.core, []
+        for name, value, allowed in (
+            ("dtype", core.dtype, ("int8",)),
+            ("requantize", core.requantize, ("tflite", "single")),
+            ("activation", core.activation, ("none",)),
+            ("b_zero_point", core.b_zero_point, ("none",)),
+            ("drain", core.drain, ("overlapped",)),
+            ("c_words", core.c_words, (0,)),
+        ):
+            if value not in allowed:
+                rule = " or ".join(map(repr, allowed))
+                problems.append(f"{name} must be {rule} in a core for networks, not {value!r}")
+        for name, value in (("depth", core.depth), ("cols", core.cols), ("words", self.words)):
+            if value & (value - 1) or value < 1:
+                problems.append(
+                    f"{name} must be a power of two in a core for networks, not {value}"
+                )
+        if core.lanes > min(core.depth, core.cols):
+            problems.append(
+                f"lanes must be at most depth ({core.depth}) and cols ({core.cols}),"
+                f" not {core.lanes}"
+            )
+        for name, low, high in (("words", 16, 1 << 16), ("b_words", 2, 1 << 16),
+                                ("lines", 4, 1 << 16)):
+            if not low <= getattr(self, name) <= high:
+                problems.append(f"{name} must be in {low}..{high}, not {getattr(self, name)}")
+        if self.read_vectors not in (1, 2, 4, 8) or core.cols % self.read_vectors:
+            problems.append(
+                f"read_vectors must be 1, 2, 4 or 8 and divide cols ({core.cols}),"
+                f" not {self.read_vectors}"
+            )
+        if problems:
+            raise ConfigError("\n".join(problems))
+
+    @property
+    def banks(self) -> int:
+        """Banks of the memory: odd and more than ``rows``, and at least ``read_vectors``."""
+        if self.core.rows == 1:
+            return self.read_vectors
+        least = max(self.core.rows + 1, self.read_vectors)
+        return least + (least % 2 == 0)
+
+    @property
+    def vectors(self) -> int:
+        """Vectors that the memory holds."""
+        return self.banks * self.words
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that the memory holds."""
+        return self.vectors * self.core.depth
+
+    @property
+    def line_vectors(self) -> int:
+        """Vectors of a parameter line, in the memory and in its buffer."""
+        vectors = -(-PARAMETER_BYTES * self.core.lanes // self.core.depth)
+        return -(-vectors // self.read_vectors) * self.read_vectors
+
+    @property
+    def row_chunks(self) -> int:
+        """Chunks of a row of a tile."""
+        return self.core.cols // self.core.lanes
+
+    @property
+    def phases(self) -> int:
+        """Words of B for each tap of a depthwise tile: vectors of ``cols`` channels."""
+        return max(1, self.core.cols // self.core.depth)
+
+    @property
+    def hash(self) -> int:
+        """32-bit hash: first bytes of SHA-256 of all fields as sorted JSON."""
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")

@@ -1,0 +1,46 @@
+"""Parameters of a core for networks: derived sizes, and values that are refused."""
+
+import pytest
+
+from weft.chip.config import ChipConfig
+from weft.config import Config, ConfigError
+
+SMALL = dict(requantize="tflite", activation="none", lanes=2)
+
+
+def chip(rows, cols, depth, **fields):
+    return ChipConfig(core=Config(rows=rows, cols=cols, depth=depth, **SMALL), **fields)
+
+
+@pytest.mark.parametrize("rows, read_vectors, banks", [
+    (8, 4, 9), (4, 2, 5), (3, 1, 5), (2, 4, 5), (1, 4, 4), (16, 4, 17),
+])
+def test_banks(rows, read_vectors, banks):
+    assert chip(rows, 4, 4, read_vectors=read_vectors).banks == banks
+
+
+def test_sizes():
+    c = chip(8, 8, 8, words=4096)
+    assert c.memory_bytes == 9 * 4096 * 8
+    assert c.line_vectors == 4  # 18 bytes are 3 vectors
+    assert (c.row_chunks, c.phases) == (4, 1)
+    assert chip(1, 16, 4).phases == 4
+
+
+@pytest.mark.parametrize("fields, text", [
+    (dict(words=1000), "words must be a power of two in a core for networks, not 1000"),
+    (dict(read_vectors=3), r"read_vectors must be 1, 2, 4 or 8 and divide cols \(4\), not 3"),
+    (dict(b_words=1), r"b_words must be in 2\.\.65536, not 1"),
+])
+def test_wrong_values_are_named(fields, text):
+    with pytest.raises(ConfigError, match=text):
+        chip(4, 4, 4, **fields)
+
+
+def test_the_core_must_requantize():
+    with pytest.raises(ConfigError, match="requantize must be 'tflite' or 'single'"):
+        ChipConfig(core=Config(rows=4, cols=4, depth=4, requantize="none"))
+
+
+def test_the_hash_depends_on_all_fields():
+    assert chip(4, 4, 4).hash != chip(4, 4, 4, lines=256).hash != chip(4, 4, 2).hash
