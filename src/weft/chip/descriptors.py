@@ -145,10 +145,12 @@ class ListLoad(_Descriptor):
         if ``d % cols == i % depth`` and, with ``cols > depth``, ``i // depth == w % phases``
         (``w`` counts the words of this load); its other bytes are 0.
     fill : flag
-        All bytes are ``fill_value``; the memory is not read.
+        All bytes of the vectors are ``fill_value``, and the memory is not read. With ``diagonal``,
+        the words have ``fill_value`` on the diagonal, and 0 elsewhere.
     jobs : int
         Jobs that must have ended before the load starts.
     target : LoadTarget
+        ``diagonal`` has no effect on PARAMETERS.
     fill_value : int8
     source : address
         Of the first vector. Vectors follow each other; a word of B has ``cols`` vectors, one
