@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability registers help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks chip-price sim-speed link-bench area cell-mutants mutation sweep lock clean distclean
+.PHONY: docs readability registers help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks chip-price sim-speed link-bench area mutation sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -132,10 +132,6 @@ area:  ## place and route single components, write docs/area.md (minutes)
 mutation:  ## run the tests on one-line mutants of the sources, list the survivors (hours)
 	@$(SETUP) test
 	@$(RUN) python -m tools.mutation $(ARGS)
-
-cell-mutants:  ## break each stage of the BF16 MAC cell, write docs/cell-mutants.md (minutes)
-	@$(SETUP) sim
-	@$(RUN) python -m tools.cell_mutants
 
 sweep:  ## lint 300 random Configs, and multiply with 60 of them (half an hour)
 	@$(SETUP) sim

@@ -74,21 +74,11 @@ private:
     std::unique_ptr<Vip> top_ = std::make_unique<Vip>();
 };
 
-inline bool read_all(uint8_t* to, size_t size) {
-    while (size) {
-        ssize_t n = read(STDIN_FILENO, to, size);
-        if (n <= 0) return false;
-        to += n;
-        size -= n;
-    }
-    return true;
-}
-
 int main(int, char** argv) {
     arguments = argv + 1;
     Ip ip;
     uint8_t request[9];
-    while (read_all(request, sizeof request)) {
+    while (fread(request, sizeof request, 1, stdin)) {
         Access access{request[0] == 'W', 0, 0, false};
         std::memcpy(&access.address, request + 1, 4);
         std::memcpy(&access.value, request + 5, 4);

@@ -1,25 +1,20 @@
 """Write the tables of ``docs/networks.md``: the networks of MLPerf Tiny, predicted on boards.
 
     WEFT_NETWORKS=folder python -m tools.networks
-
-The folder has the int8 files of MLPerf Tiny (github.com/mlcommons/tiny): ``ad01_int8.tflite``,
-``kws_int8.tflite``, ``resnet8_int8.tflite``, ``vww_96_int8.tflite``.
 """
 
-import os
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.network_tables import replaced, write
 from weft.network.loading import load
 from weft.network.report import report
 
-__all__ = ["main", "page"]
+__all__ = ["PATH", "page"]
 
 PATH = Path(__file__).parent.parent / "docs" / "networks.md"
 BOARDS = ["icebreaker", "ulx3s-25f", "ulx3s-85f"]
-BEGIN, END = "<!-- begin: make networks -->", "<!-- end -->"
 
 
 @dataclass(frozen=True)
@@ -86,20 +81,8 @@ def tables(folder: Path) -> str:
 
 def page(folder: Path) -> str:
     """The text of the page with new tables."""
-    text = PATH.read_text(encoding="utf-8")
-    pattern = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
-    return pattern.sub(lambda _: f"{BEGIN}\n{tables(folder)}\n{END}", text)
-
-
-def main() -> int:
-    folder = os.environ.get("WEFT_NETWORKS")
-    if not folder:
-        print("WEFT_NETWORKS must be a folder with the files of MLPerf Tiny", file=sys.stderr)
-        return 2
-    PATH.write_text(page(Path(folder)), encoding="utf-8")
-    print(PATH)
-    return 0
+    return replaced(PATH, "networks", tables(folder))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write(PATH, page))

@@ -1,6 +1,5 @@
 """The tables of ``docs/chip.md``."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,13 +8,13 @@ from tools.chip_price.designs import DESIGNS, ChipDesign, choices
 from tools.chip_price.layers import NO_PADDING, ChipLayer, layers_of
 from tools.chip_price.link import link_bytes
 from tools.chip_price.resources import MemoryNeed, device_blocks, dsp_blocks, memory_need
+from tools.network_tables import replaced
 from weft.network.ir import Graph, Window
 from weft.network.loading import load
 
 __all__ = ["NETWORKS", "PATH", "page", "tables"]
 
 PATH = Path(__file__).parents[2] / "docs" / "chip.md"
-BEGIN, END = "<!-- begin: make chip-price -->", "<!-- end -->"
 NETWORKS = {
     "ad01": "ad01_int8", "kws": "kws_int8", "resnet8": "resnet8_int8", "vww": "vww_96_int8",
 }
@@ -30,9 +29,7 @@ GOALS = [
 def page(folder: Path) -> str:
     """The text of the page with new tables."""
     graphs = {name: load(folder / f"{file}.tflite").graph for name, file in NETWORKS.items()}
-    text = PATH.read_text(encoding="utf-8")
-    pattern = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
-    return pattern.sub(lambda _: f"{BEGIN}\n{tables(graphs)}\n{END}", text)
+    return replaced(PATH, "chip-price", tables(graphs))
 
 
 def tables(graphs: Mapping[str, Graph]) -> str:

@@ -24,7 +24,12 @@ def address_pins(channel):
 
 
 class _AxiRules(Rules):
-    """Rules of an address channel: bursts of at most ``beats`` beats of ``1 << size`` bytes."""
+    """Rules of an address channel: bursts of at most ``beats`` beats of ``data_bytes`` bytes."""
+
+    def __init__(self, *, data_bytes, beats, **widths):
+        self.size = ceil_log2(data_bytes)
+        self.beats = beats
+        super().__init__(**widths)
 
     def _burst(self, m, channel, after_reset):
         """Add the rules of the address channel ``channel``."""
@@ -72,11 +77,6 @@ class ReadRules(_AxiRules):
         "ar_burst": "a burst of several beats is requested",
         "read": "a beat is taken",
     }
-
-    def __init__(self, *, data_bytes, beats):
-        self.size = ceil_log2(data_bytes)
-        self.beats = beats
-        super().__init__()
 
     def elaborate(self, platform):
         m = Module()
@@ -133,11 +133,11 @@ class WriteRules(_AxiRules):
     }
 
     def __init__(self, *, data_bytes, beats, max_bursts, limit, **widths):
-        self.size = ceil_log2(data_bytes)
-        self.beats = beats
         self.max_bursts = max_bursts
         self.limit = limit
-        super().__init__(wdata=8 * data_bytes, wstrb=data_bytes, **widths)
+        super().__init__(
+            data_bytes=data_bytes, beats=beats, wdata=8 * data_bytes, wstrb=data_bytes, **widths
+        )
 
     def elaborate(self, platform):
         m = Module()
