@@ -23,6 +23,8 @@ class Bank(wiring.Component):
     The bank can be read in ``parts`` of a word: the lowest bits of ``read_addr`` select the part.
     It can be written byte by byte.
 
+    A shallow bank is better in ``lut_ram``: logic cells that some FPGA families use as memory.
+
     Parameters
     ----------
     width, depth : int
@@ -33,6 +35,8 @@ class Bank(wiring.Component):
         Parts of a word that are read separately; a power of two.
     bytewise : bool
         Each byte of a word has its own bit of ``write_en``.
+    lut_ram : bool
+        Use LUT RAM if the FPGA family has it.
 
     Attributes
     ----------
@@ -47,12 +51,13 @@ class Bank(wiring.Component):
 
     LATENCY = MEMORY_READ
 
-    def __init__(self, *, width, depth, target, parts=1, bytewise=False):
+    def __init__(self, *, width, depth, target, parts=1, bytewise=False, lut_ram=False):
         self.width = width
         self.depth = depth
         self.target = target
         self.parts = parts
         self.bytewise = bytewise
+        self.lut_ram = lut_ram and FABRICS[target].lut_ram is not None
         addr = ceil_log2(depth)
         super().__init__({
             "write_en": In(width // 8 if bytewise else 1),
@@ -66,15 +71,16 @@ class Bank(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         fabric = FABRICS[self.target]
-        if platform is None or not fabric.add_blocks(m, self):
+        if platform is None or self.lut_ram or not fabric.add_blocks(m, self):
             self._inferred(m, fabric)
         return m
 
     def _inferred(self, m, fabric):
         """A memory that the tool maps to blocks, or that a simulator models."""
         # With `no_rw_check` and a register after the read, a tool adds no address comparison.
+        style = {"ram_style": fabric.lut_ram} if self.lut_ram else {}
         m.submodules.memory = memory = Memory(
-            shape=self.width, depth=self.depth, init=[], attrs={"no_rw_check": 1}
+            shape=self.width, depth=self.depth, init=[], attrs={"no_rw_check": 1, **style}
         )
         write = memory.write_port(granularity=8 if self.bytewise else None)
         m.d.comb += [

@@ -27,7 +27,8 @@ class ResultBuffer(wiring.Component):
     registered : bool
         The banks have output registers.
     target : str
-        As for `weft.hw.buffers.bank.Bank`.
+    lut_ram : bool
+        As for `weft.hw.buffers.bank.Bank`; only banks with output registers use LUT RAM.
 
     Attributes
     ----------
@@ -45,11 +46,12 @@ class ResultBuffer(wiring.Component):
         """Cycles from ``read_addr`` to ``row``."""
         return Bank.LATENCY if registered else 1
 
-    def __init__(self, *, south, cols, depth, registered, target):
+    def __init__(self, *, south, cols, depth, registered, target, lut_ram=False):
         self.cols = cols
         self.depth = depth
         self.registered = registered
         self.target = target
+        self.lut_ram = lut_ram
         self.acc = south["sum"].shape
         super().__init__({
             "south": In(data.ArrayLayout(south, cols)),
@@ -72,7 +74,8 @@ class ResultBuffer(wiring.Component):
     def _registered_bank(self, m, c, write_addr):
         """A bank with an output register; returns its read data."""
         m.submodules[f"bank_{c}"] = bank = Bank(
-            width=len(self.south[c].sum), depth=self.depth, target=self.target
+            width=len(self.south[c].sum), depth=self.depth, target=self.target,
+            lut_ram=self.lut_ram,
         )
         m.d.comb += [
             bank.write_en.eq(self.south[c].valid),

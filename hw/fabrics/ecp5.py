@@ -26,6 +26,7 @@ class Ecp5Fabric(Fabric):
     """
 
     multiplier = Multiplier
+    lut_ram = "distributed"
 
     def add_blocks(self, m, bank):
         if bank.parts > 1 or bank.bytewise:

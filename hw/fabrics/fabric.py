@@ -18,10 +18,13 @@ class Fabric:
         Multiplier outside of the array: `weft.hw.arith.multiplier.Multiplier` or a subclass.
     registers_address : bool
         Whether a memory bank registers its read address instead of its read data.
+    lut_ram : str or None
+        Value of the attribute ``ram_style`` that selects LUT RAM; None if the family has none.
     """
 
     multiplier = PlainMultiplier
     registers_address = False
+    lut_ram = None
 
     def add_blocks(self, m, bank) -> bool:
         """Add the block RAMs of a `weft.hw.buffers.bank.Bank`; False leaves them to the tool."""

@@ -9,6 +9,7 @@ from verif.amaranth_bench import play
 from verif.primitives import cosimulate
 from weft.hw.buffers.bank import Bank
 from weft.hw.fabrics import ecp5
+from weft.hw.primitives import Primitives
 from weft.sim.primitives import ECP5_MODELS
 
 SHAPES = [
@@ -31,6 +32,16 @@ def test_a_read_advances_only_while_enabled(target):
 def test_no_address_comparison_is_requested():
     """Without the attribute Yosys adds logic for a read of a word that is written."""
     assert "attribute \\no_rw_check 1\n" in rtlil.convert(Bank(width=8, depth=4, target="generic"))
+
+
+@pytest.mark.parametrize("target, lut_ram", [
+    ("ecp5", True), ("ice40hx", False), ("generic", False),
+])
+def test_lut_ram_is_used_where_the_family_has_it(target, lut_ram):
+    dut = Bank(width=8, depth=16, target=target, lut_ram=True)
+    text = rtlil.convert(dut, platform=Primitives())
+    assert "DP16KD" not in text
+    assert ('attribute \\ram_style "distributed"' in text) == lut_ram
 
 
 @pytest.mark.parametrize("target", ["generic", "ecp5", "ice40hx"])
