@@ -7,7 +7,7 @@ from amaranth.utils import ceil_log2
 from weft.chip.addresses import BANK_BITS
 from weft.chip.descriptors import ListJob, places
 
-__all__ = ["JobFields", "VectorAddress", "add_addresses"]
+__all__ = ["ColumnParameters", "ComputedTile", "JobFields", "VectorAddress", "add_addresses"]
 
 
 class VectorAddress(data.StructLayout):
@@ -41,6 +41,38 @@ class JobFields(data.StructLayout):
             else signed(place.bits) if place.signed else place.bits
             for place in places(ListJob)
         })
+
+
+class ComputedTile(data.StructLayout):
+    """A tile that the sequencer announces in the cycle of its last step.
+
+    ============= =================================================================================
+    ``valid``     a tile is announced in this cycle
+    ``rows``      rows that are pixels of its panel, 1..``rows``
+    ``cols``      columns that are channels of the output map, 1..``cols``
+    ``line``      parameter line of the first chunk of its rows
+    ``tile_last`` the tile is the last one of its panel
+    ``last``      the tile is the last one of its job
+    ============= =================================================================================
+    """
+
+    def __init__(self, chip):
+        super().__init__({
+            "valid": 1,
+            "rows": range(chip.core.rows + 1),
+            "cols": range(chip.core.cols + 1),
+            "line": range(chip.lines),
+            "tile_last": 1,
+            "last": 1,
+        })
+
+
+class ColumnParameters(data.Struct):
+    """The parameters of a column, as in a parameter line: its lane n has bytes 9n to 9n + 8."""
+
+    bias: signed(32)
+    multiplier: 32
+    shift: signed(8)
 
 
 def add_addresses(m, a, b, banks, name):
