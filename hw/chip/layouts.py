@@ -1,13 +1,16 @@
-"""The layouts that the blocks of a core for networks share: addresses, the running job."""
+"""The layouts that the blocks of a core for networks share: addresses, jobs, loads."""
 
 from amaranth.hdl import Signal, signed
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
 from weft.chip.addresses import BANK_BITS
-from weft.chip.descriptors import ListJob, places
+from weft.chip.descriptors import ListJob, ListLoad, places
 
-__all__ = ["ColumnParameters", "ComputedTile", "JobFields", "VectorAddress", "add_addresses"]
+__all__ = [
+    "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "VectorAddress",
+    "add_addresses", "constant_step", "within",
+]
 
 
 class VectorAddress(data.StructLayout):
@@ -35,12 +38,24 @@ class JobFields(data.StructLayout):
     """
 
     def __init__(self, chip):
-        address = VectorAddress(chip)
-        super().__init__({
-            place.name: address if place.address
-            else signed(place.bits) if place.signed else place.bits
-            for place in places(ListJob)
-        })
+        super().__init__(_members(chip, ListJob))
+
+
+class ListLoadFields(data.StructLayout):
+    """The fields of a `weft.chip.descriptors.ListLoad`, with widths as in `JobFields`."""
+
+    def __init__(self, chip):
+        super().__init__(_members(chip, ListLoad))
+
+
+def _members(chip, kind):
+    """The shapes of all fields of a class of descriptors, by name."""
+    address = VectorAddress(chip)
+    return {
+        place.name: address if place.address
+        else signed(place.bits) if place.signed else place.bits
+        for place in places(kind)
+    }
 
 
 class ComputedTile(data.StructLayout):
@@ -87,3 +102,21 @@ def add_addresses(m, a, b, banks, name):
         total.word.eq(a.word + b.word + carry),
     ]
     return total
+
+
+def constant_step(chip, vectors):
+    """The fields of the `VectorAddress` step of so many vectors; negative ones step back."""
+    word, bank = divmod(vectors, chip.banks)
+    return {"bank": bank, "word": word % (1 << VectorAddress(chip)["word"].width)}
+
+
+def within(chip, address, vectors, base, limit):
+    """1 if the vector at ``address`` and the following ones, ``vectors`` in all, may be used.
+
+    ``base`` and ``limit`` are the first word that may be used, and the first one beyond.
+    ``vectors`` is at most ``banks``.
+    """
+    last_word = address.word
+    if vectors > 1:
+        last_word += address.bank > chip.banks - vectors
+    return (address.word >= base) & (last_word < limit)
