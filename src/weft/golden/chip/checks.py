@@ -1,0 +1,49 @@
+"""The rules for the fields of a descriptor, which the list reader checks."""
+
+from weft.chip.addresses import BANK_BITS
+from weft.chip.descriptors import ListEnd, ListJob, ListLoad, ListLoop, LoadTarget, places
+
+__all__ = ["RESULT_BYTES", "fits"]
+
+RESULT_BYTES = 1024  # at most, of a result
+
+_SIZES = {
+    ListLoad: ("words",),
+    ListJob: (
+        "panel_rows", "out_height", "out_width", "columns", "tile_words", "kernel_height",
+        "kernel_width", "tap_vectors", "group_tiles", "in_height", "in_width",
+    ),
+    ListLoop: ("times", "body"),
+    ListEnd: (),
+}
+
+
+def fits(chip, descriptor) -> bool:
+    """Whether the fields of a descriptor fit the core; otherwise the error is FIELD.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    descriptor : ListLoad, ListJob, ListLoop or ListEnd
+    """
+    banks = (
+        getattr(descriptor, place.name) % (1 << BANK_BITS)
+        for place in places(type(descriptor)) if place.address
+    )
+    sizes = (getattr(descriptor, name) for name in _SIZES[type(descriptor)])
+    return all(bank < chip.banks for bank in banks) and all(sizes) and _limits(chip, descriptor)
+
+
+def _limits(chip, descriptor):
+    match descriptor:
+        case ListLoad(target=LoadTarget.B, first_word=first, words=words):
+            return first + words <= chip.b_words
+        case ListLoad(target=LoadTarget.PARAMETERS, first_word=first, words=words):
+            return first + words <= chip.lines
+        case ListLoad():
+            return False
+        case ListJob():
+            return descriptor.panel_rows <= chip.core.rows
+        case ListEnd():
+            return descriptor.result_bytes <= RESULT_BYTES
+    return True

@@ -1,0 +1,265 @@
+"""Random jobs of a core for networks, with their maps in a memory and their buffers loaded."""
+
+from collections import Counter
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+from chip_layers import ChipLayer, random_layer
+from chip_packing import PackedLayer, pack_layer
+
+from weft.chip.addresses import join, split
+from weft.chip.descriptors import ListJob
+from weft.golden.chip import ChipBuffers
+
+__all__ = [
+    "ChipImage", "JobCase", "MapPlace", "MapPlan", "bank_conflicts", "case_of", "job_of", "panels",
+    "plan_map", "random_job",
+]
+
+
+@dataclass(frozen=True)
+class MapPlace:
+    """Where a map lies, in vectors: its first pixel, and distances of pixels and of rows."""
+
+    number: int
+    pitch: int
+    row_pitch: int
+
+
+@dataclass(frozen=True)
+class MapPlan:
+    """Pitches of an input map, and how a job may read it without a bank conflict."""
+
+    pitch: int
+    row_pitch: int
+    panel_rows: int
+    cross: int
+
+
+class ChipImage:
+    """A memory of random bytes, in which vectors are taken one after the other.
+
+    Parameters
+    ----------
+    rng : numpy Generator
+    chip : ChipConfig
+    base, limit : int
+        As of `weft.golden.chip.run_list`.
+
+    Attributes
+    ----------
+    memory : uint8 [memory_bytes]
+    """
+
+    def __init__(self, rng, chip, base=0, limit=None):
+        self.chip = chip
+        self.memory = rng.integers(0, 256, chip.memory_bytes).astype(np.uint8)
+        self._first = base * chip.banks
+        self._end = (chip.words if limit is None else limit) * chip.banks
+        self._next = self._first
+
+    def take(self, vectors: int) -> int:
+        """The number of the first of so many free vectors, relative to the base."""
+        number = self._next - self._first
+        self._next += vectors
+        if self._next > self._end:
+            raise MemoryError(f"the memory of the core must have {self._next} vectors or more")
+        return number
+
+    def vectors(self) -> np.ndarray:
+        """The vectors from the base on; int8 [vectors, depth]."""
+        return self.memory.view(np.int8).reshape(-1, self.chip.core.depth)[self._first :]
+
+    def store(self, values) -> int:
+        """Take vectors for bytes, store these, and return the number of the first vector."""
+        depth = self.chip.core.depth
+        values = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.int8)
+        padded = np.zeros(-(-len(values) // depth) * depth, np.int8)
+        padded[: len(values)] = values
+        number = self.take(len(padded) // depth)
+        self.vectors()[number : number + len(padded) // depth] = padded.reshape(-1, depth)
+        return number
+
+    def take_map(self, plan, height) -> MapPlace:
+        """Take the vectors of a map with the pitches of ``plan``, of `MapPlan` or `MapPlace`."""
+        return MapPlace(self.take(height * plan.row_pitch), plan.pitch, plan.row_pitch)
+
+    def map_index(self, place, shape):
+        """Index of the bytes of a map of ``shape`` [H, W, C] in `vectors`."""
+        y, x, c = np.ogrid[: shape[0], : shape[1], : shape[2]]
+        depth = self.chip.core.depth
+        return place.number + y * place.row_pitch + x * place.pitch + c // depth, c % depth
+
+    def store_map(self, place, values):
+        """Store int8 [H, W, C]; the other bytes of its vectors stay random."""
+        self.vectors()[self.map_index(place, values.shape)] = values
+
+    def read_map(self, place, shape) -> np.ndarray:
+        """The map int8 [H, W, C] at a place."""
+        return self.vectors()[self.map_index(place, shape)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobCase:
+    """A job that a core may execute at once.
+
+    Attributes
+    ----------
+    layer : ChipLayer
+    packed : PackedLayer
+    job : ListJob
+    image : ChipImage
+        The memory, with the input map and the added map.
+    buffers : ChipBuffers
+        The buffers, with the words and lines of the job.
+    output : MapPlace
+    """
+
+    layer: ChipLayer
+    packed: PackedLayer
+    job: ListJob
+    image: ChipImage
+    buffers: ChipBuffers
+    output: MapPlace
+
+
+def plan_map(rng, chip, layer: ChipLayer, vectors: int) -> MapPlan:
+    """Random legal pitches of the input map of ``layer``, whose pixels have ``vectors``."""
+    banks, width = chip.banks, layer.x.shape[1]
+    (stride_y, stride_x), out_width = layer.stride, layer.out[1]
+    pitches = range(vectors, vectors + banks)
+    full = [p for p in pitches if banks // gcd(p * stride_x, banks) >= chip.core.rows]
+    pitch = int(rng.choice(full if full and rng.integers(5) else pitches))
+    step = pitch * stride_x
+    most = min(chip.core.rows, banks // gcd(step, banks))
+    panel_rows = most if rng.integers(4) else int(rng.integers(1, most + 1))
+    rows = range(width * pitch, width * pitch + banks)
+    crossing = [r for r in rows if (stride_y * r - out_width * step) % banks == 0]
+    cross = int(bool(crossing) and rng.integers(4) > 0)
+    return MapPlan(pitch, int(rng.choice(crossing if cross else rows)), panel_rows, cross)
+
+
+def job_of(chip, layer, packed, plan, source, output, *, added=None, b_word=0, line=0, loads=0):
+    """The job of a layer.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    layer : ChipLayer
+    packed : PackedLayer
+    plan : MapPlan
+        Of the input map.
+    source, output : MapPlace
+    added : MapPlace, optional
+        The map that ADD adds.
+    b_word, line : int
+        First word of B, and first parameter line.
+    loads : int
+    """
+    banks, pitch, row_pitch = chip.banks, source.pitch, source.row_pitch
+    (stride_y, stride_x), (dilation_y, dilation_x) = layer.stride, layer.dilation
+    height, width = layer.out
+    rest = packed.tap_vectors - 1
+
+    def steps(name, place):
+        step = place.row_pitch - (width - 1) * place.pitch
+        return {
+            f"{name}_pixel_step": split(place.pitch, banks), f"{name}_row_step": split(step, banks)
+        }
+
+    first = source.number + layer.first[0] * row_pitch + layer.first[1] * pitch
+    fields = steps("output", output)
+    if add := layer.addition:
+        fields |= steps("add", added) | dict(
+            add=1, add_line=line + len(packed.lines) - 3, add_zero=add.zero,
+            add_input=split(added.number, banks), sum_zero=add.sum_zero, sum_low=add.low,
+            sum_high=add.high,
+        )
+    return ListJob(
+        cross=plan.cross, loads=loads, panel_rows=plan.panel_rows, out_height=height,
+        out_width=width, columns=layer.columns, tile_words=packed.tile_words,
+        kernel_height=layer.kernel[0], kernel_width=layer.kernel[1],
+        tap_vectors=packed.tap_vectors, group_tiles=packed.group_tiles,
+        group_step=split(packed.group_step, banks), in_height=layer.x.shape[0],
+        in_width=layer.x.shape[1], first_y=layer.first[0], first_x=layer.first[1],
+        stride_y=stride_y, stride_x=stride_x, dilation_y=dilation_y, dilation_x=dilation_x,
+        input=split(first, banks), input_pixel_step=split(stride_x * pitch, banks),
+        input_row_step=split(stride_y * row_pitch - (width - 1) * stride_x * pitch, banks),
+        tap_x_step=split(dilation_x * pitch - rest, banks),
+        tap_y_step=split(
+            dilation_y * row_pitch - (layer.kernel[1] - 1) * dilation_x * pitch - rest, banks
+        ),
+        b_word=b_word, b_step=packed.b_step, parameter_line=line,
+        output=split(output.number, banks), outside=layer.outside, zero=layer.zero,
+        low=layer.low, high=layer.high, **fields,
+    )
+
+
+def random_job(rng, chip, *, base=0, limit=None, **sizes) -> JobCase:
+    """A random legal job; ``sizes`` are arguments of `chip_layers.random_layer`."""
+    return case_of(rng, chip, random_layer(rng, **sizes), base=base, limit=limit)
+
+
+def case_of(rng, chip, layer, *, base=0, limit=None) -> JobCase:
+    """A layer with its maps, words and lines at random places."""
+    packed = pack_layer(chip, layer)
+    image = ChipImage(rng, chip, base, limit)
+    image.take(int(rng.integers(2 * chip.banks)))
+    plan = plan_map(rng, chip, layer, packed.map_vectors)
+    source = image.take_map(plan, layer.x.shape[0])
+    image.store_map(source, layer.x)
+    pitch = -(-layer.columns // chip.core.depth) + int(rng.integers(3))
+    result = MapPlace(0, pitch, pitch * layer.out[1] + int(rng.integers(3)))
+    places = [
+        image.take_map(result, layer.out[0]) for _ in range(1 + bool(layer.addition))
+    ]
+    output, added = places[0], places[-1]
+    if layer.addition:
+        output = added if rng.integers(2) else output  # in place
+        image.store_map(added, layer.addition.x)
+    buffers = ChipBuffers(chip)
+    b_word = int(rng.integers(chip.b_words - len(packed.words) + 1))
+    line = int(rng.integers(chip.lines - len(packed.lines) + 1))
+    buffers.b[b_word : b_word + len(packed.words)] = packed.words
+    buffers.lines[line : line + len(packed.lines)] = packed.lines
+    job = job_of(
+        chip, layer, packed, plan, source, output, added=added, b_word=b_word, line=line
+    )
+    return JobCase(
+        layer=layer, packed=packed, job=job, image=image, buffers=buffers, output=output
+    )
+
+
+def panels(job):
+    """Yield the panels of a job: lists of at most ``panel_rows`` pixels (oy, ox)."""
+    pixels = [(oy, ox) for oy in range(job.out_height) for ox in range(job.out_width)]
+    rows = [pixels] if job.cross else [
+        pixels[at : at + job.out_width] for at in range(0, len(pixels), job.out_width)
+    ]
+    for row in rows:
+        for at in range(0, len(row), job.panel_rows):
+            yield row[at : at + job.panel_rows]
+
+
+def bank_conflicts(chip, job) -> list:
+    """The steps in which two rows of the array read the same bank; found one by one.
+
+    Returns
+    -------
+    list of (panel, ky, kx)
+        All vectors of a tap, and all groups, have the same conflicts.
+    """
+    banks, found = chip.banks, []
+    pixel = join(job.input_pixel_step, banks)
+    row = join(job.input_row_step, banks) + (job.out_width - 1) * pixel
+    for number, panel in enumerate(panels(job)):
+        for ky, kx in np.ndindex(job.kernel_height, job.kernel_width):
+            read = Counter(
+                (ox * pixel + oy * row) % banks for oy, ox in panel
+                if 0 <= job.first_y + oy * job.stride_y + ky * job.dilation_y < job.in_height
+                and 0 <= job.first_x + ox * job.stride_x + kx * job.dilation_x < job.in_width
+            )
+            if max(read.values(), default=0) > 1:
+                found.append((number, ky, kx))
+    return found

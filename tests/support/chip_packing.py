@@ -1,0 +1,116 @@
+"""Weights and parameters of a layer, packed into words of B and parameter lines."""
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.chip.config import PARAMETER_BYTES
+
+__all__ = ["PackedLayer", "pack_layer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedLayer:
+    """A layer in the buffers of a core, and the fields of its job that follow from that.
+
+    Attributes
+    ----------
+    words : int8 [b_words, cols, depth]
+        Its words of B.
+    diagonal : bool
+    source : int8 [vectors, depth]
+        What a load of these words reads.
+    lines : int8 [lines, bytes of a line]
+        Its parameter lines; with ADD, three more follow.
+    map_vectors : int
+        Vectors of each pixel that the job reads.
+    tap_vectors, tile_words, group_tiles, group_step, b_step : int
+        Fields of the job; ``group_step`` in vectors.
+    """
+
+    words: np.ndarray
+    diagonal: bool
+    source: np.ndarray
+    lines: np.ndarray
+    map_vectors: int
+    tap_vectors: int
+    tile_words: int
+    group_tiles: int
+    group_step: int
+    b_step: int
+
+
+def pack_layer(chip, layer) -> PackedLayer:
+    """Pack a `chip_layers.ChipLayer` for a `ChipConfig`."""
+    channels = layer.x.shape[2]
+    diagonal = layer.groups == channels == layer.columns
+    tiles = -(-layer.columns // chip.core.cols)
+    if diagonal:
+        taps, words, source = _diagonal(chip, layer, tiles)
+        group_tiles = max(1, chip.core.depth // chip.core.cols)
+        vectors = -(-tiles // group_tiles) * taps
+    else:
+        taps, words = _dense(chip, layer, tiles)
+        group_tiles, vectors, source = tiles, taps, words
+    tile_words = len(words) // tiles
+    return PackedLayer(
+        words=words, diagonal=diagonal, source=source.reshape(-1, chip.core.depth),
+        lines=_lines(chip, layer, words), map_vectors=vectors, tap_vectors=taps,
+        tile_words=tile_words, group_tiles=group_tiles, group_step=taps if diagonal else 0,
+        b_step=tile_words if tiles > 1 else 0,
+    )
+
+
+def _dense(chip, layer, tiles):
+    """Vectors of a tap; words of B: for each tile, for each tap, for each vector."""
+    cols, depth = chip.core.cols, chip.core.depth
+    n, kh, kw, channels = layer.weights.shape
+    taps = -(-channels // depth)
+    padded = np.zeros((tiles * cols, kh * kw, taps * depth), np.int8)
+    padded[:n, :, :channels] = layer.weights.reshape(n, kh * kw, channels)
+    words = padded.reshape(tiles, cols, kh * kw * taps, depth).transpose(0, 2, 1, 3)
+    return taps, np.ascontiguousarray(words).reshape(-1, cols, depth)
+
+
+def _diagonal(chip, layer, tiles):
+    """Vectors of a tap; words of B; the vector of each word.
+
+    Channel c is column ``c % cols`` of tile ``c // cols``, and byte ``c % depth`` of a vector.
+    """
+    cols, depth = chip.core.cols, chip.core.depth
+    n, kh, kw, _ = layer.weights.shape
+    taps = max(1, cols // depth)
+    words = np.zeros((tiles, kh * kw, taps, cols, depth), np.int8)
+    source = np.zeros((tiles, kh * kw, taps, depth), np.int8)
+    for c in range(n):
+        tile, vector = c // cols, c % cols // depth
+        weights = layer.weights[c].reshape(-1)
+        words[tile, :, vector, c % cols, c % depth] = weights
+        source[tile, :, vector, c % depth] = weights
+    return taps, words.reshape(-1, cols, depth), source
+
+
+def _lines(chip, layer, words):
+    """Parameter lines: of all chunks of a row, then the three of ADD."""
+    core, lanes = chip.core, chip.core.lanes
+    tiles = -(-layer.columns // core.cols)
+    bias = layer.bias
+    if core.cell.corrected:
+        wide = words.reshape(tiles, -1, core.cols, core.depth).astype(np.int64)
+        pairs = (wide[..., 0::2] * wide[..., 1::2]).sum((1, 3)).reshape(-1)
+        bias = bias - pairs[: layer.columns]
+    columns = [
+        struct.pack("<Iib", int(b) & 0xFFFF_FFFF, m, s)
+        for b, m, s in zip(bias, layer.multiplier, layer.shift, strict=True)
+    ]
+    columns += [bytes(PARAMETER_BYTES)] * (tiles * core.cols - layer.columns)
+    if layer.addition:
+        for m, s in layer.addition.scales:
+            columns += [struct.pack("<Iib", 0, m, s)] * lanes
+    size = chip.line_vectors * core.depth
+    lines = [
+        b"".join(columns[at : at + lanes]).ljust(size, b"\0")
+        for at in range(0, len(columns), lanes)
+    ]
+    return np.frombuffer(b"".join(lines), np.int8).reshape(-1, size)
