@@ -6,22 +6,13 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from chip_configs import small_chip
 
 from verif.amaranth_bench import plain, put, simulate
 from verif.primitives import cosimulate
-from weft.chip.config import ChipConfig
-from weft.config import Config
 from weft.hw.chip.memory import BankedMemory
 
 CYCLES = 300
-
-
-def make_chip(rows, depth, read_vectors, *, words=16, target="generic"):
-    core = Config(
-        rows=rows, cols=8, depth=depth, lanes=1, activation="none", requantize="single",
-        target=target,
-    )
-    return ChipConfig(core=core, words=words, read_vectors=read_vectors)
 
 
 class Traffic:
@@ -86,7 +77,9 @@ class Traffic:
 
 @pytest.fixture(scope="module", params=[(2, 2, 2), (4, 4, 4), (3, 1, 8), (1, 4, 4), (1, 2, 1)])
 def traffic(request):
-    found = Traffic(make_chip(*request.param), seed=sum(request.param))
+    rows, depth, read_vectors = request.param
+    chip = small_chip(rows, 8, depth, read_vectors=read_vectors)
+    found = Traffic(chip, seed=rows + depth)
     simulate(found.dut, found.run)
     return found
 
@@ -155,5 +148,5 @@ class FlatMemory(wiring.Component):
 
 @pytest.mark.slow
 def test_blocks_equal_the_behavioural_model():
-    dut = FlatMemory(make_chip(2, 2, 2, target="ecp5"))
+    dut = FlatMemory(small_chip(2, 2, 2, target="ecp5", read_vectors=2))
     assert cosimulate(dut, cycles=3000) == "PASS"
