@@ -36,7 +36,7 @@ class OperandBuffer(wiring.Component):
 
     LATENCY = Bank.LATENCY
 
-    def __init__(self, *, geometry, write, target):
+    def __init__(self, *, geometry, write, target="generic"):
         self.geometry = geometry
         self.target = target
         value = signed(8 * geometry.size)

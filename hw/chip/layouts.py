@@ -8,7 +8,7 @@ from weft.chip.addresses import BANK_BITS
 from weft.chip.descriptors import ListJob, ListLoad, places
 
 __all__ = [
-    "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "VectorAddress",
+    "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "MapChunk", "VectorAddress",
     "add_addresses", "constant_step", "within",
 ]
 
@@ -78,6 +78,32 @@ class ComputedTile(data.StructLayout):
             "cols": range(chip.core.cols + 1),
             "line": range(chip.lines),
             "tile_last": 1,
+            "last": 1,
+        })
+
+
+class MapChunk(data.StructLayout):
+    """A chunk: up to ``lanes`` neighbouring results of a pixel.
+
+    ============== ================================================================================
+    ``index``      the position of the chunk in its row of the tile
+    ``line``       parameter line of its columns
+    ``lane_last``  the last lane with a result
+    ``row_end``    the chunk is the last one of its row of the tile
+    ``tile_end``   the chunk is the last one of its tile
+    ``panel_end``  the chunk is the last one of its panel
+    ``last``       the chunk is the last one of its job
+    ============== ================================================================================
+    """
+
+    def __init__(self, chip):
+        super().__init__({
+            "index": range(chip.row_chunks),
+            "line": range(chip.lines),
+            "lane_last": range(chip.core.lanes),
+            "row_end": 1,
+            "tile_end": 1,
+            "panel_end": 1,
             "last": 1,
         })
 

@@ -7,6 +7,7 @@ from weft import latencies
 from weft.commands import Region
 from weft.hw.buffers.operands import OperandBuffer
 from weft.hw.delay import MultiCycle, pipeline
+from weft.hw.output.clamp import clamp
 from weft.hw.output.operand_sums import RowSums
 from weft.hw.output.result_pipeline import ResultPipeline
 from weft.hw.output.scalers import SCALERS
@@ -26,10 +27,8 @@ class Parameter(data.Struct):
     high: signed(16)
 
 
-# The parameters that are needed after the scaler, and the width to which a scaled sum saturates
-# before the zero point is added.
+# The parameters that are needed after the scaler.
 _BOUNDS = data.StructLayout({"zero": signed(9), "low": signed(9), "high": signed(9)})
-_SATURATED_BITS = 11
 
 
 class Requantizer(ResultPipeline):
@@ -154,31 +153,15 @@ class Requantizer(ResultPipeline):
             ]
             bounds = MultiCycle(scaler.o_extra, scaler.o_stable)
             results.append(self._clamped(m, n, scaler.y, bounds))
-        return results, stage + self.scaler.latency(self.cycles) + 5
+        return results, stage + self.scaler.latency(self.cycles) + latencies.CLAMP
 
     def _clamped(self, m, n, y, bounds):
-        """``clamp(y + zero, low, high)`` of lane ``n``, 5 cycles later."""
-        # Beyond the bounds the exact value does not matter: it saturates to fewer bits.
-        top = y[_SATURATED_BITS - 1 :]
-        all_ones, any_one = top.all(), top.any()
-        fits = pipeline(m, all_ones, 1, f"all_ones_{n}") | ~pipeline(m, any_one, 1, f"any_one_{n}")
-        most = (1 << _SATURATED_BITS - 1) - 1
-        y = pipeline(m, y, 1, f"y_{n}")
-        y = Mux(fits, y[:_SATURATED_BITS].as_signed(), Mux(y[-1], -most - 1, most))
-        y = pipeline(m, y, 1, f"saturated_{n}")
+        """``clamp(y + zero, low, high)`` of lane ``n``, CLAMP cycles later."""
         zero, low, high = (
             MultiCycle(bounds.value[name], bounds.cycles).delay(m, wait, f"{name}_{n}").value
             for name, wait in (("zero", 2), ("low", 3), ("high", 3))
         )
-        y = pipeline(m, y + zero, 1, f"offset_{n}")
-        is_low = pipeline(m, (y - low)[-1], 1, f"is_low_{n}")
-        is_high = pipeline(m, (high - y)[-1], 1, f"is_high_{n}")
-        y, low, high = (
-            pipeline(m, value, 1, f"c_{name}_{n}")
-            for name, value in (("y", y[:9]), ("low", low), ("high", high))
-        )
-        clamped = Mux(is_low, low, Mux(is_high, high, y.as_signed()))
-        return pipeline(m, clamped, 1, f"clamped_{n}")
+        return clamp(m, y, zero=zero, low=low, high=high, name=n)
 
     def _look_up(self, m, results, stage):
         """The table entry of each result, if the job uses the table; each lane has a table."""
@@ -186,9 +169,8 @@ class Requantizer(ResultPipeline):
         use_table = pipeline(m, self.request.chunk.epilogue.table, stage + latency, "use_table")
         outputs = []
         for n, result in enumerate(results):
-            # Wide and a few lines deep: the tool may use distributed RAM.
             m.submodules[f"table_{n}"] = table = OperandBuffer(
-                geometry=self.geometries[Region.TABLE], write=self.table.shape(), target="generic"
+                geometry=self.geometries[Region.TABLE], write=self.table.shape()
             )
             m.d.comb += [
                 table.write.eq(self.table), table.read_en.eq(1), table.read_addr.eq(result[:8]),

@@ -81,8 +81,7 @@ class Case:
             for region, g in self.geometries.items()
         }
         return Feeder(
-            geometries=self.geometries, writes=writes, step=step, mac=self.mac, hop=self.hop,
-            target="generic",
+            geometries=self.geometries, writes=writes, step=step, mac=self.mac, hop=self.hop
         )
 
     def loads(self):

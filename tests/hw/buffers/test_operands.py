@@ -27,8 +27,7 @@ def buffer(geometry):
         address=range(geometry.words // geometry.group), segments=geometry.segments,
         pages=geometry.pages, bytes_in=geometry.stream,
     )
-    write = StructLayout({"valid": 1, "write": write})
-    return OperandBuffer(geometry=geometry, write=write, target="generic")
+    return OperandBuffer(geometry=geometry, write=StructLayout({"valid": 1, "write": write}))
 
 
 def writes(geometry, contents, rng):

@@ -1,0 +1,96 @@
+"""The map store: writes the results of chunks to the output map of a job."""
+
+from amaranth.hdl import Const, Module, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from weft.chip import latencies
+from weft.hw.chip.chunk_addresses import ChunkAddresses
+from weft.hw.chip.layouts import JobFields, MapChunk, VectorAddress
+
+__all__ = ["MapStore"]
+
+
+class MapStore(wiring.Component):
+    """Writes each chunk in the cycle of its results; a byte beyond column N is never written.
+
+    A write beyond ``base`` and ``limit`` does not happen. The job ends all the same.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    job : In, `weft.hw.chip.layouts.JobFields`
+    start : In, 1 bit
+        Pulse: the job starts.
+    base, limit : In, word number
+        First word and first word beyond the range that the job may use, in all banks.
+    request : In, ``valid`` and a `weft.hw.chip.layouts.MapChunk`
+        The chunk that is requested in this cycle.
+    results : In, ``lanes`` int8
+    results_next : In, 1 bit
+        ``results`` is valid `weft.chip.latencies.CHUNK_ADDRESS` cycles later.
+    write : Out
+        ``valid``, ``address``, ``data``, and in ``enable`` a bit for each byte to write.
+    done : Out, 1 bit
+        Pulse, with the last write of the job.
+    address_error : Out, 1 bit
+        Pulse: a write beyond ``base`` and ``limit``.
+    """
+
+    def __init__(self, chip):
+        self.chip = chip
+        self.depth, self.lanes = chip.core.depth, chip.core.lanes
+        address = VectorAddress(chip)
+        super().__init__({
+            "job": In(JobFields(chip)),
+            "start": In(1),
+            "base": In(address["word"].shape),
+            "limit": In(address["word"].shape),
+            "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(chip)})),
+            "results": In(data.ArrayLayout(signed(8), self.lanes)),
+            "results_next": In(1),
+            "write": Out(data.StructLayout({
+                "valid": 1, "address": address, "data": 8 * self.depth, "enable": self.depth,
+            })),
+            "done": Out(1),
+            "address_error": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.addresses = addresses = ChunkAddresses(self.chip)
+        m.submodules.chunks = chunks = SyncFIFOBuffered(
+            width=self.request.chunk.shape().size, depth=latencies.chunks_in_flight(self.chip.core)
+        )
+        chunk = addresses.o
+        m.d.comb += [
+            chunks.w_en.eq(self.request.valid),
+            chunks.w_data.eq(self.request.chunk),
+            chunks.r_en.eq(self.results_next),
+            addresses.start.eq(self.start),
+            addresses.first.eq(self.job.output),
+            addresses.pixel_step.eq(self.job.output_pixel_step),
+            addresses.row_step.eq(self.job.output_row_step),
+            addresses.width.eq(self.job.out_width),
+            addresses.base.eq(self.base),
+            addresses.limit.eq(self.limit),
+            addresses.en.eq(1),
+            addresses.i.valid.eq(self.results_next),
+            addresses.i.chunk.eq(chunks.r_data),
+            self.write.valid.eq(chunk.valid & chunk.in_range),
+            self.write.address.eq(chunk.address),
+            self.write.data.eq(self.results.as_value().replicate(self.depth // self.lanes)),
+            self.write.enable.eq(self._enable(chunk)),
+            self.done.eq(chunk.valid & chunk.last),
+            self.address_error.eq(chunk.valid & ~chunk.in_range),
+        ]
+        return m
+
+    def _enable(self, chunk):
+        """A bit for each byte of the vector."""
+        lanes = (Const(2, self.lanes + 1) << chunk.lane_last) - 1
+        return lanes[: self.lanes] << (chunk.part << (self.lanes - 1).bit_length())

@@ -1,0 +1,171 @@
+"""The rescaler: turns the sums of chunks into int8 results; with ADD, adds a chunk of a map."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.chip import latencies
+from weft.hw.chip.issue_slots import Issue, IssueSlots
+from weft.hw.chip.layouts import ColumnParameters, JobFields, MapChunk
+from weft.hw.delay import MultiCycle, pipeline
+from weft.hw.output.clamp import clamp
+from weft.hw.output.scalers import SCALERS
+from weft.latencies import CLAMP, MEMORY_READ
+
+__all__ = ["Rescaler"]
+
+_ADD_SHIFT = 20  # left shift of the values that ADD scales
+
+
+class Rescaler(wiring.Component):
+    """``y = clamp(scale(sums + bias) + zero, low, high)``, for each lane.
+
+    With ADD the same scalers compute three more values, and z is the result::
+
+        t1 = scale((x - add_zero) << 20)
+        t2 = scale((y - zero) << 20)
+        z  = clamp(scale(t1 + t2) + sum_zero, sum_low, sum_high)
+
+    Sums are modulo 2^32. All values of a chunk take the same path: `IssueSlots` gives each one its
+    slot, in which its parameters are read. So the results of a chunk follow its request by a fixed
+    number of cycles, `weft.chip.latencies.rescale`.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    job : In, `weft.hw.chip.layouts.JobFields`
+    start : In, 1 bit
+        Pulse: the job starts.
+    ready : Out, 1 bit
+        A chunk can be requested.
+    request : In, ``valid`` and a `weft.hw.chip.layouts.MapChunk`
+        The chunk that is requested in this cycle; only while ``ready`` is 1.
+    sums : In, ``lanes`` x 32 bits
+    pair_sum : In, 32 bits
+        The pair sum of the row. Both are valid `weft.chip.latencies.join` cycles after the request,
+        less 1 if the MAC cell is corrected.
+    parameter_addr : Out
+        A parameter line.
+    parameter_line : In, ``lanes`` x `weft.hw.chip.layouts.ColumnParameters`
+        `weft.latencies.MEMORY_READ` cycles after ``parameter_addr``.
+    added : In, stream of ``lanes`` int8
+        Values of x, chunk by chunk. A valid chunk is taken when the scalers need it.
+    results : Out, ``lanes`` int8
+    results_next : Out, 1 bit
+        ``results`` is valid in `NEXT` cycles.
+    """
+
+    NEXT = latencies.CHUNK_ADDRESS
+
+    def __init__(self, chip):
+        core = self.core = chip.core
+        self.join = latencies.join(core)
+        self.lanes = core.lanes
+        values = data.ArrayLayout(signed(8), core.lanes)
+        super().__init__({
+            "job": In(JobFields(chip)),
+            "start": In(1),
+            "ready": Out(1),
+            "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(chip)})),
+            "sums": In(data.ArrayLayout(signed(32), core.lanes)),
+            "pair_sum": In(signed(32)),
+            "parameter_addr": Out(range(chip.lines)),
+            "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
+            "added": In(stream.Signature(values)),
+            "results": Out(values),
+            "results_next": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        issues = self._issues(m)
+        parameters = self._parameters(m, issues[0])
+        for lane in range(self.lanes):
+            self._lane(m, lane, parameters[lane], issues)
+        ends = Mux(self.job.add, *(
+            Cat(getattr(issue, name) for issue in issues) for name in ("total", "layer")
+        ))
+        m.d.comb += self.results_next.eq(ends[len(issues) - 1 - self.NEXT])
+        return m
+
+    def _issues(self, m):
+        """What was issued 0, 1, 2, ... cycles ago."""
+        m.submodules.slots = slots = IssueSlots(self.core)
+        m.d.comb += [
+            slots.start.eq(self.start),
+            slots.add.eq(self.job.add),
+            slots.request.eq(self.request.valid),
+            self.ready.eq(slots.ready),
+        ]
+        issues = [slots.issue]
+        for cycle in range(latencies.rescale(self.core)):
+            issues.append(Signal(Issue, name=f"issue_{cycle + 1}"))
+            m.d.sync += issues[-1].eq(issues[-2])
+        return issues
+
+    def _parameters(self, m, issue):
+        """The parameters of all lanes, at the join stage, as `MultiCycle` values."""
+        line, cycles = self.job.add_line, self.core.scale_cycles
+        with m.If(issue.as_value().any()):
+            m.d.sync += self.parameter_addr.eq(Mux(
+                issue.layer, self.request.chunk.line, line + (issue.total << 1) + issue.result
+            ))
+        # The address is stable until the next issue.
+        word = MultiCycle(self.parameter_line.as_value(), cycles).delay(
+            m, self.join - 1 - MEMORY_READ, "word"
+        )
+        columns = data.ArrayLayout(ColumnParameters, self.lanes)(word.value)
+        return [MultiCycle(columns[lane], word.cycles) for lane in range(self.lanes)]
+
+    def _lane(self, m, lane, column, issues):
+        """All stages of one lane."""
+        job, scaled = self.job, self.join + 1
+        sums, cell = self.sums[lane], self.core.cell
+        if cell.corrected:
+            sums = pipeline(m, (sums - self.pair_sum)[:32], 1, f"corrected_{lane}")
+        parameters = column.delay(m, 1, f"parameter_{lane}")
+        m.submodules[f"scaler_{lane}"] = scaler = SCALERS[self.core.requantize](
+            cycles=self.core.scale_cycles, target=self.core.target, extra=0,
+            stable=parameters.cycles,
+        )
+        scaled += scaler.latency(self.core.scale_cycles)
+        is_sum = issues[scaled + 2].total
+        zero = Mux(is_sum, job.sum_zero, job.zero)
+        low, high = (
+            Mux(issues[scaled + 3].total, job[f"sum_{name}"], job[name]) for name in ("low", "high")
+        )
+        y = clamp(m, scaler.y, zero=zero, low=low, high=high, name=lane)[:8].as_signed()
+        terms = self._terms(m, lane, y, scaler.y, issues, scaled)
+        value = Mux(issues[self.join].layer, sums.as_signed(), terms)
+        biased = pipeline(m, (value + column.value.bias)[:32].as_signed(), 1, f"biased_{lane}")
+        m.d.comb += [
+            scaler.start.eq(issues[self.join + 1].as_value().any()),
+            scaler.acc.eq(biased),
+            scaler.multiplier.eq(parameters.value.multiplier),
+            scaler.shift.eq(parameters.value.shift),
+            self.results[lane].eq(y),
+        ]
+
+    def _terms(self, m, lane, y, scaled_value, issues, scaled):
+        """The values of ADD at the join stage: of the added map, the result, and their sum."""
+        job, before = self.job, issues[self.join - 1]
+        result, added = Signal(signed(8), name=f"result_{lane}"), Signal(signed(32), name="t1")
+        total, terms = Signal(signed(32), name="t1_t2"), Signal(signed(32), name=f"terms_{lane}")
+        with m.If(issues[scaled + CLAMP].layer):
+            m.d.sync += result.eq(y)
+        with m.If(issues[scaled].added):
+            m.d.sync += added.eq(scaled_value)
+        with m.If(issues[scaled].result):
+            m.d.sync += total.eq(added + scaled_value)
+        value, zero = (
+            Mux(before.added, x, y) for x, y in (
+                (self.added.payload[lane], result), (job.add_zero, job.zero)
+            )
+        )
+        shifted = Cat(Const(0, _ADD_SHIFT), value - zero).as_signed()
+        m.d.sync += terms.eq(Mux(before.total, total, shifted))
+        m.d.comb += self.added.ready.eq(before.added)
+        return terms

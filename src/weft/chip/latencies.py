@@ -1,0 +1,88 @@
+"""The latencies of the blocks of a core for networks: data for hardware and cycle model."""
+
+from dataclasses import dataclass
+
+from weft import latencies
+from weft.config import Config
+
+__all__ = [
+    "CHUNK_ADDRESS", "AddSlots", "add_slots", "added_chunks", "chunks_in_flight", "join",
+    "read_delay", "rescale", "sum_latency",
+]
+
+PARAMETER_READ = 1 + latencies.MEMORY_READ + 1  # from an issue to the parameters of its columns
+CHUNK_ADDRESS = 2  # from a chunk to its checked address
+_ADDED_READ = 20  # from a chunk to its added values, if the side port is free
+
+
+def sum_latency(core: Config) -> int:
+    """From a read of the result buffer to the corrected sums of a chunk."""
+    return core.family.result_read_latency + core.cell.corrected
+
+
+def join(core: Config) -> int:
+    """From an issue to the stage in which values and parameters meet."""
+    return max(sum_latency(core), PARAMETER_READ)
+
+
+def read_delay(core: Config) -> int:
+    """From the request of a chunk to its read of the result buffer."""
+    return join(core) - sum_latency(core)
+
+
+def _scaled(core):
+    """From an issue to the output of the scaler; the bias takes 1 cycle."""
+    return join(core) + 1 + latencies.scaler(core.requantize, core.scale_cycles)
+
+
+def rescale(core: Config, add: bool = False) -> int:
+    """From the request of a chunk to its results."""
+    first = add_slots(core).total * core.scale_cycles if add else 0
+    return first + _scaled(core) + latencies.CLAMP
+
+
+@dataclass(frozen=True)
+class AddSlots:
+    """When the scalers take the values of a chunk with ADD, in slots after its request.
+
+    A slot has ``scale_cycles`` cycles, and a chunk is requested every 4 slots at most. The three
+    numbers and 0 differ modulo 4. So a slot never has two values.
+
+    Attributes
+    ----------
+    added, result, total : int
+        Slots of the added map, of the result of the layer, and of the sum of both.
+    """
+
+    added: int
+    result: int
+    total: int
+
+
+def add_slots(core: Config) -> AddSlots:
+    """The first slots in which all values have arrived."""
+    cycles, scaled = core.scale_cycles, _scaled(core) - join(core)
+    # A result is clamped, kept, and has its zero point subtracted, which takes CLAMP + 2 cycles. A
+    # sum is added and kept, which takes 2.
+    result = -(-(scaled + latencies.CLAMP + 2) // cycles)
+    rest = -(-(scaled + 2) // cycles)
+    found = []
+    for n in range(result, result + 4):
+        for total in range(n + rest, n + rest + 4):
+            found += [
+                AddSlots(added, n, total) for added in range(max(1, n - 3), n)
+                if len({0, added % 4, n % 4, total % 4}) == 4
+            ]
+    return min(found, key=lambda slots: (slots.total, -slots.added))
+
+
+def chunks_in_flight(core: Config) -> int:
+    """Chunks between their requests and their results."""
+    cycles = core.scale_cycles
+    return 1 + max(-(-rescale(core) // cycles), -(-rescale(core, add=True) // (4 * cycles)))
+
+
+def added_chunks(core: Config) -> int:
+    """Chunks of the added map between their reads and the scalers, at full rate."""
+    cycles = core.scale_cycles
+    return 1 + -(-(add_slots(core).added * cycles + _ADDED_READ) // (4 * cycles))
