@@ -129,7 +129,7 @@ area:  ## place and route single components, write docs/area.md (minutes)
 	@$(SETUP) sim
 	@$(RUN) python -m tools.area $(ARGS)
 
-mutation:  ## run the tests on one-line mutants of the sources, list the survivors (hours)
+mutation:  ## run the tests on one-line mutants of the sources, list the survivors
 	@$(SETUP) test
 	@$(RUN) python -m tools.mutation $(ARGS)
 

@@ -42,7 +42,7 @@ class Feeder(wiring.Component):
         As the inputs of `weft.hw.array.systolic.SystolicArray`.
     """
 
-    def __init__(self, *, geometries, writes, step, mac, hop, target="generic"):
+    def __init__(self, *, geometries, writes, step, mac, hop, target):
         self.geometries = geometries
         self.mac = mac
         self.hop = hop

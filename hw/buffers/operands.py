@@ -36,7 +36,7 @@ class OperandBuffer(wiring.Component):
 
     LATENCY = Bank.LATENCY
 
-    def __init__(self, *, geometry, write, target="generic"):
+    def __init__(self, *, geometry, write, target):
         self.geometry = geometry
         self.target = target
         value = signed(8 * geometry.size)

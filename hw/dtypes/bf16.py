@@ -10,4 +10,4 @@ class Bf16Hardware(DTypeHardware):
     """A `Bf16Output`."""
 
     def epilogue(self, **common):
-        return Bf16Output(**common)
+        return Bf16Output(target=self.config.target, **common)

@@ -43,6 +43,19 @@ class Ecp5Fabric(Fabric):
             m.submodules[f"block_{first}"] = self._block(bank, first, level)
         return True
 
+    def add_dual_port_blocks(self, m, bank):
+        """Blocks in true dual-port mode, in the widest shape that is deep enough.
+
+        Of a word of 18 or 9 bits a block uses 16 or 8, whole bytes with their write enables.
+        """
+        if bank.depth > 1 << BITS:
+            return False
+        level = max(1, ceil_log2(bank.depth) - 9)
+        used = WIDTHS[level] // 9 * 8 or WIDTHS[level]
+        for first in range(0, bank.width, used):
+            m.submodules[f"block_{first}"] = self._dual_port_block(bank, first, level, used)
+        return True
+
     def add_to(self, m, acc, term, begin):
         """In one LUT a bit."""
         bits = [term[min(n, len(term) - 1)] for n in range(len(acc))]
@@ -70,6 +83,28 @@ class Ecp5Fabric(Fabric):
             ports[f"i_ADA{n}"] = bank.write_addr[bit] if used else enable
             ports[f"i_ADB{n}"] = bank.read_addr[bit] if used else Const(0)
         return _instance(ports, bank.read_en, width, width)
+
+    def _dual_port_block(self, bank, first, level, used):
+        """A block for ``used`` bits from ``first`` on: port A reads, port B reads or writes."""
+        skipped = BITS - 9 - level
+        enables = bank.b_write_en[first // 8 : (first + used + 7) // 8]
+        ports = {"i_WEA": Const(0), "i_WEB": enables.any()}
+        for n in range(18):
+            ports |= {f"i_DI{port}{n}": Const(0) for port in "AB"}
+        for n in range(min(used, bank.width - first)):
+            pin = n + n // 8
+            ports |= {
+                f"i_DIB{pin}": bank.b_write_data[first + n],
+                f"o_DOA{pin}": bank.a_data[first + n], f"o_DOB{pin}": bank.b_data[first + n],
+            }
+        for port, addr in (("A", bank.a_addr), ("B", bank.b_addr)):
+            for n in range(BITS):
+                bit = n - skipped
+                in_range = 0 <= bit < len(addr)
+                ports[f"i_AD{port}{n}"] = addr[bit] if in_range else Const(0)
+        if used == 16:
+            ports |= {f"i_ADB{n}": enable for n, enable in enumerate(enables)}
+        return _instance(ports, Const(1), WIDTHS[level], WIDTHS[level])
 
     def _mixed_block(self, bank, block, share):
         """A block that is written 36 bits wide and read in narrower parts.

@@ -30,6 +30,10 @@ class Fabric:
         """Add the block RAMs of a `weft.hw.buffers.bank.Bank`; False leaves them to the tool."""
         return False
 
+    def add_dual_port_blocks(self, m, bank) -> bool:
+        """As `add_blocks`, for a `weft.hw.buffers.dual_port_bank.DualPortBank`."""
+        return False
+
     def add_to(self, m, acc, term, begin):
         """``(0 if begin else acc) + term``."""
         return Mux(begin, 0, acc) + term

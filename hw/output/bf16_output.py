@@ -30,15 +30,18 @@ class Bf16Output(ResultPipeline):
     ----------
     geometries : dict of `weft.geometry.Operand`
         The memories of the core, by `weft.commands.Region`.
+    target : str
+        The target of the Config.
     chunk, acc, lanes, sum_latency, writes
         As for `ResultPipeline`. The clamp exists only if ``writes`` has ``parameters``.
 
     Source: IEEE 754-2019, clauses 4.3.1 and 5.10 (totalOrder).
     """
 
-    def __init__(self, *, geometries, sum_latency, writes, **common):
+    def __init__(self, *, geometries, target, sum_latency, writes, **common):
         self.clamps = "parameters" in writes
         self.geometries = geometries
+        self.target = target
         # The stage in which sums and parameters meet.
         self.join_stage = latencies.bf16_join(sum_latency, self.clamps)
         self.LATENCY = latencies.bf16_output(sum_latency, self.clamps)
@@ -60,7 +63,7 @@ class Bf16Output(ResultPipeline):
     def _clamped(self, m, sums, chunk, clamp):
         geometry = self.geometries[Region.PARAMETERS]
         m.submodules.parameters = buffer = OperandBuffer(
-            geometry=geometry, write=self.parameters.shape()
+            geometry=geometry, write=self.parameters.shape(), target=self.target
         )
         address = (chunk.b_panel * geometry.page + chunk.index)[: len(buffer.read_addr)]
         wait = self.join_stage - 1 - OperandBuffer.LATENCY

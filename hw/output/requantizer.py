@@ -169,8 +169,9 @@ class Requantizer(ResultPipeline):
         use_table = pipeline(m, self.request.chunk.epilogue.table, stage + latency, "use_table")
         outputs = []
         for n, result in enumerate(results):
+            # Wide and a few lines deep: the tool may use distributed RAM.
             m.submodules[f"table_{n}"] = table = OperandBuffer(
-                geometry=self.geometries[Region.TABLE], write=self.table.shape()
+                geometry=self.geometries[Region.TABLE], write=self.table.shape(), target="generic"
             )
             m.d.comb += [
                 table.write.eq(self.table), table.read_en.eq(1), table.read_addr.eq(result[:8]),

@@ -67,7 +67,8 @@ module MULT18X18D #(
     end
 endmodule
 
-// Port A writes and port B reads, in words of 36 (half of the pins belong to the other port), 18, 9, 4, 2 or 1 bits.
+// Both ports read and write, in words of 18, 9, 4, 2 or 1 bits. In words of 36 bits port A writes and port B reads, and
+// half of the pins belong to the other port.
 // Addresses count bits. In words of 18 or 36 bits the address bits below the word are byte enables for the write.
 // Source: Lattice FPGA-TN-02204, ECP5 and ECP5-5G Memory Usage Guide.
 module DP16KD #(
@@ -92,14 +93,17 @@ module DP16KD #(
     ADA0};
     wire [13:0] read_addr = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2, ADB1,
     ADB0};
+    wire [17:0] b_write_data = {DIB17, DIB16, DIB15, DIB14, DIB13, DIB12, DIB11, DIB10, DIB9, DIB8, DIB7, DIB6, DIB5, DIB4,
+    DIB3, DIB2, DIB1, DIB0};
     wire [35:0] write_data = {DIB17, DIB16, DIB15, DIB14, DIB13, DIB12, DIB11, DIB10, DIB9, DIB8, DIB7, DIB6, DIB5,
     DIB4, DIB3, DIB2, DIB1, DIB0, DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7,
     DIA6, DIA5, DIA4, DIA3, DIA2, DIA1, DIA0};
     reg [35:0] read_reg = 0, output_reg = 0;
+    reg [17:0] a_read_reg = 0, a_output_reg = 0;
     wire [35:0] read_data = REGMODE_B == "OUTREG" ? output_reg : read_reg;
     wire [17:0] lower = read_data[17:0];
     assign {DOA17, DOA16, DOA15, DOA14, DOA13, DOA12, DOA11, DOA10, DOA9, DOA8, DOA7, DOA6, DOA5, DOA4, DOA3, DOA2, DOA1, DOA0}
-        = lower;
+        = WIDTH == 36 ? lower : REGMODE_A == "OUTREG" ? a_output_reg : a_read_reg;
     assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0}
         = WIDTH == 36 ? read_data[35:18] : lower;
     // The position of bit n of a word in its row of 36 bits; narrow words skip every ninth bit.
@@ -111,13 +115,21 @@ module DP16KD #(
 `ifdef NOISE
     initial for (n = 0; n < 512; n = n + 1) memory[n] = {$random, $random};
 `endif
-    always @(posedge CLKA) if (CEA && WEA && !WEB)
-        for (n = 0; n < DATA_WIDTH_A; n = n + 1)
+    always @(posedge CLKA) begin
+        if (CEA && WEA) for (n = 0; n < DATA_WIDTH_A; n = n + 1)
             if (DATA_WIDTH_A < 18 || write_addr[n / 9])
                 memory[write_addr[13:5]][
                     bit_of(DATA_WIDTH_A < 18 ? write_addr : write_addr & ~14'd3, DATA_WIDTH_A, n)
                 ] <= write_data[n];
+        if (CEA && DATA_WIDTH_A <= 18) for (n = 0; n < DATA_WIDTH_A; n = n + 1)
+            a_read_reg[n] <= memory[write_addr[13:5]][bit_of(write_addr, DATA_WIDTH_A, n)];
+        if (OCEA) a_output_reg <= a_read_reg;
+    end
     always @(posedge CLKB) begin
+        if (CEB && WEB) for (n = 0; n < WIDTH; n = n + 1)
+            if (WIDTH < 18 || read_addr[n / 9])
+                memory[read_addr[13:5]][bit_of(WIDTH < 18 ? read_addr : read_addr & ~14'd3, WIDTH, n)]
+                    <= b_write_data[n % 18];
         if (CEB) for (n = 0; n < WIDTH; n = n + 1)
             read_reg[n] <= memory[read_addr[13:5]][bit_of(read_addr, WIDTH, n)];
         if (OCEB) output_reg <= read_reg;

@@ -3,19 +3,15 @@
 import importlib
 import importlib.util
 import json
-import os
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from rejects import rejects
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "tools" / "mutation"
-MODULES = "mutators", "choice", "records", "active_time", "workspace", "examine", "page", "__main__"
+MODULES = "mutators", "choice", "workspace", "page", "__main__"
 
 TREE = {
     "pyproject.toml": '[tool.pytest.ini_options]\naddopts = ["--import-mode=importlib"]\n',
@@ -44,6 +40,7 @@ TREE = {
     "tests/hw/test_adder_wide.py": "def test_nothing():\n    pass\n",
     "tests/test_limits.py": "from weft import clip\n\n\ndef test_one():\n    assert clip(1) == 1\n",
     "tests/test_fixture.py": "def test_it(adder):\n    assert adder(1, 1) == 2\n",
+    "tools/mutation/budget.py": (FOLDER / "budget.py").read_text(encoding="utf-8"),
     "tests/test_none.py": "def test_none():\n    pass\n",
 }
 
@@ -62,14 +59,13 @@ def tool():
 
 
 @pytest.fixture
-def tree(tmp_path, monkeypatch):
+def tree(tmp_path):
     """A small tree of the same layout."""
     root = tmp_path / "tree"
     for name, text in TREE.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # it starts in half the time
     return root
 
 
@@ -161,43 +157,6 @@ def test_a_file_that_no_test_imports_has_the_tests_of_the_nearest_folder(tool, t
     ]
 
 
-def event(key, stage, result, test=None):
-    return dict(event="stage", key=key, stage=stage, result=result, test=test, files=[], cpu=1)
-
-
-def test_records_resume(tool, tmp_path):
-    path = tmp_path / "records.jsonl"
-    records = tool.records.Records(path, "new")
-    records.add(**event("a", "mirrored", "survived"))
-    records.add(**event("b", "mirrored", "killed", "tests/test_b.py::test_b"))
-    records.add("duration", test="tests/test_b.py", seconds=3, longest=2)
-    with path.open("a", encoding="utf-8") as file:
-        file.write('{"event": "stage", "key": "c", "sta')  # where it was interrupted
-    again = tool.records.Records(path, "new")
-    assert again.done("a", "mirrored") and not again.done("a", "importing")
-    assert again.done("b", "all") and not again.done("c", "mirrored")
-    assert again.durations == {"tests/test_b.py": (3, 2)}
-    again.add(**event("c", "mirrored", "timeout"))
-    last = tool.records.Records(path, "new")
-    assert last.outcome("c")["result"] == "timeout"
-    assert last.outcome("a")["stage"] == "mirrored"
-
-
-def test_records_of_another_tree_only_say_what_to_try_first(tool, tmp_path):
-    path = tmp_path / "records.jsonl"
-    old = tool.records.Records(path, "old")
-    old.add(**event("a", "mirrored", "killed", "tests/test_a.py::test_a"))
-    old.add(**event("b", "mirrored", "survived"))
-    old.add("unsound", test="tests/test_x.py::test_x")
-    new = tool.records.Records(path, "new")
-    assert not new.done("a", "mirrored") and new.outcome("a") is None
-    assert new.killer("a") == "tests/test_a.py::test_a"
-    assert new.unsound == set()
-    new.add(**event("a", "mirrored", "killed"))
-    new.add(**event("b", "mirrored", "killed"))
-    assert not new.missed("a") and new.missed("b")
-
-
 def one(tool, tree, file, changed):
     source = (tree / file).read_text(encoding="utf-8")
     [found] = [m for m in tool.mutators.mutants(file, source) if m.changed == changed]
@@ -206,175 +165,120 @@ def one(tool, tree, file, changed):
 
 @pytest.fixture
 def workspace(tool, tree, tmp_path):
-    with tool.workspace.Workspace(tree, tmp_path / "home") as one:
-        yield one
+    home = tmp_path / "home"
+    home.mkdir()
+    return tool.workspace.Workspace(tree, home)
 
 
-def test_a_kill_and_a_survivor(tool, tree, workspace, tmp_path):
-    records = tool.records.Records(tmp_path / "records.jsonl", "x")
-    examiner = tool.examine.Examiner(
-        workspace, tool.choice.Choice(workspace.tree), records, budget=100
-    )
-    killed = examiner.examine(
-        one(tool, tree, "hw/adder.py", "return clip(a - b)"), "importing"
-    )
-    assert (killed["result"], killed["stage"]) == ("killed", "mirrored")
-    assert killed["test"] == "tests/hw/test_adder.py::test_adds"
-    assert records.sound == {"tests/hw/test_adder.py::test_adds"}
+def test_tests_within_a_budget(tool, tree):
+    durations = {"tests/hw/test_adder.py": {"quick": 2}, "tests/test_fixture.py": {"quick": 3}}
+    (tree / "tests" / "durations.json").write_text(json.dumps(durations))
+    choice = tool.choice.Choice(tree)
+    mirrored = ["tests/test_limits.py"]
+    assert choice.tests_of("src/weft/limits.py", 2) == mirrored
+    assert choice.tests_of("src/weft/limits.py", 5) == [*mirrored, "tests/hw/test_adder.py"]
+    assert choice.tests_of("src/weft/limits.py", 9) == [
+        *mirrored, "tests/hw/test_adder.py", "tests/test_fixture.py",
+    ]
+
+
+def test_a_kill_and_a_survivor(tool, tree, workspace):
+    examiner = tool.main.Examiner(workspace, 100)
+    killed = one(tool, tree, "hw/adder.py", "return clip(a - b)")
+    assert examiner.killer(killed) == "tests/hw/test_adder.py::test_adds"
+    fixture = "tests/test_fixture.py::test_it"
+    assert examiner.killer(killed, fixture) == fixture
     survivor = one(tool, tree, "src/weft/limits.py", "return x if x <= 7 else 7")
-    assert examiner.examine(survivor, "mirrored")["result"] == "survived"
-    assert set(records.durations) == {"tests/test_limits.py"}
+    assert examiner.killer(survivor) is None
     for name, text in TREE.items():
         assert (tree / name).read_text(encoding="utf-8") == text
         assert (workspace.tree / name).read_text(encoding="utf-8") == text
 
 
+def test_no_test_starts_after_the_budget(tool, tree, workspace):
+    killed = one(tool, tree, "hw/adder.py", "return clip(a - b)")
+    assert workspace.failure(["tests/hw/test_adder.py"], mutant=killed, budget=0) is None
+
+
 def test_processes_that_tests_start_import_the_mutant(tool, tree, workspace):
     other = "tests/hw/test_adder.py::test_other_processes_add"
-    with workspace.mutated(one(tool, tree, "hw/adder.py", "return None")):
-        run = workspace.run([other], limit=100)
-    assert (run.code, run.test) == (1, other)
+    mutant = one(tool, tree, "hw/adder.py", "return None")
+    assert workspace.failure([other], mutant=mutant, budget=100) == other
 
 
-def test_a_mutant_that_hangs_is_killed(workspace):
-    hang = workspace.tree / "tests" / "test_hang.py"
-    hang.write_text("import time\n\n\ndef test_it():\n    time.sleep(600)\n")
-    run = workspace.run(["tests/test_hang.py"], limit=3)
-    assert run.code is None and not run.passed
-
-
-def test_a_run_that_is_stopped_leaves_no_process(workspace):
-    (workspace.tree / "tests" / "test_hang.py").write_text(
-        "import os\nimport pathlib\nimport time\n\n\ndef test_it():\n"
-        "    pathlib.Path('pid.part').write_text(str(os.getpid()))\n"
-        "    os.replace('pid.part', 'pid')\n    time.sleep(600)\n"
-    )
-    with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(workspace.run, ["tests/test_hang.py"], limit=600)
-        while not (workspace.tree / "pid").is_file():
-            assert not run.done()
-            time.sleep(0.05)
-        workspace.stop()
-        with pytest.raises(RuntimeError, match="^the run was stopped$"):
-            run.result()
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((workspace.tree / "pid").read_text()), 0)
-
-
-def test_active_time_excludes_the_wait_for_a_processor(tool, tmp_path):
-    ticks = tool.active_time.TICKS
-
-    def stat(pid, parent, state, used):
-        (tmp_path / str(pid)).mkdir(exist_ok=True)
-        rest = f"{state} {parent} 0 0 0 0 0 0 0 0 0 {used * ticks} 0 0 0 0"
-        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a (name)) {rest}")
-
-    active = tool.active_time.ActiveTime(7, proc=tmp_path)
-    stat(7, 1, "S", 0)
-    stat(8, 7, "R", 1)   # a child that computes
-    stat(9, 8, "S", 0)
-    stat(5, 1, "R", 99)  # a stranger
-    active.add(10)
-    assert active.spent == 1
-    active.add(10)  # it waits for a processor
-    assert active.spent == 1
-    stat(8, 7, "S", 1)
-    active.add(10)
-    assert active.spent == 11
-    active.reset()
-    stat(9, 8, "D", 3)
-    active.add(10)
-    assert active.spent == 3
+@pytest.mark.parametrize("limit, code", [
+    ("CPU", "while True: pass"), ("WALL", "import time; time.sleep(600)"),
+])
+def test_a_test_that_hangs_fails(tool, workspace, monkeypatch, limit, code):
+    monkeypatch.setattr(tool.workspace, limit, 2)
+    (workspace.tree / "tests" / "test_hang.py").write_text(f"def test_it():\n    {code}\n")
+    test = workspace.failure(["tests/test_hang.py"], mutant=None, budget=0.5)
+    assert test == "tests/test_hang.py::test_it"
 
 
 class Fake:
-    """Stands for `Workspace.run`: tests fail where the source has been changed, and some anyway."""
+    """Stands for a Workspace: tests fail where the source is changed, and some without a mutant."""
 
-    def __init__(self, tool, monkeypatch, broken=()):
-        self.calls, self.broken, self.run = [], broken, tool.workspace.Run
-        monkeypatch.setattr(tool.workspace.Workspace, "run", lambda *a, **k: self(*a, **k))
+    def __init__(self, tool, monkeypatch, tree, broken=()):
+        self.tree, self.calls, self.broken = tree, [], broken
+        monkeypatch.setattr(tool.main, "Workspace", lambda *_: self)
 
-    def __call__(self, workspace, tests, *, limit, marks="", without=()):
+    def failure(self, tests, *, mutant, budget, without=()):
         self.calls.append(tests)
-        source = (workspace.tree / "hw" / "adder.py").read_text(encoding="utf-8")
-        changed = source != TREE["hw/adder.py"]
         wrong = [test for test in self.broken if test not in without]
+        changed = mutant is not None and mutant.file == "hw/adder.py"
         wrong += ["tests/hw/test_adder.py::test_adds"] * changed
-        return self.run(*(1, wrong[0]) if wrong else (0,))
+        return wrong[0] if wrong else None
 
 
-def test_a_test_that_fails_without_a_mutant_is_left_out(
-    tool, tree, workspace, tmp_path, monkeypatch
-):
-    Fake(tool, monkeypatch, broken=["tests/test_limits.py::test_one"])
-    records = tool.records.Records(tmp_path / "records.jsonl", "x")
-    choice = tool.choice.Choice(workspace.tree)
-    examiner = tool.examine.Examiner(workspace, choice, records, budget=100)
+def test_a_test_that_fails_without_a_mutant_is_left_out(tool, tree, monkeypatch, capsys):
+    broken = "tests/test_limits.py::test_one"
+    examiner = tool.main.Examiner(Fake(tool, monkeypatch, tree, [broken]), 100)
     survivor = one(tool, tree, "src/weft/limits.py", "return x if x <= 7 else 7")
-    assert examiner.examine(survivor, "all")["result"] == "survived"
-    assert records.unsound == {"tests/test_limits.py::test_one"}
-
-
-def test_two_runs_do_not_share_a_folder(tool, tree, workspace):
-    with rejects(RuntimeError, f"another run uses {workspace.home}; wait until it ends"):
-        tool.workspace.Workspace(tree, workspace.home)
+    assert examiner.killer(survivor) is None
+    assert capsys.readouterr().out == f"left out, since it fails without a mutant: {broken}\n"
 
 
 def test_the_command_resumes_and_writes_the_page(tool, tree, monkeypatch, capsys):
-    fake = Fake(tool, monkeypatch)
+    fake = Fake(tool, monkeypatch, tree)
     (tree / "docs").mkdir()
 
     def run(*words):
-        return tool.main.main(["--seed", "1", *words], root=tree)
+        assert tool.main.main(["--seed", "1", *words], root=tree) == 0
+        return capsys.readouterr().out
 
-    assert run("--only", "1") == 0
-    assert "1 chosen, 1 to test" in capsys.readouterr().out
-    assert not (tree / "docs" / "mutation.md").exists()
-    assert run("--only", "1") == 0
-    assert "1 chosen, 0 to test" in capsys.readouterr().out
-    assert run() == 0
-    stored = json.loads((tree / "docs" / "mutation.json").read_text(encoding="utf-8"))
-    results = {one["file"]: one["result"] for one in stored["mutants"]}
-    assert results == {
-        "hw/adder.py": "killed", "src/weft/limits.py": "survived", "hw/deep/alone.py": "survived",
+    def results():
+        stored = json.loads((tree / "docs" / "mutation.json").read_text(encoding="utf-8"))
+        return {one["file"]: (one["result"], one["budget"]) for one in stored["mutants"]}
+
+    assert "3 mutants drawn, 1 to test" in run("--only", "1")
+    assert sorted(result for result, _ in results().values()).count("not run") == 2
+    assert "3 mutants drawn, 2 to test" in run()
+    assert results() == {
+        "hw/adder.py": ("killed", 10), "src/weft/limits.py": ("survived", 10),
+        "hw/deep/alone.py": ("survived", 10),
     }
     assert "Killed: 1 of 3 (33.3 %)." in (tree / "docs" / "mutation.md").read_text("utf-8")
-    # After a change of the tests, the one that killed a mutant is the first to run.
-    (tree / "tests" / "test_none.py").write_text("def test_nothing_else():\n    pass\n")
+    assert "3 mutants drawn, 0 to test" in run()
+    assert "3 mutants drawn, 2 to test" in run("--budget", "20")
+    assert results()["hw/deep/alone.py"] == ("survived", 20)
     fake.calls.clear()
-    assert run() == 0
+    assert "3 mutants drawn, 3 to test" in run("--again")
     assert ["tests/hw/test_adder.py::test_adds"] in fake.calls
-    assert not any("tests/hw/test_adder_wide.py" in c and len(c) < 3 for c in fake.calls[:1])
 
 
 def test_equivalent_mutants_are_reported_apart(tool, tree, monkeypatch):
-    Fake(tool, monkeypatch)
+    Fake(tool, monkeypatch, tree)
     (tree / "docs").mkdir()
-    folder = tree / "tools" / "mutation"
-    folder.mkdir(parents=True)
     key = next(
         m.key for m in tool.mutators.draw(tool.main.sources(tree), 1, 9) if "alone" in m.file
     )
-    (folder / "equivalent.toml").write_text(
-        f'[[mutant]]\nkey = "{key}"\nreason = "nobody reads it"\n', encoding="utf-8"
+    (tree / "tools" / "mutation" / "equivalent.toml").write_text(
+        f'[[mutant]]\nkey = "{key}"\nreason = "the constant is not used"\n', encoding="utf-8"
     )
     assert tool.main.main(["--seed", "1"], root=tree) == 0
     text = (tree / "docs" / "mutation.md").read_text(encoding="utf-8")
-    assert "Killed: 1 of 2 (50.0 %)." in text and "nobody reads it" in text
-
-
-def test_another_tree_meets_the_mutants_that_are_in_both(tool, tree, tmp_path, monkeypatch):
-    Fake(tool, monkeypatch)
-    (tree / "docs").mkdir()
-    tool.main.main(["--seed", "1"], root=tree)
-    other = tmp_path / "older"
-    for name in ("hw/__init__.py", "hw/adder.py", "src/weft/__init__.py", "pyproject.toml"):
-        (other / name).parent.mkdir(parents=True, exist_ok=True)
-        (other / name).write_text(TREE[name], encoding="utf-8")
-    (other / "tests").mkdir()
-    assert tool.main.main(["--seed", "1", "--tree", str(other), "--write"], root=tree) == 0
-    text = (tree / "docs" / "mutation.md").read_text(encoding="utf-8")
-    assert "## The suite of older\n\n1 of the drawn mutants" in text
+    assert "Killed: 1 of 2 (50.0 %)." in text and "the constant is not used" in text
 
 
 def test_the_page_shows_its_records(tool):

@@ -1,30 +1,24 @@
-"""Tests mutants of the sources, and writes ``docs/mutation.md`` after the last one.
+"""Tests mutants of the sources, and writes ``docs/mutation.md`` after each of them.
 
-    make mutation ARGS='--jobs 4'
-    make mutation ARGS='--only 10 --stage quick'
+    make mutation ARGS='--only 10'
+    make mutation ARGS='--budget 100'
 
-The results are kept in ``build/mutation``: an interrupted run continues where it stopped. After a
-change of sources or tests all mutants run again, each first with the test that killed it before.
+An interrupted run continues where it stopped: a mutant with a result in ``docs/mutation.json`` is
+not tested again, except a survivor of a smaller budget.
 """
 
 import argparse
-import contextlib
 import json
-import queue
-import signal
+import os
 import sys
-import threading
 import time
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .choice import Choice
-from .examine import Examiner
 from .mutators import draw
 from .page import member, page
-from .records import STAGES, Records
-from .workspace import Workspace, fingerprint
+from .workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = "hw", "src/weft"
@@ -38,16 +32,11 @@ def _parser():
     add = parser.add_argument
     add("--seed", type=int, default=15, help="seed of the draw (default: %(default)s)")
     add("--count", type=int, default=200, help="mutants to draw (default: %(default)s)")
-    add("--only", type=int, metavar="N", help="test only the first N mutants")
-    add("--jobs", type=int, default=1, help="mutants tested in parallel (default: %(default)s)")
-    add("--stage", choices=STAGES[1:], default="all",
-        help="last stage to run (default: %(default)s)")
-    add("--budget", type=float, default=150, metavar="S",
-        help="processor seconds per mutant for the stage importing (default: %(default)s)")
-    add("--tree", type=Path, default=ROOT, metavar="FOLDER",
-        help="another checkout to test, with the mutants that apply to it")
-    add("--write", action="store_true", help="write the page before all mutants are tested")
-    add("--list", action="store_true", help="list the drawn mutants with their outcomes and exit")
+    add("--only", type=int, metavar="N", help="test at most N mutants")
+    add("--budget", type=float, default=10, metavar="S",
+        help="processor seconds of tests per mutant (default: %(default)s)")
+    add("--again", action="store_true",
+        help="test all mutants again, each first with the test that killed it")
     return parser
 
 
@@ -66,122 +55,86 @@ def equivalents(root: Path) -> dict[str, str]:
     return {entry["key"]: entry["reason"] for entry in table.get("mutant", [])}
 
 
-def _shared(drawn, tree):
-    """The drawn mutants that apply to another tree."""
-    return [
-        mutant for mutant in drawn if (tree / mutant.file).is_file()
-        and mutant.valid((tree / mutant.file).read_text(encoding="utf-8"))
-    ]
+class Examiner:
+    """Runs the tests of mutants.
+
+    A failure counts only if the same test passes without the mutant.
+
+    Parameters
+    ----------
+    workspace : Workspace
+    budget : float
+        Processor seconds of tests per mutant.
+    """
+
+    def __init__(self, workspace: Workspace, budget: float):
+        self.workspace, self.budget = workspace, budget
+        self.choice = Choice(workspace.tree)
+        self._sound, self._unsound = set(), set()
+
+    def killer(self, mutant, first=None) -> str | None:
+        """The test that kills a mutant, None if it survives; ``first`` is the first to run."""
+        tests = self.choice.tests_of(mutant.file, self.budget)
+        if first is not None and (self.workspace.tree / first.partition("::")[0]).is_file():
+            if killer := self._failure([first], mutant):
+                return killer
+        return self._failure(tests, mutant)
+
+    def _failure(self, tests, mutant):
+        while tests:
+            options = {"budget": self.budget, "without": sorted(self._unsound)}
+            test = self.workspace.failure(tests, mutant=mutant, **options)
+            if test is None or test in self._sound:
+                return test
+            if self.workspace.failure([test], mutant=None, **options) is None:
+                self._sound.add(test)
+                return test
+            print(f"left out, since it fails without a mutant: {test}", flush=True)
+            self._unsound.add(test)
+            tests = [other for other in tests if other != test]
+        return None
 
 
-def _test(mutants, workspaces, records, args):
-    """Test mutants in parallel, one in each workspace."""
-    choice = Choice(workspaces[0].tree)
-    free, start_time, lock, count = queue.Queue(), time.monotonic(), threading.Lock(), [0]
-    for workspace in workspaces:
-        free.put(Examiner(workspace, choice, records, budget=args.budget))
-
-    def one(mutant):
-        examiner, start = free.get(), time.monotonic()
-        try:
-            outcome = examiner.examine(mutant, args.stage)
-        finally:
-            free.put(examiner)
-        with lock:
-            count[0] += 1
-            now = time.monotonic()
-            minutes = (now - start_time) / count[0] * (len(mutants) - count[0]) / 60
-            print(
-                f"{count[0]:3} of {len(mutants)}  {_text(outcome)}\n"
-                f"           {mutant.key} {mutant.file}:{mutant.line}:"
-                f" {mutant.old!r} becomes {mutant.new!r}\n"
-                f"           {now - start:.0f} s; about {minutes:.0f} min left", flush=True,
-            )
-
-    with ThreadPoolExecutor(len(workspaces)) as pool:
-        try:
-            for done in [pool.submit(one, mutant) for mutant in mutants]:
-                done.result()
-        except BaseException:  # also an interruption
-            pool.shutdown(wait=False, cancel_futures=True)
-            for workspace in workspaces:
-                workspace.stop()
-            raise
-
-
-def _text(outcome):
-    """An outcome as text."""
-    if outcome is None:
-        return "not run"
-    by = f" by {outcome['test']}" if outcome["test"] else ""
-    return f"{outcome['result']} ({outcome['stage']}){by}"
-
-
-def _members(mutants, records, known):
-    return [
-        member(
-            mutant, records.outcome(mutant.key), known.get(mutant.key),
-            records.missed(mutant.key),
-        )
-        for mutant in mutants
-    ]
+def _write(path, stored):
+    """Write the records and the page; an interruption leaves the old records or the new ones."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    os.replace(part, path)
+    path.with_suffix(".md").write_text(page(stored), encoding="utf-8")
 
 
 def main(arguments=None, root=ROOT) -> int:
     args = _parser().parse_args(arguments)
-    home = root / "build" / "mutation"
-    tree = args.tree.resolve() if args.tree != ROOT else root
-    other = tree != root
-    drawn, known = draw(sources(root), args.seed, args.count), equivalents(root)
-    if other:
-        drawn = _shared(drawn, tree)
-    chosen = drawn[: args.only]
-    place = home / (tree.name if other else "tree")
-    records = Records(home / "records.jsonl", fingerprint(tree))
-    if args.list:
-        for number, mutant in enumerate(chosen, 1):
-            print(f"{number:3} {mutant.key} {mutant.file}:{mutant.line}"
-                  f" {_text(records.outcome(mutant.key))}\n"
-                  f"      {mutant.text}\n      {mutant.changed}")
-        return 0
+    path, known = root / "docs" / "mutation.json", equivalents(root)
+    old = json.loads(path.read_text(encoding="utf-8"))["mutants"] if path.is_file() else []
+    old = {one["key"]: one for one in old}
+    drawn = draw(sources(root), args.seed, args.count)
+    members = [member(mutant, old.get(mutant.key), known.get(mutant.key)) for mutant in drawn]
+    stored = {"seed": args.seed, "count": args.count, "mutants": members}
     pending = [
-        mutant for mutant in chosen
-        if mutant.key not in known and not records.done(mutant.key, args.stage)
-    ]
-    print(f"{len(drawn)} mutants drawn, {len(chosen)} chosen, {len(pending)} to test", flush=True)
+        (mutant, one) for mutant, one in zip(drawn, members, strict=True)
+        if one["result"] == "not run" or (one["result"] == "killed" and args.again)
+        or (one["result"] == "survived" and (args.again or one["budget"] < args.budget))
+    ][: args.only]
+    _write(path, stored)
+    print(f"{len(drawn)} mutants drawn, {len(pending)} to test", flush=True)
     if pending:
-        with contextlib.ExitStack() as stack:
-            _test(pending, [
-                stack.enter_context(Workspace(tree, place / str(job))) for job in range(args.jobs)
-            ], records, args)
-    complete = len(chosen) == len(drawn) and args.stage == "all"
-    members = _members(drawn if not other else chosen, records, known)
-    counts = {r: sum(m["result"] == r for m in members) for r in ("killed", "timeout", "survived")}
-    print(", ".join(f"{count} {result}" for result, count in counts.items()))
-    if complete or args.write:
-        _store(root, args, members, records, tree.name if other else None)
-    else:
-        print("docs/mutation.md is not changed; --write writes the results so far")
+        home = root / "build" / "mutation"
+        home.mkdir(parents=True, exist_ok=True)
+        examiner = Examiner(Workspace(root, home), args.budget)
+    for number, (mutant, one) in enumerate(pending, 1):
+        start = time.monotonic()
+        test = examiner.killer(mutant, one["test"])
+        one.update(result="killed" if test else "survived", test=test, budget=args.budget)
+        _write(path, stored)
+        print(
+            f"{number:3} of {len(pending)}  {mutant.file}:{mutant.line}:"
+            f" {mutant.old!r} becomes {mutant.new!r}\n           {one['result']}"
+            f" {f'by {test}, ' if test else ''}{time.monotonic() - start:.0f} s", flush=True,
+        )
+    print(path.with_suffix(".md"))
     return 0
 
 
-def _store(root, args, members, records, other):
-    """Write the records and the page."""
-    path = root / "docs" / "mutation.json"
-    stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"other": None}
-    if other:
-        stored["other"] = {"name": other, "mutants": members}
-    else:
-        stored = {
-            "command": "`make mutation`", "seed": args.seed, "count": args.count,
-            "budget": round(args.budget), "mutants": members,
-            "unsound": sorted(records.unsound), "other": stored["other"],
-        }
-    path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-    path.with_suffix(".md").write_text(page(stored), encoding="utf-8")
-    print(path.with_suffix(".md"))
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())

@@ -1,6 +1,7 @@
 """Selects the tests for a module: its mirrored test file, then the test files that import it."""
 
 import ast
+import json
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ FOLDERS = {
     "src/weft": "weft", "hw": "weft.hw", "sim": "weft.sim", "boards": "weft.boards",
     "verif": "verif",
 }
+START = 0.3  # seconds to import a test file
 
 
 class Choice:
@@ -45,6 +47,23 @@ class Choice:
             path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py")
         )
         self._reached = self._tests()
+
+    def tests_of(self, file: str, budget: float) -> list[str]:
+        """The mirrored test files; then others, near and short ones first, within a budget.
+
+        The seconds of a file are those of its quick tests in ``tests/durations.json``.
+        """
+        path = self.root / "tests" / "durations.json"
+        durations = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        tests, spent = self.mirrored(file), 0.0
+        for _, seconds, test in sorted(
+            (distance, durations.get(test, {}).get("quick", 0.0) + START, test)
+            for distance, test in self.importing(file)
+        ):
+            if spent + seconds <= budget:
+                spent += seconds
+                tests.append(test)
+        return tests
 
     def mirrored(self, file: str) -> list[str]:
         """For ``hw/x/y.py``: ``tests/hw/x/test_y.py`` and ``test_y_*.py``, if they exist."""

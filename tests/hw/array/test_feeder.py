@@ -81,7 +81,8 @@ class Case:
             for region, g in self.geometries.items()
         }
         return Feeder(
-            geometries=self.geometries, writes=writes, step=step, mac=self.mac, hop=self.hop
+            geometries=self.geometries, writes=writes, step=step, mac=self.mac, hop=self.hop,
+            target="generic",
         )
 
     def loads(self):

@@ -27,7 +27,8 @@ def buffer(geometry):
         address=range(geometry.words // geometry.group), segments=geometry.segments,
         pages=geometry.pages, bytes_in=geometry.stream,
     )
-    return OperandBuffer(geometry=geometry, write=StructLayout({"valid": 1, "write": write}))
+    write = StructLayout({"valid": 1, "write": write})
+    return OperandBuffer(geometry=geometry, write=write, target="generic")
 
 
 def writes(geometry, contents, rng):

@@ -15,8 +15,10 @@ from weft.geometry import memories
 from weft.hw.control.job_table import JobEntry
 from weft.hw.control.loader import BufferWrite
 from weft.hw.control.tile_generator import Tile
+from weft.hw.export import to_verilog
 from weft.hw.output.bf16_output import Bf16Output
 from weft.hw.output.result_scheduler import Chunk
+from weft.hw.primitives import Primitives
 from weft.timing import Latencies
 
 SMALL = {"dtype": "bf16", "rows": 3, "cols": 5, "a_words": 64, "b_words": 64}
@@ -26,6 +28,7 @@ CONFIGS = {
     "wide": Config(lanes=4, bytes_in=64, **SMALL),
     "ragged": Config(lanes=8, **SMALL),
     "no-limits": Config(lanes=2, activation="none", **SMALL),
+    "ice40": Config(lanes=2, target="ice40up", **SMALL),
 }
 ALL = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 NAN = 0x7FC00000
@@ -59,6 +62,7 @@ class Bench:
         job = JobEntry(self.geometries, epilogue_flags(config))
         tile = Tile(self.geometries, job["epilogue"].shape)
         chunk = Chunk(lanes=config.lanes, tile=tile, cols=config.cols)
+        self.sum_latency = Latencies.of(config).sum_latency
         self.clamps = Region.PARAMETERS in self.geometries
         writes = {}
         if self.clamps:
@@ -68,8 +72,8 @@ class Bench:
                 bytes_in=g.stream,
             )})
         self.dut = Bf16Output(
-            geometries=self.geometries, chunk=chunk, acc=32, lanes=config.lanes, sum_latency=1,
-            writes=writes,
+            geometries=self.geometries, chunk=chunk, acc=32, lanes=config.lanes,
+            sum_latency=self.sum_latency, writes=writes, target=config.target,
         )
         self.panels = self.geometries[Region.B].pages
         self.row_chunks = -(-config.cols // config.lanes)
@@ -138,7 +142,7 @@ class Bench:
         latency = self.dut.LATENCY
         script += [{} for _ in range(latency + 1)]
         for cycle, (_, sums, _) in zip(cycles, chunks, strict=True):
-            script[cycle + 1]["sums"] = sums
+            script[cycle + self.sum_latency]["sums"] = sums
         (found,) = play(self.dut, script, "results")
         for cycle, (_, _, results) in zip(cycles, chunks, strict=True):
             assert found[cycle + latency][: len(results)] == results
@@ -148,7 +152,8 @@ class Bench:
 @pytest.mark.parametrize("idle", [0, 0.5])
 def test_results_equal_numpys_after_the_latency(config, idle):
     bench = Bench(config)
-    assert bench.dut.LATENCY == Latencies.of(config).epilogue_latency == (6 if bench.clamps else 2)
+    latency = {"ice40up": 7}.get(config.target, 6) if bench.clamps else 2
+    assert bench.dut.LATENCY == Latencies.of(config).epilogue_latency == latency
     bench.run([bench.chunk() for _ in range(150)], idle=idle)
 
 
@@ -209,3 +214,9 @@ def test_a_clamp_keeps_a_nan_and_needs_its_flag():
         (bench.chunk(sums, index=0, epilogue=flags)[0], sums, results)
         for flags, sums, results in rows
     ])
+
+
+def test_limits_are_in_block_ram_of_the_family():
+    dut = Bench(Config(lanes=2, target="ecp5", **SMALL)).dut
+    text = to_verilog(dut, name="bf16_output", platform=Primitives())
+    assert text.count("DP16KD ") == 4  # 2 lanes of 64 bits, 36 bits in a block

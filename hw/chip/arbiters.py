@@ -1,0 +1,127 @@
+"""The arbiters of the memory's side port: one for reads, one for writes."""
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.chip.interface import VectorWrite
+from weft.hw.chip.layouts import VectorAddress
+from weft.hw.chip.memory import BankedMemory, MemoryWrite
+from weft.hw.stream.skid_buffer import SkidBuffer
+
+__all__ = ["ReadArbiter", "WriteArbiter"]
+
+
+class ReadArbiter(wiring.Component):
+    """Passes the reads of its clients to the memory; the first client has the highest priority.
+
+    A client gets its vectors in the order of its reads, and cannot delay them. They arrive
+    LATENCY cycles after the read was accepted, or later if the memory was not ready. At most
+    IN_FLIGHT reads of all clients are accepted whose vectors have not arrived.
+
+    An abort must not reset it, since reads of the host may be in flight. Vectors of the other
+    clients arrive IN_FLIGHT cycles after their reset, or later if the memory was not ready.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    clients : int
+
+    Attributes
+    ----------
+    reads_0, reads_1, ... : In, stream of `VectorAddress`, for each client
+    valid_0, valid_1, ... : Out, 1 bit, for each client
+        ``data`` are the vectors of the client's next read.
+    data : Out, ``read_vectors`` vectors
+    reads : Out, stream of `VectorAddress`
+        To the memory.
+    read_valid : In, 1 bit
+    read_data : In, ``read_vectors`` vectors
+        From the memory, BankedMemory.READ_LATENCY cycles after it accepted a read.
+    """
+
+    LATENCY = SkidBuffer.LATENCY + BankedMemory.READ_LATENCY
+    IN_FLIGHT = 2 + BankedMemory.READ_LATENCY  # 2: in the skid buffer
+
+    def __init__(self, chip, clients):
+        self.chip = chip
+        self.clients = clients
+        address = stream.Signature(VectorAddress(chip))
+        vectors = data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)
+        super().__init__({
+            **{f"reads_{n}": In(address) for n in range(clients)},
+            **{f"valid_{n}": Out(1) for n in range(clients)},
+            "data": Out(vectors),
+            "reads": Out(address),
+            "read_valid": In(1),
+            "read_data": In(vectors),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        granted = data.StructLayout({"address": VectorAddress(self.chip), "client": self.clients})
+        m.submodules.skid = skid = SkidBuffer(granted)
+        requests = [getattr(self, f"reads_{n}") for n in range(self.clients)]
+        for n, request in reversed(list(enumerate(requests))):
+            earlier = Cat(other.valid for other in requests[:n]).any() if n else 0
+            m.d.comb += request.ready.eq(skid.i.ready & ~earlier)
+            with m.If(request.valid):
+                m.d.comb += [
+                    skid.i.valid.eq(1), skid.i.payload.address.eq(request.payload),
+                    skid.i.payload.client.eq(1 << n),
+                ]
+        # One bit a client, for each cycle that the memory takes.
+        stages = [
+            Signal(self.clients, name=f"client_{n}") for n in range(BankedMemory.READ_LATENCY)
+        ]
+        accepted = Signal()
+        m.d.comb += [
+            self.reads.valid.eq(skid.o.valid), self.reads.payload.eq(skid.o.payload.address),
+            skid.o.ready.eq(self.reads.ready), accepted.eq(skid.o.valid & skid.o.ready),
+            self.data.eq(self.read_data),
+        ]
+        m.d.sync += stages[0].eq(skid.o.payload.client & accepted.replicate(self.clients))
+        m.d.sync += [new.eq(old) for old, new in zip(stages[:-1], stages[1:], strict=True)]
+        for n in range(self.clients):
+            m.d.comb += getattr(self, f"valid_{n}").eq(self.read_valid & stages[-1][n])
+        return m
+
+
+class WriteArbiter(wiring.Component):
+    """Passes writes to the memory: of the map store, else of the log, else of the host.
+
+    Combinational. The map store never waits; the others wait until ``ready``.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    store : In, `weft.hw.chip.memory.MemoryWrite`
+    log : In, stream of `weft.hw.chip.interface.VectorWrite`
+    host : In, stream of `weft.hw.chip.interface.VectorWrite`
+    write : Out, `weft.hw.chip.memory.MemoryWrite`
+        To the memory.
+    """
+
+    def __init__(self, chip):
+        write = stream.Signature(VectorWrite(chip))
+        super().__init__({
+            "store": In(MemoryWrite(chip)), "log": In(write), "host": In(write),
+            "write": Out(MemoryWrite(chip)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += [
+            self.log.ready.eq(~self.store.valid),
+            self.host.ready.eq(~self.store.valid & ~self.log.valid),
+            self.write.eq(self.store),
+        ]
+        for source in (self.host, self.log):
+            with m.If(~self.store.valid & source.valid):
+                m.d.comb += self.write.valid.eq(1)
+                for name, _ in source.payload.shape():
+                    m.d.comb += self.write[name].eq(source.payload[name])
+        return m

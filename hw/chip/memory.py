@@ -1,0 +1,163 @@
+"""The memory of a core for networks: banks that all rows of the array read in the same cycle."""
+
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.buffers.dual_port_bank import DualPortBank
+from weft.hw.chip.bank_select import BankSelect
+from weft.hw.chip.interface import VectorWrite
+from weft.hw.chip.layouts import VectorAddress
+from weft.hw.delay import pipeline
+
+__all__ = ["BankedMemory", "MemoryWrite", "RowRead"]
+
+
+class RowRead(data.StructLayout):
+    """A request of a row of the array: the vector at ``address``, if ``valid``."""
+
+    def __init__(self, chip):
+        super().__init__({"valid": 1, "address": VectorAddress(chip)})
+
+
+class MemoryWrite(data.StructLayout):
+    """A `weft.hw.chip.interface.VectorWrite` in the cycles in which ``valid`` is 1."""
+
+    def __init__(self, chip):
+        write = VectorWrite(chip)
+        super().__init__({"valid": 1, **{name: write[name].shape for name in write.members}})
+
+
+class BankedMemory(wiring.Component):
+    """``chip.banks`` banks of vectors; ``docs/chip.md`` tells which vector lies where.
+
+    Port A of each bank serves the row of the array that reads it. The rows read different banks:
+    otherwise the data of these rows are undefined. Port B writes, or reads for the side port.
+
+    A write takes port B of its bank in the cycle after it was on ``write``. In this cycle
+    ``reads`` is not ready for a read of the same bank. Reads that are accepted after the cycle
+    of a write see it; so do rows that are requested two cycles later.
+
+    The memory has no reset.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    rows : In, `RowRead` for each row of the array
+    row_data : Out, a vector for each row
+        ROW_LATENCY cycles later. Combinational: a register should follow. 0 for an invalid row.
+    reads : In, stream of `VectorAddress`
+        Reads of ``read_vectors`` vectors that follow each other.
+    read_valid : Out, 1 bit
+        READ_LATENCY cycles after ``reads`` was accepted.
+    read_data : Out, ``read_vectors`` vectors
+        The vector at the address, and the ones after it; with ``read_valid``.
+    write : In, `MemoryWrite`
+    """
+
+    ROW_LATENCY = 1 + DualPortBank.LATENCY + BankSelect.LATENCY
+    READ_LATENCY = 1 + DualPortBank.LATENCY + BankSelect.LATENCY + 1
+
+    def __init__(self, chip):
+        self.chip = chip
+        vector = 8 * chip.core.depth
+        super().__init__({
+            "rows": In(data.ArrayLayout(RowRead(chip), chip.core.rows)),
+            "row_data": Out(data.ArrayLayout(vector, chip.core.rows)),
+            "reads": In(stream.Signature(VectorAddress(chip))),
+            "read_valid": Out(1),
+            "read_data": Out(data.ArrayLayout(vector, chip.read_vectors)),
+            "write": In(MemoryWrite(chip)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        chip = self.chip
+        banks = [
+            DualPortBank(width=8 * chip.core.depth, depth=chip.words, target=chip.core.target)
+            for _ in range(chip.banks)
+        ]
+        for n, bank in enumerate(banks):
+            m.submodules[f"bank_{n}"] = bank
+        self._rows(m, banks)
+        self._side_port(m, banks)
+        return m
+
+    def _rows(self, m, banks):
+        """Port A: each bank takes the word address of the row that reads it."""
+        chip = self.chip
+        m.submodules.row_select = select = BankSelect(
+            width=8 * chip.core.depth, banks=chip.banks, readers=chip.core.rows
+        )
+        hits = Signal(select.select.shape())  # the banks that each row reads
+        for row, hit in zip(self.rows, hits, strict=True):
+            m.d.comb += hit.eq(Cat(row.valid & (row.address.bank == n) for n in range(chip.banks)))
+        for n, bank in enumerate(banks):
+            words = [
+                row.address.word[: len(bank.a_addr)] & hit[n].replicate(len(bank.a_addr))
+                for row, hit in zip(self.rows, hits, strict=True)
+            ]
+            r_word = Signal.like(bank.a_addr, name=f"row_word_{n}", reset_less=True)
+            m.d.sync += r_word.eq(reduce(or_, words))
+            m.d.comb += [bank.a_addr.eq(r_word), select.words[n].eq(bank.a_data)]
+        m.d.comb += [
+            select.select.eq(pipeline(m, hits, 1 + DualPortBank.LATENCY, "row_banks")),
+            self.row_data.eq(select.selected),
+        ]
+
+    def _side_port(self, m, banks):
+        """Port B: the write of the cycle before, or a read."""
+        chip, read = self.chip, self.reads.payload
+        r_write = Signal.like(self.write)
+        m.d.sync += r_write.eq(self.write)
+        fire, next_word = Signal(), Signal.like(read.word)
+        first_hits = [Signal(name=f"first_hit_{n}") for n in range(chip.banks)]
+        hits = Signal(data.ArrayLayout(chip.banks, chip.read_vectors))  # the bank of each vector
+        m.d.comb += [
+            next_word.eq(read.word + 1),
+            *(hit.eq(read.bank == n) for n, hit in enumerate(first_hits)),
+            *(
+                hits[k].eq(Cat(first_hits[n - k] for n in range(chip.banks)))
+                for k in range(chip.read_vectors)
+            ),
+        ]
+        conflict = 0
+        for n, bank in enumerate(banks):
+            writes, in_read = Signal(name=f"writes_{n}"), Cat(hit[n] for hit in hits).any()
+            addr = Signal.like(bank.b_addr, name=f"side_addr_{n}", reset_less=True)
+            enable = Signal.like(bank.b_write_en, name=f"side_enable_{n}")
+            m.d.comb += writes.eq(r_write.valid & (r_write.address.bank == n))
+            word = Mux(read.bank > n, next_word, read.word)  # smaller banks: of the next word
+            m.d.sync += [
+                addr.eq(Mux(writes, r_write.address.word, word)),
+                enable.eq(r_write.enable & writes.replicate(len(enable))),
+            ]
+            m.d.comb += [bank.b_addr.eq(addr), bank.b_write_en.eq(enable)]
+            conflict |= writes & in_read
+        r_data = Signal.like(r_write.data, reset_less=True)
+        m.d.sync += r_data.eq(r_write.data)
+        m.d.comb += [
+            *(bank.b_write_data.eq(r_data) for bank in banks),
+            self.reads.ready.eq(~conflict), fire.eq(self.reads.valid & self.reads.ready),
+        ]
+        self._read_data(m, banks, fire, hits)
+
+    def _read_data(self, m, banks, fire, hits):
+        """The vectors of a read, in their order."""
+        chip = self.chip
+        m.submodules.read_select = select = BankSelect(
+            width=8 * chip.core.depth, banks=chip.banks, readers=chip.read_vectors
+        )
+        valids = Signal(self.READ_LATENCY)  # delay line
+        m.d.comb += [
+            *(select.words[n].eq(bank.b_data) for n, bank in enumerate(banks)),
+            select.select.eq(pipeline(m, hits, 1 + DualPortBank.LATENCY, "read_banks")),
+            self.read_valid.eq(valids[-1]),
+        ]
+        m.d.sync += [valids.eq(Cat(fire, valids)), self.read_data.eq(select.selected)]

@@ -1,0 +1,241 @@
+"""Random lists: chains of layers with streamed and resident weights, loops and ADD."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from chip_jobs import ChipImage, MapPlace, MapPlan, job_of, plan_map
+from chip_layers import ChipLayer, random_layer
+from chip_packing import PackedLayer, pack_layer
+
+from weft.chip.addresses import split
+from weft.chip.descriptors import ListEnd, ListLoad, ListLoop, LoadTarget
+from weft.golden.chip import ChipBuffers
+
+__all__ = ["ListCase", "random_list"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListCase:
+    """A list in a memory, and the maps that it computes.
+
+    Attributes
+    ----------
+    image : ChipImage
+        The memory with the list, sources of loads, and the first map.
+    buffers : ChipBuffers
+        The buffers at START; zeros except for resident weights.
+    descriptors : list
+    list_address, log_address : int
+    base, limit : int
+    jobs : int
+        Jobs that the list executes.
+    maps : list of (MapPlace, int8 [H, W, N])
+        The output maps, by direct convolution.
+    """
+
+    image: ChipImage
+    buffers: ChipBuffers
+    descriptors: list
+    list_address: int
+    log_address: int
+    base: int
+    limit: int
+    jobs: int
+    maps: list
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A layer that is executed once, or in each turn of a loop with other maps and weights.
+
+    Turn 0 reads the output map of the last turn of the stage before.
+    """
+
+    turns: list[ChipLayer]
+    packed: list[PackedLayer]
+    plan: MapPlan  # of the input maps
+
+
+def random_list(
+    rng, chip, *, layers=3, base=0, limit=None, most_turns=3, resident=0.3, **sizes
+) -> ListCase:
+    """A random list without errors.
+
+    Parameters
+    ----------
+    rng : numpy Generator
+    chip : ChipConfig
+    layers : int
+        Jobs and loops with a job.
+    base, limit : int
+        As of `weft.golden.chip.run_list`.
+    most_turns : int
+        Turns of a loop, at most; without loops if 1.
+    resident : float
+        Probability that the words or the lines of a layer without a loop are in the buffers at
+        START.
+    sizes
+        Arguments of `chip_layers.random_layer`.
+
+    Raises
+    ------
+    MemoryError
+        If the list does not fit the memory.
+    """
+    stages = _stages(rng, chip, layers, most_turns, sizes)
+    return _Builder(rng, chip, base, limit, resident).build(stages, base, limit)
+
+
+def _turn(rng, layer):
+    """The layer with other values, and the same geometry and job."""
+    def other(values):
+        return rng.integers(-128, 128, values.shape).astype(np.int8)
+
+    addition = layer.addition and replace(layer.addition, x=other(layer.addition.x))
+    return replace(
+        layer, x=other(layer.x), weights=other(layer.weights), bias=layer.bias[::-1],
+        addition=addition,
+    )
+
+
+def _stages(rng, chip, layers, most_turns, sizes):
+    x, stages = None, []
+    for _ in range(layers):
+        turns = [random_layer(rng, x=x, **sizes)]
+        turns += [_turn(rng, turns[0]) for _ in range(rng.integers(most_turns))]
+        packed = [pack_layer(chip, turn) for turn in turns]
+        stages.append(_Stage(turns, packed, plan_map(rng, chip, turns[0], packed[0].map_vectors)))
+        x = turns[-1].results(chip.core.requantize)
+    return stages
+
+
+class _Ring:
+    """Places in a buffer, one after the other, and the last job that uses each word."""
+
+    def __init__(self, size):
+        self._used = np.zeros(size, int)  # jobs that must have ended before a word is overwritten
+        self._next = 0
+
+    def take(self, words, jobs):
+        """The first of so many words, whose last job is ``jobs - 1``; jobs to wait for."""
+        if self._next + words > len(self._used):
+            self._next = 0
+        first, self._next = self._next, self._next + words
+        if words > len(self._used):
+            raise MemoryError(f"the buffer must have {words} words or more")
+        place = slice(first, first + words)
+        waits, self._used[place] = int(self._used[place].max()), jobs
+        return first, waits
+
+
+class _Builder:
+    """Places maps, sources and descriptors in a memory."""
+
+    def __init__(self, rng, chip, base, limit, resident):
+        self._rng, self._chip, self._resident = rng, chip, resident
+        self._image = ChipImage(rng, chip, base, limit)
+        self._buffers = ChipBuffers(chip)
+        self._rings = {LoadTarget.B: _Ring(chip.b_words), LoadTarget.PARAMETERS: _Ring(chip.lines)}
+        self._loads = self._jobs = 0  # that the descriptors until now execute
+        self._descriptors: list = []
+        self._maps: list = []
+
+    def build(self, stages, base, limit) -> ListCase:
+        first, chip, image = stages[0], self._chip, self._image
+        image.take(int(self._rng.integers(chip.banks)))
+        sources = self._take_maps(first.plan, first.turns[0].x.shape[0], len(first.turns))
+        image.store_map(sources[0], first.turns[0].x)
+        for stage, after in zip(stages, [*stages[1:], None], strict=True):
+            for place, turn in zip(sources[1:], stage.turns[1:], strict=True):
+                image.store_map(place, turn.x)
+            sources = self._stage(stage, sources, after)
+        last, values = self._maps[-1]
+        size = values.shape[0] * last.row_pitch * chip.core.depth
+        self._descriptors.append(ListEnd(
+            result=split(last.number, chip.banks),
+            result_bytes=int(self._rng.integers(min(size, 1024) + 1)),
+        ))
+        log = image.take(-(-8 // chip.core.depth) * self._jobs)
+        data = b"".join(descriptor.pack() for descriptor in self._descriptors)
+        return ListCase(
+            image=image, buffers=self._buffers, descriptors=self._descriptors,
+            list_address=split(image.store(np.frombuffer(data, np.int8)), chip.banks),
+            log_address=split(log, chip.banks), base=base,
+            limit=chip.words if limit is None else limit, jobs=self._jobs, maps=self._maps,
+        )
+
+    def _take_maps(self, plan, height, count):
+        """Places of maps behind each other, so at equal distances."""
+        return [self._image.take_map(plan, height) for _ in range(count)]
+
+    def _stage(self, stage, sources, after):
+        """Append the descriptors of a stage; return the places of the next stage's inputs."""
+        layer, count = stage.turns[0], len(stage.turns)
+        height, width = layer.out
+        if after:
+            plan, more = after.plan, len(after.turns) - 1
+        else:
+            pitch = -(-layer.columns // self._chip.core.depth) + int(self._rng.integers(2))
+            plan, more = MapPlace(0, pitch, pitch * width), 0
+        outputs = self._take_maps(plan, height, count + more)
+        added = outputs[:count]  # in place
+        if layer.addition:
+            if self._rng.integers(2):
+                added = self._take_maps(plan, height, count)
+            for place, turn in zip(added, stage.turns, strict=True):
+                self._image.store_map(place, turn.addition.x)
+        mode = self._chip.core.requantize
+        self._maps += [
+            (place, turn.results(mode)) for place, turn in zip(outputs, stage.turns, strict=False)
+        ]
+        self._append(stage, sources, outputs, added)
+        return outputs[count - 1 :]
+
+    def _append(self, stage, sources, outputs, added):
+        """Append loads, job and loop of a stage."""
+        turns, packed = len(stage.turns), stage.packed[0]
+        blocks = [  # what the loads of each turn read
+            np.concatenate([p.source.reshape(-1), p.lines.reshape(-1)]) for p in stage.packed
+        ]
+        start = [self._image.store(block) for block in blocks][0]
+        loads, places = [], {}
+        for target, words, source in (
+            (LoadTarget.B, packed.words, start),
+            (LoadTarget.PARAMETERS, packed.lines, start + len(packed.source)),
+        ):
+            first, waits = self._rings[target].take(len(words), self._jobs + turns)
+            places[target] = first
+            # Words that no layer before has used may be in the buffer at START.
+            if turns == 1 and waits == 0 and self._rng.random() < self._resident:
+                (self._buffers.b if target == LoadTarget.B else self._buffers.lines)[
+                    first : first + len(words)
+                ] = words
+                continue
+            loads.append(ListLoad(
+                diagonal=int(target == LoadTarget.B and packed.diagonal), target=target,
+                jobs=self._jobs if turns > 1 else waits, source=split(source, self._chip.banks),
+                first_word=first, words=len(words),
+            ))
+        job = job_of(
+            self._chip, stage.turns[0], packed, stage.plan, sources[0], outputs[0],
+            added=added[0], b_word=places[LoadTarget.B], line=places[LoadTarget.PARAMETERS],
+            loads=self._loads + len(loads),
+        )
+        at = int(self._rng.integers(len(loads) + 1))  # the heads do not depend on the order
+        self._descriptors += [*loads[:at], job, *loads[at:]]
+        self._loads += turns * len(loads)
+        self._jobs += turns
+        if turns > 1:
+            self._loop(turns, len(loads), len(blocks[0]), sources, outputs, added)
+
+    def _loop(self, turns, loads, block_bytes, sources, outputs, added):
+        """Append the loop of a body of loads and one job."""
+        def step(places):
+            return split(places[1].number - places[0].number, self._chip.banks)
+
+        vectors = block_bytes // self._chip.core.depth
+        self._descriptors.append(ListLoop(
+            times=turns, body=loads + 1, body_loads=loads, body_jobs=1,
+            source_step=split(vectors, self._chip.banks), input_step=step(sources),
+            output_step=step(outputs), add_step=step(added),
+        ))
