@@ -43,8 +43,8 @@ class ListHead:
     def __init__(self, chip, memory, first: int, kind: type):
         self._chip, self._memory, self._first, self._kind = chip, memory, first, kind
         self._index = 0
-        self._loop, self._turn = None, 0  # index of the loop that repeats, and its turn
-        self._steps = None  # the descriptor of that loop
+        self._body = 0  # index of the first descriptor that the next loop may repeat
+        self._loop, self._turn = None, 0  # the loop that repeats, and its turn
         self._current = None
 
     def advance(self) -> None:
@@ -60,8 +60,6 @@ class ListHead:
         ------
         ListFault
             If a descriptor has an error.
-        ValueError
-            If a loop contains another one, or has more descriptors than come before it.
         """
         while not self._current:
             descriptor = self._fetch()
@@ -89,32 +87,26 @@ class ListHead:
 
     def _repeat(self, loop):
         """Go to the first descriptor of the body, or behind the loop."""
-        if not fits(self._chip, loop):
+        if not fits(self._chip, loop) or loop.body > self._index - self._body:
             raise ListFault(ListError.FIELD)
-        if self._turn and self._loop != self._index:
-            raise ValueError("the body of a loop must contain no loop")
-        if loop.body > self._index:
-            raise ValueError(f"the body of a loop must be at most {self._index}, not {loop.body}")
-        self._loop, self._steps = self._index, loop
+        self._loop = loop
         self._turn += 1
         if self._turn < loop.times:
             self._index -= loop.body
         else:
-            self._turn = 0
             self._index += 1
+            self._turn, self._body = 0, self._index
 
     def _take(self, descriptor):
         """The descriptor and its count, with the steps of the turn."""
         if isinstance(descriptor, ListEnd):
-            if self._turn:
-                raise ValueError("the body of a loop must contain no end")
             return descriptor, 0
         field, step = _WAITS[self._kind]
         waits = getattr(descriptor, field)
         if self._turn:
-            waits += self._turn * getattr(self._steps, step)
+            waits += self._turn * getattr(self._loop, step)
             descriptor = dataclasses.replace(descriptor, **{
-                name: self._moved(getattr(descriptor, name), getattr(self._steps, by))
+                name: self._moved(getattr(descriptor, name), getattr(self._loop, by))
                 for name, by in _STEPS[self._kind].items()
             })
         return descriptor, waits

@@ -37,7 +37,7 @@ class ListOutcome:
 
 def run_list(
     chip, memory, list_address: int, log_address: int, *, base: int = 0, limit: int | None = None,
-    buffers: ChipBuffers | None = None, eager: bool = True,
+    buffers: ChipBuffers | None = None, eager: bool = False,
 ) -> ListOutcome:
     """Execute a list as the hardware does, and change ``memory`` accordingly.
 
@@ -57,7 +57,8 @@ def run_list(
         Weights and parameters that are resident; empty buffers if absent.
     eager : bool
         Loads are executed, and their errors found, as early as they may. Otherwise as late as they
-        may: jobs come first. A core is between both; the results of a correct list are the same.
+        may: jobs come first, as for the faults that a core reports. The results of a correct list
+        are the same.
 
     Returns
     -------
@@ -116,7 +117,7 @@ class _Run:
         self.loads += 1
 
     def _job(self, job):
-        run_job(self._chip, self._area, self._buffers, job)
         vectors = -(-LOG_BYTES // self._chip.core.depth)
         self._area.places(self._log + self.jobs * vectors + np.arange(vectors))
+        run_job(self._chip, self._area, self._buffers, job)
         self.jobs += 1
