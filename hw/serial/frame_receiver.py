@@ -1,18 +1,24 @@
 """The frame receiver: bytes from the host become words of the command stream, and requests."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
 
-from weft.frames import MAX_PAYLOAD, SYNC, FrameType
+from weft.frames import MAX_PAYLOAD, MAX_WRITE, SYNC, FrameType
 from weft.hw.serial.crc import Crc32
 from weft.hw.stream.commit_fifo import CommitFifo
 
-__all__ = ["FrameReceiver", "FrameRequest", "Nak", "RequestOp"]
+__all__ = [
+    "COMMAND_FRAMES", "NETWORK_FRAMES", "FrameReceiver", "FrameRequest", "Nak", "ReceivedFrames",
+    "RequestOp",
+]
 
 _SYNC = int.from_bytes(SYNC, "little")
 _HEADER, _CRC = 6, 4  # bytes of a frame: header without SYNC, CRC
-_READ = 4  # bytes of a READ's payload
 
 
 class RequestOp(enum.Enum, shape=2):
@@ -21,6 +27,7 @@ class RequestOp(enum.Enum, shape=2):
     READ = 0
     ABORT = 1
     NAK = 2  # report that the frame was rejected
+    READ_MEMORY = 3
 
 
 class Nak(enum.Enum, shape=2):
@@ -32,23 +39,65 @@ class Nak(enum.Enum, shape=2):
     FULL = 3  # the FIFO has no space for another frame
 
 
-class FrameRequest(data.Struct):
-    """A frame that the transmitter must answer: its sequence number, operation and operands.
+@dataclass(frozen=True)
+class ReceivedFrames:
+    """The frames that a core accepts.
 
-    ``nak`` is valid with `RequestOp.NAK`; ``address`` and ``count`` with `RequestOp.READ`.
+    Attributes
+    ----------
+    ordered : dict
+        Types that are accepted in the order of their numbers, stored and acknowledged. The value
+        is the size of the payload in bytes; 0 allows any number of whole command words.
+    requests : dict
+        Types that are answered: the operation, and the size of the payload in bytes.
+    max_payload : int
+        Maximum payload of an ordered frame, in bytes.
+    with_header : bool
+        Whether the header of an ordered frame, without SYNC, is stored before its payload.
     """
 
-    op: RequestOp
-    nak: Nak
-    sequence: 8
-    address: 8
-    count: 8
+    ordered: Mapping[FrameType, int]
+    requests: Mapping[FrameType, tuple[RequestOp, int]]
+    max_payload: int
+    with_header: bool
+
+    @property
+    def stored(self) -> int:
+        """Maximum bytes that an ordered frame takes in the FIFO."""
+        return self.max_payload + _HEADER * self.with_header
+
+    @property
+    def operand_bytes(self) -> int:
+        """Maximum payload of a request, in bytes."""
+        return max(size for _, size in self.requests.values())
+
+
+_REQUESTS = {FrameType.READ: (RequestOp.READ, 4), FrameType.ABORT: (RequestOp.ABORT, 0)}
+# Of a core for matrix products, and of a core for networks.
+COMMAND_FRAMES = ReceivedFrames({FrameType.COMMANDS: 0}, _REQUESTS, MAX_PAYLOAD, False)
+NETWORK_FRAMES = ReceivedFrames(
+    {FrameType.WRITE: 0, FrameType.START: 8},
+    _REQUESTS | {FrameType.READ_MEMORY: (RequestOp.READ_MEMORY, 8)}, MAX_WRITE, True,
+)
+
+
+class FrameRequest(data.StructLayout):
+    """A frame that must be answered: its sequence number, operation and operands.
+
+    ``nak`` is valid with `RequestOp.NAK`, ``operands`` with the others: the bytes of the longest
+    payload of a request; a shorter payload lies in the highest bytes.
+    """
+
+    def __init__(self, frames):
+        super().__init__({
+            "op": RequestOp, "nak": Nak, "sequence": 8, "operands": 8 * frames.operand_bytes,
+        })
 
 
 class _Header(data.Struct):
-    """A decoded header: whether it is COMMANDS, its operation, whether and why it is rejected."""
+    """A decoded header: whether it is ordered, its operation, whether and why it is rejected."""
 
-    commands: 1
+    ordered: 1
     op: RequestOp
     too_long: 1
     rejected: 1
@@ -58,9 +107,9 @@ class _Header(data.Struct):
 class FrameReceiver(wiring.Component):
     """Checks each frame completely before it takes effect.
 
-    A payload has at most `weft.frames.MAX_PAYLOAD` bytes. Command words wait in a `CommitFifo`
-    until the CRC is checked. A COMMANDS frame is accepted only if its sequence number follows that
-    of the last accepted frame. So a host may retransmit frames that were not acknowledged: each is
+    The words of ordered frames (COMMANDS, or WRITE and START) wait in a `CommitFifo` until the CRC
+    is checked. Such a frame is accepted only if its sequence number follows that of the last
+    accepted frame. So a host may retransmit frames that were not acknowledged: each is
     executed once, in order. After an error the receiver searches for the next SYNC.
 
     A byte takes at most 17 cycles; the core cannot delay it. So the receiver is always ready for
@@ -73,6 +122,7 @@ class FrameReceiver(wiring.Component):
         Width of the core's command stream, in bytes.
     target : str
         FPGA family, as in the Config.
+    frames : ReceivedFrames
 
     Attributes
     ----------
@@ -81,40 +131,48 @@ class FrameReceiver(wiring.Component):
     rx_error : In
         Pulse: bytes were lost, so the current frame is abandoned; 1 bit.
     commands : Out, stream of ``bytes_in`` bytes
-        Words of the core's command stream.
+        Words of the ordered frames.
+    pending : Out
+        High while the FIFO has words of accepted frames; 1 bit.
     request : Out, stream of `FrameRequest`
         Frames to answer, other than by an acknowledgement.
     ack : Out, stream of 8 bits
-        Sequence number of the last accepted COMMANDS frame. Sent when the FIFO has space for
+        Sequence number of the last accepted frame. Sent when the FIFO has space for
         another frame, and after a frame with an unexpected number.
     """
 
-    def __init__(self, *, bytes_in, target):
+    def __init__(self, *, bytes_in, target, frames=COMMAND_FRAMES):
         self.bytes_in = bytes_in
         self.target = target
+        self.frames = frames
         super().__init__({
             "bytes": In(stream.Signature(8)),
             "rx_error": In(1),
             "commands": Out(stream.Signature(8 * bytes_in)),
-            "request": Out(stream.Signature(FrameRequest)),
+            "pending": Out(1),
+            "request": Out(stream.Signature(FrameRequest(frames))),
             "ack": Out(stream.Signature(8)),
         })
 
     def elaborate(self, platform):
         m = Module()
+        frames = self.frames
         m.submodules.fifo = fifo = CommitFifo(
-            bytes_out=self.bytes_in, depth=2 * MAX_PAYLOAD, target=self.target
+            bytes_out=self.bytes_in, depth=1 << ceil_log2(2 * frames.stored), target=self.target
         )
         m.submodules.crc = crc = Crc32()
         connect(m, fifo.words, flipped(self.commands))
+        m.d.comb += self.pending.eq((fifo.level != 0) | fifo.words.valid)
         in_search, in_field = Signal(), Signal()  # from the FSM: looks for SYNC, takes bytes
-        remaining = Signal(range(MAX_PAYLOAD + 1))  # bytes of the current field not yet received
+        # Bytes of the current field that were not received yet.
+        remaining = Signal(range(frames.max_payload + 1))
         byte_valid, history, search, more, sync_found = self._receive_byte(
             m, fifo, crc, in_search, in_field, remaining
         )
         sequence = Signal(8)
         full, ack_request, unexpected = self._acknowledge(m, fifo, sequence)
-        decoded = self._decode_header(m, history, full)
+        header_full = Signal()  # full, before the header
+        decoded = self._decode_header(m, history[-64:], header_full)
         header = Signal.like(decoded)  # captured at the end of the header
 
         send_request = Signal()
@@ -131,14 +189,15 @@ class FrameReceiver(wiring.Component):
         with m.FSM():
             with m.State("SYNC"):
                 m.d.comb += in_search.eq(1)
-                m.d.sync += remaining.eq(_HEADER)
+                m.d.sync += [remaining.eq(_HEADER), header_full.eq(full)]
                 with m.If(sync_found):
                     m.next = "HEADER"
             with m.State("HEADER"):
+                m.d.comb += fifo.write.eq(byte_valid & frames.with_header & ~header_full)
                 receive_field("DECODE")
             with m.State("DECODE"):
                 m.d.sync += [
-                    header.eq(decoded), sequence.eq(history[24:32]), remaining.eq(history[32:64]),
+                    header.eq(decoded), sequence.eq(history[-40:-32]), remaining.eq(history[-32:]),
                 ]
                 m.next = "CHECK_LENGTH"
             with m.State("CHECK_LENGTH"):
@@ -147,7 +206,7 @@ class FrameReceiver(wiring.Component):
                     m.next = "EXECUTE"
             with m.State("PAYLOAD"):
                 m.d.comb += fifo.write.eq(
-                    byte_valid & header.commands & ~header.rejected & ~unexpected
+                    byte_valid & header.ordered & ~header.rejected & ~unexpected
                 )
                 with m.If(~more & crc.idle):
                     m.d.sync += remaining.eq(_CRC)
@@ -177,18 +236,19 @@ class FrameReceiver(wiring.Component):
     def _receive_byte(self, m, fifo, crc, in_search, in_field, remaining):
         """Accept bytes from the stream and pass them to the CRC and the FIFO.
 
-        Returns ``byte_valid`` (high in the cycle after a byte moved), ``history`` (the last eight
-        bytes), and three registered bits: ``search`` (``in_search``), ``more`` (``remaining`` is
-        not 0) and ``sync_found`` (the last two bytes are SYNC).
+        Returns ``byte_valid`` (high in the cycle after a byte moved), ``history`` (the last bytes:
+        a whole header, or the operands of a request and its CRC), and three registered bits:
+        ``search`` (``in_search``), ``more`` (``remaining`` is not 0) and ``sync_found`` (the last
+        two bytes are SYNC).
         """
-        history = Signal(64)
+        history = Signal(8 * (_CRC + max(4, self.frames.operand_bytes)))
         byte_valid, byte = Signal(), Signal(8)
         search, more, sync_found = Signal(), Signal(), Signal()
         fire = self.bytes.valid & self.bytes.ready
         m.d.sync += [
             search.eq(in_search), more.eq(remaining != 0), byte_valid.eq(fire),
             byte.eq(self.bytes.payload),
-            sync_found.eq(byte_valid & (Cat(history[56:], byte) == _SYNC)),
+            sync_found.eq(byte_valid & (Cat(history[-8:], byte) == _SYNC)),
             self.bytes.ready.eq((search | (in_field & more)) & crc.idle & ~byte_valid & ~fire),
         ]
         m.d.comb += [
@@ -204,29 +264,40 @@ class FrameReceiver(wiring.Component):
         """The `_Header` of the bytes in ``history``; valid a few cycles after its last byte."""
         frame_type, length = history[16:24], history[32:64]
         decoded = Signal(_Header)
-        commands, read, abort = known_types = [
-            Signal(name=f"is_{member.name.lower()}")
-            for member in (FrameType.COMMANDS, FrameType.READ, FrameType.ABORT)
-        ]
-        too_long, partial_word, length_ok = Signal(), Signal(), Signal()
+        op, expected_length = Signal(RequestOp), Signal(range(16))
+        ordered, any_length, known, length_ok, too_long, partial_word = (
+            Signal(name=name) for name in (
+                "ordered", "any_length", "known", "length_ok", "too_long", "partial_word",
+            )
+        )
         m.d.sync += [
-            commands.eq(frame_type == FrameType.COMMANDS), read.eq(frame_type == FrameType.READ),
-            abort.eq(frame_type == FrameType.ABORT), too_long.eq(length > MAX_PAYLOAD),
+            ordered.eq(0), any_length.eq(0), known.eq(1), expected_length.eq(0),
+            too_long.eq(length > self.frames.max_payload),
             partial_word.eq((length % self.bytes_in).any()),
-            length_ok.eq(length == Mux(read, _READ, 0)),
+            length_ok.eq(length == expected_length),
         ]
+        with m.Switch(frame_type):
+            for kind, size in self.frames.ordered.items():
+                with m.Case(kind):
+                    m.d.sync += [
+                        ordered.eq(1), any_length.eq(size == 0), expected_length.eq(size),
+                    ]
+            for kind, (kind_op, size) in self.frames.requests.items():
+                with m.Case(kind):
+                    m.d.sync += [op.eq(kind_op), expected_length.eq(size)]
+            with m.Default():
+                m.d.sync += known.eq(0)
         m.d.comb += [
-            decoded.commands.eq(commands),
-            decoded.op.eq(Mux(read, RequestOp.READ, RequestOp.ABORT)),
+            decoded.ordered.eq(ordered), decoded.op.eq(op),
             decoded.too_long.eq(too_long), decoded.rejected.eq(1), decoded.nak.eq(Nak.SIZE),
         ]
-        with m.If(too_long | (commands & partial_word)):
+        with m.If(too_long | (ordered & partial_word)):
             pass
-        with m.Elif(commands & full):
+        with m.Elif(ordered & full):
             m.d.comb += decoded.nak.eq(Nak.FULL)
-        with m.Elif(~Cat(known_types).any()):
+        with m.Elif(~known):
             m.d.comb += decoded.nak.eq(Nak.TYPE)
-        with m.Elif(commands | length_ok):
+        with m.Elif(any_length | length_ok):
             m.d.comb += decoded.rejected.eq(0)
         return decoded
 
@@ -234,12 +305,12 @@ class FrameReceiver(wiring.Component):
         """Put the frame on ``request`` when ``send`` is high.
 
         Returns a bit that says whether the frame needs a request: every frame does, except
-        COMMANDS without an error. It is valid one cycle after ``crc.match``.
+        ordered ones without an error. It is valid one cycle after ``crc.match``.
         """
         crc_error, needs_request = Signal(), Signal()
         m.d.sync += [
             crc_error.eq(~crc.match & ~header.too_long),
-            needs_request.eq(~crc.match | header.rejected | ~header.commands),
+            needs_request.eq(~crc.match | header.rejected | ~header.ordered),
         ]
         with m.If(self.request.ready):
             m.d.sync += self.request.valid.eq(0)
@@ -247,7 +318,7 @@ class FrameReceiver(wiring.Component):
             request = self.request.payload
             m.d.sync += [
                 self.request.valid.eq(1), request.sequence.eq(sequence),
-                request.address.eq(history[:8]), request.count.eq(history[16:24]),
+                request.operands.eq(history[-8 * (_CRC + self.frames.operand_bytes) : -8 * _CRC]),
                 request.op.eq(Mux(crc_error | header.rejected, RequestOp.NAK, header.op)),
                 request.nak.eq(Mux(crc_error, Nak.CRC, header.nak)),
             ]
@@ -262,7 +333,10 @@ class FrameReceiver(wiring.Component):
         """
         full, ack_request, pending, unexpected = Signal(), Signal(), Signal(), Signal()
         accepted, expected = Signal(8), Signal(8, init=1)  # sequence numbers
-        m.d.sync += [full.eq(fifo.level > MAX_PAYLOAD), unexpected.eq(sequence != expected)]
+        m.d.sync += [
+            full.eq(fifo.level > fifo.depth - self.frames.stored),
+            unexpected.eq(sequence != expected),
+        ]
         with m.If(self.ack.ready):
             m.d.sync += self.ack.valid.eq(0)
         with m.If(pending & ~full & ~self.ack.valid):

@@ -1,0 +1,111 @@
+"""The host's commands: WRITE and START frames, executed in order."""
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from weft.frames import WRITE_FIELDS, FrameType
+from weft.hw.chip.interface import ListBegin, VectorWrite
+from weft.hw.chip.layouts import VectorAddress
+from weft.hw.chip.pixel_writer import PixelWriter
+
+__all__ = ["HostCommands"]
+
+_HEADER, _START = 6, 8  # bytes of a header without SYNC, and of START's payload
+
+
+class HostCommands(wiring.Component):
+    """Writes the data of WRITE frames, and begins lists.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    commands : In, stream of 8 bits
+        Frames: type, sequence number, length (32 bits), payload.
+    idle : Out, 1 bit
+        The last byte of a frame was executed, and no frame has begun.
+    writes : Out, stream of `weft.hw.chip.interface.VectorWrite`
+    list : Out, stream of `weft.hw.chip.interface.ListBegin`
+        A list to begin. Its ``valid`` repeats the one of the stream.
+    sequence : Out, 8 bits
+        Sequence number of the START frame on ``list``.
+    """
+
+    def __init__(self, chip):
+        self.chip = chip
+        super().__init__({
+            "commands": In(stream.Signature(8)),
+            "idle": Out(1),
+            "writes": Out(stream.Signature(VectorWrite(chip))),
+            "list": Out(stream.Signature(ListBegin(chip))),
+            "sequence": Out(8),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.writer = writer = PixelWriter(self.chip)
+        connect(m, writer.writes, flipped(self.writes))
+        commands, address = self.commands, VectorAddress(self.chip)
+        fields = Signal(8 * WRITE_FIELDS)  # the last bytes: header, or fields of the payload
+        frame_type = Signal(8)
+        missing = Signal(range(WRITE_FIELDS + 1))  # bytes until the fields are complete
+        length = Signal(16)  # bytes of the payload that did not arrive
+        fire = Signal()
+        m.d.comb += fire.eq(commands.valid & commands.ready)
+        with m.If(fire):
+            m.d.sync += [
+                fields.eq(Cat(fields, commands.payload)[8:]), missing.eq(missing - 1),
+                length.eq(length - 1),
+            ]
+        place, begin, start = writer.placement, self.list.payload, fields[-8 * _START:]
+        m.d.comb += [
+            place.address.eq(address.from_list(fields[:32])), place.run.eq(fields[32:40]),
+            place.pitch.eq(fields[40:48]), place.pixels.eq(fields[48:64]),
+            place.row_step.eq(address.from_list(fields[64:96])),
+            begin.valid.eq(self.list.valid), begin.list.eq(address.from_list(start[:32])),
+            begin.log.eq(address.from_list(start[32:])),
+            writer.bytes.payload.eq(commands.payload), writer.last.eq(length == 1),
+        ]
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += self.idle.eq(~commands.valid)
+                m.d.sync += missing.eq(_HEADER)
+                m.next = "IDLE"
+                with m.If(commands.valid):
+                    m.next = "HEADER"
+            with m.State("HEADER"):
+                m.d.comb += commands.ready.eq(missing != 0)
+                with m.If(missing == 0):
+                    header = fields[-8 * _HEADER:]
+                    m.d.sync += [
+                        frame_type.eq(header[:8]), self.sequence.eq(header[8:16]),
+                        length.eq(header[16:32]), missing.eq(WRITE_FIELDS),
+                    ]
+                    m.next = "FIELDS"
+            with m.State("FIELDS"):
+                with m.If(length == 0):  # no data follow
+                    m.next = "END"
+                    with m.If(frame_type == FrameType.START):
+                        m.next = "BEGIN"
+                with m.Elif(missing == 0):
+                    m.d.comb += writer.start.eq(1)
+                    m.next = "DATA"
+                with m.Else():
+                    m.d.comb += commands.ready.eq(1)
+            with m.State("DATA"):
+                m.d.comb += [
+                    writer.bytes.valid.eq(commands.valid), commands.ready.eq(writer.bytes.ready),
+                ]
+                with m.If(fire & (length == 1)):
+                    m.next = "END"
+            with m.State("BEGIN"):
+                m.d.comb += self.list.valid.eq(1)
+                with m.If(self.list.ready):
+                    m.next = "END"
+            with m.State("END"):
+                with m.If(writer.idle):
+                    m.next = "IDLE"
+        return m

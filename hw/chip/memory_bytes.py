@@ -1,0 +1,88 @@
+"""The bytes of a part of the memory, one after the other, as the host reads them."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.chip.layouts import VectorAddress, add_addresses
+
+__all__ = ["MemoryBytes"]
+
+
+class MemoryBytes(wiring.Component):
+    """Reads vectors that follow each other; the bytes of addresses beyond the memory are 0.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    start : In, 1 bit
+        Pulse: ``address`` and ``length`` are valid. Allowed while ``idle``.
+    address : In, `VectorAddress`
+        Address of the first byte.
+    length : In, 11 bits
+        Bytes to read.
+    idle : Out, 1 bit
+        All bytes were taken.
+    bytes : Out, stream of 8 bits
+    reads : Out, stream of `VectorAddress`
+    read_valid : In, 1 bit
+    read_data : In, ``read_vectors`` vectors
+        As in `weft.hw.chip.interface.NetworkInterface`; only the first vector is used.
+    """
+
+    def __init__(self, chip):
+        self.chip = chip
+        super().__init__({
+            "start": In(1),
+            "address": In(VectorAddress(chip)),
+            "length": In(11),
+            "idle": Out(1),
+            "bytes": Out(stream.Signature(8)),
+            "reads": Out(stream.Signature(VectorAddress(chip))),
+            "read_valid": In(1),
+            "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        depth, banks = self.chip.core.depth, self.chip.banks
+        address = Signal(VectorAddress(self.chip))
+        one = Signal.like(address)
+        m.d.comb += one.eq(VectorAddress(self.chip).const({"bank": 1 % banks, "word": banks == 1}))
+        following = add_addresses(m, address, one, banks, "following")
+        vector, index, inside = Signal(8 * depth), Signal(range(depth)), Signal()
+        left = Signal(11)  # bytes that were not taken
+        m.d.comb += [
+            inside.eq((address.bank < banks) & ~address.word[-1]),
+            self.reads.payload.eq(address), self.bytes.payload.eq(vector[:8]),
+        ]
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += self.idle.eq(1)
+                m.d.sync += [address.eq(self.address), left.eq(self.length), index.eq(0)]
+                with m.If(self.start & (self.length != 0)):
+                    m.next = "REQUEST"
+            with m.State("REQUEST"):
+                m.d.comb += self.reads.valid.eq(inside)
+                with m.If(~inside):
+                    m.d.sync += vector.eq(0)
+                    m.next = "BYTES"
+                with m.Elif(self.reads.ready):
+                    m.next = "WAIT"
+            with m.State("WAIT"):
+                m.d.sync += vector.eq(self.read_data[0])
+                with m.If(self.read_valid):
+                    m.next = "BYTES"
+            with m.State("BYTES"):
+                m.d.comb += self.bytes.valid.eq(1)
+                with m.If(self.bytes.ready):
+                    m.d.sync += [vector.eq(vector >> 8), index.eq(index + 1), left.eq(left - 1)]
+                    with m.If(left == 1):
+                        m.next = "IDLE"
+                    with m.Elif(index == depth - 1):
+                        m.d.sync += address.eq(following)
+                        m.next = "REQUEST"
+        return m

@@ -1,0 +1,115 @@
+"""The frame sender: puts a header, a payload and a CRC around the bytes of an answer."""
+
+from amaranth.hdl import C, Cat, Module, Signal
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.frames import SYNC, FrameType
+from weft.hw.serial.crc import Crc32
+
+__all__ = ["FrameHeader", "FrameSender"]
+
+_HEADER, _CRC = 8, 4  # bytes of a frame: header with SYNC, CRC
+
+
+class FrameHeader(data.Struct):
+    """The header of a frame to the host; ``length`` is the size of the payload in bytes."""
+
+    type: FrameType
+    sequence: 8
+    length: 11
+
+
+class _Field(enum.Enum, shape=2):
+    """Part of a frame."""
+
+    HEADER = 0
+    PAYLOAD = 1
+    CRC = 2
+
+
+class FrameSender(wiring.Component):
+    """Sends one frame at a time. A byte takes at least 12 cycles.
+
+    Attributes
+    ----------
+    frame : In, stream of `FrameHeader`
+        The next frame; accepted when the frame before it has been sent.
+    payload : In, stream of 8 bits
+        The bytes of the payloads.
+    done : Out
+        Pulse: the last byte of a frame was accepted; 1 bit.
+    bytes : Out, stream of 8 bits
+        Bytes to the host.
+    """
+
+    frame: In(stream.Signature(FrameHeader))
+    payload: In(stream.Signature(8))
+    done: Out(1)
+    bytes: Out(stream.Signature(8))
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.crc = crc = Crc32()
+        frame = Signal(FrameHeader)
+        length = Signal(32)
+        m.d.comb += length.eq(frame.length)
+        # The current field, and in it the index of the current byte and the bytes not yet sent.
+        field, index, remaining = Signal(_Field), Signal(range(_HEADER)), Signal(11)
+        field_end = Signal()  # remaining is 0; registered
+        m.d.sync += field_end.eq(remaining == 0)
+        sync = C(int.from_bytes(SYNC, "little"), 8 * len(SYNC))
+        header = Cat(sync, frame.type, frame.sequence, length)
+        byte = self.bytes.payload
+        m.d.comb += [
+            crc.data.eq(byte), crc.valid.eq(self.bytes.valid & self.bytes.ready),
+            crc.include.eq(
+                (field == _Field.PAYLOAD) | ((field == _Field.HEADER) & (index >= len(SYNC)))
+            ),
+        ]
+
+        def start_field(next_field, count):
+            return [field.eq(next_field), remaining.eq(count), index.eq(0)]
+
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += [crc.start.eq(1), self.frame.ready.eq(1)]
+                m.d.sync += [frame.eq(self.frame.payload), *start_field(_Field.HEADER, _HEADER)]
+                with m.If(self.frame.valid):
+                    m.next = "WAIT_DATA"
+            with m.State("SELECT"):
+                m.next = "SEND"
+                with m.If(field_end):
+                    m.next = "NEXT_FIELD"
+                with m.Switch(field):
+                    with m.Case(_Field.HEADER):
+                        m.d.sync += byte.eq(header.word_select(index, 8))
+                    with m.Case(_Field.CRC):
+                        m.d.sync += byte.eq(crc.crc.word_select(index[:2], 8))
+                    with m.Default():
+                        m.d.sync += byte.eq(self.payload.payload)
+                        with m.If(~field_end):
+                            m.d.comb += self.payload.ready.eq(1)
+                            with m.If(~self.payload.valid):
+                                m.next = "SELECT"
+            with m.State("NEXT_FIELD"):
+                m.next = "WAIT_CRC"
+                with m.Switch(field):
+                    with m.Case(_Field.HEADER):
+                        m.d.sync += start_field(_Field.PAYLOAD, frame.length)
+                    with m.Case(_Field.PAYLOAD):
+                        m.d.sync += start_field(_Field.CRC, _CRC)
+                    with m.Default():
+                        m.d.comb += self.done.eq(1)
+                        m.next = "IDLE"
+            with m.State("SEND"):
+                m.d.comb += self.bytes.valid.eq(1)
+                with m.If(self.bytes.ready):
+                    m.d.sync += [index.eq(index + 1), remaining.eq(remaining - 1)]
+                    m.next = "WAIT_CRC"
+            with m.State("WAIT_CRC"):
+                with m.If(crc.idle):
+                    m.next = "WAIT_DATA"
+            with m.State("WAIT_DATA"):  # field_end is valid in the next cycle
+                m.next = "SELECT"
+        return m
