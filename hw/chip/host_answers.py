@@ -143,10 +143,11 @@ class HostAnswers(wiring.Component):
                     ]
                 with m.Case(RequestOp.READ_MEMORY):
                     length = operands[32:43]
+                    start = VectorAddress(self.chip).from_list(operands[:32])
                     m.d.sync += [header.type.eq(FrameType.DATA), header.length.eq(length)]
                     m.d.comb += [
                         memory.start.eq(1), memory.length.eq(length),
-                        memory.address.eq(VectorAddress(self.chip).from_list(operands[:32])),
+                        memory.address.eq(Cat(*start.values())),
                     ]
                 with m.Case(RequestOp.ABORT):
                     m.d.sync += [header.type.eq(FrameType.ABORTED), header.length.eq(0)]

@@ -48,7 +48,11 @@ class HostCommands(wiring.Component):
         m = Module()
         m.submodules.writer = writer = PixelWriter(self.chip)
         connect(m, writer.writes, flipped(self.writes))
-        commands, address = self.commands, VectorAddress(self.chip)
+        commands = self.commands
+
+        def address(value):
+            return Cat(*VectorAddress(self.chip).from_list(value).values())
+
         fields = Signal(8 * WRITE_FIELDS)  # the last bytes: header, or fields of the payload
         frame_type = Signal(8)
         missing = Signal(range(WRITE_FIELDS + 1))  # bytes until the fields are complete
@@ -62,11 +66,11 @@ class HostCommands(wiring.Component):
             ]
         place, begin, start = writer.placement, self.list.payload, fields[-8 * _START:]
         m.d.comb += [
-            place.address.eq(address.from_list(fields[:32])), place.run.eq(fields[32:40]),
+            place.address.eq(address(fields[:32])), place.run.eq(fields[32:40]),
             place.pitch.eq(fields[40:48]), place.pixels.eq(fields[48:64]),
-            place.row_step.eq(address.from_list(fields[64:96])),
-            begin.valid.eq(self.list.valid), begin.list.eq(address.from_list(start[:32])),
-            begin.log.eq(address.from_list(start[32:])),
+            place.row_step.eq(address(fields[64:96])),
+            begin.valid.eq(self.list.valid), begin.list.eq(address(start[:32])),
+            begin.log.eq(address(start[32:])),
             writer.bytes.payload.eq(commands.payload), writer.last.eq(length == 1),
         ]
         with m.FSM():
