@@ -62,6 +62,11 @@ class ReceivedFrames:
     with_header: bool
 
     @property
+    def fifo_depth(self) -> int:
+        """Bytes of a FIFO that holds two ordered frames: a power of two."""
+        return 1 << ceil_log2(2 * self.stored)
+
+    @property
     def stored(self) -> int:
         """Maximum bytes that an ordered frame takes in the FIFO."""
         return self.max_payload + _HEADER * self.with_header
@@ -156,16 +161,13 @@ class FrameReceiver(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        frames = self.frames
         m.submodules.fifo = fifo = CommitFifo(
-            bytes_out=self.bytes_in, depth=1 << ceil_log2(2 * frames.stored), target=self.target
+            bytes_out=self.bytes_in, depth=self.frames.fifo_depth, target=self.target
         )
         m.submodules.crc = crc = Crc32()
         connect(m, fifo.words, flipped(self.commands))
-        m.d.comb += self.pending.eq((fifo.level != 0) | fifo.words.valid)
         in_search, in_field = Signal(), Signal()  # from the FSM: looks for SYNC, takes bytes
-        # Bytes of the current field that were not received yet.
-        remaining = Signal(range(frames.max_payload + 1))
+        remaining = Signal(range(self.frames.max_payload + 1))  # bytes of this field to receive
         byte_valid, history, search, more, sync_found = self._receive_byte(
             m, fifo, crc, in_search, in_field, remaining
         )
@@ -193,7 +195,7 @@ class FrameReceiver(wiring.Component):
                 with m.If(sync_found):
                     m.next = "HEADER"
             with m.State("HEADER"):
-                m.d.comb += fifo.write.eq(byte_valid & frames.with_header & ~header_full)
+                m.d.comb += fifo.write.eq(byte_valid & self.frames.with_header & ~header_full)
                 receive_field("DECODE")
             with m.State("DECODE"):
                 m.d.sync += [
@@ -252,6 +254,7 @@ class FrameReceiver(wiring.Component):
             self.bytes.ready.eq((search | (in_field & more)) & crc.idle & ~byte_valid & ~fire),
         ]
         m.d.comb += [
+            self.pending.eq((fifo.level != 0) | fifo.words.valid),
             fifo.data.eq(byte), fifo.discard.eq(search),
             crc.data.eq(byte), crc.valid.eq(byte_valid), crc.start.eq(search),
             crc.include.eq(~search),
