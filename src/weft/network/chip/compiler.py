@@ -1,0 +1,140 @@
+"""Compiles a graph for a core for networks: layers, places, lists, and the image of the memory."""
+
+from weft.chip.config import ChipConfig
+from weft.network.chip.division import divide
+from weft.network.chip.image import make_image
+from weft.network.chip.memory import plan_maps
+from weft.network.chip.pitches import panels_of
+from weft.network.chip.program import ChipInput, ChipProgram, ChipResult, ChipStep
+from weft.network.chip.schedule import LayerDemand, schedule_buffers
+from weft.network.chip.weights import LayerWords
+from weft.network.errors import ModelError
+from weft.network.ir import Graph
+from weft.network.target import NetworkTarget
+
+__all__ = ["compile_chip"]
+
+_MAX_RESULT = 1024  # bytes that DONE carries
+_LOG_BYTES = 8  # of each job
+
+
+def compile_chip(
+    graph: Graph, target: NetworkTarget, chip: ChipConfig, *, batch: int = 1,
+    activations: bool = False,
+) -> ChipProgram:
+    """Compile a network for a core for networks.
+
+    Parameters
+    ----------
+    graph : Graph
+    target : NetworkTarget
+        The name and the clock of the core.
+    chip : ChipConfig
+    batch : int
+        Inferences of one list; each has maps of its own.
+    activations : bool
+        Keep all maps until the end, and compute ADD in a layer of its own: so a session can return
+        the output of each operator.
+
+    Raises
+    ------
+    ModelError
+        If the core cannot run an operator between its layers, or if its memory or its buffers are
+        too small; the message has the numbers.
+    """
+    core = chip.core
+    if batch < 1:
+        raise ModelError(f"batch must be 1 or more, not {batch}")
+    divided = divide(graph, core.requantize, core.cols, core.depth, fuse=not activations)
+    sizes = [
+        LayerWords.of(layer, divided.maps[layer.x].channels, chip) for layer in divided.layers
+    ]
+    found = None
+    for dense in (False, True):
+        try:
+            return _compiled(divided, sizes, target, chip, batch, activations, dense)
+        except _TooLarge as error:
+            found = found or error
+        except ValueError as error:
+            raise ModelError(f"{graph.name}: {error}") from error
+    raise ModelError(f"{graph.name}: {found}")
+
+
+class _TooLarge(Exception):
+    """The memory is too small; the text has the numbers."""
+
+
+def _compiled(divided, sizes, target, chip, batch, activations, dense):
+    """Return the program; ``dense``: with the smallest maps."""
+    core = chip.core
+    plan = plan_maps(divided, sizes, chip, keep=activations, dense=dense)
+    maps = plan.maps
+    panels = [
+        panels_of(layer.window, maps[layer.x].pitches, core.rows, chip.banks)
+        for layer in divided.layers
+    ]
+    demands = [
+        LayerDemand(
+            f"{layer.operators[0]} {layer.name}", size, found.count, found.rows,
+            layer.addition is not None,
+        )
+        for layer, size, found in zip(divided.layers, sizes, panels, strict=True)
+    ]
+    schedule = schedule_buffers(demands, chip)
+    results = [ChipResult(tensor, maps[place]) for tensor, place in divided.results.items()]
+    image = make_image(
+        divided, sizes, panels, schedule, maps, plan.vectors, batch, chip,
+        _result_bytes(results, batch, core.depth), results[0].place.first,
+    )
+    jobs = batch * len(schedule.parts)
+    log = jobs * -(-_LOG_BYTES // core.depth) * core.depth
+    first = plan.vectors * batch
+    areas = {"maps": first * core.depth, **image.areas, "log": log}
+    _check_size(areas, chip)
+    return ChipProgram(
+        name=divided.name, source=divided.source, mode=divided.mode, target=target, chip=chip,
+        tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
+        operators=divided.operators, notes=divided.notes, batch=batch, before=divided.before,
+        after=divided.after, image=image.data, image_first=first, setup_list=image.setup_list,
+        run_list=image.run_list, log=first + len(image.data) // core.depth, arena=plan.vectors,
+        written=tuple(
+            ChipInput(found.form, place) for found, place in zip(divided.maps, maps, strict=True)
+            if found.form is not None
+        ),
+        results=tuple(results), result_bytes=_result_bytes(results, batch, core.depth),
+        steps=tuple(_steps(divided, sizes, panels, demands, schedule, maps, chip)), areas=areas,
+        cycles=batch * schedule.cycles,
+    )
+
+
+def _steps(divided, sizes, panels, demands, schedule, maps, chip):
+    """Yield the facts of all layers."""
+    for number, layer in enumerate(divided.layers):
+        jobs = [n for n, part in enumerate(schedule.parts) if part.layer == number]
+        parts = [schedule.parts[n] for n in jobs]
+        yield ChipStep(
+            layer.operators, layer.name, layer.position, layer.macs,
+            divided.maps[layer.y].tensor, maps[layer.y], jobs[0], len(jobs),
+            panels[number].count, panels[number].rows, sizes[number].words(sizes[number].tiles),
+            sum(demands[number].cycles(part.tiles, chip) for part in parts),
+        )
+
+
+def _result_bytes(results, batch, depth):
+    """Return the bytes of the first result, if DONE can carry it; else 0."""
+    place = results[0].place
+    if batch > 1 or len(results) > 1:
+        return 0
+    size = place.pitches.vectors * depth - -place.channels % depth
+    return size if size <= _MAX_RESULT else 0
+
+
+def _check_size(areas, chip):
+    """Raise _TooLarge if the memory is too small for its areas."""
+    needed = sum(areas.values())
+    if needed > chip.memory_bytes:
+        each = ", ".join(f"{name} {size:,}" for name, size in areas.items())
+        raise _TooLarge(
+            f"the memory must have {needed:,} bytes ({each}), and has {chip.memory_bytes:,}:"
+            f" {chip.banks} banks of {chip.words:,} words of {chip.core.depth} bytes"
+        )

@@ -1,0 +1,88 @@
+"""Average pools and means as layers with equal weights, if all their results are exact."""
+
+import functools
+import math
+
+import numpy as np
+
+from weft.golden import scaled
+from weft.network import kernels
+from weft.network.chip.refusal import Refusal
+from weft.network.ir import Host, Window
+from weft.quantize import quantize_multiplier
+
+__all__ = ["NO_PADDING", "EqualWeights", "average_scale", "mean_scale", "pool_window"]
+
+NO_PADDING = (0, 0, 0, 0)
+_MAX_COUNT = 1 << 16  # inputs of a mean: their sum with weight 64 fits int32
+_WEIGHTS = 64, *range(1, 64), *range(65, 128)
+
+
+class EqualWeights:
+    """The weight of all inputs, and the scale of their sum.
+
+    Attributes
+    ----------
+    weight, multiplier, shift : int
+    """
+
+    def __init__(self, weight: int, multiplier: int, shift: int):
+        self.weight = weight
+        self.multiplier = multiplier
+        self.shift = shift
+
+
+def pool_window(node: Host, size: tuple[int, int]) -> Window:
+    """Return the window of a pool of a map of ``size``; Refusal if it reads beyond the map."""
+    given = node.attributes
+    kernel, output = tuple(given["kernel_size"]), tuple(given["output"])
+    # With one output along an axis, any stride gives the same result.
+    stride = tuple(s if n > 1 else 1 for s, n in zip(given["stride"], output, strict=True))
+    reach = tuple(
+        (n - 1) * s + k for n, s, k in zip(output, stride, kernel, strict=True)
+    )
+    if any(given["padding"]) or reach[0] > size[0] or reach[1] > size[1]:
+        raise Refusal("its windows have padding, so they have different numbers of inputs")
+    return Window(kernel, stride, (1, 1), NO_PADDING, size, output)
+
+
+@functools.lru_cache(maxsize=256)
+def average_scale(count: int, mode: str, zero: int) -> EqualWeights:
+    """Return a weight and a scale with which averages of ``count`` inputs are exact.
+
+    The results for all sums are compared with the kernel ``tflite.average_pool``, whose ties are
+    rounded away from ``zero``. Raises Refusal if no weight in 1..127 is exact.
+    """
+    if count > _MAX_COUNT:
+        raise Refusal(f"its windows must have at most {_MAX_COUNT} inputs, not {count}")
+    sums = np.arange(-128 * count, 127 * count + 1) - zero * count
+    half = count // 2
+    expected = np.sign(sums) * ((np.abs(sums) + half) // count)
+    for weight in _WEIGHTS:
+        multiplier, shift = map(int, quantize_multiplier(1 / (count * weight)))
+        found = scaled((weight * sums).astype(np.int32), multiplier, shift, mode=mode)
+        if np.array_equal(found, expected):
+            return EqualWeights(weight, multiplier, shift)
+    raise Refusal(f"averages of {count} inputs are not exact with the scaler of the lanes")
+
+
+def mean_scale(node: Host, shape: tuple[int, ...], mode: str) -> EqualWeights:
+    """Return weight 1 and the scale of a mean over the pixels of a map of ``shape``.
+
+    Raises Refusal if the axes are others, or a result is not exact.
+    """
+    given = node.attributes
+    if len(shape) != 4 or tuple(sorted(axis % 4 for axis in given["axes"])) != (1, 2):
+        raise Refusal("its axes must be height and width")
+    count = math.prod(shape[1:3])
+    places = min(count.bit_length() - 1, 32, 31 + given["shift"])
+    multiplier = (given["multiplier"] << places) // count
+    shift = given["shift"] - places
+    if not 1 << 30 <= multiplier < 1 << 31 or not -31 <= shift <= 31 or count > _MAX_COUNT:
+        raise Refusal(f"its multiplier must be in 2**30..2**31-1, not {multiplier}")
+    zero = given["zeros"][0]
+    sums = np.arange(-128 * count, 127 * count + 1) - zero * count
+    found = scaled(sums.astype(np.int32), multiplier, shift, mode=mode)
+    if not np.array_equal(found, kernels.fixed_point.multiply(sums, multiplier, shift)):
+        raise Refusal(f"its results are not exact in mode {mode}")
+    return EqualWeights(1, multiplier, shift)

@@ -1,0 +1,165 @@
+"""A network compiled for a core for networks: the bytes of its memory, and what is where."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from weft.chip.config import ChipConfig
+from weft.network.chip.jobs import PlacedMap
+from weft.network.chip.layers import InputForm
+from weft.network.ir import Tensor
+from weft.network.program import Step
+from weft.network.target import NetworkTarget
+
+__all__ = ["ChipInput", "ChipProgram", "ChipResult", "ChipStep"]
+
+
+@dataclass(frozen=True)
+class ChipInput:
+    """A map that the host writes before each inference.
+
+    Attributes
+    ----------
+    form : InputForm
+    place : PlacedMap
+        For inference n of a batch, ``n * ChipProgram.arena`` vectors further.
+    """
+
+    form: InputForm
+    place: PlacedMap
+
+
+@dataclass(frozen=True)
+class ChipResult:
+    """A map that the host reads.
+
+    Attributes
+    ----------
+    tensor : int
+    place : PlacedMap
+        As in `ChipInput`.
+    """
+
+    tensor: int
+    place: PlacedMap
+
+
+@dataclass(frozen=True)
+class ChipStep:
+    """A layer on the core.
+
+    Attributes
+    ----------
+    operators : tuple of str
+    name : str
+    position : tuple of int
+        As in `weft.network.program.Step`.
+    macs : int
+    tensor : int
+        Its output.
+    place : PlacedMap
+        Its output map.
+    first_job, jobs : int
+        Its jobs, counted from the start of the list.
+    panels, panel_rows : int
+    words : int
+        Words of B.
+    cycles : int
+        Predicted cycles.
+    """
+
+    operators: tuple[str, ...]
+    name: str
+    position: tuple[int, ...]
+    macs: int
+    tensor: int
+    place: PlacedMap
+    first_job: int
+    jobs: int
+    panels: int
+    panel_rows: int
+    words: int
+    cycles: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChipProgram:
+    """A network compiled for a core for networks.
+
+    Addresses are numbers of vectors from BASE on.
+
+    Attributes
+    ----------
+    name, source, mode : str
+    target : NetworkTarget
+        Its Config is the one of the array; `chip` has the rest.
+    chip : ChipConfig
+    tensors : tuple of Tensor
+    inputs, outputs : tuple of int
+        Tensors.
+    operators : tuple of str
+    notes : tuple of str
+    batch : int
+        Inferences of one list.
+    before, after : tuple of Step
+        Operators of the host.
+    image : bytes
+        Lists, weights and parameters.
+    image_first : int
+        The first vector of the image.
+    setup_list, run_list, log : int
+        ``setup_list`` loads resident weights and parameters; -1: none are resident.
+    arena : int
+        Vectors of the maps of one inference; they start at vector 0.
+    written : tuple of ChipInput
+    results : tuple of ChipResult
+        DONE carries the first one if the list has ``result_bytes``.
+    result_bytes : int
+    steps : tuple of ChipStep
+    areas : mapping of str to int
+        Bytes of maps, lists, weights, parameters and log.
+    cycles : int
+        Predicted cycles of a list.
+    """
+
+    name: str
+    source: str
+    mode: str
+    target: NetworkTarget
+    chip: ChipConfig
+    tensors: tuple[Tensor, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operators: tuple[str, ...]
+    notes: tuple[str, ...]
+    batch: int
+    before: tuple[Step, ...]
+    after: tuple[Step, ...]
+    image: bytes
+    image_first: int
+    setup_list: int
+    run_list: int
+    log: int
+    arena: int
+    written: tuple[ChipInput, ...]
+    results: tuple[ChipResult, ...]
+    result_bytes: int
+    steps: tuple[ChipStep, ...]
+    areas: Mapping[str, int]
+    cycles: int
+
+    @property
+    def jobs(self) -> int:
+        """Jobs of a list."""
+        return self.batch * sum(step.jobs for step in self.steps)
+
+    def open(self, runner, *, timeout: float = 60.0):
+        """Return a `weft.network.chip.session.ChipSession`; its arguments are described there."""
+        from weft.network.chip.session import ChipSession
+
+        return ChipSession(self, runner, timeout=timeout)
+
+    def save(self, path) -> None:
+        """Write the program to a file; `weft.load` reads it."""
+        from weft.network.program_file import write_program
+
+        write_program(self, path)

@@ -1,0 +1,187 @@
+"""Jobs of a network and the loads before them: what is resident, and what waits for which job."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.chip.config import ChipConfig
+from weft.network.chip.weights import LINES_OF_ADD, LayerWords
+
+__all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
+
+_JOB_LATENCY = 50  # cycles from the last store of a job to the first step of the next, about
+_SHARES = (1, 2, 3, 4, 6, 8)  # parts of B that one job may use
+
+
+@dataclass(frozen=True)
+class LayerDemand:
+    """What the schedule must know of a layer.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    sizes : LayerWords
+    panels, panel_rows : int
+    adds : bool
+        Whether the layer has ADD.
+    """
+
+    name: str
+    sizes: LayerWords
+    panels: int
+    panel_rows: int
+    adds: bool
+
+    def cycles(self, tiles: int, chip: ChipConfig) -> int:
+        """Return the cycles of a job of some tiles, without its latency."""
+        chunk = chip.core.scale_cycles * (4 if self.adds else 1)
+        output = self.panel_rows * self.sizes.row_lines * chunk
+        return self.panels * tiles * max(self.sizes.tile_words, output)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A job: some tiles of a layer, with their place in the buffers.
+
+    Attributes
+    ----------
+    layer : int
+    first, tiles : int
+        Tiles of the layer.
+    b_word, line : int
+        First word of B, and first parameter line.
+    words, lines : int
+    b_jobs, line_jobs : int
+        Jobs that must have ended before the load; of resident weights or parameters 0.
+    """
+
+    layer: int
+    first: int
+    tiles: int
+    b_word: int
+    line: int
+    words: int
+    lines: int
+    b_jobs: int = 0
+    line_jobs: int = 0
+
+
+@dataclass(frozen=True)
+class BufferSchedule:
+    """All jobs of a network in their order.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+    b_resident, lines_resident : bool
+        Weights, or parameters, stay in their buffer: one list loads them, before all inferences.
+    cycles : int
+        Approximate cycles of an inference.
+    """
+
+    parts: tuple[Part, ...]
+    b_resident: bool
+    lines_resident: bool
+    cycles: int
+
+
+def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> BufferSchedule:
+    """Divide layers into jobs, and place their weights and parameters in the buffers.
+
+    If all words of B fit, they are resident; parameters likewise. Otherwise a job uses at most a
+    share of B, so that weights load while jobs before it compute; the shares of `_SHARES` are
+    tried.
+
+    Raises
+    ------
+    ValueError
+        If a tile has more words than B, or a layer more lines than the parameter buffer.
+    """
+    words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
+    lines = sum(_lines(demand, demand.sizes.tiles) for demand in demands)
+    b_resident, lines_resident = words <= chip.b_words, lines <= chip.lines
+    found = [
+        _schedule(demands, chip, share, b_resident, lines_resident)
+        for share in (_SHARES if not (b_resident and lines_resident) else (1,))
+    ]
+    return min(found, key=lambda schedule: schedule.cycles)
+
+
+def _lines(demand, tiles):
+    return tiles * demand.sizes.row_lines + demand.adds * LINES_OF_ADD
+
+
+def _schedule(demands, chip, share, b_resident, lines_resident):
+    """Return the schedule in which a job uses at most a ``share`` of each buffer."""
+    b = _Ring(chip.b_words, b_resident)
+    lines = _Ring(chip.lines, lines_resident)
+    parts: list[Part] = []
+    for layer, demand in enumerate(demands):
+        tiles = _tiles_of(demand, chip, share, b_resident, lines_resident)
+        for first in range(0, demand.sizes.tiles, tiles):
+            count = min(tiles, demand.sizes.tiles - first)
+            need = demand.sizes.words(count), _lines(demand, count)
+            b_word, b_jobs = b.take(need[0], len(parts))
+            line, line_jobs = lines.take(need[1], len(parts))
+            parts.append(Part(layer, first, count, b_word, line, *need, b_jobs, line_jobs))
+    cycles = _cycles(parts, demands, chip, b_resident, lines_resident)
+    return BufferSchedule(tuple(parts), b_resident, lines_resident, cycles)
+
+
+def _tiles_of(demand, chip, share, b_resident, lines_resident):
+    """Return the tiles of each job of a layer."""
+    sizes, limits = demand.sizes, [demand.sizes.tiles]
+    for name, size, resident, each, fixed in (
+        ("words of B", chip.b_words, b_resident, 0 if sizes.filled else sizes.tile_words,
+         sizes.tile_words if sizes.filled else 0),
+        ("parameter lines", chip.lines, lines_resident, sizes.row_lines,
+         demand.adds * LINES_OF_ADD),
+    ):
+        if resident:
+            continue
+        least = fixed + each * min(sizes.granule, sizes.tiles)
+        if least > size:
+            raise ValueError(
+                f"{demand.name} must have at most {size} {name} in"
+                f" {'a tile' if sizes.granule == 1 else f'{sizes.granule} tiles'}, not {least}"
+            )
+        if each:
+            room = max(least, size // share) - fixed
+            limits.append(room // each // sizes.granule * sizes.granule)
+    return max(min(limits), min(sizes.granule, sizes.tiles))
+
+
+class _Ring:
+    """Places parts in a buffer, one after another, from the start again at its end."""
+
+    def __init__(self, size, resident):
+        self._size, self._resident = size, resident
+        self._next = 0
+        self._used: list[tuple[int, int, int]] = []  # start, end, job
+
+    def take(self, size, job):
+        """Return the first word of a part, and the jobs that must have ended before its load."""
+        start = self._next if self._next + size <= self._size else 0
+        end = start + size
+        waits = [entry[2] + 1 for entry in self._used if entry[0] < end and start < entry[1]]
+        self._used = [entry for entry in self._used if not (entry[0] < end and start < entry[1])]
+        self._used.append((start, end, job))
+        self._next = end
+        return start, max(waits, default=0)
+
+
+def _cycles(parts, demands, chip, b_resident, lines_resident):
+    """Return the approximate cycles of all jobs, with their waits for loads."""
+    loaded, ends = 0, [0]
+    for part in parts:
+        demand = demands[part.layer]
+        for resident, jobs, vectors in (
+            (b_resident or demand.sizes.filled, part.b_jobs,
+             part.words * (1 if demand.sizes.diagonal else chip.core.cols)),
+            (lines_resident, part.line_jobs, part.lines * chip.line_vectors),
+        ):
+            if not resident:
+                loaded = max(loaded, ends[jobs]) + -(-vectors // chip.read_vectors)
+        start = max(ends[-1], 0 if b_resident and lines_resident else loaded)
+        ends.append(start + _JOB_LATENCY + demand.cycles(part.tiles, chip))
+    return ends[-1]
