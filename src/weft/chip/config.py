@@ -3,11 +3,14 @@
 import dataclasses
 import hashlib
 import json
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 from weft.config import Config, ConfigError
+from weft.hints import did_you_mean
 
-__all__ = ["PARAMETER_BYTES", "ChipConfig"]
+__all__ = ["PARAMETER_BYTES", "ChipConfig", "config_from_toml"]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
 
@@ -76,6 +79,35 @@ class ChipConfig:
         if problems:
             raise ConfigError("\n".join(problems))
 
+    @classmethod
+    def from_toml(cls, path) -> "ChipConfig":
+        """A ChipConfig from a TOML file: fields of the core, and a table ``[chip]`` with the rest.
+
+        Raises ConfigError for a missing file, a file that is not TOML, a file without ``[chip]``,
+        and invalid values.
+        """
+        found = config_from_toml(path)
+        if not isinstance(found, cls):
+            raise ConfigError(f"{path} must have a table [chip]")
+        return found
+
+    @classmethod
+    def from_dict(cls, core: Config, values: dict) -> "ChipConfig":
+        """A ChipConfig from field values; unknown names are reported."""
+        known = [f.name for f in dataclasses.fields(cls) if f.name != "core"]
+        problems = [
+            f"{name} is not a field of [chip]; the fields are {', '.join(known)}"
+            f"{did_you_mean(name, known)}"
+            for name in values if name not in known
+        ]
+        problems += [
+            f"{name} must be an integer, not {value!r}" for name, value in values.items()
+            if name in known and type(value) is not int
+        ]
+        if problems:
+            raise ConfigError("\n".join(problems))
+        return cls(core=core, **values)
+
     @property
     def banks(self) -> int:
         """Banks of the memory: odd and more than ``rows``, and at least ``read_vectors``."""
@@ -115,3 +147,23 @@ class ChipConfig:
         """32-bit hash: first bytes of SHA-256 of all fields as sorted JSON."""
         text = json.dumps(dataclasses.asdict(self), sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+
+def config_from_toml(path) -> Config | ChipConfig:
+    """Return the Config of a TOML file, or the ChipConfig if the file has a table ``[chip]``.
+
+    Raises ConfigError for a missing file, a file that is not TOML, and invalid values.
+    """
+    try:
+        values = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return Config.from_toml(path)  # raises ConfigError with the reason
+    table = values.pop("chip", None)
+    if table is None:
+        return Config.from_toml(path)
+    try:
+        if not isinstance(table, dict):
+            raise ConfigError(f"chip must be a table, not {table!r}")
+        return ChipConfig.from_dict(Config.from_dict(values), table)
+    except ConfigError as error:
+        raise ConfigError(f"{path}:\n{error}") from error

@@ -3,9 +3,11 @@
 import os
 from pathlib import Path
 
+from weft.network.chip.program import ChipProgram
 from weft.network.errors import ModelError
 from weft.network.ir import Graph
 from weft.network.program import Program
+from weft.network.target import target_of
 
 __all__ = ["NeuralNetwork", "load"]
 
@@ -33,16 +35,22 @@ class NeuralNetwork:
         """Name of the file without its suffix."""
         return self.graph.name
 
-    def compile(self, target, *, activations: bool = False) -> Program:
+    def compile(
+        self, target, *, activations: bool = False, batch: int = 1
+    ) -> Program | ChipProgram:
         """Compile the network for a target.
 
         Parameters
         ----------
-        target : str, path, Config or weft.network.target.NetworkTarget
-            A board, a TOML file of Config fields, or a Config.
+        target : str, path, Config, ChipConfig or weft.network.target.NetworkTarget
+            A board, a TOML file of Config fields, or a Config. A ChipConfig, or a file with a table
+            ``[chip]``, gives a program for a core for networks.
         activations : bool
             Keep the output of each operator, so that a session can return it: tables of activations
             are then not fused into the products before them.
+        batch : int
+            Inferences that a core for networks computes at once; 1 for other cores, which take any
+            number.
 
         Raises
         ------
@@ -51,9 +59,16 @@ class NeuralNetwork:
         weft.config.ConfigError
             If a TOML file of the target is not valid.
         """
+        found = target_of(target)
+        if found.chip is not None:
+            from weft.network.chip.compiler import compile_chip
+
+            return compile_chip(self.graph, found, batch=batch, activations=activations)
+        if batch != 1:
+            raise ModelError(f"batch must be 1 for a core for matrix products, not {batch}")
         from weft.network.compiler import compile_graph
 
-        return compile_graph(self.graph, target, fuse=not activations)
+        return compile_graph(self.graph, found, fuse=not activations)
 
     def report(self, target, against=None):
         """Return a `weft.network.report.NetworkReport` for a target, beside a second one if given.

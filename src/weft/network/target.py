@@ -4,6 +4,7 @@
 import os
 from dataclasses import dataclass
 
+from weft.chip.config import ChipConfig, config_from_toml
 from weft.config import Config
 from weft.network.errors import ModelError
 
@@ -19,16 +20,20 @@ class NetworkTarget:
     name : str
         Name of the board, of the TOML file without its suffix, or of the Config.
     config : Config
+        Of the array, in a core for networks.
     clock : float or None
         Clock of the accelerator in MHz.
     baud : int or None
         Rate of the serial port in bits per second; a byte takes 10 bits.
+    chip : ChipConfig or None
+        The core for networks; None: a core for matrix products.
     """
 
     name: str
     config: Config
     clock: float | None = None
     baud: int | None = None
+    chip: ChipConfig | None = None
 
     def core_seconds(self, cycles: int) -> float | None:
         """Return ``cycles / clock`` in seconds; None if the clock is not known."""
@@ -48,9 +53,10 @@ def target_of(target) -> NetworkTarget:
 
     Parameters
     ----------
-    target : NetworkTarget, Config, str or path
-        A NetworkTarget; a Config; the path of a TOML file of Config fields (it ends in
-        ``.toml``); or the name of a board, as ``weft build`` knows it.
+    target : NetworkTarget, Config, ChipConfig, str or path
+        A NetworkTarget; a Config; a ChipConfig; the path of a TOML file of Config fields (it ends
+        in ``.toml``), with a table ``[chip]`` for a core for networks; or the name of a board, as
+        ``weft build`` knows it.
 
     Raises
     ------
@@ -63,13 +69,24 @@ def target_of(target) -> NetworkTarget:
         return target
     if isinstance(target, Config):
         return NetworkTarget(target.name, target)
+    if isinstance(target, ChipConfig):
+        return NetworkTarget(target.core.name, target.core, chip=target)
     if not isinstance(target, str | os.PathLike):
         rule = "a board, a Config or a TOML file"
         raise ModelError(f"target must be {rule}, not a {type(target).__name__}")
     text = os.fspath(target)
     if text.endswith(".toml"):
-        return NetworkTarget(os.path.basename(text).removesuffix(".toml"), Config.from_toml(text))
+        return _file(text)
     return _board(text)
+
+
+def _file(path):
+    """The target of a TOML file."""
+    name = os.path.basename(path).removesuffix(".toml")
+    found = config_from_toml(path)
+    if isinstance(found, ChipConfig):
+        return NetworkTarget(name, found.core, chip=found)
+    return NetworkTarget(name, found)
 
 
 def _board(name):

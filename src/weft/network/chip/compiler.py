@@ -1,11 +1,10 @@
 """Compiles a graph for a core for networks: layers, places, lists, and the image of the memory."""
 
-from weft.chip.config import ChipConfig
 from weft.network.chip.division import divide
 from weft.network.chip.image import make_image
 from weft.network.chip.memory import plan_maps
 from weft.network.chip.pitches import panels_of
-from weft.network.chip.program import ChipInput, ChipProgram, ChipResult, ChipStep
+from weft.network.chip.program import ChipInput, ChipProgram, ChipRename, ChipResult, ChipStep
 from weft.network.chip.schedule import LayerDemand, schedule_buffers
 from weft.network.chip.weights import LayerWords
 from weft.network.errors import ModelError
@@ -19,8 +18,7 @@ _LOG_BYTES = 8  # of each job
 
 
 def compile_chip(
-    graph: Graph, target: NetworkTarget, chip: ChipConfig, *, batch: int = 1,
-    activations: bool = False,
+    graph: Graph, target: NetworkTarget, *, batch: int = 1, activations: bool = False,
 ) -> ChipProgram:
     """Compile a network for a core for networks.
 
@@ -28,8 +26,7 @@ def compile_chip(
     ----------
     graph : Graph
     target : NetworkTarget
-        The name and the clock of the core.
-    chip : ChipConfig
+        With a ChipConfig.
     batch : int
         Inferences of one list; each has maps of its own.
     activations : bool
@@ -42,6 +39,7 @@ def compile_chip(
         If the core cannot run an operator between its layers, or if its memory or its buffers are
         too small; the message has the numbers.
     """
+    chip = target.chip
     core = chip.core
     if batch < 1:
         raise ModelError(f"batch must be 1 or more, not {batch}")
@@ -92,7 +90,7 @@ def _compiled(divided, sizes, target, chip, batch, activations, dense):
     areas = {"maps": first * core.depth, **image.areas, "log": log}
     _check_size(areas, chip)
     return ChipProgram(
-        name=divided.name, source=divided.source, mode=divided.mode, target=target, chip=chip,
+        name=divided.name, source=divided.source, mode=divided.mode, target=target,
         tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
         operators=divided.operators, notes=divided.notes, batch=batch, before=divided.before,
         after=divided.after, image=image.data, image_first=first, setup_list=image.setup_list,
@@ -103,7 +101,11 @@ def _compiled(divided, sizes, target, chip, batch, activations, dense):
         ),
         results=tuple(results), result_bytes=_result_bytes(results, batch, core.depth),
         steps=tuple(_steps(divided, sizes, panels, demands, schedule, maps, chip)), areas=areas,
-        cycles=batch * schedule.cycles,
+        cycles=batch * schedule.cycles, keeps_maps=activations,
+        renamed=tuple(
+            ChipRename((node.operator,), node.name, node.position, tensor, maps[place])
+            for node, tensor, place in divided.renamed
+        ),
     )
 
 

@@ -58,6 +58,7 @@ class _Division:
         self._alias: dict[int, int] = {}  # tensors that a reshape only renames
         self._forms: dict[InputForm, int] = {}
         self._late: dict[int, tuple] = {}  # by tensor: the operator after which the host computes
+        self._renamed: list[tuple] = []
         self._before: list[Step] = []
         self._after: list[Step] = []
         readers = Counter(number for node in graph.nodes for number in node.inputs)
@@ -84,6 +85,7 @@ class _Division:
             inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
             notes=graph.notes, maps=tuple(self._maps), layers=tuple(self._layers),
             results=results, before=tuple(self._before), after=tuple(self._after),
+            renamed=tuple((node, n, self._place[self._root(n)]) for node, n in self._renamed),
         )
 
     def _take(self, node):
@@ -122,6 +124,7 @@ class _Division:
         if self._root(node.inputs[0]) not in self._place:
             raise Refusal("the host writes its values")
         self._alias[node.outputs[0]] = self._root(node.inputs[0])
+        self._renamed.append((node, node.outputs[0]))
 
     def _root(self, number):
         return self._alias.get(number, number)
@@ -188,7 +191,7 @@ class _Division:
             x_zero = zero = -half
             low, high = node.attributes["low"] - half, node.attributes["high"] - half
         if max(window.kernel) > 255:
-            raise Refusal(f"its windows must have at most 255 rows and columns, not {window.kernel}")
+            raise Refusal(f"its windows must have at most 255 rows, not {window.kernel}")
         self._equal(node, size, window, scale, x_zero, zero, low, high)
 
     def _equal(self, node, size, window, scale, x_zero, zero, low, high):

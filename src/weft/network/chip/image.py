@@ -105,18 +105,15 @@ def make_image(
             source=0 if layer.filled else split(weights_first + source.b, chip.banks),
         )
 
-    run_list, waiting = [], dict.fromkeys(range(len(schedule.parts)), 0)
-    for number, (part_number, target, jobs) in enumerate(run_loads):
-        waiting[part_number] = number + 1
-    by_part: dict[int, list] = {}
-    for part_number, target, jobs in run_loads:
-        by_part.setdefault(part_number, []).append(load(part_number, target, jobs))
+    run_list, loads = [], 0
     for number, part in enumerate(schedule.parts):
         layer = graph.layers[part.layer]
-        run_list += by_part.get(number, [])
+        own = [entry for entry in run_loads if entry[0] == number]
+        loads += len(own)
+        run_list += [load(*entry) for entry in own]
         run_list.append(job_of(
             layer, sizes[part.layer], panels[part.layer], part, maps[layer.x], maps[layer.y],
-            maps[layer.added] if layer.added >= 0 else None, waiting[number], chip,
+            maps[layer.added] if layer.added >= 0 else None, loads if own else 0, chip,
         ))
     if batch > 1:
         step = split(arena, chip.banks)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.network.ir import Tensor, Window
+from weft.network.ir import Host, Tensor, Window
 from weft.network.program import Step
 
 __all__ = ["Addition", "ChipGraph", "ChipLayer", "InputForm", "NetworkMap", "WeightLayout"]
@@ -209,6 +209,8 @@ class ChipGraph:
     results : mapping of int to int
         By tensor, the map that the host reads: for outputs, and for the operators after the layers.
     before, after : tuple of Step
+    renamed : tuple of (Host, int, int)
+        Reshapes that are no layers: node, tensor of the output, map.
     """
 
     name: str
@@ -224,3 +226,4 @@ class ChipGraph:
     results: dict[int, int]
     before: tuple[Step, ...]
     after: tuple[Step, ...]
+    renamed: tuple[tuple[Host, int, int], ...]

@@ -10,7 +10,7 @@ from weft.network.ir import Tensor
 from weft.network.program import Step
 from weft.network.target import NetworkTarget
 
-__all__ = ["ChipInput", "ChipProgram", "ChipResult", "ChipStep"]
+__all__ = ["ChipInput", "ChipProgram", "ChipRename", "ChipResult", "ChipStep"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,26 @@ class ChipStep:
     cycles: int
 
 
+@dataclass(frozen=True)
+class ChipRename:
+    """A reshape, which costs nothing: its output is the map of its input.
+
+    Attributes
+    ----------
+    operators, name, position
+        As in `ChipStep`.
+    tensor : int
+        Its output.
+    place : PlacedMap
+    """
+
+    operators: tuple[str, ...]
+    name: str
+    position: tuple[int, ...]
+    tensor: int
+    place: PlacedMap
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ChipProgram:
     """A network compiled for a core for networks.
@@ -91,8 +111,7 @@ class ChipProgram:
     ----------
     name, source, mode : str
     target : NetworkTarget
-        Its Config is the one of the array; `chip` has the rest.
-    chip : ChipConfig
+        With a ChipConfig.
     tensors : tuple of Tensor
     inputs, outputs : tuple of int
         Tensors.
@@ -119,13 +138,16 @@ class ChipProgram:
         Bytes of maps, lists, weights, parameters and log.
     cycles : int
         Predicted cycles of a list.
+    keeps_maps : bool
+        No map overwrites another one.
+    renamed : tuple of ChipRename
+        Tensors that a reshape only renames.
     """
 
     name: str
     source: str
     mode: str
     target: NetworkTarget
-    chip: ChipConfig
     tensors: tuple[Tensor, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -146,6 +168,13 @@ class ChipProgram:
     steps: tuple[ChipStep, ...]
     areas: Mapping[str, int]
     cycles: int
+    keeps_maps: bool
+    renamed: tuple[ChipRename, ...]
+
+    @property
+    def chip(self) -> ChipConfig:
+        """The core that it is compiled for."""
+        return self.target.chip
 
     @property
     def jobs(self) -> int:

@@ -72,7 +72,9 @@ class LayerWords:
         return self.tile_words if self.filled else tiles * self.tile_words
 
 
-def words_of(layer: ChipLayer, sizes: LayerWords, chip: ChipConfig) -> tuple[np.ndarray, np.ndarray]:
+def words_of(
+    layer: ChipLayer, sizes: LayerWords, chip: ChipConfig
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors of all words, int8 [tiles, vectors, depth], and the pair sums [columns].
 
     The vectors of a word follow each other, the words of a tile too: for ky: for kx: for vector.
@@ -134,8 +136,8 @@ def lines_of(
 
 def _packed(columns, chip):
     """Return columns as lines."""
-    lanes = chip.core.lanes
+    lanes, size = chip.core.lanes, chip.core.lanes * _COLUMN.itemsize
     lines = np.zeros((len(columns) // lanes, chip.line_vectors * chip.core.depth), np.uint8)
     used = np.frombuffer(columns.tobytes(), np.uint8)
-    lines[:, : lanes * _COLUMN.itemsize] = used.reshape(len(lines), -1)
+    lines[:, :size] = used.reshape(len(lines), size)
     return lines

@@ -1,0 +1,21 @@
+"""Compiles networks for a core that executes lists, and runs them.
+
+==================  =============================================================================
+module              content
+==================  =============================================================================
+`layers`            layers, and the maps between them
+`division`          which operators are layers, and which the host computes before and after
+`products`          convolutions and matrix products as layers, with `space_to_depth`
+`pools`             average pools and means as layers with equal weights
+`additions`         ADD in the layer before it
+`pitches`           distances of pixels and rows, so that no banks conflict
+`memory`            the places of all maps, with `placing`
+`weights`           words of B and parameter lines
+`schedule`          jobs, and what loads when
+`jobs`, `image`     descriptors, and the bytes of the memory
+`compiler`          makes a `ChipProgram`
+`program`           the compiled network
+`runner`            the interface to a core; `golden_runner` implements it in numpy
+`session`           runs a program on a core
+==================  =============================================================================
+"""

@@ -1,0 +1,62 @@
+"""The golden model of a core for networks, as a runner of lists."""
+
+import numpy as np
+
+from weft.chip.addresses import join
+from weft.chip.config import ChipConfig
+from weft.golden.chip import ChipBuffers, run_list
+from weft.network.chip.runner import ListReport
+
+__all__ = ["GoldenRunner"]
+
+
+class GoldenRunner:
+    """A core for networks in numpy; `weft.network.chip.runner.ChipRunner` has its methods.
+
+    Its memory is not zero at the start, so that nothing depends on that.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    eager : bool
+        As for `weft.golden.chip.run_list`.
+    """
+
+    def __init__(self, chip: ChipConfig, *, eager: bool = True):
+        self.chip = chip
+        self.memory = np.full(chip.memory_bytes, 0x5A, np.uint8)
+        self._buffers = ChipBuffers(chip)
+        self._eager = eager
+
+    def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0) -> None:
+        """Write bytes to the memory."""
+        depth, banks = self.chip.core.depth, self.chip.banks
+        first = join(address, banks)
+        values = np.frombuffer(data, np.uint8)
+        vectors = self.memory.reshape(-1, depth)
+        if not run:
+            vectors[first : first + values.size // depth] = values.reshape(-1, depth)
+            return
+        size = -(-run // depth)
+        rows = values.size // (pixels * run)
+        whole = np.zeros((rows, pixels, size * depth), np.uint8)
+        whole[..., :run] = values.reshape(rows, pixels, run)
+        row = join(row_step, banks) + (pixels - 1) * pitch
+        y, x, v = np.ogrid[:rows, :pixels, :size]
+        vectors[first + y * row + x * pitch + v] = whole.reshape(rows, pixels, size, depth)
+
+    def read(self, address, count) -> bytes:
+        """Return ``count`` bytes of the memory."""
+        first = join(address, self.chip.banks) * self.chip.core.depth
+        return self.memory[first : first + count].tobytes()
+
+    def run(self, list_address, log_address, *, timeout) -> ListReport:
+        """Execute a list."""
+        outcome = run_list(
+            self.chip, self.memory, list_address, log_address, buffers=self._buffers,
+            eager=self._eager,
+        )
+        return ListReport(outcome.error, outcome.jobs, outcome.result)
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""

@@ -1,0 +1,64 @@
+"""The interface between a session and a core for networks."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from weft.chip.config import ChipConfig
+from weft.chip.descriptors import ListError
+
+__all__ = ["ChipRunner", "ListReport"]
+
+
+@dataclass(frozen=True)
+class ListReport:
+    """How a list ended.
+
+    Attributes
+    ----------
+    error : ListError
+    jobs : int
+        Jobs that have ended; after an error, the number of the job with the error.
+    result : bytes
+        The bytes that END names.
+    cycles : int or None
+        Cycles from START to the end; None if the runner does not count them.
+    """
+
+    error: ListError
+    jobs: int
+    result: bytes = b""
+    cycles: int | None = None
+
+
+class ChipRunner(Protocol):
+    """A core for networks. Addresses are those of lists (`weft.chip.addresses`), relative to BASE.
+
+    Methods raise `weft.host.transport.TransportError` if the connection fails.
+
+    Attributes
+    ----------
+    chip : ChipConfig
+    """
+
+    chip: ChipConfig
+
+    def write(
+        self, address: int, data: bytes, *, run: int = 0, pitch: int = 0, pixels: int = 0,
+        row_step: int = 0,
+    ) -> None:
+        """Write bytes to the memory.
+
+        With ``run`` 0 the data are whole vectors that follow each other. Otherwise they are rows of
+        ``pixels`` pixels of ``run`` bytes; pixels are ``pitch`` vectors apart, and ``row_step`` is
+        the address step from the last pixel of a row to the next row. The rest of the last vector
+        of a pixel becomes 0. Data of any length are divided into frames.
+        """
+
+    def read(self, address: int, count: int) -> bytes:
+        """Return ``count`` bytes of the memory, from the first one of a vector on."""
+
+    def run(self, list_address: int, log_address: int, *, timeout: float) -> ListReport:
+        """Execute a list, and wait at most ``timeout`` seconds for its end."""
+
+    def close(self) -> None:
+        """Close the connection."""
