@@ -4,7 +4,14 @@ from weft.network.chip.division import divide
 from weft.network.chip.image import make_image
 from weft.network.chip.memory import plan_maps
 from weft.network.chip.pitches import panels_of
-from weft.network.chip.program import ChipInput, ChipProgram, ChipRename, ChipResult, ChipStep
+from weft.network.chip.program import (
+    ChipInput,
+    ChipProgram,
+    ChipRename,
+    ChipResult,
+    ChipStep,
+    memory_bytes,
+)
 from weft.network.chip.schedule import LayerDemand, schedule_buffers
 from weft.network.chip.weights import LayerWords
 from weft.network.errors import ModelError
@@ -84,22 +91,23 @@ def _compiled(divided, sizes, target, chip, batch, activations, dense):
         divided, sizes, panels, schedule, maps, plan.vectors, batch, chip,
         _result_bytes(results, batch, core.depth), results[0].place.first,
     )
-    jobs = batch * len(schedule.parts)
-    log = jobs * -(-_LOG_BYTES // core.depth) * core.depth
-    first = plan.vectors * batch
-    areas = {"maps": first * core.depth, **image.areas, "log": log}
+    depth = core.depth
+    areas = {
+        "maps": plan.vectors * batch * depth, "setup": len(image.setup), **image.areas,
+        "log": batch * len(schedule.parts) * -(-_LOG_BYTES // depth) * depth,
+    }
     _check_size(areas, chip)
     return ChipProgram(
         name=divided.name, source=divided.source, mode=divided.mode, target=target,
         tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
         operators=divided.operators, notes=divided.notes, batch=batch, before=divided.before,
-        after=divided.after, image=image.data, image_first=first, setup_list=image.setup_list,
-        run_list=image.run_list, log=first + len(image.data) // core.depth, arena=plan.vectors,
+        after=divided.after, setup=image.setup, run=image.run, run_first=image.run_first,
+        log=image.run_first + len(image.run) // depth, arena=plan.vectors,
         written=tuple(
             ChipInput(found.form, place) for found, place in zip(divided.maps, maps, strict=True)
             if found.form is not None
         ),
-        results=tuple(results), result_bytes=_result_bytes(results, batch, core.depth),
+        results=tuple(results), result_bytes=_result_bytes(results, batch, depth),
         steps=tuple(_steps(divided, sizes, panels, demands, schedule, maps, chip)), areas=areas,
         cycles=batch * schedule.cycles, keeps_maps=activations,
         renamed=tuple(
@@ -116,6 +124,7 @@ def _steps(divided, sizes, panels, demands, schedule, maps, chip):
         parts = [schedule.parts[n] for n in jobs]
         yield ChipStep(
             layer.operators, layer.name, layer.position, layer.macs,
+            tuple(divided.maps[n].tensor for n in (layer.x, layer.added) if n >= 0),
             divided.maps[layer.y].tensor, maps[layer.y], jobs[0], len(jobs),
             panels[number].count, panels[number].rows, sizes[number].words(sizes[number].tiles),
             sum(demands[number].cycles(part.tiles, chip) for part in parts),
@@ -133,10 +142,11 @@ def _result_bytes(results, batch, depth):
 
 def _check_size(areas, chip):
     """Raise _TooLarge if the memory is too small for its areas."""
-    needed = sum(areas.values())
+    needed = memory_bytes(areas)
     if needed > chip.memory_bytes:
         each = ", ".join(f"{name} {size:,}" for name, size in areas.items())
         raise _TooLarge(
-            f"the memory must have {needed:,} bytes ({each}), and has {chip.memory_bytes:,}:"
-            f" {chip.banks} banks of {chip.words:,} words of {chip.core.depth} bytes"
+            f"the memory must have {needed:,} bytes ({each}; setup and maps share their place), and"
+            f" has {chip.memory_bytes:,}: {chip.banks} banks of {chip.words:,} words of"
+            f" {chip.core.depth} bytes"
         )

@@ -9,8 +9,8 @@ import numpy as np
 from weft.network.chip.additions import addition
 from weft.network.chip.layers import (
     ChipGraph,
-    ChipLayer,
     InputForm,
+    NetworkLayer,
     NetworkMap,
     WeightLayout,
 )
@@ -52,7 +52,7 @@ class _Division:
     def __init__(self, graph, mode, cols, depth, fuse):
         self._graph, self._tensors, self._mode = graph, graph.tensors, mode
         self._cols, self._depth, self._fuse = cols, depth, fuse
-        self._layers: list[ChipLayer] = []
+        self._layers: list[NetworkLayer] = []
         self._maps: list[NetworkMap] = []
         self._place: dict[int, int] = {}  # the map of a tensor that a layer computes
         self._alias: dict[int, int] = {}  # tensors that a reshape only renames
@@ -156,7 +156,7 @@ class _Division:
         y = node.outputs[0]
         self._place[y] = len(self._maps)
         self._maps.append(NetworkMap(y, *size))
-        self._layers.append(ChipLayer(
+        self._layers.append(NetworkLayer(
             operators=(node.operator,), name=node.name, position=node.position,
             y=self._place[y], **fields,
         ))

@@ -1,4 +1,9 @@
-"""The image of a program: its lists, weights and parameters, and their addresses."""
+"""The bytes of a program in the memory: its lists, weights and parameters.
+
+The **setup** part has the list that loads resident weights and parameters, and these. It shares the
+place of the maps: nothing reads it after the setup. The **run** part has the list of an inference,
+and the weights and parameters that it loads.
+"""
 
 from dataclasses import dataclass
 
@@ -6,159 +11,140 @@ import numpy as np
 
 from weft.chip.addresses import split
 from weft.chip.config import ChipConfig
-from weft.chip.descriptors import (
-    DESCRIPTOR_BYTES,
-    ListEnd,
-    ListLoad,
-    ListLoop,
-    LoadTarget,
-)
+from weft.chip.descriptors import DESCRIPTOR_BYTES, ListEnd, ListLoad, ListLoop, LoadTarget
 from weft.network.chip.jobs import PlacedMap, job_of
 from weft.network.chip.layers import ChipGraph
 from weft.network.chip.pitches import Panels
 from weft.network.chip.schedule import BufferSchedule
 from weft.network.chip.weights import LayerWords, lines_of, words_of
 
-__all__ = ["Image", "make_image"]
+__all__ = ["MemoryImage", "make_image"]
 
 
 @dataclass(frozen=True)
-class Image:
-    """Lists, weights and parameters in the memory.
+class MemoryImage:
+    """The two parts of a program in the memory.
 
     Attributes
     ----------
-    data : bytes
-    setup_list, run_list : int
-        First vectors; ``setup_list`` is -1 if nothing is resident.
+    setup : bytes
+        From vector 0 on, its list first; empty if nothing is resident.
+    run : bytes
+        From vector ``run_first`` on, its list first.
+    run_first : int
     areas : dict of int
-        Bytes of lists, weights and parameters.
+        Bytes of the list, the weights and the parameters of the run part.
     """
 
-    data: bytes
-    setup_list: int
-    run_list: int
+    setup: bytes
+    run: bytes
+    run_first: int
     areas: dict[str, int]
 
 
-class _Vectors:
-    """A part of the image that grows, in whole vectors."""
-
-    def __init__(self, depth):
-        self._depth = depth
-        self._parts: list[bytes] = []
-        self.vectors = 0
-
-    def append(self, data: np.ndarray) -> int:
-        """Append bytes; return the first vector, counted from the start of the part."""
-        first, raw = self.vectors, data.tobytes()
-        raw += bytes(-len(raw) % self._depth)
-        self._parts.append(raw)
-        self.vectors += len(raw) // self._depth
-        return first
-
-    def bytes(self) -> bytes:
-        """Return all bytes."""
-        return b"".join(self._parts)
-
-
 @dataclass(frozen=True)
-class _Source:
-    """Where the weights and the lines of a part lie: vectors from the start of their areas."""
+class _Data:
+    """Weights or parameters of a part of a layer; in the setup part or in the run part."""
 
-    b: int
-    line: int
+    part: int
+    target: LoadTarget
+    jobs: int
+    resident: bool
+    vectors: np.ndarray
 
 
 def make_image(
     graph: ChipGraph, sizes: list[LayerWords], panels: list[Panels], schedule: BufferSchedule,
     maps: tuple[PlacedMap, ...], arena: int, batch: int, chip: ChipConfig, result_bytes: int,
     result: int,
-) -> Image:
-    """Make the image that follows the maps of ``batch`` inferences.
+) -> MemoryImage:
+    """Return the image of a program with maps of ``arena`` vectors for each inference.
 
     ``result`` is the first vector of the result that END names.
 
     Raises ValueError if a value does not fit its field of a descriptor.
     """
-    weights, lines, sources = _data(graph, sizes, schedule, chip)
-    descriptor = DESCRIPTOR_BYTES // chip.core.depth
-    setup_loads, run_loads = _loads(schedule, sizes)
-    setup = len(setup_loads) + 1 if setup_loads else 0
-    run = len(run_loads) + len(schedule.parts) + (2 if batch > 1 else 1)
-    first = arena * batch
-    weights_first = first + (setup + run) * descriptor
-    lines_first = weights_first + weights.vectors
-
-    def load(part_number, target, jobs):
-        part, source = schedule.parts[part_number], sources[part_number]
-        layer = sizes[part.layer]
-        if target == LoadTarget.PARAMETERS:
-            return ListLoad(
-                jobs=jobs, target=target, source=split(lines_first + source.line, chip.banks),
-                first_word=part.line, words=part.lines,
-            )
-        value = int(graph.layers[part.layer].weights.flat[0]) if layer.filled else 0
-        return ListLoad(
-            jobs=jobs, target=target, diagonal=layer.diagonal, fill=layer.filled,
-            fill_value=value, first_word=part.b_word, words=part.words,
-            source=0 if layer.filled else split(weights_first + source.b, chip.banks),
-        )
-
-    run_list, loads = [], 0
+    data = list(_data(graph, sizes, schedule, chip))
+    kept = [entry for entry in data if entry.resident]
+    streamed = [entry for entry in data if not entry.resident]
+    setup = b""
+    if kept:
+        loads = _placed(kept, 0, len(kept) + 1, graph, sizes, schedule, chip)
+        setup = _joined([*loads, ListEnd()], kept)
+    depth = chip.core.depth
+    first = max(arena * batch, len(setup) // depth)
+    length = len(streamed) + len(schedule.parts) + 1 + (batch > 1)
+    loads = _placed(streamed, first, length, graph, sizes, schedule, chip)
+    entries, done = [], 0
     for number, part in enumerate(schedule.parts):
         layer = graph.layers[part.layer]
-        own = [entry for entry in run_loads if entry[0] == number]
-        loads += len(own)
-        run_list += [load(*entry) for entry in own]
-        run_list.append(job_of(
+        own = [load for load, entry in zip(loads, streamed, strict=True) if entry.part == number]
+        done += len(own)
+        entries += own
+        entries.append(job_of(
             layer, sizes[part.layer], panels[part.layer], part, maps[layer.x], maps[layer.y],
-            maps[layer.added] if layer.added >= 0 else None, loads if own else 0, chip,
+            maps[layer.added] if layer.added >= 0 else None, done if own else 0, chip,
         ))
     if batch > 1:
         step = split(arena, chip.banks)
-        run_list.append(ListLoop(
-            times=batch, body=len(run_list), body_loads=len(run_loads),
+        entries.append(ListLoop(
+            times=batch, body=len(entries), body_loads=len(streamed),
             body_jobs=len(schedule.parts), input_step=step, output_step=step, add_step=step,
         ))
-    run_list.append(ListEnd(result=split(result, chip.banks), result_bytes=result_bytes))
-    setup_list = [load(*entry) for entry in setup_loads]
-    if setup_list:
-        setup_list.append(ListEnd())
-    data = b"".join(entry.pack() for entry in (*setup_list, *run_list))
-    parts = data, weights.bytes(), lines.bytes()
-    return Image(
-        b"".join(parts), first if setup else -1, first + setup * descriptor,
-        dict(zip(("lists", "weights", "parameters"), map(len, parts), strict=True)),
-    )
+    entries.append(ListEnd(result=split(result, chip.banks), result_bytes=result_bytes))
+    areas = {"list": len(entries) * DESCRIPTOR_BYTES}
+    for name, target in (("weights", LoadTarget.B), ("parameters", LoadTarget.PARAMETERS)):
+        areas[name] = sum(entry.vectors.nbytes for entry in streamed if entry.target == target)
+    return MemoryImage(setup, _joined(entries, streamed), first, areas)
 
 
 def _data(graph, sizes, schedule, chip):
-    """Return the weights and the lines of all parts, and where each part's are."""
-    weights, lines = _Vectors(chip.core.depth), _Vectors(chip.core.depth)
-    made, sources = {}, []
-    for part in schedule.parts:
+    """Yield weights and parameters of all parts, in the order of their loads."""
+    made = None, None
+    for number, part in enumerate(schedule.parts):
         layer, size = graph.layers[part.layer], sizes[part.layer]
-        if part.layer not in made:
+        if made[0] != part.layer:
             words, pairs = words_of(layer, size, chip)
-            made = {part.layer: (words, *lines_of(layer, size, pairs, chip))}
-        words, columns, added = made[part.layer]
+            made = part.layer, (words, *lines_of(layer, size, pairs, chip))
+        words, columns, added = made[1]
         tiles = slice(part.first, part.first + part.tiles)
         rows = slice(tiles.start * size.row_lines, tiles.stop * size.row_lines)
-        b = 0 if size.filled else weights.append(words[tiles])
-        line = lines.append(columns[rows])
-        lines.append(added)
-        sources.append(_Source(b, line))
-    return weights, lines, sources
+        depth = chip.core.depth
+        yield _Data(
+            number, LoadTarget.B, part.b_jobs, schedule.b_resident,
+            words[:0] if size.filled else words[tiles].reshape(-1, depth),
+        )
+        lines = np.concatenate([columns[rows], added]).view(np.int8)
+        yield _Data(
+            number, LoadTarget.PARAMETERS, part.line_jobs, schedule.lines_resident,
+            lines.reshape(-1, depth),
+        )
 
 
-def _loads(schedule, sizes):
-    """Return the loads of the setup list and of the run list: part, target, jobs."""
-    setup, run = [], []
-    for number, part in enumerate(schedule.parts):
-        for target, resident, jobs in (
-            (LoadTarget.B, schedule.b_resident, part.b_jobs),
-            (LoadTarget.PARAMETERS, schedule.lines_resident, part.line_jobs),
-        ):
-            (setup if resident else run).append((number, target, jobs))
-    return setup, run
+def _placed(data, first, length, graph, sizes, schedule, chip):
+    """Return the loads of data that follow a list of ``length`` descriptors at vector ``first``."""
+    place = first + length * DESCRIPTOR_BYTES // chip.core.depth
+    loads = []
+    for entry in data:
+        part = schedule.parts[entry.part]
+        size = sizes[part.layer]
+        common = {"jobs": entry.jobs, "target": entry.target}
+        if len(entry.vectors):
+            common["source"] = split(place, chip.banks)
+        if entry.target == LoadTarget.B:
+            value = int(graph.layers[part.layer].weights.flat[0]) if size.filled else 0
+            loads.append(ListLoad(
+                **common, diagonal=size.diagonal, fill=size.filled, fill_value=value,
+                first_word=part.b_word, words=part.words,
+            ))
+        else:
+            loads.append(ListLoad(**common, first_word=part.line, words=part.lines))
+        place += len(entry.vectors)
+    return loads
+
+
+def _joined(entries, data):
+    """Return the bytes of a list and of the data after it."""
+    return b"".join(entry.pack() for entry in entries) + b"".join(
+        entry.vectors.tobytes() for entry in data
+    )

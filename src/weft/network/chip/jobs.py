@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from weft.chip.addresses import split
 from weft.chip.config import ChipConfig
 from weft.chip.descriptors import ListJob
-from weft.network.chip.layers import ChipLayer
+from weft.network.chip.layers import NetworkLayer
 from weft.network.chip.pitches import MapPitches, Panels
 from weft.network.chip.schedule import Part
 from weft.network.chip.weights import LayerWords
@@ -33,7 +33,7 @@ class PlacedMap:
 
 
 def job_of(
-    layer: ChipLayer, sizes: LayerWords, panels: Panels, part: Part, x: PlacedMap, y: PlacedMap,
+    layer: NetworkLayer, sizes: LayerWords, panels: Panels, part: Part, x: PlacedMap, y: PlacedMap,
     added: PlacedMap | None, loads: int, chip: ChipConfig,
 ) -> ListJob:
     """Return the job of a part of a layer; it starts after ``loads`` loads.

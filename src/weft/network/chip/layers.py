@@ -8,7 +8,7 @@ import numpy as np
 from weft.network.ir import Host, Tensor, Window
 from weft.network.program import Step
 
-__all__ = ["Addition", "ChipGraph", "ChipLayer", "InputForm", "NetworkMap", "WeightLayout"]
+__all__ = ["Addition", "ChipGraph", "NetworkLayer", "InputForm", "NetworkMap", "WeightLayout"]
 
 
 class WeightLayout:
@@ -121,7 +121,7 @@ class Addition:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ChipLayer:
+class NetworkLayer:
     """A convolution, rescaled: ``y = clamp(scale(sums + bias) + zero, low, high)``, and ADD.
 
     The taps outside the map have the value ``x_zero``, so that ``bias`` may contain the term of the
@@ -204,7 +204,7 @@ class ChipGraph:
     operators : tuple of str
     notes : tuple of str
     maps : tuple of NetworkMap
-    layers : tuple of ChipLayer
+    layers : tuple of NetworkLayer
         In the order of execution.
     results : mapping of int to int
         By tensor, the map that the host reads: for outputs, and for the operators after the layers.
@@ -222,7 +222,7 @@ class ChipGraph:
     operators: tuple[str, ...]
     notes: tuple[str, ...]
     maps: tuple[NetworkMap, ...]
-    layers: tuple[ChipLayer, ...]
+    layers: tuple[NetworkLayer, ...]
     results: dict[int, int]
     before: tuple[Step, ...]
     after: tuple[Step, ...]

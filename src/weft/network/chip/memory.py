@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 from weft.chip.config import ChipConfig
 from weft.network.chip.jobs import PlacedMap
-from weft.network.chip.layers import ChipGraph, ChipLayer
+from weft.network.chip.layers import ChipGraph, NetworkLayer
 from weft.network.chip.pitches import MapPitches, MapReading, choose_pitches
 from weft.network.chip.placing import Block, place
 from weft.network.chip.weights import LayerWords
 
-__all__ = ["MapPlan", "plan_maps"]
+__all__ = ["MapPlacement", "plan_maps"]
 
 
 @dataclass(frozen=True)
-class MapPlan:
+class MapPlacement:
     """The places of all maps.
 
     Attributes
@@ -31,7 +31,7 @@ class MapPlan:
 def plan_maps(
     graph: ChipGraph, sizes: list[LayerWords], chip: ChipConfig, *, keep: bool = False,
     dense: bool = False,
-) -> MapPlan:
+) -> MapPlacement:
     """Choose the pitches of all maps, and place them.
 
     ``keep``: no map overwrites another one. ``dense``: the pixels of a map follow each other.
@@ -61,7 +61,7 @@ def plan_maps(
         blocks.append(Block(pitches[root].vectors, *lives))
     places, vectors = place(blocks)
     start = dict(zip(roots, places, strict=True))
-    return MapPlan(
+    return MapPlacement(
         tuple(
             PlacedMap(start[owner], pitches[owner], *found.size)
             for found, owner in zip(graph.maps, owners, strict=True)
@@ -89,7 +89,7 @@ def _owners(graph, keep):
     return owners
 
 
-def _may_overwrite(graph, number, layer: ChipLayer, results):
+def _may_overwrite(graph, number, layer: NetworkLayer, results):
     """Whether no later layer, not the layer's window and not the host reads the added map."""
     later = graph.layers[number + 1 :]
     return (

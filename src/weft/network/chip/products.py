@@ -19,7 +19,7 @@ _MAX_KERNEL = 255
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Product:
-    """The part of a `ChipLayer` that a Gemm defines.
+    """The part of a `NetworkLayer` that a Gemm defines.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Product:
     form : InputForm or None
         If the host writes this map.
     window, layout, groups, weights, x_zero, bias, multiplier, shift, zero, low, high
-        As in `ChipLayer`.
+        As in `NetworkLayer`.
     """
 
     size: tuple[int, int, int]

@@ -10,7 +10,7 @@ from weft.network.ir import Tensor
 from weft.network.program import Step
 from weft.network.target import NetworkTarget
 
-__all__ = ["ChipInput", "ChipProgram", "ChipRename", "ChipResult", "ChipStep"]
+__all__ = ["ChipInput", "ChipProgram", "ChipRename", "ChipResult", "ChipStep", "memory_bytes"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class ChipStep:
     position : tuple of int
         As in `weft.network.program.Step`.
     macs : int
+    inputs : tuple of int
+        Tensors: of its window, and the one that ADD adds.
     tensor : int
         Its output.
     place : PlacedMap
@@ -71,6 +73,7 @@ class ChipStep:
     name: str
     position: tuple[int, ...]
     macs: int
+    inputs: tuple[int, ...]
     tensor: int
     place: PlacedMap
     first_job: int
@@ -121,12 +124,13 @@ class ChipProgram:
         Inferences of one list.
     before, after : tuple of Step
         Operators of the host.
-    image : bytes
-        Lists, weights and parameters.
-    image_first : int
-        The first vector of the image.
-    setup_list, run_list, log : int
-        ``setup_list`` loads resident weights and parameters; -1: none are resident.
+    setup : bytes
+        From vector 0 on: the list that loads resident weights and parameters, and these. Empty if
+        none are resident. The maps overwrite it.
+    run : bytes
+        From vector ``run_first`` on: the list of an inference, and all that it loads.
+    run_first, log : int
+        First vectors of ``run`` and of the log.
     arena : int
         Vectors of the maps of one inference; they start at vector 0.
     written : tuple of ChipInput
@@ -135,7 +139,8 @@ class ChipProgram:
     result_bytes : int
     steps : tuple of ChipStep
     areas : mapping of str to int
-        Bytes of maps, lists, weights, parameters and log.
+        Bytes of ``maps``, ``setup``, which shares their place, ``list``, ``weights`` and
+        ``parameters`` that an inference loads, and ``log``.
     cycles : int
         Predicted cycles of a list.
     keeps_maps : bool
@@ -156,10 +161,9 @@ class ChipProgram:
     batch: int
     before: tuple[Step, ...]
     after: tuple[Step, ...]
-    image: bytes
-    image_first: int
-    setup_list: int
-    run_list: int
+    setup: bytes
+    run: bytes
+    run_first: int
     log: int
     arena: int
     written: tuple[ChipInput, ...]
@@ -182,9 +186,16 @@ class ChipProgram:
         return self.batch * sum(step.jobs for step in self.steps)
 
     def open(self, runner, *, timeout: float = 60.0):
-        """Return a `weft.network.chip.session.ChipSession`; its arguments are described there."""
+        """Return a `weft.network.chip.session.ChipSession`; its arguments are described there.
+
+        ``runner`` may be "golden": the golden model.
+        """
         from weft.network.chip.session import ChipSession
 
+        if runner == "golden":
+            from weft.network.chip.golden_runner import GoldenRunner
+
+            runner = GoldenRunner(self.chip)
         return ChipSession(self, runner, timeout=timeout)
 
     def save(self, path) -> None:
@@ -192,3 +203,9 @@ class ChipProgram:
         from weft.network.program_file import write_program
 
         write_program(self, path)
+
+
+def memory_bytes(areas: Mapping[str, int]) -> int:
+    """Return the bytes of all areas together: ``setup`` and ``maps`` share their place."""
+    rest = sum(size for name, size in areas.items() if name not in ("maps", "setup"))
+    return max(areas["maps"], areas["setup"]) + rest

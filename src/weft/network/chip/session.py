@@ -85,7 +85,7 @@ class ChipSession:
         self._before = [(step, KernelRun(step.work)) for step in program.before]
         self._after = [(step, KernelRun(step.work)) for step in program.after]
         self._ready = False  # whether the resident weights are in the buffers
-        runner.write(self._address(program.image_first), program.image)
+        runner.write(self._address(program.run_first), program.run)
 
     def __enter__(self) -> "ChipSession":
         return self
@@ -168,6 +168,7 @@ class ChipSession:
         measured = None
         for first in range(0, inferences, program.batch):
             count = min(program.batch, inferences - first)
+            self._setup()
             for entry in program.written:
                 given = self._value(values, entry.form.tensor, inferences)
                 for n in range(count):
@@ -207,13 +208,17 @@ class ChipSession:
             data = self._runner.read(self._address(number), place.pitches.vectors * depth)
         return map_values(data, place, program.tensors[tensor], depth)
 
+    def _setup(self):
+        """Load resident weights and parameters, if the core does not have them."""
+        if self.program.setup and not self._ready:
+            self._runner.write(self._address(0), self.program.setup)
+            self._execute(0)
+
     def _run(self) -> ListReport:
-        """Run the list; load resident weights before, if the core does not have them."""
+        """Run the list of an inference."""
         program = self.program
-        if program.setup_list >= 0 and not self._ready:
-            self._execute(program.setup_list)
         self._ready = False  # an error or an interrupt empties the buffers
-        report = self._execute(program.run_list)
+        report = self._execute(program.run_first)
         self._ready = True
         self.cycles = report.cycles
         return report

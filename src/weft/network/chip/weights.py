@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.chip.config import ChipConfig
-from weft.network.chip.layers import ChipLayer, WeightLayout
+from weft.network.chip.layers import NetworkLayer, WeightLayout
 
 __all__ = ["LINES_OF_ADD", "LayerWords", "lines_of", "words_of"]
 
@@ -47,7 +47,7 @@ class LayerWords:
     row_lines: int
 
     @classmethod
-    def of(cls, layer: ChipLayer, channels: int, chip: ChipConfig) -> "LayerWords":
+    def of(cls, layer: NetworkLayer, channels: int, chip: ChipConfig) -> "LayerWords":
         """Return the sizes of a layer that reads a map of ``channels``."""
         cols, depth = chip.core.cols, chip.core.depth
         tiles, share = -(-layer.columns // cols), max(1, depth // cols)
@@ -73,7 +73,7 @@ class LayerWords:
 
 
 def words_of(
-    layer: ChipLayer, sizes: LayerWords, chip: ChipConfig
+    layer: NetworkLayer, sizes: LayerWords, chip: ChipConfig
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors of all words, int8 [tiles, vectors, depth], and the pair sums [columns].
 
@@ -113,7 +113,7 @@ def _diagonal(layer, sizes, cols, depth):
 
 
 def lines_of(
-    layer: ChipLayer, sizes: LayerWords, pairs: np.ndarray, chip: ChipConfig
+    layer: NetworkLayer, sizes: LayerWords, pairs: np.ndarray, chip: ChipConfig
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the parameter lines of all tiles and the ones of ADD, uint8 [lines, bytes].
 

@@ -1,0 +1,66 @@
+"""The networks of MLPerf Tiny and of the examples on cores for networks: all bytes are equal."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
+
+import weft
+from weft.network.chip.golden_runner import GoldenRunner
+from weft.network.oracles import expected
+
+pytest.importorskip("tflite")
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+# With space for all maps at once.
+ROOMY = network_chip(8, 8, 8, 8, words=65536)
+
+
+def record_of(path):
+    """The arrays of a file."""
+    with np.load(path) as record:
+        return dict(record)
+
+
+@pytest.mark.parametrize("name, chip", [
+    ("ad01_int8", BATCH1), ("kws_int8", LARGE), ("kws_int8", SMALL), ("resnet8_int8", LARGE),
+    ("vww_96_int8", LARGE),
+])
+def test_outputs(mlperf_tiny, name, chip):
+    """Two inferences, with maps that share their memory, in the list's earliest and latest order.
+    """
+    program = weft.load(mlperf_tiny / f"{name}.tflite").compile(chip)
+    record = record_of(mlperf_tiny / f"{name}.npz")
+    shape = program.tensors[program.inputs[0]].shape
+    x = record["model_in"][:2].reshape(2, *shape[1:])
+    for eager in (True, False):
+        with program.open(GoldenRunner(chip, eager=eager)) as session:
+            y = session(x)
+        assert np.array_equal(y.reshape(2, -1), record["model_out_tflm"][:2].reshape(2, -1))
+
+
+@pytest.mark.parametrize("name", ["kws_int8", "resnet8_int8", "vww_96_int8"])
+def test_activations(mlperf_tiny, name):
+    program = weft.load(mlperf_tiny / f"{name}.tflite").compile(ROOMY, activations=True)
+    record = record_of(mlperf_tiny / f"{name}_activations.npz")
+    x = record["model_in"].reshape(program.tensors[program.inputs[0]].shape)
+    with program.open(GoldenRunner(ROOMY)) as session:
+        _, found = session(x, activations=True)
+    assert len(found) == len(program.operators)
+    for key, y in found.items():
+        assert np.array_equal(y.ravel(), record[key].ravel()), key
+
+
+@pytest.mark.parametrize("chip", [LARGE, SMALL, BATCH1, ODD, TINY], ids=lambda c: c.core.name)
+@pytest.mark.parametrize("name", ["digits_mlp", "digits_cnn"])
+def test_digits(name, chip):
+    pytest.importorskip("tflite_micro")
+    network = weft.load(EXAMPLES / f"{name}.tflite")
+    program = network.compile(chip)
+    shape = program.tensors[program.inputs[0]].shape
+    x = np.random.default_rng(1).integers(-128, 128, (2, *shape[1:]), np.int8)
+    with program.open(GoldenRunner(chip)) as session:
+        y = session(x)
+    [wanted] = expected("tflm", network, program, x)
+    assert np.array_equal(y.reshape(2, -1), wanted.reshape(2, -1))
