@@ -140,9 +140,9 @@ def within(chip, address, vectors, base, limit):
     """1 if the vector at ``address`` and the following ones, ``vectors`` in all, may be used.
 
     ``base`` and ``limit`` are the first word that may be used, and the first one beyond.
-    ``vectors`` is at most ``banks``.
     """
     last_word = address.word
-    if vectors > 1:
-        last_word += address.bank > chip.banks - vectors
+    # The first banks from which the last vector lies one word higher, two words higher, ...
+    for bank in range(chip.banks - vectors + 1, chip.banks, chip.banks):
+        last_word += address.bank >= bank if bank > 0 else 1
     return (address.word >= base) & (last_word < limit)

@@ -1,0 +1,50 @@
+"""The rules for the fields of a descriptor: the error FIELD as hardware."""
+
+from weft.chip.addresses import BANK_BITS
+from weft.chip.descriptors import ListEnd, ListJob, ListLoad, ListLoop, LoadTarget, places
+
+__all__ = ["field_faults"]
+
+RESULT_BYTES = 1024  # of a list, at most
+SIZES = {  # fields that must not be 0
+    ListLoad: ("words",),
+    ListJob: (
+        "panel_rows", "out_height", "out_width", "columns", "tile_words", "kernel_height",
+        "kernel_width", "tap_vectors", "group_tiles", "in_height", "in_width",
+    ),
+    ListLoop: ("times", "body"),
+    ListEnd: (),
+}
+
+
+def field_faults(chip, kind, values, passed):
+    """The faults of a descriptor: bits, of which all are 0 if its fields fit the core.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    kind : type
+        A class of `weft.chip.descriptors`.
+    values : dict of Value
+        The fields, by name.
+    passed : Value
+        The descriptors before it that a body of a loop may contain.
+    """
+    faults = [values[name] == 0 for name in SIZES[kind]]
+    faults += [
+        values[place.name][:BANK_BITS] >= chip.banks for place in places(kind) if place.address
+    ]
+    if kind is ListLoad:
+        target, end = values["target"], values["first_word"] + values["words"]
+        faults += [
+            target > max(LoadTarget),
+            (target == LoadTarget.B) & (end > chip.b_words),
+            (target == LoadTarget.PARAMETERS) & (end > chip.lines),
+        ]
+    elif kind is ListJob:
+        faults.append(values["panel_rows"] > chip.core.rows)
+    elif kind is ListLoop:
+        faults.append(values["body"] > passed)
+    else:
+        faults.append(values["result_bytes"] > RESULT_BYTES)
+    return faults

@@ -1,0 +1,174 @@
+"""The execution of a list: starts of jobs and loads, and the state in which nothing can start."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from weft.chip.descriptors import ListError, ListJob, ListLoad
+from weft.hw.chip.descriptor_reader import DescriptorReader
+from weft.hw.chip.interface import VectorWrite
+from weft.hw.chip.job_log import JobLog
+from weft.hw.chip.layouts import JobFields, ListLoadFields, VectorAddress
+from weft.hw.chip.reader_head import COUNT_BITS, ReaderHead
+
+__all__ = ["ListExecution"]
+
+SETTLE_CYCLES = 7  # without an event, until no event can follow
+
+
+class ListExecution(wiring.Component):
+    """Executes one list after each reset; it stops when no job and no load can start any more.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    begin : In, 1 bit
+        Pulse, once after a reset.
+    list, log : In, `VectorAddress`
+        With the base; valid with ``begin``.
+    cycles : In, 32 bits
+        For the log.
+    base, limit, reads, read_valid, read_data, writes : In or Out
+    job, start, job_done, load, load_done, load_error : In or Out
+        As of `weft.hw.chip.list_reader.ListReader`.
+    jobs : Out, 16 bits
+        Jobs that have ended.
+    stopped : Out, 1 bit
+        The list has ended; the following outputs are valid.
+    error : Out, `weft.chip.descriptors.ListError`
+        NONE if the list has reached its end.
+    interrupt, result, result_bytes : Out
+        1 bit, `VectorAddress`, 16 bits: the fields of END; the address includes the base.
+    """
+
+    def __init__(self, chip):
+        self.chip = chip
+        address = VectorAddress(chip)
+        word = address["word"].width
+        super().__init__({
+            "begin": In(1), "list": In(address), "log": In(address), "cycles": In(32),
+            "base": In(word), "limit": In(word),
+            "reads": Out(stream.Signature(address)),
+            "read_valid": In(1),
+            "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+            "job": Out(JobFields(chip)), "start": Out(1), "job_done": In(1),
+            "load": Out(stream.Signature(ListLoadFields(chip))), "load_done": In(1),
+            "load_error": In(1),
+            "writes": Out(stream.Signature(VectorWrite(chip))),
+            "jobs": Out(COUNT_BITS), "stopped": Out(1), "error": Out(ListError),
+            "interrupt": Out(1), "result": Out(address), "result_bytes": Out(16),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.loads = loads = ReaderHead(self.chip, ListLoad)
+        m.submodules.jobs = jobs = ReaderHead(self.chip, ListJob)
+        m.submodules.log = log = JobLog(self.chip)
+        job_busy, load_busy, load_failed = Signal(), Signal(), Signal()
+        self._read(m, loads, jobs, job_busy)
+        start_ok = self._start_jobs(m, jobs, log, job_busy)
+        self._start_loads(m, loads, load_busy, load_failed)
+
+        # Each head waits, and nothing is in flight that could change that.
+        waiting, settle = Signal(2), Signal(range(SETTLE_CYCLES + 1))
+        m.d.comb += [
+            waiting[0].eq(
+                ~job_busy & ~start_ok & log.empty
+                & (jobs.ready | jobs.end | (jobs.fault != ListError.NONE))
+            ),
+            waiting[1].eq(
+                load_failed | ~load_busy & ~self.load.valid
+                & (loads.ready | loads.end | (loads.fault != ListError.NONE))
+            ),
+            self.stopped.eq(settle == SETTLE_CYCLES),
+        ]
+        with m.If(~waiting.all()):
+            m.d.sync += settle.eq(0)
+        with m.Elif(~self.stopped):
+            m.d.sync += settle.eq(settle + 1)
+
+        with m.If(jobs.fault != ListError.NONE):
+            m.d.sync += self.error.eq(jobs.fault)
+        with m.Elif(jobs.ready & jobs.satisfied):  # only the log keeps the job from its start
+            m.d.sync += self.error.eq(ListError.ADDRESS)
+        with m.Elif(load_failed):
+            m.d.sync += self.error.eq(ListError.ADDRESS)
+        with m.Elif(loads.fault != ListError.NONE):
+            m.d.sync += self.error.eq(loads.fault)
+        with m.Else():
+            m.d.sync += self.error.eq(
+                Mux(jobs.end & loads.end, ListError.NONE, ListError.DEADLOCK)
+            )
+        m.d.comb += [
+            self.interrupt.eq(jobs.interrupt), self.result.eq(jobs.result),
+            self.result_bytes.eq(jobs.result_bytes),
+        ]
+        return m
+
+    def _read(self, m, loads, jobs, job_busy):
+        """Read descriptors for the heads: while a job runs, the next job comes first."""
+        m.submodules.reader = reader = DescriptorReader(self.chip)
+        connect(m, reader.reads, flipped(self.reads))
+        choose_job, for_job = Signal(), Signal()
+        m.d.comb += [
+            reader.read_valid.eq(self.read_valid), reader.read_data.eq(self.read_data),
+            reader.base.eq(self.base), reader.limit.eq(self.limit),
+            choose_job.eq(jobs.fetch & (job_busy | ~loads.fetch)),
+            reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
+            reader.address.eq(Mux(choose_job, jobs.address, loads.address)),
+        ]
+        with m.If(reader.start):
+            m.d.sync += for_job.eq(choose_job)
+        for head, mine in ((loads, ~for_job), (jobs, for_job)):
+            m.d.comb += [
+                head.begin.eq(self.begin), head.list.eq(self.list),
+                head.base.eq(self.base), head.limit.eq(self.limit),
+                head.part.eq(reader.part), head.part.valid.eq(reader.part.valid & mine),
+                head.fetched.eq(reader.done & mine), head.opcode.eq(reader.opcode),
+                head.error.eq(reader.error), head.following.eq(reader.following),
+            ]
+
+    def _start_jobs(self, m, jobs, log, job_busy):
+        """Start the next job; returns whether it waits only for the end of the running one."""
+        connect(m, log.writes, flipped(self.writes))
+        loads_done, start_ok = Signal(COUNT_BITS), Signal()
+        job = Signal(self.job.shape(), reset_less=True)
+        with m.If(self.load_done & ~loads_done.all()):
+            m.d.sync += loads_done.eq(loads_done + 1)
+        with m.If(self.job_done & ~self.jobs.all()):
+            m.d.sync += self.jobs.eq(self.jobs + 1)
+        m.d.comb += [
+            jobs.counted.eq(loads_done),
+            jobs.take.eq(start_ok & (~job_busy | self.job_done) & log.accepts),
+            self.job.eq(job),
+            log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
+            log.base.eq(self.base), log.limit.eq(self.limit),
+            log.start.eq(self.start), log.done.eq(self.job_done),
+        ]
+        m.d.sync += [
+            start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~jobs.take),
+            self.start.eq(jobs.take),
+        ]
+        with m.If(self.job_done):
+            m.d.sync += job_busy.eq(0)
+        with m.If(jobs.take):
+            m.d.sync += [job_busy.eq(1), job.eq(jobs.next)]
+        return start_ok
+
+    def _start_loads(self, m, loads, load_busy, load_failed):
+        """Offer the next load when its jobs have ended."""
+        m.d.comb += [
+            loads.counted.eq(self.jobs),
+            loads.take.eq(self.load.valid & self.load.ready),
+            self.load.payload.eq(loads.next),
+        ]
+        m.d.sync += self.load.valid.eq(loads.ready & loads.satisfied & ~loads.take)
+        with m.If(self.load_done):
+            m.d.sync += load_busy.eq(0)
+        with m.If(loads.take):
+            m.d.sync += load_busy.eq(1)
+        with m.If(self.load_error):
+            m.d.sync += load_failed.eq(1)

@@ -1,0 +1,134 @@
+"""The list reader: executes a list with two heads, one for loads and one for jobs."""
+
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from weft.chip.descriptors import ListError
+from weft.chip.states import NetworkState
+from weft.hw.chip.interface import ListBegin, NetworkStatus, VectorWrite
+from weft.hw.chip.layouts import JobFields, ListLoadFields, VectorAddress
+from weft.hw.chip.list_execution import ListExecution
+
+__all__ = ["ListReader"]
+
+
+class ListReader(wiring.Component):
+    """Reads descriptors ahead, starts each job and load in order, and ends the list.
+
+    The next job starts in the cycle after ``job_done``, if it waits for nothing else. The fault of
+    a load ends the list when no job can start any more, the fault of a job after all jobs before
+    it. An ``address_error`` ends it at once.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    begin : In, `ListBegin`
+        Starts a list; only while no list runs. Its addresses are relative to ``base``.
+    abort : In, 1 bit
+        Ends the running list with the state ABORTED.
+    base, limit : In
+        First word that the list may use, and first word beyond. Stable while a list runs.
+    reads : Out, stream of `VectorAddress`
+    read_valid, read_data : In
+        1 bit, ``read_vectors`` vectors: the data of the reads, in order.
+    job : Out, `JobFields`
+        The running job, with the base in its addresses; stable until the next ``start``.
+    start : Out, 1 bit
+        Pulse: a job starts.
+    job_done : In, 1 bit
+        Pulse: the last store of the job.
+    load : Out, stream of `ListLoadFields`
+        With the base in ``source``.
+    load_done : In, 1 bit
+        Pulse: the last write of the load. The next load may be taken in the same cycle.
+    address_error, load_error : In, 1 bit each
+        Pulses: an access of the running job, or of the load, was suppressed.
+    writes : Out, stream of `VectorWrite`
+        The log.
+    halt : Out, 1 bit
+        No list runs. The core resets all blocks of jobs and loads while it is 1.
+    status : Out, `NetworkStatus`
+        ``result`` includes the base. ``cycles`` is 0 in the first cycle after ``begin``.
+    interrupt : Out, 1 bit
+        The field of END, valid with ``finished``.
+    finished : Out, 1 bit
+        Pulse: the list has ended; ``status`` is valid.
+    """
+
+    def __init__(self, chip):
+        self.chip = chip
+        address = VectorAddress(chip)
+        word = address["word"].width
+        super().__init__({
+            "begin": In(ListBegin(chip)), "abort": In(1), "base": In(word), "limit": In(word),
+            "reads": Out(stream.Signature(address)),
+            "read_valid": In(1),
+            "read_data": In(data.ArrayLayout(8 * chip.core.depth, chip.read_vectors)),
+            "job": Out(JobFields(chip)), "start": Out(1), "job_done": In(1),
+            "load": Out(stream.Signature(ListLoadFields(chip))), "load_done": In(1),
+            "address_error": In(1), "load_error": In(1),
+            "writes": Out(stream.Signature(VectorWrite(chip))),
+            "halt": Out(1, init=1),
+            "status": Out(NetworkStatus(chip)), "interrupt": Out(1), "finished": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        run = ListExecution(self.chip)
+        m.submodules.run = ResetInserter(self.halt)(run)
+        status, go, bad_begin = self.status, Signal(), Signal()
+        connect(m, run.reads, flipped(self.reads))
+        connect(m, run.load, flipped(self.load))
+        connect(m, run.writes, flipped(self.writes))
+        m.d.comb += [
+            run.begin.eq(go), run.cycles.eq(status.cycles),
+            run.base.eq(self.base), run.limit.eq(self.limit),
+            run.read_valid.eq(self.read_valid), run.read_data.eq(self.read_data),
+            run.job_done.eq(self.job_done), run.load_done.eq(self.load_done),
+            run.load_error.eq(self.load_error),
+            self.job.eq(run.job), self.start.eq(run.start),
+        ]
+        m.d.sync += [go.eq(0), self.finished.eq(0)]
+        with m.If(self.halt):
+            with m.If(self.begin.valid):
+                m.d.sync += [
+                    self.halt.eq(0), go.eq(1), status.state.eq(NetworkState.RUNNING),
+                    status.error.eq(ListError.NONE), status.cycles.eq(0), status.job.eq(0),
+                ]
+        with m.Else():
+            m.d.sync += [
+                status.cycles.eq(status.cycles + 1), status.job.eq(run.jobs),
+                status.result.eq(run.result), status.result_bytes.eq(run.result_bytes),
+                self.interrupt.eq(run.interrupt),
+            ]
+            with m.If(self.abort):
+                self._finish(m, NetworkState.ABORTED, ListError.ABORTED)
+            with m.Elif(bad_begin):
+                self._finish(m, NetworkState.ERROR, ListError.FIELD)
+            with m.Elif(self.address_error):
+                self._finish(m, NetworkState.ERROR, ListError.ADDRESS)
+            with m.Elif(run.stopped):
+                failed = run.error != ListError.NONE
+                state = Mux(failed, NetworkState.ERROR, NetworkState.DONE)
+                self._finish(m, state, run.error)
+        bad = []
+        for target, address in ((run.list, self.begin.list), (run.log, self.begin.log)):
+            start = Signal.like(target)
+            m.d.comb += target.eq(start)
+            with m.If(self.halt):
+                m.d.sync += [start.bank.eq(address.bank), start.word.eq(address.word + self.base)]
+            if self.chip.banks & (self.chip.banks - 1):
+                bad.append(address.bank >= self.chip.banks)
+        m.d.sync += bad_begin.eq(Cat(bad).any() & self.halt)
+        return m
+
+    def _finish(self, m, state, error):
+        """End the list."""
+        m.d.sync += [
+            self.finished.eq(1), self.halt.eq(1),
+            self.status.state.eq(state), self.status.error.eq(error),
+        ]

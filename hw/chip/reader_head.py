@@ -1,0 +1,270 @@
+"""A head of the list reader: it finds and checks the next load or job."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.chip.descriptors import (
+    DESCRIPTOR_BYTES,
+    DESCRIPTOR_WORDS,
+    ListEnd,
+    ListError,
+    ListJob,
+    ListLoad,
+    ListLoop,
+    places,
+)
+from weft.hw.chip.descriptor_reader import DescriptorPart
+from weft.hw.chip.field_faults import field_faults
+from weft.hw.chip.layouts import (
+    JobFields,
+    ListLoadFields,
+    VectorAddress,
+    add_addresses,
+    constant_step,
+    within,
+)
+
+__all__ = ["ReaderHead"]
+
+COUNT_BITS = 16  # of a number of loads or jobs
+STEPS = {  # addresses that a turn of a loop changes, and the field of the loop with the step
+    ListLoad: {"source": "source_step"},
+    ListJob: {"input": "input_step", "output": "output_step", "add_input": "add_step"},
+}
+WAITS = {ListLoad: ("jobs", "body_jobs"), ListJob: ("loads", "body_loads")}
+
+
+class ReaderHead(wiring.Component):
+    """Reads descriptors up to the next one of its kind, and holds it until it is taken.
+
+    The descriptor is checked, and its addresses include the base and the steps of all turns of its
+    loop. The fields of a descriptor of the other kind are not checked: the other head does that.
+
+    A turn of a loop steps back over its body by one descriptor a cycle. A loop whose body contains
+    a loop, or begins before the list, has the error FIELD.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    kind : type
+        `weft.chip.descriptors.ListLoad` or `weft.chip.descriptors.ListJob`.
+
+    Attributes
+    ----------
+    begin : In, 1 bit
+        Pulse, at most once after a reset: starts with the descriptor at ``list``.
+    list : In, `VectorAddress`
+        Includes the base.
+    base, limit : In
+        First word that the list may use, and first word beyond.
+    fetch : Out, 1 bit
+        Requests the descriptor at ``address``, until ``fetched``.
+    address : Out, `VectorAddress`
+    part : In, `DescriptorPart`
+        The parts of that descriptor.
+    fetched, opcode, error, following : In
+        1 bit, and the outputs of a `DescriptorReader` that are valid with its ``done``.
+    ready : Out, 1 bit
+        A descriptor of this kind is in ``next``.
+    take : In, 1 bit; only while ``ready``
+        Pulse: ``next`` was taken.
+    next : Out, `JobFields` or `ListLoadFields`
+    counted : In, 16 bits
+        Jobs that have ended, for a head of loads; complete loads, for a head of jobs.
+    satisfied : Out, 1 bit
+        ``counted`` was at least what ``next`` waits for, in the cycle before. Valid with ``ready``.
+    end : Out, 1 bit
+        The head has reached END.
+    fault : Out, `weft.chip.descriptors.ListError`
+        Not NONE: the head has stopped at a descriptor with this error.
+    interrupt, result, result_bytes : Out
+        1 bit, `VectorAddress`, 16 bits: the fields of END, valid with ``end``. Only of a head of
+        jobs, which also checks that the result lies within the limits.
+    """
+
+    def __init__(self, chip, kind):
+        self.chip = chip
+        self.kind = kind
+        address = VectorAddress(chip)
+        word = address["word"].width
+        super().__init__({
+            "begin": In(1), "list": In(address), "base": In(word), "limit": In(word),
+            "fetch": Out(1), "address": Out(address),
+            "part": In(DescriptorPart(chip)),
+            "fetched": In(1), "opcode": In(4), "error": In(ListError), "following": In(address),
+            "ready": Out(1), "take": In(1),
+            "next": Out(JobFields(chip) if kind is ListJob else ListLoadFields(chip)),
+            "counted": In(COUNT_BITS), "satisfied": Out(1),
+            "end": Out(1), "fault": Out(ListError),
+            **({
+                "interrupt": Out(1), "result": Out(address), "result_bytes": Out(16),
+            } if kind is ListJob else {}),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        fields = self._store(m)
+        opcode, passed = Signal(4), Signal(COUNT_BITS)
+        bad = []
+        for kind, values in fields.items():
+            faults = Cat(field_faults(self.chip, kind, values, passed))
+            found = Signal(len(faults), name=f"faults_of_{kind.__name__}")
+            m.d.sync += found.eq(faults)
+            bad.append((opcode == kind.OPCODE) & found.any())
+
+        # Pulses: the loop repeats its body, or ends.
+        repeat, leave = Signal(), Signal()
+        self._next(m, fields, repeat, leave)
+        self._wait(m, fields, repeat, leave)
+        self._states(m, fields, opcode, passed, Cat(bad).any(), repeat, leave)
+        return m
+
+    def _store(self, m):
+        """The fields of the descriptor, by kind and name; the cycle after its last part."""
+        words = [Signal(32, name=f"word_{n}", reset_less=True) for n in range(DESCRIPTOR_WORDS)]
+        bits, part = Cat(words), self.part
+        for index in range(len(bits) // len(part.data)):
+            with m.If(part.valid & (part.index == index)):
+                m.d.sync += bits.word_select(index, len(part.data)).eq(part.data)
+
+        def field(place):
+            value = words[place.word][place.low : place.low + place.bits]
+            return value.as_signed() if place.signed else value
+
+        return {
+            kind: {place.name: field(place) for place in places(kind)}
+            for kind in (self.kind, ListLoop, ListEnd)
+        }
+
+    def _next(self, m, fields, repeat, leave):
+        """Set ``next``: add the base, and the steps of all turns, two cycles after the last part.
+        """
+        address, banks = VectorAddress(self.chip), self.chip.banks
+        changed = {}
+        for name, by in STEPS[self.kind].items():
+            offset, step, first = (
+                Signal(address, name=f"{name}_{of}") for of in ("offset", "step", "first")
+            )
+            self._assign(m, step, fields[ListLoop][by])
+            self._assign(m, first, fields[self.kind][name])
+            moved = add_addresses(m, offset, step, banks, f"{name}_moved")
+            with m.If(repeat):
+                m.d.sync += offset.eq(moved)
+            with m.Elif(leave | self.begin):
+                m.d.sync += [offset.bank.eq(0), offset.word.eq(self.base)]
+            changed[name] = Signal(address, name=f"{name}_changed", reset_less=True)
+            m.d.sync += changed[name].eq(
+                add_addresses(m, first, offset, banks, f"{name}_total")
+            )
+        for name, value in fields[self.kind].items():
+            if name in changed:
+                m.d.comb += self.next[name].eq(changed[name])
+            elif isinstance(self.next.shape()[name].shape, VectorAddress):
+                self._assign(m, self.next[name], value)
+            else:
+                m.d.comb += self.next[name].eq(value)
+
+    def _assign(self, m, address, value):
+        """Assign an address field of a descriptor to a `VectorAddress`."""
+        for name, part in VectorAddress(self.chip).from_list(value).items():
+            m.d.comb += address[name].eq(part)
+
+    def _wait(self, m, fields, repeat, leave):
+        """Set ``satisfied``. A count of more than 16 bits is never reached."""
+        field, by = WAITS[self.kind]
+        offset, total = (
+            Signal(COUNT_BITS + 1, name=f"{field}_{of}") for of in ("offset", "total")
+        )
+        low, reachable = offset[:COUNT_BITS], ~(offset | total)[COUNT_BITS]
+        m.d.sync += [
+            total.eq(fields[self.kind][field] + low),
+            self.satisfied.eq(reachable & (self.counted >= total[:COUNT_BITS])),
+        ]
+        with m.If(repeat):
+            m.d.sync += offset.eq(low + fields[ListLoop][by] | offset & 1 << COUNT_BITS)
+        with m.Elif(leave):
+            m.d.sync += offset.eq(0)
+
+    def _states(self, m, fields, opcode, passed, bad, repeat, leave):
+        """The states of a descriptor, and the address of the next one."""
+        chip, loop, end = self.chip, fields[ListLoop], fields[ListEnd]
+        behind, error = Signal(VectorAddress(chip), reset_less=True), Signal(ListError)
+        count, turn, last_turn = Signal(COUNT_BITS), Signal(COUNT_BITS), Signal()
+        advance, forward, step = Signal(), Signal(), Signal(VectorAddress(chip))
+        back = constant_step(chip, DESCRIPTOR_BYTES // chip.core.depth * -1)
+        one, back = (VectorAddress(chip).const(s) for s in (constant_step(chip, 1), back))
+        m.d.comb += step.eq(Mux(forward, one, back))
+        stepped = add_addresses(m, self.address, step, chip.banks, "stepped")
+        m.d.sync += last_turn.eq(turn + 1 == loop["times"])
+        with m.If(advance):
+            m.d.sync += [self.address.eq(behind), passed.eq(passed + ~passed.all())]
+
+        with m.FSM():
+            with m.State("START"):
+                m.d.sync += self.address.eq(self.list)
+                with m.If(self.begin):
+                    m.next = "FETCH"
+            with m.State("FETCH"):
+                m.d.comb += self.fetch.eq(1)
+                m.d.sync += [
+                    opcode.eq(self.opcode), error.eq(self.error), behind.eq(self.following)
+                ]
+                with m.If(self.fetched):
+                    m.next = "CHECK"
+            with m.State("CHECK"):
+                m.d.comb += advance.eq(1)
+                m.next = "FETCH"
+                with m.If(bad | (error != ListError.NONE)):
+                    m.d.comb += advance.eq(0)
+                    m.d.sync += self.fault.eq(Mux(bad, ListError.FIELD, error))
+                    m.next = "STOPPED"
+                with m.Elif(opcode == self.kind.OPCODE):
+                    m.d.comb += advance.eq(0)
+                    m.next = "READY"
+                with m.Elif(opcode == ListLoop.OPCODE):
+                    m.d.comb += [leave.eq(last_turn), repeat.eq(~last_turn), advance.eq(last_turn)]
+                    m.d.sync += [turn.eq(0), passed.eq(0), count.eq(loop["body"])]
+                    with m.If(repeat):
+                        m.d.sync += [turn.eq(turn + 1), passed.eq(passed - loop["body"])]
+                        m.next = "BACK"
+                with m.Elif(opcode == ListEnd.OPCODE):
+                    m.d.comb += advance.eq(0)
+                    m.next = "END"
+                    if self.kind is ListJob:
+                        m.d.sync += [self.address.eq(self.result), count.eq(end["result_bytes"])]
+                        m.next = "RESULT"
+            with m.State("READY"):
+                m.d.comb += [self.ready.eq(1), advance.eq(self.take)]
+                with m.If(self.take):
+                    m.next = "FETCH"
+            with m.State("BACK"):
+                m.d.sync += [self.address.eq(stepped), count.eq(count - 1)]
+                with m.If(count == 1):
+                    m.next = "FETCH"
+            with m.State("END"):
+                m.d.comb += self.end.eq(1)
+            with m.State("STOPPED"):
+                pass
+            if self.kind is ListJob:
+                self._result(m, end, forward, stepped, count)
+
+    def _result(self, m, end, forward, stepped, count):
+        """The fields of END, and the state that checks the vectors of the result."""
+        chip, depth = self.chip, self.chip.core.depth
+        field = Signal(VectorAddress(chip))
+        self._assign(m, field, end["result"])
+        m.d.comb += [
+            self.interrupt.eq(end["interrupt"]), self.result_bytes.eq(end["result_bytes"]),
+            self.result.bank.eq(field.bank), self.result.word.eq(field.word + self.base),
+        ]
+        with m.State("RESULT"):
+            m.d.comb += forward.eq(1)
+            m.d.sync += [
+                self.address.eq(stepped), count.eq(Mux(count > depth, count - depth, 0)),
+            ]
+            with m.If(count == 0):
+                m.next = "END"
+            with m.Elif(~within(chip, self.address, 1, self.base, self.limit)):
+                m.d.sync += self.fault.eq(ListError.ADDRESS)
+                m.next = "STOPPED"

@@ -1,0 +1,66 @@
+"""The list reader: order and fields of jobs and loads as in the golden model, errors, the log."""
+
+import random
+import struct
+
+import pytest
+from chip_configs import small_chip
+from list_bench import ListRun, Timing, descriptors_of, run_lists
+from random_lists import random_list, store_list
+
+from weft.chip.addresses import join, split
+from weft.chip.descriptors import ListError, ListJob, ListLoad
+from weft.chip.states import NetworkState
+
+CHIPS = {
+    "4x4x4": small_chip(4, 4, 4, read_vectors=2, words=512, b_words=16, lines=8),
+    "2x2x2": small_chip(2, 2, 2, read_vectors=2, words=1024),
+    "1x8x16": small_chip(1, 8, 16, read_vectors=8, words=64),
+    "3x4x64": small_chip(3, 4, 64, read_vectors=4, words=32),
+}
+TIMINGS = {
+    "fast": Timing(jobs=(1, 5), loads=(1, 5), latency=2),
+    "slow": Timing(jobs=(1, 150), loads=(1, 100), stall=0.4, latency=5),
+}
+
+
+def log_of(chip, memory, run, base):
+    """The (start, end) of each job in the log."""
+    entry = -(-8 // chip.core.depth) * chip.core.depth
+    first = (join(run.log, chip.banks) + base * chip.banks) * chip.core.depth
+    return [
+        struct.unpack_from("<2I", memory, first + n * entry) for n in range(len(run.starts))
+    ]
+
+
+@pytest.mark.parametrize("timing", TIMINGS)
+@pytest.mark.parametrize("name", CHIPS)
+def test_random_lists(name, timing):
+    chip, rng = CHIPS[name], random.Random(f"{name}{timing}")
+    memory = bytearray(rng.randbytes(chip.memory_bytes))
+    base, runs, number = 3, [], 3 * chip.banks + 1
+    lists = [random_list(rng, chip, count) for count in (6, 10)]
+    for descriptors in lists:
+        number += rng.randrange(7)
+        address = store_list(chip, memory, number, descriptors)
+        runs.append(ListRun(split(join(address, chip.banks) - base * chip.banks, chip.banks), 0))
+        number += -(-128 // chip.core.depth) * len(descriptors)
+    for run in runs:
+        run.log = split(number - base * chip.banks, chip.banks)
+        number += 60 * -(-8 // chip.core.depth)
+    run_lists(chip, memory, runs, base=base, timing=TIMINGS[timing], seed=5)
+    for run, descriptors in zip(runs, lists, strict=True):
+        jobs, loads = (
+            descriptors_of(chip, memory, run.list, kind, base) for kind in (ListJob, ListLoad)
+        )
+        assert len(run.starts) == len(run.ends) == len(jobs)
+        assert len(run.load_starts) == len(run.load_ends) == len(loads)
+        assert run.status["state"] == NetworkState.DONE
+        assert run.status["error"] == ListError.NONE
+        assert run.status["job"] == len(jobs)
+        assert run.status["result_bytes"] == descriptors[-1].result_bytes
+        result = run.status["result"]
+        assert result["word"] * chip.banks + result["bank"] == (
+            join(descriptors[-1].result, chip.banks) + base * chip.banks
+        )
+        assert log_of(chip, memory, run, base) == list(zip(run.starts, run.ends, strict=True))

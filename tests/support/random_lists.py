@@ -1,0 +1,77 @@
+"""Random lists of loads, jobs and loops for tests of the list reader: no layers behind them."""
+
+from weft.chip.addresses import split
+from weft.chip.descriptors import ListEnd, ListJob, ListLoad, ListLoop, LoadTarget, places
+
+__all__ = ["random_list", "random_step", "some_job", "some_load", "store_list"]
+
+SIZES = (
+    "panel_rows", "out_height", "out_width", "columns", "tile_words", "kernel_height",
+    "kernel_width", "tap_vectors", "group_tiles", "in_height", "in_width",
+)
+
+
+def random_step(rng, chip):
+    """A random address or step, with steps back."""
+    return split(rng.randrange(-chip.vectors, chip.vectors), chip.banks)
+
+
+def some_job(rng, chip, loads=0):
+    """A job whose fields have random values that fit the core."""
+    fields = {}
+    for place in places(ListJob):
+        low = -(1 << place.bits - 1) if place.signed else int(place.name in SIZES)
+        high = (1 << place.bits - place.signed) - 1
+        number = rng.choice([low, high, rng.randint(low, high)])
+        fields[place.name] = random_step(rng, chip) if place.address else number
+    return ListJob(**fields | {"loads": loads, "panel_rows": rng.randint(1, chip.core.rows)})
+
+
+def some_load(rng, chip, jobs=0):
+    """A load whose fields have random values that fit the core."""
+    target = rng.choice(list(LoadTarget))
+    size = chip.b_words if target == LoadTarget.B else chip.lines
+    first = rng.randrange(size)
+    return ListLoad(
+        diagonal=rng.getrandbits(1), fill=rng.getrandbits(1), jobs=jobs, target=target,
+        fill_value=rng.randint(-128, 127), source=random_step(rng, chip), first_word=first,
+        words=rng.randint(1, size - first),
+    )
+
+
+def random_list(rng, chip, count):
+    """A list without deadlock: waits name loads and jobs before their descriptor."""
+    found, loads, jobs, body = [], 0, 0, []
+    for _ in range(count):
+        if body and rng.random() < 0.25:
+            own = body[-rng.randint(1, len(body)):]
+            times = rng.randint(1, 4)
+            body_loads = sum(isinstance(d, ListLoad) for d in own)
+            body_jobs = len(own) - body_loads
+            found.append(ListLoop(
+                times=times, body=len(own), body_loads=body_loads, body_jobs=body_jobs,
+                source_step=random_step(rng, chip), input_step=random_step(rng, chip),
+                output_step=random_step(rng, chip), add_step=random_step(rng, chip),
+            ))
+            loads += (times - 1) * body_loads
+            jobs += (times - 1) * body_jobs
+            body = []
+        elif rng.random() < 0.5:
+            body.append(some_job(rng, chip, rng.randint(max(0, loads - 2), loads)))
+            found.append(body[-1])
+            jobs += 1
+        else:
+            body.append(some_load(rng, chip, rng.randint(max(0, jobs - 3), jobs)))
+            found.append(body[-1])
+            loads += 1
+    return [*found, ListEnd(
+        interrupt=rng.getrandbits(1), result=split(rng.randrange(20), chip.banks),
+        result_bytes=rng.randint(0, 40),
+    )]
+
+
+def store_list(chip, memory, number, descriptors):
+    """Write descriptors to a bytearray from vector ``number`` on; returns their list address."""
+    raw = b"".join(d if isinstance(d, bytes) else d.pack() for d in descriptors)
+    memory[number * chip.core.depth : number * chip.core.depth + len(raw)] = raw
+    return split(number, chip.banks)
