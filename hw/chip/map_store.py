@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from weft.chip import latencies
 from weft.hw.chip.chunk_addresses import ChunkAddresses
 from weft.hw.chip.layouts import JobFields, MapChunk, VectorAddress
+from weft.hw.chip.memory import MemoryWrite
 
 __all__ = ["MapStore"]
 
@@ -33,8 +34,7 @@ class MapStore(wiring.Component):
     results : In, ``lanes`` int8
     results_next : In, 1 bit
         ``results`` is valid `weft.chip.latencies.CHUNK_ADDRESS` cycles later.
-    write : Out
-        ``valid``, ``address``, ``data``, and in ``enable`` a bit for each byte to write.
+    write : Out, `weft.hw.chip.memory.MemoryWrite`
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
@@ -53,9 +53,7 @@ class MapStore(wiring.Component):
             "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(chip)})),
             "results": In(data.ArrayLayout(signed(8), self.lanes)),
             "results_next": In(1),
-            "write": Out(data.StructLayout({
-                "valid": 1, "address": address, "data": 8 * self.depth, "enable": self.depth,
-            })),
+            "write": Out(MemoryWrite(chip)),
             "done": Out(1),
             "address_error": Out(1),
         })

@@ -9,6 +9,7 @@ from weft.hw.chip.added_map import AddedMap
 from weft.hw.chip.chunk_scheduler import ChunkScheduler
 from weft.hw.chip.layouts import ColumnParameters, ComputedTile, JobFields, VectorAddress
 from weft.hw.chip.map_store import MapStore
+from weft.hw.chip.memory import MemoryWrite
 from weft.hw.chip.rescaler import Rescaler
 
 __all__ = ["OutputSection"]
@@ -52,8 +53,7 @@ class OutputSection(wiring.Component):
         The data of a read, in the order of the reads.
     read_data : In, ``read_vectors`` vectors
         Valid with ``read_valid``; the first one is used.
-    write : Out
-        ``valid``, ``address``, ``data``, and in ``enable`` a bit for each byte to write.
+    write : Out, `weft.hw.chip.memory.MemoryWrite`
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
@@ -82,9 +82,7 @@ class OutputSection(wiring.Component):
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
             "read_data": In(data.ArrayLayout(8 * core.depth, chip.read_vectors)),
-            "write": Out(data.StructLayout({
-                "valid": 1, "address": address, "data": 8 * core.depth, "enable": core.depth,
-            })),
+            "write": Out(MemoryWrite(chip)),
             "done": Out(1),
             "address_error": Out(1),
         })

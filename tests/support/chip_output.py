@@ -1,0 +1,239 @@
+"""A model of all that surrounds the output section of a core, and of the maps it must write."""
+
+import random
+
+import numpy as np
+from chip_jobs import panels, random_job
+from side_port import SidePort, hardware_address
+
+from verif.amaranth_bench import checker, plain, put, simulate
+from weft.chip.addresses import join
+from weft.chip.config import ChipConfig
+from weft.chip.descriptors import ListJob, places
+from weft.config import Config
+from weft.golden import add_bias, requantize, scaled
+from weft.hw.chip.output_section import OutputSection
+
+__all__ = ["OutputBench", "OutputCase", "chip_of", "random_case"]
+
+BUFFER_ROWS = 16
+
+
+def chip_of(rows, cols, depth, lanes, *, read_vectors=2, mode="tflite", **fields):
+    core = Config(
+        rows=rows, cols=cols, depth=depth, lanes=lanes, requantize=mode, activation="none",
+        **{"multiplier": "plain", **fields},
+    )
+    return ChipConfig(core=core, words=256, b_words=512, lines=32, read_vectors=read_vectors)
+
+
+def pixel_numbers(chip, job, map_):
+    """Number of the first vector of each pixel; int [out_height, out_width]."""
+    first = getattr(job, "add_input" if map_ == "add" else map_)
+    pixel, row = (
+        join(getattr(job, f"{map_}_{step}_step"), chip.banks) for step in ("pixel", "row")
+    )
+    oy, ox = np.ogrid[: job.out_height, : job.out_width]
+    return join(first, chip.banks) + ox * pixel + oy * (row + (job.out_width - 1) * pixel)
+
+
+class OutputCase:
+    """A job, random sums of its tiles, and the bytes that it must write."""
+
+    def __init__(self, rng, case, base):
+        self.chip, self.job, self.base = case.buffers.chip, case.job, base
+        self.buffers, self.image = case.buffers, case.image
+        job, core = self.job, self.chip.core
+        shape = job.out_height, job.out_width, job.columns
+        self.sums = rng.integers(-1 << 31, 1 << 31, shape) >> rng.integers(0, 30, shape)
+        self.pairs = rng.integers(-1 << 20, 1 << 20, shape[:2]) * core.cell.corrected
+        self.expected = self._expected(case.image)
+
+    def _expected(self, image):
+        job, lanes, mode = self.job, self.chip.core.lanes, self.chip.core.requantize
+        column = np.arange(job.columns)
+        line = job.parameter_line + column // lanes
+        bias, multiplier, shift = self.buffers.parameters(line, column % lanes)
+        wrapped = self.sums.astype(np.int32)
+        y = requantize(
+            add_bias(wrapped, bias), multiplier, shift, mode=mode, zero_point=job.zero,
+            low=job.low, high=job.high,
+        )
+        after = image.vectors().copy()
+        if job.add:
+            y = self._added(image, y)
+        after[self._index("output")] = y
+        return after
+
+    def _added(self, image, y):
+        job, mode = self.job, self.chip.core.requantize
+        scales = [self.buffers.parameters(job.add_line + n, 0)[1:] for n in range(3)]
+        x = image.vectors()[self._index("add")]
+        total = np.zeros(x.shape, np.int64)
+        for values, zero, scale in zip((x, y), (job.add_zero, job.zero), scales, strict=False):
+            total += scaled((values.astype(int) - zero) * 2**20, *scale, mode=mode)
+        return requantize(
+            total.astype(np.int32), *scales[2], mode=mode, zero_point=job.sum_zero,
+            low=job.sum_low, high=job.sum_high,
+        )
+
+    def _index(self, map_):
+        column, depth = np.arange(self.job.columns), self.chip.core.depth
+        return pixel_numbers(self.chip, self.job, map_)[..., None] + column // depth, column % depth
+
+    def fields(self):
+        """The value of port ``job``."""
+        offset, fields = self.base * self.chip.banks, {}
+        for place in places(ListJob):
+            value = fields[place.name] = getattr(self.job, place.name)
+            if place.address:
+                number = join(value, self.chip.banks)
+                number += offset * (place.name in ("input", "output", "add_input"))
+                fields[place.name] = hardware_address(self.chip, number)
+        return fields
+
+    def tiles(self):
+        """Announced tiles, and the rows that the array writes for each one."""
+        core, job = self.chip.core, self.job
+        all_panels = list(panels(job))
+        for number, panel in enumerate(all_panels):
+            for first in range(0, job.columns, core.cols):
+                cols = min(core.cols, job.columns - first)
+                tile_last = first + cols == job.columns
+                yield {
+                    "valid": 1, "rows": len(panel), "cols": cols,
+                    "line": job.parameter_line + first // core.lanes, "tile_last": tile_last,
+                    "last": tile_last and number == len(all_panels) - 1,
+                }, [self._row(*pixel, first, cols) for pixel in panel]
+
+    def _row(self, oy, ox, first, cols):
+        """Uncorrected sums, and the pair sum."""
+        pair = int(self.pairs[oy, ox])
+        return [int(s) + pair for s in self.sums[oy, ox, first : first + cols]], pair
+
+
+def signed32(value):
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+class OutputBench:
+    """The memory, the array and the parameter buffer around a section; checks all writes."""
+
+    def __init__(self, chip, cases, *, stall=0.0, gap=0.0, drain=5, seed=0):
+        self.chip, self.jobs = chip, cases
+        self.rng = random.Random(seed)
+        self.gap, self.drain = gap, drain
+        self.dut = OutputSection(chip, buffer_rows=BUFFER_ROWS)
+        self.port = SidePort(chip, [0] * chip.vectors, stall=stall, seed=seed)
+        self.cycles = []  # of each job, from its start to done
+        self.latencies = []  # of each job, from its first row in the result buffer to done
+
+    def random_sum(self):
+        return self.rng.randrange(-1 << 31, 1 << 31)
+
+    async def array(self, ctx):
+        """Announce tiles, write rows, and answer reads of sums and parameters."""
+        dut, core = self.dut, self.chip.core
+        rows, latency = core.rows, core.family.result_read_latency
+        ring = [None] * BUFFER_ROWS
+        sums = [(None, 0)] * (latency - 1)
+        lines = [0]
+        written = now = wait = 0
+        most = BUFFER_ROWS // rows
+        queue, free, tiles = [], most, iter(())
+        while True:
+            if ctx.get(dut.start):
+                tiles = iter(list(self.jobs[self.current].tiles()))
+            tile, announced = {"valid": 0}, None
+            if free and not wait and self.rng.random() >= self.gap:
+                tile, announced = next(tiles, (tile, None))
+            if announced:
+                free, wait = free - 1, rows
+                announced += [None] * (rows - len(announced))
+                queue += [(now + self.drain, row) for row in announced]
+            put(ctx, dut.tiles, {**dict.fromkeys(("rows", "cols", "line"), 0), **tile})
+            write = bool(queue) and queue[0][0] <= now
+            put(ctx, dut.row_written, write)
+            ports = dut.release, dut.address, dut.index, dut.parameter_addr
+            _, _, release, address, index, line = await ctx.tick().sample(*ports)
+            free, wait, now = free + release, max(0, wait - 1), now + 1
+            assert free <= most
+            sums.append((ring[address], index))
+            lines.append(line)
+            self.answer(ctx, *sums.pop(0), lines.pop(0))
+            if write:
+                ring[written % BUFFER_ROWS] = queue.pop(0)[1]
+                written += 1
+
+    def answer(self, ctx, row, index, line):
+        dut, lanes = self.dut, self.chip.core.lanes
+        values, pair = row or ([], self.random_sum())
+        taken = values[index * lanes : (index + 1) * lanes]
+        taken += [self.random_sum() for _ in range(lanes - len(taken))]
+        put(ctx, dut.sums, [signed32(value) for value in taken])
+        put(ctx, dut.pair_sum, pair)
+        raw = self.jobs[self.current].buffers.lines[line].tobytes()[: 9 * lanes]
+        ctx.set(dut.parameter_line.as_value(), int.from_bytes(raw, "little"))
+
+    async def run(self, ctx):
+        """Start each job after the one before; compare the whole memory after each."""
+        dut, chip = self.dut, self.chip
+        depth = chip.core.depth
+        self.current = 0
+        for number, job in enumerate(self.jobs):
+            self.current = number
+            image = job.image
+            memory = np.array(image.memory)
+            self.port.vectors[:] = [
+                int.from_bytes(v.tobytes(), "little") for v in memory.reshape(-1, depth)
+            ]
+            put(ctx, dut.base, job.base)
+            put(ctx, dut.limit, chip.words)
+            put(ctx, dut.job, job.fields())
+            put(ctx, dut.start, 1)
+            done = writes = now = 0
+            first_row = None
+            while not done:
+                _, _, write, done, error, row = await ctx.tick().sample(
+                    dut.write, dut.done, dut.address_error, dut.row_written
+                )
+                put(ctx, dut.start, 0)
+                if row and first_row is None:
+                    first_row = now
+                now += 1
+                assert not error
+                assert write.valid or not done
+                if write.valid:
+                    writes += 1
+                    self.write(plain(write))
+            self.cycles.append(now)
+            self.latencies.append(now - 1 - first_row)
+            chunks = job.job.out_height * job.job.out_width * -(-job.job.columns // chip.core.lanes)
+            assert writes == chunks
+            found = b"".join(v.to_bytes(depth, "little") for v in self.port.vectors)
+            skip = job.base * chip.banks * depth
+            assert found[:skip] == memory.tobytes()[:skip]
+            assert found[skip:] == job.expected.tobytes(), job.job
+        assert not (await ctx.tick().sample(dut.write.valid))[-1]
+
+    def write(self, write):
+        number = write["address"]["word"] * self.chip.banks + write["address"]["bank"]
+        mask = sum(255 << 8 * n for n in range(self.chip.core.depth) if write["enable"] >> n & 1)
+        old = self.port.vectors[number]
+        self.port.vectors[number] = old & ~mask | write["data"] & mask
+
+    def simulate(self):
+        async def serve(ctx):
+            await self.port.serve(ctx, self.dut)
+
+        simulate(
+            self.dut, self.run, background=[self.array, serve, checker(self.dut.reads, "reads")],
+            limit=100_000,
+        )
+
+
+def random_case(rng, chip, *, add, base=0, **sizes):
+    """A random job; ``sizes`` are arguments of `chip_layers.random_layer`."""
+    return OutputCase(rng, random_job(rng, chip, base=base, add=add, **{
+        "most_pixels": 4, "most_channels": 2 * chip.core.cols + 1, "most_kernel": 1, **sizes,
+    }), base)
