@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rejects import rejects
 
 from weft.network.kernels import KERNELS
 
@@ -14,6 +15,16 @@ def test_a_window_without_an_input_is_an_error(x):
     }
     with pytest.raises(ValueError, match="each window of a pool must have an input"):
         KERNELS["tflite.average_pool"]([x], attributes)
+
+
+def test_a_window_beyond_the_limit_is_an_error():
+    attributes = {
+        "kernel_size": (1 << 40, 1), "stride": (1, 1), "padding": (0, 0), "output": (1, 1),
+        "low": -128, "high": 127,
+    }
+    text = "a pool must have at most 256 rows and columns, not 1099511627776, 1"
+    with rejects(ValueError, text):
+        KERNELS["tflite.max_pool"]([np.zeros((1, 2, 2, 1), np.int8)], attributes)
 
 
 def test_a_mean_of_nothing_is_an_error():

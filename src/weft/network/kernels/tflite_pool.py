@@ -10,7 +10,9 @@ import numpy as np
 
 from weft.network.kernels.fixed_point import clamp, multiply
 
-__all__ = ["KERNELS"]
+__all__ = ["KERNELS", "MAX_WINDOW"]
+
+MAX_WINDOW = 256  # rows or columns of a pool
 
 
 def _quotient(a, b):
@@ -23,6 +25,8 @@ def _taps(x, attributes):
     (kh, kw), (sh, sw), (top, left) = (
         attributes["kernel_size"], attributes["stride"], attributes["padding"],
     )
+    if max(kh, kw) > MAX_WINDOW:
+        raise ValueError(f"a pool must have at most {MAX_WINDOW} rows and columns, not {kh}, {kw}")
     oh, ow = attributes["output"]
     for ky in range(kh):
         for kx in range(kw):

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from weft.network.kernels.tflite_pool import MAX_WINDOW
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.moving import axes_of
 from weft.network.tflite.products import padding_of, positive
@@ -30,8 +31,8 @@ def _pool(kernel, graph, operator):
         for size, k, s in zip(x.shape[1:3], window, stride, strict=True)
     ]
     graph.expect(operator, (x.shape[0], parts[0][0], parts[1][0], x.shape[3]))
-    if max(window) > 256:
-        raise Fallback("a pool of more than 256 rows or columns")
+    if max(window) > MAX_WINDOW:
+        raise Fallback(f"a pool of more than {MAX_WINDOW} rows or columns")
     kind = graph.same_type(operator, x, y)
     fused = FUSED.get(options.FusedActivationFunction())
     if fused is None or kind not in (*QUANTIZED, FLOAT):
