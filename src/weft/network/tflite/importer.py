@@ -68,19 +68,13 @@ def _check(operator):
     if operator.custom or operator.name == "CUSTOM":
         if operator.custom not in CUSTOM:
             raise operator.error(
-                f"a custom operator must be one of {', '.join(CUSTOM)}, not {operator.custom!r}"
-                f"{_nearest(operator.custom, CUSTOM)}"
+                f"neither Weft nor TFLite Micro has the custom operator {operator.custom!r};"
+                " convert the network without it, or end the network before it"
             )
     elif operator.name not in BUILDERS and operator.name not in RUNTIME:
-        known = sorted({*BUILDERS, *RUNTIME})
-        raise operator.error(
-            f"neither Weft nor TFLite Micro has this operator{_nearest(operator.name, known)}"
-        )
-
-
-def _nearest(name, known):
-    found = difflib.get_close_matches(name, known, 1, 0)
-    return f"; the nearest supported operator is {found[0]}" if found else ""
+        near = difflib.get_close_matches(operator.name, sorted({*BUILDERS, *RUNTIME}), 1)
+        hint = f"; the nearest supported operator is {near[0]}" if near else ""
+        raise operator.error(f"neither Weft nor TFLite Micro has this operator{hint}")
 
 
 def _nodes(graph, operator):
