@@ -1,6 +1,9 @@
 """Targets: boards, Configs and TOML files."""
 
+from pathlib import Path
+
 import pytest
+from rejects import rejects
 
 from weft.config import Config, ConfigError
 from weft.network.errors import ModelError
@@ -22,6 +25,17 @@ def test_a_config_and_a_file(tmp_path):
     assert target_of(target_of(path)).name == "mine"
 
 
+def test_a_board_file(tmp_path):
+    path = Path(__file__).parents[2] / "examples" / "my_board.py"
+    target = target_of(path)
+    assert (target.name, target.clock, target.config.rows) == ("myboard", 125, 4)
+    other = tmp_path / "net.tflite"
+    other.write_bytes(b"")
+    rule = "the name of a board, a board file (.py) or a file of Config fields (.toml)"
+    with rejects(ModelError, f"board must be {rule}, not the file {str(other)!r}"):
+        target_of(other)
+
+
 def test_seconds():
     target = NetworkTarget("t", Config(), 100, 1_000_000)
     assert target.core_seconds(5000) == 5e-5
@@ -33,6 +47,7 @@ def test_seconds():
 @pytest.mark.parametrize("target, error, message", [
     ("ulx3s-85g", ModelError, "board must be one of .* not 'ulx3s-85g'"),
     (7, ModelError, "target must be a board, a Config or a TOML file, not a int"),
+    ("missing.py", ModelError, "board file not found: missing.py"),
     ("missing.toml", ConfigError, "missing.toml must be a readable TOML file"),
 ])
 def test_rejects_other_targets(target, error, message):

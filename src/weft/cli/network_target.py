@@ -14,7 +14,7 @@ def add_target(parser, *, required: bool = False) -> None:
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument(
         "--board", metavar="NAME",
-        help="a board; see weft build --list"
+        help="a board, see weft build --list; or a board file (.py)"
         + ("" if required else f"; default {DEFAULT_BOARD}"),
     )
     group.add_argument(

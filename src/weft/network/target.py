@@ -55,8 +55,8 @@ def target_of(target) -> NetworkTarget:
     ----------
     target : NetworkTarget, Config, ChipConfig, str or path
         A NetworkTarget; a Config; a ChipConfig; the path of a TOML file of Config fields (it ends
-        in ``.toml``), with a table ``[chip]`` for a core for networks; or the name of a board, as
-        ``weft build`` knows it.
+        in ``.toml``), with a table ``[chip]`` for a core for networks; the path of a board file
+        (``.py``); or the name of a board, as ``weft build`` knows it.
 
     Raises
     ------
@@ -93,12 +93,15 @@ def _board(name):
     # Boards need Amaranth, which a PC beside a board may lack.
     try:
         from weft.boards.board import BoardError
-        from weft.boards.catalog import find
+        from weft.boards.catalog import find, load
     except ModuleNotFoundError as error:
         rule = f"a Config or a TOML file, as the package {error.name} is not installed for boards"
         raise ModelError(f"target must be {rule}, not {name!r}") from error
+    if os.path.isfile(name) and not name.endswith(".py"):
+        rule = "the name of a board, a board file (.py) or a file of Config fields (.toml)"
+        raise ModelError(f"board must be {rule}, not the file {name!r}")
     try:
-        board = find(name)
+        board = load(name) if name.endswith(".py") else find(name)
     except BoardError as error:
         raise ModelError(str(error)) from error
     return NetworkTarget(board.name, board.config, board.clock, board.baud)
