@@ -61,7 +61,7 @@ def test_a_batch_from_a_file(folder, capsys):
     command = ["run", "net.tflite", "--on", "golden", "--config", "small.toml"]
     assert main([*command, "--input", "x.npy", "--check", "tflm"]) == 0
     out = capsys.readouterr().out
-    assert "int8 [3, 5]" in out and " for one), " in out
+    assert "int8 [3, 5]" in out and " for one); " in out
 
 
 def test_tflite_micro_cannot_check_uint8(folder, capsys):

@@ -3,8 +3,10 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from weft.cli import main
 from weft.host.tcp_server import listen
 from weft.host.transport import TransportError
 
+NETWORK = str(Path(__file__).parents[2] / "examples" / "digits_cnn.tflite")
 SMALL = [
     "--rows", "2", "--cols", "3", "--depth", "2", "--a-words", "64", "--b-words", "64",
     "--bytes-in", "4", "--bytes-out", "8", "--lanes", "2", "--jobs", "2",
@@ -41,6 +44,28 @@ def test_serves_one_client_after_another(monkeypatch):
             with Accelerator(address) as accelerator:
                 assert np.array_equal(accelerator.matmul(a, a.T), a.astype(int) @ a.T)
         assert process.poll() is None
+
+
+@pytest.mark.slow
+def test_ctrl_c_of_a_run_leaves_the_board_usable(capsys):
+    pytest.importorskip("tflite")
+    # A process that is started in the background may ignore the signal.
+    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = f"{heeds}; import sys; from weft.cli import main; sys.exit(main(sys.argv[1:]))"
+    assert main(["run", NETWORK]) == 0
+    logits = capsys.readouterr().out.splitlines()[-1]
+    with serving("board", *SMALL) as (_, address):
+        command = [sys.executable, "-c", program, "run", NETWORK, "--on", address, "--layers"]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            next(line for line in process.stdout if line.split()[:2] == ["0", "CONV_2D"])
+            process.send_signal(signal.SIGINT)  # while the next layer computes
+            said = process.communicate(timeout=600)
+        assert (process.returncode, said[1]) == (130, "weft: stopped\n")
+        assert logits not in said[0]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        assert (run.returncode, run.stdout.splitlines()[-1]) == (0, logits), run.stderr
 
 
 def test_keeps_serving_if_its_output_is_closed(monkeypatch):

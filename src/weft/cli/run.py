@@ -297,15 +297,16 @@ def _write_page(program, records, path):
 
 def _show(program, outputs, records, inferences):
     found = [record.stats for record in records if record.stats]
-    cycles, sent, received = (
-        sum(getattr(stats, name) for stats in found) for name in ("cycles", "bytes_in", "bytes_out")
+    cycles, starved, sent, received = (
+        sum(getattr(stats, name) for stats in found)
+        for name in ("cycles", "starved", "bytes_in", "bytes_out")
     )
     host = sum(record.seconds - record.core_seconds for record in records)
     core = sum(record.core_seconds for record in records)
     predicted = f"predicted {program.estimate.cycles:,}" + (" for one" if inferences > 1 else "")
     print(
-        f"{cycles:,} cycles ({predicted}), {sent:,} bytes to the core,"
-        f" {received:,} from it; {core:.3f} s core and connection, {host:.3f} s host"
+        f"{cycles:,} cycles, {starved:,} of them without operands ({predicted}); {sent:,} bytes to"
+        f" the core, {received:,} from it; {core:.3f} s core and connection, {host:.3f} s host"
     )
     for number, y in zip(program.outputs, outputs, strict=True):
         values = ", ".join(f"{value:g}" for value in y.reshape(-1)[:_SHOWN].tolist())
