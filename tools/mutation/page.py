@@ -19,9 +19,9 @@ mutant, 10 s of processor time unless `--budget` sets another. So a survivor may
 tests that did not run: `make mutation ARGS='--budget 100'` tests only the survivors, with more
 tests. Tests marked `slow` do not run.
 
-A failure counts only if the same test passes without the mutant. A test that takes two minutes of
-processor time more than the budget fails. A mutant that changes nothing visible is **equivalent**:
-`tools/mutation/equivalent.toml` lists them, with the reason.
+A failure counts only if the same test passes without the mutant. A test that hangs fails. A mutant
+that changes nothing visible is **equivalent**: `tools/mutation/equivalent.toml` lists them, with
+the reason.
 
 ## Results
 

@@ -17,7 +17,7 @@ __all__ = ["Workspace"]
 NOT_COPIED = {".git", ".venv", ".venv.lock", "build", "out", "dist", ".hypothesis"}
 MEMORY = 8 << 30  # limit of a process's memory in bytes: a mutant may allocate without end
 CPU = 120         # processor seconds of a process beyond the budget
-WALL = 900        # seconds of a run
+WALL = 200        # seconds of a run beyond ten times the budget
 # sitecustomize.py, which Python imports at the start of each process with this PYTHONPATH.
 CUSTOMIZE = """\
 import sys
@@ -108,7 +108,7 @@ class Workspace:
                 resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
                 seconds = int(budget) + CPU
                 resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds))
-                code = process.wait(WALL)
+                code = process.wait(WALL + 10 * budget)
             except subprocess.TimeoutExpired:
                 code = None
             finally:
