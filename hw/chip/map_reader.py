@@ -1,0 +1,94 @@
+"""The map reader: the vectors of all rows of the array, for each step of a job."""
+
+from amaranth.hdl import Cat, Module, Mux, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.chip.layouts import JobFields, VectorAddress
+from weft.hw.chip.memory import BankedMemory, RowRead
+from weft.hw.chip.panel_buffer import PanelBuffer, ReadyPanel
+from weft.hw.chip.pixel_generator import PixelGenerator
+from weft.hw.chip.row_address import RowAddress
+from weft.hw.chip.step_offsets import StepOffsets
+from weft.hw.chip.step_sequencer import JobStep
+from weft.hw.delay import pipeline
+
+__all__ = ["MapReader"]
+
+
+class MapReader(wiring.Component):
+    """The vectors that `weft.chip.descriptors.ListJob` describes, without a multiplication.
+
+    Each row of the array has the window origin of its pixel. A step adds the same offset to all
+    origins. The reader collects the next panel while the array works on a panel.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    job : In, `JobFields`
+        Stable from ``start`` until the last values of ``a``.
+    start : In, 1 bit
+        Pulse: ``job`` is a new job, and all steps of the job before have come.
+    base, limit : In, word
+        First word of each bank that the list may use, and the first word beyond.
+    step : In, `weft.hw.chip.step_sequencer.JobStep`
+    panel : Out, stream of `ReadyPanel`
+        It must be taken in the cycle before the first step of the panel.
+    rows : Out, `RowRead` for each row of the array
+    row_data : In, a vector for each row
+        BankedMemory.ROW_LATENCY cycles after ``rows``.
+    a : Out, ``rows`` x ``depth`` int8
+        LATENCY cycles after the step; ``outside`` of the job if the tap lies outside the map, and
+        undefined in rows beyond the panel.
+    address_error : Out, 1 bit
+        Pulse: a step would read beyond BASE..LIMIT. It has not.
+    """
+
+    LATENCY = RowAddress.LATENCY + BankedMemory.ROW_LATENCY + 1
+
+    def __init__(self, chip):
+        self.chip = chip
+        word, core = VectorAddress(chip)["word"].width, chip.core
+        super().__init__({
+            "job": In(JobFields(chip)),
+            "start": In(1),
+            "base": In(word),
+            "limit": In(word),
+            "step": In(JobStep(chip)),
+            "panel": Out(stream.Signature(ReadyPanel(chip))),
+            "rows": Out(data.ArrayLayout(RowRead(chip), core.rows)),
+            "row_data": In(data.ArrayLayout(8 * core.depth, core.rows)),
+            "a": Out(data.ArrayLayout(data.ArrayLayout(signed(8), core.depth), core.rows)),
+            "address_error": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        chip = self.chip
+        m.submodules.pixels = pixels = PixelGenerator(chip)
+        m.submodules.panels = panels = PanelBuffer(chip)
+        m.submodules.offsets = offsets = StepOffsets(chip)
+        wiring.connect(m, pixels.pixels, panels.pixels)
+        wiring.connect(m, panels.panel, wiring.flipped(self.panel))
+        m.d.comb += [
+            pixels.job.eq(self.job), pixels.start.eq(self.start), panels.job.eq(self.job),
+            offsets.job.eq(self.job), offsets.start.eq(self.start), offsets.step.eq(self.step),
+            offsets.base.eq(self.base), offsets.limit.eq(self.limit),
+        ]
+        addresses = [RowAddress(chip) for _ in self.rows]
+        for n, address in enumerate(addresses):
+            m.submodules[f"row_{n}"] = address
+            m.d.comb += [
+                address.en.eq(self.step.en), address.row.eq(panels.rows[n]),
+                address.offset.eq(offsets.offset), address.limits.eq(offsets.limits),
+                self.rows[n].eq(address.request),
+            ]
+            outside = pipeline(m, address.outside, BankedMemory.ROW_LATENCY, f"outside_{n}")
+            m.d.sync += self.a[n].eq(
+                Mux(outside, self.job.outside.replicate(chip.core.depth), self.row_data[n])
+            )
+        m.d.comb += self.address_error.eq(Cat(row.address_error for row in addresses).any())
+        return m
