@@ -16,7 +16,7 @@ CHIPS = {
     "fip": chip_of(3, 4, 8, 2, multiplier="fip"),
     "ecp5": chip_of(4, 4, 4, 4, target="ecp5", scale_cycles=4),
     "row": chip_of(1, 8, 4, 4, read_vectors=1, scale_cycles=2, mode="single"),
-    "slow": chip_of(2, 4, 8, 4, scale_cycles=32),
+    "slow": chip_of(2, 4, 8, 4, scale_cycles=16),
 }
 ALL = pytest.mark.parametrize("chip", CHIPS.values(), ids=CHIPS)
 
@@ -25,7 +25,7 @@ ALL = pytest.mark.parametrize("chip", CHIPS.values(), ids=CHIPS)
 @pytest.mark.parametrize("stall, gap", [(0, 0), (0.5, 0.7)])
 def test_maps_of_random_jobs(chip, stall, gap):
     rng = np.random.default_rng(7)
-    count = 8 if chip.core.scale_cycles < 8 else 3
+    count = 8 if chip.core.scale_cycles < 8 else 2
     cases = [random_case(rng, chip, add=bool(n % 3), base=n % 2) for n in range(count)]
     OutputBench(chip, cases, stall=stall, gap=gap).simulate()
 

@@ -1,0 +1,80 @@
+"""The issue slots: the values of every chunk at their slots, never two at once."""
+
+import random
+
+import pytest
+
+from verif.amaranth_bench import plain, simulate
+from weft.chip.latencies import add_slots
+from weft.config import Config
+from weft.hw.chip.issue_slots import IssueSlots
+
+NAMES = "layer", "added", "result", "total"
+
+
+def run(core, jobs, *, idle, cycles=300, seed=1):
+    """Request chunks at random for each job (its ``add``); the issues of each, by cycle."""
+    dut, rng, traces = IssueSlots(core), random.Random(seed), []
+
+    async def bench(ctx):
+        for add in jobs:
+            trace = []
+            ctx.set(dut.add, add)
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            drained = cycles - 4 * core.scale_cycles * (add_slots(core).total // 4 + 2)
+            for now in range(cycles):
+                request = ctx.get(dut.ready) and now < drained and rng.random() >= idle
+                ctx.set(dut.request, request)
+                issue = plain((await ctx.tick().sample(dut.issue))[-1])
+                trace.append([name for name in NAMES if issue[name]])
+            traces.append(trace)
+
+    simulate(dut, bench)
+    return traces
+
+
+@pytest.mark.parametrize("mode, cycles", [
+    ("tflite", 1), ("single", 1), ("tflite", 2), ("single", 8),
+])
+@pytest.mark.parametrize("idle", [0, 0.9])
+def test_each_value_has_its_slot(mode, cycles, idle):
+    core = Config(requantize=mode, scale_cycles=cycles, activation="none")
+    slots = add_slots(core)
+    for add, trace in zip((1, 0, 1), run(core, (1, 0, 1), idle=idle), strict=True):
+        assert all(len(issues) <= 1 for issues in trace)
+        requests = [now for now, issues in enumerate(trace) if issues == ["layer"]]
+        assert requests
+        gaps = {b - a for a, b in zip(requests, requests[1:], strict=False)}
+        interval = 4 * cycles if add else cycles
+        assert gaps == {interval} if idle == 0 else min(gaps) >= interval
+        for name in NAMES[1:]:
+            found = [now for now, issues in enumerate(trace) if issues == [name]]
+            later = getattr(slots, name) * cycles
+            assert found == [now + later for now in requests if add]
+
+
+def test_a_job_starts_without_waiting_for_the_period_before():
+    """The last value of a chunk may leave before its period of four slots ends."""
+    core = Config(requantize="tflite", scale_cycles=32, activation="none")
+    dut = IssueSlots(core)
+
+    async def bench(ctx):
+        ctx.set(dut.add, 1)
+        ctx.set(dut.request, 1)
+        await ctx.tick()
+        ctx.set(dut.request, 0)
+        for _ in range(32 * add_slots(core).total + 2):
+            await ctx.tick()
+        assert not ctx.get(dut.ready)
+        ctx.set(dut.add, 0)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        assert ctx.get(dut.ready)
+        for _ in range(500):
+            assert ctx.get(dut.issue.as_value()) == 0
+            await ctx.tick()
+
+    simulate(dut, bench)
