@@ -62,6 +62,14 @@ def table(proof, source, *rows):
     ]
 
 
+WISHBONE = [
+    ("an aborted access is answered", "asked",
+     "m.d.sync += aborted.eq(1)", "m.d.sync += aborted.eq(0)"),
+    ("ACK is high with ERR", "one_kind",
+     "response.valid & ~aborted & ~response.p.error", "response.valid & ~aborted"),
+    ("ACK is high in reset", "after_reset",
+     "self.ack_o.eq(response.valid", "self.ack_o.eq(~pending | response.valid"),
+]
 BUGS = [
     *table(
         "axi", "bus.axi_lite",
@@ -99,12 +107,7 @@ BUGS = [
     ),
     *table(
         "Wishbone alone", "bus.wishbone",
-        ("an aborted access is answered", "asked",
-         "m.d.sync += aborted.eq(1)", "m.d.sync += aborted.eq(0)"),
-        ("ACK is high with ERR", "one_kind",
-         "response.valid & ~aborted & ~response.p.error", "response.valid & ~aborted"),
-        ("ACK is high in reset", "after_reset",
-         "self.ack_o.eq(response.valid", "self.ack_o.eq(~pending | response.valid"),
+        *WISHBONE,
         ("the response of an aborted access is never accepted", "bounded",
          "pending.eq(0), aborted.eq(0)", "pending.eq(1), aborted.eq(0)"),
         ("a strobe is answered in its own cycle", "once",
@@ -113,12 +116,7 @@ BUGS = [
     ),
     *table(
         "Wishbone alone, pipelined", "bus.wishbone",
-        ("an aborted access is answered", "asked",
-         "m.d.sync += aborted.eq(1)", "m.d.sync += aborted.eq(0)"),
-        ("ACK is high with ERR", "one_kind",
-         "response.valid & ~aborted & ~response.p.error", "response.valid & ~aborted"),
-        ("ACK is high in reset", "after_reset",
-         "self.ack_o.eq(response.valid", "self.ack_o.eq(~pending | response.valid"),
+        *WISHBONE,
         ("STALL is always low", "few", "self.stall_o.eq(~request.ready)", "self.stall_o.eq(0)"),
         ("STALL is always high", "stall_bounded", "self.stall_o.eq(~request.ready)",
          "self.stall_o.eq(1)"),

@@ -6,11 +6,13 @@ import random
 from cocotb.triggers import Lock, RisingEdge
 from cocotbext.apb import Apb3Bus, ApbHost
 
+from verif.ip.masters import RegisterMaster
+
 __all__ = ["ApbRegisters"]
 
 
-class ApbRegisters:
-    """Registers behind APB3, with the methods of `verif.ip.masters.RegisterMaster`.
+class ApbRegisters(RegisterMaster):
+    """Registers behind APB3.
 
     The bus model gets a bus without PSLVERR, because it raises an exception for each error. It
     returns in the last cycle of a transfer, in which PSLVERR is read.
@@ -31,9 +33,6 @@ class ApbRegisters:
         self.host, self.lock = ApbHost(Apb3Bus(self.dut, None), self.clock, seednum=1), Lock()
         self.host.log.setLevel(logging.WARNING)
 
-    def back_to_back(self):
-        return self
-
     def pause(self, seed, odds):
         self.rng, self.odds = random.Random(seed), odds
 
@@ -51,11 +50,3 @@ class ApbRegisters:
     async def read(self, address):
         answer, okay = await self._access(self.host.read, address)
         return int.from_bytes(answer, "little"), okay
-
-    async def write_all(self, address, values):
-        return all([await self.write(address, value) for value in values])
-
-    async def read_all(self, address, count):
-        answers = [await self.read(address) for _ in range(count)]
-        assert all(okay for _, okay in answers)
-        return [value for value, _ in answers]

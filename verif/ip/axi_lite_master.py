@@ -2,6 +2,7 @@
 
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
+from verif.ip.masters import RegisterMaster
 from verif.ip.pauses import pauses
 
 __all__ = ["AxiRegisters"]
@@ -9,8 +10,8 @@ __all__ = ["AxiRegisters"]
 PORT_WORDS = 256  # words of the address range of a FIFO port
 
 
-class AxiRegisters:
-    """Registers behind AXI4-Lite, with the methods of `verif.ip.masters.RegisterMaster`."""
+class AxiRegisters(RegisterMaster):
+    """Registers behind AXI4-Lite."""
 
     PARTIAL_MASKS = (1, 8, 12)
     OUTPUTS = (
@@ -25,10 +26,6 @@ class AxiRegisters:
 
     def clear(self):
         """Nothing to do: the master watches ``aresetn``."""
-
-    def back_to_back(self):
-        """This master, which pauses only if it must."""
-        return self
 
     def pause(self, seed, odds):
         write, read = self.master.write_if, self.master.read_if

@@ -30,7 +30,8 @@ class RegisterMaster(Protocol):
         """Pause at random, with probability ``odds`` in a cycle."""
 
     def back_to_back(self):
-        """A master that pauses only if the bus requires it."""
+        """A master that pauses only if the bus requires it; by default, this one."""
+        return self
 
     async def write(self, address, value, mask=15):
         """Write the bytes of ``value`` that ``mask`` selects; False if the answer is an error."""
@@ -40,9 +41,13 @@ class RegisterMaster(Protocol):
 
     async def write_all(self, address, values):
         """Write words to a FIFO port; True if all succeed."""
+        return all([await self.write(address, value) for value in values])
 
     async def read_all(self, address, count):
         """Read ``count`` words from a FIFO port; all accesses must succeed."""
+        answers = [await self.read(address) for _ in range(count)]
+        assert all(okay for _, okay in answers)
+        return [value for value, _ in answers]
 
 
 # By `weft.buses.bus.Bus.register_slave`.

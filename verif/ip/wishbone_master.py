@@ -5,11 +5,13 @@ import random
 from cocotb.triggers import Lock, RisingEdge
 from cocotbext.wishbone.driver import WBOp, WishboneMaster
 
+from verif.ip.masters import RegisterMaster
+
 __all__ = ["WishboneRegisters"]
 
 
-class WishboneRegisters:
-    """Registers behind Wishbone, with the methods of `verif.ip.masters.RegisterMaster`."""
+class WishboneRegisters(RegisterMaster):
+    """Registers behind Wishbone."""
 
     PARTIAL_MASKS = tuple(range(15))
     OUTPUTS = (("wb_ack_o", None, ("wb_dat_o",)), ("wb_err_o", None, ("wb_dat_o",)))
@@ -53,14 +55,6 @@ class WishboneRegisters:
     async def read(self, address):
         answer = await self._access(adr=address // 4)
         return int(answer.datrd), answer.ack == 1
-
-    async def write_all(self, address, values):
-        return all([await self.write(address, value) for value in values])
-
-    async def read_all(self, address, count):
-        answers = [await self.read(address) for _ in range(count)]
-        assert all(okay for _, okay in answers)
-        return [value for value, _ in answers]
 
 
 class Strobes:

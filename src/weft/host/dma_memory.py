@@ -1,10 +1,8 @@
 """Memory that the driver shares with a core with DMA."""
 
-import mmap
-import os
 from typing import Protocol
 
-from weft.host.transport import TransportError
+from weft.host.mmio import map_file
 
 __all__ = ["DmaMemory", "MappedMemory"]
 
@@ -57,19 +55,10 @@ class MappedMemory:
     """
 
     def __init__(self, path: str, address: int, size: int, offset: int = 0):
-        if offset % mmap.PAGESIZE:
-            raise ValueError(f"offset must be a multiple of {mmap.PAGESIZE}, not {offset:#x}")
         if size < 1:
             raise ValueError(f"size must be 1 or more, not {size}")
         self.address, self.size = address, size
-        try:
-            file = os.open(path, os.O_RDWR | os.O_SYNC)
-            try:
-                self._map = mmap.mmap(file, size, offset=offset)
-            finally:
-                os.close(file)
-        except (OSError, ValueError) as error:
-            raise TransportError(f"{path} was not mapped at {offset:#x}: {error}") from error
+        self._map = map_file(path, size, offset)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes from byte ``offset`` on."""

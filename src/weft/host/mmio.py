@@ -15,7 +15,7 @@ from weft.registers import REGISTERS, decode
 
 __all__ = [
     "LiteXRegisters", "MappedRegisters", "MmioTransport", "RegisterAccess", "RegisterTransport",
-    "field_bits", "field_value",
+    "field_bits", "field_value", "map_file",
 ]
 
 # Every IP core that has one of these registers or ports has it at the same address.
@@ -38,6 +38,28 @@ def field_value(register: str, field: str, value: int) -> int:
 def field_bits(register: str, *names: str) -> int:
     """Return the value of a register whose bit fields ``names``, one bit each, are 1."""
     return sum(1 << _FIELDS[register, name].low for name in names)
+
+
+def map_file(path: str, size: int, offset: int) -> mmap.mmap:
+    """Return a part of a file, mapped to read and write.
+
+    Raises
+    ------
+    ValueError
+        If ``offset`` is not a multiple of the page size.
+    TransportError
+        If the file cannot be opened or mapped.
+    """
+    if offset % mmap.PAGESIZE:
+        raise ValueError(f"offset must be a multiple of {mmap.PAGESIZE}, not {offset:#x}")
+    try:
+        file = os.open(path, os.O_RDWR | os.O_SYNC)
+        try:
+            return mmap.mmap(file, size, offset=offset)
+        finally:
+            os.close(file)
+    except (OSError, ValueError) as error:
+        raise TransportError(f"{path} was not mapped at {offset:#x}: {error}") from error
 
 
 class RegisterAccess(Protocol):
@@ -73,16 +95,7 @@ class MappedRegisters:
     """
 
     def __init__(self, path: str, offset: int = 0):
-        if offset % mmap.PAGESIZE:
-            raise ValueError(f"offset must be a multiple of {mmap.PAGESIZE}, not {offset:#x}")
-        try:
-            file = os.open(path, os.O_RDWR | os.O_SYNC)
-            try:
-                self._map = mmap.mmap(file, SPACE, offset=offset)
-            finally:
-                os.close(file)
-        except (OSError, ValueError) as error:
-            raise TransportError(f"{path} was not mapped at {offset:#x}: {error}") from error
+        self._map = map_file(path, SPACE, offset)
         # Items of this view are read and written with one access of 32 bits each.
         self._words = memoryview(self._map).cast("I")
 

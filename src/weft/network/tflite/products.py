@@ -73,15 +73,8 @@ def _conv_2d(graph, operator):
             f"weights {w.shape} must divide the {x.shape[3]} channels of the input into groups"
         )
     groups = x.shape[3] // depth
-    window = _window(operator, options, x.shape[1:3], (height, width))
-    graph.expect(operator, (x.shape[0], *window.output, channels))
-    weights = graph.constant(operator, 1)
-    weights = weights.reshape(groups, channels // groups, -1).transpose(0, 2, 1)
-    fused = _fused(options.FusedActivationFunction())
-    return _product(
-        graph, operator, fused, bias=2, x=0, w=1, axis=0, channels=channels, weights=weights,
-        window=window,
-    )
+    weights = graph.constant(operator, 1).reshape(groups, channels // groups, -1)
+    return _convolution(graph, operator, options, x, w, 0, weights.transpose(0, 2, 1))
 
 
 def _depthwise_conv_2d(graph, operator):
@@ -94,13 +87,17 @@ def _depthwise_conv_2d(graph, operator):
         raise operator.error(
             f"weights must be [1, height, width, multiple of {groups}], not {w.shape}"
         )
-    window = _window(operator, options, x.shape[1:3], (height, width))
+    weights = graph.constant(operator, 1).reshape(height * width, groups, -1)
+    return _convolution(graph, operator, options, x, w, 3, weights.transpose(1, 0, 2))
+
+
+def _convolution(graph, operator, options, x, w, axis, weights):
+    """The product of a convolution whose channels are ``axis`` of ``w``."""
+    window, channels = _window(operator, options, x.shape[1:3], w.shape[1:3]), w.shape[axis]
     graph.expect(operator, (x.shape[0], *window.output, channels))
-    weights = graph.constant(operator, 1)
-    weights = weights.reshape(height * width, groups, -1).transpose(1, 0, 2)
     fused = _fused(options.FusedActivationFunction())
     return _product(
-        graph, operator, fused, bias=2, x=0, w=1, axis=3, channels=channels, weights=weights,
+        graph, operator, fused, bias=2, x=0, w=1, axis=axis, channels=channels, weights=weights,
         window=window,
     )
 
