@@ -1,10 +1,8 @@
 """Tests of the transport to a board over unreliable pipes, with a model of the board."""
 
-import queue
-import random
-
 import numpy as np
 import pytest
+from faulty_pipe import FAULTS, End, Faults, PipedBoard, flip
 from golden_board import GoldenBoard
 from rejects import rejects
 
@@ -15,7 +13,7 @@ from weft.host import Accelerator
 from weft.host.accelerator import AcceleratorError
 from weft.host.board import BoardTransport
 from weft.host.golden import GoldenTransport
-from weft.host.link import Frame, FrameDecoder, FramingError
+from weft.host.link import Frame
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
 
 CONFIG = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64, bytes_in=4, bytes_out=4)
@@ -28,100 +26,14 @@ ACK_TIMEOUT = 0.1
 GUARD = 600  # seconds after which a test hangs
 
 
-class End:
-    """The host's end of a pipe to a `Board`: reader and writer of a transport."""
+class Board(PipedBoard, GoldenBoard):
+    """A board with a core for matrix products on a pipe."""
 
-    def __init__(self, board):
-        self.board, self.pipe, self.ended = board, queue.SimpleQueue(), False
-        board.end = self
-
-    def read1(self, count):
-        return self.pipe.get()
-
-    read = read1
-
-    def write(self, data):
-        if self.ended:
-            raise OSError("gone")
-        if not self.board.dead:
-            self.board.take(self.board.to_board(bytes(data)))
-        return len(data)
-
-    flush = staticmethod(lambda: None)
-
-    def close(self):
-        self.ended = True
-        self.pipe.put(b"")
+    def __init__(self, config=CONFIG, **faults):
+        PipedBoard.__init__(self, **faults)
+        GoldenBoard.__init__(self, config)
 
 
-class Board(GoldenBoard):
-    """A board on a pipe.
-
-    Written bytes take effect at once. ``to_board`` and ``to_host`` map the bytes of each frame to
-    the bytes that arrive.
-    """
-
-    def __init__(self, config=CONFIG, *, to_board=lambda data: data, to_host=lambda data: data):
-        super().__init__(config)
-        self.to_board, self.to_host = to_board, to_host
-        self.decoder = FrameDecoder(limit=MAX_PAYLOAD)
-        self.frames = []
-        self.dead = False
-        self.end = None
-
-    def take(self, data):
-        for item in self.decoder.feed(data):
-            if isinstance(item, FramingError):
-                # Outside of frames, hardware says nothing.
-                if "CRC" in item.text:
-                    self.say(Frame(FrameType.ERROR, 0, b"CRC "))
-                continue
-            self.frames.append(item)
-            self.act(item)
-
-    def say(self, frame):
-        if data := self.to_host(frame.encode()):
-            self.end.pipe.put(data)
-
-
-class Faults:
-    """Applies ``fault`` to the frames with numbers ``at``, and to others with a probability."""
-
-    def __init__(self, fault, *, at=(), chance=0.0, kinds=None, seed=1):
-        self.fault, self.at, self.chance, self.kinds = fault, set(at), chance, kinds
-        self.rng = random.Random(seed)
-        self.count = self.done = 0
-        self.on = True
-
-    def __call__(self, data):
-        if not self.on or (self.kinds and data[2:3] not in [bytes([k]) for k in self.kinds]):
-            return data
-        self.count += 1
-        if self.count in self.at or self.rng.random() < self.chance:
-            self.done += 1
-            return self.fault(self.rng, data)
-        return data
-
-
-def flip(rng, data):
-    spoilt = bytearray(data)
-    spoilt[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-    return bytes(spoilt)
-
-
-def drop_a_byte(rng, data):
-    at = rng.randrange(len(data))
-    return data[:at] + data[at + 1 :]
-
-
-FAULTS = {
-    "flip": flip,
-    "drop a byte": drop_a_byte,
-    "cut": lambda rng, data: data[: rng.randrange(len(data))],
-    "lose": lambda rng, data: b"",
-    "twice": lambda rng, data: data + data,
-    "noise": lambda rng, data: rng.randbytes(30) + data,
-}
 named = pytest.mark.parametrize("fault", FAULTS)
 
 

@@ -2,19 +2,22 @@
 
 import time
 from collections import deque
+from contextlib import contextmanager
+from functools import partial
 from random import randrange
 
-from weft.frames import MAX_PAYLOAD, FrameType
+from weft.frames import MAX_DATA, MAX_WRITE, FrameType
 from weft.host.link import Frame, FramedTransport, FramingError
 from weft.host.send_window import SendWindow
 from weft.host.transport import TransportError, TransportTimeout
 
 __all__ = ["MAX_ANSWER", "BoardTransport"]
 
-MAX_ANSWER = 1024  # bytes: no payload of a frame from a board is longer
+MAX_ANSWER = 8 + MAX_DATA  # bytes: no payload of a frame from a board is longer
 
 _MAX_RETRIES = 20  # retransmissions of a frame to a board that does not answer
 _MATCHES = 3  # consecutive ACKs with the number that was sent: more than can be late
+_BUSY = FrameType.ERROR, b"busy"  # error of a board that cannot start a list
 _UNKNOWN = b"type", b"size"  # errors that a board reports for a frame that it does not know
 
 
@@ -24,6 +27,9 @@ class BoardTransport(FramedTransport):
     Commands go through a `SendWindow`. READ and ABORT requests can be repeated without harm, and
     are repeated until they are answered. Lost results are not sent again: they are an error, and
     `restart` must discard the pending commands. `restart` must also precede the first `send`.
+
+    A core for networks gets its frames by `post`, `flush`, `request` and `receive_list`. All its
+    answers can be asked for again, so damaged frames are ignored.
 
     A wait for results times out when no frame was acknowledged, no request was answered and no
     results arrived for the given time.
@@ -48,12 +54,14 @@ class BoardTransport(FramedTransport):
         self._window = SendWindow(timeout)
         self._synchronized = False  # whether the window starts at the number the board expects
         self._acks: deque[int] = deque()  # numbers of ACK frames received while not synchronized
+        self._empty = FrameType.COMMANDS  # type of the frames that find the sequence number
+        self._lists: deque[Frame] = deque()  # DONE frames, and ERROR frames instead of them
         self._rejection = None
         super().__init__(reader, writer)
         with self._condition:
             self._sequence = randrange(256)  # answers to another client may still be in transit
             # Completes, as an invalid frame, a frame that another client left unfinished.
-            self._outbox.append(bytes(MAX_PAYLOAD + 16))
+            self._outbox.append(bytes(MAX_WRITE + 16))
             self._condition.notify_all()
 
     def explain(self) -> str:
@@ -72,8 +80,11 @@ class BoardTransport(FramedTransport):
                 f" received {count}; is the board connected and loaded?"
             ) from error
 
-    def restart(self, timeout: float) -> None:
+    def restart(self, timeout: float, empty: FrameType = FrameType.COMMANDS) -> None:
         """Discard the unacknowledged words and find the sequence number that the board expects.
+
+        ``empty`` is the type of frames that have no effect without a payload: WRITE for a core for
+        networks.
 
         The board answers an empty frame with the number of the last frame it accepted, and accepts
         the frame if its number is the next one. An abort comes first: after its answer, at most
@@ -82,9 +93,10 @@ class BoardTransport(FramedTransport):
         deadline = time.monotonic() + timeout
         with self._condition:
             self._desynchronize()
+            self._empty = empty
         self.abort(timeout)
         with self._condition:
-            for queue in (self._acks, self._results, self._errors):
+            for queue in (self._acks, self._results, self._errors, self._lists):
                 queue.clear()
         number, matches = randrange(256), -1  # the first answer never counts as a match
         while matches < _MATCHES:
@@ -119,20 +131,57 @@ class BoardTransport(FramedTransport):
 
         with self._condition:
             self._check_open()
-            self._queue_frame(Frame(FrameType.COMMANDS, number))
+            self._queue_frame(Frame(self._empty, number))
         try:
             return self._wait_for("ACK", self._timeout, poll, strict=False)
         except TransportTimeout:
             return last_ack[0] if last_ack else None
 
     def send(self, commands: bytes) -> None:
+        with self._sending() as window:
+            window.add(commands)
+
+    def post(self, frame_type: FrameType, payload: bytes) -> int:
+        """Queue a frame that the board acknowledges; return its sequence number."""
+        with self._sending() as window:
+            return window.append(frame_type, payload)
+
+    def flush(self, timeout: float) -> None:
+        """Wait until the board has acknowledged all frames."""
+        self._wait_for("ACK", timeout, lambda: self._window.empty or None)
+
+    def receive_list(self, number: int) -> Frame | None:
+        """Return the answer to the START frame with this sequence number: DONE, or an ERROR.
+
+        Returns None if it does not arrive within the time of a retransmission.
+        """
+        try:
+            return self._wait_for("DONE", self._timeout, partial(self._pop_list, number))
+        except TransportTimeout:
+            return None
+
+    def request(
+        self, frame_type: FrameType, payload: bytes, answer_type: FrameType, timeout: float
+    ) -> bytes:
+        """Send a frame that can be repeated without harm; return the payload of its answer."""
+        return self._request(frame_type, payload, answer_type, timeout)
+
+    @contextmanager
+    def _sending(self):
+        """Context with the window, to queue frames."""
         with self._condition:
             self._check_open()
             if not self._synchronized:
                 raise TransportError("no commands can be sent before restart() was called")
-            self._window.add(commands)
+            yield self._window
             self._last_progress = time.monotonic()
             self._condition.notify_all()
+
+    def _pop_list(self, number):
+        while self._lists:  # skips late answers to earlier lists
+            if (frame := self._lists.popleft()).sequence == number:
+                return frame
+        return None
 
     def _request(self, frame_type, payload, answer_type, timeout):
         deadline = time.monotonic() + timeout
@@ -179,12 +228,16 @@ class BoardTransport(FramedTransport):
     def _dispatch(self, item):
         now = time.monotonic()
         if isinstance(item, FramingError):
-            super()._dispatch(item)
+            if self._empty == FrameType.COMMANDS:
+                super()._dispatch(item)
         elif item.type == FrameType.ACK:
             if not self._synchronized:
                 self._acks.append(item.sequence)
             elif self._window.acknowledge(item.sequence, now):
                 self._last_progress = now
+        elif item.type == FrameType.DONE or (item.type, item.payload) == _BUSY:
+            self._lists.append(item)
+            self._last_progress = now
         elif item.type == FrameType.ERROR and item.payload == b"CRC ":
             self._window.go_back()
         elif item.type == FrameType.ERROR and item.payload == b"room":

@@ -319,7 +319,7 @@ class FramedTransport:
         """Put a received frame or error into the queue of its waiter."""
         if isinstance(item, FramingError):
             self._errors.append(f"invalid data from the core: {item.text}")
-        elif item.type in (FrameType.REGISTERS, FrameType.ABORTED):
+        elif item.type in (FrameType.REGISTERS, FrameType.ABORTED, FrameType.DATA):
             self._answers.append(item)
         elif item.type == FrameType.RESULTS and len(item.payload) >= _RESULTS.size:
             if self._next_result is not None and item.sequence != self._next_result:

@@ -1,4 +1,4 @@
-"""The send window: command words in transit to a board, kept until they are acknowledged."""
+"""The send window: frames in transit to a board, kept until they are acknowledged."""
 
 from collections import deque
 
@@ -9,7 +9,7 @@ __all__ = ["SendWindow"]
 
 
 class SendWindow:
-    """Frames of command words in order; at most `SIZE` of them are unacknowledged (go-back-N).
+    """Frames in order; at most `SIZE` of them are unacknowledged (go-back-N).
 
     A board accepts only the frame that follows the last frame it accepted. So when an
     acknowledgement is late, or the board reports a damaged frame, all frames from the first
@@ -38,18 +38,30 @@ class SendWindow:
         self.start(0)
 
     def start(self, number: int) -> None:
-        """Discard all words; the next frame gets sequence number ``number`` modulo 256."""
+        """Discard all frames; the next one gets sequence number ``number`` modulo 256."""
         self._first = number % 256  # sequence number of the first frame of the queue
-        self._queue: deque[memoryview] = deque()  # payloads of the frames that are not acknowledged
+        # Types and payloads of the frames that are not acknowledged.
+        self._queue: deque[tuple[FrameType, memoryview]] = deque()
         self._sent = 0  # frames of the queue in transit
         self._max_sent = 0  # frames of the queue that were sent at least once
         self._deadline: float | None = None
         self.retries = 0
 
+    @property
+    def empty(self) -> bool:
+        """Whether all frames are acknowledged."""
+        return not self._queue
+
     def add(self, commands: bytes) -> None:
-        """Append words to the queue."""
+        """Append words to the queue, as COMMANDS frames."""
         view = memoryview(bytes(commands))
-        self._queue.extend(view[n : n + MAX_PAYLOAD] for n in range(0, len(view), MAX_PAYLOAD))
+        for n in range(0, len(view), MAX_PAYLOAD):
+            self.append(FrameType.COMMANDS, view[n : n + MAX_PAYLOAD])
+
+    def append(self, frame_type: FrameType, payload: bytes | memoryview) -> int:
+        """Append a frame to the queue; return its sequence number."""
+        self._queue.append((frame_type, memoryview(payload)))
+        return (self._first + len(self._queue) - 1) % 256
 
     def next_frame(self, now: float) -> bytes | None:
         """Return the next encoded frame to send at time ``now``, or None."""
@@ -58,11 +70,11 @@ class SendWindow:
         if self._sent == min(self.SIZE, len(self._queue)):
             return None
         number = (self._first + self._sent) % 256
-        payload = bytes(self._queue[self._sent])
+        frame_type, payload = self._queue[self._sent]
         self._sent += 1
         self._max_sent = max(self._max_sent, self._sent)
         self._deadline = now + self._timeout
-        return Frame(FrameType.COMMANDS, number, payload).encode()
+        return Frame(frame_type, number, bytes(payload)).encode()
 
     def time_left(self, now: float) -> float | None:
         """Return the seconds until the next retransmission, or None if no frame is in transit."""

@@ -4,7 +4,7 @@ import errno
 import threading
 from contextlib import suppress
 
-from weft.frames import MAX_PAYLOAD
+from weft.frames import MAX_WRITE
 from weft.hints import to_install
 from weft.host.board import BoardTransport
 from weft.host.transport import TransportError, TransportTimeout
@@ -114,7 +114,7 @@ class SerialTransport(BoardTransport):
         port = SerialPort(path, baud)
         self.baud = baud
         # Ten frames on the wire, and the latency of adapters and operating systems.
-        timeout = 0.25 + 10 * MAX_PAYLOAD * _BITS / baud
+        timeout = 0.25 + 10 * MAX_WRITE * _BITS / baud
         super().__init__(port, port, name=f"{path} at {baud} baud", timeout=timeout)
         try:
             self.probe(_PROBE_TIMEOUT + 2 * timeout)

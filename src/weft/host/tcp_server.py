@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import suppress
 from random import choice
 
-from weft.frames import MAX_PAYLOAD, FrameType
+from weft.frames import MAX_WRITE, FrameType
 from weft.host.board import MAX_ANSWER
 from weft.host.link import Frame, FrameDecoder
 from weft.host.tcp import PEER_TIMEOUT, Socket, address
@@ -139,7 +139,7 @@ class TcpServer:
     def _connect(self, client):
         """Connect ``client`` after the fence; False if the board does not answer it."""
         # Completes, as an invalid frame, a frame that the client before left unfinished.
-        self._send(bytes(MAX_PAYLOAD + 16))
+        self._send(bytes(MAX_WRITE + 16))
         timeout = self._timeout
         for _ in range(_MAX_TRIES):
             with self._condition:
@@ -184,7 +184,7 @@ class TcpServer:
         self._writer.flush()
 
     def _pass_commands(self, client):
-        decoder = FrameDecoder(MAX_PAYLOAD)
+        decoder = FrameDecoder(MAX_WRITE)
         while data := client.read1(_CHUNK):
             for item in decoder.feed(data):
                 if isinstance(item, Frame) and item.type == FrameType.READ:

@@ -1,0 +1,293 @@
+"""The driver of a core for networks: its memory, and the lists that it executes."""
+
+import contextlib
+import dataclasses
+import struct
+import threading
+import time
+
+from weft.chip.addresses import join, split
+from weft.chip.config import ChipConfig
+from weft.chip.descriptors import ListError
+from weft.chip.registers import REGISTERS, decode
+from weft.chip.report import ListReport
+from weft.chip.states import NetworkState
+from weft.frames import MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
+from weft.host.board import BoardTransport
+from weft.host.opening import open_transport
+from weft.host.recovery import AcceleratorError
+from weft.host.transport import TransportError, TransportTimeout
+
+__all__ = ["NetworkDriver"]
+
+_WRITE = struct.Struct("<IBBHI")
+_PAIR = struct.Struct("<II")  # payload of READ_MEMORY and of START
+_STATUS = struct.Struct("<BBHI")  # first bytes of DONE: NET_STATUS and NET_CYCLES
+_MAX_BYTES = MAX_WRITE - WRITE_FIELDS  # of data in a WRITE
+_DESCRIBED = REGISTERS.index("NET_STATUS")  # registers before it do not change
+
+
+class NetworkDriver:
+    """Writes and reads the memory of a core for networks, and runs lists on it.
+
+    Addresses are those of lists (`weft.chip.addresses`). The driver uses the core exclusively until
+    it is closed. It is also a context manager that closes the transport at its end. Threads may
+    share it: calls wait for each other.
+
+    After a `TransportError` or an interrupt (Ctrl-C) a running list is aborted, and the next call
+    restarts the connection. The memory has the data of all calls of `write` that returned; loads
+    must be repeated, because the buffers of weights and parameters count as empty.
+
+    Parameters
+    ----------
+    transport : BoardTransport or str
+        Connection to the core, or its name: a serial port (``/dev/ttyUSB1``, ``COM3``) or
+        ``tcp://host:port``.
+    chip : ChipConfig, optional
+        Expected ChipConfig; by default the one in the core's registers is accepted.
+    timeout : float
+        Maximum seconds without progress in each wait for the core.
+
+    Attributes
+    ----------
+    chip : ChipConfig
+        ChipConfig of the core.
+
+    Raises
+    ------
+    AcceleratorError
+        If the core is not one for networks, or has not the expected ChipConfig.
+    TransportError
+        If the connection fails, or the named transport cannot be opened.
+    ValueError
+        If ``transport`` is not the name of a serial port or a TCP port.
+    """
+
+    def __init__(
+        self, transport: BoardTransport | str, chip: ChipConfig | None = None, *,
+        timeout: float = 10.0,
+    ):
+        self._lock = threading.RLock()
+        self._timeout = timeout
+        self._needs_restart = True
+        with contextlib.ExitStack() as undo:
+            if isinstance(transport, str):
+                opened = open_transport(transport)
+                undo.callback(opened.close)
+                if not isinstance(opened, BoardTransport):
+                    raise ValueError(
+                        "a core for networks must be at a serial port or tcp://host:port,"
+                        f" not {transport}"
+                    )
+                transport = opened
+            self._transport = transport
+            self.chip = self._identify(chip)
+            undo.pop_all()
+
+    def __enter__(self) -> "NetworkDriver":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the transport."""
+        with self._lock:
+            self._transport.close()
+
+    def write(
+        self, address: int, data: bytes, *, run: int = 0, pitch: int = 0, pixels: int = 0,
+        row_step: int = 0,
+    ) -> None:
+        """Write bytes to the memory; return when the core has accepted them.
+
+        Parameters
+        ----------
+        address : int
+            Of the first vector.
+        data : bytes
+            With ``run`` 0 whole vectors that follow each other; else rows of ``pixels`` pixels of
+            ``run`` bytes. The rest of the last vector of a pixel becomes 0.
+        run : int
+            Bytes of a pixel, at most 255.
+        pitch : int
+            Vectors from pixel to pixel, at most 255; not less than a pixel has.
+        pixels : int
+            Pixels of a row, at most 65,535.
+        row_step : int
+            Address step from the last pixel of a row to the next row.
+
+        Raises
+        ------
+        ValueError
+            If the layout is not valid, or a vector lies outside of the memory.
+        TransportError
+            If the connection failed.
+        """
+        data = bytes(data)
+        with self._transaction():
+            for first, step, part in self._parts(address, data, run, pitch, pixels, row_step):
+                fields = _WRITE.pack(first, run, pitch, min(pixels, len(part) // (run or 1)), step)
+                self._transport.post(FrameType.WRITE, fields + part)
+            self._transport.flush(self._timeout)
+
+    def read(self, address: int, count: int) -> bytes:
+        """Return ``count`` bytes of the memory, from the first one of a vector on.
+
+        Raises ValueError if they are not in the memory, TransportError if the connection failed.
+        """
+        depth, banks = self.chip.core.depth, self.chip.banks
+        first = join(address, banks)
+        self._check_inside(first, first + -(-count // depth) - 1)
+        piece = MAX_DATA // depth * depth
+        with self._transaction():
+            return b"".join(
+                self._read(split(first + start // depth, banks), min(piece, count - start))
+                for start in range(0, count, piece)
+            )
+
+    def run(self, list_address: int, log_address: int, *, timeout: float = 60.0) -> ListReport:
+        """Execute a list, and wait for its end.
+
+        Raises
+        ------
+        TransportTimeout
+            If the list has not ended after ``timeout`` seconds; it is aborted.
+        TransportError
+            If the connection failed, or the core was reset.
+        """
+        deadline = time.monotonic() + timeout
+        with self._transaction():
+            number = self._transport.post(FrameType.START, _PAIR.pack(list_address, log_address))
+            try:
+                self._transport.flush(self._timeout)
+                return self._wait_for_list(number, timeout, deadline)
+            except BaseException:
+                with contextlib.suppress(TransportError):
+                    self._transport.abort(self._timeout)
+                raise
+
+    def status(self) -> tuple[NetworkState, ListReport]:
+        """Return the state of the core, and the report of its running or last list, without result.
+        """
+        with self._transaction():
+            state, report, *_ = self._status()
+            return state, report
+
+    def abort(self) -> None:
+        """End the running list, if any; the buffers of weights and parameters count as empty."""
+        with self._transaction():
+            self._transport.abort(self._timeout)
+
+    @contextlib.contextmanager
+    def _transaction(self):
+        """Context for frames and the wait for their answers; the next one recovers from a failure.
+        """
+        with self._lock:
+            if self._needs_restart:
+                self._transport.restart(self._timeout, FrameType.WRITE)
+            self._needs_restart = True
+            yield
+            self._needs_restart = False
+
+    def _identify(self, chip):
+        """Return the ChipConfig in the core's registers; AcceleratorError if it is not ``chip``."""
+        try:
+            found = decode(self._transport.read(0, _DESCRIBED, self._timeout))
+        except ValueError as error:
+            raise AcceleratorError(
+                f"the core's registers do not describe a core for networks: {error}"
+            ) from error
+        if chip is not None and found != chip:
+            have, want = _fields(found), _fields(chip)
+            differences = "".join(
+                f"\nthe core's {name} must be {want[name]}, not {have[name]}"
+                for name in want if want[name] != have[name]
+            )
+            raise AcceleratorError(
+                f"the core must have the ChipConfig {chip.core.name} with hash {chip.hash:08x},"
+                f" not {found.core.name} with hash {found.hash:08x}{differences}"
+            )
+        return found
+
+    def _parts(self, address, data, run, pitch, pixels, row_step):
+        """Yield address, row step and data of each WRITE frame."""
+        depth, banks = self.chip.core.depth, self.chip.banks
+        first = join(address, banks)
+        if not run:
+            self._check_inside(first, first + -(-len(data) // depth) - 1)
+            piece = _MAX_BYTES // depth * depth
+            for start in range(0, len(data), piece):
+                yield split(first + start // depth, banks), 0, data[start : start + piece]
+            return
+        size = -(-run // depth)
+        if not (run <= 255 and size <= pitch <= 255 and 1 <= pixels < 1 << 16):
+            raise ValueError(
+                f"run, pitch and pixels must be in 1..255, {size}..255 and 1..65535,"
+                f" not {run}, {pitch} and {pixels}"
+            )
+        if len(data) % (row := run * pixels):
+            raise ValueError(f"data must be whole rows of {row} bytes, not {len(data)} bytes")
+        step = join(row_step, banks) + (pixels - 1) * pitch  # from row to row
+        rows = len(data) // row
+        for y in {0, max(0, rows - 1)}:
+            self._check_inside(first + y * step, first + y * step + (pixels - 1) * pitch + size - 1)
+        together = max(1, _MAX_BYTES // row)  # rows in a frame
+        piece = together * row if row <= _MAX_BYTES else _MAX_BYTES // run * run
+        for y in range(0, rows, together):
+            part = data[y * row : (y + together) * row]
+            for start in range(0, len(part), piece):
+                number = first + y * step + start // run * pitch
+                yield split(number, banks), row_step, part[start : start + piece]
+
+    def _check_inside(self, first, last):
+        """Raise ValueError if the vectors ``first`` to ``last`` are not in the memory."""
+        if not 0 <= first <= last + 1 <= self.chip.vectors:
+            raise ValueError(
+                f"vectors must be in 0..{self.chip.vectors - 1}, not {first}..{last}"
+            )
+
+    def _read(self, address, count):
+        payload = _PAIR.pack(address, count)
+        data = self._transport.request(
+            FrameType.READ_MEMORY, payload, FrameType.DATA, self._timeout
+        )
+        if len(data) != count:
+            raise TransportError(f"expected {count} bytes of the memory, received {len(data)}")
+        return data
+
+    def _status(self):
+        """Return state, report without result, and address and bytes of the result."""
+        count = len(REGISTERS) - _DESCRIBED
+        status, cycles, *result = self._transport.read(_DESCRIBED, count, self._timeout)
+        return *_parsed(_PAIR.pack(status, cycles)), *result
+
+    def _wait_for_list(self, number, timeout, deadline):
+        """Return the report of the list; if DONE is lost, read it from the registers."""
+        while (frame := self._transport.receive_list(number)) is None:
+            state, report, result, count = self._status()
+            if state == NetworkState.IDLE:
+                raise TransportError("the core was reset while a list ran")
+            if state == NetworkState.DONE:
+                return dataclasses.replace(report, result=self._read(result, count))
+            if state != NetworkState.RUNNING:
+                return report
+            if time.monotonic() > deadline:
+                raise TransportTimeout(f"the list did not end within {timeout:g} s")
+        if frame.type == FrameType.ERROR:
+            raise TransportError("the core cannot start a list while another one runs")
+        _, report = _parsed(frame.payload)
+        return report
+
+
+def _parsed(payload):
+    """Return the state and the report in the payload of DONE."""
+    state, error, job, cycles = _STATUS.unpack_from(payload)
+    report = ListReport(ListError(error), job, payload[_STATUS.size :], cycles)
+    return NetworkState(state), report
+
+
+def _fields(chip):
+    """Return the values of all fields of a ChipConfig, by name."""
+    fields = dataclasses.asdict(chip)
+    return fields.pop("core") | fields
