@@ -20,7 +20,9 @@ class MapReader(wiring.Component):
     """The vectors that `weft.chip.descriptors.ListJob` describes, without a multiplication.
 
     Each row of the array has the window origin of its pixel. A step adds the same offset to all
-    origins. The reader collects the next panel while the array works on a panel.
+    origins. The reader collects the next panel while the array works on a panel. A panel of n rows
+    can follow the panel before after n cycles. The first step of a job with such a panel comes
+    START_LATENCY + n cycles after ``start``.
 
     Parameters
     ----------
@@ -47,6 +49,7 @@ class MapReader(wiring.Component):
         Pulse: a step would read beyond BASE..LIMIT. It has not.
     """
 
+    START_LATENCY = 2
     LATENCY = RowAddress.LATENCY + BankedMemory.ROW_LATENCY + 1
 
     def __init__(self, chip):

@@ -1,21 +1,24 @@
-"""The map reader, with sequencer and memory, against windows by multiplication."""
+"""The map reader, with the step sequencer, against windows by multiplication."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module
+from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import wiring
 from chip_configs import small_chip
-from chip_jobs import random_job
+from chip_jobs import ChipImage, random_job
 from chip_reader import hardware_job, steps_of
 
-from verif.amaranth_bench import plain, put, simulate, ticks
+from verif.amaranth_bench import plain, put, simulate
+from weft.chip.addresses import join, split
+from weft.chip.descriptors import ListJob
 from weft.hw.chip.map_reader import MapReader
 from weft.hw.chip.memory import BankedMemory
 from weft.hw.chip.step_sequencer import StepSequencer
 
-WORDS = 256
+WORDS, BASE = 256, 3
 CHIPS = {
     "2x2x2": small_chip(2, 2, 2, words=WORDS),
     "3x2x4": small_chip(3, 2, 4, words=WORDS),
@@ -23,103 +26,101 @@ CHIPS = {
     "1x4x4": small_chip(1, 4, 4, words=WORDS, read_vectors=4),
     "1x2x2": small_chip(1, 2, 2, words=WORDS),
 }
+ALL = pytest.mark.parametrize("name", CHIPS)
 
 
 class ReaderBench(wiring.Component):
-    """Sequencer, map reader and memory; runs jobs, and records every cycle.
-
-    Attributes
-    ----------
-    cycles : list of dict
-        Values of ports in each cycle.
-    """
+    """Sequencer and map reader, which read vectors of an image; records every cycle."""
 
     def __init__(self, chip, *, buffer_rows=16):
-        self.chip, self.cycles = chip, []
+        self.chip = chip
+        self.reset = Signal()
         self.sequencer = StepSequencer(chip, buffer_rows=buffer_rows)
-        self.reader, self.memory = MapReader(chip), BankedMemory(chip)
+        self.reader = MapReader(chip)
         super().__init__({})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.sequencer = sequencer = self.sequencer
-        m.submodules.reader = reader = self.reader
-        m.submodules.memory = memory = self.memory
+        sequencer, reader = self.sequencer, self.reader
+        m.submodules.sequencer = ResetInserter(self.reset)(sequencer)
+        m.submodules.reader = ResetInserter(self.reset)(reader)
         wiring.connect(m, sequencer.panel, reader.panel)
         m.d.comb += [
             sequencer.job.eq(reader.job), sequencer.start.eq(reader.start),
-            reader.step.eq(sequencer.step), memory.rows.eq(reader.rows),
-            reader.row_data.eq(memory.row_data),
+            reader.step.eq(sequencer.step),
         ]
         return m
 
-    async def fill(self, ctx, image):
-        """Write all vectors."""
-        write = self.memory.write
-        for number, vector in enumerate(image.memory.reshape(-1, self.chip.core.depth)):
-            put(ctx, write, {
-                "valid": 1,
-                "address": {
-                    "bank": number % self.chip.banks, "word": number // self.chip.banks,
-                },
-                "data": int.from_bytes(vector.tobytes(), "little"),
-                "enable": (1 << self.chip.core.depth) - 1,
-            })
-            await ctx.tick()
-        ctx.set(write.valid, 0)
-        await ticks(ctx, 2)
+    async def run(
+        self, ctx, job, image, *, base=BASE, limit=WORDS, slow=0.0, seed=0, cycles=5000
+    ):
+        """Run a job until its last values; results leave the buffer with probability 1 - slow.
 
-    async def run(self, ctx, job, *, base=0, limit=WORDS, slow=0.0, seed=0, cycles=5000):
-        """Run a job until its last values; results leave the buffer with probability 1 - slow."""
+        After ``cycles`` the job is aborted by a reset.
+        """
         rng, reader, sequencer = random.Random(seed), self.reader, self.sequencer
         put(ctx, reader.job, hardware_job(self.chip, job, base))
         put(ctx, reader.base, base)
         put(ctx, reader.limit, limit)
         ctx.set(reader.start, 1)
         pending, found, tail = 0, [], MapReader.LATENCY + 1
+        flight = [[None] * self.chip.core.rows] * BankedMemory.ROW_LATENCY
         for _ in range(cycles):
             release = pending > 0 and rng.random() >= slow
             ctx.set(sequencer.release, release)
-            _, _, step, tiles, rows, a, error = await ctx.tick().sample(
-                sequencer.step, sequencer.tiles, reader.rows, reader.a, reader.address_error
-            )
+            flight.append(plain(ctx.get(reader.rows)))
+            self.answer(ctx, image, flight.pop(0), rng)
+            cycle = dict(zip(("step", "tile", "rows", "a", "error"), map(plain, (
+                await ctx.tick().sample(
+                    sequencer.step, sequencer.tiles, reader.rows, reader.a, reader.address_error
+                )
+            )[2:]), strict=True))
             ctx.set(reader.start, 0)
-            found.append({
-                "step": plain(step), "tile": plain(tiles), "rows": plain(rows), "a": plain(a),
-                "error": error,
-            })
-            pending += int(tiles.valid) - release
-            tail -= tail <= MapReader.LATENCY or bool(tiles.valid and tiles.last)
+            found.append(cycle)
+            pending += cycle["tile"]["valid"] - release
+            tail -= tail <= MapReader.LATENCY or cycle["tile"]["last"] & cycle["tile"]["valid"]
             if not tail:
-                break
-        else:
-            raise TimeoutError(f"the job must end within {cycles} cycles")
+                return found
+        ctx.set(self.reset, 1)
+        await ctx.tick()
+        ctx.set(self.reset, 0)
         return found
 
+    def answer(self, ctx, image, rows, rng):
+        """The data of the requests; anything for a row without a request."""
+        depth = self.chip.core.depth
+        for n, row in enumerate(rows):
+            value = rng.getrandbits(8 * depth)
+            if row and row["valid"]:
+                address = row["address"]
+                number = address["bank"] + self.chip.banks * address["word"]
+                vector = image.memory[number * depth : (number + 1) * depth]
+                value = int.from_bytes(vector.tobytes(), "little")
+            ctx.set(self.reader.row_data[n], value)
 
-def check(chip, job, found, image):
+
+def run_jobs(chip, cases, **options):
+    """The cycles of jobs without a reset between them."""
+    bench, found = ReaderBench(chip), []
+
+    async def play(ctx):
+        for job, image in cases:
+            found.append(await bench.run(ctx, job, image, **options))
+
+    simulate(bench, play, limit=10_000 * len(cases))
+    return found
+
+
+def check_values(chip, job, found, image):
     """Every step has the vectors of its rows; no two rows read the same bank."""
     vectors, core = image.vectors(), chip.core
     at = [now for now, cycle in enumerate(found) if cycle["step"]["en"]]
     steps = list(steps_of(chip, job))
     assert len(at) == len(steps)
+    outside = [job.outside] * core.depth
     for now, step in zip(at, steps, strict=True):
-        a = found[now + MapReader.LATENCY]["a"]
-        outside = [job.outside] * core.depth
         expected = [outside if n is None else vectors[n].tolist() for n in step.numbers]
-        assert a[: step.rows] == expected
-        flags = found[now]["step"]
-        assert flags["clear"] == (step.word == 0)
-        assert flags["capture"] == flags["drain"] == step.tile_end
-        assert flags["panel_last"] == step.panel_end
-        word = job.b_word + step.tile * job.b_step + step.word
-        assert flags["b_addr"] == word
-        cols = min(core.cols, job.columns - step.tile * core.cols)
-        tile = {
-            "valid": 1, "rows": step.rows, "cols": cols, "tile_last": int(step.panel_end),
-            "line": job.parameter_line + step.tile * chip.row_chunks, "last": int(step.job_end),
-        }
-        assert found[now]["tile"] == tile if step.tile_end else not found[now]["tile"]["valid"]
+        assert found[now + MapReader.LATENCY]["a"][: step.rows] == expected
     for cycle in found:
         banks = [row["address"]["bank"] for row in cycle["rows"] if row["valid"]]
         assert len(set(banks)) == len(banks)
@@ -128,18 +129,136 @@ def check(chip, job, found, image):
     assert reads == sum(n is not None for step in steps for n in step.numbers)
 
 
-@pytest.mark.parametrize("name", CHIPS)
-@pytest.mark.parametrize("seed", range(4))
+@ALL
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
 def test_rows_get_the_vectors_of_their_windows(name, seed):
-    """Two jobs without a reset between them, in a memory that begins at a base."""
-    chip, rng, base = CHIPS[name], np.random.default_rng([seed, len(name)]), 3
-    cases = [random_job(rng, chip, base=base, most_pixels=5, add=False) for _ in range(2)]
+    chip, rng = CHIPS[name], np.random.default_rng([seed, len(name)])
+    cases = [random_job(rng, chip, base=BASE, most_pixels=4, add=False) for _ in range(3)]
+    found = run_jobs(chip, [(case.job, case.image) for case in cases], slow=0.3, seed=seed)
+    for case, cycles in zip(cases, found, strict=True):
+        check_values(chip, case.job, cycles, case.image)
+
+
+def window_job(rng, chip, *, map_size, out, kernel=(1, 1), stride=(1, 1), dilation=(1, 1),
+               first=(0, 0), channels=1):
+    """A job with a window, and the image of its map; each panel has one row."""
+    image = ChipImage(rng, chip, BASE)
+    (height, width), banks = map_size, chip.banks
+    pitch, row = channels, width * channels
+    number = image.take(height * row)
+    number += first[0] * row + first[1] * pitch
+    rest, pixel, tap_x = channels - 1, stride[1] * pitch, dilation[1] * pitch
+    return ListJob(
+        cross=1, panel_rows=1, out_height=out[0], out_width=out[1], columns=chip.core.cols,
+        kernel_height=kernel[0], kernel_width=kernel[1], tap_vectors=channels, group_tiles=1,
+        tile_words=kernel[0] * kernel[1] * channels, in_height=height, in_width=width,
+        first_y=first[0], first_x=first[1], stride_y=stride[0], stride_x=stride[1],
+        dilation_y=dilation[0], dilation_x=dilation[1], outside=-7,
+        input=split(number, banks), input_pixel_step=split(pixel, banks),
+        input_row_step=split(stride[0] * row - (out[1] - 1) * pixel, banks),
+        tap_x_step=split(tap_x - rest, banks),
+        tap_y_step=split(dilation[0] * row - (kernel[1] - 1) * tap_x - rest, banks),
+    ), image
+
+
+@pytest.mark.parametrize("window", [
+    {"map_size": (1, 1), "out": (1, 1), "kernel": (5, 7), "first": (-2, -3)},
+    {"map_size": (2, 3), "out": (2, 2), "kernel": (2, 1), "stride": (7, 5), "first": (1, 2)},
+    {"map_size": (4, 3), "out": (3, 3), "kernel": (2, 2), "dilation": (3, 2), "first": (-3, 0)},
+    {"map_size": (1, 9), "out": (1, 3), "kernel": (1, 3), "stride": (1, 255), "first": (0, -255)},
+    {"map_size": (2, 2), "out": (2, 2), "kernel": (1, 1), "first": (-1, 1), "channels": 5},
+    {"map_size": (3, 2), "out": (2, 1), "kernel": (1, 3), "dilation": (1, 255), "first": (0, -254)},
+    {"map_size": (1, 2), "out": (3, 1), "stride": (255, 1), "first": (-255, 1)},
+])
+def test_extreme_windows(window):
+    chip, rng = CHIPS["2x2x2"], np.random.default_rng(1)
+    job, image = window_job(rng, chip, **window)
+    (found,) = run_jobs(chip, [(job, image)])
+    check_values(chip, job, found, image)
+    numbers = [n for step in steps_of(chip, job) for n in step.numbers]
+    assert any(n is not None for n in numbers)
+
+
+@pytest.mark.parametrize("size, first, inside", [
+    (65535, -2, 1), (32768, 32766, 2), (65535, 32767, 3), (32767, 32767, 0), (1, -32768, 0),
+])
+def test_sizes_and_places_of_sixteen_bits(size, first, inside):
+    """Three pixels in a row or a column that read the same vector, where they lie inside."""
+    chip, image = CHIPS["2x2x2"], ChipImage(np.random.default_rng(2), CHIPS["2x2x2"], BASE)
+    pixel = {"panel_rows": 1, "columns": 1, "kernel_height": 1, "kernel_width": 1,
+             "tap_vectors": 1, "tile_words": 1, "group_tiles": 1, "stride_x": 1, "stride_y": 1}
+    column = ListJob(
+        out_height=3, out_width=1, in_height=size, in_width=1, first_y=first, **pixel
+    )
+    row = ListJob(out_height=1, out_width=3, in_height=1, in_width=size, first_x=first, **pixel)
+    for found in run_jobs(chip, [(column, image), (row, image)]):
+        assert sum(request["valid"] for cycle in found for request in cycle["rows"]) == inside
+
+
+@ALL
+def test_an_access_beyond_the_limits_is_an_error_and_does_not_happen(name):
+    chip, rng = CHIPS[name], np.random.default_rng(3)
+    case = random_job(rng, chip, base=BASE, most_pixels=4, add=False, kind="conv")
+    steps = list(steps_of(chip, case.job))
+    words = [n // chip.banks for step in steps for n in step.numbers if n is not None]
+    low, high = sorted(words)[len(words) // 4], sorted(words)[-len(words) // 4]
+    errors = 0
+    for shift, limit in ((0, BASE + high), (-low - 1, WORDS)):  # maps beyond limit, before base
+        job = replace(case.job, input=split(
+            join(case.job.input, chip.banks) + shift * chip.banks, chip.banks
+        ))
+        (found,) = run_jobs(chip, [(job, case.image)], limit=limit)
+        at = [now for now, cycle in enumerate(found) if cycle["step"]["en"]]
+        for now, step in zip(at, steps, strict=True):
+            cycle = found[now + 1]
+            allowed = [
+                n is not None and 0 <= n + shift * chip.banks < (limit - BASE) * chip.banks
+                for n in step.numbers
+            ]
+            wrong = [n is not None and not ok for n, ok in zip(step.numbers, allowed, strict=True)]
+            assert [row["valid"] for row in cycle["rows"][: step.rows]] == allowed
+            assert not any(row["valid"] for row in cycle["rows"][step.rows :])
+            assert cycle["error"] == any(wrong)
+            errors += any(wrong)
+        assert errors and errors < 2 * len(steps)
+        assert sum(cycle["error"] for cycle in found) <= errors
+
+
+def full_rate_job(chip, *, tile_words, tiles, pixels):
+    """A matrix product of panels with all rows."""
+    return ListJob(
+        cross=1, panel_rows=chip.core.rows, out_height=1, out_width=pixels, kernel_height=1,
+        columns=tiles * chip.core.cols, kernel_width=1, tap_vectors=tile_words, group_tiles=tiles,
+        tile_words=tile_words, in_height=1, in_width=pixels, stride_x=1, stride_y=1,
+        input_pixel_step=split(tile_words, chip.banks),
+    )
+
+
+@pytest.mark.parametrize("name", ["4x4x2", "1x2x2"])
+@pytest.mark.parametrize("tile_words, tiles", [(1, 1), (2, 2), (4, 1), (6, 1), (1, 4)])
+def test_panels_follow_each_other_without_a_lost_cycle(name, tile_words, tiles):
+    """A tile takes its steps, or the cycles in which its rows drain."""
+    chip = CHIPS[name]
+    rows = chip.core.rows
+    job = full_rate_job(chip, tile_words=tile_words, tiles=tiles, pixels=4 * rows)
+    image = ChipImage(np.random.default_rng(4), chip, BASE)
+    (found,) = run_jobs(chip, [(job, image)])
+    ends = [now for now, cycle in enumerate(found) if cycle["tile"]["valid"]]
+    first = rows + MapReader.START_LATENCY + tile_words - 1  # of the first panel
+    assert ends == [first + n * max(tile_words, rows) for n in range(4 * tiles)]
+
+
+@pytest.mark.parametrize("after", [1, 3, 5, 8, 13, 21])
+def test_a_job_after_an_abort_is_correct(after):
+    chip, rng = CHIPS["3x2x4"], np.random.default_rng(after)
+    aborted, case = (
+        random_job(rng, chip, base=BASE, most_pixels=4, add=False, kind="conv") for _ in range(2)
+    )
     bench = ReaderBench(chip)
 
     async def play(ctx):
-        for case in cases:
-            await bench.fill(ctx, case.image)
-            found = await bench.run(ctx, case.job, base=base, slow=seed / 5, seed=seed)
-            check(chip, case.job, found, case.image)
+        await bench.run(ctx, aborted.job, aborted.image, cycles=after)
+        found = await bench.run(ctx, case.job, case.image)
+        check_values(chip, case.job, found, case.image)
 
-    simulate(bench, play, limit=20_000)
+    simulate(bench, play)
