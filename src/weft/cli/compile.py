@@ -48,27 +48,30 @@ def add(subparsers):
 
 
 def _run(args) -> int:
+    from weft.cli.network_explanation import explained
     from weft.network.c_code import c_files
+    from weft.network.chip.program import ChipProgram
     from weft.network.errors import ModelError
     from weft.network.program import Program
-    from weft.network.report.placement import placement_line, reasons_of
 
     if args.prefix is not None and args.c is None:
         raise ModelError("--prefix must be with --c: it is the prefix of the driver in C")
     output = output_file(args.output)
     target = target_named(args)
     network = load_network(args)
-    if isinstance(network, Program):
+    if isinstance(network, Program | ChipProgram):
         raise ModelError(
             f"{args.network} must be a .tflite or .onnx file, not a program: it is compiled for"
             f" {network.target.name} already"
         )
+    if target.chip is not None and args.c is not None:
+        raise ModelError("--c must be for a core for matrix products: a target without [chip]")
     program = network.compile(target)
     sources = {}
     if args.c is not None:
         sources = c_files(network.graph, program, args.prefix or "weft")
         folder = output_folder(args.c)
-    for line in (placement_line(program), *reasons_of(program), *program.notes):
+    for line in explained(program):
         print(line)
     part = part_of(output)
     program.save(part)

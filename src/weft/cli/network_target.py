@@ -1,7 +1,5 @@
 """The options that choose the target of a network: ``--board NAME`` or ``--config FILE``."""
 
-from pathlib import Path
-
 from weft.cli.argument_types import path
 
 __all__ = ["DEFAULT_BOARD", "add_target", "target_named"]
@@ -19,15 +17,15 @@ def add_target(parser, *, required: bool = False) -> None:
     )
     group.add_argument(
         "--config", metavar="FILE", type=path("config"),
-        help="a TOML file of Config fields, for a core without a board",
+        help="a TOML file of Config fields, for a core without a board; with a table [chip]: a core"
+             " for networks",
     )
 
 
 def target_named(args):
     """The NetworkTarget that the options name, or None."""
-    from weft.config import Config
-    from weft.network.target import NetworkTarget, target_of
+    from weft.network.target import target_of, target_of_file
 
     if args.config is not None:
-        return NetworkTarget(Path(args.config).stem, Config.from_toml(args.config))
+        return target_of_file(args.config)
     return None if args.board is None else target_of(args.board)

@@ -51,6 +51,8 @@ def _run(args) -> int:
     html = args.html and output_file(args.html)
     target = target_named(args)
     program, against = _programs(args, target)
+    if program.target.chip is not None:
+        return _on_chip(args, program)
     from weft.network.report import report
 
     found = report(program, against)
@@ -71,6 +73,23 @@ def _run(args) -> int:
     return 0
 
 
+def _on_chip(args, program):
+    """Print the report of a core for networks."""
+    from weft.network.errors import ModelError
+    from weft.network.report.chip import ChipReport
+
+    for name in ("html", "against"):
+        if getattr(args, name) is not None:
+            raise ModelError(f"--{name} must be for a core for matrix products, not for networks")
+    found = ChipReport(program)
+    if args.json:
+        json.dump(found.to_json(), sys.stdout, indent=1)
+        print()
+    else:
+        print(found)
+    return 0
+
+
 def write_page(found, path) -> None:
     """Write the page of a `NetworkReport`, completely or not at all."""
     from weft.network.report.page import page
@@ -82,11 +101,12 @@ def write_page(found, path) -> None:
 
 def _programs(args, target):
     """The program of the network; and the program of the network for ``--against``, or None."""
+    from weft.network.chip.program import ChipProgram
     from weft.network.errors import ModelError
     from weft.network.program import Program
 
     network = load_network(args)
-    if not isinstance(network, Program):
+    if not isinstance(network, Program | ChipProgram):
         program = network.compile(target or DEFAULT_BOARD)
         return program, args.against and network.compile(args.against)
     for name in ("board", "config", "against"):

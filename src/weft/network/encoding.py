@@ -9,10 +9,15 @@ from collections.abc import Mapping
 import numpy as np
 from ml_dtypes import bfloat16
 
+from weft.chip.config import ChipConfig
 from weft.commands import JobFlag
 from weft.config import Config
 from weft.host.product_stream import Packed
 from weft.network.arithmetic import FloatFinish, IntegerFinish
+from weft.network.chip.jobs import PlacedMap
+from weft.network.chip.layers import InputForm
+from weft.network.chip.pitches import MapPitches
+from weft.network.chip.program import ChipInput, ChipProgram, ChipRename, ChipResult, ChipStep
 from weft.network.ir import Quantization, Tensor, Window
 from weft.network.lowering import MatrixRows, PairRows
 from weft.network.program import Estimate, MatrixProduct, Placement, Program, Step
@@ -25,9 +30,10 @@ __all__ = ["Decoder", "Encoder"]
 
 _CLASSES = {
     kind.__name__: kind for kind in (
-        CoreWork, Estimate, FloatFinish, HostProduct, HostWork, IntegerFinish, MatrixProduct,
-        MatrixRows, NetworkTarget, Packed, PairRows, Placement, Program, Quantization, Rescale,
-        Step, Tensor, Window, WindowRows,
+        ChipInput, ChipProgram, ChipRename, ChipResult, ChipStep, CoreWork, Estimate, FloatFinish,
+        HostProduct, HostWork, InputForm, IntegerFinish, MapPitches, MatrixProduct, MatrixRows,
+        NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program, Quantization, Rescale, Step,
+        Tensor, Window, WindowRows,
     )
 }
 _HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}
@@ -53,6 +59,7 @@ class Encoder:
     dtype                            ``{"dtype": name}``
     `JobFlag`                        ``{"flags": number}``
     the Config of the program        ``{"config": true}``
+    its ChipConfig                   ``{"chip": true}``
     object of a known class          ``{"class": name, "fields": {...}}``
     ===============================  ===========================================================
 
@@ -87,6 +94,8 @@ class Encoder:
             return {"dtype": _name(value)}
         if isinstance(value, Config):
             return {"config": True}
+        if isinstance(value, ChipConfig):
+            return {"chip": True}
         if isinstance(value, Mapping):
             return {"map": {str(key): self.encode(part) for key, part in value.items()}}
         name = type(value).__name__
@@ -112,11 +121,13 @@ class Decoder:
     ----------
     members : list of bytes
     config : Config
+    chip : ChipConfig or None
     """
 
-    def __init__(self, members: list[bytes], config: Config):
+    def __init__(self, members: list[bytes], config: Config, chip: ChipConfig | None = None):
         self._members = members
         self._config = config
+        self._chip = chip
 
     def decode(self, value):
         """Return the object of a JSON value."""
@@ -188,6 +199,7 @@ _KINDS = {
     "map": Decoder._map, "bytes": Decoder._bytes, "flags": Decoder._flags,
     "float": Decoder._float, "dtype": lambda decoder, value: _dtype(value),
     "config": lambda decoder, value: decoder._config,
+    "chip": lambda decoder, value: decoder._chip,
 }
 
 

@@ -5,6 +5,8 @@ import math
 from weft.commands import JobFlag, Region, supported_flags
 from weft.geometry import memories
 from weft.network.arithmetic import FloatFinish, IntegerFinish
+from weft.network.chip.program import ChipProgram
+from weft.network.chip.program_check import check_chip_program
 from weft.network.errors import ModelError
 from weft.network.lowering import PairRows
 from weft.network.program import Program, Step
@@ -16,7 +18,7 @@ __all__ = ["check"]
 _MAX_ELEMENTS = 1 << 31  # of a tensor, and of an operand of a product
 
 
-def check(program: Program) -> None:
+def check(program: Program | ChipProgram) -> None:
     """Raise ModelError if a part of a program does not fit the others."""
     for number, tensor in enumerate(program.tensors):
         _require(
@@ -36,6 +38,12 @@ def check(program: Program) -> None:
             )
     _numbers("inputs", program.inputs, program, 0)
     _numbers("outputs", program.outputs, program, 0)
+    if isinstance(program, ChipProgram):
+        for step in (*program.before, *program.after):
+            _numbers("inputs", step.inputs, program, -1)
+            _numbers("outputs", step.outputs, program, 0)
+        check_chip_program(program)
+        return
     for number, step in enumerate(program.steps):
         try:
             _step(program, number, step)

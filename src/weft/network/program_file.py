@@ -1,8 +1,9 @@
 """The file of a compiled network: a zip of stored members without code.
 
-``program.json`` has the format, its version, the Config with its hash, and the program; weights
-and parameters, as the command stream carries them, and sub-models are the members ``0.bin``,
-``1.bin`` ... Members are not compressed, so reading takes no more memory than the file has bytes.
+``program.json`` has the format, its version, the Config with its hash, and the program; for a core
+for networks also the other fields of the ChipConfig, and its hash. Weights and parameters, as the
+command stream or the memory has them, and sub-models are the members ``0.bin``, ``1.bin`` ...
+Members are not compressed, so reading takes no more memory than the file has bytes.
 """
 
 import dataclasses
@@ -10,7 +11,9 @@ import io
 import json
 import zipfile
 
+from weft.chip.config import ChipConfig
 from weft.config import Config, ConfigError
+from weft.network.chip.program import ChipProgram
 from weft.network.encoding import Decoder, Encoder
 from weft.network.errors import ModelError
 from weft.network.program import Program
@@ -19,25 +22,29 @@ from weft.network.program_check import check
 __all__ = ["VERSION", "read_program", "write_program"]
 
 FORMAT = "weft program"
-VERSION = 1
+VERSION = 2
 _MAIN = "program.json"
 _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 
 
-def write_program(program: Program, path) -> None:
+def write_program(program: Program | ChipProgram, path) -> None:
     """Write a program to a file; an existing file is replaced."""
-    encoder = Encoder()
+    encoder, target = Encoder(), program.target
     main = {
-        "format": FORMAT, "version": VERSION, "config_hash": program.target.config.hash,
-        "config": dataclasses.asdict(program.target.config), "program": encoder.encode(program),
+        "format": FORMAT, "version": VERSION, "config_hash": target.config.hash,
+        "config": dataclasses.asdict(target.config), "program": encoder.encode(program),
     }
+    if target.chip is not None:
+        fields = dataclasses.asdict(target.chip)
+        del fields["core"]
+        main |= {"chip_hash": target.chip.hash, "chip": fields}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(_MAIN, _DATE), json.dumps(main, separators=(",", ":")))
         for number, data in enumerate(encoder.members):
             archive.writestr(zipfile.ZipInfo(f"{number}.bin", _DATE), data)
 
 
-def read_program(data: bytes, name: str) -> Program:
+def read_program(data: bytes, name: str) -> Program | ChipProgram:
     """Read a program from the bytes of its file; ``name`` is for messages.
 
     Raises ModelError if the file is not a program, is damaged, or has another version.
@@ -49,9 +56,13 @@ def read_program(data: bytes, name: str) -> Program:
             raise ModelError(
                 f"{name}: the Config must have the hash {main['config_hash']}, not {config.hash}"
             )
-        program = Decoder(members, config).decode(main["program"])
-        if not isinstance(program, Program):
-            raise ModelError(f"{name}: program must be a Program")
+        chip = _chip(main, config, name)
+        program = Decoder(members, config, chip).decode(main["program"])
+        kind = Program if chip is None else ChipProgram
+        if not isinstance(program, kind):
+            raise ModelError(f"{name}: program must be a {kind.__name__}")
+        if program.target.chip is not chip:
+            raise ModelError(f"{name}: the target must have the ChipConfig of the file")
         check(program)
     except ModelError as error:
         text = str(error)
@@ -65,6 +76,18 @@ def read_program(data: bytes, name: str) -> Program:
         first = str(error).partition("\n")[0][:200]
         raise ModelError(f"{name}: {_MAIN} is damaged: {first}") from error
     return program
+
+
+def _chip(main, config, name):
+    """Return the ChipConfig of ``program.json``; None if it has none."""
+    if "chip" not in main:
+        return None
+    chip = ChipConfig.from_dict(config, main["chip"])
+    if chip.hash != main["chip_hash"]:
+        raise ModelError(
+            f"{name}: the ChipConfig must have the hash {main['chip_hash']}, not {chip.hash}"
+        )
+    return chip
 
 
 def _members(data, name):

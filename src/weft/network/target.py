@@ -8,7 +8,7 @@ from weft.chip.config import ChipConfig, config_from_toml
 from weft.config import Config
 from weft.network.errors import ModelError
 
-__all__ = ["NetworkTarget", "target_of"]
+__all__ = ["NetworkTarget", "target_of", "target_of_file"]
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,15 @@ def target_of(target) -> NetworkTarget:
         raise ModelError(f"target must be {rule}, not a {type(target).__name__}")
     text = os.fspath(target)
     if text.endswith(".toml"):
-        return _file(text)
+        return target_of_file(text)
     return _board(text)
 
 
-def _file(path):
-    """The target of a TOML file."""
+def target_of_file(path) -> NetworkTarget:
+    """Return the target of a TOML file: a core for networks if it has a table ``[chip]``.
+
+    Raises ConfigError if the file is not valid.
+    """
     name = os.path.basename(path).removesuffix(".toml")
     found = config_from_toml(path)
     if isinstance(found, ChipConfig):

@@ -11,6 +11,7 @@ module          content
 `text`          tables for a terminal
 `pictures`      roofline, timeline, memory, energy, as SVG
 `page`          one HTML page with all of it, which needs no network
+`chip`          the report of a program for a core for networks
 ==============  =================================================================================
 """
 

@@ -1,0 +1,131 @@
+"""Checks that the parts of a program for a core for networks fit together, before it is run."""
+
+import math
+
+from weft.chip.descriptors import (
+    DESCRIPTOR_BYTES,
+    ListEnd,
+    ListJob,
+    ListLoop,
+    unpack,
+)
+from weft.network.chip.jobs import PlacedMap
+from weft.network.chip.program import ChipProgram, memory_bytes
+from weft.network.errors import ModelError
+from weft.network.work import HostWork
+
+__all__ = ["check_chip_program"]
+
+_AREAS = {"maps", "setup", "list", "weights", "parameters", "log"}
+_MAX_RESULT = 1024
+
+
+def check_chip_program(program: ChipProgram) -> None:
+    """Raise ModelError if a part of a program does not fit the others.
+
+    Tensors, inputs and outputs are checked by `weft.network.program_check.check`.
+    """
+    chip = program.chip
+    _require(program.mode == chip.core.requantize, "mode must be the one of the core")
+    _require(1 <= program.batch <= 0xFFFF, f"batch must be in 1..65535, not {program.batch}")
+    _require(len(program.steps) > 0 and len(program.results) > 0, "it must have steps and results")
+    _areas(program)
+    for step in (*program.before, *program.after):
+        _require(isinstance(step.work, HostWork), "operators of the host must have a kernel")
+    for step in (*program.before, *program.after, *program.steps, *program.renamed):
+        _require(
+            len(step.operators) > 0 and len(step.position) > 0
+            and all(0 <= place < len(program.operators) for place in step.position),
+            "position must be in the file's operators",
+        )
+    jobs = 0
+    for step in program.steps:
+        _require(step.first_job == jobs and step.jobs > 0, "jobs must follow each other")
+        jobs += step.jobs
+    for entry in (*program.results, *program.steps, *program.renamed):
+        _place(program, entry.place, entry.tensor)
+    for entry in program.written:
+        form = entry.form
+        _place(program, entry.place, form.tensor, form.map_size if _is_form(form) else None)
+        size = form.height * form.width * form.channels
+        _require(
+            math.prod(program.tensors[form.tensor].shape) == size,
+            "a written map must have the size of its tensor",
+        )
+    _list(program.setup, program, 0)
+    _list(program.run, program, jobs)
+
+
+def _require(holds, text):
+    if not holds:
+        raise ModelError(text)
+
+
+def _areas(program):
+    """The sizes of all parts of the memory."""
+    chip, depth = program.chip, program.chip.core.depth
+    areas = program.areas
+    _require(set(areas) == _AREAS, f"areas must be {', '.join(sorted(_AREAS))}")
+    _require(all(isinstance(n, int) and n >= 0 for n in areas.values()), "areas must be bytes")
+    _require(memory_bytes(areas) <= chip.memory_bytes, "areas must fit the memory")
+    _require(
+        program.arena * program.batch * depth == areas["maps"]
+        and len(program.setup) == areas["setup"]
+        and len(program.run) == areas["list"] + areas["weights"] + areas["parameters"]
+        and program.run_first * depth == max(areas["maps"], areas["setup"])
+        and program.log * depth == program.run_first * depth + len(program.run),
+        "areas must have the sizes of their contents",
+    )
+
+
+def _is_form(form):
+    return min(form.height, form.width, form.channels, *form.block) > 0 and all(
+        0 <= offset < block for offset, block in zip(form.offset, form.block, strict=True)
+    )
+
+
+def _place(program, place: PlacedMap, tensor, size=()):
+    """The place of a map with the values of a tensor; ``size`` is another size of the map."""
+    last = len(program.tensors) - 1
+    _require(0 <= tensor <= last, f"a tensor must be in 0..{last}, not {tensor}")
+    _require(min(place.height, place.width, place.channels) > 0, "a map must not be empty")
+    pitches, vectors = place.pitches, -(-place.channels // program.chip.core.depth)
+    rows = place.width * pitches.pitch - (pitches.pitch - vectors)
+    _require(
+        place.first >= 0 and vectors <= pitches.pitch and rows <= pitches.row_pitch
+        and pitches.vectors == (place.height - 1) * pitches.row_pitch + rows
+        and place.first + pitches.vectors <= program.arena,
+        "a map must lie in the area of maps",
+    )
+    if size == ():
+        fits = math.prod(program.tensors[tensor].shape) == (
+            place.height * place.width * place.channels
+        )
+        _require(fits, "a map must have the size of its tensor")
+    else:
+        _require(size == (place.height, place.width, place.channels), "a map must fit its form")
+
+
+def _list(data, program, jobs):
+    """The descriptors from the start of ``data`` to the end of the list."""
+    found, loops = 0, 1
+    for first in range(0, len(data), DESCRIPTOR_BYTES):
+        try:
+            entry = unpack(data[first : first + DESCRIPTOR_BYTES].ljust(DESCRIPTOR_BYTES, b"\0"))
+        except ValueError as error:
+            raise ModelError(f"a list is damaged: {error}") from error
+        found += isinstance(entry, ListJob)
+        if isinstance(entry, ListLoop):
+            loops = entry.times
+        if isinstance(entry, ListEnd):
+            break
+    else:
+        _require(not data and not jobs, "a list must have an end")
+        return
+    _require(found == jobs, f"a list must have {jobs} jobs, not {found}")
+    if jobs:
+        _require(loops == program.batch, "a list must repeat its jobs for a batch")
+        _require(
+            entry.result_bytes == program.result_bytes <= _MAX_RESULT,
+            "the result must be as the list says",
+        )
