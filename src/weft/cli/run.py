@@ -3,8 +3,10 @@
 import argparse
 
 from weft.cli.argument_types import integer, path
+from weft.cli.network_explanation import explained
 from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import DEFAULT_BOARD, add_target, target_named
+from weft.cli.network_values import check_outputs, inputs_of, show_outputs, write_outputs
 from weft.cli.output_paths import output_file
 from weft.cli.transports import add_baud
 
@@ -33,7 +35,6 @@ Exit code 1 if --check finds a difference. Networks with products of floats may 
 the largest value; on a bf16 core, by 2**-6 of it.
 """
 _SIMULATED = "golden", "sim", "board"
-_SHOWN = 10  # values of an output that are printed
 _TIMEOUT = 60.0  # seconds without an answer
 
 
@@ -87,14 +88,16 @@ def add(subparsers):
 
 
 def _run(args) -> int:
-    import numpy as np
-
     from weft.network.errors import ModelError
     from weft.network.inputs import read_inputs
 
     files = [args.output, args.activations, args.html]
     output, activations, html = (file and output_file(file) for file in files)
     network, given = _load(args)
+    if given is not None and given.chip is not None:
+        from weft.cli.run_on_chip import run_on_chip
+
+        return run_on_chip(args, network, given)
     transport, config = None, None
     try:
         if given is None:
@@ -102,10 +105,11 @@ def _run(args) -> int:
         program = network if args.network.endswith(".weft") else network.compile(
             given or config, activations=activations is not None
         )
-        _explain(program)
+        for line in explained(program):
+            print(line)
         if args.fallback == "refuse":
             _refuse(program)
-        x = _inputs(args, program)
+        x = inputs_of(args, program)
         try:
             _, inferences, _ = read_inputs(program, x)
         except (TypeError, ValueError) as error:
@@ -126,33 +130,32 @@ def _run(args) -> int:
         raise
     with session:
         outputs, records, values = _measured(session, x, args.layers)
-    if output:
-        with open(output, "wb") as file:
-            np.save(file, outputs[0])
-    if activations:
-        with open(activations, "wb") as file:
-            np.savez(file, **values)
+    write_outputs(output, activations, outputs, values)
     if html:
         _write_page(program, records, html)
     _show(program, outputs, records, inferences)
-    return _check(args.check, program, outputs, wanted) if args.check else 0
+    return check_outputs(args.check, program, outputs, wanted) if args.check else 0
 
 
 def _load(args):
     """Return the network or the program, and the target; None to take that of the core."""
+    from weft.network.chip.program import ChipProgram
     from weft.network.errors import ModelError
     from weft.network.program import Program
 
     target = target_named(args)
     network = load_network(args)
-    if not isinstance(network, Program):
+    if not isinstance(network, Program | ChipProgram):
         default = DEFAULT_BOARD if args.on in _SIMULATED else None
         return network, target or (default and _target_of(default))
     if args.check:
         raise ModelError(f"--check needs the network, not the program {args.network}")
     if args.activations:
         raise ModelError(f"--activations needs the network, not the program {args.network}")
-    if target is not None and target.config != network.target.config:
+    same = target is None or (target.config, target.chip) == (
+        network.target.config, network.target.chip
+    )
+    if not same:
         raise ModelError(
             f"{args.network} is compiled for {network.target.name}"
             f" ({network.target.config.hash:08x}), not for {target.name}"
@@ -196,13 +199,6 @@ def _open(args, config):
     return transport, config
 
 
-def _explain(program):
-    from weft.network.report.placement import placement_line, reasons_of
-
-    for line in (placement_line(program), *reasons_of(program), *program.notes):
-        print(line)
-
-
 def _refuse(program):
     """Raise ModelError for the first operator that another runtime or the host must compute."""
     from weft.network.errors import ModelError
@@ -216,45 +212,6 @@ def _refuse(program):
                 f"{program.name}: operator {step.position[0]} ({step.operators[0]} {step.name})"
                 f" must not run on the host with --fallback refuse: {step.placement.reason}{field}"
             )
-
-
-def _inputs(args, program):
-    """Return the inputs: of a file, or random ones."""
-    import zipfile
-    import zlib
-
-    import numpy as np
-
-    from weft.network.errors import ModelError
-
-    tensors = [program.tensors[number] for number in program.inputs]
-    if args.input is None:
-        rng = np.random.default_rng(args.seed)
-        print(f"random inputs, seed {args.seed}")
-        return [_random(rng, tensor) for tensor in tensors]
-    try:
-        with open(args.input, "rb") as file:
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return found
-            with found:
-                return {name: found[name] for name in found.files}
-    except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        text = str(error).partition("\n")[0]
-        if "pickle" in text:  # numpy takes every other file for one, and tells how to load it
-            text = "it holds something else than arrays of numbers"
-        raise ModelError(f"{args.input} must be a .npy or .npz file: {text}") from error
-
-
-def _random(rng, tensor):
-    import numpy as np
-
-    if tensor.dtype.kind in "iu" and tensor.dtype.itemsize <= 2:
-        limits = np.iinfo(tensor.dtype)
-        return rng.integers(limits.min, limits.max, tensor.shape, tensor.dtype, endpoint=True)
-    if tensor.dtype.kind == "f":
-        return rng.standard_normal(tensor.shape).astype(tensor.dtype)
-    return np.zeros(tensor.shape, tensor.dtype)
 
 
 def _measured(session, x, layers):
@@ -308,24 +265,4 @@ def _show(program, outputs, records, inferences):
         f"{cycles:,} cycles, {starved:,} of them without operands ({predicted}); {sent:,} bytes to"
         f" the core, {received:,} from it; {core:.3f} s core and connection, {host:.3f} s host"
     )
-    for number, y in zip(program.outputs, outputs, strict=True):
-        values = ", ".join(f"{value:g}" for value in y.reshape(-1)[:_SHOWN].tolist())
-        more = ", ..." if y.size > _SHOWN else ""
-        print(f"{program.tensors[number].name}: {y.dtype} {list(y.shape)}: {values}{more}")
-
-
-def _check(oracle, program, outputs, wanted):
-    from weft.network.oracles import ORACLES, compare
-
-    runtime, failed = ORACLES[oracle][0], False
-    for found in compare(program, outputs, wanted):
-        if found.different:
-            rule = f"; allowed are {found.allowed:.3g}" if found.allowed else ""
-            print(
-                f"{found.name}: {found.different:,} of {found.size:,} values differ from {runtime},"
-                f" by at most {found.largest:.3g}{rule}"
-            )
-        else:
-            print(f"{found.name}: all {found.size:,} values equal {runtime}")
-        failed |= not found.is_allowed
-    return int(failed)
+    show_outputs(program, outputs)

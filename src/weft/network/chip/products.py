@@ -12,13 +12,13 @@ from weft.network.chip.space_to_depth import space_to_depth
 from weft.network.ir import Gemm, Tensor, Window
 from weft.network.rescale import Rescale
 
-__all__ = ["Product", "half_of", "product_of"]
+__all__ = ["ChipProduct", "half_of", "product_of"]
 
 _MAX_KERNEL = 255
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Product:
+class ChipProduct:
     """The part of a `NetworkLayer` that a Gemm defines.
 
     Attributes
@@ -54,7 +54,7 @@ def half_of(dtype: np.dtype) -> int:
 def product_of(
     gemm: Gemm, tensors: tuple[Tensor, ...], mode: str, cols: int, depth: int,
     stored: tuple[int, int, int] | None,
-) -> Product:
+) -> ChipProduct:
     """Return the layer of a Gemm.
 
     Parameters
@@ -89,7 +89,7 @@ def product_of(
     bias = np.zeros(columns, np.int64) if gemm.bias is None else gemm.bias.astype(np.int64)
     rescale = Rescale.of(given, columns, mode)
     half = half_of(np.dtype(given.dtype))
-    return Product(
+    return ChipProduct(
         size=size, form=form, window=window, layout=layout, groups=groups, weights=weights,
         x_zero=x_zero, bias=bias - x_zero * weights.sum(axes, dtype=np.int64),
         multiplier=rescale.multiplier, shift=rescale.shift, zero=rescale.zero - half,

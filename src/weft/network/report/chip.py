@@ -11,7 +11,7 @@ from weft.network.chip.places import input_writes
 from weft.network.chip.program import ChipProgram, memory_bytes
 from weft.network.report.placement import ORACLES, reason_lines
 
-__all__ = ["ChipReport", "chip_placement_line", "chip_reasons"]
+__all__ = ["ChipReport", "chip_placement_line", "chip_reasons", "link_bytes"]
 
 _FRAME = 12  # bytes of a frame without its payload: SYNC, type, sequence, length, two checksums
 _START = 8  # bytes of payload

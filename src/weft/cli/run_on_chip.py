@@ -1,0 +1,88 @@
+"""``weft run`` on a core for networks: the whole network runs from the memory of the core."""
+
+from weft.cli.network_explanation import explained
+from weft.cli.network_values import check_outputs, inputs_of, show_outputs, write_outputs
+from weft.cli.output_paths import output_file
+
+__all__ = ["run_on_chip"]
+
+
+def run_on_chip(args, network, target) -> int:
+    """Run a network, or its program, for a target with a ChipConfig; return the exit code."""
+    from weft.network.chip.program import ChipProgram
+    from weft.network.errors import ModelError
+    from weft.network.inputs import read_inputs
+
+    if args.html:
+        raise ModelError("--html must be for a core for matrix products, not for networks")
+    output, activations = (file and output_file(file) for file in (args.output, args.activations))
+    program = network
+    if not isinstance(network, ChipProgram):
+        program = network.compile(target, activations=activations is not None)
+    for line in explained(program):
+        print(line)
+    x = inputs_of(args, program)
+    try:
+        _, inferences, _ = read_inputs(program, x)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{program.name}: {error}") from error
+    wanted = None
+    if args.check:
+        from weft.network.oracles import expected
+
+        wanted = expected(args.check, network, program, x)
+    with program.open(_runner(args, program)) as session:
+        found = session(
+            x, stats=True, activations=activations is not None,
+            watch=_watch(program) if args.layers else None,
+        )
+        cycles = session.cycles
+    y, records, values = (*found, {})[:3]
+    outputs = y if isinstance(y, list) else [y]
+    write_outputs(output, activations, outputs, values)
+    _show(program, records, cycles, inferences)
+    show_outputs(program, outputs)
+    return check_outputs(args.check, program, outputs, wanted) if args.check else 0
+
+
+def _runner(args, program):
+    """Return the runner that ``--on`` names."""
+    from weft.host.transport import TransportError
+
+    if args.on == "golden":
+        return "golden"
+    raise TransportError(f"--on must be golden for a core for networks, not {args.on}")
+
+
+def _watch(program):
+    """Print the head of the table of layers; return the function that prints a line of it."""
+    from weft.network.chip.program import ChipStep
+
+    print(f"{'position':>8}  {'operator':<28} {'output':>14} {'jobs':>5} {'predicted':>10}"
+          f" {'cycles':>10} {'host ms':>8}")
+
+    def watch(record):
+        step = record.step
+        text = f"{min(step.position):>8}  {'+'.join(step.operators):<28}"
+        if not isinstance(step, ChipStep):
+            print(f"{text} {'':>42} {1e3 * record.seconds:>8.2f}", flush=True)
+            return
+        size = f"{step.place.height}x{step.place.width}x{step.place.channels}"
+        cycles = "" if record.cycles is None else f"{record.cycles:,}"
+        print(f"{text} {size:>14} {step.jobs:>5} {step.cycles:>10,} {cycles:>10}", flush=True)
+
+    return watch
+
+
+def _show(program, records, cycles, inferences):
+    """Print the cycles and the bytes of a list, and the time of the host."""
+    from weft.network.report.chip import link_bytes
+
+    sent, received = link_bytes(program)
+    host = sum(record.seconds for record in records)
+    counted = "cycles are not counted" if cycles is None else f"{cycles:,} cycles"
+    each = " for one inference" if inferences > 1 else ""
+    print(
+        f"{counted} (predicted {program.cycles:,}), {sent:,} bytes to the core, {received:,} from"
+        f" it{each}; {host:.3f} s host"
+    )
