@@ -58,7 +58,7 @@ class NetworkInterface(wiring.Signature):
     read_data : In, ``read_vectors`` vectors
         The vector at the address, and the ones after it.
     begin : Out, `ListBegin`
-        Ignored while a list runs.
+        Ignored while a list runs. After an abort the list waits until the core is ready for it.
     abort : Out, 1 bit
         Pulse: ends the running list.
     base, limit : Out

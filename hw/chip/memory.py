@@ -133,7 +133,8 @@ class BankedMemory(wiring.Component):
             addr = Signal.like(bank.b_addr, name=f"side_addr_{n}", reset_less=True)
             enable = Signal.like(bank.b_write_en, name=f"side_enable_{n}")
             m.d.comb += writes.eq(r_write.valid & (r_write.address.bank == n))
-            word = Mux(read.bank > n, next_word, read.word)  # smaller banks: of the next word
+            # A bank before the first one of the read has a vector of the next word.
+            word = Mux(read.bank > n, next_word, read.word) if n < len(banks) - 1 else read.word
             m.d.sync += [
                 addr.eq(Mux(writes, r_write.address.word, word)),
                 enable.eq(r_write.enable & writes.replicate(len(enable))),

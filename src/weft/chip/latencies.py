@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from weft import latencies
+from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
     "CHUNK_ADDRESS", "AddSlots", "add_slots", "added_chunks", "chunks_in_flight", "join",
-    "read_delay", "rescale", "sum_latency",
+    "read_delay", "rescale", "result_rows", "sum_latency",
 ]
 
 PARAMETER_READ = 1 + latencies.MEMORY_READ + 1  # from an issue to the parameters of its columns
@@ -86,3 +87,20 @@ def added_chunks(core: Config) -> int:
     """Chunks of the added map between their reads and the scalers, at full rate."""
     cycles = core.scale_cycles
     return 1 + -(-(add_slots(core).added * cycles + _ADDED_READ) // (4 * cycles))
+
+
+def result_rows(chip: ChipConfig, write_latency: int) -> int:
+    """Rows of the result buffer: enough for all tiles in flight at full rate; a power of two.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    write_latency : int
+        From the last step of a tile to its first row in the result buffer.
+    """
+    core = chip.core
+    interval = max(core.rows, core.rows * chip.row_chunks * core.scale_cycles)  # of short tiles
+    # From the decision on the last step of a tile to the free rows.
+    occupied = latencies.STEP + write_latency + interval + read_delay(core) + 6
+    tiles = -(-occupied // interval) + 1
+    return 1 << (tiles * core.rows - 1).bit_length()

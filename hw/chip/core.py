@@ -1,0 +1,167 @@
+"""The core for networks: it executes whole networks, list by list, from its own memory."""
+
+from amaranth.hdl import Module, ResetInserter, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import connect, flipped
+
+from weft.chip import latencies
+from weft.hw.chip.arbiters import ReadArbiter, WriteArbiter
+from weft.hw.chip.array_section import ArraySection
+from weft.hw.chip.interface import NetworkInterface
+from weft.hw.chip.list_reader import ListReader
+from weft.hw.chip.loaded_buffer import LoadedBuffer
+from weft.hw.chip.loader import ListLoader
+from weft.hw.chip.map_reader import MapReader
+from weft.hw.chip.memory import BankedMemory
+from weft.hw.chip.output_section import OutputSection
+from weft.hw.chip.step_sequencer import StepSequencer
+
+__all__ = ["NetworkCore"]
+
+ADDED, LIST, LOADS, HOST = range(4)  # clients of the read arbiter, by priority
+
+
+class NetworkCore(wiring.Component):
+    """Memory, array and control of a core for networks; ``docs/chip.md`` describes it.
+
+    While no list runs, all blocks except the memory, its arbiters and the list reader are reset.
+    So an abort ends a list in any state. The next list waits until no read of these blocks is in
+    flight.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    writes, reads, read_valid, read_data, begin, abort, base, limit, status, finished
+        The ports of `weft.hw.chip.interface.NetworkInterface`, flipped.
+    """
+
+    def __init__(self, chip):
+        self.chip = chip
+        write_latency = ArraySection.write_latency(chip, MapReader.LATENCY)
+        self.buffer_rows = latencies.result_rows(chip, write_latency)
+        super().__init__(NetworkInterface(chip).flip())
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.list_reader = list_reader = ListReader(self.chip)
+        m.submodules.memory = memory = BankedMemory(self.chip)
+        m.submodules.read_arbiter = reads = ReadArbiter(self.chip, clients=4)
+        m.submodules.write_arbiter = writes = WriteArbiter(self.chip)
+        resets = ResetInserter(list_reader.halt)
+        sequencer, map_reader = self._steps(m, resets, list_reader, memory)
+        b, lines = self._loads(m, resets, list_reader, reads)
+        array = self._array(m, resets, sequencer, map_reader, b)
+        output = self._output(m, resets, list_reader, sequencer, array, lines, reads)
+
+        connect(m, list_reader.reads, getattr(reads, f"reads_{LIST}"))
+        connect(m, flipped(self.reads), getattr(reads, f"reads_{HOST}"))
+        connect(m, reads.reads, memory.reads)
+        connect(m, list_reader.writes, writes.log)
+        connect(m, flipped(self.writes), writes.host)
+        m.d.comb += [
+            reads.read_valid.eq(memory.read_valid), reads.read_data.eq(memory.read_data),
+            writes.store.eq(output.write), memory.write.eq(writes.write),
+            list_reader.read_valid.eq(getattr(reads, f"valid_{LIST}")),
+            list_reader.read_data.eq(reads.data),
+            self.read_valid.eq(getattr(reads, f"valid_{HOST}")), self.read_data.eq(reads.data),
+            list_reader.abort.eq(self.abort),
+            list_reader.job_done.eq(output.done),
+            self.status.eq(list_reader.status), self.finished.eq(list_reader.finished),
+        ]
+        m.d.sync += list_reader.address_error.eq(map_reader.address_error | output.address_error)
+        for block in (list_reader, map_reader, output):
+            m.d.comb += [block.base.eq(self.base), block.limit.eq(self.limit)]
+        self._begin(m, list_reader, reads)
+        return m
+
+    def _begin(self, m, list_reader, reads):
+        """Begin a list when no reads of an aborted list are in flight."""
+        begin = Signal.like(self.begin)
+        in_flight = Signal(range(ReadArbiter.IN_FLIGHT + 1))
+        accepted, arrived = 0, 0
+        for n in (ADDED, LIST, LOADS):
+            port = getattr(reads, f"reads_{n}")
+            accepted |= port.valid & port.ready
+            arrived |= getattr(reads, f"valid_{n}")
+        m.d.sync += in_flight.eq(in_flight + accepted - arrived)
+        m.d.comb += list_reader.begin.eq(begin)
+        with m.If(in_flight.any()):
+            m.d.comb += list_reader.begin.valid.eq(0)
+        with m.Else():
+            m.d.sync += begin.valid.eq(0)
+        with m.If(self.begin.valid & list_reader.halt):
+            m.d.sync += begin.eq(self.begin)
+        with m.If(self.abort):
+            m.d.sync += begin.valid.eq(0)
+
+    def _steps(self, m, resets, list_reader, memory):
+        """A job -> the steps of the array, and the vectors of A from the memory."""
+        sequencer = StepSequencer(self.chip, buffer_rows=self.buffer_rows)
+        map_reader = MapReader(self.chip)
+        m.submodules.sequencer = resets(sequencer)
+        m.submodules.map_reader = resets(map_reader)
+        connect(m, map_reader.panel, sequencer.panel)
+        m.d.comb += [
+            map_reader.step.eq(sequencer.step),
+            memory.rows.eq(map_reader.rows), map_reader.row_data.eq(memory.row_data),
+        ]
+        for block in (sequencer, map_reader):
+            m.d.comb += [block.job.eq(list_reader.job), block.start.eq(list_reader.start)]
+        return sequencer, map_reader
+
+    def _loads(self, m, resets, list_reader, reads):
+        """Loads -> the buffers of weights and parameters, which a reset leaves as they are."""
+        chip = self.chip
+        loader = ListLoader(chip)
+        m.submodules.loader = resets(loader)
+        connect(m, list_reader.load, loader.load)
+        connect(m, loader.reads, getattr(reads, f"reads_{LOADS}"))
+        buffers = []
+        for name, vectors, words in (
+            ("b", chip.core.cols, chip.b_words), ("lines", chip.line_vectors, chip.lines),
+        ):
+            buffer = LoadedBuffer(chip, vectors=vectors, words=words)
+            m.submodules[f"buffer_{name}"] = buffer
+            m.d.comb += buffer.write.eq(getattr(loader, name))
+            buffers.append(buffer)
+        m.d.comb += [
+            loader.base.eq(self.base), loader.limit.eq(self.limit),
+            loader.read_valid.eq(getattr(reads, f"valid_{LOADS}")),
+            loader.read_data.eq(reads.data),
+            list_reader.load_done.eq(loader.done), list_reader.load_error.eq(loader.address_error),
+        ]
+        return buffers
+
+    def _array(self, m, resets, sequencer, map_reader, b):
+        """Steps, A and B -> sums."""
+        array = ArraySection(
+            self.chip, step=sequencer.step.shape(), a_latency=MapReader.LATENCY,
+            buffer_rows=self.buffer_rows,
+        )
+        m.submodules.array = resets(array)
+        m.d.comb += [
+            array.step.eq(sequencer.step), array.a.eq(map_reader.a),
+            b.read_addr.eq(array.b_addr), array.b.as_value().eq(b.read_data.as_value()),
+        ]
+        return array
+
+    def _output(self, m, resets, list_reader, sequencer, array, lines, reads):
+        """Tiles and sums -> the output map."""
+        output = OutputSection(self.chip, buffer_rows=self.buffer_rows)
+        m.submodules.output = resets(output)
+        connect(m, output.reads, getattr(reads, f"reads_{ADDED}"))
+        m.d.comb += [
+            output.job.eq(list_reader.job), output.start.eq(list_reader.start),
+            output.tiles.eq(sequencer.tiles), output.row_written.eq(array.row_written),
+            sequencer.release.eq(output.release),
+            array.address.eq(output.address), array.index.eq(output.index),
+            output.sums.eq(array.sums), output.pair_sum.eq(array.pair_sum),
+            lines.read_addr.eq(output.parameter_addr),
+            output.parameter_line.as_value().eq(lines.read_data.as_value()),
+            output.read_valid.eq(getattr(reads, f"valid_{ADDED}")),
+            output.read_data.eq(reads.data[0]),
+        ]
+        return output

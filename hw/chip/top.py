@@ -1,0 +1,67 @@
+"""The top of a core for networks, with flat ports for simulators."""
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from weft.hw.chip.core import NetworkCore
+
+__all__ = ["NetworkTop"]
+
+
+class NetworkTop(wiring.Component):
+    """`NetworkCore`, with a separate port for each member of its interface.
+
+    Attributes
+    ----------
+    write_valid : In; write_ready : Out; write_address, write_data, write_enable : In
+        Writes of the host; an address is ``Cat(bank, word)``.
+    read_valid : In; read_ready : Out; read_address : In
+        Reads of the host.
+    data_valid : Out; data : Out, ``read_vectors`` vectors
+        The data of reads.
+    begin_valid, begin_list, begin_log : In
+        Start of a list.
+    list_abort, base, limit : In
+    state, error, job, cycles, result, result_bytes : Out
+        The members of `weft.hw.chip.interface.NetworkStatus`.
+    finished : Out
+    """
+
+    def __init__(self, chip):
+        self.core = core = NetworkCore(chip)
+        write, status = core.writes.payload, core.status
+        self._pins = {  # direction, and the member of the core's interface
+            "write_valid": (In, core.writes.valid),
+            "write_ready": (Out, core.writes.ready),
+            "write_address": (In, write.address.as_value()),
+            "write_data": (In, write.data),
+            "write_enable": (In, write.enable),
+            "read_valid": (In, core.reads.valid),
+            "read_ready": (Out, core.reads.ready),
+            "read_address": (In, core.reads.payload.as_value()),
+            "data_valid": (Out, core.read_valid),
+            "data": (Out, core.read_data.as_value()),
+            "begin_valid": (In, core.begin.valid),
+            "begin_list": (In, core.begin.list.as_value()),
+            "begin_log": (In, core.begin.log.as_value()),
+            "list_abort": (In, core.abort),
+            "base": (In, core.base),
+            "limit": (In, core.limit),
+            "state": (Out, status.state),
+            "error": (Out, status.error),
+            "job": (Out, status.job),
+            "cycles": (Out, status.cycles),
+            "result": (Out, status.result.as_value()),
+            "result_bytes": (Out, status.result_bytes),
+            "finished": (Out, core.finished),
+        }
+        super().__init__({name: flow(len(inner)) for name, (flow, inner) in self._pins.items()})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.core = self.core
+        for name, (flow, inner) in self._pins.items():
+            outer = getattr(self, name)
+            m.d.comb += inner.eq(outer) if flow == In else outer.eq(inner)
+        return m
