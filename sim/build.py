@@ -21,7 +21,7 @@ HARNESS = Path(__file__).with_name("harness.cpp")
 def _sources():
     """The source files that the Verilog of a Config depends on."""
     root, hardware = (Path(package.__file__).parent for package in (weft, weft.hw))
-    flat = root, root / "buses", root / "dtypes"
+    flat = root, root / "buses", root / "chip", root / "dtypes"
     folders = *(folder.glob("*.py") for folder in flat), hardware.rglob("*.py")
     paths = [path for folder in folders for path in sorted(folder)]
     return [path.read_bytes() for path in paths]

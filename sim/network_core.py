@@ -1,0 +1,179 @@
+"""A simulated core for networks: its memory, and the execution of lists, in whole vectors."""
+
+import struct
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft.chip.config import ChipConfig
+from weft.chip.descriptors import ListError
+from weft.chip.states import NetworkState
+from weft.sim import build, verilated
+
+__all__ = ["HostTraffic", "SimulatedOutcome", "NetworkSimulation", "network_model"]
+
+HARNESS = Path(__file__).with_name("network.cpp")
+_LIMIT = 5_000_000  # cycles in which a list must end
+
+
+@dataclass(frozen=True)
+class HostTraffic:
+    """Accesses of the host while a list runs.
+
+    Attributes
+    ----------
+    rate : int
+        In each cycle without a pending access, one starts with the probability ``rate / 256``.
+    reads : pair of int
+        First vector and vectors of the area that is read; the list must not write there.
+    writes : pair of int
+        First vector and vectors of the area that gets random bytes.
+    seed : int
+    """
+
+    rate: int
+    reads: tuple[int, int] = (0, 0)
+    writes: tuple[int, int] = (0, 0)
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class SimulatedOutcome:
+    """How a list ended.
+
+    Attributes
+    ----------
+    finished : bool
+        False if the simulation reached its limit of cycles.
+    state : NetworkState
+    error : ListError
+    job : int
+        Jobs that have ended.
+    cycles : int
+        From START to the end, as the core reports them.
+    result, result_bytes : int
+        First vector and bytes of the result.
+    simulated : int
+        Cycles from START to the end, as the simulator counts them.
+    reads, writes : int
+        Accesses of the host while the list ran.
+    wrong : int
+        Reads of the host with wrong data.
+    """
+
+    finished: bool
+    state: NetworkState
+    error: ListError
+    job: int
+    cycles: int
+    result: int
+    result_bytes: int
+    simulated: int
+    reads: int
+    writes: int
+    wrong: int
+
+
+def network_model(chip: ChipConfig, *, trace: bool = False) -> Path:
+    """The executable model of ``chip``, from the cache or newly built.
+
+    Raises weft.sim.tools.ToolError if a tool is missing or does not compile the model.
+    """
+    def verilog():
+        from weft.hw import export
+        from weft.hw.chip.top import NetworkTop
+
+        return export.to_verilog(NetworkTop(chip), name="network")
+
+    defines = [
+        f"DEPTH={chip.core.depth}", f"BANKS={chip.banks}",
+        f"BANK_BITS={(chip.banks - 1).bit_length()}", f"VECTORS={chip.vectors}",
+        f"READ_VECTORS={chip.read_vectors}", *["TRACE"] * trace,
+    ]
+    return verilated.executable(
+        "networks", f"network{chip.core.name}", build.sources(repr(chip)), verilog, HARNESS,
+        top="network", defines=defines, trace=trace,
+    )
+
+
+class NetworkSimulation:
+    """A Verilated core for networks. It is a context manager; the simulation ends with it.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    vcd : path, optional
+        File for a waveform.
+    """
+
+    def __init__(self, chip: ChipConfig, *, vcd=None):
+        self.chip = chip
+        command = [network_model(chip, trace=vcd is not None)]
+        command += [] if vcd is None else ["--vcd", vcd]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+        self._process.stderr.close()
+
+    def write(self, data: bytes, first: int = 0):
+        """Write ``data``, whole vectors, from vector ``first`` on."""
+        count, rest = divmod(len(data), self.chip.core.depth)
+        if rest:
+            raise ValueError(f"data must be whole vectors, not {len(data)} bytes")
+        self._send(b"W" + struct.pack("<2I", first, count) + data)
+
+    def read(self, first: int = 0, count: int | None = None) -> bytes:
+        """The bytes of ``count`` vectors from ``first`` on; by default all that follow."""
+        count = self.chip.vectors - first if count is None else count
+        self._send(b"R" + struct.pack("<2I", first, count))
+        return self._receive(count * self.chip.core.depth)
+
+    def run(
+        self, list_vector: int, log_vector: int, *, base: int = 0, limit: int | None = None,
+        cycles: int = _LIMIT, abort: int = 0, traffic: HostTraffic | None = None,
+    ) -> SimulatedOutcome:
+        """Execute a list.
+
+        Parameters
+        ----------
+        list_vector, log_vector : int
+            Vectors of the list and of its log.
+        base, limit : int
+            First word of each bank that the list may use, and the first word beyond; by default
+            all.
+        cycles : int
+            Cycles after which the simulation gives up.
+        abort : int
+            Cycle after START in which it is aborted; 0: no abort.
+        traffic : HostTraffic, optional
+        """
+        limit = self.chip.words if limit is None else limit
+        traffic = traffic or HostTraffic(0)
+        self._send(b"S" + struct.pack(
+            "<12I", list_vector, log_vector, base, limit, cycles, abort, traffic.rate,
+            *traffic.reads, *traffic.writes, traffic.seed,
+        ))
+        names = SimulatedOutcome.__dataclass_fields__
+        values = dict(zip(names, struct.unpack("<11I", self._receive(44)), strict=True))
+        return SimulatedOutcome(**values | {
+            "finished": bool(values["finished"]), "state": NetworkState(values["state"]),
+            "error": ListError(values["error"]),
+        })
+
+    def _send(self, data):
+        self._process.stdin.write(data)
+        self._process.stdin.flush()
+
+    def _receive(self, size):
+        data = self._process.stdout.read(size)
+        if len(data) < size:
+            raise RuntimeError(f"the simulation ended: {self._process.stderr.read().decode()}")
+        return data
