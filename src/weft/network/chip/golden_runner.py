@@ -4,8 +4,8 @@ import numpy as np
 
 from weft.chip.addresses import join
 from weft.chip.config import ChipConfig
+from weft.chip.report import ListReport
 from weft.golden.chip import ChipBuffers, run_list
-from weft.network.chip.runner import ListReport
 
 __all__ = ["GoldenRunner"]
 

@@ -1,33 +1,11 @@
 """The interface between a session and a core for networks."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from weft.chip.config import ChipConfig
-from weft.chip.descriptors import ListError
+from weft.chip.report import ListReport
 
-__all__ = ["ChipRunner", "ListReport"]
-
-
-@dataclass(frozen=True)
-class ListReport:
-    """How a list ended.
-
-    Attributes
-    ----------
-    error : ListError
-    jobs : int
-        Jobs that have ended; after an error, the number of the job with the error.
-    result : bytes
-        The bytes that END names.
-    cycles : int or None
-        Cycles from START to the end; None if the runner does not count them.
-    """
-
-    error: ListError
-    jobs: int
-    result: bytes = b""
-    cycles: int | None = None
+__all__ = ["ChipRunner"]
 
 
 class ChipRunner(Protocol):

@@ -10,10 +10,11 @@ import numpy as np
 
 from weft.chip.addresses import split
 from weft.chip.descriptors import ListError
+from weft.chip.report import ListReport
 from weft.host.recovery import AcceleratorError
 from weft.network.chip.places import input_writes, map_values
 from weft.network.chip.program import ChipProgram, ChipStep
-from weft.network.chip.runner import ChipRunner, ListReport
+from weft.network.chip.runner import ChipRunner
 from weft.network.errors import ModelError
 from weft.network.execution import KernelRun
 from weft.network.inputs import dequantized, read_inputs
