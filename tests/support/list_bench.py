@@ -156,7 +156,7 @@ def run_lists(chip, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0
             left = None if ended or left is None or halt else left - 1
             if ended and not halt:
                 run.ends.append(at)
-            if start:
+            if start and not halt:
                 assert left is None and len(run.ends) == len(run.starts)
                 descriptor, waits = current[1][len(run.starts)]
                 assert waits <= len(run.load_ends)

@@ -6,10 +6,10 @@ import struct
 import pytest
 from chip_configs import small_chip
 from list_bench import ListRun, Timing, descriptors_of, run_lists
-from random_lists import random_list, store_list
+from random_lists import random_list, some_job, some_load, store_list
 
 from weft.chip.addresses import join, split
-from weft.chip.descriptors import ListError, ListJob, ListLoad
+from weft.chip.descriptors import ListEnd, ListError, ListJob, ListLoad
 from weft.chip.states import NetworkState
 
 CHIPS = {
@@ -64,3 +64,37 @@ def test_random_lists(name, timing):
             join(descriptors[-1].result, chip.banks) + base * chip.banks
         )
         assert log_of(chip, memory, run, base) == list(zip(run.starts, run.ends, strict=True))
+
+
+FAST_CHIP = small_chip(8, 8, 8, read_vectors=4, words=64)
+
+
+def jobs_of(chip, count, first=()):
+    """A list of jobs that wait for nothing."""
+    return [*first, *(some_job(random.Random(n), chip) for n in range(count)), ListEnd()]
+
+
+def run_alone(chip, descriptors, timing):
+    memory = bytearray(chip.memory_bytes)
+    run = ListRun(store_list(chip, memory, 0, descriptors), split(chip.vectors - 60, chip.banks))
+    run_lists(chip, memory, [run], timing=timing)
+    assert run.status["state"] == NetworkState.DONE
+    return run, memory
+
+
+def test_the_next_job_starts_in_the_next_cycle():
+    run, _ = run_alone(FAST_CHIP, jobs_of(FAST_CHIP, 6), Timing(jobs=(30, 30), latency=4))
+    gaps = [start - end for start, end in zip(run.starts[1:], run.ends[:-1], strict=True)]
+    # The head of loads walks to END beside the first job.
+    assert gaps[1:] == [1] * 4
+
+
+def test_the_next_load_starts_in_the_cycle_of_the_end_of_the_last_one():
+    loads = [some_load(random.Random(n), FAST_CHIP) for n in range(5)]
+    run, _ = run_alone(FAST_CHIP, [*loads, ListEnd()], Timing(loads=(40, 40), latency=4))
+    assert run.load_starts[1:] == run.load_ends[:-1]
+
+
+def test_a_slow_log_delays_jobs_but_loses_nothing():
+    run, memory = run_alone(FAST_CHIP, jobs_of(FAST_CHIP, 6), Timing(jobs=(1, 1), stall=0.95))
+    assert log_of(FAST_CHIP, memory, run, 0) == list(zip(run.starts, run.ends, strict=True))
