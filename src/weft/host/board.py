@@ -148,7 +148,10 @@ class BoardTransport(FramedTransport):
 
     def flush(self, timeout: float) -> None:
         """Wait until the board has acknowledged all frames."""
-        self._wait_for("ACK", timeout, lambda: self._window.empty or None)
+        def poll():
+            return self._synchronized and self._window.empty or None
+
+        self._wait_for("ACK", timeout, poll)
 
     def receive_list(self, number: int) -> Frame | None:
         """Return the answer to the START frame with this sequence number: DONE, or an ERROR.

@@ -124,9 +124,9 @@ class NetworkDriver:
         TransportError
             If the connection failed.
         """
-        data = bytes(data)
+        parts = list(self._parts(address, bytes(data), run, pitch, pixels, row_step))
         with self._transaction():
-            for first, step, part in self._parts(address, data, run, pitch, pixels, row_step):
+            for first, step, part in parts:
                 fields = _WRITE.pack(first, run, pitch, min(pixels, len(part) // (run or 1)), step)
                 self._transport.post(FrameType.WRITE, fields + part)
             self._transport.flush(self._timeout)

@@ -1,0 +1,139 @@
+"""A board with a core for networks as docs/chip.md defines it, with the golden runner of lists."""
+
+import struct
+
+import numpy as np
+
+from weft.chip.addresses import join
+from weft.chip.descriptors import ListError
+from weft.chip.registers import REGISTERS, describe
+from weft.chip.states import NetworkState
+from weft.frames import MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
+from weft.golden.chip import ChipBuffers, run_list
+from weft.host.link import Frame
+
+__all__ = ["GoldenNetworkBoard"]
+
+CYCLES = 1234  # of every list: the golden runner does not count them
+
+
+class GoldenNetworkBoard:
+    """Answers the frames of a host; `say` sends a frame to it.
+
+    A list ends when it starts, or when `finish` is called if ``busy``.
+
+    Attributes
+    ----------
+    memory : array of uint8
+    last : int
+        Sequence number of the last accepted WRITE or START.
+    accepted : list of Frame
+    busy : bool
+    full : bool
+        Whether the board has no space for frames.
+    aborts : int
+    """
+
+    def __init__(self, chip):
+        self.chip = chip
+        self.memory = np.full(chip.memory_bytes, 0x5A, np.uint8)
+        self.full = self.busy = False
+        self.reset()
+
+    def reset(self):
+        """The state after a reset; the memory stays."""
+        self.buffers = ChipBuffers(self.chip)
+        self.last, self.accepted, self.aborts = 0, [], 0
+        self.running = None  # START frame of the running list
+        self.state, self.error, self.jobs, self.result = NetworkState.IDLE, ListError.NONE, 0, b""
+
+    def act(self, frame):
+        """Answer a frame."""
+        kind, payload = frame.type, frame.payload
+        sizes = {FrameType.READ: 4, FrameType.READ_MEMORY: 8, FrameType.START: 8,
+                 FrameType.ABORT: 0, FrameType.WRITE: len(payload)}
+        if kind not in sizes:
+            self.say(Frame(FrameType.ERROR, frame.sequence, b"type"))
+        elif len(payload) != sizes[kind] or len(payload) > MAX_WRITE:
+            self.say(Frame(FrameType.ERROR, frame.sequence, b"size"))
+        elif kind == FrameType.READ:
+            address, count = struct.unpack("<HH", payload)
+            words = (self.registers() + [0] * 256)[address : address + count]
+            self.say(Frame(FrameType.REGISTERS, frame.sequence, struct.pack(f"<{count}I", *words)))
+        elif kind == FrameType.READ_MEMORY:
+            address, count = struct.unpack("<II", payload)
+            assert count <= MAX_DATA
+            data = self.bytes_at(address, count)
+            self.say(Frame(FrameType.DATA, frame.sequence, data))
+        elif kind == FrameType.ABORT:
+            self.abort()
+            self.say(Frame(FrameType.ABORTED, frame.sequence))
+        elif self.full:
+            self.say(Frame(FrameType.ERROR, frame.sequence, b"room"))
+        else:
+            self.take_ordered(frame)
+
+    def take_ordered(self, frame):
+        """Execute a WRITE or START frame, if its number follows."""
+        accepted = frame.sequence == (self.last + 1) % 256
+        if accepted:
+            self.last = frame.sequence
+            self.accepted.append(frame)
+        self.say(Frame(FrameType.ACK, self.last))
+        if accepted and frame.type == FrameType.WRITE and len(frame.payload) > WRITE_FIELDS:
+            self.write(frame.payload)
+        elif accepted and frame.type == FrameType.START:
+            if self.running:
+                self.say(Frame(FrameType.ERROR, frame.sequence, b"busy"))
+                return
+            self.running, self.state = frame, NetworkState.RUNNING
+            if not self.busy:
+                self.finish()
+
+    def write(self, payload):
+        """Store the pixels of a WRITE frame."""
+        address, run, pitch, pixels, row_step = struct.unpack_from("<IBBHI", payload)
+        first, step = (join(a, self.chip.banks) for a in (address, row_step))
+        data, depth = payload[WRITE_FIELDS:], self.chip.core.depth
+        size = run or len(data)
+        for n, start in enumerate(range(0, len(data), size)):
+            y, x = divmod(n, pixels or 1)
+            place = (first + y * ((pixels - 1) * pitch + step) + x * pitch) * depth if run else (
+                first * depth
+            )
+            pixel = data[start : start + size]
+            pixel = pixel.ljust(-(-len(pixel) // depth) * depth, b"\0")
+            self.memory[place : place + len(pixel)] = np.frombuffer(pixel, np.uint8)
+
+    def finish(self):
+        """End the running list."""
+        frame, self.running = self.running, None
+        addresses = struct.unpack("<II", frame.payload)
+        outcome = run_list(self.chip, self.memory, *addresses, buffers=self.buffers)
+        self.error, self.jobs, self.result = outcome.error, outcome.jobs, outcome.result
+        self.state = NetworkState.ERROR if outcome.error else NetworkState.DONE
+        words = struct.pack("<II", *self.registers()[-4:-2])
+        self.say(Frame(FrameType.DONE, frame.sequence, words + self.result))
+
+    def abort(self):
+        """End the running list without DONE."""
+        self.aborts += 1
+        self.buffers = ChipBuffers(self.chip)
+        if self.running:
+            self.running, self.state = None, NetworkState.ABORTED
+            self.error = ListError.ABORTED
+
+    def registers(self):
+        """All registers; the result lies at vector 0 in the lists of the tests."""
+        status = self.state | self.error << 8 | self.jobs << 16
+        words = [*describe(self.chip), status, CYCLES, 0, len(self.result)]
+        assert len(words) == len(REGISTERS)
+        return words
+
+    def bytes_at(self, address, count):
+        """Bytes of the memory; 0 beyond it."""
+        first = join(address, self.chip.banks) * self.chip.core.depth
+        return self.memory[first : first + count].tobytes().ljust(count, b"\0")
+
+    def say(self, frame):
+        raise NotImplementedError
