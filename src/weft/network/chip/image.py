@@ -110,10 +110,11 @@ def _data(graph, sizes, schedule, chip):
         tiles = slice(part.first, part.first + part.tiles)
         rows = slice(tiles.start * size.row_lines, tiles.stop * size.row_lines)
         depth = chip.core.depth
-        yield _Data(
-            number, LoadTarget.B, part.b_jobs, schedule.b_resident,
-            words[:0] if size.filled else words[tiles].reshape(-1, depth),
-        )
+        if part.words:
+            yield _Data(
+                number, LoadTarget.B, part.b_jobs, schedule.b_resident,
+                words[:0, 0] if size.filled else words[tiles].reshape(-1, depth),
+            )
         lines = np.concatenate([columns[rows], added]).view(np.int8)
         yield _Data(
             number, LoadTarget.PARAMETERS, part.line_jobs, schedule.lines_resident,

@@ -9,7 +9,9 @@ __all__ = ["ChipRunner"]
 
 
 class ChipRunner(Protocol):
-    """A core for networks. Addresses are those of lists (`weft.chip.addresses`), relative to BASE.
+    """A core for networks: `weft.host.network_driver.NetworkDriver`, or a model.
+
+    Addresses are those of lists (`weft.chip.addresses`), relative to BASE.
 
     Methods raise `weft.host.transport.TransportError` if the connection fails.
 

@@ -51,6 +51,7 @@ class Part:
     b_word, line : int
         First word of B, and first parameter line.
     words, lines : int
+        To load; ``words`` is 0 if the part before has loaded them.
     b_jobs, line_jobs : int
         Jobs that must have ended before the load; of resident weights or parameters 0.
     """
@@ -98,12 +99,7 @@ def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> Buffer
         If a tile has more words than B, or a layer more lines than the parameter buffer.
     """
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
-    lines = sum(_lines(demand, demand.sizes.tiles) for demand in demands)
-    b_resident, lines_resident = words <= chip.b_words, lines <= chip.lines
-    found = [
-        _schedule(demands, chip, share, b_resident, lines_resident)
-        for share in (_SHARES if not (b_resident and lines_resident) else (1,))
-    ]
+    found = [_schedule(demands, chip, share, words <= chip.b_words) for share in _SHARES]
     return min(found, key=lambda schedule: schedule.cycles)
 
 
@@ -111,19 +107,33 @@ def _lines(demand, tiles):
     return tiles * demand.sizes.row_lines + demand.adds * LINES_OF_ADD
 
 
-def _schedule(demands, chip, share, b_resident, lines_resident):
+def _schedule(demands, chip, share, b_resident):
     """Return the schedule in which a job uses at most a ``share`` of each buffer."""
-    b = _Ring(chip.b_words, b_resident)
-    lines = _Ring(chip.lines, lines_resident)
+    each = [_tiles_of(demand, chip, share, b_resident, True) for demand in demands]
+    total = sum(
+        demand.sizes.tiles * demand.sizes.row_lines
+        + demand.adds * LINES_OF_ADD * -(-demand.sizes.tiles // tiles)
+        for demand, tiles in zip(demands, each, strict=True)
+    )
+    lines_resident = total <= chip.lines
+    b, lines = _Ring(chip.b_words), _Ring(chip.lines)
     parts: list[Part] = []
     for layer, demand in enumerate(demands):
         tiles = _tiles_of(demand, chip, share, b_resident, lines_resident)
+        jobs = -(-demand.sizes.tiles // tiles)
         for first in range(0, demand.sizes.tiles, tiles):
             count = min(tiles, demand.sizes.tiles - first)
-            need = demand.sizes.words(count), _lines(demand, count)
-            b_word, b_jobs = b.take(need[0], len(parts))
-            line, line_jobs = lines.take(need[1], len(parts))
-            parts.append(Part(layer, first, count, b_word, line, *need, b_jobs, line_jobs))
+            words, line_count = demand.sizes.words(count), _lines(demand, count)
+            if not demand.sizes.filled:
+                b_word, b_jobs = b.take(words, len(parts))
+            elif not first:  # all jobs of the layer share these words
+                b_word, b_jobs = b.take(words, len(parts) + jobs - 1)
+            else:
+                words = 0
+            line, line_jobs = lines.take(line_count, len(parts))
+            parts.append(
+                Part(layer, first, count, b_word, line, words, line_count, b_jobs, line_jobs)
+            )
     cycles = _cycles(parts, demands, chip, b_resident, lines_resident)
     return BufferSchedule(tuple(parts), b_resident, lines_resident, cycles)
 
@@ -154,8 +164,8 @@ def _tiles_of(demand, chip, share, b_resident, lines_resident):
 class _Ring:
     """Places parts in a buffer, one after another, from the start again at its end."""
 
-    def __init__(self, size, resident):
-        self._size, self._resident = size, resident
+    def __init__(self, size):
+        self._size = size
         self._next = 0
         self._used: list[tuple[int, int, int]] = []  # start, end, job
 

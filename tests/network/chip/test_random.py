@@ -1,0 +1,68 @@
+"""Random networks on cores for networks: results by the formulas, and no conflicts of banks."""
+
+import numpy as np
+import pytest
+from chip_jobs import bank_conflicts
+from chip_networks import random_network
+from graph_runner import run_graph
+from graphs import values
+from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
+
+from weft.chip.descriptors import DESCRIPTOR_BYTES, ListEnd, ListJob, unpack
+from weft.network.chip.compiler import compile_chip
+from weft.network.chip.golden_runner import GoldenRunner
+from weft.network.errors import ModelError
+from weft.network.target import target_of
+
+CHIPS = [
+    LARGE, SMALL, ODD, TINY, BATCH1,
+    # Buffers that hold a part of the weights and parameters only.
+    network_chip(4, 4, 4, 2, words=8192, b_words=200, lines=40),
+    network_chip(2, 16, 4, 4, words=8192, b_words=150, lines=40, reads=2),
+    network_chip(6, 4, 16, 4, words=8192, b_words=150, lines=40, reads=2, multiplier="plain"),
+]
+
+
+def jobs_of(program):
+    """The jobs of a program's list."""
+    for first in range(0, len(program.run), DESCRIPTOR_BYTES):
+        entry = unpack(program.run[first : first + DESCRIPTOR_BYTES])
+        if isinstance(entry, ListEnd):
+            return
+        if isinstance(entry, ListJob):
+            yield entry
+
+
+def check(seed):
+    """Run a network on one of the cores, with maps that share memory and with all maps kept."""
+    rng, chip = np.random.default_rng(seed), CHIPS[seed % len(CHIPS)]
+    dtype = np.uint8 if seed % 3 == 2 else np.int8
+    graph = random_network(rng, dtype)
+    x = values(rng, dtype, *graph.tensors[0].shape)
+    expected = run_graph(graph, [x])
+    for activations in (False, True):
+        try:
+            program = compile_chip(graph, target_of(chip), activations=activations)
+        except ModelError as error:
+            assert "words of B in" in str(error)
+            return
+        assert not any(bank_conflicts(chip, job) for job in jobs_of(program))
+        for eager in (True, False):
+            with program.open(GoldenRunner(chip, eager=eager)) as session:
+                y, found = session(x, activations=True) if activations else (session(x), {})
+            np.testing.assert_array_equal(y, expected[graph.outputs[0]])
+            for name, value in found.items():
+                number, = graph.nodes[int(name.removeprefix("out"))].outputs
+                np.testing.assert_array_equal(value, expected[number], name)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_networks(seed):
+    check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(16, 176, 32))
+def test_more_random_networks(first):
+    for seed in range(first, first + 32):
+        check(seed)
