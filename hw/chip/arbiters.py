@@ -74,13 +74,11 @@ class ReadArbiter(wiring.Component):
         stages = [
             Signal(self.clients, name=f"client_{n}") for n in range(BankedMemory.READ_LATENCY)
         ]
-        accepted = Signal()
         m.d.comb += [
             self.reads.valid.eq(skid.o.valid), self.reads.payload.eq(skid.o.payload.address),
-            skid.o.ready.eq(self.reads.ready), accepted.eq(skid.o.valid & skid.o.ready),
-            self.data.eq(self.read_data),
+            skid.o.ready.eq(self.reads.ready), self.data.eq(self.read_data),
         ]
-        m.d.sync += stages[0].eq(skid.o.payload.client & accepted.replicate(self.clients))
+        m.d.sync += stages[0].eq(skid.o.payload.client)  # anything, while no read is accepted
         m.d.sync += [new.eq(old) for old, new in zip(stages[:-1], stages[1:], strict=True)]
         for n in range(self.clients):
             m.d.comb += getattr(self, f"valid_{n}").eq(self.read_valid & stages[-1][n])

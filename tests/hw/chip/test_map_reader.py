@@ -179,6 +179,19 @@ def test_extreme_windows(window):
     assert any(n is not None for n in numbers)
 
 
+@pytest.mark.parametrize("group_tiles", [1, 2, 3])
+def test_groups_of_tiles_move_through_the_channels(group_tiles):
+    chip, rng = CHIPS["2x2x2"], np.random.default_rng(1)
+    job, image = window_job(
+        rng, chip, map_size=(2, 3), out=(2, 2), kernel=(1, 2), first=(0, -1), channels=5
+    )
+    job = replace(
+        job, columns=5 * chip.core.cols, group_tiles=group_tiles, group_step=split(2, chip.banks)
+    )
+    (found,) = run_jobs(chip, [(job, image)])
+    check_values(chip, job, found, image)
+
+
 @pytest.mark.parametrize("size, first, inside", [
     (65535, -2, 1), (32768, 32766, 2), (65535, 32767, 3), (32767, 32767, 0), (1, -32768, 0),
 ])
