@@ -174,12 +174,18 @@ def test_tests_within_a_budget(tool, tree):
     durations = {"tests/hw/test_adder.py": {"quick": 2}, "tests/test_fixture.py": {"quick": 3}}
     (tree / "tests" / "durations.json").write_text(json.dumps(durations))
     choice = tool.choice.Choice(tree)
-    mirrored = ["tests/test_limits.py"]
-    assert choice.tests_of("src/weft/limits.py", 2) == mirrored
-    assert choice.tests_of("src/weft/limits.py", 5) == [*mirrored, "tests/hw/test_adder.py"]
-    assert choice.tests_of("src/weft/limits.py", 9) == [
-        *mirrored, "tests/hw/test_adder.py", "tests/test_fixture.py",
-    ]
+    first = ["tests/test_limits.py", "tests/hw/test_adder.py"]
+    assert choice.tests_of("src/weft/limits.py", 2) == first[:1]
+    assert choice.tests_of("src/weft/limits.py", 5) == first
+    assert choice.tests_of("src/weft/limits.py", 9) == [*first, "tests/test_fixture.py"]
+
+
+def test_tests_with_a_similar_name_come_first(tool, tree):
+    for name in ("old_limits", "new"):
+        (tree / "tests" / f"test_{name}.py").write_text("import weft.limits\n")
+    choice = tool.choice.Choice(tree)
+    found = choice.tests_of("src/weft/limits.py", 99)
+    assert found[:3] == ["tests/test_limits.py", "tests/test_old_limits.py", "tests/test_new.py"]
 
 
 def test_a_kill_and_a_survivor(tool, tree, workspace):

@@ -10,6 +10,7 @@ not tested again, except a survivor of a smaller budget.
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 import tomllib
@@ -137,4 +138,5 @@ def main(arguments=None, root=ROOT) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the running tests, too
     sys.exit(main())

@@ -13,6 +13,7 @@ FOLDERS = {
     "verif": "verif",
 }
 START = 0.3  # seconds to import a test file
+UNKNOWN = {"quick": 2.0}  # duration of a test file that is not recorded
 
 
 class Choice:
@@ -49,15 +50,20 @@ class Choice:
         self._reached = self._tests()
 
     def tests_of(self, file: str, budget: float) -> list[str]:
-        """The mirrored test files; then others, near and short ones first, within a budget.
+        """The mirrored test files; then others that import the file, within a budget.
 
-        The seconds of a file are those of its quick tests in ``tests/durations.json``.
+        Test files that share most words of the path come first, then near and short ones. The
+        seconds of a test file are those of its quick tests in ``tests/durations.json``.
         """
+        def words(path):
+            return set(re.split(r"[/_.]", path))
+
         path = self.root / "tests" / "durations.json"
         durations = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         tests, spent = self.mirrored(file), 0.0
-        for _, seconds, test in sorted(
-            (distance, durations.get(test, {}).get("quick", 0.0) + START, test)
+        for _, _, seconds, test in sorted(
+            (-len(words(file) & words(test)), distance,
+             durations.get(test, UNKNOWN).get("quick", 0.0) + START, test)
             for distance, test in self.importing(file)
         ):
             if spent + seconds <= budget:

@@ -13,11 +13,11 @@ lines with the seed {seed}, makes one mutant of each, and writes this page and i
 `docs/mutation.json`. A line is drawn by a hash of its text and the seed, so the draw stays nearly
 the same when other lines change.
 
-A mutant first meets the test files of the same name, then the files that import its module: the
-nearest and shortest ones, as `tests/durations.json` has it. No test starts after the budget of the
-mutant, 10 s of processor time unless `--budget` sets another. So a survivor may still be killed by
-tests that did not run: `make mutation ARGS='--budget 100'` tests only the survivors, with more
-tests. Tests marked `slow` do not run.
+A mutant first meets the test files of the same name, then the files that import its module, those
+with a similar name and the shortest ones first (`tests/durations.json`). No test starts after the
+budget of the mutant, 10 s of processor time unless `--budget` sets another. So a survivor may still
+be killed by tests that did not run: `make mutation ARGS='--budget 100'` tests only the survivors,
+with more tests. Tests marked `slow` do not run.
 
 A failure counts only if the same test passes without the mutant. A test that hangs fails. A mutant
 that changes nothing visible is **equivalent**: `tools/mutation/equivalent.toml` lists them, with

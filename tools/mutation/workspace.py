@@ -17,7 +17,7 @@ __all__ = ["Workspace"]
 NOT_COPIED = {".git", ".venv", ".venv.lock", "build", "out", "dist", ".hypothesis"}
 MEMORY = 8 << 30  # limit of a process's memory in bytes: a mutant may allocate without end
 CPU = 120         # processor seconds of a process beyond the budget
-WALL = 200        # seconds of a run beyond ten times the budget
+WALL = 100        # seconds of a run beyond ten times the budget
 # sitecustomize.py, which Python imports at the start of each process with this PYTHONPATH.
 CUSTOMIZE = """\
 import sys
