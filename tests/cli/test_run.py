@@ -1,5 +1,7 @@
 """``weft run`` and ``weft compile``: lines, files, checks and exit codes."""
 
+import re
+
 import numpy as np
 import pytest
 from tflite_files import T, build
@@ -54,6 +56,13 @@ def test_says_which_part_the_host_computes_and_what_would_change_it(folder, caps
     line = capsys.readouterr().out.splitlines()[1]
     assert line.startswith("partly on the host: FULLY_CONNECTED: requantization in mode tflite")
     assert "; requantize=tflite in the Config changes this (saves " in line
+
+
+def test_the_default_target_is_a_board(folder, capsys):
+    assert main(["run", "net.tflite"]) == 0
+    line, *_, cycles, _ = capsys.readouterr().out.splitlines()
+    assert "; ulx3s-85f: " in line
+    assert re.search(r"\(predicted [\d,]+\); ", cycles)
 
 
 def test_a_batch_from_a_file(folder, capsys):

@@ -7,8 +7,10 @@ import pytest
 from weft.cli import main, selftest
 from weft.commands import Region
 from weft.config import Config
+from weft.host import Accelerator
 from weft.host.golden import GoldenTransport
 from weft.host.golden_int8 import IntegerCore
+from weft.host.resident import Resident
 from weft.host.transport import Packet, TransportClosed
 
 SMALL = ["--rows", "2", "--cols", "3", "--depth", "2", "--a-words", "64", "--b-words", "32"]
@@ -40,7 +42,9 @@ def long_timeout(monkeypatch):
 def test_golden_passes(more, finished, capsys):
     assert main(["selftest", "golden", *SMALL, *more]) == 0
     expected = CHECKS + ["finished on the chip"] * finished
-    assert table(capsys.readouterr().out) == dict.fromkeys(expected, "yes")
+    said = capsys.readouterr().out
+    assert table(said) == dict.fromkeys(expected, "yes")
+    assert [name for name in expected if f"{name}: passed\n" not in said] == []
 
 
 @pytest.mark.parametrize("seed", ["7"])
@@ -69,6 +73,18 @@ def test_reports_a_wrong_bit(monkeypatch, capsys):
     [wrong] = [name for name, passed in table(said).items() if passed != "yes"]
     failure = rf"^{wrong}: (\w+: )?1 of \d+ results differ, the first at \(\d+, \d+\): "
     assert re.search(failure, said, re.M)
+
+
+def test_reports_a_wrong_product_with_resident_operands(monkeypatch, capsys):
+    real = Accelerator.matmul
+
+    def matmul(self, a, b, **arguments):
+        y = real(self, a, b, **arguments)
+        return y + 1 if isinstance(b, Resident) else y
+
+    monkeypatch.setattr(Accelerator, "matmul", matmul)
+    assert main(["selftest", "golden", *SMALL]) == 1
+    assert table(capsys.readouterr().out)["resident B"] == "NO"
 
 
 @pytest.mark.parametrize("region, name", [(Region.A, "A buffer"), (Region.B, "B buffer")])

@@ -25,6 +25,7 @@ def test_every_word_passes_once_in_order(two_clocks, w, r, stall):
             ctx.set(dut.i.valid, 1)
             while not (await ctx.tick("w").sample(dut.i.ready))[-1]:
                 pass
+            assert ctx.get(dut.nonempty)
             ctx.set(dut.i.valid, 0)
 
     async def receive(ctx):

@@ -57,5 +57,5 @@ def test_has_everything(checked):
     text = "".join(checked.text)
     assert "<b>& on a-board" in text
     for part in ("285", "DEPTHWISE_CONV_2D", "softmax needs a reduction", "the batch is 1", "4x4x4",
-                 "a-board and other", "Horowitz", "host (windows, packing"):
+                 " cycles at 100 MHz", "a-board and other", "Horowitz", "host (windows, packing"):
         assert part in text

@@ -81,6 +81,12 @@ def test_rejects_what_breaks_a_rule_of_its_operator():
         load(file("FULLY_CONNECTED", tensors, ["x", "w"], options=("AddOptions", {})), "net")
 
 
+def test_the_output_of_a_concatenation_has_all_inputs():
+    options = "ConcatenationOptions", {"axis": 1}
+    with pytest.raises(ModelError, match=r"output 0 must be of shape \(1, 16\), not \(1, 8\)"):
+        load(file("CONCATENATION", {}, ["x", "x"], options=options), "net")
+
+
 @pytest.mark.parametrize("name, message", [
     ("BIDIRECTIONAL_SEQUENCE_LSTM",
      "this operator; the nearest supported operator is UNIDIRECTIONAL_SEQUENCE_LSTM"),
