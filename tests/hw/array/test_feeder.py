@@ -10,13 +10,13 @@ from amaranth.lib.wiring import In, Out
 
 from verif.amaranth_bench import play
 from verif.interleaved_mac import interleaved_mac
+from verif.loader_model import write_port
 from weft.commands import Region
 from weft.geometry import Operand
 from weft.hw.arith.bf16 import Bf16Mac, FlushingBf16Mac
 from weft.hw.arith.mac import PlainMac
 from weft.hw.array.feeder import Feeder
 from weft.hw.buffers.operands import OperandBuffer
-from weft.hw.control.loader import BufferWrite
 from weft.hw.control.sequencer import ArrayStep
 from weft.hw.control.tile_generator import Tile
 
@@ -73,13 +73,7 @@ class Case:
         tile = Tile(self.geometries, StructLayout({}))
         pair = self.geometries[Region.A], self.geometries[Region.B]
         step = ArrayStep(pair, tile, self.rows, folded=False)
-        writes = {
-            region.name.lower(): StructLayout({"valid": 1, "write": BufferWrite(
-                address=range(g.words // g.group), segments=g.segments, pages=g.pages,
-                bytes_in=g.stream,
-            )})
-            for region, g in self.geometries.items()
-        }
+        writes = {region.name.lower(): write_port(g) for region, g in self.geometries.items()}
         return Feeder(
             geometries=self.geometries, writes=writes, step=step, mac=self.mac, hop=self.hop,
             target="generic",

@@ -3,12 +3,11 @@
 import random
 
 import pytest
-from amaranth.lib.data import StructLayout
 
 from verif.amaranth_bench import play
+from verif.loader_model import write_port
 from weft.geometry import Operand
 from weft.hw.buffers.operands import OperandBuffer
-from weft.hw.control.loader import BufferWrite
 
 LATENCY = OperandBuffer.LATENCY
 GEOMETRIES = [
@@ -23,12 +22,7 @@ GEOMETRIES = [
 
 
 def buffer(geometry):
-    write = BufferWrite(
-        address=range(geometry.words // geometry.group), segments=geometry.segments,
-        pages=geometry.pages, bytes_in=geometry.stream,
-    )
-    write = StructLayout({"valid": 1, "write": write})
-    return OperandBuffer(geometry=geometry, write=write, target="generic")
+    return OperandBuffer(geometry=geometry, write=write_port(geometry), target="generic")
 
 
 def writes(geometry, contents, rng):

@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 from amaranth.hdl import Value
-from amaranth.lib.data import StructLayout
-from amaranth.utils import ceil_log2
 from ml_dtypes import bfloat16
 
 from verif.amaranth_bench import play, simulate
+from verif.loader_model import write_port
 from weft.commands import Region, epilogue_flags
 from weft.config import Config
 from weft.dtypes import DTYPES
 from weft.geometry import memories
 from weft.hw.control.job_table import JobEntry
-from weft.hw.control.loader import BufferWrite
 from weft.hw.control.tile_generator import Tile
 from weft.hw.export import to_verilog
 from weft.hw.output.bf16_output import Bf16Output
@@ -66,11 +64,7 @@ class Bench:
         self.clamps = Region.PARAMETERS in self.geometries
         writes = {}
         if self.clamps:
-            g = self.geometries[Region.PARAMETERS]
-            writes["parameters"] = StructLayout({"valid": 1, "write": BufferWrite(
-                address=ceil_log2(g.words // g.group), segments=g.segments, pages=g.pages,
-                bytes_in=g.stream,
-            )})
+            writes["parameters"] = write_port(self.geometries[Region.PARAMETERS])
         self.dut = Bf16Output(
             geometries=self.geometries, chunk=chunk, acc=32, lanes=config.lanes,
             sum_latency=self.sum_latency, writes=writes, target=config.target,
