@@ -126,7 +126,10 @@ class ChunkAddresses(wiring.Component):
         return pixel
 
     def _column(self, m, advance):
-        """The chunk's vector, as a step from its pixel, and its place in the vector."""
+        """The chunk's vector, as a step from its pixel, and its place in the vector.
+
+        They are 0 after each panel, so they need no start.
+        """
         chunk = self.i.chunk
         vector, tile_vector = (
             Signal(self.Address, name=name) for name in ("vector", "tile_vector")
@@ -153,6 +156,4 @@ class ChunkAddresses(wiring.Component):
             m.d.sync += [vector.eq(next_vector), part.eq(next_part)]
             with m.If(chunk.tile_end):
                 m.d.sync += [tile_vector.eq(next_vector), tile_part.eq(next_part)]
-        with m.If(self.start):
-            m.d.sync += [vector.eq(0), part.eq(0), tile_vector.eq(0), tile_part.eq(0)]
         return vector, part

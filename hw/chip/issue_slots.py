@@ -62,7 +62,7 @@ class IssueSlots(wiring.Component):
         m = Module()
         period = 4 * self.cycles  # with ADD
         cycle = Signal(range(period))
-        requested = Signal()  # a chunk was requested in this period
+        requested = Signal()  # a chunk was requested in this period; 0 when a job starts
         before = Signal(self.slots.total // 4)  # the same for the periods before
         end = cycle == Mux(self.add, period - 1, self.cycles - 1)
         m.d.comb += [self.ready.eq(cycle == 0), self.issue.layer.eq(self.request)]
@@ -77,5 +77,5 @@ class IssueSlots(wiring.Component):
             periods, slot = divmod(getattr(self.slots, name), 4)
             m.d.comb += self.issue[name].eq(chunks[periods] & (cycle == slot * self.cycles))
         with m.If(self.start):
-            m.d.sync += [cycle.eq(0), requested.eq(0), before.eq(0)]
+            m.d.sync += [cycle.eq(0), before.eq(0)]
         return m

@@ -50,27 +50,46 @@ def test_a_request_waits_for_its_row_and_for_the_scalers():
 
 
 def test_with_add_a_request_waits_for_the_added_values():
-    async def bench(ctx, dut):
-        assert await cycle(ctx, dut, ready=1, row_written=1) is None
-        assert await cycle(ctx, dut, ready=1) is None
-        assert await cycle(ctx, dut, ready=1, added_ready=1) == (0, 5, 0)
-
     dut = ChunkScheduler(CHIP, buffer_rows=16)
+    everything = {"ready": 1, "row_written": 1, "added_ready": 1}
 
-    async def announce(ctx):
+    async def bench(ctx):
         ctx.set(dut.add, 1)
         put(ctx, dut.tiles, TILE)
         await ctx.tick()
         ctx.set(dut.tiles.valid, 0)
         await ticks(ctx, 4)
         # No chunk waits for its request before its read is accepted.
-        assert await cycle(ctx, dut, ready=1, row_written=1, added_ready=1) is None
+        assert await cycle(ctx, dut, **everything) is None
         assert ctx.get(dut.added.valid)
         ctx.set(dut.added.ready, 1)
-        await ticks(ctx, 4)
-        await bench(ctx, dut)
+        for _ in range(8):
+            assert await cycle(ctx, dut, ready=1, row_written=1) is None
+        found = [await cycle(ctx, dut, **everything) for _ in range(9)]
+        assert found == [(0, 5, 0), (1, 6, 0), (0, 5, 0), (1, 6, 1), *[None] * 5]
 
-    simulate(dut, announce)
+    simulate(dut, bench)
+
+
+def test_with_add_no_more_chunks_are_read_than_can_wait():
+    dut = ChunkScheduler(CHIP, buffer_rows=64)
+
+    async def bench(ctx):
+        ctx.set(dut.add, 1)
+        ctx.set(dut.added.ready, 1)
+        for _ in range(16):
+            put(ctx, dut.tiles, {**TILE, "rows": 4, "cols": 4})
+            await ctx.tick()
+        ctx.set(dut.tiles.valid, 0)
+        await ticks(ctx, 40)
+        assert not ctx.get(dut.added.valid)
+        assert await cycle(ctx, dut, ready=1, row_written=1, added_ready=1) is None
+        assert await cycle(ctx, dut, ready=1, row_written=1, added_ready=1)
+        ctx.set(dut.ready, 0)
+        reads = [(await ctx.tick().sample(dut.added.valid))[-1] for _ in range(10)]
+        assert sum(reads) == 1
+
+    simulate(dut, bench)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4])
@@ -79,14 +98,14 @@ def test_addresses_of_the_next_tile_are_behind_all_rows_of_a_tile(rows):
     addresses, indices = [], []
 
     async def bench(ctx):
-        for _ in range(2):
+        for _ in range(3):
             put(ctx, dut.tiles, {**TILE, "rows": rows})
             await ctx.tick()
         ctx.set(dut.tiles.valid, 0)
         await ticks(ctx, 8)
         requests = []
         for now in range(40):
-            ctx.set(dut.row_written, now < 8)
+            ctx.set(dut.row_written, now < 12)
             ctx.set(dut.ready, 1)
             ports = dut.request.valid, dut.address, dut.index
             _, _, valid, address, index = await ctx.tick().sample(*ports)
@@ -96,5 +115,5 @@ def test_addresses_of_the_next_tile_are_behind_all_rows_of_a_tile(rows):
                 indices.append(index)
 
     simulate(dut, bench)
-    assert addresses == [4 * tile + row for tile in range(2) for row in range(rows) for _ in "ab"]
-    assert indices == [0, 1] * 2 * rows
+    assert addresses == [4 * tile + row for tile in range(3) for row in range(rows) for _ in "ab"]
+    assert indices == [0, 1] * 3 * rows

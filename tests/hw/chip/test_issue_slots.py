@@ -55,7 +55,8 @@ def test_each_value_has_its_slot(mode, cycles, idle):
             assert found == [now + later for now in requests if add]
 
 
-def test_a_job_starts_without_waiting_for_the_period_before():
+@pytest.mark.parametrize("add", [0, 1])
+def test_a_job_starts_without_waiting_for_the_period_before(add):
     """The last value of a chunk may leave before its period of four slots ends."""
     core = Config(requantize="tflite", scale_cycles=32, activation="none")
     dut = IssueSlots(core)
@@ -68,10 +69,10 @@ def test_a_job_starts_without_waiting_for_the_period_before():
         for _ in range(32 * add_slots(core).total + 2):
             await ctx.tick()
         assert not ctx.get(dut.ready)
-        ctx.set(dut.add, 0)
         ctx.set(dut.start, 1)
         await ctx.tick()
         ctx.set(dut.start, 0)
+        ctx.set(dut.add, add)
         assert ctx.get(dut.ready)
         for _ in range(500):
             assert ctx.get(dut.issue.as_value()) == 0

@@ -7,8 +7,11 @@ import pytest
 from chip_jobs import case_of
 from chip_layers import random_layer
 from chip_output import OutputBench, OutputCase, chip_of, random_case
+from side_port import hardware_address
 
+from verif.amaranth_bench import put, simulate
 from weft.chip import latencies
+from weft.hw.chip.output_section import OutputSection
 
 CHIPS = {
     "small": chip_of(2, 2, 2, 1),
@@ -16,7 +19,7 @@ CHIPS = {
     "fip": chip_of(3, 4, 8, 2, multiplier="fip"),
     "ecp5": chip_of(4, 4, 4, 4, target="ecp5", scale_cycles=4),
     "row": chip_of(1, 8, 4, 4, read_vectors=1, scale_cycles=2, mode="single"),
-    "slow": chip_of(2, 4, 8, 4, scale_cycles=16),
+    "slow": chip_of(2, 4, 8, 4, scale_cycles=8),
 }
 ALL = pytest.mark.parametrize("chip", CHIPS.values(), ids=CHIPS)
 
@@ -25,7 +28,7 @@ ALL = pytest.mark.parametrize("chip", CHIPS.values(), ids=CHIPS)
 @pytest.mark.parametrize("stall, gap", [(0, 0), (0.5, 0.7)])
 def test_maps_of_random_jobs(chip, stall, gap):
     rng = np.random.default_rng(7)
-    count = 8 if chip.core.scale_cycles < 8 else 2
+    count = 8 if chip.core.scale_cycles < 8 else 4
     cases = [random_case(rng, chip, add=bool(n % 3), base=n % 2) for n in range(count)]
     OutputBench(chip, cases, stall=stall, gap=gap).simulate()
 
@@ -76,3 +79,29 @@ def test_a_job_of_one_chunk_takes_the_latency(name, add):
     bench.simulate()
     request = 1  # from the written row to the request
     assert bench.latencies == [request + latencies.rescale(chip.core, add)] * 2
+
+
+@pytest.mark.parametrize("name, errors", [("add_input", 1), ("output", 1), ("input", 0)])
+def test_an_access_beyond_the_limit_does_not_happen(name, errors):
+    chip = CHIPS["small"]
+    dut = OutputSection(chip, buffer_rows=4)
+    found = []
+
+    async def bench(ctx):
+        put(ctx, dut.limit, 2)
+        put(ctx, dut.job[name], hardware_address(chip, 2 * chip.banks))
+        put(ctx, dut.job.add, int(name == "add_input"))
+        put(ctx, dut.start, 1)
+        put(ctx, dut.reads.ready, 1)
+        await ctx.tick()
+        put(ctx, dut.start, 0)
+        for now in range(60):
+            put(ctx, dut.tiles, {
+                "valid": now == 0, "rows": 1, "cols": 1, "line": 0, "tile_last": 1, "last": 1,
+            })
+            put(ctx, dut.row_written, now == 5)
+            ports = dut.write.valid, dut.reads.valid, dut.address_error
+            found.append(list((await ctx.tick().sample(*ports))[2:]))
+
+    simulate(dut, bench)
+    assert [sum(column) for column in zip(*found, strict=True)] == [1 - errors, 0, errors]
