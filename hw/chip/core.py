@@ -1,6 +1,6 @@
 """The core for networks: it executes whole networks, list by list, from its own memory."""
 
-from amaranth.hdl import Module, ResetInserter, Signal
+from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
@@ -79,7 +79,7 @@ class NetworkCore(wiring.Component):
 
     def _begin(self, m, list_reader, reads):
         """Begin a list when no reads of an aborted list are in flight."""
-        begin = Signal.like(self.begin)
+        waiting = Signal.like(self.begin)
         in_flight = Signal(range(ReadArbiter.IN_FLIGHT + 1))
         accepted, arrived = 0, 0
         for n in (ADDED, LIST, LOADS):
@@ -87,15 +87,15 @@ class NetworkCore(wiring.Component):
             accepted |= port.valid & port.ready
             arrived |= getattr(reads, f"valid_{n}")
         m.d.sync += in_flight.eq(in_flight + accepted - arrived)
-        m.d.comb += list_reader.begin.eq(begin)
+        m.d.comb += list_reader.begin.eq(Mux(waiting.valid, waiting, self.begin))
         with m.If(in_flight.any()):
             m.d.comb += list_reader.begin.valid.eq(0)
+            with m.If(self.begin.valid & list_reader.halt):
+                m.d.sync += waiting.eq(self.begin)
         with m.Else():
-            m.d.sync += begin.valid.eq(0)
-        with m.If(self.begin.valid & list_reader.halt):
-            m.d.sync += begin.eq(self.begin)
+            m.d.sync += waiting.valid.eq(0)
         with m.If(self.abort):
-            m.d.sync += begin.valid.eq(0)
+            m.d.sync += waiting.valid.eq(0)
 
     def _steps(self, m, resets, list_reader, memory):
         """A job -> the steps of the array, and the vectors of A from the memory."""

@@ -1,17 +1,19 @@
 """Lists on the simulated core for networks: every byte of the memory equals the golden model's."""
 
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from chip_lists import random_list
+from network_duel import compare_memories
 
-from weft.chip.addresses import join
+from weft.chip.addresses import join, split
 from weft.chip.config import ChipConfig
+from weft.chip.descriptors import DESCRIPTOR_BYTES, ListEnd, ListError, ListJob, ListLoad
 from weft.chip.states import NetworkState
 from weft.config import Config
 from weft.golden.chip import run_list
-from weft.golden.chip.runner import LOG_BYTES
-from weft.sim.network_core import NetworkSimulation
+from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 
 def chip(rows, cols, depth, lanes, *, read_vectors, **more):
@@ -19,9 +21,7 @@ def chip(rows, cols, depth, lanes, *, read_vectors, **more):
         rows=rows, cols=cols, depth=depth, lanes=lanes, activation="none",
         **{"requantize": "tflite", **more},
     )
-    return ChipConfig(
-        core=core, words=2048, b_words=256, lines=64, read_vectors=read_vectors
-    )
+    return ChipConfig(core=core, words=1024, b_words=256, lines=64, read_vectors=read_vectors)
 
 
 CHIPS = [
@@ -59,36 +59,113 @@ def place(chip, case):
     return join(case.list_address, chip.banks), join(case.log_address, chip.banks)
 
 
-def check(core, case, outcome, expected_outcome, expected):
-    """The outcome of a list and the memory equal those of the golden model; the log is in order."""
-    chip, depth = core.chip, core.chip.core.depth
-    assert outcome.finished
-    assert (outcome.error, outcome.job) == (expected_outcome.error, expected_outcome.jobs)
-    found = np.frombuffer(core.read(), np.uint8).copy()
-    first = (place(chip, case)[1] + case.base * chip.banks) * depth
-    entry = -(-LOG_BYTES // depth) * depth
-    log = slice(first, first + entry * expected_outcome.jobs)
-    times = found[log].reshape(-1, entry)[:, :LOG_BYTES].copy().view("<u4").reshape(-1)
-    assert (np.diff(times.astype(int), prepend=0) >= 0).all()
-    assert (times <= outcome.cycles).all()
-    found[log] = expected[log]
-    assert np.flatnonzero(found != expected).tolist() == []
-
-
 def execute(core, case, **options):
-    """Execute a list on the core and in the golden model, and compare them."""
+    """Execute a list on the core and in the golden model, and compare outcomes and memories."""
     chip, memory = core.chip, case.image.memory.copy()
     core.write(case.image.memory.tobytes())
-    outcome = core.run(*place(chip, case), base=case.base, limit=case.limit, **options)
+    list_vector, log = place(chip, case)
+    outcome = core.run(list_vector, log, base=case.base, limit=case.limit, **options)
     expected = run_list(
         chip, memory, case.list_address, case.log_address, base=case.base, limit=case.limit
     )
-    check(core, case, outcome, expected, memory)
+    assert outcome.finished
+    assert (outcome.error, outcome.job) == (expected.error, expected.jobs)
+    times = compare_memories(
+        chip, core.read(), memory, log + case.base * chip.banks, expected.jobs
+    )
+    assert (times <= outcome.cycles).all()
+    if expected.error == ListError.NONE:
+        first = outcome.result * chip.core.depth
+        assert memory[first : first + outcome.result_bytes].tobytes() == expected.result
     return outcome
 
 
 def test_random_lists(core):
-    for case in lists(core.chip, 20, seed=1):
+    for case in lists(core.chip, 10, seed=1):
         outcome = execute(core, case)
         assert outcome.state == NetworkState.DONE
         assert outcome.job == case.jobs
+
+
+def test_a_list_within_base_and_limit(core):
+    for case in lists(core.chip, 3, seed=2, base=5, limit=900):
+        assert execute(core, case).state == NetworkState.DONE
+
+
+def spoiled(chip, case, number, **fields):
+    """The case with other fields in the descriptor of this number."""
+    changed = replace(case.descriptors[number], **fields)
+    first = (place(chip, case)[0] + case.base * chip.banks) * chip.core.depth
+    at = first + number * DESCRIPTOR_BYTES
+    memory = case.image.memory.copy()
+    memory[at : at + DESCRIPTOR_BYTES] = np.frombuffer(changed.pack(), np.uint8)
+    return memory
+
+
+# Fields that are wrong, by kind of descriptor; the limit is word 900.
+FAULTS = [
+    (ListJob, "columns", 0), (ListJob, "output", -1), (ListJob, "output", 900),
+    (ListJob, "input", 900), (ListJob, "loads", 999),
+    (ListLoad, "words", 0), (ListLoad, "source", -1), (ListLoad, "jobs", 99),
+    (ListEnd, "result_bytes", 2000), (ListEnd, "result", 900),
+]
+
+
+@pytest.mark.parametrize("kind, field, value", FAULTS)
+def test_errors_and_a_correct_list_after_them(core, kind, field, value):
+    chip = core.chip
+    if field in ("output", "input", "source", "result"):
+        value = split(value * chip.banks, chip.banks)
+    [case] = lists(chip, 1, seed=3, base=7, limit=900, most_turns=1)
+    numbers = [n for n, entry in enumerate(case.descriptors) if isinstance(entry, kind)]
+    memory = spoiled(chip, case, numbers[-1], **{field: value})
+    options = {"base": case.base, "limit": case.limit}
+    core.write(memory.tobytes())
+    outcome = core.run(*place(chip, case), **options)
+    expected = run_list(chip, memory.copy(), case.list_address, case.log_address, **options)
+    assert expected.error != ListError.NONE
+    assert outcome.state == NetworkState.ERROR
+    assert (outcome.error, outcome.job) == (expected.error, expected.jobs)
+    assert execute(core, case).state == NetworkState.DONE
+
+
+@pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.slow)])
+def test_an_abort_in_any_cycle_and_a_correct_list_after_it(core, stride):
+    chip = core.chip
+    [case] = lists(chip, 1, seed=4, layers=2, most_pixels=2, most_channels=3)
+    cycles = execute(core, case).cycles
+    size = len(case.descriptors) * DESCRIPTOR_BYTES
+    list_vector, log = place(chip, case)
+    for cycle in range(1, cycles, stride):
+        outcome = core.run(list_vector, log, abort=cycle)
+        assert outcome.finished
+        assert (outcome.state, outcome.error) == (NetworkState.ABORTED, ListError.ABORTED)
+        # The list is intact, and so are weights and parameters. A map may have any bytes.
+        found = core.read(list_vector, -(-size // chip.core.depth))[:size]
+        assert found == b"".join(entry.pack() for entry in case.descriptors)
+        assert execute(core, case).state == NetworkState.DONE
+
+
+def test_the_host_accesses_the_memory_while_a_list_runs(core):
+    chip = core.chip
+    area = chip.vectors // 8
+    for rate in (40, 256):
+        for case in lists(chip, 4, seed=rate, limit=chip.words * 3 // 4):
+            reads, writes = chip.vectors - 2 * area, chip.vectors - area
+            memory = case.image.memory.copy()
+            core.write(memory.tobytes())
+            list_vector, log = place(chip, case)
+            outcome = core.run(list_vector, log, limit=case.limit, traffic=HostTraffic(
+                rate, reads=(reads, area), writes=(writes, area), seed=rate
+            ))
+            assert (outcome.state, outcome.wrong) == (NetworkState.DONE, 0)
+            assert min(outcome.reads, outcome.writes) > rate * outcome.cycles / 256 / 20
+            run_list(
+                chip, memory, case.list_address, case.log_address, base=case.base,
+                limit=case.limit,
+            )
+            found = np.frombuffer(core.read(), np.uint8).copy()
+            written = slice(writes * chip.core.depth, None)
+            assert (found[written] != memory[written]).any()
+            found[written] = memory[written]
+            compare_memories(chip, found, memory, log, case.jobs)
