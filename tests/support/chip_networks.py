@@ -114,10 +114,10 @@ class NetworkBuilder:
             ),
         )
 
-    def host(self, x, operator, kernel, shape, **attributes):
-        """An operator of the host."""
+    def host(self, x, operator, kernel, size, **attributes):
+        """An operator of the host, with an output of ``size``."""
         return self._append(
-            Host, operator, (x,), self._output(shape, self.zero_of(x)), kernel=kernel,
+            Host, operator, (x,), self._output(size, self.zero_of(x)), kernel=kernel,
             reason="no product", attributes=attributes,
         )
 

@@ -6,9 +6,9 @@ import math
 import numpy as np
 
 from weft.golden import scaled
-from weft.network import kernels
 from weft.network.chip.refusal import Refusal
 from weft.network.ir import Host, Window
+from weft.network.kernels.fixed_point import multiply
 from weft.quantize import quantize_multiplier
 
 __all__ = ["NO_PADDING", "EqualWeights", "average_scale", "mean_scale", "pool_window"]
@@ -55,21 +55,19 @@ def average_scale(count: int, mode: str, zero: int) -> EqualWeights:
     """
     if count > _MAX_COUNT:
         raise Refusal(f"its windows must have at most {_MAX_COUNT} inputs, not {count}")
-    sums = np.arange(-128 * count, 127 * count + 1) - zero * count
-    half = count // 2
-    expected = np.sign(sums) * ((np.abs(sums) + half) // count)
-    for weight in _WEIGHTS:
-        multiplier, shift = map(int, quantize_multiplier(1 / (count * weight)))
-        found = scaled((weight * sums).astype(np.int32), multiplier, shift, mode=mode)
-        if np.array_equal(found, expected):
-            return EqualWeights(weight, multiplier, shift)
-    raise Refusal(f"averages of {count} inputs are not exact with the scaler of the lanes")
+    sums = _sums(count, zero)
+    expected = np.sign(sums) * ((np.abs(sums) + count // 2) // count)
+    found = _exact(1 / count, sums, expected, mode)
+    if found is None:
+        raise Refusal(f"averages of {count} inputs are not exact with the scaler of the lanes")
+    return found
 
 
 def mean_scale(node: Host, shape: tuple[int, ...], mode: str) -> EqualWeights:
-    """Return weight 1 and the scale of a mean over the pixels of a map of ``shape``.
+    """Return a weight and a scale for a mean over the pixels of a map of ``shape``.
 
-    Raises Refusal if the axes are others, or a result is not exact.
+    The results for all sums are compared with the kernel ``tflite.mean``. Raises Refusal if the
+    axes are others, or no weight in 1..127 is exact.
     """
     given = node.attributes
     if len(shape) != 4 or tuple(sorted(axis % 4 for axis in given["axes"])) != (1, 2):
@@ -78,11 +76,32 @@ def mean_scale(node: Host, shape: tuple[int, ...], mode: str) -> EqualWeights:
     places = min(count.bit_length() - 1, 32, 31 + given["shift"])
     multiplier = (given["multiplier"] << places) // count
     shift = given["shift"] - places
-    if not 1 << 30 <= multiplier < 1 << 31 or not -31 <= shift <= 31 or count > _MAX_COUNT:
-        raise Refusal(f"its multiplier must be in 2**30..2**31-1, not {multiplier}")
-    zero = given["zeros"][0]
-    sums = np.arange(-128 * count, 127 * count + 1) - zero * count
-    found = scaled(sums.astype(np.int32), multiplier, shift, mode=mode)
-    if not np.array_equal(found, kernels.fixed_point.multiply(sums, multiplier, shift)):
-        raise Refusal(f"its results are not exact in mode {mode}")
-    return EqualWeights(1, multiplier, shift)
+    if count > _MAX_COUNT:
+        raise Refusal(f"its map must have at most {_MAX_COUNT} pixels, not {count}")
+    zero, y_zero = given["zeros"]
+    sums = _sums(count, zero)
+    expected = np.clip(multiply(sums, multiplier, shift), -128 - y_zero, 127 - y_zero)
+    found = _exact(multiplier * 2.0 ** (shift - 31), sums, expected, mode)
+    if found is None:
+        raise Refusal(f"means of {count} inputs are not exact with the scaler of the lanes")
+    return found
+
+
+def _sums(count, zero):
+    """Return all sums of ``count`` values of int8 minus ``zero``."""
+    return np.arange(-128 * count, 127 * count + 1) - zero * count
+
+
+def _exact(scale, sums, expected, mode):
+    """Return the first weight whose scaled sums equal the expected ones, or None.
+
+    Results beyond the least and the largest expected ones are clamped by the lanes.
+    """
+    for weight in _WEIGHTS:
+        if weight * np.abs(sums).max() >= 1 << 31 or not 2.0**-32 < scale / weight < 2.0**31:
+            continue
+        multiplier, shift = map(int, quantize_multiplier(scale / weight))
+        found = scaled((weight * sums).astype(np.int32), multiplier, shift, mode=mode)
+        if np.array_equal(np.clip(found, expected.min(), expected.max()), expected):
+            return EqualWeights(weight, multiplier, shift)
+    return None

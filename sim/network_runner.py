@@ -1,0 +1,71 @@
+"""A simulated core for networks as a runner of lists, for sessions."""
+
+import numpy as np
+
+from weft.chip.addresses import join
+from weft.chip.config import ChipConfig
+from weft.chip.report import ListReport
+from weft.host.transport import TransportTimeout
+from weft.sim.network_core import NetworkSimulation
+
+__all__ = ["SimulatedRunner"]
+
+_CYCLES_PER_SECOND = 100_000  # at least, of any model on any machine
+
+
+class SimulatedRunner:
+    """A Verilated core for networks, at the ports of its memory.
+
+    It has the methods of `weft.host.network_driver.NetworkDriver` that a session uses.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    """
+
+    def __init__(self, chip: ChipConfig):
+        self.chip = chip
+        self._core = NetworkSimulation(chip)
+
+    def write(self, address, data, *, run=0, pitch=0, pixels=0, row_step=0) -> None:
+        """Write bytes to the memory."""
+        depth, banks = self.chip.core.depth, self.chip.banks
+        first = join(address, banks)
+        if not run:
+            self._core.write(bytes(data), first)
+            return
+        size = -(-run // depth)
+        row = join(row_step, banks) + (pixels - 1) * pitch
+        values = np.frombuffer(data, np.uint8).reshape(-1, pixels, run)
+        values = np.pad(values, ((0, 0), (0, 0), (0, size * depth - run)))
+        if pitch == size:
+            for y, line in enumerate(values):
+                self._core.write(line.tobytes(), first + y * row)
+            return
+        for y, line in enumerate(values):
+            for x, pixel in enumerate(line):
+                self._core.write(pixel.tobytes(), first + y * row + x * pitch)
+
+    def read(self, address, count) -> bytes:
+        """Return ``count`` bytes of the memory."""
+        depth = self.chip.core.depth
+        return self._core.read(join(address, self.chip.banks), -(-count // depth))[:count]
+
+    def run(self, list_address, log_address, *, timeout) -> ListReport:
+        """Execute a list; ``timeout`` limits its cycles, too.
+
+        Raises TransportTimeout if the list has not ended then.
+        """
+        banks, limit = self.chip.banks, max(1, int(timeout * _CYCLES_PER_SECOND))
+        outcome = self._core.run(join(list_address, banks), join(log_address, banks), cycles=limit)
+        if not outcome.finished:
+            raise TransportTimeout(f"the list did not end within {limit:,} cycles")
+        result = b""
+        if outcome.result_bytes:
+            vectors = -(-outcome.result_bytes // self.chip.core.depth)
+            result = self._core.read(outcome.result, vectors)[: outcome.result_bytes]
+        return ListReport(outcome.error, outcome.job, result, outcome.cycles)
+
+    def close(self) -> None:
+        """End the simulation."""
+        self._core.__exit__()
