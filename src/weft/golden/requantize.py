@@ -95,7 +95,7 @@ def scaled(acc, multiplier=None, shift=None, *, scale=None, mode="tflite") -> np
     ----------
     acc : int32 [..., N]
     multiplier : int [N] or scalar
-        Each 0 or in 2**30..2**31-1; for ``tflite`` and ``single``.
+        Each in 0..2**31-1; for ``tflite`` and ``single``.
     shift : int [N] or scalar
         Each in -31..31, positive to the left; for ``tflite`` and ``single``.
     scale : float32 [N] or scalar
@@ -190,8 +190,7 @@ def _wrapped(x):
 def _multiplier(value, acc):
     value = _integers("multiplier", value)
     _fits("multiplier", value, acc)
-    holds = (value == 0) | (value >= 1 << 30) & (value <= _HIGH)
-    require("multiplier", "0 or in 2**30..2**31-1", value, holds)
+    _within("multiplier", value, 0, _HIGH)
     return value
 
 
