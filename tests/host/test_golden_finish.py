@@ -103,6 +103,7 @@ def test_rejects_features_not_in_the_config(fields, flags):
 
 def test_rejects_invalid_parameters(transport):
     with pytest.raises(TransportError) as error:
-        transport.send(parameters((0, 1 << 31, 0, 0, 0, 0, 0)) + job(1, 1, 1, 0, JobFlag.REQUANTIZE))
+        entry = parameters((0, 1 << 31, 0, 0, 0, 0, 0))
+        transport.send(entry + job(1, 1, 1, 0, JobFlag.REQUANTIZE))
     want = "parameters of a job: multiplier must be in 0..2147483647, not 2147483648"
     assert str(error.value) == want

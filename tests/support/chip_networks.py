@@ -114,6 +114,39 @@ class NetworkBuilder:
             ),
         )
 
+    def pad(self, x, padding):
+        """The map with a border of its zero point: top, bottom, left, right."""
+        batch, height, width, channels = self.tensors[x].shape
+        top, bottom, left, right = padding
+        size = batch, height + top + bottom, width + left + right, channels
+        return self.host(
+            x, "PAD", "pad", size, padding=((0, 0), (top, bottom), (left, right), (0, 0)),
+            value=self.zero_of(x),
+        )
+
+    def mean(self, x):
+        """The means of the pixels of a map."""
+        output = self._output((1, self.tensors[x].shape[-1]))
+        return self._append(
+            Host, "MEAN", (x,), output, kernel="tflite.mean", reason="no product", attributes=dict(
+                axes=(1, 2), shape=self.tensors[output].shape, shift=0,
+                multiplier=int(self.rng.integers(1 << 30, 1 << 31)),
+                zeros=(self.zero_of(x), self.zero_of(output)),
+            ),
+        )
+
+    def convert(self, x):
+        """The values with another scale and zero point."""
+        output = self._output(self.tensors[x].shape)
+        multiplier, shift = map(int, quantize_multiplier(self.rng.uniform(0.3, 1.5)))
+        return self._append(
+            Host, "QUANTIZE", (x,), output, kernel="tflite.requantize", reason="no product",
+            attributes=dict(
+                zeros=(self.zero_of(x), self.zero_of(output)), multiplier=multiplier, shift=shift,
+                dtype=self.dtype.name,
+            ),
+        )
+
     def host(self, x, operator, kernel, size, **attributes):
         """An operator of the host, with an output of ``size``."""
         return self._append(
@@ -149,8 +182,15 @@ def random_network(rng, dtype=np.int8):
     x = builder.convolution(0, int(rng.integers(3, 20)), **window(0))
     for _ in range(int(rng.integers(2, 6))):
         channels = builder.tensors[x].shape[-1]
-        kind = rng.choice(["dense", "depthwise", "groups", "multiplier", "residual", "pool"])
-        if kind == "dense":
+        kind = rng.choice([
+            "dense", "depthwise", "groups", "multiplier", "residual", "pool", "pad", "convert",
+        ])
+        if kind == "pad":
+            border = builder.pad(x, tuple(int(n) for n in rng.integers(0, 3, 4)))
+            x = builder.convolution(border, 6, **window(border))
+        elif kind == "convert":
+            x = builder.convert(x)
+        elif kind == "dense":
             x = builder.convolution(x, int(rng.integers(3, 20)), **window(x))
         elif kind == "depthwise" and channels > 1:
             x = builder.convolution(x, 1, groups=channels, **window(x))
@@ -165,4 +205,6 @@ def random_network(rng, dtype=np.int8):
             x = builder.add(*((x, y) if rng.random() < 0.5 else (y, x)))
         elif kind == "pool" and min(builder.tensors[x].shape[1:3]) >= 2:
             x = builder.pool(x, 2, int(rng.integers(1, 3)))
+    if rng.random() < 0.3:
+        x = builder.mean(x)
     return builder.graph(builder.dense(x, 7))

@@ -87,8 +87,8 @@ def test_convolutions_of_few_channels_read_blocks():
 
 @pytest.mark.parametrize("operator, kernel, reason", [
     ("MAX_POOL_2D", "tflite.max_pool", "no product"),
-    ("AVERAGE_POOL_2D", "tflite.average_pool", "its windows have padding, so they have different"
-                                               " numbers of inputs"),
+    ("AVERAGE_POOL_2D", "tflite.average_pool",
+     "its windows have padding, so they have different numbers of inputs"),
 ])
 def test_refuses_operators_between_layers(builder, operator, kernel, reason):
     x = builder.convolution(0, 8)

@@ -14,7 +14,14 @@ from weft.network.chip.layers import (
     NetworkMap,
     WeightLayout,
 )
-from weft.network.chip.pools import NO_PADDING, average_scale, mean_scale, pool_window
+from weft.network.chip.padding import PaddedMaps
+from weft.network.chip.pools import (
+    NO_PADDING,
+    average_scale,
+    conversion_scale,
+    mean_scale,
+    pool_window,
+)
 from weft.network.chip.products import half_of, product_of
 from weft.network.chip.refusal import Refusal, refused
 from weft.network.errors import ModelError
@@ -57,6 +64,7 @@ class _Division:
         self._place: dict[int, int] = {}  # the map of a tensor that a layer computes
         self._alias: dict[int, int] = {}  # tensors that a reshape only renames
         self._forms: dict[InputForm, int] = {}
+        self._pads = PaddedMaps()
         self._late: dict[int, tuple] = {}  # by tensor: the operator after which the host computes
         self._renamed: list[tuple] = []
         self._before: list[Step] = []
@@ -111,10 +119,14 @@ class _Division:
         """Append the layer of a node; Refusal if the core cannot run it."""
         if isinstance(node, Gemm):
             self._product(node)
+        elif node.kernel == "pad":
+            self._pads.add(node, self._graph)
         elif node.kernel == "reshape":
             self._rename(node)
         elif node.kernel in ("tflite.average_pool", "tflite.mean"):
             self._pool(node)
+        elif node.kernel == "tflite.requantize":
+            self._convert(node)
         elif node.kernel == "tflite.add":
             self._add(node)
         else:
@@ -151,17 +163,20 @@ class _Division:
             raise Refusal(f"its input must be a map of {size}, not of {stored}")
         return self._place[self._root(number)]
 
-    def _append(self, node, size, **fields):
-        """Append a layer whose output is the node's."""
+    def _append(self, node, size, before=None, **fields):
+        """Append a layer whose output is the node's; ``before`` is an operator in its window."""
         y = node.outputs[0]
+        nodes = [node] if before is None else [before, node]
         self._place[y] = len(self._maps)
         self._maps.append(NetworkMap(y, *size))
         self._layers.append(NetworkLayer(
-            operators=(node.operator,), name=node.name, position=node.position,
-            y=self._place[y], **fields,
+            operators=tuple(n.operator for n in nodes), name=node.name,
+            position=tuple(place for n in nodes for place in n.position), y=self._place[y],
+            **fields,
         ))
 
     def _product(self, gemm):
+        gemm, pad = self._pads.inside(gemm)
         found = product_of(
             gemm, self._tensors, self._mode, self._cols, self._depth, self._stored(gemm.x)
         )
@@ -171,7 +186,7 @@ class _Division:
         columns = len(found.bias)
         macs = math.prod(found.window.output) * gemm.weights.size
         self._append(
-            gemm, (*found.window.output, columns), columns=columns, macs=macs,
+            gemm, (*found.window.output, columns), pad, columns=columns, macs=macs,
             x=self._input(gemm.x, size) if form is None else self._map_of(form), **fields,
         )
 
@@ -193,6 +208,20 @@ class _Division:
         if max(window.kernel) > 255:
             raise Refusal(f"its windows must have at most 255 rows, not {window.kernel}")
         self._equal(node, size, window, scale, x_zero, zero, low, high)
+
+    def _convert(self, node):
+        """A conversion of scales is a 1 x 1 layer with equal weights."""
+        x, y = (self._tensors[n] for n in (node.inputs[0], node.outputs[0]))
+        if x.dtype not in _BIT8 or y.dtype not in _BIT8:
+            raise Refusal("its input and output must be of 8 bits")
+        zeros = tuple(
+            zero - half_of(kind.dtype)
+            for zero, kind in zip(node.attributes["zeros"], (x, y), strict=True)
+        )
+        size = self._stored(node.inputs[0]) or _size_of(x.shape)
+        window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
+        scale = conversion_scale(node, zeros, self._mode)
+        self._equal(node, size, window, scale, *zeros, -128, 127)
 
     def _equal(self, node, size, window, scale, x_zero, zero, low, high):
         """Append a layer with equal weights."""

@@ -1,4 +1,4 @@
-"""Average pools and means as layers with equal weights, if all their results are exact."""
+"""Pools, means and conversions as layers with equal weights, if all their results are exact."""
 
 import functools
 import math
@@ -11,7 +11,10 @@ from weft.network.ir import Host, Window
 from weft.network.kernels.fixed_point import multiply
 from weft.quantize import quantize_multiplier
 
-__all__ = ["NO_PADDING", "EqualWeights", "average_scale", "mean_scale", "pool_window"]
+__all__ = [
+    "NO_PADDING", "EqualWeights", "average_scale", "conversion_scale", "mean_scale",
+    "pool_window",
+]
 
 NO_PADDING = (0, 0, 0, 0)
 _MAX_COUNT = 1 << 16  # inputs of a mean: their sum with weight 64 fits int32
@@ -66,8 +69,9 @@ def average_scale(count: int, mode: str, zero: int) -> EqualWeights:
 def mean_scale(node: Host, shape: tuple[int, ...], mode: str) -> EqualWeights:
     """Return a weight and a scale for a mean over the pixels of a map of ``shape``.
 
-    The results for all sums are compared with the kernel ``tflite.mean``. Raises Refusal if the
-    axes are others, or no weight in 1..127 is exact.
+    In mode ``tflite`` they are the ones of the kernel ``tflite.mean``. In mode ``single`` the
+    results for all sums are compared with it. Raises Refusal if the axes are others, or no weight
+    in 1..127 is exact.
     """
     given = node.attributes
     if len(shape) != 4 or tuple(sorted(axis % 4 for axis in given["axes"])) != (1, 2):
@@ -78,12 +82,27 @@ def mean_scale(node: Host, shape: tuple[int, ...], mode: str) -> EqualWeights:
     shift = given["shift"] - places
     if count > _MAX_COUNT:
         raise Refusal(f"its map must have at most {_MAX_COUNT} pixels, not {count}")
-    zero, y_zero = given["zeros"]
-    sums = _sums(count, zero)
-    expected = np.clip(multiply(sums, multiplier, shift), -128 - y_zero, 127 - y_zero)
+    return _as_the_kernel(multiplier, shift, count, given["zeros"], mode)
+
+
+def conversion_scale(node: Host, zeros: tuple[int, int], mode: str) -> EqualWeights:
+    """Return a weight and a scale for a conversion of scales, of int8 with these zero points.
+
+    As for `mean_scale`, with the kernel ``tflite.requantize``.
+    """
+    given = node.attributes
+    return _as_the_kernel(given["multiplier"], given["shift"], 1, zeros, mode)
+
+
+def _as_the_kernel(multiplier, shift, count, zeros, mode):
+    """Return the weight and the scale whose results equal the ones of fixed-point arithmetic."""
+    if mode == "tflite" and -31 <= shift <= 31:
+        return EqualWeights(1, multiplier, shift)  # the kernel computes with these
+    sums = _sums(count, zeros[0])
+    expected = np.clip(multiply(sums, multiplier, shift), -128 - zeros[1], 127 - zeros[1])
     found = _exact(multiplier * 2.0 ** (shift - 31), sums, expected, mode)
     if found is None:
-        raise Refusal(f"means of {count} inputs are not exact with the scaler of the lanes")
+        raise Refusal(f"sums of {count} inputs are not exact with the scaler of the lanes")
     return found
 
 
