@@ -8,7 +8,7 @@ from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import DEFAULT_BOARD, add_target, target_named
 from weft.cli.network_values import check_outputs, inputs_of, show_outputs, write_outputs
 from weft.cli.output_paths import output_file
-from weft.cli.transports import add_baud
+from weft.cli.transports import add_baud, open_by_name
 
 __all__ = ["add"]
 
@@ -174,22 +174,9 @@ def _open(args, config):
     """Return the transport, and the Config of the core; a simulated core has ``config``."""
     from weft.cli.progress import progress
     from weft.host.core_session import CoreSession
-    from weft.host.opening import open_transport
-    from weft.host.transport import TransportError
 
     with progress() as show:
-        if args.on == "sim":
-            from weft.sim.transport import SimTransport
-
-            return SimTransport(config, say=show.say), config
-        if args.on == "board":
-            from weft.sim.board import SimBoardTransport
-
-            return SimBoardTransport(config, say=show.say), config
-    try:
-        transport = open_transport(args.on, config, baud=args.baud)
-    except ValueError as error:
-        raise TransportError(f"{error}, or board or sim") from error
+        transport = open_by_name(args.on, config, args.baud, show)
     if config is None:
         try:
             config = CoreSession(transport, None, _TIMEOUT).config

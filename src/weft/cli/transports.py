@@ -3,7 +3,7 @@
 from weft.cli.argument_types import integer
 from weft.cli.options import add_config, config_of
 
-__all__ = ["NAMES", "add_baud", "add_transport", "open_named"]
+__all__ = ["NAMES", "add_baud", "add_transport", "open_by_name", "open_named"]
 
 NAMES = """\
 TRANSPORT is
@@ -55,19 +55,27 @@ def open_named(args, show):
     Returns (transport, Config that the core must have or None). ``show`` reports steps that take
     long. Raises ConfigError, TransportError or ToolError.
     """
+    config = _given_config(args)
+    return open_by_name(args.transport, config, args.baud, show), config
+
+
+def open_by_name(name, config, baud, show):
+    """Open a transport; one of the simulated ones has ``config``. ``show`` as of `open_named`.
+
+    Raises TransportError or ToolError.
+    """
     from weft.host.opening import open_transport
     from weft.host.transport import TransportError
 
-    config = _given_config(args)
-    if args.transport == "sim":
+    if name == "sim":
         from weft.sim.transport import SimTransport
 
-        return SimTransport(config, say=show.say), config
-    if args.transport == "board":
+        return SimTransport(config, say=show.say)
+    if name == "board":
         from weft.sim.board import SimBoardTransport
 
-        return SimBoardTransport(config, say=show.say), config
+        return SimBoardTransport(config, say=show.say)
     try:
-        return open_transport(args.transport, config, baud=args.baud), config
+        return open_transport(name, config, baud=baud)
     except ValueError as error:
-        raise TransportError(f"{error}, or board or sim") from error
+        raise TransportError(f"{error}; a simulated core is board or sim") from error
