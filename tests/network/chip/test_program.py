@@ -1,0 +1,180 @@
+"""Programs for cores for networks: files, batches, and what is refused before it runs."""
+
+import dataclasses
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from chip_networks import NetworkBuilder
+from graph_runner import run_graph
+from network_chips import network_chip
+
+import weft
+from weft.chip.descriptors import DESCRIPTOR_BYTES
+from weft.network.chip.compiler import compile_chip
+from weft.network.chip.program import ChipProgram
+from weft.network.errors import ModelError
+from weft.network.target import target_of
+
+CHIP = network_chip(3, 4, 4, 2, words=512, b_words=64, lines=24, reads=2)
+
+
+SMALL_MEMORY = (
+    r"net: the memory must have \d+,\d+ bytes \(maps .*, setup .*, list .*, weights .*,"
+    r" parameters .*, log .*; setup and maps share their place\), and has 2,560: 5 banks of 128"
+    r" words of 4 bytes"
+)
+
+
+def network():
+    """A convolution, a pool, a matrix product, and SOFTMAX on the host."""
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 6, 6, 3))
+    x = builder.pool(builder.convolution(0, 8), 2, 2)
+    builder.host(
+        builder.dense(x, 10), "SOFTMAX", "tflite.softmax", (1, 10), multiplier=1 << 30,
+        left_shift=24, least=-124, dtype="int8",
+    )
+    return builder.graph()
+
+
+def inputs(count):
+    return np.random.default_rng(2).integers(-128, 128, (count, 6, 6, 3)).astype(np.int8)
+
+
+def expected(graph, x):
+    return np.concatenate([run_graph(graph, [row[None]])[graph.outputs[0]] for row in x])
+
+
+@pytest.fixture(scope="module")
+def program():
+    return compile_chip(network(), target_of(CHIP))
+
+
+@pytest.fixture(scope="module")
+def contents(program, tmp_path_factory):
+    path = tmp_path_factory.mktemp("program") / "net.weft"
+    program.save(path)
+    return path.read_bytes()
+
+
+def test_a_file_runs_as_the_program(contents, tmp_path):
+    loaded = weft.load(contents, "net.weft")
+    assert isinstance(loaded, ChipProgram)
+    x = inputs(2)
+    with loaded.open("golden") as session:
+        np.testing.assert_array_equal(session(x), expected(network(), x))
+    loaded.save(tmp_path / "again.weft")
+    assert (tmp_path / "again.weft").read_bytes() == contents
+
+
+def test_a_batch_is_one_list():
+    program = compile_chip(network(), target_of(CHIP), batch=2)
+    x = inputs(5)
+    with program.open("golden") as session:
+        np.testing.assert_array_equal(session(x), expected(network(), x))
+    assert program.jobs == 2 * sum(step.jobs for step in program.steps)
+
+
+def test_float_values_use_the_scales_of_the_network(program):
+    x = inputs(1)
+    tensor = program.tensors[0]
+    scale, zero = tensor.quantization.scale[0], tensor.quantization.zero[0]
+    with program.open("golden") as session:
+        y = session((x.astype(np.float32) - zero) * scale)
+        whole = session(x)
+    output = program.tensors[program.outputs[0]].quantization
+    np.testing.assert_allclose(y, (whole - output.zero[0]) * output.scale[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("fields, message", [
+    (dict(words=128), SMALL_MEMORY),
+    (dict(b_words=8), r"net: CONV_2D n0 must have at most 8 words of B in a tile, not 9"),
+])
+def test_refuses_small_memories(fields, message):
+    chip = dataclasses.replace(CHIP, **fields)
+    with pytest.raises(ModelError, match=message):
+        compile_chip(network(), target_of(chip))
+
+
+def test_refuses_activations_of_shared_maps(program):
+    with program.open("golden") as session, pytest.raises(ModelError) as caught:
+        session(inputs(1), activations=True)
+    assert str(caught.value) == (
+        "net: activations need a program that is compiled with activations=True"
+    )
+
+
+def changed(contents, main=None, members=None):
+    """The file with another ``program.json``, or with other bytes of the member that has them."""
+    source = zipfile.ZipFile(io.BytesIO(contents))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in source.namelist():
+            data = source.read(name)
+            if name == "program.json" and main:
+                value = json.loads(data)
+                main(value)
+                data = json.dumps(value)
+            elif members:
+                data = members(data)
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def fields(main):
+    """The fields of the program in ``program.json``."""
+    return main["program"]["fields"]
+
+
+def place(main, kind):
+    """The fields of the first map of a kind of entries."""
+    return fields(main)[kind][0]["fields"]["place"]["fields"]
+
+
+@pytest.mark.parametrize("main, message", [
+    (lambda m: m.update(chip_hash=1), "the ChipConfig must have the hash 1, not"),
+    (lambda m: m["chip"].update(words=100), "program.json is damaged: words must be a power of"),
+    (lambda m: m["chip"].update(word=1), "word is not a field of [chip]"),
+    (lambda m: m.pop("chip"), "program must be a Program"),
+    (lambda m: fields(m).update(batch=0), "batch must be in 1..65535, not 0"),
+    (lambda m: fields(m).update(mode="single"), "mode must be the one of the core"),
+    (lambda m: fields(m).update(log=7), "areas must have the sizes of their contents"),
+    (lambda m: fields(m).update(result_bytes=4), "the result must be as the list says"),
+    (lambda m: fields(m).update(steps=[]), "it must have steps and results"),
+    (lambda m: fields(m)["areas"]["map"].update(extra=1), "areas must be list, log, maps"),
+    (lambda m: place(m, "steps").update(first=10**6), "a map must lie in the area of maps"),
+    (lambda m: place(m, "written").update(channels=7), "a map must lie in the area of maps"),
+    (lambda m: fields(m)["steps"][0]["fields"].update(jobs=2), "jobs must follow each other"),
+    (lambda m: fields(m)["written"][0]["fields"]["form"]["fields"].update(height=5),
+     "a map must fit its form"),
+    (lambda m: fields(m)["results"][0]["fields"].update(tensor=99), "a tensor must be in 0.."),
+])
+def test_refuses_a_damaged_program(contents, main, message):
+    with pytest.raises(ModelError) as caught:
+        weft.load(changed(contents, main), "net.weft")
+    assert str(caught.value).startswith("net.weft: ") and message in str(caught.value)
+
+
+def test_refuses_a_damaged_list(program, contents):
+    def members(data):
+        if data == program.run:
+            return bytes([15, *data[1:]])
+        return data
+
+    with pytest.raises(ModelError, match="net.weft: a list is damaged: a descriptor must have"):
+        weft.load(changed(contents, members=members), "net.weft")
+    assert len(program.run) > DESCRIPTOR_BYTES
+
+
+def test_random_damage_is_refused_by_name(contents):
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        data = bytearray(contents)
+        for place_of in rng.integers(0, len(data), 3):
+            data[place_of] = rng.integers(256)
+        try:
+            weft.load(bytes(data), "net.weft")
+        except ModelError as error:
+            assert str(error).startswith("net.weft")

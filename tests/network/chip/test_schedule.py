@@ -1,0 +1,91 @@
+"""Schedules: no load overwrites words that a job still needs, and all fits its buffer."""
+
+import numpy as np
+import pytest
+from network_chips import network_chip
+from rejects import rejects
+
+from weft.network.chip.schedule import LayerDemand, schedule_buffers
+from weft.network.chip.weights import LayerWords
+
+
+def sizes(tiles, tile_words, **fields):
+    common = dict(
+        tap_vectors=1, group_tiles=tiles, group_step=0, granule=1, diagonal=False, filled=False,
+        row_lines=2,
+    )
+    return LayerWords(tiles=tiles, tile_words=tile_words, **common | fields)
+
+
+def demand(tiles, tile_words, *, adds=False, **fields):
+    return LayerDemand("CONV_2D c", sizes(tiles, tile_words, **fields), 10, 4, adds)
+
+
+CHIP = network_chip(4, 4, 4, 2, b_words=100, lines=20)
+
+
+def test_what_fits_is_resident():
+    schedule = schedule_buffers([demand(2, 30), demand(4, 10, adds=True)], CHIP)
+    assert (schedule.b_resident, schedule.lines_resident) == (True, True)
+    assert [(part.b_word, part.words, part.line, part.lines) for part in schedule.parts] == [
+        (0, 60, 0, 4), (60, 40, 4, 11)
+    ]
+    assert all(part.b_jobs == part.line_jobs == 0 for part in schedule.parts)
+
+
+def random_demands(rng):
+    for _ in range(int(rng.integers(2, 12))):
+        filled = rng.random() < 0.2
+        yield demand(
+            int(rng.integers(1, 20)), int(rng.integers(1, 60)), adds=rng.random() < 0.3,
+            filled=filled, diagonal=filled, granule=int(rng.choice([1, 1, 2])) if not filled else 1,
+        )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_parts_follow_each_other_and_wait(seed):
+    """Each word is written only after the last job that uses it.
+
+    Loads start in their order, so a load also waits for the jobs of the loads before it.
+    """
+    demands = list(random_demands(np.random.default_rng(seed)))
+    try:
+        schedule = schedule_buffers(demands, CHIP)
+    except ValueError as error:
+        assert "must have at most 100 words of B" in str(error)
+        return
+    for layer, entry in enumerate(demands):
+        parts = [part for part in schedule.parts if part.layer == layer]
+        assert [part.first for part in parts] == list(
+            np.cumsum([0, *(part.tiles for part in parts)])[:-1]
+        )
+        assert sum(part.tiles for part in parts) == entry.sizes.tiles
+        assert all(part.tiles % entry.sizes.granule == 0 for part in parts[:-1])
+    for first, words, waits, size, resident in (
+        ("b_word", "words", "b_jobs", 100, schedule.b_resident),
+        ("line", "lines", "line_jobs", 20, schedule.lines_resident),
+    ):
+        owner = [None] * size  # of each word: the last job that uses it
+        ended = 0  # jobs that have ended before a load
+        for job, part in enumerate(schedule.parts):
+            sized = demands[part.layer].sizes
+            used = sized.words(part.tiles) if first == "b_word" else part.lines
+            start = getattr(part, first)
+            assert start + used <= size
+            if getattr(part, words):
+                ended = max(ended, getattr(part, waits))
+                before = {last for last in owner[start : start + used] if last is not None}
+                assert not (resident and before)
+                assert not before or ended > max(before)
+                assert ended <= job
+            owner[start : start + used] = [job] * used
+
+
+def test_refuses_large_tiles():
+    with rejects(ValueError, "CONV_2D c must have at most 100 words of B in a tile, not 101"):
+        schedule_buffers([demand(1, 101)], CHIP)
+    with rejects(ValueError, "CONV_2D c must have at most 100 words of B in 2 tiles, not 102"):
+        schedule_buffers([demand(4, 51, granule=2)], CHIP)
+    small = network_chip(4, 4, 4, 2, b_words=100, lines=4)
+    with rejects(ValueError, "CONV_2D c must have at most 4 parameter lines in a tile, not 5"):
+        schedule_buffers([demand(2, 1, adds=True)], small)

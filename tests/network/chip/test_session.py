@@ -1,0 +1,138 @@
+"""Sessions on cores for networks: errors, repeated loads, times, several results."""
+
+import struct
+
+import numpy as np
+import pytest
+from chip_networks import NetworkBuilder
+from graph_runner import run_graph
+from network_chips import network_chip
+from rejects import rejects
+
+from weft.chip.addresses import join
+from weft.chip.descriptors import ListError
+from weft.chip.report import ListReport
+from weft.host.recovery import AcceleratorError
+from weft.network.chip.compiler import compile_chip
+from weft.network.chip.golden_runner import GoldenRunner
+from weft.network.target import target_of
+
+CHIP = network_chip(3, 4, 4, 2, words=1024, b_words=64, lines=24, reads=2)
+
+
+class TimedRunner(GoldenRunner):
+    """Writes a log: job n takes 10 * n + 5 cycles. The lists in ``fails`` end with an error."""
+
+    fails = ()
+    lists = 0
+
+    def run(self, list_address, log_address, *, timeout):
+        self.lists += 1
+        if self.lists in self.fails:
+            return ListReport(ListError.ABORTED, 1, cycles=7)
+        report = super().run(list_address, log_address, timeout=timeout)
+        times = np.cumsum([10 * n + 5 for n in range(report.jobs)])
+        first = join(log_address, self.chip.banks) * self.chip.core.depth
+        log = b"".join(struct.pack("<2I", time - 3, time) for time in times)
+        self.memory[first : first + len(log)] = np.frombuffer(log, np.uint8)
+        return ListReport(report.error, report.jobs, report.result, 100)
+
+
+@pytest.fixture
+def graph():
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 5, 5, 3))
+    x = builder.convolution(0, 8)
+    builder.dense(builder.convolution(x, 8, stride=(2, 2)), 6)
+    return builder.graph()
+
+
+def inputs(count=1):
+    return np.random.default_rng(2).integers(-128, 128, (count, 5, 5, 3)).astype(np.int8)
+
+
+def test_cycles_of_the_layers(graph):
+    program = compile_chip(graph, target_of(CHIP))
+    with program.open(TimedRunner(CHIP)) as session:
+        seen = []
+        _, records = session(inputs(2), stats=True, watch=seen.append)
+        assert session.cycles == 100
+    assert records == seen
+    jobs = [step.jobs for step in program.steps]
+    first = np.cumsum([0, *jobs])
+    assert [record.cycles for record in records] == [
+        sum(10 * n + 5 for n in range(start, stop))
+        for start, stop in zip(first, first[1:], strict=False)
+    ]
+
+
+def test_resident_weights_load_again_after_an_error(graph):
+    program, runner = compile_chip(graph, target_of(CHIP)), TimedRunner(CHIP)
+    assert program.setup
+    runner.fails = (3,)  # the setup, the first inference, the second inference
+    x = inputs()
+    expected = run_graph(graph, [x])[graph.outputs[0]]
+    with program.open(runner) as session:
+        np.testing.assert_array_equal(session(x), expected)
+        with rejects(AcceleratorError, "net: the list ended with error ABORTED in job 1"):
+            session(x)
+        runner._buffers.b[...] = 0
+        runner._buffers.lines[...] = 0
+        np.testing.assert_array_equal(session(x), expected)
+        assert runner.lists == 5
+        session(x)
+        assert runner.lists == 6
+
+
+def test_refuses_another_core(graph):
+    program, other = compile_chip(graph, target_of(CHIP)), network_chip(3, 4, 4, 2)
+    text = (
+        f"the core must have the ChipConfig of the program ({CHIP.hash:08x}),"
+        f" not {other.hash:08x}"
+    )
+    with rejects(AcceleratorError, text):
+        program.open(GoldenRunner(other))
+
+
+def test_several_and_large_results():
+    """Results that DONE cannot carry are read from the memory."""
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 9, 9, 3))
+    x = builder.convolution(0, 16)
+    y = builder.dense(x, 6)
+    z = builder.host(y, "RESHAPE", "reshape", (2, 3), shape=(2, 3))
+    graph = builder.graph(x, z)
+    program = compile_chip(graph, target_of(network_chip(3, 4, 4, 2)))
+    assert program.result_bytes == 0
+    values = np.random.default_rng(2).integers(-128, 128, (1, 9, 9, 3)).astype(np.int8)
+    expected = run_graph(graph, [values])
+    with program.open("golden") as session:
+        first, second = session(values)
+    np.testing.assert_array_equal(first, expected[x])
+    np.testing.assert_array_equal(second, expected[z])
+
+
+def test_operators_of_the_host_before_and_after():
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 6, 6, 3), np.uint8)
+    x = builder.host(
+        0, "MAX_POOL_2D", "tflite.max_pool", (1, 3, 3, 3), kernel_size=(2, 2), stride=(2, 2),
+        padding=(0, 0), output=(3, 3), low=0, high=255,
+    )
+    y = builder.dense(builder.convolution(x, 5), 300)
+    builder.host(y, "TRANSPOSE", "transpose", (300, 1), axes=(1, 0))
+    graph = builder.graph()
+    values = np.random.default_rng(2).integers(0, 256, (2, 6, 6, 3)).astype(np.uint8)
+    program = compile_chip(graph, target_of(network_chip(3, 4, 4, 2, lines=200)))
+    with program.open("golden") as session:
+        found = session(values)
+    expected = [run_graph(graph, [row[None]])[graph.outputs[0]] for row in values]
+    np.testing.assert_array_equal(found, np.concatenate(expected))
+
+
+def test_inputs_of_many_channels():
+    """A pixel of more than 255 bytes is written as whole vectors."""
+    builder = NetworkBuilder(np.random.default_rng(1), (3, 301))
+    builder.dense(0, 9, rows=3)
+    graph = builder.graph()
+    values = np.random.default_rng(2).integers(-128, 128, (3, 301)).astype(np.int8)
+    program = compile_chip(graph, target_of(network_chip(3, 4, 4, 2)))
+    with program.open("golden") as session:
+        np.testing.assert_array_equal(session(values), run_graph(graph, [values])[1])
