@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.chip.descriptors import ListError, ListJob, ListLoad
+from weft.chip.latencies import LIST_SETTLE
 from weft.hw.chip.descriptor_reader import DescriptorReader
 from weft.hw.chip.interface import VectorWrite
 from weft.hw.chip.job_log import JobLog
@@ -12,8 +13,6 @@ from weft.hw.chip.layouts import JobFields, ListLoadFields, VectorAddress
 from weft.hw.chip.reader_head import COUNT_BITS, ReaderHead
 
 __all__ = ["ListExecution"]
-
-SETTLE_CYCLES = 7  # without an event, until no event can follow
 
 
 class ListExecution(wiring.Component):
@@ -73,7 +72,7 @@ class ListExecution(wiring.Component):
         self._start_loads(m, loads, load_busy, load_failed)
 
         # Each head waits, and nothing is in flight that could change that.
-        waiting, settle = Signal(2), Signal(range(SETTLE_CYCLES + 1))
+        waiting, settle = Signal(2), Signal(range(LIST_SETTLE + 1))
         m.d.comb += [
             waiting[0].eq(
                 ~job_busy & ~start_ok & log.empty
@@ -83,7 +82,7 @@ class ListExecution(wiring.Component):
                 load_failed | ~load_busy & ~self.load.valid
                 & (loads.ready | loads.end | (loads.fault != ListError.NONE))
             ),
-            self.stopped.eq(settle == SETTLE_CYCLES),
+            self.stopped.eq(settle == LIST_SETTLE),
         ]
         with m.If(~waiting.all()):
             m.d.sync += settle.eq(0)

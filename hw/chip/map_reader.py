@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.chip.latencies import MAP_READ, PANEL_START
 from weft.hw.chip.layouts import JobFields, VectorAddress
 from weft.hw.chip.memory import BankedMemory, RowRead
 from weft.hw.chip.panel_buffer import PanelBuffer, ReadyPanel
@@ -49,8 +50,8 @@ class MapReader(wiring.Component):
         Pulse: a step would read beyond BASE..LIMIT. It has not.
     """
 
-    START_LATENCY = 2
-    LATENCY = RowAddress.LATENCY + BankedMemory.ROW_LATENCY + 1
+    START_LATENCY = PANEL_START
+    LATENCY = MAP_READ  # RowAddress, BankedMemory, and a register
 
     def __init__(self, chip):
         self.chip = chip

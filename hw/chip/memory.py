@@ -7,6 +7,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.chip.latencies import ROW_READ, SIDE_READ
 from weft.hw.buffers.dual_port_bank import DualPortBank
 from weft.hw.chip.bank_select import BankSelect
 from weft.hw.chip.interface import VectorWrite
@@ -61,8 +62,8 @@ class BankedMemory(wiring.Component):
     write : In, `MemoryWrite`
     """
 
-    ROW_LATENCY = 1 + DualPortBank.LATENCY + BankSelect.LATENCY
-    READ_LATENCY = 1 + DualPortBank.LATENCY + BankSelect.LATENCY + 1
+    ROW_LATENCY = ROW_READ  # the address, DualPortBank, BankSelect
+    READ_LATENCY = SIDE_READ  # and a register
 
     def __init__(self, chip):
         self.chip = chip

@@ -2,8 +2,19 @@
 
 import pytest
 
-from weft.chip.latencies import AddSlots, add_slots, join, read_delay, rescale, sum_latency
+from weft.chip.config import ChipConfig
+from weft.chip.latencies import (
+    AddSlots,
+    add_slots,
+    array_write,
+    join,
+    read_delay,
+    rescale,
+    sum_latency,
+)
 from weft.config import Config
+from weft.hw.chip.array_section import ArraySection
+from weft.hw.chip.map_reader import MapReader
 
 
 def core(mode="tflite", cycles=1, **more):
@@ -33,3 +44,18 @@ def test_no_slot_has_two_values(mode, cycles):
     for periods in range(20):
         taken = {slot % 4 for slot in values} | {(slot + 4 * periods) % 4 for slot in values}
         assert taken == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("config", [
+    core(depth=4), core(target="ecp5", depth=4, multiplier="fip"),
+    core(rows=8, cols=8, depth=8, hop=2, target="ecp5", multiplier="plain"),
+    core(rows=3, cols=8, depth=4, lanes=4, multiplier="fip"), core(depth=8, target="ice40up"),
+])
+def test_the_array_section_has_the_latency(config):
+    chip = ChipConfig(core=config)
+    assert ArraySection.write_latency(chip, MapReader.LATENCY) == array_write(config)
+
+
+def test_an_array_by_hand():
+    """MAP_READ 6, MAC cell 2, result register 1; rows and columns 4 to 7 are a hop later."""
+    assert array_write(core(rows=8, cols=8, depth=4, multiplier="plain")) == 6 + 2 + 1 + 1 + 1

@@ -7,13 +7,26 @@ from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
-    "CHUNK_ADDRESS", "AddSlots", "add_slots", "added_chunks", "chunks_in_flight", "join",
-    "read_delay", "rescale", "result_rows", "sum_latency",
+    "CHUNK_ADDRESS", "LIST_SETTLE", "MAP_READ", "PANEL_START", "ROW_READ", "SIDE_READ", "AddSlots",
+    "add_slots", "added_chunks", "array_write", "chunks_in_flight", "join", "read_delay", "rescale",
+    "result_rows", "sum_latency",
 ]
 
+LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
+PANEL_START = 2  # from the start of a job to its first step, beside the pixels of the panel
+ROW_READ = 1 + latencies.MEMORY_READ + 1  # from the address of a row to its vector
+SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
+MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 PARAMETER_READ = 1 + latencies.MEMORY_READ + 1  # from an issue to the parameters of its columns
 CHUNK_ADDRESS = 2  # from a chunk to its checked address
 _ADDED_READ = 20  # from a chunk to its added values, if the side port is free
+
+
+def array_write(core: Config) -> int:
+    """From the last step of a tile to its first row in the result buffer."""
+    to_edge = MAP_READ + core.family.edge_registers
+    drain = to_edge + core.cell.latency_of(core.depth) + 1 + (core.rows - 1) // core.hop
+    return drain + (core.cols - 1 + core.cell.corrected) // core.hop
 
 
 def sum_latency(core: Config) -> int:

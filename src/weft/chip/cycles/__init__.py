@@ -1,0 +1,21 @@
+"""The cycle model of lists: the cycles of each job on a core for networks, exactly.
+
+The model computes times, not data. A job without ADD depends on its start only: `PlainLayer` has a
+closed rule for each of its chunks. The reads of the side port depend on each other, and on the
+banks that stores write in the same cycle. So the parts that use it are followed cycle by cycle:
+
+====================  =====================================  ===============================
+part                  hardware                               module
+====================  =====================================  ===============================
+tiles of a job        map reader, step sequencer             `weft.chip.cycles.array`
+chunks of a job       array section, output section          `weft.chip.cycles.output`
+loads                 list loader                            `weft.chip.cycles.loading`
+heads, descriptors    list reader                            `weft.chip.cycles.heads`
+reads                 read arbiter, side port of the memory  `weft.chip.cycles.side_port`
+list, log             list execution, job log                `weft.chip.cycles.model`
+====================  =====================================  ===============================
+"""
+
+from weft.chip.cycles.model import ListPrediction, predict_list
+
+__all__ = ["ListPrediction", "predict_list"]

@@ -1,0 +1,58 @@
+"""The loader in the cycle model of lists: the reads of a load, and its end."""
+
+from weft.chip.addresses import join
+from weft.chip.descriptors import LoadTarget
+
+__all__ = ["LoaderTimes"]
+
+
+class LoaderTimes:
+    """`weft.hw.chip.loader.ListLoader`, cycle by cycle.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    busy : bool
+    read : int or None
+        The bank of the read that it requests.
+    done : bool
+        The last write of a load is in this cycle.
+    """
+
+    def __init__(self, chip):
+        self._chip = chip
+        self.busy = self.done = False
+        self.read: int | None = None
+        self._fill = False
+        self._bank = self._stride = 0
+        self._requests = self._takes = 0  # left
+
+    def accept(self, load) -> None:
+        """Accept a load in this cycle, after `step`; only while not ``busy``."""
+        chip = self._chip
+        to_b = load.target == LoadTarget.B
+        diagonal = to_b and bool(load.diagonal)
+        groups = (chip.core.cols if to_b else chip.line_vectors) // chip.read_vectors
+        self._fill = bool(load.fill)
+        self._takes = load.words * (1 if diagonal or load.fill else groups)
+        self._requests = 0 if load.fill else self._takes
+        self._bank = join(load.source, chip.banks) % chip.banks
+        self._stride = 1 if diagonal else chip.read_vectors
+        self.busy = True
+
+    def step(self, accepted: bool, arrived: bool) -> None:
+        """A cycle: whether the read is accepted, and whether the data of a read arrive in it."""
+        if self.read is None or accepted:
+            self.read = None
+            if self._requests:
+                self._requests -= 1
+                self.read = self._bank
+                self._bank = (self._bank + self._stride) % self._chip.banks
+        take = self.busy and (self._fill or arrived)
+        self._takes -= take
+        self.done = take and not self._takes
+        if self.done:
+            self.busy = False

@@ -1,0 +1,210 @@
+"""The cycle model of lists: a core for networks, cycle by cycle, without data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.chip.addresses import join
+from weft.chip.config import ChipConfig
+from weft.chip.cycles.heads import DescriptorTimes, HeadTimes
+from weft.chip.cycles.loading import LoaderTimes
+from weft.chip.cycles.output import AddedLayer, PlainLayer
+from weft.chip.cycles.side_port import SidePortTimes
+from weft.chip.descriptors import ListJob, ListLoad
+from weft.chip.latencies import LIST_SETTLE
+
+__all__ = ["ListPrediction", "predict_list"]
+
+LOG_BYTES = 8  # of an entry of the log
+ADDED, LIST, LOADS = range(3)  # clients of the side port, by priority
+WAITING = "ready", "end"  # states of a head that does nothing
+
+
+@dataclass(frozen=True)
+class ListPrediction:
+    """The cycles of a list, counted from its START.
+
+    Attributes
+    ----------
+    jobs : tuple of (int, int)
+        For each job, the cycle of its start and the cycle of its last store, as in the log.
+    cycles : int
+        Cycles of the list.
+    """
+
+    jobs: tuple[tuple[int, int], ...]
+    cycles: int
+
+
+def predict_list(
+    chip: ChipConfig, descriptors: Sequence, list_address: int, log_address: int,
+    *, limit: int = 1 << 32,
+) -> ListPrediction:
+    """Predict the cycles of a list without errors, while the host does not use the memory.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    descriptors : sequence
+        The descriptors of `weft.chip.descriptors`, to the end.
+    list_address, log_address : int
+        As in START: the banks decide which reads wait for writes.
+    limit : int
+        Cycles at most.
+
+    Raises
+    ------
+    ValueError
+        If the list does not end in ``limit`` cycles, or if loads and jobs wait for each other.
+    """
+    model = _ListModel(chip, descriptors, list_address, log_address)
+    while not model.stopped:
+        model.skip()
+        if model.now >= limit:
+            raise ValueError(f"a list must end in {limit} cycles")
+        model.step()
+    if not model.ended:
+        raise ValueError("loads and jobs of a list must not wait for each other")
+    return ListPrediction(tuple(model.times), model.now + 1)
+
+
+class _LogTimes:
+    """`weft.hw.chip.job_log.JobLog`, cycle by cycle."""
+
+    def __init__(self, chip, first):
+        self._banks = chip.banks
+        self._vectors = -(-LOG_BYTES // chip.core.depth)
+        self._number = first
+        self.ended, self.left = False, 0
+
+    @property
+    def busy(self):
+        """An entry is not written yet."""
+        return self.ended or self.left > 0
+
+    @property
+    def bank(self):
+        """The bank that it wants to write, or None."""
+        return self._number % self._banks if self.left else None
+
+    def accepts(self, done):
+        """Whether a job may start in the next cycle; ``done``: a job ends in this one."""
+        return not self.ended and not (done and self.left)
+
+    def step(self, done, written):
+        """A cycle: whether a job ends, and whether the write is accepted in it."""
+        moved = self.ended and not self.left
+        if written:
+            self.left -= 1
+            self._number += 1
+        if moved:
+            self.ended, self.left = False, self._vectors
+        if done:
+            self.ended = True
+
+
+class _ListModel:
+    """The execution of a list, and the parts around it."""
+
+    def __init__(self, chip, descriptors, list_address, log_address):
+        self._chip = chip
+        self._loads = HeadTimes(chip, descriptors, ListLoad)
+        self._jobs = HeadTimes(chip, descriptors, ListJob)
+        self._reader = DescriptorTimes(chip, join(list_address, chip.banks))
+        self._loader = LoaderTimes(chip)
+        self._log = _LogTimes(chip, join(log_address, chip.banks))
+        self._port = SidePortTimes(chip)
+        self._layer: PlainLayer | AddedLayer | None = None
+        self._start = 0  # of this layer
+        self._for_job = False  # the descriptor is read for the head of jobs
+        self._job_busy = self._start_ok = self._load_valid = self._load_busy = False
+        self._loads_done = self._jobs_done = 0
+        self._settle = 0
+        self._quiet = 0  # cycles in which only the running job did something
+        self.now = 1  # the heads begin in this cycle
+        self.times: list[tuple[int, int]] = []
+
+    @property
+    def stopped(self) -> bool:
+        """The list has stopped: nothing can start any more."""
+        return self._settle == LIST_SETTLE
+
+    @property
+    def ended(self) -> bool:
+        """Both heads have reached the end."""
+        return self._loads.state == self._jobs.state == "end"
+
+    def step(self) -> None:
+        """A cycle: the outputs of all parts, from their registers; then their next registers."""
+        loads, jobs, reader, loader = self._loads, self._jobs, self._reader, self._loader
+        stored = self._layer.stored(self.now) if self._layer else None
+        done = stored is not None and stored.last
+        log_bank = self._log.bank if stored is None else None
+        take_job = self._start_ok and (not self._job_busy or done) and self._log.accepts(done)
+        take_load = self._load_valid and not loader.busy
+        job = jobs.next if take_job else None
+        load = loads.next if take_load else None
+        fetched, load_done = reader.done, loader.done
+        descriptor = self._descriptor()
+
+        self._settle = self._settle + 1 if self._waits() else 0
+        self._start_ok = jobs.state == "ready" and jobs.satisfied and not take_job
+        self._load_valid = loads.state == "ready" and loads.satisfied and not take_load
+        jobs.step(fetched and self._for_job, take_job, self._loads_done)
+        loads.step(fetched and not self._for_job, take_load, self._jobs_done)
+        self._access(log_bank if stored is None else stored.bank)
+        if descriptor:
+            self._for_job, index = descriptor
+            reader.start(index)
+        self._log.step(done, log_bank is not None)
+        self._load_busy = take_load or (self._load_busy and not load_done)
+        self._loads_done += load_done
+        self.now += 1
+        if load:
+            loader.accept(load)
+        if done:
+            self.times.append((self._start, self.now - 1))
+            self._layer, self._job_busy = None, False
+            self._jobs_done += 1
+        if job:
+            self._start, self._job_busy = self.now, True
+            self._layer = (AddedLayer if job.add else PlainLayer)(self._chip, job, self.now)
+
+    def skip(self) -> None:
+        """Go to the last cycle of the running job, if nothing else happens until then."""
+        busy = (
+            self._load_busy or self._load_valid or self._log.busy or self._reader.busy
+            or not self._port.idle or "fetch" in (self._loads.state, self._jobs.state)
+        )
+        waits = self._loads.state in WAITING and self._jobs.state in WAITING
+        self._quiet = 0 if busy or not waits else self._quiet + 1
+        if self._quiet > LIST_SETTLE and isinstance(self._layer, PlainLayer):
+            self.now = self._layer.finish()
+
+    def _descriptor(self):
+        """What the reader starts with, or None: whether it is for a job, and its index."""
+        jobs, loads = self._jobs, self._loads
+        for_job, for_load = jobs.state == "fetch", loads.state == "fetch"
+        if self._reader.busy or not (for_job or for_load):
+            return None
+        choose_job = for_job and (self._job_busy or not for_load)
+        return choose_job, (jobs if choose_job else loads).index
+
+    def _waits(self):
+        """Each head waits, and nothing is in flight that could change that."""
+        return (
+            not (self._job_busy or self._start_ok or self._log.busy)
+            and not (self._load_busy or self._load_valid)
+            and self._jobs.state in WAITING and self._loads.state in WAITING
+        )
+
+    def _access(self, written):
+        """The side port, and the next registers of its clients; ``written`` is a bank or None."""
+        layer = self._layer
+        added = layer.read if layer else None
+        clients = added, self._reader.read, self._loader.read
+        arrived = self._port.arrival(self.now)
+        accepted = self._port.step(self.now, clients, written)
+        if layer:
+            layer.step(self.now, accepted == ADDED, arrived == ADDED)
+        self._reader.step(accepted == LIST, arrived == LIST)
+        self._loader.step(accepted == LOADS, arrived == LOADS)

@@ -1,0 +1,72 @@
+"""The side port of the memory in the cycle model of lists: reads of several clients."""
+
+from collections import deque
+
+from weft.chip.latencies import SIDE_READ
+
+__all__ = ["SidePortTimes"]
+
+
+class SidePortTimes:
+    """Skid buffer, memory and the reads in flight, cycle by cycle.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    """
+
+    def __init__(self, chip):
+        self._banks, self._vectors = chip.banks, chip.read_vectors
+        self._ready = True  # of the skid buffer
+        self._output: tuple[int, int] | None = None  # client and bank
+        self._skid: tuple[int, int] | None = None
+        self._in_flight: deque[tuple[int, int]] = deque()  # cycle of the arrival, client
+        self._written: int | None = None  # bank of the write in the cycle before
+
+    def arrival(self, now: int) -> int | None:
+        """The client whose data arrive in this cycle."""
+        if self._in_flight and self._in_flight[0][0] == now:
+            return self._in_flight.popleft()[1]
+        return None
+
+    def step(self, now: int, requests, written: int | None) -> int | None:
+        """A cycle.
+
+        Parameters
+        ----------
+        now : int
+        requests : sequence of int or None
+            The bank that each client wants to read, by priority.
+        written : int or None
+            The bank that is on the write port.
+
+        Returns
+        -------
+        int or None
+            The client whose read is accepted.
+        """
+        accepted = None
+        if self._ready:
+            accepted = next((n for n, bank in enumerate(requests) if bank is not None), None)
+        advance = self._output is None
+        if self._output is not None:
+            client, bank = self._output
+            conflict = self._written is not None and (
+                (self._written - bank) % self._banks < self._vectors
+            )
+            if not conflict:
+                self._in_flight.append((now + SIDE_READ, client))
+                advance = True
+        incoming = None if accepted is None else (accepted, requests[accepted])
+        self._ready = advance or (self._skid is None and incoming is None)
+        if advance:
+            self._output, self._skid = (self._skid or incoming), None
+        elif incoming:
+            self._skid = incoming
+        self._written = written
+        return accepted
+
+    @property
+    def idle(self) -> bool:
+        """No read is under way."""
+        return self._output is None and not self._in_flight

@@ -1,0 +1,76 @@
+"""The cycle model of lists against the simulated core for networks, for random lists."""
+
+import numpy as np
+import pytest
+from chip_lists import random_list
+
+from weft.chip.addresses import join
+from weft.chip.config import ChipConfig
+from weft.chip.cycles import predict_list
+from weft.config import Config
+from weft.golden.chip.runner import LOG_BYTES
+from weft.sim.network_core import NetworkSimulation
+
+
+def chip(rows, cols, depth, lanes, *, read_vectors, **more):
+    core = Config(
+        rows=rows, cols=cols, depth=depth, lanes=lanes, activation="none",
+        **{"requantize": "tflite", **more},
+    )
+    return ChipConfig(core=core, words=2048, b_words=256, lines=64, read_vectors=read_vectors)
+
+
+CHIPS = [
+    chip(3, 4, 4, 2, read_vectors=2, multiplier="fip"),
+    *(pytest.param(config, marks=pytest.mark.slow) for config in (
+        chip(2, 2, 2, 2, read_vectors=2),
+        chip(3, 2, 4, 1, read_vectors=1, scale_cycles=4),
+        chip(4, 4, 4, 4, read_vectors=4, target="ecp5", requantize="single"),
+        chip(1, 8, 4, 2, read_vectors=4, hop=2),
+        chip(8, 8, 8, 8, read_vectors=4, target="ecp5", dsp_cols=2),
+    )),
+]
+
+
+@pytest.fixture(scope="module", params=CHIPS, ids=lambda c: f"{c.core.target}-{c.core.name}")
+def core(request):
+    with NetworkSimulation(request.param) as simulation:
+        yield simulation
+
+
+def measured(core, case):
+    """The entries of the log, and the cycles of the list."""
+    chip, depth = core.chip, core.chip.core.depth
+    core.write(case.image.memory.tobytes())
+    first, log = (join(a, chip.banks) for a in (case.list_address, case.log_address))
+    outcome = core.run(first, log)
+    assert outcome.finished
+    entry = -(-LOG_BYTES // depth) * depth
+    found = core.read()[log * depth : log * depth + entry * case.jobs]
+    times = np.frombuffer(found, np.uint8).reshape(-1, entry)[:, :LOG_BYTES].copy().view("<u4")
+    return tuple(map(tuple, times.tolist())), outcome.cycles
+
+
+# Sizes of maps, channels and kernels: streamed loads decide the time, or the array does.
+SIZES = {
+    "short": dict(layers=6, most_pixels=4, most_channels=5, most_kernel=2),
+    "long": dict(layers=3, most_pixels=9, most_channels=16, most_kernel=3),
+    "depthwise": dict(layers=5, kind="depthwise", most_pixels=7, most_channels=16, most_kernel=3),
+    "added": dict(layers=3, add=True, most_pixels=8, most_channels=12, most_kernel=2),
+}
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+def test_random_lists(core, sizes):
+    rng = np.random.default_rng(21)
+    compared = 0
+    while compared < 8:
+        try:
+            case = random_list(rng, core.chip, resident=0, **sizes)
+        except MemoryError:
+            continue
+        compared += 1
+        prediction = predict_list(
+            core.chip, case.descriptors, case.list_address, case.log_address
+        )
+        assert (prediction.jobs, prediction.cycles) == measured(core, case)
