@@ -5,34 +5,33 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from chip_lists import random_list
+from network_chips import SIMULATED, network_chip
 from network_duel import compare_memories
 
 from weft.chip.addresses import join, split
-from weft.chip.config import ChipConfig
-from weft.chip.descriptors import DESCRIPTOR_BYTES, ListEnd, ListError, ListJob, ListLoad
+from weft.chip.descriptors import (
+    DESCRIPTOR_BYTES,
+    ListEnd,
+    ListError,
+    ListJob,
+    ListLoad,
+    LoadTarget,
+)
 from weft.chip.states import NetworkState
-from weft.config import Config
 from weft.golden.chip import run_list
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
-
-def chip(rows, cols, depth, lanes, *, read_vectors, **more):
-    core = Config(
-        rows=rows, cols=cols, depth=depth, lanes=lanes, activation="none",
-        **{"requantize": "tflite", **more},
-    )
-    return ChipConfig(core=core, words=1024, b_words=256, lines=64, read_vectors=read_vectors)
-
-
+SIZES = {"words": 1024, "b_words": 256, "lines": 64}
 CHIPS = [
-    chip(3, 4, 4, 2, read_vectors=2, multiplier="fip"),
-    *(pytest.param(config, marks=pytest.mark.slow) for config in (
-        chip(2, 2, 2, 2, read_vectors=2),
-        chip(3, 2, 4, 1, read_vectors=1, scale_cycles=4),
-        chip(4, 4, 4, 4, read_vectors=4, target="ecp5", requantize="single"),
-        chip(1, 8, 4, 2, read_vectors=4, hop=2),
-        chip(8, 8, 8, 8, read_vectors=4, target="ecp5", dsp_cols=2),
-    )),
+    SIMULATED,
+    *(pytest.param(network_chip(*sizes, **SIZES, **more), marks=pytest.mark.slow)
+      for sizes, more in (
+          ((2, 2, 2, 2), dict(reads=2)),
+          ((3, 2, 4, 1), dict(reads=1, scale_cycles=4)),
+          ((4, 4, 4, 4), dict(target="ecp5", requantize="single")),
+          ((1, 8, 4, 2), dict(hop=2)),
+          ((8, 8, 8, 8), dict(target="ecp5", dsp_cols=2)),
+      )),
 ]
 
 
@@ -127,6 +126,37 @@ def test_errors_and_a_correct_list_after_them(core, kind, field, value):
     assert outcome.state == NetworkState.ERROR
     assert (outcome.error, outcome.job) == (expected.error, expected.jobs)
     assert execute(core, case).state == NetworkState.DONE
+
+
+def test_a_layer_of_one_step_takes_at_most_60_cycles(core):
+    """From the last store of the job before to its own last store."""
+    chip, rows = core.chip, core.chip.core.rows
+    pitch = -(-chip.core.cols // chip.core.depth)
+    jobs = [
+        ListJob(
+            loads=2, panel_rows=rows, out_height=1, out_width=rows, columns=chip.core.cols,
+            tile_words=1, kernel_height=1, kernel_width=1, tap_vectors=1, group_tiles=1,
+            in_height=1, in_width=rows, input=split(50 * n, chip.banks),
+            input_pixel_step=split(pitch, chip.banks), output=split(50 * n + 50, chip.banks),
+            output_pixel_step=split(pitch, chip.banks), low=-128, high=127,
+        )
+        for n in range(3)
+    ]
+    loads = [
+        ListLoad(target=target, fill=1, fill_value=1, words=words)
+        for target, words in ((LoadTarget.B, 1), (LoadTarget.PARAMETERS, chip.row_chunks))
+    ]
+    data = b"".join(entry.pack() for entry in (*loads, *jobs, ListEnd()))
+    memory = np.random.default_rng(6).integers(0, 256, chip.memory_bytes, np.uint8)
+    list_vector, log = 200, 1000
+    first = list_vector * chip.core.depth
+    memory[first : first + len(data)] = np.frombuffer(data, np.uint8)
+    core.write(memory.tobytes())
+    outcome = core.run(list_vector, log)
+    assert outcome.state == NetworkState.DONE
+    run_list(chip, memory, split(list_vector, chip.banks), split(log, chip.banks))
+    times = compare_memories(chip, core.read(), memory, log, 3)
+    assert (np.diff(times[:, 1]) <= 60).all(), times
 
 
 @pytest.mark.parametrize("stride", [61, pytest.param(1, marks=pytest.mark.slow)])

@@ -1,0 +1,51 @@
+"""Networks on the simulated core: results of TensorFlow Lite Micro, all bytes of the memory."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from network_chips import SIMULATED, network_chip
+from network_duel import NetworkDuel
+
+import weft
+from weft.network.oracles import expected
+
+pytest.importorskip("tflite")
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+LARGE = network_chip(8, 8, 8, 8, target="ecp5", dsp_cols=4)
+BATCH1 = network_chip(
+    1, 32, 16, 8, words=8192, b_words=1024, lines=1024, target="ecp5", dsp_cols=32
+)
+
+
+@pytest.mark.parametrize("name", ["digits_mlp", "digits_cnn"])
+def test_digits(name):
+    pytest.importorskip("tflite_micro")
+    network = weft.load(EXAMPLES / f"{name}.tflite")
+    program = network.compile(SIMULATED)
+    shape = program.tensors[program.inputs[0]].shape
+    x = np.random.default_rng(1).integers(-128, 128, (2, *shape[1:]), np.int8)
+    with program.open(NetworkDuel(SIMULATED)) as session:
+        y = session(x)
+    [wanted] = expected("tflm", network, program, x)
+    assert np.array_equal(y.reshape(2, -1), wanted.reshape(2, -1))
+
+
+# Cycles from START to the end in which a network must run: 15, 130, 320 and 500 us at 105 MHz.
+@pytest.mark.slow
+@pytest.mark.parametrize("name, chip, limit", [
+    ("ad01_int8", BATCH1, 1_575), ("kws_int8", LARGE, 13_650), ("resnet8_int8", LARGE, 33_600),
+    ("vww_96_int8", LARGE, 52_500),
+])
+def test_mlperf_tiny(mlperf_tiny, name, chip, limit):
+    program = weft.load(mlperf_tiny / f"{name}.tflite").compile(chip)
+    with np.load(mlperf_tiny / f"{name}.npz") as record:
+        x, wanted = record["model_in"][:2], record["model_out_tflm"][:2]
+    shape = program.tensors[program.inputs[0]].shape
+    duel = NetworkDuel(chip)
+    with program.open(duel) as session:
+        y = session(x.reshape(2, *shape[1:]))
+    assert np.array_equal(y.reshape(2, -1), wanted.reshape(2, -1))
+    *_, first, second = duel.cycles
+    assert first == second <= limit
