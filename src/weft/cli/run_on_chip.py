@@ -48,27 +48,24 @@ def run_on_chip(args, network, target) -> int:
 def _runner(args, program):
     """Return the runner that ``--on`` names."""
     from weft.cli.progress import progress
-    from weft.host.board import BoardTransport
+    from weft.cli.transports import open_by_name
     from weft.host.network_driver import NetworkDriver
-    from weft.host.opening import open_transport
     from weft.host.transport import TransportError
 
     if args.on == "golden":
         return "golden"
-    if args.on == "sim":
-        from weft.sim.network_runner import SimulatedRunner
+    with progress() as show:
+        if args.on == "sim":
+            from weft.sim.network_runner import SimulatedRunner
 
-        with progress():
             return SimulatedRunner(program.chip)
-    try:
-        transport = open_transport(args.on, baud=args.baud)
-    except ValueError as error:
-        raise TransportError(f"{error}, or sim") from error
-    try:
-        if not isinstance(transport, BoardTransport):
+        if args.on == "board" or args.on.startswith(("uio:", "mem:")):
             raise TransportError(
-                f"a core for networks must be at a serial port or tcp://host:port, not {args.on}"
+                "a core for networks must be golden, sim, a serial port or tcp://host:port, not"
+                f" {args.on}"
             )
+        transport = open_by_name(args.on, None, args.baud, show)
+    try:
         return NetworkDriver(transport, program.chip)
     except BaseException:
         transport.close()

@@ -1,0 +1,109 @@
+"""``weft run``, ``compile`` and ``report`` on a core for networks, which a TOML file describes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from weft.cli import main
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+CONFIG = """\
+rows = 3
+cols = 4
+depth = 4
+lanes = 2
+requantize = "tflite"
+activation = "none"
+
+[chip]
+words = 2048
+b_words = 256
+lines = 64
+read_vectors = 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    pytest.importorskip("tflite")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.tflite").write_bytes((EXAMPLES / "digits_cnn.tflite").read_bytes())
+    (tmp_path / "chip.toml").write_text(CONFIG)
+    return tmp_path
+
+
+def test_runs_and_checks_on_golden(folder, capsys):
+    pytest.importorskip("tflite_micro")
+    command = ["run", "net.tflite", "--config", "chip.toml", "--layers", "--output", "y.npy"]
+    assert main([*command, "--check", "tflm"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
+        "net: 6 of 6 operators on Weft (100 % of 24,960 MAC); equal to TFLite Micro in mode tflite;"
+        " chip, whole network on the core: "
+    )
+    assert [line.split()[:2] for line in lines if "  CONV_2D" in line] == [
+        ["0", "CONV_2D"], ["2", "CONV_2D+ADD"]
+    ]
+    assert lines[-1].endswith("all 10 values equal TFLite Micro")
+    assert np.load("y.npy").shape == (1, 10)
+
+
+def test_activations(folder, capsys):
+    assert main(["run", "net.tflite", "--config", "chip.toml", "--activations", "a.npz"]) == 0
+    with np.load("a.npz") as found:
+        assert sorted(found.files) == [f"out{n}" for n in range(6)]
+
+
+def test_compiles_a_program_that_runs(folder, capsys):
+    assert main(["compile", "net.tflite", "--config", "chip.toml", "-o", "net.weft"]) == 0
+    assert main(["run", "net.weft", "--output", "y.npy"]) == 0
+    assert main(["run", "net.tflite", "--config", "chip.toml", "--output", "z.npy"]) == 0
+    np.testing.assert_array_equal(np.load("y.npy"), np.load("z.npy"))
+    (folder / "other.toml").write_text(CONFIG.replace("words = 2048", "words = 4096"))
+    assert main(["run", "net.weft", "--config", "other.toml"]) == 2
+    assert "net.weft is compiled for chip" in capsys.readouterr().err
+
+
+def test_report(folder, capsys):
+    assert main(["report", "net.tflite", "--config", "chip.toml"]) == 0
+    text = capsys.readouterr().out
+    assert "memory: " in text and "link: 108 bytes to the core" in text
+    assert main(["report", "net.tflite", "--config", "chip.toml", "--json"]) == 0
+    # WRITE with 64 bytes, START; DONE with 10 bytes. A frame has 12 bytes more, WRITE has 24 more.
+    found = json.loads(capsys.readouterr().out)
+    assert [layer["operators"] for layer in found["layers"]] == [
+        ["CONV_2D"], ["DEPTHWISE_CONV_2D"], ["CONV_2D", "ADD"], ["AVERAGE_POOL_2D"],
+        ["FULLY_CONNECTED"],
+    ]
+    assert found["memory"] == 5 * 2048 * 4
+    assert found["link"] == {"sent": 108, "received": 30}
+
+
+@pytest.mark.parametrize("command, message", [
+    (["run", "net.tflite", "--config", "chip.toml", "--on", "nothing"], "transport must be "),
+    (["run", "net.tflite", "--config", "chip.toml", "--on", "mem:0x10"],
+     "a core for networks must be golden, sim, a serial port or tcp://host:port, not mem:0x10"),
+    (["run", "net.tflite", "--config", "chip.toml", "--html", "x.html"],
+     "--html must be for a core for matrix products, not for networks"),
+    (["report", "net.tflite", "--config", "chip.toml", "--against", "ulx3s-85f"],
+     "--against must be for a core for matrix products, not for networks"),
+    (["compile", "net.tflite", "--config", "chip.toml", "-o", "x.weft", "--c", "c"],
+     "--c must be for a core for matrix products: a target without [chip]"),
+])
+def test_refuses_what_a_core_for_networks_lacks(folder, capsys, command, message):
+    assert main(command) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line, message", [
+    ("word = 3", "word is not a field of [chip]; the fields are words, b_words, lines, "),
+    ("words = true", "words must be an integer, not True"),
+    ("words = 100", "words must be a power of two in a core for networks, not 100"),
+])
+def test_wrong_fields_are_named(folder, capsys, line, message):
+    text = CONFIG.replace("words = 2048\n", f"{line}\n", 1)
+    (folder / "chip.toml").write_text(text)
+    assert main(["run", "net.tflite", "--config", "chip.toml"]) == 2
+    assert message in capsys.readouterr().err
