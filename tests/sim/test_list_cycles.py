@@ -55,7 +55,7 @@ def measured(core, case):
 SIZES = {
     "short": dict(layers=6, most_pixels=4, most_channels=5, most_kernel=2),
     "long": dict(layers=3, most_pixels=9, most_channels=16, most_kernel=3),
-    "depthwise": dict(layers=5, kind="depthwise", most_pixels=7, most_channels=16, most_kernel=3),
+    "depthwise": dict(layers=5, kind="depthwise", most_pixels=6, most_channels=32, most_kernel=3),
     "added": dict(layers=3, add=True, most_pixels=8, most_channels=12, most_kernel=2),
 }
 
