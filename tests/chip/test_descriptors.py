@@ -15,6 +15,7 @@ from weft.chip.descriptors import (
     LoadTarget,
     places,
     unpack,
+    unpack_list,
 )
 
 KINDS = [ListLoad, ListJob, ListLoop, ListEnd]
@@ -85,3 +86,11 @@ def test_steps_add_like_numbers():
     word = (address >> 8) + (back >> 8) + (bank >= banks)
     total = (word << 8 | bank % banks) & 0xFFFFFFFF
     assert join(total, banks) == 27
+
+
+def test_a_list_ends_with_its_end():
+    parts = [ListLoad(words=1), ListJob(columns=3), ListEnd(result_bytes=4)]
+    data = b"".join(part.pack() for part in parts)
+    assert unpack_list(data + b"weights") == parts
+    with pytest.raises(ValueError, match="a list must have an end in its 256 bytes"):
+        unpack_list(data[:256])

@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 __all__ = [
     "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "FieldPlace", "ListEnd", "ListError",
     "ListJob", "ListLoad", "ListLoop", "ListOpcode", "LoadTarget", "places", "unpack",
+    "unpack_list",
 ]
 
 DESCRIPTOR_WORDS = 32
@@ -360,3 +361,16 @@ def unpack(data: bytes) -> ListLoad | ListJob | ListLoop | ListEnd:
             f" not version {version} and opcode {opcode}"
         )
     return _KINDS[ListOpcode(opcode)].from_words(words)
+
+
+def unpack_list(data: bytes) -> list:
+    """Return the descriptors at the start of ``data``, up to the first `ListEnd`.
+
+    Raises ValueError as `unpack`, and if there is no end.
+    """
+    descriptors: list = []
+    for at in range(0, len(data) - DESCRIPTOR_BYTES + 1, DESCRIPTOR_BYTES):
+        descriptors.append(unpack(data[at : at + DESCRIPTOR_BYTES]))
+        if isinstance(descriptors[-1], ListEnd):
+            return descriptors
+    raise ValueError(f"a list must have an end in its {len(data)} bytes")

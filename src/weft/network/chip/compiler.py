@@ -4,6 +4,7 @@ from weft.network.chip.division import divide
 from weft.network.chip.image import make_image
 from weft.network.chip.memory import plan_maps
 from weft.network.chip.pitches import panels_of
+from weft.network.chip.prediction import predict_run
 from weft.network.chip.program import (
     ChipInput,
     ChipProgram,
@@ -97,19 +98,21 @@ def _compiled(divided, sizes, target, chip, batch, activations, dense):
         "log": batch * len(schedule.parts) * -(-_LOG_BYTES // depth) * depth,
     }
     _check_size(areas, chip)
+    log = image.run_first + len(image.run) // depth
+    prediction = predict_run(chip, image.run, image.run_first, log)
     return ChipProgram(
         name=divided.name, source=divided.source, mode=divided.mode, target=target,
         tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
         operators=divided.operators, notes=divided.notes, batch=batch, before=divided.before,
         after=divided.after, setup=image.setup, run=image.run, run_first=image.run_first,
-        log=image.run_first + len(image.run) // depth, arena=plan.vectors,
+        log=log, arena=plan.vectors,
         written=tuple(
             ChipInput(found.form, place) for found, place in zip(divided.maps, maps, strict=True)
             if found.form is not None
         ),
         results=tuple(results), result_bytes=_result_bytes(results, batch, depth),
-        steps=tuple(_steps(divided, sizes, panels, demands, schedule, maps, chip)), areas=areas,
-        cycles=batch * schedule.cycles, keeps_maps=activations,
+        steps=tuple(_steps(divided, sizes, panels, schedule, maps, prediction)), areas=areas,
+        cycles=prediction.cycles, keeps_maps=activations,
         renamed=tuple(
             ChipRename((node.operator,), node.name, node.position, tensor, maps[place])
             for node, tensor, place in divided.renamed
@@ -117,18 +120,20 @@ def _compiled(divided, sizes, target, chip, batch, activations, dense):
     )
 
 
-def _steps(divided, sizes, panels, demands, schedule, maps, chip):
+def _steps(divided, sizes, panels, schedule, maps, prediction):
     """Yield the facts of all layers."""
+    before = 0  # the last store of the layer before
     for number, layer in enumerate(divided.layers):
         jobs = [n for n, part in enumerate(schedule.parts) if part.layer == number]
-        parts = [schedule.parts[n] for n in jobs]
+        _, end = prediction.jobs[jobs[-1]]
         yield ChipStep(
             layer.operators, layer.name, layer.position, layer.macs,
             tuple(divided.maps[n].tensor for n in (layer.x, layer.added) if n >= 0),
             divided.maps[layer.y].tensor, maps[layer.y], jobs[0], len(jobs),
             panels[number].count, panels[number].rows, sizes[number].words(sizes[number].tiles),
-            sum(demands[number].cycles(part.tiles, chip) for part in parts),
+            end - before,
         )
+        before = end
 
 
 def _result_bytes(results, batch, depth):

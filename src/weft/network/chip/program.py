@@ -66,7 +66,8 @@ class ChipStep:
     words : int
         Words of B.
     cycles : int
-        Predicted cycles.
+        Predicted cycles in the first inference, from the last store of the layer before to its own
+        last store.
     """
 
     operators: tuple[str, ...]
@@ -142,7 +143,7 @@ class ChipProgram:
         Bytes of ``maps``, ``setup``, which shares their place, ``list``, ``weights`` and
         ``parameters`` that an inference loads, and ``log``.
     cycles : int
-        Predicted cycles of a list.
+        Predicted cycles of a list, from START to its end (`weft.chip.cycles`).
     keeps_maps : bool
         No map overwrites another one.
     renamed : tuple of ChipRename

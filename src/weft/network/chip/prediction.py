@@ -1,0 +1,40 @@
+"""The predicted cycles of the list of an inference, from the cycle model of lists."""
+
+from dataclasses import replace
+
+from weft.chip.addresses import split
+from weft.chip.config import ChipConfig
+from weft.chip.cycles import ListPrediction, predict_list
+from weft.chip.descriptors import ListLoop, unpack_list
+
+__all__ = ["predict_run"]
+
+_TURNS = 3  # of a batch, that are followed
+
+
+def predict_run(chip: ChipConfig, run: bytes, first: int, log: int) -> ListPrediction:
+    """Predict the cycles of the list at the start of ``run``.
+
+    Of a batch of more than 3 inferences the model follows 3, and the others take the time of the
+    third one. It is exact for smaller batches.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+    run : bytes
+        The descriptors, and what follows them.
+    first, log : int
+        First vectors of ``run`` and of the log.
+    """
+    descriptors, more = unpack_list(run), 0
+    for number, loop in enumerate(descriptors):
+        if isinstance(loop, ListLoop) and loop.times > _TURNS:
+            more = loop.times - _TURNS
+            descriptors[number] = replace(loop, times=_TURNS)
+    addresses = (split(number, chip.banks) for number in (first, log))
+    prediction = predict_list(chip, descriptors, *addresses)
+    if not more:
+        return prediction
+    jobs = len(prediction.jobs) // _TURNS
+    turn = prediction.jobs[-1][1] - prediction.jobs[-1 - jobs][1]
+    return replace(prediction, cycles=prediction.cycles + more * turn)
