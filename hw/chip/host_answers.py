@@ -84,6 +84,7 @@ class HostAnswers(wiring.Component):
         word, byte_index, wait = Signal(32), Signal(2), Signal(range(LATENCY + 1))
         payload = self.payload
 
+        m.d.sync += self.abort.eq(0)
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(1)
@@ -150,8 +151,10 @@ class HostAnswers(wiring.Component):
                         memory.address.eq(Cat(*start.values())),
                     ]
                 with m.Case(RequestOp.ABORT):
-                    m.d.sync += [header.type.eq(FrameType.ABORTED), header.length.eq(0)]
-                    m.d.comb += [self.abort.eq(1), self.request.ready.eq(0)]
+                    m.d.sync += [
+                        header.type.eq(FrameType.ABORTED), header.length.eq(0), self.abort.eq(1),
+                    ]
+                    m.d.comb += self.request.ready.eq(0)
                     m.next = "ABORT"
                 with m.Case(RequestOp.NAK):
                     m.d.sync += [

@@ -73,7 +73,7 @@ class HostPort(wiring.Component):
             m.d.comb += [
                 answers.refused.valid.eq(begin.valid), begin.ready.eq(answers.refused.ready),
             ]
-        with m.Elif(begin.valid & answers.idle & ~answers.done.valid & ~answers.abort):
+        with m.Elif(begin.valid & answers.idle & ~answers.done.valid):
             m.d.comb += [begin.ready.eq(1), core.begin.eq(begin.payload)]
             m.d.sync += [running.eq(1), answers.done.payload.eq(commands.sequence)]
         with m.If(running & core.finished):
