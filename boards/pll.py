@@ -65,7 +65,10 @@ def _filter(detector):
 
 
 def ecp5(source: float, target: float) -> Pll:
-    """``source / CLKI_DIV * CLKFB_DIV``, for an EHXPLLL with CLKOP as its feedback.
+    """The output of an EHXPLLL: CLKOP, which is also its feedback; if that is not possible, CLKOS.
+
+    CLKOP has ``source / CLKI_DIV * CLKFB_DIV``. CLKOS has that times ``CLKOP_DIV / CLKOS_DIV``, so
+    it can have a frequency between the multiples of the detector's.
 
     Limits: 3.125 to 400 MHz out, 400 to 800 MHz in the oscillator, 10 to 400 MHz at the phase
     detector (ECP5 data sheet, sysCLOCK PLL timing). Among equal choices, the oscillator nearest to
@@ -73,7 +76,16 @@ def ecp5(source: float, target: float) -> Pll:
 
     Raises PllError if no parameters make ``target`` MHz.
     """
-    choices = []
+    choices = list(_ecp5_choices(source))
+    if not any(abs(pll.frequency - target) <= TOLERANCE * target for pll in choices):
+        choices += _ecp5_second_outputs(source)
+    return _nearest(
+        choices, source, target, preference=lambda pll: (abs(pll.vco - 600), -pll.detector)
+    )
+
+
+def _ecp5_choices(source):
+    """The settings with CLKOP as the output."""
     for reference in range(1, 129):
         detector = source / reference
         if not 10 <= detector <= 400:
@@ -84,15 +96,35 @@ def ecp5(source: float, target: float) -> Pll:
                 continue
             for divider in range(1, 129):
                 if 400 <= frequency * divider <= 800:
-                    parameters = {
-                        "CLKI_DIV": reference, "CLKFB_DIV": feedback, "CLKOP_DIV": divider,
-                        "CLKOP_CPHASE": divider // 2, "CLKOP_FPHASE": 0,
-                        "CLKOP_ENABLE": "ENABLED", "FEEDBK_PATH": "CLKOP",
+                    parameters = _ecp5_parameters(reference, feedback, divider)
+                    yield Pll(parameters, frequency, frequency * divider, detector)
+
+
+def _ecp5_second_outputs(source):
+    """The settings with CLKOS as the output; CLKOP has the frequency of the phase detector."""
+    for reference in range(1, 129):
+        detector = source / reference
+        if not 10 <= detector <= 400:
+            continue
+        for feedback in range(1, 129):
+            vco = detector * feedback
+            if not 400 <= vco <= 800:
+                continue
+            for divider in range(1, 129):
+                if 3.125 <= vco / divider <= 400:
+                    parameters = _ecp5_parameters(reference, 1, feedback) | {
+                        "CLKOS_DIV": divider, "CLKOS_CPHASE": divider // 2, "CLKOS_FPHASE": 0,
+                        "CLKOS_ENABLE": "ENABLED",
                     }
-                    choices.append(Pll(parameters, frequency, frequency * divider, detector))
-    return _nearest(
-        choices, source, target, preference=lambda pll: (abs(pll.vco - 600), -pll.detector)
-    )
+                    yield Pll(parameters, vco / divider, vco, detector)
+
+
+def _ecp5_parameters(reference, feedback, divider):
+    return {
+        "CLKI_DIV": reference, "CLKFB_DIV": feedback, "CLKOP_DIV": divider,
+        "CLKOP_CPHASE": divider // 2, "CLKOP_FPHASE": 0,
+        "CLKOP_ENABLE": "ENABLED", "FEEDBK_PATH": "CLKOP",
+    }
 
 
 def _nearest(choices, source, target, preference):

@@ -1,6 +1,6 @@
 """The flow of the ECP5: nextpnr-ecp5, and an EHXPLLL."""
 
-from amaranth.hdl import Instance
+from amaranth.hdl import Instance, Signal
 from amaranth.lib import io
 
 from weft.boards import carry_chains, floorplan, pll
@@ -55,10 +55,15 @@ class Ecp5Flow(Flow):
 
     def add_pll(self, m, pin, settings, *, at_pad, clk, lock):
         m.submodules.pin = buffer = io.Buffer("i", pin)
+        feedback = clk
+        outputs = {"o_CLKOP": clk}
+        if "CLKOS_DIV" in settings.parameters:
+            feedback = Signal(name="pll_feedback")
+            outputs = {"o_CLKOP": feedback, "o_CLKOS": clk}
         m.submodules.pll = Instance(
             "EHXPLLL", **{f"p_{name}": value for name, value in settings.parameters.items()},
             **{f"a_{name}": value for name, value in _FILTER.items()},
-            i_CLKI=buffer.i, i_CLKFB=clk, i_RST=0, i_STDBY=0, o_CLKOP=clk, o_LOCK=lock,
+            i_CLKI=buffer.i, i_CLKFB=feedback, i_RST=0, i_STDBY=0, o_LOCK=lock, **outputs,
         )
         # Not clk: a clock with other loads cannot be routed to the gate.
         return buffer.i

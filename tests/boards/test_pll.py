@@ -34,6 +34,20 @@ def test_ecp5_is_that_of_ecppll(source, wanted, reference, feedback, divider, vc
     assert (made.frequency, made.vco) == (wanted, vco)
 
 
+@pytest.mark.parametrize(("source", "wanted", "reference", "feedback", "divider", "vco"), [
+    (25, 120, 1, 24, 5, 600), (25, 105, 1, 21, 5, 525), (50, 105, 5, 63, 6, 630),
+    (12, 100, 1, 50, 6, 600),
+])
+def test_the_second_output_of_an_ecp5_is_that_of_ecppll(
+    source, wanted, reference, feedback, divider, vco
+):
+    """As ``ecppll --highres``, which also allows less than 10 MHz at the phase detector."""
+    made = pll.ecp5(source, wanted)
+    names = "CLKI_DIV", "CLKFB_DIV", "CLKOP_DIV", "CLKOS_DIV"
+    assert [made.parameters[name] for name in names] == [reference, 1, feedback, divider]
+    assert (made.frequency, made.vco) == (wanted, vco)
+
+
 @pytest.mark.parametrize("source", [10, 12, 25, 48, 100])
 def test_limits_of_the_data_sheets_are_kept(source):
     """For any input and output frequency."""
@@ -52,7 +66,7 @@ def test_limits_of_the_data_sheets_are_kept(source):
 
 @pytest.mark.parametrize(("make", "source", "wanted", "nearest"), [
     (pll.ice40, 25, 40, "39.8438"), (pll.ice40, 12, 300, "270"), (pll.ice40, 12, 10, "16.125"),
-    (pll.ecp5, 25, 120, "125"), (pll.ecp5, 25, 500, "400"),
+    (pll.ecp5, 25, 118, "117.5"), (pll.ecp5, 25, 500, "400"),
 ])
 def test_rejects_what_cannot_be_made(make, source, wanted, nearest):
     with rejects(PllError, (
