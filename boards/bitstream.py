@@ -10,6 +10,7 @@ from amaranth.build import ResourceError
 from weft.boards.board import Board, BoardError
 from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign, digest
 from weft.boards.top import BoardTop
+from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = ["Design", "best_route", "prepare", "route", "synthesize"]
@@ -22,7 +23,7 @@ class Design:
     Attributes
     ----------
     board : Board
-    config : Config
+    config : Config or ChipConfig
     rtlil : str
         The design, in RTLIL.
     constraints : str
@@ -30,9 +31,14 @@ class Design:
     """
 
     board: Board
-    config: Config
+    config: Config | ChipConfig
     rtlil: str
     constraints: str
+
+    @property
+    def array(self) -> Config:
+        """The Config of the array."""
+        return self.config.core if isinstance(self.config, ChipConfig) else self.config
 
     @property
     def key(self) -> str:
@@ -40,7 +46,7 @@ class Design:
         return digest("board", self.board.device, self.rtlil, self.constraints)
 
 
-def prepare(board: Board, config: Config) -> Design:
+def prepare(board: Board, config: Config | ChipConfig) -> Design:
     """Elaborate ``config`` for ``board``; equal arguments give equal text.
 
     Raises BoardError if the platform lacks the serial port or a pin that the board names, and

@@ -13,17 +13,22 @@ __all__ = ["GROUPS", "Cell", "placed_cells", "cells_by_block"]
 # Blocks of the design by function. The names inside the core are the names of its submodules.
 GROUPS = {
     "array": ("array",),
-    "operands": ("feeder", "loader"),
-    "control": ("decoder", "job_table", "tile_gate", "pass_builder", "sequencer", "core"),
-    "results": ("drain", "buffer", "pending", "scheduler", "lanes", "reorder", "packer"),
+    "operands": (
+        "feeder", "loader", "memory", "read_arbiter", "write_arbiter", "map_reader", "buffer_b",
+        "buffer_lines",
+    ),
+    "control": (
+        "decoder", "job_table", "tile_gate", "pass_builder", "sequencer", "list_reader", "core",
+    ),
+    "results": ("drain", "buffer", "pending", "scheduler", "lanes", "reorder", "packer", "output"),
     "post-processing": ("corrector", "epilogue"),
     "registers": ("registers",),
-    "serial link": ("link", "receiver", "transmitter", "accelerator"),
+    "serial link": ("link", "host_port", "receiver", "transmitter", "accelerator"),
     "board": ("board", "nextpnr"),
 }
 _GROUP = {block: group for group, blocks in GROUPS.items() for block in blocks}
 _CORE = re.compile(r"(?:\$\w+?_)?accelerator\.core\.(?:(\w+)\.)?")
-_LINK = re.compile(r"(?:\$\w+?_)?accelerator\.(?:(link|receiver|transmitter)\.)?")
+_LINK = re.compile(r"(?:\$\w+?_)?accelerator\.(?:(link|host_port|receiver|transmitter)\.)?")
 _BEL = re.compile(r"X(\d+)/Y(\d+)/(.+)")
 
 

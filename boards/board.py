@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 
 from weft.boards.devices import DEVICES, Device
+from weft.boards.network_designs import NetworkDesign
+from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = ["LEDS", "Board", "BoardError"]
@@ -28,7 +30,7 @@ class Board:
         Lower-case letters, digits and hyphens.
     platform : type
         An Amaranth platform with a default clock and a resource ``uart``.
-    config : Config
+    config : Config or ChipConfig
         The accelerator to build by default.
     clock : float
         Clock of the accelerator in MHz, made by the PLL.
@@ -41,6 +43,8 @@ class Board:
         several pins, the pin.
     programmers : tuple of tuple of str
         Commands that load a bitstream, without its path, the preferred one first.
+    networks : dict of NetworkDesign
+        Cores for networks that can be built instead, by the purpose: ``weft build --for``.
     at_pad : bool
         iCE40 only: the clock enters at the PLL's own pin, so the PLL must be an SB_PLL40_PAD.
 
@@ -53,12 +57,13 @@ class Board:
 
     name: str
     platform: type
-    config: Config
+    config: Config | ChipConfig
     clock: float
     baud: int
     bridge: str
     leds: Mapping[str, tuple] = dataclasses.field(default_factory=dict)
     programmers: tuple[tuple[str, ...], ...] = ()
+    networks: Mapping[str, NetworkDesign] = dataclasses.field(default_factory=dict)
     at_pad: bool = False
 
     def __post_init__(self):
@@ -85,6 +90,21 @@ class Board:
                 f"baud must divide {self.clock:g} MHz by 4 to 65535, to within"
                 f" {BAUD_TOLERANCE:.0%}, not {self.baud}"
             )
+
+    def built_for(self, purpose: str) -> "Board":
+        """This board with one of its cores for networks, at the clock and baud rate of that.
+
+        Raises BoardError if it has none for the purpose.
+        """
+        if not self.networks:
+            raise BoardError(f"{self.name} has no core for networks")
+        if purpose not in self.networks:
+            known = " or ".join(self.networks)
+            raise BoardError(f"--for of {self.name} must be {known}, not {purpose!r}")
+        design = self.networks[purpose]
+        return dataclasses.replace(
+            self, config=design.chip, clock=design.clock, baud=design.baud
+        )
 
     @property
     def divisor(self) -> int:

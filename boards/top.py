@@ -7,8 +7,11 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.utils import ceil_log2
 
 from weft.boards.board import Board
+from weft.chip.config import ChipConfig
+from weft.chip.states import NetworkState
 from weft.config import Config
 from weft.hw.serial.accelerator import SerialAccelerator
+from weft.hw.serial.network_accelerator import NetworkAccelerator
 
 __all__ = ["BoardTop"]
 
@@ -18,7 +21,10 @@ WAIT = 1024
 
 
 class BoardTop(wiring.Component):
-    """A `weft.hw.serial.accelerator.SerialAccelerator` with the clock, pins and LEDs of a board.
+    """An accelerator at a serial port with the clock, pins and LEDs of a board.
+
+    It is a `weft.hw.serial.accelerator.SerialAccelerator`, or for a ChipConfig a
+    `weft.hw.serial.network_accelerator.NetworkAccelerator`.
 
     The LEDs: ``alive`` blinks about once a second, eight times as fast while the core is busy;
     ``busy`` is on while the core is busy; ``error`` is on for one to two seconds after a damaged or
@@ -27,10 +33,10 @@ class BoardTop(wiring.Component):
     Parameters
     ----------
     board : Board
-    config : Config
+    config : Config or ChipConfig
     """
 
-    def __init__(self, board: Board, config: Config):
+    def __init__(self, board: Board, config: Config | ChipConfig):
         self.board = board
         self.config = config
         super().__init__({})
@@ -39,9 +45,9 @@ class BoardTop(wiring.Component):
         m = Module()
         m.domains.sync = ClockDomain(reset_less=not self.board.device.flow.reset)
         m.submodules.clock = clock = Clock(self.board)
-        m.submodules.accelerator = accelerator = _AcceleratorWithStatus(
-            self.config, divisor=self.board.divisor
-        )
+        networks = isinstance(self.config, ChipConfig)
+        kind = _NetworkAcceleratorWithStatus if networks else _SerialAcceleratorWithStatus
+        m.submodules.accelerator = accelerator = kind(self.config, divisor=self.board.divisor)
         m.submodules.status_leds = status_leds = StatusLeds(clock=self.board.clock)
         ports = _Ports(platform)
         m.submodules.rx = rx = io.Buffer("i", ports.request("uart", 0, "rx"))
@@ -60,8 +66,8 @@ class BoardTop(wiring.Component):
         return m
 
 
-class _AcceleratorWithStatus(SerialAccelerator):
-    """A `SerialAccelerator` that also drives two status signals.
+class _StatusSignals:
+    """An accelerator that also drives two status signals.
 
     Attributes
     ----------
@@ -79,10 +85,22 @@ class _AcceleratorWithStatus(SerialAccelerator):
     def elaborate(self, platform):
         m = super().elaborate(platform)
         m.d.sync += [
-            self.core_busy.eq(m.submodules.core.activity.busy),
+            self.core_busy.eq(self._busy(m.submodules.core)),
             self.rx_error.eq(m.submodules.receiver.error),
         ]
         return m
+
+
+class _SerialAcceleratorWithStatus(_StatusSignals, SerialAccelerator):
+    @staticmethod
+    def _busy(core):
+        return core.activity.busy
+
+
+class _NetworkAcceleratorWithStatus(_StatusSignals, NetworkAccelerator):
+    @staticmethod
+    def _busy(core):
+        return core.status.state == NetworkState.RUNNING
 
 
 class _Ports:

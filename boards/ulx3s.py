@@ -4,22 +4,25 @@ from amaranth_boards import ulx3s
 
 from weft.boards.board import Board
 from weft.boards.designs import ECP5_25F, ECP5_45F, ECP5_85F
+from weft.boards.network_designs import NETWORKS_25F, NETWORKS_85F
 
 __all__ = ["BOARDS"]
 
 
-def _ulx3s(size, platform, config, clock=125, baud=3_000_000):
+def _ulx3s(size, platform, config, clock=125, baud=3_000_000, **networks):
     return Board(
         name=f"ulx3s-{size}f", platform=platform, config=config,
-        clock=clock, baud=baud, bridge="FT231X",
+        clock=clock, baud=baud, bridge="FT231X", networks=networks,
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("openFPGALoader", "-b", "ulx3s"), ("fujprog",)),
     )
 
 
 BOARDS = (
-    _ulx3s(12, ulx3s.ULX3S_12F_Platform, ECP5_25F),  # the die of a 25F
-    _ulx3s(25, ulx3s.ULX3S_25F_Platform, ECP5_25F),
+    _ulx3s(12, ulx3s.ULX3S_12F_Platform, ECP5_25F, networks=NETWORKS_25F),  # the die of a 25F
+    _ulx3s(25, ulx3s.ULX3S_25F_Platform, ECP5_25F, networks=NETWORKS_25F),
     _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F, clock=112.5, baud=2_000_000),
-    _ulx3s(85, ulx3s.ULX3S_85F_Platform, ECP5_85F, clock=100, baud=2_000_000),
+    _ulx3s(
+        85, ulx3s.ULX3S_85F_Platform, ECP5_85F, clock=100, baud=2_000_000, networks=NETWORKS_85F
+    ),
 )

@@ -8,6 +8,7 @@ from rejects import rejects
 
 from weft.boards.board import Board, BoardError
 from weft.boards.catalog import BOARDS
+from weft.boards.network_designs import NETWORKS_85F
 from weft.config import Config
 
 ICEBREAKER = BOARDS["icebreaker"]
@@ -29,6 +30,14 @@ def test_device_is_the_platforms(name, device, options):
 def test_a_12f_is_the_die_of_a_25f():
     small, large = (BOARDS[f"ulx3s-{size}f"].device for size in (12, 25))
     assert dataclasses.replace(small, name=large.name, options=large.options) == large
+
+
+def test_a_core_for_networks_has_its_own_clock():
+    board = BOARDS["ulx3s-85f"]
+    built = board.built_for("networks")
+    assert (built.name, built.clock, built.baud, built.divisor) == ("ulx3s-85f", 105, 3_000_000, 35)
+    assert built.config == NETWORKS_85F.chip and built.config.target == "ecp5"
+    assert (board.clock, board.baud) == (100, 2_000_000)
 
 
 def test_divisor_is_of_clock_and_baud():

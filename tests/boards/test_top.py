@@ -14,6 +14,7 @@ from weft.boards.fit import replace
 from weft.boards.flows import FLOWS
 from weft.boards.flows.ice40 import Ice40UpFlow
 from weft.boards.top import WAIT, Clock, StatusLeds
+from weft.chip.config import ChipConfig
 
 # Small arrays, which elaborate in a second.
 SMALL = {
@@ -46,6 +47,21 @@ def test_every_board_is_elaborated(board):
     assert design.rtlil.count(f"cell \\{kind} ") == 1
     assert design.rtlil.count("cell \\DCCA ") == ecp5  # a gated clock instead of a reset
     assert "attribute \\src" not in design.rtlil
+
+
+@pytest.mark.slow
+def test_a_core_for_networks_on_a_board():
+    board = BOARDS["ulx3s-85f"].built_for("networks")
+    core = replace(board.config.core, rows=2, cols=4, depth=4, lanes=1, dsp_cols=0)
+    chip = ChipConfig(core=core, words=512, b_words=32, lines=32, read_vectors=4)
+    design = prepare(board, chip)
+    assert design.array == core
+    blocks = set(re.findall(r"^module \\top\.accelerator\.core\.(\w+)$", design.rtlil, re.M))
+    assert len(blocks) > 8
+    assert blocks <= {block for members in GROUPS.values() for block in members}
+    assert design.rtlil.count("parameter \\CLKOS_DIV 5\n") == 1  # 525 MHz / 5
+    assert "parameter \\CLKOP_DIV 21\n" in design.rtlil
+    assert design.board.divisor == 35
 
 
 def test_a_board_of_full_size(icebreaker):

@@ -8,6 +8,7 @@ import pytest
 from weft.boards import bitstream, toolchain
 from weft.boards.bitstream import Design
 from weft.boards.catalog import BOARDS
+from weft.boards.network_designs import NETWORKS_85F
 from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign, ToolchainError
 from weft.cli import main
 
@@ -158,7 +159,26 @@ def test_fit_may_find_nothing(run, monkeypatch):
 def test_lists_the_boards(run):
     code, said = run("--list")
     assert code == 0
-    assert [line.split()[0] for line in said.splitlines()] == list(BOARDS)
+    lines = said.splitlines()
+    assert [line.split()[0] for line in lines if "--for" not in line] == list(BOARDS)
+    [networks] = [line for line in lines if line.startswith("ulx3s-85f") and "--for" in line]
+    assert networks.endswith("8x8x8_fip_ecp5-networks --for networks")
+
+
+def test_a_core_for_networks(run, monkeypatch, tmp_path):
+    built = []
+
+    def prepare(board, config):
+        built.append((board.clock, board.baud, config))
+        return Design(board, config, config.name, "512")
+
+    monkeypatch.setattr(bitstream, "prepare", prepare)
+    monkeypatch.setattr(Tools, "mhz", 105.0)
+    assert run("ulx3s-85f", "--for", "networks")[0] == 0
+    assert built == [(105, 3_000_000, NETWORKS_85F.chip)]
+    place = tmp_path / "out" / "ulx3s-85f-networks"
+    assert (place / "ulx3s-85f.bit").read_bytes() == b"bits 512"
+    assert "8 x 8 PEs of 8 MAC, 512 MAC/cycle" in (place / "report.md").read_text()
 
 
 def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
@@ -186,6 +206,12 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
      "clock and baud of icebreaker must be over 0, not nan MHz and 3000000"),
     (["icebreaker", "--baud", "0"],
      "clock and baud of icebreaker must be over 0, not 36 MHz and 0"),
+    (["ulx3s-85f", "--for", "network"], "--for of ulx3s-85f must be networks, not 'network'"),
+    (["icebreaker", "--for", "networks"], "icebreaker has no core for networks"),
+    (["ulx3s-85f", "--for", "networks", "--dsp-cols", "0"],
+     "--for networks must be the only choice of a design, without --dsp-cols"),
+    (["ulx3s-85f", "--for", "networks", "--fit"],
+     "--for networks must be the only choice of a design, without --fit"),
     (["icebreaker", "--baud", "7"], "baud must divide 36 MHz by 4 to 65535, to within 1%, not 7"),
 ])
 def test_rejects_what_is_no_board(run, arguments, text):

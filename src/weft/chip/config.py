@@ -109,6 +109,16 @@ class ChipConfig:
         return cls(core=core, **values)
 
     @property
+    def target(self) -> str:
+        """FPGA family."""
+        return self.core.target
+
+    @property
+    def name(self) -> str:
+        """Short name, usable as the name of a folder or a file."""
+        return f"{self.core.name}-networks"
+
+    @property
     def banks(self) -> int:
         """Banks of the memory: odd and more than ``rows``, and at least ``read_vectors``."""
         if self.core.rows == 1:

@@ -34,7 +34,7 @@ def write(folder, design, seed, routed, bitstream) -> None:
 
 def _title(design, routed):
     """Two lines: the design and its clock; the device and the share of each resource in use."""
-    c, device, used = design.config, design.board.device, routed.pnr.used
+    c, device, used = design.array, design.board.device, routed.pnr.used
     shares = ", ".join(
         f"{name} {used[name] / available:.0%}"
         for name, available in device.capacity.items() if used[name]

@@ -23,6 +23,7 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
   weft build icebreaker                  the board's default design, into out/icebreaker/
   weft build ulx3s-25f --rows 4 --cols 4 another design
   weft build ulx3s-85f --fit             the largest array that closes timing
+  weft build ulx3s-85f --for networks    a core that executes whole networks (docs/chip.md)
   weft build --board ./my_board.py       a board of your own (docs/boards.md)
   weft build --list                      list the boards
 
@@ -50,6 +51,10 @@ def add(subparsers):
     parser.add_argument(
         "--fit", action="store_true",
         help="build the largest array that closes timing (takes long)",
+    )
+    parser.add_argument(
+        "--for", dest="purpose", metavar="PURPOSE",
+        help="build the board's core for networks; see weft build --list",
     )
     parser.add_argument(
         "--clock", metavar="MHZ", type=float,
@@ -97,14 +102,20 @@ def _run(args) -> int:
         from weft.boards.catalog import BOARDS
 
         for board in BOARDS.values():
-            print(f"{board.name:16} {board.device.name:13} {board.clock:5g} MHz"
-                  f" {board.baud:9,} baud  {board.config.name}")
+            for purpose in ("", *board.networks):
+                built = board.built_for(purpose) if purpose else board
+                print(f"{board.name:16} {board.device.name:13} {built.clock:5g} MHz"
+                      f" {built.baud:9,} baud  {built.config.name}"
+                      f"{purpose and f' --for {purpose}'}")
         return 0
     board = board_of(args)
+    if args.purpose:
+        board = board.built_for(args.purpose)
     options = {name: getattr(args, name) for name in ("clock", "baud")}
     options = {name: value for name, value in options.items() if value is not None}
     board = dataclasses.replace(board, config=_config(args, board), **options)
-    folder = output_folder(args.output or Path("out") / board.name)
+    name = f"{board.name}-{args.purpose}" if args.purpose else board.name
+    folder = output_folder(args.output or Path("out") / name)
     suffix = board.device.flow.bitstream
     bitstream, *_ = (
         output_file(folder / name) for name in (f"{board.name}.{suffix}", *bitstream_report.FILES)
@@ -117,11 +128,29 @@ def _config(args, board):
     from weft.boards.fit import replace
     from weft.config import Config
 
+    if args.purpose:
+        _check_no_other_design(args)
+        return board.config
     if args.config is not None:
         args.target = args.target or board.device.target
         return config_of(args)
     given = {f.name: getattr(args, f.name) for f in dataclasses.fields(Config)}
     return replace(board.config, **{name: v for name, v in given.items() if v is not None})
+
+
+def _check_no_other_design(args):
+    """Raise BoardError for options that describe another design than ``--for``."""
+    from weft.boards.board import BoardError
+    from weft.config import Config
+
+    fields = (f.name for f in dataclasses.fields(Config))
+    for name in ("fit", "config", *fields):
+        value = getattr(args, name)
+        if value is not None and value is not False:
+            raise BoardError(
+                f"--for {args.purpose} must be the only choice of a design, without"
+                f" --{name.replace('_', '-')}"
+            )
 
 
 def _build(board, args, bitstream):

@@ -1,0 +1,48 @@
+"""The cores for networks that boards can be built with: ``weft build --for``."""
+
+from dataclasses import dataclass
+
+from weft.chip.config import ChipConfig
+from weft.config import Config
+
+__all__ = ["NETWORKS_25F", "NETWORKS_85F", "NetworkDesign"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkDesign:
+    """A core for networks on a board.
+
+    Attributes
+    ----------
+    chip : ChipConfig
+    clock : float
+        Clock in MHz.
+    baud : int
+        Baud rate of the serial port.
+    """
+
+    chip: ChipConfig
+    clock: float
+    baud: int
+
+
+def _core(**fields):
+    return Config(target="ecp5", requantize="tflite", activation="none", hop=2, **fields)
+
+
+# Of the block RAMs of the device, the memory takes 144 of 208 (288 KiB), and 36 of 56 (72 KiB).
+# Four multipliers a lane; the others are in the array.
+NETWORKS_85F = NetworkDesign(
+    chip=ChipConfig(
+        core=_core(rows=8, cols=8, depth=8, lanes=8, dsp_cols=3),
+        words=4096, b_words=512, lines=512, read_vectors=4,
+    ),
+    clock=105, baud=3_000_000,
+)
+NETWORKS_25F = NetworkDesign(
+    chip=ChipConfig(
+        core=_core(rows=8, cols=4, depth=4, lanes=4, dsp_cols=0),
+        words=2048, b_words=512, lines=512, read_vectors=4,
+    ),
+    clock=105, baud=3_000_000,
+)
