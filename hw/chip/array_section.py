@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.chip.latencies import result_read
 from weft.hw.arith.cells import MACS
 from weft.hw.array.drain import Drain
 from weft.hw.array.skew import Skew
@@ -59,7 +60,7 @@ class ArraySection(wiring.Component):
     @staticmethod
     def latency(chip):
         """Cycles from ``address`` to ``sums``."""
-        return LaneSelect.latency(chip.core.family.pipelines_results)
+        return result_read(chip.core)
 
     @staticmethod
     def write_latency(chip, a_latency):
@@ -158,19 +159,21 @@ class ArraySection(wiring.Component):
             south=array.South, cols=self.columns, depth=self.buffer_rows, registered=registered,
             target=core.target, lut_ram=True,
         )
-        m.submodules.lanes = lanes = LaneSelect(
-            acc=self.mac.ACC, cols=core.cols, lanes=core.lanes, registered=registered
-        )
+        row = buffer.row.as_value()[: core.cols * len(buffer.row[0])]
         m.d.comb += [
             buffer.south.eq(array.south),
             buffer.read_addr.eq(self.address),
             self.row_written.eq(buffer.row_written),
-            lanes.index.eq(self.index),
-            lanes.row.eq(data.ArrayLayout(self.mac.ACC, core.cols)(
-                buffer.row.as_value()[: core.cols * len(lanes.sums[0])]
-            )),
-            self.sums.eq(lanes.sums),
         ]
+        if core.lanes == core.cols:  # a chunk is a row
+            m.d.comb += self.sums.eq(row)
+        else:
+            m.submodules.lanes = lanes = LaneSelect(
+                acc=self.mac.ACC, cols=core.cols, lanes=core.lanes, registered=registered
+            )
+            m.d.comb += [
+                lanes.index.eq(self.index), lanes.row.eq(row), self.sums.eq(lanes.sums),
+            ]
         if self.mac.CORRECTED:
-            rest = LaneSelect.latency(registered) - ResultBuffer.latency(registered)
-            m.d.comb += self.pair_sum.eq(pipeline(m, buffer.row[core.cols], rest, "pair_sum"))
+            wait = result_read(core) - ResultBuffer.latency(registered)
+            m.d.comb += self.pair_sum.eq(pipeline(m, buffer.row[core.cols], wait, "pair_sum"))

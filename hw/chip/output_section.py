@@ -40,7 +40,7 @@ class OutputSection(wiring.Component):
     address, index : Out
         Row of the result buffer, and position of a chunk in it.
     sums : In, ``lanes`` x 32 bits
-        The chunk at ``address`` and ``index``, ``result_read_latency`` cycles of the target later.
+        The chunk at ``address`` and ``index``, `weft.chip.latencies.result_read` cycles later.
     pair_sum : In, 32 bits
         The pair sum of its row, in the same cycle; not used if the MAC cell is not corrected.
     parameter_addr : Out

@@ -10,6 +10,7 @@ from verif.amaranth_bench import checker, plain, put, simulate
 from weft.chip.addresses import join
 from weft.chip.config import ChipConfig
 from weft.chip.descriptors import ListJob, places
+from weft.chip.latencies import result_read
 from weft.config import Config
 from weft.golden import add_bias, requantize, scaled
 from weft.hw.chip.output_section import OutputSection
@@ -134,7 +135,7 @@ class OutputBench:
     async def array(self, ctx):
         """Announce tiles, write rows, and answer reads of sums and parameters."""
         dut, core = self.dut, self.chip.core
-        rows, latency = core.rows, core.family.result_read_latency
+        rows, latency = core.rows, result_read(core)
         ring = [None] * BUFFER_ROWS
         sums = [(None, 0)] * (latency - 1)
         lines = [0]

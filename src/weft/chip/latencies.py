@@ -9,7 +9,7 @@ from weft.config import Config
 __all__ = [
     "CHUNK_ADDRESS", "LIST_SETTLE", "MAP_READ", "PANEL_START", "ROW_READ", "SIDE_READ", "AddSlots",
     "add_slots", "added_chunks", "array_write", "chunks_in_flight", "join", "read_delay", "rescale",
-    "result_rows", "sum_latency",
+    "result_read", "result_rows", "sum_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
@@ -17,7 +17,7 @@ PANEL_START = 2  # from the start of a job to its first step, beside the pixels 
 ROW_READ = 1 + latencies.MEMORY_READ + 1  # from the address of a row to its vector
 SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
 MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
-PARAMETER_READ = 1 + latencies.MEMORY_READ + 1  # from an issue to the parameters of its columns
+PARAMETER_READ = 1 + latencies.MEMORY_READ  # from an issue to the parameters of its columns
 CHUNK_ADDRESS = 2  # from a chunk to its checked address
 _ADDED_READ = 20  # from a chunk to its added values, if the side port is free
 
@@ -29,9 +29,16 @@ def array_write(core: Config) -> int:
     return drain + (core.cols - 1 + core.cell.corrected) // core.hop
 
 
+def result_read(core: Config) -> int:
+    """From a read of the result buffer to the sums of a chunk; a whole row needs no selection."""
+    if core.lanes == core.cols:
+        return latencies.MEMORY_READ if core.family.pipelines_results else 1
+    return core.family.result_read_latency
+
+
 def sum_latency(core: Config) -> int:
     """From a read of the result buffer to the corrected sums of a chunk."""
-    return core.family.result_read_latency + core.cell.corrected
+    return result_read(core) + core.cell.corrected
 
 
 def join(core: Config) -> int:
