@@ -27,11 +27,17 @@ class ListPrediction:
     ----------
     jobs : tuple of (int, int)
         For each job, the cycle of its start and the cycle of its last store, as in the log.
+    computed : tuple of int
+        For each job, the cycle of its last array step.
+    loads : tuple of (int, int)
+        For each load, the cycle in which it is taken, and the cycle of its last write.
     cycles : int
         Cycles of the list.
     """
 
     jobs: tuple[tuple[int, int], ...]
+    computed: tuple[int, ...]
+    loads: tuple[tuple[int, int], ...]
     cycles: int
 
 
@@ -64,7 +70,9 @@ def predict_list(
         model.step()
     if not model.ended:
         raise ValueError("loads and jobs of a list must not wait for each other")
-    return ListPrediction(tuple(model.times), model.now + 1)
+    return ListPrediction(
+        tuple(model.times), tuple(model.computed), tuple(model.load_times), model.now + 1
+    )
 
 
 class _LogTimes:
@@ -115,6 +123,7 @@ class _ListModel:
         self._port = SidePortTimes(chip)
         self._layer: PlainLayer | AddedLayer | None = None
         self._start = 0  # of this layer
+        self._load_start = 0  # of the load that runs
         self._for_job = False  # the descriptor is read for the head of jobs
         self._job_busy = self._start_ok = self._load_valid = self._load_busy = False
         self._loads_done = self._jobs_done = 0
@@ -122,6 +131,8 @@ class _ListModel:
         self._quiet = 0  # cycles in which only the running job did something
         self.now = 1  # the heads begin in this cycle
         self.times: list[tuple[int, int]] = []
+        self.computed: list[int] = []
+        self.load_times: list[tuple[int, int]] = []
 
     @property
     def stopped(self) -> bool:
@@ -158,11 +169,15 @@ class _ListModel:
         self._log.step(done, log_bank is not None)
         self._load_busy = take_load or (self._load_busy and not load_done)
         self._loads_done += load_done
+        if load_done:
+            self.load_times.append((self._load_start, self.now))
         self.now += 1
         if load:
             loader.accept(load)
+            self._load_start = self.now
         if done:
             self.times.append((self._start, self.now - 1))
+            self.computed.append(self._layer.computed)
             self._layer, self._job_busy = None, False
             self._jobs_done += 1
         if job:

@@ -72,7 +72,10 @@ def _chunks(chip, job, tile, first_pixel, last_tile) -> Iterator[_Chunk]:
 
 
 class _Layer:
-    """A running job: its tiles, and the chunks of each."""
+    """A running job: its tiles, and the chunks of each.
+
+    ``computed`` is the cycle of the last step of the latest tile.
+    """
 
     def __init__(self, chip, job, start):
         self._chip, self._job = chip, job
@@ -82,10 +85,12 @@ class _Layer:
         self._pixels = 0  # of the panels before
         self._across = -(-job.columns // chip.core.cols)
         self._total = job.out_height * job.out_width
+        self.computed = 0
 
     def _next_chunks(self):
         """The chunks of the next tile."""
         tile = next(self._tiles)
+        self.computed = tile.announced
         first, row_end = self._pixels, tile.number == self._across - 1
         if row_end:
             self._pixels += tile.rows
