@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability registers help sim bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks chip-price sim-speed link-bench area mutation sweep lock clean distclean
+.PHONY: docs readability registers help sim demo bench bitstream program gatesim test test-all lint verilog kit interop proofs wrappers waves setup train cycles networks sim-speed link-bench area mutation sweep lock clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ help:  ## list the targets
 sim:  ## check the default design on two simulators, then run a network on it
 	@$(SETUP) sim
 	@$(RUN) weft sim $(DESIGN)
+
+demo:  ## a network whole on a simulated chip: handwritten digits, and the timeline of its layers
+	@$(SETUP) sim
+	@$(RUN) python -m tools.demo
 
 bench:  ## place and route whole accelerators, write docs/performance.md (an hour the first time)
 	@$(SETUP) sim
@@ -112,10 +116,6 @@ cycles:  ## write docs/cycles.md, the cycle counts of common designs
 networks:  ## write the tables of docs/networks.md, from the files in the folder WEFT_NETWORKS
 	@$(SETUP) test
 	@$(RUN) python -m tools.networks
-
-chip-price:  ## write the tables of docs/chip.md, from the files in the folder WEFT_NETWORKS
-	@$(SETUP) test
-	@$(RUN) python -m tools.chip_price
 
 sim-speed:  ## measure the speed of the simulation, write docs/sim-speed.md
 	@$(SETUP) sim

@@ -1,0 +1,184 @@
+"""Show a network at work on a simulated chip: handwritten digits, and a timeline of the layers.
+
+    make demo
+
+A small core for networks classifies digits with `examples/digits_cnn.tflite`: the whole network
+runs on the Verilated core, from its own memory. Then the timeline of one inference is drawn, in the
+terminal and in ``out/demo.png``. Exit code 1 if a result differs from the golden model, or if the
+measured cycles differ from the cycle model.
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import weft
+from weft.chip.addresses import split
+from weft.chip.config import ChipConfig
+from weft.chip.cycles import predict_list
+from weft.chip.descriptors import DESCRIPTOR_BYTES, ListEnd, unpack
+from weft.config import Config
+from weft.demo.network import Network
+from weft.sim.network_runner import SimulatedRunner
+
+ROOT = Path(__file__).parent.parent
+MODEL = ROOT / "examples" / "digits_cnn.tflite"
+PICTURE = ROOT / "out" / "demo.png"
+CLOCK = 100  # MHz, for the time of an inference
+SHOWN, ACROSS = 16, 8  # digits, and digits in a line
+WIDTH = 44  # characters of the timeline
+PHASES = {  # color, and letter of the timeline
+    "load": ("#e0a030", "l"), "compute": ("#3b6fb5", "c"), "drain and store": ("#4c9a5e", "s"),
+}
+
+
+def chip() -> ChipConfig:
+    """A small core: 64 MAC a cycle, 20 KB of memory."""
+    core = Config(
+        rows=4, cols=4, depth=4, lanes=4, requantize="tflite", activation="none",
+    )
+    return ChipConfig(core=core, words=1024, b_words=160, lines=128)
+
+
+def main() -> int:
+    console = Console(highlight=False)
+    core = chip()
+    program = weft.load(MODEL).compile(core)
+    digits = Network.load()
+    images, labels = digits.images[:SHOWN], digits.labels[:SHOWN]
+    macs = sum(step.macs for step in program.steps)
+    console.print(
+        f"{program.name}: {len(program.steps)} layers, {macs:,} MAC, on a simulated core of"
+        f" {core.core.peak} MAC/cycle with {core.memory_bytes // 1024} KB of memory"
+    )
+    with console.status("building the model of the core (some 15 s, once)"):
+        runner = SimulatedRunner(core)
+    shape = program.tensors[program.inputs[0]].shape
+    scores, right = [], True
+    with program.open(runner) as session, program.open("golden") as golden:
+        for image in images:
+            x = image.reshape(shape).astype(np.float32) / digits.image_max
+            scores.append(session(x).ravel())
+            right &= np.array_equal(scores[-1], golden(x).ravel())
+            if len(scores) % ACROSS == 0:
+                _show(console, images, labels, scores, len(scores) - ACROSS)
+        cycles = session.cycles
+    prediction = _prediction(program)
+    correct = sum(int(np.argmax(s)) == label for s, label in zip(scores, labels, strict=True))
+    _timeline(console, program, prediction)
+    _draw(program, prediction)
+    console.print(
+        f"{correct} of {SHOWN} digits are right. An inference takes {cycles:,} cycles:"
+        f" {cycles / CLOCK:.0f} us at {CLOCK} MHz. Picture: {PICTURE.relative_to(ROOT)}"
+    )
+    if not right:
+        console.print("a result differs from the golden model", style="bold red")
+    if cycles != prediction.cycles:
+        console.print(f"the cycle model predicts {prediction.cycles:,} cycles", style="bold red")
+    return int(not right or cycles != prediction.cycles)
+
+
+def _show(console, images, labels, scores, first):
+    """Print a line of digits, and what the network says to each."""
+    count = len(scores)
+    table = Table.grid(padding=(0, 2))
+    colors = console.color_system is not None
+    table.add_row(*(_picture(images[n], colors) for n in range(first, count)))
+    table.add_row(*(
+        Text(f"{np.argmax(scores[n])}", style="bold green", justify="center")
+        if np.argmax(scores[n]) == labels[n]
+        else Text(f"{np.argmax(scores[n])}, not {labels[n]}", style="bold red")
+        for n in range(first, count)
+    ))
+    console.print(table)
+
+
+def _picture(image, colors):
+    """An 8 x 8 image in half blocks: two pixels in a character."""
+    pixels = image.reshape(8, 8).astype(int) * 255 // max(1, image.max())
+    text = Text(no_wrap=True)
+    for y in range(0, 8, 2):
+        for top, bottom in zip(pixels[y], pixels[y + 1], strict=True):
+            if colors:
+                text.append("▀", f"rgb({top},{top},{top}) on rgb({bottom},{bottom},{bottom})")
+            else:
+                text.append(" ▀▄█"[(top > 100) + 2 * (bottom > 100)])
+        text.append("\n" if y < 6 else "")
+    return text
+
+
+def _prediction(program):
+    """The times of all loads and jobs of the list of an inference."""
+    banks, size, entries = program.chip.banks, DESCRIPTOR_BYTES, []
+    while not entries or not isinstance(entries[-1], ListEnd):
+        entries.append(unpack(program.run[len(entries) * size :][:size]))
+    return predict_list(
+        program.chip, entries, split(program.run_first, banks), split(program.log, banks)
+    )
+
+
+def _phases(program, prediction):
+    """Yield the name of each row of the timeline, and its phases: name, start, end."""
+    if prediction.loads:
+        yield "loads", [("load", start, end) for start, end in prediction.loads]
+    for step in program.steps:
+        phases = []
+        for job in range(step.first_job, step.first_job + step.jobs):
+            (start, end), computed = prediction.jobs[job], prediction.computed[job]
+            phases += [("compute", start, computed), ("drain and store", computed, end)]
+        yield " + ".join(step.operators), phases
+
+
+def _timeline(console, program, prediction):
+    """Print the timeline of an inference."""
+    table = Table.grid(padding=(0, 2))
+    scale = WIDTH / prediction.cycles
+    for name, phases in _phases(program, prediction):
+        letters, styles = [" "] * WIDTH, []
+        for phase, start, end in phases:
+            color, letter = PHASES[phase]
+            first = min(int(start * scale), WIDTH - 1)
+            last = min(max(first + 1, round(end * scale)), WIDTH)
+            letters[first:last] = letter * (last - first)
+            styles.append((f"{color} on {color}", first, last))
+        line = Text("".join(letters), no_wrap=True)
+        for style in styles:
+            line.stylize(*style)
+        spent = sum(end - start for _, start, end in phases)
+        table.add_row(name.lower(), line, Text(f"{spent:,}", justify="right"))
+    key = Text()
+    for phase, (color, letter) in PHASES.items():
+        key.append(2 * letter, f"{color} on {color}")
+        key.append(f" {phase}  ")
+    table.add_row("", key, "cycles")
+    console.print(table)
+
+
+def _draw(program, prediction):
+    """Draw the timeline of an inference."""
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = list(_phases(program, prediction))
+    figure, axes = pyplot.subplots(figsize=(9, 1.2 + 0.45 * len(rows)), layout="constrained")
+    for n, (_, phases) in enumerate(rows):
+        for phase, start, end in phases:
+            axes.barh(n, end - start, left=start, color=PHASES[phase][0], height=0.7)
+    axes.set_yticks(range(len(rows)), [name.lower() for name, _ in rows])
+    axes.invert_yaxis()
+    axes.set_xlim(0, prediction.cycles)
+    axes.set_xlabel("cycles since START")
+    axes.set_title(f"{program.name}: one inference on the chip")
+    handles = [pyplot.Rectangle((0, 0), 1, 1, color=color) for color, _ in PHASES.values()]
+    axes.legend(handles, PHASES, loc="upper center", ncols=len(PHASES), bbox_to_anchor=(0.5, -0.28))
+    PICTURE.parent.mkdir(exist_ok=True)
+    figure.savefig(PICTURE, dpi=120)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
