@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.host.board import BoardTransport
 from weft.sim import build, verilated
@@ -12,18 +13,20 @@ __all__ = ["ACK_TIMEOUT", "DIVISOR", "SimBoardTransport", "start"]
 
 DIVISOR = 4  # clock cycles per bit: the minimum of the hardware
 _HARNESS = Path(__file__).with_name("board.cpp")
+# In a core for networks on a board BASE is 0, so comparisons with it are constant.
+_NETWORKS_CONTROL = "`verilator_config\nlint_off -rule UNSIGNED\n"
 ACK_TIMEOUT = 5.0  # seconds; a large core is simulated at about 100,000 cycles per second
 _PROBE_TIMEOUT = 600.0  # seconds for the first answer; an exit of the process is noticed at once
 
 
 def start(
-    config: Config, *, divisor: int = DIVISOR, say=lambda text: None
+    config: Config | ChipConfig, *, divisor: int = DIVISOR, say=lambda text: None
 ) -> subprocess.Popen:
     """Start a process whose standard input and output are the serial port of a simulated board.
 
     Parameters
     ----------
-    config : Config
+    config : Config or ChipConfig
     divisor : int
         Clock cycles per bit.
     say : callable
@@ -34,15 +37,20 @@ def start(
     weft.sim.tools.ToolError
         If a tool is missing or too old, or the model does not compile.
     """
+    networks = isinstance(config, ChipConfig)
+
     def verilog():
         from weft.hw import export
         from weft.hw.serial.accelerator import SerialAccelerator
+        from weft.hw.serial.network_accelerator import NetworkAccelerator
 
-        return export.to_verilog(SerialAccelerator(config, divisor=divisor), name="board")
+        kind = NetworkAccelerator if networks else SerialAccelerator
+        return export.to_verilog(kind(config, divisor=divisor), name="board")
 
     program = verilated.executable(
         "boards", f"{config.name}-board", build.sources(repr(config), str(divisor)), verilog,
         _HARNESS, top="board", defines=[f"DIVISOR={divisor}"],
+        control=_NETWORKS_CONTROL if networks else None,
         say=lambda: say(f"compiling the {config.name} board (once, takes 10 to 60 s)"),
     )
     return subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -51,9 +59,12 @@ def start(
 class SimBoardTransport(BoardTransport):
     """The `Transport` to a simulated board, with the same hardware as a real board.
 
+    With a ChipConfig the board has a core for networks: `weft.host.network_driver.NetworkDriver`
+    takes this transport.
+
     Parameters
     ----------
-    config : Config
+    config : Config or ChipConfig
     divisor : int
         Clock cycles per bit.
     say : callable, optional
@@ -70,7 +81,9 @@ class SimBoardTransport(BoardTransport):
         If the model cannot be built.
     """
 
-    def __init__(self, config: Config, *, divisor: int = DIVISOR, say=lambda text: None):
+    def __init__(
+        self, config: Config | ChipConfig, *, divisor: int = DIVISOR, say=lambda text: None
+    ):
         self.process = start(config, divisor=divisor, say=say)
         super().__init__(
             self.process.stdout, self.process.stdin, name="the simulated board",

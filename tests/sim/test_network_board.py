@@ -1,0 +1,70 @@
+"""A simulated board with a core for networks, at the pins of its serial port, with the driver."""
+
+import contextlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from network_chips import SIMULATED
+from rejects import rejects
+
+import weft
+from weft.chip.addresses import split
+from weft.chip.descriptors import ListEnd, ListError, ListLoad, ListLoop
+from weft.chip.states import NetworkState
+from weft.host.network_driver import NetworkDriver
+from weft.host.transport import TransportTimeout
+from weft.sim.board import SimBoardTransport
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TIMEOUT = 600
+
+
+@pytest.fixture(scope="module")
+def driver():
+    with contextlib.closing(SimBoardTransport(SIMULATED)) as board:
+        yield NetworkDriver(board, SIMULATED, timeout=TIMEOUT)
+
+
+def at(number):
+    return split(number, SIMULATED.banks)
+
+
+def test_memory_and_lists_over_the_wires(driver):
+    rng, depth = np.random.default_rng(4), SIMULATED.core.depth
+    data = rng.bytes(1100)
+    driver.write(at(3), data)
+    assert driver.read(at(3), 1100) == data
+    driver.write(at(500), data[:60], run=3, pitch=2, pixels=10, row_step=at(5))
+    first = b"".join(data[n : n + 3].ljust(2 * depth, b"\0")[:depth] for n in (27, 30))
+    assert driver.read(at(518), depth) + driver.read(at(523), depth) == first
+    driver.write(at(700), ListEnd(result=at(3), result_bytes=1000).pack())
+    report = driver.run(at(700), at(800), timeout=TIMEOUT)
+    assert (report.error, report.jobs, report.result) == (ListError.NONE, 0, data[:1000])
+
+
+def test_errors_and_aborts_over_the_wires(driver):
+    driver.write(at(0), bytes(128))
+    report = driver.run(at(0), at(800), timeout=TIMEOUT)
+    assert (report.error, report.jobs, report.result) == (ListError.OPCODE, 0, b"")
+    load = ListLoad(fill=1, words=SIMULATED.b_words)
+    endless = load, ListLoop(times=65_535, body=1, body_loads=1), ListEnd(result_bytes=4)
+    driver.write(at(0), b"".join(descriptor.pack() for descriptor in endless))
+    with rejects(TransportTimeout, "the list did not end within 0.1 s"):
+        driver.run(at(0), at(800), timeout=0.1)
+    assert driver.status()[0] == NetworkState.ABORTED
+    driver.write(at(128 // SIMULATED.core.depth), ListEnd(result_bytes=4).pack())
+    assert driver.run(at(0), at(800), timeout=TIMEOUT).result == load.pack()[:4]
+
+
+def test_a_network_over_the_wires(driver):
+    """The results and the cycles are those of the golden runner and of the cycle model."""
+    pytest.importorskip("tflite")
+    program = weft.load(EXAMPLES / "digits_mlp.tflite").compile(SIMULATED)
+    shape = program.tensors[program.inputs[0]].shape
+    x = np.random.default_rng(1).integers(-128, 128, (1, *shape[1:]), np.int8)
+    session = program.open(driver, timeout=TIMEOUT)
+    y = session(x)
+    assert session.cycles == program.cycles
+    with program.open("golden") as golden:
+        assert np.array_equal(y, golden(x))
