@@ -8,7 +8,7 @@ from graph_runner import run_graph
 from graphs import values
 from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
 
-from weft.chip.descriptors import DESCRIPTOR_BYTES, ListEnd, ListJob, unpack
+from weft.chip.descriptors import ListJob, unpack_list
 from weft.network.chip.compiler import compile_chip
 from weft.network.chip.golden_runner import GoldenRunner
 from weft.network.errors import ModelError
@@ -25,12 +25,7 @@ CHIPS = [
 
 def jobs_of(program):
     """The jobs of a program's list."""
-    for first in range(0, len(program.run), DESCRIPTOR_BYTES):
-        entry = unpack(program.run[first : first + DESCRIPTOR_BYTES])
-        if isinstance(entry, ListEnd):
-            return
-        if isinstance(entry, ListJob):
-            yield entry
+    return [entry for entry in unpack_list(program.run) if isinstance(entry, ListJob)]
 
 
 def check(seed):

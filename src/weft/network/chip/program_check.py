@@ -2,13 +2,7 @@
 
 import math
 
-from weft.chip.descriptors import (
-    DESCRIPTOR_BYTES,
-    ListEnd,
-    ListJob,
-    ListLoop,
-    unpack,
-)
+from weft.chip.descriptors import ListJob, ListLoop, unpack_list
 from weft.network.chip.jobs import PlacedMap
 from weft.network.chip.program import ChipProgram, memory_bytes
 from weft.network.errors import ModelError
@@ -108,24 +102,18 @@ def _place(program, place: PlacedMap, tensor, size=()):
 
 def _list(data, program, jobs):
     """The descriptors from the start of ``data`` to the end of the list."""
-    found, loops = 0, 1
-    for first in range(0, len(data), DESCRIPTOR_BYTES):
-        try:
-            entry = unpack(data[first : first + DESCRIPTOR_BYTES].ljust(DESCRIPTOR_BYTES, b"\0"))
-        except ValueError as error:
-            raise ModelError(f"a list is damaged: {error}") from error
-        found += isinstance(entry, ListJob)
-        if isinstance(entry, ListLoop):
-            loops = entry.times
-        if isinstance(entry, ListEnd):
-            break
-    else:
-        _require(not data and not jobs, "a list must have an end")
+    if not data and not jobs:
         return
+    try:
+        entries = unpack_list(data)
+    except ValueError as error:
+        raise ModelError(f"a list is damaged: {error}") from error
+    found = sum(isinstance(entry, ListJob) for entry in entries)
+    loops = [entry.times for entry in entries if isinstance(entry, ListLoop)]
     _require(found == jobs, f"a list must have {jobs} jobs, not {found}")
     if jobs:
-        _require(loops == program.batch, "a list must repeat its jobs for a batch")
+        _require((*loops, 1)[0] == program.batch, "a list must repeat its jobs for a batch")
         _require(
-            entry.result_bytes == program.result_bytes <= _MAX_RESULT,
+            entries[-1].result_bytes == program.result_bytes <= _MAX_RESULT,
             "the result must be as the list says",
         )

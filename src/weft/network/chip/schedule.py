@@ -8,7 +8,9 @@ from weft.network.chip.weights import LINES_OF_ADD, LayerWords
 
 __all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
 
-_JOB_LATENCY = 50  # cycles from the last store of a job to the first step of the next, about
+_JOB_LATENCY = 58  # cycles from the last store of a job to the one of the next, less its steps
+_LOAD_FACTOR = 1.6  # stores of the job that runs delay reads
+_LOAD_LATENCY = 40  # cycles of a load without its reads, about
 _SHARES = (1, 2, 3, 4, 6, 8)  # parts of B that one job may use
 
 
@@ -90,8 +92,8 @@ def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> Buffer
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
     If all words of B fit, they are resident; parameters likewise. Otherwise a job uses at most a
-    share of B, so that weights load while jobs before it compute; the shares of `_SHARES` are
-    tried.
+    share of B, so that weights load while jobs before it compute. The shares of `_SHARES` are
+    tried for all layers together, and then for each layer alone.
 
     Raises
     ------
@@ -99,17 +101,32 @@ def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> Buffer
         If a tile has more words than B, or a layer more lines than the parameter buffer.
     """
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
-    found = [_schedule(demands, chip, share, words <= chip.b_words) for share in _SHARES]
-    return min(found, key=lambda schedule: schedule.cycles)
+
+    def tried(shares):
+        return _schedule(demands, chip, shares, words <= chip.b_words)
+
+    cycles, shares = min(
+        (tried(shares).cycles, shares) for shares in ([share] * len(demands) for share in _SHARES)
+    )
+    for layer in range(len(demands)):
+        for share in _SHARES:
+            other = [*shares[:layer], share, *shares[layer + 1 :]]
+            found = tried(other).cycles
+            if found < cycles:
+                cycles, shares = found, other
+    return tried(shares)
 
 
 def _lines(demand, tiles):
     return tiles * demand.sizes.row_lines + demand.adds * LINES_OF_ADD
 
 
-def _schedule(demands, chip, share, b_resident):
-    """Return the schedule in which a job uses at most a ``share`` of each buffer."""
-    each = [_tiles_of(demand, chip, share, b_resident, True) for demand in demands]
+def _schedule(demands, chip, shares, b_resident):
+    """Return the schedule in which each layer's jobs use at most a share of each buffer."""
+    each = [
+        _tiles_of(demand, chip, share, b_resident, True)
+        for demand, share in zip(demands, shares, strict=True)
+    ]
     total = sum(
         demand.sizes.tiles * demand.sizes.row_lines
         + demand.adds * LINES_OF_ADD * -(-demand.sizes.tiles // tiles)
@@ -118,7 +135,7 @@ def _schedule(demands, chip, share, b_resident):
     lines_resident = total <= chip.lines
     b, lines = _Ring(chip.b_words), _Ring(chip.lines)
     parts: list[Part] = []
-    for layer, demand in enumerate(demands):
+    for layer, (demand, share) in enumerate(zip(demands, shares, strict=True)):
         tiles = _tiles_of(demand, chip, share, b_resident, lines_resident)
         jobs = -(-demand.sizes.tiles // tiles)
         for first in range(0, demand.sizes.tiles, tiles):
@@ -191,7 +208,8 @@ def _cycles(parts, demands, chip, b_resident, lines_resident):
             (lines_resident, part.line_jobs, part.lines * chip.line_vectors),
         ):
             if not resident:
-                loaded = max(loaded, ends[jobs]) + -(-vectors // chip.read_vectors)
+                reads = vectors / chip.read_vectors
+                loaded = max(loaded, ends[jobs]) + int(_LOAD_FACTOR * reads) + _LOAD_LATENCY
         start = max(ends[-1], 0 if b_resident and lines_resident else loaded)
         ends.append(start + _JOB_LATENCY + demand.cycles(part.tiles, chip))
     return ends[-1]
