@@ -16,6 +16,30 @@ def test_a_board_has_a_clock_and_a_baud_rate():
     assert target.config.rows == 8
 
 
+def test_a_core_for_networks_of_a_board():
+    target = target_of("ulx3s-85f", "networks")
+    assert (target.name, target.clock, target.chip.banks) == ("ulx3s-85f-networks", 105, 9)
+    assert target.config == target.chip.core
+    with rejects(ModelError, "--for of ulx3s-85f must be networks, not 'nothing'"):
+        target_of("ulx3s-85f", "nothing")
+    with rejects(ModelError, "'networks' must be for a board, not for another target"):
+        target_of(Config(), "networks")
+
+
+def test_a_core_for_networks_of_a_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('''rows = 2
+lanes = 1
+requantize = "tflite"
+activation = "none"
+[chip]
+words = 64
+''')
+    target = target_of(path)
+    assert (target.name, target.chip.words) == ("mine", 64)
+    assert target_of(target.chip).chip == target.chip
+
+
 def test_a_config_and_a_file(tmp_path):
     config = Config(rows=2)
     assert target_of(config) == NetworkTarget("2x8x1", config)

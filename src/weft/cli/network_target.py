@@ -1,4 +1,4 @@
-"""The options that choose the target of a network: ``--board NAME`` or ``--config FILE``."""
+"""The options that choose the target of a network: a board, its core, or a file."""
 
 from weft.cli.argument_types import path
 
@@ -8,7 +8,7 @@ DEFAULT_BOARD = "ulx3s-85f"
 
 
 def add_target(parser, *, required: bool = False) -> None:
-    """Add ``--board`` and ``--config``, of which at most one may be given, to ``parser``."""
+    """Add ``--board`` and ``--config``, of which at most one may be given, and ``--for``."""
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument(
         "--board", metavar="NAME",
@@ -20,12 +20,20 @@ def add_target(parser, *, required: bool = False) -> None:
         help="a TOML file of Config fields, for a core without a board; with a table [chip]: a core"
              " for networks",
     )
+    parser.add_argument(
+        "--for", dest="purpose", metavar="PURPOSE",
+        help="the board's core for networks: networks; see weft build --list",
+    )
 
 
 def target_named(args):
     """The NetworkTarget that the options name, or None."""
+    from weft.network.errors import ModelError
     from weft.network.target import target_of, target_of_file
 
     if args.config is not None:
+        if args.purpose is not None:
+            raise ModelError("--for must be with --board, not with --config")
         return target_of_file(args.config)
-    return None if args.board is None else target_of(args.board)
+    board = args.board or (None if args.purpose is None else DEFAULT_BOARD)
+    return None if board is None else target_of(board, args.purpose)

@@ -48,7 +48,7 @@ class NetworkTarget:
         return None if self.baud is None else 10 * max(bytes_in, bytes_out) / self.baud
 
 
-def target_of(target) -> NetworkTarget:
+def target_of(target, purpose: str | None = None) -> NetworkTarget:
     """Return the target that an argument names.
 
     Parameters
@@ -57,6 +57,8 @@ def target_of(target) -> NetworkTarget:
         A NetworkTarget; a Config; a ChipConfig; the path of a TOML file of Config fields (it ends
         in ``.toml``), with a table ``[chip]`` for a core for networks; the path of a board file
         (``.py``); or the name of a board, as ``weft build`` knows it.
+    purpose : str, optional
+        The board's core for networks, as for ``weft build --for``: ``networks``.
 
     Raises
     ------
@@ -65,6 +67,9 @@ def target_of(target) -> NetworkTarget:
     weft.config.ConfigError
         If the TOML file is not valid.
     """
+    named = isinstance(target, str | os.PathLike) and not os.fspath(target).endswith(".toml")
+    if purpose is not None and not named:
+        raise ModelError(f"{purpose!r} must be for a board, not for another target")
     if isinstance(target, NetworkTarget):
         return target
     if isinstance(target, Config):
@@ -77,7 +82,7 @@ def target_of(target) -> NetworkTarget:
     text = os.fspath(target)
     if text.endswith(".toml"):
         return target_of_file(text)
-    return _board(text)
+    return _board(text, purpose)
 
 
 def target_of_file(path) -> NetworkTarget:
@@ -92,7 +97,7 @@ def target_of_file(path) -> NetworkTarget:
     return NetworkTarget(name, found)
 
 
-def _board(name):
+def _board(name, purpose):
     # Boards need Amaranth, which a PC beside a board may lack.
     try:
         from weft.boards.board import BoardError
@@ -105,6 +110,10 @@ def _board(name):
         raise ModelError(f"board must be {rule}, not the file {name!r}")
     try:
         board = load(name) if name.endswith(".py") else find(name)
+        board = board.built_for(purpose) if purpose is not None else board
     except BoardError as error:
         raise ModelError(str(error)) from error
-    return NetworkTarget(board.name, board.config, board.clock, board.baud)
+    name = board.name if purpose is None else f"{board.name}-{purpose}"
+    if isinstance(board.config, ChipConfig):
+        return NetworkTarget(name, board.config.core, board.clock, board.baud, board.config)
+    return NetworkTarget(name, board.config, board.clock, board.baud)
