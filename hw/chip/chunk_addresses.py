@@ -1,11 +1,11 @@
 """The addresses of chunks in a map, by increments in the order of the chunks."""
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from weft.hw.chip.layouts import MapChunk, VectorAddress, add_addresses, within
+from weft.hw.chip.layouts import MapChunk, VectorAddress, within
 
 __all__ = ["ChunkAddress", "ChunkAddresses"]
 
@@ -42,6 +42,8 @@ class ChunkAddresses(wiring.Component):
     and each tile of a panel starts with its first pixel. The chunks of a pixel follow each other,
     ``depth / lanes`` in a vector; each tile starts behind the tile before.
 
+    Banks are computed first; a carry leads from a bank to its word a cycle later.
+
     Parameters
     ----------
     chip : ChipConfig
@@ -68,9 +70,12 @@ class ChunkAddresses(wiring.Component):
 
     def __init__(self, chip):
         self.chip = chip
-        self.banks = chip.banks
         self.parts = chip.core.depth // chip.core.lanes
         self.Address = address = VectorAddress(chip)
+        self.Stage = data.StructLayout({
+            "valid": 1, "chunk": MapChunk(chip), "row_last": 1, "pixel_carry": 1,
+            "vector_carry": 1, "bank_sum": range(2 * chip.banks), "part": range(self.parts),
+        })
         super().__init__({
             "start": In(1),
             "first": In(address),
@@ -86,74 +91,127 @@ class ChunkAddresses(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        chunk, s_chunk = self.i.chunk, Signal.like(self.o)
-        advance = Signal()
-        m.d.comb += advance.eq(self.en & self.i.valid)
-        pixel = self._pixel(m, advance)
-        vector, part = self._column(m, advance)
-        address = add_addresses(m, pixel, vector, self.banks, "chunk")
+        bank, s_bank = Signal(self.Stage), Signal(self.Stage)
+        advance, s_advance = Signal(), Signal()
+        row_last = self._rows(m, advance)
+        pixel_bank, pixel_carry = self._pixel_banks(m, advance, row_last)
+        vector_bank, vector_carry, part = self._column_banks(m, advance)
+        m.d.comb += [
+            advance.eq(self.en & self.i.valid), s_advance.eq(self.en & s_bank.valid),
+            bank.valid.eq(self.i.valid), bank.chunk.eq(self.i.chunk), bank.row_last.eq(row_last),
+            bank.pixel_carry.eq(pixel_carry), bank.vector_carry.eq(vector_carry),
+            bank.bank_sum.eq(pixel_bank + vector_bank), bank.part.eq(part),
+        ]
+        pixel_word = self._pixel_words(m, s_advance, s_bank)
+        vector_word = self._column_words(m, s_advance, s_bank)
+        s_word, carry = Signal.like(self.o), s_bank.bank_sum >= self.chip.banks
         with m.If(self.en):
             m.d.sync += [
-                s_chunk.valid.eq(self.i.valid), s_chunk.address.eq(address), s_chunk.part.eq(part),
-                s_chunk.lane_last.eq(chunk.lane_last), s_chunk.last.eq(chunk.last),
-                self.o.eq(s_chunk),
-                self.o.in_range.eq(within(self.chip, s_chunk.address, 1, self.base, self.limit)),
+                s_bank.eq(bank),
+                s_word.valid.eq(s_bank.valid), s_word.part.eq(s_bank.part),
+                s_word.lane_last.eq(s_bank.chunk.lane_last), s_word.last.eq(s_bank.chunk.last),
+                s_word.address.bank.eq(s_bank.bank_sum - Mux(carry, self.chip.banks, 0)),
+                s_word.address.word.eq(pixel_word + vector_word + carry),
+                self.o.eq(s_word),
+                self.o.in_range.eq(within(self.chip, s_word.address, 1, self.base, self.limit)),
             ]
         return m
 
-    def _pixel(self, m, advance):
-        """The address of the chunk's pixel."""
+    def _rows(self, m, advance):
+        """Whether the chunk's pixel is the last one in its row of the map."""
         chunk = self.i.chunk
-        pixel, first = (Signal(self.Address, name=name) for name in ("pixel", "panel_pixel"))
-        # Pixels of the row of the map after this one, and after the first one of the panel.
-        rest, first_rest = (Signal(16, name=name) for name in ("rest", "panel_rest"))
-        row_last = rest == 0
-        step = Mux(row_last, self.row_step, self.pixel_step)
-        following = add_addresses(m, pixel, self.Address(step), self.banks, "following")
-        next_pixel, next_rest = Signal.like(pixel), Signal.like(rest)
-        m.d.comb += [next_pixel.eq(following), next_rest.eq(Mux(row_last, self.width, rest) - 1)]
+        # Pixels of the row after this one, minus one: below 0 at the last pixel.
+        rest, first, full, following = (
+            Signal(signed(len(self.width) + 1), name=name)
+            for name in ("rest", "first_rest", "full_rest", "following_rest")
+        )
+        m.d.sync += full.eq(self.width - 2)
+        m.d.comb += following.eq(Mux(rest[-1], full, rest - 1))
         with m.If(chunk.tile_end & ~chunk.panel_end):
-            m.d.comb += [next_pixel.eq(first), next_rest.eq(first_rest)]
-        with m.If(advance & chunk.row_end):
-            m.d.sync += [pixel.eq(next_pixel), rest.eq(next_rest)]
-        with m.If(advance & chunk.panel_end):
-            m.d.sync += [first.eq(next_pixel), first_rest.eq(next_rest)]
-        with m.If(self.start):
-            m.d.sync += [
-                pixel.eq(self.first), first.eq(self.first),
-                rest.eq(self.width - 1), first_rest.eq(self.width - 1),
-            ]
+            m.d.comb += following.eq(first)
+        self._follow(m, advance, chunk, rest, first, following, self.width - 2)
+        return rest[-1]
+
+    def _pixel_banks(self, m, advance, row_last):
+        """The bank of the chunk's pixel; the carry into the word of the next pixel."""
+        chunk, banks = self.i.chunk, self.chip.banks
+        pixel, first, following = (
+            Signal(range(banks), name=name) for name in ("bank", "first_bank", "following_bank")
+        )
+        # Two sums at once: with the step, and with the step less all banks.
+        steps, differences = (self.pixel_step.bank, self.row_step.bank), []
+        for step in steps:
+            differences.append(Signal(signed(len(pixel) + 2), name="difference"))
+            m.d.sync += differences[-1].eq(step - banks)
+        wrapped, carry = Signal(signed(len(pixel) + 2)), Signal()
+        m.d.comb += [
+            wrapped.eq(pixel + Mux(row_last, differences[1], differences[0])),
+            carry.eq(~wrapped[-1]),
+            following.eq(Mux(carry, wrapped, pixel + Mux(row_last, steps[1], steps[0]))),
+        ]
+        with m.If(chunk.tile_end & ~chunk.panel_end):
+            m.d.comb += following.eq(first)
+        self._follow(m, advance, chunk, pixel, first, following, self.first.bank)
+        return pixel, carry
+
+    def _pixel_words(self, m, advance, stage):
+        """The word of the pixel, a cycle after its bank."""
+        chunk = stage.chunk
+        pixel, first, following = (
+            Signal(len(self.first.word), name=name)
+            for name in ("word", "first_word", "following_word")
+        )
+        step = Mux(stage.row_last, self.row_step.word, self.pixel_step.word)
+        m.d.comb += following.eq(pixel + step + stage.pixel_carry)
+        with m.If(chunk.tile_end & ~chunk.panel_end):
+            m.d.comb += following.eq(first)
+        self._follow(m, advance, chunk, pixel, first, following, self.first.word)
         return pixel
 
-    def _column(self, m, advance):
-        """The chunk's vector, as a step from its pixel, and its place in the vector.
+    def _follow(self, m, advance, chunk, pixel, first, following, start):
+        """Move ``pixel`` on after each row of a tile; ``first`` is the one of the panel."""
+        with m.If(advance & chunk.row_end):
+            m.d.sync += pixel.eq(following)
+        with m.If(advance & chunk.panel_end):
+            m.d.sync += first.eq(following)
+        with m.If(self.start):
+            m.d.sync += [pixel.eq(start), first.eq(start)]
+
+    def _column_banks(self, m, advance):
+        """The bank of the chunk's vector, as a step from its pixel; its carry; its place in it.
 
         They are 0 after each panel, so they need no start.
         """
-        chunk = self.i.chunk
         vector, tile_vector = (
-            Signal(self.Address, name=name) for name in ("vector", "tile_vector")
+            Signal(range(self.chip.banks), name=name) for name in ("vector", "tile_vector")
         )
         part, tile_part = (
             Signal(ceil_log2(self.parts), name=name) for name in ("part", "tile_part")
         )
         # Verilator reports a comparison that is always true.
         part_last = part == self.parts - 1 if self.parts > 1 else Const(1)
-        bank_last = vector.bank == self.banks - 1 if self.banks > 1 else Const(1)
-        next_vector, next_part = Signal.like(vector), Signal.like(part)
-        m.d.comb += [
-            next_part.eq(part + 1),
-            next_vector.bank.eq(
-                Mux(part_last, Mux(bank_last, 0, vector.bank + 1), vector.bank)
-            ),
-            next_vector.word.eq(vector.word + (part_last & bank_last)),
-        ]
-        with m.If(chunk.panel_end):
-            m.d.comb += [next_vector.eq(0), next_part.eq(0)]
-        with m.Elif(chunk.row_end & ~chunk.tile_end):
-            m.d.comb += [next_vector.eq(tile_vector), next_part.eq(tile_part)]
+        bank_last = vector == self.chip.banks - 1 if self.chip.banks > 1 else Const(1)
+        next_bank = Mux(part_last, Mux(bank_last, 0, vector + 1), vector)
+        self._follow_columns(m, advance, self.i.chunk, vector, tile_vector, next_bank)
+        self._follow_columns(m, advance, self.i.chunk, part, tile_part, part + 1)
+        return vector, part_last & bank_last, part
+
+    def _column_words(self, m, advance, stage):
+        """The word of the vector, as a step from its pixel, a cycle after its bank."""
+        vector, tile_vector = (
+            Signal(len(self.first.word), name=name) for name in ("vector_word", "tile_word")
+        )
+        following = vector + stage.vector_carry
+        self._follow_columns(m, advance, stage.chunk, vector, tile_vector, following)
+        return vector
+
+    def _follow_columns(self, m, advance, chunk, place, tile_place, following):
+        """Move ``place`` on after each chunk; ``tile_place`` is the one of the tile."""
         with m.If(advance):
-            m.d.sync += [vector.eq(next_vector), part.eq(next_part)]
+            m.d.sync += place.eq(following)
+            with m.If(chunk.row_end & ~chunk.tile_end):
+                m.d.sync += place.eq(tile_place)
             with m.If(chunk.tile_end):
-                m.d.sync += [tile_vector.eq(next_vector), tile_part.eq(next_part)]
-        return vector, part
+                m.d.sync += tile_place.eq(following)
+            with m.If(chunk.panel_end):
+                m.d.sync += [place.eq(0), tile_place.eq(0)]

@@ -18,7 +18,7 @@ ROW_READ = 1 + latencies.MEMORY_READ + 1  # from the address of a row to its vec
 SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
 MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 PARAMETER_READ = 1 + latencies.MEMORY_READ  # from an issue to the parameters of its columns
-CHUNK_ADDRESS = 2  # from a chunk to its checked address
+CHUNK_ADDRESS = 3  # from a chunk to its checked address
 _ADDED_READ = 20  # from a chunk to its added values, if the side port is free
 
 

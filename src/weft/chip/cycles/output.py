@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from weft.chip.addresses import join
 from weft.chip.cycles.array import TileTimes
-from weft.chip.latencies import add_slots, added_chunks, array_write, rescale
+from weft.chip.latencies import CHUNK_ADDRESS, add_slots, added_chunks, array_write, rescale
 from weft.chip.latencies import join as join_latency
 
 __all__ = ["AddedLayer", "ChunkStore", "PlainLayer"]
 
 FIFO = 2  # from a write of a buffered FIFO to the read
-ADDRESS = 2  # from a chunk to its address, at AddedMap
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,8 @@ class AddedLayer(_Layer):
         self._generated: deque[_Chunk] = deque()  # of announced tiles
         self._next_tile = start  # first cycle in which the chunks of the next tile are valid
         self._waiting: deque[tuple[int, _Chunk]] = deque()  # with the cycle of their acceptance
-        self._address: int | None = None  # the stage before ``read``
+        # The stages before ``read``.
+        self._addresses: deque[int | None] = deque([None] * (CHUNK_ADDRESS - 1))
         self._level = 0  # chunks between their acceptance and the scalers
         self._arrived = 0  # and not claimed
         self._takes: deque[int] = deque()  # cycles in which the scalers take added values
@@ -200,7 +200,8 @@ class AddedLayer(_Layer):
         if space and enable and level < self._space:
             accept = self._generate(now)
         if enable:
-            self.read, self._address = self._address, accept and accept.added_bank
+            self._addresses.append(accept and accept.added_bank)
+            self.read = self._addresses.popleft()
         if accept:
             self._waiting.append((now, accept))
         self._level += accept is not None
