@@ -25,6 +25,13 @@ def test_default_epilogue_returns_the_sums():
     assert finish.add_bias(sums) is sums
 
 
+def test_adds_the_bias_to_each_row():
+    finish = Epilogue.of(Config(requantize="none"), (3,), bias=[1, -2, 30])
+    found = finish.add_bias(np.arange(6, dtype=np.int32).reshape(2, 3))
+    assert found.dtype == np.int32
+    assert found.tolist() == [[1, -1, 32], [4, 2, 35]]
+
+
 def test_builds_parameter_entries():
     given = {"multiplier": [1 << 30, 0, (1 << 31) - 1], "shift": [-31, 0, 31], "zero_point": 7}
     finish = Epilogue.of(Config(), (3,), **given, bias=[1, 2, 3], low=3, out_dtype=np.uint8)
