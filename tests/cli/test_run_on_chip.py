@@ -5,8 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from faulty_pipe import End, PipedBoard
+from golden_network_board import GoldenNetworkBoard
 
+from weft.chip.config import ChipConfig
 from weft.cli import main
+from weft.host.board import BoardTransport
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CONFIG = """\
@@ -66,6 +70,29 @@ def test_compiles_a_program_that_runs(folder, capsys):
     assert "net.weft is compiled for chip" in capsys.readouterr().err
 
 
+class Board(PipedBoard, GoldenNetworkBoard):
+    """A board with a core for networks on a pipe."""
+
+    def __init__(self, chip):
+        PipedBoard.__init__(self)
+        GoldenNetworkBoard.__init__(self, chip)
+
+
+@pytest.mark.parametrize("target", [[], ["--config", "chip.toml"]])
+def test_runs_on_a_board(folder, capsys, monkeypatch, target):
+    """Without a target, the network is compiled for the core that answers."""
+    board = Board(ChipConfig.from_toml("chip.toml"))
+    end = End(board)
+    monkeypatch.setattr(
+        "weft.host.opening.open_transport", lambda *_, **__: BoardTransport(end, end)
+    )
+    assert main(["run", "net.tflite", *target, "--on", "/dev/board", "--output", "y.npy"]) == 0
+    assert "1,234 cycles (predicted " in capsys.readouterr().out
+    assert end.ended
+    assert main(["run", "net.tflite", "--config", "chip.toml", "--output", "z.npy"]) == 0
+    np.testing.assert_array_equal(np.load("y.npy"), np.load("z.npy"))
+
+
 def test_report(folder, capsys):
     assert main(["report", "net.tflite", "--config", "chip.toml"]) == 0
     text = capsys.readouterr().out
@@ -84,7 +111,7 @@ def test_report(folder, capsys):
 @pytest.mark.parametrize("command, message", [
     (["run", "net.tflite", "--config", "chip.toml", "--on", "nothing"], "transport must be "),
     (["run", "net.tflite", "--config", "chip.toml", "--on", "mem:0x10"],
-     "a core for networks must be golden, sim, a serial port or tcp://host:port, not mem:0x10"),
+     "a core for networks must be golden, sim, board, a serial port or tcp://host:port"),
     (["run", "net.tflite", "--config", "chip.toml", "--html", "x.html"],
      "--html must be for a core for matrix products, not for networks"),
     (["report", "net.tflite", "--config", "chip.toml", "--against", "ulx3s-85f"],

@@ -94,16 +94,16 @@ def _run(args) -> int:
     files = [args.output, args.activations, args.html]
     output, activations, html = (file and output_file(file) for file in files)
     network, given = _load(args)
-    if given is not None and given.chip is not None:
+    transport = None
+    if given is None:
+        transport, given = _answering(args)
+    if given.chip is not None:
         from weft.cli.run_on_chip import run_on_chip
 
-        return run_on_chip(args, network, given)
-    transport, config = None, None
+        return run_on_chip(args, network, given, transport)
     try:
-        if given is None:
-            transport, config = _open(args, None)
         program = network if args.network.endswith(".weft") else network.compile(
-            given or config, activations=activations is not None
+            given, activations=activations is not None
         )
         for line in explained(program):
             print(line)
@@ -122,7 +122,7 @@ def _run(args) -> int:
 
             wanted = expected(args.check, network, program, x)
         if transport is None:
-            transport, _ = _open(args, program.target.config)
+            transport = _open(args, program.target.config)
         session = program.open(transport)
     except BaseException:
         if transport is not None:
@@ -171,19 +171,31 @@ def _target_of(name):
 
 
 def _open(args, config):
-    """Return the transport, and the Config of the core; a simulated core has ``config``."""
+    """Return the transport; a simulated core has ``config``."""
     from weft.cli.progress import progress
-    from weft.host.core_session import CoreSession
 
     with progress() as show:
-        transport = open_by_name(args.on, config, args.baud, show)
-    if config is None:
+        return open_by_name(args.on, config, args.baud, show)
+
+
+def _answering(args):
+    """Return the transport, and the target that the core at its other end describes."""
+    from weft.host.core_session import CoreSession
+    from weft.host.network_driver import NetworkDriver
+    from weft.host.recovery import AcceleratorError
+
+    transport = _open(args, None)
+    try:
         try:
-            config = CoreSession(transport, None, _TIMEOUT).config
-        except BaseException:
-            transport.close()
-            raise
-    return transport, config
+            return transport, _target_of(CoreSession(transport, None, _TIMEOUT).config)
+        except AcceleratorError as error:
+            try:
+                return transport, _target_of(NetworkDriver(transport, timeout=_TIMEOUT).chip)
+            except AcceleratorError:
+                raise error from None
+    except BaseException:
+        transport.close()
+        raise
 
 
 def _refuse(program):

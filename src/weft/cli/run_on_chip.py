@@ -1,5 +1,7 @@
 """``weft run`` on a core for networks: the whole network runs from the memory of the core."""
 
+import contextlib
+
 from weft.cli.network_explanation import explained
 from weft.cli.network_values import check_outputs, inputs_of, show_outputs, write_outputs
 from weft.cli.output_paths import output_file
@@ -7,8 +9,18 @@ from weft.cli.output_paths import output_file
 __all__ = ["run_on_chip"]
 
 
-def run_on_chip(args, network, target) -> int:
-    """Run a network, or its program, for a target with a ChipConfig; return the exit code."""
+def run_on_chip(args, network, target, transport=None) -> int:
+    """Run a network, or its program, for a target with a ChipConfig; return the exit code.
+
+    ``transport`` is the connection to the core, if it is open; it is closed at the end.
+    """
+    with contextlib.ExitStack() as undo:
+        if transport is not None:
+            undo.callback(transport.close)
+        return _run(args, network, target, transport)
+
+
+def _run(args, network, target, transport):
     from weft.network.chip.program import ChipProgram
     from weft.network.errors import ModelError
     from weft.network.inputs import read_inputs
@@ -31,7 +43,7 @@ def run_on_chip(args, network, target) -> int:
         from weft.network.oracles import expected
 
         wanted = expected(args.check, network, program, x)
-    with program.open(_runner(args, program)) as session:
+    with program.open(_runner(args, program, transport)) as session:
         found = session(
             x, stats=True, activations=activations is not None,
             watch=_watch(program) if args.layers else None,
@@ -45,8 +57,8 @@ def run_on_chip(args, network, target) -> int:
     return check_outputs(args.check, program, outputs, wanted) if args.check else 0
 
 
-def _runner(args, program):
-    """Return the runner that ``--on`` names."""
+def _runner(args, program, transport):
+    """Return the runner that ``--on`` names; ``transport`` is the connection, if it is open."""
     from weft.cli.progress import progress
     from weft.cli.transports import open_by_name
     from weft.host.network_driver import NetworkDriver
@@ -54,17 +66,18 @@ def _runner(args, program):
 
     if args.on == "golden":
         return "golden"
+    if args.on.startswith(("uio:", "mem:")):
+        raise TransportError(
+            "a core for networks must be golden, sim, board, a serial port or tcp://host:port, not"
+            f" {args.on}"
+        )
     with progress() as show:
         if args.on == "sim":
             from weft.sim.network_runner import SimulatedRunner
 
             return SimulatedRunner(program.chip)
-        if args.on == "board" or args.on.startswith(("uio:", "mem:")):
-            raise TransportError(
-                "a core for networks must be golden, sim, a serial port or tcp://host:port, not"
-                f" {args.on}"
-            )
-        transport = open_by_name(args.on, None, args.baud, show)
+        if transport is None:
+            transport = open_by_name(args.on, program.chip, args.baud, show)
     try:
         return NetworkDriver(transport, program.chip)
     except BaseException:
