@@ -88,7 +88,9 @@ class ReadArbiter(wiring.Component):
 class WriteArbiter(wiring.Component):
     """Passes writes to the memory: of the map store, else of the log, else of the host.
 
-    Combinational. The map store never waits; the others wait until ``ready``.
+    Combinational. The map store never waits; the others wait until ``ready``. The host waits in
+    the cycle after a read had to wait: so its writes delay the reads of a list, but never keep
+    them from the memory.
 
     Parameters
     ----------
@@ -99,6 +101,8 @@ class WriteArbiter(wiring.Component):
     store : In, `weft.hw.chip.memory.MemoryWrite`
     log : In, stream of `weft.hw.chip.interface.VectorWrite`
     host : In, stream of `weft.hw.chip.interface.VectorWrite`
+    read_waits : In, 1 bit
+        A read is valid at the memory, and the memory is not ready.
     write : Out, `weft.hw.chip.memory.MemoryWrite`
         To the memory.
     """
@@ -106,19 +110,22 @@ class WriteArbiter(wiring.Component):
     def __init__(self, chip):
         write = stream.Signature(VectorWrite(chip))
         super().__init__({
+            "read_waits": In(1),
             "store": In(MemoryWrite(chip)), "log": In(write), "host": In(write),
             "write": Out(MemoryWrite(chip)),
         })
 
     def elaborate(self, platform):
         m = Module()
+        read_waited = Signal()
+        m.d.sync += read_waited.eq(self.read_waits)
         m.d.comb += [
             self.log.ready.eq(~self.store.valid),
-            self.host.ready.eq(~self.store.valid & ~self.log.valid),
+            self.host.ready.eq(~self.store.valid & ~self.log.valid & ~read_waited),
             self.write.eq(self.store),
         ]
         for source in (self.host, self.log):
-            with m.If(~self.store.valid & source.valid):
+            with m.If(source.valid & source.ready):
                 m.d.comb += self.write.valid.eq(1)
                 for name, _ in source.payload.shape():
                     m.d.comb += self.write[name].eq(source.payload[name])

@@ -64,6 +64,7 @@ class NetworkCore(wiring.Component):
         m.d.comb += [
             reads.read_valid.eq(memory.read_valid), reads.read_data.eq(memory.read_data),
             writes.store.eq(output.write), memory.write.eq(writes.write),
+            writes.read_waits.eq(memory.reads.valid & ~memory.reads.ready),
             list_reader.read_valid.eq(getattr(reads, f"valid_{LIST}")),
             list_reader.read_data.eq(reads.data),
             self.read_valid.eq(getattr(reads, f"valid_{HOST}")), self.read_data.eq(reads.data),

@@ -117,20 +117,24 @@ def test_reads_of_a_memory():
 def test_writes_of_the_map_store_come_first():
     rng = random.Random(1)
     dut, script, expected = WriteArbiter(CHIP), [], []
+    read_waited = 0
     for _ in range(60):
         writes = [
             {"address": place(rng.randrange(48)), "data": rng.getrandbits(16),
              "enable": rng.getrandbits(2)}
             for _ in range(3)
         ]
-        store, log, host = (rng.randrange(2) for _ in range(3))
+        store, log, host, read_waits = (rng.randrange(2) for _ in range(4))
         script.append({
+            "read_waits": read_waits,
             "store": {"valid": store, **writes[0]},
             "log.payload": writes[1], "log.valid": log,
             "host.payload": writes[2], "host.valid": host,
         })
-        chosen = 0 if store or not log | host else 1 if log else 2
-        write = {"valid": store | log | host, **writes[chosen]}
-        expected.append((write, not store, not (store or log)))
+        host_ready = not (store or log or read_waited)
+        chosen = 1 if log and not store else 2 if host and host_ready else 0
+        write = {"valid": store or log or host and host_ready, **writes[chosen]}
+        expected.append((write, not store, host_ready))
+        read_waited = read_waits
     writes, log, host = play(dut, script, "write", "log.ready", "host.ready")
     assert list(zip(writes, log, host, strict=True)) == expected
