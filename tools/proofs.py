@@ -1,4 +1,4 @@
-"""Write ``docs/proofs.md``: the bus rules, the cores they are proven of, and the sown bugs.
+"""Write ``docs/proofs.md``: the rules, the designs they are proven of, and the sown bugs.
 
     python -m tools.proofs
 
@@ -59,6 +59,13 @@ The two halves of the AXI4 master are proven alone.
 * The queues of the writer are proven in steps: first the order of the responses; then, assuming
   that, the order of beats and bursts; then, assuming both, that the beats on W belong to the
   address on AW.
+
+Two parts of a core for networks are proven alone. Other blocks end jobs and loads at any time.
+
+* The execution of lists is proven with counts of jobs and loads of three bits: no descriptor waits
+  for more. A memory of 16 words has any descriptors. Simulation covers what a job waits for in a
+  later turn of a loop.
+* The loader is proven with loads of at most three words.
 
 ## Designs
 

@@ -72,7 +72,10 @@ class NetworkCore(wiring.Component):
             list_reader.job_done.eq(output.done),
             self.status.eq(list_reader.status), self.finished.eq(list_reader.finished),
         ]
-        m.d.sync += list_reader.address_error.eq(map_reader.address_error | output.address_error)
+        # The error of the last store must not come after the end of its job.
+        read_error = Signal()
+        m.d.sync += read_error.eq(map_reader.address_error)
+        m.d.comb += list_reader.address_error.eq(read_error | output.address_error)
         for block in (list_reader, map_reader, output):
             m.d.comb += [block.base.eq(self.base), block.limit.eq(self.limit)]
         self._begin(m, list_reader, reads)

@@ -68,29 +68,27 @@ class JobLog(wiring.Component):
             write.payload.data.eq(entry),
             write.payload.enable.eq(~0),
         ]
-        with m.If(self.start):
-            m.d.sync += times[:32].eq(self.cycles)
-        with m.If(self.done):
-            m.d.sync += [times[32:].eq(self.cycles), ended.eq(1)]
         one, whole = (
             VectorAddress(chip).const(constant_step(chip, n)) for n in (1, vectors)
         )
+        # The address of the next job's entry, of the running job's, of the entry that is written.
+        following, own = Signal(VectorAddress(chip)), Signal(VectorAddress(chip))
+        address = write.payload.address
+        m.d.sync += self.inside.eq(within(chip, following, vectors, self.base, self.limit))
+        with m.If(self.begin):
+            m.d.sync += following.eq(self.address)
+        with m.If(self.start):
+            m.d.sync += [
+                times[:32].eq(self.cycles), own.eq(following),
+                following.eq(add_addresses(m, following, whole, chip.banks, "entry_after")),
+            ]
+        with m.If(self.done):
+            m.d.sync += [times[32:].eq(self.cycles), ended.eq(1)]
         with m.If(pending & write.ready):
             m.d.sync += [
                 entry.eq(entry >> min(8 * depth, len(entry))), left.eq(left - 1),
-                write.payload.address.eq(
-                    add_addresses(m, write.payload.address, one, chip.banks, "next_vector")
-                ),
+                address.eq(add_addresses(m, address, one, chip.banks, "next_vector")),
             ]
         with m.If(ended & ~pending):
-            m.d.sync += [entry.eq(times), ended.eq(0), left.eq(vectors)]
-
-        next_entry = Signal(VectorAddress(chip))
-        m.d.sync += self.inside.eq(within(chip, next_entry, vectors, self.base, self.limit))
-        with m.If(self.start):
-            m.d.sync += next_entry.eq(
-                add_addresses(m, next_entry, whole, chip.banks, "entry_after")
-            )
-        with m.If(self.begin):
-            m.d.sync += [next_entry.eq(self.address), write.payload.address.eq(self.address)]
+            m.d.sync += [entry.eq(times), address.eq(own), ended.eq(0), left.eq(vectors)]
         return m

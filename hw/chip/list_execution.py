@@ -10,7 +10,7 @@ from weft.hw.chip.descriptor_reader import DescriptorReader
 from weft.hw.chip.interface import VectorWrite
 from weft.hw.chip.job_log import JobLog
 from weft.hw.chip.layouts import JobFields, ListLoadFields, VectorAddress
-from weft.hw.chip.reader_head import COUNT_BITS, ReaderHead
+from weft.hw.chip.reader_head import ReaderHead
 
 __all__ = ["ListExecution"]
 
@@ -57,7 +57,7 @@ class ListExecution(wiring.Component):
             "load": Out(stream.Signature(ListLoadFields(chip))), "load_done": In(1),
             "load_error": In(1),
             "writes": Out(stream.Signature(VectorWrite(chip))),
-            "jobs": Out(COUNT_BITS), "stopped": Out(1), "error": Out(ListError),
+            "jobs": Out(ReaderHead.COUNT_BITS), "stopped": Out(1), "error": Out(ListError),
             "interrupt": Out(1), "result": Out(address), "result_bytes": Out(16),
         })
 
@@ -133,7 +133,7 @@ class ListExecution(wiring.Component):
     def _start_jobs(self, m, jobs, log, job_busy):
         """Start the next job; returns whether it waits only for the end of the running one."""
         connect(m, log.writes, flipped(self.writes))
-        loads_done, start_ok = Signal(COUNT_BITS), Signal()
+        loads_done, start_ok = Signal(ReaderHead.COUNT_BITS), Signal()
         job = Signal(self.job.shape(), reset_less=True)
         with m.If(self.load_done & ~loads_done.all()):
             m.d.sync += loads_done.eq(loads_done + 1)

@@ -27,7 +27,6 @@ from weft.hw.chip.layouts import (
 
 __all__ = ["ReaderHead"]
 
-COUNT_BITS = 16  # of a number of loads or jobs
 STEPS = {  # addresses that a turn of a loop changes, and the field of the loop with the step
     ListLoad: {"source": "source_step"},
     ListJob: {"input": "input_step", "output": "output_step", "add_input": "add_step"},
@@ -83,6 +82,8 @@ class ReaderHead(wiring.Component):
         jobs, which also checks that the result lies within the limits.
     """
 
+    COUNT_BITS = 16  # of a number of loads or jobs
+
     def __init__(self, chip, kind):
         self.chip = chip
         self.kind = kind
@@ -95,7 +96,7 @@ class ReaderHead(wiring.Component):
             "fetched": In(1), "opcode": In(4), "error": In(ListError), "following": In(address),
             "ready": Out(1), "take": In(1),
             "next": Out(JobFields(chip) if kind is ListJob else ListLoadFields(chip)),
-            "counted": In(COUNT_BITS), "satisfied": Out(1),
+            "counted": In(self.COUNT_BITS), "satisfied": Out(1),
             "end": Out(1), "fault": Out(ListError),
             **({
                 "interrupt": Out(1), "result": Out(address), "result_bytes": Out(16),
@@ -105,7 +106,7 @@ class ReaderHead(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         fields = self._store(m)
-        opcode, passed = Signal(4), Signal(COUNT_BITS)
+        opcode, passed = Signal(4), Signal(self.COUNT_BITS)
         bad = []
         for kind, values in fields.items():
             faults = Cat(field_faults(self.chip, kind, values, passed))
@@ -174,15 +175,15 @@ class ReaderHead(wiring.Component):
         """Set ``satisfied``. A count of more than 16 bits is never reached."""
         field, by = WAITS[self.kind]
         offset, total = (
-            Signal(COUNT_BITS + 1, name=f"{field}_{of}") for of in ("offset", "total")
+            Signal(self.COUNT_BITS + 1, name=f"{field}_{of}") for of in ("offset", "total")
         )
-        low, reachable = offset[:COUNT_BITS], ~(offset | total)[COUNT_BITS]
+        low, reachable = offset[:self.COUNT_BITS], ~(offset | total)[self.COUNT_BITS]
         m.d.sync += [
             total.eq(fields[self.kind][field] + low),
-            self.satisfied.eq(reachable & (self.counted >= total[:COUNT_BITS])),
+            self.satisfied.eq(reachable & (self.counted >= total[:self.COUNT_BITS])),
         ]
         with m.If(repeat):
-            m.d.sync += offset.eq(low + fields[ListLoop][by] | offset & 1 << COUNT_BITS)
+            m.d.sync += offset.eq(low + fields[ListLoop][by] | offset & 1 << self.COUNT_BITS)
         with m.Elif(leave):
             m.d.sync += offset.eq(0)
 
@@ -190,7 +191,7 @@ class ReaderHead(wiring.Component):
         """The states of a descriptor, and the address of the next one."""
         chip, loop, end = self.chip, fields[ListLoop], fields[ListEnd]
         behind, error = Signal(VectorAddress(chip), reset_less=True), Signal(ListError)
-        count, turn, last_turn = Signal(COUNT_BITS), Signal(COUNT_BITS), Signal()
+        count, turn, last_turn = Signal(self.COUNT_BITS), Signal(self.COUNT_BITS), Signal()
         advance, forward, step = Signal(), Signal(), Signal(VectorAddress(chip))
         back = constant_step(chip, DESCRIPTOR_BYTES // chip.core.depth * -1)
         one, back = (VectorAddress(chip).const(s) for s in (constant_step(chip, 1), back))

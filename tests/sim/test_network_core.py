@@ -128,6 +128,24 @@ def test_errors_and_a_correct_list_after_them(core, kind, field, value):
     assert execute(core, case).state == NetworkState.DONE
 
 
+def test_an_error_of_the_only_store_has_the_number_of_its_job(core):
+    chip = core.chip
+    job = ListJob(
+        panel_rows=1, out_height=1, out_width=1, columns=1, tile_words=1, kernel_height=1,
+        kernel_width=1, tap_vectors=1, group_tiles=1, in_height=1, in_width=1,
+    )
+    outside = replace(job, output=split(900 * chip.banks, chip.banks))
+    data = b"".join(entry.pack() for entry in (job, outside, job, ListEnd()))
+    memory = bytearray(chip.memory_bytes)
+    first = 200 * chip.core.depth
+    memory[first : first + len(data)] = data
+    core.write(bytes(memory))
+    outcome = core.run(200, 1000, limit=900)
+    assert (outcome.error, outcome.job) == (ListError.ADDRESS, 1)
+    places = split(200, chip.banks), split(1000, chip.banks)
+    assert run_list(chip, memory, *places, limit=900).jobs == 1
+
+
 def test_a_layer_of_one_step_takes_at_most_60_cycles(core):
     """From the last store of the job before to its own last store."""
     chip, rows = core.chip, core.chip.core.rows

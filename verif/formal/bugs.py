@@ -284,4 +284,37 @@ BUGS = [
          "read_addr = Signal.like(write_addr); self.o.valid._reset_less = True")
           for pin, rule in (("AWVALID", "aw_after_reset"), ("WVALID", "w_after_reset"))),
     ),
+    *table(
+        "list execution alone", "chip.list_execution",
+        ("a job starts while another one runs", "after_stores",
+         "start_ok & (~job_busy | self.job_done) & log.accepts", "start_ok & log.accepts"),
+        ("a job does not wait for loads", "after_loads",
+         "jobs.ready & jobs.satisfied & log.inside &", "jobs.ready & log.inside &"),
+        ("a load does not wait for jobs", "after_jobs",
+         "loads.ready & loads.satisfied &", "loads.ready &"),
+        ("the next load is read before one is taken", "one_load",
+         "loads.take.eq(self.load.valid & self.load.ready)", "loads.take.eq(self.load.valid)"),
+        ("a job starts without space in the log", "log_inside",
+         "jobs.ready & jobs.satisfied & log.inside &", "jobs.ready & jobs.satisfied &"),
+    ),
+    *table(
+        "list execution alone", "chip.reader_head",
+        ("a job waits for one load too few", "after_loads",
+         "self.counted >= total", "self.counted + 1 >= total"),
+    ),
+    *table(
+        "list execution alone", "chip.descriptor_reader",
+        ("a descriptor outside the limits is read", "reads_inside",
+         "issue.eq(advance & (left != 0) & inside)", "issue.eq(advance & (left != 0))"),
+    ),
+    *table(
+        "list loader alone", "chip.loader",
+        ("vectors outside the limits are read", "inside",
+         "self.reads.valid.eq(active & inside)", "self.reads.valid.eq(active)"),
+        ("a load ends after its first word", "done_last",
+         "self.done.eq(last)", "self.done.eq(take & word_end)"),
+        ("a fill writes no lines", "done_with_write",
+         "w_lines.eq(take & ~to_b)", "w_lines.eq(take & ~to_b & ~load.fill)"),
+        ("a fill reads its source", "fill", "active.eq(~payload.fill)", "active.eq(1)"),
+    ),
 ]

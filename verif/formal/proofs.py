@@ -1,4 +1,4 @@
-"""The proofs: each kind of IP core without its core, and its parts alone."""
+"""The proofs: each kind of IP core without its core, and parts alone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from verif.formal.axi_lite import AxiLiteBounds, AxiLiteRules
 from verif.formal.axi_stream import SinkRules, SourceRules
 from verif.formal.bench import FormalBench
 from verif.formal.core import CoreRules
+from verif.formal.lists import list_bench, loader_bench
 from verif.formal.register_bus import RegisterBusRules
 from verif.formal.registers import RegisterRules
 from verif.formal.wishbone import ClassicRules, PipelinedRules
@@ -146,6 +147,8 @@ def parts():
     for name, rules in STEPS.items():
         yield Proof(name, partial(master.writer_bench, *known), selected=rules)
         known += rules
+    yield Proof("list execution alone", list_bench)
+    yield Proof("list loader alone", loader_bench)
 
 
 PROOFS = {proof.name: proof for proof in (*parts(), *tops())}

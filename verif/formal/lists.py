@@ -1,0 +1,196 @@
+"""Rules of the list reader and of the loader: order of jobs and loads, limits of accesses."""
+
+from unittest.mock import patch
+
+from amaranth.hdl import Cat, Fragment, Module, Signal
+
+from verif.formal.bench import FormalBench
+from verif.formal.rules import Rules
+from weft.chip.config import ChipConfig
+from weft.config import Config
+from weft.hw.chip.list_execution import ListExecution
+from weft.hw.chip.loader import ListLoader
+from weft.hw.chip.reader_head import ReaderHead
+
+__all__ = ["ListRules", "LoaderRules", "list_bench", "loader_bench"]
+
+# One read returns a whole descriptor; the memory has an odd number of banks.
+CHIP = ChipConfig(
+    core=Config(rows=8, cols=8, depth=16, lanes=1, requantize="single", activation="none"),
+    words=16, b_words=4, lines=4, read_vectors=8,
+)
+COUNT_BITS = 3  # of the counts of jobs and loads in the proof
+WORDS = 3  # of a load in the proof, at most
+BANK, WORD = 4, 5  # bits of an address
+
+
+class _LimitRules(Rules):
+    """What rules of several blocks share: the limits of their accesses."""
+
+    def inside(self, bank, word, vectors):
+        """Whether so many vectors from an address on lie within the limits."""
+        last = bank + vectors - 1 >= CHIP.banks
+        return (word >= self.base) & (word + last < self.limit)
+
+    def answered(self, m, bits):
+        """Assume that vectors arrive only for reads, and that few reads are in flight."""
+        flight = Signal(bits)
+        read = self.reads_valid & self.reads_ready
+        m.d.sync += flight.eq(flight + read - self.read_valid)
+        self.assume(m, ~self.read_valid | flight.any())
+        self.assume(m, ~read | ~flight.all())
+
+    def stable_limits(self, m):
+        """Assume that base and limit do not change, and that the limit is legal."""
+        first = self.after_reset(m)
+        for value in (self.base, self.limit):
+            self.assume(m, first | (self.past(m, value) == value))
+        self.assume(m, self.limit <= CHIP.words)
+
+
+class ListRules(_LimitRules):
+    """The order of jobs and loads. It assumes that only what runs ends, and small counts."""
+
+    PINS = {
+        "begin": 1, "list_bank": BANK, "log_bank": BANK, "base": WORD, "limit": WORD,
+        "start": 1, "job_done": 1, "job_loads": 16,
+        "load_valid": 1, "load_ready": 1, "load_payload_jobs": 16, "load_done": 1,
+        "reads_valid": 1, "reads_ready": 1, "reads_payload_bank": BANK, "reads_payload_word": WORD,
+        "read_valid": 1, "read_data": 8 * CHIP.core.depth * CHIP.read_vectors,
+        "writes_valid": 1, "writes_payload_address_bank": BANK,
+        "writes_payload_address_word": WORD,
+    }
+    RULES = {
+        "after_stores": "a job starts after the last store of all jobs before it",
+        "after_loads": "a job starts when as many loads are complete as its field says, or more",
+        "after_jobs": "a load starts when as many jobs have ended as its field says, or more",
+        "one_load": "a load that was offered stays until it is taken",
+        "reads_inside": "all vectors of a descriptor lie within the limits",
+        "log_inside": "all entries of the log lie within the limits",
+    }
+    COVERS = {
+        "job_after_load": "a job starts that waits for a load",
+        "load_after_job": "a load starts that waits for a job",
+        "second_job": "a job starts after another one",
+        "log": "the second entry of the log is written",
+    }
+
+    def elaborate(self, platform):
+        m = Module()
+        running, loading, begun, entries = Signal(), Signal(), Signal(), Signal(2)
+        jobs, loads = Signal(COUNT_BITS), Signal(COUNT_BITS)
+        accepted = self.load_valid & self.load_ready
+        m.d.sync += [
+            running.eq(self.start | running & ~self.job_done),
+            loading.eq(accepted | loading & ~self.load_done),
+            jobs.eq(jobs + (self.job_done & ~jobs.all())),
+            loads.eq(loads + (self.load_done & ~loads.all())),
+            begun.eq(begun | self.begin),
+            entries.eq(entries + (self.writes_valid & ~entries.all())),
+        ]
+        self.stable_limits(m)
+        self.answered(m, 1)
+        self.assume(m, ~self.job_done | running)
+        self.assume(m, ~self.load_done | loading)
+        self.assume(m, ~self.load_ready | ~loading | self.load_done)
+        self.assume(m, ~(self.begin & begun))
+        self.assume(m, (self.list_bank < CHIP.banks) & (self.log_bank < CHIP.banks))
+        # Words 1 and 2 of a descriptor have the counts that it waits for, and adds in a turn.
+        words = [self.read_data.word_select(n, 32) for n in (1, 2)]
+        self.assume(m, ~self.read_valid | ~Cat(
+            word[low + COUNT_BITS : low + 16] for word in words for low in (0, 16)
+        ).any())
+        self.check(m, "after_stores", ~self.start | ~running)
+        self.check(m, "after_loads", ~self.start | (loads >= self.job_loads))
+        self.check(m, "after_jobs", ~self.load_valid | (jobs >= self.load_payload_jobs))
+        self.check(m, "one_load", self.stable(
+            m, self.load_valid, self.load_ready, self.load_payload_jobs
+        ))
+        self.check(m, "reads_inside", ~self.reads_valid | self.inside(
+            self.reads_payload_bank, self.reads_payload_word, CHIP.read_vectors
+        ))
+        self.check(m, "log_inside", ~self.writes_valid | self.inside(
+            self.writes_payload_address_bank, self.writes_payload_address_word, 1
+        ))
+        self.cover(m, "job_after_load", self.start & self.job_loads.any())
+        self.cover(m, "load_after_job", accepted & self.load_payload_jobs.any())
+        self.cover(m, "second_job", self.start & jobs.any())
+        self.cover(m, "log", self.writes_valid & (jobs == 2))
+        return m
+
+
+class LoaderRules(_LimitRules):
+    """Reads within the limits, and writes of a load before its end. It assumes short loads."""
+
+    PINS = {
+        "base": WORD, "limit": WORD, "load_valid": 1, "load_ready": 1,
+        "load_payload_diagonal": 1, "load_payload_fill": 1, "load_payload_target": 8,
+        "load_payload_source_bank": BANK, "load_payload_words": 16,
+        "reads_valid": 1, "reads_ready": 1, "reads_payload_bank": BANK, "reads_payload_word": WORD,
+        "read_valid": 1, "b_enable": 1, "lines_enable": 1, "done": 1,
+    }
+    RULES = {
+        "inside": "all vectors that a load uses lie within the limits",
+        "done_last": "a load writes nothing after its end",
+        "done_with_write": "a load ends with a write",
+        "fill": "a fill reads nothing",
+    }
+    COVERS = {
+        "whole": "a load of whole words ends", "diagonal": "a load of diagonal words ends",
+        "filled": "a fill ends",
+    }
+
+    def elaborate(self, platform):
+        m = Module()
+        loading, diagonal, fill = Signal(), Signal(), Signal()
+        accepted = self.load_valid & self.load_ready
+        with m.If(accepted):
+            m.d.sync += [
+                loading.eq(1), fill.eq(self.load_payload_fill),
+                diagonal.eq(self.load_payload_diagonal & (self.load_payload_target == 0)),
+            ]
+        with m.Elif(self.done):
+            m.d.sync += loading.eq(0)
+        self.stable_limits(m)
+        self.answered(m, 3)
+        self.assume(m, self.load_payload_source_bank < CHIP.banks)
+        self.assume(m, self.load_payload_words.any() & (self.load_payload_words <= WORDS))
+        one, all_ = (
+            self.inside(self.reads_payload_bank, self.reads_payload_word, vectors)
+            for vectors in (1, CHIP.read_vectors)
+        )
+        write = (self.b_enable | self.lines_enable).any()
+        self.check(m, "inside", ~self.reads_valid | all_ | diagonal & one)
+        self.check(m, "done_last", ~write | loading)
+        self.check(m, "done_with_write", ~self.done | write)
+        self.check(m, "fill", ~self.reads_valid | ~fill)
+        end = self.done & loading
+        self.cover(m, "whole", end & ~diagonal & ~fill)
+        self.cover(m, "diagonal", end & diagonal & ~fill)
+        self.cover(m, "filled", end & fill)
+        return m
+
+
+class _NarrowExecution(ListExecution):
+    """A `ListExecution` whose counts of jobs and loads have few bits."""
+
+    def __init__(self, chip):
+        with self._narrow():
+            super().__init__(chip)
+
+    def elaborate(self, platform):
+        with self._narrow():
+            return Fragment.get(super().elaborate(platform), platform)
+
+    def _narrow(self):
+        return patch.object(ReaderHead, "COUNT_BITS", COUNT_BITS)
+
+
+def list_bench():
+    """The execution of a list, without the memory, the jobs and the loads."""
+    return FormalBench(_NarrowExecution(CHIP), {"": ListRules()})
+
+
+def loader_bench():
+    """The loader, without the memory and the buffers."""
+    return FormalBench(ListLoader(CHIP), {"": LoaderRules()})
