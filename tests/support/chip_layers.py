@@ -170,6 +170,12 @@ def random_layer(
         stride = tuple(int(v) for v in rng.choice([1, 1, 2, 3, 5], 2))
         dilation = tuple(int(v) for v in rng.choice([1, 1, 2, 3], 2))
         first = tuple(int(v) for v in rng.integers(-4, 2, 2))
+        if rng.integers(8) == 0:  # one row and one column of taps are near the map
+            dilation = tuple(int(v) for v in rng.choice([9, 50, 255], 2))
+            first = tuple(
+                int(v - d * rng.integers(k))
+                for v, d, k in zip(first, dilation, kernel, strict=True)
+            )
         out = tuple(int(v) for v in rng.integers(1, most_pixels + 1, 2))
     k = kernel[0] * kernel[1] * channels // groups
     shift = -(int(k).bit_length() // 2 + 6) + rng.integers(-1, 2, columns)
