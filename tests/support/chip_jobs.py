@@ -169,6 +169,8 @@ def job_of(chip, layer, packed, plan, source, output, *, added=None, b_word=0, l
         }
 
     first = source.number + layer.first[0] * row_pitch + layer.first[1] * pitch
+    if first < -chip.words * banks:
+        raise MemoryError(f"a window must begin in {-chip.words * banks} or later, not {first}")
     fields = steps("output", output)
     if add := layer.addition:
         fields |= steps("add", added) | dict(
@@ -198,7 +200,12 @@ def job_of(chip, layer, packed, plan, source, output, *, added=None, b_word=0, l
 
 def random_job(rng, chip, *, base=0, limit=None, **sizes) -> JobCase:
     """A random legal job; ``sizes`` are arguments of `chip_layers.random_layer`."""
-    return case_of(rng, chip, random_layer(rng, **sizes), base=base, limit=limit)
+    for _ in range(100):
+        try:
+            return case_of(rng, chip, random_layer(rng, **sizes), base=base, limit=limit)
+        except MemoryError as error:
+            found = error
+    raise found
 
 
 def case_of(rng, chip, layer, *, base=0, limit=None) -> JobCase:

@@ -216,10 +216,12 @@ class ListJob(_Descriptor):
     in_height, in_width : int
         The input map.
     first_y, first_x : int
-        Place of the first tap of pixel (0, 0): minus the padding.
+        Place of the first tap of pixel (0, 0): minus the padding. The places of all taps must be
+        at most 65,535.
     stride_y, stride_x, dilation_y, dilation_x : int
     input : address
-        Of the first tap of pixel (0, 0); it may lie before the map.
+        Of the first tap of pixel (0, 0). It may lie before the map. With the base, the word of the
+        first tap of each pixel must be in ``-words..words - 1``.
     input_pixel_step : address
         From an output pixel to the next one in its row.
     input_row_step : address

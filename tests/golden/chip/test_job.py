@@ -124,6 +124,10 @@ def test_wrong_addresses_are_refused_before_a_store(fields):
     (dict(tile_words=7), r"tile_words of a job must be all steps of a tile \(4\), not 7"),
     (dict(b_word=1023), "words of B of a job must be at most 1024, not 1027"),
     (dict(low=3, high=2), r"low of a job must be at most high \(2\), not 3"),
+    (dict(input=split(-5 * 513, 5)),
+     r"words of first taps of a job must be in -512\.\.511, not -513\.\.-\d+"),
+    (dict(out_height=300, stride_y=250, input_row_step=0, input_pixel_step=0),
+     "the largest y of a job must be at most 65535, not 74751"),
     (dict(parameter_line=64), r"lines of a job must be in 0\.\.63, not 64\.\.65"),
 ])
 def test_undefined_fields_are_refused(fields, text):
@@ -136,7 +140,7 @@ def test_undefined_fields_are_refused(fields, text):
 def test_taps_outside_are_not_read():
     """A window that lies outside the map needs no vector."""
     case = random_job(np.random.default_rng(5), CHIPS[0], kind="point", add=False)
-    job = replace(case.job, first_y=-1000, input=split(-3000, 3), outside=0)
+    job = replace(case.job, first_y=-1000, input=split(-1500, 3), outside=0)
     run(replace(case, job=job))
 
 

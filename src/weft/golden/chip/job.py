@@ -8,6 +8,7 @@ from weft.golden.requantize import add_bias, requantize, scaled
 
 __all__ = ["run_job"]
 
+POSITION_LIMIT = (1 << 16) - 1  # of y and x of a tap
 ADD_SHIFT = 20  # the added values are multiplied by 2**20 before they are scaled
 
 
@@ -32,7 +33,7 @@ def run_job(chip, memory, buffers, job) -> None:
         If the descriptor has a field that the hardware does not check, and whose effect is
         undefined.
     """
-    _check(chip, job)
+    _check(chip, memory, job)
     y = _layer(chip, buffers, job, _sums(chip, memory, buffers, job))
     if job.add:
         places = _pixels(job, chip.banks, "add")
@@ -41,18 +42,33 @@ def run_job(chip, memory, buffers, job) -> None:
     memory.write_columns(_pixels(job, chip.banks, "output"), y)
 
 
-def _check(chip, job):
+def _check(chip, memory, job):
+    """Raise ValueError for fields that the hardware does not check."""
     taps = job.kernel_height * job.kernel_width * job.tap_vectors
     last = job.b_word + (_tiles(chip, job) - 1) * job.b_step + job.tile_words
+    words = memory.words(_pixels(job, chip.banks, "input"))
+    low, high = int(words.min()), int(words.max())
     for name, value, rule, holds in (
         ("tile_words", job.tile_words, f"all steps of a tile ({taps})", job.tile_words == taps),
         ("words of B", last, f"at most {chip.b_words}", last <= chip.b_words),
         ("low", job.low, f"at most high ({job.high})", job.low <= job.high),
         ("sum_low", job.sum_low, f"at most sum_high ({job.sum_high})",
          not job.add or job.sum_low <= job.sum_high),
+        ("words of first taps", f"{low}..{high}", f"in {-chip.words}..{chip.words - 1}",
+         -chip.words <= low <= high < chip.words),
+        *(_extent(job, side, axis) for side, axis in (("height", "y"), ("width", "x"))),
     ):
         if not holds:
             raise ValueError(f"{name} of a job must be {rule}, not {value}")
+
+
+def _extent(job, side, axis):
+    """The rule for y or x of all taps, as `_check` has it."""
+    first = getattr(job, f"first_{axis}")
+    pixels = (getattr(job, f"out_{side}") - 1) * getattr(job, f"stride_{axis}")
+    taps = (getattr(job, f"kernel_{side}") - 1) * getattr(job, f"dilation_{axis}")
+    last = first + pixels + taps
+    return f"the largest {axis}", last, f"at most {POSITION_LIMIT}", last <= POSITION_LIMIT
 
 
 def _tiles(chip, job):

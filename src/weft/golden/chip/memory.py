@@ -51,6 +51,10 @@ class MemoryArea:
         self._banks = chip.banks
         self._base, self._limit, self._words = base, limit, chip.words
 
+    def words(self, numbers) -> np.ndarray:
+        """The words of vectors, from the start of the memory; negative ones lie before it."""
+        return np.asarray(numbers, np.int64) // self._banks + self._base
+
     def places(self, numbers) -> np.ndarray:
         """Numbers from the start of the memory; ListFault ADDRESS if one may not be used."""
         places = (np.asarray(numbers, np.int64) + self._base * self._banks) % (
