@@ -21,9 +21,10 @@ def moving():
             "CONCATENATION", [(2, 3), (2, 3)], [], [np.zeros((2, 3)).repeat(2, axis).shape],
             ("ConcatenationOptions", {"axis": axis}),
         )
-    yield "PACK", [(2, 3), (2, 3)], [], [(2, 2, 3)], (
-        "PackOptions", {"axis": 1, "valuesCount": 2},
-    )
+    for axis, shape in ((1, (2, 2, 3)), (-1, (2, 3, 2))):
+        yield "PACK", [(2, 3), (2, 3)], [], [shape], (
+            "PackOptions", {"axis": axis, "valuesCount": 2},
+        )
     yield "UNPACK", [(2, 3, 4)], [], [(2, 4)] * 3, ("UnpackOptions", {"axis": 1, "num": 3})
     yield "SLICE", [(4, 5, 6)], [np.array([1, 0, 2], I32), np.array([2, -1, 3], I32)], [
         (2, 5, 3),
