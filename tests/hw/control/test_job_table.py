@@ -172,6 +172,18 @@ def test_panels_become_ready_as_they_are_fed():
     run(bench)
 
 
+def test_a_full_table_keeps_its_panel_counts():
+    async def bench(ctx, table):
+        await push(ctx, table, job(1, FED))
+        await pulse(ctx, table.panel_done, [1, 1])
+        await push(ctx, table, job(2, FED))
+        await pull(ctx, table)
+        await ticks(ctx, 3)
+        assert [ctx.get(table.ready_panels[x]) for x in range(2)] == [1, 1]
+
+    run(bench, jobs=2)
+
+
 def test_the_panel_count_of_a_fed_job_starts_at_0():
     async def bench(ctx, table):
         for tag in range(4):
