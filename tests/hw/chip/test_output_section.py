@@ -28,7 +28,7 @@ ALL = pytest.mark.parametrize("chip", CHIPS.values(), ids=CHIPS)
 @pytest.mark.parametrize("stall, gap", [(0, 0), (0.5, 0.7)])
 def test_maps_of_random_jobs(chip, stall, gap):
     rng = np.random.default_rng(7)
-    count = 8 if chip.core.scale_cycles < 8 else 4
+    count = 5 if chip.core.scale_cycles < 8 else 3
     cases = [random_case(rng, chip, add=bool(n % 3), base=n % 2) for n in range(count)]
     OutputBench(chip, cases, stall=stall, gap=gap).simulate()
 
