@@ -64,8 +64,8 @@ class RowAddress(wiring.Component):
                 & (origin.x >= limits.x_low) & (origin.x < limits.x_high)
             ),
             allowed.eq(
-                (place >= Cat(offset.low_bank, offset.low_word).as_signed())
-                & (place < Cat(offset.high_bank, offset.high_word).as_signed())
+                (place >= Cat(offset.bank, offset.low_word).as_signed())
+                & (place < Cat(offset.bank, offset.high_word).as_signed())
             ),
             used.eq(self.en & self.row.used & inside),
         ]

@@ -24,10 +24,9 @@ class AddressOffset(data.StructLayout):
     ============== ================================================================================
     ``biased``     bank of the offset, plus :func:`bank_bias`
     ``word``       word of the offset
-    ``low_bank``   the origin whose tap is the first vector of BASE: its bank
-    ``low_word``   ... and its word, signed
-    ``high_bank``  the origin whose tap is the first vector beyond LIMIT: its bank
-    ``high_word``  ... and its word, signed
+    ``bank``       bank of the two origins below
+    ``low_word``   signed word of the origin whose tap is the first vector of BASE
+    ``high_word``  signed word of the origin whose tap is the first vector beyond LIMIT
     ============== ================================================================================
     """
 
@@ -36,8 +35,7 @@ class AddressOffset(data.StructLayout):
         bank, word = address["bank"].width, address["word"].width
         limit = signed(word + 2)
         super().__init__({
-            "biased": bank, "word": word,
-            "low_bank": bank, "low_word": limit, "high_bank": bank, "high_word": limit,
+            "biased": bank, "word": word, "bank": bank, "low_word": limit, "high_word": limit,
         })
 
 
@@ -70,6 +68,8 @@ class StepOffsets(wiring.Component):
     step : In, `weft.hw.chip.step_sequencer.JobStep`
     offset : Out, `AddressOffset`
         Of this step.
+    group : Out, `AddressOffset`
+        Of the first step of this group of tiles.
     limits : Out, `TapLimits`
         Of this step.
     """
@@ -84,6 +84,7 @@ class StepOffsets(wiring.Component):
             "limit": In(word),
             "step": In(JobStep(chip)),
             "offset": Out(AddressOffset(chip)),
+            "group": Out(AddressOffset(chip)),
             "limits": Out(TapLimits),
         })
 
@@ -113,8 +114,7 @@ class StepOffsets(wiring.Component):
     def _offset(self, m, restart, c_last, x_last, group_last):
         """One adder moves from step to step, and from the group's first step to the next tile."""
         address = VectorAddress(self.chip)
-        job, step = self.job, self.step
-        group = Signal.like(self.offset)  # offset of the first step of this group
+        job, step, group = self.job, self.step, self.group
         source, by = Signal.like(self.offset), Signal(address)
         m.d.comb += source.eq(Mux(step.capture, group, self.offset))
         with m.If(step.capture):
@@ -127,8 +127,8 @@ class StepOffsets(wiring.Component):
             m.d.comb += by.eq(Mux(x_last, job.tap_y_step.as_value(), job.tap_x_step.as_value()))
         moved = self._moved(m, source, by)
         origin = {
-            "biased": bank_bias(self.chip.banks), "word": 0,
-            "low_bank": 0, "low_word": self.base, "high_bank": 0, "high_word": self.limit,
+            "biased": bank_bias(self.chip.banks), "word": 0, "bank": 0,
+            "low_word": self.base, "high_word": self.limit,
         }
         with m.If(restart):
             m.d.sync += [self.offset[name].eq(value) for name, value in origin.items()]
@@ -153,14 +153,13 @@ class StepOffsets(wiring.Component):
             # Without a carry the sum has the bias already.
             moved.biased.eq(Mux(total[bits], total[:bits], total[:bits] + bias)),
         ]
-        for side in ("low", "high"):
-            bank, word = offset[f"{side}_bank"], offset[f"{side}_word"]
-            rest = Signal(signed(bits + 1 + len(word)), name=f"{side}_rest")
+        for name in ("low_word", "high_word"):
+            rest = Signal(signed(bits + 1 + len(offset[name])), name=f"{name}_rest")
             m.d.comb += [
-                rest.eq(Cat(bank, Const(0, 1), word).as_signed() - step.as_signed()),
-                moved[f"{side}_word"].eq(rest[bits + 1 :]),
-                # A borrow takes one word, which has `banks` banks.
-                moved[f"{side}_bank"].eq(Mux(rest[bits], rest[:bits] - bias, rest[:bits])),
+                rest.eq(Cat(offset.bank, Const(0, 1), offset[name]).as_signed() - step.as_signed()),
+                moved[name].eq(rest[bits + 1 :]),
+                # A borrow takes one word, which has `banks` banks. Both words borrow alike.
+                moved.bank.eq(Mux(rest[bits], rest[:bits] - bias, rest[:bits])),
             ]
         return moved
 
