@@ -3,6 +3,7 @@
 import dataclasses
 import random
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from weft.frames import FrameType
 from weft.host.accelerator import AcceleratorError
 from weft.host.board import BoardTransport
 from weft.host.network_driver import NetworkDriver
+from weft.host.tcp_server import TcpServer, listen
 from weft.host.transport import TransportError, TransportTimeout
 
 CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, reads=2)
@@ -274,6 +276,22 @@ def test_rejects_a_core_for_matrix_products():
         " the core must be a core for networks, not one for matrix products"
     )):
         NetworkDriver(BoardTransport(end, end, timeout=ACK_TIMEOUT), timeout=GUARD)
+
+
+def test_a_shared_board():
+    """Over TCP, through a server that another client used before."""
+    end = End(Board())
+    server = TcpServer(end, end, listen(), timeout=GUARD)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    for _ in range(2):
+        with NetworkDriver(f"tcp://localhost:{server.port}", CHIP, timeout=GUARD) as driver:
+            loaded(driver, bytes(range(250)) * 4)
+            assert driver.run(at(LIST), at(LOG)).result == bytes(range(250)) * 4
+        while server._owner is not None:  # until the server has noticed that the client left
+            time.sleep(0.001)
+    server.close()
+    thread.join(GUARD)
 
 
 def test_rejects_other_transports():
