@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
-from weft.chip import latencies
+from weft.chip.latencies import result_rows
 from weft.hw.chip.arbiters import ReadArbiter, WriteArbiter
 from weft.hw.chip.array_section import ArraySection
 from weft.hw.chip.interface import NetworkInterface
@@ -40,8 +40,7 @@ class NetworkCore(wiring.Component):
 
     def __init__(self, chip):
         self.chip = chip
-        write_latency = ArraySection.write_latency(chip, MapReader.LATENCY)
-        self.buffer_rows = latencies.result_rows(chip, write_latency)
+        self.buffer_rows = result_rows(chip)
         super().__init__(NetworkInterface(chip).flip())
 
     def elaborate(self, platform):

@@ -109,18 +109,11 @@ def added_chunks(core: Config) -> int:
     return 1 + -(-(add_slots(core).added * cycles + _ADDED_READ) // (4 * cycles))
 
 
-def result_rows(chip: ChipConfig, write_latency: int) -> int:
-    """Rows of the result buffer: enough for all tiles in flight at full rate; a power of two.
-
-    Parameters
-    ----------
-    chip : ChipConfig
-    write_latency : int
-        From the last step of a tile to its first row in the result buffer.
-    """
+def result_rows(chip: ChipConfig) -> int:
+    """Rows of the result buffer: enough for all tiles in flight at full rate; a power of two."""
     core = chip.core
     interval = max(core.rows, core.rows * chip.row_chunks * core.scale_cycles)  # of short tiles
     # From the decision on the last step of a tile to the free rows.
-    occupied = latencies.STEP + write_latency + interval + read_delay(core) + 6
+    occupied = latencies.STEP + array_write(core) + interval + read_delay(core) + 6
     tiles = -(-occupied // interval) + 1
     return 1 << (tiles * core.rows - 1).bit_length()

@@ -3,7 +3,7 @@
 from weft.chip.config import ChipConfig
 from weft.chip.cycles.array import TileTimes, panel_sizes
 from weft.chip.descriptors import ListJob
-from weft.chip.latencies import array_write, result_rows
+from weft.chip.latencies import result_rows
 from weft.config import Config
 
 CORE = Config(rows=4, cols=4, depth=4, lanes=4, requantize="tflite", activation="none")
@@ -46,7 +46,7 @@ def test_short_tiles_wait_for_the_drain():
 
 
 def test_a_tile_waits_for_space_in_the_result_buffer():
-    space = result_rows(CHIP, array_write(CORE)) // 4
+    space = result_rows(CHIP) // 4
     fields = dict(columns=4 * (space + 2), tile_words=4)
     *_, last = announced(space + 1, released=[200], **fields)
     assert last == 202  # the decision follows the release in the next cycle

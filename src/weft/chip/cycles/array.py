@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from weft.chip.latencies import PANEL_START, array_write, result_rows
+from weft.chip.latencies import PANEL_START, result_rows
 from weft.latencies import STEP
 
 __all__ = ["TileTimes", "TimedTile", "panel_sizes"]
@@ -60,7 +60,7 @@ class TileTimes:
         self._rows = chip.core.rows
         self._tiles = -(-job.columns // chip.core.cols)
         self._words = job.tile_words
-        self._credits = result_rows(chip, array_write(chip.core)) // chip.core.rows
+        self._credits = result_rows(chip) // chip.core.rows
         self._start = start
         self._sizes = panel_sizes(job)
         self._count = 0
