@@ -8,6 +8,7 @@ from weft.chip.addresses import split
 from weft.chip.config import ChipConfig
 from weft.chip.cycles import predict_list
 from weft.chip.cycles.model import _ListModel
+from weft.chip.cycles.output import PlainLayer
 from weft.chip.descriptors import ListEnd, ListJob, ListLoad
 from weft.config import Config
 
@@ -54,3 +55,14 @@ def test_a_deadlock_is_refused():
 def test_a_limit():
     with pytest.raises(ValueError, match="a list must end in 10 cycles"):
         predict_list(CHIP, [ListEnd()], 0, 0, limit=10)
+
+
+@pytest.mark.parametrize("multiplier", ["plain", "fip"])
+def test_a_layer_of_one_step_on_an_ecp5(multiplier):
+    """57 cycles from the last store before the job's start to its own last store."""
+    core = Config(
+        rows=8, cols=8, depth=8, lanes=8, requantize="tflite", activation="none", target="ecp5",
+        multiplier=multiplier,
+    )
+    job = ListJob(cross=1, panel_rows=8, out_height=1, out_width=8, columns=8, tile_words=1)
+    assert PlainLayer(ChipConfig(core=core), job, 1).finish() == 57
