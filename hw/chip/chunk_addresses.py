@@ -71,7 +71,7 @@ class ChunkAddresses(wiring.Component):
     def __init__(self, chip):
         self.chip = chip
         self.parts = chip.core.depth // chip.core.lanes
-        self.Address = address = VectorAddress(chip)
+        address = VectorAddress(chip)
         self.Stage = data.StructLayout({
             "valid": 1, "chunk": MapChunk(chip), "row_last": 1, "pixel_carry": 1,
             "vector_carry": 1, "bank_sum": range(2 * chip.banks), "part": range(self.parts),
