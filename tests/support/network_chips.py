@@ -17,9 +17,9 @@ def network_chip(rows, cols, depth, lanes, *, words=4096, b_words=512, lines=512
     )
 
 
-LARGE = network_chip(8, 8, 8, 8)
-SMALL = network_chip(8, 4, 4, 4)
-BATCH1 = network_chip(1, 32, 16, 8, words=8192, b_words=1024, lines=1024)
+LARGE = network_chip(8, 8, 8, 8, multiplier="fip")
+SMALL = network_chip(8, 4, 4, 4, multiplier="fip")
+BATCH1 = network_chip(1, 32, 16, 8, words=8192, b_words=1024, lines=1024, multiplier="fip")
 ODD = network_chip(3, 2, 8, 1, words=16384, b_words=1024, lines=64, reads=1)
 TINY = network_chip(5, 8, 2, 2, words=16384, b_words=600, reads=2, multiplier="plain")
 # The core that quick tests simulate: they share its model.
