@@ -208,7 +208,7 @@ def test_sizes_and_places_of_sixteen_bits(size, first, inside):
         assert sum(request["valid"] for cycle in found for request in cycle["rows"]) == inside
 
 
-@ALL
+@pytest.mark.parametrize("name", ["3x2x4", "1x2x2"])
 def test_an_access_beyond_the_limits_is_an_error_and_does_not_happen(name):
     chip, rng = CHIPS[name], np.random.default_rng(3)
     case = random_job(rng, chip, base=BASE, most_pixels=4, add=False, kind="conv")
@@ -261,7 +261,9 @@ def test_panels_follow_each_other_without_a_lost_cycle(name, tile_words, tiles):
     assert ends == [first + n * max(tile_words, rows) for n in range(4 * tiles)]
 
 
-@pytest.mark.parametrize("after", [1, 3, 5, 8, 13, 21])
+@pytest.mark.parametrize("after", [
+    3, 8, *(pytest.param(after, marks=pytest.mark.slow) for after in (1, 2, 5, 13, 21)),
+])
 def test_a_job_after_an_abort_is_correct(after):
     chip, rng = CHIPS["3x2x4"], np.random.default_rng(after)
     aborted, case = (

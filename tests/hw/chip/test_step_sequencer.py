@@ -102,8 +102,10 @@ def random_sequence(chip, rng):
 
 
 @pytest.mark.parametrize("rows, cols, lanes", [(1, 2, 1), (2, 4, 2), (3, 4, 1), (4, 2, 2)])
-@pytest.mark.parametrize("idle, slow", [(0, 0), (0.6, 0), (0, 0.9), (0.5, 0.8)])
-@pytest.mark.parametrize("buffer_rows", [4, 16])
+@pytest.mark.parametrize("idle, slow, buffer_rows", [
+    (0, 0, 16), (0.5, 0.8, 4),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in ((0.6, 0, 4), (0, 0.9, 8))),
+])
 def test_every_cycle_follows_the_rules(rows, cols, lanes, idle, slow, buffer_rows):
     """Jobs without a reset between them."""
     chip = small_chip(rows, cols, 2, lanes=lanes, lines=64, b_words=64)
