@@ -16,9 +16,9 @@ from weft.hw.chip.host_port import HostPort
 from weft.hw.serial.frame_receiver import Nak, RequestOp
 
 
-def chip(rows=2, depth=4, **fields):
+def chip(rows=2, depth=4, words=16):
     core = Config(rows=rows, cols=4, depth=depth, lanes=1, requantize="tflite", activation="none")
-    return ChipConfig(core=core, words=16, read_vectors=2, **fields)
+    return ChipConfig(core=core, words=words, read_vectors=2)
 
 
 CHIP = chip()
@@ -46,6 +46,7 @@ class ModelledCore:
         self.begun, self.aborts, self.frames = [], 0, []
         self.outcome = STATUS | {"state": NetworkState.DONE, "job": 3, "cycles": 77}
         self.free = True  # whether the memory can be written
+        self.paused = False  # whether the link takes no bytes of payloads
 
     def number(self, address):
         return address.word * self.chip.banks + address.bank
@@ -95,7 +96,7 @@ class ModelledCore:
             ctx.set(frames.frame.ready, 0)
             payload = b""
             while len(payload) < header.length:
-                ready = rng.random() >= self.stall
+                ready = rng.random() >= self.stall and not self.paused
                 ctx.set(frames.payload.ready, ready)
                 _, _, valid, byte = await ctx.tick().sample(
                     frames.payload.valid, frames.payload.payload
@@ -153,6 +154,7 @@ def written(memory, number, data, *, run=0, pitch=0, pixels=0, row_step=0):
 
 WRITES = {
     "vectors": (CHIP, 5, 22, {}),
+    "many vectors": (chip(words=128), 9, 520, {}),
     "pixels": (CHIP, 3, 18, dict(run=3, pitch=2, pixels=100)),
     "long pixels": (CHIP, 1, 21, dict(run=7, pitch=3, pixels=9)),
     "rows": (CHIP, 4, 16, dict(run=2, pitch=1, pixels=3, row_step=5)),
@@ -260,6 +262,44 @@ def test_start_while_a_list_runs_is_refused():
 
     core.simulate(bench)
     assert core.begun == [(5, 40)] and core.memory[0].tolist() == [0] * 4
+
+
+def test_a_list_starts_when_done_of_the_list_before_was_sent():
+    core = ModelledCore(CHIP, cycles=200)
+    address, size = bytes(4), (9).to_bytes(4, "little")
+
+    async def bench(ctx):
+        await core.command(ctx, FrameType.START, 7, start(7, 40))
+        core.paused = True
+        await core.request(ctx, RequestOp.READ_MEMORY, 1, address + size)
+        await core.command(ctx, FrameType.START, 8, start(8, 40))
+        await ticks(ctx, 300)
+        assert core.begun == [(7, 40)] and core.frames == []  # the frame to the host is not sent
+        core.paused = False
+        assert (await core.answer(ctx))[:2] == (FrameType.DATA, 1)
+        for sequence in (7, 8):
+            done = bytes([NetworkState.DONE, 0, 3, 0, 77, 0, 0, 0])
+            assert await core.answer(ctx) == (FrameType.DONE, sequence, done)
+
+    core.simulate(bench)
+    assert core.begun == [(7, 40), (8, 40)]
+
+
+def test_a_request_waits_for_the_frames_in_the_link():
+    core = ModelledCore(CHIP)
+
+    async def bench(ctx):
+        ctx.set(core.port.frames.pending, 1)
+        ctx.set(core.port.frames.request.payload.op, RequestOp.READ)
+        ctx.set(core.port.frames.request.valid, 1)
+        await ticks(ctx, 50)
+        assert core.frames == [] and not ctx.get(core.port.frames.request.ready)
+        ctx.set(core.port.frames.pending, 0)
+        await ctx.tick().until(core.port.frames.request.ready)
+        ctx.set(core.port.frames.request.valid, 0)
+        assert await core.answer(ctx) == (FrameType.REGISTERS, 0, b"")
+
+    core.simulate(bench)
 
 
 def test_an_abort_ends_a_list_without_done():
