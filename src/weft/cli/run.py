@@ -20,6 +20,7 @@ says what runs on Weft and what on the host.
   weft run kws.tflite --on sim --board icebreaker --layers
   weft run kws.tflite --on /dev/ttyUSB1 --input x.npy --output y.npy
   weft run kws.tflite --check tflm
+  weft run kws.tflite --board ulx3s-85f --for networks     the whole network on the chip
 
 --on is
   golden                   the golden model in numpy, without hardware; the default

@@ -77,6 +77,7 @@ def test_the_input_is_added():
         x = b.convolution(x, 8)
     b.convolution(b.add(x, 0), 8)
     divided, plan = planned(b.graph(), LARGE)
+    assert len(divided.maps) == 6  # the first layer and ADD read the same map
     check(divided, plan, LARGE)
 
 

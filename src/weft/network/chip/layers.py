@@ -37,7 +37,7 @@ class InputForm:
     height, width, channels : int
         Of the tensor's values.
     fill : int
-        int8: the zero point.
+        int8: the zero point, if blocks have pixels outside the tensor.
     block, offset : (int, int)
     """
 

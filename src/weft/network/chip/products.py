@@ -78,10 +78,11 @@ def product_of(
     layout, groups, weights = _arranged(weights, taps, cols, depth)
     form = None
     if stored is None:
-        form = InputForm(gemm.x, *size, fill=gemm.x_zero - half)
+        form = InputForm(gemm.x, *size)
         dense = layout == WeightLayout.DENSE and groups == 1
         if dense and size[2] % depth and window.dilation == (1, 1) and max(window.stride) > 1:
-            window, form, weights = space_to_depth(window, form, weights)
+            fill = gemm.x_zero - half
+            window, form, weights = space_to_depth(window, form, weights, fill)
             size = form.map_size
     columns = weights.shape[-1]
     x_zero = gemm.x_zero - half

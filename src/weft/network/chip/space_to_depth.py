@@ -12,7 +12,7 @@ __all__ = ["space_to_depth"]
 
 
 def space_to_depth(
-    window: Window, form: InputForm, weights: np.ndarray
+    window: Window, form: InputForm, weights: np.ndarray, fill: int
 ) -> tuple[Window, InputForm, np.ndarray]:
     """Return window, input and weights with blocks of ``stride`` pixels, and the stride 1.
 
@@ -27,11 +27,13 @@ def space_to_depth(
     form : InputForm
         Of single pixels.
     weights : int8 [taps, channels, columns]
+    fill : int
+        Value of the pixels of blocks that lie outside the map.
     """
     (sy, sx), (top, _, left, _) = window.stride, window.padding
     (ky, kx), (_, channels, columns) = window.kernel, weights.shape
     kernel = -(-ky // sy), -(-kx // sx)
-    form = dataclasses.replace(form, block=(sy, sx), offset=(top % sy, left % sx))
+    form = dataclasses.replace(form, block=(sy, sx), offset=(top % sy, left % sx), fill=fill)
     height, width, _ = form.map_size
     blocks = dataclasses.replace(
         window, stride=(1, 1), padding=(top // sy, 0, left // sx, 0), kernel=kernel,
