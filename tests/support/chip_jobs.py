@@ -169,8 +169,9 @@ def job_of(chip, layer, packed, plan, source, output, *, added=None, b_word=0, l
         }
 
     first = source.number + layer.first[0] * row_pitch + layer.first[1] * pitch
-    if first < -chip.words * banks:
-        raise MemoryError(f"a window must begin in {-chip.words * banks} or later, not {first}")
+    tall = dilation_y * row_pitch + dilation_x * pitch * layer.kernel[1]
+    if max(-first, tall) > chip.words * banks:
+        raise MemoryError(f"a window must have at most {chip.words * banks} vectors, not {tall}")
     fields = steps("output", output)
     if add := layer.addition:
         fields |= steps("add", added) | dict(

@@ -230,6 +230,7 @@ class ListJob(_Descriptor):
         From the last vector of a tap to the first one of the next tap in the same kernel row.
     tap_y_step : address
         From the last vector of a kernel row to the first one of the next kernel row.
+        ``tap_x_step``, ``tap_y_step`` and ``group_step`` must have a word in ``-words..words - 1``.
     b_word, b_step : int
         Word of B of the first tile, and words from tile to tile (0: all tiles share their words).
     parameter_line : int

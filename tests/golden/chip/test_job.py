@@ -105,7 +105,7 @@ def test_a_job_by_hand():
 
 @pytest.mark.parametrize("fields", [
     dict(input=split(-1, 5)), dict(output=split(512 * 5, 5)), dict(add_input=split(-4, 5)),
-    dict(group_step=split(600 * 5, 5)),
+    dict(group_step=split(-400 * 5, 5)),
 ])
 def test_wrong_addresses_are_refused_before_a_store(fields):
     config = CHIPS[2]
@@ -128,6 +128,8 @@ def test_wrong_addresses_are_refused_before_a_store(fields):
      r"words of first taps of a job must be in -512\.\.511, not -513\.\.-\d+"),
     (dict(out_height=300, stride_y=250, input_row_step=0, input_pixel_step=0),
      "the largest y of a job must be at most 65535, not 74751"),
+    (dict(tap_y_step=split(512 * 5, 5)),
+     r"tap_y_step of a job must be of -512\.\.511 words, not 512"),
     (dict(parameter_line=64), r"lines of a job must be in 0\.\.63, not 64\.\.65"),
 ])
 def test_undefined_fields_are_refused(fields, text):

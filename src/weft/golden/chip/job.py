@@ -56,10 +56,18 @@ def _check(chip, memory, job):
          not job.add or job.sum_low <= job.sum_high),
         ("words of first taps", f"{low}..{high}", f"in {-chip.words}..{chip.words - 1}",
          -chip.words <= low <= high < chip.words),
+        *(_step(chip, job, name) for name in ("tap_x_step", "tap_y_step", "group_step")),
         *(_extent(job, side, axis) for side, axis in (("height", "y"), ("width", "x"))),
     ):
         if not holds:
             raise ValueError(f"{name} of a job must be {rule}, not {value}")
+
+
+def _step(chip, job, name):
+    """The rule for a step from tap to tap, as `_check` has it."""
+    words = join(getattr(job, name), chip.banks) // chip.banks
+    rule = f"of {-chip.words}..{chip.words - 1} words"
+    return name, words, rule, -chip.words <= words < chip.words
 
 
 def _extent(job, side, axis):
