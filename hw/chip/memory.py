@@ -116,7 +116,15 @@ class BankedMemory(wiring.Component):
         """Port B: the write of the cycle before, or a read."""
         chip, read = self.chip, self.reads.payload
         r_write = Signal.like(self.write)
+        blocked = Signal(chip.banks)  # first banks of the reads that need the bank of the write
         m.d.sync += r_write.eq(self.write)
+        m.d.sync += [
+            bit.eq(self.write.valid & Cat(
+                self.write.address.bank == (first + k) % chip.banks
+                for k in range(chip.read_vectors)
+            ).any())
+            for first, bit in enumerate(blocked)
+        ]
         fire, next_word = Signal(), Signal.like(read.word)
         first_hits = [Signal(name=f"first_hit_{n}") for n in range(chip.banks)]
         hits = Signal(data.ArrayLayout(chip.banks, chip.read_vectors))  # the bank of each vector
@@ -128,9 +136,8 @@ class BankedMemory(wiring.Component):
                 for k in range(chip.read_vectors)
             ),
         ]
-        conflict = 0
         for n, bank in enumerate(banks):
-            writes, in_read = Signal(name=f"writes_{n}"), Cat(hit[n] for hit in hits).any()
+            writes = Signal(name=f"writes_{n}")
             addr = Signal.like(bank.b_addr, name=f"side_addr_{n}", reset_less=True)
             enable = Signal.like(bank.b_write_en, name=f"side_enable_{n}")
             m.d.comb += writes.eq(r_write.valid & (r_write.address.bank == n))
@@ -141,12 +148,12 @@ class BankedMemory(wiring.Component):
                 enable.eq(r_write.enable & writes.replicate(len(enable))),
             ]
             m.d.comb += [bank.b_addr.eq(addr), bank.b_write_en.eq(enable)]
-            conflict |= writes & in_read
         r_data = Signal.like(r_write.data, reset_less=True)
         m.d.sync += r_data.eq(r_write.data)
         m.d.comb += [
             *(bank.b_write_data.eq(r_data) for bank in banks),
-            self.reads.ready.eq(~conflict), fire.eq(self.reads.valid & self.reads.ready),
+            self.reads.ready.eq(~(blocked & Cat(first_hits)).any()),
+            fire.eq(self.reads.valid & self.reads.ready),
         ]
         self._read_data(m, banks, fire, hits)
 
