@@ -108,8 +108,13 @@ def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> Buffer
     cycles, shares = min(
         (tried(shares).cycles, shares) for shares in ([share] * len(demands) for share in _SHARES)
     )
-    for layer in range(len(demands)):
-        for share in _SHARES:
+    for layer, demand in enumerate(demands):
+        # Shares with other numbers of tiles; the first one of each.
+        tiles = {
+            _tiles_of(demand, chip, share, words <= chip.b_words, True): share
+            for share in reversed(_SHARES)
+        }
+        for share in tiles.values() if len(tiles) > 1 else ():
             other = [*shares[:layer], share, *shares[layer + 1 :]]
             found = tried(other).cycles
             if found < cycles:
