@@ -21,7 +21,7 @@ with more tests. Tests marked `slow` do not run.
 
 A failure counts only if the same test passes without the mutant. A test that hangs fails. A mutant
 that changes nothing visible is **equivalent**: `tools/mutation/equivalent.toml` lists them, with
-the reason.
+the reason. A mutant keeps its result until `make mutation ARGS=--again`.
 
 ## Results
 
