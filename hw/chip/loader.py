@@ -5,13 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.chip.descriptors import LoadTarget
-from weft.hw.chip.layouts import (
-    ListLoadFields,
-    VectorAddress,
-    add_addresses,
-    constant_step,
-    within,
-)
+from weft.hw.chip.layouts import ListLoadFields, VectorAddress
 from weft.hw.chip.loaded_buffer import LoadedWord
 
 __all__ = ["ListLoader"]
@@ -45,7 +39,7 @@ class ListLoader(wiring.Component):
         Pulse: a read outside of these limits was suppressed. The load never ends.
     """
 
-    LATENCY = 2
+    LATENCY = 3
 
     def __init__(self, chip):
         self.chip = chip
@@ -74,44 +68,43 @@ class ListLoader(wiring.Component):
         with m.Elif(last):
             m.d.sync += busy.eq(0)
 
+        # Decoded as the load is accepted: no comparison precedes the address.
         to_b, diagonal = Signal(), Signal()
         groups = chip.core.cols // chip.read_vectors, chip.line_vectors // chip.read_vectors
         last_group = Signal(range(max(groups)))
-        m.d.comb += [
-            to_b.eq(load.target == LoadTarget.B),
-            diagonal.eq(load.diagonal & to_b),
-            last_group.eq(Mux(to_b, groups[0] - 1, groups[1] - 1)),
-        ]
-        with m.If(diagonal | load.fill):
-            m.d.comb += last_group.eq(0)
+        payload = self.load.payload
+        for_b = payload.target == LoadTarget.B
+        with m.If(accept):
+            m.d.sync += [
+                to_b.eq(for_b), diagonal.eq(payload.diagonal & for_b),
+                last_group.eq(Mux(for_b, groups[0] - 1, groups[1] - 1)),
+            ]
+            with m.If(payload.fill | payload.diagonal & for_b):
+                m.d.sync += last_group.eq(0)
 
         self._request(m, load, accept, diagonal, last_group)
         self._write(m, load, accept, busy, to_b, diagonal, last_group, last)
         return m
 
     def _request(self, m, load, accept, diagonal, last_group):
-        """Request the vectors of the load, one read a cycle."""
+        """Request the vectors of the load: one read a cycle, a cycle after its check began."""
         chip = self.chip
         active, advance, inside = Signal(), Signal(), Signal()
         address = Signal(VectorAddress(chip), reset_less=True)
         group, words_left = Signal.like(last_group), Signal.like(load.words)
-        step = Signal(VectorAddress(chip))
-        beat, one = (
-            VectorAddress(chip).const(constant_step(chip, n)) for n in (chip.read_vectors, 1)
-        )
+        following, last_word = self._following(m, address, diagonal)
+        # The read that is checked: its address, and the word of its last vector.
+        c_valid, c_last = Signal(), Signal.like(last_word, reset_less=True)
+        c_address = Signal.like(address, reset_less=True)
         m.d.comb += [
-            step.eq(Mux(diagonal, one, beat)),
             advance.eq(~self.reads.valid | self.reads.ready),
-            inside.eq(Mux(
-                diagonal, within(chip, address, 1, self.base, self.limit),
-                within(chip, address, chip.read_vectors, self.base, self.limit),
-            )),
+            inside.eq((c_address.word >= self.base) & (c_last < self.limit)),
         ]
-        following = add_addresses(m, address, step, chip.banks, "following")
         m.d.sync += self.address_error.eq(0)
         with m.If(advance):
             m.d.sync += [
-                self.reads.valid.eq(active & inside), self.reads.payload.eq(address),
+                self.reads.valid.eq(c_valid & inside), self.reads.payload.eq(c_address),
+                c_valid.eq(active), c_address.eq(address), c_last.eq(last_word),
             ]
             with m.If(active):
                 m.d.sync += [address.eq(following), group.eq(group + 1)]
@@ -119,14 +112,33 @@ class ListLoader(wiring.Component):
                     m.d.sync += [group.eq(0), words_left.eq(words_left - 1)]
                     with m.If(words_left == 1):
                         m.d.sync += active.eq(0)
-                with m.If(~inside):
-                    m.d.sync += [active.eq(0), self.address_error.eq(1)]
+            with m.If(c_valid & ~inside):
+                m.d.sync += [active.eq(0), c_valid.eq(0), self.address_error.eq(1)]
         with m.If(accept):
             payload = self.load.payload
             m.d.sync += [
                 active.eq(~payload.fill), address.eq(payload.source), group.eq(0),
                 words_left.eq(payload.words),
             ]
+
+    def _following(self, m, address, diagonal):
+        """The address of the next read, and the word of the last vector of this one."""
+        chip, beat = self.chip, self.chip.read_vectors
+        following = Signal(VectorAddress(chip))
+        last_word = Signal(len(address.word) + 1)
+        wraps, beyond = Signal(), Signal()  # the next read, the last vector is a word higher
+        m.d.comb += [
+            wraps.eq(Mux(
+                diagonal, address.bank == chip.banks - 1, address.bank + beat >= chip.banks
+            )),
+            beyond.eq(~diagonal & (address.bank + beat - 1 >= chip.banks)),
+            following.bank.eq(
+                address.bank + Mux(diagonal, 1, beat) - Mux(wraps, chip.banks, 0)
+            ),
+            following.word.eq(address.word + wraps),
+            last_word.eq(address.word + beyond),
+        ]
+        return following, last_word
 
     def _write(self, m, load, accept, busy, to_b, diagonal, last_group, last):
         """Write the data of each read, or the fill value: one cycle after it arrives."""

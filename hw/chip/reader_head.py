@@ -183,7 +183,8 @@ class ReaderHead(wiring.Component):
             self.satisfied.eq(reachable & (self.counted >= total[:self.COUNT_BITS])),
         ]
         with m.If(repeat):
-            m.d.sync += offset.eq(low + fields[ListLoop][by] | offset & 1 << self.COUNT_BITS)
+            # At most one carry: no job or load starts in a turn whose offset has more than 16 bits.
+            m.d.sync += offset.eq(offset + fields[ListLoop][by])
         with m.Elif(leave):
             m.d.sync += offset.eq(0)
 
@@ -195,7 +196,7 @@ class ReaderHead(wiring.Component):
         advance, forward, step = Signal(), Signal(), Signal(VectorAddress(chip))
         back = constant_step(chip, DESCRIPTOR_BYTES // chip.core.depth * -1)
         one, back = (VectorAddress(chip).const(s) for s in (constant_step(chip, 1), back))
-        m.d.comb += step.eq(Mux(forward, one, back))
+        m.d.comb += step.eq(Mux(forward, one, back))  # forward over the result, after the end
         stepped = add_addresses(m, self.address, step, chip.banks, "stepped")
         m.d.sync += last_turn.eq(turn + 1 == loop["times"])
         with m.If(advance):
@@ -225,15 +226,20 @@ class ReaderHead(wiring.Component):
                     m.next = "READY"
                 with m.Elif(opcode == ListLoop.OPCODE):
                     m.d.comb += [leave.eq(last_turn), repeat.eq(~last_turn), advance.eq(last_turn)]
-                    m.d.sync += [turn.eq(0), passed.eq(0), count.eq(loop["body"])]
+                    m.d.sync += count.eq(loop["body"])
                     with m.If(repeat):
-                        m.d.sync += [turn.eq(turn + 1), passed.eq(passed - loop["body"])]
+                        m.d.sync += turn.eq(turn + 1)
                         m.next = "BACK"
+                    with m.Else():
+                        m.d.sync += [turn.eq(0), passed.eq(0)]
                 with m.Elif(opcode == ListEnd.OPCODE):
                     m.d.comb += advance.eq(0)
                     m.next = "END"
                     if self.kind is ListJob:
-                        m.d.sync += [self.address.eq(self.result), count.eq(end["result_bytes"])]
+                        m.d.sync += [
+                            self.address.eq(self.result), count.eq(end["result_bytes"]),
+                            forward.eq(1),
+                        ]
                         m.next = "RESULT"
             with m.State("READY"):
                 m.d.comb += [self.ready.eq(1), advance.eq(self.take)]
@@ -248,9 +254,9 @@ class ReaderHead(wiring.Component):
             with m.State("STOPPED"):
                 pass
             if self.kind is ListJob:
-                self._result(m, end, forward, stepped, count)
+                self._result(m, end, stepped, count)
 
-    def _result(self, m, end, forward, stepped, count):
+    def _result(self, m, end, stepped, count):
         """The fields of END, and the state that checks the vectors of the result."""
         chip, depth = self.chip, self.chip.core.depth
         field = Signal(VectorAddress(chip))
@@ -260,7 +266,6 @@ class ReaderHead(wiring.Component):
             self.result.bank.eq(field.bank), self.result.word.eq(field.word + self.base),
         ]
         with m.State("RESULT"):
-            m.d.comb += forward.eq(1)
             m.d.sync += [
                 self.address.eq(stepped), count.eq(Mux(count > depth, count - depth, 0)),
             ]

@@ -26,6 +26,8 @@ class Timing:
         Least and most cycles of a job, and of a load.
     stall : float
         Probability that a read, the log, or a load has to wait in a cycle.
+    log_stall : float
+        Probability that the log has to wait, if that is more.
     latency : int
         Of a read.
     """
@@ -33,6 +35,7 @@ class Timing:
     jobs: tuple = (1, 40)
     loads: tuple = (1, 30)
     stall: float = 0.0
+    log_stall: float = 0.0
     latency: int = 4
 
 
@@ -199,7 +202,7 @@ def run_lists(chip, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0
 
     async def write_log(ctx):
         while True:
-            ready = rng.random() >= timing.stall
+            ready = rng.random() >= max(timing.stall, timing.log_stall)
             ctx.set(dut.writes.ready, ready)
             _, _, valid, write = await ctx.tick().sample(dut.writes.valid, dut.writes.payload)
             if valid and ready:

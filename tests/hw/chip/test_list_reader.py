@@ -96,5 +96,6 @@ def test_the_next_load_starts_in_the_cycle_of_the_end_of_the_last_one():
 
 
 def test_a_slow_log_delays_jobs_but_loses_nothing():
-    run, memory = run_alone(FAST_CHIP, jobs_of(FAST_CHIP, 6), Timing(jobs=(1, 1), stall=0.95))
+    timing = Timing(jobs=(20, 25), log_stall=0.98)
+    run, memory = run_alone(FAST_CHIP, jobs_of(FAST_CHIP, 6), timing)
     assert log_of(FAST_CHIP, memory, run, 0) == list(zip(run.starts, run.ends, strict=True))

@@ -5,7 +5,7 @@ import random
 import pytest
 from side_port import SidePort, hardware_address
 
-from verif.amaranth_bench import checker, put, simulate, ticks
+from verif.amaranth_bench import checker, play, put, simulate, ticks
 from weft.chip.config import ChipConfig
 from weft.chip.descriptors import ListLoad, LoadTarget
 from weft.config import Config
@@ -140,6 +140,13 @@ def cycles_of(chip, load, **options):
     first = ListLoad(words=1, target=LoadTarget.B)
     _, done, port = run(chip, [first, load], **options)
     return done[1] - done[0], port
+
+
+def test_latency():
+    dut = ListLoader(CHIPS[0])
+    script = [{"limit": 64, "load.payload": {"words": 1}, "load.valid": 1}, {"load.valid": 0}]
+    [valid] = play(dut, script, "reads.valid", tail=5)
+    assert valid.index(1) == ListLoader.LATENCY
 
 
 def test_streams_back_to_back():
