@@ -12,8 +12,9 @@ from graph_runner import run_graph
 from network_chips import network_chip
 
 import weft
-from weft.chip.descriptors import DESCRIPTOR_BYTES
+from weft.chip.descriptors import DESCRIPTOR_BYTES, ListLoad
 from weft.network.chip.compiler import compile_chip
+from weft.network.chip.image import _pieces
 from weft.network.chip.program import ChipProgram
 from weft.network.errors import ModelError
 from weft.network.target import target_of
@@ -45,6 +46,37 @@ def inputs(count):
 
 def expected(graph, x):
     return np.concatenate([run_graph(graph, [row[None]])[graph.outputs[0]] for row in x])
+
+
+def test_resident_weights_that_exceed_the_memory_come_in_parts():
+    """Dense and depthwise weights of 9 KB, in a memory of 5 KB."""
+    chip = network_chip(3, 8, 4, 2, words=256, b_words=512, lines=256, reads=2)
+    builder = NetworkBuilder(np.random.default_rng(3), (1, 3, 3, 16))
+    x = builder.convolution(0, 1, kernel=(3, 3), groups=16)
+    for outputs in (48, 40, 8):
+        x = builder.dense(x, outputs)
+    graph = builder.graph()
+    program = compile_chip(graph, target_of(chip))
+    assert len(program.setup) > 1
+    assert all(len(part) <= chip.memory_bytes for part in program.setup)
+    x = np.random.default_rng(4).integers(-128, 128, (2, 3, 3, 16)).astype(np.int8)
+    with program.open("golden") as session:
+        np.testing.assert_array_equal(session(x), expected(graph, x))
+
+
+@pytest.mark.parametrize("diagonal", [0, 1])
+def test_a_long_load_becomes_several(diagonal):
+    """A tap of a diagonal has two words: a load begins with the first one."""
+    chip = network_chip(3, 8, 4, 2)
+    each = 1 if diagonal else 8
+    load = ListLoad(diagonal=diagonal, first_word=5, words=25, jobs=3)
+    vectors = np.arange(25 * each * 4).astype(np.int8).reshape(-1, 4)
+    pieces = list(_pieces(load, vectors, 10 * each + each // 2, chip))
+    assert [(piece.first_word, piece.words) for piece, _ in pieces] == [(5, 10), (15, 10), (25, 5)]
+    assert {(piece.jobs, piece.diagonal) for piece, _ in pieces} == {(3, diagonal)}
+    np.testing.assert_array_equal(np.concatenate([data for _, data in pieces]), vectors)
+    odd = list(_pieces(load, vectors, 11 * each, chip))
+    assert [piece.words for piece, _ in odd] == ([10, 10, 5] if diagonal else [11, 11, 3])
 
 
 @pytest.fixture(scope="module")

@@ -88,14 +88,15 @@ def _compiled(divided, sizes, target, chip, batch, activations, dense):
     ]
     schedule = schedule_buffers(demands, chip)
     results = [ChipResult(tensor, maps[place]) for tensor, place in divided.results.items()]
+    depth = core.depth
+    log_vectors = batch * len(schedule.parts) * -(-_LOG_BYTES // depth)
     image = make_image(
         divided, sizes, panels, schedule, maps, plan.vectors, batch, chip,
-        _result_bytes(results, batch, core.depth), results[0].place.first,
+        _result_bytes(results, batch, depth), results[0].place.first, log_vectors,
     )
-    depth = core.depth
     areas = {
-        "maps": plan.vectors * batch * depth, "setup": len(image.setup), **image.areas,
-        "log": batch * len(schedule.parts) * -(-_LOG_BYTES // depth) * depth,
+        "maps": plan.vectors * batch * depth, "setup": max(map(len, image.setup), default=0),
+        **image.areas, "log": log_vectors * depth,
     }
     _check_size(areas, chip)
     log = image.run_first + len(image.run) // depth

@@ -1,10 +1,11 @@
 """The bytes of a program in the memory: its lists, weights and parameters.
 
-The **setup** part has the list that loads resident weights and parameters, and these. It shares the
-place of the maps: nothing reads it after the setup. The **run** part has the list of an inference,
-and the weights and parameters that it loads.
+The **setup** parts have lists that load resident weights and parameters, and these. They share the
+place of the maps: one is written and executed after the other, and nothing reads them after the
+setup. The **run** part has the list of an inference, and the weights and parameters that it loads.
 """
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +24,12 @@ __all__ = ["MemoryImage", "make_image"]
 
 @dataclass(frozen=True)
 class MemoryImage:
-    """The two parts of a program in the memory.
+    """The parts of a program in the memory.
 
     Attributes
     ----------
-    setup : bytes
-        From vector 0 on, its list first; empty if nothing is resident.
+    setup : tuple of bytes
+        Each from vector 0 on, its list first; empty if nothing is resident.
     run : bytes
         From vector ``run_first`` on, its list first.
     run_first : int
@@ -36,7 +37,7 @@ class MemoryImage:
         Bytes of the list, the weights and the parameters of the run part.
     """
 
-    setup: bytes
+    setup: tuple[bytes, ...]
     run: bytes
     run_first: int
     areas: dict[str, int]
@@ -56,25 +57,24 @@ class _Data:
 def make_image(
     graph: ChipGraph, sizes: list[LayerWords], panels: list[Panels], schedule: BufferSchedule,
     maps: tuple[PlacedMap, ...], arena: int, batch: int, chip: ChipConfig, result_bytes: int,
-    result: int,
+    result: int, log: int,
 ) -> MemoryImage:
     """Return the image of a program with maps of ``arena`` vectors for each inference.
 
-    ``result`` is the first vector of the result that END names.
+    ``result`` is the first vector of the result that END names. The log has ``log`` vectors.
 
     Raises ValueError if a value does not fit its field of a descriptor.
     """
     data = list(_data(graph, sizes, schedule, chip))
     kept = [entry for entry in data if entry.resident]
     streamed = [entry for entry in data if not entry.resident]
-    setup = b""
-    if kept:
-        loads = _placed(kept, 0, len(kept) + 1, graph, sizes, schedule, chip)
-        setup = _joined([*loads, ListEnd()], kept)
     depth = chip.core.depth
-    first = max(arena * batch, len(setup) // depth)
     length = len(streamed) + len(schedule.parts) + 1 + (batch > 1)
-    loads = _placed(streamed, first, length, graph, sizes, schedule, chip)
+    used = length * DESCRIPTOR_BYTES // depth + sum(len(entry.vectors) for entry in streamed)
+    setup = tuple(_setups(kept, chip.vectors - used - log, graph, sizes, schedule, chip))
+    first = max(arena * batch, *(len(part) // depth for part in setup), 0)
+    loads = [_load(entry, graph, sizes, schedule) for entry in streamed]
+    loads = _with_sources(loads, [entry.vectors for entry in streamed], first, length, chip)
     entries, done = [], 0
     for number, part in enumerate(schedule.parts):
         layer = graph.layers[part.layer]
@@ -95,7 +95,8 @@ def make_image(
     areas = {"list": len(entries) * DESCRIPTOR_BYTES}
     for name, target in (("weights", LoadTarget.B), ("parameters", LoadTarget.PARAMETERS)):
         areas[name] = sum(entry.vectors.nbytes for entry in streamed if entry.target == target)
-    return MemoryImage(setup, _joined(entries, streamed), first, areas)
+    run = _joined(entries, [entry.vectors for entry in streamed])
+    return MemoryImage(setup, run, first, areas)
 
 
 def _data(graph, sizes, schedule, chip):
@@ -122,30 +123,71 @@ def _data(graph, sizes, schedule, chip):
         )
 
 
-def _placed(data, first, length, graph, sizes, schedule, chip):
-    """Return the loads of data that follow a list of ``length`` descriptors at vector ``first``."""
-    place = first + length * DESCRIPTOR_BYTES // chip.core.depth
-    loads = []
-    for entry in data:
-        part = schedule.parts[entry.part]
-        size = sizes[part.layer]
-        common = {"jobs": entry.jobs, "target": entry.target}
-        if len(entry.vectors):
-            common["source"] = split(place, chip.banks)
-        if entry.target == LoadTarget.B:
-            value = int(graph.layers[part.layer].weights.flat[0]) if size.filled else 0
-            loads.append(ListLoad(
-                **common, diagonal=size.diagonal, fill=size.filled, fill_value=value,
-                first_word=part.b_word, words=part.words,
-            ))
-        else:
-            loads.append(ListLoad(**common, first_word=part.line, words=part.lines))
-        place += len(entry.vectors)
-    return loads
+def _load(entry, graph, sizes, schedule):
+    """Return the load of data, without its source."""
+    part = schedule.parts[entry.part]
+    if entry.target == LoadTarget.PARAMETERS:
+        return ListLoad(
+            jobs=entry.jobs, target=entry.target, first_word=part.line, words=part.lines
+        )
+    size = sizes[part.layer]
+    value = int(graph.layers[part.layer].weights.flat[0]) if size.filled else 0
+    return ListLoad(
+        jobs=entry.jobs, target=entry.target, diagonal=size.diagonal, fill=size.filled,
+        fill_value=value, first_word=part.b_word, words=part.words,
+    )
 
 
-def _joined(entries, data):
+def _with_sources(loads, vectors, first, length, chip):
+    """Return the loads of ``vectors`` that follow a list of ``length`` descriptors at ``first``."""
+    place, placed = first + length * DESCRIPTOR_BYTES // chip.core.depth, []
+    for load, data in zip(loads, vectors, strict=True):
+        source = split(place, chip.banks) if len(data) else 0
+        placed.append(dataclasses.replace(load, source=source))
+        place += len(data)
+    return placed
+
+
+def _setups(kept, space, graph, sizes, schedule, chip):
+    """Yield the bytes of the setup parts, each of at most ``space`` vectors, if that is possible.
+    """
+    descriptor = DESCRIPTOR_BYTES // chip.core.depth
+    loads, vectors, size = [], [], descriptor
+    for entry in kept:
+        load = _load(entry, graph, sizes, schedule)
+        for piece, data in _pieces(load, entry.vectors, space - 2 * descriptor, chip):
+            if loads and size + descriptor + len(data) > space:
+                yield _part(loads, vectors, chip)
+                loads, vectors, size = [], [], descriptor
+            loads.append(piece)
+            vectors.append(data)
+            size += descriptor + len(data)
+    if loads:
+        yield _part(loads, vectors, chip)
+
+
+def _pieces(load, vectors, space, chip):
+    """Yield loads, and their vectors, that do together what ``load`` does."""
+    if not len(vectors):
+        yield load, vectors
+        return
+    each = len(vectors) // load.words  # vectors of a word
+    unit = chip.phases if load.diagonal else 1
+    most = max(unit, space // each // unit * unit)
+    for first in range(0, load.words, most):
+        words = min(most, load.words - first)
+        piece = dataclasses.replace(load, first_word=load.first_word + first, words=words)
+        yield piece, vectors[first * each : (first + words) * each]
+
+
+def _part(loads, vectors, chip):
+    """Return the bytes of a list of loads, and of the vectors that they load."""
+    loads = _with_sources(loads, vectors, 0, len(loads) + 1, chip)
+    return _joined([*loads, ListEnd()], vectors)
+
+
+def _joined(entries, vectors):
     """Return the bytes of a list and of the data after it."""
     return b"".join(entry.pack() for entry in entries) + b"".join(
-        entry.vectors.tobytes() for entry in data
+        data.tobytes() for data in vectors
     )

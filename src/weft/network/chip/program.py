@@ -125,9 +125,9 @@ class ChipProgram:
         Inferences of one list.
     before, after : tuple of Step
         Operators of the host.
-    setup : bytes
-        From vector 0 on: the list that loads resident weights and parameters, and these. Empty if
-        none are resident. The maps overwrite it.
+    setup : tuple of bytes
+        Each from vector 0 on, one after the other: lists that load resident weights and parameters,
+        and these. Empty if none are resident. The maps overwrite them.
     run : bytes
         From vector ``run_first`` on: the list of an inference, and all that it loads.
     run_first, log : int
@@ -140,8 +140,8 @@ class ChipProgram:
     result_bytes : int
     steps : tuple of ChipStep
     areas : mapping of str to int
-        Bytes of ``maps``, ``setup``, which shares their place, ``list``, ``weights`` and
-        ``parameters`` that an inference loads, and ``log``.
+        Bytes of ``maps``, the largest ``setup``, which shares their place, ``list``, ``weights``
+        and ``parameters`` that an inference loads, and ``log``.
     cycles : int
         Predicted cycles of a list, from START to its end (`weft.chip.cycles`).
     keeps_maps : bool
@@ -162,7 +162,7 @@ class ChipProgram:
     batch: int
     before: tuple[Step, ...]
     after: tuple[Step, ...]
-    setup: bytes
+    setup: tuple[bytes, ...]
     run: bytes
     run_first: int
     log: int

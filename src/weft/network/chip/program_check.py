@@ -46,7 +46,8 @@ def check_chip_program(program: ChipProgram) -> None:
             math.prod(program.tensors[form.tensor].shape) == size,
             "a written map must have the size of its tensor",
         )
-    _list(program.setup, program, 0)
+    for part in program.setup:
+        _list(part, program, 0)
     _list(program.run, program, jobs)
 
 
@@ -64,7 +65,7 @@ def _areas(program):
     _require(memory_bytes(areas) <= chip.memory_bytes, "areas must fit the memory")
     _require(
         program.arena * program.batch * depth == areas["maps"]
-        and len(program.setup) == areas["setup"]
+        and max(map(len, program.setup), default=0) == areas["setup"]
         and len(program.run) == areas["list"] + areas["weights"] + areas["parameters"]
         and program.run_first * depth == max(areas["maps"], areas["setup"])
         and program.log * depth == program.run_first * depth + len(program.run),

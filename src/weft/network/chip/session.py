@@ -211,8 +211,10 @@ class ChipSession:
 
     def _setup(self):
         """Load resident weights and parameters, if the core does not have them."""
-        if self.program.setup and not self._ready:
-            self._runner.write(self._address(0), self.program.setup)
+        if self._ready:
+            return
+        for part in self.program.setup:
+            self._runner.write(self._address(0), part)
             self._execute(0)
 
     def _run(self) -> ListReport:
