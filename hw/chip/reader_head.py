@@ -107,18 +107,19 @@ class ReaderHead(wiring.Component):
         m = Module()
         fields = self._store(m)
         opcode, passed = Signal(4), Signal(self.COUNT_BITS)
-        bad = []
+        bad, any_bad = [], Signal()
         for kind, values in fields.items():
             faults = Cat(field_faults(self.chip, kind, values, passed))
             found = Signal(len(faults), name=f"faults_of_{kind.__name__}")
             m.d.sync += found.eq(faults)
             bad.append((opcode == kind.OPCODE) & found.any())
+        m.d.sync += any_bad.eq(Cat(bad).any())
 
         # Pulses: the loop repeats its body, or ends.
         repeat, leave = Signal(), Signal()
         self._next(m, fields, repeat, leave)
         self._wait(m, fields, repeat, leave)
-        self._states(m, fields, opcode, passed, Cat(bad).any(), repeat, leave)
+        self._states(m, fields, opcode, passed, any_bad, repeat, leave)
         return m
 
     def _store(self, m):
@@ -213,7 +214,9 @@ class ReaderHead(wiring.Component):
                     opcode.eq(self.opcode), error.eq(self.error), behind.eq(self.following)
                 ]
                 with m.If(self.fetched):
-                    m.next = "CHECK"
+                    m.next = "FAULTS"
+            with m.State("FAULTS"):  # the faults of all fields are joined
+                m.next = "CHECK"
             with m.State("CHECK"):
                 m.d.comb += advance.eq(1)
                 m.next = "FETCH"
