@@ -175,7 +175,7 @@ class _ListModel:
         if load:
             loader.accept(load)
             self._load_start = self.now
-        if done:
+        if done and self._layer:
             self.times.append((self._start, self.now - 1))
             self.computed.append(self._layer.computed)
             self._layer, self._job_busy = None, False
