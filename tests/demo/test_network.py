@@ -209,7 +209,7 @@ def test_rejects_a_missing_key(tmp_path, arrays, key):
     ("L0_weights", lambda v: v.astype(np.int16), "L0_weights must be int8, not int16"),
     ("L1_bias", lambda v: v[:-1], "L1_bias must be of shape (32,), not (31,)"),
     ("L1_bias", lambda v: v.astype(np.int64), "L1_bias must be int32, not int64"),
-    ("L1_multiplier", lambda v: v // 4 + 1, "L1_multiplier must be 0 or in 2**30..2**31-1, not "),
+    ("L1_multiplier", lambda v: -v - 1, "L1_multiplier must be in 0..2147483647, not -"),
     ("L2_shift", lambda v: v - 99, "L2_shift must be in -31..31, not "),
     ("L0_x_zero_point", lambda v: v - 1, "L0_x_zero_point must be in -128..127, not -129"),
     ("L1_x_zero_point", lambda v: v + 1, "layer 2 must have the zero point and scale that layer 1"),

@@ -310,7 +310,7 @@ BUGS = [
     *table(
         "list loader alone", "chip.loader",
         ("vectors outside the limits are read", "inside",
-         "self.reads.valid.eq(active & inside)", "self.reads.valid.eq(active)"),
+         "self.reads.valid.eq(c_valid & inside)", "self.reads.valid.eq(c_valid)"),
         ("a load ends after its first word", "done_last",
          "self.done.eq(last)", "self.done.eq(take & word_end)"),
         ("a fill writes no lines", "done_with_write",

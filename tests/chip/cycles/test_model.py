@@ -35,12 +35,12 @@ def test_an_empty_list_by_hand():
 
     The heads begin in cycle 1. The reader reads for the loads: 8 requests in cycles 3 to 10. The
     last vectors arrive in cycle 16, and the reader is done in 19. From 20 on it reads for the jobs,
-    and is done in 38. Check and result take 2 cycles: both heads have ended in 41. After 7 cycles
-    nothing can follow, and the cycle of the stop counts too.
+    and is done in 38. Faults, check and result take 3 cycles: both heads have ended in 42. After 7
+    cycles nothing can follow, and the cycle of the stop counts too.
     """
     prediction = predict_list(CHIP, [ListEnd()], split(0, 5), split(100, 5))
     assert prediction.jobs == ()
-    assert prediction.cycles == 41 + 7 + 1
+    assert prediction.cycles == 42 + 7 + 1
 
 
 def test_a_deadlock_is_refused():

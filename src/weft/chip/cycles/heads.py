@@ -82,7 +82,7 @@ class HeadTimes:
     Attributes
     ----------
     state : str
-        "fetch", "check", "ready", "back", "result" or "end".
+        "fetch", "faults", "check", "ready", "back", "result" or "end".
     index : int
         Of the descriptor that it reads or holds.
     satisfied : bool
@@ -116,6 +116,8 @@ class HeadTimes:
         """A cycle: whether the descriptor has been read, or is taken; the count of the others."""
         match self.state:
             case "fetch" if fetched:
+                self.state = "faults"
+            case "faults":
                 self.state = "check"
             case "check":
                 self._check()

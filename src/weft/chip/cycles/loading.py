@@ -26,6 +26,7 @@ class LoaderTimes:
         self._chip = chip
         self.busy = self.done = False
         self.read: int | None = None
+        self._checked: int | None = None  # the bank of the read that is checked
         self._fill = False
         self._bank = self._stride = 0
         self._requests = self._takes = 0  # left
@@ -46,10 +47,10 @@ class LoaderTimes:
     def step(self, accepted: bool, arrived: bool) -> None:
         """A cycle: whether the read is accepted, and whether the data of a read arrive in it."""
         if self.read is None or accepted:
-            self.read = None
+            self.read, self._checked = self._checked, None
             if self._requests:
                 self._requests -= 1
-                self.read = self._bank
+                self._checked = self._bank
                 self._bank = (self._bank + self._stride) % self._chip.banks
         take = self.busy and (self._fill or arrived)
         self._takes -= take
