@@ -11,8 +11,9 @@ measured cycles differ from the cycle model.
 import sys
 from pathlib import Path
 
-import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -161,11 +162,9 @@ def _timeline(console, program, prediction):
 
 def _draw(program, prediction):
     """Draw the timeline of an inference."""
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     rows = list(_phases(program, prediction))
-    figure, axes = pyplot.subplots(figsize=(9, 1.2 + 0.45 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(9, 1.2 + 0.45 * len(rows)), layout="constrained")
+    axes = figure.subplots()
     for n, (_, phases) in enumerate(rows):
         for phase, start, end in phases:
             axes.barh(n, end - start, left=start, color=PHASES[phase][0], height=0.7)
@@ -174,7 +173,7 @@ def _draw(program, prediction):
     axes.set_xlim(0, prediction.cycles)
     axes.set_xlabel("cycles since START")
     axes.set_title(f"{program.name}: one inference on the chip")
-    handles = [pyplot.Rectangle((0, 0), 1, 1, color=color) for color, _ in PHASES.values()]
+    handles = [Rectangle((0, 0), 1, 1, color=color) for color, _ in PHASES.values()]
     axes.legend(handles, PHASES, loc="upper center", ncols=len(PHASES), bbox_to_anchor=(0.5, -0.28))
     PICTURE.parent.mkdir(exist_ok=True)
     figure.savefig(PICTURE, dpi=120)

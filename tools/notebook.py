@@ -25,6 +25,7 @@ def execute(notebook: dict) -> list[list[dict]]:
     """
     import matplotlib.pyplot as plt
 
+    plt.close("all")  # figures that the caller left open are not outputs of a cell
     namespace, outputs = {"__name__": "__main__"}, []
     for number, cell in enumerate(code_cells(notebook), 1):
         printed = io.StringIO()
