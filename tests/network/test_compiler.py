@@ -10,6 +10,7 @@ from graphs import (
     convolution,
     fully_connected,
     graph_of,
+    lstm,
     pair,
     table_of,
     tensor,
@@ -21,6 +22,7 @@ from weft.host.golden import GoldenTransport
 from weft.network.compiler import compile_graph
 from weft.network.errors import ModelError
 from weft.network.ir import Gemm, Host
+from weft.network.program import MatrixProduct
 
 SMALL = Config(rows=3, cols=4, depth=2, lanes=2, a_words=128, b_words=256)
 COLUMN = dataclasses.replace(SMALL, b_zero_point="column")
@@ -264,3 +266,41 @@ def test_the_host_runs_what_the_graph_says():
     ))
     program = check(graph_of(nodes, tensors), SMALL, count=2)
     assert program.steps[1].placement.reason == "it moves values"
+
+
+@pytest.mark.parametrize("words, weights", [(256, "resident"), (32, "streamed")])
+def test_a_recurrent_layer(words, weights):
+    """A product a step, its cost as measured, and a state that lasts."""
+    rng, tensors = np.random.default_rng(30), [tensor((2, 5, 6), zero=3, name="x")]
+    graph = graph_of(lstm(rng, 0, tensors, 7), tensors)
+    program = compile_graph(graph, dataclasses.replace(SMALL, b_words=words))
+    into, step = program.steps
+    assert (into.macs, step.macs) == (10 * 6 * 28, 10 * 7 * 28)
+    assert step.products == (MatrixProduct(2, 7, 28, 5),) and step.weights == weights
+    assert step.placement.on_weft and step.placement.reason == "gates"
+    states, outputs = {}, []
+    with program.open(GoldenTransport(program.target.config)) as session:
+        for _ in range(3):
+            x = values(rng, np.int8, 2, 5, 6)
+            y, [_, record] = session(x, stats=True)
+            np.testing.assert_array_equal(y, run_graph(graph, [x], states)[graph.outputs[0]])
+            outputs.append(y)
+    assert len(np.unique(outputs)) > 50  # the gates are not saturated
+    stats, estimate = record.stats, step.estimate
+    found = stats.cycles, stats.jobs, stats.bytes_in, stats.bytes_out, stats.macs
+    assert found == (
+        estimate.cycles, estimate.jobs, estimate.bytes_in, estimate.bytes_out, step.macs
+    )
+    assert estimate.jobs == (5 if weights == "resident" else 35)  # a panel of B at a time
+
+
+def test_a_recurrent_layer_on_the_host():
+    rng, tensors = np.random.default_rng(31), [tensor((1, 4, 3), name="x")]
+    graph = graph_of(lstm(rng, 0, tensors, 4), tensors)
+    config = Config(dtype="bf16", rows=2, cols=2, a_words=64, b_words=64, c_words=64)
+    program = compile_graph(graph, config)
+    step = program.steps[1]
+    assert not step.placement.on_weft and step.products == () and step.estimate is None
+    assert step.placement.field == "dtype=int8"
+    x = values(rng, np.int8, 1, 4, 3)
+    np.testing.assert_array_equal(run(program, x), run_graph(graph, [x])[graph.outputs[0]])

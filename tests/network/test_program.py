@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from graphs import chain, convolution, fully_connected, graph_of, table_of, tensor, values
+from graphs import chain, convolution, fully_connected, graph_of, lstm, table_of, tensor, values
 
 import weft
 from weft.config import Config
@@ -117,7 +117,7 @@ def test_reading_and_running_import_no_parser(contents, tmp_path):
 
 
 @pytest.mark.parametrize("main, message", [
-    (lambda m: m.update(version=1), "version must be 2, not 1; compile the network again"),
+    (lambda m: m.update(version=1), "version must be 3, not 1; compile the network again"),
     (lambda m: m.update(format="zip"), "format must be 'weft program'"),
     (lambda m: m.update(config_hash=1), "the Config must have the hash 1, not"),
     (lambda m: m["config"].update(rows=0), "rows must be in 1..64, not 0"),
@@ -228,3 +228,49 @@ def test_chain_file_is_small(tmp_path):
     program.save(path)
     packed = sum(len(step.work.packed.b) for step in program.steps)
     assert packed == 2 * 60 * 120 and path.stat().st_size < packed + 16 * 180 + 24000
+
+
+@pytest.fixture(scope="module")
+def recurrent():
+    """A graph of a recurrent layer, and the file of its program."""
+    rng, tensors = np.random.default_rng(4), [tensor((1, 3, 5), zero=3, name="x")]
+    return graph_of(lstm(rng, 0, tensors, 4), tensors)
+
+
+@pytest.fixture(scope="module")
+def recurrent_file(recurrent, tmp_path_factory):
+    path = tmp_path_factory.mktemp("recurrent") / "net.weft"
+    compile_graph(recurrent, SMALL).save(path)
+    return path.read_bytes()
+
+
+def test_a_recurrent_layer_runs_from_a_file(recurrent, recurrent_file):
+    x = values(np.random.default_rng(2), np.int8, 1, 3, 5)
+    with weft.load(recurrent_file).open(GoldenTransport(SMALL)) as session:
+        expected = run_graph(recurrent, [x])[recurrent.outputs[0]]
+        np.testing.assert_array_equal(session(x), expected)
+
+
+def second_work(**fields):
+    """Change fields of the recurrent work, or of its product."""
+    def change(main):
+        work = main["program"]["fields"]["steps"][1]["fields"]["work"]["fields"]
+        for name, value in fields.items():
+            where = work if name in work else work["products"][0]["fields"]
+            where[name] = value
+
+    return change
+
+
+@pytest.mark.parametrize("fields, message", [
+    ({"kernel": "os.system"}, "step 1: kernel must be one of"),
+    ({"steps": 0}, "step 1: it must have steps and products"),
+    ({"products": []}, "step 1: it must have steps and products"),
+    ({"x": 99}, "step 1: x must be tensors in 0..4, not 99"),
+    ({"b": 0}, "step 1: products of a recurrent layer must have constant weights"),
+    ({"x_shape": [1, 9]}, "step 1: x_shape must be the shape of x"),
+    ({"early": 1}, "step 1: a recurrent layer must not load other weights"),
+    ({"b_pages": [99]}, "step 1: weights must lie in the buffer"),
+])
+def test_refuses_a_recurrent_layer_that_does_not_fit(recurrent_file, fields, message):
+    refused(changed(recurrent_file, second_work(**fields)), message)

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from graphs import chain
+from graphs import chain, fully_connected, graph_of, lstm, tensor
 
 from weft.config import Config
 from weft.network.compiler import compile_graph
@@ -59,3 +59,20 @@ def test_more_pages_never_cost_more_bytes():
         program = compile_graph(chain(np.random.default_rng(2), (60, 40, 50, 30)), config)
         costs.append(program.estimate.bytes_in)
     assert costs == sorted(costs, reverse=True)
+
+
+@pytest.mark.parametrize("time, weights", [
+    (1, ["streamed", "streamed", "streamed", "resident"]),
+    (9, ["streamed", "streamed", "resident", "streamed"]),
+])
+def test_weights_that_are_sent_at_each_step_in_time_stay_first(time, weights):
+    """4 pages: the recurrent layer has 2, and the last layer 3; both together do not fit."""
+    rng, tensors = np.random.default_rng(4), [tensor((1, time, 6), name="x")]
+    nodes = [fully_connected(rng, 0, tensors, 8)]
+    nodes += lstm(rng, 1, tensors, 2, position=1)
+    nodes.append(fully_connected(rng, len(tensors) - 1, tensors, 12, position=2))
+    config = dataclasses.replace(CONFIG, b_words=64)
+    program = compile_graph(graph_of(nodes, tensors), config)
+    assert [step.weights for step in program.steps] == weights
+    assert program.steps[2].resident_bytes == (0 if time == 1 else 2 * 16 * 8)
+    assert all(step.weights != "early" for step in program.steps[2:])

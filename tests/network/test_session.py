@@ -14,7 +14,7 @@ from weft.host.transport import TransportTimeout
 from weft.network import kernels
 from weft.network.compiler import compile_graph
 from weft.network.errors import ModelError
-from weft.network.ir import Host
+from weft.network.ir import Gemm, Host, Recurrence
 
 SMALL = Config(rows=3, cols=4, depth=2, lanes=2, a_words=128, b_words=256)
 
@@ -240,3 +240,32 @@ def test_names_an_operator_of_the_host_that_fails(monkeypatch, function, message
     with opened(graph) as session:
         with pytest.raises(ModelError, match=rf"net: operator 0 \(COUNT c\) failed: .*{message}"):
             session(np.zeros((1, 3), np.int8))
+
+
+@pytest.mark.parametrize("has_state", [False, True])
+def test_inferences_of_a_recurrent_layer(monkeypatch, has_state):
+    """Without a state, the inferences are the rows of one product; with one, they follow."""
+    def double(inputs, attributes, state):
+        x = inputs[0] + np.int8(state.get("n", 0))
+        state["n"] = has_state
+        for _ in range(2):
+            x = (yield 0, x).astype(np.int8)
+        return [x]
+
+    monkeypatch.setitem(kernels.RECURRENT, "double", double)
+    if has_state:
+        monkeypatch.setattr(kernels, "STATEFUL", kernels.STATEFUL | {"double"})
+    tensors = [tensor((1, 3)), tensor((1, 3)), tensor((1, 3), np.int32)]
+    common = dict(operator="DOUBLE", position=(0,), inputs=(0,))
+    gemm = Gemm(**common, name="p", outputs=(2,), x=0, weights=2 * np.eye(3, dtype=np.int8)[None])
+    node = Recurrence(
+        **common, name="d", outputs=(1,), kernel="double", attributes={}, products=(gemm,),
+        steps=2, reason="",
+    )
+    transport, x = Counting(SMALL), np.array([[1, 2, 3], [4, 5, 6]], np.int8)
+    with opened(graph_of([node], tensors), transport) as session:
+        session(x[:1])
+        transport.sends = 0
+        y = session(x)
+        assert transport.sends == (4 if has_state else 2)
+    np.testing.assert_array_equal(y, 4 * (x + has_state))

@@ -1,10 +1,13 @@
 """Runs a `weft.network.ir.Graph` in plain numpy, each product by its formula."""
 
+import functools
+import itertools
+
 import numpy as np
 
 from weft.golden import requantize
 from weft.network import kernels
-from weft.network.ir import Gemm
+from weft.network.ir import Gemm, Host
 from weft.network.kernels import fixed_point
 from weft.quantize import onnx_scale, tflite_scale
 
@@ -22,12 +25,28 @@ def run_graph(graph, inputs, states=None, mode="tflite"):
         else:
             given = [None if number < 0 else values[number] for number in node.inputs]
             state = states.setdefault(i, {})
-            outputs = kernels.run(node.kernel, given, node.attributes, state)
+            run = kernels.run if isinstance(node, Host) else functools.partial(recur, graph, node)
+            outputs = run(node.kernel, given, node.attributes, state)
         for number, value in zip(node.outputs, outputs, strict=True):
             tensor = graph.tensors[number]
             assert (value.dtype, value.shape) == (tensor.dtype, tensor.shape), node
             values[number] = value
     return values
+
+
+def recur(graph, node, kernel, given, attributes, state):
+    """The outputs of one `Recurrence`."""
+    generator, sums = kernels.recurrence(kernel, given, attributes, state), None
+    for count in itertools.count():
+        try:
+            place, x = generator.send(sums)
+        except StopIteration as end:
+            assert count == node.steps * len(node.products)
+            return end.value
+        gemm = node.products[place]
+        tensor = graph.tensors[gemm.x]
+        assert (x.dtype, x.shape) == (tensor.dtype, tensor.shape), node
+        sums = product(graph, gemm, {gemm.x: x})
 
 
 def product(graph, node, values, mode="tflite"):

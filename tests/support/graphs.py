@@ -7,12 +7,15 @@ from weft.network.ir import (
     Graph,
     Host,
     Quantization,
+    Recurrence,
     Requantization,
     Tensor,
     Window,
 )
 
-__all__ = ["chain", "convolution", "fully_connected", "graph_of", "pair", "table_of", "tensor"]
+__all__ = [
+    "chain", "convolution", "fully_connected", "graph_of", "lstm", "pair", "table_of", "tensor",
+]
 
 
 def tensor(shape, dtype=np.int8, scale=0.05, zero=0, name="", data=None):
@@ -111,6 +114,32 @@ def table_of(rng, number, tensors, *, position=0):
         outputs=(len(tensors) - 1,), kernel="table", reason="a function of one value",
         attributes={"table": values(rng, np.int8, 256)},
     )
+
+
+def lstm(rng, number, tensors, units, *, position=0):
+    """An LSTM of tensor ``number``, [batch, time, size]: its two nodes; appends its tensors."""
+    name, (batch, time, _) = f"lstm{position}", tensors[number].shape
+    into = fully_connected(rng, number, tensors, 4 * units, raw=True, position=position)
+    [sums] = into.outputs
+    state = len(tensors)
+    tensors += [
+        tensor((batch, units), zero=-5), tensor((batch, 4 * units), np.int32),
+        tensor((batch, time, units), zero=-5),
+    ]
+    own = Gemm(
+        operator="LSTM", name=f"{name}/recurrent", position=(position,), inputs=(state,),
+        outputs=(state + 1,), x=state, x_zero=-5, weights=values(rng, np.int8, 1, units, 4 * units),
+    )
+    gates = {f"{part}_scales": ((1 << 30, -1),) * 4 for part in ("input", "recurrent")}
+    return [into, Recurrence(
+        operator="LSTM", name=name, position=(position,), inputs=(sums,), outputs=(state + 2,),
+        kernel="tflite.lstm", products=(own,), steps=time, reason="gates",
+        attributes={
+            **gates, "forget_scale": (1 << 30, -14), "update_scale": (1 << 30, -18),
+            "hidden_scale": (1 << 30, -22), "cell_power": -11, "hidden_zero": -5, "limit": 0,
+            "time_major": False,
+        },
+    )]
 
 
 def chain(rng, sizes=(20, 30, 25, 10)):

@@ -9,14 +9,14 @@ from weft.cycles import predict
 from weft.geometry import operands
 from weft.network.errors import ModelError
 from weft.network.fusion import FusedNode, fuse_tables
-from weft.network.ir import Gemm, Graph
+from weft.network.ir import Gemm, Graph, Recurrence
 from weft.network.lowering import candidates
 from weft.network.placement import Decision, decide, mode_of
 from weft.network.products import core_flags, core_work, host_product
 from weft.network.program import Estimate, MatrixProduct, Placement, Program, Step
 from weft.network.schedule import commands_of, schedule
 from weft.network.target import target_of
-from weft.network.work import CoreWork, HostWork
+from weft.network.work import CoreWork, HostProduct, HostWork, RecurrentWork, core_works
 
 __all__ = ["compile_graph"]
 
@@ -71,7 +71,7 @@ def _read(steps):
     """Return the tensors that a session reads while it runs."""
     read = set()
     for step in steps:
-        if isinstance(step.work, HostWork):
+        if isinstance(step.work, HostWork | RecurrentWork):
             read.update(number for number in step.inputs if number >= 0)
         else:
             read.update(number for number in (step.work.x, step.work.b) if number is not None)
@@ -93,13 +93,15 @@ class _Compiler:
             operators=fused.operators, name=node.name, position=fused.position,
             inputs=node.inputs, outputs=fused.outputs,
         )
-        if not isinstance(node, Gemm):
+        if not isinstance(node, Gemm | Recurrence):
             reason = fused.refusal or node.reason
             return Step(
                 **common, placement=Placement(False, reason, fused.field), macs=node.macs,
                 work=HostWork(node.kernel, node.attributes),
             )
         try:
+            if isinstance(node, Recurrence):
+                return self._recurrence(common, node)
             return self._product(common, fused, decision)
         except ValueError as error:
             if isinstance(error, ModelError):
@@ -131,6 +133,34 @@ class _Compiler:
             products=(MatrixProduct(m, k, n, count),), work=work,
         )
 
+    def _recurrence(self, common, node):
+        tensors, config, mode = self._graph.tensors, self._config, self._mode
+        decisions = [decide(gemm, tensors, config, mode) for gemm in node.products]
+        on_weft = all(decision.on_weft for decision in decisions)
+        works: list[CoreWork | HostProduct] = []
+        products, macs = [], 0
+        for gemm, decision in zip(node.products, decisions, strict=True):
+            shape = tensors[gemm.x].shape
+            [rows] = candidates(gemm, shape, None, config.cols)
+            macs += rows.macs(shape) * node.steps
+            if on_weft:
+                works.append(core_work(gemm, tensors, rows, config, mode, decision, None))
+                _, m, k, n = works[-1].shape()
+                products.append(MatrixProduct(m, k, n, node.steps))
+            else:
+                works.append(host_product(gemm, tensors, rows, mode))
+        reasons = [node.reason, *(decision.reason for decision in decisions)]
+        reason = "; ".join(text for text in dict.fromkeys(reasons) if text)
+        field = next((decision.field for decision in decisions if decision.field), "")
+        return Step(
+            **common, placement=Placement(on_weft, reason, field), macs=macs,
+            method="matrix" if on_weft else "", products=tuple(products),
+            work=RecurrentWork(
+                kernel=node.kernel, attributes=node.attributes, products=tuple(works),
+                steps=node.steps,
+            ),
+        )
+
     def _cycles(self, rows, x_shape, copies, flags):
         """Return the approximate cycles of a way to compute a product."""
         shape = rows.count, rows.m(x_shape) * copies, rows.k, rows.n
@@ -146,17 +176,33 @@ def _cycles_of(config, shape, flags):
 
 def _scheduled(steps, config):
     """Return the steps with pages for weights, and with their predicted cost."""
-    numbers = [n for n, step in enumerate(steps) if isinstance(step.work, CoreWork)]
-    works, kinds = schedule([steps[n].work for n in numbers], config)
+    found = [(n, work) for n, step in enumerate(steps) for work in core_works(step.work)]
+    works, kinds = schedule(
+        [work for _, work in found], config,
+        [getattr(steps[n].work, "steps", 0) for n, _ in found],
+    )
     works = _with_tables(works)
-    steps = list(steps)
-    for n, work, kind in zip(numbers, works, kinds, strict=True):
+    placed: dict[int, list] = {}
+    for (n, _), work, kind in zip(found, works, kinds, strict=True):
         if work.early >= 0:
-            work = dataclasses.replace(work, early=numbers[work.early])
-        steps[n] = dataclasses.replace(steps[n], work=work, weights=kind)
-    for n in numbers:
-        steps[n] = _estimated(steps[n], steps, config)
-    return steps
+            work = dataclasses.replace(work, early=found[work.early][0])
+        placed.setdefault(n, []).append((work, kind))
+    steps = [_placed(step, placed.get(n, [])) for n, step in enumerate(steps)]
+    return [_estimated(step, steps, config) for step in steps]
+
+
+def _placed(step, placed):
+    """Return a step with its products on the core as they are placed: (CoreWork, kind)."""
+    if not placed:
+        return step
+    works, kinds = zip(*placed, strict=True)
+    if isinstance(step.work, CoreWork):
+        return dataclasses.replace(step, work=works[0], weights=kinds[0])
+    resident = all(kind == "resident" for kind in kinds)
+    return dataclasses.replace(
+        step, work=dataclasses.replace(step.work, products=works),
+        weights="resident" if resident else "streamed",
+    )
 
 
 def _with_tables(works):
@@ -176,24 +222,31 @@ def _with_tables(works):
 
 
 def _estimated(step, steps, config):
-    work = step.work
-    after = steps[work.early].work.weight_loads() if work.early >= 0 else []
-    stream = work.stream(after=after)
+    works = core_works(step.work)
+    if not works:
+        return step
+    b = operands(config)[1]
+    estimates, resident = [], 0
+    for work in works:
+        after = steps[work.early].work.weight_loads() if work.early >= 0 else []
+        estimates.append(_estimate(work.stream(after=after), config))
+        if work.b_pages is not None and step.weights != "early":
+            count, _, k, n = work.shape()
+            resident += count * b.panels(n) * b.panel_pages(k) * b.page * b.word_bytes
+    estimate, placement = sum(estimates[1:], estimates[0]), step.placement
+    if isinstance(step.work, RecurrentWork):
+        estimate *= step.work.steps
+    elif placement.field and step.work.results == np.int32:
+        placement = dataclasses.replace(placement, extra_bytes=estimate.bytes_out * 3 // 4)
+    return dataclasses.replace(
+        step, estimate=estimate, placement=placement, resident_bytes=resident
+    )
+
+
+def _estimate(stream, config):
     prediction = predict(config, stream.commands)
-    estimate = Estimate(
+    return Estimate(
         cycles=prediction.cycles, active=prediction.active, starved=prediction.starved,
         stalled=prediction.stalled, jobs=stream.jobs, bytes_in=stream.bytes_in,
         bytes_out=stream.bytes_out,
-    )
-    placement = step.placement
-    if placement.field and work.results == np.int32:
-        saved = stream.bytes_out * 3 // 4
-        placement = dataclasses.replace(placement, extra_bytes=saved)
-    resident = 0
-    if step.weights == "resident":
-        b = operands(config)[1]
-        count, _, k, n = work.shape()
-        resident = count * b.panels(n) * b.panel_pages(k) * b.page * b.word_bytes
-    return dataclasses.replace(
-        step, estimate=estimate, placement=placement, resident_bytes=resident
     )

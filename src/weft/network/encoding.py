@@ -24,7 +24,7 @@ from weft.network.program import Estimate, MatrixProduct, Placement, Program, St
 from weft.network.rescale import Rescale
 from weft.network.target import NetworkTarget
 from weft.network.windows import WindowRows
-from weft.network.work import CoreWork, HostProduct, HostWork
+from weft.network.work import CoreWork, HostProduct, HostWork, RecurrentWork
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -32,8 +32,8 @@ _CLASSES = {
     kind.__name__: kind for kind in (
         ChipInput, ChipProgram, ChipRename, ChipResult, ChipStep, CoreWork, Estimate, FloatFinish,
         HostProduct, HostWork, InputForm, IntegerFinish, MapPitches, MatrixProduct, MatrixRows,
-        NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program, Quantization, Rescale, Step,
-        Tensor, Window, WindowRows,
+        NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program, Quantization, RecurrentWork,
+        Rescale, Step, Tensor, Window, WindowRows,
     )
 }
 _HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}

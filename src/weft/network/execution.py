@@ -1,6 +1,7 @@
 """Runs one step of a program: on the core, or on the host."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +13,9 @@ from weft.host.product_stream import Setup
 from weft.host.stats import Stats, sum_stats
 from weft.network import kernels
 from weft.network.arithmetic import FloatFinish, core_parts, host_part
-from weft.network.work import CoreWork, HostProduct, HostWork
+from weft.network.work import CoreWork, HostProduct, HostWork, RecurrentWork
 
-__all__ = ["CoreRun", "HostProductRun", "InferenceOutcome", "KernelRun"]
+__all__ = ["CoreRun", "HostProductRun", "InferenceOutcome", "KernelRun", "RecurrentRun"]
 
 
 @dataclass(frozen=True)
@@ -183,3 +184,59 @@ class KernelRun:
             for index in range(inferences)
         ]
         return InferenceOutcome([np.stack(outputs) for outputs in zip(*results, strict=True)])
+
+
+class RecurrentRun:
+    """Runs a recurrent layer: its kernel, and the products that the kernel asks for.
+
+    The inferences of a kernel with a state follow each other. Others run together: a product has
+    the rows of all inferences.
+
+    Parameters
+    ----------
+    work : RecurrentWork
+    runs : sequence of CoreRun or HostProductRun
+        For each product of the work.
+    """
+
+    def __init__(self, work: RecurrentWork, runs: Sequence[CoreRun | HostProductRun]):
+        self._work = work
+        self._runs = runs
+        self._state: dict = {}
+
+    def __call__(self, values: list, inferences: int, record: bool) -> InferenceOutcome:
+        """Run the layer; ``values`` are its inputs, each [inferences, ...] or None."""
+        together = 1 if self._work.kernel in kernels.STATEFUL else inferences
+        products: list[InferenceOutcome] = []
+        results = []
+        for first in range(0, inferences, together):
+            kernel = [
+                kernels.recurrence(
+                    self._work.kernel, [None if v is None else v[index, ...] for v in values],
+                    self._work.attributes, self._state,
+                )
+                for index in range(first, first + together)
+            ]
+            results += self._advance(kernel, products, record)
+        stats = [product.stats for product in products if product.stats is not None]
+        return InferenceOutcome(
+            [np.stack(outputs) for outputs in zip(*results, strict=True)],
+            sum_stats(stats) if stats else None,
+            sum(product.core_seconds for product in products),
+        )
+
+    def _advance(self, kernel, products, record):
+        """Return the outputs of kernels that ask for the same products; append these products."""
+        asked = [next(each) for each in kernel]
+        while True:
+            operand = np.stack([x for _, x in asked])
+            products.append(self._runs[asked[0][0]]([operand], len(kernel), record))
+            sums = products[-1].outputs[0].reshape(*operand.shape[:-1], -1)
+            asked, ended = [], []
+            for each, part in zip(kernel, sums, strict=True):
+                try:
+                    asked.append(each.send(part))
+                except StopIteration as end:
+                    ended.append(end.value)
+            if ended:
+                return ended

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Gemm", "Graph", "Host", "Node", "Quantization", "Requantization", "Tensor", "Window",
+    "Gemm", "Graph", "Host", "Node", "Quantization", "Recurrence", "Requantization", "Tensor",
+    "Window",
 ]
 
 
@@ -228,6 +229,35 @@ class Host(Node):
     attributes: Mapping[str, Any]
     reason: str
     macs: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recurrence(Node):
+    """A recurrent layer: products of its state with constant weights, at each step in time.
+
+    The kernel computes the node from the values of its inputs, as the kernel of a `Host` does, and
+    asks for the products: `weft.network.kernels.recurrence`.
+
+    Attributes
+    ----------
+    kernel : str
+        Name in `weft.network.kernels.RECURRENT`.
+    attributes : mapping of str
+        Arguments of the kernel, as in `Host`.
+    products : tuple of Gemm
+        With constant weights and without a window. Their tensors ``x`` and ``y`` have type and
+        shape of the operand and of the sums of one step; they exist only while the node runs.
+    steps : int
+        How often each product is computed in an inference.
+    reason : str
+        What the host computes, for people.
+    """
+
+    kernel: str
+    attributes: Mapping[str, Any]
+    products: tuple[Gemm, ...]
+    steps: int
+    reason: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from weft.host.transport import Transport
 from weft.network.ir import Tensor
 from weft.network.target import NetworkTarget
-from weft.network.work import CoreWork, HostProduct, HostWork
+from weft.network.work import CoreWork, HostProduct, HostWork, RecurrentWork
 
 if TYPE_CHECKING:
     from weft.network.session import Session
@@ -89,6 +89,9 @@ class Estimate:
     def __add__(self, other: "Estimate") -> "Estimate":
         return Estimate(*(getattr(self, f) + getattr(other, f) for f in self.__match_args__))
 
+    def __mul__(self, times: int) -> "Estimate":
+        return Estimate(*(getattr(self, f) * times for f in self.__match_args__))
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Step:
@@ -119,10 +122,11 @@ class Step:
     weights : str
         How the weights reach the core: ``resident`` (loaded once), ``early`` (loaded while the
         previous step computes), ``streamed`` (loaded with the step), ``activation`` (the second
-        operand is computed); empty on the host.
+        operand is computed); empty on the host. A recurrent layer is ``streamed`` if some of its
+        weights are sent at each step in time.
     resident_bytes : int
         Bytes of the B buffer that the weights occupy between inferences.
-    work : CoreWork, HostProduct or HostWork
+    work : CoreWork, HostProduct, HostWork or RecurrentWork
         What the session executes.
     """
 
@@ -138,7 +142,7 @@ class Step:
     estimate: Estimate | None = None
     weights: str = ""
     resident_bytes: int = 0
-    work: CoreWork | HostProduct | HostWork
+    work: CoreWork | HostProduct | HostWork | RecurrentWork
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -8,10 +8,11 @@ from weft.network.arithmetic import FloatFinish, IntegerFinish
 from weft.network.chip.program import ChipProgram
 from weft.network.chip.program_check import check_chip_program
 from weft.network.errors import ModelError
-from weft.network.lowering import PairRows
+from weft.network.kernels import RECURRENT
+from weft.network.lowering import MatrixRows, PairRows
 from weft.network.program import Program, Step
 from weft.network.windows import WindowRows
-from weft.network.work import CoreWork, HostWork
+from weft.network.work import CoreWork, HostWork, RecurrentWork
 
 __all__ = ["check"]
 
@@ -73,22 +74,48 @@ def _step(program, number, step: Step):
     work = step.work
     if isinstance(work, HostWork):
         return
+    if isinstance(work, RecurrentWork):
+        _recurrent(program, step)
+        return
     _numbers("x and b", [n for n in (work.x, work.b) if n is not None], program, 0)
     _require(len(step.outputs) == 1, "a product must have one output")
-    x, y = program.tensors[work.x], program.tensors[step.outputs[0]]
-    _rows(work.rows, x, None if work.b is None else program.tensors[work.b], y)
-    _finish(work)
-    if not isinstance(work, CoreWork):
-        shape = work.rows.count, work.rows.k, work.rows.n
+    _product(program, step, work, math.prod(program.tensors[step.outputs[0]].shape))
+    if isinstance(work, CoreWork):
+        _early(program, number, work)
+
+
+def _recurrent(program, step):
+    work = step.work
+    _require(work.kernel in RECURRENT, f"kernel must be one of {', '.join(RECURRENT)}")
+    _require(work.steps > 0 and len(work.products) > 0, "it must have steps and products")
+    for part in work.products:
+        _numbers("x", [part.x], program, 0)
         _require(
-            work.b is not None or work.weights is not None and work.weights.shape == shape,
-            f"weights must be of shape {shape}",
+            part.b is None and isinstance(part.rows, MatrixRows) and part.rows.k > 0,
+            "products of a recurrent layer must have constant weights and no window",
         )
+        size = math.prod(program.tensors[part.x].shape)
+        _product(program, step, part, size // part.rows.k * part.rows.n)
+        if isinstance(part, CoreWork):
+            _require(part.early == -1, "a recurrent layer must not load other weights")
+
+
+def _product(program, step, work, results):
+    """Check a product with so many results."""
+    x = program.tensors[work.x]
+    _rows(work.rows, x, None if work.b is None else program.tensors[work.b], results)
+    _finish(work)
+    if isinstance(work, CoreWork):
+        _core(program, step, work)
         return
-    _core(program, number, step)
+    shape = work.rows.count, work.rows.k, work.rows.n
+    _require(
+        work.b is not None or work.weights is not None and work.weights.shape == shape,
+        f"weights must be of shape {shape}",
+    )
 
 
-def _rows(rows, x, b, y):
+def _rows(rows, x, b, y_size):
     if isinstance(rows, WindowRows):
         window = rows.window
         positive = (
@@ -101,7 +128,7 @@ def _rows(rows, x, b, y):
         size = math.prod(window.input) * rows.groups * rows.channels
         results = math.prod(window.output) * rows.groups * rows.columns
         batch = math.prod(x.shape) // size
-        fits = math.prod(x.shape) == batch * size and math.prod(y.shape) == batch * results
+        fits = math.prod(x.shape) == batch * size and y_size == batch * results
         _require(batch > 0 and fits, "x and y must fit the window")
         reach = sum(
             spread * size + (kernel * dilation) + stride * out + abs(before)
@@ -124,7 +151,7 @@ def _rows(rows, x, b, y):
         _require(min(rows.k, rows.n) > 0, "k and n must be 1 or more")
         fits = math.prod(x.shape) % rows.k == 0
         _require(
-            fits and math.prod(y.shape) == math.prod(x.shape) // rows.k * rows.n,
+            fits and y_size == math.prod(x.shape) // rows.k * rows.n,
             "x and y must fit the weights",
         )
     elements = rows.count * rows.m(x.shape) * max(rows.k, rows.n)
@@ -153,8 +180,8 @@ def _finish(work):
         )
 
 
-def _core(program, number, step):
-    work, config = step.work, program.target.config
+def _core(program, step, work):
+    config = program.target.config
     geometry = memories(config)
     _require(work.x_shape == program.tensors[work.x].shape, "x_shape must be the shape of x")
     _require(work.copies in (1, 2), "copies must be 1 or 2")
@@ -199,11 +226,15 @@ def _core(program, number, step):
     if work.b_pages is None:
         _require(free > 0 and step.weights in ("streamed", "activation"), "pages must be free")
     else:
+        stay = ("resident", "streamed" if isinstance(step.work, RecurrentWork) else "early")
         _require(
-            not pair and len(work.b_pages) == count and step.weights in ("resident", "early")
+            not pair and len(work.b_pages) == count and step.weights in stay
             and all(0 <= page <= b.pages - size for page in work.b_pages),
             "weights must lie in the buffer",
         )
+
+
+def _early(program, number, work):
     if work.early != -1:
         _require(
             number < work.early < len(program.steps)

@@ -30,23 +30,33 @@ def commands_of(config: Config, shape, flags, *, pages=None, free=None):
     ]
 
 
-def schedule(works: Sequence[CoreWork], config: Config) -> tuple[list[CoreWork], list[str]]:
+def schedule(
+    works: Sequence[CoreWork], config: Config, times: Sequence[int],
+) -> tuple[list[CoreWork], list[str]]:
     """Return the works in their order with pages for their weights, and how each gets them.
 
     Weights stay in the core if they fit, those first that save most bytes per inference. The pages
     that remain are for all others. How many remain is tried: the fewest bytes on the command stream
     win. Weights that are not resident load under the step before, if the pages allow that.
+
+    ``times`` has a number for each work. 0: an inference computes it once. Another number: it is
+    a product of a recurrent layer, which an inference computes so often. Its weights stay, or they
+    are sent each time.
     """
     if not works:
         return [], []
     total = operands(config)[1].pages
     pages = [_pages(work) for work in works]
     fixed = [n for n, work in enumerate(works) if not isinstance(work.rows, PairRows)]
-    saved = {n: len(works[n].packed.b) + len(works[n].packed.parameters) for n in fixed}
+    saved = {
+        n: (len(works[n].packed.b) + len(works[n].packed.parameters)) * max(1, times[n])
+        for n in fixed
+    }
     order = sorted(fixed, key=lambda n: (-saved[n], n))
 
     def streamed_bytes(number, free):
-        return _streamed_bytes(config, works[number].shape(), works[number].flags, free)
+        once = _streamed_bytes(config, works[number].shape(), works[number].flags, free)
+        return once * max(1, times[number])
 
     best, seen = None, set()
     for reserve in _reserves(pages, total, all_fixed=len(fixed) == len(works)):
@@ -64,7 +74,7 @@ def schedule(works: Sequence[CoreWork], config: Config) -> tuple[list[CoreWork],
         if best is None or (cost, -used) < best[0]:
             best = (cost, -used), resident, total - used
     _, resident, free = best
-    return _place(works, pages, resident, free, total)
+    return _place(works, pages, resident, free, total, times)
 
 
 def _reserves(pages, total, all_fixed):
@@ -75,7 +85,7 @@ def _reserves(pages, total, all_fixed):
     return sorted(reserve for reserve in tried if 0 < reserve <= total)
 
 
-def _place(works, pages, resident, free, total):
+def _place(works, pages, resident, free, total, times):
     """Return the works with the pages of their weights, and how each gets them."""
     placed: list[CoreWork] = []
     kinds: list[str] = []
@@ -90,12 +100,12 @@ def _place(works, pages, resident, free, total):
             kinds.append("resident")
             region = range(0)
             continue
-        start = None
-        if number and not isinstance(work.rows, PairRows):
+        start, pair = None, isinstance(work.rows, PairRows)
+        if number and not pair and not times[number - 1] and not times[number]:
             start = _early_region(pages[number], region, free, placed, kinds, pages)
         if start is None:
             placed.append(dataclasses.replace(work, free=(0, free)))
-            kinds.append("activation" if isinstance(work.rows, PairRows) else "streamed")
+            kinds.append("activation" if pair else "streamed")
             region = range(free)
         else:
             placed[-1] = dataclasses.replace(placed[-1], early=number)

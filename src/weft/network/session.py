@@ -13,10 +13,10 @@ from weft.host.product_stream import Setup, table_load
 from weft.host.stats import Stats
 from weft.host.transport import Transport
 from weft.network.errors import ModelError
-from weft.network.execution import CoreRun, HostProductRun, KernelRun
+from weft.network.execution import CoreRun, HostProductRun, KernelRun, RecurrentRun
 from weft.network.inputs import dequantized, read_inputs
 from weft.network.program import Program, Step
-from weft.network.work import CoreWork, HostProduct
+from weft.network.work import CoreWork, HostProduct, RecurrentWork, core_works
 
 __all__ = ["Session", "StepRecord"]
 
@@ -197,9 +197,8 @@ class Session:
         program = self.program
         loads, tables = [], []
         for step in program.steps:
-            work = step.work
-            if isinstance(work, CoreWork):
-                if step.weights == "resident":
+            for work in core_works(step.work):
+                if work.b_pages is not None and step.weights != "early":
                     loads += work.weight_loads()
                 if work.table is not None:
                     tables.append(work.table)
@@ -214,4 +213,11 @@ class Session:
             if work.early >= 0:
                 after = self.program.steps[work.early].work.weight_loads()
             return CoreRun(work, self._accelerator, self._setup, step.macs, after)
+        if isinstance(work, RecurrentWork):
+            return RecurrentRun(work, [self._recurrent_product(part) for part in work.products])
         return HostProductRun(work) if isinstance(work, HostProduct) else KernelRun(work)
+
+    def _recurrent_product(self, work):
+        if isinstance(work, HostProduct):
+            return HostProductRun(work)
+        return CoreRun(work, self._accelerator, self._setup, math.prod(work.shape()), [])

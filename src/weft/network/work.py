@@ -14,7 +14,7 @@ from weft.network.arithmetic import FloatFinish, IntegerFinish
 from weft.network.lowering import MatrixRows, PairRows
 from weft.network.windows import WindowRows
 
-__all__ = ["CoreWork", "HostProduct", "HostWork"]
+__all__ = ["CoreWork", "HostProduct", "HostWork", "RecurrentWork", "core_works"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,3 +144,31 @@ class CoreWork:
         these headers what bounds the step (`weft.cycles.limits`).
         """
         return self.stream().commands
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecurrentWork:
+    """A kernel of `weft.network.kernels.RECURRENT`, and the products that it asks for.
+
+    Attributes
+    ----------
+    kernel, attributes
+        As in `HostWork`.
+    products : tuple of CoreWork or HostProduct
+        Without tables, with constant weights. ``x`` gives type and shape of the operand of one
+        step.
+    steps : int
+        How often each product is computed in an inference.
+    """
+
+    kernel: str
+    attributes: Mapping[str, Any]
+    products: tuple[CoreWork | HostProduct, ...]
+    steps: int
+
+
+def core_works(work: CoreWork | HostProduct | HostWork | RecurrentWork) -> list[CoreWork]:
+    """Return the products of a step on the core."""
+    if isinstance(work, RecurrentWork):
+        return [part for part in work.products if isinstance(part, CoreWork)]
+    return [work] if isinstance(work, CoreWork) else []

@@ -2,11 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
+from graphs import graph_of, lstm, tensor
 from network_programs import TARGET, make_program
 
 from weft.cycles import predict
+from weft.network.compiler import compile_graph
 from weft.network.report import report
+from weft.network.report.streams import streams
 from weft.network.target import NetworkTarget
 
 
@@ -57,3 +61,13 @@ def test_json(program, other_program):
     assert data["against"]["target"] == "other"
     assert data["against"]["totals"]["core_ms"] is None
     assert data["against"]["against"] is None
+
+
+def test_a_recurrent_layer_costs_its_product_at_each_step():
+    rng, tensors = np.random.default_rng(5), [tensor((1, 6, 5), name="x")]
+    program = compile_graph(graph_of(lstm(rng, 0, tensors, 4), tensors), TARGET)
+    layer = report(program).layers[1]
+    [work] = program.steps[1].work.products
+    assert layer.cycles == layer.limits.cycles == 6 * predict(TARGET.config, work.commands()).cycles
+    assert layer.streams == streams(TARGET.config, work.commands()) * 6
+    assert (layer.macs, layer.results, layer.jobs) == (6 * 4 * 16, 6 * 16, 6)

@@ -5,7 +5,11 @@ import pytest
 from graph_runner import run_graph
 from tflite_files import T, build, runner
 
+from weft.config import Config
+from weft.host.golden import GoldenTransport
 from weft.network import ModelError
+from weft.network.compiler import compile_graph
+from weft.network.program import MatrixProduct, Program
 from weft.network.tflite import load
 
 
@@ -50,22 +54,30 @@ def test_svdf_is_a_product_and_a_state(rng, batch):
     same_over_runs(rng, data, graph)
 
 
-def lstm(rng, batch, time, units=4, size=6, major=False, clip=10.0, cell=2**-11, zero=2):
+def lstm(
+    rng, batch, time, units=4, size=6, major=False, clip=10.0, cell=2**-11, zero=2, kind="int8",
+    activation=4, shape=None, absent=(), present=(),
+):
+    """A file of one LSTM; ``shape`` of its state; places of its inputs that change."""
     def constant(*shape):
         return T(data=rng.integers(-127, 128, shape).astype(np.int8), scale=rng.uniform(.002, .02))
 
     front = (time, batch) if major else (batch, time)
-    tensors = {"x": T((*front, size), scale=1 / 64, zero=-3)}
+    tensors = {"x": T((*front, size), kind, scale=1 / 64, zero=-3 if kind == "int8" else 0)}
     tensors |= {f"w{gate}": constant(units, size) for gate in range(4)}
     tensors |= {f"r{gate}": constant(units, units) for gate in range(4)}
     for gate in range(4):
         tensors[f"b{gate}"] = T(data=rng.integers(-3000, 3000, units).astype(np.int32))
-    tensors["h"] = T((batch, units), scale=1 / 128, zero=zero, variable=True)
-    tensors["c"] = T((batch, units), "int16", scale=cell, variable=True)
+    tensors["h"] = T(shape or (batch, units), scale=1 / 128, zero=zero, variable=True)
+    tensors["c"] = T(shape or (batch, units), "int16", scale=cell, variable=True)
     names = list(tensors)
     inputs = [*names[:9], None, None, None, *names[9:13], None, None, "h", "c", *[None] * 4]
+    tensors["other"] = T(data=rng.integers(-9, 9, units).astype(np.int16), scale=2**-12)
+    inputs = [
+        None if n in absent else "other" if n in present else i for n, i in enumerate(inputs)
+    ]
     tensors["y"] = T((*front, units), scale=1 / 128, zero=zero)
-    options = {"fusedActivationFunction": 4, "cellClip": clip, "timeMajor": major}
+    options = {"fusedActivationFunction": activation, "cellClip": clip, "timeMajor": major}
     options = "UnidirectionalSequenceLSTMOptions", options
     operator = "UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, ["y"], options
     return build(tensors, [operator], ["x"], ["y"])
@@ -80,11 +92,52 @@ def test_lstm_is_a_product_and_a_recurrence(rng, options):
     data = lstm(rng, **options)
     graph = load(data, "net")
     assert [getattr(node, "kernel", "gemm") for node in graph.nodes] == ["gemm", "tflite.lstm"]
-    units = options.get("units", 4)
-    assert graph.nodes[1].macs == options["batch"] * options["time"] * 4 * units * units
     same_over_runs(rng, data, graph)
 
 
-def test_lstm_rejects_a_cell_whose_scale_is_no_power_of_two(rng):
-    with pytest.raises(ModelError, match="scale of the cell must be a power of two"):
-        load(lstm(rng, 1, 5, cell=0.001), "net")
+def test_lstm_on_a_core_has_a_product_for_each_step(rng, tmp_path):
+    data = lstm(rng, 2, 5)
+    config = Config(rows=3, cols=4, depth=2, lanes=2, a_words=64, b_words=128)
+    program = compile_graph(load(data, "net"), config)
+    assert all(step.placement.on_weft for step in program.steps)
+    assert sum(step.macs for step in program.steps) == 10 * 16 * (6 + 4)
+    assert program.steps[1].products == (MatrixProduct(2, 4, 16, 5),)
+    program.save(tmp_path / "net.weft")
+    oracle = runner(data)
+    with Program.load(tmp_path / "net.weft").open(GoldenTransport(config)) as session:
+        for _ in range(4):
+            x = rng.integers(-128, 128, (2, 5, 6)).astype(np.int8)
+            assert np.array_equal(session(x), oracle(x)[0])
+
+
+@pytest.mark.parametrize("absent, present, reason", [
+    ([1, 5, 12], [], "an LSTM without an input gate (CIFG)"),
+    ([], [9, 10, 11], "an LSTM with peepholes"),
+    ([], [16], "an LSTM with a projection"),
+    ([], [20, 21, 22, 23], "an LSTM with a normalization"),
+])
+def test_lstm_with_other_parts_stays_on_the_host(rng, absent, present, reason):
+    [node] = load(lstm(rng, 1, 3, absent=absent, present=present), "net").nodes
+    assert (node.kernel, node.reason) == ("tflite.model", reason)
+
+
+@pytest.mark.parametrize("options, reason", [
+    (dict(kind="int16"), "no kernel for int16, int8, int16, int8"),
+    (dict(activation=1), "an LSTM whose activation is not TANH"),
+])
+def test_lstm_of_other_kinds_stays_on_the_host(rng, options, reason):
+    [node] = load(lstm(rng, 1, 3, **options), "net").nodes
+    assert (node.kernel, node.reason) == ("tflite.model", reason)
+
+
+@pytest.mark.parametrize("options, message", [
+    (dict(cell=0.001), "scale of the cell must be a power of two"),
+    (dict(clip=-1.0), "limit of the cell must be 0 or above, not -1.0"),
+    (dict(shape=(2, 4)), r"input 18 must be a variable of \(1, 4\)"),
+    (dict(shape=(1, 1, 4)), "input must have 3 dimensions and the state 2, not"),
+    (dict(shape=(1, 0)), "input and state must have elements, not"),
+    (dict(present=[3]), r"input 3 must be int8 \(4, 6\)"),
+])
+def test_lstm_rejects(rng, options, message):
+    with pytest.raises(ModelError, match=message):
+        load(lstm(rng, 1, 5, **options), "net")

@@ -2,10 +2,10 @@
 
 A kernel without a prefix is the same in all runtimes. One with a prefix, such as ``tflite.add``,
 follows the numerics of that runtime. ``tflite.model`` and ``onnx.model`` run the runtime itself on
-a sub-model; they are stateful.
+a sub-model; they are stateful. A recurrent kernel asks its caller for products.
 """
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Generator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from weft.network.kernels import (
     tflite_unary,
 )
 
-__all__ = ["KERNELS", "STATEFUL", "run"]
+__all__ = ["KERNELS", "RECURRENT", "STATEFUL", "recurrence", "run"]
 
 # Each is function(inputs, attributes) -> outputs; a stateful one is function(inputs, attributes,
 # state).
@@ -35,6 +35,8 @@ KERNELS = {
     **tflite_unary.KERNELS,
     "onnx.model": runtimes.onnx_model, "tflite.model": runtimes.tflite_model,
 }
+# Each is function(inputs, attributes, state) -> generator, as `recurrence` describes it.
+RECURRENT = {**tflite_recurrent.RECURRENT}
 # Names of the kernels that keep something from run to run.
 STATEFUL = frozenset({"onnx.model", "tflite.lstm", "tflite.model", "tflite.svdf"})
 
@@ -73,3 +75,32 @@ def run(
     if kernel in STATEFUL:
         return function(inputs, attributes, {} if state is None else state)
     return function(inputs, attributes)
+
+
+def recurrence(
+    kernel: str, inputs: Sequence[np.ndarray | None], attributes: Mapping[str, Any],
+    state: MutableMapping,
+) -> Generator[tuple[int, np.ndarray], np.ndarray, list[np.ndarray]]:
+    """The computation of a recurrent layer, as a generator that asks for its products.
+
+    It gives the place of a product in `weft.network.ir.Recurrence.products`, and its operand
+    [M, K]; it takes the results [M, N]; it returns the outputs of the node. For all inputs it asks
+    for the same products, in the same order.
+
+    Parameters
+    ----------
+    kernel : str
+        A name in `RECURRENT`.
+    inputs, attributes
+        As for `run`.
+    state : dict
+        What a stateful kernel keeps from run to run.
+
+    Raises
+    ------
+    ModelError
+        If no kernel has the name.
+    """
+    if kernel not in RECURRENT:
+        raise ModelError(f"kernel must be one of {', '.join(RECURRENT)}, not {kernel!r}")
+    return RECURRENT[kernel](inputs, attributes, state)

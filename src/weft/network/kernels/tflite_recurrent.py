@@ -8,7 +8,7 @@ import numpy as np
 from weft.network.kernels.fixed_point import clamp, multiply, wrap32
 from weft.network.kernels.tflite_unary import logistic16, tanh16
 
-__all__ = ["KERNELS"]
+__all__ = ["KERNELS", "RECURRENT"]
 
 
 def _svdf(inputs, attributes, state):
@@ -44,26 +44,27 @@ def _lstm(inputs, attributes, state):
 
     ::
 
-        gates = int16(sums * input_scales) + int16(hidden @ recurrent.T * recurrent_scales)
+        gates = int16(sums * input_scales) + int16((hidden @ weights) * recurrent_scales)
         cell = sigmoid(forget) * cell + sigmoid(input) * tanh(new), within +-limit
         hidden = sigmoid(output) * tanh(cell) + hidden_zero
 
     Each sum saturates to int16, and each product is scaled. The input has the products of the
     input with the weights of all gates (input, forget, new, output), with their biases: int32
-    [batch, time, 4 * units], or [time, batch, ...] if ``time_major``. ``recurrent`` : int8 [4 *
-    units, units]. A scale is a pair of multiplier and shift; ``cell_power`` : logarithm of the
-    cell's scale; ``limit`` : 0 for none.
+    [batch, time, 4 * units], or [time, batch, ...] if ``time_major``. It asks for one product a
+    step: int8 hidden [batch, units] to int32 [batch, 4 * units], with the zero point subtracted.
+    A scale is a pair of multiplier and shift; ``cell_power`` : logarithm of the cell's scale;
+    ``limit`` : 0 for none.
     """
     sums = np.asarray(inputs[0], np.int64)
     sums = sums if attributes["time_major"] else sums.swapaxes(0, 1)
-    recurrent = attributes["recurrent"].astype(np.int64)
-    steps, batch, units = *sums.shape[:2], recurrent.shape[1]
+    steps, batch, units = *sums.shape[:2], sums.shape[2] // 4
     zero = attributes["hidden_zero"]
-    hidden, cell = state.get("lstm", (np.full((batch, units), zero), np.zeros((batch, units))))
-    hidden, cell = hidden.astype(np.int64), cell.astype(np.int64)
+    hidden, cell = state.get("lstm", (
+        np.full((batch, units), zero, np.int8), np.zeros((batch, units), np.int64)
+    ))
     outputs = np.empty((steps, batch, units), np.int8)
     for step in range(steps):
-        own = (hidden - zero) @ recurrent.T
+        own = yield 0, hidden
         gates = []
         for gate in range(4):
             part = slice(gate * units, (gate + 1) * units)
@@ -80,7 +81,6 @@ def _lstm(inputs, attributes, state):
         shown = tanh16(cell, 3 << max(shift, 0), max(-shift, 0))
         hidden = multiply(leave * shown, *attributes["hidden_scale"]) + zero
         hidden = outputs[step] = clamp(hidden, -128, 127, np.int8)
-        hidden = hidden.astype(np.int64)
     state["lstm"] = hidden, cell
     return [outputs if attributes["time_major"] else np.array(outputs.swapaxes(0, 1))]
 
@@ -90,4 +90,5 @@ def _int16(x):
     return np.clip(x, -(1 << 15), (1 << 15) - 1)
 
 
-KERNELS = {"tflite.svdf": _svdf, "tflite.lstm": _lstm}
+KERNELS = {"tflite.svdf": _svdf}
+RECURRENT = {"tflite.lstm": _lstm}

@@ -1,17 +1,17 @@
 """Makes the report of a program from its steps and their commands."""
 
-from dataclasses import replace
+from dataclasses import astuple, fields, replace
 from functools import lru_cache
 
 import numpy as np
 
 from weft.commands import Job
-from weft.cycles.limits import limits
+from weft.cycles.limits import CycleLimits, limits
 from weft.network.program import Estimate, Program
 from weft.network.report.energy import energy
 from weft.network.report.figures import Energy, LayerReport, LayerStreams, NetworkReport
 from weft.network.report.placement import placement_line
-from weft.network.report.streams import ceilings, commands_of, streams
+from weft.network.report.streams import ceilings, step_streams, transfers
 
 __all__ = ["report"]
 
@@ -48,9 +48,8 @@ def _layer(program, step, able, cached_limits, maps):
     core_seconds = wire_seconds = None
     core_bound = bound = ""
     if step.placement.on_weft:
-        commands = commands_of(program, step)
-        untagged = (replace(c, tag=0) if isinstance(c, Job) else c for c in commands)
-        found, moved = cached_limits(tuple(untagged)), streams(config, commands)
+        found = _limits(transfers(program, step), cached_limits)
+        moved = step_streams(program, step)
         core_bound = bound = found.bound
         core_seconds = target.core_seconds(estimate.cycles)
         wire_seconds = target.wire_seconds(moved.sent, moved.received)
@@ -69,6 +68,15 @@ def _layer(program, step, able, cached_limits, maps):
         bound=bound, streams=moved, core_ms=_ms(core_seconds), wire_ms=_ms(wire_seconds),
         resident=step.resident_bytes, maps=maps, energy=used,
     )
+
+
+def _limits(transfers, cached_limits):
+    """The limits of a step whose streams follow each other, each on an idle core."""
+    total = np.zeros(len(fields(CycleLimits)), np.int64)
+    for commands, times in transfers:
+        untagged = (replace(c, tag=0) if isinstance(c, Job) else c for c in commands)
+        total += times * np.array(astuple(cached_limits(tuple(untagged))))
+    return CycleLimits(*total.tolist())
 
 
 def _ms(seconds):

@@ -40,6 +40,9 @@ class LayerStreams:
             getattr(self, f.name) + getattr(other, f.name) for f in fields(LayerStreams)
         ))
 
+    def __mul__(self, times: int) -> "LayerStreams":
+        return LayerStreams(*(getattr(self, f.name) * times for f in fields(LayerStreams)))
+
 
 @dataclass(frozen=True)
 class Energy:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from weft.network.oracles import is_float_product
 from weft.network.program import Program
-from weft.network.report.streams import commands_of, streams
+from weft.network.report.streams import step_streams
 
 __all__ = ["ORACLES", "placement_line", "reason_lines", "reasons_of"]
 
@@ -86,10 +86,7 @@ def _cost(program):
     text = f"{cycles:,} cycles" if core is None else f"{_ms(1e3 * core)} core"
     if target.baud is None:
         return text
-    moved = [
-        streams(target.config, commands_of(program, step))
-        for step in program.steps if step.placement.on_weft
-    ]
+    moved = [step_streams(program, step) for step in program.steps if step.placement.on_weft]
     wire = sum(target.wire_seconds(step.sent, step.received) for step in moved)
     return f"{text}, {_ms(1e3 * wire)} wire"
 

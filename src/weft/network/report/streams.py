@@ -8,9 +8,10 @@ from weft.geometry import memories
 from weft.host.packing import result_bytes
 from weft.network.program import Program, Step
 from weft.network.report.figures import Ceilings, LayerStreams
+from weft.network.work import RecurrentWork
 from weft.timing import Latencies
 
-__all__ = ["FRAME_BYTES", "RESULT_FRAME_BYTES", "ceilings", "commands_of", "streams"]
+__all__ = ["FRAME_BYTES", "RESULT_FRAME_BYTES", "ceilings", "step_streams", "streams", "transfers"]
 
 FRAME_BYTES = 12  # SYNC, type, number, length and CRC of a frame; an acknowledgement has only these
 RESULT_FRAME_BYTES = FRAME_BYTES + 4  # and tag, last and status of a RESULTS frame
@@ -25,11 +26,22 @@ def ceilings(config: Config) -> Ceilings:
     return Ceilings(config.peak, config.bytes_in, config.cols / row, a_bytes, b_bytes)
 
 
-def commands_of(program: Program, step: Step) -> list[Job | Load]:
-    """The headers of a step in stream order, with the loads that follow for a later step."""
+def transfers(program: Program, step: Step) -> list[tuple[list[Job | Load], int]]:
+    """The streams of a step on the core, and how often each is sent in an inference.
+
+    A stream has the headers in their order, with the loads that follow for a later step.
+    """
     work = step.work
+    if isinstance(work, RecurrentWork):
+        return [(part.commands(), work.steps) for part in work.products]
     early = [] if work.early < 0 else program.steps[work.early].work.weight_loads()
-    return [*work.commands(), *(load for load, _ in early)]
+    return [([*work.commands(), *(load for load, _ in early)], 1)]
+
+
+def step_streams(program: Program, step: Step) -> LayerStreams:
+    """Bytes that a step on the core moves in one inference."""
+    found = [streams(program.target.config, c) * times for c, times in transfers(program, step)]
+    return sum(found, LayerStreams())
 
 
 def streams(config: Config, commands) -> LayerStreams:

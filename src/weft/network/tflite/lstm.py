@@ -1,4 +1,4 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM: the products of its input run on Weft, the recurrence on the host.
+"""UNIDIRECTIONAL_SEQUENCE_LSTM: its products run on Weft, gates and cell on the host.
 
 Source: TFLite Micro, ``lstm_eval_general.cc``, ``unidirectional_sequence_lstm.cc``.
 """
@@ -8,7 +8,7 @@ import math
 import numpy as np
 import tflite
 
-from weft.network.ir import Gemm, Host, Tensor
+from weft.network.ir import Gemm, Recurrence, Tensor
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.quantized import half_away, per_tensor, scale_of
 
@@ -18,15 +18,19 @@ GATE = 2.0**-12  # scale of a gate before its activation
 RESULT = 2.0**-15  # and after it
 HIDDEN, CELL = 18, 19  # places of the state among the inputs
 NEEDED = {0, *range(1, 9), *range(12, 16), HIDDEN, CELL}  # input, weights, biases, state
+PARTS = (  # places that are absent or present only in LSTMs that TFLite Micro does not have
+    ((1, 5, 12), "without an input gate (CIFG)"), (range(9, 12), "with peepholes"),
+    ((16, 17), "with a projection"), (range(20, 24), "with a normalization"),
+)
 
 
 def _lstm(graph, operator):
     """Inputs 1..4 and 5..8 are the weights of input and recurrence, 12..15 the biases."""
     graph.counts(operator, 20, None)
     options = operator.options("UnidirectionalSequenceLSTMOptions")
-    for place in range(len(operator.inputs)):
-        if (place in NEEDED) != graph.present(operator, place):
-            raise Fallback("an LSTM with a projection, peepholes, or a normalization")
+    for places, what in PARTS:
+        if any((place in NEEDED) != graph.present(operator, place) for place in places):
+            raise Fallback(f"an LSTM {what}")
     x, y = graph.input(operator, 0), graph.output(operator)
     hidden, cell = graph.input(operator, HIDDEN), graph.input(operator, CELL)
     kinds = [str(tensor.dtype) for tensor in (x, hidden, cell, y)]
@@ -34,10 +38,14 @@ def _lstm(graph, operator):
         raise Fallback(f"no kernel for {', '.join(kinds)}")
     if options.FusedActivationFunction() != tflite.ActivationFunctionType.TANH:
         raise Fallback("an LSTM whose activation is not TANH")
-    if len(x.shape) != 3:
-        raise operator.error(f"input must have 3 dimensions, not {len(x.shape)}")
+    if len(x.shape) != 3 or len(hidden.shape) != 2:
+        raise operator.error(
+            f"input must have 3 dimensions and the state 2, not {x.shape}, {hidden.shape}"
+        )
     major, size, units = bool(options.TimeMajor()), x.shape[2], hidden.shape[-1]
-    batch = x.shape[1] if major else x.shape[0]
+    time, batch = x.shape[:2] if major else x.shape[1::-1]
+    if min(time, batch, size, units) < 1:
+        raise operator.error(f"input and state must have elements, not {x.shape}, {hidden.shape}")
     for place in (HIDDEN, CELL):
         state = graph.input(operator, place)
         if state.shape != (batch, units) or operator.inputs[place] not in graph.file.variables:
@@ -47,6 +55,8 @@ def _lstm(graph, operator):
     recurrent = _stacked(graph, operator, range(5, 9), (units, units), np.int8)
     bias = _stacked(graph, operator, range(12, 16), (units,), np.int32)
     sums = graph.add(Tensor(f"{y.name}/input", (*x.shape[:2], 4 * units), np.dtype(np.int32)))
+    state = graph.add(Tensor(f"{y.name}/state", (batch, units), np.dtype(np.int8)))
+    own = graph.add(Tensor(f"{y.name}/recurrent", (batch, 4 * units), np.dtype(np.int32)))
     common = {"operator": operator.name, "position": (operator.position,)}
     return [
         Gemm(
@@ -54,12 +64,15 @@ def _lstm(graph, operator):
             x=operator.inputs[0], x_zero=per_tensor(operator, x)[1], weights=weights.T[None],
             bias=bias.astype(np.int64),
         ),
-        Host(
+        Recurrence(
             **common, name=y.name, inputs=(sums,), outputs=operator.outputs, kernel="tflite.lstm",
-            reason="the recurrence of an LSTM, and its state of 16 bits",
-            macs=math.prod(x.shape[:2]) * recurrent.size,
+            reason="the host computes the gates and the cell, which has 16 bits", steps=time,
+            products=(Gemm(
+                **common, name=f"{y.name}/recurrent", inputs=(state,), outputs=(own,), x=state,
+                x_zero=per_tensor(operator, hidden)[1], weights=recurrent.T[None],
+            ),),
             attributes={
-                "recurrent": recurrent, "time_major": major,
+                "time_major": major,
                 **_scales(graph, operator, x, hidden, cell, options.CellClip()),
             },
         ),
