@@ -1,17 +1,17 @@
-// The simulated board: a Verilated accelerator with a serial port, whose bytes are on stdin and stdout.
+// The simulated board: a Verilated accelerator whose serial port is connected to stdin and stdout.
 //
-// The clock always runs, as on a board. After a long time without a bit on the serial port it slows down, so that an
-// idle board uses little processor time. Compiled with DIVISOR, the clock cycles per bit.
+// The clock always runs, as on a board. After a long time without a bit on the serial port it slows
+// down, so that an idle board uses little processor time. Compiled with DIVISOR, the clock cycles
+// per bit.
 
 #include <poll.h>
 #include <unistd.h>
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "Vboard.h"
-#include "verilated.h"
+#include "model.h"
 
 namespace {
 
@@ -66,29 +66,19 @@ private:
     unsigned timer_ = 0, bits_ = 0;
 };
 
-void write_all(const Bytes& bytes) {
-    for (size_t done = 0; done < bytes.size();) {
-        ssize_t n = write(STDOUT_FILENO, bytes.data() + done, bytes.size() - done);
-        if (n <= 0) _exit(1);  // the reader has exited
-        done += n;
-    }
-}
-
 }  // namespace
 
 int main() {
-    auto top = std::make_unique<Vboard>();
+    Model<Vboard> top;
     UartTx uart_tx;
     UartRx uart_rx;
     uint8_t buffer[READ_SIZE];
     uint64_t idle_cycles = 0;
     auto cycle = [&] {
         top->rx = uart_tx.level();
-        top->clk = 0;
-        top->eval();
+        top.set_clock(false);
         uart_rx.sample(top->tx);
-        top->clk = 1;
-        top->eval();
+        top.set_clock(true);
     };
     top->rst = 1;
     cycle();
@@ -105,7 +95,7 @@ int main() {
         bool idle = uart_tx.idle() && uart_rx.idle() && uart_rx.bytes.empty();
         idle_cycles = idle ? idle_cycles + POLL_CYCLES : 0;
         if (!uart_rx.bytes.empty()) {
-            write_all(uart_rx.bytes);
+            write_all(uart_rx.bytes.data(), uart_rx.bytes.size());
             uart_rx.bytes.clear();
         }
     }

@@ -71,7 +71,7 @@ def model(config: Config, *, trace: bool = False, say=lambda text: None) -> Path
     """
     defines = [
         f"BYTES_IN={config.bytes_in}", f"BYTES_OUT={config.bytes_out}",
-        f"REGISTER_LATENCY={LATENCY}", *["TRACE"] * trace,
+        f"REGISTER_LATENCY={LATENCY}",
     ]
     return verilated.executable(
         "models", config.name, sources(repr(config)), lambda: verilog(config), HARNESS,

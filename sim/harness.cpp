@@ -3,8 +3,7 @@
 //
 // The clock runs while command words are queued or the core is busy. Within a COMMANDS frame a
 // command word is valid in every cycle, and results are always taken: cycles do not depend on the
-// speed of the host. The macros BYTES_IN, BYTES_OUT and REGISTER_LATENCY are required; TRACE adds a
-// VCD.
+// speed of the host. The macros BYTES_IN, BYTES_OUT and REGISTER_LATENCY are required.
 //
 //   model [--activity FILE] [--vcd FILE]
 //
@@ -17,15 +16,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "Vweft.h"
-#include "verilated.h"
-#ifdef TRACE
-#include "verilated_vcd_c.h"
-#endif
+#include "model.h"
 
 namespace {
 
@@ -107,47 +102,22 @@ public:
         frame.insert(frame.end(), payload.begin(), payload.end());
         put(frame, crc32(frame.data(), frame.size()), 4);
         frame.insert(frame.begin(), {'W', 'F'});
-        for (size_t done = 0; done < frame.size();) {
-            ssize_t n = write(STDOUT_FILENO, frame.data() + done, frame.size() - done);
-            if (n <= 0) _exit(1);  // the host has closed the pipe
-            done += n;
-        }
+        write_all(frame.data(), frame.size());
     }
 
     void error(uint8_t sequence, const std::string& text) {
         send(ERROR, sequence, Bytes(text.begin(), text.end()));
-    }
-
-private:
-    static bool read_all(uint8_t* to, size_t size) {
-        while (size) {
-            ssize_t n = read(STDIN_FILENO, to, size);
-            if (n <= 0) return false;
-            to += n;
-            size -= n;
-        }
-        return true;
     }
 };
 
 // The core and its clock.
 class Core {
 public:
-    Core(Link& link, const char* activity, const char* vcd) : link_(link) {
+    Core(Link& link, const char* activity, const char* vcd) : link_(link), top_(vcd) {
         if (activity && !(activity_ = fopen(activity, "wb"))) {
             perror(activity);
             _exit(1);
         }
-#ifdef TRACE
-        if (vcd) {
-            Verilated::traceEverOn(true);
-            trace_ = std::make_unique<VerilatedVcdC>();
-            top_->trace(trace_.get(), 99);
-            trace_->open(vcd);
-        }
-#else
-        (void)vcd;
-#endif
         top_->rst = 1;
         cycle();
         cycle();
@@ -156,10 +126,6 @@ public:
 
     ~Core() {
         if (activity_) fclose(activity_);
-#ifdef TRACE
-        if (trace_) trace_->close();
-#endif
-        top_->final();
     }
 
     void feed(Bytes&& words) {
@@ -174,16 +140,14 @@ public:
         top_->cmd_valid = valid;
         if (valid) std::memcpy(&top_->cmd_data, &queue_[taken_], BYTES_IN);
         top_->res_ready = 1;
-        top_->clk = 0;
-        step();
+        top_.set_clock(false);
         if (valid && top_->cmd_ready) taken_ += BYTES_IN;
         if (!top_->rst) {
             if (top_->res_valid) take_result();
             busy_ = top_->activity & BUSY;
             if (activity_) fputc(top_->activity, activity_);
         }
-        top_->clk = 1;
-        step();
+        top_.set_clock(true);
     }
 
     void abort() {
@@ -199,13 +163,6 @@ public:
     }
 
 private:
-    void step() {
-        top_->eval();
-#ifdef TRACE
-        if (trace_) trace_->dump(time_++);
-#endif
-    }
-
     void take_result() {
         if (results_.empty()) {
             put(results_, top_->res_tag, 2);
@@ -222,16 +179,12 @@ private:
     }
 
     Link& link_;
-    std::unique_ptr<Vweft> top_ = std::make_unique<Vweft>();
+    Model<Vweft> top_;
     Bytes queue_, results_;
     size_t taken_ = 0;
     bool busy_ = false;
     uint8_t sequence_ = 0;
     FILE* activity_ = nullptr;
-#ifdef TRACE
-    std::unique_ptr<VerilatedVcdC> trace_;
-    uint64_t time_ = 0;
-#endif
 };
 
 void serve(Link& link, Core& core, Link::Frame& frame) {

@@ -15,8 +15,6 @@ from weft.sim.transport import end
 
 __all__ = ["BusError", "SimRegisters"]
 
-COMMON = Path(__file__).with_name("mmio.h")
-AXI_LITE = COMMON.with_name("mmio_axi_lite.h")
 MEMORY_ADDRESS = 0x40000000
 
 
@@ -56,11 +54,10 @@ class SimRegisters:
                 f" not {ip.name}"
             )
         kind = "dma" if ip.has_dma else ip.protocol.register_slave
-        harness = COMMON.with_name(f"mmio_{kind}.cpp")
+        harness = Path(__file__).with_name(f"mmio_{kind}.cpp")
         model = verilated.executable(
-            "mmio", ip.name,
-            [*build.sources(repr(ip)), COMMON.read_bytes(), AXI_LITE.read_bytes()],
-            lambda: to_verilog(IpTop(ip), name="ip"), harness, top="ip",
+            "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(IpTop(ip), name="ip"),
+            harness, top="ip",
             say=lambda: say(f"compiling the {ip.name} model (once, about 10 to 60 s)"),
         )
         self.memory, arguments = None, []

@@ -7,9 +7,7 @@
 //   'S' and the numbers of struct Start        executes a list; answer: struct Outcome
 //
 // The macros DEPTH (bytes of a vector), BANKS, BANK_BITS, VECTORS (of the memory) and READ_VECTORS
-// are required; TRACE adds a VCD.
-//
-//   model [--vcd FILE]
+// are required.
 
 #include <unistd.h>
 
@@ -18,14 +16,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "Vnetwork.h"
-#include "verilated.h"
-#ifdef TRACE
-#include "verilated_vcd_c.h"
-#endif
+#include "model.h"
 
 namespace {
 
@@ -56,24 +50,8 @@ struct Outcome {
     _exit(1);
 }
 
-void read_all(void* to, size_t size) {
-    uint8_t* data = static_cast<uint8_t*>(to);
-    while (size) {
-        ssize_t n = read(STDIN_FILENO, data, size);
-        if (n <= 0) fail("the input must end between two commands");
-        data += n;
-        size -= n;
-    }
-}
-
-void write_all(const void* from, size_t size) {
-    const uint8_t* data = static_cast<const uint8_t*>(from);
-    while (size) {
-        ssize_t n = write(STDOUT_FILENO, data, size);
-        if (n <= 0) _exit(1);  // the host has closed the pipe
-        data += n;
-        size -= n;
-    }
+void read_whole(void* to, size_t size) {
+    if (!read_all(to, size)) fail("the input must end between two commands");
 }
 
 uint32_t address(uint32_t number) { return number / BANKS << BANK_BITS | number % BANKS; }
@@ -85,28 +63,11 @@ uint32_t number(uint32_t address) {
 // The core, its clock, and a copy of all that the host has written.
 class Core {
 public:
-    explicit Core(const char* vcd) : shadow_(size_t(VECTORS) * DEPTH) {
-#ifdef TRACE
-        if (vcd) {
-            Verilated::traceEverOn(true);
-            trace_ = std::make_unique<VerilatedVcdC>();
-            top_->trace(trace_.get(), 99);
-            trace_->open(vcd);
-        }
-#else
-        (void)vcd;
-#endif
+    Core() : shadow_(size_t(VECTORS) * DEPTH) {
         top_->rst = 1;
         cycle();
         cycle();
         top_->rst = 0;
-    }
-
-    ~Core() {
-#ifdef TRACE
-        if (trace_) trace_->close();
-#endif
-        top_->final();
     }
 
     void store(uint32_t first, const Bytes& data) {
@@ -209,8 +170,7 @@ private:
     }
 
     void cycle() {
-        top_->clk = 0;
-        step();
+        top_.set_clock(false);
         bool read = read_offered_ && top_->read_ready, written = write_offered_ && top_->write_ready;
         received_ = top_->data_valid && !top_->rst;
         finished_ = top_->finished && !top_->rst;
@@ -222,51 +182,39 @@ private:
             pending_.erase(pending_.begin());
         }
         if (read) pending_.push_back(read_vector_);
-        top_->clk = 1;
-        step();
+        top_.set_clock(true);
         if (read) top_->read_valid = read_offered_ = false;
         if (written) top_->write_valid = write_offered_ = false;
     }
 
-    void step() {
-        top_->eval();
-#ifdef TRACE
-        if (trace_) trace_->dump(time_++);
-#endif
-    }
-
-    std::unique_ptr<Vnetwork> top_ = std::make_unique<Vnetwork>();
+    Model<Vnetwork> top_;
     Bytes shadow_;
     Bytes data_ = Bytes(READ_VECTORS * DEPTH);  // of the latest read
     std::vector<uint32_t> pending_;  // first vectors of reads that were accepted
     bool read_offered_ = false, write_offered_ = false, received_ = false, finished_ = false;
     bool checked_ = false;
     uint32_t read_vector_ = 0, random_ = 1, wrong_ = 0;
-#ifdef TRACE
-    std::unique_ptr<VerilatedVcdC> trace_;
-    uint64_t time_ = 0;
-#endif
 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    Core core(argc == 3 && !strcmp(argv[1], "--vcd") ? argv[2] : nullptr);
+int main() {
+    Core core;
     char command;
     while (read(STDIN_FILENO, &command, 1) == 1) {
         if (command == 'S') {
             Start start;
-            read_all(&start, sizeof start);
+            read_whole(&start, sizeof start);
             Outcome out = core.run(start);
             write_all(&out, sizeof out);
             continue;
         }
         uint32_t area[2];
-        read_all(area, sizeof area);
+        read_whole(area, sizeof area);
         if (area[0] > VECTORS || area[1] > VECTORS - area[0]) fail("vectors must be in the memory");
         if (command == 'W') {
             Bytes data(size_t(area[1]) * DEPTH);
-            read_all(data.data(), data.size());
+            read_whole(data.data(), data.size());
             core.store(area[0], data);
         } else if (command == 'R') {
             Bytes data = core.load(area[0], area[1]);

@@ -9,6 +9,7 @@ from weft.chip.config import ChipConfig
 from weft.chip.descriptors import ListError
 from weft.chip.states import NetworkState
 from weft.sim import build, verilated
+from weft.sim.transport import end
 
 __all__ = ["HostTraffic", "SimulatedOutcome", "NetworkSimulation", "network_model"]
 
@@ -74,7 +75,7 @@ class SimulatedOutcome:
     wrong: int
 
 
-def network_model(chip: ChipConfig, *, trace: bool = False) -> Path:
+def network_model(chip: ChipConfig) -> Path:
     """The executable model of ``chip``, from the cache or newly built.
 
     Raises weft.sim.tools.ToolError if a tool is missing or does not compile the model.
@@ -88,11 +89,11 @@ def network_model(chip: ChipConfig, *, trace: bool = False) -> Path:
     defines = [
         f"DEPTH={chip.core.depth}", f"BANKS={chip.banks}",
         f"BANK_BITS={(chip.banks - 1).bit_length()}", f"VECTORS={chip.vectors}",
-        f"READ_VECTORS={chip.read_vectors}", *["TRACE"] * trace,
+        f"READ_VECTORS={chip.read_vectors}",
     ]
     return verilated.executable(
         "networks", f"network{chip.core.name}", build.sources(repr(chip)), verilog, HARNESS,
-        top="network", defines=defines, trace=trace,
+        top="network", defines=defines,
     )
 
 
@@ -102,16 +103,13 @@ class NetworkSimulation:
     Parameters
     ----------
     chip : ChipConfig
-    vcd : path, optional
-        File for a waveform.
     """
 
-    def __init__(self, chip: ChipConfig, *, vcd=None):
+    def __init__(self, chip: ChipConfig):
         self.chip = chip
-        command = [network_model(chip, trace=vcd is not None)]
-        command += [] if vcd is None else ["--vcd", vcd]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [network_model(chip)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def __enter__(self):
@@ -119,7 +117,7 @@ class NetworkSimulation:
 
     def __exit__(self, *exception):
         self._process.stdin.close()
-        self._process.wait()
+        end(self._process)
         self._process.stdout.close()
         self._process.stderr.close()
 

@@ -49,7 +49,7 @@ def executable(
     verilog : callable
         Returns the text; called if the executable is not in the cache.
     harness : Path
-        A C++ file with ``main``.
+        A C++ file with ``main``; it may include the headers of its folder.
     top : str
         The module that is simulated.
     prefix : str, optional
@@ -78,7 +78,8 @@ def executable(
     """
     prefix = prefix or f"V{top}"
     options = [top, prefix, file, *defines, str(control), str(trace), str(vpi), *link, str(large)]
-    digest = _key(*options, harness.read_bytes(), *dependencies)
+    headers = [path.read_bytes() for path in sorted(harness.parent.glob("*.h"))]
+    digest = _key(*options, harness.read_bytes(), *headers, *dependencies)
 
     def make(place):
         say()
