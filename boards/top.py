@@ -11,7 +11,6 @@ from weft.chip.config import ChipConfig
 from weft.chip.states import NetworkState
 from weft.config import Config
 from weft.hw.serial.accelerator import SerialAccelerator
-from weft.hw.serial.network_accelerator import NetworkAccelerator
 
 __all__ = ["BoardTop"]
 
@@ -23,8 +22,7 @@ WAIT = 1024
 class BoardTop(wiring.Component):
     """An accelerator at a serial port with the clock, pins and LEDs of a board.
 
-    It is a `weft.hw.serial.accelerator.SerialAccelerator`, or for a ChipConfig a
-    `weft.hw.serial.network_accelerator.NetworkAccelerator`.
+    The accelerator is a `weft.hw.serial.accelerator.SerialAccelerator`.
 
     The LEDs: ``alive`` blinks about once a second, eight times as fast while the core is busy;
     ``busy`` is on while the core is busy; ``error`` is on for one to two seconds after a damaged or
@@ -45,9 +43,9 @@ class BoardTop(wiring.Component):
         m = Module()
         m.domains.sync = ClockDomain(reset_less=not self.board.device.flow.reset)
         m.submodules.clock = clock = Clock(self.board)
-        networks = isinstance(self.config, ChipConfig)
-        kind = _NetworkAcceleratorWithStatus if networks else _SerialAcceleratorWithStatus
-        m.submodules.accelerator = accelerator = kind(self.config, divisor=self.board.divisor)
+        m.submodules.accelerator = accelerator = _AcceleratorWithStatus(
+            self.config, divisor=self.board.divisor
+        )
         m.submodules.status_leds = status_leds = StatusLeds(clock=self.board.clock)
         ports = _Ports(platform)
         m.submodules.rx = rx = io.Buffer("i", ports.request("uart", 0, "rx"))
@@ -66,7 +64,7 @@ class BoardTop(wiring.Component):
         return m
 
 
-class _StatusSignals:
+class _AcceleratorWithStatus(SerialAccelerator):
     """An accelerator that also drives two status signals.
 
     Attributes
@@ -84,23 +82,16 @@ class _StatusSignals:
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
+        core = m.submodules.core
+        if isinstance(self.config, ChipConfig):
+            busy = core.status.state == NetworkState.RUNNING
+        else:
+            busy = core.activity.busy
         m.d.sync += [
-            self.core_busy.eq(self._busy(m.submodules.core)),
+            self.core_busy.eq(busy),
             self.rx_error.eq(m.submodules.receiver.error),
         ]
         return m
-
-
-class _SerialAcceleratorWithStatus(_StatusSignals, SerialAccelerator):
-    @staticmethod
-    def _busy(core):
-        return core.activity.busy
-
-
-class _NetworkAcceleratorWithStatus(_StatusSignals, NetworkAccelerator):
-    @staticmethod
-    def _busy(core):
-        return core.status.state == NetworkState.RUNNING
 
 
 class _Ports:

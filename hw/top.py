@@ -6,10 +6,34 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.core import Core
 
-__all__ = ["Top"]
+__all__ = ["FlatTop", "Top"]
 
 
-class Top(wiring.Component):
+class FlatTop(wiring.Component):
+    """A core with a separate port for each member of its interface.
+
+    Parameters
+    ----------
+    core : wiring.Component
+    pins : dict of (In or Out, Value)
+        For each port the direction, and the member of the core's interface.
+    """
+
+    def __init__(self, core, pins):
+        self.core = core
+        self._pins = pins
+        super().__init__({name: flow(len(inner)) for name, (flow, inner) in pins.items()})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.core = self.core
+        for name, (flow, inner) in self._pins.items():
+            outer = getattr(self, name)
+            m.d.comb += inner.eq(outer) if flow == In else outer.eq(inner)
+        return m
+
+
+class Top(FlatTop):
     """`Core`, with a separate port for each member of its interface.
 
     Attributes
@@ -30,9 +54,9 @@ class Top(wiring.Component):
     """
 
     def __init__(self, config, *, mac=None):
-        self.core = core = Core(config, mac=mac)
+        core = Core(config, mac=mac)
         commands, results, word = core.commands, core.results, core.results.payload
-        self._pins = {  # direction, and the member of the core's interface
+        super().__init__(core, {
             "cmd_valid": (In, commands.valid),
             "cmd_ready": (Out, commands.ready),
             "cmd_data": (In, commands.payload),
@@ -46,13 +70,4 @@ class Top(wiring.Component):
             "reg_address": (In, core.reg_address),
             "reg_data": (Out, core.reg_data),
             "activity": (Out, core.activity.as_value()),
-        }
-        super().__init__({name: flow(len(inner)) for name, (flow, inner) in self._pins.items()})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.core = self.core
-        for name, (flow, inner) in self._pins.items():
-            outer = getattr(self, name)
-            m.d.comb += inner.eq(outer) if flow == In else outer.eq(inner)
-        return m
+        })

@@ -37,20 +37,16 @@ def start(
     weft.sim.tools.ToolError
         If a tool is missing or too old, or the model does not compile.
     """
-    networks = isinstance(config, ChipConfig)
-
     def verilog():
         from weft.hw import export
         from weft.hw.serial.accelerator import SerialAccelerator
-        from weft.hw.serial.network_accelerator import NetworkAccelerator
 
-        kind = NetworkAccelerator if networks else SerialAccelerator
-        return export.to_verilog(kind(config, divisor=divisor), name="board")
+        return export.to_verilog(SerialAccelerator(config, divisor=divisor), name="board")
 
     program = verilated.executable(
         "boards", f"{config.name}-board", build.sources(repr(config), str(divisor)), verilog,
         _HARNESS, top="board", defines=[f"DIVISOR={divisor}"],
-        control=_NETWORKS_CONTROL if networks else None,
+        control=_NETWORKS_CONTROL if isinstance(config, ChipConfig) else None,
         say=lambda: say(f"compiling the {config.name} board (once, takes 10 to 60 s)"),
     )
     return subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

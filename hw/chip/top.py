@@ -1,15 +1,14 @@
 """The top of a core for networks, with flat ports for simulators."""
 
-from amaranth.hdl import Module
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.chip.core import NetworkCore
+from weft.hw.top import FlatTop
 
 __all__ = ["NetworkTop"]
 
 
-class NetworkTop(wiring.Component):
+class NetworkTop(FlatTop):
     """`NetworkCore`, with a separate port for each member of its interface.
 
     Attributes
@@ -29,9 +28,9 @@ class NetworkTop(wiring.Component):
     """
 
     def __init__(self, chip):
-        self.core = core = NetworkCore(chip)
+        core = NetworkCore(chip)
         write, status = core.writes.payload, core.status
-        self._pins = {  # direction, and the member of the core's interface
+        super().__init__(core, {
             "write_valid": (In, core.writes.valid),
             "write_ready": (Out, core.writes.ready),
             "write_address": (In, write.address.as_value()),
@@ -55,13 +54,4 @@ class NetworkTop(wiring.Component):
             "result": (Out, status.result.as_value()),
             "result_bytes": (Out, status.result_bytes),
             "finished": (Out, core.finished),
-        }
-        super().__init__({name: flow(len(inner)) for name, (flow, inner) in self._pins.items()})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.core = self.core
-        for name, (flow, inner) in self._pins.items():
-            outer = getattr(self, name)
-            m.d.comb += inner.eq(outer) if flow == In else outer.eq(inner)
-        return m
+        })

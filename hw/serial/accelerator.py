@@ -1,22 +1,27 @@
-"""A complete accelerator behind a serial port; a board adds only a clock."""
+"""A complete core behind a serial port; a board adds only a clock."""
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
+from weft.chip.config import ChipConfig
+from weft.hw.chip.core import NetworkCore
+from weft.hw.chip.host_port import HostPort
 from weft.hw.core import Core
 from weft.hw.serial.link import Link
+from weft.hw.serial.network_link import NetworkLink
 from weft.hw.serial.uart import UartReceiver, UartTransmitter
 
 __all__ = ["SerialAccelerator"]
 
 
 class SerialAccelerator(wiring.Component):
-    """The `weft.hw.core.Core` of a Config, its link and its serial port.
+    """The core of a Config or of a ChipConfig, its link and its serial port.
 
     Parameters
     ----------
-    config : Config
+    config : Config or ChipConfig
+        With a ChipConfig the core is a `weft.hw.chip.core.NetworkCore` with its host port.
     divisor : int
         Clock cycles per bit of the serial port: 4 or more.
 
@@ -37,11 +42,18 @@ class SerialAccelerator(wiring.Component):
         m = Module()
         m.submodules.receiver = receiver = UartReceiver(divisor=self.divisor)
         m.submodules.transmitter = transmitter = UartTransmitter(divisor=self.divisor)
-        m.submodules.link = link = Link(self.config)
-        m.submodules.core = core = Core(self.config)
+        if isinstance(self.config, ChipConfig):
+            m.submodules.link = link = NetworkLink(target=self.config.core.target)
+            m.submodules.host_port = host_port = HostPort(self.config)
+            m.submodules.core = core = NetworkCore(self.config)
+            connect(m, link.frames, host_port.frames)
+            connect(m, host_port.core, core)
+        else:
+            m.submodules.link = link = Link(self.config)
+            m.submodules.core = core = Core(self.config)
+            connect(m, link.core, core)
         connect(m, receiver.bytes, link.rx_bytes)
         connect(m, link.tx_bytes, transmitter.bytes)
-        connect(m, link.core, core)
         m.d.comb += [
             receiver.rx.eq(self.rx),
             self.tx.eq(transmitter.tx),
