@@ -42,7 +42,7 @@ def field_faults(chip, kind, values, passed):
             (target == LoadTarget.PARAMETERS) & (end > chip.lines),
         ]
     elif kind is ListJob:
-        faults.append(values["panel_rows"] > chip.core.rows)
+        faults += [values["panel_rows"] > chip.core.rows, values["add"] & values["sums"]]
     elif kind is ListLoop:
         faults.append(values["body"] > passed)
     else:

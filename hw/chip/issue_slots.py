@@ -1,4 +1,4 @@
-"""The issue slots of the scalers: a chunk takes one slot, or four with ADD."""
+"""The issue slots of the scalers: a chunk takes one slot, or four with ADD or sums."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -29,9 +29,9 @@ class Issue(data.Struct):
 class IssueSlots(wiring.Component):
     """Assigns slots of ``scale_cycles`` cycles to the values of chunks.
 
-    Without ADD chunks are at least a slot apart. With ADD they are a multiple of four slots apart
-    while there are chunks in flight. The other three values of a chunk follow its sums by the
-    numbers of slots in `weft.chip.latencies.add_slots`.
+    Chunks are at least a slot apart, or four slots in a job with sums. With ADD they are a multiple
+    of four slots apart while there are chunks in flight. The other three values of a chunk follow
+    its sums by the numbers of slots in `weft.chip.latencies.add_slots`.
 
     Parameters
     ----------
@@ -43,6 +43,8 @@ class IssueSlots(wiring.Component):
         Pulse: a job starts. No chunk is in flight.
     add : In, 1 bit
         The job has ADD.
+    sums : In, 1 bit
+        The job stores sums. Stable from the cycle after ``start``, as is ``add``.
     request : In, 1 bit
         A chunk is requested; only while ``ready`` is 1.
     ready : Out, 1 bit
@@ -55,16 +57,19 @@ class IssueSlots(wiring.Component):
         self.cycles = core.scale_cycles
         self.slots = add_slots(core)
         super().__init__({
-            "start": In(1), "add": In(1), "request": In(1), "ready": Out(1), "issue": Out(Issue),
+            "start": In(1), "add": In(1), "sums": In(1), "request": In(1), "ready": Out(1),
+            "issue": Out(Issue),
         })
 
     def elaborate(self, platform):
         m = Module()
-        period = 4 * self.cycles  # with ADD
+        period = 4 * self.cycles  # with ADD or sums
         cycle = Signal(range(period))
         requested = Signal()  # a chunk was requested in this period; 0 when a job starts
         before = Signal(self.slots.total // 4)  # the same for the periods before
-        end = cycle == Mux(self.add, period - 1, self.cycles - 1)
+        four = Signal()  # slots that a chunk takes
+        m.d.sync += four.eq(self.add | self.sums)
+        end = cycle == Mux(four, period - 1, self.cycles - 1)
         m.d.comb += [self.ready.eq(cycle == 0), self.issue.layer.eq(self.request)]
         with m.If(self.request | (cycle != 0) | requested | before.any()):
             m.d.sync += cycle.eq(Mux(end, 0, cycle + 1))

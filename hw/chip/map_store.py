@@ -1,6 +1,6 @@
-"""The map store: writes the results of chunks to the output map of a job."""
+"""The map store: writes the results or the sums of chunks to the output map of a job."""
 
-from amaranth.hdl import Const, Module, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -9,6 +9,7 @@ from weft.chip import latencies
 from weft.hw.chip.chunk_addresses import ChunkAddresses
 from weft.hw.chip.layouts import JobFields, MapChunk, VectorAddress
 from weft.hw.chip.memory import MemoryWrite
+from weft.hw.chip.sum_parts import SumParts
 
 __all__ = ["MapStore"]
 
@@ -16,6 +17,7 @@ __all__ = ["MapStore"]
 class MapStore(wiring.Component):
     """Writes each chunk in the cycle of its results; a byte beyond column N is never written.
 
+    A chunk of sums is written in parts of ``lanes`` bytes, one in each slot of ``scale_cycles``.
     A write beyond ``base`` and ``limit`` does not happen. The job ends all the same.
 
     Parameters
@@ -33,7 +35,10 @@ class MapStore(wiring.Component):
         The chunk that is requested in this cycle.
     results : In, ``lanes`` int8
     results_next : In, 1 bit
-        ``results`` is valid `weft.chip.latencies.CHUNK_ADDRESS` cycles later.
+        ``results`` is valid `weft.chip.latencies.CHUNK_STORE` cycles later.
+    sums : In, ``lanes`` x 32 bits
+    sums_next : In, 1 bit
+        ``sums`` is valid in the next cycle. Pulses are at least four slots apart.
     write : Out, `weft.hw.chip.memory.MemoryWrite`
     done : Out, 1 bit
         Pulse, with the last write of the job.
@@ -53,6 +58,8 @@ class MapStore(wiring.Component):
             "request": In(data.StructLayout({"valid": 1, "chunk": MapChunk(chip)})),
             "results": In(data.ArrayLayout(signed(8), self.lanes)),
             "results_next": In(1),
+            "sums": In(data.ArrayLayout(signed(32), self.lanes)),
+            "sums_next": In(1),
             "write": Out(MemoryWrite(chip)),
             "done": Out(1),
             "address_error": Out(1),
@@ -64,11 +71,19 @@ class MapStore(wiring.Component):
         m.submodules.chunks = chunks = SyncFIFOBuffered(
             width=self.request.chunk.shape().size, depth=latencies.chunks_in_flight(self.chip.core)
         )
+        m.submodules.parts = parts = SumParts(self.chip)
+        following = Signal.like(addresses.i)  # the chunk, or the part of one, that is stored next
+        m.d.sync += following.eq(Mux(
+            self.job.sums, parts.part.as_value(), Cat(self.results_next, chunks.r_data)
+        ))
         chunk = addresses.o
         m.d.comb += [
             chunks.w_en.eq(self.request.valid),
             chunks.w_data.eq(self.request.chunk),
-            chunks.r_en.eq(self.results_next),
+            chunks.r_en.eq(self.results_next | parts.take),
+            parts.next.eq(self.sums_next),
+            parts.chunk.eq(chunks.r_data),
+            parts.sums.eq(self.sums),
             addresses.start.eq(self.start),
             addresses.first.eq(self.job.output),
             addresses.pixel_step.eq(self.job.output_pixel_step),
@@ -77,11 +92,13 @@ class MapStore(wiring.Component):
             addresses.base.eq(self.base),
             addresses.limit.eq(self.limit),
             addresses.en.eq(1),
-            addresses.i.valid.eq(self.results_next),
-            addresses.i.chunk.eq(chunks.r_data),
+            addresses.i.eq(following),
             self.write.valid.eq(chunk.valid & chunk.in_range),
             self.write.address.eq(chunk.address),
-            self.write.data.eq(self.results.as_value().replicate(self.depth // self.lanes)),
+            self.write.data.eq(
+                Mux(self.job.sums, parts.bytes, self.results.as_value())
+                .replicate(self.depth // self.lanes)
+            ),
             self.write.enable.eq(self._enable(chunk)),
             self.done.eq(chunk.valid & chunk.last),
             self.address_error.eq(chunk.valid & ~chunk.in_range),

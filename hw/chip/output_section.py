@@ -122,6 +122,8 @@ class OutputSection(wiring.Component):
             store.request.eq(scheduler.request),
             store.results.eq(rescaler.results),
             store.results_next.eq(rescaler.results_next),
+            store.sums.eq(rescaler.biased),
+            store.sums_next.eq(rescaler.biased_next),
             self.write.eq(store.write),
             self.done.eq(store.done),
             self.address_error.eq(store.address_error | added.address_error),

@@ -28,7 +28,7 @@ class Rescaler(wiring.Component):
 
     Sums are modulo 2^32. All values of a chunk take the same path: `IssueSlots` gives each one its
     slot, in which its parameters are read. So the results of a chunk follow its request by a fixed
-    number of cycles, `weft.chip.latencies.rescale`.
+    number of cycles, `weft.chip.latencies.rescale`. A job with sums needs only ``sums + bias``.
 
     Parameters
     ----------
@@ -55,10 +55,14 @@ class Rescaler(wiring.Component):
         Values of x, chunk by chunk. A valid chunk is taken when the scalers need it.
     results : Out, ``lanes`` int8
     results_next : Out, 1 bit
-        ``results`` is valid in `NEXT` cycles.
+        ``results`` is valid in `NEXT` cycles. 0 in a job with sums.
+    biased : Out, ``lanes`` x 32 bits
+        ``sums + bias``.
+    biased_next : Out, 1 bit
+        ``biased`` has the sums of a chunk in the next cycle. 0 in a job without sums.
     """
 
-    NEXT = latencies.CHUNK_ADDRESS
+    NEXT = latencies.CHUNK_STORE
 
     def __init__(self, chip):
         core = self.core = chip.core
@@ -77,6 +81,8 @@ class Rescaler(wiring.Component):
             "added": In(stream.Signature(values)),
             "results": Out(values),
             "results_next": Out(1),
+            "biased": Out(data.ArrayLayout(signed(32), core.lanes)),
+            "biased_next": Out(1),
         })
 
     def elaborate(self, platform):
@@ -88,7 +94,10 @@ class Rescaler(wiring.Component):
         ends = Mux(self.job.add, *(
             Cat(getattr(issue, name) for issue in issues) for name in ("total", "layer")
         ))
-        m.d.comb += self.results_next.eq(ends[len(issues) - 1 - self.NEXT])
+        m.d.comb += [
+            self.results_next.eq(ends[len(issues) - 1 - self.NEXT] & ~self.job.sums),
+            self.biased_next.eq(issues[self.join].layer & self.job.sums),
+        ]
         return m
 
     def _issues(self, m):
@@ -97,6 +106,7 @@ class Rescaler(wiring.Component):
         m.d.comb += [
             slots.start.eq(self.start),
             slots.add.eq(self.job.add),
+            slots.sums.eq(self.job.sums),
             slots.request.eq(self.request.valid),
             self.ready.eq(slots.ready),
         ]
@@ -147,6 +157,7 @@ class Rescaler(wiring.Component):
             scaler.multiplier.eq(parameters.value.multiplier),
             scaler.shift.eq(parameters.value.shift),
             self.results[lane].eq(y),
+            self.biased[lane].eq(biased),
         ]
 
     def _terms(self, m, lane, y, scaled_value, issues, scaled):

@@ -180,9 +180,9 @@ def job_of(chip, layer, packed, plan, source, output, *, added=None, b_word=0, l
             sum_high=add.high,
         )
     return ListJob(
-        cross=plan.cross, loads=loads, panel_rows=plan.panel_rows, out_height=height,
-        out_width=width, columns=layer.columns, tile_words=packed.tile_words,
-        kernel_height=layer.kernel[0], kernel_width=layer.kernel[1],
+        cross=plan.cross, sums=int(layer.stores_sums), loads=loads,
+        panel_rows=plan.panel_rows, out_height=height, out_width=width, columns=layer.columns,
+        tile_words=packed.tile_words, kernel_height=layer.kernel[0], kernel_width=layer.kernel[1],
         tap_vectors=packed.tap_vectors, group_tiles=packed.group_tiles,
         group_step=split(packed.group_step, banks), in_height=layer.x.shape[0],
         in_width=layer.x.shape[1], first_y=layer.first[0], first_x=layer.first[1],
@@ -217,7 +217,7 @@ def case_of(rng, chip, layer, *, base=0, limit=None) -> JobCase:
     plan = plan_map(rng, chip, layer, packed.map_vectors)
     source = image.take_map(plan, layer.x.shape[0])
     image.store_map(source, layer.x)
-    pitch = -(-layer.columns // chip.core.depth) + int(rng.integers(3))
+    pitch = -(-layer.channels // chip.core.depth) + int(rng.integers(3))
     result = MapPlace(0, pitch, pitch * layer.out[1] + int(rng.integers(3)))
     places = [
         image.take_map(result, layer.out[0]) for _ in range(1 + bool(layer.addition))

@@ -48,6 +48,8 @@ class ChipLayer:
         y and x of the first tap of the first pixel; distances of pixels, and of taps.
     outside, zero, low, high : int
     addition : LayerAddition or None
+    stores_sums : bool
+        The results are the bytes of the sums.
     """
 
     x: np.ndarray
@@ -65,10 +67,16 @@ class ChipLayer:
     low: int
     high: int
     addition: LayerAddition | None = None
+    stores_sums: bool = False
 
     @property
     def columns(self):
         return len(self.weights)
+
+    @property
+    def channels(self):
+        """Bytes of a pixel of the output map."""
+        return self.columns * (4 if self.stores_sums else 1)
 
     @property
     def kernel(self):
@@ -93,8 +101,12 @@ class ChipLayer:
     def results(self, mode, x=None, added=None) -> np.ndarray:
         """The results in a requantization mode; int8 [out_height, out_width, N].
 
-        ``x`` and ``added`` replace the maps of the layer.
+        ``x`` and ``added`` replace the maps of the layer. With ``stores_sums``, bytes [..., 4 * N].
         """
+        if self.stores_sums:
+            return np.frombuffer(self.sums(x).astype("<i4").tobytes(), np.int8).reshape(
+                *self.out, self.channels
+            )
         y = requantize(
             self.sums(x), self.multiplier, self.shift, mode=mode,
             zero_point=self.zero, low=self.low, high=self.high,
@@ -140,7 +152,7 @@ def _addition(rng, shape):
 
 
 def random_layer(
-    rng, *, x=None, kind=None, add=None, most_pixels=6, most_channels=12, most_kernel=4
+    rng, *, x=None, kind=None, add=None, sums=None, most_pixels=6, most_channels=12, most_kernel=4
 ) -> ChipLayer:
     """A layer with random sizes and values.
 
@@ -151,7 +163,7 @@ def random_layer(
         The input map; a random one if absent.
     kind : str, optional
         "conv", "depthwise" or "point" (kernel 1 x 1, a pixel for each pixel of the input).
-    add : bool, optional
+    add, sums : bool, optional
     most_pixels, most_channels, most_kernel : int
         Upper limits of the height and the width of maps, of channels, and of a kernel's sides.
     """
@@ -184,10 +196,13 @@ def random_layer(
         shift = rng.integers(-31, 8, columns)
         multiplier = rng.choice([0, 1 << 30, (1 << 31) - 1], columns)
     low, high = _limits(rng)
+    if sums is None:  # their bytes are the channels of the next layer
+        sums = not add and columns <= most_channels and rng.integers(4) == 0
     return ChipLayer(
         x=x, weights=_int8(rng, (columns, *kernel, channels // groups)), groups=groups,
         bias=rng.integers(-1000 * k, 1000 * k, columns), multiplier=multiplier, shift=shift,
         out=out, first=first, stride=stride, dilation=dilation,
         outside=int(rng.integers(-128, 128)), zero=int(rng.integers(-128, 128)),
         low=low, high=high, addition=_addition(rng, (*out, columns)) if add else None,
+        stores_sums=bool(sums),
     )

@@ -175,7 +175,7 @@ class _Builder:
         if after:
             plan, more = after.plan, len(after.turns) - 1
         else:
-            pitch = -(-layer.columns // self._chip.core.depth) + int(self._rng.integers(2))
+            pitch = -(-layer.channels // self._chip.core.depth) + int(self._rng.integers(2))
             plan, more = MapPlace(0, pitch, pitch * width), 0
         outputs = self._take_maps(plan, height, count + more)
         added = outputs[:count]  # in place

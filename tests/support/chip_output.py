@@ -56,20 +56,22 @@ class OutputCase:
         line = job.parameter_line + column // lanes
         bias, multiplier, shift = self.buffers.parameters(line, column % lanes)
         wrapped = self.sums.astype(np.int32)
+        total = add_bias(wrapped, bias)
         y = requantize(
-            add_bias(wrapped, bias), multiplier, shift, mode=mode, zero_point=job.zero,
-            low=job.low, high=job.high,
+            total, multiplier, shift, mode=mode, zero_point=job.zero, low=job.low, high=job.high,
         )
         after = image.vectors().copy()
         if job.add:
             y = self._added(image, y)
-        after[self._index("output")] = y
+        if job.sums:
+            y = np.ascontiguousarray(total.astype("<i4")).view(np.int8)
+        after[self._index("output", y.shape[-1])] = y
         return after
 
     def _added(self, image, y):
         job, mode = self.job, self.chip.core.requantize
         scales = [self.buffers.parameters(job.add_line + n, 0)[1:] for n in range(3)]
-        x = image.vectors()[self._index("add")]
+        x = image.vectors()[self._index("add", job.columns)]
         total = np.zeros(x.shape, np.int64)
         for values, zero, scale in zip((x, y), (job.add_zero, job.zero), scales, strict=False):
             total += scaled((values.astype(int) - zero) * 2**20, *scale, mode=mode)
@@ -78,8 +80,8 @@ class OutputCase:
             low=job.sum_low, high=job.sum_high,
         )
 
-    def _index(self, map_):
-        column, depth = np.arange(self.job.columns), self.chip.core.depth
+    def _index(self, map_, channels):
+        column, depth = np.arange(channels), self.chip.core.depth
         return pixel_numbers(self.chip, self.job, map_)[..., None] + column // depth, column % depth
 
     def fields(self):
@@ -209,13 +211,20 @@ class OutputBench:
                     self.write(plain(write))
             self.cycles.append(now)
             self.latencies.append(now - 1 - first_row)
-            chunks = job.job.out_height * job.job.out_width * -(-job.job.columns // chip.core.lanes)
-            assert writes == chunks
+            assert writes == self.chunk_writes(job.job)
             found = b"".join(v.to_bytes(depth, "little") for v in self.port.vectors)
             skip = job.base * chip.banks * depth
             assert found[:skip] == memory.tobytes()[:skip]
             assert found[skip:] == job.expected.tobytes(), job.job
         assert not (await ctx.tick().sample(dut.write.valid))[-1]
+
+    def chunk_writes(self, job):
+        """Writes of a job."""
+        lanes, cols = self.chip.core.lanes, self.chip.core.cols
+        tiles = [min(cols, job.columns - first) for first in range(0, job.columns, cols)]
+        return job.out_height * job.out_width * sum(
+            -(-(4 * tile if job.sums else tile) // lanes) for tile in tiles
+        )
 
     def write(self, write):
         number = write["address"]["word"] * self.chip.banks + write["address"]["bank"]

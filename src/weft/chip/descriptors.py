@@ -43,7 +43,7 @@ class ListError(IntEnum):
 
     NONE = 0
     OPCODE = 1  # unknown opcode or version, or an unused bit is 1
-    FIELD = 2  # a size is 0 or too large for this core
+    FIELD = 2  # a size is 0 or too large for this core, or fields contradict each other
     ADDRESS = 3  # a vector outside base..limit would be read or written
     DEADLOCK = 4  # loads and jobs wait for each other
     ABORTED = 5
@@ -196,6 +196,9 @@ class ListJob(_Descriptor):
         A panel may contain pixels of several rows of the output map.
     add : flag
         Another map is added to the result.
+    sums : flag
+        The output map has sums instead of results: 32 bits each, little-endian, with their biases
+        and modulo 2^32. A pixel has ``4 * columns`` bytes. Not together with ``add``.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
@@ -239,7 +242,8 @@ class ListJob(_Descriptor):
         First of three lines, with the scales of the added map, of the result and of the sum; all
         lanes have the same parameters, and no bias.
     output : address
-        Of pixel (0, 0). The columns of a pixel follow each other, ``depth`` in a vector.
+        Of pixel (0, 0). The columns of a pixel follow each other, ``depth`` in a vector, or
+        ``depth / 4`` with ``sums``.
     output_pixel_step, output_row_step : address
         As for the input.
     outside : int8
@@ -256,6 +260,7 @@ class ListJob(_Descriptor):
     OPCODE: ClassVar[ListOpcode] = ListOpcode.JOB
     cross: int = _flag(8)
     add: int = _flag(9)
+    sums: int = _flag(10)
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)

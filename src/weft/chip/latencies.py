@@ -7,9 +7,10 @@ from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
-    "CHUNK_ADDRESS", "LIST_SETTLE", "MAP_READ", "PANEL_START", "ROW_READ", "SIDE_READ", "AddSlots",
-    "add_slots", "added_chunks", "array_write", "chunks_in_flight", "join", "read_delay", "rescale",
-    "result_read", "result_rows", "sum_latency",
+    "CHUNK_ADDRESS", "CHUNK_STORE", "LIST_SETTLE", "MAP_READ", "PANEL_START", "ROW_READ",
+    "SIDE_READ", "SUM_PARTS", "AddSlots", "add_slots", "added_chunks", "array_write",
+    "chunks_in_flight", "join", "read_delay", "rescale", "result_read", "result_rows", "store_sums",
+    "sum_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
@@ -19,6 +20,8 @@ SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
 MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 PARAMETER_READ = 1 + latencies.MEMORY_READ  # from an issue to the parameters of its columns
 CHUNK_ADDRESS = 3  # from a chunk to its checked address
+CHUNK_STORE = 1 + CHUNK_ADDRESS  # from a chunk at the map store to its write
+SUM_PARTS = 4  # writes of a chunk of sums at most, one a slot
 _ADDED_READ = 20  # from a chunk to its added values, if the side port is free
 
 
@@ -60,6 +63,11 @@ def rescale(core: Config, add: bool = False) -> int:
     """From the request of a chunk to its results."""
     first = add_slots(core).total * core.scale_cycles if add else 0
     return first + _scaled(core) + latencies.CLAMP
+
+
+def store_sums(core: Config) -> int:
+    """From the request of a chunk to the write of the first part of its sums."""
+    return join(core) + CHUNK_STORE
 
 
 @dataclass(frozen=True)

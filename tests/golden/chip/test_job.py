@@ -103,6 +103,30 @@ def test_a_job_by_hand():
     assert (np.delete(memory, [*range(80, 83), *range(84, 87), 0, 1, 2, 8, 9, 10]) == 99).all()
 
 
+def test_sums_by_hand():
+    """Two pixels of 2 channels, N = 3: pixels of 12 bytes; the sums wrap at 32 bits."""
+    config = chip(2, 2, 4, 2, multiplier="fip", words=16, lines=8, read_vectors=1)  # 3 banks
+    memory = np.full(config.memory_bytes, 99, np.int8)
+    memory[0:4], memory[4:8] = (1, -128, 0, 0), (3, 4, 0, 0)
+    buffers = ChipBuffers(config)
+    buffers.b[0] = [[1, 2, 0, 0], [-128, 5, 0, 0]]
+    buffers.b[1, 0] = [-1, 0, 0, 0]
+    # The biases are 10, -1 and 2^31 - 1, less the pair sums 2, -640 and 0 of the columns.
+    buffers.lines[0, 0:4], buffers.lines[0, 9:11] = (8, 0, 0, 0), (127, 2)
+    buffers.lines[1, 0:4] = (-1, -1, -1, 127)
+    run_job(config, MemoryArea(config, memory, 0, 16), buffers, ListJob(
+        sums=1, panel_rows=2, out_height=1, out_width=2, columns=3, tile_words=1, kernel_height=1,
+        kernel_width=1, tap_vectors=1, group_tiles=2, in_height=1, in_width=2, stride_y=1,
+        stride_x=1, dilation_y=1, dilation_x=1, input=split(0, 3), input_pixel_step=split(1, 3),
+        b_step=1, output=split(10, 3), output_pixel_step=split(4, 3), low=-1, high=1,
+    ))
+    # Pixel 0: 1 - 256 + 10; -128 - 640 - 1; -1 + 2^31 - 1. Pixel 1: 3 + 8 + 10; -384 + 20 - 1;
+    # -3 + 2^31 - 1.
+    found = [memory[at : at + 12].view("<i4").tolist() for at in (40, 56)]
+    assert found == [[-245, -769, 2**31 - 2], [21, -365, 2**31 - 4]]
+    assert (memory[[*range(8, 40), *range(52, 56), *range(68, 72)]] == 99).all()
+
+
 @pytest.mark.parametrize("fields", [
     dict(input=split(-1, 5)), dict(output=split(512 * 5, 5)), dict(add_input=split(-4, 5)),
     dict(group_step=split(-400 * 5, 5)),

@@ -13,13 +13,14 @@ NAMES = "layer", "added", "result", "total"
 
 
 def run(core, jobs, *, idle, cycles=300, seed=1):
-    """Request chunks at random for each job (its ``add``); the issues of each, by cycle."""
+    """Request chunks at random for each job ("add", "sums" or "plain"); its issues, by cycle."""
     dut, rng, traces = IssueSlots(core), random.Random(seed), []
 
     async def bench(ctx):
-        for add in jobs:
+        for kind in jobs:
             trace = []
-            ctx.set(dut.add, add)
+            ctx.set(dut.add, kind == "add")
+            ctx.set(dut.sums, kind == "sums")
             ctx.set(dut.start, 1)
             await ctx.tick()
             ctx.set(dut.start, 0)
@@ -42,17 +43,18 @@ def run(core, jobs, *, idle, cycles=300, seed=1):
 def test_each_value_has_its_slot(mode, cycles, idle):
     core = Config(requantize=mode, scale_cycles=cycles, activation="none")
     slots = add_slots(core)
-    for add, trace in zip((1, 0, 1), run(core, (1, 0, 1), idle=idle), strict=True):
+    jobs = "add", "plain", "sums", "add"
+    for kind, trace in zip(jobs, run(core, jobs, idle=idle), strict=True):
         assert all(len(issues) <= 1 for issues in trace)
         requests = [now for now, issues in enumerate(trace) if issues == ["layer"]]
         assert requests
         gaps = {b - a for a, b in zip(requests, requests[1:], strict=False)}
-        interval = 4 * cycles if add else cycles
+        interval = cycles if kind == "plain" else 4 * cycles
         assert gaps == {interval} if idle == 0 else min(gaps) >= interval
         for name in NAMES[1:]:
             found = [now for now, issues in enumerate(trace) if issues == [name]]
             later = getattr(slots, name) * cycles
-            assert found == [now + later for now in requests if add]
+            assert found == [now + later for now in requests if kind == "add"]
 
 
 @pytest.mark.parametrize("add", [0, 1])

@@ -96,7 +96,7 @@ OPCODES = {
     **{
         f"{type(d).__name__} {word}.{bit}": with_word(d, word, 1 << bit)
         for d, word, bit in (
-            (JOB, 0, 10), (JOB, 0, 31), (JOB, 1, 24), (JOB, 5, 16), (JOB, 25, 0), (JOB, 31, 31),
+            (JOB, 0, 11), (JOB, 0, 31), (JOB, 1, 24), (JOB, 5, 16), (JOB, 25, 0), (JOB, 31, 31),
             (LOAD, 0, 10), (LOAD, 4, 0), (LOAD, 31, 31), (LOOP, 0, 8), (LOOP, 7, 0),
             (LOOP, 20, 5), (END, 0, 9), (END, 1, 16), (END, 3, 0), (END, 17, 7),
         )
@@ -108,7 +108,7 @@ FIELDS = {
         "panel_rows", "out_height", "out_width", "columns", "tile_words", "kernel_height",
         "kernel_width", "tap_vectors", "group_tiles", "in_height", "in_width",
     )},
-    "panel_rows 5": replace(JOB, panel_rows=5),
+    "panel_rows 5": replace(JOB, panel_rows=5), "sums and add": replace(JOB, sums=1, add=1),
     **{f"bank of {name}": replace(JOB, **{name: NO_BANK}) for name in (
         "group_step", "input", "input_pixel_step", "input_row_step", "tap_x_step", "tap_y_step",
         "output", "output_pixel_step", "output_row_step", "add_input", "add_pixel_step",
@@ -142,6 +142,7 @@ LEGAL = {
     ],
     "an empty result": [JOB, replace(END, result_bytes=0, result=split(-1, CHIP.banks))],
     "the last vectors": [JOB, replace(END, result=split(END_OF_AREA - 2, CHIP.banks))],
+    "sums": [replace(JOB, sums=1), replace(JOB, add=1, add_input=JOB.input)],
     "loops": [JOB, LOAD, replace(LOOP, body=2, times=3), JOB, LOOP, JOB, replace(LOOP, times=1)],
 }
 

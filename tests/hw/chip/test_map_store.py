@@ -5,7 +5,7 @@ from chip_output import chip_of
 from side_port import hardware_address
 
 from verif.amaranth_bench import plain, put, simulate, ticks
-from weft.chip.latencies import CHUNK_ADDRESS
+from weft.chip.latencies import CHUNK_STORE
 from weft.hw.chip.map_store import MapStore
 
 CHIP = chip_of(2, 4, 8, 2)
@@ -30,7 +30,7 @@ def stored(chunks, first, *, base=0, limit=CHIP.words):
             await ctx.tick()
         ctx.set(dut.request.valid, 0)
         await ticks(ctx, 4)
-        for now in range(len(chunks) + CHUNK_ADDRESS + 3):
+        for now in range(len(chunks) + CHUNK_STORE + 3):
             ctx.set(dut.results_next, now < len(chunks))
             put(ctx, dut.results, [now, -now])
             ports = dut.write, dut.done, dut.address_error
@@ -38,9 +38,9 @@ def stored(chunks, first, *, base=0, limit=CHIP.words):
             found.append((plain(write), done, error))
 
     simulate(dut, bench)
-    quiet = found[:CHUNK_ADDRESS] + found[CHUNK_ADDRESS + len(chunks) :]
+    quiet = found[:CHUNK_STORE] + found[CHUNK_STORE + len(chunks) :]
     assert not any(write["valid"] or done or error for write, done, error in quiet)
-    return found[CHUNK_ADDRESS : CHUNK_ADDRESS + len(chunks)]
+    return found[CHUNK_STORE : CHUNK_STORE + len(chunks)]
 
 
 def test_bytes_of_chunks():
@@ -50,7 +50,7 @@ def test_bytes_of_chunks():
         assert (write["valid"], write["address"], error) == (1, address, 0)
         assert done == (number == 2)
         assert write["enable"] == [0b11, 0b1100, 0b10000][number]
-        now = number + CHUNK_ADDRESS
+        now = number + CHUNK_STORE
         assert write["data"].to_bytes(8, "little") == bytes([now, 256 - now] * 4)
 
 

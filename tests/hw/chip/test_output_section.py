@@ -29,13 +29,18 @@ ALL = pytest.mark.parametrize("chip", CHIPS.values(), ids=CHIPS)
 def test_maps_of_random_jobs(chip, stall, gap):
     rng = np.random.default_rng(7)
     count = 5 if chip.core.scale_cycles < 8 else 3
-    cases = [random_case(rng, chip, add=bool(n % 3), base=n % 2) for n in range(count)]
+    cases = [
+        random_case(rng, chip, add=n % 3 == 1, sums=n % 3 == 0, base=n % 2) for n in range(count)
+    ]
     OutputBench(chip, cases, stall=stall, gap=gap).simulate()
 
 
-def layer_case(rng, chip, *, pixels, columns, add):
-    """A job with an output map of one row."""
-    layer = random_layer(rng, x=np.zeros((1, pixels, 1), np.int8), kind="point", add=add)
+def layer_case(rng, chip, *, pixels, columns, kind):
+    """A job with an output map of one row; ``kind`` is "plain", "add" or "sums"."""
+    add = kind == "add"
+    layer = random_layer(
+        rng, x=np.zeros((1, pixels, 1), np.int8), kind="point", add=add, sums=kind == "sums"
+    )
     layer = replace(
         layer, weights=np.zeros((columns, 1, 1, 1), np.int8), bias=np.zeros(columns, int),
         shift=np.full(columns, -20), multiplier=np.full(columns, 1 << 30),
@@ -47,18 +52,18 @@ def layer_case(rng, chip, *, pixels, columns, add):
     return OutputCase(rng, case_of(rng, chip, layer), 0)
 
 
-@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("kind", ["plain", "add", "sums"])
 @pytest.mark.parametrize("name", ["small", "fip", "ecp5"])
-def test_jobs_run_at_full_rate(name, add):
+def test_jobs_run_at_full_rate(name, kind):
     """Of two jobs, the longer one takes its chunks more, each with one slot or four."""
     chip = CHIPS[name]
     rng = np.random.default_rng(8)
     core, pixels = chip.core, (2 * chip.core.rows, 6 * chip.core.rows)
-    cases = [layer_case(rng, chip, pixels=n, columns=core.cols, add=add) for n in pixels]
+    cases = [layer_case(rng, chip, pixels=n, columns=core.cols, kind=kind) for n in pixels]
     bench = OutputBench(chip, [replace_panels(case, core.rows) for case in cases])
     bench.simulate()
     chunks = 4 * core.rows * chip.row_chunks
-    interval = max(core.scale_cycles * (4 if add else 1), 1)
+    interval = core.scale_cycles * (1 if kind == "plain" else 4)
     assert bench.cycles[1] - bench.cycles[0] == chunks * interval
 
 
@@ -68,17 +73,21 @@ def replace_panels(case, rows):
     return case
 
 
-@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("kind", ["plain", "add", "sums"])
 @pytest.mark.parametrize("name", ["small", "fip", "ecp5", "slow"])
-def test_a_job_of_one_chunk_takes_the_latency(name, add):
-    """From the row that is written to the cycle of the only write."""
+def test_a_job_of_one_chunk_takes_the_latency(name, kind):
+    """From the row that is written to the cycle of the last write."""
     chip = CHIPS[name]
     rng = np.random.default_rng(9)
-    cases = [layer_case(rng, chip, pixels=1, columns=1, add=add) for _ in range(2)]
+    cases = [layer_case(rng, chip, pixels=1, columns=1, kind=kind) for _ in range(2)]
     bench = OutputBench(chip, cases, drain=20)
     bench.simulate()
     request = 1  # from the written row to the request
-    assert bench.latencies == [request + latencies.rescale(chip.core, add)] * 2
+    latency = latencies.rescale(chip.core, kind == "add")
+    if kind == "sums":
+        parts = -(-4 // chip.core.lanes)
+        latency = latencies.store_sums(chip.core) + (parts - 1) * chip.core.scale_cycles
+    assert bench.latencies == [request + latency] * 2
 
 
 @pytest.mark.parametrize("name, errors", [("add_input", 1), ("output", 1), ("input", 0)])

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from weft.chip.addresses import join
 from weft.chip.cycles.array import TileTimes
-from weft.chip.latencies import CHUNK_ADDRESS, add_slots, added_chunks, array_write, rescale
+from weft.chip.latencies import (
+    CHUNK_ADDRESS,
+    SUM_PARTS,
+    add_slots,
+    added_chunks,
+    array_write,
+    rescale,
+    store_sums,
+)
 from weft.chip.latencies import join as join_latency
 
 __all__ = ["AddedLayer", "ChunkStore", "PlainLayer"]
@@ -25,11 +33,14 @@ class ChunkStore:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """A chunk: its tile's announcement, its row in the tile, and where it lies in two maps."""
+    """A chunk: its tile's announcement, its row in the tile, and where it lies in two maps.
+
+    A chunk is stored in one write, a chunk of sums in up to `SUM_PARTS`.
+    """
 
     announced: int
     row: int
-    store_bank: int
+    store_banks: tuple[int, ...]
     added_bank: int
     tile_end: bool
     last: bool
@@ -47,10 +58,10 @@ class _Banks:
         self._row = row_step + (job.out_width - 1) * self._pixel
         self._width, self._depth = job.out_width, chip.core.depth
 
-    def at(self, pixel, column):
-        """The bank of the vector with a column of a pixel."""
+    def at(self, pixel, byte):
+        """The bank of the vector with a byte of a pixel."""
         y, x = divmod(pixel, self._width)
-        number = self._first + y * self._row + x * self._pixel + column // self._depth
+        number = self._first + y * self._row + x * self._pixel + byte // self._depth
         return number % self._banks
 
 
@@ -59,14 +70,17 @@ def _chunks(chip, job, tile, first_pixel, last_tile) -> Iterator[_Chunk]:
     core = chip.core
     stored, added = (_Banks(chip, job, map_) for map_ in ("output", "add"))
     first = tile.number * core.cols
-    columns = range(first, min(first + core.cols, job.columns), core.lanes)
+    end = min(first + core.cols, job.columns)
+    size = SUM_PARTS if job.sums else 1  # bytes of a value
+    columns = range(first, end, core.lanes)
     for row in range(tile.rows):
         for column in columns:
             tile_end = row == tile.rows - 1 and column == columns[-1]
             pixel = first_pixel + row
+            writes = range(size * column, size * min(column + core.lanes, end), core.lanes)
             yield _Chunk(
-                tile.announced, row, stored.at(pixel, column), added.at(pixel, column),
-                tile_end, tile_end and last_tile,
+                tile.announced, row, tuple(stored.at(pixel, byte) for byte in writes),
+                added.at(pixel, column), tile_end, tile_end and last_tile,
             )
 
 
@@ -138,13 +152,16 @@ class PlainLayer(_Layer):
         return self._store.cycle
 
     def _each(self):
-        latency, request = rescale(self._chip.core), 0
+        core, slot, request = self._chip.core, self._interval, 0
+        latency, slots = (store_sums(core), SUM_PARTS) if self._job.sums else (rescale(core), 1)
         while True:
             for chunk in self._next_chunks():
                 request = max(
-                    request + self._interval, chunk.announced + self._written + chunk.row
+                    request + slots * slot, chunk.announced + self._written + chunk.row
                 )
-                yield ChunkStore(request + latency, chunk.store_bank, chunk.last)
+                for part, bank in enumerate(chunk.store_banks):
+                    last = chunk.last and part == len(chunk.store_banks) - 1
+                    yield ChunkStore(request + latency + part * slot, bank, last)
             self._tiles.released.append(request)
             if chunk.last:
                 return
@@ -233,7 +250,7 @@ class AddedLayer(_Layer):
         if request:
             self._waiting.popleft()
             self._takes.append(now + self._take_delay)
-            self._stores.append(ChunkStore(now + self._latency, chunk.store_bank, chunk.last))
+            self._stores.append(ChunkStore(now + self._latency, chunk.store_banks[0], chunk.last))
             if chunk.tile_end:
                 self._tiles.released.append(now)
         period = 4 * self._interval

@@ -43,7 +43,8 @@ def _limits(chip, descriptor):
         case ListLoad():
             return False
         case ListJob():
-            return descriptor.panel_rows <= chip.core.rows
+            both = descriptor.add and descriptor.sums
+            return descriptor.panel_rows <= chip.core.rows and not both
         case ListEnd():
             return descriptor.result_bytes <= RESULT_BYTES
     return True

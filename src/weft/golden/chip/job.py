@@ -143,14 +143,18 @@ def _pair_sums(b):
 
 
 def _layer(chip, buffers, job, sums):
-    """The results of the layer itself, int8 [out_height, out_width, N]."""
+    """The results of the layer itself, int8 [out_height, out_width, N]; with sums [..., 4 * N]."""
     column = np.arange(job.columns)
     lines = job.parameter_line + column // chip.core.lanes
     bias, multiplier, shift = buffers.parameters(lines, column % chip.core.lanes)
-    y = requantize(
-        add_bias(sums, bias), multiplier, shift, mode=chip.core.requantize,
-        zero_point=job.zero, low=job.low, high=job.high,
-    )
+    total = add_bias(sums, bias)
+    if job.sums:
+        y = np.ascontiguousarray(total.astype("<i4")).view(np.int8)
+    else:
+        y = requantize(
+            total, multiplier, shift, mode=chip.core.requantize, zero_point=job.zero, low=job.low,
+            high=job.high,
+        )
     return y.reshape(job.out_height, job.out_width, -1)
 
 
