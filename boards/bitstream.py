@@ -5,9 +5,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from amaranth.build import ResourceError
-
-from weft.boards.board import Board, BoardError
+from weft.boards.board import Board
+from weft.boards.pins import check_pins
 from weft.boards.toolchain import CriticalPath, Netlist, PnrResult, RoutedDesign, digest
 from weft.boards.top import BoardTop
 from weft.chip.config import ChipConfig
@@ -52,17 +51,8 @@ def prepare(board: Board, config: Config | ChipConfig) -> Design:
     Raises BoardError if the platform lacks the serial port or a pin that the board names, and
     PllError if the PLL cannot make the board's clock.
     """
-    platform = board.platform()
-    try:
-        for name, number, *_ in ((platform.default_clk, 0), ("uart", 0), *board.leds.values()):
-            platform.lookup(name, number)
-    except ResourceError as error:
-        raise BoardError(
-            f"platform of {board.name} must have the clock, serial port and LEDs that the board"
-            f" names: {error}"
-        ) from error
-    board.device.flow.pll(platform.default_clk_frequency / 1e6, board.clock)
-    plan = platform.prepare(BoardTop(board, config), "top", emit_src=False)
+    check_pins(board)
+    plan = board.platform().prepare(BoardTop(board, config), "top", emit_src=False)
     constraints = plan.files[f"top.{board.device.flow.constraints}"]
     return Design(board, config, plan.files["top.il"], constraints)
 

@@ -13,6 +13,11 @@ __all__ = ["LEDS", "Board", "BoardError"]
 
 LEDS = "alive", "busy", "error"
 SPEEDS = "6", "7", "8"  # speed grades of an ECP5
+# The packages of an ECP5, and their names in nextpnr.
+PACKAGES = {
+    "BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554",
+    "BG756": "CABGA756",
+}
 BAUD_TOLERANCE = 0.01  # relative error of the divided clock
 
 
@@ -51,8 +56,8 @@ class Board:
     Raises
     ------
     BoardError
-        If the name, an LED, the clock or the baud rate is not valid, or the Config is for another
-        target than the FPGA.
+        If the name, an LED, a programmer, the clock or the baud rate is not valid, or the Config is
+        for another target than the FPGA.
     """
 
     name: str
@@ -71,9 +76,20 @@ class Board:
             raise BoardError(
                 f"name of a board must be lower-case letters, digits and hyphens, not {self.name!r}"
             )
-        for led in self.leds:
+        for led, pin in self.leds.items():
             if led not in LEDS:
                 raise BoardError(f"LED must be one of {', '.join(LEDS)}, not {led!r}")
+            if not isinstance(pin, tuple) or len(pin) not in (2, 3):
+                raise BoardError(
+                    f"LED {led} of {self.name} must be (resource, number) or (resource, number,"
+                    f" pin), not {pin!r}"
+                )
+        for command in self.programmers:
+            if not isinstance(command, tuple) or not command:
+                raise BoardError(
+                    f"programmer of {self.name} must be a tuple of a command and its arguments,"
+                    f" not {command!r}"
+                )
         if self.config.target != self.device.target:
             raise BoardError(
                 f"target of {self.name} must be {self.device.target}, not {self.config.target}"
@@ -126,16 +142,19 @@ class Board:
             chip, *_ = DEVICES[name].options
             return _in_package(name, name, (chip, "--package", package.lower()))
         ecp5 = re.fullmatch(r"LFE5(U|UM|UM5G)-(12|25|45|85)F", name)
-        if not ecp5 or str(speed) not in SPEEDS:
+        if not ecp5:
             raise BoardError(
-                f"FPGA of {self.name} must be an ECP5 of speed 6, 7 or 8, an iCE40UP5K or an"
-                f" iCE40HX8K, not {name}"
+                f"FPGA of {self.name} must be an ECP5, an iCE40UP5K or an iCE40HX8K, not {name}"
             )
+        for part, value, known in (("speed", str(speed), SPEEDS), ("package", package, PACKAGES)):
+            if value not in known:
+                raise BoardError(
+                    f"{part} of {self.name} must be one of {', '.join(known)}, not {value!r}"
+                )
         kind, size = ecp5.groups()
         chip = f"--{size}k" if kind == "U" else f"--{kind.lower()}-{size}k"
-        package = package.replace("BG", "CABGA").replace("MG", "CSFBGA")
         die = f"LFE5U-{'25' if size == '12' else size}F"  # a 12F has the die of a 25F
-        options = chip, "--speed", str(speed), "--package", package
+        options = chip, "--speed", str(speed), "--package", PACKAGES[package]
         return _in_package(die, name, options)
 
 

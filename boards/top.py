@@ -1,12 +1,12 @@
 """The top level of a board: PLL, start-up, the accelerator on its serial port, status LEDs."""
 
-from amaranth.build import Subsignal
 from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, ResetSignal, Signal
 from amaranth.lib import io, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.utils import ceil_log2
 
 from weft.boards.board import Board
+from weft.boards.pins import Ports
 from weft.chip.config import ChipConfig
 from weft.chip.states import NetworkState
 from weft.config import Config
@@ -47,7 +47,7 @@ class BoardTop(wiring.Component):
             self.config, divisor=self.board.divisor
         )
         m.submodules.status_leds = status_leds = StatusLeds(clock=self.board.clock)
-        ports = _Ports(platform)
+        ports = Ports(platform)
         m.submodules.rx = rx = io.Buffer("i", ports.request("uart", 0, "rx"))
         m.submodules.tx = tx = io.Buffer("o", ports.request("uart", 0, "tx"))
         if self.board.device.flow.reset:
@@ -92,22 +92,6 @@ class _AcceleratorWithStatus(SerialAccelerator):
             self.rx_error.eq(m.submodules.receiver.error),
         ]
         return m
-
-
-class _Ports:
-    """The pins of a platform; requests each resource once, even if several of its pins are used."""
-
-    def __init__(self, platform):
-        self._platform = platform
-        self._requested = {}
-
-    def request(self, name, number, pin=None):
-        key = name, number
-        if key not in self._requested:
-            pins = [io.name for io in self._platform.lookup(*key).ios if isinstance(io, Subsignal)]
-            directions = dict.fromkeys(pins, "-") if pins else "-"
-            self._requested[key] = self._platform.request(*key, dir=directions)
-        return getattr(self._requested[key], pin) if pin else self._requested[key]
 
 
 class Clock(wiring.Component):

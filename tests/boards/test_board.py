@@ -48,6 +48,10 @@ def test_divisor_is_of_clock_and_baud():
 @pytest.mark.parametrize(("fields", "text"), [
     ({"name": "A b"}, "name of a board must be lower-case letters, digits and hyphens, not 'A b'"),
     ({"leds": {"alife": ("led", 0)}}, "LED must be one of alive, busy, error, not 'alife'"),
+    ({"leds": {"alive": "led"}},
+     "LED alive of icebreaker must be (resource, number) or (resource, number, pin), not 'led'"),
+    ({"programmers": ("iceprog",)},
+     "programmer of icebreaker must be a tuple of a command and its arguments, not 'iceprog'"),
     ({"config": Config()}, "target of icebreaker must be ice40up, not generic"),
     ({"baud": 2_500_000}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 2500000"),
     ({"baud": 123_456_789}, "baud must divide 36 MHz by 4 to 65535, to within 1%, not 123456789"),
@@ -62,15 +66,22 @@ def test_rejects_a_wrong_attribute(fields, text):
         dataclasses.replace(ICEBREAKER, **fields)
 
 
-@pytest.mark.parametrize("device", ["LFE5U-90F", "iCE40LP1K", "MachXO2"])
-def test_rejects_an_fpga_without_a_target(device):
+@pytest.mark.parametrize(("part", "value", "text"), [
+    *(
+        ("device", device,
+         f"FPGA of other must be an ECP5, an iCE40UP5K or an iCE40HX8K, not {device}")
+        for device in ("LFE5U-90F", "iCE40LP1K", "MachXO2")
+    ),
+    ("speed", "9", "speed of other must be one of 6, 7, 8, not '9'"),
+    ("package", "BG380",
+     "package of other must be one of BG256, MG285, BG381, BG554, BG756, not 'BG380'"),
+])
+def test_rejects_an_fpga_without_a_target(part, value, text):
     platform = type("Other", (LatticeECP5Platform,), {
-        "device": device, "package": "BG381", "speed": "6", "resources": [], "connectors": [],
+        "device": "LFE5U-25F", "package": "BG381", "speed": "6", "resources": [], "connectors": [],
+        part: value,
     })
-    with rejects(BoardError, (
-        f"FPGA of other must be an ECP5 of speed 6, 7 or 8, an iCE40UP5K or an iCE40HX8K, not"
-        f" {device}"
-    )):
+    with rejects(BoardError, text):
         Board(name="other", platform=platform, config=Config(), clock=100, baud=1_000_000,
               bridge="")
 

@@ -13,12 +13,7 @@ ROOT = Path(__file__).parents[2]
 MINE = ROOT / "examples" / "my_board.py"
 
 
-def test_has_the_documented_boards():
-    assert set(BOARDS) == {
-        "icebreaker", "icesugar", "ice40-hx8k-evn", "ulx3s-12f", "ulx3s-25f", "ulx3s-45f",
-        "ulx3s-85f", "colorlight-i5", "colorlight-i9", "ecpix5-45f", "ecpix5-85f", "icepi-zero",
-        "icesugar-pro",
-    }
+def test_finds_every_board():
     assert all(find(name).name == name for name in BOARDS)
 
 

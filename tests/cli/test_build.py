@@ -165,6 +165,25 @@ def test_lists_the_boards(run):
     assert networks.endswith("8x8x8_fip_ecp5-networks --for networks")
 
 
+def test_lists_and_checks_a_board_of_ones_own(run, tmp_path):
+    code, said = run("--board", MINE, "--list")
+    assert code == 0
+    assert said.splitlines()[-1] == (
+        "myboard          LFE5U-25F       125 MHz 1,000,000 baud  4x4x4_fip_ecp5"
+    )
+    (tmp_path / "mine.py").write_text(Path(MINE).read_text().replace('("led", 1)', '("led", 2)'))
+    text = "weft: error: LED error of myboard: led#2 must be a resource of the platform\n"
+    assert run("--board", "mine.py", "--list") == (2, text)
+
+
+def test_checks_the_pins_before_any_work(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(Tools, "set_up", lambda self: pytest.fail("at work"))
+    (tmp_path / "mine.py").write_text(Path(MINE).read_text().replace('("led", 1)', '("led", 2)'))
+    text = "weft: error: LED error of myboard: led#2 must be a resource of the platform\n"
+    assert run("--board", "mine.py") == (2, text)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_core_for_networks(run, monkeypatch, tmp_path):
     built = []
 

@@ -43,7 +43,10 @@ def add(subparsers):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_board(parser)
-    parser.add_argument("--list", action="store_true", help="list the boards and exit")
+    parser.add_argument(
+        "--list", action="store_true",
+        help="list the boards and exit; with a board, check its pins and clock, too",
+    )
     parser.add_argument(
         "--seeds", metavar="INT", type=integer("seeds", 1, 999), default=SEEDS,
         help=f"place and route with up to INT seeds, until one meets the clock; default {SEEDS}",
@@ -99,21 +102,16 @@ def board_of(args):
 
 def _run(args) -> int:
     if args.list:
-        from weft.boards.catalog import BOARDS
+        return _list(args)
+    from weft.boards.pins import check_pins
 
-        for board in BOARDS.values():
-            for purpose in ("", *board.networks):
-                built = board.built_for(purpose) if purpose else board
-                print(f"{board.name:16} {board.device.name:13} {built.clock:5g} MHz"
-                      f" {built.baud:9,} baud  {built.config.name}"
-                      f"{purpose and f' --for {purpose}'}")
-        return 0
     board = board_of(args)
     if args.purpose:
         board = board.built_for(args.purpose)
     options = {name: getattr(args, name) for name in ("clock", "baud")}
     options = {name: value for name, value in options.items() if value is not None}
     board = dataclasses.replace(board, config=_config(args, board), **options)
+    check_pins(board)
     name = f"{board.name}-{args.purpose}" if args.purpose else board.name
     folder = output_folder(args.output or Path("out") / name)
     suffix = board.device.flow.bitstream
@@ -121,6 +119,26 @@ def _run(args) -> int:
         output_file(folder / name) for name in (f"{board.name}.{suffix}", *bitstream_report.FILES)
     )
     return _build(board, args, bitstream)
+
+
+def _list(args) -> int:
+    """Print the boards, and the board of ``--board`` after a check of its pins and clocks."""
+    from weft.boards.catalog import BOARDS
+    from weft.boards.pins import check_pins
+
+    boards = list(BOARDS.values())
+    if args.board or args.name:
+        board = board_of(args)
+        for built in (board, *map(board.built_for, board.networks)):
+            check_pins(built)
+        boards = [board] if args.name else [*boards, board]
+    for board in boards:
+        for purpose in ("", *board.networks):
+            built = board.built_for(purpose) if purpose else board
+            print(f"{board.name:16} {board.device.name:13} {built.clock:5g} MHz"
+                  f" {built.baud:9,} baud  {built.config.name}"
+                  f"{purpose and f' --for {purpose}'}")
+    return 0
 
 
 def _config(args, board):
