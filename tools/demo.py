@@ -52,9 +52,9 @@ def main() -> int:
     program = weft.load(MODEL).compile(core)
     digits = Network.load()
     images, labels = digits.images[:SHOWN], digits.labels[:SHOWN]
-    macs = sum(step.macs for step in program.steps)
+    macs = sum(step.macs for step in program.layers)
     console.print(
-        f"{program.name}: {len(program.steps)} layers, {macs:,} MAC, on a simulated core of"
+        f"{program.name}: {len(program.layers)} layers, {macs:,} MAC, on a simulated core of"
         f" {core.core.peak} MAC/cycle with {core.memory_bytes // 1024} KB of memory"
     )
     with console.status("building the model of the core (some 15 s, once)"):
@@ -116,10 +116,11 @@ def _picture(image, colors):
 def _prediction(program):
     """The times of all loads and jobs of the list of an inference."""
     banks, size, entries = program.chip.banks, DESCRIPTOR_BYTES, []
+    [run] = program.segments
     while not entries or not isinstance(entries[-1], ListEnd):
-        entries.append(unpack(program.run[len(entries) * size :][:size]))
+        entries.append(unpack(run.run[len(entries) * size :][:size]))
     return predict_list(
-        program.chip, entries, split(program.run_first, banks), split(program.log, banks)
+        program.chip, entries, split(run.run_first, banks), split(program.log, banks)
     )
 
 
@@ -127,7 +128,7 @@ def _phases(program, prediction):
     """Yield the name of each row of the timeline, and its phases: name, start, end."""
     if prediction.loads:
         yield "loads", [("load", start, end) for start, end in prediction.loads]
-    for step in program.steps:
+    for step in program.layers:
         phases = []
         for job in range(step.first_job, step.first_job + step.jobs):
             (start, end), computed = prediction.jobs[job], prediction.computed[job]

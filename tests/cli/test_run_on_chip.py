@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from faulty_pipe import End, PipedBoard
 from golden_network_board import GoldenNetworkBoard
+from tflite_files import T, build
 
 from weft.chip.config import ChipConfig
 from weft.cli import main
@@ -58,6 +59,56 @@ def test_activations(folder, capsys):
     assert main(["run", "net.tflite", "--config", "chip.toml", "--activations", "a.npz"]) == 0
     with np.load("a.npz") as found:
         assert sorted(found.files) == [f"out{n}" for n in range(6)]
+
+
+@pytest.fixture
+def divided(folder):
+    """A file with MAX_POOL_2D between two convolutions, one of which needs the host."""
+    rng = np.random.default_rng(1)
+    tensors = {"x": T((1, 6, 6, 4), scale=[0.1], zero=[4])}
+    for name, x, zero in (("a", "x", 0), ("b", "p", 0)):
+        tensors |= {
+            f"w{name}": T(data=rng.integers(-128, 128, (8, 3, 3, 4 if x == "x" else 8), np.int8),
+                          scale=[0.02], zero=[zero]),
+            f"b{name}": T(data=np.arange(8, dtype=np.int32), scale=[0.002], zero=[0]),
+            name: T((1, 6, 6, 8), scale=[0.5], zero=[-3]),
+        }
+    tensors["p"] = T((1, 6, 6, 8), scale=[0.5], zero=[-3])
+    window = {"padding": 0, "strideW": 1, "strideH": 1}
+    pool = window | {"filterWidth": 3, "filterHeight": 3}
+    operators = [
+        ("CONV_2D", ["x", "wa", "ba"], ["a"], ("Conv2DOptions", window)),
+        ("MAX_POOL_2D", ["a"], ["p"], ("Pool2DOptions", pool)),
+        ("CONV_2D", ["p", "wb", "bb"], ["b"], ("Conv2DOptions", window)),
+    ]
+    (folder / "divided.tflite").write_bytes(build(tensors, operators, ["x"], ["b"]))
+    return "divided.tflite"
+
+
+def test_several_lists(divided, capsys):
+    pytest.importorskip("tflite_micro")
+    command = ["run", divided, "--config", "chip.toml", "--layers", "--activations", "a.npz"]
+    assert main([*command, "--check", "tflm"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
+        "divided: 2 of 3 operators on Weft (100 % of 31,104 MAC), 1 on the host (MAX_POOL_2D);"
+        " equal to TFLite Micro in mode tflite; chip, 2 lists on the core: "
+    )
+    reason = "a reduction over a window has no weights"
+    assert lines[1] == f"on the host: MAX_POOL_2D: {reason}"
+    assert ["1", "MAX_POOL_2D", "host"] in [line.split()[:3] for line in lines]
+    assert lines[-1].endswith("all 288 values equal TFLite Micro")
+    with np.load("a.npz") as found:
+        assert sorted(found.files) == ["out0", "out1", "out2"]
+    assert main(["report", divided, "--config", "chip.toml", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert sum(found["cycles"] for found in facts["lists"]) == facts["cycles"]
+    assert [found["positions"] for found in facts["lists"]] == [[[0]], [[2]]]
+    assert facts["host"] == [
+        {"operator": "MAX_POOL_2D", "name": "p", "position": [1], "reason": reason}
+    ]
+    # START twice; two WRITE, of 144 and of 288 bytes; each list's result has 288 bytes.
+    assert facts["link"] == {"sent": 2 * 20 + 2 * 24 + 144 + 288, "received": 2 * (20 + 288)}
 
 
 def test_compiles_a_program_that_runs(folder, capsys):

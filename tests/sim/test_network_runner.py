@@ -4,11 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chip_networks import NetworkBuilder
+from graph_runner import run_graph
+from graphs import values
 from network_chips import SIMULATED, network_chip
 from network_duel import NetworkDuel
 
 import weft
+from weft.network.chip.compiler import compile_chip
 from weft.network.oracles import expected
+from weft.network.target import target_of
 
 pytest.importorskip("tflite")
 
@@ -32,6 +37,25 @@ def test_digits(name):
     assert duel.cycles[-2:] == [program.cycles] * 2
     [wanted] = expected("tflm", network, program, x)
     assert np.array_equal(y.reshape(2, -1), wanted.reshape(2, -1))
+
+
+def test_several_lists():
+    """Three lists, a batch of two: the cycles of all lists are the predicted ones."""
+    rng = np.random.default_rng(1)
+    builder = NetworkBuilder(rng, (1, 5, 5, 3))
+    x = builder.convolution(0, 8)
+    y = builder.convolution(builder.concatenation(x, builder.convolution(x, 8)), 8)
+    y = builder.convolution(builder.max_pool(y), 8)
+    builder.dense(builder.table(builder.add(builder.convolution(y, 8), x)), 6)
+    graph = builder.graph()
+    x = values(rng, np.int8, 2, 5, 5, 3)
+    program = compile_chip(graph, target_of(SIMULATED), batch=2)
+    duel = NetworkDuel(SIMULATED)
+    with program.open(duel) as session:
+        y = session(x)
+        assert session.cycles == program.cycles
+    wanted = [run_graph(graph, [row[None]])[graph.outputs[0]] for row in x]
+    np.testing.assert_array_equal(y, np.concatenate(wanted))
 
 
 # Cycles from START to the end in which a network must run: 15, 130, 320 and 500 us at 105 MHz.

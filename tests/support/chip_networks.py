@@ -1,5 +1,6 @@
 """Random networks of convolutions, pools and sums, for cores for networks."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ from graphs import graph_of, tensor, values
 from weft.network.ir import Gemm, Host, Requantization, Window
 from weft.quantize import quantize_multiplier
 
-__all__ = ["NetworkBuilder", "random_network"]
+__all__ = ["NetworkBuilder", "random_divided_network", "random_network"]
 
 
 class NetworkBuilder:
@@ -147,6 +148,35 @@ class NetworkBuilder:
             ),
         )
 
+    def max_pool(self, x):
+        """A maximum pool of 3 x 3 with a border."""
+        _, height, width, _ = self.tensors[x].shape
+        return self.host(
+            x, "MAX_POOL_2D", "tflite.max_pool", self.tensors[x].shape, kernel_size=(3, 3),
+            stride=(1, 1), padding=(1, 1), output=(height, width), low=self.half - 128,
+            high=self.half + 127,
+        )
+
+    def table(self, x):
+        """A function of each value."""
+        table = values(self.rng, self.dtype, 256)
+        return self.host(x, "LOGISTIC", "table", self.tensors[x].shape, table=table)
+
+    def concatenation(self, *inputs):
+        """The channels of several maps."""
+        *size, _ = self.tensors[inputs[0]].shape
+        channels = sum(self.tensors[x].shape[-1] for x in inputs)
+        zero = self.zero_of(inputs[0])
+        return self._append(
+            Host, "CONCATENATION", inputs, self._output((*size, channels), zero),
+            kernel="concatenation", reason="no product", attributes=dict(axis=-1),
+        )
+
+    def on_host(self, node=-1):
+        """Shift the zero points of a product's weights, so that they do not fit int8."""
+        w_zero = np.full(1, 30)
+        self.nodes[node] = dataclasses.replace(self.nodes[node], w_zero=w_zero)
+
     def host(self, x, operator, kernel, size, **attributes):
         """An operator of the host, with an output of ``size``."""
         return self._append(
@@ -208,3 +238,34 @@ def random_network(rng, dtype=np.int8):
     if rng.random() < 0.3:
         x = builder.mean(x)
     return builder.graph(builder.dense(x, 7))
+
+
+def random_divided_network(rng, dtype=np.int8):
+    """A network of layers with operators between them that a core for networks lacks."""
+    builder = NetworkBuilder(rng, (1, 6, 7, int(rng.choice([1, 3, 8]))), dtype)
+    maps = [builder.convolution(0, 8)]
+    for _ in range(int(rng.integers(4, 9))):
+        x = maps[int(rng.integers(max(0, len(maps) - 2), len(maps)))]
+        match rng.choice(["layer", "layer", "pool", "table", "join", "add", "product", "turn"]):
+            case "layer":
+                x = builder.convolution(x, int(rng.choice([4, 8, 16])))
+            case "pool":
+                x = builder.max_pool(x)
+            case "table":
+                x = builder.table(x)
+            case "join":
+                x = builder.concatenation(*rng.permutation(maps[-3:]).tolist())
+            case "add":
+                equal = [y for y in maps if builder.tensors[y].shape == builder.tensors[x].shape]
+                x = builder.add(x, int(rng.choice(equal)))
+            case "product":
+                x = builder.convolution(x, 8, kernel=(1, 1), padding=(0, 0, 0, 0))
+                builder.on_host()
+            case "turn":  # a reshape that no layer can read in place
+                size = 1, 7, 6, builder.tensors[x].shape[-1]
+                x = builder.host(x, "RESHAPE", "reshape", size, shape=size)
+                x, size = builder.convolution(x, 8), (1, 6, 7, 8)
+                x = builder.host(x, "RESHAPE", "reshape", size, shape=size)
+        maps.append(x)
+    y = builder.dense(maps[-1], 5)
+    return builder.graph(y) if rng.random() < 0.5 else builder.graph(maps[1], y)

@@ -4,6 +4,7 @@ import argparse
 
 from weft.cli.argument_types import integer, path
 from weft.cli.network_explanation import explained
+from weft.cli.network_fallback import refuse_fallbacks
 from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import DEFAULT_BOARD, add_target, target_named
 from weft.cli.network_values import check_outputs, inputs_of, show_outputs, write_outputs
@@ -109,7 +110,7 @@ def _run(args) -> int:
         for line in explained(program):
             print(line)
         if args.fallback == "refuse":
-            _refuse(program)
+            refuse_fallbacks(program)
         x = inputs_of(args, program)
         try:
             _, inferences, _ = read_inputs(program, x)
@@ -197,21 +198,6 @@ def _answering(args):
     except BaseException:
         transport.close()
         raise
-
-
-def _refuse(program):
-    """Raise ModelError for the first operator that another runtime or the host must compute."""
-    from weft.network.errors import ModelError
-    from weft.network.work import HostProduct, HostWork
-
-    for step in program.steps:
-        runtime = isinstance(step.work, HostWork) and step.work.kernel.endswith(".model")
-        if runtime or isinstance(step.work, HostProduct):
-            field = f"; {step.placement.field} would change this" if step.placement.field else ""
-            raise ModelError(
-                f"{program.name}: operator {step.position[0]} ({step.operators[0]} {step.name})"
-                f" must not run on the host with --fallback refuse: {step.placement.reason}{field}"
-            )
 
 
 def _measured(session, x, layers):

@@ -3,6 +3,7 @@
 import contextlib
 
 from weft.cli.network_explanation import explained
+from weft.cli.network_fallback import refuse_fallbacks
 from weft.cli.network_values import check_outputs, inputs_of, show_outputs, write_outputs
 from weft.cli.output_paths import output_file
 
@@ -33,6 +34,8 @@ def _run(args, network, target, transport):
         program = network.compile(target, activations=activations is not None)
     for line in explained(program):
         print(line)
+    if args.fallback == "refuse":
+        refuse_fallbacks(program)
     x = inputs_of(args, program)
     try:
         _, inferences, _ = read_inputs(program, x)
@@ -87,7 +90,8 @@ def _runner(args, program, transport):
 
 def _watch(program):
     """Print the head of the table of layers; return the function that prints a line of it."""
-    from weft.network.chip.program import ChipStep
+    from weft.network.chip.program import ChipRename
+    from weft.network.program import Step
 
     print(f"{'position':>8}  {'operator':<28} {'output':>14} {'jobs':>5} {'predicted':>10}"
           f" {'cycles':>10} {'host ms':>8}")
@@ -95,10 +99,13 @@ def _watch(program):
     def watch(record):
         step = record.step
         text = f"{min(step.position):>8}  {'+'.join(step.operators):<28}"
-        if not isinstance(step, ChipStep):
-            print(f"{text} {'':>42} {1e3 * record.seconds:>8.2f}", flush=True)
+        if isinstance(step, Step):
+            print(f"{text} {'host':>14} {'':>27} {1e3 * record.seconds:>8.2f}", flush=True)
             return
         size = f"{step.place.height}x{step.place.width}x{step.place.channels}"
+        if isinstance(step, ChipRename):
+            print(f"{text} {size:>14}", flush=True)
+            return
         cycles = "" if record.cycles is None else f"{record.cycles:,}"
         print(f"{text} {size:>14} {step.jobs:>5} {step.cycles:>10,} {cycles:>10}", flush=True)
 
@@ -106,7 +113,7 @@ def _watch(program):
 
 
 def _show(program, records, cycles, inferences):
-    """Print the cycles and the bytes of a list, and the time of the host."""
+    """Print the cycles of all lists, their bytes, and the time of the host."""
     from weft.network.report.chip import link_bytes
 
     sent, received = link_bytes(program)

@@ -55,7 +55,7 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     compiler = _Compiler(graph, config, mode)
     steps = [compiler.step(fused, by_node[id(fused.node)]) for fused in nodes]
     steps = _scheduled(steps, config)
-    read = _read(steps) | set(graph.outputs)
+    read = {*graph.outputs, *(number for step in steps for number in step.operands)}
     tensors = tuple(
         tensor if number in read else dataclasses.replace(tensor, data=None)
         for number, tensor in enumerate(graph.tensors)
@@ -65,17 +65,6 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
         inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
         steps=tuple(steps), notes=graph.notes,
     )
-
-
-def _read(steps):
-    """Return the tensors that a session reads while it runs."""
-    read = set()
-    for step in steps:
-        if isinstance(step.work, HostWork | RecurrentWork):
-            read.update(number for number in step.inputs if number >= 0)
-        else:
-            read.update(number for number in (step.work.x, step.work.b) if number is not None)
-    return read
 
 
 class _Compiler:

@@ -17,7 +17,14 @@ from weft.network.arithmetic import FloatFinish, IntegerFinish
 from weft.network.chip.jobs import PlacedMap
 from weft.network.chip.layers import InputForm
 from weft.network.chip.pitches import MapPitches
-from weft.network.chip.program import ChipInput, ChipProgram, ChipRename, ChipResult, ChipStep
+from weft.network.chip.program import (
+    ChipInput,
+    ChipProgram,
+    ChipRename,
+    ChipResult,
+    ChipSegment,
+    ChipStep,
+)
 from weft.network.ir import Quantization, Tensor, Window
 from weft.network.lowering import MatrixRows, PairRows
 from weft.network.program import Estimate, MatrixProduct, Placement, Program, Step
@@ -30,10 +37,10 @@ __all__ = ["Decoder", "Encoder"]
 
 _CLASSES = {
     kind.__name__: kind for kind in (
-        ChipInput, ChipProgram, ChipRename, ChipResult, ChipStep, CoreWork, Estimate, FloatFinish,
-        HostProduct, HostWork, InputForm, IntegerFinish, MapPitches, MatrixProduct, MatrixRows,
-        NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program, Quantization, RecurrentWork,
-        Rescale, Step, Tensor, Window, WindowRows,
+        ChipInput, ChipProgram, ChipRename, ChipResult, ChipSegment, ChipStep, CoreWork, Estimate,
+        FloatFinish, HostProduct, HostWork, InputForm, IntegerFinish, MapPitches, MatrixProduct,
+        MatrixRows, NetworkTarget, Packed, PairRows, PlacedMap, Placement, Program, Quantization,
+        RecurrentWork, Rescale, Step, Tensor, Window, WindowRows,
     )
 }
 _HINTS = {name: typing.get_type_hints(kind) for name, kind in _CLASSES.items()}

@@ -15,7 +15,9 @@ from weft.network import kernels
 from weft.network.arithmetic import FloatFinish, core_parts, host_part
 from weft.network.work import CoreWork, HostProduct, HostWork, RecurrentWork
 
-__all__ = ["CoreRun", "HostProductRun", "InferenceOutcome", "KernelRun", "RecurrentRun"]
+__all__ = [
+    "CoreRun", "HostProductRun", "InferenceOutcome", "KernelRun", "RecurrentRun", "host_run",
+]
 
 
 @dataclass(frozen=True)
@@ -240,3 +242,8 @@ class RecurrentRun:
                     ended.append(end.value)
             if ended:
                 return ended
+
+
+def host_run(work: HostProduct | HostWork) -> HostProductRun | KernelRun:
+    """Return what runs a step of the host."""
+    return HostProductRun(work) if isinstance(work, HostProduct) else KernelRun(work)

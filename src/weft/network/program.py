@@ -144,6 +144,13 @@ class Step:
     resident_bytes: int = 0
     work: CoreWork | HostProduct | HostWork | RecurrentWork
 
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """The tensors whose values `work` gets; -1 is an absent input."""
+        if isinstance(self.work, HostWork | RecurrentWork):
+            return self.inputs
+        return tuple(number for number in (self.work.x, self.work.b) if number is not None)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Program:

@@ -40,12 +40,9 @@ def check(program: Program | ChipProgram) -> None:
     _numbers("inputs", program.inputs, program, 0)
     _numbers("outputs", program.outputs, program, 0)
     if isinstance(program, ChipProgram):
-        for step in (*program.before, *program.after):
-            _numbers("inputs", step.inputs, program, -1)
-            _numbers("outputs", step.outputs, program, 0)
         check_chip_program(program)
-        return
-    for number, step in enumerate(program.steps):
+    steps = program.host if isinstance(program, ChipProgram) else program.steps
+    for number, step in enumerate(steps):
         try:
             _step(program, number, step)
         except ModelError as error:

@@ -13,7 +13,7 @@ from weft.host.product_stream import Setup, table_load
 from weft.host.stats import Stats
 from weft.host.transport import Transport
 from weft.network.errors import ModelError
-from weft.network.execution import CoreRun, HostProductRun, KernelRun, RecurrentRun
+from weft.network.execution import CoreRun, HostProductRun, RecurrentRun, host_run
 from weft.network.inputs import dequantized, read_inputs
 from weft.network.program import Program, Step
 from weft.network.work import CoreWork, HostProduct, RecurrentWork, core_works
@@ -155,11 +155,7 @@ class Session:
         return (y, *added) if added else y
 
     def _execute(self, step, run, values, inferences, record):
-        if isinstance(step.work, CoreWork | HostProduct):
-            numbers = [n for n in (step.work.x, step.work.b) if n is not None]
-        else:
-            numbers = step.inputs
-        inputs = [None if n < 0 else self._value(values, n, inferences) for n in numbers]
+        inputs = [None if n < 0 else self._value(values, n, inferences) for n in step.operands]
         try:
             outcome = run(inputs, inferences, record)
             sizes = [inferences * math.prod(self.program.tensors[n].shape) for n in step.outputs]
@@ -215,7 +211,7 @@ class Session:
             return CoreRun(work, self._accelerator, self._setup, step.macs, after)
         if isinstance(work, RecurrentWork):
             return RecurrentRun(work, [self._recurrent_product(part) for part in work.products])
-        return HostProductRun(work) if isinstance(work, HostProduct) else KernelRun(work)
+        return host_run(work)
 
     def _recurrent_product(self, work):
         if isinstance(work, HostProduct):

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from chip_networks import NetworkBuilder
-from graphs import chain
+from graphs import chain, pair
 from rejects import rejects
 
 from weft.network.chip.division import divide
@@ -42,16 +42,18 @@ def test_a_residual_network(builder):
     assert graph.maps[add.y].tensor == total
     assert (second.layout, pool.layout) == (WeightLayout.DIAGONAL, WeightLayout.EQUAL)
     assert (pool.weights == 64).all() and pool.weights.shape == (36, 16)
-    assert graph.results == {dense: graph.layers[-1].y}
+    [segment] = graph.segments
+    assert segment.results == {dense: graph.layers[-1].y}
     assert [step.outputs for step in graph.after] == [(y,)]
-    assert [(node.operator, number) for node, number, _ in graph.renamed] == [("RESHAPE", flat)]
+    assert [(node.operator, number) for node, number, _ in segment.renamed] == [("RESHAPE", flat)]
 
 
 def test_operators_of_the_host_before_the_first_layer(builder):
     x = builder.host(0, "MAX_POOL_2D", "tflite.max_pool", (1, 3, 3, 3))
     builder.convolution(x, 8)
     graph = divide(builder.graph(), "tflite", 8, 8)
-    assert [step.operators for step in graph.before] == [("MAX_POOL_2D",)]
+    [segment] = graph.segments
+    assert [step.operators for step in segment.before] == [("MAX_POOL_2D",)]
     assert [found.form and found.form.tensor for found in graph.maps] == [x, None]
 
 
@@ -85,25 +87,111 @@ def test_convolutions_of_few_channels_read_blocks():
     assert blocks[0, 0].tolist() == [builder.zero_of(0), 0, builder.zero_of(0), 10]
 
 
+def lists(graph):
+    """For each list: operators of the host before it with their reasons, and its layers."""
+    return [
+        ([(step.operators, step.placement.reason) for step in segment.before],
+         [graph.layers[n].operators for n in segment.layers])
+        for segment in graph.segments
+    ]
+
+
 @pytest.mark.parametrize("operator, kernel, reason", [
     ("MAX_POOL_2D", "tflite.max_pool", "no product"),
     ("AVERAGE_POOL_2D", "tflite.average_pool",
      "its windows have padding, so they have different numbers of inputs"),
 ])
-def test_refuses_operators_between_layers(builder, operator, kernel, reason):
+def test_operators_of_the_host_between_layers(builder, operator, kernel, reason):
     x = builder.convolution(0, 8)
     x = builder.host(
         x, operator, kernel, (1, 6, 6, 8), kernel_size=(3, 3), stride=(1, 1), padding=(1, 1),
         output=(6, 6), low=-128, high=127,
     )
     builder.convolution(x, 8)
-    message = (
-        f"net: operator 1 ({operator} n1) does not run on a core for networks: {reason}; compile"
-        " the network for a core for matrix products (a target without [chip]), which gets each"
-        " layer over the link"
-    )
-    with rejects(ModelError, message):
-        divide(builder.graph(), "tflite", 8, 8)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    assert lists(graph) == [
+        ([], [("CONV_2D",)]), ([((operator,), reason)], [("CONV_2D",)])
+    ]
+    assert graph.segments[0].results == {1: graph.layers[0].y} and graph.after == ()
+
+
+def test_as_few_lists_as_possible(builder):
+    """Two branches with operators of the host are in the same lists, and ADD follows them."""
+    x = builder.convolution(0, 8)
+    one = builder.convolution(builder.max_pool(x), 8)
+    two = builder.convolution(builder.table(x), 8)
+    pooled = builder.max_pool(builder.add(one, two))
+    builder.add(builder.convolution(pooled, 8), pooled)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    assert lists(graph) == [
+        ([], [("CONV_2D",)]),
+        ([(("MAX_POOL_2D",), "no product"), (("LOGISTIC",), "no product")],
+         [("CONV_2D",), ("CONV_2D", "ADD")]),
+        ([(("MAX_POOL_2D",), "no product")], [("CONV_2D", "ADD")]),
+    ]
+    # The inputs of the two branches are different, and the one of ADD is the layer's.
+    written = [found.form.tensor for found in graph.maps if found.form]
+    assert written == [0, one - 1, two - 1, pooled]
+
+
+def test_no_list_without_a_product_follows_the_first(builder):
+    x = builder.convert(builder.max_pool(builder.convolution(0, 8)))
+    builder.add(x, builder.convert(x))
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    assert len(graph.segments) == 1
+    reasons = [step.placement.reason for step in graph.after]
+    assert reasons == ["no product"] + 3 * [
+        "it has no product, and the host computes an operator before it"
+    ]
+
+
+def test_concatenations_of_layers_cost_nothing(builder):
+    x = builder.convolution(0, 16)
+    y = builder.convolution(x, 8)
+    first = builder.concatenation(x, y)
+    z = builder.convolution(first, 5)
+    builder.convolution(builder.concatenation(first, z), 8)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    [segment] = graph.segments
+    assert [node.operator for node, _, _ in segment.renamed] == 2 * ["CONCATENATION"]
+    by_tensor = {found.tensor: (found, n) for n, found in enumerate(graph.maps)}
+    inner, outer = by_tensor[first][1], by_tensor[first + 2][1]
+    assert [(by_tensor[t][0].whole, by_tensor[t][0].channel) for t in (x, y, first, z)] == [
+        (inner, 0), (inner, 16), (outer, 0), (outer, 24)
+    ]
+    assert graph.maps[outer].size == (6, 6, 29) and graph.layers[2].x == inner
+
+
+@pytest.mark.parametrize("columns, inputs, reason", [
+    (12, (1, 2), "its inputs must begin at multiples of 8 channels, not at 12"),
+    (8, (1, 1), "its inputs must be results of different layers"),
+    (8, (1, 0), "its inputs must be results of different layers"),
+])
+def test_concatenations_on_the_host(builder, columns, inputs, reason):
+    x = builder.convolution(0, columns)
+    builder.convolution(x, 3)
+    builder.convolution(builder.concatenation(*inputs), 8)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    assert lists(graph)[1] == ([(("CONCATENATION",), reason)], [("CONV_2D",)])
+
+
+def test_a_reshape_that_no_layer_reads_in_place(builder):
+    x = builder.convolution(0, 8)
+    turned = builder.host(x, "RESHAPE", "reshape", (1, 4, 9, 8), shape=(1, 4, 9, 8))
+    builder.convolution(turned, 8)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    assert lists(graph) == [([], [("CONV_2D",)]), ([], [("CONV_2D",)])]
+    assert list(graph.segments[0].results) == [turned]
+    assert graph.maps[graph.layers[1].x].form.tensor == turned
+
+
+def test_padding_of_a_product_of_the_host(builder):
+    x = builder.convolution(builder.pad(builder.convolution(0, 8), (1, 0, 2, 1)), 4)
+    builder.on_host()
+    builder.dense(x, 3)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    [(operators, _)], _ = lists(graph)[1]
+    assert operators == ("PAD", "CONV_2D")
 
 
 def changed(graph, **fields):
@@ -115,14 +203,22 @@ def changed(graph, **fields):
 
 @pytest.mark.parametrize("fields, reason", [
     (dict(requantization=None), "its results must be of 8 bits"),
-    (dict(x_transposed=True), "its channels must be the last axis"),
-    (dict(weights=None, b=0), "its second operand is computed, and B has constant weights"),
     (dict(w_zero=np.array([100])), "weights minus their zero points must be in -128..127, not in"),
 ])
-def test_refuses_products(fields, reason):
-    graph = changed(chain(np.random.default_rng(1)), **fields)
-    with pytest.raises(ModelError, match=f"for networks: {reason}"):
-        divide(graph, "tflite", 8, 8)
+def test_products_of_the_host(fields, reason):
+    graph = divide(changed(chain(np.random.default_rng(1)), **fields), "tflite", 8, 8)
+    assert graph.after[0].placement.reason.startswith(reason)
+    assert graph.after[0].macs > 0
+
+
+def test_products_of_two_activations(builder):
+    x = builder.dense(builder.convolution(0, 8), 8)
+    node = pair(builder.rng, x, x, builder.tensors, position=2)
+    builder.nodes.append(dataclasses.replace(node, b_transposed=True))
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    [step] = graph.after
+    assert step.placement.reason == "its second operand is computed, and B has constant weights"
+    assert (step.macs, step.operands) == (8, (x, x))
 
 
 def test_refuses_other_numerics():
@@ -135,7 +231,7 @@ def test_refuses_other_numerics():
         divide(graph, "tflite", 8, 8)
 
 
-def test_refuses_networks_without_layers(builder):
+def test_networks_without_layers(builder):
     builder.host(0, "SOFTMAX", "tflite.softmax", (1, 6, 6, 3), **SOFTMAX)
-    with rejects(ModelError, "net: the network has no layer for a core for networks"):
-        divide(builder.graph(), "tflite", 8, 8)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    assert graph.segments == () and [step.operators for step in graph.after] == [("SOFTMAX",)]

@@ -29,11 +29,21 @@ def vectors(place, depth):
 def check(divided, plan, chip):
     """Follow which map each vector has, layer by layer."""
     owner = np.full(plan.vectors, -1)
-    depth = chip.core.depth
-    for number, found in enumerate(divided.maps):
-        if found.form is not None:
-            owner[vectors(plan.maps[number], depth)] = number
-    for layer in divided.layers:
+    for segment in divided.segments:
+        check_list(divided, segment, plan, chip, owner)
+
+
+def check_list(divided, segment, plan, chip, owner):
+    """The layers of one list; the host writes maps before it, and reads results after it."""
+    depth, written = chip.core.depth, set()
+    layers = [divided.layers[number] for number in segment.layers]
+    for number in {n for layer in layers for n in (layer.x, layer.added) if n >= 0}:
+        if divided.maps[number].form is not None:
+            place = vectors(plan.maps[number], depth)
+            if not (owner[place] == number).all():
+                owner[place] = number
+                written.add(number)
+    for layer in layers:
         x, y = (vectors(plan.maps[n], depth) for n in (layer.x, layer.y))
         assert (owner[x] == layer.x).all()
         assert not np.intersect1d(x, y).size
@@ -43,7 +53,7 @@ def check(divided, plan, chip):
             same = added.shape == y.shape and (added == y).all()
             assert same or not np.intersect1d(added, y).size
         owner[y] = layer.y
-    for number in divided.results.values():
+    for number in segment.results.values():
         assert (owner[vectors(plan.maps[number], depth)] == number).all()
 
 

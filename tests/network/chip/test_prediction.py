@@ -29,15 +29,16 @@ def programs():
 def test_layers_make_up_the_list(programs):
     """The list ends some cycles after its last store."""
     program = programs[0]
-    total = sum(step.cycles for step in program.steps)
+    total = sum(step.cycles for step in program.layers)
     assert total < program.cycles < total + 40
 
 
 def test_a_large_batch_takes_the_time_of_its_third_inference(programs):
     """Banks differ from inference to inference, and so do waits of reads for writes."""
     for program in programs:
-        first, log = (split(number, CHIP.banks) for number in (program.run_first, program.log))
-        exact = predict_list(CHIP, unpack_list(program.run), first, log).cycles
+        [run] = program.segments
+        first, log = (split(number, CHIP.banks) for number in (run.run_first, program.log))
+        exact = predict_list(CHIP, unpack_list(run.run), first, log).cycles
         if program.batch <= 3:
             assert program.cycles == exact
         else:

@@ -101,12 +101,27 @@ def test_a_file_runs_as_the_program(contents, tmp_path):
     assert (tmp_path / "again.weft").read_bytes() == contents
 
 
+def test_a_file_of_several_lists(tmp_path):
+    """With a product on the host."""
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 6, 6, 3))
+    x = builder.convolution(builder.max_pool(builder.convolution(0, 8)), 8)
+    builder.on_host()
+    builder.convolution(x, 4, kernel=(1, 1), padding=(0, 0, 0, 0))
+    graph = builder.graph()
+    program = compile_chip(graph, target_of(CHIP))
+    assert len(program.segments) == 2
+    program.save(tmp_path / "net.weft")
+    x = inputs(2)
+    with weft.load(tmp_path / "net.weft").open("golden") as session:
+        np.testing.assert_array_equal(session(x), expected(graph, x))
+
+
 def test_a_batch_is_one_list():
     program = compile_chip(network(), target_of(CHIP), batch=2)
     x = inputs(5)
     with program.open("golden") as session:
         np.testing.assert_array_equal(session(x), expected(network(), x))
-    assert program.jobs == 2 * sum(step.jobs for step in program.steps)
+    assert program.jobs == 2 * sum(step.jobs for step in program.layers)
 
 
 def test_float_values_use_the_scales_of_the_network(program):
@@ -160,9 +175,14 @@ def fields(main):
     return main["program"]["fields"]
 
 
+def first_list(main):
+    """The fields of the first list."""
+    return fields(main)["segments"][0]["fields"]
+
+
 def place(main, kind):
     """The fields of the first map of a kind of entries."""
-    return fields(main)[kind][0]["fields"]["place"]["fields"]
+    return first_list(main)[kind][0]["fields"]["place"]["fields"]
 
 
 @pytest.mark.parametrize("main, message", [
@@ -172,16 +192,19 @@ def place(main, kind):
     (lambda m: m.pop("chip"), "program must be a Program"),
     (lambda m: fields(m).update(batch=0), "batch must be in 1..65535, not 0"),
     (lambda m: fields(m).update(mode="single"), "mode must be the one of the core"),
-    (lambda m: fields(m).update(log=7), "areas must have the sizes of their contents"),
-    (lambda m: fields(m).update(result_bytes=4), "the result must be as the list says"),
-    (lambda m: fields(m).update(steps=[]), "it must have steps and results"),
+    (lambda m: fields(m).update(log=7), "the log must follow the lists"),
+    (lambda m: fields(m).update(arena=7), "areas must have the sizes of their contents"),
+    (lambda m: first_list(m).update(run_first=7), "lists must follow each other"),
+    (lambda m: first_list(m).update(result_bytes=4), "the result must be as the list says"),
+    (lambda m: first_list(m).update(results=[]), "DONE must carry the only result"),
+    (lambda m: first_list(m).update(steps=[]), "a list must have layers"),
     (lambda m: fields(m)["areas"]["map"].update(extra=1), "areas must be list, log, maps"),
     (lambda m: place(m, "steps").update(first=10**6), "a map must lie in the area of maps"),
     (lambda m: place(m, "written").update(channels=7), "a map must lie in the area of maps"),
-    (lambda m: fields(m)["steps"][0]["fields"].update(jobs=2), "jobs must follow each other"),
-    (lambda m: fields(m)["written"][0]["fields"]["form"]["fields"].update(height=5),
+    (lambda m: first_list(m)["steps"][0]["fields"].update(jobs=2), "jobs must follow each other"),
+    (lambda m: first_list(m)["written"][0]["fields"]["form"]["fields"].update(height=5),
      "a map must fit its form"),
-    (lambda m: fields(m)["results"][0]["fields"].update(tensor=99), "a tensor must be in 0.."),
+    (lambda m: first_list(m)["results"][0]["fields"].update(tensor=99), "a tensor must be in 0.."),
 ])
 def test_refuses_a_damaged_program(contents, main, message):
     with pytest.raises(ModelError) as caught:
@@ -191,13 +214,13 @@ def test_refuses_a_damaged_program(contents, main, message):
 
 def test_refuses_a_damaged_list(program, contents):
     def members(data):
-        if data == program.run:
+        if data == program.segments[0].run:
             return bytes([15, *data[1:]])
         return data
 
     with pytest.raises(ModelError, match="net.weft: a list is damaged: a descriptor must have"):
         weft.load(changed(contents, members=members), "net.weft")
-    assert len(program.run) > DESCRIPTOR_BYTES
+    assert len(program.segments[0].run) > DESCRIPTOR_BYTES
 
 
 def test_random_damage_is_refused_by_name(contents):

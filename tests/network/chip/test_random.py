@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from chip_jobs import bank_conflicts
-from chip_networks import random_network
+from chip_networks import random_divided_network, random_network
 from graph_runner import run_graph
 from graphs import values
 from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
@@ -24,36 +24,59 @@ CHIPS = [
 
 
 def jobs_of(program):
-    """The jobs of a program's list."""
-    return [entry for entry in unpack_list(program.run) if isinstance(entry, ListJob)]
+    """The jobs of a program's lists."""
+    return [
+        entry for segment in program.segments for entry in unpack_list(segment.run)
+        if isinstance(entry, ListJob)
+    ]
 
 
-def check(seed):
-    """Run a network on one of the cores, with maps that share memory and with all maps kept."""
+def check(seed, network=random_network):
+    """Run a network on one of the cores, with maps that share memory and with all maps kept.
+
+    Return the lists of its program.
+    """
     rng, chip = np.random.default_rng(seed), CHIPS[seed % len(CHIPS)]
     dtype = np.uint8 if seed % 3 == 2 else np.int8
-    graph = random_network(rng, dtype)
+    graph = network(rng, dtype)
     x = values(rng, dtype, *graph.tensors[0].shape)
     expected = run_graph(graph, [x])
+    lists = 0
     for activations in (False, True):
         try:
             program = compile_chip(graph, target_of(chip), activations=activations)
         except ModelError as error:
             assert "words of B in" in str(error)
-            return
+            return 0
+        lists = len(program.segments)
         assert not any(bank_conflicts(chip, job) for job in jobs_of(program))
         for eager in (True, False):
             with program.open(GoldenRunner(chip, eager=eager)) as session:
                 y, found = session(x, activations=True) if activations else (session(x), {})
-            np.testing.assert_array_equal(y, expected[graph.outputs[0]])
+            for number, value in zip(graph.outputs, y if len(graph.outputs) > 1 else [y],
+                                     strict=True):
+                np.testing.assert_array_equal(value, expected[number])
             for name, value in found.items():
                 number, = graph.nodes[int(name.removeprefix("out"))].outputs
                 np.testing.assert_array_equal(value, expected[number], name)
+    return lists
 
 
 @pytest.mark.parametrize("seed", range(16))
 def test_random_networks(seed):
     check(seed)
+
+
+def test_random_networks_of_several_lists():
+    found = [check(seed, random_divided_network) for seed in range(12)]
+    assert max(found) > 2 and found.count(1) < len(found) // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(12, 76, 32))
+def test_more_random_networks_of_several_lists(first):
+    for seed in range(first, first + 32):
+        check(seed, random_divided_network)
 
 
 @pytest.mark.slow

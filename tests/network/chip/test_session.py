@@ -101,7 +101,7 @@ def test_several_and_large_results():
     z = builder.host(y, "RESHAPE", "reshape", (2, 3), shape=(2, 3))
     graph = builder.graph(x, z)
     program = compile_chip(graph, target_of(network_chip(3, 4, 4, 2)))
-    assert program.result_bytes == 0
+    assert program.segments[0].result_bytes == 0
     values = np.random.default_rng(2).integers(-128, 128, (1, 9, 9, 3)).astype(np.int8)
     expected = run_graph(graph, [values])
     with program.open("golden") as session:
@@ -125,6 +125,48 @@ def test_operators_of_the_host_before_and_after():
         found = session(values)
     expected = [run_graph(graph, [row[None]])[graph.outputs[0]] for row in values]
     np.testing.assert_array_equal(found, np.concatenate(expected))
+
+
+@pytest.fixture(scope="module")
+def divided():
+    """A network of three lists: a layer, MAX_POOL_2D, two layers with ADD, a table, a layer."""
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 5, 5, 3))
+    x = builder.max_pool(builder.convolution(0, 8))
+    y = builder.convolution(x, 8)
+    builder.dense(builder.table(builder.add(builder.convolution(y, 8), x)), 6)
+    return builder.graph()
+
+
+def test_cycles_of_several_lists(divided):
+    program = compile_chip(divided, target_of(CHIP))
+    x = inputs(2)
+    with program.open(TimedRunner(CHIP)) as session:
+        y, records = session(x, stats=True)
+        assert session.cycles == 300
+    expected = [run_graph(divided, [row[None]])[divided.outputs[0]] for row in x]
+    np.testing.assert_array_equal(y, np.concatenate(expected))
+    assert [record.step.operators for record in records] == [
+        ("CONV_2D",), ("MAX_POOL_2D",), ("CONV_2D",), ("CONV_2D", "ADD"), ("LOGISTIC",),
+        ("FULLY_CONNECTED",),
+    ]
+    starts = [None if record.cycles is None else record.step.first_job for record in records]
+    assert starts == [0, None, 0, records[2].step.jobs, None, 0]
+    assert records[3].cycles > records[2].cycles > 0
+    assert program.cycles == sum(segment.cycles for segment in program.segments)
+
+
+def test_batches_of_several_lists(divided):
+    """The maps of each inference stay on the core from list to list."""
+    program, x = compile_chip(divided, target_of(CHIP), batch=2, activations=True), inputs(3)
+    seen = []
+    with program.open("golden") as session:
+        y, records, found = session(x, stats=True, activations=True, watch=seen.append)
+    assert seen == records and len(records) == 7
+    expected = [run_graph(divided, [row[None]]) for row in x]
+    for name, value in {**found, "out6": y}.items():
+        number, = divided.nodes[int(name.removeprefix("out"))].outputs
+        wanted = np.concatenate([values[number] for values in expected])
+        np.testing.assert_array_equal(value, wanted, name)
 
 
 def test_inputs_of_many_channels():

@@ -4,7 +4,8 @@
 module              content
 ==================  =============================================================================
 `layers`            layers, and the maps between them
-`division`          which operators are layers, and which the host computes before and after
+`division`          which operators are layers, in which lists, and which the host computes
+`tensor_places`     where each tensor is: in a map of the core, or in the memory of the host
 `products`          convolutions and matrix products as layers, with `space_to_depth`
 `pools`             average pools and means as layers with equal weights
 `additions`         ADD in the layer before it

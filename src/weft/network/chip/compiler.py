@@ -10,6 +10,7 @@ from weft.network.chip.program import (
     ChipProgram,
     ChipRename,
     ChipResult,
+    ChipSegment,
     ChipStep,
     memory_bytes,
 )
@@ -36,7 +37,7 @@ def compile_chip(
     target : NetworkTarget
         With a ChipConfig.
     batch : int
-        Inferences of one list; each has maps of its own.
+        Inferences of each list; each has maps of its own.
     activations : bool
         Keep all maps until the end, and compute ADD in a layer of its own: so a session can return
         the output of each operator.
@@ -44,8 +45,8 @@ def compile_chip(
     Raises
     ------
     ModelError
-        If the core cannot run an operator between its layers, or if its memory or its buffers are
-        too small; the message has the numbers.
+        If an operator is not valid, or if the memory or the buffers of the core are too small; the
+        message has the numbers.
     """
     chip = target.chip
     core = chip.core
@@ -87,61 +88,87 @@ def _compiled(divided, sizes, target, chip, batch, activations, dense):
         for layer, size, found in zip(divided.layers, sizes, panels, strict=True)
     ]
     schedule = schedule_buffers(demands, chip)
-    results = [ChipResult(tensor, maps[place]) for tensor, place in divided.results.items()]
     depth = core.depth
-    log_vectors = batch * len(schedule.parts) * -(-_LOG_BYTES // depth)
+    results = [
+        tuple(ChipResult(tensor, maps[place]) for tensor, place in segment.results.items())
+        for segment in divided.segments
+    ]
+    ends = [
+        (found[0].place.first if found else 0, _result_bytes(found, batch, depth))
+        for found in results
+    ]
+    counts = [
+        sum(part.layer in segment.layers for part in schedule.parts)
+        for segment in divided.segments
+    ]
+    log_vectors = batch * max(counts, default=0) * -(-_LOG_BYTES // depth)
     image = make_image(
-        divided, sizes, panels, schedule, maps, plan.vectors, batch, chip,
-        _result_bytes(results, batch, depth), results[0].place.first, log_vectors,
+        divided, sizes, panels, schedule, maps, plan.vectors, batch, chip, ends, log_vectors,
     )
     areas = {
         "maps": plan.vectors * batch * depth, "setup": max(map(len, image.setup), default=0),
         **image.areas, "log": log_vectors * depth,
     }
     _check_size(areas, chip)
-    log = image.run_first + len(image.run) // depth
-    prediction = predict_run(chip, image.run, image.run_first, log)
+    written: set[int] = set()
+    segments = tuple(
+        _segment(divided, number, sizes, panels, schedule, maps, image, chip, written, found, end)
+        for number, (found, (_, end)) in enumerate(zip(results, ends, strict=True))
+    )
     return ChipProgram(
         name=divided.name, source=divided.source, mode=divided.mode, target=target,
         tensors=divided.tensors, inputs=divided.inputs, outputs=divided.outputs,
-        operators=divided.operators, notes=divided.notes, batch=batch, before=divided.before,
-        after=divided.after, setup=image.setup, run=image.run, run_first=image.run_first,
-        log=log, arena=plan.vectors,
-        written=tuple(
-            ChipInput(found.form, place) for found, place in zip(divided.maps, maps, strict=True)
-            if found.form is not None
-        ),
-        results=tuple(results), result_bytes=_result_bytes(results, batch, depth),
-        steps=tuple(_steps(divided, sizes, panels, schedule, maps, prediction)), areas=areas,
-        cycles=prediction.cycles, keeps_maps=activations,
-        renamed=tuple(
-            ChipRename((node.operator,), node.name, node.position, tensor, maps[place])
-            for node, tensor, place in divided.renamed
-        ),
+        operators=divided.operators, notes=divided.notes, batch=batch, setup=image.setup,
+        segments=segments, after=divided.after, log=image.end, arena=plan.vectors, areas=areas,
+        keeps_maps=activations,
     )
 
 
-def _steps(divided, sizes, panels, schedule, maps, prediction):
-    """Yield the facts of all layers."""
-    before = 0  # the last store of the layer before
-    for number, layer in enumerate(divided.layers):
-        jobs = [n for n, part in enumerate(schedule.parts) if part.layer == number]
-        _, end = prediction.jobs[jobs[-1]]
+def _segment(
+    divided, number, sizes, panels, schedule, maps, image, chip, written, results, result_bytes
+):
+    """Return one list, with its operators of the host; ``written`` are maps that are written."""
+    segment, (first, run) = divided.segments[number], image.runs[number]
+    read = {n for layer in segment.layers
+            for n in (divided.layers[layer].x, divided.layers[layer].added)}
+    new = [n for n, found in enumerate(divided.maps) if n in read - written and found.form]
+    written.update(new)
+    prediction = predict_run(chip, run, first, image.end)
+    return ChipSegment(
+        before=segment.before,
+        written=tuple(ChipInput(divided.maps[n].form, maps[n]) for n in new),
+        run=run, run_first=first, results=results, result_bytes=result_bytes,
+        steps=tuple(_steps(divided, segment, sizes, panels, schedule, maps, prediction)),
+        renamed=tuple(
+            ChipRename((node.operator,), node.name, node.position, tensor, maps[place])
+            for node, tensor, place in segment.renamed
+        ),
+        cycles=prediction.cycles,
+    )
+
+
+def _steps(divided, segment, sizes, panels, schedule, maps, prediction):
+    """Yield the facts of all layers of a list."""
+    before, first = 0, 0  # the last store of the layer before; the first job
+    for number in segment.layers:
+        layer = divided.layers[number]
+        jobs = sum(part.layer == number for part in schedule.parts)
+        _, end = prediction.jobs[first + jobs - 1]
         yield ChipStep(
             layer.operators, layer.name, layer.position, layer.macs,
             tuple(divided.maps[n].tensor for n in (layer.x, layer.added) if n >= 0),
-            divided.maps[layer.y].tensor, maps[layer.y], jobs[0], len(jobs),
+            divided.maps[layer.y].tensor, maps[layer.y], first, jobs,
             panels[number].count, panels[number].rows, sizes[number].words(sizes[number].tiles),
             end - before,
         )
-        before = end
+        before, first = end, first + jobs
 
 
 def _result_bytes(results, batch, depth):
-    """Return the bytes of the first result, if DONE can carry it; else 0."""
-    place = results[0].place
-    if batch > 1 or len(results) > 1:
+    """Return the bytes of the result of a list, if it has one and DONE can carry it; else 0."""
+    if batch > 1 or len(results) != 1:
         return 0
+    place = results[0].place
     size = place.pitches.vectors * depth - -place.channels % depth
     return size if size <= _MAX_RESULT else 0
 

@@ -1,4 +1,4 @@
-"""Divides a network: which operators the core computes, and which the host before and after."""
+"""Divides a network: which operators the core computes, in which lists, and which the host."""
 
 import dataclasses
 import math
@@ -7,13 +7,7 @@ from collections import Counter
 import numpy as np
 
 from weft.network.chip.additions import addition
-from weft.network.chip.layers import (
-    ChipGraph,
-    InputForm,
-    NetworkLayer,
-    NetworkMap,
-    WeightLayout,
-)
+from weft.network.chip.layers import ChipGraph, GraphSegment, NetworkLayer, WeightLayout
 from weft.network.chip.padding import PaddedMaps
 from weft.network.chip.pools import (
     NO_PADDING,
@@ -23,27 +17,32 @@ from weft.network.chip.pools import (
     pool_window,
 )
 from weft.network.chip.products import half_of, product_of
-from weft.network.chip.refusal import Refusal, refused
+from weft.network.chip.refusal import Refusal, WrongMap
+from weft.network.chip.tensor_places import TensorPlaces
 from weft.network.errors import ModelError
 from weft.network.ir import Gemm, Graph, Window
+from weft.network.lowering import candidates
+from weft.network.products import host_product
 from weft.network.program import Placement, Step
 from weft.network.work import HostWork
 
 __all__ = ["divide"]
 
 _BIT8 = np.dtype(np.int8), np.dtype(np.uint8)
+_JOINED = "concatenation"  # the kernel that needs no layer if its inputs are layers
 
 
 def divide(graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True) -> ChipGraph:
     """Return the layers of a network, and the operators of the host.
 
-    An operator that the core cannot run is the host's, if no layer comes before it, or none after
-    it. ``fuse``: ADD belongs to the layer before it, if only ADD reads this layer's result.
+    The host computes an operator if the core cannot, and an operator without products that would
+    begin a list after the first one. The lists are as few as possible. ``fuse``: ADD belongs to
+    the layer before it, if only ADD reads this layer's result.
 
     Raises
     ------
     ModelError
-        For an operator between two layers that the core cannot run; the message has the reason.
+        If the network is not of TensorFlow Lite, or an operator is not valid.
     """
     if graph.source != "tflite":
         raise ModelError(
@@ -54,75 +53,71 @@ def divide(graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True)
 
 
 class _Division:
-    """The state of `divide`: layers, maps, and where each tensor is."""
+    """The state of `divide`: layers, operators of the host, and where each tensor is."""
 
     def __init__(self, graph, mode, cols, depth, fuse):
         self._graph, self._tensors, self._mode = graph, graph.tensors, mode
         self._cols, self._depth, self._fuse = cols, depth, fuse
+        self._places = TensorPlaces(graph.tensors, depth)
         self._layers: list[NetworkLayer] = []
-        self._maps: list[NetworkMap] = []
-        self._place: dict[int, int] = {}  # the map of a tensor that a layer computes
-        self._alias: dict[int, int] = {}  # tensors that a reshape only renames
-        self._forms: dict[InputForm, int] = {}
+        self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
         self._pads = PaddedMaps()
-        self._late: dict[int, tuple] = {}  # by tensor: the operator after which the host computes
         self._renamed: list[tuple] = []
-        self._before: list[Step] = []
-        self._after: list[Step] = []
         readers = Counter(number for node in graph.nodes for number in node.inputs)
         readers.update(graph.outputs)
         self._readers = readers
 
     def divided(self) -> ChipGraph:
-        graph = self._graph
+        graph, places = self._graph, self._places
         for node in graph.nodes:
-            self._take(node)
-        if not self._layers:
-            raise ModelError(f"{graph.name}: the network has no layer for a core for networks")
-        wanted = [n for step in self._after for n in step.inputs if n >= 0] + list(graph.outputs)
-        results = {n: self._place[self._root(n)] for n in wanted if self._root(n) in self._place}
-        read = {n for step in (*self._before, *self._after) for n in step.inputs}
-        read |= {form.tensor for form in self._forms}
+            try:
+                self._on_core(node)
+            except Refusal as refusal:
+                self._on_host(node, str(refusal))
+        layers = sorted(self._layers, key=self._list_of)
+        count = self._list_of(layers[-1]) + 1 if layers else 0
+        wanted = [number for _, step in self._host for number in step.operands if number >= 0]
+        wanted += [*graph.outputs, *(form.tensor for form in places.forms)]
+        read = {*wanted, *graph.outputs}
         tensors = tuple(
-            tensor if number in read or number in graph.outputs
-            else dataclasses.replace(tensor, data=None)
+            tensor if number in read else dataclasses.replace(tensor, data=None)
             for number, tensor in enumerate(self._tensors)
         )
         return ChipGraph(
             name=graph.name, source=graph.source, mode=self._mode, tensors=tensors,
             inputs=graph.inputs, outputs=graph.outputs, operators=graph.operators,
-            notes=graph.notes, maps=tuple(self._maps), layers=tuple(self._layers),
-            results=results, before=tuple(self._before), after=tuple(self._after),
-            renamed=tuple((node, n, self._place[self._root(n)]) for node, n in self._renamed),
+            notes=graph.notes, maps=tuple(places.maps), layers=tuple(layers),
+            segments=tuple(self._segment(n, layers, wanted) for n in range(count)),
+            after=tuple(step for first, step in self._host if first == count),
         )
 
-    def _take(self, node):
-        """Place one node."""
-        late = [self._late[n] for n in node.inputs if n in self._late]
-        reason = None
-        if not late:
-            try:
-                self._on_chip(node)
-                return
-            except Refusal as refusal:
-                reason = str(refusal)
-        if isinstance(node, Gemm):
-            blamed, reason = late[0] if late else (node, reason)
-            raise refused(self._graph.name, blamed, reason)
-        if late or any(self._root(n) in self._place for n in node.inputs):
-            self._after.append(self._host(node))
-            self._late.update((n, late[0] if late else (node, reason)) for n in node.outputs)
-        else:
-            self._before.append(self._host(node))
+    def _segment(self, number, layers, wanted):
+        places = self._places
+        numbers = [n for n, layer in enumerate(layers) if self._list_of(layer) == number]
+        results = {n: places.map_of(n) for n in wanted if places.map_of(n) is not None}
+        renamed = ((node, n, places.map_of(n)) for node, n in self._renamed)
+        return GraphSegment(
+            before=tuple(step for first, step in self._host if first == number),
+            layers=range(numbers[0], numbers[-1] + 1),
+            results={n: m for n, m in results.items() if places.first_list[m] == number},
+            renamed=tuple(entry for entry in renamed if places.first_list[entry[2]] == number),
+        )
 
-    def _on_chip(self, node):
-        """Append the layer of a node; Refusal if the core cannot run it."""
+    def _list_of(self, layer):
+        return self._places.first_list[layer.y]
+
+    def _on_core(self, node):
+        """Append the layer of a node; Refusal if the host must compute it."""
         if isinstance(node, Gemm):
             self._product(node)
-        elif node.kernel == "pad":
+            return
+        if node.kernel == "pad":
             self._pads.add(node, self._graph)
-        elif node.kernel == "reshape":
-            self._rename(node)
+        elif self._places.begins_list(node.inputs):
+            raise Refusal("it has no product, and the host computes an operator before it")
+        elif node.kernel in ("reshape", _JOINED):
+            (self._places.join if node.kernel == _JOINED else self._places.rename)(node)
+            self._renamed.append((node, node.outputs[0]))
         elif node.kernel in ("tflite.average_pool", "tflite.mean"):
             self._pool(node)
         elif node.kernel == "tflite.requantize":
@@ -132,62 +127,64 @@ class _Division:
         else:
             raise Refusal(node.reason)
 
-    def _rename(self, node):
-        if self._root(node.inputs[0]) not in self._place:
-            raise Refusal("the host writes its values")
-        self._alias[node.outputs[0]] = self._root(node.inputs[0])
-        self._renamed.append((node, node.outputs[0]))
+    def _on_host(self, node, reason):
+        """Append a node as an operator of the host."""
+        operators, position = (node.operator,), node.position
+        if isinstance(node, Gemm):
+            node, pad = self._pads.inside(node)
+            if pad is not None:
+                operators, position = (pad.operator, *operators), (*pad.position, *position)
+            macs, work = self._product_on_host(node)
+        else:
+            macs, work = node.macs, HostWork(node.kernel, node.attributes)
+        step = Step(
+            operators=operators, name=node.name, position=position, inputs=node.inputs,
+            outputs=node.outputs, macs=macs, placement=Placement(False, reason), work=work,
+        )
+        first = self._places.host_list(step.operands)
+        self._host.append((first, step))
+        self._places.on_host(node.outputs, first)
 
-    def _root(self, number):
-        return self._alias.get(number, number)
+    def _product_on_host(self, gemm):
+        """Return the MAC and the work of a product."""
+        x = self._tensors[gemm.x].shape
+        b = None if gemm.b is None else self._tensors[gemm.b].shape
+        rows, *_ = candidates(gemm, x, b, self._cols)
+        try:
+            return rows.macs(x), host_product(gemm, self._tensors, rows, self._mode)
+        except ValueError as error:
+            raise ModelError(
+                f"{self._graph.name}: operator {gemm.position[0]} ({gemm.operator} {gemm.name}):"
+                f" {error}"
+            ) from error
 
-    def _stored(self, number):
-        """Return the size of the map that has a tensor, or None if the host writes it."""
-        if self._root(number) in self._place:
-            return self._maps[self._place[self._root(number)]].size
-        return None
+    def _append(self, node, x, size, before=None, **fields):
+        """Append a layer that reads map x; ``size`` is the one of its output.
 
-    def _map_of(self, form):
-        """Return the map of an input, the same one for equal forms."""
-        if form not in self._forms:
-            self._forms[form] = len(self._maps)
-            self._maps.append(NetworkMap(form.tensor, *form.map_size, form))
-        return self._forms[form]
-
-    def _input(self, number, size):
-        """Return the map of a tensor that a layer reads, of ``size``."""
-        stored = self._stored(number)
-        if stored is None:
-            return self._map_of(InputForm(number, *size))
-        if stored != size:
-            raise Refusal(f"its input must be a map of {size}, not of {stored}")
-        return self._place[self._root(number)]
-
-    def _append(self, node, size, before=None, **fields):
-        """Append a layer whose output is the node's; ``before`` is an operator in its window."""
-        y = node.outputs[0]
+        ``before`` is an operator in its window.
+        """
         nodes = [node] if before is None else [before, node]
-        self._place[y] = len(self._maps)
-        self._maps.append(NetworkMap(y, *size))
+        y = self._places.computed(node.outputs[0], size, self._places.first_list[x])
         self._layers.append(NetworkLayer(
             operators=tuple(n.operator for n in nodes), name=node.name,
-            position=tuple(place for n in nodes for place in n.position), y=self._place[y],
-            **fields,
+            position=tuple(place for n in nodes for place in n.position), x=x, y=y, **fields,
         ))
 
     def _product(self, gemm):
         gemm, pad = self._pads.inside(gemm)
-        found = product_of(
-            gemm, self._tensors, self._mode, self._cols, self._depth, self._stored(gemm.x)
-        )
+        given = gemm, self._tensors, self._mode, self._cols, self._depth
+        try:
+            found = product_of(*given, self._places.stored(gemm.x))
+        except WrongMap:  # the host reads x, and writes it as the layer reads it
+            found = product_of(*given, None)
         fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)}
         form = fields.pop("form")
         size = fields.pop("size")
         columns = len(found.bias)
         macs = math.prod(found.window.output) * gemm.weights.size
+        x = self._places.input(gemm.x, size) if form is None else self._places.written(form)
         self._append(
-            gemm, (*found.window.output, columns), pad, columns=columns, macs=macs,
-            x=self._input(gemm.x, size) if form is None else self._map_of(form), **fields,
+            gemm, x, (*found.window.output, columns), pad, columns=columns, macs=macs, **fields,
         )
 
     def _pool(self, node):
@@ -218,7 +215,7 @@ class _Division:
             zero - half_of(kind.dtype)
             for zero, kind in zip(node.attributes["zeros"], (x, y), strict=True)
         )
-        size = self._stored(node.inputs[0]) or _size_of(x.shape)
+        size = self._places.stored(node.inputs[0]) or _size_of(x.shape)
         window = Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
         scale = conversion_scale(node, zeros, self._mode)
         self._equal(node, size, window, scale, *zeros, -128, 127)
@@ -227,8 +224,8 @@ class _Division:
         """Append a layer with equal weights."""
         columns, taps = size[2], math.prod(window.kernel)
         self._append(
-            node, (*window.output, columns), columns=columns, macs=0,
-            x=self._input(node.inputs[0], size), window=window, layout=WeightLayout.EQUAL,
+            node, self._places.input(node.inputs[0], size), (*window.output, columns),
+            columns=columns, macs=0, window=window, layout=WeightLayout.EQUAL,
             weights=np.full((taps, columns), scale.weight, np.int8), x_zero=x_zero,
             bias=np.full(columns, -x_zero * taps * scale.weight),
             multiplier=np.full(columns, scale.multiplier), shift=np.full(columns, scale.shift),
@@ -237,22 +234,20 @@ class _Division:
 
     def _add(self, node):
         """Fuse ADD with the layer that computes an input; without such a layer, with a copy."""
-        maker = self._own(node)
+        places, maker = self._places, self._own(node)
         own = maker or 0
         scales = addition(node, own, self._tensors, self._mode)
         number, other = node.inputs[own], node.inputs[1 - own]
-        size = self._stored(number) or _size_of(self._tensors[number].shape)
-        added = self._input(other, size)
+        size = places.stored(number) or _size_of(self._tensors[number].shape)
+        added = places.input(other, size)
         if maker is None:
             layer = self._copy(node, size)
         else:
-            layer, = (
-                layer for layer in self._layers if layer.y == self._place[self._root(number)]
-            )
+            layer, = (layer for layer in self._layers if layer.y == places.map_of(number))
         self._layers.remove(layer)
-        y = node.outputs[0]
-        self._place[y] = layer.y
-        self._maps[layer.y] = dataclasses.replace(self._maps[layer.y], tensor=y)
+        places.replace(
+            layer.y, node.outputs[0], max(places.first_list[n] for n in (layer.y, added))
+        )
         copied = layer.position == node.position
         self._layers.append(dataclasses.replace(
             layer, added=added, addition=scales,
@@ -264,9 +259,9 @@ class _Division:
         """Return the input of ADD whose layer adds: that with more steps; None if no layer can."""
         found = {}
         for index, number in enumerate(node.inputs):
-            place = self._place.get(self._root(number))
+            place = self._places.map_of(number)
             for layer in self._layers:
-                sole = self._readers[number] == 1 and self._root(number) == number
+                sole = self._readers[number] == 1 and self._places.root(number) == number
                 if layer.y == place and layer.addition is None and sole:
                     found[index] = layer.taps * math.prod(layer.weights.shape[1:])
         return max(found, key=found.get) if found and self._fuse else None
@@ -279,13 +274,6 @@ class _Division:
         zero = node.attributes["zeros"][0] - half_of(self._tensors[number].dtype)
         self._equal(node, size, window, scale, zero, zero, -128, 127)
         return self._layers[-1]
-
-    def _host(self, node):
-        return Step(
-            operators=(node.operator,), name=node.name, position=node.position,
-            inputs=node.inputs, outputs=node.outputs, macs=node.macs,
-            placement=Placement(False, node.reason), work=HostWork(node.kernel, node.attributes),
-        )
 
 
 def _size_of(shape):

@@ -2,7 +2,8 @@
 
 The **setup** parts have lists that load resident weights and parameters, and these. They share the
 place of the maps: one is written and executed after the other, and nothing reads them after the
-setup. The **run** part has the list of an inference, and the weights and parameters that it loads.
+setup. The **run** parts have the lists of an inference, and the weights and parameters that each
+loads.
 """
 
 import dataclasses
@@ -30,22 +31,23 @@ class MemoryImage:
     ----------
     setup : tuple of bytes
         Each from vector 0 on, its list first; empty if nothing is resident.
-    run : bytes
-        From vector ``run_first`` on, its list first.
-    run_first : int
+    runs : tuple of (int, bytes)
+        For each list of an inference its first vector, and its bytes: the list, then its data.
+    end : int
+        The vector after the last run part.
     areas : dict of int
-        Bytes of the list, the weights and the parameters of the run part.
+        Bytes of the lists, the weights and the parameters of the run parts.
     """
 
     setup: tuple[bytes, ...]
-    run: bytes
-    run_first: int
+    runs: tuple[tuple[int, bytes], ...]
+    end: int
     areas: dict[str, int]
 
 
 @dataclass(frozen=True)
 class _Data:
-    """Weights or parameters of a part of a layer; in the setup part or in the run part."""
+    """Weights or parameters of a part of a layer; in a setup part or in a run part."""
 
     part: int
     target: LoadTarget
@@ -56,12 +58,13 @@ class _Data:
 
 def make_image(
     graph: ChipGraph, sizes: list[LayerWords], panels: list[Panels], schedule: BufferSchedule,
-    maps: tuple[PlacedMap, ...], arena: int, batch: int, chip: ChipConfig, result_bytes: int,
-    result: int, log: int,
+    maps: tuple[PlacedMap, ...], arena: int, batch: int, chip: ChipConfig,
+    ends: list[tuple[int, int]], log: int,
 ) -> MemoryImage:
     """Return the image of a program with maps of ``arena`` vectors for each inference.
 
-    ``result`` is the first vector of the result that END names. The log has ``log`` vectors.
+    ``ends`` has for each list the first vector and the bytes of the result that END names. The log
+    has ``log`` vectors.
 
     Raises ValueError if a value does not fit its field of a descriptor.
     """
@@ -69,16 +72,33 @@ def make_image(
     kept = [entry for entry in data if entry.resident]
     streamed = [entry for entry in data if not entry.resident]
     depth = chip.core.depth
-    length = len(streamed) + len(schedule.parts) + 1 + (batch > 1)
+    length = len(streamed) + len(schedule.parts) + len(graph.segments) * (1 + (batch > 1))
     used = length * DESCRIPTOR_BYTES // depth + sum(len(entry.vectors) for entry in streamed)
     setup = tuple(_setups(kept, chip.vectors - used - log, graph, sizes, schedule, chip))
     first = max(arena * batch, *(len(part) // depth for part in setup), 0)
-    loads = [_load(entry, graph, sizes, schedule) for entry in streamed]
-    loads = _with_sources(loads, [entry.vectors for entry in streamed], first, length, chip)
+    runs = []
+    for segment, end in zip(graph.segments, ends, strict=True):
+        parts = [n for n, part in enumerate(schedule.parts) if part.layer in segment.layers]
+        own = [entry for entry in streamed if entry.part in parts]
+        run = _run(parts, own, graph, sizes, panels, schedule, maps, arena, batch, chip, end, first)
+        runs.append((first, run))
+        first += len(run) // depth
+    areas = {"list": length * DESCRIPTOR_BYTES}
+    for name, target in (("weights", LoadTarget.B), ("parameters", LoadTarget.PARAMETERS)):
+        areas[name] = sum(entry.vectors.nbytes for entry in streamed if entry.target == target)
+    return MemoryImage(setup, tuple(runs), first, areas)
+
+
+def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, chip, end, first):
+    """Return the bytes of one list of an inference, at vector ``first``, and of its ``data``."""
+    length = len(data) + len(parts) + 1 + (batch > 1)
+    loads = [_load(entry, graph, sizes, schedule, parts[0]) for entry in data]
+    loads = _with_sources(loads, [entry.vectors for entry in data], first, length, chip)
     entries, done = [], 0
-    for number, part in enumerate(schedule.parts):
+    for number in parts:
+        part = schedule.parts[number]
         layer = graph.layers[part.layer]
-        own = [load for load, entry in zip(loads, streamed, strict=True) if entry.part == number]
+        own = [load for load, entry in zip(loads, data, strict=True) if entry.part == number]
         done += len(own)
         entries += own
         entries.append(job_of(
@@ -88,15 +108,12 @@ def make_image(
     if batch > 1:
         step = split(arena, chip.banks)
         entries.append(ListLoop(
-            times=batch, body=len(entries), body_loads=len(streamed),
-            body_jobs=len(schedule.parts), input_step=step, output_step=step, add_step=step,
+            times=batch, body=len(entries), body_loads=len(data), body_jobs=len(parts),
+            input_step=step, output_step=step, add_step=step,
         ))
+    result, result_bytes = end
     entries.append(ListEnd(result=split(result, chip.banks), result_bytes=result_bytes))
-    areas = {"list": len(entries) * DESCRIPTOR_BYTES}
-    for name, target in (("weights", LoadTarget.B), ("parameters", LoadTarget.PARAMETERS)):
-        areas[name] = sum(entry.vectors.nbytes for entry in streamed if entry.target == target)
-    run = _joined(entries, [entry.vectors for entry in streamed])
-    return MemoryImage(setup, run, first, areas)
+    return _joined(entries, [entry.vectors for entry in data])
 
 
 def _data(graph, sizes, schedule, chip):
@@ -123,17 +140,17 @@ def _data(graph, sizes, schedule, chip):
         )
 
 
-def _load(entry, graph, sizes, schedule):
-    """Return the load of data, without its source."""
-    part = schedule.parts[entry.part]
+def _load(entry, graph, sizes, schedule, before=0):
+    """Return the load of data, without its source; lists with ``before`` jobs have ended."""
+    part, jobs = schedule.parts[entry.part], max(0, entry.jobs - before)
     if entry.target == LoadTarget.PARAMETERS:
         return ListLoad(
-            jobs=entry.jobs, target=entry.target, first_word=part.line, words=part.lines
+            jobs=jobs, target=entry.target, first_word=part.line, words=part.lines
         )
     size = sizes[part.layer]
     value = int(graph.layers[part.layer].weights.flat[0]) if size.filled else 0
     return ListLoad(
-        jobs=entry.jobs, target=entry.target, diagonal=size.diagonal, fill=size.filled,
+        jobs=jobs, target=entry.target, diagonal=size.diagonal, fill=size.filled,
         fill_value=value, first_word=part.b_word, words=part.words,
     )
 

@@ -8,7 +8,10 @@ import numpy as np
 from weft.network.ir import Host, Tensor, Window
 from weft.network.program import Step
 
-__all__ = ["Addition", "ChipGraph", "NetworkLayer", "InputForm", "NetworkMap", "WeightLayout"]
+__all__ = [
+    "Addition", "ChipGraph", "GraphSegment", "InputForm", "NetworkLayer", "NetworkMap",
+    "WeightLayout",
+]
 
 
 class WeightLayout:
@@ -81,7 +84,11 @@ class NetworkMap:
         The tensor whose values it has.
     height, width, channels : int
     form : InputForm or None
-        None: a layer computes it.
+        None: a layer computes it, or its parts.
+    whole : int
+        The map of a concatenation that has its channels, from ``channel`` on; -1: none.
+    channel : int
+        A multiple of the channels of a vector.
     """
 
     tensor: int
@@ -89,6 +96,8 @@ class NetworkMap:
     width: int
     channels: int
     form: InputForm | None = None
+    whole: int = -1
+    channel: int = 0
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -190,8 +199,30 @@ class NetworkLayer:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class GraphSegment:
+    """Layers that one list computes, and the operators of the host before it.
+
+    Attributes
+    ----------
+    before : tuple of Step
+        Operators of the host, which are computed after the list before.
+    layers : range
+        Places in `ChipGraph.layers`.
+    results : mapping of int to int
+        By tensor, the map that the host reads after the list.
+    renamed : tuple of (Host, int, int)
+        Operators without work, reshapes and concatenations: node, tensor of the output, map.
+    """
+
+    before: tuple[Step, ...]
+    layers: range
+    results: dict[int, int]
+    renamed: tuple[tuple[Host, int, int], ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ChipGraph:
-    """A network, divided: the host's operators before the layers, the layers, the host's after.
+    """A network, divided into lists of the core and operators of the host.
 
     Attributes
     ----------
@@ -206,11 +237,9 @@ class ChipGraph:
     maps : tuple of NetworkMap
     layers : tuple of NetworkLayer
         In the order of execution.
-    results : mapping of int to int
-        By tensor, the map that the host reads: for outputs, and for the operators after the layers.
-    before, after : tuple of Step
-    renamed : tuple of (Host, int, int)
-        Reshapes that are no layers: node, tensor of the output, map.
+    segments : tuple of GraphSegment
+    after : tuple of Step
+        Operators of the host after the last list.
     """
 
     name: str
@@ -223,7 +252,5 @@ class ChipGraph:
     notes: tuple[str, ...]
     maps: tuple[NetworkMap, ...]
     layers: tuple[NetworkLayer, ...]
-    results: dict[int, int]
-    before: tuple[Step, ...]
+    segments: tuple[GraphSegment, ...]
     after: tuple[Step, ...]
-    renamed: tuple[tuple[Host, int, int], ...]

@@ -36,38 +36,56 @@ def plan_maps(
 
     ``keep``: no map overwrites another one. ``dense``: the pixels of a map follow each other.
     """
-    owners = _owners(graph, keep)
-    last = len(graph.layers) - 1
-    first_use = dict.fromkeys(range(len(graph.maps)), 0)
-    last_use = dict.fromkeys(range(len(graph.maps)), 0)
+    owners, depth = _owners(graph, keep), chip.core.depth
+    last = max(0, len(graph.layers) - 1)
+    first_use, last_use = _lives(graph)
     readings: dict[int, list[MapReading]] = {}
-    for number, layer in enumerate(graph.layers):
-        first_use[layer.y] = last_use[layer.y] = number
-        last_use[layer.x] = number
-        if layer.added >= 0:
-            last_use[layer.added] = number
-        steps = sizes[number].tiles * sizes[number].tile_words
-        readings.setdefault(owners[layer.x], []).append(MapReading(layer.window, steps))
-    for number in graph.results.values():
-        last_use[number] = last
-    roots = sorted(set(owners))
+    for layer, size in zip(graph.layers, sizes, strict=True):
+        steps = size.tiles * size.tile_words
+        readings.setdefault(owners[layer.x][0], []).append(MapReading(layer.window, steps))
+    roots = sorted({root for root, _ in owners})
     pitches, blocks = {}, []
     for root in roots:
-        members = [number for number, owner in enumerate(owners) if owner == root]
+        members = [number for number, (owner, _) in enumerate(owners) if owner == root]
         pitches[root] = _pitches(graph.maps[root], readings.get(root, []), chip, dense)
         lives = (0, last) if keep else (
-            min(first_use[n] for n in members), max(last_use[n] for n in members)
+            min(first_use.get(n, last) for n in members), max(last_use.get(n, 0) for n in members)
         )
         blocks.append(Block(pitches[root].vectors, *lives))
     places, vectors = place(blocks)
     start = dict(zip(roots, places, strict=True))
     return MapPlacement(
         tuple(
-            PlacedMap(start[owner], pitches[owner], *found.size)
-            for found, owner in zip(graph.maps, owners, strict=True)
+            PlacedMap(
+                start[root] + channel // depth,
+                pitches[root].of(found.height, found.width, found.vectors(depth)), *found.size
+            )
+            for found, (root, channel) in zip(graph.maps, owners, strict=True)
         ),
         vectors,
     )
+
+
+def _lives(graph):
+    """Return the first and the last layer of each map's life.
+
+    The host writes maps before the list of their first reader, and reads results after the list
+    that computes them. The map of a concatenation lives as long as its parts, and its readers.
+    """
+    first_use: dict[int, int] = {}
+    last_use: dict[int, int] = {}
+    for segment in graph.segments:
+        for number in segment.layers:
+            layer = graph.layers[number]
+            first_use[layer.y] = last_use[layer.y] = number
+            for read in (layer.x, layer.added):
+                if read >= 0:
+                    last_use[read] = number
+                    if graph.maps[read].form is not None:
+                        first_use.setdefault(read, segment.layers.start)
+        for number in segment.results.values():
+            last_use[number] = max(last_use.get(number, 0), segment.layers.stop - 1)
+    return first_use, last_use
 
 
 def _pitches(found, readings, chip, dense) -> MapPitches:
@@ -78,13 +96,25 @@ def _pitches(found, readings, chip, dense) -> MapPitches:
 
 
 def _owners(graph, keep):
-    """Return for each map the map whose place it has: the sum of ADD overwrites the added map."""
-    owners = list(range(len(graph.maps)))
+    """Return for each map the map whose place it has, and its first channel there.
+
+    The parts of a concatenation have the place of the whole. The sum of ADD overwrites the added
+    map.
+    """
+    owners = [(number, 0) for number in range(len(graph.maps))]
+    for number in reversed(range(len(graph.maps))):  # a whole follows its parts
+        found = graph.maps[number]
+        if found.whole >= 0:
+            root, channel = owners[found.whole]
+            owners[number] = root, channel + found.channel
     if keep:
         return owners
-    results = set(graph.results.values())
+    results = {number for segment in graph.segments for number in segment.results.values()}
+    joined = {found.whole for found in graph.maps}
+    joined |= {number for number, found in enumerate(graph.maps) if found.whole >= 0}
     for number, layer in enumerate(graph.layers):
-        if layer.added >= 0 and _may_overwrite(graph, number, layer, results):
+        apart = not joined & {layer.y, layer.added}
+        if layer.added >= 0 and apart and _may_overwrite(graph, number, layer, results):
             owners[layer.y] = owners[layer.added]
     return owners
 

@@ -27,6 +27,11 @@ class MapPitches:
     row_pitch: int
     vectors: int
 
+    def of(self, height: int, width: int, vectors: int) -> "MapPitches":
+        """Return the same distances for a map whose pixels have ``vectors`` vectors."""
+        span = (height - 1) * self.row_pitch + (width - 1) * self.pitch + vectors
+        return MapPitches(self.pitch, self.row_pitch, span)
+
 
 @dataclass(frozen=True)
 class MapReading:
@@ -116,7 +121,7 @@ def choose_pitches(
     height, width = size
 
     def pitches(pitch, row):
-        return MapPitches(pitch, row, (height - 1) * row + (width - 1) * pitch + vectors)
+        return MapPitches(pitch, row, 0).of(height, width, vectors)
 
     def steps(found):
         return sum(

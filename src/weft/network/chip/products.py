@@ -7,7 +7,7 @@ import numpy as np
 
 from weft.network.chip.layers import InputForm, WeightLayout
 from weft.network.chip.pools import NO_PADDING
-from weft.network.chip.refusal import Refusal
+from weft.network.chip.refusal import Refusal, WrongMap
 from weft.network.chip.space_to_depth import space_to_depth
 from weft.network.ir import Gemm, Tensor, Window
 from weft.network.rescale import Rescale
@@ -65,7 +65,7 @@ def product_of(
     Raises
     ------
     Refusal
-        If the core cannot compute it.
+        If the core cannot compute it; WrongMap if another map of x would change this.
     """
     x, given = tensors[gemm.x], gemm.requantization
     _check(gemm, x, mode)
@@ -137,7 +137,7 @@ def _window(gemm, x, stored):
         if math.prod(x.shape) != math.prod(size):
             raise Refusal("its input must be one map, not a batch")
         if stored is not None and stored != size:
-            raise Refusal(f"its input must be a map of {size}, not of {stored}")
+            raise WrongMap(f"its input must be a map of {size}, not of {stored}")
         return gemm.window, size
     m = math.prod(x.shape) // k
     height, width, channels = stored or (1, m, k)
@@ -148,7 +148,7 @@ def _window(gemm, x, stored):
     elif m == height and width * channels == k:
         kernel, output = (1, width), (height, 1)
     else:
-        raise Refusal(f"M must be the pixels or the rows of a map of {stored}, not {m}")
+        raise WrongMap(f"M must be the pixels or the rows of a map of {stored}, not {m}")
     if max(kernel) > _MAX_KERNEL:
         raise Refusal(f"its map must have at most {_MAX_KERNEL} rows and columns, not {kernel}")
     window = Window(kernel, (1, 1), (1, 1), NO_PADDING, (height, width), output)

@@ -10,12 +10,15 @@ from weft.network.ir import Tensor
 from weft.network.program import Step
 from weft.network.target import NetworkTarget
 
-__all__ = ["ChipInput", "ChipProgram", "ChipRename", "ChipResult", "ChipStep", "memory_bytes"]
+__all__ = [
+    "ChipInput", "ChipProgram", "ChipRename", "ChipResult", "ChipSegment", "ChipStep",
+    "memory_bytes",
+]
 
 
 @dataclass(frozen=True)
 class ChipInput:
-    """A map that the host writes before each inference.
+    """A map that the host writes in each inference, before the list.
 
     Attributes
     ----------
@@ -30,7 +33,7 @@ class ChipInput:
 
 @dataclass(frozen=True)
 class ChipResult:
-    """A map that the host reads.
+    """A map that the host reads when the list has ended.
 
     Attributes
     ----------
@@ -87,7 +90,9 @@ class ChipStep:
 
 @dataclass(frozen=True)
 class ChipRename:
-    """A reshape, which costs nothing: its output is the map of its input.
+    """An operator without work: its output is a map that layers have computed.
+
+    A reshape has the map of its input; a concatenation joins maps that lie side by side.
 
     Attributes
     ----------
@@ -106,10 +111,43 @@ class ChipRename:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class ChipSegment:
+    """One list of an inference, and the operators of the host before it.
+
+    Attributes
+    ----------
+    before : tuple of Step
+        Operators of the host.
+    written : tuple of ChipInput
+    run : bytes
+        From vector ``run_first`` on: the list, and all that it loads.
+    run_first : int
+    results : tuple of ChipResult
+        DONE carries the first one if the list has ``result_bytes``.
+    result_bytes : int
+    steps : tuple of ChipStep
+    renamed : tuple of ChipRename
+    cycles : int
+        Predicted cycles, from START to the end of the list (`weft.chip.cycles`).
+    """
+
+    before: tuple[Step, ...]
+    written: tuple[ChipInput, ...]
+    run: bytes
+    run_first: int
+    results: tuple[ChipResult, ...]
+    result_bytes: int
+    steps: tuple[ChipStep, ...]
+    renamed: tuple[ChipRename, ...]
+    cycles: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ChipProgram:
     """A network compiled for a core for networks.
 
-    Addresses are numbers of vectors from BASE on.
+    An inference executes its segments in their order: operators of the host, then a list. Addresses
+    are numbers of vectors from BASE on.
 
     Attributes
     ----------
@@ -122,32 +160,22 @@ class ChipProgram:
     operators : tuple of str
     notes : tuple of str
     batch : int
-        Inferences of one list.
-    before, after : tuple of Step
-        Operators of the host.
+        Inferences of each list.
     setup : tuple of bytes
         Each from vector 0 on, one after the other: lists that load resident weights and parameters,
         and these. Empty if none are resident. The maps overwrite them.
-    run : bytes
-        From vector ``run_first`` on: the list of an inference, and all that it loads.
-    run_first, log : int
-        First vectors of ``run`` and of the log.
+    segments : tuple of ChipSegment
+    after : tuple of Step
+        Operators of the host after the last list.
+    log : int
+        First vector of the log.
     arena : int
         Vectors of the maps of one inference; they start at vector 0.
-    written : tuple of ChipInput
-    results : tuple of ChipResult
-        DONE carries the first one if the list has ``result_bytes``.
-    result_bytes : int
-    steps : tuple of ChipStep
     areas : mapping of str to int
-        Bytes of ``maps``, the largest ``setup``, which shares their place, ``list``, ``weights``
-        and ``parameters`` that an inference loads, and ``log``.
-    cycles : int
-        Predicted cycles of a list, from START to its end (`weft.chip.cycles`).
+        Bytes of ``maps``, the largest ``setup``, which shares their place, all lists (``list``),
+        ``weights`` and ``parameters`` that an inference loads, and ``log``.
     keeps_maps : bool
         No map overwrites another one.
-    renamed : tuple of ChipRename
-        Tensors that a reshape only renames.
     """
 
     name: str
@@ -160,21 +188,13 @@ class ChipProgram:
     operators: tuple[str, ...]
     notes: tuple[str, ...]
     batch: int
-    before: tuple[Step, ...]
-    after: tuple[Step, ...]
     setup: tuple[bytes, ...]
-    run: bytes
-    run_first: int
+    segments: tuple[ChipSegment, ...]
+    after: tuple[Step, ...]
     log: int
     arena: int
-    written: tuple[ChipInput, ...]
-    results: tuple[ChipResult, ...]
-    result_bytes: int
-    steps: tuple[ChipStep, ...]
     areas: Mapping[str, int]
-    cycles: int
     keeps_maps: bool
-    renamed: tuple[ChipRename, ...]
 
     @property
     def chip(self) -> ChipConfig:
@@ -182,9 +202,30 @@ class ChipProgram:
         return self.target.chip
 
     @property
+    def layers(self) -> tuple[ChipStep, ...]:
+        """The layers of all lists."""
+        return tuple(step for segment in self.segments for step in segment.steps)
+
+    @property
+    def steps(self) -> tuple[Step | ChipStep, ...]:
+        """The operators of the host and the layers, in the order of execution."""
+        parts = ((*segment.before, *segment.steps) for segment in self.segments)
+        return (*(step for part in parts for step in part), *self.after)
+
+    @property
+    def host(self) -> tuple[Step, ...]:
+        """The operators of the host."""
+        return tuple(step for step in self.steps if isinstance(step, Step))
+
+    @property
     def jobs(self) -> int:
-        """Jobs of a list."""
-        return self.batch * sum(step.jobs for step in self.steps)
+        """Jobs of all lists."""
+        return self.batch * sum(step.jobs for step in self.layers)
+
+    @property
+    def cycles(self) -> int:
+        """Predicted cycles of all lists, from START to the end of each."""
+        return sum(segment.cycles for segment in self.segments)
 
     def open(self, runner, *, timeout: float = 60.0):
         """Return a `weft.network.chip.session.ChipSession`; its arguments are described there.

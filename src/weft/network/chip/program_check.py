@@ -6,7 +6,7 @@ from weft.chip.descriptors import ListJob, ListLoop, unpack_list
 from weft.network.chip.jobs import PlacedMap
 from weft.network.chip.program import ChipProgram, memory_bytes
 from weft.network.errors import ModelError
-from weft.network.work import HostWork
+from weft.network.work import CoreWork
 
 __all__ = ["check_chip_program"]
 
@@ -22,23 +22,32 @@ def check_chip_program(program: ChipProgram) -> None:
     chip = program.chip
     _require(program.mode == chip.core.requantize, "mode must be the one of the core")
     _require(1 <= program.batch <= 0xFFFF, f"batch must be in 1..65535, not {program.batch}")
-    _require(len(program.steps) > 0 and len(program.results) > 0, "it must have steps and results")
     _areas(program)
-    for step in (*program.before, *program.after):
-        _require(isinstance(step.work, HostWork), "operators of the host must have a kernel")
-    for step in (*program.before, *program.after, *program.steps, *program.renamed):
+    for step in program.host:
+        _require(not isinstance(step.work, CoreWork), "operators of the host must run there")
+    renamed = [step for segment in program.segments for step in segment.renamed]
+    for step in (*program.steps, *renamed):
         _require(
             len(step.operators) > 0 and len(step.position) > 0
             and all(0 <= place < len(program.operators) for place in step.position),
             "position must be in the file's operators",
         )
+    for part in program.setup:
+        _list(part, program, 0)
+    for segment in program.segments:
+        _segment(program, segment)
+
+
+def _segment(program, segment):
+    """The layers and the maps of a list fit the list."""
+    _require(len(segment.steps) > 0, "a list must have layers")
     jobs = 0
-    for step in program.steps:
+    for step in segment.steps:
         _require(step.first_job == jobs and step.jobs > 0, "jobs must follow each other")
         jobs += step.jobs
-    for entry in (*program.results, *program.steps, *program.renamed):
+    for entry in (*segment.results, *segment.steps, *segment.renamed):
         _place(program, entry.place, entry.tensor)
-    for entry in program.written:
+    for entry in segment.written:
         form = entry.form
         _place(program, entry.place, form.tensor, form.map_size if _is_form(form) else None)
         size = form.height * form.width * form.channels
@@ -46,9 +55,10 @@ def check_chip_program(program: ChipProgram) -> None:
             math.prod(program.tensors[form.tensor].shape) == size,
             "a written map must have the size of its tensor",
         )
-    for part in program.setup:
-        _list(part, program, 0)
-    _list(program.run, program, jobs)
+    _require(
+        not segment.result_bytes or len(segment.results) == 1, "DONE must carry the only result"
+    )
+    _list(segment.run, program, jobs, segment.result_bytes)
 
 
 def _require(holds, text):
@@ -66,11 +76,15 @@ def _areas(program):
     _require(
         program.arena * program.batch * depth == areas["maps"]
         and max(map(len, program.setup), default=0) == areas["setup"]
-        and len(program.run) == areas["list"] + areas["weights"] + areas["parameters"]
-        and program.run_first * depth == max(areas["maps"], areas["setup"])
-        and program.log * depth == program.run_first * depth + len(program.run),
+        and sum(len(segment.run) for segment in program.segments)
+        == areas["list"] + areas["weights"] + areas["parameters"],
         "areas must have the sizes of their contents",
     )
+    first = max(areas["maps"], areas["setup"])
+    for segment in program.segments:
+        _require(segment.run_first * depth == first, "lists must follow each other")
+        first += len(segment.run)
+    _require(program.log * depth == first, "the log must follow the lists")
 
 
 def _is_form(form):
@@ -101,7 +115,7 @@ def _place(program, place: PlacedMap, tensor, size=()):
         _require(size == (place.height, place.width, place.channels), "a map must fit its form")
 
 
-def _list(data, program, jobs):
+def _list(data, program, jobs, result_bytes=0):
     """The descriptors from the start of ``data`` to the end of the list."""
     if not data and not jobs:
         return
@@ -115,6 +129,6 @@ def _list(data, program, jobs):
     if jobs:
         _require((*loops, 1)[0] == program.batch, "a list must repeat its jobs for a batch")
         _require(
-            entries[-1].result_bytes == program.result_bytes <= _MAX_RESULT,
+            entries[-1].result_bytes == result_bytes <= _MAX_RESULT,
             "the result must be as the list says",
         )

@@ -1,5 +1,6 @@
 """Runs a compiled network on a core for networks."""
 
+import dataclasses
 import struct
 import threading
 import time
@@ -13,10 +14,10 @@ from weft.chip.descriptors import ListError
 from weft.chip.report import ListReport
 from weft.host.recovery import AcceleratorError
 from weft.network.chip.places import input_writes, map_values
-from weft.network.chip.program import ChipProgram, ChipStep
+from weft.network.chip.program import ChipProgram, ChipRename, ChipSegment, ChipStep
 from weft.network.chip.runner import ChipRunner
 from weft.network.errors import ModelError
-from weft.network.execution import KernelRun
+from weft.network.execution import host_run
 from weft.network.inputs import dequantized, read_inputs
 from weft.network.program import Step
 
@@ -31,8 +32,8 @@ class ChipRecord:
 
     Attributes
     ----------
-    step : ChipStep or Step
-        A layer on the core, or an operator of the host.
+    step : ChipStep, ChipRename or Step
+        A layer on the core, an operator without work, or an operator of the host.
     cycles : int or None
         Cycles of the layer in one inference: from the end of the job before its first one to its
         last store. None on the host, and if the runner does not count cycles.
@@ -40,7 +41,7 @@ class ChipRecord:
         Time of the host; 0 for a layer.
     """
 
-    step: ChipStep | Step
+    step: ChipStep | ChipRename | Step
     cycles: int | None
     seconds: float
 
@@ -69,7 +70,7 @@ class ChipSession:
     Attributes
     ----------
     cycles : int or None
-        Cycles of the latest list.
+        Cycles of the lists of the latest inference, or of its batch; None if they are not counted.
     """
 
     def __init__(self, program: ChipProgram, runner: ChipRunner, *, timeout: float = 60.0):
@@ -83,10 +84,10 @@ class ChipSession:
         self._runner = runner
         self._timeout = timeout
         self._lock = threading.Lock()
-        self._before = [(step, KernelRun(step.work)) for step in program.before]
-        self._after = [(step, KernelRun(step.work)) for step in program.after]
+        self._host_runs = {step: host_run(step.work) for step in program.host}
         self._ready = False  # whether the resident weights are in the buffers
-        runner.write(self._address(program.run_first), program.run)
+        for segment in program.segments:
+            runner.write(self._address(segment.run_first), segment.run)
 
     def __enter__(self) -> "ChipSession":
         return self
@@ -113,83 +114,76 @@ class ChipSession:
                 f"{program.name}: activations need a program that is compiled with activations=True"
             )
         values, inferences, is_float = read_inputs(program, x)
-        records: list[ChipRecord] = []
-        outputs: dict[str, np.ndarray] = {}
-
-        def note(record, found):
-            records.append(record)
-            if watch is not None:
-                watch(record)
-            if activations:
-                outputs.update(found)
-
+        run = _Records(inferences, program.batch, watch, activations)
+        parts = []
         with self._lock:
-            self._host(self._before, values, inferences, note)
-            self._layers(values, inferences, note, activations)
-            self._host(self._after, values, inferences, note)
+            for first in range(0, inferences, program.batch):
+                count = min(program.batch, inferences - first)
+                given = {n: value[first : first + count] for n, value in values.items()}
+                parts.append(self._run_batch(given, count, run, activations))
         results = []
         for number in program.outputs:
-            value = _joined(self._value(values, number, inferences))
+            value = _joined(np.concatenate([part[number] for part in parts]))
             tensor = program.tensors[number]
             results.append(dequantized(value, tensor) if is_float else value)
         y = results[0] if len(results) == 1 else results
-        added = [*([records] if stats else []), *([outputs] if activations else [])]
+        added = [*([run.records] if stats else []), *([run.outputs()] if activations else [])]
         return (y, *added) if added else y
 
-    def _host(self, steps, values, inferences, note):
-        """Run operators of the host."""
-        for step, run in steps:
-            start = time.perf_counter()
-            inputs = [None if n < 0 else self._value(values, n, inferences) for n in step.inputs]
-            try:
-                found = run(inputs, inferences, False).outputs
-            except (ModelError, OSError, RuntimeError):
-                raise
-            except Exception as error:
-                raise ModelError(
-                    f"{self.program.name}: operator {step.position[0]} ({step.operators[0]}"
-                    f" {step.name}) failed: {error!r}"
-                ) from error
-            for number, value in zip(step.outputs, found, strict=True):
-                values[number] = value.reshape(inferences, *self.program.tensors[number].shape)
-            named = {
-                f"out{max(step.position)}" + (f"_{index}" if index else ""): _joined(values[n])
-                for index, n in enumerate(step.outputs)
-            }
-            note(ChipRecord(step, None, time.perf_counter() - start), named)
-
-    def _layers(self, values, inferences, note, activations):
-        """Run the list for all inferences, ``batch`` at a time; add its results to ``values``."""
+    def _run_batch(self, values, count, run, activations):
+        """Run all operators for ``count`` inferences; return the outputs, each [count, ...]."""
         program = self.program
-        wanted = {result.tensor: result.place for result in program.results}
+        self._setup()
+        cycles = []
+        for segment in program.segments:
+            for step in segment.before:
+                self._host(step, values, count, run)
+            cycles.append(self._list(segment, values, count, run, activations))
+        for step in program.after:
+            self._host(step, values, count, run)
+        self.cycles = None if None in cycles else sum(cycles)
+        run.end_batch()
+        return {number: self._value(values, number, count) for number in program.outputs}
+
+    def _host(self, step, values, inferences, run):
+        """Run an operator of the host."""
+        start = time.perf_counter()
+        inputs = [None if n < 0 else self._value(values, n, inferences) for n in step.operands]
+        try:
+            found = self._host_runs[step](inputs, inferences, False).outputs
+        except (ModelError, OSError, RuntimeError):
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"{self.program.name}: operator {step.position[0]} ({step.operators[0]}"
+                f" {step.name}) failed: {error!r}"
+            ) from error
+        for number, value in zip(step.outputs, found, strict=True):
+            values[number] = value.reshape(inferences, *self.program.tensors[number].shape)
+        run.note(step, None, time.perf_counter() - start, [values[n] for n in step.outputs])
+
+    def _list(self, segment: ChipSegment, values, inferences, run, activations) -> int | None:
+        """Run a list, and add its results to ``values``; return its cycles."""
+        wanted = {result.tensor: result.place for result in segment.results}
         if activations:
-            wanted |= {step.tensor: step.place for step in program.steps}
-            wanted |= {other.tensor: other.place for other in program.renamed}
-        found: dict[int, list] = {tensor: [] for tensor in wanted}
-        measured = None
-        for first in range(0, inferences, program.batch):
-            count = min(program.batch, inferences - first)
-            self._setup()
-            for entry in program.written:
-                given = self._value(values, entry.form.tensor, inferences)
-                for n in range(count):
-                    self._write(entry, given[first + n, ...], n)
-            report = self._run()
-            measured = measured or self._cycles_of_layers(report)
-            for tensor, place in wanted.items():
-                for n in range(count):
-                    found[tensor].append(self._read(tensor, place, n, report))
-        values.update({tensor: np.stack(parts) for tensor, parts in found.items()})
-        cycles = measured or [None] * len(program.steps)
-        for step, count in zip(program.steps, cycles, strict=True):
-            named = {}
-            if activations:
-                named[f"out{max(step.position)}"] = _joined(values[step.tensor])
-            note(ChipRecord(step, count, 0.0), named)
-        if activations:
-            for other in program.renamed:
-                note_value = _joined(values[other.tensor])
-                note(ChipRecord(other, None, 0.0), {f"out{max(other.position)}": note_value})
+            wanted |= {step.tensor: step.place for step in (*segment.steps, *segment.renamed)}
+        for entry in segment.written:
+            given = self._value(values, entry.form.tensor, inferences)
+            for n in range(inferences):
+                self._write(entry, given[n, ...], n)
+        self._ready = False  # an error or an interrupt empties the buffers
+        report = self._execute(segment.run_first)
+        self._ready = True
+        for tensor, place in wanted.items():
+            values[tensor] = np.stack([
+                self._read(segment, tensor, place, n, report) for n in range(inferences)
+            ])
+        layers = self._cycles_of_layers(segment, report)
+        for step, cycles in zip(segment.steps, layers, strict=True):
+            run.note(step, cycles, 0.0, [values[step.tensor]] if activations else [])
+        for other in segment.renamed if activations else ():
+            run.note(other, None, 0.0, [values[other.tensor]])
+        return report.cycles
 
     def _write(self, entry, values, inference):
         """Write the map of one input."""
@@ -198,11 +192,10 @@ class ChipSession:
         for write in input_writes(entry, values, kind, self.program.chip, first):
             self._runner.write(**write)
 
-    def _read(self, tensor, place, inference, report: ListReport):
+    def _read(self, segment, tensor, place, inference, report: ListReport):
         """Return the values of a map."""
         program, depth = self.program, self.program.chip.core.depth
-        first = program.results[0]
-        if program.result_bytes and first.tensor == tensor and first.place == place:
+        if segment.result_bytes and segment.results[0].place == place:
             data = report.result
         else:
             number = place.first + inference * program.arena
@@ -217,15 +210,6 @@ class ChipSession:
             self._runner.write(self._address(0), part)
             self._execute(0)
 
-    def _run(self) -> ListReport:
-        """Run the list of an inference."""
-        program = self.program
-        self._ready = False  # an error or an interrupt empties the buffers
-        report = self._execute(program.run_first)
-        self._ready = True
-        self.cycles = report.cycles
-        return report
-
     def _execute(self, first) -> ListReport:
         report = self._runner.run(
             self._address(first), self._address(self.program.log), timeout=self._timeout
@@ -237,16 +221,16 @@ class ChipSession:
             )
         return report
 
-    def _cycles_of_layers(self, report):
-        """Return the cycles of each layer from the log, or None without cycles."""
+    def _cycles_of_layers(self, segment, report):
+        """Return the cycles of each layer from the log; each None without cycles."""
         if report.cycles is None:
-            return None
+            return [None] * len(segment.steps)
         program, depth = self.program, self.program.chip.core.depth
         size = -(-_LOG_ENTRY.size // depth) * depth
-        jobs = sum(step.jobs for step in program.steps)
+        jobs = sum(step.jobs for step in segment.steps)
         data = self._runner.read(self._address(program.log), jobs * size)
         ends = [_LOG_ENTRY.unpack_from(data, n * size)[1] for n in range(jobs)]
-        marks = [0] + [ends[step.first_job + step.jobs - 1] for step in program.steps]
+        marks = [0] + [ends[step.first_job + step.jobs - 1] for step in segment.steps]
         return [after - before for before, after in zip(marks, marks[1:], strict=False)]
 
     def _value(self, values, number, inferences):
@@ -260,6 +244,60 @@ class ChipSession:
 
     def _address(self, number):
         return split(number, self.program.chip.banks)
+
+
+class _Records:
+    """The records and the outputs of the steps, over all batches of a call.
+
+    Parameters
+    ----------
+    inferences, batch : int
+    watch : callable or None
+        Called with the record of a step in the last batch.
+    keep : bool
+        Keep the outputs.
+
+    Attributes
+    ----------
+    records : list of ChipRecord
+    """
+
+    def __init__(self, inferences, batch, watch, keep):
+        self.records: list[ChipRecord] = []
+        self._left = -(-inferences // batch) - 1  # batches after this one
+        self._watch, self._keep = watch, keep
+        self._next = 0
+        self._outputs: dict[str, np.ndarray] = {}  # of this batch, by name
+        self._batches: list[dict[str, np.ndarray]] = []
+
+    def note(self, step, cycles, seconds, outputs):
+        """A step has ended, with these outputs."""
+        if self._next == len(self.records):
+            self.records.append(ChipRecord(step, cycles, seconds))
+        else:
+            before = self.records[self._next]
+            self.records[self._next] = dataclasses.replace(
+                before, seconds=before.seconds + seconds
+            )
+        if self._watch is not None and not self._left:
+            self._watch(self.records[self._next])
+        self._next += 1
+        for index, value in enumerate(outputs if self._keep else ()):
+            name = f"out{max(step.position)}" + (f"_{index}" if index else "")
+            self._outputs[name] = value
+
+    def end_batch(self):
+        """All steps have ended."""
+        self._batches.append(self._outputs)
+        self._outputs, self._next = {}, 0
+        self._left -= 1
+
+    def outputs(self):
+        """Return the outputs of all operators, inferences joined along the first axis."""
+        return {
+            name: _joined(np.concatenate([batch[name] for batch in self._batches]))
+            for name in self._batches[0]
+        }
 
 
 def _joined(value):

@@ -9,7 +9,7 @@ import numpy as np
 from weft.frames import MAX_WRITE, WRITE_FIELDS
 from weft.network.chip.places import input_writes
 from weft.network.chip.program import ChipProgram, memory_bytes
-from weft.network.report.placement import ORACLES, reason_lines
+from weft.network.report.placement import operators_text, oracle_text, reason_lines
 
 __all__ = ["ChipReport", "chip_placement_line", "chip_reasons", "link_bytes"]
 
@@ -19,49 +19,67 @@ _DONE = 8  # bytes of payload before the result
 
 
 def chip_placement_line(program: ChipProgram) -> str:
-    """Return one line for people, as `weft.network.report.placement_line`."""
-    rest = [step.operators[0] for step in (*program.before, *program.after)]
-    count = len(program.operators)
-    macs = sum(step.macs for step in program.steps)
-    text = f"{count - len(rest)} of {count} operators on Weft (100 % of {macs:,} MAC)"
-    if rest:
-        text += f", {len(rest)} on the host ({', '.join(dict.fromkeys(rest))})"
-    cycles = program.cycles // program.batch
-    core = program.target.core_seconds(cycles)
-    cost = f"{cycles:,} cycles" if core is None else f"{1e3 * core:,.2f} ms core"
-    sent, received = link_bytes(program)
-    wire = program.target.wire_seconds(sent, received)
-    if wire is not None:
-        cost += f", {1e3 * wire:,.1f} ms wire"
+    """Return one line for people, as `weft.network.report.placement.placement_line`."""
+    on_core = {n for step in _on_core(program) for n in step.position}
+    text = operators_text(program, on_core, sum(step.macs for step in program.layers))
+    lists = len(program.segments)
+    where = {0: "", 1: ", whole network on the core"}.get(lists, f", {lists} lists on the core")
     return (
-        f"{program.name}: {text}; equal to {ORACLES[program.mode]} in mode {program.mode};"
-        f" {program.target.name}, whole network on the core: {cost}"
+        f"{program.name}: {text}; {oracle_text(program)}; {program.target.name}{where}:"
+        f" {_cost(program)}"
     )
 
 
+def _on_core(program):
+    """The layers, and the operators without work."""
+    renamed = (step for segment in program.segments for step in segment.renamed)
+    return (*program.layers, *renamed)
+
+
+def _cost(program):
+    if not program.segments:
+        return "the core is not used"
+    cycles = program.cycles // program.batch
+    core = program.target.core_seconds(cycles)
+    cost = f"{cycles:,} cycles" if core is None else f"{1e3 * core:,.2f} ms core"
+    wire = program.target.wire_seconds(*link_bytes(program))
+    return cost if wire is None else f"{cost}, {1e3 * wire:,.1f} ms wire"
+
+
 def chip_reasons(program: ChipProgram) -> list[str]:
-    """Return a line for each operator that the host computes in another runtime."""
+    """Return a line for each operator of the host with a reason that a user should know.
+
+    They have products, or run in another runtime, or lists come before and after them.
+    """
+    between = {step for segment in program.segments[1:] for step in segment.before}
     return reason_lines(
-        (step.operators[0], False, step.placement.reason, "", 0)
-        for step in (*program.before, *program.after) if step.work.kernel.endswith(".model")
+        ("+".join(step.operators), False, step.placement.reason, "", 0)
+        for step in program.host
+        if step.macs or step in between or getattr(step.work, "kernel", "").endswith(".model")
     )
 
 
 def link_bytes(program: ChipProgram) -> tuple[int, int]:
     """Return the bytes to the core and from it for one inference: frames with their headers.
 
-    The outputs that DONE does not carry are read with frames of their own.
+    The results that DONE does not carry are read with frames of their own.
     """
+    sizes = [_list_bytes(program, segment) for segment in program.segments]
+    return sum(sent for sent, _ in sizes), sum(received for _, received in sizes)
+
+
+def _list_bytes(program, segment):
+    """Return the bytes of one list."""
     sent = _FRAME + _START
-    received = _FRAME + _DONE + program.result_bytes
-    for entry in program.written:
+    received = _FRAME + _DONE + segment.result_bytes
+    for entry in segment.written:
         tensor = program.tensors[entry.form.tensor]
         zeros = np.zeros(tensor.shape, tensor.dtype)
         for write in input_writes(entry, zeros, tensor.dtype, program.chip, 0):
             row = write.get("run", 0) * write.get("pixels", 0)
             sent += _frames(len(write["data"]), row or 1)
-    if not program.result_bytes:
-        for result in program.results:
+    if not segment.result_bytes:
+        for result in segment.results:
             size = result.place.pitches.vectors * program.chip.core.depth
             count = -(-size // 1024)
             sent, received = sent + count * (_FRAME + 8), received + count * _FRAME + size
@@ -97,14 +115,16 @@ class ChipReport:
             "placement": chip_placement_line(program), "target": program.target.name,
             "config": core.name, "chip_hash": program.chip.hash, "clock": program.target.clock,
             "batch": program.batch, "cycles": cycles,
-            "utilization": sum(step.macs for step in program.steps) / (cycles * core.peak),
+            "utilization": _share(sum(step.macs for step in program.layers), cycles * core.peak),
             "memory": program.chip.memory_bytes, "areas": dict(program.areas),
             "used": memory_bytes(program.areas), "b_words": program.chip.b_words,
             "link": {"sent": sent, "received": received},
-            "layers": [_layer(step, core) for step in program.steps],
+            "lists": [_list(program, segment) for segment in program.segments],
+            "layers": [_layer(step, core) for step in program.layers],
             "host": [
-                {"operator": step.operators[0], "name": step.name, "position": step.position,
-                 "reason": step.placement.reason} for step in (*program.before, *program.after)
+                {"operator": "+".join(step.operators), "name": step.name,
+                 "position": step.position, "reason": step.placement.reason}
+                for step in program.host
             ],
             "notes": list(program.notes),
         }
@@ -142,6 +162,18 @@ class ChipReport:
         yield from self.program.notes
 
 
+def _share(part, whole):
+    return part / whole if whole else 0.0
+
+
+def _list(program, segment):
+    sent, received = _list_bytes(program, segment)
+    return {
+        "cycles": segment.cycles // program.batch, "sent": sent, "received": received,
+        "positions": [step.position for step in segment.steps],
+    }
+
+
 def _layer(step, core):
     place = step.place
     return {
@@ -149,5 +181,5 @@ def _layer(step, core):
         "macs": step.macs, "output": (place.height, place.width, place.channels),
         "map_bytes": place.pitches.vectors * core.depth, "panels": step.panels,
         "panel_rows": step.panel_rows, "jobs": step.jobs, "words": step.words,
-        "cycles": step.cycles, "utilization": step.macs / (step.cycles * core.peak),
+        "cycles": step.cycles, "utilization": _share(step.macs, step.cycles * core.peak),
     }

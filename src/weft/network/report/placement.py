@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from weft.network.chip.program import ChipProgram
 from weft.network.oracles import is_float_product
 from weft.network.program import Program
 from weft.network.report.streams import step_streams
 
-__all__ = ["ORACLES", "placement_line", "reason_lines", "reasons_of"]
+__all__ = [
+    "ORACLES", "operators_text", "oracle_text", "placement_line", "reason_lines", "reasons_of",
+]
 
 # By the mode of a program: the runtime with the same results.
 ORACLES = {"tflite": "TFLite Micro", "single": "LiteRT", "onnx": "onnxruntime"}
@@ -24,18 +27,29 @@ def placement_line(program: Program) -> str:
     Without a clock the cost is in cycles; without a serial port it has no time on the wire.
     """
     on_weft = {n for step in program.steps if step.placement.on_weft for n in step.position}
+    macs = sum(step.macs for step in program.steps if step.placement.on_weft)
+    text = operators_text(program, on_weft, macs)
+    return (
+        f"{program.name}: {text}; {oracle_text(program)}; {program.target.name}: {_cost(program)}"
+    )
+
+
+def operators_text(program: Program | ChipProgram, on_weft: set[int], macs: int) -> str:
+    """``10 of 13 operators on Weft (100 % of 2,656,768 MAC), 3 on the host (ADD, SOFTMAX)``.
+
+    ``on_weft`` are the places of operators in the file, ``macs`` the MAC of products on the core.
+    """
     rest = [name for n, name in enumerate(program.operators) if n not in on_weft]
     text = f"{len(on_weft)} of {len(program.operators)} operators on Weft"
-    macs = sum(step.macs for step in program.steps)
-    if macs:
-        share = sum(step.macs for step in program.steps if step.placement.on_weft) / macs
-        text += f" ({_percent(share)} of {macs:,} MAC)"
+    total = sum(step.macs for step in program.steps)
+    if total:
+        text += f" ({_percent(macs / total)} of {total:,} MAC)"
     if rest:
         text += f", {len(rest)} on the host ({', '.join(dict.fromkeys(rest))})"
-    return f"{program.name}: {text}; {_oracle(program)}; {program.target.name}: {_cost(program)}"
+    return text
 
 
-def _oracle(program):
+def oracle_text(program: Program | ChipProgram) -> str:
     """Which runtime has the same results, or similar ones if products are not of integers."""
     runtime, kind = ORACLES[program.mode], program.target.config.data_type
     if kind.acc.name != "int32" and any(step.placement.on_weft for step in program.steps):

@@ -1,0 +1,20 @@
+"""The check of ``weft run --fallback refuse``."""
+
+__all__ = ["refuse_fallbacks"]
+
+
+def refuse_fallbacks(program) -> None:
+    """Raise ModelError for the first operator that another runtime or the host must compute."""
+    from weft.network.chip.program import ChipProgram
+    from weft.network.errors import ModelError
+    from weft.network.work import HostProduct, HostWork
+
+    steps = program.host if isinstance(program, ChipProgram) else program.steps
+    for step in steps:
+        runtime = isinstance(step.work, HostWork) and step.work.kernel.endswith(".model")
+        if runtime or isinstance(step.work, HostProduct):
+            field = f"; {step.placement.field} would change this" if step.placement.field else ""
+            raise ModelError(
+                f"{program.name}: operator {step.position[0]} ({step.operators[0]} {step.name})"
+                f" must not run on the host with --fallback refuse: {step.placement.reason}{field}"
+            )
