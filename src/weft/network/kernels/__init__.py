@@ -16,6 +16,7 @@ from weft.network.kernels import (
     onnx_elementwise,
     onnx_movement,
     onnx_quantized,
+    onnx_recurrent,
     onnx_reductions,
     runtimes,
     tflite_arithmetic,
@@ -36,7 +37,7 @@ KERNELS = {
     "onnx.model": runtimes.onnx_model, "tflite.model": runtimes.tflite_model,
 }
 # Each is function(inputs, attributes, state) -> generator, as `recurrence` describes it.
-RECURRENT = {**tflite_recurrent.RECURRENT}
+RECURRENT = {**onnx_recurrent.RECURRENT, **tflite_recurrent.RECURRENT}
 # Names of the kernels that keep something from run to run.
 STATEFUL = frozenset({"onnx.model", "tflite.lstm", "tflite.model", "tflite.svdf"})
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-__all__ = ["KERNELS"]
+__all__ = ["KERNELS", "sigmoid"]
 
 
 def _plain(function):
@@ -35,7 +35,7 @@ def _divide(x, y):
     return quotient * np.sign(x.astype(np.int64)) * np.sign(y.astype(np.int64))
 
 
-def _sigmoid(x):
+def sigmoid(x):
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
 
@@ -108,7 +108,7 @@ KERNELS = {
         np.add, np.subtract, np.multiply, np.power,
     )},
     "onnx.abs": _plain(np.abs), "onnx.divide": _plain(_divide), "onnx.round": _plain(np.rint),
-    "onnx.relu": _plain(lambda x: np.maximum(x, 0)), "onnx.sigmoid": _plain(_sigmoid),
+    "onnx.relu": _plain(lambda x: np.maximum(x, 0)), "onnx.sigmoid": _plain(sigmoid),
     "onnx.softplus": _plain(lambda x: np.logaddexp(x, 0)), "onnx.erf": _plain(_erf),
     "onnx.softsign": _plain(lambda x: x / (1 + np.abs(x))),
     "onnx.hard_swish": _plain(_hard_swish),

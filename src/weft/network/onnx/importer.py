@@ -6,7 +6,7 @@ import numpy as np
 
 from weft.network.errors import ModelError
 from weft.network.ir import Graph, Host, Quantization, Tensor
-from weft.network.onnx import floats, integers, quantized_moves, tables
+from weft.network.onnx import floats, integers, quantized_moves, recurrent, tables
 from weft.network.onnx.fallback import cut_out
 from weft.network.onnx.host import lower
 from weft.network.onnx.reading import read
@@ -27,7 +27,8 @@ def load(data: bytes, name: str, *, shapes=None) -> Graph:
       them are integer products. `Graph.notes` says how many;
     - products of float32.
 
-    Everything else is a `weft.network.ir.Host`.
+    A recurrent layer (``LSTM``, ``GRU``, ``RNN``) becomes a Gemm of its inputs and a
+    `weft.network.ir.Recurrence`. Everything else is a `weft.network.ir.Host`.
 
     Parameters
     ----------
@@ -141,15 +142,17 @@ class Importer:
         """Mark operators that a node stands for."""
         self._taken.update(places)
 
-    def host(self, operator):
-        """Append the node of an operator that the host computes: a kernel, or the runtime."""
+    def host(self, operator, why="no product, and no kernel: onnxruntime computes it"):
+        """Append the node of an operator that the host computes: a kernel, or the runtime.
+
+        ``why`` is the reason if it is the runtime.
+        """
         source = self.source
         lowered = lower(operator, source)
         outputs = [name for name in operator.outputs if name]
         if lowered is None:
             model, names = cut_out(operator, source.types, source.constants, source.opsets)
-            kernel, attributes = "onnx.model", {"model": model}
-            reason = "no product, and no kernel: onnxruntime computes it"
+            kernel, attributes, reason = "onnx.model", {"model": model}, why
         else:
             kernel, names, attributes, reason = lowered
         self.emit(Host(
@@ -178,8 +181,8 @@ class Importer:
 
     def _lower(self, operator):
         try:
-            for lowering in (integers.lower, quantized_moves.lower, tables.lower, floats.lower):
-                if lowering(self, operator):
+            for kind in (integers, quantized_moves, tables, floats, recurrent):
+                if kind.lower(self, operator):
                     return
             self.host(operator)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:

@@ -90,12 +90,13 @@ def attributes_of(node, file, name):
             value = helper.get_attribute_value(attribute)
         except ValueError as error:
             raise ModelError(f"{file}: node {name}: attribute {attribute.name}: {error}") from error
-        if isinstance(value, bytes):
-            value = value.decode(errors="replace")
-        found[attribute.name] = tuple(value) if attribute.type in (
-            AttributeProto.INTS, AttributeProto.FLOATS, AttributeProto.STRINGS
-        ) else value
+        many = isinstance(value, list)
+        found[attribute.name] = tuple(map(_text, value)) if many else _text(value)
     return found
+
+
+def _text(value):
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def constant_of(operator, file):
