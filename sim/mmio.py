@@ -6,7 +6,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from weft.buses.bus import DataPath
+from weft.chip.ip import NetworkIp
 from weft.host.dma_memory import MappedMemory
+from weft.hw.bus.network_top import NetworkIpTop
 from weft.hw.bus.top import IpTop
 from weft.hw.export import to_verilog
 from weft.ip import Ip
@@ -27,7 +30,7 @@ class SimRegisters:
 
     Parameters
     ----------
-    ip : Ip
+    ip : Ip or NetworkIp
         A core with FIFO ports or DMA, and one clock; with Wishbone in classic cycles.
     say : callable
         Called with a line of text before a compilation.
@@ -47,21 +50,24 @@ class SimRegisters:
         If the model can't be built.
     """
 
-    def __init__(self, ip: Ip, say=lambda text: None, memory_bytes: int = 1 << 20):
-        if ip.has_streams or ip.pipelined or ip.clocks != 1:
+    def __init__(self, ip: Ip | NetworkIp, say=lambda text: None, memory_bytes: int = 1 << 20):
+        path = ip.protocol.data_path
+        if path is DataPath.STREAMS or ip.pipelined or ip.clocks != 1:
             raise ValueError(
                 "ip must have FIFO ports or DMA, no pipelined cycles and one clock,"
                 f" not {ip.name}"
             )
-        kind = "dma" if ip.has_dma else ip.protocol.register_slave
+        has_dma = path is DataPath.DMA
+        kind = "dma" if has_dma else ip.protocol.register_slave
+        top = NetworkIpTop if isinstance(ip, NetworkIp) else IpTop
         harness = Path(__file__).with_name(f"mmio_{kind}.cpp")
         model = verilated.executable(
-            "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(IpTop(ip), name="ip"),
+            "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(top(ip), name="ip"),
             harness, top="ip",
             say=lambda: say(f"compiling the {ip.name} model (once, about 10 to 60 s)"),
         )
         self.memory, arguments = None, []
-        if ip.has_dma:
+        if has_dma:
             self._file = tempfile.NamedTemporaryFile(prefix="weft-memory-")
             self._file.truncate(memory_bytes)
             self.memory = MappedMemory(self._file.name, MEMORY_ADDRESS, memory_bytes)

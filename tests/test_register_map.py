@@ -1,16 +1,22 @@
 """Tests of the register map: no overlaps, and the registers and FIFO ports of each bus."""
 
 import pytest
+from chip_configs import small_chip
 
 from weft.buses import BUSES
+from weft.chip import registers as chip_registers
+from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.ip import Ip
-from weft.register_map import SPACE, fifo_ports, interrupts, registers
+from weft.register_map import constants, fifo_ports, interrupts, registers
+from weft.register_types import SPACE
 from weft.registers import REGISTERS
 
 
-@pytest.fixture(params=BUSES)
+@pytest.fixture(params=[*BUSES, "networks"])
 def ip(request):
+    if request.param == "networks":
+        return NetworkIp(chip=small_chip(2, 4, 4), bus="axi")
     return Ip(config=Config(), bus=request.param)
 
 
@@ -30,15 +36,19 @@ def test_fields_fit_their_register_and_its_access(ip):
         for field in register.fields:
             assert ends[-1] <= field.low and field.width > 0
             ends.append(field.low + field.width)
-            kinds = {"ro": ("ro",), "wo": ("pulse",), "rw": ("rw", "w1c")}
+            kinds = {"ro": ("ro",), "wo": ("pulse", "wo"), "rw": ("rw", "w1c")}
             assert field.access in kinds[register.access], register.name
         assert ends[-1] <= 32
 
 
 def test_core_registers_come_first(ip):
     core = [r for r in registers(ip) if r.address < 0x400]
-    assert [r.name for r in core] == REGISTERS
-    assert [r.address for r in core] == [4 * n for n in range(len(REGISTERS))]
+    names = REGISTERS
+    if isinstance(ip, NetworkIp):
+        names = [name.lower() for name in chip_registers.REGISTERS]
+    assert [r.name for r in core] == names
+    assert [r.address for r in core] == [4 * n for n in range(len(names))]
+    assert list(constants(ip)) == names[: len(constants(ip))]
 
 
 def test_interrupt_has_the_same_bit_on_every_bus():

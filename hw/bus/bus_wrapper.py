@@ -14,7 +14,7 @@ from weft.hw.bus.soft_reset import SoftReset
 from weft.hw.bus.stream_path import StreamPath
 from weft.hw.interface import CoreInterface
 
-__all__ = ["BusWrapper", "pins"]
+__all__ = ["BusWrapper", "connect_slave", "slave_pins"]
 
 
 # The data path between the registers and the crossing to the core.
@@ -23,11 +23,20 @@ DATA_PATHS = {
 }
 
 
-def pins(ip):
-    """The pins of an IP core without clocks and resets: members by name, in order."""
-    slave, path = SLAVES[ip.protocol.register_slave], DATA_PATHS[ip.protocol.data_path]
-    registers = {f"{slave.prefix}{name}": member for name, member in slave.pins(ip).items()}
-    return {**registers, **path.pins(ip.config), "irq": Out(1)}
+def slave_pins(ip):
+    """The pins of the register slave of an IP core: members by name, in order."""
+    slave = SLAVES[ip.protocol.register_slave]
+    return {f"{slave.prefix}{name}": member for name, member in slave.pins(ip).items()}
+
+
+def connect_slave(m, wrapper):
+    """The slave of the registers, connected to the pins of a wrapper; `m` gets the statements."""
+    slave = SLAVES[wrapper.ip.protocol.register_slave]
+    bus = slave.component(wrapper.ip)
+    for name, member in slave.pins(wrapper.ip).items():
+        pin, port = getattr(wrapper, f"{slave.prefix}{name}"), getattr(bus, name)
+        m.d.comb += port.eq(pin) if member.flow == In else pin.eq(port)
+    return bus
 
 
 class BusWrapper(wiring.Component):
@@ -40,7 +49,8 @@ class BusWrapper(wiring.Component):
     Attributes
     ----------
     pins
-        The pins of the function `pins`, in domain ``sync``; ``docs/ip.md`` describes them.
+        Of the register slave and of the data path, and ``irq``, in domain ``sync``;
+        ``docs/ip.md`` describes them.
     core : Out, `weft.hw.interface.CoreInterface`
         In domain ``core``. With two clocks the wrapper uses domain ``core_clk`` too, as in
         `weft.hw.bus.crossing.AsyncCrossing`.
@@ -51,12 +61,19 @@ class BusWrapper(wiring.Component):
     def __init__(self, ip):
         self.ip = ip
         super().__init__({
-            **pins(ip), "core": Out(CoreInterface(ip.config)), "core_reset": Out(1),
+            **self.pins(ip), "core": Out(CoreInterface(ip.config)), "core_reset": Out(1),
         })
+
+    @staticmethod
+    def pins(ip):
+        """The pins without clocks and resets: members by name, in order."""
+        return {
+            **slave_pins(ip), **DATA_PATHS[ip.protocol.data_path].pins(ip.config), "irq": Out(1),
+        }
 
     def elaborate(self, platform):
         m = Module()
-        bus = self._register_bus(m)
+        m.submodules.bus = bus = connect_slave(m, self)
         m.submodules.csr = csr = CsrBank(self.ip)
         m.submodules.soft_reset = soft_reset = SoftReset()
         kind = SyncCrossing if self.ip.clocks == 1 else AsyncCrossing
@@ -75,12 +92,3 @@ class BusWrapper(wiring.Component):
         path = DATA_PATHS[self.ip.protocol.data_path]
         path.connect(m, self, csr, crossing, soft_reset)
         return m
-
-    def _register_bus(self, m):
-        """The slave of the registers, connected to its pins."""
-        slave = SLAVES[self.ip.protocol.register_slave]
-        m.submodules.bus = bus = slave.component(self.ip)
-        for name, member in slave.pins(self.ip).items():
-            pin, port = getattr(self, f"{slave.prefix}{name}"), getattr(bus, name)
-            m.d.comb += port.eq(pin) if member.flow == In else pin.eq(port)
-        return bus

@@ -11,7 +11,7 @@ from weft.hw.stream.async_fifo import AsyncFifo
 from weft.hw.stream.pulse_handshake import PulseHandshake
 from weft.registers import LATENCY
 
-__all__ = ["RESET_CYCLES", "AsyncCrossing", "SyncCrossing"]
+__all__ = ["RESET_CYCLES", "AsyncCrossing", "SyncCrossing", "Timer"]
 
 RESET_CYCLES = 16  # minimum length of the core's reset, in cycles of its clock
 

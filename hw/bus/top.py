@@ -6,18 +6,22 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw import core
-from weft.hw.bus.bus_wrapper import BusWrapper, pins
+from weft.hw.bus.bus_wrapper import BusWrapper
 from weft.hw.interface import CoreInterface
 
-__all__ = ["BareWrapper", "IpTop"]
+__all__ = ["BareWrapper", "IpTop", "WrappedTop"]
 
 
-class IpTop(wiring.Component):
-    """An IP core; ``docs/ip.md`` describes its ports.
+class WrappedTop(wiring.Component):
+    """Clocks, resets and a bus wrapper; a subclass adds the core.
+
+    A subclass has the class of the wrapper as ``WRAPPER``, and defines ``connect_core``.
 
     Parameters
     ----------
-    ip : Ip
+    ip : Ip or NetworkIp
+    more : members
+        Further ports.
 
     Attributes
     ----------
@@ -26,23 +30,23 @@ class IpTop(wiring.Component):
     core_clk : In, 1 bit
         Clock of the core; only with two clocks.
     pins
-        The pins of `weft.hw.bus.bus_wrapper.pins`.
+        The pins of the wrapper.
     """
 
     def __init__(self, ip, **more):
         self.ip = ip
-        self.wrapper = BusWrapper(ip)
+        self.wrapper = self.WRAPPER(ip)
         clocks = (ip.protocol.clock, ip.protocol.reset, *["core_clk"] * (ip.clocks - 1))
-        super().__init__({**dict.fromkeys(clocks, In(1)), **pins(ip), **more})
+        super().__init__({**dict.fromkeys(clocks, In(1)), **self.WRAPPER.pins(ip), **more})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.wrapper = wrapper = self.wrapper
         self._clocks(m)
-        for name, member in pins(self.ip).items():
+        for name, member in self.WRAPPER.pins(self.ip).items():
             outer, inner = getattr(self, name), getattr(wrapper, name)
             m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
-        self._core(m)
+        self.connect_core(m)
         return m
 
     def _clocks(self, m):
@@ -68,7 +72,30 @@ class IpTop(wiring.Component):
             inner.rst.eq(self.wrapper.core_reset),
         ]
 
-    def _core(self, m):
+    def connect_core(self, m):
+        """Add the core to ``m``."""
+        raise NotImplementedError
+
+
+class IpTop(WrappedTop):
+    """An IP core for matrix products; ``docs/ip.md`` describes its ports.
+
+    Parameters
+    ----------
+    ip : Ip
+
+    Attributes
+    ----------
+    pins
+        The pins of `weft.hw.bus.bus_wrapper.BusWrapper`.
+    others
+        The ports of `WrappedTop`.
+    """
+
+    WRAPPER = BusWrapper
+
+    def connect_core(self, m):
+        """Add the core to ``m``."""
         inner = core.Core(self.ip.config)
         m.submodules.core = DomainRenamer("core")(inner)
         connect(m, self.wrapper.core, inner)
@@ -89,6 +116,7 @@ class BareWrapper(IpTop):
     def __init__(self, ip):
         super().__init__(ip, core=Out(CoreInterface(ip.config)), core_reset=Out(1))
 
-    def _core(self, m):
+    def connect_core(self, m):
+        """Connect the pins of the core."""
         connect(m, self.wrapper.core, flipped(self.core))
         m.d.comb += self.core_reset.eq(self.wrapper.core_reset)

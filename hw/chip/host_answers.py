@@ -1,16 +1,16 @@
 """The answers to the host: registers, bytes of the memory, results of lists, errors."""
 
-from amaranth.hdl import Array, C, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Array, C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from weft.chip.addresses import BANK_BITS, WORD_BITS
-from weft.chip.registers import LATENCY, REGISTERS, describe
+from weft.chip.registers import LATENCY, REGISTERS
 from weft.chip.states import NetworkState
 from weft.frames import FrameType
 from weft.hw.chip.interface import NetworkStatus
 from weft.hw.chip.layouts import VectorAddress
 from weft.hw.chip.memory_bytes import MemoryBytes
+from weft.hw.chip.state_registers import StateRegisters
 from weft.hw.serial.frame_receiver import NETWORK_FRAMES, FrameRequest, RequestOp
 from weft.hw.serial.frame_sender import FrameHeader
 from weft.hw.serial.frame_transmitter import NAK_TEXTS
@@ -74,13 +74,14 @@ class HostAnswers(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = MemoryBytes(self.chip)
+        m.submodules.memory = memory = MemoryBytes(self.chip, length_bits=11)
         connect(m, memory.reads, flipped(self.reads))
         m.d.comb += [
             memory.read_valid.eq(self.read_valid), memory.read_data.eq(self.read_data),
         ]
         address, words = Signal(8), Signal(8)  # of registers: the next one, and how many follow
-        register = self._register(m, address)
+        m.submodules.registers = registers = StateRegisters(self.chip)
+        m.d.comb += [registers.address.eq(address), registers.status.eq(self.status)]
         word, byte_index, wait = Signal(32), Signal(2), Signal(range(LATENCY + 1))
         payload = self.payload
 
@@ -106,7 +107,7 @@ class HostAnswers(wiring.Component):
                     m.next = "MEMORY"
                 with m.Elif(wait == 0):
                     m.d.sync += [
-                        word.eq(register), address.eq(address + 1), words.eq(words - 1),
+                        word.eq(registers.value), address.eq(address + 1), words.eq(words - 1),
                         wait.eq(LATENCY),
                     ]
                     m.next = "BYTES"
@@ -188,26 +189,3 @@ class HostAnswers(wiring.Component):
                 address.eq(REGISTERS.index("NET_STATUS")),
             ]
             m.next = "FRAME"
-
-    def _register(self, m, address):
-        """The register at ``address``, LATENCY cycles later; 0 if no such register exists."""
-        status, result = self.status, self.status.result
-        unused = BANK_BITS - len(result.bank)
-        values = [
-            *(Const(word, 32) for word in describe(self.chip)),
-            Cat(status.state, status.error, status.job), status.cycles,
-            Cat(result.bank, C(0, unused), result.word, C(0, WORD_BITS - len(result.word))),
-            status.result_bytes,
-        ]
-        first_state = REGISTERS.index("NET_STATUS")
-        constant, state, register = Signal(32), Signal(32), Signal(32)
-        m.d.sync += [
-            constant.eq(Array(values[:first_state])[address]),
-            state.eq(Array(values[first_state:])[(address - first_state)[:2]]),
-            register.eq(0),
-        ]
-        with m.If(address < first_state):
-            m.d.sync += register.eq(constant)
-        with m.Elif(address < len(values)):
-            m.d.sync += register.eq(state)
-        return register

@@ -15,6 +15,8 @@ class MemoryBytes(wiring.Component):
     Parameters
     ----------
     chip : ChipConfig
+    length_bits : int
+        Bits of ``length``.
 
     Attributes
     ----------
@@ -22,7 +24,7 @@ class MemoryBytes(wiring.Component):
         Pulse: ``address`` and ``length`` are valid. Allowed while ``idle``.
     address : In, `VectorAddress`
         Address of the first byte.
-    length : In, 11 bits
+    length : In, ``length_bits`` bits
         Bytes to read.
     idle : Out, 1 bit
         All bytes were taken.
@@ -33,12 +35,13 @@ class MemoryBytes(wiring.Component):
         As in `weft.hw.chip.interface.NetworkInterface`; only the first vector is used.
     """
 
-    def __init__(self, chip):
+    def __init__(self, chip, *, length_bits):
         self.chip = chip
+        self.length_bits = length_bits
         super().__init__({
             "start": In(1),
             "address": In(VectorAddress(chip)),
-            "length": In(11),
+            "length": In(length_bits),
             "idle": Out(1),
             "bytes": Out(stream.Signature(8)),
             "reads": Out(stream.Signature(VectorAddress(chip))),
@@ -54,7 +57,7 @@ class MemoryBytes(wiring.Component):
         m.d.comb += one.eq(VectorAddress(self.chip).const({"bank": 1 % banks, "word": banks == 1}))
         following = add_addresses(m, address, one, banks, "following")
         vector, index, inside = Signal(8 * depth), Signal(range(depth)), Signal()
-        left = Signal(11)  # bytes that were not taken
+        left = Signal(self.length_bits)  # bytes that were not taken
         m.d.comb += [
             inside.eq((address.bank < banks) & ~address.word[-1]),
             self.reads.payload.eq(address), self.bytes.payload.eq(vector[:8]),

@@ -8,63 +8,30 @@ error response, it has no effect, and IRQ_STATUS records it.
 """
 
 import dataclasses
-from dataclasses import dataclass
 
+from weft.chip import register_map as chip
+from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.ip import Ip
-from weft.registers import COUNTERS, REGISTERS
+from weft.register_types import Field, FifoPort, Register, word_register
+from weft.registers import COUNTERS, REGISTERS, describe
 
-__all__ = ["SPACE", "Field", "FifoPort", "Register", "fifo_ports", "interrupts", "registers"]
+__all__ = ["constants", "fifo_ports", "interrupts", "registers"]
 
-SPACE = 0x1000  # bytes
 DESCRIPTOR_WORDS = 16
 
 
-@dataclass(frozen=True)
-class Field:
-    """A bit field of a register.
-
-    ``access`` is ``ro``, ``rw``, ``pulse`` (writing 1 acts once; reads as 0) or ``w1c`` (set by
-    hardware, cleared by writing 1). ``reset`` is the value after a reset, if software writes it.
-    """
-
-    name: str
-    low: int
-    width: int
-    access: str
-    text: str
-    reset: int = 0
+def constants(ip: Ip | NetworkIp) -> dict[str, int]:
+    """The values of the registers that describe the core, by name."""
+    if isinstance(ip, NetworkIp):
+        return chip.constants(ip.chip)
+    return dict(zip(REGISTERS, describe(ip.config), strict=False))
 
 
-@dataclass(frozen=True)
-class Register:
-    """A 32-bit register at a byte address; ``access`` is ``ro``, ``wo`` or ``rw``."""
-
-    name: str
-    address: int
-    access: str
-    text: str
-    fields: tuple[Field, ...]
-
-
-@dataclass(frozen=True)
-class FifoPort:
-    """A range of ``size`` bytes in which every word is the same FIFO; ``wo`` or ``ro``."""
-
-    name: str
-    address: int
-    size: int
-    access: str
-    text: str
-
-
-def _word(name, address, access, text, reset=0):
-    field = Field("value", 0, 32, "rw" if access == "rw" else "ro", text, reset)
-    return Register(name, address, access, text, (field,))
-
-
-def interrupts(ip: Ip) -> tuple[Field, ...]:
+def interrupts(ip: Ip | NetworkIp) -> tuple[Field, ...]:
     """The bits of IRQ_STATUS; IRQ_ENABLE has the same bits."""
+    if isinstance(ip, NetworkIp):
+        return chip.network_interrupts()
     every_bit = (
         ("done", True, "a job ended and all its results left the core"),
         ("failed", True, "a job ended with a status other than 0"),
@@ -83,15 +50,17 @@ def interrupts(ip: Ip) -> tuple[Field, ...]:
     )
 
 
-def registers(ip: Ip) -> tuple[Register, ...]:
+def registers(ip: Ip | NetworkIp) -> tuple[Register, ...]:
     """All registers of ``ip``, in the order of their addresses."""
+    if isinstance(ip, NetworkIp):
+        return chip.network_registers()
     texts = {
         "magic": "the bytes WEFT", "version": "version of the core's register block",
         "hash": "hash of the Config",
         **{f.name: f"Config field: {f.metadata['text']}" for f in dataclasses.fields(Config)},
         **COUNTERS,
     }
-    core = [_word(name, 4 * n, "ro", texts[name]) for n, name in enumerate(REGISTERS)]
+    core = [word_register(name, 4 * n, "ro", texts[name]) for n, name in enumerate(REGISTERS)]
     fifo = _fifo_registers() if ip.has_fifo_ports else []
     return (*core, *_control_registers(ip), *fifo, *_dma_registers(ip))
 
@@ -116,7 +85,9 @@ def _control_registers(ip):
         Register("irq_enable", 0x40C, "rw", "events that raise irq", tuple(
             dataclasses.replace(f, access="rw") for f in irqs
         )),
-        _word("jobs_done", 0x410, "ro", "number of jobs that ended and whose results are out"),
+        word_register(
+            "jobs_done", 0x410, "ro", "number of jobs that ended and whose results are out"
+        ),
         Register("last_job", 0x414, "ro", "the job that ended last", (
             Field("tag", 0, 16, "ro", "tag of the job"),
             Field("status", 16, 8, "ro", f"0 success, 1 aborted, 2 rejected{errors}"),
@@ -126,7 +97,7 @@ def _control_registers(ip):
 
 def _fifo_registers():
     return [
-        _word("cmd_fifo_free", 0x418, "ro", "number of words that CMD_FIFO has space for"),
+        word_register("cmd_fifo_free", 0x418, "ro", "number of words that CMD_FIFO has space for"),
         Register("result_level", 0x41C, "ro", "contents of RESULT_FIFO", (
             Field("words", 0, 16, "ro", "number of words in the FIFO, all of one job"),
             Field("complete", 16, 1, "ro", "the FIFO holds the last word of the job"),
@@ -143,28 +114,34 @@ def _dma_registers(ip):
     if ip.has_dma:
         found += [
             *(
-                _word(f"descriptor_{n}", 0x440 + 4 * n, "rw", f"word {n} of the next descriptor")
+                word_register(
+                    f"descriptor_{n}", 0x440 + 4 * n, "rw", f"word {n} of the next descriptor"
+                )
                 for n in range(DESCRIPTOR_WORDS)
             ),
             Register("doorbell", 0x480, "wo", "submits the descriptor in DESCRIPTOR_0..15", (
                 Field("submit", 0, 1, "pulse", "queues the descriptor"),
             )),
-            _word("desc_free", 0x484, "ro", "number of descriptors that the queue has space for"),
+            word_register(
+                "desc_free", 0x484, "ro", "number of descriptors that the queue has space for"
+            ),
         ]
     if ip.window:
         beat = ip.config.bytes_in
         found += [
-            _word("dma_base", 0x488, "rw",
-                  f"first address of the window, a multiple of {beat} bytes"),
-            _word("dma_limit", 0x48C, "rw",
-                  f"last address of the window, rounded up to the end of its {beat} bytes",
-                  reset=0xFFFFFFFF),
+            word_register("dma_base", 0x488, "rw",
+                          f"first address of the window, a multiple of {beat} bytes"),
+            word_register("dma_limit", 0x48C, "rw",
+                          f"last address of the window, rounded up to the end of its {beat} bytes",
+                          reset=0xFFFFFFFF),
         ]
     return found
 
 
-def fifo_ports(ip: Ip) -> tuple[FifoPort, ...]:
+def fifo_ports(ip: Ip | NetworkIp) -> tuple[FifoPort, ...]:
     """The FIFO ports of ``ip``."""
+    if isinstance(ip, NetworkIp):
+        return chip.network_fifo_ports()
     if not ip.has_fifo_ports:
         return ()
     return (

@@ -162,7 +162,7 @@ def test_report(folder, capsys):
 @pytest.mark.parametrize("command, message", [
     (["run", "net.tflite", "--config", "chip.toml", "--on", "nothing"], "transport must be "),
     (["run", "net.tflite", "--config", "chip.toml", "--on", "mem:0x10"],
-     "a core for networks must be golden, sim, board, a serial port or tcp://host:port"),
+     "offset must be a multiple of "),
     (["run", "net.tflite", "--config", "chip.toml", "--html", "x.html"],
      "--html must be for a core for matrix products, not for networks"),
     (["report", "net.tflite", "--config", "chip.toml", "--against", "ulx3s-85f"],

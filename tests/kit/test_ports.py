@@ -6,7 +6,7 @@ from rejects import rejects
 
 from weft.buses import BUSES
 from weft.config import Config
-from weft.hw.bus.bus_wrapper import pins
+from weft.hw.bus.bus_wrapper import BusWrapper
 from weft.ip import Ip
 from weft.kit.ports import Port, ports
 
@@ -14,7 +14,7 @@ from weft.kit.ports import Port, ports
 @pytest.mark.parametrize("bus", BUSES)
 def test_every_port_has_a_description(bus):
     ip = Ip(config=Config(rows=2, cols=4), bus=bus)
-    found = ports(Signature({"core_clk": In(1), **pins(ip)}).create(), ip.protocol)
+    found = ports(Signature({"core_clk": In(1), **BusWrapper.pins(ip)}).create(), ip.protocol)
     assert all(port.text for port in found)
     assert found[0] == Port("core_clk", 1, False, "clock of the core")
 

@@ -1,15 +1,23 @@
 """Products on simulated IP cores, through the registers of their bus."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from network_chips import SIMULATED
 
+import weft
 from weft import Accelerator
+from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.host import GoldenTransport
 from weft.host.mmio import MmioTransport
+from weft.host.network_driver import NetworkDriver
+from weft.host.network_mmio import NetworkMmioTransport
 from weft.ip import Ip
 from weft.sim.mmio import BusError, SimRegisters
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CONFIG = Config(
     rows=2, cols=2, lanes=2, requantize="tflite", bytes_in=4, bytes_out=8, a_words=32, b_words=32
 )
@@ -43,6 +51,26 @@ def test_errors_of_the_bus_are_raised(core):
         core.read(0x7FC)
     with pytest.raises(BusError, match="access to 0x0 was answered with an error"):
         core.write(0, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bus", ["axi", "wishbone", "apb"])
+def test_a_network(bus):
+    """The results and the cycles are those of the golden runner and of the cycle model."""
+    pytest.importorskip("tflite")
+    program = weft.load(EXAMPLES / "digits_cnn.tflite").compile(SIMULATED)
+    shape = program.tensors[program.inputs[0]].shape
+    x = np.random.default_rng(1).integers(-128, 128, (2, *shape[1:]), np.int8)
+    registers = SimRegisters(NetworkIp(chip=SIMULATED, bus=bus))
+    with NetworkDriver(NetworkMmioTransport(registers), SIMULATED) as driver:
+        data = np.random.default_rng(2).bytes(1100)
+        driver.write(500, data)
+        assert driver.read(500, 1100) == data
+        session = program.open(driver)
+        y = session(x)
+        assert session.cycles == program.cycles
+    with program.open("golden") as golden:
+        assert np.array_equal(y, golden(x))
 
 
 def test_rejects_cores_with_streams():

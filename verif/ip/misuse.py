@@ -6,7 +6,8 @@ from cocotb.triggers import ClockCycles
 from verif.ip.ip_testbench import IpTestbench
 from verif.ip.jobs import random_jobs
 from weft.hw.bus.fifo_ports import DEPTH
-from weft.register_map import SPACE, fifo_ports, registers
+from weft.register_map import fifo_ports, registers
+from weft.register_types import SPACE
 
 
 async def expect_irq_status(tb, **expected):

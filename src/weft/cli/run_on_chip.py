@@ -70,10 +70,10 @@ def _runner(args, program, transport):
     if args.on == "golden":
         return "golden"
     if args.on.startswith(("uio:", "mem:")):
-        raise TransportError(
-            "a core for networks must be golden, sim, board, a serial port or tcp://host:port, not"
-            f" {args.on}"
-        )
+        try:
+            return NetworkDriver(args.on, program.chip)
+        except ValueError as error:
+            raise TransportError(str(error)) from error
     with progress() as show:
         if args.on == "sim":
             from weft.sim.network_runner import SimulatedRunner

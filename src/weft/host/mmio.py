@@ -10,7 +10,8 @@ from weft.commands import Status
 from weft.config import Config
 from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
 from weft.ip import Ip
-from weft.register_map import SPACE, fifo_ports, registers
+from weft.register_map import fifo_ports, registers
+from weft.register_types import SPACE
 from weft.registers import REGISTERS, decode
 
 __all__ = [

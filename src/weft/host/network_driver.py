@@ -14,7 +14,8 @@ from weft.chip.report import ListReport
 from weft.chip.states import NetworkState
 from weft.frames import MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
 from weft.host.board import BoardTransport
-from weft.host.opening import open_transport
+from weft.host.network_mmio import NetworkMmioTransport
+from weft.host.opening import open_network_transport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError, TransportTimeout
 
@@ -40,9 +41,10 @@ class NetworkDriver:
 
     Parameters
     ----------
-    transport : BoardTransport or str
-        Connection to the core, or its name: a serial port (``/dev/ttyUSB1``, ``COM3``) or
-        ``tcp://host:port``.
+    transport : BoardTransport, NetworkMmioTransport or str
+        Connection to the core, or its name: a serial port (``/dev/ttyUSB1``, ``COM3``),
+        ``tcp://host:port``, or the registers of an IP core: ``uio:`` and a UIO device, or ``mem:``
+        and a physical address.
     chip : ChipConfig, optional
         Expected ChipConfig; by default the one in the core's registers is accepted.
     timeout : float
@@ -60,26 +62,20 @@ class NetworkDriver:
     TransportError
         If the connection fails, or the named transport cannot be opened.
     ValueError
-        If ``transport`` is not the name of a serial port or a TCP port.
+        If ``transport`` is a name of another form.
     """
 
     def __init__(
-        self, transport: BoardTransport | str, chip: ChipConfig | None = None, *,
-        timeout: float = 10.0,
+        self, transport: BoardTransport | NetworkMmioTransport | str,
+        chip: ChipConfig | None = None, *, timeout: float = 10.0,
     ):
         self._lock = threading.RLock()
         self._timeout = timeout
         self._needs_restart = True
         with contextlib.ExitStack() as undo:
             if isinstance(transport, str):
-                opened = open_transport(transport)
-                undo.callback(opened.close)
-                if not isinstance(opened, BoardTransport):
-                    raise ValueError(
-                        "a core for networks must be at a serial port or tcp://host:port,"
-                        f" not {transport}"
-                    )
-                transport = opened
+                transport = open_network_transport(transport)
+                undo.callback(transport.close)
             self._transport = transport
             self.chip = self._identify(chip)
             undo.pop_all()

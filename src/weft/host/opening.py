@@ -3,12 +3,14 @@
 import re
 
 from weft.config import Config
+from weft.host.board import BoardTransport
 from weft.host.mmio import MappedRegisters, MmioTransport
+from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.serial_port import SerialTransport, find
 from weft.host.tcp import TcpTransport
 from weft.host.transport import Transport
 
-__all__ = ["NAMES", "open_transport"]
+__all__ = ["NAMES", "open_network_transport", "open_transport"]
 
 NAMES = (
     "a serial port (/dev/ttyUSB1, COM3), tcp://host:port, uio:/dev/uio0, mem:0x43c00000 or golden"
@@ -52,10 +54,39 @@ def open_transport(
         if not match or int(match[2]) >= 1 << 16:
             raise ValueError(f"transport must be tcp://host:port, not {name!r}")
         return TcpTransport(match[1].strip("[]"), int(match[2]))
-    if name.startswith("uio:/"):
-        return MmioTransport(MappedRegisters(name.removeprefix("uio:")))
-    if match := re.fullmatch(r"mem:(0x[0-9a-fA-F]{1,16}|\d{1,20})", name):
-        return MmioTransport(MappedRegisters("/dev/mem", int(match[1], 0)))
+    if registers := _open_registers(name):
+        return MmioTransport(registers)
     if name.startswith("/") or re.fullmatch(r"COM\d+", name, re.IGNORECASE):
         return SerialTransport(name, baud) if baud else find(name)
     raise ValueError(f"transport must be {NAMES}, not {name!r}")
+
+
+def open_network_transport(name: str) -> BoardTransport | NetworkMmioTransport:
+    """Open the transport to a core for networks: a serial port, TCP, ``uio:`` or ``mem:``.
+
+    Raises
+    ------
+    ValueError
+        If ``name`` has none of these forms.
+    TransportError
+        If the transport cannot be opened.
+    """
+    if registers := _open_registers(name):
+        return NetworkMmioTransport(registers)
+    transport = open_transport(name)
+    if not isinstance(transport, BoardTransport):
+        transport.close()
+        raise ValueError(
+            "a core for networks must be at a serial port, tcp://host:port, uio:/dev/uio0 or"
+            f" mem:0x43c00000, not {name}"
+        )
+    return transport
+
+
+def _open_registers(name):
+    """Return the registers that a name starting with ``uio:`` or ``mem:`` means, else None."""
+    if name.startswith("uio:/"):
+        return MappedRegisters(name.removeprefix("uio:"))
+    if match := re.fullmatch(r"mem:(0x[0-9a-fA-F]{1,16}|\d{1,20})", name):
+        return MappedRegisters("/dev/mem", int(match[1], 0))
+    return None

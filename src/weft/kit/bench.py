@@ -8,8 +8,7 @@ from weft.c_names import renamed
 from weft.geometry import memories
 from weft.ip import Ip
 from weft.kit.texts import text
-from weft.register_map import fifo_ports, registers
-from weft.registers import REGISTERS, describe
+from weft.register_map import constants, fifo_ports, registers
 
 __all__ = ["bench", "env", "sources_of"]
 
@@ -61,7 +60,7 @@ def env(ip: Ip, sources: list[str]) -> dict:
         "pipelined": ip.pipelined, "sources": sources,
         "config": dataclasses.asdict(ip.config), "floats": ip.config.data_type.is_float,
         "commands_version": commands.VERSION,
-        "constants": dict(zip(REGISTERS, describe(ip.config), strict=False)),
+        "constants": constants(ip),
         "registers": {
             r.name: {"address": r.address, "fields": {f.name: [f.low, f.width] for f in r.fields}}
             for r in registers(ip)

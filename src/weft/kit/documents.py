@@ -6,8 +6,8 @@ from pathlib import Path
 
 from weft.ip import Ip
 from weft.kit.rdl import systemrdl
-from weft.register_map import Register, fifo_ports, registers
-from weft.registers import REGISTERS, describe
+from weft.register_map import constants, fifo_ports, registers
+from weft.register_types import Register
 
 __all__ = ["documents", "markdown"]
 
@@ -68,7 +68,6 @@ def _without_date(page: bytes, ip: Ip) -> bytes:
 
 def markdown(ip: Ip) -> str:
     """The register map as a Markdown page."""
-    constants = dict(zip(REGISTERS, describe(ip.config), strict=False))
     lines = [
         f"# Registers of {ip.name}", "",
         "4 KiB of 32-bit words, little-endian, with byte addresses. An access to an address that",
@@ -77,7 +76,7 @@ def markdown(ip: Ip) -> str:
         "| address | register | access | reset value | meaning |", "|---|---|---|---|---|",
     ]
     for r in registers(ip):
-        value = constants.get(r.name)
+        value = constants(ip).get(r.name)
         reset = "" if value is None else f"0x{value:08x}"
         lines.append(f"| 0x{r.address:03x} | `{r.name}` | {r.access} | {reset} | {r.text} |")
     for w in fifo_ports(ip):

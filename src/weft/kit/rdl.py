@@ -2,8 +2,8 @@
 
 from weft.buses.bus import WORD_BYTES
 from weft.ip import Ip
-from weft.register_map import Field, FifoPort, Register, fifo_ports, registers
-from weft.registers import REGISTERS, describe
+from weft.register_map import constants, fifo_ports, registers
+from weft.register_types import Field, FifoPort, Register
 
 __all__ = ["systemrdl"]
 
@@ -11,6 +11,7 @@ __all__ = ["systemrdl"]
 _ACCESS = {
     "ro": ("sw = r; hw = w;", False),
     "rw": ("sw = rw; hw = r;", True),
+    "wo": ("sw = w; hw = r;", True),
     "pulse": ("sw = w; hw = r; singlepulse;", True),
     "w1c": ("sw = rw; hw = r; woclr; hwset;", True),
 }
@@ -22,8 +23,8 @@ def systemrdl(ip: Ip) -> str:
     The address map is named after the prefix, which becomes the name of the C struct and of the C
     macros. Constant registers, which describe the core, have their values.
     """
-    constants = dict(zip(REGISTERS, describe(ip.config), strict=False))
-    parts = [_register(r, constants.get(r.name)) for r in registers(ip)]
+    values = constants(ip)
+    parts = [_register(r, values.get(r.name)) for r in registers(ip)]
     parts += [_window(w) for w in fifo_ports(ip)]
     body = "\n".join(parts)
     return (

@@ -12,7 +12,7 @@ from verif.amaranth_bench import simulate
 from weft.commands import Job
 from weft.config import Config
 from weft.hw.bus.amaranth_soc import WishbonePeripheral
-from weft.register_map import SPACE
+from weft.register_types import SPACE
 from weft.registers import describe
 
 TINY = Config(

@@ -1,35 +1,18 @@
 """Tests of the registers against the register map: errors, values and effects."""
 
 import pytest
+from bank_driver import BankDriver
 
 from verif.amaranth_bench import simulate
 from weft.buses import BUSES
 from weft.config import Config
 from weft.hw.bus.csr_bank import DMA_ERRORS, CsrBank
 from weft.ip import Ip
-from weft.register_map import SPACE, fifo_ports, registers
+from weft.register_map import fifo_ports, registers
+from weft.register_types import SPACE
 from weft.registers import REGISTERS
 
 CONFIG = Config(rows=2, cols=4, depth=1, a_words=64, b_words=64)
-
-
-class Driver:
-    """Sends one request at a time."""
-
-    def __init__(self, dut):
-        self.dut = dut
-
-    async def access(self, ctx, address, value=None, mask=15):
-        """The word and the error bit of the response."""
-        bus = self.dut.bus
-        ctx.set(bus.request.valid, 1)
-        ctx.set(bus.request.payload, {
-            "addr": address // 4, "write": value is not None, "mask": mask, "data": value or 0,
-        })
-        await ctx.tick().until(bus.request.ready)
-        ctx.set(bus.request.valid, 0)
-        (response,) = await ctx.tick().sample(bus.response.payload).until(bus.response.valid)
-        return response.data, response.error
 
 
 def run(ip, bench):
@@ -52,7 +35,7 @@ def run(ip, bench):
             ctx.set(dut.level.nonempty, 1)
         if ip.bus == "dma":
             ctx.set(dut.desc_free, 3)
-        await bench(ctx, dut, Driver(dut))
+        await bench(ctx, dut, BankDriver(dut))
 
     simulate(dut, body, background=[core], limit=60_000)
 

@@ -1,0 +1,147 @@
+"""The control and status registers of a core for networks, behind a register bus."""
+
+from amaranth.hdl import Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from weft.chip.states import NetworkState
+from weft.hw.bus.fifo_ports import CAPACITY
+from weft.hw.bus.register_bank import RegisterBank
+
+__all__ = ["MemoryTransfer", "NetworkBank"]
+
+
+class MemoryTransfer(data.StructLayout):
+    """A transfer: the pulses ``write`` or ``read``, and the registers that describe it."""
+
+    def __init__(self):
+        super().__init__({
+            "write": 1, "read": 1, "count": 32, "address": 32, "layout": 32, "row_step": 32,
+        })
+
+
+class NetworkBank(RegisterBank):
+    """The `RegisterBank` of a core for networks.
+
+    A list starts when software writes CONTROL.start, unless another list runs, or the registers
+    BASE and LIMIT are not ``BASE < LIMIT <= words``: then nothing happens, except that
+    IRQ_STATUS.refused becomes 1. So does a transfer that starts while another one is in progress.
+    After a reset, BASE and LIMIT are 0.
+
+    Parameters
+    ----------
+    ip : NetworkIp
+
+    Attributes
+    ----------
+    state : In, 8 bits
+        The `weft.chip.states.NetworkState` of the core; valid with ``finished``.
+    finished : In, 1 bit
+        Pulse: a list has ended.
+    start : Out, 1 bit
+        Pulse of CONTROL; ``begin`` follows if the list is not refused.
+    begin : Out, 1 bit
+        Pulse: the list at ``list_address`` starts.
+    refused : Out, 1 bit
+        Pulse: a list or a transfer does not start.
+    list_address, log_address, base, limit : Out, 32 bits each
+        Registers. A soft reset does not change them.
+    transfer : Out, `MemoryTransfer`
+    memory_busy : In, 1 bit
+        A transfer is in progress.
+    write_words : Out, stream of 32 bits
+        Words written to WRITE_FIFO.
+    write_free : In, ``range(CAPACITY + 1)``
+        Number of words that the FIFO of ``write_words`` has space for.
+    read_words : In, stream of 32 bits; next_valid : In, 1 bit
+        As in `weft.hw.stream.fifo.Fifo`: words for READ_FIFO.
+    read_level : In, ``range(CAPACITY + 1)``
+        Number of words in the FIFO of ``read_words``.
+    others
+        The ports of `RegisterBank`.
+    """
+
+    def __init__(self, ip):
+        super().__init__(ip, {
+            "state": In(8), "finished": In(1), "start": Out(1), "begin": Out(1),
+            "refused": Out(1),
+            "list_address": Out(32), "log_address": Out(32), "base": Out(32), "limit": Out(32),
+            "transfer": Out(MemoryTransfer()), "memory_busy": In(1),
+            "write_words": Out(stream.Signature(32)), "write_free": In(range(CAPACITY + 1)),
+            "read_words": In(stream.Signature(32)), "next_valid": In(1),
+            "read_level": In(range(CAPACITY + 1)),
+        })
+        self.started, self.running = Signal(), Signal()  # START of the cycle before; a list runs
+
+    def never_waits(self, request):
+        """Whether a request is certain to be done in the next cycle."""
+        return request.write | (self.reads_fifo(request, "read_fifo") & self.next_valid)
+
+    def values(self, m, s):
+        """The values of all fields, by register and field."""
+        layout = data.View(
+            data.StructLayout({"run": 8, "pitch": 8, "pixels": 16}), self.transfer.layout
+        )
+        numbers = {
+            "write_fifo_free": Mux(self.reset_busy, 0, self.write_free),
+            "read_fifo_level": self.read_level,
+            "list_address": self.list_address, "log_address": self.log_address,
+            "base": self.base, "limit": self.limit,
+            "memory_address": self.transfer.address, "memory_row_step": self.transfer.row_step,
+        }
+        return {
+            "status": {
+                "list_busy": self.started | self.running, "reset_busy": self.reset_busy,
+                "memory_busy": self.memory_busy,
+            },
+            "memory_layout": {name: layout[name] for name in ("run", "pitch", "pixels")},
+            **{name: {"value": value} for name, value in numbers.items()},
+        }
+
+    def connect_ports(self, m, s, waits):
+        """Registers that start something, and the FIFO ports."""
+        for name, register in (
+            ("list_address", self.list_address), ("log_address", self.log_address),
+            ("base", self.base), ("limit", self.limit),
+            ("memory_address", self.transfer.address), ("memory_layout", self.transfer.layout),
+            ("memory_row_step", self.transfer.row_step),
+        ):
+            self.store(m, s, name, register)
+        self._start_list(m)
+        self._start_transfer(m, s)
+        written, overflow = self.write_fifo(s, "write_fifo", self.write_words)
+        taken, underflow, word = self.read_fifo(
+            s, "read_fifo", self.read_words, self.read_level.any(), waits
+        )
+        m.d.comb += [*written, *taken]
+        return overflow, underflow, {"read_fifo": word}
+
+    def _start_list(self, m):
+        """START -> ``begin`` a cycle later, or ``refused``; ``running`` until the list ends."""
+        legal = Signal()
+        m.d.sync += [
+            legal.eq((self.base < self.limit) & (self.limit <= self.ip.chip.words)),
+            self.started.eq(self.start),
+        ]
+        stops = self.abort | self.reset | self.reset_busy
+        m.d.comb += self.begin.eq(self.started & legal & ~self.running & ~stops)
+        with m.If(self.finished | stops):
+            m.d.sync += self.running.eq(0)
+        with m.Elif(self.begin):
+            m.d.sync += self.running.eq(1)
+
+    def _start_transfer(self, m, s):
+        """MEMORY_WRITE and MEMORY_READ -> ``transfer``, or ``refused``."""
+        allowed = ~self.memory_busy & ~self.reset_busy
+        write, read = (s.done & s.writes[name] for name in ("memory_write", "memory_read"))
+        m.d.comb += [
+            self.transfer.write.eq(write & allowed), self.transfer.read.eq(read & allowed),
+            self.transfer.count.eq(s.data),
+            self.refused.eq((self.started & ~self.begin) | ((write | read) & ~allowed)),
+        ]
+
+    def events(self, m, s):
+        """The events of IRQ_STATUS that only this kind of core has, by name."""
+        ended = self.running & (self.finished | self.abort)
+        failed = self.abort | (self.state != NetworkState.DONE)
+        return {"done": ended, "failed": ended & failed, "refused": self.refused}

@@ -1,0 +1,230 @@
+"""The registers of an IP core behind a register bus: the part that all kinds of cores share."""
+
+import functools
+import operator
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from weft.hw.bus.interrupts import Interrupts
+from weft.hw.bus.register_bus import RegisterBus
+from weft.register_map import fifo_ports, interrupts, registers
+from weft.register_types import CORE_SPACE
+
+__all__ = ["BankRequest", "RegisterBank", "any_of"]
+
+
+@dataclass(frozen=True)
+class BankRequest:
+    """The request in the bank.
+
+    ``reads`` and ``writes`` have a select bit for each name; "core" is any of the core's registers.
+    """
+
+    valid: Signal
+    addr: Signal  # of a word
+    data: Signal
+    done: Signal  # the last cycle of the request
+    reads: dict[str, Signal]
+    writes: dict[str, Signal]
+
+
+class RegisterBank(wiring.Component):
+    """Answers a request in the next cycle, unless the request has to wait.
+
+    Reads of the core's own registers wait for the core; other waits take a few cycles. With FIFO
+    ports the next request may follow in the next cycle after any write, and after a read of a FIFO
+    while ``next_valid``; otherwise it follows after two cycles or more. The ``ready`` of a request
+    comes directly from a flip-flop. A request is an error if no register has its address, if it
+    writes a part of a word, if the register does not allow it, or on overflow or underflow of a
+    FIFO; it then has no effect except on IRQ_STATUS. All addresses come from `weft.register_map`,
+    by name.
+
+    Subclasses define `values`, `events`, `connect_ports` and `never_waits`.
+
+    Parameters
+    ----------
+    ip : Ip or NetworkIp
+    members : dict
+        The ports of the subclass.
+
+    Attributes
+    ----------
+    bus : In, `RegisterBus`
+    reg_req : Out, 1 bit; reg_address : Out, 8 bits
+        Request for a register of the core, by word address; both stay until ``reg_ack``.
+    reg_ack : In, 1 bit
+    reg_data : In, 32 bits; valid with ``reg_ack``
+    reset_busy : In, 1 bit
+        For STATUS. Meanwhile no word can be written to a FIFO.
+    reset, abort : Out, 1 bit each
+        Pulses of CONTROL.
+    irq : Out, 1 bit
+    """
+
+    def __init__(self, ip, members):
+        self.ip = ip
+        super().__init__({
+            "bus": In(RegisterBus()),
+            "reg_req": Out(1), "reg_address": Out(8), "reg_ack": In(1), "reg_data": In(32),
+            "reset_busy": In(1), "reset": Out(1), "abort": Out(1), "irq": Out(1), **members,
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        wait = Signal()  # the request in the bank, if any, cannot be answered in this cycle
+        s = self._stage(m, wait)
+        m.submodules.interrupts = irqs = Interrupts(
+            width=max(f.low for f in interrupts(self.ip)) + 1
+        )
+        values = {name: self._word(name, fields) for name, fields in {
+            "irq_status": {f.name: irqs.status[f.low] for f in interrupts(self.ip)},
+            "irq_enable": {f.name: irqs.enable[f.low] for f in interrupts(self.ip)},
+            **self.values(m, s),
+        }.items()}
+        m.d.comb += [self.reg_req.eq(s.valid & s.reads["core"]), self.reg_address.eq(s.addr)]
+        waits = [s.reads["core"] & ~self.reg_ack]
+        overflow, underflow, words = self.connect_ports(m, s, waits)
+        values |= {"core": self.reg_data, **words}
+
+        error = Signal()
+        response = self.bus.response
+        m.d.comb += [
+            wait.eq(any_of(waits)),
+            error.eq(~any_of([*s.reads.values(), *s.writes.values()]) | overflow | underflow),
+            response.valid.eq(s.done),
+            response.p.error.eq(error),
+            response.p.data.eq(any_of(
+                Mux(selected, values[name], 0) for name, selected in s.reads.items()
+            )),
+        ]
+        for name, field in self.fields("control").items():
+            m.d.comb += getattr(self, name).eq(s.done & s.writes["control"] & s.data[field.low])
+        self._interrupts(m, irqs, s, {
+            "access_error": s.done & error,
+            "overflow": s.done & overflow, "underflow": s.done & underflow,
+        })
+        return m
+
+    def values(self, m, s):
+        """The values of all fields, by register and field; not of IRQ_STATUS and IRQ_ENABLE."""
+        raise NotImplementedError
+
+    def events(self, m, s):
+        """The events of IRQ_STATUS that only this kind of core has, by name."""
+        raise NotImplementedError
+
+    def connect_ports(self, m, s, waits):
+        """Connect the ports of data; returns overflow, underflow, and the words of FIFO ports.
+
+        Conditions for which a request waits are added to ``waits``.
+        """
+        raise NotImplementedError
+
+    def never_waits(self, request):
+        """Whether a request is certain to be done in the next cycle."""
+        raise NotImplementedError
+
+    def store(self, m, s, name, register):
+        """Let writes of a register set ``register``."""
+        with m.If(s.done & s.writes[name]):
+            m.d.sync += register.eq(s.data)
+
+    def write_fifo(self, s, name, words):
+        """Let writes of a FIFO port go to the stream ``words``; returns statements and overflow."""
+        write = s.writes[name]
+        statements = [
+            words.valid.eq(s.valid & write & ~self.reset_busy), words.payload.eq(s.data),
+        ]
+        return statements, write & (self.reset_busy | ~words.ready)
+
+    def read_fifo(self, s, name, words, nonempty, waits):
+        """Let reads of a FIFO port take from ``words``; returns statements, underflow and word."""
+        read = s.reads[name]
+        waits.append(read & nonempty & ~words.valid)
+        statements = [words.ready.eq(s.valid & read & nonempty)]
+        return statements, read & ~nonempty, Mux(nonempty, words.payload, 0)
+
+    def _stage(self, m, wait):
+        """Accepts a request of the bus, and holds it until it is done."""
+        request = self.bus.request
+        valid, addr, word, done = Signal(), Signal(10), Signal(32), Signal()
+        ready = Signal(init=1)  # the bank is empty, or its request is certain to end in this cycle
+        m.d.comb += [request.ready.eq(ready), done.eq(valid & ~wait)]
+        with m.If(ready):
+            m.d.sync += [
+                valid.eq(request.valid), addr.eq(request.p.addr), word.eq(request.p.data),
+                ready.eq(~request.valid | self.never_waits(request.p)),
+            ]
+        with m.Elif(done):
+            m.d.sync += [valid.eq(0), ready.eq(1)]
+        return BankRequest(valid, addr, word, done, *self._decode(m, request))
+
+    def reads_fifo(self, request, name):
+        """Whether the address of a request lies in a FIFO port."""
+        return _within(request.addr, next(p for p in fifo_ports(self.ip) if p.name == name))
+
+    def _decode(self, m, request):
+        """Registered select bits of all reads, and of all writes, by register name."""
+        core = [r for r in registers(self.ip) if r.address < CORE_SPACE]
+        assert [r.address // 4 for r in core] == list(range(len(core)))
+        spans = {"core": (_below(request.p.addr, len(core)), "ro")}
+        for register in registers(self.ip)[len(core):]:
+            spans[register.name] = request.p.addr == register.address // 4, register.access
+        for port in fifo_ports(self.ip):
+            spans[port.name] = _within(request.p.addr, port), port.access
+        reads, writes = {}, {}
+        whole_word = request.p.write & request.p.mask.all()
+        for name, (hit, allowed) in spans.items():
+            for access, selects, kind in (
+                ("ro", reads, ~request.p.write), ("wo", writes, whole_word),
+            ):
+                if allowed in (access, "rw"):
+                    selects[name] = Signal(name=f"{'reads' if access == 'ro' else 'writes'}_{name}")
+                    with m.If(request.ready):
+                        m.d.sync += selects[name].eq(hit & kind)
+        return reads, writes
+
+    def _interrupts(self, m, irqs, s, events):
+        events |= self.events(m, s)
+        m.d.comb += [
+            *(irqs.events[f.low].eq(events[f.name]) for f in interrupts(self.ip)),
+            irqs.data.eq(s.data), irqs.clear_all.eq(self.reset),
+            irqs.clear.eq(s.done & s.writes["irq_status"]),
+            irqs.set.eq(s.done & s.writes["irq_enable"]),
+            self.irq.eq(irqs.irq),
+        ]
+
+    def fields(self, name):
+        """The fields of a register, by name."""
+        register = next(r for r in registers(self.ip) if r.name == name)
+        return {field.name: field for field in register.fields}
+
+    def _word(self, name, values):
+        """The word of a register, from the values of all its fields."""
+        parts, end = [], 0
+        for field in self.fields(name).values():
+            value = Value.cast(values[field.name])
+            width = min(field.width, len(value))
+            parts += [Const(0, field.low - end), value[:width], Const(0, field.width - width)]
+            end = field.low + field.width
+        return Cat(parts)
+
+
+def any_of(values):
+    """The bitwise or of all values."""
+    return functools.reduce(operator.or_, values)
+
+
+def _within(addr, port):
+    """Whether a word address lies in a FIFO port, which is aligned to its size."""
+    assert port.size & (port.size - 1) == 0 and port.address % port.size == 0
+    return addr[ceil_log2(port.size // 4):] == port.address // port.size
+
+
+def _below(addr, limit):
+    """``addr < limit``, without a carry chain."""
+    return any_of(addr[bit:] == (limit >> bit) - 1 for bit in range(len(addr)) if limit >> bit & 1)

@@ -1,0 +1,29 @@
+"""Tests of `NetworkIp`: its name, and the values that it rejects."""
+
+import pytest
+from chip_configs import small_chip
+from rejects import rejects
+
+from weft.chip.ip import NetworkIp
+from weft.config import ConfigError
+
+CHIP = small_chip(2, 4, 4)
+
+
+def test_the_name_has_bus_options_and_array():
+    assert NetworkIp(chip=CHIP, bus="axi").name == "weft_axi_networks_2x4x4"
+    ip = NetworkIp(chip=CHIP, bus="wishbone", pipelined=True, prefix="mm")
+    assert ip.name == "mm_wishbone_pipelined_networks_2x4x4"
+    assert ip.options == ("pipelined",) and ip.config == CHIP.core
+
+
+@pytest.mark.parametrize("bus", ["stream", "dma", "pci"])
+def test_rejects_buses_without_fifo_ports(bus):
+    text = f"bus must be one of axi, wishbone, apb with a core for networks, not '{bus}'"
+    with rejects(ConfigError, text):
+        NetworkIp(chip=CHIP, bus=bus)
+
+
+def test_rejects_options_of_other_buses_and_wrong_prefixes():
+    with pytest.raises(ConfigError, match="(?s)prefix must .*\npipelined must be False with bus"):
+        NetworkIp(chip=CHIP, bus="axi", pipelined=True, prefix="2x")

@@ -1,0 +1,174 @@
+"""Tests of the registers of a core for networks: errors, lists that start or do not, transfers."""
+
+from bank_driver import BankDriver
+from chip_configs import small_chip
+
+from verif.amaranth_bench import simulate, ticks
+from weft.chip.ip import NetworkIp
+from weft.chip.states import NetworkState
+from weft.hw.bus.network_bank import NetworkBank
+from weft.register_map import fifo_ports, registers
+from weft.register_types import SPACE
+
+CHIP = small_chip(2, 4, 4, words=32)
+IP = NetworkIp(chip=CHIP, bus="axi")
+AT = {item.name: item.address for item in (*registers(IP), *fifo_ports(IP))}
+RESET, ABORT, START = 1, 2, 4
+DONE, FAILED, ACCESS, OVERFLOW, UNDERFLOW, REFUSED = (1 << n for n in range(6))
+
+
+class NetworkBankBench:
+    """A bank with a core that answers, and with the pulses that it sends."""
+
+    def __init__(self, dut):
+        self.dut, self.driver, self.pulses = dut, BankDriver(dut), []
+
+    async def core(self, ctx):
+        while True:
+            _, _, req, address = await ctx.tick().sample(self.dut.reg_req, self.dut.reg_address)
+            if req:
+                ctx.set(self.dut.reg_data, address + 1000)
+                ctx.set(self.dut.reg_ack, 1)
+                await ctx.tick()
+                ctx.set(self.dut.reg_ack, 0)
+
+    async def watch(self, ctx):
+        dut = self.dut
+        while True:
+            _, _, begin, abort, reset, transfer = await ctx.tick().sample(
+                dut.begin, dut.abort, dut.reset, dut.transfer
+            )
+            names = {"begin": begin, "abort": abort, "reset": reset, "write": transfer.write,
+                     "read": transfer.read}
+            self.pulses += [name for name, pulse in names.items() if pulse]
+
+    async def read(self, ctx, name):
+        value, error = await self.driver.access(ctx, AT[name])
+        assert not error, name
+        return value
+
+    async def write(self, ctx, name, value):
+        assert (await self.driver.access(ctx, AT[name], value)) == (0, 0), name
+
+    async def events(self, ctx):
+        """The value of IRQ_STATUS, which is cleared."""
+        value = await self.read(ctx, "irq_status")
+        await self.write(ctx, "irq_status", value)
+        return value
+
+
+def run(bench):
+    found = NetworkBankBench(NetworkBank(IP))
+
+    async def body(ctx):
+        ctx.set(found.dut.write_words.ready, 1)
+        ctx.set(found.dut.read_words.valid, 1)
+        ctx.set(found.dut.read_level, 7)
+        await bench(ctx, found.dut, found)
+
+    simulate(found.dut, body, background=[found.core, found.watch], limit=60_000)
+    return found.pulses
+
+
+def test_every_address_allows_what_the_map_says():
+    allowed = {r.address: r.access for r in registers(IP)}
+    for port in fifo_ports(IP):
+        allowed |= dict.fromkeys(range(port.address, port.address + port.size, 4), port.access)
+    ends = {a for port in fifo_ports(IP) for a in (port.address, port.address + port.size)}
+    chosen = sorted({a for k in {*AT.values(), *ends} for a in (k - 4, k, k + 4) if 0 <= a < SPACE})
+
+    async def bench(ctx, dut, found):
+        for address in chosen:
+            access = allowed.get(address, "")
+            value, error = await found.driver.access(ctx, address)
+            assert error == (access not in ("ro", "rw")), hex(address)
+            assert not error or value == 0
+            _, error = await found.driver.access(ctx, address, 0)
+            assert error == (access not in ("wo", "rw")), hex(address)
+            assert (await found.driver.access(ctx, address, 0, 7))[1]
+
+    run(bench)
+
+
+def test_a_list_starts_only_with_a_legal_window():
+    async def bench(ctx, dut, found):
+        await found.write(ctx, "control", START)  # after power-on: BASE and LIMIT are 0
+        assert await found.events(ctx) == REFUSED
+        for base, limit, legal in (
+            (0, 33, 0), (5, 5, 0), (6, 5, 0), (0, 1 << 31, 0), (1 << 31, 32, 0), (31, 32, 1),
+        ):
+            await found.write(ctx, "base", base)
+            await found.write(ctx, "limit", limit)
+            await found.write(ctx, "control", START)
+            assert await found.read(ctx, "status") == legal
+            assert await found.events(ctx) == (0 if legal else REFUSED)
+            assert (ctx.get(dut.base), ctx.get(dut.limit)) == (base, limit)
+
+    assert run(bench) == ["begin"]
+
+
+def test_a_list_runs_until_it_ends_or_is_aborted():
+    async def bench(ctx, dut, found):
+        await found.write(ctx, "limit", 32)
+        for name, value in (("list_address", 0x12345678), ("log_address", 0x9ABCDEF0)):
+            await found.write(ctx, name, value)
+            assert await found.read(ctx, name) == value
+        await found.write(ctx, "irq_enable", DONE)
+        for state, events in ((NetworkState.DONE, DONE), (NetworkState.ERROR, DONE | FAILED)):
+            await found.write(ctx, "control", START)
+            assert not ctx.get(dut.irq)
+            await found.write(ctx, "control", START)
+            assert await found.events(ctx) == REFUSED
+            ctx.set(dut.state, state)
+            ctx.set(dut.finished, 1)
+            await ctx.tick()
+            ctx.set(dut.finished, 0)
+            await ticks(ctx, 2)
+            assert ctx.get(dut.irq)
+            assert await found.read(ctx, "status") == 0
+            assert await found.events(ctx) == events
+        await found.write(ctx, "control", START)
+        await found.write(ctx, "control", ABORT)
+        assert await found.read(ctx, "status") == 0
+        assert await found.events(ctx) == DONE | FAILED
+        await found.write(ctx, "control", START | ABORT)
+        assert await found.events(ctx) == 0
+        assert await found.read(ctx, "status") == 1
+        await found.write(ctx, "control", RESET)
+        assert await found.read(ctx, "status") == 0
+        ctx.set(dut.reset_busy, 1)
+        await found.write(ctx, "control", START)
+        await found.write(ctx, "memory_write", 4)
+        assert await found.read(ctx, "status") == 2
+        assert await found.events(ctx) == REFUSED
+        assert (await found.driver.access(ctx, AT["write_fifo"], 5))[1]
+        assert await found.events(ctx) == ACCESS | OVERFLOW
+
+    assert run(bench) == ["begin", "begin", "begin", "abort", "abort", "begin", "reset"]
+
+
+def test_transfers():
+    layout = 0x0123_4567
+
+    async def bench(ctx, dut, found):
+        await found.write(ctx, "memory_layout", layout)
+        assert await found.read(ctx, "memory_layout") == layout == ctx.get(dut.transfer.layout)
+        await found.write(ctx, "memory_write", 9)
+        ctx.set(dut.memory_busy, 1)
+        assert await found.read(ctx, "status") == 4
+        await found.write(ctx, "memory_read", 9)
+        assert await found.events(ctx) == REFUSED
+        ctx.set(dut.memory_busy, 0)
+        await found.write(ctx, "memory_read", 9)
+        ctx.set(dut.write_free, 300)
+        assert await found.read(ctx, "write_fifo_free") == 300
+        assert await found.read(ctx, "read_fifo_level") == 7
+        ctx.set(dut.read_words.payload, 0xCAFE)
+        assert await found.driver.access(ctx, AT["read_fifo"]) == (0xCAFE, 0)
+        ctx.set(dut.read_level, 0)
+        assert await found.driver.access(ctx, AT["read_fifo"]) == (0, 1)
+        ctx.set(dut.write_words.ready, 0)
+        assert await found.driver.access(ctx, AT["write_fifo"], 5) == (0, 1)
+        assert await found.events(ctx) == ACCESS | OVERFLOW | UNDERFLOW
+
+    assert run(bench) == ["write", "read"]
