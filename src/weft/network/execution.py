@@ -244,6 +244,10 @@ class RecurrentRun:
                 return ended
 
 
-def host_run(work: HostProduct | HostWork) -> HostProductRun | KernelRun:
+def host_run(
+    work: HostProduct | HostWork | RecurrentWork,
+) -> HostProductRun | KernelRun | RecurrentRun:
     """Return what runs a step of the host."""
+    if isinstance(work, RecurrentWork):
+        return RecurrentRun(work, [HostProductRun(product) for product in work.products])
     return HostProductRun(work) if isinstance(work, HostProduct) else KernelRun(work)

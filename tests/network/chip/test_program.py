@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from chip_networks import NetworkBuilder
 from graph_runner import run_graph
+from graphs import fully_connected, graph_of, lstm, tensor, values
 from network_chips import network_chip
 
 import weft
@@ -114,6 +115,22 @@ def test_a_file_of_several_lists(tmp_path):
     x = inputs(2)
     with weft.load(tmp_path / "net.weft").open("golden") as session:
         np.testing.assert_array_equal(session(x), expected(graph, x))
+
+
+def test_a_recurrent_layer_runs_on_the_host(tmp_path):
+    rng, tensors = np.random.default_rng(1), [tensor((1, 3, 5))]
+    nodes = lstm(rng, 0, tensors, 4)
+    position = len(nodes)
+    nodes.append(fully_connected(rng, nodes[-1].outputs[0], tensors, 6, position=position))
+    graph = graph_of(nodes, tensors)
+    compile_chip(graph, target_of(CHIP)).save(tmp_path / "net.weft")
+    x = values(rng, np.int8, 2, 3, 5)
+    states = {}
+    wanted = [run_graph(graph, [row[None]], states)[graph.outputs[0]] for row in x]
+    with weft.load(tmp_path / "net.weft").open("golden") as session:
+        found = session(x)
+    assert len(session.program.segments) == 1 and len(session.program.host) == 2
+    np.testing.assert_array_equal(found.reshape(2, -1), np.stack(wanted).reshape(2, -1))
 
 
 def test_a_batch_is_one_list():

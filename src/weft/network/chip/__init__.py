@@ -6,6 +6,7 @@ module              content
 `layers`            layers, and the maps between them
 `division`          which operators are layers, in which lists, and which the host computes
 `tensor_places`     where each tensor is: in a map of the core, or in the memory of the host
+`host_operators`    operators of the host as steps
 `products`          convolutions and matrix products as layers, with `space_to_depth`
 `pools`             average pools and means as layers with equal weights
 `additions`         ADD in the layer before it

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from weft.network.chip.additions import addition
+from weft.network.chip.host_operators import host_step
 from weft.network.chip.layers import ChipGraph, GraphSegment, NetworkLayer, WeightLayout
 from weft.network.chip.padding import PaddedMaps
 from weft.network.chip.pools import (
@@ -21,10 +22,7 @@ from weft.network.chip.refusal import Refusal, WrongMap
 from weft.network.chip.tensor_places import TensorPlaces
 from weft.network.errors import ModelError
 from weft.network.ir import Gemm, Graph, Window
-from weft.network.lowering import candidates
-from weft.network.products import host_product
-from weft.network.program import Placement, Step
-from weft.network.work import HostWork
+from weft.network.program import Step
 
 __all__ = ["divide"]
 
@@ -129,34 +127,13 @@ class _Division:
 
     def _on_host(self, node, reason):
         """Append a node as an operator of the host."""
-        operators, position = (node.operator,), node.position
+        pad = None
         if isinstance(node, Gemm):
             node, pad = self._pads.inside(node)
-            if pad is not None:
-                operators, position = (pad.operator, *operators), (*pad.position, *position)
-            macs, work = self._product_on_host(node)
-        else:
-            macs, work = node.macs, HostWork(node.kernel, node.attributes)
-        step = Step(
-            operators=operators, name=node.name, position=position, inputs=node.inputs,
-            outputs=node.outputs, macs=macs, placement=Placement(False, reason), work=work,
-        )
+        step = host_step(self._graph, node, self._mode, reason, pad)
         first = self._places.host_list(step.operands)
         self._host.append((first, step))
         self._places.on_host(node.outputs, first)
-
-    def _product_on_host(self, gemm):
-        """Return the MAC and the work of a product."""
-        x = self._tensors[gemm.x].shape
-        b = None if gemm.b is None else self._tensors[gemm.b].shape
-        rows, *_ = candidates(gemm, x, b, self._cols)
-        try:
-            return rows.macs(x), host_product(gemm, self._tensors, rows, self._mode)
-        except ValueError as error:
-            raise ModelError(
-                f"{self._graph.name}: operator {gemm.position[0]} ({gemm.operator} {gemm.name}):"
-                f" {error}"
-            ) from error
 
     def _append(self, node, x, size, before=None, **fields):
         """Append a layer that reads map x; ``size`` is the one of its output.

@@ -6,7 +6,7 @@ from weft.chip.descriptors import ListJob, ListLoop, unpack_list
 from weft.network.chip.jobs import PlacedMap
 from weft.network.chip.program import ChipProgram, memory_bytes
 from weft.network.errors import ModelError
-from weft.network.work import CoreWork
+from weft.network.work import core_works
 
 __all__ = ["check_chip_program"]
 
@@ -24,7 +24,7 @@ def check_chip_program(program: ChipProgram) -> None:
     _require(1 <= program.batch <= 0xFFFF, f"batch must be in 1..65535, not {program.batch}")
     _areas(program)
     for step in program.host:
-        _require(not isinstance(step.work, CoreWork), "operators of the host must run there")
+        _require(not core_works(step.work), "operators of the host must run there")
     renamed = [step for segment in program.segments for step in segment.renamed]
     for step in (*program.steps, *renamed):
         _require(
