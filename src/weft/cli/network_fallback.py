@@ -7,12 +7,13 @@ def refuse_fallbacks(program) -> None:
     """Raise ModelError for the first operator that another runtime or the host must compute."""
     from weft.network.chip.program import ChipProgram
     from weft.network.errors import ModelError
-    from weft.network.work import HostProduct, HostWork
+    from weft.network.work import HostProduct, HostWork, RecurrentWork
 
     steps = program.host if isinstance(program, ChipProgram) else program.steps
     for step in steps:
         runtime = isinstance(step.work, HostWork) and step.work.kernel.endswith(".model")
-        if runtime or isinstance(step.work, HostProduct):
+        parts = step.work.products if isinstance(step.work, RecurrentWork) else (step.work,)
+        if runtime or any(isinstance(part, HostProduct) for part in parts):
             field = f"; {step.placement.field} would change this" if step.placement.field else ""
             raise ModelError(
                 f"{program.name}: operator {step.position[0]} ({step.operators[0]} {step.name})"
