@@ -86,7 +86,7 @@ class AddedMap(wiring.Component):
             self.chunks.ready.eq(addresses.en & ~full),
             accept.eq(self.chunks.valid & self.chunks.ready),
             take.eq(self.added.valid & self.added.ready),
-            self.reads.valid.eq(read.valid & read.in_range),
+            self.reads.valid.eq(read.in_range),
             self.reads.payload.eq(read.address),
             self.address_error.eq(read.valid & ~read.in_range),
         ]

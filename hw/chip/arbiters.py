@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.chip.latencies import WRITE
 from weft.hw.chip.interface import VectorWrite
 from weft.hw.chip.layouts import VectorAddress
 from weft.hw.chip.memory import BankedMemory, MemoryWrite
@@ -35,6 +36,8 @@ class ReadArbiter(wiring.Component):
     data : Out, ``read_vectors`` vectors
     reads : Out, stream of `VectorAddress`
         To the memory.
+    read_bank : Out, 1 bit for each bank
+        The bank of ``reads.payload``, one-hot.
     read_valid : In, 1 bit
     read_data : In, ``read_vectors`` vectors
         From the memory, BankedMemory.READ_LATENCY cycles after it accepted a read.
@@ -53,13 +56,16 @@ class ReadArbiter(wiring.Component):
             **{f"valid_{n}": Out(1) for n in range(clients)},
             "data": Out(vectors),
             "reads": Out(address),
+            "read_bank": Out(chip.banks),
             "read_valid": In(1),
             "read_data": In(vectors),
         })
 
     def elaborate(self, platform):
         m = Module()
-        granted = data.StructLayout({"address": VectorAddress(self.chip), "client": self.clients})
+        granted = data.StructLayout({
+            "address": VectorAddress(self.chip), "bank": self.chip.banks, "client": self.clients,
+        })
         m.submodules.skid = skid = SkidBuffer(granted)
         requests = [getattr(self, f"reads_{n}") for n in range(self.clients)]
         for n, request in reversed(list(enumerate(requests))):
@@ -70,12 +76,15 @@ class ReadArbiter(wiring.Component):
                     skid.i.valid.eq(1), skid.i.payload.address.eq(request.payload),
                     skid.i.payload.client.eq(1 << n),
                 ]
+        bank = skid.i.payload.address.bank
+        m.d.comb += skid.i.payload.bank.eq(Cat(bank == n for n in range(self.chip.banks)))
         # One bit a client, for each cycle that the memory takes.
         stages = [
             Signal(self.clients, name=f"client_{n}") for n in range(BankedMemory.READ_LATENCY)
         ]
         m.d.comb += [
             self.reads.valid.eq(skid.o.valid), self.reads.payload.eq(skid.o.payload.address),
+            self.read_bank.eq(skid.o.payload.bank),
             skid.o.ready.eq(self.reads.ready), self.data.eq(self.read_data),
         ]
         m.d.sync += stages[0].eq(skid.o.payload.client)  # anything, while no read is accepted
@@ -88,9 +97,8 @@ class ReadArbiter(wiring.Component):
 class WriteArbiter(wiring.Component):
     """Passes writes to the memory: of the map store, else of the log, else of the host.
 
-    Combinational. The map store never waits; the others wait until ``ready``. The host waits in
-    the cycle after a read had to wait: so its writes delay the reads of a list, but never keep
-    them from the memory.
+    The map store never waits; the others wait until ``ready``. The host waits in the cycle after a
+    read had to wait: so its writes delay the reads of a list, but never keep them from the memory.
 
     Parameters
     ----------
@@ -104,8 +112,10 @@ class WriteArbiter(wiring.Component):
     read_waits : In, 1 bit
         A read is valid at the memory, and the memory is not ready.
     write : Out, `weft.hw.chip.memory.MemoryWrite`
-        To the memory.
+        To the memory, LATENCY cycles after the write of the client.
     """
+
+    LATENCY = WRITE
 
     def __init__(self, chip):
         write = stream.Signature(VectorWrite(chip))
@@ -117,16 +127,16 @@ class WriteArbiter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        read_waited = Signal()
-        m.d.sync += read_waited.eq(self.read_waits)
+        read_waited, write = Signal(), Signal.like(self.write)
+        m.d.sync += [read_waited.eq(self.read_waits), self.write.eq(write)]
         m.d.comb += [
             self.log.ready.eq(~self.store.valid),
             self.host.ready.eq(~self.store.valid & ~self.log.valid & ~read_waited),
-            self.write.eq(self.store),
+            write.eq(self.store),
         ]
         for source in (self.host, self.log):
             with m.If(source.valid & source.ready):
-                m.d.comb += self.write.valid.eq(1)
+                m.d.comb += write.valid.eq(1)
                 for name, _ in source.payload.shape():
-                    m.d.comb += self.write[name].eq(source.payload[name])
+                    m.d.comb += write[name].eq(source.payload[name])
         return m

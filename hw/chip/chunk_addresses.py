@@ -18,8 +18,8 @@ class ChunkAddress(data.StructLayout):
     ``address``    its vector
     ``part``       its place in the vector, in chunks
     ``lane_last``  the last lane with a result
-    ``last``       the chunk is the last one of its job
-    ``in_range``   the vector lies in the range that the job may use
+    ``last``       the chunk is valid, and the last one of its job
+    ``in_range``   the chunk is valid, and the vector lies in the range that the job may use
     ============== ================================================================================
     """
 
@@ -112,8 +112,10 @@ class ChunkAddresses(wiring.Component):
                 s_word.lane_last.eq(s_bank.chunk.lane_last), s_word.last.eq(s_bank.chunk.last),
                 s_word.address.bank.eq(s_bank.bank_sum - Mux(carry, self.chip.banks, 0)),
                 s_word.address.word.eq(pixel_word + vector_word + carry),
-                self.o.eq(s_word),
-                self.o.in_range.eq(within(self.chip, s_word.address, 1, self.base, self.limit)),
+                self.o.eq(s_word), self.o.last.eq(s_word.valid & s_word.last),
+                self.o.in_range.eq(
+                    s_word.valid & within(self.chip, s_word.address, 1, self.base, self.limit)
+                ),
             ]
         return m
 

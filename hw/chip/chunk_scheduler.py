@@ -3,13 +3,14 @@
 from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect
 from amaranth.utils import ceil_log2
 
 from weft.chip import latencies
 from weft.hw.chip.chunk_generator import ChunkGenerator
 from weft.hw.chip.layouts import ComputedTile, MapChunk
 from weft.hw.delay import pipeline
+from weft.hw.stream.skid_buffer import SkidBuffer
 
 __all__ = ["ChunkScheduler"]
 
@@ -90,7 +91,9 @@ class ChunkScheduler(wiring.Component):
         m.submodules.waiting = fifo = SyncFIFOBuffered(
             width=self.Chunk.size, depth=max(4, latencies.added_chunks(self.chip.core))
         )
-        chunks = generator.chunks
+        m.submodules.skid = skid = SkidBuffer(self.Chunk)
+        connect(m, generator.chunks, skid.i)
+        chunks = skid.o
         m.d.comb += [
             generator.tiles.eq(self.tiles),
             self.added.valid.eq(chunks.valid & fifo.w_rdy & self.add),

@@ -58,6 +58,7 @@ class NetworkCore(wiring.Component):
         connect(m, list_reader.reads, getattr(reads, f"reads_{LIST}"))
         connect(m, flipped(self.reads), getattr(reads, f"reads_{HOST}"))
         connect(m, reads.reads, memory.reads)
+        m.d.comb += memory.read_bank.eq(reads.read_bank)
         connect(m, list_reader.writes, writes.log)
         connect(m, flipped(self.writes), writes.host)
         m.d.comb += [

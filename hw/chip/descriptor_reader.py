@@ -16,7 +16,7 @@ from weft.chip.descriptors import (
     ListLoop,
     places,
 )
-from weft.hw.chip.layouts import VectorAddress, add_addresses, constant_step, within
+from weft.hw.chip.layouts import VectorAddress, add_vectors, within
 
 __all__ = ["KINDS", "DescriptorPart", "DescriptorReader"]
 
@@ -100,14 +100,13 @@ class DescriptorReader(wiring.Component):
         chip = self.chip
         left, in_flight = Signal(range(self.parts + 1)), Signal(range(self.parts + 1))
         advance, inside, issue = Signal(), Signal(), Signal()
-        step = VectorAddress(chip).const(constant_step(chip, self.part_vectors(chip)))
         m.d.comb += [
             advance.eq(~self.reads.valid | self.reads.ready),
             inside.eq(within(
                 chip, self.following, self.part_vectors(chip), self.base, self.limit
             )),
         ]
-        after = add_addresses(m, self.following, step, chip.banks, "after")
+        after = add_vectors(m, self.following, self.part_vectors(chip), chip.banks, "after")
         m.d.comb += issue.eq(advance & (left != 0) & inside)
         with m.If(advance):
             m.d.sync += [self.reads.valid.eq(issue), self.reads.payload.eq(self.following)]

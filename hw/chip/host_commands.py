@@ -57,12 +57,14 @@ class HostCommands(wiring.Component):
         frame_type = Signal(8)
         missing = Signal(range(WRITE_FIELDS + 1))  # bytes until the fields are complete
         length = Signal(16)  # bytes of the payload that did not arrive
+        complete, last, no_more = Signal(), Signal(), Signal()  # missing is 0; length is 1, is 0
         fire = Signal()
         m.d.comb += fire.eq(commands.valid & commands.ready)
         with m.If(fire):
             m.d.sync += [
                 fields.eq(Cat(fields, commands.payload)[8:]), missing.eq(missing - 1),
-                length.eq(length - 1),
+                length.eq(length - 1), complete.eq(missing == 1), last.eq(length == 2),
+                no_more.eq(length == 1),
             ]
         place, begin, start = writer.placement, self.list.payload, fields[-8 * _START:]
         m.d.comb += [
@@ -71,30 +73,31 @@ class HostCommands(wiring.Component):
             place.row_step.eq(address(fields[64:96])),
             begin.valid.eq(self.list.valid), begin.list.eq(address(start[:32])),
             begin.log.eq(address(start[32:])),
-            writer.bytes.payload.eq(commands.payload), writer.last.eq(length == 1),
+            writer.bytes.payload.eq(commands.payload), writer.last.eq(last),
         ]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(~commands.valid)
-                m.d.sync += missing.eq(_HEADER)
+                m.d.sync += [missing.eq(_HEADER), complete.eq(0)]
                 m.next = "IDLE"
                 with m.If(commands.valid):
                     m.next = "HEADER"
             with m.State("HEADER"):
-                m.d.comb += commands.ready.eq(missing != 0)
-                with m.If(missing == 0):
+                m.d.comb += commands.ready.eq(~complete)
+                with m.If(complete):
                     header = fields[-8 * _HEADER:]
                     m.d.sync += [
                         frame_type.eq(header[:8]), self.sequence.eq(header[8:16]),
-                        length.eq(header[16:32]), missing.eq(WRITE_FIELDS),
+                        length.eq(header[16:32]), missing.eq(WRITE_FIELDS), complete.eq(0),
+                        last.eq(header[16:32] == 1), no_more.eq(header[16:32] == 0),
                     ]
                     m.next = "FIELDS"
             with m.State("FIELDS"):
-                with m.If(length == 0):  # no data follow
+                with m.If(no_more):  # no data follow
                     m.next = "END"
                     with m.If(frame_type == FrameType.START):
                         m.next = "BEGIN"
-                with m.Elif(missing == 0):
+                with m.Elif(complete):
                     m.d.comb += writer.start.eq(1)
                     m.next = "DATA"
                 with m.Else():
@@ -103,7 +106,7 @@ class HostCommands(wiring.Component):
                 m.d.comb += [
                     writer.bytes.valid.eq(commands.valid), commands.ready.eq(writer.bytes.ready),
                 ]
-                with m.If(fire & (length == 1)):
+                with m.If(fire & last):
                     m.next = "END"
             with m.State("BEGIN"):
                 m.d.comb += self.list.valid.eq(1)

@@ -46,13 +46,14 @@ class HostPort(wiring.Component):
         connect(m, answers.payload, flipped(frames.payload))
         connect(m, commands.writes, flipped(core.writes))
         connect(m, answers.reads, flipped(core.reads))
-        executed = Signal()  # all accepted frames were executed
+        executed = Signal()  # all accepted frames were executed, in the cycle before
         m.d.comb += [
             answers.read_valid.eq(core.read_valid), answers.read_data.eq(core.read_data),
-            executed.eq(commands.idle & ~frames.pending), answers.executed.eq(executed),
-            core.limit.eq(self.chip.words),
+            answers.executed.eq(executed), core.limit.eq(self.chip.words),
         ]
-        m.d.sync += answers.status.eq(core.status)
+        m.d.sync += [
+            executed.eq(commands.idle & ~frames.pending), answers.status.eq(core.status),
+        ]
         self._begin_lists(m, commands, answers, executed)
         return m
 
@@ -63,6 +64,9 @@ class HostPort(wiring.Component):
         """
         core, begin = self.core, commands.list
         running, cancel = Signal(), Signal()
+        start = Signal.like(core.begin)  # it begins in this cycle, unless an abort comes
+        m.d.sync += [start.eq(begin.payload), start.valid.eq(0)]
+        m.d.comb += [core.begin.eq(start), core.begin.valid.eq(start.valid & ~answers.abort)]
         with m.If(executed):
             m.d.sync += cancel.eq(0)
         with m.If(answers.done.ready):
@@ -74,8 +78,10 @@ class HostPort(wiring.Component):
                 answers.refused.valid.eq(begin.valid), begin.ready.eq(answers.refused.ready),
             ]
         with m.Elif(begin.valid & answers.idle & ~answers.done.valid):
-            m.d.comb += [begin.ready.eq(1), core.begin.eq(begin.payload)]
-            m.d.sync += [running.eq(1), answers.done.payload.eq(commands.sequence)]
+            m.d.comb += begin.ready.eq(1)
+            m.d.sync += [
+                start.valid.eq(1), running.eq(1), answers.done.payload.eq(commands.sequence),
+            ]
         with m.If(running & core.finished):
             m.d.sync += [running.eq(0), answers.done.valid.eq(1)]
         m.d.comb += [core.abort.eq(answers.abort), answers.refused.payload.eq(commands.sequence)]

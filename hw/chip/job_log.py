@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.chip.interface import VectorWrite
-from weft.hw.chip.layouts import VectorAddress, add_addresses, constant_step, within
+from weft.hw.chip.layouts import VectorAddress, add_vectors, within
 
 __all__ = ["ENTRY_BYTES", "JobLog"]
 
@@ -68,26 +68,26 @@ class JobLog(wiring.Component):
             write.payload.data.eq(entry),
             write.payload.enable.eq(~0),
         ]
-        one, whole = (
-            VectorAddress(chip).const(constant_step(chip, n)) for n in (1, vectors)
-        )
         # The address of the next job's entry, of the running job's, of the entry that is written.
         following, own = Signal(VectorAddress(chip)), Signal(VectorAddress(chip))
+        after = Signal(VectorAddress(chip))  # a job later than following
         address = write.payload.address
-        m.d.sync += self.inside.eq(within(chip, following, vectors, self.base, self.limit))
+        m.d.sync += [
+            after.eq(add_vectors(m, following, vectors, chip.banks, "entry_after")),
+            self.inside.eq(within(chip, following, vectors, self.base, self.limit)),
+        ]
         with m.If(self.begin):
             m.d.sync += following.eq(self.address)
         with m.If(self.start):
             m.d.sync += [
-                times[:32].eq(self.cycles), own.eq(following),
-                following.eq(add_addresses(m, following, whole, chip.banks, "entry_after")),
+                times[:32].eq(self.cycles), own.eq(following), following.eq(after),
             ]
         with m.If(self.done):
             m.d.sync += [times[32:].eq(self.cycles), ended.eq(1)]
         with m.If(pending & write.ready):
             m.d.sync += [
                 entry.eq(entry >> min(8 * depth, len(entry))), left.eq(left - 1),
-                address.eq(add_addresses(m, address, one, chip.banks, "next_vector")),
+                address.eq(add_vectors(m, address, 1, chip.banks, "next_vector")),
             ]
         with m.If(ended & ~pending):
             m.d.sync += [entry.eq(times), address.eq(own), ended.eq(0), left.eq(vectors)]

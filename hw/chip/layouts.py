@@ -1,6 +1,6 @@
 """The layouts that the blocks of a core for networks share: addresses, jobs, loads."""
 
-from amaranth.hdl import Signal, signed
+from amaranth.hdl import Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
@@ -9,7 +9,7 @@ from weft.chip.descriptors import ListJob, ListLoad, places
 
 __all__ = [
     "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "MapChunk", "VectorAddress",
-    "add_addresses", "constant_step", "within",
+    "add_addresses", "add_vectors", "later_sum", "within",
 ]
 
 
@@ -130,10 +130,35 @@ def add_addresses(m, a, b, banks, name):
     return total
 
 
-def constant_step(chip, vectors):
-    """The fields of the `VectorAddress` step of so many vectors; negative ones step back."""
-    word, bank = divmod(vectors, chip.banks)
-    return {"bank": bank, "word": word % (1 << VectorAddress(chip)["word"].width)}
+def later_sum(m, a, b, banks, name):
+    """``a + b`` of two `VectorAddress`, 2 cycles later: the carry from bank to word is the second.
+    """
+    total = Signal.like(a, name=name, reset_less=True)
+    raw = Signal(range(2 * banks), name=f"{name}_bank", reset_less=True)
+    word = Signal.like(a.word, name=f"{name}_word", reset_less=True)
+    m.d.sync += [
+        raw.eq(a.bank + b.bank), word.eq(a.word + b.word),
+        total.bank.eq(raw - Mux(raw >= banks, banks, 0)), total.word.eq(word + (raw >= banks)),
+    ]
+    return total
+
+
+def add_vectors(m, address, vectors, banks, name):
+    """``address + vectors``, combinationally: the next bank and the carry need no sum.
+
+    ``vectors`` is an integer, and negative for a step back. A bank that does not exist stays.
+    """
+    total, carry = Signal.like(address, name=name), Signal(name=f"{name}_carry")
+    words, step = divmod(vectors, banks)
+    m.d.comb += [total.bank.eq(address.bank), total.word.eq(address.word + words + carry)]
+    if step:
+        with m.Switch(address.bank):
+            for bank in range(banks):
+                with m.Case(bank):
+                    m.d.comb += [
+                        total.bank.eq((bank + step) % banks), carry.eq((bank + step) // banks),
+                    ]
+    return total
 
 
 def within(chip, address, vectors, base, limit):
@@ -141,8 +166,9 @@ def within(chip, address, vectors, base, limit):
 
     ``base`` and ``limit`` are the first word that may be used, and the first one beyond.
     """
-    last_word = address.word
-    # The first banks from which the last vector lies one word higher, two words higher, ...
-    for bank in range(chip.banks - vectors + 1, chip.banks, chip.banks):
-        last_word += address.bank >= bank if bank > 0 else 1
-    return (address.word >= base) & (last_word < limit)
+    higher, extra = divmod(vectors - 1, chip.banks)  # the last vector: its word, its bank
+    below = address.word < limit - higher
+    if extra:  # beyond the last bank it lies one word higher
+        beyond = address.bank >= chip.banks - extra
+        below &= (address.word < limit - (higher + 1)) | ~beyond
+    return (address.word >= base) & below

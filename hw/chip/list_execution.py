@@ -134,26 +134,27 @@ class ListExecution(wiring.Component):
         """Start the next job; returns whether it waits only for the end of the running one."""
         connect(m, log.writes, flipped(self.writes))
         loads_done, start_ok = Signal(ReaderHead.COUNT_BITS), Signal()
+        take = Signal()  # the head learns it a cycle later, with the start
         job = Signal(self.job.shape(), reset_less=True)
         with m.If(self.load_done & ~loads_done.all()):
             m.d.sync += loads_done.eq(loads_done + 1)
         with m.If(self.job_done & ~self.jobs.all()):
             m.d.sync += self.jobs.eq(self.jobs + 1)
         m.d.comb += [
-            jobs.counted.eq(loads_done),
-            jobs.take.eq(start_ok & (~job_busy | self.job_done) & log.accepts),
+            jobs.counted.eq(loads_done), jobs.take.eq(self.start),
+            take.eq(start_ok & (~job_busy | self.job_done) & log.accepts),
             self.job.eq(job),
             log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
             log.base.eq(self.base), log.limit.eq(self.limit),
             log.start.eq(self.start), log.done.eq(self.job_done),
         ]
         m.d.sync += [
-            start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~jobs.take),
-            self.start.eq(jobs.take),
+            start_ok.eq(jobs.ready & jobs.satisfied & log.inside & ~take & ~self.start),
+            self.start.eq(take),
         ]
         with m.If(self.job_done):
             m.d.sync += job_busy.eq(0)
-        with m.If(jobs.take):
+        with m.If(take):
             m.d.sync += [job_busy.eq(1), job.eq(jobs.next)]
         return start_ok
 

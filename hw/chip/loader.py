@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.chip.descriptors import LoadTarget
-from weft.hw.chip.layouts import ListLoadFields, VectorAddress
+from weft.hw.chip.layouts import ListLoadFields, VectorAddress, add_vectors
 from weft.hw.chip.loaded_buffer import LoadedWord
 
 __all__ = ["ListLoader"]
@@ -126,16 +126,13 @@ class ListLoader(wiring.Component):
         chip, beat = self.chip, self.chip.read_vectors
         following = Signal(VectorAddress(chip))
         last_word = Signal(len(address.word) + 1)
-        wraps, beyond = Signal(), Signal()  # the next read, the last vector is a word higher
+        one, more = (
+            add_vectors(m, address, n, chip.banks, name) for n, name in ((1, "one"), (beat, "more"))
+        )
+        beyond = Signal()  # the last vector is a word higher
         m.d.comb += [
-            wraps.eq(Mux(
-                diagonal, address.bank == chip.banks - 1, address.bank + beat >= chip.banks
-            )),
-            beyond.eq(~diagonal & (address.bank + beat - 1 >= chip.banks)),
-            following.bank.eq(
-                address.bank + Mux(diagonal, 1, beat) - Mux(wraps, chip.banks, 0)
-            ),
-            following.word.eq(address.word + wraps),
+            following.eq(Mux(diagonal, one, more)),
+            beyond.eq(~diagonal & (address.bank >= chip.banks - beat + 1)),
             last_word.eq(address.word + beyond),
         ]
         return following, last_word

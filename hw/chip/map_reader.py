@@ -8,11 +8,12 @@ from weft.chip.latencies import MAP_READ, PANEL_START
 from weft.hw.chip.layouts import JobFields, VectorAddress
 from weft.hw.chip.memory import BankedMemory, RowRead
 from weft.hw.chip.panel_buffer import PanelBuffer, ReadyPanel
-from weft.hw.chip.pixel_generator import PixelGenerator
+from weft.hw.chip.pixel_generator import OutputPixel, PixelGenerator
 from weft.hw.chip.row_address import RowAddress
 from weft.hw.chip.step_offsets import StepOffsets
 from weft.hw.chip.step_sequencer import JobStep
 from weft.hw.delay import pipeline
+from weft.hw.stream.skid_buffer import SkidBuffer
 
 __all__ = ["MapReader"]
 
@@ -75,7 +76,10 @@ class MapReader(wiring.Component):
         m.submodules.pixels = pixels = PixelGenerator(chip)
         m.submodules.panels = panels = PanelBuffer(chip)
         m.submodules.offsets = offsets = StepOffsets(chip)
-        wiring.connect(m, pixels.pixels, panels.pixels)
+        # The panel that is taken does not reach the generator in the same cycle.
+        m.submodules.skid = skid = SkidBuffer(OutputPixel(chip))
+        wiring.connect(m, pixels.pixels, skid.i)
+        wiring.connect(m, skid.o, panels.pixels)
         wiring.connect(m, panels.panel, wiring.flipped(self.panel))
         m.d.comb += [
             pixels.job.eq(self.job), pixels.start.eq(self.start), panels.job.eq(self.job),

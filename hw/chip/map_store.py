@@ -93,14 +93,14 @@ class MapStore(wiring.Component):
             addresses.limit.eq(self.limit),
             addresses.en.eq(1),
             addresses.i.eq(following),
-            self.write.valid.eq(chunk.valid & chunk.in_range),
+            self.write.valid.eq(chunk.in_range),
             self.write.address.eq(chunk.address),
             self.write.data.eq(
                 Mux(self.job.sums, parts.bytes, self.results.as_value())
                 .replicate(self.depth // self.lanes)
             ),
             self.write.enable.eq(self._enable(chunk)),
-            self.done.eq(chunk.valid & chunk.last),
+            self.done.eq(chunk.last),
             self.address_error.eq(chunk.valid & ~chunk.in_range),
         ]
         return m

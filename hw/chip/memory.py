@@ -55,6 +55,8 @@ class BankedMemory(wiring.Component):
         ROW_LATENCY cycles later. Combinational: a register should follow. 0 for an invalid row.
     reads : In, stream of `VectorAddress`
         Reads of ``read_vectors`` vectors that follow each other.
+    read_bank : In, 1 bit for each bank
+        The bank of ``reads.payload``, one-hot.
     read_valid : Out, 1 bit
         READ_LATENCY cycles after ``reads`` was accepted.
     read_data : Out, ``read_vectors`` vectors
@@ -72,6 +74,7 @@ class BankedMemory(wiring.Component):
             "rows": In(data.ArrayLayout(RowRead(chip), chip.core.rows)),
             "row_data": Out(data.ArrayLayout(vector, chip.core.rows)),
             "reads": In(stream.Signature(VectorAddress(chip))),
+            "read_bank": In(chip.banks),
             "read_valid": Out(1),
             "read_data": Out(data.ArrayLayout(vector, chip.read_vectors)),
             "write": In(MemoryWrite(chip)),
@@ -126,13 +129,11 @@ class BankedMemory(wiring.Component):
             for first, bit in enumerate(blocked)
         ]
         fire, next_word = Signal(), Signal.like(read.word)
-        first_hits = [Signal(name=f"first_hit_{n}") for n in range(chip.banks)]
         hits = Signal(data.ArrayLayout(chip.banks, chip.read_vectors))  # the bank of each vector
         m.d.comb += [
             next_word.eq(read.word + 1),
-            *(hit.eq(read.bank == n) for n, hit in enumerate(first_hits)),
             *(
-                hits[k].eq(Cat(first_hits[n - k] for n in range(chip.banks)))
+                hits[k].eq(Cat(self.read_bank[n - k] for n in range(chip.banks)))
                 for k in range(chip.read_vectors)
             ),
         ]
@@ -152,7 +153,7 @@ class BankedMemory(wiring.Component):
         m.d.sync += r_data.eq(r_write.data)
         m.d.comb += [
             *(bank.b_write_data.eq(r_data) for bank in banks),
-            self.reads.ready.eq(~(blocked & Cat(first_hits)).any()),
+            self.reads.ready.eq(~(blocked & self.read_bank).any()),
             fire.eq(self.reads.valid & self.reads.ready),
         ]
         self._read_data(m, banks, fire, hits)

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.hw.chip.layouts import VectorAddress, add_addresses
+from weft.hw.chip.layouts import VectorAddress, add_vectors
 
 __all__ = ["MemoryBytes"]
 
@@ -53,21 +53,19 @@ class MemoryBytes(wiring.Component):
         m = Module()
         depth, banks = self.chip.core.depth, self.chip.banks
         address = Signal(VectorAddress(self.chip))
-        one = Signal.like(address)
-        m.d.comb += one.eq(VectorAddress(self.chip).const({"bank": 1 % banks, "word": banks == 1}))
-        following = add_addresses(m, address, one, banks, "following")
+        following = add_vectors(m, address, 1, banks, "following")
         vector, index, inside = Signal(8 * depth), Signal(range(depth)), Signal()
         left = Signal(self.length_bits)  # bytes that were not taken
-        m.d.comb += [
-            inside.eq((address.bank < banks) & ~address.word[-1]),
-            self.reads.payload.eq(address), self.bytes.payload.eq(vector[:8]),
-        ]
+        m.d.sync += inside.eq((address.bank < banks) & ~address.word[-1])
+        m.d.comb += [self.reads.payload.eq(address), self.bytes.payload.eq(vector[:8])]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(1)
                 m.d.sync += [address.eq(self.address), left.eq(self.length), index.eq(0)]
                 with m.If(self.start & (self.length != 0)):
-                    m.next = "REQUEST"
+                    m.next = "ADDRESS"
+            with m.State("ADDRESS"):  # it is compared
+                m.next = "REQUEST"
             with m.State("REQUEST"):
                 m.d.comb += self.reads.valid.eq(inside)
                 with m.If(~inside):
@@ -87,5 +85,5 @@ class MemoryBytes(wiring.Component):
                         m.next = "IDLE"
                     with m.Elif(index == depth - 1):
                         m.d.sync += address.eq(following)
-                        m.next = "REQUEST"
+                        m.next = "ADDRESS"
         return m

@@ -1,11 +1,11 @@
 """The pixel writer: the bytes of a WRITE frame become vectors of the memory."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.hw.chip.interface import VectorWrite
-from weft.hw.chip.layouts import VectorAddress, add_addresses
+from weft.hw.chip.layouts import VectorAddress, add_vectors, later_sum
 
 __all__ = ["PixelPlacement", "PixelWriter"]
 
@@ -61,19 +61,16 @@ class PixelWriter(wiring.Component):
         offset = Signal(8)  # vectors from first to address
         byte_index, run_left, row_left = Signal(range(depth)), Signal(8), Signal(16)
         vector = Signal(8 * depth)
-        pixel_end = Signal()  # the vector is the last one of its pixel
-        next_row = Signal()  # from the FSM: go to the first pixel of the next row
+        pixel_end, row_end = Signal(), Signal()  # the last vector of its pixel, pixel of its row
 
-        one = Signal.like(address)
-        m.d.comb += one.eq(VectorAddress(self.chip).const({"bank": 1 % banks, "word": banks == 1}))
-        step = Signal.like(address)
-        m.d.comb += step.eq(Mux(next_row, place.row_step, one))
-        base = Signal.like(address)
-        m.d.comb += base.eq(Mux(next_row, first, address))
-        following = add_addresses(m, base, step, banks, "following")
+        following = add_vectors(m, address, 1, banks, "following")
+        next_row = later_sum(m, first, place.row_step, banks, "next_row")
         inside = Signal()
+        # Used two cycles after a change, or later.
+        m.d.sync += [
+            inside.eq((address.bank < banks) & ~address.word[-1]), row_end.eq(row_left == 1),
+        ]
         m.d.comb += [
-            inside.eq((address.bank < banks) & ~address.word[-1]),
             self.writes.payload.address.eq(address),
             self.writes.payload.data.eq(vector),
             self.writes.payload.enable.eq(-1),
@@ -101,10 +98,9 @@ class PixelWriter(wiring.Component):
                         m.next = "NEXT_PIXEL"
             with m.State("NEXT_PIXEL"):
                 m.d.sync += [run_left.eq(place.run), row_left.eq(row_left - 1), offset.eq(0)]
-                m.d.comb += next_row.eq(row_left == 1)
-                with m.If(next_row):
+                with m.If(row_end):
                     m.d.sync += [
-                        address.eq(following), first.eq(following), row_left.eq(place.pixels),
+                        address.eq(next_row), first.eq(next_row), row_left.eq(place.pixels),
                     ]
                     m.next = "FILL"
                 with m.Elif(offset == place.pitch):

@@ -1,7 +1,7 @@
 """A head of the list reader: it finds and checks the next load or job."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.chip.descriptors import (
@@ -20,8 +20,8 @@ from weft.hw.chip.layouts import (
     JobFields,
     ListLoadFields,
     VectorAddress,
-    add_addresses,
-    constant_step,
+    add_vectors,
+    later_sum,
     within,
 )
 
@@ -140,7 +140,7 @@ class ReaderHead(wiring.Component):
         }
 
     def _next(self, m, fields, repeat, leave):
-        """Set ``next``: add the base, and the steps of all turns, two cycles after the last part.
+        """Set ``next``: add the base, and the steps of all turns, three cycles after the last part.
         """
         address, banks = VectorAddress(self.chip), self.chip.banks
         changed = {}
@@ -150,15 +150,12 @@ class ReaderHead(wiring.Component):
             )
             self._assign(m, step, fields[ListLoop][by])
             self._assign(m, first, fields[self.kind][name])
-            moved = add_addresses(m, offset, step, banks, f"{name}_moved")
+            moved = later_sum(m, offset, step, banks, f"{name}_moved")
             with m.If(repeat):
                 m.d.sync += offset.eq(moved)
             with m.Elif(leave | self.begin):
                 m.d.sync += [offset.bank.eq(0), offset.word.eq(self.base)]
-            changed[name] = Signal(address, name=f"{name}_changed", reset_less=True)
-            m.d.sync += changed[name].eq(
-                add_addresses(m, first, offset, banks, f"{name}_total")
-            )
+            changed[name] = later_sum(m, first, offset, banks, f"{name}_changed")
         for name, value in fields[self.kind].items():
             if name in changed:
                 m.d.comb += self.next[name].eq(changed[name])
@@ -194,11 +191,12 @@ class ReaderHead(wiring.Component):
         chip, loop, end = self.chip, fields[ListLoop], fields[ListEnd]
         behind, error = Signal(VectorAddress(chip), reset_less=True), Signal(ListError)
         count, turn, last_turn = Signal(self.COUNT_BITS), Signal(self.COUNT_BITS), Signal()
-        advance, forward, step = Signal(), Signal(), Signal(VectorAddress(chip))
-        back = constant_step(chip, DESCRIPTOR_BYTES // chip.core.depth * -1)
-        one, back = (VectorAddress(chip).const(s) for s in (constant_step(chip, 1), back))
-        m.d.comb += step.eq(Mux(forward, one, back))  # forward over the result, after the end
-        stepped = add_addresses(m, self.address, step, chip.banks, "stepped")
+        advance, vectors = Signal(), -(-DESCRIPTOR_BYTES // chip.core.depth)
+        back, after = (
+            add_vectors(m, self.address, n, chip.banks, name)
+            for n, name in ((-vectors, "back"), (1, "after"))  # after: over the result
+        )
+        plan = self._plan(m, opcode, error, last_turn)
         m.d.sync += last_turn.eq(turn + 1 == loop["times"])
         with m.If(advance):
             m.d.sync += [self.address.eq(behind), passed.eq(passed + ~passed.all())]
@@ -218,38 +216,31 @@ class ReaderHead(wiring.Component):
             with m.State("FAULTS"):  # the faults of all fields are joined
                 m.next = "CHECK"
             with m.State("CHECK"):
-                m.d.comb += advance.eq(1)
-                m.next = "FETCH"
-                with m.If(bad | (error != ListError.NONE)):
-                    m.d.comb += advance.eq(0)
+                with m.If(bad | plan.stop):
                     m.d.sync += self.fault.eq(Mux(bad, ListError.FIELD, error))
                     m.next = "STOPPED"
-                with m.Elif(opcode == self.kind.OPCODE):
-                    m.d.comb += advance.eq(0)
+                with m.Elif(plan.hold):
                     m.next = "READY"
-                with m.Elif(opcode == ListLoop.OPCODE):
-                    m.d.comb += [leave.eq(last_turn), repeat.eq(~last_turn), advance.eq(last_turn)]
-                    m.d.sync += count.eq(loop["body"])
-                    with m.If(repeat):
-                        m.d.sync += turn.eq(turn + 1)
-                        m.next = "BACK"
-                    with m.Else():
-                        m.d.sync += [turn.eq(0), passed.eq(0)]
-                with m.Elif(opcode == ListEnd.OPCODE):
-                    m.d.comb += advance.eq(0)
+                with m.Elif(plan.repeat):
+                    m.d.comb += repeat.eq(1)
+                    m.d.sync += [count.eq(loop["body"]), turn.eq(turn + 1)]
+                    m.next = "BACK"
+                with m.Elif(plan.end):
                     m.next = "END"
                     if self.kind is ListJob:
-                        m.d.sync += [
-                            self.address.eq(self.result), count.eq(end["result_bytes"]),
-                            forward.eq(1),
-                        ]
+                        m.d.sync += [self.address.eq(self.result), count.eq(end["result_bytes"])]
                         m.next = "RESULT"
+                with m.Else():
+                    m.d.comb += [advance.eq(1), leave.eq(plan.leave)]
+                    with m.If(leave):
+                        m.d.sync += [turn.eq(0), passed.eq(0)]
+                    m.next = "FETCH"
             with m.State("READY"):
                 m.d.comb += [self.ready.eq(1), advance.eq(self.take)]
                 with m.If(self.take):
                     m.next = "FETCH"
             with m.State("BACK"):
-                m.d.sync += [self.address.eq(stepped), count.eq(count - 1)]
+                m.d.sync += [self.address.eq(back), count.eq(count - 1)]
                 with m.If(count == 1):
                     m.next = "FETCH"
             with m.State("END"):
@@ -257,9 +248,23 @@ class ReaderHead(wiring.Component):
             with m.State("STOPPED"):
                 pass
             if self.kind is ListJob:
-                self._result(m, end, stepped, count)
+                self._result(m, end, after, count)
 
-    def _result(self, m, end, stepped, count):
+    def _plan(self, m, opcode, error, last_turn):
+        """What happens with the descriptor, if its fields have no fault: one bit, registered."""
+        plan = Signal(data.StructLayout({
+            "stop": 1, "hold": 1, "repeat": 1, "leave": 1, "end": 1,
+        }))
+        is_loop, right = opcode == ListLoop.OPCODE, error == ListError.NONE
+        m.d.sync += [
+            plan.stop.eq(~right), plan.hold.eq(right & (opcode == self.kind.OPCODE)),
+            plan.repeat.eq(right & is_loop & ~last_turn),
+            plan.leave.eq(right & is_loop & last_turn),
+            plan.end.eq(right & (opcode == ListEnd.OPCODE)),
+        ]
+        return plan
+
+    def _result(self, m, end, after, count):
         """The fields of END, and the state that checks the vectors of the result."""
         chip, depth = self.chip, self.chip.core.depth
         field = Signal(VectorAddress(chip))
@@ -270,7 +275,7 @@ class ReaderHead(wiring.Component):
         ]
         with m.State("RESULT"):
             m.d.sync += [
-                self.address.eq(stepped), count.eq(Mux(count > depth, count - depth, 0)),
+                self.address.eq(after), count.eq(Mux(count > depth, count - depth, 0)),
             ]
             with m.If(count == 0):
                 m.next = "END"

@@ -43,13 +43,14 @@ class StateRegisters(wiring.Component):
         ]
         first_state = REGISTERS.index("NET_STATUS")
         constant, state = Signal(32), Signal(32)
+        is_constant, is_state = Signal(), Signal()
         m.d.sync += [
             constant.eq(Array(values[:first_state])[address]),
             state.eq(Array(values[first_state:])[(address - first_state)[:2]]),
-            self.value.eq(0),
+            is_constant.eq(address < first_state),
+            is_state.eq((address >= first_state) & (address < len(values))),
+            self.value.eq(
+                (constant & is_constant.replicate(32)) | (state & is_state.replicate(32))
+            ),
         ]
-        with m.If(address < first_state):
-            m.d.sync += self.value.eq(constant)
-        with m.Elif(address < len(values)):
-            m.d.sync += self.value.eq(state)
         return m

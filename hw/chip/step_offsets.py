@@ -91,11 +91,8 @@ class StepOffsets(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         job, step = self.job, self.step
-        restart, tile_end = Signal(), Signal()
-        m.d.comb += [
-            restart.eq(self.start | (step.en & step.panel_last)),
-            tile_end.eq(step.en & step.capture),
-        ]
+        restart, tile_end = Signal(), step.capture
+        m.d.comb += restart.eq(self.start | step.panel_last)
         m.submodules.c_loop = c_loop = LoopCounter(len(job.tap_vectors))
         m.submodules.x_loop = x_loop = LoopCounter(len(job.kernel_width))
         m.submodules.group_loop = group_loop = LoopCounter(len(job.group_tiles))

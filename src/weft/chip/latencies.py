@@ -7,18 +7,21 @@ from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
-    "CHUNK_ADDRESS", "CHUNK_STORE", "LIST_SETTLE", "MAP_READ", "PANEL_START", "ROW_READ",
-    "SIDE_READ", "SUM_PARTS", "AddSlots", "add_slots", "added_chunks", "array_write",
-    "chunks_in_flight", "join", "read_delay", "rescale", "result_read", "result_rows", "store_sums",
+    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "LIST_SETTLE", "MAP_READ", "PANEL_START",
+    "ROW_READ", "SIDE_READ", "SUM_PARTS", "WRITE", "AddSlots", "add_slots", "added_chunks",
+    "array_write", "chunks_in_flight", "join", "read_delay", "rescale", "result_read",
+    "result_rows", "store_sums",
     "sum_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
-PANEL_START = 2  # from the start of a job to its first step, beside the pixels of the panel
+PANEL_START = 3  # from the start of a job to its first step, beside the pixels of the panel
 ROW_READ = 1 + latencies.MEMORY_READ + 1  # from the address of a row to its vector
+WRITE = 1  # from a write of a client to the memory
 SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
 MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 PARAMETER_READ = 1 + latencies.MEMORY_READ  # from an issue to the parameters of its columns
+CHUNK_START = 3  # from an announced tile to its first chunk
 CHUNK_ADDRESS = 3  # from a chunk to its checked address
 CHUNK_STORE = 1 + CHUNK_ADDRESS  # from a chunk at the map store to its write
 SUM_PARTS = 4  # writes of a chunk of sums at most, one a slot

@@ -56,6 +56,7 @@ class Traffic:
             if number is None and self.rng.random() < 0.8:
                 number = self.rng.randrange(chip.vectors - chip.read_vectors + 1)
                 put(ctx, dut.reads.payload, self.place(number))
+                ctx.set(dut.read_bank, 1 << number % chip.banks)
             ctx.set(dut.reads.valid, number is not None)
             _, _, ready, valid, words, row_data = await ctx.tick().sample(
                 dut.reads.ready, dut.read_valid, dut.read_data, dut.row_data

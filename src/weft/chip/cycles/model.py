@@ -125,6 +125,7 @@ class _ListModel:
         self._start = 0  # of this layer
         self._load_start = 0  # of the load that runs
         self._for_job = False  # the descriptor is read for the head of jobs
+        self._job_taken = False  # in the cycle before
         self._job_busy = self._start_ok = self._load_valid = self._load_busy = False
         self._loads_done = self._jobs_done = 0
         self._settle = 0
@@ -158,9 +159,12 @@ class _ListModel:
         descriptor = self._descriptor()
 
         self._settle = self._settle + 1 if self._waits() else 0
-        self._start_ok = jobs.state == "ready" and jobs.satisfied and not take_job
+        self._start_ok = (
+            jobs.state == "ready" and jobs.satisfied and not (take_job or self._job_taken)
+        )
         self._load_valid = loads.state == "ready" and loads.satisfied and not take_load
-        jobs.step(fetched and self._for_job, take_job, self._loads_done)
+        jobs.step(fetched and self._for_job, self._job_taken, self._loads_done)
+        self._job_taken = take_job
         loads.step(fetched and not self._for_job, take_load, self._jobs_done)
         self._access(log_bank if stored is None else stored.bank)
         if descriptor:

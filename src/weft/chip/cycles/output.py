@@ -8,6 +8,7 @@ from weft.chip.addresses import join
 from weft.chip.cycles.array import TileTimes
 from weft.chip.latencies import (
     CHUNK_ADDRESS,
+    CHUNK_START,
     SUM_PARTS,
     add_slots,
     added_chunks,
@@ -232,7 +233,7 @@ class AddedLayer(_Layer):
         while not self._generated and self._tiles.known and self._pixels < self._total:
             self._generated.extend(self._next_chunks())
             announced = self._generated[0].announced
-            self._next_tile = max(self._next_tile, announced + FIFO)
+            self._next_tile = max(self._next_tile, announced + CHUNK_START)
         if not self._generated or now < self._next_tile:
             return None
         chunk = self._generated.popleft()

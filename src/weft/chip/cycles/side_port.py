@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from weft.chip.latencies import SIDE_READ
+from weft.chip.latencies import SIDE_READ, WRITE
 
 __all__ = ["SidePortTimes"]
 
@@ -21,7 +21,8 @@ class SidePortTimes:
         self._output: tuple[int, int] | None = None  # client and bank
         self._skid: tuple[int, int] | None = None
         self._in_flight: deque[tuple[int, int]] = deque()  # cycle of the arrival, client
-        self._written: int | None = None  # bank of the write in the cycle before
+        # Banks of the writes that the memory has not seen.
+        self._written: deque[int | None] = deque([None] * (WRITE + 1))
 
     def arrival(self, now: int) -> int | None:
         """The client whose data arrive in this cycle."""
@@ -38,7 +39,7 @@ class SidePortTimes:
         requests : sequence of int or None
             The bank that each client wants to read, by priority.
         written : int or None
-            The bank that is on the write port.
+            The bank that a client of the write arbiter writes.
 
         Returns
         -------
@@ -48,11 +49,13 @@ class SidePortTimes:
         accepted = None
         if self._ready:
             accepted = next((n for n, bank in enumerate(requests) if bank is not None), None)
+        self._written.append(written)
+        blocked = self._written.popleft()
         advance = self._output is None
         if self._output is not None:
             client, bank = self._output
-            conflict = self._written is not None and (
-                (self._written - bank) % self._banks < self._vectors
+            conflict = blocked is not None and (
+                (blocked - bank) % self._banks < self._vectors
             )
             if not conflict:
                 self._in_flight.append((now + SIDE_READ, client))
@@ -63,7 +66,6 @@ class SidePortTimes:
             self._output, self._skid = (self._skid or incoming), None
         elif incoming:
             self._skid = incoming
-        self._written = written
         return accepted
 
     @property
