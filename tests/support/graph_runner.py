@@ -70,7 +70,7 @@ def product(graph, node, values, mode="tflite"):
             sums = sums.transpose(1, 0, 2).reshape(-1, groups * n)
     if node.bias is not None:
         sums = sums + node.bias
-    sums = finish(sums, node, mode)
+    sums = finish(sums, node, mode, values[node.x].dtype == np.int16)
     if node.window is not None and node.layout == "NCHW":
         batch, channels, height, width = y.shape
         return sums.reshape(batch, height, width, channels).transpose(0, 3, 1, 2)
@@ -103,12 +103,13 @@ def windows(x, node, groups, k):
     return out.transpose(2, 0, 1, 3).reshape(groups, -1, k)
 
 
-def finish(sums, node, mode):
-    """Requantize, or clamp float32."""
+def finish(sums, node, mode, wide):
+    """Requantize, or clamp float32; ``wide`` : raw sums have 64 bits."""
     if node.requantization is None:
         low = {"none": -np.inf}.get(node.activation, 0)
         high = 6 if node.activation == "relu6" else np.inf
-        return np.clip(sums, low, high) if sums.dtype == np.float32 else sums.astype(np.int32)
+        kind = np.int64 if wide else np.int32
+        return np.clip(sums, low, high) if sums.dtype == np.float32 else sums.astype(kind)
     r = node.requantization
     if mode == "onnx":
         scale = np.broadcast_to(onnx_scale(r.x_scale, r.w_scale, r.y_scale), sums.shape[-1])

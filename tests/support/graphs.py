@@ -137,7 +137,7 @@ def lstm(rng, number, tensors, units, *, position=0):
         attributes={
             **gates, "forget_scale": (1 << 30, -14), "update_scale": (1 << 30, -18),
             "hidden_scale": (1 << 30, -22), "cell_power": -11, "hidden_zero": -5, "limit": 0,
-            "time_major": False,
+            "time_major": False, "wide": False,
         },
     )]
 

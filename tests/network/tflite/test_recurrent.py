@@ -30,7 +30,8 @@ def same_over_runs(rng, data, graph, count=8):
     oracle, states, others = runner(data), {}, {}
     anew = []
     for _ in range(count):
-        x = rng.integers(-128, 128, shape).astype(np.int8)
+        limits = np.iinfo(graph.tensors[graph.inputs[0]].dtype)
+        x = rng.integers(limits.min, limits.max, shape, limits.dtype)
         y = run_graph(graph, [x], states)[graph.outputs[0]]
         assert np.array_equal(y, oracle(x)[0])
         anew.append(np.array_equal(run_graph(graph, [x], {})[graph.outputs[0]], y))
@@ -55,20 +56,23 @@ def test_svdf_is_a_product_and_a_state(rng, batch):
 
 
 def lstm(
-    rng, batch, time, units=4, size=6, major=False, clip=10.0, cell=2**-11, zero=2, kind="int8",
-    activation=4, shape=None, absent=(), present=(),
+    rng, batch, time, units=4, size=6, major=False, clip=10.0, cell=2**-11, zero=2, x_zero=-3,
+    kind="int8", state=None, activation=4, shape=None, absent=(), present=(),
 ):
     """A file of one LSTM; ``shape`` of its state; places of its inputs that change."""
     def constant(*shape):
         return T(data=rng.integers(-127, 128, shape).astype(np.int8), scale=rng.uniform(.002, .02))
 
     front = (time, batch) if major else (batch, time)
-    tensors = {"x": T((*front, size), kind, scale=1 / 64, zero=-3 if kind == "int8" else 0)}
+    wide = kind == "int16"
+    tensors = {"x": T((*front, size), kind, scale=2**-14 if wide else 1 / 64, zero=x_zero)}
     tensors |= {f"w{gate}": constant(units, size) for gate in range(4)}
     tensors |= {f"r{gate}": constant(units, units) for gate in range(4)}
     for gate in range(4):
-        tensors[f"b{gate}"] = T(data=rng.integers(-3000, 3000, units).astype(np.int32))
-    tensors["h"] = T(shape or (batch, units), scale=1 / 128, zero=zero, variable=True)
+        bias = rng.integers(-3000, 3000, units) * (256 if wide else 1)
+        tensors[f"b{gate}"] = T(data=bias.astype(np.int64 if wide else np.int32))
+    scale = 2**-15 if wide else 1 / 128
+    tensors["h"] = T(shape or (batch, units), state or kind, scale=scale, zero=zero, variable=True)
     tensors["c"] = T(shape or (batch, units), "int16", scale=cell, variable=True)
     names = list(tensors)
     inputs = [*names[:9], None, None, None, *names[9:13], None, None, "h", "c", *[None] * 4]
@@ -76,7 +80,7 @@ def lstm(
     inputs = [
         None if n in absent else "other" if n in present else i for n, i in enumerate(inputs)
     ]
-    tensors["y"] = T((*front, units), scale=1 / 128, zero=zero)
+    tensors["y"] = T((*front, units), kind, scale=scale, zero=zero)
     options = {"fusedActivationFunction": activation, "cellClip": clip, "timeMajor": major}
     options = "UnidirectionalSequenceLSTMOptions", options
     operator = "UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, ["y"], options
@@ -87,6 +91,8 @@ def lstm(
     dict(batch=1, time=5), dict(batch=3, time=4), dict(batch=3, time=4, major=True),
     dict(batch=1, time=20, clip=0.3), dict(batch=1, time=20, clip=0.0, cell=2**-15),
     dict(batch=2, time=9, cell=2**-9), dict(batch=1, time=6, units=9, size=3, zero=-128),
+    dict(batch=1, time=9, kind="int16", zero=0, x_zero=0),
+    dict(batch=2, time=5, kind="int16", zero=0, x_zero=0, major=True, clip=0.3),
 ])
 def test_lstm_is_a_product_and_a_recurrence(rng, options):
     data = lstm(rng, **options)
@@ -95,18 +101,21 @@ def test_lstm_is_a_product_and_a_recurrence(rng, options):
     same_over_runs(rng, data, graph)
 
 
-def test_lstm_on_a_core_has_a_product_for_each_step(rng, tmp_path):
-    data = lstm(rng, 2, 5)
+@pytest.mark.parametrize("options, rows", [({}, 2), (dict(kind="int16", zero=0, x_zero=0), 4)])
+def test_lstm_on_a_core_has_a_product_for_each_step(rng, tmp_path, options, rows):
+    """Values of int16 are two rows of int8."""
+    data = lstm(rng, 2, 5, **options)
     config = Config(rows=3, cols=4, depth=2, lanes=2, a_words=64, b_words=128)
     program = compile_graph(load(data, "net"), config)
     assert all(step.placement.on_weft for step in program.steps)
     assert sum(step.macs for step in program.steps) == 10 * 16 * (6 + 4)
-    assert program.steps[1].products == (MatrixProduct(2, 4, 16, 5),)
+    assert program.steps[1].products == (MatrixProduct(rows, 4, 16, 5),)
     program.save(tmp_path / "net.weft")
     oracle = runner(data)
     with Program.load(tmp_path / "net.weft").open(GoldenTransport(config)) as session:
         for _ in range(4):
-            x = rng.integers(-128, 128, (2, 5, 6)).astype(np.int8)
+            x = rng.integers(-128, 128, (2, 5, 6)).astype(options.get("kind", "int8"))
+            x *= 127 if rows == 4 else 1
             assert np.array_equal(session(x), oracle(x)[0])
 
 
@@ -122,7 +131,8 @@ def test_lstm_with_other_parts_stays_on_the_host(rng, absent, present, reason):
 
 
 @pytest.mark.parametrize("options, reason", [
-    (dict(kind="int16"), "no kernel for int16, int8, int16, int8"),
+    (dict(state="int16"), "no kernel for int8, int16, int16, int8"),
+    (dict(kind="int16", zero=0), "int16 with a zero point"),
     (dict(activation=1), "an LSTM whose activation is not TANH"),
 ])
 def test_lstm_of_other_kinds_stays_on_the_host(rng, options, reason):

@@ -5,7 +5,7 @@ Sources: TFLite Micro, ``svdf_common.cc``, ``lstm_eval_general.cc``.
 
 import numpy as np
 
-from weft.network.kernels.fixed_point import clamp, multiply, wrap32
+from weft.network.kernels.fixed_point import clamp, multiply, multiply_wide, wrap32
 from weft.network.kernels.tflite_unary import logistic16, tanh16
 
 __all__ = ["KERNELS", "RECURRENT"]
@@ -52,24 +52,26 @@ def _lstm(inputs, attributes, state):
     input with the weights of all gates (input, forget, new, output), with their biases: int32
     [batch, time, 4 * units], or [time, batch, ...] if ``time_major``. It asks for one product a
     step: int8 hidden [batch, units] to int32 [batch, 4 * units], with the zero point subtracted.
-    A scale is a pair of multiplier and shift; ``cell_power`` : logarithm of the cell's scale;
-    ``limit`` : 0 for none.
+    ``wide`` : hidden is int16, and sums are int64. A scale is a pair of multiplier and shift;
+    ``cell_power`` : logarithm of the cell's scale; ``limit`` : 0 for none.
     """
     sums = np.asarray(inputs[0], np.int64)
     sums = sums if attributes["time_major"] else sums.swapaxes(0, 1)
     steps, batch, units = *sums.shape[:2], sums.shape[2] // 4
     zero = attributes["hidden_zero"]
+    scaled, dtype = (multiply_wide, np.int16) if attributes["wide"] else (multiply, np.int8)
+    limits = np.iinfo(dtype)
     hidden, cell = state.get("lstm", (
-        np.full((batch, units), zero, np.int8), np.zeros((batch, units), np.int64)
+        np.full((batch, units), zero, dtype), np.zeros((batch, units), np.int64)
     ))
-    outputs = np.empty((steps, batch, units), np.int8)
+    outputs = np.empty((steps, batch, units), dtype)
     for step in range(steps):
         own = yield 0, hidden
         gates = []
         for gate in range(4):
             part = slice(gate * units, (gate + 1) * units)
-            fed = _int16(multiply(sums[step, :, part], *attributes["input_scales"][gate]))
-            back = _int16(multiply(own[:, part], *attributes["recurrent_scales"][gate]))
+            fed = _int16(scaled(sums[step, :, part], *attributes["input_scales"][gate]))
+            back = _int16(scaled(own[:, part], *attributes["recurrent_scales"][gate]))
             gates.append(_int16(fed + back))
         new = tanh16(gates[2], 3, 0)
         enter, forget, leave = (logistic16(gates[gate], 3, 0) for gate in (0, 1, 3))
@@ -80,7 +82,7 @@ def _lstm(inputs, attributes, state):
         shift = attributes["cell_power"] + 12
         shown = tanh16(cell, 3 << max(shift, 0), max(-shift, 0))
         hidden = multiply(leave * shown, *attributes["hidden_scale"]) + zero
-        hidden = outputs[step] = clamp(hidden, -128, 127, np.int8)
+        hidden = outputs[step] = clamp(hidden, limits.min, limits.max, dtype)
     state["lstm"] = hidden, cell
     return [outputs if attributes["time_major"] else np.array(outputs.swapaxes(0, 1))]
 

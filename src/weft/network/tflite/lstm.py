@@ -34,8 +34,11 @@ def _lstm(graph, operator):
     x, y = graph.input(operator, 0), graph.output(operator)
     hidden, cell = graph.input(operator, HIDDEN), graph.input(operator, CELL)
     kinds = [str(tensor.dtype) for tensor in (x, hidden, cell, y)]
-    if kinds != ["int8", "int8", "int16", "int8"]:
+    if kinds[2] != "int16" or {*kinds[:2], kinds[3]} not in ({"int8"}, {"int16"}):
         raise Fallback(f"no kernel for {', '.join(kinds)}")
+    wide = x.dtype == np.int16
+    if wide and (per_tensor(operator, x)[1] or per_tensor(operator, hidden)[1]):
+        raise Fallback("int16 with a zero point")
     if options.FusedActivationFunction() != tflite.ActivationFunctionType.TANH:
         raise Fallback("an LSTM whose activation is not TANH")
     if len(x.shape) != 3 or len(hidden.shape) != 2:
@@ -51,12 +54,13 @@ def _lstm(graph, operator):
         if state.shape != (batch, units) or operator.inputs[place] not in graph.file.variables:
             raise operator.error(f"input {place} must be a variable of {(batch, units)}")
     graph.expect(operator, (*x.shape[:2], units))
+    kind = np.dtype(np.int64 if wide else np.int32)  # of sums and biases
     weights = _stacked(graph, operator, range(1, 5), (units, size), np.int8)
     recurrent = _stacked(graph, operator, range(5, 9), (units, units), np.int8)
-    bias = _stacked(graph, operator, range(12, 16), (units,), np.int32)
-    sums = graph.add(Tensor(f"{y.name}/input", (*x.shape[:2], 4 * units), np.dtype(np.int32)))
-    state = graph.add(Tensor(f"{y.name}/state", (batch, units), np.dtype(np.int8)))
-    own = graph.add(Tensor(f"{y.name}/recurrent", (batch, 4 * units), np.dtype(np.int32)))
+    bias = _stacked(graph, operator, range(12, 16), (units,), kind)
+    sums = graph.add(Tensor(f"{y.name}/input", (*x.shape[:2], 4 * units), kind))
+    state = graph.add(Tensor(f"{y.name}/state", (batch, units), x.dtype))
+    own = graph.add(Tensor(f"{y.name}/recurrent", (batch, 4 * units), kind))
     common = {"operator": operator.name, "position": (operator.position,)}
     return [
         Gemm(
@@ -72,7 +76,7 @@ def _lstm(graph, operator):
                 x_zero=per_tensor(operator, hidden)[1], weights=recurrent.T[None],
             ),),
             attributes={
-                "time_major": major,
+                "time_major": major, "wide": wide,
                 **_scales(graph, operator, x, hidden, cell, options.CellClip()),
             },
         ),
