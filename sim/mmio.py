@@ -9,8 +9,7 @@ from pathlib import Path
 from weft.buses.bus import DataPath
 from weft.chip.ip import NetworkIp
 from weft.host.dma_memory import MappedMemory
-from weft.hw.bus.network_top import NetworkIpTop
-from weft.hw.bus.top import IpTop
+from weft.hw.bus.network_top import ip_top
 from weft.hw.export import to_verilog
 from weft.ip import Ip
 from weft.sim import build, verilated
@@ -59,10 +58,9 @@ class SimRegisters:
             )
         has_dma = path is DataPath.DMA
         kind = "dma" if has_dma else ip.protocol.register_slave
-        top = NetworkIpTop if isinstance(ip, NetworkIp) else IpTop
         harness = Path(__file__).with_name(f"mmio_{kind}.cpp")
         model = verilated.executable(
-            "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(top(ip), name="ip"),
+            "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(ip_top(ip), name="ip"),
             harness, top="ip",
             say=lambda: say(f"compiling the {ip.name} model (once, about 10 to 60 s)"),
         )

@@ -3,12 +3,18 @@
 from amaranth.hdl import DomainRenamer
 from amaranth.lib.wiring import Out, connect, flipped
 
+from weft.chip.ip import NetworkIp
 from weft.hw.bus.network_wrapper import NetworkWrapper
-from weft.hw.bus.top import WrappedTop
+from weft.hw.bus.top import IpTop, WrappedTop
 from weft.hw.chip.core import NetworkCore
 from weft.hw.chip.interface import NetworkInterface
 
-__all__ = ["BareNetworkWrapper", "NetworkIpTop"]
+__all__ = ["BareNetworkWrapper", "NetworkIpTop", "ip_top"]
+
+
+def ip_top(ip):
+    """The top of an Ip, or of a NetworkIp."""
+    return NetworkIpTop(ip) if isinstance(ip, NetworkIp) else IpTop(ip)
 
 
 class NetworkIpTop(WrappedTop):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from weft.chip.ip import NetworkIp
 from weft.cli import main
 from weft.kit import build
 
@@ -140,3 +141,27 @@ def test_says_that_peakrdl_is_missing(here, fast, capsys, monkeypatch, module, b
         f" type, in {ROOT}: make kit BUS={bus}, or: pip install -e '.[kit]'\n"
     )
     assert (files(here), fast, said.out) == ([], [], "")
+
+
+CHIP = """\
+rows = 2
+cols = 4
+depth = 4
+activation = "none"
+requantize = "tflite"
+[chip]
+words = 64
+"""
+
+
+def test_a_file_with_a_table_chip_is_a_core_for_networks(here, fast, capsys):
+    (here / "chip.toml").write_text(CHIP)
+    command = ["generate", "--bus", "wishbone", "--config", "chip.toml"]
+    assert main([*command, "--pipelined", "--prefix", "mm"]) == 0
+    [ip] = fast
+    assert isinstance(ip, NetworkIp) and ip.chip.words == 64
+    assert (ip.bus, ip.pipelined, ip.prefix) == ("wishbone", True, "mm")
+    for more, name in ((["--rows", "2"], "rows"), (["--clocks", "2"], "clocks")):
+        assert main([*command, *more]) == 2
+        text = f"--{name} must not be given for a core for networks: chip.toml has a table [chip]"
+        assert text in capsys.readouterr().err

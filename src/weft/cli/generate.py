@@ -1,14 +1,18 @@
 """``weft generate``: writes the core of a Config as one Verilog file, or as an IP kit."""
 
 import argparse
+import dataclasses
 import os
 from pathlib import Path
 
 from weft.buses import BUSES
+from weft.chip.config import ChipConfig, config_from_toml
+from weft.chip.ip import NetworkIp
 from weft.cli.argument_types import path
 from weft.cli.doctor import install_hint
 from weft.cli.options import add_config, config_of
 from weft.cli.output_paths import output_file, output_folder, part_of
+from weft.config import Config, ConfigError
 from weft.ip import OPTIONS, Ip
 
 __all__ = ["add"]
@@ -26,6 +30,8 @@ VHDL component, FuseSoC and LiteX files (docs/kit.md).
   weft generate --rows 4 --cols 4 --depth 4 -o core.v
   weft generate --config my.toml
   weft generate --bus axi                         a kit, into out/weft_axi_8x8x1/
+  weft generate --bus axi --config chip.toml      a kit of a core for networks: the file has a
+                                                  table [chip] (docs/chip.md)
 """
 
 
@@ -87,12 +93,7 @@ def _run(args) -> int:
 
 
 def _kit(args):
-    clocks = 1 if args.clocks is None else args.clocks
-    prefix = "weft" if args.prefix is None else args.prefix
-    ip = Ip(
-        config=config_of(args), bus=args.bus, clocks=clocks, prefix=prefix,
-        **{option: getattr(args, option) for option in OPTIONS},
-    )
+    ip = _ip(args)
     kit_folder = Path(args.output or f"out/{ip.name}")
     from weft.cli.progress import progress
     from weft.kit.build import build, check_packages
@@ -111,6 +112,26 @@ def _kit(args):
     write(kit_folder, files)
     _show(ip, kit_folder, files)
     return 0
+
+
+def _ip(args):
+    """The IP core of the arguments. Raises ConfigError if they describe none."""
+    prefix = "weft" if args.prefix is None else args.prefix
+    chip = None if args.config is None else config_from_toml(args.config)
+    if not isinstance(chip, ChipConfig):
+        clocks = 1 if args.clocks is None else args.clocks
+        return Ip(
+            config=config_of(args), bus=args.bus, clocks=clocks, prefix=prefix,
+            **{option: getattr(args, option) for option in OPTIONS},
+        )
+    given = [f.name for f in dataclasses.fields(Config) if getattr(args, f.name) is not None]
+    given += [option for option in OPTIONS if option != "pipelined" and getattr(args, option)]
+    given += ["clocks"] * (args.clocks not in (None, 1))
+    if given:
+        option = given[0].replace("_", "-")
+        raise ConfigError(f"--{option} must not be given for a core for networks: {args.config}"
+                          " has a table [chip]")
+    return NetworkIp(chip=chip, bus=args.bus, pipelined=args.pipelined, prefix=prefix)
 
 
 def _measured(args, ip, show):

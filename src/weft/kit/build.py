@@ -3,6 +3,7 @@
 import importlib
 from importlib import metadata
 
+from weft.chip.ip import NetworkIp
 from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 from weft.kit.bench import bench
@@ -14,6 +15,7 @@ from weft.kit.formats import formats
 from weft.kit.fusesoc import description
 from weft.kit.head import head, toml
 from weft.kit.licence import licensed
+from weft.kit.network_build import build_network_kit, network_guide
 from weft.kit.ports import ports
 from weft.kit.sheet import sheet
 from weft.kit.template import template
@@ -24,7 +26,7 @@ from weft.kit.vhdl import package
 __all__ = ["build", "check_packages", "guide"]
 
 
-def build(ip: Ip, *, measured: str | None = None) -> dict[str, bytes]:
+def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes]:
     """The files of the kit of ``ip``, by path in its folder. The same ``ip`` gives the same bytes.
 
     Parameters
@@ -37,6 +39,8 @@ def build(ip: Ip, *, measured: str | None = None) -> dict[str, bytes]:
     ModuleNotFoundError
         If PeakRDL is not installed. It is raised before any step that takes long.
     """
+    if isinstance(ip, NetworkIp):
+        return build_network_kit(ip, measured=measured)
     name, version = ip.name, metadata.version("weft")
     files = documents(ip, version)
     files[f"driver/{name}_regs.h"] = files.pop(f"{name}_regs.h")
@@ -84,8 +88,10 @@ def _litex(ip):
     return {name: text(name).encode() for name in names} | {"weft_pins.py": pins.encode()}
 
 
-def guide(ip: Ip, files) -> dict[str, str]:
+def guide(ip: Ip | NetworkIp, files) -> dict[str, str]:
     """A one-line description of each file in ``files`` that a user opens, by path."""
+    if isinstance(ip, NetworkIp):
+        return network_guide(ip, files)
     name = ip.name
     descriptions = {
         f"{name}.v": "the core in Verilog-2005, one file",

@@ -3,6 +3,7 @@
 They come as a page of text and as files for the tools: SDC, XDC for Vivado, LPF for Lattice.
 """
 
+from weft.chip.ip import NetworkIp
 from weft.ip import Ip
 
 __all__ = ["constraint_files", "constraints"]
@@ -10,7 +11,7 @@ __all__ = ["constraint_files", "constraints"]
 PERIOD = 10.0  # default clock period in the files, in ns
 
 
-def constraints(ip: Ip) -> str:
+def constraints(ip: Ip | NetworkIp) -> str:
     """The page."""
     bus = ip.protocol
     text = _PAGE + (_CROSSING if ip.clocks == 2 else "")
@@ -24,7 +25,7 @@ def constraints(ip: Ip) -> str:
     )
 
 
-def constraint_files(ip: Ip) -> dict[str, str]:
+def constraint_files(ip: Ip | NetworkIp) -> dict[str, str]:
     """The constraint files by name, for a design whose top is the core."""
     bus = ip.protocol.clock
     clocks = [bus, "core_clk"][: ip.clocks]

@@ -4,7 +4,9 @@ import re
 import tempfile
 from pathlib import Path
 
+from weft.chip.ip import NetworkIp
 from weft.ip import Ip
+from weft.kit.head import parameters_of
 from weft.kit.rdl import systemrdl
 from weft.register_map import constants, fifo_ports, registers
 from weft.register_types import Register
@@ -16,7 +18,7 @@ _UNWANTED = ("fonts/", "launcher-", ".launcher")  # large fonts; programs that s
 _ACCESS = {"pulse": "write 1", "w1c": "write 1 to clear"}
 
 
-def documents(ip: Ip, version: str) -> dict[str, bytes]:
+def documents(ip: Ip | NetworkIp, version: str) -> dict[str, bytes]:
     """All documents of the register map, by path in the kit.
 
     Raises ModuleNotFoundError if PeakRDL is not installed.
@@ -60,13 +62,13 @@ def documents(ip: Ip, version: str) -> dict[str, bytes]:
         }
 
 
-def _without_date(page: bytes, ip: Ip) -> bytes:
-    """The page with its build time, a key for browser caches, replaced by the Config's hash."""
+def _without_date(page: bytes, ip: Ip | NetworkIp) -> bytes:
+    """The page with its build time, a key for browser caches, replaced by a hash."""
     stamp = re.search(rb"var BUILD_TS = (\d+);", page)
-    return page.replace(stamp[1], str(ip.config.hash).encode()) if stamp else page
+    return page.replace(stamp[1], str(parameters_of(ip).hash).encode()) if stamp else page
 
 
-def markdown(ip: Ip) -> str:
+def markdown(ip: Ip | NetworkIp) -> str:
     """The register map as a Markdown page."""
     lines = [
         f"# Registers of {ip.name}", "",

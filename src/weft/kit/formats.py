@@ -15,6 +15,7 @@ SECTIONS = {
         "Streams", "Operands", "Parameters and table", "Sums to start from", "Results", "Headers",
         "Order", "Abort",
     )),
+    "chip.md": ("formats_chip.md", ("Descriptors", "Order and hazards", "Errors, abort, reset")),
     "dma.md": (
         "formats_dma.md", ("Descriptors", "Rejected descriptors", "Addresses", "Window", "Errors")
     ),

@@ -4,13 +4,14 @@ from pathlib import Path
 
 from weft.boards.devices import DEVICES, Device
 from weft.boards.toolchain import Toolchain, ToolchainError, to_rtlil
-from weft.hw.bus.top import IpTop
+from weft.chip.ip import NetworkIp
+from weft.hw.bus.network_top import ip_top
 from weft.ip import Ip
 
 __all__ = ["device", "measure"]
 
 
-def device(name: str, ip: Ip) -> Device:
+def device(name: str, ip: Ip | NetworkIp) -> Device:
     """The device called ``name``.
 
     Raises ToolchainError if the name is unknown, or ``ip`` is for a device of another target.
@@ -25,14 +26,14 @@ def device(name: str, ip: Ip) -> Device:
     return part
 
 
-def measure(ip: Ip, part: Device, tools: Toolchain, *, folder: Path, seed: int) -> str:
+def measure(ip: Ip | NetworkIp, part: Device, tools: Toolchain, *, folder: Path, seed: int) -> str:
     """The section "Area and clock" of the data sheet, for ``ip`` on ``part``.
 
     The core is placed alone: its ports are not connected to pins.
 
     Raises ToolchainError if it does not fit, or a tool fails.
     """
-    netlist = tools.synthesize(to_rtlil(IpTop(ip)), part, folder)
+    netlist = tools.synthesize(to_rtlil(ip_top(ip)), part, folder)
     placed = tools.place(netlist, part, seed, out_of_context=True)
     rows = [
         (name, f"{used:,}", f"{part.capacity[name]:,}", f"{used / part.capacity[name]:.1%}")

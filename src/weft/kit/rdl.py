@@ -1,6 +1,7 @@
 """The register map in SystemRDL, generated from `weft.register_map`."""
 
 from weft.buses.bus import WORD_BYTES
+from weft.chip.ip import NetworkIp
 from weft.ip import Ip
 from weft.register_map import constants, fifo_ports, registers
 from weft.register_types import Field, FifoPort, Register
@@ -17,7 +18,7 @@ _ACCESS = {
 }
 
 
-def systemrdl(ip: Ip) -> str:
+def systemrdl(ip: Ip | NetworkIp) -> str:
     """The SystemRDL text: one address map with all registers.
 
     The address map is named after the prefix, which becomes the name of the C struct and of the C

@@ -3,7 +3,8 @@
 import importlib.util
 from pathlib import Path
 
-from weft.hw.bus.top import IpTop
+from weft.chip.ip import NetworkIp
+from weft.hw.bus.top import WrappedTop
 from weft.hw.export import to_verilog
 from weft.hw.primitives import Primitives
 from weft.ip import Ip
@@ -11,14 +12,14 @@ from weft.ip import Ip
 __all__ = ["commented", "core", "primitives"]
 
 
-def core(top: IpTop, *, head: list[str]) -> str:
+def core(top: WrappedTop, *, head: list[str]) -> str:
     """Verilog-2005 of a core, with the primitives of its FPGA family, if it has any."""
     ip = top.ip
     platform = Primitives() if ip.config.family.models else None
     return commented(head, "//") + to_verilog(top, name=ip.name, platform=platform)
 
 
-def primitives(ip: Ip, *, head: list[str]) -> str | None:
+def primitives(ip: Ip | NetworkIp, *, head: list[str]) -> str | None:
     """Simulation models of the primitives in `core`; None if `core` has no primitives."""
     file = ip.config.family.models
     if file is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from weft.chip.ip import NetworkIp
 from weft.ip import Ip
 
 __all__ = ["draw", "waves"]
@@ -10,7 +11,7 @@ _CLOCK = "/-\\_"
 _SHAPES = {"0": "____", "1": "----", "x": "::::", ".": "    "}
 
 
-def waves(ip: Ip):
+def waves(ip: Ip | NetworkIp):
     """The diagrams for the bus of a core: for each one a heading, then the drawing."""
     for diagram in ip.protocol.diagrams(ip.options):
         yield f"{diagram.title}:"

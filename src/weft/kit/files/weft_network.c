@@ -1,0 +1,213 @@
+/* Memory and lists of a core for networks, through its registers. */
+#include "weft.h"
+
+#define WRITE(core, name, value) WEFT_WRITE((core)->base, offsetof(weft_t, name), value)
+#define LIST_EVENTS (WEFT__IRQ_STATUS__DONE_bm | WEFT__IRQ_STATUS__FAILED_bm)
+
+const char *weft_error_text(int error)
+{
+    switch (error) {
+    case WEFT_OK: return "no error";
+    case WEFT_BUSY: return "the list has not ended";
+    case WEFT_ERR_ID: return "no core for networks of this ChipConfig at the address";
+    case WEFT_ERR_TIMEOUT: return "no progress for poll_limit polls";
+    case WEFT_ERR_NULL: return "a required pointer is NULL";
+    case WEFT_ERR_RANGE: return "vectors outside of the memory";
+    case WEFT_ERR_REFUSED: return "a list runs already, or the window of lists is not legal";
+    case WEFT_ERR_ABORTED: return "the list was aborted, or the core was reset";
+    case WEFT_ERR_OPCODE: return "the list has an unknown descriptor";
+    case WEFT_ERR_FIELD: return "a field of a descriptor does not fit the core";
+    case WEFT_ERR_ADDRESS: return "a descriptor has an address outside of the window of lists";
+    case WEFT_ERR_DEADLOCK: return "loads and jobs of the list wait for each other";
+    case WEFT_ERR_NOT_LOADED: return "the network must be loaded";
+    default: return "unknown error";
+    }
+}
+
+/* Wait until a bit of STATUS is 0. */
+static int wait_for(weft_core *core, uint32_t bit)
+{
+    uint32_t polls;
+    for (polls = 0; polls <= core->poll_limit; polls++)
+        if (!(WEFT_REGISTER(core, status) & bit))
+            return WEFT_OK;
+    return WEFT_ERR_TIMEOUT;
+}
+
+/* A soft reset ends a list and a transfer, and empties the buffers of weights. */
+static int reset(weft_core *core)
+{
+    core->loaded = NULL;
+    WRITE(core, control, WEFT__CONTROL__RESET_bm);
+    return wait_for(core, WEFT__STATUS__RESET_BUSY_bm);
+}
+
+int weft_init(weft_core *core, void *base)
+{
+    int error;
+    if (core == NULL)
+        return WEFT_ERR_NULL;
+    core->base = base;
+    core->poll_limit = 1000000;
+    core->loaded = NULL;
+    if (WEFT_REGISTER(core, magic) != WEFT_MAGIC || WEFT_REGISTER(core, version) != WEFT_VERSION
+        || WEFT_REGISTER(core, hash) != WEFT_HASH)
+        return WEFT_ERR_ID;
+    WRITE(core, irq_enable, 0);
+    error = reset(core);
+    WRITE(core, base, 0);
+    WRITE(core, limit, WEFT_WORDS);
+    return error;
+}
+
+/* Whether bytes from a vector on are in the memory. */
+static int inside(uint32_t vector, uint32_t bytes)
+{
+    return vector < WEFT_VECTORS && (bytes - 1) / WEFT_DEPTH < WEFT_VECTORS - vector;
+}
+
+/* Describe a transfer, when the one before has ended. */
+static int prepare(weft_core *core, uint32_t vector, const weft_layout *layout)
+{
+    const int error = wait_for(core, WEFT__STATUS__MEMORY_BUSY_bm);
+    if (error != WEFT_OK)
+        return error;
+    WRITE(core, memory_address, weft_address(vector));
+    WRITE(core, memory_layout,
+          layout ? layout->run | layout->pitch << 8 | layout->pixels << 16 : 0);
+    WRITE(core, memory_row_step, layout ? layout->row_step : 0);
+    return WEFT_OK;
+}
+
+int weft_write(weft_core *core, uint32_t vector, const weft_layout *layout, const void *data,
+               uint32_t bytes)
+{
+    const uint8_t *from = (const uint8_t *)data;
+    uint32_t space, n, word, polls = 0;
+    int error;
+    if (core == NULL || (data == NULL && bytes > 0))
+        return WEFT_ERR_NULL;
+    if (bytes == 0)
+        return WEFT_OK;
+    if (!inside(vector, layout ? 1 : bytes))
+        return WEFT_ERR_RANGE;
+    error = prepare(core, vector, layout);
+    if (error != WEFT_OK)
+        return error;
+    WRITE(core, memory_write, bytes);
+    while (bytes > 0) {
+        space = WEFT_REGISTER(core, write_fifo_free);
+        if (space > 0)
+            polls = 0;
+        else if (++polls > core->poll_limit) {
+            (void)reset(core);
+            return WEFT_ERR_TIMEOUT;
+        }
+        for (; space > 0 && bytes > 0; space--) {
+            if (bytes >= 4) {
+                word = from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16
+                       | (uint32_t)from[3] << 24;
+                from += 4;
+                bytes -= 4;
+            } else
+                for (word = 0, n = 0; bytes > 0; n += 8, bytes--)
+                    word |= (uint32_t)*from++ << n;
+            WRITE(core, write_fifo, word);
+        }
+    }
+    return wait_for(core, WEFT__STATUS__MEMORY_BUSY_bm);
+}
+
+int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes)
+{
+    uint8_t *to = (uint8_t *)data;
+    uint32_t level, n, word, polls = 0;
+    int error;
+    if (core == NULL || (data == NULL && bytes > 0))
+        return WEFT_ERR_NULL;
+    if (bytes == 0)
+        return WEFT_OK;
+    if (!inside(vector, bytes))
+        return WEFT_ERR_RANGE;
+    error = prepare(core, vector, NULL);
+    if (error != WEFT_OK)
+        return error;
+    WRITE(core, memory_read, bytes);
+    while (bytes > 0) {
+        level = WEFT_REGISTER(core, read_fifo_level);
+        if (level > 0)
+            polls = 0;
+        else if (++polls > core->poll_limit) {
+            (void)reset(core);
+            return WEFT_ERR_TIMEOUT;
+        }
+        for (; level > 0; level--) {
+            word = WEFT_REGISTER(core, read_fifo);
+            for (n = 0; n < 4 && bytes > 0; n++, bytes--, word >>= 8)
+                *to++ = (uint8_t)word;
+        }
+    }
+    return WEFT_OK;
+}
+
+int weft_start(weft_core *core, uint32_t list, uint32_t log)
+{
+    if (core == NULL)
+        return WEFT_ERR_NULL;
+    if (list >= WEFT_VECTORS || log >= WEFT_VECTORS)
+        return WEFT_ERR_RANGE;
+    WRITE(core, list_address, weft_address(list));
+    WRITE(core, log_address, weft_address(log));
+    WRITE(core, irq_status, WEFT__IRQ_STATUS__REFUSED_bm);
+    WRITE(core, control, WEFT__CONTROL__START_bm);
+    (void)WEFT_REGISTER(core, status); /* the start needs a cycle */
+    return WEFT_REGISTER(core, irq_status) & WEFT__IRQ_STATUS__REFUSED_bm ? WEFT_ERR_REFUSED
+                                                                          : WEFT_OK;
+}
+
+int weft_finish(weft_core *core)
+{
+    static const int errors[] = {WEFT_ERR_ABORTED, WEFT_ERR_OPCODE,   WEFT_ERR_FIELD,
+                                 WEFT_ERR_ADDRESS, WEFT_ERR_DEADLOCK, WEFT_ERR_ABORTED};
+    uint32_t status;
+    if (core == NULL)
+        return WEFT_ERR_NULL;
+    if (WEFT_REGISTER(core, status) & WEFT__STATUS__LIST_BUSY_bm)
+        return WEFT_BUSY;
+    WRITE(core, irq_status, LIST_EVENTS);
+    status = WEFT_REGISTER(core, net_status);
+    if ((status & 0xFF) == 2) /* done */
+        return WEFT_OK;
+    core->loaded = NULL;
+    status = status >> 8 & 0xFF;
+    return errors[status < sizeof errors / sizeof *errors ? status : 0];
+}
+
+int weft_run(weft_core *core, uint32_t list, uint32_t log)
+{
+    uint32_t polls = 0, status, last = 0;
+    int error = weft_start(core, list, log);
+    if (error != WEFT_OK)
+        return error;
+    while ((error = weft_finish(core)) == WEFT_BUSY) {
+        status = WEFT_REGISTER(core, net_status);
+        polls = status == last ? polls + 1 : 0;
+        last = status;
+        if (polls > core->poll_limit) {
+            weft_abort(core);
+            return WEFT_ERR_TIMEOUT;
+        }
+    }
+    return error;
+}
+
+void weft_abort(weft_core *core)
+{
+    core->loaded = NULL;
+    WRITE(core, control, WEFT__CONTROL__ABORT_bm);
+}
+
+void weft_irq_enable(weft_core *core, int enable)
+{
+    WRITE(core, irq_enable, enable ? WEFT__IRQ_ENABLE__DONE_bm : 0);
+}

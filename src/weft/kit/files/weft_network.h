@@ -1,0 +1,119 @@
+/*
+ * Driver of a Weft core for networks behind a register bus: its memory, and lists.
+ *
+ * C99 without heap and library; 32 or 64 bits, any byte order. The core has no state that the
+ * driver keeps, except for `weft_core`.
+ *
+ * A function that can fail returns an enum weft_error. Every wait is limited: it ends in
+ * WEFT_ERR_TIMEOUT after core.poll_limit polls without progress.
+ *
+ * One function of the driver must not interrupt another one on the same core, except weft_abort().
+ */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft_config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Read and write a 32-bit register at a byte offset. The defaults are for a memory-mapped bus. For
+ * any other access define both macros before this header (for example with -include port.h).
+ * ``base`` is the argument of weft_init().
+ */
+#ifndef WEFT_READ
+#define WEFT_READ(base, offset) \
+    (*(volatile const uint32_t *)((uintptr_t)(base) + (uintptr_t)(offset)))
+#endif
+#ifndef WEFT_WRITE
+#define WEFT_WRITE(base, offset, value) \
+    (*(volatile uint32_t *)((uintptr_t)(base) + (uintptr_t)(offset)) = (value))
+#endif
+
+/* The value of a register, by its name in the register map: WEFT_REGISTER(core, net_cycles). */
+#define WEFT_REGISTER(core, name) WEFT_READ((core)->base, offsetof(weft_t, name))
+
+enum weft_error {
+    WEFT_OK = 0,
+    WEFT_BUSY = 1,           /* not an error: the list has not ended */
+    WEFT_ERR_ID = -1,        /* no core for networks at this address, or one of another ChipConfig */
+    WEFT_ERR_TIMEOUT = -2,   /* no progress for core.poll_limit polls */
+    WEFT_ERR_NULL = -3,      /* a required pointer is NULL */
+    WEFT_ERR_RANGE = -4,     /* vectors outside of the memory */
+    WEFT_ERR_REFUSED = -5,   /* a list runs already, or the window of lists is not legal */
+    WEFT_ERR_ABORTED = -6,   /* the list was aborted, or the core was reset */
+    WEFT_ERR_OPCODE = -7,    /* the list has an unknown descriptor */
+    WEFT_ERR_FIELD = -8,     /* a field of a descriptor does not fit this core */
+    WEFT_ERR_ADDRESS = -9,   /* a descriptor has an address outside of the window of lists */
+    WEFT_ERR_DEADLOCK = -10, /* loads and jobs of the list wait for each other */
+    WEFT_ERR_NOT_LOADED = -11 /* a network must be loaded: the core was reset, or a list failed */
+};
+
+/* Text of an error, for messages. */
+const char *weft_error_text(int error);
+
+typedef struct weft_core {
+    void *base;
+    uint32_t poll_limit; /* polls without progress before WEFT_ERR_TIMEOUT; 1,000,000 by default */
+    const void *loaded;  /* the network whose weights are in the core, or NULL */
+} weft_core;
+
+/* Layout of the data of weft_write(): rows of pixels. */
+typedef struct weft_layout {
+    uint32_t run;      /* bytes of a pixel, 1..255 */
+    uint32_t pitch;    /* vectors from pixel to pixel, 1..255 */
+    uint32_t pixels;   /* of a row, 1..65535 */
+    uint32_t row_step; /* address step from the last pixel of a row to the next row */
+} weft_layout;
+
+/* The address, as lists and registers have it, of a vector of the memory. */
+static inline uint32_t weft_address(uint32_t vector)
+{
+    return (vector / WEFT_BANKS) << 8 | vector % WEFT_BANKS;
+}
+
+/*
+ * Check that the core at `base` is the one of this kit, reset it, and let lists use its whole
+ * memory. The memory keeps its contents.
+ */
+int weft_init(weft_core *core, void *base);
+
+/*
+ * Write bytes to the memory, from the first byte of a vector on; return when they are there.
+ * Without a layout (NULL) they fill vectors that follow each other. The rest of the last vector, or
+ * of the last vector of each pixel, becomes 0. Pixels beyond the memory are not written.
+ */
+int weft_write(weft_core *core, uint32_t vector, const weft_layout *layout, const void *data,
+               uint32_t bytes);
+
+/* Read bytes of the memory, from the first byte of a vector on. */
+int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes);
+
+/* Start the list at vector `list`, with its log from vector `log` on. */
+int weft_start(weft_core *core, uint32_t list, uint32_t log);
+
+/* WEFT_BUSY while the list runs, then WEFT_OK or its error. Clears its interrupt at its end. */
+int weft_finish(weft_core *core);
+
+/*
+ * Start a list, and wait for its end. The limit counts polls while no job ends; after a time-out
+ * the list is aborted.
+ */
+int weft_run(weft_core *core, uint32_t list, uint32_t log);
+
+/* End the running list, if any. Allowed at any time, also in an interrupt handler. */
+void weft_abort(weft_core *core);
+
+/* Enable or disable the interrupt at the end of a list. weft_finish() clears it. */
+void weft_irq_enable(weft_core *core, int enable);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
