@@ -39,7 +39,9 @@ KERNELS = {
 # Each is function(inputs, attributes, state) -> generator, as `recurrence` describes it.
 RECURRENT = {**onnx_recurrent.RECURRENT, **tflite_recurrent.RECURRENT}
 # Names of the kernels that keep something from run to run.
-STATEFUL = frozenset({"onnx.model", "tflite.lstm", "tflite.model", "tflite.svdf"})
+STATEFUL = frozenset({
+    "onnx.model", "tflite.float_lstm", "tflite.lstm", "tflite.model", "tflite.svdf",
+})
 
 
 def run(

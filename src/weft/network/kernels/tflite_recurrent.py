@@ -6,6 +6,7 @@ Sources: TFLite Micro, ``svdf_common.cc``, ``lstm_eval_general.cc``.
 import numpy as np
 
 from weft.network.kernels.fixed_point import clamp, multiply, multiply_wide, wrap32
+from weft.network.kernels.onnx_elementwise import sigmoid
 from weft.network.kernels.tflite_unary import logistic16, tanh16
 
 __all__ = ["KERNELS", "RECURRENT"]
@@ -87,10 +88,26 @@ def _lstm(inputs, attributes, state):
     return [outputs if attributes["time_major"] else np.array(outputs.swapaxes(0, 1))]
 
 
+def _float_lstm(inputs, attributes, state):
+    """The same in float32, without scales; ``limit`` : float, 0 for none."""
+    sums = inputs[0] if attributes["time_major"] else inputs[0].swapaxes(0, 1)
+    shape = *sums.shape[:2], sums.shape[2] // 4
+    hidden, cell = state.get("lstm", (np.zeros(shape[1:], np.float32),) * 2)
+    outputs = np.empty(shape, np.float32)
+    for step, fed in enumerate(sums):
+        enter, forget, new, leave = np.split(fed + (yield 0, hidden), 4, axis=1)
+        cell = sigmoid(forget) * cell + sigmoid(enter) * np.tanh(new)
+        if attributes["limit"]:
+            cell = cell.clip(-np.float32(attributes["limit"]), np.float32(attributes["limit"]))
+        hidden = outputs[step] = sigmoid(leave) * np.tanh(cell)
+    state["lstm"] = hidden, cell
+    return [outputs if attributes["time_major"] else np.array(outputs.swapaxes(0, 1))]
+
+
 def _int16(x):
     """Saturated to 16 bits, in int64."""
     return np.clip(x, -(1 << 15), (1 << 15) - 1)
 
 
 KERNELS = {"tflite.svdf": _svdf}
-RECURRENT = {"tflite.lstm": _lstm}
+RECURRENT = {"tflite.lstm": _lstm, "tflite.float_lstm": _float_lstm}

@@ -16,6 +16,7 @@ __all__ = ["BUILDERS"]
 
 GATE = 2.0**-12  # scale of a gate before its activation
 RESULT = 2.0**-15  # and after it
+SUMS = {"int8": np.int32, "int16": np.int64, "float32": np.float32}  # by the type of activations
 HIDDEN, CELL = 18, 19  # places of the state among the inputs
 NEEDED = {0, *range(1, 9), *range(12, 16), HIDDEN, CELL}  # input, weights, biases, state
 PARTS = (  # places that are absent or present only in LSTMs that TFLite Micro does not have
@@ -28,73 +29,95 @@ def _lstm(graph, operator):
     """Inputs 1..4 and 5..8 are the weights of input and recurrence, 12..15 the biases."""
     graph.counts(operator, 20, None)
     options = operator.options("UnidirectionalSequenceLSTMOptions")
-    for places, what in PARTS:
-        if any((place in NEEDED) != graph.present(operator, place) for place in places):
-            raise Fallback(f"an LSTM {what}")
     x, y = graph.input(operator, 0), graph.output(operator)
-    hidden, cell = graph.input(operator, HIDDEN), graph.input(operator, CELL)
-    kinds = [str(tensor.dtype) for tensor in (x, hidden, cell, y)]
-    if kinds[2] != "int16" or {*kinds[:2], kinds[3]} not in ({"int8"}, {"int16"}):
-        raise Fallback(f"no kernel for {', '.join(kinds)}")
-    wide = x.dtype == np.int16
-    if wide and (per_tensor(operator, x)[1] or per_tensor(operator, hidden)[1]):
-        raise Fallback("int16 with a zero point")
-    if options.FusedActivationFunction() != tflite.ActivationFunctionType.TANH:
-        raise Fallback("an LSTM whose activation is not TANH")
-    if len(x.shape) != 3 or len(hidden.shape) != 2:
-        raise operator.error(
-            f"input must have 3 dimensions and the state 2, not {x.shape}, {hidden.shape}"
-        )
-    major, size, units = bool(options.TimeMajor()), x.shape[2], hidden.shape[-1]
-    time, batch = x.shape[:2] if major else x.shape[1::-1]
-    if min(time, batch, size, units) < 1:
-        raise operator.error(f"input and state must have elements, not {x.shape}, {hidden.shape}")
-    for place in (HIDDEN, CELL):
-        state = graph.input(operator, place)
-        if state.shape != (batch, units) or operator.inputs[place] not in graph.file.variables:
-            raise operator.error(f"input {place} must be a variable of {(batch, units)}")
-    graph.expect(operator, (*x.shape[:2], units))
-    kind = np.dtype(np.int64 if wide else np.int32)  # of sums and biases
-    weights = _stacked(graph, operator, range(1, 5), (units, size), np.int8)
-    recurrent = _stacked(graph, operator, range(5, 9), (units, units), np.int8)
+    zeros = _supported(graph, operator, options, x, y)
+    major = bool(options.TimeMajor())
+    time, batch, size, units = _sizes(graph, operator, x, major)
+    clip = options.CellClip()
+    if not math.isfinite(clip) or clip < 0:
+        raise operator.error(f"limit of the cell must be 0 or above, not {clip}")
+    is_float, kind = x.dtype == np.float32, np.dtype(SUMS[str(x.dtype)])
+    stored = np.dtype(np.float32 if is_float else np.int8)
+    weights = _stacked(graph, operator, range(1, 5), (units, size), stored)
+    recurrent = _stacked(graph, operator, range(5, 9), (units, units), stored)
     bias = _stacked(graph, operator, range(12, 16), (units,), kind)
     sums = graph.add(Tensor(f"{y.name}/input", (*x.shape[:2], 4 * units), kind))
     state = graph.add(Tensor(f"{y.name}/state", (batch, units), x.dtype))
     own = graph.add(Tensor(f"{y.name}/recurrent", (batch, 4 * units), kind))
+    attributes = {"limit": float(clip)} if is_float else _scales(graph, operator, x, clip)
     common = {"operator": operator.name, "position": (operator.position,)}
     return [
         Gemm(
             **common, name=f"{y.name}/input", inputs=(operator.inputs[0],), outputs=(sums,),
-            x=operator.inputs[0], x_zero=per_tensor(operator, x)[1], weights=weights.T[None],
-            bias=bias.astype(np.int64),
+            x=operator.inputs[0], x_zero=zeros[0], weights=weights.T[None],
+            bias=bias if is_float else bias.astype(np.int64),
         ),
         Recurrence(
-            **common, name=y.name, inputs=(sums,), outputs=operator.outputs, kernel="tflite.lstm",
-            reason="the host computes the gates and the cell, which has 16 bits", steps=time,
+            **common, name=y.name, inputs=(sums,), outputs=operator.outputs,
+            kernel="tflite.float_lstm" if is_float else "tflite.lstm", steps=time,
+            reason="the host computes the gates and the cell",
+            attributes={"time_major": major, **attributes},
             products=(Gemm(
                 **common, name=f"{y.name}/recurrent", inputs=(state,), outputs=(own,), x=state,
-                x_zero=per_tensor(operator, hidden)[1], weights=recurrent.T[None],
+                x_zero=zeros[1], weights=recurrent.T[None],
             ),),
-            attributes={
-                "time_major": major, "wide": wide,
-                **_scales(graph, operator, x, hidden, cell, options.CellClip()),
-            },
         ),
     ]
+
+
+def _supported(graph, operator, options, x, y):
+    """The zero points of input and state; Fallback for an LSTM without a kernel."""
+    for places, what in PARTS:
+        if any((place in NEEDED) != graph.present(operator, place) for place in places):
+            raise Fallback(f"an LSTM {what}")
+    hidden, cell = graph.input(operator, HIDDEN), graph.input(operator, CELL)
+    kinds = [str(tensor.dtype) for tensor in (x, hidden, cell, y)]
+    of_cell = "float32" if kinds[0] == "float32" else "int16"
+    if kinds[0] not in SUMS or kinds != [kinds[0], kinds[0], of_cell, kinds[0]]:
+        raise Fallback(f"no kernel for {', '.join(kinds)}")
+    if options.FusedActivationFunction() != tflite.ActivationFunctionType.TANH:
+        raise Fallback("an LSTM whose activation is not TANH")
+    if kinds[0] == "float32":
+        return 0, 0
+    zeros = per_tensor(operator, x)[1], per_tensor(operator, hidden)[1]
+    if kinds[0] == "int16" and any(zeros):
+        raise Fallback("int16 with a zero point")
+    return zeros
+
+
+def _sizes(graph, operator, x, major):
+    """Steps in time, batch, inputs and units."""
+    states = [graph.input(operator, place).shape for place in (HIDDEN, CELL)]
+    if len(x.shape) != 3 or len(states[0]) != 2:
+        raise operator.error(
+            f"input must have 3 dimensions and the state 2, not {x.shape}, {states[0]}"
+        )
+    units = states[0][1]
+    time, batch = x.shape[:2] if major else x.shape[1::-1]
+    if min(*x.shape, units) < 1:
+        raise operator.error(f"input and state must have elements, not {x.shape}, {states[0]}")
+    for place, shape in zip((HIDDEN, CELL), states, strict=True):
+        if shape != (batch, units) or operator.inputs[place] not in graph.file.variables:
+            raise operator.error(f"input {place} must be a variable of {(batch, units)}")
+    graph.expect(operator, (*x.shape[:2], units))
+    return time, batch, x.shape[2], units
 
 
 def _stacked(graph, operator, places, shape, dtype):
     """The constants of the gates (input, forget, cell, output) along their first axis."""
     parts = [graph.constant(operator, place) for place in places]
     for place, part in zip(places, parts, strict=True):
-        if part.shape != shape or part.dtype != dtype:
-            raise operator.error(f"input {place} must be {np.dtype(dtype)} {shape}")
+        if part.dtype != dtype:
+            raise Fallback(f"input {place} is {part.dtype}, not {dtype}")
+        if part.shape != shape:
+            raise operator.error(f"input {place} must be of shape {shape}, not {part.shape}")
     graph.spend(operator, 9 * sum(part.nbytes for part in parts))
     return np.concatenate(parts)
 
 
-def _scales(graph, operator, x, hidden, cell, clip):
-    """Multipliers and shifts of all products, and the limit of the cell."""
+def _scales(graph, operator, x, clip):
+    """Attributes of the kernel: scales of all products, and the limit of the cell."""
+    hidden, cell = graph.input(operator, HIDDEN), graph.input(operator, CELL)
     (x_scale, _), (h_scale, h_zero) = per_tensor(operator, x), per_tensor(operator, hidden)
     c_scale, c_zero = per_tensor(operator, cell)
     power = math.log2(c_scale)
@@ -108,12 +131,10 @@ def _scales(graph, operator, x, hidden, cell, clip):
         scale_of(operator, scale)
         for scale in (RESULT * c_scale / c_scale, RESULT**2 / c_scale, RESULT**2 / h_scale)
     ]
-    if not math.isfinite(clip) or clip < 0:
-        raise operator.error(f"limit of the cell must be 0 or above, not {clip}")
     return {
         "input_scales": tuple(gates[:4]), "recurrent_scales": tuple(gates[4:]),
         "forget_scale": steps[0], "update_scale": steps[1], "hidden_scale": steps[2],
-        "cell_power": int(power), "hidden_zero": h_zero,
+        "cell_power": int(power), "hidden_zero": h_zero, "wide": x.dtype == np.int16,
         "limit": min(half_away(clip / c_scale), 32767) if clip else 0,
     }
 
