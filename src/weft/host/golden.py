@@ -1,47 +1,18 @@
 """A transport to a golden core in numpy: it takes command bytes and answers as hardware would."""
 
-from collections import Counter, deque
-from dataclasses import dataclass, field
+from collections import Counter
 
-from weft.commands import (
-    HEADER_BYTES,
-    VERSION,
-    Job,
-    JobFlag,
-    Load,
-    LoadFlag,
-    Opcode,
-    Region,
-    Status,
-)
+from weft.commands import HEADER_BYTES, Job, Load, Opcode
 from weft.config import Config
+from weft.host.emulated import EmulatedTransport
 from weft.host.golden_cores import CORES
-from weft.host.transport import Packet, TransportClosed, TransportError, TransportTimeout
-from weft.job_rules import JobRules
-from weft.registers import COUNTERS, REGISTERS, describe
 
 __all__ = ["GoldenTransport"]
 
-_FEEDS = (JobFlag.FEED_A, JobFlag.FEED_B)
 _MAX_UNCOUNTED = 1 << 20  # maximum commands whose cycles are not counted yet: 32 MiB of headers
-_MODELLED = frozenset({"busy", "active", "starved", "stalled"})  # counters from the cycle model
 
 
-@dataclass(eq=False)  # compared by identity: two jobs may be equal
-class _PendingJob:
-    """A job in the queue, and the number of panels of A and of B that it waits for."""
-
-    job: Job
-    rejected: bool
-    missing: list[int] = field(default_factory=lambda: [0, 0])
-    loads: list[Load] = field(default_factory=list)
-
-    @property
-    def ready(self):
-        return self.rejected or self.missing == [0, 0]
-
-
-class GoldenTransport:
+class GoldenTransport(EmulatedTransport):
     """A `Transport` to an exact model of a core; it answers at once.
 
     The cycle model gives the counters of cycles. It runs when they are read; until then the
@@ -56,69 +27,20 @@ class GoldenTransport:
         Config of the core.
     """
 
-    fresh = True
-
     def __init__(self, config: Config):
-        self._config = config
-        self._core = CORES[config.dtype](config)
-        self._operands = self._core.memories
-        self._job_rules = JobRules(config)
-        self._stream = bytearray()
-        self._jobs: deque = deque()
-        self._latest = None
-        self._packets: deque[Packet] = deque()
+        super().__init__(CORES[config.dtype](config))
         self._batch: list = []
         # Headers whose cycles are not counted yet: number of runs.
         self._batches: Counter = Counter()
         self._uncounted = 0  # commands in these batches
-        self._counters = dict.fromkeys(COUNTERS, 0)
-        self._closed = False
 
-    def restart(self, timeout: float) -> None:
-        """Do nothing: words are accepted when they are sent."""
+    def _executed(self, commands):
+        self._batch += commands
 
-    def send(self, commands: bytes) -> None:
-        self._check_open()
-        self._counters["words_in"] += len(commands) // self._config.bytes_in
-        self._stream += commands
-        self._run()
-
-    def receive(self, timeout: float) -> Packet:
-        self._check_open()
-        if not self._packets:
-            raise TransportTimeout(f"no results within {timeout:g} s")
-        return self._packets.popleft()
-
-    def read(self, address: int, count: int, timeout: float) -> list[int]:
-        self._check_open()
-        if _MODELLED.intersection(REGISTERS[address : address + count]):
-            self._count_cycles()
-        words = describe(self._config) + [value % (1 << 32) for value in self._counters.values()]
-        if not 0 <= address <= address + count <= len(words):
-            span = f"{address}..{address + count - 1}"
-            raise TransportError(f"registers read must lie in 0..{len(words) - 1}, not {span}")
-        return words[address : address + count]
-
-    def abort(self, timeout: float) -> None:
-        self._check_open()
-        if self._jobs:  # ready jobs have ended already, so the oldest job waits for operands
-            self._answer(self._jobs.popleft().job.tag, Status.ABORTED)
-            self._run()
-
-    def close(self) -> None:
-        self._closed = True
-
-    def _check_open(self):
-        if self._closed:
-            raise TransportClosed("the transport is closed")
-
-    def _run(self):
-        """End jobs and take commands as long as possible."""
-        while self._end_job() or self._take_command():
-            pass
-        if not self._jobs and not self._stream and self._batch:
+    def _idle(self):
+        if self._batch:
             self._defer(self._batch)
-            self._batch: list = []
+            self._batch = []
 
     def _defer(self, batch):
         """Store a batch; its cycles are counted when they are read."""
@@ -141,98 +63,6 @@ class GoldenTransport:
         self._batches.clear()
         self._uncounted = 0
 
-    def _take_command(self):
-        """Take the next command if it is complete and may start; return whether it did."""
-        size = max(HEADER_BYTES, self._config.bytes_in)
-        if len(self._stream) < size:
-            return False
-        header = bytes(self._stream[:HEADER_BYTES])
-        if header[1] == VERSION and header[0] == Opcode.JOB:
-            if len(self._jobs) == self._config.jobs:
-                return False
-            self._queue(Job.unpack(header))
-        elif header[1] == VERSION and header[0] == Opcode.LOAD:
-            load = Load.unpack(header)
-            if self._is_valid(load):
-                end = size + self._payload_bytes(load)
-                if len(self._stream) < end or not self._can_load(load):
-                    return False
-                self._load(load, self._stream[size:end])
-                size = end
-            else:
-                self._counters["errors"] += 1
-        else:
-            self._counters["errors"] += 1
-        del self._stream[:size]
-        return True
-
-    def _queue(self, job):
-        rejected = self._job_rules.rejects(job)
-        self._latest = _PendingJob(job, rejected)
-        if not rejected:
-            for side, (flag, size) in enumerate(zip(_FEEDS, (job.m, job.n), strict=True)):
-                if flag in job.flags:
-                    self._latest.missing[side] = self._operands[side].panels(size)
-        self._jobs.append(self._latest)
-
-    def _is_valid(self, load):
-        """Return whether the header of a load is valid."""
-        operands = self._operands.values()
-        pages, words = (max(getattr(o, name) for o in operands) for name in ("pages", "words"))
-        exists = load.operand in self._operands
-        return exists and 0 < load.panels <= pages and 0 < load.words <= words
-
-    def _payload_bytes(self, load):
-        operand = self._operands[load.operand]
-        return load.panels * -(-load.words // operand.group) * operand.segments * operand.stream
-
-    def _can_load(self, load):
-        """Return whether no pending job uses its pages, except the job that the load feeds."""
-        if load.operand == Region.TABLE:  # every job may use it
-            return not self._jobs
-        pages = range(load.page, load.page + load.pages)
-        for pending in self._jobs:
-            if pending.rejected or (LoadFlag.FEED in load.flags and pending is self._latest):
-                continue
-            first, span = _span(pending.job, load.operand)
-            if max(first, pages.start) < min(first + span, pages.stop):
-                return False
-        return True
-
-    def _load(self, load, payload):
-        self._core.load(load, bytes(payload))
-        if LoadFlag.FEED in load.flags and self._latest in self._jobs:
-            missing = self._latest.missing
-            if load.operand in (Region.A, Region.B):
-                missing[load.operand] = max(0, missing[load.operand] - load.panels)
-            self._latest.loads.append(load)
-        else:
-            self._batch.append(load)
-
-    def _end_job(self):
-        """Run the oldest job if all its panels are loaded; return whether it did."""
-        if not self._jobs or not self._jobs[0].ready:
-            return False
-        pending = self._jobs.popleft()
-        job = pending.job
-        if pending.rejected:
-            self._answer(job.tag, Status.REJECTED)
-            return True
-        self._batch += [job, *pending.loads]
-        results = self._core.run(job)
-        if results is None:
-            self._counters["finished"] += 1
-        else:
-            self._answer(job.tag, Status(0), results)
-        return True
-
-    def _answer(self, tag, status, data=None):
-        # A job that ended without results answers with one word without data.
-        data = bytes(self._config.bytes_out) if data is None else data
-        self._packets.append(Packet(tag, True, status, data))
-        self._counters["words_out"] += len(data) // self._config.bytes_out
-        self._counters["finished"] += 1
-
 
 def _untagged(command):
     """Return the header of a command; the tag of a job, which costs no cycles, as 0."""
@@ -247,12 +77,3 @@ def _commands(headers):
         kinds[headers[start]].unpack(headers[start : start + HEADER_BYTES])
         for start in range(0, len(headers), HEADER_BYTES)
     ]
-
-
-def _span(job, operand):
-    """Return the first page and the number of pages that a job uses of an operand's buffer."""
-    if operand == Region.A:
-        return job.a_page, job.a_pages
-    if operand == Region.C:
-        return (job.c_page, job.c_pages) if JobFlag.PRELOAD in job.flags else (0, 0)
-    return job.b_page, job.b_pages  # parameters have the addresses of B
