@@ -12,6 +12,7 @@ import weft
 from weft.chip.addresses import split
 from weft.chip.descriptors import ListEnd, ListError, ListLoad, ListLoop
 from weft.chip.states import NetworkState
+from weft.host.list_transport import ListTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.transport import TransportTimeout
 from weft.sim.board import SimBoardTransport
@@ -68,3 +69,10 @@ def test_a_network_over_the_wires(driver):
     assert session.cycles == program.cycles
     with program.open("golden") as golden:
         assert np.array_equal(y, golden(x))
+
+
+def test_a_matrix_product_over_the_wires(driver):
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(-128, 128, (4, 6), np.int8), rng.integers(-128, 128, (6, 5), np.int8)
+    y = weft.Accelerator(ListTransport(driver, timeout=TIMEOUT)).matmul(a, b)
+    assert np.array_equal(y, a.astype(int) @ b.astype(int))

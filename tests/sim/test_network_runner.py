@@ -11,7 +11,9 @@ from network_chips import SIMULATED, network_chip
 from network_duel import NetworkDuel
 
 import weft
+from weft.host.list_transport import ListTransport
 from weft.network.chip.compiler import compile_chip
+from weft.network.chip.golden_runner import GoldenRunner
 from weft.network.oracles import expected
 from weft.network.target import target_of
 
@@ -56,6 +58,25 @@ def test_several_lists():
         assert session.cycles == program.cycles
     wanted = [run_graph(graph, [row[None]])[graph.outputs[0]] for row in x]
     np.testing.assert_array_equal(y, np.concatenate(wanted))
+
+
+def test_matrix_products():
+    """Sums and results; the predicted cycles are the ones of the simulated core."""
+    rng = np.random.default_rng(2)
+    runners = NetworkDuel(SIMULATED), GoldenRunner(SIMULATED)
+    core, golden = (weft.Accelerator(ListTransport(runner)) for runner in runners)
+    for m, k, n, arguments in (
+        (7, 9, 11, {}), (1, 1, 1, {}), (40, 33, 5, {"scale": 0.003}), (50, 90, 21, {}),
+        (50, 90, 21, {"scale": 0.003, "zero_point": 9, "bias": rng.integers(-999, 999, 21)}),
+    ):
+        a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
+        (y, stats), (wanted, predicted) = (
+            accelerator.matmul(a, b, record=True, **arguments) for accelerator in (core, golden)
+        )
+        assert np.array_equal(y, wanted)
+        assert arguments or np.array_equal(y, a.astype(int) @ b.astype(int))
+        assert stats == predicted
+    core.close()
 
 
 # Cycles from START to the end in which a network must run: 15, 130, 320 and 500 us at 105 MHz.

@@ -5,8 +5,10 @@ import dataclasses
 import time
 from random import randrange
 
+from weft.chip import registers as chip_registers
 from weft.commands import Job, Load, Status, result
 from weft.config import Config
+from weft.host.board import BoardTransport
 from weft.host.opening import open_transport
 from weft.host.packing import result_bytes
 from weft.host.planner import tags
@@ -60,14 +62,15 @@ class CoreSession:
     def open(cls, transport: Transport | str, config: Config | None, timeout: float):
         """Return a session over a transport or its name, as in `weft.host.opening`.
 
-        On an error, a transport that was opened here is closed.
+        A core for networks on a board executes the jobs as lists. On an error, a transport that was
+        opened here is closed.
         """
         if not isinstance(transport, str):
-            return cls(transport, config, timeout)
+            return cls(_for_products(transport, timeout), config, timeout)
         with contextlib.ExitStack() as undo:
             opened = open_transport(transport, config)
             undo.callback(opened.close)
-            session = cls(opened, config, timeout)
+            session = cls(_for_products(opened, timeout), config, timeout)
             undo.pop_all()
             return session
 
@@ -186,3 +189,15 @@ class CoreSession:
                 )
             )
         return found
+
+
+def _for_products(transport, timeout):
+    """Return ``transport``, or one that executes products as lists on a core for networks."""
+    if not isinstance(transport, BoardTransport):
+        return transport
+    if transport.read(0, 1, timeout) != [chip_registers.MAGIC]:
+        return transport
+    from weft.host.list_transport import ListTransport
+    from weft.host.network_driver import NetworkDriver
+
+    return ListTransport(NetworkDriver(transport, timeout=timeout), timeout=timeout)

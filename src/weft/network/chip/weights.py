@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.chip.config import ChipConfig
+from weft.host.chip_words import COLUMN, dense_words, parameter_lines
 from weft.network.chip.layers import NetworkLayer, WeightLayout
 
 __all__ = ["LINES_OF_ADD", "LayerWords", "lines_of", "words_of"]
 
 LINES_OF_ADD = 3
-_COLUMN = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("shift", "i1")])
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,7 @@ def words_of(
     cols, depth = chip.core.cols, chip.core.depth
     if sizes.diagonal:
         return _diagonal(layer, sizes, cols, depth), np.zeros(layer.columns, np.int64)
-    taps, channels, columns = layer.weights.shape
-    whole = np.zeros((taps, sizes.tap_vectors * depth, sizes.tiles * cols), np.int8)
-    whole[:, :channels, :columns] = layer.weights
-    whole = whole.reshape(taps, sizes.tap_vectors, depth, sizes.tiles, cols)
-    words = whole.transpose(3, 0, 1, 4, 2)  # tile, tap, vector, column, byte
-    wide = words[..., : depth // 2 * 2].astype(np.int64)
-    pairs = (wide[..., 0::2] * wide[..., 1::2]).sum((1, 2, 4)).reshape(-1)[:columns]
-    return words.reshape(sizes.tiles, sizes.tile_words * cols, depth), pairs
+    return dense_words(layer.weights, sizes.tap_vectors, sizes.tiles, chip)
 
 
 def _diagonal(layer, sizes, cols, depth):
@@ -120,24 +113,15 @@ def lines_of(
     ``pairs`` are the pair sums of the columns; the sums of a `corrected` MAC cell contain them.
     """
     lanes = chip.core.lanes
-    columns = np.zeros(sizes.tiles * sizes.row_lines * lanes, _COLUMN)
+    columns = np.zeros(sizes.tiles * sizes.row_lines * lanes, COLUMN)
     used = columns[: layer.columns]
     bias = layer.bias - pairs if chip.core.cell.corrected else layer.bias
     used["bias"], used["multiplier"], used["shift"] = (
         bias.astype(np.int32), layer.multiplier, layer.shift
     )
-    added = np.zeros(0, _COLUMN)
+    added = np.zeros(0, COLUMN)
     if layer.addition is not None:
-        added = np.zeros(LINES_OF_ADD * lanes, _COLUMN)
+        added = np.zeros(LINES_OF_ADD * lanes, COLUMN)
         added["multiplier"] = np.repeat(layer.addition.multipliers, lanes)
         added["shift"] = np.repeat(layer.addition.shifts, lanes)
-    return _packed(columns, chip), _packed(added, chip)
-
-
-def _packed(columns, chip):
-    """Return columns as lines."""
-    lanes, size = chip.core.lanes, chip.core.lanes * _COLUMN.itemsize
-    lines = np.zeros((len(columns) // lanes, chip.line_vectors * chip.core.depth), np.uint8)
-    used = np.frombuffer(columns.tobytes(), np.uint8)
-    lines[:, :size] = used.reshape(len(lines), size)
-    return lines
+    return parameter_lines(columns, chip), parameter_lines(added, chip)

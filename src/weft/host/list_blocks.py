@@ -1,0 +1,102 @@
+"""Blocks of a matrix product that fit the memory and the buffers of a core for networks."""
+
+import math
+from dataclasses import dataclass
+
+from weft.chip.config import ChipConfig
+from weft.chip.descriptors import DESCRIPTOR_BYTES
+
+__all__ = ["LOG_BYTES", "BlockSizes", "block_sizes", "map_pitch"]
+
+LOG_BYTES = 8  # of an entry of the log
+DESCRIPTORS = 4  # of a list: two loads, a job, the end
+_MAX_ROWS = (1 << 16) - 1  # pixels of a row of a map
+
+
+@dataclass(frozen=True)
+class BlockSizes:
+    """The largest block of a product, and its places in the memory, in vectors.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of A.
+    words : int
+        Vectors of K.
+    tiles : int
+        Tiles of N.
+    log, a, source, output : int
+        First vectors of the log, of the rows of A, of what the loads read, and of the results. The
+        list is at vector 0.
+    """
+
+    rows: int
+    words: int
+    tiles: int
+    log: int
+    a: int
+    source: int
+    output: int
+
+
+def map_pitch(chip: ChipConfig, vectors: int) -> int:
+    """Return the vectors from row to row of A: neighbours lie in different banks."""
+    pitch = vectors
+    while chip.core.rows > 1 and math.gcd(pitch, chip.banks) > 1:
+        pitch += 1
+    return pitch
+
+
+def block_sizes(chip: ChipConfig, m: int, k: int, n: int, size: int) -> BlockSizes:
+    """Return the blocks of ``C[m, n] = A[m, k] x B[k, n]`` with results of ``size`` bytes.
+
+    K is divided only if a tile does not fit. A block of B takes at most half of the memory, if that
+    is enough for a tile.
+
+    Raises ValueError if the memory or a buffer is too small for any product.
+    """
+    core, depth = chip.core, chip.core.depth
+    log = DESCRIPTORS * -(-DESCRIPTOR_BYTES // depth)
+    space = chip.vectors - log - -(-LOG_BYTES // depth)
+    all_words, all_tiles = -(-k // depth), -(-n // core.cols)
+    lines = chip.row_chunks * chip.line_vectors  # vectors of the parameter lines of a tile
+
+    def output(tiles):  # vectors of a row of results
+        return -(-min(n, tiles * core.cols) * size // depth)
+
+    def source(words, tiles):
+        return tiles * (words * core.cols + lines)
+
+    def most_rows(words, tiles):
+        row = map_pitch(chip, words) + output(tiles)
+        return min((space - source(words, tiles)) // row, m, _MAX_ROWS)
+
+    wanted = min(core.rows, m)
+    words = next((
+        words for rows in (wanted, 1) for words in range(min(all_words, chip.b_words), 0, -1)
+        if most_rows(words, 1) >= rows
+    ), 0)
+    if not words or chip.row_chunks > chip.lines:
+        raise ValueError(
+            f"a core for networks must have a memory and buffers for a product of one tile, not"
+            f" {chip.memory_bytes} bytes and {chip.lines} lines"
+        )
+    words = _even(all_words, words)
+    fits = [
+        tiles for tiles in range(1, min(all_tiles, chip.b_words // words) + 1)
+        if tiles * chip.row_chunks <= chip.lines and source(words, tiles) <= space // 2
+        and most_rows(words, tiles) >= wanted
+    ]
+    tiles = _even(all_tiles, max(fits, default=1))
+    rows = _even(m, most_rows(words, tiles))
+    a = log + -(-LOG_BYTES // depth)
+    first_source = a + rows * map_pitch(chip, words)
+    return BlockSizes(
+        rows=rows, words=words, tiles=tiles, log=log, a=a, source=first_source,
+        output=first_source + source(words, tiles),
+    )
+
+
+def _even(total, most):
+    """Return the size of blocks of at most ``most``, as even as possible."""
+    return -(-total // -(-total // most))

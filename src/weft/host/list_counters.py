@@ -1,0 +1,55 @@
+"""The cycles of executed lists: as the core counts them, or predicted."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from weft.chip.config import ChipConfig
+from weft.chip.cycles import predict_list
+from weft.chip.descriptors import ListJob
+
+__all__ = ["ListCounters"]
+
+_MAX_UNCOUNTED = 1000  # different lists whose cycles are not predicted yet
+
+
+class ListCounters:
+    """Counts the lists that a core for networks has executed.
+
+    Parameters
+    ----------
+    chip : ChipConfig
+
+    Attributes
+    ----------
+    lists : int
+    steps : int
+        Array steps of all jobs.
+    """
+
+    def __init__(self, chip: ChipConfig):
+        self.lists = self.steps = 0
+        self._chip = chip
+        self._cycles = 0
+        self._uncounted: Counter = Counter()
+
+    def add(self, descriptors: Sequence, first: int, log: int, cycles: int | None) -> None:
+        """Count a list, with the addresses of its START; ``cycles`` is None if not counted."""
+        self.lists += 1
+        self.steps += sum(self._steps(job) for job in descriptors if isinstance(job, ListJob))
+        if cycles is not None:
+            self._cycles += cycles
+            return
+        self._uncounted[tuple(descriptors), first, log] += 1
+        if len(self._uncounted) > _MAX_UNCOUNTED:
+            self.cycles()
+
+    def cycles(self) -> int:
+        """Return the cycles of all lists. Predicts those that the core has not counted."""
+        for arguments, times in self._uncounted.items():
+            self._cycles += times * predict_list(self._chip, *arguments).cycles
+        self._uncounted.clear()
+        return self._cycles
+
+    def _steps(self, job):
+        panels = -(-job.out_height * job.out_width // job.panel_rows)
+        return panels * -(-job.columns // self._chip.core.cols) * job.tile_words

@@ -1,0 +1,25 @@
+"""The counters of lists: measured cycles are taken, others are predicted."""
+
+from network_chips import SMALL
+
+from weft.chip.addresses import split
+from weft.chip.cycles import predict_list
+from weft.chip.descriptors import ListEnd, ListJob
+from weft.host.list_counters import ListCounters
+
+LIST = ListJob(
+    panel_rows=8, out_height=2, out_width=9, columns=9, tile_words=5, kernel_height=1,
+    kernel_width=1, tap_vectors=5, group_tiles=3, in_height=2, in_width=9, sums=1,
+), ListEnd()
+
+
+def test_measured_and_predicted():
+    counters = ListCounters(SMALL)
+    addresses = split(100, SMALL.banks), split(200, SMALL.banks)
+    counters.add(LIST, *addresses, 1000)
+    assert (counters.lists, counters.steps, counters.cycles()) == (1, 3 * 3 * 5, 1000)
+    counters.add(LIST, *addresses, None)
+    counters.add(LIST, *addresses, None)
+    predicted = predict_list(SMALL, LIST, *addresses).cycles
+    assert (counters.lists, counters.steps) == (3, 3 * 45)
+    assert counters.cycles() == counters.cycles() == 1000 + 2 * predicted

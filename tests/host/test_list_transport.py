@@ -1,0 +1,185 @@
+"""`Accelerator` on a core for networks: results of the golden core, bit for bit; what is sent."""
+
+import numpy as np
+import pytest
+from faulty_pipe import End, PipedBoard
+from golden_network_board import CYCLES, GoldenNetworkBoard
+from network_chips import network_chip
+from rejects import rejects
+
+from weft import Accelerator
+from weft.chip.descriptors import ListError
+from weft.chip.report import ListReport
+from weft.host.accelerator import AcceleratorError
+from weft.host.board import BoardTransport
+from weft.host.golden import GoldenTransport
+from weft.host.list_transport import ListTransport, product_config
+from weft.host.transport import TransportError
+from weft.network.chip.golden_runner import GoldenRunner
+
+# A memory of 1,536 bytes, a buffer of 8 words of B: most products are divided in all directions.
+TINY = network_chip(2, 4, 4, 2, words=128, b_words=8, lines=8, reads=2)
+FIP = network_chip(3, 4, 4, 2, words=1024, b_words=256, lines=64, reads=2, multiplier="fip")
+WIDE = network_chip(1, 16, 8, 8, words=512, requantize="single")
+CHIPS = pytest.mark.parametrize("chip", [TINY, FIP, WIDE], ids=lambda chip: chip.core.name)
+
+
+class Runner(GoldenRunner):
+    """Counts the bytes that are written, and fails on request."""
+
+    def __init__(self, chip):
+        super().__init__(chip)
+        self.written, self.error = 0, None
+
+    def write(self, address, data, **form):
+        self.written += len(data)
+        super().write(address, data, **form)
+
+    def run(self, *addresses, timeout):
+        error, self.error = self.error, None
+        if isinstance(error, Exception):
+            raise error
+        report = super().run(*addresses, timeout=timeout)
+        return ListReport(error, 1) if error else report
+
+
+class Board(PipedBoard, GoldenNetworkBoard):
+    """A board with a core for networks on a pipe."""
+
+    def __init__(self, chip):
+        PipedBoard.__init__(self)
+        GoldenNetworkBoard.__init__(self, chip)
+
+
+def pair(chip):
+    """Accelerators on the core for networks and on a golden core of the same array."""
+    runner = Runner(chip)
+    lists = Accelerator(ListTransport(runner))
+    return runner, lists, Accelerator(GoldenTransport(product_config(chip)))
+
+
+def operands(rng, a_shape, b_shape):
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in (a_shape, b_shape))
+    return a, b
+
+
+@CHIPS
+def test_sums_of_any_shape(chip):
+    rng = np.random.default_rng(1)
+    _, lists, _ = pair(chip)
+    shapes = [(1, 1, 1), (5, 1, 9), (3, 70, 7), (17, 9, 33), *rng.integers(1, 24, (4, 3))]
+    for m, k, n in shapes:
+        a, b = operands(rng, (m, k), (k, n))
+        assert (lists.matmul(a, b) == a.astype(int) @ b.astype(int)).all()
+    a, b = np.full((4, 40), -128, np.int8), np.full((40, 5), -128, np.int8)
+    assert (lists.matmul(a, b) == 40 * 128 * 128).all()
+
+
+@CHIPS
+def test_all_arguments_equal_the_golden_core(chip):
+    """Scales, zero points and limits of columns, uint8, batches, vectors, K of 0."""
+    rng = np.random.default_rng(2)
+    _, lists, golden = pair(chip)
+    a, b = operands(rng, (9, 21), (21, 10))
+    bias, scale = rng.integers(-9000, 9000, 10), rng.uniform(1e-3, 1e-2, 10)
+    unsigned = a.view(np.uint8)
+    calls = [
+        (a, b, dict(bias=bias, scale=scale, zero_point=-7, low=-50, high=120)),
+        (a, b, dict(scale=scale, zero_point=rng.integers(-4, 0, 10), high=rng.integers(9, 12, 10))),
+        (unsigned, b, dict(bias=bias, scale=0.01, a_zero_point=130, out_dtype=np.uint8,
+                           zero_point=200, low=3)),
+        (unsigned, b, dict(scale=0.01, out_dtype=np.uint8, high=100)),
+        (a, b, dict(a_zero_point=rng.integers(-5, 5, 9), b_zero_point=rng.integers(-5, 5, 10))),
+        (*operands(rng, (2, 3, 5), (2, 5, 4)), dict(bias=bias[:4], scale=0.01)),
+        (*operands(rng, (3, 1, 6, 5), (2, 5, 4)), {}),
+        (*operands(rng, (5,), (5, 3)), {}),
+        (*operands(rng, (3, 0), (0, 4)), dict(bias=bias[:4], scale=0.01)),
+        (*operands(rng, (3, 0), (0, 4)), {}),
+        (*operands(rng, (0, 3), (3, 4)), {}),
+    ]
+    for left, right, arguments in calls:
+        y, expected = (acc.matmul(left, right, **arguments) for acc in (lists, golden))
+        assert (y.dtype, y.shape) == (expected.dtype, expected.shape)
+        assert (y == expected).all(), arguments
+
+
+def test_resident_and_prepared_products():
+    rng = np.random.default_rng(3)
+    runner, lists, golden = pair(FIP)
+    _, b = operands(rng, (1, 1), (30, 12))
+    with lists.load(b) as weights:
+        products = lists.prepare((4, 30), weights, scale=0.004), golden.prepare(
+            (4, 30), b, scale=0.004
+        )
+        for _ in range(2):
+            a, _ = operands(rng, (4, 30), (1, 1))
+            assert (lists.matmul(a, weights) == a.astype(int) @ b.astype(int)).all()
+            assert (products[0](a) == products[1](a)).all()
+
+
+def test_weights_and_lists_are_sent_once():
+    rng = np.random.default_rng(4)
+    runner, lists, _ = pair(FIP)
+    a, b = operands(rng, (6, 40), (40, 20))
+    lists.matmul(a, b)
+    first = runner.written
+    # Five tiles of 10 words of 4 vectors; lines of 5 vectors, 2 for each tile; the list; A.
+    assert first >= 20 * 40 + 6 * 40 + 4 * 128
+    for expected in (3 * 128 + 6 * 40, 6 * 40):  # the list has no loads now; then it is there
+        a, _ = operands(rng, (6, 40), (1, 1))
+        before = runner.written
+        assert (lists.matmul(a, b) == a.astype(int) @ b.astype(int)).all()
+        assert runner.written - before <= expected
+    before = runner.written
+    lists.matmul(a, b)
+    assert runner.written == before
+
+
+@pytest.mark.parametrize("error, kind, text", [
+    (ListError.ADDRESS, AcceleratorError,
+     "the list of a product ended with error ADDRESS in job 1"),
+    (TransportError("lost"), TransportError, "lost"),
+])
+def test_the_next_product_works_after_an_error(error, kind, text):
+    rng = np.random.default_rng(5)
+    runner, lists, _ = pair(TINY)
+    a, b = operands(rng, (6, 9), (9, 5))
+    lists.matmul(a, b)
+    runner.error = error
+    with rejects(kind, text):
+        lists.matmul(a + 1, b)
+    runner.memory[:] = 0x77
+    runner._buffers.b[:] = 1
+    assert (lists.matmul(a, b) == a.astype(int) @ b.astype(int)).all()
+
+
+def test_counters_are_the_cycles_of_the_lists():
+    rng = np.random.default_rng(6)
+    _, lists, _ = pair(FIP)
+    a, b = operands(rng, (3, 8), (8, 4))
+    y, first = lists.matmul(a, b, record=True)
+    y, stats = lists.matmul(a, b, record=True)
+    # One panel of one tile of 2 words; without loads it is faster.
+    assert (stats.active, stats.macs, stats.jobs) == (2, 96, 1)
+    assert stats.starved == stats.cycles - 2
+    assert 80 < stats.cycles < first.cycles < 300
+
+
+def test_a_memory_that_is_too_small():
+    chip = network_chip(2, 4, 4, 2, words=32, b_words=8, lines=8, reads=2)
+    rule = "a core for networks must have a memory and buffers for a product of one tile, not"
+    with rejects(ValueError, f"{rule} 384 bytes and 8 lines"):
+        ListTransport(GoldenRunner(chip))
+
+
+def test_an_accelerator_finds_a_core_for_networks_on_a_board():
+    """Over frames, as on a serial port; the cycles are what the board reports."""
+    board = Board(TINY)
+    end = End(board)
+    rng = np.random.default_rng(7)
+    a, b = operands(rng, (2, 4), (4, 3))
+    with Accelerator(BoardTransport(end, end, timeout=0.05), timeout=600) as lists:
+        assert lists.config == product_config(TINY)
+        y, stats = lists.matmul(a, b, record=True)
+    assert (y == a.astype(int) @ b.astype(int)).all()
+    assert stats.cycles == CYCLES
