@@ -134,6 +134,18 @@ def test_as_few_lists_as_possible(builder):
     assert written == [0, one - 1, two - 1, pooled]
 
 
+def test_a_layer_with_add_waits_for_the_added_map(builder):
+    x = builder.convolution(0, 8)
+    own = builder.convolution(x, 16)
+    other = builder.convolution(builder.max_pool(x), 16, groups=1, kernel=(1, 1), padding=4 * (0,))
+    builder.add(own, other)
+    graph = divide(builder.graph(), "tflite", 8, 8)
+    assert [layers for _, layers in lists(graph)] == [
+        [("CONV_2D",)], [("CONV_2D",), ("CONV_2D", "ADD")]
+    ]
+    assert graph.layers[2].position == (1, 4)
+
+
 def test_no_list_without_a_product_follows_the_first(builder):
     x = builder.convert(builder.max_pool(builder.convolution(0, 8)))
     builder.add(x, builder.convert(x))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from chip_networks import NetworkBuilder, random_network
+from chip_networks import NetworkBuilder, random_divided_network, random_network
 from network_chips import LARGE, SMALL
 
 from weft.network.chip.division import divide
@@ -35,26 +35,35 @@ def check(divided, plan, chip):
 
 def check_list(divided, segment, plan, chip, owner):
     """The layers of one list; the host writes maps before it, and reads results after it."""
-    depth, written = chip.core.depth, set()
+    depth = chip.core.depth
+
+    def intact(number):
+        """Whether a map has its values; a concatenation has the ones of its parts."""
+        parts = [n for n, found in enumerate(divided.maps) if found.whole == number]
+        if not parts:
+            return (owner[vectors(plan.maps[number], depth)] == number).all()
+        whole = vectors(plan.maps[number], depth)
+        for part in parts:
+            first = divided.maps[part].channel // depth
+            own = vectors(plan.maps[part], depth)
+            assert (own == whole[..., first : first + own.shape[-1]]).all()
+        return all(map(intact, parts))
+
     layers = [divided.layers[number] for number in segment.layers]
     for number in {n for layer in layers for n in (layer.x, layer.added) if n >= 0}:
-        if divided.maps[number].form is not None:
-            place = vectors(plan.maps[number], depth)
-            if not (owner[place] == number).all():
-                owner[place] = number
-                written.add(number)
+        if divided.maps[number].form is not None and not intact(number):
+            owner[vectors(plan.maps[number], depth)] = number
     for layer in layers:
-        x, y = (vectors(plan.maps[n], depth) for n in (layer.x, layer.y))
-        assert (owner[x] == layer.x).all()
-        assert not np.intersect1d(x, y).size
+        y = vectors(plan.maps[layer.y], depth)
+        assert intact(layer.x)
+        assert not np.intersect1d(vectors(plan.maps[layer.x], depth), y).size
         if layer.added >= 0:
             added = vectors(plan.maps[layer.added], depth)
-            assert (owner[added] == layer.added).all()
+            assert intact(layer.added)
             same = added.shape == y.shape and (added == y).all()
             assert same or not np.intersect1d(added, y).size
         owner[y] = layer.y
-    for number in segment.results.values():
-        assert (owner[vectors(plan.maps[number], depth)] == number).all()
+    assert all(map(intact, segment.results.values()))
 
 
 def builder():
@@ -106,14 +115,44 @@ def test_an_output_of_the_network_stays():
     check(*planned(b.graph(x, z), LARGE), LARGE)
 
 
+def test_a_part_of_a_concatenation_stays():
+    """The sum must not overwrite x, which the concatenation needs; the inner one begins at 8."""
+    b = builder()
+    x = b.convolution(0, 8)
+    inner = b.concatenation(x, b.convolution(x, 8))
+    outer = b.concatenation(b.convolution(x, 8), inner)
+    total = b.add(b.convolution(b.convolution(0, 8), 8), x)
+    b.convolution(outer, 4)
+    divided, plan = planned(b.graph(total, len(b.tensors) - 1), LARGE)
+    check(divided, plan, LARGE)
+    assert [found.channel for found in divided.maps if found.whole >= 0] == [0, 8, 8, 0]
+
+
+def test_results_of_a_list_stay_until_its_end():
+    """The host reads the first map of each list when the last one has been computed."""
+    b = builder()
+    x = b.convolution(0, 8)
+    y = b.convolution(b.convolution(x, 8), 8)
+    b.convolution(b.add(b.convolution(b.max_pool(x), 8), y), 8)
+    divided, plan = planned(b.graph(), LARGE)
+    assert len(divided.segments) == 2
+    check(divided, plan, LARGE)
+
+
 @pytest.mark.parametrize("chip", [LARGE, SMALL], ids=["large", "small"])
 @pytest.mark.parametrize("seed", range(25))
 def test_random_networks(seed, chip):
-    graph = random_network(np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    graph = random_network(rng) if seed < 15 else random_divided_network(rng)
     for options in ({}, {"dense": True}, {"keep": True}):
         divided, plan = planned(graph, chip, **options)
         check(divided, plan, chip)
         if "keep" in options:
-            places = [vectors(place, chip.core.depth).ravel() for place in plan.maps]
+            # The map of a concatenation has the vectors of its parts.
+            wholes = {found.whole for found in divided.maps}
+            places = [
+                vectors(place, chip.core.depth).ravel() for number, place in enumerate(plan.maps)
+                if number not in wholes
+            ]
             joined = np.concatenate(places)
             assert len(np.unique(joined)) == len(joined)
