@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from weft.chip.config import ChipConfig
 from weft.config import Config
 
-__all__ = ["NETWORKS_25F", "NETWORKS_85F", "NetworkDesign"]
+__all__ = ["BATCH1_85F", "NETWORKS_25F", "NETWORKS_85F", "NetworkDesign"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +26,8 @@ class NetworkDesign:
     baud: int
 
 
-def _core(**fields):
-    return Config(target="ecp5", requantize="tflite", activation="none", hop=2, **fields)
+def _core(hop=2, **fields):
+    return Config(target="ecp5", requantize="tflite", activation="none", hop=hop, **fields)
 
 
 # Of the block RAMs of the device, the memory takes 144 of 208 (288 KiB), and 36 of 56 (72 KiB).
@@ -43,6 +43,18 @@ NETWORKS_25F = NetworkDesign(
     chip=ChipConfig(
         core=_core(rows=8, cols=4, depth=4, lanes=4, dsp_cols=0),
         words=2048, b_words=512, lines=512, read_vectors=4,
+    ),
+    clock=105, baud=3_000_000,
+)
+
+# For networks of fully connected layers, whose weights stay in B: 512 words in 120 block RAMs of 36
+# bits, and 16 words in LUT RAM. 1,024 words would take 232 blocks. The parameters take 30 blocks,
+# and the memory 32 (64 KiB). An operand register for each 4 PEs: with 2, a layer takes 8 cycles
+# more.
+BATCH1_85F = NetworkDesign(
+    chip=ChipConfig(
+        core=_core(rows=1, cols=32, depth=16, lanes=8, dsp_cols=15, hop=4),
+        words=1024, b_words=528, lines=256, read_vectors=4,
     ),
     clock=105, baud=3_000_000,
 )

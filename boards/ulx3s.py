@@ -4,7 +4,7 @@ from amaranth_boards import ulx3s
 
 from weft.boards.board import Board
 from weft.boards.designs import ECP5_25F, ECP5_45F, ECP5_85F
-from weft.boards.network_designs import NETWORKS_25F, NETWORKS_85F
+from weft.boards.network_designs import BATCH1_85F, NETWORKS_25F, NETWORKS_85F
 
 __all__ = ["BOARDS"]
 
@@ -23,6 +23,7 @@ BOARDS = (
     _ulx3s(25, ulx3s.ULX3S_25F_Platform, ECP5_25F, networks=NETWORKS_25F),
     _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F, clock=112.5, baud=2_000_000),
     _ulx3s(
-        85, ulx3s.ULX3S_85F_Platform, ECP5_85F, clock=100, baud=2_000_000, networks=NETWORKS_85F
+        85, ulx3s.ULX3S_85F_Platform, ECP5_85F, clock=100, baud=2_000_000, networks=NETWORKS_85F,
+        batch1=BATCH1_85F,
     ),
 )

@@ -1,6 +1,6 @@
 """A buffer that loads fill: words of B, or parameter lines."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -8,6 +8,8 @@ from amaranth.utils import ceil_log2
 from weft.hw.buffers.bank import Bank
 
 __all__ = ["LoadedBuffer", "LoadedWord"]
+
+_FEW_WORDS = 32  # that are cheaper in LUT RAM than in blocks of twice the words
 
 
 class LoadedWord(data.StructLayout):
@@ -33,6 +35,9 @@ class LoadedWord(data.StructLayout):
 
 class LoadedBuffer(wiring.Component):
     """Memory of words of ``vectors`` vectors, with a bank for each ``read_vectors`` of them.
+
+    A block RAM has a power of two of words: 512 of 36 bits, or 1,024 of 18 bits, in an ECP5. Up to
+    32 words beyond a power of two are in LUT RAM, and the blocks keep their width.
 
     Parameters
     ----------
@@ -64,17 +69,39 @@ class LoadedBuffer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        core = self.chip.core
-        width = 8 * core.depth * self.chip.read_vectors
+        width = 8 * self.chip.core.depth * self.chip.read_vectors
         for group in range(self.vectors // self.chip.read_vectors):
-            m.submodules[f"bank_{group}"] = bank = Bank(
-                width=width, depth=self.words, target=core.target
+            enable, data = self.write.enable[group], self.write.data.as_value()
+            m.d.comb += self.read_data.as_value().word_select(group, width).eq(
+                self._group(m, group, enable, data.word_select(group, width))
             )
-            m.d.comb += [
-                bank.write_en.eq(self.write.enable[group]),
-                bank.write_addr.eq(self.write.word),
-                bank.write_data.eq(self.write.data.as_value().word_select(group, width)),
-                bank.read_addr.eq(self.read_addr),
-                self.read_data.as_value().word_select(group, width).eq(bank.read_data),
-            ]
         return m
+
+    def _group(self, m, group, enable, data):
+        """Add the banks of a group of vectors; return the vectors of the word that is read."""
+        most = 1 << (self.words - 1).bit_length() - 1  # words of the next smaller power of two
+        few = self.words - most
+        if not 0 < few <= _FEW_WORDS < most:
+            return self._bank(m, f"bank_{group}", self.words, enable, data)
+        level = ceil_log2(most)
+        writes_few, reads_few = self.write.word[level], self.read_addr[level]
+        first = self._bank(m, f"bank_{group}", most, enable & ~writes_few, data)
+        last = self._bank(m, f"few_{group}", few, enable & writes_few, data, lut_ram=True)
+        for n in range(self.LATENCY):
+            later = Signal(name=f"reads_few_{group}_{n}", reset_less=True)
+            m.d.sync += later.eq(reads_few)
+            reads_few = later
+        return Mux(reads_few, last, first)
+
+    def _bank(self, m, name, words, enable, data, *, lut_ram=False):
+        """Add a bank; return its read data."""
+        m.submodules[name] = bank = Bank(
+            width=len(data), depth=words, target=self.chip.core.target, lut_ram=lut_ram
+        )
+        m.d.comb += [
+            bank.write_en.eq(enable),
+            bank.write_addr.eq(self.write.word),
+            bank.write_data.eq(data),
+            bank.read_addr.eq(self.read_addr),
+        ]
+        return bank.read_data

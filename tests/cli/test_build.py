@@ -161,8 +161,11 @@ def test_lists_the_boards(run):
     assert code == 0
     lines = said.splitlines()
     assert [line.split()[0] for line in lines if "--for" not in line] == list(BOARDS)
-    [networks] = [line for line in lines if line.startswith("ulx3s-85f") and "--for" in line]
-    assert networks.endswith("8x8x8_fip_ecp5-networks --for networks")
+    cores = [line for line in lines if line.startswith("ulx3s-85f") and "--for" in line]
+    assert [line.split()[-3:] for line in cores] == [
+        ["8x8x8_fip_ecp5-networks", "--for", "networks"],
+        ["1x32x16_fip_ecp5-networks", "--for", "batch1"],
+    ]
 
 
 def test_lists_and_checks_a_board_of_ones_own(run, tmp_path):
@@ -225,7 +228,8 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
      "clock and baud of icebreaker must be over 0, not nan MHz and 3000000"),
     (["icebreaker", "--baud", "0"],
      "clock and baud of icebreaker must be over 0, not 36 MHz and 0"),
-    (["ulx3s-85f", "--for", "network"], "--for of ulx3s-85f must be networks, not 'network'"),
+    (["ulx3s-85f", "--for", "network"],
+     "--for of ulx3s-85f must be networks or batch1, not 'network'"),
     (["icebreaker", "--for", "networks"], "icebreaker has no core for networks"),
     (["ulx3s-85f", "--for", "networks", "--dsp-cols", "0"],
      "--for networks must be the only choice of a design, without --dsp-cols"),

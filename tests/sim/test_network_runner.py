@@ -11,6 +11,7 @@ from network_chips import SIMULATED, network_chip
 from network_duel import NetworkDuel
 
 import weft
+from weft.boards.network_designs import BATCH1_85F
 from weft.host.list_transport import ListTransport
 from weft.network.chip.compiler import compile_chip
 from weft.network.chip.golden_runner import GoldenRunner
@@ -21,9 +22,6 @@ pytest.importorskip("tflite")
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LARGE = network_chip(8, 8, 8, 8, target="ecp5", dsp_cols=4)
-BATCH1 = network_chip(
-    1, 32, 16, 8, words=8192, b_words=1024, lines=1024, target="ecp5", dsp_cols=32
-)
 
 
 @pytest.mark.parametrize("name", ["digits_mlp", "digits_cnn"])
@@ -82,8 +80,8 @@ def test_matrix_products():
 # Cycles from START to the end in which a network must run: 15, 130, 320 and 500 us at 105 MHz.
 @pytest.mark.slow
 @pytest.mark.parametrize("name, chip, limit", [
-    ("ad01_int8", BATCH1, 1_575), ("kws_int8", LARGE, 13_650), ("resnet8_int8", LARGE, 33_600),
-    ("vww_96_int8", LARGE, 52_500),
+    ("ad01_int8", BATCH1_85F.chip, 1_575), ("kws_int8", LARGE, 13_650),
+    ("resnet8_int8", LARGE, 33_600), ("vww_96_int8", LARGE, 52_500),
 ])
 def test_mlperf_tiny(mlperf_tiny, name, chip, limit):
     program = weft.load(mlperf_tiny / f"{name}.tflite").compile(chip)

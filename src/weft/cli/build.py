@@ -24,6 +24,7 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
   weft build ulx3s-25f --rows 4 --cols 4 another design
   weft build ulx3s-85f --fit             the largest array that closes timing
   weft build ulx3s-85f --for networks    a core that executes whole networks (docs/chip.md)
+  weft build ulx3s-85f --for batch1      one for fully connected layers, whose weights stay
   weft build --board ./my_board.py       a board of your own (docs/boards.md)
   weft build --list                      list the boards
 
@@ -57,7 +58,7 @@ def add(subparsers):
     )
     parser.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="build the board's core for networks; see weft build --list",
+        help="build the board's core for networks: networks or batch1; see weft build --list",
     )
     parser.add_argument(
         "--clock", metavar="MHZ", type=float,

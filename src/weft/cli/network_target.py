@@ -22,7 +22,8 @@ def add_target(parser, *, required: bool = False) -> None:
     )
     parser.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="the board's core for networks: networks; see weft build --list",
+        help="the board's core for networks: networks, or batch1 for fully connected layers; see"
+             " weft build --list",
     )
 
 

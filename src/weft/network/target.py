@@ -58,7 +58,7 @@ def target_of(target, purpose: str | None = None) -> NetworkTarget:
         in ``.toml``), with a table ``[chip]`` for a core for networks; the path of a board file
         (``.py``); or the name of a board, as ``weft build`` knows it.
     purpose : str, optional
-        The board's core for networks, as for ``weft build --for``: ``networks``.
+        The board's core for networks, as for ``weft build --for``: ``networks``, ``batch1``.
 
     Raises
     ------

@@ -1,26 +1,34 @@
 """The buffer that loads fill: groups of vectors are written alone, words are read whole."""
 
 import random
+from dataclasses import replace
+
+import pytest
+from amaranth.back import rtlil
 
 from verif.amaranth_bench import play
 from weft.chip.config import ChipConfig
 from weft.config import Config
 from weft.hw.chip.loaded_buffer import LoadedBuffer
+from weft.hw.primitives import Primitives
 
 CHIP = ChipConfig(
     core=Config(rows=2, cols=8, depth=2, lanes=2, requantize="tflite", activation="none"),
     read_vectors=4,
 )
-VECTORS, WORDS = 8, 6
+VECTORS = 8
 
 
-def test_groups_of_words():
+@pytest.mark.parametrize("words", [6, 64, 67])
+def test_groups_of_words(words):
+    """The last three of 67 words have a bank of their own."""
     rng = random.Random(1)
-    memory = [[0] * VECTORS for _ in range(WORDS)]
+    memory = [[0] * VECTORS for _ in range(words)]
+    places = [0, 1, words // 2, *range(max(0, words - 5), words)]
     script, expected = [], []
     for _ in range(200):
         data = [rng.getrandbits(16) for _ in range(VECTORS)]
-        enable, word, read = rng.getrandbits(2), rng.randrange(WORDS), rng.randrange(WORDS)
+        enable, word, read = rng.getrandbits(2), rng.choice(places), rng.choice(places)
         if read == word:  # undefined
             enable = 0
         script.append({
@@ -30,6 +38,15 @@ def test_groups_of_words():
         for n in range(VECTORS):
             if enable >> n // 4 & 1:
                 memory[word][n] = data[n]
-    dut = LoadedBuffer(CHIP, vectors=VECTORS, words=WORDS)
+    dut = LoadedBuffer(CHIP, vectors=VECTORS, words=words)
     [found] = play(dut, script, "read_data", tail=LoadedBuffer.LATENCY)
     assert found[LoadedBuffer.LATENCY :] == expected
+
+
+@pytest.mark.parametrize("words, blocks, distributed", [(512, 4, 0), (528, 4, 1), (600, 8, 0)])
+def test_a_few_words_more_keep_the_width_of_the_blocks(words, blocks, distributed):
+    """A group has 128 bits: 4 blocks of 36 bits with 512 words, 8 of 18 bits with 1,024."""
+    chip = ChipConfig(core=replace(CHIP.core, target="ecp5", depth=4), read_vectors=4)
+    text = rtlil.convert(LoadedBuffer(chip, vectors=4, words=words), platform=Primitives())
+    assert text.count("cell \\DP16KD ") == blocks
+    assert text.count('attribute \\ram_style "distributed"') == distributed

@@ -7,6 +7,7 @@ import pytest
 from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
 
 import weft
+from weft.boards.network_designs import BATCH1_85F
 from weft.network.chip.golden_runner import GoldenRunner
 from weft.network.oracles import expected
 
@@ -24,8 +25,8 @@ def record_of(path):
 
 
 @pytest.mark.parametrize("name, chip", [
-    ("ad01_int8", BATCH1), ("kws_int8", LARGE), ("kws_int8", SMALL), ("resnet8_int8", LARGE),
-    ("vww_96_int8", LARGE),
+    ("ad01_int8", BATCH1_85F.chip), ("kws_int8", LARGE), ("kws_int8", SMALL),
+    ("resnet8_int8", LARGE), ("vww_96_int8", LARGE),
 ])
 def test_outputs(mlperf_tiny, name, chip):
     """Two inferences, with maps that share their memory, in the list's earliest and latest order.
