@@ -74,3 +74,14 @@ def test_reciprocal_is_near_the_quotient():
     scale, over = fixed_point.reciprocal(x, 12)
     found = scale / 2.0 ** (31 + over.astype(float))
     assert np.abs(found * (x / 2**19) - 1).max() < 1e-8
+
+
+@pytest.mark.parametrize("name, exact", [
+    ("logistic", lambda x: 1 / (1 + math.exp(-x))), ("tanh", math.tanh),
+])
+def test_sigmoids_are_close_to_floats(name, exact):
+    x = np.arange(-15 * 64, 15 * 64 + 1)
+    found = getattr(fixed_point, name)(x << 21)  # x / 64 in 27 fractional bits
+    expected = np.array([exact(value / 64) for value in x.tolist()])
+    assert np.abs(found / 2**31 - expected).max() < 2**-21
+    assert found[15 * 64] == round(exact(0) * 2**31)

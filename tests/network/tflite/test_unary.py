@@ -58,6 +58,27 @@ def test_float_functions(rng, name):
     check(rng, name, [T((50,), FLOAT)], [T((50,), FLOAT)], options, trivial=True)
 
 
+def test_elu_near_the_middle_of_two_values():
+    every = np.arange(256, dtype=np.uint8).view(INT8)
+    x, y = T((256,), scale=2**-12), T((256,), scale=2**-11)
+    data = build({"x": x, "y": y}, [("ELU", ["x"], ["y"], None)], ["x"], ["y"])
+    [expected] = micro(data, [every])
+    np.testing.assert_array_equal(run_graph(load(data, "net"), [every])[1], expected)
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_sigmoids_of_exact_scales(name):
+    """Many results lie close to the middle of two values: the bits of fixed point decide."""
+    every = np.arange(256, dtype=np.uint8).view(INT8)
+    for scale in (*(2.0**n for n in range(-20, 4)), 3 / 512, 1e-3):
+        for zero in (-128, 3):
+            x = T((256,), scale=scale, zero=zero)
+            y = T((256,), scale=FIXED[name][0], zero=FIXED[name][1])
+            data = build({"x": x, "y": y}, [(name, ["x"], ["y"], None)], ["x"], ["y"])
+            [expected] = micro(data, [every])
+            np.testing.assert_array_equal(run_graph(load(data, "net"), [every])[1], expected)
+
+
 @pytest.mark.parametrize("name", ["LOGISTIC", "TANH"])
 def test_int16_sigmoids(rng, name):
     for scale in (2**-13, 2**-12, 2**-11, 2**-10, 2**-15, 1e-4, 3e-4, 0.00123, 0.01, 1e-9, 0.5):

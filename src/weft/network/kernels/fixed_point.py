@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 __all__ = [
-    "clamp", "exp_on_negative", "high_mul", "multiplier_of", "multiply", "multiply_wide",
-    "reciprocal", "round_shift", "wrap32",
+    "clamp", "exp_on_negative", "high_mul", "logistic", "multiplier_of", "multiply",
+    "multiply_wide", "reciprocal", "round_shift", "tanh", "wrap32",
 ]
 
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
@@ -113,11 +113,31 @@ def reciprocal(x, integer_bits):
 def one_over_one_plus(a):
     """``1 / (1 + a)`` for ``0 <= a < 1``, in 31 fractional bits.
 
-    Source: gemmlowp, ``one_over_one_plus_x_for_x_in_0_1``: three Newton steps.
+    Source: gemmlowp, ``one_over_one_plus_x_for_x_in_0_1``.
     """
+    return np.clip(_two_over_one_plus(a) << 1, LOW, HIGH)
+
+
+def _two_over_one_plus(a):
+    """``2 / (1 + a)`` for ``0 <= a < 1``, in 29 fractional bits: three Newton steps."""
     half = (np.asarray(a, np.int64) + HIGH + 1) >> 1  # (a + 1) / 2, rounded half up
     x = 1515870810 + high_mul(half, -1010580540)  # 48/17 and -32/17, in 29 fractional bits
     for _ in range(3):
         error = (1 << 29) - high_mul(half, x)
         x = x + np.clip(high_mul(x, error) << 2, LOW, HIGH)
-    return np.clip(x << 1, LOW, HIGH)
+    return x
+
+
+def logistic(x):
+    """``1 / (1 + exp(-x))``; x in 27 fractional bits, the result in 31 (gemmlowp, ``logistic``)."""
+    x = np.asarray(x, np.int64)
+    upper = one_over_one_plus(exp_on_negative(-np.abs(x), 4))
+    return np.where(x == 0, 1 << 30, np.where(x > 0, upper, HIGH - upper))
+
+
+def tanh(x):
+    """``tanh(x)``; x in 27 fractional bits, the result in 31 (gemmlowp, ``tanh``)."""
+    x = np.asarray(x, np.int64)
+    # (1 - e) / (1 + e), where e = exp(-2 * abs(x)): the same bits have one more integer bit.
+    twice = _two_over_one_plus(exp_on_negative(-np.abs(x), 5))
+    return np.sign(x) * np.clip((twice - (1 << 29)) << 2, LOW, HIGH)

@@ -8,7 +8,8 @@ import math
 
 import numpy as np
 
-from weft.network.kernels.fixed_point import multiply, round_shift
+from weft.network.kernels import fixed_point
+from weft.network.kernels.fixed_point import multiplier_of, multiply, round_shift
 from weft.network.tflite.quantized import half_away, per_tensor, scale_of
 
 __all__ = [
@@ -57,8 +58,9 @@ def _of_function(function, operator, x, y):
 
 
 def elu(operator, x, y):
-    """``x``, or ``exp(x) - 1`` below 0."""
-    return _of_function(lambda v: v if v >= 0 else math.expm1(v), operator, x, y)
+    """``x``, or ``exp(x) - 1`` below 0, where ``exp(x)`` is rounded to float32."""
+    one = np.float32(1)
+    return _of_function(lambda v: v if v >= 0 else np.float32(math.exp(v)) - one, operator, x, y)
 
 
 def exp(operator, x, y):
@@ -78,22 +80,27 @@ def gelu(approximate, operator, x, y):
 
 def logistic(operator, x, y):
     """``1 / (1 + exp(-x))``; scale and zero point of y are 1/256 and the lowest value."""
-    return _fixed(operator, x, y, 1 / 256, np.iinfo(y.dtype).min, lambda v: 1 / (1 + math.exp(-v)))
+    return _fixed(operator, x, y, 8, np.iinfo(y.dtype).min, fixed_point.logistic)
 
 
 def tanh(operator, x, y):
     """``tanh(x)``; scale and zero point of y are 1/128 and the middle."""
-    return _fixed(operator, x, y, 1 / 128, np.iinfo(y.dtype).min + 128, math.tanh)
+    return _fixed(operator, x, y, 7, np.iinfo(y.dtype).min + 128, fixed_point.tanh)
 
 
-def _fixed(operator, x, y, scale, zero, function):
-    found = per_tensor(operator, y)
-    if found != (scale, zero):
-        raise operator.error(f"scale and zero point of y must be {(scale, zero)}, not {found}")
+def _fixed(operator, x, y, bits, zero, function):
+    """A function of fixed point, rounded to ``bits`` fractional bits; x beyond +-15 saturates."""
+    found, expected = per_tensor(operator, y), (2.0**-bits, zero)
+    if found != expected:
+        raise operator.error(f"scale and zero point of y must be {expected}, not {found}")
     x_scale, x_zero = per_tensor(operator, x)
-    arguments = ((_values(x) - x_zero) * x_scale).clip(-700, 700)
-    steps = [half_away(function(value) / scale) for value in arguments.tolist()]
-    return _limited(np.array(steps, np.int64) + zero, y.dtype)
+    multiplier, shift = multiplier_of(x_scale * 2**27)
+    values = _values(x) - x_zero
+    largest = math.floor(15 * 2.0 ** (27 - shift))  # in units of 2**(shift - 27)
+    inside = np.abs(values) < largest
+    steps = round_shift(function(multiply(values * inside, multiplier, shift)), 31 - bits)
+    ends = np.where(values > 0, 1 << 8, -(1 << 8))
+    return _limited(np.where(inside, steps, ends) + zero, y.dtype)
 
 
 def absolute(operator, x, y):
