@@ -124,14 +124,15 @@ class Scenario:
         """The first ``lines`` of a placed operand, as an operand."""
         return replace(placed, matrix=placed.matrix[:lines])
 
-    def load(self, placed, *, first=0, count=None, flags=NO_LOAD_FLAGS):
-        """Send ``count`` panels from ``first`` on; all panels if ``count`` is None."""
-        g = self._memories[placed.side]
-        lines, k = placed.matrix.shape
-        last = g.panels(lines) if count is None else first + count
-        page = placed.page + first * placed.pitch
-        load = Load(placed.side, page, placed.pitch, last - first, g.panel_words(k), flags)
-        self.load_lines(load, placed.matrix[first * g.edge : last * g.edge])
+    def load(self, *operands, first=0, count=None, flags=NO_LOAD_FLAGS):
+        """Send ``count`` panels of operands from ``first`` on; all panels if it is None."""
+        for placed in operands:
+            g = self._memories[placed.side]
+            lines, k = placed.matrix.shape
+            last = g.panels(lines) if count is None else first + count
+            page = placed.page + first * placed.pitch
+            load = Load(placed.side, page, placed.pitch, last - first, g.panel_words(k), flags)
+            self.load_lines(load, placed.matrix[first * g.edge : last * g.edge])
 
     def load_parameters(self, b, entries):
         """Load the epilogue parameters of a placed B: ``entries``, one for each column."""

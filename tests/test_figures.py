@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from products import operands
 
 from weft.commands import Job
 from weft.config import Config
@@ -14,14 +15,6 @@ SQUARE = Config(rows=8, cols=8, depth=1)
 CUBE = Config(rows=4, cols=4, depth=4)
 PEAK = 64
 both = pytest.mark.parametrize("config", [SQUARE, CUBE], ids=lambda config: config.name)
-
-
-def operands(m, k, n, seed=1):
-    random = np.random.default_rng(seed)
-    return (
-        random.integers(-128, 128, (m, k), dtype=np.int8),
-        random.integers(-128, 128, (k, n), dtype=np.int8),
-    )
 
 
 def run(accelerator, m, k, n, copies=1):

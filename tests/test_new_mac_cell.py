@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Module, Mux, Signal
 from core_replay import replayed_matmul
+from rejects import rejects
 
 from weft.config import Config, ConfigError
 from weft.cycles import predict
@@ -77,8 +78,7 @@ def test_its_latency_delays_the_results():
 
 
 def test_rejects_a_family_without_the_cell():
-    with pytest.raises(ConfigError) as error:
-        Config(**SMALL, multiplier="nibble", target="ecp5")
-    assert str(error.value) == (
+    with rejects(ConfigError, (
         "multiplier must be one with a MAC cell for dtype 'int8' and target 'ecp5', not 'nibble'"
-    )
+    )):
+        Config(**SMALL, multiplier="nibble", target="ecp5")

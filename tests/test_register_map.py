@@ -1,7 +1,7 @@
 """Tests of the register map: no overlaps, and the registers and FIFO ports of each bus."""
 
 import pytest
-from chip_configs import small_chip
+from network_chips import small_chip
 
 from weft.buses import BUSES
 from weft.chip import registers as chip_registers

@@ -8,8 +8,8 @@ from amaranth.lib import data
 from amaranth.sim import Simulator
 
 __all__ = [
-    "ProtocolError", "checker", "plain", "play", "put", "quiet", "receive", "send", "simulate",
-    "ticks",
+    "ProtocolError", "checker", "plain", "play", "pulse", "put", "quiet", "receive", "send",
+    "simulate", "ticks",
 ]
 
 
@@ -104,6 +104,13 @@ async def ticks(ctx, count):
     """Wait ``count`` cycles; ``ctx.tick().repeat`` raises if another bench ends the run."""
     for _ in range(count):
         await ctx.tick()
+
+
+async def pulse(ctx, port, value=1):
+    """Set a port for one cycle."""
+    put(ctx, port, value)
+    await ctx.tick()
+    ctx.set(port, [0, 0] if isinstance(value, list) else 0)
 
 
 async def send(ctx, stream, payloads, *, idle=0, seed=0):

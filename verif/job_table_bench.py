@@ -1,14 +1,14 @@
 """Helpers for benches of the job table: push and pull jobs, query conflicts of loads."""
 
-from verif.amaranth_bench import checker, plain, put, receive, send, simulate, ticks
+from verif.amaranth_bench import checker, plain, pulse, put, receive, send, simulate, ticks
 from weft.commands import Job, JobFlag, Region
 from weft.geometry import Operand
 from weft.hw.control.headers import JobHeader, LoadHeader
 from weft.hw.control.job_table import JobTable
 
 __all__ = [
-    "ALL", "FED", "FLOAT", "PLAIN", "START", "conflicts", "header", "job", "pull", "pulse", "push",
-    "retire", "run",
+    "ALL", "FED", "FLOAT", "PLAIN", "START", "conflicts", "header", "job", "pull", "push", "retire",
+    "run",
 ]
 
 A = Operand(3, 2, 128, 16)  # 8 pages: up to 24 rows, K up to 256
@@ -74,10 +74,3 @@ async def retire(ctx, table):
     """Retire the oldest job; the conflict of a load follows a cycle later."""
     await pulse(ctx, table.retire)
     await ctx.tick()
-
-
-async def pulse(ctx, port, value=1):
-    """Set a port for one cycle."""
-    put(ctx, port, value)
-    await ctx.tick()
-    ctx.set(port, [0, 0] if isinstance(value, list) else 0)

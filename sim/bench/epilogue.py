@@ -112,8 +112,7 @@ async def epilogue_extremes(dut):
         if tb.config.requantize != "onnx":
             entries["shift"] = tb.rng.choice([-31, -30, -1, 0, 1, 30], n)
             entries["multiplier"][tb.rng.random(n) < 0.2] = 0
-        tb.load(a)
-        tb.load(b)
+        tb.load(a, b)
         tb.load_parameters(b, entries)
         tb.job(a, b, flags=FINISH)
         tb.job(a, b)
@@ -127,8 +126,7 @@ async def parameter_conflicts(dut):
     rows, cols = tb.config.rows, tb.config.cols
     m, n, k = tb.fit(2 * rows, 2 * cols, 3 * tb.config.depth)
     a, b = tb.place(A, tb.random(m, k)), tb.place(B, tb.random(n, k), page=0, gap=0)
-    tb.load(a)
-    tb.load(b)
+    tb.load(a, b)
     for _ in range(6):
         tb.load_parameters(b, random_parameters(tb, n))
         for _ in range(int(tb.rng.integers(1, 4))):
@@ -149,8 +147,7 @@ async def table_conflicts(dut):
     tb = await CoreTestbench.start(dut, stall=60)
     m, n, k = tb.fit(2 * tb.config.rows, 2 * tb.config.cols, 2)
     a, b = tb.place(A, tb.random(m, k)), tb.place(B, tb.random(n, k))
-    tb.load(a)
-    tb.load(b)
+    tb.load(a, b)
     tb.load_parameters(b, random_parameters(tb, n))
     for _ in range(4):
         send_table(tb)
@@ -160,8 +157,7 @@ async def table_conflicts(dut):
     # Each column has a constant result, so that every entry is looked up.
     width = min(n, 256)
     a, b = tb.place(A, np.zeros((1, 1), np.int8)), tb.place(B, tb.random(width, 1))
-    tb.load(a)
-    tb.load(b)
+    tb.load(a, b)
     for first in range(0, 256, width):
         entries = random_parameters(tb, width)
         entries["low"] = entries["high"] = np.arange(first, first + width) % 256
@@ -188,8 +184,7 @@ async def epilogue_aborts(dut):
     tb.multiply(tb.random(rows, depth), tb.random(cols, depth), flags=JobFlag.KEEP | FINISH)
     placed = tb.place(A, tb.random(rows, depth)), tb.place(B, tb.random(cols, depth))
     tb.load_parameters(placed[1], random_parameters(tb, cols))
-    for side in placed:
-        tb.load(side, flags=LoadFlag.CONTINUE)
+    tb.load(*placed, flags=LoadFlag.CONTINUE)
     tb.job(*placed, flags=JobFlag.ACCUMULATE | FINISH)
     await tb.wait_done()
 

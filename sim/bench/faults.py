@@ -63,8 +63,7 @@ async def abort_running(dut):
     k = min(tb.max_k(tiles=2), (16 if is_slow() else 64) * tb.config.depth)
     a = tb.place(A, tb.random(2 * tb.config.rows, k))
     b = tb.place(B, tb.random(2 * tb.config.cols, k))
-    tb.load(a)
-    tb.load(b)
+    tb.load(a, b)
     await tb.wait_sent()
     steps = 4 * -(-k // tb.config.depth)  # minimum cycles of the job
     for delay in (4, steps // 3, 2 * steps // 3):
@@ -74,8 +73,7 @@ async def abort_running(dut):
         await tb.abort()
         tb.job(a, b)
         send_random(tb)
-        tb.load(a)
-        tb.load(b)
+        tb.load(a, b)
         await tb.wait_done()
     # An abort while the next job is in the job table.
     if steps > 2 * 32 // tb.config.bytes_in + 8:
@@ -122,8 +120,7 @@ async def abort_keep(dut):
         await tb.wait_sent()
         await tb.cycles(4)
         await tb.abort()
-        tb.load(a)
-        tb.load(b)
+        tb.load(a, b)
         tb.job(a, b)
         await tb.wait_done()
 
@@ -155,8 +152,7 @@ async def aborts_at_random(dut):
     k = min(tb.max_k(tiles=2), 4 * tb.config.depth)
     a = tb.place(A, tb.random(tb.config.rows + 1, k))
     b = tb.place(B, tb.random(tb.config.cols + 1, k))
-    tb.load(a)
-    tb.load(b)
+    tb.load(a, b)
     await tb.wait_sent()
     for _ in range(8):
         for _ in range(2):

@@ -69,8 +69,7 @@ async def single_tiles(dut):
         a, b = tb.operands(m, n, 1)
         limits = random_limits(tb, tb.numbers.product(a, b))
         a, b = tb.place(A, a), tb.place(B, b)
-        tb.load(a)
-        tb.load(b)
+        tb.load(a, b)
         if _CLAMPS:
             tb.load_parameters(b, limits)
         for first in EPILOGUES:
@@ -91,8 +90,7 @@ async def limit_conflicts(dut):
     span = places[0].pages
     if 2 * span <= tb.geometry[B].pages:
         places.append(tb.place(B, b, page=span, gap=0))
-    for place in places:
-        tb.load(place)
+    tb.load(*places)
     for turn in range(6):
         place = places[turn // 2 % len(places)]
         tb.load_parameters(place, random_limits(tb, sums))

@@ -54,8 +54,7 @@ async def partial_operands(dut):
     k = min(tb.max_k(), (2 if is_slow() else 5) * page - 1)
     lines = tb.random(tb.config.rows, k), tb.random(tb.config.cols, k)
     whole = [tb.place(side, matrix) for side, matrix in enumerate(lines)]
-    for side in whole:
-        tb.load(side)
+    tb.load(*whole)
     for step in (page, 2 * page):
         for start in range(0, k, step):
             a, b = (
@@ -121,8 +120,7 @@ async def queue_full(dut):
     tb = await CoreTestbench.start(dut)
     k = tb.config.depth
     a, b = tb.place(A, tb.random(tb.config.rows, k)), tb.place(B, tb.random(tb.config.cols, k))
-    tb.load(a)
-    tb.load(b)
+    tb.load(a, b)
     await tb.wait_sent()
     loaded = tb.commands.taken
     tb.results.stall = 100

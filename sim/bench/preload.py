@@ -45,8 +45,7 @@ def load_operands(tb, m, n, k, share=1):
     placed = [tb.place(A, a), tb.place(B, b)]
     if _HAS_C:
         placed.append(tb.place(C, random_sums(tb, len(a), len(b)).T))
-    for one in placed:
-        tb.load(one)
+    tb.load(*placed)
     return *placed, *[None] * (3 - len(placed))
 
 

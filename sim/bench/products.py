@@ -32,8 +32,7 @@ async def shapes(dut):
         (rows, 1, 16 * depth + 1),
         (1, cols, 2 * depth),
     ):
-        m, n, k = tb.fit(m, n, k)
-        tb.multiply(tb.random(m, k), tb.random(n, k))
+        tb.multiply(*tb.operands(m, n, k))
     await tb.wait_done()
 
 
@@ -47,8 +46,7 @@ async def short_k(dut):
         tb.multiply(a[:, :k], b[:, :k])
     # With resident operands the jobs follow each other at the rate of the array.
     a, b = tb.place(A, a[:, :1], page=0, gap=0), tb.place(B, b[:, :1], page=0, gap=0)
-    tb.load(a)
-    tb.load(b)
+    tb.load(a, b)
     for _ in range(6):
         tb.job(a, b)
     await tb.wait_done()
@@ -61,8 +59,7 @@ async def rates(dut):
     for words in range(1, 25, 5 if is_slow() else 1):
         m, n, k = tb.fit(3 * tb.config.rows, 2 * tb.config.cols, words * tb.config.depth)
         a, b = tb.place(A, tb.random(m, k)), tb.place(B, tb.random(n, k))
-        tb.load(a)
-        tb.load(b)
+        tb.load(a, b)
         tb.job(a, b)
         tb.job(a, b)
     await tb.wait_done()
@@ -114,8 +111,7 @@ async def flow(dut, idle, stall):
     rows, cols, depth = tb.config.rows, tb.config.cols, tb.config.depth
     for _ in range(1 if is_slow() else 2):
         for m, n, k in ((rows + 1, cols, 2 * depth + 1), (1, 1, 1), (rows, cols + 1, 3 * depth)):
-            m, n, k = tb.fit(m, n, k)
-            tb.multiply(tb.random(m, k), tb.random(n, k))
+            tb.multiply(*tb.operands(m, n, k))
     await tb.wait_done()
 
 
@@ -127,8 +123,7 @@ async def wraps(dut):
     k = min(tb.max_k(), 256 * tb.config.depth)
     line = np.full((1, k), -128, np.int8)
     placed = [tb.place(side, line, page=0) for side in (A, B)]
-    for side in placed:
-        tb.load(side)
+    tb.load(*placed)
     chain = (1 << 17) // k + 1
     for link in range(chain):
         flags = JobFlag.ACCUMULATE if link else JobFlag(0)
@@ -145,5 +140,4 @@ def send_random(tb):
     m = int(tb.rng.integers(1, 3 * tb.config.rows + 1))
     n = int(tb.rng.integers(1, 3 * tb.config.cols + 1))
     k = int(tb.rng.integers(1, 20 * tb.config.depth + 1))
-    m, n, k = tb.fit(m, n, k)
-    tb.multiply(tb.random(m, k), tb.random(n, k))
+    tb.multiply(*tb.operands(m, n, k))

@@ -39,8 +39,7 @@ async def counters(dut):
     await tb.cycles(60)
     assert seen["starved"] >= 20, f"starved must be 20 cycles or more, not {seen['starved']}"
     assert seen["stalled"] == 0, "the core must not stall while operands are missing"
-    for side in operands:
-        tb.load(side, flags=LoadFlag.FEED)
+    tb.load(*operands, flags=LoadFlag.FEED)
     tb.job(*operands)
     tb.send(b"\xff" * 32)
     tb.reject(m=0)

@@ -1,7 +1,7 @@
 """Tests of `NetworkIp`: its name, and the values that it rejects."""
 
 import pytest
-from chip_configs import small_chip
+from network_chips import small_chip
 from rejects import rejects
 
 from weft.chip.ip import NetworkIp

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from folders import files
 
 from weft.cli import main
 from weft.config import Config
@@ -19,10 +20,6 @@ pytestmark = pytest.mark.usefixtures("here")
 def fast(monkeypatch):
     """Replaces the generator: two lines of Verilog with the name of the Config."""
     monkeypatch.setattr(export, "verilog", lambda config: f"// {config.name}\n// é\n")
-
-
-def files(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def test_writes_the_core(here, capsys):

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from folders import files
 
 from weft.chip.ip import NetworkIp
 from weft.cli import main
@@ -29,10 +30,6 @@ def fast(monkeypatch):
 
     monkeypatch.setattr(build, "build", fake_build)
     return cores
-
-
-def files(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def test_writes_a_kit(here, capsys):

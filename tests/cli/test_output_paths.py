@@ -1,6 +1,7 @@
 """Output files and folders: created, left unchanged, or rejected."""
 
 import pytest
+from rejects import rejects
 
 from weft.cli.output_paths import output_file, output_folder
 
@@ -23,10 +24,9 @@ def test_leaves_an_existing_folder_unchanged(tmp_path):
 def test_rejects_a_file_in_place_of_a_folder(tmp_path, below, reason):
     (tmp_path / "file").touch()
     path = tmp_path / "file" / below
-    with pytest.raises(OSError) as error:
-        output_folder(path)
     text = f"cannot write to the output folder: {reason}'{path}'"
-    assert str(error.value) == text
+    with rejects(OSError, text):
+        output_folder(path)
 
 
 def test_rejects_a_folder_that_cannot_be_written():

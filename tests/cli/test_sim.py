@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from folders import files
 
 import weft.cycles
 import weft.golden
@@ -42,10 +43,6 @@ pytestmark = pytest.mark.usefixtures("here")
 def no_picture(monkeypatch):
     """Hide matplotlib, to save the time for drawing."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-
-
-def files(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def test_runs_checks_and_network(here, capsys, monkeypatch):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from products import integers
 
 from weft.golden import activate, add_bias, matmul, requantize
 from weft.quantize import activation_table, leaky_relu, onnx_scale, sigmoid
@@ -54,11 +55,6 @@ def ends(dtype, shape):
     """Both ends of ``dtype``, alternating along rows and columns."""
     limits = np.iinfo(dtype)
     return np.where(np.indices(shape).sum(axis=0) // 2 % 2, limits.min, limits.max).astype(dtype)
-
-
-def integers(rng, dtype, *shape):
-    limits = np.iinfo(dtype)
-    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
 
 
 def run(ort, operator, inputs, constants, dtype, domain="", **attributes):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from products import integers
 from tflite_files import T, build
 
 from tools.tflite_writer import fully_connected_file
@@ -24,10 +25,6 @@ from weft.quantize import (
 )
 
 ALL = np.arange(256, dtype=np.uint8).view(np.int8)  # every byte
-
-
-def integers(rng, *shape):
-    return rng.integers(-128, 127, shape, np.int8, endpoint=True)
 
 
 def fully_connected(
@@ -89,7 +86,7 @@ def test_tflite_per_tensor_computes_the_product_in_double(tflm):
 @pytest.mark.parametrize("per_channel", [False, True])
 def test_tflite_layer(tflm, per_channel, activation, top):
     rng = np.random.default_rng([per_channel, activation])
-    w, x = integers(rng, 24, 100), integers(rng, 50, 100)
+    w, x = integers(rng, np.int8, 24, 100), integers(rng, np.int8, 50, 100)
     x_scale, w_scale, y_scale = np.float32([0.03, 0.0625, 5.5])
     if per_channel:
         w_scale = rng.uniform(0.01, 0.1, 24).astype(np.float32)

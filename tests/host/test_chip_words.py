@@ -8,7 +8,7 @@ from weft.host.chip_words import COLUMN, dense_words, parameter_lines
 
 def test_dense_words():
     """Two taps of 3 channels, 3 columns; 2 columns and 2 channels in a word."""
-    chip = network_chip(2, 2, 2, 2, reads=2)
+    chip = network_chip(2, 2, 2, 2, read_vectors=2)
     weights = np.arange(18, dtype=np.int8).reshape(2, 3, 3)  # tap, channel, column
     words, pairs = dense_words(weights, 2, 2, chip)
     assert words.tolist() == [
@@ -19,7 +19,7 @@ def test_dense_words():
 
 
 def test_parameter_lines():
-    chip = network_chip(2, 2, 8, 2, reads=2)  # 18 bytes in 3 vectors, in reads of 2
+    chip = network_chip(2, 2, 8, 2, read_vectors=2)  # 18 bytes in 3 vectors, in reads of 2
     columns = np.array([(1, 2, 3), (-1, 1 << 30, -4), (5, 6, 7), (8, 9, 10)], COLUMN)
     lines = parameter_lines(columns, chip)
     assert lines.shape == (2, 32)

@@ -5,6 +5,7 @@ import struct
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from products import operands
 
 from weft import Accelerator
 from weft.commands import Job, JobFlag, Load, LoadFlag, Opcode, Status, result
@@ -153,12 +154,6 @@ def feeds(page):
     """The operands of that job, all zeros."""
     payload = bytes(CONFIG.bytes_in)
     return b"".join(Load(n, page, 1, 1, 1, LoadFlag.FEED).pack() + payload for n in (0, 1))
-
-
-def operands(m, k, n, seed=1):
-    rng = np.random.default_rng(seed)
-    a = rng.integers(-128, 128, (m, k), dtype=np.int8)
-    return a, rng.integers(-128, 128, (k, n), dtype=np.int8)
 
 
 # K of 200 exceeds the buffers: its jobs keep sums and accumulate them.

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ml_dtypes import bfloat16
+from products import integers
 
 from weft.commands import Job, JobFlag, Load, Region
 from weft.config import Config
@@ -38,10 +39,6 @@ def put(core, region, lines, page, gap=0):
     return page, pitch, (panels - 1) * pitch + pitch - gap
 
 
-def integers(rng, *shape):
-    return rng.integers(-128, 128, shape).astype(np.int8)
-
-
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(
     rows=EDGES, cols=EDGES, depth=st.integers(1, 3), lanes=POWERS, bytes_out=POWERS, m=SIZES,
@@ -53,7 +50,7 @@ def test_results_are_in_tile_order(rows, cols, depth, lanes, bytes_out, m, n, k,
         a_words=2048, b_words=2048, requantize="single",
     )
     rng = np.random.default_rng(m * n)
-    a, b = integers(rng, m, k), integers(rng, n, k)
+    a, b = integers(rng, np.int8, m, k), integers(rng, np.int8, n, k)
     core = IntegerCore(config)
     places = put(core, Region.A, a, 3, gap)
     b_page, b_pitch, b_pages = put(core, Region.B, b, 1, gap)
@@ -99,7 +96,7 @@ def test_operands_reach_to_the_last_word():
     config = Config(rows=2, cols=3, depth=1, a_words=64, b_words=64)
     rng = np.random.default_rng(2)
     core = IntegerCore(config)
-    a, b = integers(rng, 4, 16), integers(rng, 6, 16)
+    a, b = integers(rng, np.int8, 4, 16), integers(rng, np.int8, 6, 16)
     places = [put(core, Region.A, a, 1, gap=1), put(core, Region.B, b, 2)]
     job = Job(4, 6, 16, *places[0], *places[1])
     assert places[0][0] + places[0][2] == places[1][0] + places[1][2] == 4

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from golden_commands import CONFIG, FEED, job, load, numbers, product, result
+from rejects import rejects
 
 from weft.commands import JobFlag, Load, Status
 from weft.config import Config
@@ -102,8 +103,7 @@ def test_rejects_features_not_in_the_config(fields, flags):
 
 
 def test_rejects_invalid_parameters(transport):
-    with pytest.raises(TransportError) as error:
+    want = "parameters of a job: multiplier must be in 0..2147483647, not 2147483648"
+    with rejects(TransportError, want):
         entry = parameters((0, 1 << 31, 0, 0, 0, 0, 0))
         transport.send(entry + job(1, 1, 1, 0, JobFlag.REQUANTIZE))
-    want = "parameters of a job: multiplier must be in 0..2147483647, not 2147483648"
-    assert str(error.value) == want

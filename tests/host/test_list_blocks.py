@@ -7,7 +7,7 @@ from rejects import rejects
 
 from weft.host.list_blocks import BlockSizes, block_sizes, map_pitch
 
-CRAMPED = network_chip(2, 4, 4, 2, words=128, b_words=8, lines=8, reads=2)
+CRAMPED = network_chip(2, 4, 4, 2, words=128, b_words=8, lines=8, read_vectors=2)
 
 
 @pytest.mark.parametrize("chip", [LARGE, BATCH1, TINY, CRAMPED], ids=lambda c: c.core.name)
@@ -51,7 +51,7 @@ def test_k_is_divided_only_if_a_tile_does_not_fit():
 
 
 def test_too_small():
-    chip = network_chip(2, 4, 4, 2, words=32, b_words=8, lines=8, reads=2)
+    chip = network_chip(2, 4, 4, 2, words=32, b_words=8, lines=8, read_vectors=2)
     rule = "a core for networks must have a memory and buffers for a product of one tile, not"
     with rejects(ValueError, f"{rule} 384 bytes and 8 lines"):
         block_sizes(chip, 1, 1, 1, 1)

@@ -18,8 +18,8 @@ from weft.host.transport import TransportError
 from weft.network.chip.golden_runner import GoldenRunner
 
 # A memory of 1,536 bytes, a buffer of 8 words of B: most products are divided in all directions.
-TINY = network_chip(2, 4, 4, 2, words=128, b_words=8, lines=8, reads=2)
-FIP = network_chip(3, 4, 4, 2, words=1024, b_words=256, lines=64, reads=2, multiplier="fip")
+TINY = network_chip(2, 4, 4, 2, words=128, b_words=8, lines=8, read_vectors=2)
+FIP = network_chip(3, 4, 4, 2, words=1024, b_words=256, lines=64, read_vectors=2, multiplier="fip")
 WIDE = network_chip(1, 16, 8, 8, words=512, requantize="single")
 CHIPS = pytest.mark.parametrize("chip", [TINY, FIP, WIDE], ids=lambda chip: chip.core.name)
 
@@ -166,7 +166,7 @@ def test_counters_are_the_cycles_of_the_lists():
 
 
 def test_a_memory_that_is_too_small():
-    chip = network_chip(2, 4, 4, 2, words=32, b_words=8, lines=8, reads=2)
+    chip = network_chip(2, 4, 4, 2, words=32, b_words=8, lines=8, read_vectors=2)
     rule = "a core for networks must have a memory and buffers for a product of one tile, not"
     with rejects(ValueError, f"{rule} 384 bytes and 8 lines"):
         ListTransport(GoldenRunner(chip))

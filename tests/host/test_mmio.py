@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from products import operands
 
 from weft import Accelerator
 from weft.commands import Job, Status
@@ -101,15 +102,10 @@ class RegisterModel:
         return int.from_bytes(word, "little")
 
 
-def operands(seed, m, k, n):
-    rng = np.random.default_rng(seed)
-    return (rng.integers(-128, 128, shape, dtype=np.int8) for shape in ((m, k), (k, n)))
-
-
 @pytest.mark.parametrize("m, k, n", [(1, 1, 1), (2, 8, 3), (7, 33, 10), (40, 60, 20)])
 @pytest.mark.parametrize("space", [511, 8])
 def test_products_equal_numpy(m, k, n, space):
-    a, b = operands(m, m, k, n)
+    a, b = operands(m, k, n, seed=m)
     with Accelerator(MmioTransport(RegisterModel(space=space)), timeout=5) as acc:
         assert acc.config == SMALL
         for _ in range(2):
@@ -122,7 +118,7 @@ def test_resident_operands_and_requantized_results():
         rows=2, cols=2, lanes=2, requantize="tflite", bytes_in=4, bytes_out=4, a_words=64,
         b_words=64,
     )
-    a, b = operands(3, 5, 12, 4)
+    a, b = operands(5, 12, 4)
     options = {"scale": 0.01, "zero_point": 3}
     with (
         Accelerator(MmioTransport(RegisterModel(config))) as acc,
@@ -173,7 +169,7 @@ def test_words_that_arrive_renew_the_timeout(monkeypatch):
 
     clock = itertools.count()
     monkeypatch.setattr("weft.host.mmio.time.monotonic", lambda: next(clock))
-    a, b = operands(1, 10, 8, 9)
+    a, b = operands(10, 8, 9)
     with Accelerator(MmioTransport(Slow()), timeout=20) as acc:
         assert np.array_equal(acc.matmul(a, b), a.astype(int) @ b)
     assert next(clock) > 20
@@ -241,7 +237,7 @@ def test_litex_client():
             self.model.close()
 
     model = RegisterModel()
-    a, b = operands(1, 4, 9, 5)
+    a, b = operands(4, 9, 5)
     with Accelerator(MmioTransport(LiteXRegisters(Client(model), 0x3000_0000))) as acc:
         assert np.array_equal(acc.matmul(a, b), a.astype(int) @ b)
     assert model.closed == 1

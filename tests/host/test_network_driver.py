@@ -25,7 +25,7 @@ from weft.host.network_driver import NetworkDriver
 from weft.host.tcp_server import TcpServer, listen
 from weft.host.transport import TransportError, TransportTimeout
 
-CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, reads=2)
+CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
 BANKS = CHIP.banks
 ACK_TIMEOUT = 0.05
 GUARD = 600  # seconds after which a test hangs

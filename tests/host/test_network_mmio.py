@@ -18,7 +18,7 @@ from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.transport import TransportClosed, TransportError, TransportTimeout
 from weft.registers import describe
 
-CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, reads=2)
+CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
 CYCLES = 1234  # of every list of the model
 LIST, LOG = 600, 900
 

@@ -5,10 +5,10 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planned_core import plan
 
-from weft.commands import JobFlag, LoadFlag
+from weft.commands import JobFlag, Region
 from weft.config import Config
-from weft.geometry import operands
 from weft.host.planner import Planner
 
 SMALL = st.builds(
@@ -19,61 +19,10 @@ SMALL = st.builds(
 SIZE = st.integers(1, 90)
 
 
-def follow(config, steps, m, n, k):
-    """Run ``steps`` on model buffers and check the data of each job; the number of words loaded."""
-    geometry = operands(config)
-    memory = [{}, {}]
-    loaded = [0, 0]
-    done = {}
-    words = -(-k // config.depth)
-    for step in steps:
-        job, feeds = step.job, step.feeds
-        for feed in feeds:
-            load = feed.load
-            carries_on = LoadFlag.CONTINUE if feed.word else LoadFlag(0)
-            assert load.flags == LoadFlag.FEED | carries_on
-            assert load.page + load.pages <= geometry[load.operand].pages
-            assert load.words <= 16 * load.pitch
-            for panel, word in itertools.product(range(load.panels), range(load.words)):
-                where = 16 * (load.page + panel * load.pitch) + word
-                memory[load.operand][where] = (feed.panel + panel, feed.word + word)
-            loaded[load.operand] += load.panels * load.words
-        fed = {feed.load.operand for feed in feeds}
-        assert (JobFlag.FEED_A in job.flags, JobFlag.FEED_B in job.flags) == (0 in fed, 1 in fed)
-        assert job.m == step.rows.stop - step.rows.start
-        assert job.n == step.cols.stop - step.cols.start
-        first = done.get((step.rows.start, step.cols.start), 0)
-        assert (JobFlag.ACCUMULATE in job.flags) == (first > 0)
-        sides = (
-            (step.rows, config.rows, job.a_page, job.a_pitch, job.a_pages),
-            (step.cols, config.cols, job.b_page, job.b_pitch, job.b_pages),
-        )
-        for side, (span, edge, page, pitch, pages) in enumerate(sides):
-            assert span.start % edge == 0
-            panels = range(-(-(span.stop - span.start) // edge))
-            for panel, word in itertools.product(panels, range(-(-job.k // config.depth))):
-                at = page + panel * pitch + word // 16
-                assert page <= at < page + pages <= geometry[side].pages
-                want = (span.start // edge + panel, first // config.depth + word)
-                assert memory[side].get(16 * at + word % 16) == want
-        assert step.has_results == (first + job.k == k)
-        if not step.has_results or first:
-            assert job.m <= config.rows
-            assert job.n <= {"int8": 1, "bf16": 8}[config.dtype] * config.cols
-        for i in range(step.rows.start, step.rows.stop, config.rows):
-            for j in range(step.cols.start, step.cols.stop, config.cols):
-                assert done.get((i, j), 0) == first
-                done[i, j] = first + job.k
-    tiles = itertools.product(range(0, m, config.rows), range(0, n, config.cols))
-    assert done == dict.fromkeys(tiles, k)
-    assert words <= min(loaded)
-    return loaded
-
-
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(config=SMALL, m=SIZE, n=SIZE, k=st.integers(1, 400))
 def test_covers_any_product(config, m, n, k):
-    follow(config, Planner(config).plan(m, n, k), m, n, k)
+    plan(config, m, n, k)
 
 
 LARGE = {"depth": 64, "a_words": 65536, "b_words": 65536}
@@ -114,14 +63,16 @@ def test_is_one_job_if_everything_fits():
 def test_loads_both_operands_once_if_one_fits():
     config = Config(rows=2, cols=2, a_words=128, b_words=128)
     for m, n in ((8, 200), (200, 8)):
-        assert follow(config, Planner(config).plan(m, n, 32), m, n, 32) == [m * 16, n * 16]
+        _, core = plan(config, m, n, 32)
+        assert (core.loaded[Region.A], core.loaded[Region.B]) == (m * 16, n * 16)
 
 
 def test_chooses_the_outer_operand_with_fewer_bytes_to_load():
     config = Config(rows=2, cols=2, a_words=128, b_words=128)
     # 50 panels of A in 25 blocks and 5 of B in 3: A comes 3 times rather than B 25 times
-    assert follow(config, Planner(config).plan(100, 10, 32), 100, 10, 32) == [3 * 50 * 32, 5 * 32]
-    assert follow(config, Planner(config).plan(10, 100, 32), 10, 100, 32) == [5 * 32, 3 * 50 * 32]
+    for m, n, loaded in ((100, 10, (3 * 50 * 32, 5 * 32)), (10, 100, (5 * 32, 3 * 50 * 32))):
+        _, core = plan(config, m, n, 32)
+        assert (core.loaded[Region.A], core.loaded[Region.B]) == loaded
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(100, 10, 32), (3, 3, 1000)])
@@ -176,47 +127,27 @@ def test_gives_jobs_consecutive_tags():
     assert [job.tag for job in jobs] == [65535, 0, 1]
 
 
-def parameters_of(config, steps, n, memory=None):
-    """Check that the parameters of each job are loaded; the panels whose parameters were loaded."""
-    memory = {} if memory is None else memory
-    loaded = 0
-    for step in steps:
-        job, load = step.job, step.before and step.before[0].load
-        asked = [feed.load for feed in step.before]
-        assert step.commands == [*asked, job, *(feed.load for feed in step.feeds)]
-        if load:
-            assert (load.operand, load.flags, load.words) == (2, 0, -(-config.cols // config.lanes))
-            assert load.page + load.pages <= operands(config)[1].pages
-            for panel in range(load.panels):
-                memory[load.page + panel * load.pitch] = step.before[0].panel + panel
-            loaded += load.panels
-        flags = job.flags & (JobFlag.REQUANTIZE | JobFlag.TABLE)
-        assert flags == (JobFlag.REQUANTIZE | JobFlag.TABLE if step.has_results else 0)
-        if step.has_results:
-            for panel in range(-(-job.n // config.cols)):
-                at = memory[job.b_page + panel * job.b_pitch]
-                assert at == step.cols.start // config.cols + panel
-    return loaded
-
-
 FINISHED = JobFlag.REQUANTIZE | JobFlag.TABLE
 
 
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(config=SMALL, m=SIZE, n=SIZE, k=st.integers(1, 400))
 def test_loads_parameters_before_the_jobs_that_need_them(config, m, n, k):
-    steps = list(Planner(config).plan(m, n, k, flags=FINISHED))
-    follow(config, steps, m, n, k)
-    loaded = parameters_of(config, steps, n)
-    assert loaded >= -(-n // config.cols)
+    _, core = plan(config, m, n, k, FINISHED)
+    assert core.loaded[Region.PARAMETERS] >= parameter_words(config, n)
+
+
+def parameter_words(config, n):
+    """Words of the parameters of n columns."""
+    return -(-n // config.cols) * -(-config.cols // config.lanes)
 
 
 @pytest.mark.parametrize(("m", "k"), [(3, 16), (40, 16), (9, 200)])
 def test_loads_parameters_of_a_resident_operand_once(m, k):
     config = Config(rows=2, cols=2, a_words=64, b_words=1024)
     for page in (0, 64 - 3 * -(-k // 16)):
-        steps = Planner(config).plan(m, 6, k, b_page=page, flags=FINISHED)
-        assert parameters_of(config, steps, 6) == 3
+        _, core = plan(config, m, 6, k, FINISHED, b_page=page)
+        assert core.loaded[Region.PARAMETERS] == parameter_words(config, 6)
 
 
 def test_loads_no_parameters_for_raw_results():

@@ -5,10 +5,10 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planned_core import plan
 
 from weft.commands import JobFlag, Load, Region
 from weft.config import Config
-from weft.host.planner import Planner
 
 SMALL = st.builds(
     Config,
@@ -19,104 +19,6 @@ SMALL = st.builds(
 SIZE = st.integers(1, 90)
 START, ROW = JobFlag.PRELOAD, JobFlag.PRELOAD | JobFlag.BROADCAST
 FINISH = JobFlag.ROUND | JobFlag.CLAMP
-
-
-class Core:
-    """Model buffers that record the panel and word at each address, and run jobs."""
-
-    def __init__(self, config):
-        self.config = config
-        self.memory = {region: {} for region in Region}
-        self.loaded = dict.fromkeys(Region, 0)
-        self.pages = {Region.A: 16, Region.B: 16, Region.PARAMETERS: 1, Region.C: 1}
-        self.words = {Region.A: config.a_words, Region.B: config.b_words, Region.C: config.c_words}
-
-    def load(self, feed):
-        load = feed.load
-        page = self.pages[load.operand]
-        for panel, word in itertools.product(range(load.panels), range(load.words)):
-            at = page * (load.page + panel * load.pitch) + word
-            if load.operand != Region.PARAMETERS:
-                assert at < self.words[load.operand]
-            elif word:
-                continue
-            self.memory[load.operand][at] = feed.panel + panel, feed.word + word
-        self.loaded[load.operand] += load.panels * load.words
-
-    def follow(self, steps, m, n, k, flags):
-        """Check the data of every job; the values of k summed in each tile."""
-        config, done = self.config, {}
-        for step in steps:
-            job = step.job
-            job.pack()
-            assert step.commands == [
-                *(feed.load for feed in step.before), job, *(feed.load for feed in step.feeds)
-            ]
-            for feed in (*step.before, *step.feeds):
-                self.load(feed)
-            first = done.get((step.rows.start, step.cols.start), 0)
-            last = first + job.k == k
-            asked = job.flags & ~(JobFlag.FEED_A | JobFlag.FEED_B)
-            want = (JobFlag(0) if first else flags & ROW) | (flags & FINISH if last else JobFlag(0))
-            want |= (JobFlag.ACCUMULATE if first else want) | (want if last else JobFlag.KEEP)
-            assert asked == want
-            if not last or first:
-                assert job.m <= config.rows and job.n <= 8 * config.cols
-            self.check_operands(step, first)
-            self.check_columns(step)
-            for i in range(step.rows.start, step.rows.stop, config.rows):
-                for j in range(step.cols.start, step.cols.stop, config.cols):
-                    assert done.get((i, j), 0) == first
-                    done[i, j] = first + job.k
-        tiles = itertools.product(range(0, m, config.rows), range(0, n, config.cols))
-        assert done == dict.fromkeys(tiles, k)
-
-    def check_operands(self, step, first):
-        job, config = step.job, self.config
-        sides = (
-            (Region.A, step.rows, config.rows, job.a_page, job.a_pitch, job.a_pages, job.m),
-            (Region.B, step.cols, config.cols, job.b_page, job.b_pitch, job.b_pages, job.n),
-        )
-        for side, span, edge, page, pitch, pages, lines in sides:
-            assert (span.start % edge, span.stop - span.start) == (0, lines)
-            for panel, word in itertools.product(range(-(-lines // edge)), range(job.k)):
-                at = 16 * (page + panel * pitch) + word
-                assert 16 * page <= at < 16 * (page + pages) <= self.words[side]
-                assert self.memory[side][at] == (span.start // edge + panel, first + word)
-
-    def check_columns(self, step):
-        """Check that C and parameters are at the addresses of the job."""
-        job, config = step.job, self.config
-        if JobFlag.PRELOAD not in job.flags:
-            assert (job.c_page, job.c_pitch, job.c_pages) == (0, 0, 0)
-        for panel in range(-(-job.n // config.cols)):
-            whose = step.cols.start // config.cols + panel
-            if JobFlag.CLAMP in job.flags:
-                at = job.b_page + panel * job.b_pitch
-                assert self.memory[Region.PARAMETERS][at] == (whose, 0)
-            if JobFlag.PRELOAD not in job.flags:
-                continue
-            rows = [0]
-            if JobFlag.BROADCAST not in job.flags:
-                rows = range(step.rows.start, step.rows.stop)
-            for n, row in enumerate(rows):
-                at = job.c_page + panel * job.c_pitch + n
-                assert job.c_page <= at < job.c_page + job.c_pages <= config.c_words
-                assert self.memory[Region.C][at] == (whose, row)
-
-
-def plan(config, m, n, k, flags=JobFlag(0), **places):
-    """Run the steps of a product on model buffers; the steps and the buffers."""
-    steps = list(Planner(config).plan(m, n, k, flags=flags, **places))
-    core = Core(config)
-    for name, region in (("a_page", Region.A), ("b_page", Region.B)):
-        if name in places:  # loaded before
-            lines, edge = (m, config.rows) if region == Region.A else (n, config.cols)
-            pitch = -(-k // 16)
-            for panel, word in itertools.product(range(-(-lines // edge)), range(k)):
-                core.memory[region][16 * (places[name] + panel * pitch) + word] = panel, word
-    core.follow(steps, m, n, k, flags)
-    return steps, core
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)

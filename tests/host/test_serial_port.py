@@ -153,10 +153,9 @@ def test_reports_a_disconnected_cable(line):
     assert right(accelerator)
     line.give = line.pull
     for _ in range(2):
-        with pytest.raises(TransportClosed) as error:
-            right(accelerator)
         text = f"{line.path} at 3000000 baud was disconnected"
-        assert str(error.value) == text
+        with rejects(TransportClosed, text):
+            right(accelerator)
     accelerator.close()
 
 

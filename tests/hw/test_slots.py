@@ -67,8 +67,7 @@ def resident(config, m, n, k, *, jobs):
     scenario = Scenario(config)
     a, b = scenario.operands(m, n, k)
     placed = scenario.place(A, a, 0, gap=0), scenario.place(B, b, 0, gap=0)
-    for operand in placed:
-        scenario.load(operand)
+    scenario.load(*placed)
     for _ in range(jobs):
         scenario.job(*placed)
     return scenario

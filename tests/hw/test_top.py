@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from amaranth.hdl import Cat
 from amaranth.lib.data import View
 
-from verif.amaranth_bench import checker, quiet, send, simulate, ticks
+from verif.amaranth_bench import checker, pulse, quiet, send, simulate, ticks
 from verif.core_bench import check_results, job_words
 from weft.commands import Status
 from weft.config import Config
@@ -51,9 +51,7 @@ def test_jobs_run_through_flat_ports():
         for seed, scoreboard in enumerate(scenario.scoreboards):
             if Status.ABORTED in scoreboard.statuses:
                 await ticks(ctx, 50)
-                ctx.set(top.cmd_abort, 1)
-                await ctx.tick()
-                ctx.set(top.cmd_abort, 0)
+                await pulse(ctx, top.cmd_abort)
             scoreboard.check(await job_words(ctx, results(top), stall=0.3, seed=seed))
         await quiet(ctx, results(top))
         assert await register(ctx, top, "magic") == MAGIC

@@ -5,6 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from products import exact, integers
 
 from weft.buses import BUSES
 from weft.commands import JobFlag
@@ -34,14 +35,6 @@ def started(golden, bus, config):
     return driver
 
 
-def integers(rng, *shape):
-    return rng.integers(-128, 128, shape, dtype=np.int8)
-
-
-def exact(a, b):
-    return a.astype(np.int64) @ b.astype(np.int64)
-
-
 def run(driver, a, b, dtype=np.int32, **options):
     """Return code and C of a product; the rows of C have gaps between them."""
     c = driver.alloc((a.shape[0], -(-b.shape[1] // 16) * 16 + 16), dtype)[:, : b.shape[1]]
@@ -63,7 +56,7 @@ def test_multiplies_any_shape(golden, bus, name):
     driver = started(golden, bus, Config(**CONFIGS[name]))
     rng = np.random.default_rng(7)
     for m, n, k in SHAPES:
-        a, b = driver.put(integers(rng, m, k)), driver.put(integers(rng, k, n))
+        a, b = driver.put(integers(rng, np.int8, m, k)), driver.put(integers(rng, np.int8, k, n))
         check(driver, a, b)
     assert driver.device.access_errors == 0
 
@@ -72,8 +65,8 @@ def test_multiplies_any_shape(golden, bus, name):
 def test_accepts_transposed_matrices_and_slices(golden, bus):
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(8)
-    a = driver.put(integers(rng, 11, 40), order="F")[2:9, 3:33]
-    b = driver.put(integers(rng, 50, 12), order="F", skew=3)[5:35, 1:11]
+    a = driver.put(integers(rng, np.int8, 11, 40), order="F")[2:9, 3:33]
+    b = driver.put(integers(rng, np.int8, 50, 12), order="F", skew=3)[5:35, 1:11]
     for x, y in ((a, b), (a[:, ::-1], b[:, ::-1])):  # negative strides too
         check(driver, x, y)
     c = driver.alloc((7, 16), np.int32)[::-1, :10]
@@ -87,7 +80,7 @@ def test_splits_a_product_that_does_not_fit(golden, bus):
     """With K = 60 each buffer holds one panel."""
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(9)
-    a, b = driver.put(integers(rng, 9, 60)), driver.put(integers(rng, 60, 13))
+    a, b = driver.put(integers(rng, np.int8, 9, 60)), driver.put(integers(rng, np.int8, 60, 13))
     check(driver, a, b)
 
 
@@ -95,30 +88,30 @@ def test_splits_a_product_that_does_not_fit(golden, bus):
 def test_weights_stay_resident(golden, bus):
     driver = started(golden, bus, Config(rows=2, cols=4, a_words=64, b_words=128))
     rng = np.random.default_rng(10)
-    first, second = (driver.put(integers(rng, k, n)) for k, n in ((20, 7), (9, 5)))
+    first, second = (driver.put(integers(rng, np.int8, k, n)) for k, n in ((20, 7), (9, 5)))
     resident = [driver.Weights(), driver.Weights()]
     for b, weights in zip((first, second), resident, strict=True):
         size = b.shape[1], b.shape[0]
         args = ctypes.byref(weights), b.ctypes.data, *b.strides, *size
         assert driver.call("weft_load_b", *args) == OK
     for b, weights in ((first, resident[0]), (second, resident[1]), (first, resident[0])):
-        a = driver.put(integers(rng, 6, b.shape[0]))
+        a = driver.put(integers(rng, np.int8, 6, b.shape[0]))
         check(driver, a, b, weights=weights)
     assert driver.call("weft_free_b", ctypes.byref(resident[0])) == ERR_STALE  # not the last one
     assert driver.call("weft_free_b", ctypes.byref(resident[1])) == OK
     assert driver.call("weft_free_b", ctypes.byref(resident[0])) == OK
-    big = driver.put(integers(rng, 20, 20))
+    big = driver.put(integers(rng, np.int8, 20, 20))
     args = ctypes.byref(resident[0]), big.ctypes.data, *big.strides, 20, 20
     assert driver.call("weft_load_b", *args) == ERR_NO_SPACE
-    tall = driver.put(integers(rng, 65, 1))
+    tall = driver.put(integers(rng, np.int8, 65, 1))
     tall_args = ctypes.byref(resident[0]), tall.ctypes.data, *tall.strides, 1, 65
     assert driver.call("weft_load_b", *tall_args) == ERR_NO_SPACE
     assert driver.call("weft_load_b", *args[:-2], 8, 20) == OK
     # One page is free, so K is split.
-    a, b = driver.put(integers(rng, 5, 100)), driver.put(integers(rng, 100, 9))
+    a, b = driver.put(integers(rng, np.int8, 5, 100)), driver.put(integers(rng, np.int8, 100, 9))
     check(driver, a, b)
     assert driver.call("weft_reset") == OK
-    a = driver.put(integers(rng, 3, 20))
+    a = driver.put(integers(rng, np.int8, 3, 20))
     assert run(driver, a, big[:, :8], weights=resident[0])[0] == ERR_STALE
 
 
@@ -136,7 +129,7 @@ def entries(rng, n):
 def test_requantizes_to_int8(golden, bus, k):
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(11)
-    a, b = driver.put(integers(rng, 7, k)), driver.put(integers(rng, k, 21))
+    a, b = driver.put(integers(rng, np.int8, 7, k)), driver.put(integers(rng, np.int8, k, 21))
     columns = driver.put(entries(rng, 21))
     acc = add_bias(exact(a, b).astype(np.int32), columns["bias"])
     want = scaled(acc, multiplier=columns["multiplier"], shift=columns["shift"], mode="tflite")
@@ -182,7 +175,7 @@ def test_interrupts_advance_a_product(golden, bus):
     """Interrupts advance the product; at its end the callback is called once."""
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(13)
-    a, b = driver.put(integers(rng, 40, 9)), driver.put(integers(rng, 9, 40))
+    a, b = driver.put(integers(rng, np.int8, 40, 9)), driver.put(integers(rng, np.int8, 9, 40))
     c = driver.alloc((40, 40), np.int32)
     results = []
     done = driver.DONE(lambda core, error, context: results.append(error))
@@ -217,7 +210,7 @@ def test_waits_time_out(golden, bus):
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     driver.call("test_poll_limit", 50)
     rng = np.random.default_rng(14)
-    a, b = driver.put(integers(rng, 4, 9)), driver.put(integers(rng, 9, 4))
+    a, b = driver.put(integers(rng, np.int8, 4, 9)), driver.put(integers(rng, np.int8, 9, 4))
     driver.device.never_ready = True
     assert run(driver, a, b)[0] == ERR_TIMEOUT
     driver.device.never_ready = False
@@ -229,7 +222,7 @@ def test_waits_time_out(golden, bus):
 def test_rejects_invalid_products(golden, bus):
     driver = started(golden, bus, Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(15)
-    a, b = driver.put(integers(rng, 4, 9)), driver.put(integers(rng, 9, 4))
+    a, b = driver.put(integers(rng, np.int8, 4, 9)), driver.put(integers(rng, np.int8, 9, 4))
     long = driver.put(np.zeros((1, 131072), np.int8))  # 131072 * 128 * 128 does not fit 32 bits
     assert run(driver, long, long.T)[0] == ERR_SHAPE
     assert run(driver, a[:0], b)[0] == ERR_SHAPE
@@ -243,7 +236,7 @@ def test_rejects_invalid_products(golden, bus):
 def test_rejects_strides_that_the_dma_does_not_support(golden):
     driver = started(golden, "dma", Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(16)
-    a, b = driver.put(integers(rng, 8, 18)), driver.put(integers(rng, 9, 4))
+    a, b = driver.put(integers(rng, np.int8, 8, 18)), driver.put(integers(rng, np.int8, 9, 4))
     assert run(driver, a[::2, ::2], b)[0] == ERR_STRIDE
     assert run(driver, a[:, 8::-1], b)[0] == ERR_STRIDE
     c = driver.alloc((8, 4), np.int32, skew=2)
@@ -255,7 +248,7 @@ def test_rejects_strides_that_the_dma_does_not_support(golden):
 def test_rejects_a_buffer_that_is_too_small(golden):
     driver = started(golden, "stream", Config(**CONFIGS["2x4x1"]))
     rng = np.random.default_rng(17)
-    a, b = driver.put(integers(rng, 8, 60)), driver.put(integers(rng, 60, 8))
+    a, b = driver.put(integers(rng, np.int8, 8, 60)), driver.put(integers(rng, np.int8, 60, 8))
     driver.buffers(256, 64)
     assert run(driver, a, b)[0] == ERR_NO_SPACE
     driver.buffers(1024, 64)

@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from chip_configs import small_chip
+from network_chips import small_chip
 
 from weft.chip.config import ChipConfig
 from weft.chip.ip import NetworkIp

@@ -16,7 +16,7 @@ from weft.chip.descriptors import ListEnd, ListLoad, ListLoop
 from weft.chip.ip import NetworkIp
 from weft.kit.files.weft_driver import compiler
 
-CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, reads=2)
+CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
 IP = NetworkIp(chip=CHIP, bus="axi")
 (OK, BUSY, ID, TIMEOUT, NULL, RANGE, REFUSED, ABORTED, OPCODE, FIELD, ADDRESS, DEADLOCK,
  NOT_LOADED) = (0, 1, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11)
@@ -153,7 +153,7 @@ def test_rejects_before_any_access(core):
 
 
 def test_another_core_is_not_touched(core):
-    core.model.board.chip = network_chip(2, 4, 4, 2, words=2048, b_words=8, lines=8, reads=2)
+    core.model.board.chip = network_chip(2, 4, 4, 2, words=2048, b_words=8, lines=8, read_vectors=2)
     core.model.log.clear()
     assert core.call("init", None) == ID
     core.model.board.chip = CHIP

@@ -5,17 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from graphs import (
-    chain,
-    convolution,
-    fully_connected,
-    graph_of,
-    lstm,
-    pair,
-    table_of,
-    tensor,
-    values,
-)
+from graphs import chain, convolution, fully_connected, graph_of, lstm, pair, table_of, tensor
+from products import integers
 
 from weft.config import Config
 from weft.host.golden import GoldenTransport
@@ -38,7 +29,7 @@ def check(graph, config, *, seed=1, mode=None, count=1):
     rng = np.random.default_rng(seed)
     program = compile_graph(graph, config)
     inputs = [
-        values(rng, graph.tensors[n].dtype, count, *graph.tensors[n].shape) for n in graph.inputs
+        integers(rng, graph.tensors[n].dtype, count, *graph.tensors[n].shape) for n in graph.inputs
     ]
     joined = [x[0] if count == 1 else x.reshape(-1, *x.shape[2:]) for x in inputs]
     y = run(program, *joined)
@@ -124,7 +115,7 @@ def test_two_activations_of_int16_run_on_the_host():
     graph = graph_of([node], [*tensors, tensor((1, 2, 4), np.int64)], inputs=(0, 1))
     program = compile_graph(graph, SMALL)
     assert not program.steps[0].placement.on_weft
-    x, b = values(rng, np.int16, 1, 2, 3), values(rng, np.int16, 1, 3, 4)
+    x, b = integers(rng, np.int16, 1, 2, 3), integers(rng, np.int16, 1, 3, 4)
     np.testing.assert_array_equal(run(program, x, b), x.astype(int) @ b.astype(int))
 
 
@@ -236,7 +227,7 @@ def test_weights_stay_load_early_or_with_their_step(b_words, kinds):
 def test_predicted_is_measured():
     graph = chain(np.random.default_rng(14), (30, 16, 30, 16, 30))
     program = compile_graph(graph, SMALL)
-    _, records = run(program, values(np.random.default_rng(1), np.int8, 1, 30), stats=True)
+    _, records = run(program, integers(np.random.default_rng(1), np.int8, 1, 30), stats=True)
     for record in records:
         estimate, stats = record.step.estimate, record.stats
         assert stats.cycles == estimate.cycles and stats.jobs == estimate.jobs
@@ -281,7 +272,7 @@ def test_a_recurrent_layer(words, weights):
     states, outputs = {}, []
     with program.open(GoldenTransport(program.target.config)) as session:
         for _ in range(3):
-            x = values(rng, np.int8, 2, 5, 6)
+            x = integers(rng, np.int8, 2, 5, 6)
             y, [_, record] = session(x, stats=True)
             np.testing.assert_array_equal(y, run_graph(graph, [x], states)[graph.outputs[0]])
             outputs.append(y)
@@ -302,5 +293,5 @@ def test_a_recurrent_layer_on_the_host():
     step = program.steps[1]
     assert not step.placement.on_weft and step.products == () and step.estimate is None
     assert step.placement.field == "dtype=int8"
-    x = values(rng, np.int8, 1, 4, 3)
+    x = integers(rng, np.int8, 1, 4, 3)
     np.testing.assert_array_equal(run(program, x), run_graph(graph, [x])[graph.outputs[0]])

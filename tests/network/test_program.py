@@ -1,7 +1,6 @@
 """Program files: they run as the program did, and damaged or foreign ones are refused by name."""
 
 import io
-import json
 import subprocess
 import sys
 import zipfile
@@ -9,7 +8,9 @@ import zipfile
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from graphs import chain, convolution, fully_connected, graph_of, lstm, table_of, tensor, values
+from graphs import chain, convolution, fully_connected, graph_of, lstm, table_of, tensor
+from products import integers
+from program_files import changed
 
 import weft
 from weft.config import Config
@@ -56,24 +57,9 @@ def refused(data, message):
     assert str(caught.value).startswith("net.weft")
 
 
-def changed(contents, main=None, **options):
-    """The file with another ``program.json``: ``main`` changes its object."""
-    source = zipfile.ZipFile(io.BytesIO(contents))
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", **options) as archive:
-        for name in source.namelist():
-            data = source.read(name)
-            if name == "program.json" and main:
-                value = json.loads(data)
-                main(value)
-                data = json.dumps(value)
-            archive.writestr(name, data)
-    return buffer.getvalue()
-
-
 def test_a_file_runs_as_the_program(program, contents, tmp_path):
     graph = every_kind()
-    x = values(np.random.default_rng(2), np.int8, 1, 4, 5, 4)
+    x = integers(np.random.default_rng(2), np.int8, 1, 4, 5, 4)
     path = tmp_path / "net.weft"
     path.write_bytes(contents)
     for loaded in (Program.load(path), weft.load(path), weft.load(contents)):
@@ -98,7 +84,7 @@ def test_a_product_on_the_host_runs_from_a_file(tmp_path):
     config = Config(dtype="bf16", rows=2, cols=2, a_words=64, b_words=64, c_words=64)
     path = tmp_path / "host.weft"
     compile_graph(graph, config).save(path)
-    x = values(np.random.default_rng(2), np.int8, 1, 4, 5, 4)
+    x = integers(np.random.default_rng(2), np.int8, 1, 4, 5, 4)
     with weft.load(path).open(GoldenTransport(config)) as session:
         np.testing.assert_array_equal(session(x), run_graph(graph, [x])[graph.outputs[0]])
 
@@ -245,7 +231,7 @@ def recurrent_file(recurrent, tmp_path_factory):
 
 
 def test_a_recurrent_layer_runs_from_a_file(recurrent, recurrent_file):
-    x = values(np.random.default_rng(2), np.int8, 1, 3, 5)
+    x = integers(np.random.default_rng(2), np.int8, 1, 3, 5)
     with weft.load(recurrent_file).open(GoldenTransport(SMALL)) as session:
         expected = run_graph(recurrent, [x])[recurrent.outputs[0]]
         np.testing.assert_array_equal(session(x), expected)

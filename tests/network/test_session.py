@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 from graph_runner import run_graph
-from graphs import chain, fully_connected, graph_of, tensor, values
+from graphs import chain, fully_connected, graph_of, tensor
+from products import integers
 
 from weft.config import Config
 from weft.host.accelerator import AcceleratorError
@@ -30,7 +31,7 @@ def opened(graph, transport=None):
 
 
 def random(*shape):
-    return values(np.random.default_rng(2), np.int8, *shape)
+    return integers(np.random.default_rng(2), np.int8, *shape)
 
 
 def test_one_inference(graph):

@@ -3,21 +3,16 @@
 import numpy as np
 import pytest
 from chip_lists import random_list
+from network_chips import network_chip
 
 from weft.chip.addresses import join
-from weft.chip.config import ChipConfig
 from weft.chip.cycles import predict_list
-from weft.config import Config
 from weft.golden.chip.runner import LOG_BYTES
 from weft.sim.network_core import NetworkSimulation
 
 
-def chip(rows, cols, depth, lanes, *, read_vectors, **more):
-    core = Config(
-        rows=rows, cols=cols, depth=depth, lanes=lanes, activation="none",
-        **{"requantize": "tflite", **more},
-    )
-    return ChipConfig(core=core, words=2048, b_words=256, lines=64, read_vectors=read_vectors)
+def chip(*sizes, **fields):
+    return network_chip(*sizes, words=2048, b_words=256, lines=64, **fields)
 
 
 CHIPS = [

@@ -26,8 +26,8 @@ CHIPS = [
     SIMULATED,
     *(pytest.param(network_chip(*sizes, **SIZES, **more), marks=pytest.mark.slow)
       for sizes, more in (
-          ((2, 2, 2, 2), dict(reads=2)),
-          ((3, 2, 4, 1), dict(reads=1, scale_cycles=4)),
+          ((2, 2, 2, 2), dict(read_vectors=2)),
+          ((3, 2, 4, 1), dict(read_vectors=1, scale_cycles=4)),
           ((4, 4, 4, 4), dict(target="ecp5", requantize="single")),
           ((1, 8, 4, 2), dict(hop=2)),
           ((8, 8, 8, 8), dict(target="ecp5", dsp_cols=2)),

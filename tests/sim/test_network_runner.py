@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from chip_networks import NetworkBuilder
 from graph_runner import run_graph
-from graphs import values
 from network_chips import SIMULATED, network_chip
 from network_duel import NetworkDuel
+from products import integers
 
 import weft
 from weft.boards.network_designs import BATCH1_85F
@@ -48,7 +48,7 @@ def test_several_lists():
     y = builder.convolution(builder.max_pool(y), 8)
     builder.dense(builder.table(builder.add(builder.convolution(y, 8), x)), 6)
     graph = builder.graph()
-    x = values(rng, np.int8, 2, 5, 5, 3)
+    x = integers(rng, np.int8, 2, 5, 5, 3)
     program = compile_chip(graph, target_of(SIMULATED), batch=2)
     duel = NetworkDuel(SIMULATED)
     with program.open(duel) as session:

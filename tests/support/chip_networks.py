@@ -4,7 +4,8 @@ import dataclasses
 import math
 
 import numpy as np
-from graphs import graph_of, tensor, values
+from graphs import graph_of, tensor
+from products import integers
 
 from weft.network.ir import Gemm, Host, Requantization, Window
 from weft.quantize import quantize_multiplier
@@ -73,7 +74,7 @@ class NetworkBuilder:
         k = math.prod(kernel) * channels // groups
         return self._append(
             Gemm, "CONV_2D" if groups == 1 else "DEPTHWISE_CONV_2D", (x,), y, x=x,
-            x_zero=self.zero_of(x), weights=values(self.rng, np.int8, groups, k, columns),
+            x_zero=self.zero_of(x), weights=integers(self.rng, np.int8, groups, k, columns),
             bias=self.rng.integers(-5000, 5000, groups * columns),
             window=Window(kernel, stride, dilation, padding, (height, width), output),
             requantization=self._scales(groups * columns, k, y),
@@ -85,7 +86,7 @@ class NetworkBuilder:
         y = self._output((rows, columns))
         return self._append(
             Gemm, "FULLY_CONNECTED", (x,), y, x=x, x_zero=self.zero_of(x),
-            weights=values(self.rng, np.int8, 1, k, columns),
+            weights=integers(self.rng, np.int8, 1, k, columns),
             bias=self.rng.integers(-5000, 5000, columns),
             requantization=self._scales(columns, k, y),
         )
@@ -159,7 +160,7 @@ class NetworkBuilder:
 
     def table(self, x):
         """A function of each value."""
-        table = values(self.rng, self.dtype, 256)
+        table = integers(self.rng, self.dtype, 256)
         return self.host(x, "LOGISTIC", "table", self.tensors[x].shape, table=table)
 
     def concatenation(self, *inputs):

@@ -4,14 +4,13 @@ import random
 
 import numpy as np
 from chip_jobs import panels, random_job
-from side_port import SidePort, hardware_address
+from network_chips import network_chip
+from side_port import SidePort, hardware_fields
+from wrapping import wrap32
 
 from verif.amaranth_bench import checker, plain, put, simulate
 from weft.chip.addresses import join
-from weft.chip.config import ChipConfig
-from weft.chip.descriptors import ListJob, places
 from weft.chip.latencies import result_read
-from weft.config import Config
 from weft.golden import add_bias, requantize, scaled
 from weft.hw.chip.output_section import OutputSection
 
@@ -20,12 +19,10 @@ __all__ = ["OutputBench", "OutputCase", "chip_of", "random_case"]
 BUFFER_ROWS = 16
 
 
-def chip_of(rows, cols, depth, lanes, *, read_vectors=2, mode="tflite", **fields):
-    core = Config(
-        rows=rows, cols=cols, depth=depth, lanes=lanes, requantize=mode, activation="none",
-        **{"multiplier": "plain", **fields},
-    )
-    return ChipConfig(core=core, words=256, b_words=512, lines=32, read_vectors=read_vectors)
+def chip_of(rows, cols, depth, lanes, **fields):
+    """A core for networks with a small memory."""
+    defaults = {"words": 256, "lines": 32, "read_vectors": 2, "multiplier": "plain"}
+    return network_chip(rows, cols, depth, lanes, **defaults | fields)
 
 
 def pixel_numbers(chip, job, map_):
@@ -84,17 +81,6 @@ class OutputCase:
         column, depth = np.arange(channels), self.chip.core.depth
         return pixel_numbers(self.chip, self.job, map_)[..., None] + column // depth, column % depth
 
-    def fields(self):
-        """The value of port ``job``."""
-        offset, fields = self.base * self.chip.banks, {}
-        for place in places(ListJob):
-            value = fields[place.name] = getattr(self.job, place.name)
-            if place.address:
-                number = join(value, self.chip.banks)
-                number += offset * (place.name in ("input", "output", "add_input"))
-                fields[place.name] = hardware_address(self.chip, number)
-        return fields
-
     def tiles(self):
         """Announced tiles, and the rows that the array writes for each one."""
         core, job = self.chip.core, self.job
@@ -113,10 +99,6 @@ class OutputCase:
         """Uncorrected sums, and the pair sum."""
         pair = int(self.pairs[oy, ox])
         return [int(s) + pair for s in self.sums[oy, ox, first : first + cols]], pair
-
-
-def signed32(value):
-    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 class OutputBench:
@@ -173,7 +155,7 @@ class OutputBench:
         values, pair = row or ([], self.random_sum())
         taken = values[index * lanes : (index + 1) * lanes]
         taken += [self.random_sum() for _ in range(lanes - len(taken))]
-        put(ctx, dut.sums, [signed32(value) for value in taken])
+        put(ctx, dut.sums, [wrap32(value) for value in taken])
         put(ctx, dut.pair_sum, pair)
         raw = self.jobs[self.current].buffers.lines[line].tobytes()[: 9 * lanes]
         ctx.set(dut.parameter_line.as_value(), int.from_bytes(raw, "little"))
@@ -192,7 +174,7 @@ class OutputBench:
             ]
             put(ctx, dut.base, job.base)
             put(ctx, dut.limit, chip.words)
-            put(ctx, dut.job, job.fields())
+            put(ctx, dut.job, hardware_fields(chip, job.job, job.base))
             put(ctx, dut.start, 1)
             done = writes = now = 0
             first_row = None

@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from chip_jobs import panels
-from side_port import hardware_address
 
 from weft.chip.addresses import join
-from weft.chip.descriptors import places
 
-__all__ = ["ReadStep", "hardware_job", "steps_of"]
+__all__ = ["ReadStep", "steps_of"]
 
 
 @dataclass(frozen=True)
@@ -34,20 +32,6 @@ class ReadStep:
     tile_end: bool
     panel_end: bool
     job_end: bool
-
-
-def hardware_job(chip, job, base=0):
-    """The fields of a `weft.hw.chip.layouts.JobFields`; ``base`` is added to all maps."""
-    fields = {}
-    for place in places(type(job)):
-        value = getattr(job, place.name)
-        if place.address:
-            number = join(value, chip.banks)
-            if place.name in ("input", "output", "add_input"):
-                number += base * chip.banks
-            value = hardware_address(chip, number)
-        fields[place.name] = value
-    return fields
 
 
 def steps_of(chip, job):

@@ -1,6 +1,7 @@
 """Graphs of one or a few operators, with random weights and plausible scales."""
 
 import numpy as np
+from products import integers
 
 from weft.network.ir import (
     Gemm,
@@ -34,11 +35,6 @@ def graph_of(nodes, tensors, *, inputs=(0,), outputs=None, source="tflite"):
     )
 
 
-def values(rng, dtype, *shape):
-    limits = np.iinfo(dtype)
-    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-
-
 def requantization(rng, dtype, channels, k, zero=0, wide=False):
     """Scales that spread the sums over the results."""
     w_scale = rng.uniform(0.5, 1.0, channels).astype(np.float32)
@@ -62,7 +58,7 @@ def fully_connected(
     return Gemm(
         operator="FULLY_CONNECTED", name=f"fc{position}", position=(position,), inputs=(number,),
         outputs=(len(tensors) - 1,), x=number, x_zero=int(x.quantization.zero[0]),
-        weights=values(rng, w_dtype, 1, k, channels), w_zero=np.full(1, w_zero),
+        weights=integers(rng, w_dtype, 1, k, channels), w_zero=np.full(1, w_zero),
         bias=rng.integers(-5000, 5000, channels),
         requantization=None if raw else requantization(rng, dtype, channels, k, wide=wide),
     )
@@ -86,7 +82,7 @@ def convolution(
         operator="DEPTHWISE_CONV_2D" if groups == channels > 1 else "CONV_2D",
         name=f"conv{position}", position=(position,), inputs=(number,),
         outputs=(len(tensors) - 1,), x=number, x_zero=int(x.quantization.zero[0]),
-        weights=values(rng, w_dtype, groups, k, columns), w_zero=np.full(1, w_zero),
+        weights=integers(rng, w_dtype, groups, k, columns), w_zero=np.full(1, w_zero),
         bias=rng.integers(-5000, 5000, total), window=window, layout=layout,
         requantization=requantization(rng, dtype, total, k),
     )
@@ -112,7 +108,7 @@ def table_of(rng, number, tensors, *, position=0):
     return Host(
         operator="LOGISTIC", name=f"table{position}", position=(position,), inputs=(number,),
         outputs=(len(tensors) - 1,), kernel="table", reason="a function of one value",
-        attributes={"table": values(rng, np.int8, 256)},
+        attributes={"table": integers(rng, np.int8, 256)},
     )
 
 
@@ -128,7 +124,8 @@ def lstm(rng, number, tensors, units, *, position=0):
     ]
     own = Gemm(
         operator="LSTM", name=f"{name}/recurrent", position=(position,), inputs=(state,),
-        outputs=(state + 1,), x=state, x_zero=-5, weights=values(rng, np.int8, 1, units, 4 * units),
+        outputs=(state + 1,), x=state, x_zero=-5,
+        weights=integers(rng, np.int8, 1, units, 4 * units),
     )
     gates = {f"{part}_scales": ((1 << 30, -1),) * 4 for part in ("input", "recurrent")}
     return [into, Recurrence(

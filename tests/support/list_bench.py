@@ -4,16 +4,16 @@ import random
 from dataclasses import dataclass, field
 
 from amaranth.hdl import Value
-from side_port import SidePort, hardware_address
+from side_port import SidePort, hardware_fields
 
 from verif.amaranth_bench import checker, plain, put, simulate, ticks
 from weft.chip.addresses import join
-from weft.chip.descriptors import ListEnd, ListJob, ListLoad, places
+from weft.chip.descriptors import ListEnd, ListJob, ListLoad
 from weft.golden.chip.head import ListHead
 from weft.golden.chip.memory import ListFault, MemoryArea
 from weft.hw.chip.list_reader import ListReader
 
-__all__ = ["ListRun", "Timing", "descriptors_of", "hardware_fields", "run_lists"]
+__all__ = ["ListRun", "Timing", "descriptors_of", "run_lists"]
 
 
 @dataclass(frozen=True)
@@ -70,18 +70,6 @@ class ListRun:
     status: dict = field(default_factory=dict)
     reads: list = field(default_factory=list)
     finished_at: int = -1
-
-
-def hardware_fields(chip, descriptor, base):
-    """The fields of a job or load as the hardware has them; ``base`` is a word."""
-    moved = {"source", "input", "output", "add_input"}
-    return {
-        place.name: hardware_address(
-            chip, join(value, chip.banks) + base * chip.banks * (place.name in moved)
-        ) if place.address else int(value)
-        for place in places(type(descriptor))
-        for value in [getattr(descriptor, place.name)]
-    }
 
 
 def descriptors_of(chip, memory, first, kind, base=0, limit=None):

@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Value
 
-from verif.amaranth_bench import simulate, ticks
+from verif.amaranth_bench import pulse, simulate, ticks
 from verif.primitives.icarus import run_bench
 from weft.chip.addresses import BANK_BITS, split
 from weft.hw import export
@@ -65,9 +65,7 @@ def amaranth_list(chip, image, list_vector, log_vector, *, cycles=10_000):
         await write_memory(ctx, core, image)
         ctx.set(Value.cast(core.begin.list), packed(chip, list_vector))
         ctx.set(Value.cast(core.begin.log), packed(chip, log_vector))
-        ctx.set(core.begin.valid, 1)
-        await ctx.tick()
-        ctx.set(core.begin.valid, 0)
+        await pulse(ctx, core.begin.valid)
         while not (await ctx.tick().sample(core.finished))[-1]:
             pass
         await ticks(ctx, 1)

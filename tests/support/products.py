@@ -8,6 +8,7 @@ from weft.host.golden import GoldenTransport
 
 __all__ = [
     "SMALL", "accelerator", "check_equal", "check_sums", "exact", "floats", "integers",
+    "operands",
 ]
 
 SMALL = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
@@ -17,6 +18,12 @@ def integers(rng, dtype, *shape) -> np.ndarray:
     """Random integers over the whole range of ``dtype``."""
     limits = np.iinfo(dtype)
     return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+def operands(m, k, n, seed=1) -> tuple[np.ndarray, np.ndarray]:
+    """Random int8 A [m, k] and B [k, n]."""
+    rng = np.random.default_rng(seed)
+    return integers(rng, np.int8, m, k), integers(rng, np.int8, k, n)
 
 
 def floats(rng, *shape, dtype=bfloat16) -> np.ndarray:

@@ -1,8 +1,11 @@
-"""A model of the side port of a core for networks, for benches on Amaranth's simulator."""
+"""A model of the side port of a core for networks, and the forms of addresses in the hardware."""
 
 import random
 
-__all__ = ["SidePort", "hardware_address"]
+from weft.chip.addresses import join
+from weft.chip.descriptors import places
+
+__all__ = ["SidePort", "hardware_address", "hardware_fields"]
 
 
 class SidePort:
@@ -57,3 +60,15 @@ def hardware_address(chip, number):
     """The fields of a `weft.hw.chip.layouts.VectorAddress` for the vector ``number``."""
     word, bank = divmod(number, chip.banks)
     return {"bank": bank, "word": word % (2 * chip.words)}
+
+
+def hardware_fields(chip, descriptor, base=0):
+    """The fields of a job or load as the hardware has them; ``base`` (a word) moves all maps."""
+    moved = {"source", "input", "output", "add_input"}
+    return {
+        place.name: hardware_address(
+            chip, join(value, chip.banks) + base * chip.banks * (place.name in moved)
+        ) if place.address else int(value)
+        for place in places(type(descriptor))
+        for value in [getattr(descriptor, place.name)]
+    }

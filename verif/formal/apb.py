@@ -54,13 +54,12 @@ class ApbRules(Rules):
         self.check(m, "after_reset", ~(self.after_reset(m) & self.pready))
         self.check_bound(m, "bounded", wait, self.limit)
         error = self.pslverr
-        for name, event in {
+        self.covers(m, {
             "write": end & self.pwrite & ~error, "write_error": end & self.pwrite & error,
             "read": end & ~self.pwrite & ~error, "read_error": end & ~self.pwrite & error,
             "no_wait": end & self.past(m, setup, "past_setup"), "wait": wait,
             "next": setup & self.past(m, end, "past_end"),
-        }.items():
-            self.cover(m, name, event)
+        })
         return m
 
     def _assume_master(self, m, continues):

@@ -35,8 +35,7 @@ class _AxiRules(Rules):
         """Add the rules of the address channel ``channel``."""
         fields = {name: getattr(self, f"{channel}{name}") for name in ADDRESS}
         valid, ready = (getattr(self, f"{channel}{name}") for name in ("valid", "ready"))
-        self.check(m, f"{channel}_stays", self.stable(m, valid, ready, *fields.values()))
-        self.check(m, f"{channel}_after_reset", ~(after_reset & valid))
+        self.check_channel(m, channel, after_reset, *fields.values())
         kind = (
             (fields["burst"] == INCR) & (fields["size"] == self.size) & ~fields["lock"]
             & (fields["len"] < self.beats) & ~fields["addr"][:self.size].any()
@@ -152,10 +151,7 @@ class WriteRules(_AxiRules):
         """
         after_reset = self.after_reset(m)
         self._burst(m, "aw", after_reset)
-        self.check(m, "w_stays", self.stable(
-            m, self.wvalid, self.wready, self.wdata, self.wstrb, self.wlast,
-        ))
-        self.check(m, "w_after_reset", ~(after_reset & self.wvalid))
+        self.check_channel(m, "w", after_reset, self.wdata, self.wstrb, self.wlast)
         aw_fire, w_fire = self.awvalid & self.awready, self.wvalid & self.wready
         w_end, b_fire = w_fire & self.wlast, self.bvalid & self.bready
         w_beats = Signal(9)

@@ -68,21 +68,18 @@ class AxiLiteRules(Rules):
         self.check(m, "b_after_aw_and_w",
                    ~self.bvalid | (pending["aw"].any() & pending["w"].any()))
         self.check(m, "r_after_ar", ~self.rvalid | pending["ar"].any())
-        self.check(m, "b_stays", self.stable(m, self.bvalid, self.bready, self.bresp))
-        self.check(m, "r_stays",
-                   self.stable(m, self.rvalid, self.rready, self.rdata, self.rresp))
+        self.check_channel(m, "b", after_reset, self.bresp)
+        self.check_channel(m, "r", after_reset, self.rdata, self.rresp)
         for name in "br":
             valid, resp = getattr(self, f"{name}valid"), getattr(self, f"{name}resp")
-            self.check(m, f"{name}_after_reset", ~(after_reset & valid))
             self.check(m, f"{name}resp_known", ~valid | (resp == OKAY) | (resp == SLVERR))
         b, r = fire["b"], fire["r"]
-        for name, event in {
+        self.covers(m, {
             "write": b & (self.bresp == OKAY), "write_error": b & (self.bresp == SLVERR),
             "read": r & (self.rresp == OKAY), "read_error": r & (self.rresp == SLVERR),
             "both": b & r, "b_stalls": self.bvalid & ~self.bready,
             "r_stalls": self.rvalid & ~self.rready,
-        }.items():
-            self.cover(m, name, event)
+        })
         return m
 
 

@@ -47,11 +47,10 @@ class SourceRules(Rules):
         with m.If(fire):
             m.d.sync += [open_packet.eq(~self.tlast), tid.eq(self.tid)]
         self.check(m, "one_id", ~(self.tvalid & open_packet) | (tid == self.tid))
-        for name, event in {
+        self.covers(m, {
             "word": fire, "last": fire & self.tlast, "stall": stall,
             "packet": fire & self.tlast & open_packet, "back_to_back": fire & self.past(m, fire),
-        }.items():
-            self.cover(m, name, event)
+        })
         return m
 
 
@@ -71,9 +70,8 @@ class SinkRules(Rules):
         m = Module()
         self.assume(m, self.stable(m, self.tvalid, self.tready, self.tdata))
         fire = self.tvalid & self.tready
-        for name, event in {
+        self.covers(m, {
             "word": fire, "stall": self.tvalid & ~self.tready,
             "back_to_back": fire & self.past(m, fire),
-        }.items():
-            self.cover(m, name, event)
+        })
         return m

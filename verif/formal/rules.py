@@ -49,6 +49,11 @@ class Rules(wiring.Component):
         """Cover ``name`` happens in each cycle in which ``event`` is 1."""
         m.d.comb += self.covered[name].eq(event)
 
+    def covers(self, m, events):
+        """Each cover of the dict ``events`` happens in each cycle in which its event is 1."""
+        for name, event in events.items():
+            self.cover(m, name, event)
+
     @staticmethod
     def assume(m, holds):
         """``holds`` is 1 in every cycle: the environment of the design guarantees it."""
@@ -74,6 +79,12 @@ class Rules(wiring.Component):
         over = waited == limit + 1
         m.d.sync += waited.eq(Mux(wait, Mux(over, waited, waited + 1), 0))
         self.check(m, rule, ~over)
+
+    def check_channel(self, m, channel, after_reset, *payload):
+        """The rules ``CHANNEL_stays`` and ``CHANNEL_after_reset`` of what a channel offers."""
+        valid, ready = (getattr(self, f"{channel}{name}") for name in ("valid", "ready"))
+        self.check(m, f"{channel}_stays", self.stable(m, valid, ready, *payload))
+        self.check(m, f"{channel}_after_reset", ~(after_reset & valid))
 
     def stable(self, m, valid, ready, *payload):
         """Whether a word that was offered and not taken is still offered, and did not change."""

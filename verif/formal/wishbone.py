@@ -41,14 +41,13 @@ class _WishboneRules(Rules):
         """``write``: the answered access is a write; ``aborted``: the master ends a cycle early."""
         any_aborted = Signal()
         m.d.sync += any_aborted.eq(any_aborted | aborted)
-        for name, event in {
+        self.covers(m, {
             "write": self.cyc_i & self.ack_o & write,
             "write_error": self.cyc_i & self.err_o & write,
             "read": self.cyc_i & self.ack_o & ~write,
             "read_error": self.cyc_i & self.err_o & ~write,
             "aborted": aborted, "next": any_aborted & self.cyc_i & self.ack_o,
-        }.items():
-            self.cover(m, name, event)
+        })
 
     def _assume_master(self, m, stalled):
         """The master keeps a stalled access stable; it may end the cycle early."""
@@ -129,8 +128,7 @@ class PipelinedRules(_WishboneRules):
         self.check_bound(m, "bounded", unanswered, self.limit)
         oldest_is_write = (writes << 1).bit_select(pending, 1)
         self._covers(m, oldest_is_write, pending.any() & ~self.cyc_i)
-        for name, event in {
+        self.covers(m, {
             "stalled": stall, "back_to_back": done & self.past(m, done),
-        }.items():
-            self.cover(m, name, event)
+        })
         return m

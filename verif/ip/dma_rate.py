@@ -42,8 +42,7 @@ async def products_back_to_back(dut, order):
             for side in (A, B)
         ]
         scenario.job(*placed, feed=(A, B))
-        for side in placed:
-            scenario.load(side, flags=LoadFlag.FEED)
+        scenario.load(*placed, flags=LoadFlag.FEED)
     memory.ram.memory[:] = scenario.memory
     await submit(rig, scenario.descriptors)
     times = []

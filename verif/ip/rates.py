@@ -65,8 +65,7 @@ async def steady_state(dut):
         scenario.load_parameters(b, [(5, 1 << 30, -10, 0, 1, -128, 127)] * SIZE)
     for n in range(JOBS):
         scenario.job(*halves[n % 2], feed=(A, B), flags=flags)
-        for side in halves[n % 2]:
-            scenario.load(side, flags=LoadFlag.FEED)
+        scenario.load(*halves[n % 2], flags=LoadFlag.FEED)
     times = []
     if tb.ip.has_streams:
         cocotb.start_soon(tb.send(scenario.words))

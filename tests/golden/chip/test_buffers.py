@@ -2,20 +2,16 @@
 
 import numpy as np
 import pytest
+from network_chips import network_chip
 
 from weft.chip.addresses import split
-from weft.chip.config import ChipConfig
 from weft.chip.descriptors import ListError, ListLoad, LoadTarget
-from weft.config import Config
 from weft.golden.chip.buffers import ChipBuffers
 from weft.golden.chip.memory import ListFault, MemoryArea
 
 
 def setup(rows, cols, depth, lanes=2, **fields):
-    core = Config(
-        rows=rows, cols=cols, depth=depth, lanes=lanes, requantize="tflite", activation="none"
-    )
-    chip = ChipConfig(core=core, words=16, b_words=8, lines=4, **fields)
+    chip = network_chip(rows, cols, depth, lanes, words=16, b_words=8, lines=4, **fields)
     memory = (np.arange(chip.memory_bytes) % 97).astype(np.int8)
     return ChipBuffers(chip), MemoryArea(chip, memory, 0, 16), memory
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from chip_jobs import bank_conflicts, case_of, random_job
 from chip_layers import ChipLayer, LayerAddition
+from network_chips import network_chip
 
 from weft.chip.addresses import split
-from weft.chip.config import ChipConfig
 from weft.chip.descriptors import ListError, ListJob
-from weft.config import Config
 from weft.golden.chip import ChipBuffers
 from weft.golden.chip.job import run_job
 from weft.golden.chip.memory import ListFault, MemoryArea
@@ -18,18 +17,15 @@ from weft.network.kernels.tflite_arithmetic import KERNELS as ARITHMETIC
 from weft.network.kernels.tflite_pool import KERNELS as POOLS
 
 
-def chip(rows, cols, depth, lanes, *, multiplier="plain", mode="tflite", **fields):
-    core = Config(
-        rows=rows, cols=cols, depth=depth, lanes=lanes, requantize=mode, activation="none",
-        multiplier=multiplier,
-    )
-    return ChipConfig(core=core, **{"words": 512, "b_words": 1024, "lines": 64, **fields})
+def chip(rows, cols, depth, lanes, **fields):
+    defaults = {"words": 512, "b_words": 1024, "lines": 64, "multiplier": "plain"}
+    return network_chip(rows, cols, depth, lanes, **defaults | fields)
 
 
 CHIPS = [
     chip(2, 2, 2, 1, read_vectors=2),
     chip(3, 2, 4, 2, multiplier="fip", read_vectors=1),
-    chip(4, 4, 4, 4, multiplier="fip", mode="single"),
+    chip(4, 4, 4, 4, multiplier="fip", requantize="single"),
     chip(8, 8, 2, 2),
     chip(1, 16, 4, 4),
 ]

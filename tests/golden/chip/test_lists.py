@@ -4,24 +4,18 @@ import numpy as np
 import pytest
 from chip_jobs import bank_conflicts
 from chip_lists import random_list
+from network_chips import network_chip
 
-from weft.chip.config import ChipConfig
 from weft.chip.descriptors import ListError, ListJob, ListLoad, ListLoop
-from weft.config import Config
 from weft.golden.chip import run_list
 
-
-def chip(rows, cols, depth, lanes, multiplier, mode):
-    core = Config(
-        rows=rows, cols=cols, depth=depth, lanes=lanes, requantize=mode, activation="none",
-        multiplier=multiplier,
-    )
-    return ChipConfig(core=core, words=2048, b_words=64, lines=24, read_vectors=2)
+MEMORY = {"words": 2048, "b_words": 64, "lines": 24, "read_vectors": 2}
 
 
 @pytest.mark.parametrize("eager", [True, False])
 @pytest.mark.parametrize("config", [
-    chip(2, 2, 2, 2, "fip", "tflite"), chip(4, 4, 4, 2, "plain", "single"),
+    network_chip(2, 2, 2, 2, multiplier="fip", **MEMORY),
+    network_chip(4, 4, 4, 2, multiplier="plain", requantize="single", **MEMORY),
 ], ids=["2x2x2", "4x4x4"])
 def test_random_lists(config, eager):
     rng = np.random.default_rng(20)

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from wrapping import wrap32
 
 from verif.amaranth_bench import play
 from verif.interleaved_mac import interleaved_mac
@@ -20,10 +21,6 @@ CELLS = [
     pytest.param(interleaved_mac(8, 10), 1, id="interleaved-8-10"),
 ]
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
-
-
-def wrapped(value):
-    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def steps(cell, seed, depth, count):
@@ -67,7 +64,7 @@ def expected(cell, steps):
             sums[slot] = step["init"]
         if step["en"]:
             dot = sum(x * y for x, y in zip(step["a"], step["b"], strict=True))
-            sums[slot] = wrapped(sums[slot] + dot)
+            sums[slot] = wrap32(sums[slot] + dot)
         yield sums[slot]
 
 

@@ -7,6 +7,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 from tiers import tiers
+from wrapping import wrap32
 
 from verif.amaranth_bench import play
 from verif.primitives import cosimulate
@@ -44,10 +45,6 @@ def step_sum(cell, a, b):
     if not cell.CORRECTED:
         return dot
     return dot + sum(v[d] * v[d + 1] for v in (a, b) for d in range(0, len(a), 2))
-
-
-def wrapped(value):
-    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def steps(depth, count):
@@ -97,7 +94,7 @@ def test_largest_products_add_up(cell, depth):
     low = {"a": [-128] * depth, "b": [-128] * depth, "en": 1, "clear": 0}
     rounds = 40
     (sums,) = play(cell(depth=depth, dsp=True), [low] * rounds, "sum", tail=cell.latency(depth))
-    assert sums[-1] == wrapped(rounds * step_sum(cell, low["a"], low["b"]))
+    assert sums[-1] == wrap32(rounds * step_sum(cell, low["a"], low["b"]))
 
 
 @pytest.mark.parametrize("target", PLAIN)

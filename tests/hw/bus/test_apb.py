@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
-from verif.amaranth_bench import simulate
+from verif.amaranth_bench import pulse, simulate
 from verif.ip.echo import FIRST_ERROR, Echo, RequestLog
 from weft.hw.bus.apb import Apb
 
@@ -80,9 +80,7 @@ def test_a_reset_ends_a_transfer_without_an_answer():
             await ctx.tick().repeat(wait)
             ctx.set(bus.psel, 0)
             ctx.set(bus.penable, 0)
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
+            await pulse(ctx, reset)
             assert ctx.get(bus.pready) == 0
             found, error, took = await master.transfer(ctx, 8)
             assert (found, error, took) == (6, 0, 2)

@@ -3,7 +3,7 @@
 import pytest
 from bank_driver import BankDriver
 
-from verif.amaranth_bench import simulate
+from verif.amaranth_bench import pulse, simulate
 from weft.buses import BUSES
 from weft.config import Config
 from weft.hw.bus.csr_bank import DMA_ERRORS, CsrBank
@@ -24,9 +24,7 @@ def run(ip, bench):
             _, _, req, address = await ctx.tick().sample(dut.reg_req, dut.reg_address)
             if req:
                 ctx.set(dut.reg_data, address + 1000)
-                ctx.set(dut.reg_ack, 1)
-                await ctx.tick()
-                ctx.set(dut.reg_ack, 0)
+                await pulse(ctx, dut.reg_ack)
 
     async def body(ctx):
         if ip.has_fifo_ports:
@@ -178,9 +176,7 @@ def test_every_dma_error_is_an_interrupt():
 
     async def bench(ctx, dut, driver):
         for bit, name in enumerate(DMA_ERRORS, 5):
-            ctx.set(dut.errors[name], 1)
-            await ctx.tick()
-            ctx.set(dut.errors[name], 0)
+            await pulse(ctx, dut.errors[name])
             assert await driver.access(ctx, at) == (1 << bit, 0)
             await driver.access(ctx, at, 1 << bit)
 

@@ -5,7 +5,7 @@ import random
 from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import wiring
 
-from verif.amaranth_bench import checker, quiet, receive, simulate
+from verif.amaranth_bench import checker, pulse, quiet, receive, simulate
 from weft.hw.bus.descriptor_regs import WORDS, DescriptorRegs
 
 
@@ -34,9 +34,7 @@ def test_words_are_sent_in_order_and_stay():
             for index, value in enumerate(values):
                 ctx.set(dut.index, index)
                 assert ctx.get(dut.word) == value
-            ctx.set(dut.submit, 1)
-            await ctx.tick()
-            ctx.set(dut.submit, 0)
+            await pulse(ctx, dut.submit)
             assert await receive(ctx, dut.o, WORDS, stall=0.3, seed=2) == values
             await until_idle(ctx)
             await quiet(ctx, dut.o)
@@ -63,12 +61,8 @@ def test_all_words_are_0_after_a_reset():
             for index in range(WORDS):
                 ctx.set(inner.index, index)
                 assert ctx.get(inner.word) == 0
-            ctx.set(inner.write, 1)
-            await ctx.tick()
-            ctx.set(inner.write, 0)
+            await pulse(ctx, inner.write)
             assert ctx.get(inner.word) == 0xFFFFFFFF
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
+            await pulse(ctx, reset)
 
     simulate(Reset(), bench)

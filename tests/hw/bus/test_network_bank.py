@@ -1,7 +1,7 @@
 """Tests of the registers of a core for networks: errors, lists that start or do not, transfers."""
 
 from bank_driver import BankDriver
-from chip_configs import small_chip
+from network_chips import small_chip
 
 from verif.amaranth_bench import simulate, ticks
 from weft.chip.ip import NetworkIp

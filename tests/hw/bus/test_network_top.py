@@ -6,7 +6,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import DomainRenamer, Module, ResetInserter
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect
-from chip_configs import small_chip
+from network_chips import small_chip
 
 from verif.amaranth_bench import simulate, ticks
 from weft.chip.addresses import split

@@ -4,7 +4,7 @@ import pytest
 from chip_output import chip_of
 from side_port import hardware_address
 
-from verif.amaranth_bench import put, simulate, ticks
+from verif.amaranth_bench import pulse, put, simulate, ticks
 from weft.hw.chip.added_map import AddedMap
 
 CHIP = chip_of(2, 4, 8, 2)
@@ -19,9 +19,7 @@ async def start(ctx, dut, first, *, base=0, limit=CHIP.words):
     ctx.set(dut.job.out_width, 1)
     ctx.set(dut.base, base)
     ctx.set(dut.limit, limit)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+    await pulse(ctx, dut.start)
     put(ctx, dut.chunks.payload, CHUNK)
     ctx.set(dut.chunks.valid, 1)
 

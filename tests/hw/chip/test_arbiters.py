@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
-from chip_configs import small_chip
+from network_chips import small_chip
 
 from verif.amaranth_bench import plain, play, put, send, simulate
 from weft.hw.chip.arbiters import ReadArbiter, WriteArbiter

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from amaranth.lib.data import StructLayout
+from network_chips import small_chip
 
 from verif.amaranth_bench import play
-from weft.chip.config import ChipConfig
-from weft.config import Config
 from weft.hw.chip.array_section import ArraySection
 from weft.latencies import MEMORY_READ
 
@@ -14,15 +13,10 @@ WORDS, BUFFER_ROWS = 32, 64
 STEP = StructLayout({"en": 1, "clear": 1, "capture": 1, "drain": 1, "b_addr": range(WORDS)})
 
 
-def chip(rows, cols, depth, lanes, **more):
-    more |= {"requantize": "single", "activation": "none"}
-    core = Config(rows=rows, cols=cols, depth=depth, lanes=lanes, **more)
-    return ChipConfig(core=core, read_vectors=1)
-
-
 CHIPS = [
-    chip(2, 2, 2, 2), chip(3, 2, 4, 1, multiplier="fip"), chip(1, 4, 2, 2, hop=2),
-    chip(3, 4, 2, 2, target="ecp5", hop=2), chip(2, 2, 4, 2, target="ecp5", multiplier="plain"),
+    small_chip(2, 2, 2, 2), small_chip(3, 2, 4, multiplier="fip"), small_chip(1, 4, 2, 2, hop=2),
+    small_chip(3, 4, 2, 2, target="ecp5", hop=2),
+    small_chip(2, 2, 4, 2, target="ecp5", multiplier="plain"),
 ]
 
 

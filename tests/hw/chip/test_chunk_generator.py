@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from chip_configs import small_chip
+from network_chips import small_chip
 
 from verif.amaranth_bench import checker, put, receive, simulate
 from weft.hw.chip.chunk_generator import ChunkGenerator

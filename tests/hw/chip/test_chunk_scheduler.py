@@ -1,7 +1,7 @@
 """The chunk scheduler: what a request waits for, and what follows it."""
 
 import pytest
-from chip_configs import small_chip
+from network_chips import small_chip
 
 from verif.amaranth_bench import put, simulate, ticks
 from weft.hw.chip.chunk_scheduler import ChunkScheduler

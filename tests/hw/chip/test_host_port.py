@@ -4,24 +4,17 @@ import random
 
 import numpy as np
 import pytest
+from network_chips import small_chip
 
 from verif.amaranth_bench import send, simulate, ticks
 from weft.chip.addresses import join, split
-from weft.chip.config import ChipConfig
 from weft.chip.registers import REGISTERS, describe
 from weft.chip.states import NetworkState
-from weft.config import Config
 from weft.frames import FrameType
 from weft.hw.chip.host_port import HostPort
 from weft.hw.serial.frame_receiver import Nak, RequestOp
 
-
-def chip(rows=2, depth=4, words=16):
-    core = Config(rows=rows, cols=4, depth=depth, lanes=1, requantize="tflite", activation="none")
-    return ChipConfig(core=core, words=words, read_vectors=2)
-
-
-CHIP = chip()
+CHIP = small_chip(2, 4, 4, read_vectors=2)
 STATUS = {"state": 0, "error": 0, "job": 0, "cycles": 0, "result": {"bank": 0, "word": 0},
           "result_bytes": 0}
 
@@ -111,14 +104,12 @@ class ModelledCore:
         ctx.set(frames.pending, 1)
         header = bytes([kind, sequence]) + len(payload).to_bytes(4, "little")
         await send(ctx, frames.commands, header + payload, idle=0.2, seed=sequence)
-        ctx.set(frames.commands.valid, 0)
         ctx.set(frames.pending, 0)
 
     async def request(self, ctx, op, sequence, operands=b"", nak=Nak.CRC):
         payload = {"op": op.value, "nak": nak.value, "sequence": sequence,
                    "operands": int.from_bytes(operands.rjust(8, b"\0"), "little")}
         await send(ctx, self.port.frames.request, [payload])
-        ctx.set(self.port.frames.request.valid, 0)
 
     async def answer(self, ctx):
         while not self.frames:
@@ -154,13 +145,14 @@ def written(memory, number, data, *, run=0, pitch=0, pixels=0, row_step=0):
 
 WRITES = {
     "vectors": (CHIP, 5, 22, {}),
-    "many vectors": (chip(words=128), 9, 520, {}),
+    "many vectors": (small_chip(2, 4, 4, words=128, read_vectors=2), 9, 520, {}),
     "pixels": (CHIP, 3, 18, dict(run=3, pitch=2, pixels=100)),
     "long pixels": (CHIP, 1, 21, dict(run=7, pitch=3, pixels=9)),
     "rows": (CHIP, 4, 16, dict(run=2, pitch=1, pixels=3, row_step=5)),
     "rows of one pixel, backwards": (CHIP, 30, 20, dict(run=5, pitch=9, pixels=1, row_step=-4)),
-    "one row in the array": (chip(rows=1, depth=1), 2, 9, dict(run=2, pitch=3, pixels=2,
-                                                                row_step=4)),
+    "one row in the array": (
+        small_chip(1, 4, 1, read_vectors=2), 2, 9, dict(run=2, pitch=3, pixels=2, row_step=4)
+    ),
 }
 
 
@@ -352,7 +344,6 @@ def test_acknowledges():
 
     async def bench(ctx):
         await send(ctx, core.port.frames.ack, [3, 255])
-        ctx.set(core.port.frames.ack.valid, 0)
         assert await core.answer(ctx) == (FrameType.ACK, 3, b"")
         assert await core.answer(ctx) == (FrameType.ACK, 255, b"")
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from verif.amaranth_bench import plain, simulate
+from verif.amaranth_bench import plain, pulse, simulate
 from weft.chip.latencies import add_slots
 from weft.config import Config
 from weft.hw.chip.issue_slots import IssueSlots
@@ -21,9 +21,7 @@ def run(core, jobs, *, idle, cycles=300, seed=1):
             trace = []
             ctx.set(dut.add, kind == "add")
             ctx.set(dut.sums, kind == "sums")
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             drained = cycles - 4 * core.scale_cycles * (add_slots(core).total // 4 + 2)
             for now in range(cycles):
                 request = ctx.get(dut.ready) and now < drained and rng.random() >= idle
@@ -65,15 +63,11 @@ def test_a_job_starts_without_waiting_for_the_period_before(add):
 
     async def bench(ctx):
         ctx.set(dut.add, 1)
-        ctx.set(dut.request, 1)
-        await ctx.tick()
-        ctx.set(dut.request, 0)
+        await pulse(ctx, dut.request)
         for _ in range(32 * add_slots(core).total + 2):
             await ctx.tick()
         assert not ctx.get(dut.ready)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         ctx.set(dut.add, add)
         assert ctx.get(dut.ready)
         for _ in range(500):

@@ -5,8 +5,8 @@ import struct
 from dataclasses import replace
 
 import pytest
-from chip_configs import small_chip
 from list_bench import ListRun, Timing, run_lists
+from network_chips import small_chip
 from random_lists import store_list
 
 from weft.chip.addresses import split

@@ -4,8 +4,8 @@ import random
 import struct
 
 import pytest
-from chip_configs import small_chip
 from list_bench import ListRun, Timing, descriptors_of, run_lists
+from network_chips import small_chip
 from random_lists import random_list, some_job, some_load, store_list
 
 from weft.chip.addresses import join, split

@@ -1,21 +1,16 @@
 """The buffer that loads fill: groups of vectors are written alone, words are read whole."""
 
 import random
-from dataclasses import replace
 
 import pytest
 from amaranth.back import rtlil
+from network_chips import small_chip
 
 from verif.amaranth_bench import play
-from weft.chip.config import ChipConfig
-from weft.config import Config
 from weft.hw.chip.loaded_buffer import LoadedBuffer
 from weft.hw.primitives import Primitives
 
-CHIP = ChipConfig(
-    core=Config(rows=2, cols=8, depth=2, lanes=2, requantize="tflite", activation="none"),
-    read_vectors=4,
-)
+CHIP = small_chip(2, 8, 2, lanes=2, read_vectors=4)
 VECTORS = 8
 
 
@@ -46,7 +41,7 @@ def test_groups_of_words(words):
 @pytest.mark.parametrize("words, blocks, distributed", [(512, 4, 0), (528, 4, 1), (600, 8, 0)])
 def test_a_few_words_more_keep_the_width_of_the_blocks(words, blocks, distributed):
     """A group has 128 bits: 4 blocks of 36 bits with 512 words, 8 of 18 bits with 1,024."""
-    chip = ChipConfig(core=replace(CHIP.core, target="ecp5", depth=4), read_vectors=4)
+    chip = small_chip(2, 8, 4, lanes=2, read_vectors=4, target="ecp5")
     text = rtlil.convert(LoadedBuffer(chip, vectors=4, words=words), platform=Primitives())
     assert text.count("cell \\DP16KD ") == blocks
     assert text.count('attribute \\ram_style "distributed"') == distributed

@@ -3,21 +3,17 @@
 import random
 
 import pytest
+from network_chips import network_chip
 from side_port import SidePort, hardware_address
 
 from verif.amaranth_bench import checker, play, put, simulate, ticks
-from weft.chip.config import ChipConfig
 from weft.chip.descriptors import ListLoad, LoadTarget
-from weft.config import Config
 from weft.hw.chip.loader import ListLoader
 
 
 def chip_of(rows, cols, depth, read_vectors, lanes=2):
-    core = Config(
-        rows=rows, cols=cols, depth=depth, lanes=lanes, requantize="tflite", activation="none"
-    )
-    return ChipConfig(
-        core=core, words=64, b_words=16, lines=8, read_vectors=read_vectors
+    return network_chip(
+        rows, cols, depth, lanes, words=64, b_words=16, lines=8, read_vectors=read_vectors
     )
 
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import wiring
-from chip_configs import small_chip
 from chip_jobs import ChipImage, random_job
-from chip_reader import hardware_job, steps_of
+from chip_reader import steps_of
+from network_chips import small_chip
+from side_port import hardware_fields
 
-from verif.amaranth_bench import plain, put, simulate
+from verif.amaranth_bench import plain, pulse, put, simulate
 from weft.chip.addresses import join, split
 from weft.chip.descriptors import ListJob
 from weft.hw.chip.map_reader import MapReader
@@ -59,7 +60,7 @@ class ReaderBench(wiring.Component):
         After ``cycles`` the job is aborted by a reset.
         """
         rng, reader, sequencer = random.Random(seed), self.reader, self.sequencer
-        put(ctx, reader.job, hardware_job(self.chip, job, base))
+        put(ctx, reader.job, hardware_fields(self.chip, job, base))
         put(ctx, reader.base, base)
         put(ctx, reader.limit, limit)
         ctx.set(reader.start, 1)
@@ -81,9 +82,7 @@ class ReaderBench(wiring.Component):
             tail -= tail <= MapReader.LATENCY or cycle["tile"]["last"] & cycle["tile"]["valid"]
             if not tail:
                 return found
-        ctx.set(self.reset, 1)
-        await ctx.tick()
-        ctx.set(self.reset, 0)
+        await pulse(ctx, self.reset)
         return found
 
     def answer(self, ctx, image, rows, rng):

@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from chip_configs import small_chip
+from network_chips import small_chip
 
 from verif.amaranth_bench import plain, put, simulate
 from verif.primitives import cosimulate

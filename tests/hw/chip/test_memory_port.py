@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from chip_configs import small_chip
+from network_chips import small_chip
 
 from verif.amaranth_bench import receive, send, simulate, ticks
 from weft.chip.addresses import BANK_BITS, split

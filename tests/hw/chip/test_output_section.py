@@ -15,10 +15,10 @@ from weft.hw.chip.output_section import OutputSection
 
 CHIPS = {
     "small": chip_of(2, 2, 2, 1),
-    "wide": chip_of(3, 8, 2, 2, mode="single"),
+    "wide": chip_of(3, 8, 2, 2, requantize="single"),
     "fip": chip_of(3, 4, 8, 2, multiplier="fip"),
     "ecp5": chip_of(4, 4, 4, 4, target="ecp5", scale_cycles=4),
-    "row": chip_of(1, 8, 4, 4, read_vectors=1, scale_cycles=2, mode="single"),
+    "row": chip_of(1, 8, 4, 4, read_vectors=1, scale_cycles=2, requantize="single"),
     "slow": chip_of(2, 4, 8, 4, scale_cycles=8),
 }
 ALL = pytest.mark.parametrize("chip", CHIPS.values(), ids=CHIPS)

@@ -38,7 +38,7 @@ def expected(chip, sums, added):
 
 @pytest.mark.parametrize("add", [0, 1])
 @pytest.mark.parametrize("chip", [
-    chip_of(2, 2, 2, 2), chip_of(2, 2, 2, 2, multiplier="fip", mode="single"),
+    chip_of(2, 2, 2, 2), chip_of(2, 2, 2, 2, multiplier="fip", requantize="single"),
     chip_of(2, 2, 2, 2, target="ecp5", scale_cycles=2),
 ], ids=["plain", "fip", "ecp5"])
 def test_results_follow_the_request(chip, add):

@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Assume, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from chip_configs import small_chip
+from network_chips import small_chip
 
 from verif.formal.induction import prove_by_induction
 from weft.hw.chip import row_address, step_offsets

@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from chip_configs import small_chip
-from chip_reader import hardware_job
+from network_chips import small_chip
+from side_port import hardware_fields
 
 from verif.amaranth_bench import plain, put, simulate
 from weft.chip.descriptors import ListJob
@@ -45,7 +45,7 @@ class SequencerBench:
     async def run(self, ctx, job, rows):
         """One job with panels of ``rows``: every cycle must follow the rules."""
         dut, rng = self.dut, self.rng
-        put(ctx, dut.job, hardware_job(self.chip, job))
+        put(ctx, dut.job, hardware_fields(self.chip, job))
         ctx.set(dut.start, 1)
         await self.cycle(ctx, None, False)
         ctx.set(dut.start, 0)

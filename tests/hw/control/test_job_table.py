@@ -2,7 +2,7 @@
 
 import pytest
 
-from verif.amaranth_bench import put, ticks
+from verif.amaranth_bench import pulse, put, ticks
 from verif.job_table_bench import (
     ALL,
     FED,
@@ -13,7 +13,6 @@ from verif.job_table_bench import (
     header,
     job,
     pull,
-    pulse,
     push,
     retire,
     run,
@@ -89,9 +88,7 @@ def test_a_push_in_the_cycle_of_a_retire():
         await push(ctx, table, job(0))
         put(ctx, table.push.payload, header(job(1)))
         ctx.set(table.push.valid, 1)
-        ctx.set(table.retire, 1)
-        await ctx.tick()
-        ctx.set(table.retire, 0)
+        await pulse(ctx, table.retire)
         assert ctx.get(table.push.ready)  # one of two entries is in use
         await ctx.tick()
         assert not ctx.get(table.push.ready)

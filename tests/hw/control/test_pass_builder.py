@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.lib import data
 
-from verif.amaranth_bench import checker, plain, put, quiet, send, simulate, ticks
+from verif.amaranth_bench import checker, plain, pulse, put, quiet, send, simulate, ticks
 from weft.commands import Status
 from weft.hw.control.pass_builder import PassBuilder
 
@@ -207,9 +207,7 @@ def test_the_remaining_tiles_of_an_aborted_job_are_dropped():
 
     async def bench(ctx):
         await send(ctx, dut.tiles, [first, second, third])
-        ctx.set(dut.abort, 1)
-        await ctx.tick()
-        ctx.set(dut.abort, 0)
+        await pulse(ctx, dut.abort)
         assert not ctx.get(dut.tiles.ready)
         assert not ctx.get(dut.cancel)
         ctx.set(dut.passes.ready, 1)

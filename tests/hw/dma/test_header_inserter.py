@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.lib import data
 
-from verif.amaranth_bench import simulate, ticks
+from verif.amaranth_bench import pulse, simulate, ticks
 from weft.commands import HEADER_BYTES
 from weft.hw.dma.aligner import PackWord
 from weft.hw.dma.header_inserter import HeaderInserter
@@ -32,9 +32,7 @@ def test_sends_headers(size, width, idle):
                 ctx.set(dut.index, index)
                 while ctx.get(dut.busy) or rng.random() < idle:
                     await ctx.tick()
-                ctx.set(dut.take, 1)
-                await ctx.tick()
-                ctx.set(dut.take, 0)
+                await pulse(ctx, dut.take)
         await ticks(ctx, 80)
 
     async def watch(ctx):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from verif.amaranth_bench import put, simulate, ticks
+from verif.amaranth_bench import pulse, put, simulate, ticks
 from weft.config import Config
 from weft.host.packing import pack
 from weft.hw.dma.aligner import PackWord
@@ -61,9 +61,7 @@ def test_packs(config):
         for (which, k_minor, _), (words, _), end in zip(slices, contents, ends, strict=True):
             while not ctx.get(dut.room):
                 await ctx.tick()
-            ctx.set(dut.claim, 1)
-            await ctx.tick()
-            ctx.set(dut.claim, 0)
+            await pulse(ctx, dut.claim)
             for word in words:
                 word |= {
                     "operand_b": which % 2, "k_minor": k_minor, "packed": which // 2,

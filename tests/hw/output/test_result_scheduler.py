@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.lib.data import StructLayout
 
-from verif.amaranth_bench import checker, plain, put, send, simulate, ticks
+from verif.amaranth_bench import checker, plain, pulse, put, send, simulate, ticks
 from weft.commands import Region
 from weft.geometry import Operand
 from weft.hw.control.tile_generator import Tile
@@ -224,9 +224,7 @@ def test_a_row_is_requested_as_soon_as_it_is_readable():
         ctx.set(dut.tiles.valid, 1)
         await ticks(ctx, 3)
         assert not ctx.get(dut.request.valid)
-        ctx.set(dut.row_written, 1)
-        await ctx.tick()
-        ctx.set(dut.row_written, 0)
+        await pulse(ctx, dut.row_written)
         valid = [(await ctx.tick().sample(dut.request.valid))[-1] for _ in range(5)]
         assert valid == [1, 1, 1, 0, 0]  # one row
 

@@ -3,9 +3,9 @@
 import numpy as np
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
+from network_chips import small_chip
 
 from verif.amaranth_bench import simulate, ticks
-from weft.chip.config import ChipConfig
 from weft.chip.descriptors import ListError
 from weft.chip.states import NetworkState
 from weft.commands import JobFlag
@@ -21,10 +21,9 @@ CONFIG = Config(
     rows=2, cols=2, depth=1, bytes_in=2, bytes_out=2, lanes=2, a_words=32, b_words=32, jobs=2,
     activation="none",
 )
-CORE = Config(
-    rows=1, cols=2, depth=2, lanes=1, requantize="tflite", activation="none", multiplier="plain"
+CHIP = small_chip(
+    1, 2, 2, words=64, b_words=4, lines=4, read_vectors=2, requantize="tflite", multiplier="plain"
 )
-CHIP = ChipConfig(core=CORE, words=64, b_words=4, lines=4, read_vectors=2)
 DIVISOR = 4
 
 

@@ -3,7 +3,7 @@
 import random
 import zlib
 
-from verif.amaranth_bench import simulate, ticks
+from verif.amaranth_bench import pulse, simulate, ticks
 from weft.hw.serial.crc import Crc32
 
 
@@ -14,18 +14,14 @@ def test_equals_zlib():
     async def write(ctx, byte, include=1):
         ctx.set(dut.data, byte)
         ctx.set(dut.include, include)
-        ctx.set(dut.valid, 1)
-        await ctx.tick()
-        ctx.set(dut.valid, 0)
+        await pulse(ctx, dut.valid)
         assert not ctx.get(dut.idle)
         await ticks(ctx, 8)
         assert ctx.get(dut.idle)
 
     async def bench(ctx):
         for length in (0, 1, 4, 30):
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             data = rng.randbytes(length)
             for byte in data:
                 await write(ctx, rng.getrandbits(8), include=0)

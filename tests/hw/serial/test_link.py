@@ -4,7 +4,7 @@ import pytest
 from linked_core import Host, LinkedCore
 from tiers import tiers
 
-from verif.amaranth_bench import checker, send, simulate, ticks
+from verif.amaranth_bench import checker, pulse, send, simulate, ticks
 from weft.commands import JobFlag
 from weft.config import Config
 from weft.frames import MAX_PAYLOAD, FrameType
@@ -202,9 +202,7 @@ def test_abandons_a_frame_on_rx_error():
         for cut in (3, 8, 30, len(frame) - 1):
             await host.raw(ctx, frame[:cut])
             await ticks(ctx, 12)
-            ctx.set(host.dut.rx_error, 1)
-            await ctx.tick()
-            ctx.set(host.dut.rx_error, 0)
+            await pulse(ctx, host.dut.rx_error)
             assert await host.read(ctx, 2, 1) == [CONFIG.hash]
         await host.feed(ctx, scenario.data)
         await collect(ctx, host, CONFIG, scenario)

@@ -5,19 +5,17 @@ from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from linked_core import Host
+from network_chips import small_chip
 
 from verif.amaranth_bench import checker, simulate, ticks
 from weft.chip.addresses import split
-from weft.chip.config import ChipConfig
 from weft.chip.registers import REGISTERS, describe
-from weft.config import Config
 from weft.frames import MAX_WRITE, FrameType
 from weft.host.link import Frame
 from weft.hw.chip.host_port import HostPort
 from weft.hw.serial.network_link import NetworkLink
 
-CORE = Config(rows=2, cols=4, depth=8, lanes=1, requantize="tflite", activation="none")
-CHIP = ChipConfig(core=CORE, words=64, read_vectors=1)
+CHIP = small_chip(2, 4, 8, words=64)
 
 
 class LinkedMemory(wiring.Component):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from verif.amaranth_bench import plain, send, simulate, ticks
+from verif.amaranth_bench import plain, pulse, send, simulate, ticks
 from weft.hw.serial.payload_buffer import PayloadBuffer
 
 
@@ -34,14 +34,10 @@ def test_payloads(bytes_out):
         data = []
         for _ in range(ctx.get(dut.length)):
             data.append(ctx.get(dut.byte))
-            ctx.set(dut.advance, 1)
-            await ctx.tick()
-            ctx.set(dut.advance, 0)
+            await pulse(ctx, dut.advance)
             await ticks(ctx, 2)
         meta = plain(ctx.get(dut.meta))
-        ctx.set(dut.clear, 1)
-        await ctx.tick()
-        ctx.set(dut.clear, 0)
+        await pulse(ctx, dut.clear)
         return bytes(data), meta
 
     async def sink(ctx):

@@ -2,7 +2,7 @@
 
 import random
 
-from verif.amaranth_bench import checker, quiet, receive, simulate
+from verif.amaranth_bench import checker, pulse, quiet, receive, simulate
 from weft.hw.stream.commit_fifo import CommitFifo
 
 
@@ -12,9 +12,7 @@ async def fill(ctx, dut, data, end):
         ctx.set(dut.write, 1)
         await ctx.tick()
     ctx.set(dut.write, 0)
-    ctx.set(end, 1)
-    await ctx.tick()
-    ctx.set(end, 0)
+    await pulse(ctx, end)
 
 
 def run(bytes_out, stall, frames):

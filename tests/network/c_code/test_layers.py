@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from c_network import LoadedNetwork
 from graph_runner import run_graph
-from graphs import convolution, fully_connected, graph_of, pair, table_of, tensor, values
+from graphs import convolution, fully_connected, graph_of, pair, table_of, tensor
+from products import integers
 from rejects import rejects
 
 from weft.config import Config
@@ -35,10 +36,10 @@ def network(rng):
     window = Window((3, 2), (1, 1), (1, 2), (2, 1, -1, 0), (6, 12), (12, 20), (2, 2))
     tensors[-1] = tensor((2, 12, 20, 2), zero=-4)
     spread = dataclasses.replace(
-        spread, window=window, weights=values(rng, np.int8, 1, 60, 2), operator="TRANSPOSE_CONV"
+        spread, window=window, weights=integers(rng, np.int8, 1, 60, 2), operator="TRANSPOSE_CONV"
     )
     dense = fully_connected(rng, 5, tensors, 7, position=5)
-    dense = dataclasses.replace(dense, weights=values(rng, np.int8, 1, 480, 7))
+    dense = dataclasses.replace(dense, weights=integers(rng, np.int8, 1, 480, 7))
     tensors[-1] = tensor((2, 7))
     return graph_of([*nodes, spread, dense], tensors)
 
@@ -49,7 +50,7 @@ def check(folder, graph, config, bus, prefix="weft"):
     loaded = LoadedNetwork(folder, ip, graph.name, c_files(graph, program, prefix))
     rng = np.random.default_rng(4)
     for _ in range(2):
-        x = values(rng, np.int8, *graph.tensors[0].shape)
+        x = integers(rng, np.int8, *graph.tensors[0].shape)
         expected = run_graph(graph, [x])[graph.outputs[0]]
         error, y = loaded(x, expected.size)
         assert error == 0

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from c_network import shared_library, write_sources
 from graph_runner import run_graph
-from graphs import graph_of, table_of, tensor, values
+from graphs import graph_of, table_of, tensor
+from products import integers
 from rejects import rejects
 
 from weft.config import Config
@@ -45,7 +46,7 @@ def operator(kernel, attributes, shapes, output, name="HOST", dtype=np.int8):
     """A graph of one operator; its first input is the network's, the others are constants."""
     rng = np.random.default_rng(3)
     tensors = [tensor(shapes[0], dtype)]
-    tensors += [tensor(shape, data=values(rng, np.int8, *shape)) for shape in shapes[1:]]
+    tensors += [tensor(shape, data=integers(rng, np.int8, *shape)) for shape in shapes[1:]]
     tensors.append(tensor(output, dtype))
     node = Host(
         operator=name, name="n", position=(0,), inputs=tuple(range(len(shapes))),
@@ -61,7 +62,7 @@ def check(folder, graph):
     network = ctypes.CDLL(str(shared_library(folder, [folder / "net.c"], "-O1")))
     rng = np.random.default_rng(4)
     shape = graph.tensors[graph.inputs[0]].shape
-    for x in (values(rng, np.int8, *shape), np.full(shape, -128, np.int8)):
+    for x in (integers(rng, np.int8, *shape), np.full(shape, -128, np.int8)):
         expected = run_graph(graph, [x])[graph.outputs[0]]
         x, y = np.ascontiguousarray(x), np.zeros(expected.size, np.int8)
         pointers = (ctypes.c_void_p(array.ctypes.data) for array in (x, y))

@@ -1,16 +1,16 @@
 """Programs for cores for networks: files, batches, and what is refused before it runs."""
 
 import dataclasses
-import io
-import json
-import zipfile
 
 import numpy as np
 import pytest
 from chip_networks import NetworkBuilder
 from graph_runner import run_graph
-from graphs import fully_connected, graph_of, lstm, tensor, values
+from graphs import fully_connected, graph_of, lstm, tensor
 from network_chips import network_chip
+from products import integers
+from program_files import changed
+from rejects import rejects
 
 import weft
 from weft.chip.descriptors import DESCRIPTOR_BYTES, ListLoad
@@ -20,7 +20,7 @@ from weft.network.chip.program import ChipProgram
 from weft.network.errors import ModelError
 from weft.network.target import target_of
 
-CHIP = network_chip(3, 4, 4, 2, words=512, b_words=64, lines=24, reads=2)
+CHIP = network_chip(3, 4, 4, 2, words=512, b_words=64, lines=24, read_vectors=2)
 
 
 SMALL_MEMORY = (
@@ -51,7 +51,7 @@ def expected(graph, x):
 
 def test_resident_weights_that_exceed_the_memory_come_in_parts():
     """Dense and depthwise weights of 9 KB, in a memory of 5 KB."""
-    chip = network_chip(3, 8, 4, 2, words=256, b_words=512, lines=256, reads=2)
+    chip = network_chip(3, 8, 4, 2, words=256, b_words=512, lines=256, read_vectors=2)
     builder = NetworkBuilder(np.random.default_rng(3), (1, 3, 3, 16))
     x = builder.convolution(0, 1, kernel=(3, 3), groups=16)
     for outputs in (48, 40, 8):
@@ -124,7 +124,7 @@ def test_a_recurrent_layer_runs_on_the_host(tmp_path):
     nodes.append(fully_connected(rng, nodes[-1].outputs[0], tensors, 6, position=position))
     graph = graph_of(nodes, tensors)
     compile_chip(graph, target_of(CHIP)).save(tmp_path / "net.weft")
-    x = values(rng, np.int8, 2, 3, 5)
+    x = integers(rng, np.int8, 2, 3, 5)
     states = {}
     wanted = [run_graph(graph, [row[None]], states)[graph.outputs[0]] for row in x]
     with weft.load(tmp_path / "net.weft").open("golden") as session:
@@ -163,28 +163,10 @@ def test_refuses_small_memories(fields, message):
 
 
 def test_refuses_activations_of_shared_maps(program):
-    with program.open("golden") as session, pytest.raises(ModelError) as caught:
-        session(inputs(1), activations=True)
-    assert str(caught.value) == (
+    with program.open("golden") as session, rejects(ModelError, (
         "net: activations need a program that is compiled with activations=True"
-    )
-
-
-def changed(contents, main=None, members=None):
-    """The file with another ``program.json``, or with other bytes of the member that has them."""
-    source = zipfile.ZipFile(io.BytesIO(contents))
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in source.namelist():
-            data = source.read(name)
-            if name == "program.json" and main:
-                value = json.loads(data)
-                main(value)
-                data = json.dumps(value)
-            elif members:
-                data = members(data)
-            archive.writestr(name, data)
-    return buffer.getvalue()
+    )):
+        session(inputs(1), activations=True)
 
 
 def fields(main):

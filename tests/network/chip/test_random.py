@@ -5,8 +5,8 @@ import pytest
 from chip_jobs import bank_conflicts
 from chip_networks import random_divided_network, random_network
 from graph_runner import run_graph
-from graphs import values
 from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
+from products import integers
 
 from weft.chip.descriptors import ListJob, unpack_list
 from weft.network.chip.compiler import compile_chip
@@ -18,8 +18,10 @@ CHIPS = [
     LARGE, SMALL, ODD, TINY, BATCH1,
     # Buffers that hold a part of the weights and parameters only.
     network_chip(4, 4, 4, 2, words=8192, b_words=200, lines=40),
-    network_chip(2, 16, 4, 4, words=8192, b_words=150, lines=40, reads=2),
-    network_chip(6, 4, 16, 4, words=8192, b_words=150, lines=40, reads=2, multiplier="plain"),
+    network_chip(2, 16, 4, 4, words=8192, b_words=150, lines=40, read_vectors=2),
+    network_chip(
+        6, 4, 16, 4, words=8192, b_words=150, lines=40, read_vectors=2, multiplier="plain"
+    ),
 ]
 
 
@@ -39,7 +41,7 @@ def check(seed, network=random_network):
     rng, chip = np.random.default_rng(seed), CHIPS[seed % len(CHIPS)]
     dtype = np.uint8 if seed % 3 == 2 else np.int8
     graph = network(rng, dtype)
-    x = values(rng, dtype, *graph.tensors[0].shape)
+    x = integers(rng, dtype, *graph.tensors[0].shape)
     expected = run_graph(graph, [x])
     lists = 0
     for activations in (False, True):

@@ -17,7 +17,7 @@ from weft.network.chip.compiler import compile_chip
 from weft.network.chip.golden_runner import GoldenRunner
 from weft.network.target import target_of
 
-CHIP = network_chip(3, 4, 4, 2, words=1024, b_words=64, lines=24, reads=2)
+CHIP = network_chip(3, 4, 4, 2, words=1024, b_words=64, lines=24, read_vectors=2)
 
 
 class TimedRunner(GoldenRunner):

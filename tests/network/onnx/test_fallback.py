@@ -4,18 +4,14 @@ import sys
 
 import numpy as np
 import pytest
-from onnx_models import Builder, equal_to_runtime, require
+from onnx_models import Builder, equal_to_runtime
 
 from weft.network import kernels
 from weft.network.errors import ModelError
 from weft.network.onnx import load
 
 F32 = np.float32
-
-
-@pytest.fixture(autouse=True)
-def _packages():
-    require("onnx", "onnxruntime")
+pytestmark = pytest.mark.usefixtures("onnxruntime")
 
 
 def unknown_to_onnx():

@@ -4,17 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from onnx_models import Builder, require, run_runtime
+from onnx_models import Builder, run_runtime
 
 from weft.network.errors import ModelError
 from weft.network.onnx.oracle import ort
 
 F32, I8 = np.float32, np.int8
-
-
-@pytest.fixture(autouse=True)
-def _packages():
-    require("onnx", "onnxruntime")
+pytestmark = pytest.mark.usefixtures("onnxruntime")
 
 
 def test_each_inference_has_its_outputs():

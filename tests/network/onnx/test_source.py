@@ -4,17 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from onnx_models import Builder, equal_to_runtime, require
+from onnx_models import Builder, equal_to_runtime
 
 from weft.network.errors import ModelError
 from weft.network.onnx import load
 
 F32, I64 = np.float32, np.int64
-
-
-@pytest.fixture(autouse=True)
-def _packages():
-    require("onnx", "onnxruntime")
+pytestmark = pytest.mark.usefixtures("onnxruntime")
 
 
 def compare(b, y, *inputs, dtype=F32):

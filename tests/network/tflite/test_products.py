@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from graph_runner import run_graph
+from products import integers
 from tflite_files import T, build, micro
 
 from weft.network.ir import Gemm
@@ -17,11 +18,6 @@ OPTIONS = {
     "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions", "TRANSPOSE_CONV": "TransposeConvOptions",
     "BATCH_MATMUL": "BatchMatMulOptions",
 }
-
-
-def numbers(rng, shape, dtype=np.int8):
-    limits = np.iinfo(dtype)
-    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
 
 
 def model(name, tensors, inputs, options, fed=("x",)):
@@ -50,14 +46,14 @@ def test_fully_connected(rng, fused):
     for channels, zero in ((1, 5), (12, 0)):
         tensors = {
             "x": T((3, 40), scale=0.05, zero=-7),
-            "w": T(data=numbers(rng, (12, 40)), scale=scales(rng, channels), zero=zero),
+            "w": T(data=integers(rng, np.int8, 12, 40), scale=scales(rng, channels), zero=zero),
             "b": T(data=rng.integers(-3000, 3000, 12).astype(np.int32)),
             "y": T((3, 12), scale=0.25, zero=-20),
         }
         data = model(
             "FULLY_CONNECTED", tensors, ["x", "w", "b"], {"fusedActivationFunction": FUSED[fused]}
         )
-        check(data, numbers(rng, (3, 40)))
+        check(data, integers(rng, np.int8, 3, 40))
 
 
 @pytest.mark.parametrize("shape, keep", [
@@ -68,19 +64,19 @@ def test_fully_connected_flattens_its_input(rng, shape, keep, bias):
     rows = int(np.prod(shape)) // 40
     tensors = {
         "x": T(shape, scale=0.05, zero=-7),
-        "w": T(data=numbers(rng, (12, 40)), scale=0.01),
+        "w": T(data=integers(rng, np.int8, 12, 40), scale=0.01),
         "y": T((*shape[:-1], 12) if keep else (rows, 12), scale=0.25, zero=-20),
     }
     inputs = ["x", "w"] + [None] * (bias != "absent")
     data = model("FULLY_CONNECTED", tensors, inputs, {"keepNumDims": keep})
-    check(data, numbers(rng, shape))
+    check(data, integers(rng, np.int8, *shape))
 
 
 def conv(rng, shape, weights, out, axis=0, dtype=np.int8, bias=np.int32, **options):
     channels = weights[axis]
     tensors = {
         "x": T(shape, dtype, scale=0.05, zero=-7 if dtype == np.int8 else 0),
-        "w": T(data=numbers(rng, weights), scale=scales(rng, channels), axis=axis),
+        "w": T(data=integers(rng, np.int8, *weights), scale=scales(rng, channels), axis=axis),
         "b": T(data=rng.integers(-900, 900, channels).astype(bias or np.int32)),
         "y": T(out, dtype, scale=0.2 if dtype == np.int8 else 0.02, zero=-20 * (dtype == np.int8)),
     }
@@ -89,7 +85,7 @@ def conv(rng, shape, weights, out, axis=0, dtype=np.int8, bias=np.int32, **optio
         options.setdefault("depthMultiplier", weights[3] // shape[3])
     options = {"dilationHFactor": 1, "dilationWFactor": 1, **options}
     data = model(name, tensors, ["x", "w"] + ["b"] * (bias is not None), options)
-    return check(data, numbers(rng, shape, dtype))
+    return check(data, integers(rng, dtype, *shape))
 
 
 def sizes(size, kernel, stride, dilation, padding):
@@ -151,19 +147,19 @@ def test_int16_activations(rng, name, bias):
 def test_int16_fully_connected(rng, bias):
     tensors = {
         "x": T((3, 40), "int16", scale=0.001),
-        "w": T(data=numbers(rng, (12, 40)), scale=0.01),
+        "w": T(data=integers(rng, np.int8, 12, 40), scale=0.01),
         "y": T((3, 12), "int16", scale=0.002),
     }
     if bias:
         tensors["b"] = T(data=rng.integers(-(1 << 24), 1 << 24, 12))
     data = model("FULLY_CONNECTED", tensors, ["x", "w"] + ["b"] * bool(bias), {})
-    check(data, numbers(rng, (3, 40), np.int16))
+    check(data, integers(rng, np.int16, 3, 40))
 
 
 @pytest.mark.parametrize("w_zero", [128, 7])
 def test_uint8_equals_int8_with_other_zero_points(rng, w_zero):
     """TFLite Micro has no uint8: the model with all values and zero points lower by 128 has."""
-    x, w = numbers(rng, (3, 40), np.uint8), numbers(rng, (12, 40), np.uint8)
+    x, w = integers(rng, np.uint8, 3, 40), integers(rng, np.uint8, 12, 40)
     results = []
     for less, kind in ((0, np.uint8), (128, np.int8)):
         tensors = {
@@ -188,7 +184,7 @@ def test_int4_weights(rng):
         "x": T((3, 15), scale=0.05, zero=-7), "w": T(dtype="int4", data=w, scale=0.1),
         "y": T((3, 5), scale=0.25),
     }
-    node = check(model("FULLY_CONNECTED", tensors, ["x", "w"], {}), numbers(rng, (3, 15)))
+    node = check(model("FULLY_CONNECTED", tensors, ["x", "w"], {}), integers(rng, np.int8, 3, 15))
     assert np.array_equal(node.weights[0], w.T)
 
 
@@ -204,7 +200,7 @@ def test_transpose_conv(rng, padding, dtype):
         ]
         tensors = {
             "s": T(data=np.array([2, *out, 6], np.int32)),
-            "w": T(data=numbers(rng, (6, *kernel, 3)), scale=scales(rng, 6)),
+            "w": T(data=integers(rng, np.int8, 6, *kernel, 3), scale=scales(rng, 6)),
             "x": T((2, *given, 3), dtype, scale=0.05, zero=9 * zero),
             "y": T((2, *out, 6), dtype, scale=0.1 if zero else 0.02, zero=-9 * zero),
         }
@@ -214,7 +210,7 @@ def test_transpose_conv(rng, padding, dtype):
             tensors["b"] = T(data=rng.integers(-9000, 9000, 6))
             inputs.append("b")
         data = model("TRANSPOSE_CONV", tensors, inputs, options)
-        check(data, numbers(rng, (2, *given, 3), dtype))
+        check(data, integers(rng, dtype, 2, *given, 3))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16])
@@ -233,4 +229,4 @@ def test_batch_matmul(rng, adj_x, adj_y, dtype):
         }
         options = {"adjX": adj_x, "adjY": adj_y}
         data = model("BATCH_MATMUL", tensors, ["x", "b"], options, ("x", "b"))
-        check(data, numbers(rng, a, dtype), numbers(rng, b, dtype))
+        check(data, integers(rng, dtype, *a), integers(rng, dtype, *b))
