@@ -167,8 +167,6 @@ def test_report(folder, capsys):
      "--html must be for a core for matrix products, not for networks"),
     (["report", "net.tflite", "--config", "chip.toml", "--against", "ulx3s-85f"],
      "--against must be for a core for matrix products, not for networks"),
-    (["compile", "net.tflite", "--config", "chip.toml", "-o", "x.weft", "--c", "c"],
-     "--c must be for a core for matrix products: a target without [chip]"),
 ])
 def test_refuses_what_a_core_for_networks_lacks(folder, capsys, command, message):
     assert main(command) == 2
@@ -185,3 +183,10 @@ def test_wrong_fields_are_named(folder, capsys, line, message):
     (folder / "chip.toml").write_text(text)
     assert main(["run", "net.tflite", "--config", "chip.toml"]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_compiles_to_c_code(folder, capsys):
+    command = ["compile", "net.tflite", "--config", "chip.toml", "-o", "net.weft", "--c", "c"]
+    assert main([*command, "--prefix", "mm"]) == 0
+    assert capsys.readouterr().out.endswith("c: net.c and net.h, with 2 other files\n")
+    assert "int net_load(mm_core *core);" in (folder / "c/net.h").read_text()

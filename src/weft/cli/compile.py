@@ -49,7 +49,7 @@ def add(subparsers):
 
 def _run(args) -> int:
     from weft.cli.network_explanation import explained
-    from weft.network.c_code import c_files
+    from weft.network.c_code import c_files, chip_c_files
     from weft.network.chip.program import ChipProgram
     from weft.network.errors import ModelError
     from weft.network.program import Program
@@ -64,12 +64,14 @@ def _run(args) -> int:
             f"{args.network} must be a .tflite or .onnx file, not a program: it is compiled for"
             f" {network.target.name} already"
         )
-    if target.chip is not None and args.c is not None:
-        raise ModelError("--c must be for a core for matrix products: a target without [chip]")
     program = network.compile(target)
     sources = {}
     if args.c is not None:
-        sources = c_files(network.graph, program, args.prefix or "weft")
+        prefix = args.prefix or "weft"
+        if isinstance(program, ChipProgram):
+            sources = chip_c_files(program, prefix)
+        else:
+            sources = c_files(network.graph, program, prefix)
         folder = output_folder(args.c)
     for line in explained(program):
         print(line)

@@ -4,6 +4,9 @@
 module         content
 =============  ==================================================================================
 `generate`     the files of a network, by name
+`chip`         the files of a network for a core for networks
+`sources`      the templates with their values
+`tensors`      the addresses of tensors
 `layers`       products of a step, with weights and requantization, as C structs
 `operators`    operators without weights, as calls of functions in `files`
 `memory`       places of the activations in one static array
@@ -13,6 +16,7 @@ module         content
 =============  ==================================================================================
 """
 
+from weft.network.c_code.chip import chip_c_files
 from weft.network.c_code.generate import c_files
 
-__all__ = ["c_files"]
+__all__ = ["c_files", "chip_c_files"]

@@ -1,15 +1,13 @@
 """Writes the C files of a network: its arrays, and one function that runs it."""
 
-from importlib import resources
-
 import numpy as np
 
-from weft.c_names import identifier, prefix_problems, renamed
-from weft.network.c_code.arrays import array
+from weft.c_names import identifier
 from weft.network.c_code.layers import CLayer, layer_of, layer_problem
-from weft.network.c_code.memory import Interval, places
 from weft.network.c_code.operators import OPERATORS, OperatorCall, operator_problem
-from weft.network.c_code.templates import DATA, HEADER, LICENCE, SOURCE
+from weft.network.c_code.sources import check_prefix, filled_sources
+from weft.network.c_code.templates import HEADER, SOURCE
+from weft.network.c_code.tensors import TensorAddresses, is_alias
 from weft.network.errors import ModelError
 from weft.network.ir import Gemm, Graph
 from weft.network.program import Program
@@ -34,10 +32,7 @@ def c_files(graph: Graph, program: Program, prefix: str = "weft") -> dict[str, b
     ModelError
         If there is no C code for an operator, or the prefix is not valid.
     """
-    for problem in prefix_problems(prefix):
-        raise ModelError(problem)
-    if prefix.split("_")[0] == "net":
-        raise ModelError(f"prefix must not start with net, as names of the C code do, not {prefix}")
+    check_prefix(prefix)
     return _Generator(graph, program).files(prefix)
 
 
@@ -49,10 +44,11 @@ class _Generator:
         self._config = program.target.config
         self._writers = {node.outputs[0]: node for node in graph.nodes}
         self._check()
-        self._aliases = self._reshapes()
+        self._tensors = TensorAddresses(
+            program, [(step.inputs, step.outputs) for step in program.steps]
+        )
         self._texts: list[str] = []
         self._headers: set[str] = set()
-        self._constants: dict[int, str] = {}
         self._constant_bytes = 0
         self._layers: list[CLayer] = []
 
@@ -96,32 +92,17 @@ class _Generator:
             node = self._writers[node.inputs[0]]
         return node
 
-    def _reshapes(self):
-        """Return, for each output of a reshape that needs no copy, the tensor with its values."""
-        aliases: dict[int, int] = {}
-        for step in self._program.steps:
-            if self._is_alias(step):
-                aliases[step.outputs[0]] = aliases.get(step.inputs[0], step.inputs[0])
-        return aliases
-
-    def _is_alias(self, step):
-        return (
-            isinstance(step.work, HostWork) and step.work.kernel == "reshape"
-            and step.outputs[0] not in self._program.outputs
-        )
-
     def files(self, prefix):
         """Return the files."""
-        offsets, arena = places(self._intervals())
         lines = []
         for number, step in enumerate(self._program.steps):
-            if self._is_alias(step):
+            if is_alias(step, self._program.outputs):
                 continue
             call = self._call(number, step)
             numbers = step.inputs if isinstance(step.work, HostWork) else [step.work.x]
-            names = [self._place(n, offsets) for n in numbers]
+            names = [self._tensors.of(n) for n in numbers]
             text = call.call.format(
-                a=names[0], b=names[-1], y=self._place(step.outputs[0], offsets)
+                a=names[0], b=names[-1], y=self._tensors.of(step.outputs[0])
             )
             lines.append(f"    /* {' and '.join(step.operators)} */")
             if isinstance(step.work, HostWork):
@@ -129,41 +110,7 @@ class _Generator:
             else:
                 lines.append(f"    error = {text};")
                 lines += ["    if (error != WEFT_OK)", "        return error;"]
-        return self._written(prefix, lines, max(arena, 1))
-
-    def _intervals(self):
-        """Return when each tensor in the static memory is needed."""
-        program = self._program
-        intervals: dict[int, Interval] = {}
-        for number, step in enumerate(program.steps):
-            for tensor in map(self._root, step.inputs):
-                if tensor in intervals:
-                    known = intervals[tensor]
-                    intervals[tensor] = Interval(known.size, known.first, number)
-            for tensor in step.outputs:
-                if tensor not in self._aliases and tensor not in program.outputs:
-                    size = int(np.prod(program.tensors[tensor].shape))
-                    intervals[tensor] = Interval(size, number, number)
-        return intervals
-
-    def _root(self, tensor):
-        return self._aliases.get(tensor, tensor)
-
-    def _place(self, tensor, offsets):
-        """Return the address of a tensor, as C."""
-        tensor, program = self._root(tensor), self._program
-        if tensor in program.inputs:
-            return "input"
-        if tensor in program.outputs:
-            return "output"
-        if tensor in offsets:
-            return f"arena + {offsets[tensor]}"
-        if tensor not in self._constants:
-            self._constants[tensor] = f"tensor{tensor}"
-            data = program.tensors[tensor].data
-            self._texts.append(array("int8_t", self._constants[tensor], data))
-            self._constant_bytes += data.nbytes
-        return self._constants[tensor]
+        return self._written(prefix, lines, max(self._tensors.arena, 1))
 
     def _call(self, number, step):
         """Add the definitions of a step; return its call."""
@@ -195,30 +142,14 @@ class _Generator:
             int(np.prod(program.tensors[numbers[0]].shape))
             for numbers in (program.inputs, program.outputs)
         )
-        headers = sorted(self._headers)
         values = {
             "name": name, "NAME": name.upper(), "operators": len(program.operators),
-            "input": input_size, "output": output_size, "constant": self._constant_bytes,
+            "input": input_size, "output": output_size,
+            "constant": self._constant_bytes + self._tensors.constant_bytes,
             "buffer": max((layer.buffer_bytes for layer in layers), default=0),
             "ram": arena + a, "dma_ram": arena + a + results, "arena": arena, "a": a,
             "results": results, "hash": f"0x{self._config.hash:08x}u",
-            "includes": "\n".join(f'#include "{header}"' for header in headers),
-            "definitions": "\n\n".join(self._texts), "body": "\n".join(lines),
+            "definitions": "\n\n".join([*self._tensors.texts, *self._texts]),
+            "body": "\n".join(lines),
         }
-        texts = {"net.h": HEADER, "net_data.h": DATA, "net.c": SOURCE}
-        fixed = {*headers, *(["net_arithmetic.h"] if {*headers} - {"net_layer.h"} else [])}
-        folder = resources.files("weft.network.c_code.files")
-        texts |= {file: folder.joinpath(file).read_text(encoding="utf-8") for file in fixed}
-        return {
-            file: (LICENCE + _filled(renamed(text, prefix), values, prefix)).encode()
-            for file, text in sorted(texts.items())
-        }
-
-
-def _filled(text, values, prefix):
-    """Replace ``@key@`` in a text; ``net_data.h`` and the calls have names of the driver, too."""
-    for key in ("includes", "definitions", "body"):
-        text = text.replace(f"@{key}@", renamed(values[key], prefix))
-    for key, value in values.items():
-        text = text.replace(f"@{key}@", str(value))
-    return text
+        return filled_sources(HEADER, SOURCE, self._headers, values, prefix)
