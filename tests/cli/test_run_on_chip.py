@@ -1,6 +1,7 @@
 """``weft run``, ``compile`` and ``report`` on a core for networks, which a TOML file describes."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -190,3 +191,25 @@ def test_compiles_to_c_code(folder, capsys):
     assert main([*command, "--prefix", "mm"]) == 0
     assert capsys.readouterr().out.endswith("c: net.c and net.h, with 2 other files\n")
     assert "int net_load(mm_core *core);" in (folder / "c/net.h").read_text()
+
+
+@pytest.mark.parametrize("on", ["golden", "/dev/board"])
+def test_a_network_that_does_not_fit_runs_product_by_product(folder, capsys, monkeypatch, on):
+    pytest.importorskip("tflite_micro")
+    (folder / "small.toml").write_text(CONFIG.replace("words = 2048", "words = 64", 1))
+    end = End(Board(ChipConfig.from_toml("small.toml")))
+    monkeypatch.setattr(
+        "weft.host.opening.open_transport", lambda *_, **__: BoardTransport(end, end)
+    )
+    command = ["run", "net.tflite", "--config", "small.toml", "--on", on, "--layers"]
+    assert main([*command, "--check", "tflm"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        r"net: the memory must have [\d,]+ bytes \(.*\), and has 1,280: 5 banks of 64 words of 4"
+        r" bytes\. The products run on the core one by one, over the link\.", lines[0]
+    )
+    assert lines[1].startswith("net: 4 of 6 operators on Weft (100 % of 24,960 MAC), 2 on the host")
+    assert lines[1].endswith("; small: single products on the core")
+    [cost] = [line for line in lines if " lists; " in line]
+    assert re.match(r"[\d,]+ cycles of \d+ lists; [\d,]+ bytes to the core, [\d,]+ from it; ", cost)
+    assert lines[-1].endswith("all 10 values equal TFLite Micro")

@@ -122,17 +122,19 @@ def test_weights_and_lists_are_sent_once():
     runner, lists, _ = pair(FIP)
     a, b = operands(rng, (6, 40), (40, 20))
     lists.matmul(a, b)
-    first = runner.written
-    # Five tiles of 10 words of 4 vectors; lines of 5 vectors, 2 for each tile; the list; A.
-    assert first >= 20 * 40 + 6 * 40 + 4 * 128
-    for expected in (3 * 128 + 6 * 40, 6 * 40):  # the list has no loads now; then it is there
+    # B; for each of 5 tiles 2 lines of 24 bytes; A; 4 descriptors.
+    assert runner.written == 20 * 40 + 5 * 2 * 24 + 6 * 40 + 4 * 128
+    for expected in (2 * 128 + 6 * 40, 6 * 40):  # the list has no loads now; then it is there
         a, _ = operands(rng, (6, 40), (1, 1))
         before = runner.written
         assert (lists.matmul(a, b) == a.astype(int) @ b.astype(int)).all()
-        assert runner.written - before <= expected
+        assert runner.written - before == expected
     before = runner.written
     lists.matmul(a, b)
     assert runner.written == before
+    counters = lists._core._transport.products.counters
+    assert (counters.lists, counters.sent) == (4, runner.written)
+    assert counters.received == 4 * 6 * 20 * 4
 
 
 @pytest.mark.parametrize("error, kind, text", [

@@ -1,14 +1,13 @@
 """``weft run``: runs a network on a core, and compares it with its runtime."""
 
 import argparse
+import contextlib
 
 from weft.cli.argument_types import integer, path
-from weft.cli.network_explanation import explained
-from weft.cli.network_fallback import refuse_fallbacks
 from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import DEFAULT_BOARD, add_target, target_named
-from weft.cli.network_values import check_outputs, inputs_of, show_outputs, write_outputs
 from weft.cli.output_paths import output_file
+from weft.cli.run_products import run_products
 from weft.cli.transports import add_baud, open_by_name
 
 __all__ = ["add"]
@@ -22,6 +21,9 @@ says what runs on Weft and what on the host.
   weft run kws.tflite --on /dev/ttyUSB1 --input x.npy --output y.npy
   weft run kws.tflite --check tflm
   weft run kws.tflite --board ulx3s-85f --for networks     the whole network on the chip
+
+A network that does not fit the memory of a core for networks runs there product by product: the
+core gets each one over the link.
 
 --on is
   golden                   the golden model in numpy, without hardware; the default
@@ -90,53 +92,23 @@ def add(subparsers):
 
 
 def _run(args) -> int:
-    from weft.network.errors import ModelError
-    from weft.network.inputs import read_inputs
-
-    files = [args.output, args.activations, args.html]
-    output, activations, html = (file and output_file(file) for file in files)
+    files = [name and output_file(name) for name in (args.output, args.activations, args.html)]
     network, given = _load(args)
-    transport = None
-    if given is None:
-        transport, given = _answering(args)
-    if given.chip is not None:
-        from weft.cli.run_on_chip import run_on_chip
+    with contextlib.ExitStack() as undo:
+        transport = None
+        if given is None:
+            transport, given = _answering(args)
+            undo.callback(transport.close)
+        if given.chip is not None:
+            from weft.cli.run_on_chip import run_on_chip
 
-        return run_on_chip(args, network, given, transport)
-    try:
+            return run_on_chip(args, network, given, transport)
         program = network if args.network.endswith(".weft") else network.compile(
-            given, activations=activations is not None
+            given, activations=args.activations is not None
         )
-        for line in explained(program):
-            print(line)
-        if args.fallback == "refuse":
-            refuse_fallbacks(program)
-        x = inputs_of(args, program)
-        try:
-            _, inferences, _ = read_inputs(program, x)
-        except (TypeError, ValueError) as error:
-            raise ModelError(f"{program.name}: {error}") from error
-        if html and inferences > 1:
-            raise ModelError(f"--html needs one inference, not {inferences}")
-        wanted = None
-        if args.check:
-            from weft.network.oracles import expected
-
-            wanted = expected(args.check, network, program, x)
-        if transport is None:
-            transport = _open(args, program.target.config)
-        session = program.open(transport)
-    except BaseException:
-        if transport is not None:
-            transport.close()
-        raise
-    with session:
-        outputs, records, values = _measured(session, x, args.layers)
-    write_outputs(output, activations, outputs, values)
-    if html:
-        _write_page(program, records, html)
-    _show(program, outputs, records, inferences)
-    return check_outputs(args.check, program, outputs, wanted) if args.check else 0
+        return run_products(
+            args, network, program, files, lambda: transport or _open(args, given.config)
+        )
 
 
 def _load(args):
@@ -198,57 +170,3 @@ def _answering(args):
     except BaseException:
         transport.close()
         raise
-
-
-def _measured(session, x, layers):
-    """Return the outputs, the records of the steps, and the activations."""
-    def watch(record):
-        print(_layer_line(record), flush=True)
-
-    if layers:
-        print(f"{'position':>8}  {'operator':<28} {'products':<24} {'predicted':>10} {'cycles':>10}"
-              f" {'bytes in':>10} {'bytes out':>10} {'core ms':>9} {'host ms':>8}")
-    y, records, values = session(
-        x, stats=True, activations=True, watch=watch if layers else None
-    )
-    return (y if isinstance(y, list) else [y]), records, values
-
-
-def _layer_line(record):
-    step, stats = record.step, record.stats
-    name = "+".join(step.operators)
-    shapes = ", ".join(f"{p.m}x{p.k}x{p.n} *{p.count}" for p in step.products) or "host"
-    text = f"{min(step.position):>8}  {name:<28} {shapes:<24}"
-    if stats is None:
-        text += " " * 44
-    else:
-        text += (
-            f" {step.estimate.cycles:>10,} {stats.cycles:>10,} {stats.bytes_in:>10,}"
-            f" {stats.bytes_out:>10,}"
-        )
-    host = record.seconds - record.core_seconds
-    return f"{text} {1e3 * record.core_seconds:>9.2f} {1e3 * host:>8.2f}"
-
-
-def _write_page(program, records, path):
-    from weft.cli.report import write_page
-    from weft.network.report import report
-
-    cycles = [record.stats and record.stats.cycles for record in records]
-    write_page(report(program).with_measured(cycles), path)
-
-
-def _show(program, outputs, records, inferences):
-    found = [record.stats for record in records if record.stats]
-    cycles, starved, sent, received = (
-        sum(getattr(stats, name) for stats in found)
-        for name in ("cycles", "starved", "bytes_in", "bytes_out")
-    )
-    host = sum(record.seconds - record.core_seconds for record in records)
-    core = sum(record.core_seconds for record in records)
-    predicted = f"predicted {program.estimate.cycles:,}" + (" for one" if inferences > 1 else "")
-    print(
-        f"{cycles:,} cycles, {starved:,} of them without operands ({predicted}); {sent:,} bytes to"
-        f" the core, {received:,} from it; {core:.3f} s core and connection, {host:.3f} s host"
-    )
-    show_outputs(program, outputs)

@@ -1,17 +1,21 @@
-"""``weft run`` on a core for networks: the whole network runs from the memory of the core."""
+"""``weft run`` on a core for networks: the network runs from the memory of the core, if it fits."""
 
 import contextlib
+import dataclasses
 
 from weft.cli.network_explanation import explained
 from weft.cli.network_fallback import refuse_fallbacks
 from weft.cli.network_values import check_outputs, inputs_of, show_outputs, write_outputs
 from weft.cli.output_paths import output_file
+from weft.cli.run_products import run_products
 
 __all__ = ["run_on_chip"]
 
 
 def run_on_chip(args, network, target, transport=None) -> int:
     """Run a network, or its program, for a target with a ChipConfig; return the exit code.
+
+    A network that does not fit the core runs product by product.
 
     ``transport`` is the connection to the core, if it is open; it is closed at the end.
     """
@@ -23,7 +27,7 @@ def run_on_chip(args, network, target, transport=None) -> int:
 
 def _run(args, network, target, transport):
     from weft.network.chip.program import ChipProgram
-    from weft.network.errors import ModelError
+    from weft.network.errors import ModelError, UnfitError
     from weft.network.inputs import read_inputs
 
     if args.html:
@@ -31,7 +35,11 @@ def _run(args, network, target, transport):
     output, activations = (file and output_file(file) for file in (args.output, args.activations))
     program = network
     if not isinstance(network, ChipProgram):
-        program = network.compile(target, activations=activations is not None)
+        try:
+            program = network.compile(target, activations=activations is not None)
+        except UnfitError as error:
+            print(f"{error}. The products run on the core one by one, over the link.")
+            return _run_streamed(args, network, target, (output, activations, None), transport)
     for line in explained(program):
         print(line)
     if args.fallback == "refuse":
@@ -46,7 +54,7 @@ def _run(args, network, target, transport):
         from weft.network.oracles import expected
 
         wanted = expected(args.check, network, program, x)
-    with program.open(_runner(args, program, transport)) as session:
+    with program.open(_runner(args, program.chip, transport)) as session:
         found = session(
             x, stats=True, activations=activations is not None,
             watch=_watch(program) if args.layers else None,
@@ -60,7 +68,20 @@ def _run(args, network, target, transport):
     return check_outputs(args.check, program, outputs, wanted) if args.check else 0
 
 
-def _runner(args, program, transport):
+def _run_streamed(args, network, target, files, transport):
+    """Run a network that does not fit: the core gets each product over the link."""
+    from weft.host.list_transport import ListTransport, product_config
+    from weft.network.compiler import compile_graph
+
+    streamed = dataclasses.replace(target, config=product_config(target.chip))
+    program = compile_graph(network.graph, streamed, fuse=args.activations is None)
+    return run_products(
+        args, network, program, files,
+        lambda: ListTransport(_runner(args, target.chip, transport)),
+    )
+
+
+def _runner(args, chip, transport):
     """Return the runner that ``--on`` names; ``transport`` is the connection, if it is open."""
     from weft.cli.progress import progress
     from weft.cli.transports import open_by_name
@@ -68,21 +89,23 @@ def _runner(args, program, transport):
     from weft.host.transport import TransportError
 
     if args.on == "golden":
-        return "golden"
+        from weft.network.chip.golden_runner import GoldenRunner
+
+        return GoldenRunner(chip)
     if args.on.startswith(("uio:", "mem:")):
         try:
-            return NetworkDriver(args.on, program.chip)
+            return NetworkDriver(args.on, chip)
         except ValueError as error:
             raise TransportError(str(error)) from error
     with progress() as show:
         if args.on == "sim":
             from weft.sim.network_runner import SimulatedRunner
 
-            return SimulatedRunner(program.chip)
+            return SimulatedRunner(chip)
         if transport is None:
-            transport = open_by_name(args.on, program.chip, args.baud, show)
+            transport = open_by_name(args.on, chip, args.baud, show)
     try:
-        return NetworkDriver(transport, program.chip)
+        return NetworkDriver(transport, chip)
     except BaseException:
         transport.close()
         raise

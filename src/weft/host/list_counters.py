@@ -24,10 +24,12 @@ class ListCounters:
     lists : int
     steps : int
         Array steps of all jobs.
+    sent, received : int
+        Bytes that were written to the memory, and bytes of results.
     """
 
     def __init__(self, chip: ChipConfig):
-        self.lists = self.steps = 0
+        self.lists = self.steps = self.sent = self.received = 0
         self._chip = chip
         self._cycles = 0
         self._uncounted: Counter = Counter()

@@ -155,7 +155,7 @@ class ListProducts:
             place, is_new = cache.place(part.tobytes(), len(part) // each)
             places.append(place)
             if is_new:
-                self._runner.write(self._address(source), part.tobytes())
+                self._write(source, part.tobytes())
                 loads.append(ListLoad(
                     target=target, source=self._address(source), first_word=place,
                     words=len(part) // each,
@@ -176,6 +176,7 @@ class ListProducts:
         )
         report = self._run([*loads, job, end], blocks.log)
         found = report.result or self._runner.read(job.output, count)
+        self.counters.received += count
         return np.frombuffer(found, np.uint8).reshape(m, -1)[:, : n * size]
 
     def _write_a(self, a, first, vectors, pitch):
@@ -186,14 +187,12 @@ class ListProducts:
         self._a = None
         depth = self.chip.core.depth
         if max(a.shape[1], pitch) <= _MAX_RUN:
-            self._runner.write(
-                self._address(first), written[2], run=a.shape[1], pitch=pitch, pixels=len(a)
-            )
+            self._write(first, written[2], run=a.shape[1], pitch=pitch, pixels=len(a))
         else:
             whole = np.zeros((len(a), pitch * depth), np.int8)
             whole[:, : a.shape[1]] = a
             size = ((len(a) - 1) * pitch + vectors) * depth
-            self._runner.write(self._address(first), whole.tobytes()[:size])
+            self._write(first, whole.tobytes()[:size])
         self._a = written
 
     def _run(self, descriptors, log) -> ListReport:
@@ -201,7 +200,7 @@ class ListProducts:
         data = b"".join(descriptor.pack() for descriptor in descriptors)
         first, log_address = self._address(0), self._address(log)
         if data != self._list:
-            self._runner.write(first, data)
+            self._write(0, data)
             self._list = data
         report = self._runner.run(first, log_address, timeout=self._timeout)
         if report.error != ListError.NONE:
@@ -210,6 +209,11 @@ class ListProducts:
             )
         self.counters.add(descriptors, first, log_address, report.cycles)
         return report
+
+    def _write(self, number, data, **form):
+        """Write to the memory from vector ``number`` on; ``form`` as for the runner."""
+        self._runner.write(self._address(number), data, **form)
+        self.counters.sent += len(data)
 
     def _forget(self):
         """Send everything again: the contents of the memory and of the buffers are unknown."""

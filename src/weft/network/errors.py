@@ -1,10 +1,17 @@
 """The error of networks: a file that cannot be read, or a network that cannot run."""
 
-__all__ = ["ModelError"]
+__all__ = ["ModelError", "UnfitError"]
 
 
 class ModelError(ValueError):
     """A network that cannot be imported, compiled or run.
 
     The message names the file, the node and the rule.
+    """
+
+
+class UnfitError(ModelError):
+    """A valid network that cannot run from the memory of a core for networks.
+
+    The core can compute its products one by one: `weft.host.list_transport.ListTransport`.
     """

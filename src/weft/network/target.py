@@ -26,7 +26,9 @@ class NetworkTarget:
     baud : int or None
         Rate of the serial port in bits per second; a byte takes 10 bits.
     chip : ChipConfig or None
-        The core for networks; None: a core for matrix products.
+        The core for networks; None: a core for matrix products. A `weft.network.program.Program`
+        for a core for networks computes its products there one by one; its estimates are the ones
+        of a core for matrix products.
     """
 
     name: str

@@ -16,7 +16,7 @@ from weft.network.chip.program import (
 )
 from weft.network.chip.schedule import LayerDemand, schedule_buffers
 from weft.network.chip.weights import LayerWords
-from weft.network.errors import ModelError
+from weft.network.errors import ModelError, UnfitError
 from weft.network.ir import Graph
 from weft.network.target import NetworkTarget
 
@@ -44,9 +44,11 @@ def compile_chip(
 
     Raises
     ------
+    UnfitError
+        If the memory or the buffers of the core are too small, or if the network is not of
+        TensorFlow Lite; the message has the numbers.
     ModelError
-        If an operator is not valid, or if the memory or the buffers of the core are too small; the
-        message has the numbers.
+        If an operator is not valid.
     """
     chip = target.chip
     core = chip.core
@@ -63,8 +65,8 @@ def compile_chip(
         except _TooLarge as error:
             found = found or error
         except ValueError as error:
-            raise ModelError(f"{graph.name}: {error}") from error
-    raise ModelError(f"{graph.name}: {found}")
+            raise UnfitError(f"{graph.name}: {error}") from error
+    raise UnfitError(f"{graph.name}: {found}")
 
 
 class _TooLarge(Exception):

@@ -20,7 +20,7 @@ from weft.network.chip.pools import (
 from weft.network.chip.products import half_of, product_of
 from weft.network.chip.refusal import Refusal, WrongMap
 from weft.network.chip.tensor_places import TensorPlaces
-from weft.network.errors import ModelError
+from weft.network.errors import UnfitError
 from weft.network.ir import Gemm, Graph, Window
 from weft.network.program import Step
 
@@ -39,11 +39,13 @@ def divide(graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True)
 
     Raises
     ------
+    UnfitError
+        If the network is not of TensorFlow Lite.
     ModelError
-        If the network is not of TensorFlow Lite, or an operator is not valid.
+        If an operator is not valid.
     """
     if graph.source != "tflite":
-        raise ModelError(
+        raise UnfitError(
             f"{graph.name}: a core for networks has the rounding of TensorFlow Lite, and the"
             f" network must be a .tflite file, not .{graph.source}"
         )

@@ -24,14 +24,14 @@ def placement_line(program: Program) -> str:
         kws: 10 of 13 operators on Weft (100 % of 2,656,768 MAC), 3 on the host (AVERAGE_POOL_2D,
         RESHAPE, SOFTMAX); equal to TFLite Micro in mode tflite; ulx3s-85f: 0.42 ms core, ...
 
-    Without a clock the cost is in cycles; without a serial port it has no time on the wire.
+    Without a clock the cost is in cycles; without a serial port it has no time on the wire. A core
+    for networks that computes single products has no cost here.
     """
     on_weft = {n for step in program.steps if step.placement.on_weft for n in step.position}
     macs = sum(step.macs for step in program.steps if step.placement.on_weft)
     text = operators_text(program, on_weft, macs)
-    return (
-        f"{program.name}: {text}; {oracle_text(program)}; {program.target.name}: {_cost(program)}"
-    )
+    cost = _cost(program) if program.target.chip is None else "single products on the core"
+    return f"{program.name}: {text}; {oracle_text(program)}; {program.target.name}: {cost}"
 
 
 def operators_text(program: Program | ChipProgram, on_weft: set[int], macs: int) -> str:
