@@ -1,5 +1,6 @@
 """Parameters of a core for networks: derived sizes, and values that are refused."""
 
+import numpy as np
 import pytest
 
 from weft.chip.config import ChipConfig
@@ -31,6 +32,8 @@ def test_sizes():
     (dict(words=1000), "words must be a power of two in a core for networks, not 1000"),
     (dict(read_vectors=3), r"read_vectors must be 1, 2, 4 or 8 and divide cols \(4\), not 3"),
     (dict(b_words=1), r"b_words must be in 2\.\.65536, not 1"),
+    (dict(lines=4.0), "^lines must be an integer, not 4.0$"),
+    (dict(words="1k"), "^words must be an integer, not '1k'$"),
 ])
 def test_wrong_values_are_named(fields, text):
     with pytest.raises(ConfigError, match=text):
@@ -40,6 +43,16 @@ def test_wrong_values_are_named(fields, text):
 def test_the_core_must_requantize():
     with pytest.raises(ConfigError, match="requantize must be 'tflite' or 'single'"):
         ChipConfig(core=Config(rows=4, cols=4, depth=4, requantize="none"))
+
+
+def test_the_core_must_be_a_config():
+    with pytest.raises(ConfigError, match="^core must be a Config, not 3$"):
+        ChipConfig(core=3)
+
+
+def test_takes_the_integers_of_numpy():
+    found = chip(4, 4, 4, words=np.int64(2048))
+    assert type(found.words) is int and found == chip(4, 4, 4, words=2048)
 
 
 def test_the_hash_depends_on_all_fields():

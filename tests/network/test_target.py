@@ -70,7 +70,7 @@ def test_seconds():
 
 @pytest.mark.parametrize("target, error, message", [
     ("ulx3s-85g", ModelError, "board must be one of .* not 'ulx3s-85g'"),
-    (7, ModelError, "target must be a board, a Config or a TOML file, not a int"),
+    (7, ModelError, "target must be a board, a Config, a ChipConfig or a TOML file, not 7"),
     ("missing.py", ModelError, "board file not found: missing.py"),
     ("missing.toml", ConfigError, "missing.toml must be a readable TOML file"),
 ])

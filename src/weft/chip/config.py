@@ -3,9 +3,11 @@
 import dataclasses
 import hashlib
 import json
+import operator
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import SupportsIndex
 
 from weft.config import Config, ConfigError
 from weft.hints import did_you_mean
@@ -46,6 +48,16 @@ class ChipConfig:
 
     def __post_init__(self):
         core, problems = self.core, []
+        if not isinstance(core, Config):
+            raise ConfigError(f"core must be a Config, not {core!r}")
+        for name in ("words", "b_words", "lines", "read_vectors"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+                problems.append(f"{name} must be an integer, not {value!r}")
+            else:
+                object.__setattr__(self, name, operator.index(value))
+        if problems:
+            raise ConfigError("\n".join(problems))
         for name, value, allowed in (
             ("dtype", core.dtype, ("int8",)),
             ("requantize", core.requantize, ("tflite", "single")),
@@ -99,10 +111,6 @@ class ChipConfig:
             f"{name} is not a field of [chip]; the fields are {', '.join(known)}"
             f"{did_you_mean(name, known)}"
             for name in values if name not in known
-        ]
-        problems += [
-            f"{name} must be an integer, not {value!r}" for name, value in values.items()
-            if name in known and type(value) is not int
         ]
         if problems:
             raise ConfigError("\n".join(problems))

@@ -79,8 +79,8 @@ def target_of(target, purpose: str | None = None) -> NetworkTarget:
     if isinstance(target, ChipConfig):
         return NetworkTarget(target.core.name, target.core, chip=target)
     if not isinstance(target, str | os.PathLike):
-        rule = "a board, a Config or a TOML file"
-        raise ModelError(f"target must be {rule}, not a {type(target).__name__}")
+        rule = "a board, a Config, a ChipConfig or a TOML file"
+        raise ModelError(f"target must be {rule}, not {target!r}")
     text = os.fspath(target)
     if text.endswith(".toml"):
         return target_of_file(text)

@@ -15,6 +15,7 @@ from weft.chip.report import ListReport
 from weft.host.recovery import AcceleratorError
 from weft.network.chip.compiler import compile_chip
 from weft.network.chip.golden_runner import GoldenRunner
+from weft.network.errors import ModelError
 from weft.network.target import target_of
 
 CHIP = network_chip(3, 4, 4, 2, words=1024, b_words=64, lines=24, read_vectors=2)
@@ -178,3 +179,19 @@ def test_inputs_of_many_channels():
     program = compile_chip(graph, target_of(network_chip(3, 4, 4, 2)))
     with program.open("golden") as session:
         np.testing.assert_array_equal(session(values), run_graph(graph, [values])[1])
+
+
+@pytest.mark.parametrize("runner", ["gold", None, 3])
+def test_rejects_a_runner_without_a_core(graph, runner):
+    program = compile_chip(graph, target_of(CHIP))
+    with rejects(ModelError, (
+        "runner must be 'golden' or have a core for networks, as"
+        f" weft.host.network_driver.NetworkDriver has, not {runner!r}"
+    )):
+        program.open(runner)
+
+
+@pytest.mark.parametrize("batch", [0, 65536, 1.5, "2", None])
+def test_rejects_a_wrong_batch(graph, batch):
+    with rejects(ModelError, f"batch must be an integer in 1..65535, not {batch!r}"):
+        compile_chip(graph, target_of(CHIP), batch=batch)

@@ -1,5 +1,8 @@
 """Compiles a graph for a core for networks: layers, places, lists, and the image of the memory."""
 
+import operator
+from typing import SupportsIndex
+
 from weft.network.chip.division import divide
 from weft.network.chip.image import make_image
 from weft.network.chip.memory import plan_maps
@@ -22,6 +25,7 @@ from weft.network.target import NetworkTarget
 
 __all__ = ["compile_chip"]
 
+_MAX_BATCH = (1 << 16) - 1  # turns of a loop
 _MAX_RESULT = 1024  # bytes that DONE carries
 _LOG_BYTES = 8  # of each job
 
@@ -52,8 +56,9 @@ def compile_chip(
     """
     chip = target.chip
     core = chip.core
-    if batch < 1:
-        raise ModelError(f"batch must be 1 or more, not {batch}")
+    if not isinstance(batch, SupportsIndex) or not 1 <= batch <= _MAX_BATCH:
+        raise ModelError(f"batch must be an integer in 1..{_MAX_BATCH}, not {batch!r}")
+    batch = operator.index(batch)
     divided = divide(graph, core.requantize, core.cols, core.depth, fuse=not activations)
     sizes = [
         LayerWords.of(layer, divided.maps[layer.x].channels, chip) for layer in divided.layers

@@ -124,6 +124,8 @@ class _Division:
             self._convert(node)
         elif node.kernel == "tflite.add":
             self._add(node)
+        elif node.kernel == "table":
+            raise Refusal("a core for networks has no lookup tables")
         else:
             raise Refusal(node.reason)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.chip.addresses import split
+from weft.chip.config import ChipConfig
 from weft.chip.descriptors import ListError
 from weft.chip.report import ListReport
 from weft.host.recovery import AcceleratorError
@@ -62,6 +63,8 @@ class ChipSession:
 
     Raises
     ------
+    ModelError
+        If ``runner`` is no runner of lists.
     AcceleratorError
         If the core does not have the ChipConfig of the program, or a list fails.
     weft.host.transport.TransportError
@@ -74,6 +77,11 @@ class ChipSession:
     """
 
     def __init__(self, program: ChipProgram, runner: ChipRunner, *, timeout: float = 60.0):
+        if not isinstance(getattr(runner, "chip", None), ChipConfig):
+            raise ModelError(
+                "runner must be 'golden' or have a core for networks, as"
+                f" weft.host.network_driver.NetworkDriver has, not {runner!r}"
+            )
         if runner.chip != program.chip:
             raise AcceleratorError(
                 f"the core must have the ChipConfig of the program ({program.chip.hash:08x}),"
