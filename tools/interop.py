@@ -29,7 +29,10 @@ from weft.kit.folder import write
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "build" / "interop"
-LITERT = ROOT / "tests" / "golden" / "test_oracle_litert.py"
+LITERT = [
+    ROOT / "tests" / "golden" / "test_oracle_litert.py",
+    ROOT / "tests" / "network" / "tflite" / "test_lstm_litert.py",
+]
 CONFIG = Config(rows=2, cols=4, a_words=64, b_words=64)
 ECP5 = Config(rows=1, cols=2, depth=2, a_words=64, b_words=64, target="ecp5")
 KITS = {
@@ -254,7 +257,7 @@ def cpu(steps):
 def litert(steps):
     """Compare the golden models with LiteRT's kernels; a skipped test counts as a failure."""
     name = "LiteRT against golden models"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", LITERT]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *LITERT]
     if steps.run(name, command, ROOT):
         output = steps.log(name).read_text(encoding="utf-8", errors="replace")
         if re.search(r"\d+ skipped", output) or not re.search(r"\d+ passed", output):

@@ -74,6 +74,8 @@ class OperatorSpec(NamedTuple):
     options : tuple or None
         Class name of the options, and their values by name.
     version : int
+    intermediates : sequence of str
+        Names of further tensors, which have scales for LiteRT.
     """
 
     name: str | int
@@ -81,6 +83,7 @@ class OperatorSpec(NamedTuple):
     outputs: Any
     options: tuple[str, dict] | None = None
     version: int = 4
+    intermediates: Any = ()
 
 
 def tflite_file(tensors, operators, inputs, outputs, extra=(), description=None) -> bytes:
@@ -165,6 +168,7 @@ def _subgraph(s, model, codes, tensors, operators, inputs, outputs):
         operator.opcodeIndex = codes.setdefault((spec.name, spec.version), len(codes))
         operator.inputs = [place.get(i, i) for i in spec.inputs]
         operator.outputs = [place.get(i, i) for i in spec.outputs]
+        operator.intermediates = [place[i] for i in spec.intermediates]
         if spec.options is not None:
             kind, fields = spec.options
             operator.builtinOptionsType = getattr(s.BuiltinOptions, kind)

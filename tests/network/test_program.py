@@ -252,6 +252,7 @@ def second_work(**fields):
     ({"kernel": "os.system"}, "step 1: kernel must be one of"),
     ({"steps": 0}, "step 1: it must have steps and products"),
     ({"products": []}, "step 1: it must have steps and products"),
+    ({"mode": "onnx"}, "step 1: mode must be the mode of the program"),
     ({"x": 99}, "step 1: x must be tensors in 0..4, not 99"),
     ({"b": 0}, "step 1: products of a recurrent layer must have constant weights"),
     ({"x_shape": [1, 9]}, "step 1: x_shape must be the shape of x"),

@@ -246,7 +246,7 @@ def test_names_an_operator_of_the_host_that_fails(monkeypatch, function, message
 @pytest.mark.parametrize("has_state", [False, True])
 def test_inferences_of_a_recurrent_layer(monkeypatch, has_state):
     """Without a state, the inferences are the rows of one product; with one, they follow."""
-    def double(inputs, attributes, state):
+    def double(inputs, attributes, state, mode):
         x = inputs[0] + np.int8(state.get("n", 0))
         state["n"] = has_state
         for _ in range(2):

@@ -1,6 +1,5 @@
 """Runs a `weft.network.ir.Graph` in plain numpy, each product by its formula."""
 
-import functools
 import itertools
 
 import numpy as np
@@ -25,8 +24,10 @@ def run_graph(graph, inputs, states=None, mode="tflite"):
         else:
             given = [None if number < 0 else values[number] for number in node.inputs]
             state = states.setdefault(i, {})
-            run = kernels.run if isinstance(node, Host) else functools.partial(recur, graph, node)
-            outputs = run(node.kernel, given, node.attributes, state)
+            if isinstance(node, Host):
+                outputs = kernels.run(node.kernel, given, node.attributes, state)
+            else:
+                outputs = recur(graph, node, given, state, mode)
         for number, value in zip(node.outputs, outputs, strict=True):
             tensor = graph.tensors[number]
             assert (value.dtype, value.shape) == (tensor.dtype, tensor.shape), node
@@ -34,9 +35,10 @@ def run_graph(graph, inputs, states=None, mode="tflite"):
     return values
 
 
-def recur(graph, node, kernel, given, attributes, state):
+def recur(graph, node, given, state, mode):
     """The outputs of one `Recurrence`."""
-    generator, sums = kernels.recurrence(kernel, given, attributes, state), None
+    generator = kernels.recurrence(node.kernel, given, node.attributes, state, mode)
+    sums = None
     for count in itertools.count():
         try:
             place, x = generator.send(sums)

@@ -132,9 +132,12 @@ def lstm(rng, number, tensors, units, *, position=0):
         operator="LSTM", name=name, position=(position,), inputs=(sums,), outputs=(state + 2,),
         kernel="tflite.lstm", products=(own,), steps=time, reason="gates",
         attributes={
-            **gates, "forget_scale": (1 << 30, -14), "update_scale": (1 << 30, -18),
-            "hidden_scale": (1 << 30, -22), "cell_power": -11, "hidden_zero": -5, "limit": 0,
-            "time_major": False, "wide": False,
+            "tflite": {
+                **gates, "forget_scale": (1 << 30, -14), "update_scale": (1 << 30, -18),
+                "hidden_scale": (1 << 30, -22),
+            },
+            "single": {**gates, "hidden_scale": (1 << 30, -22)}, "cell_power": -11,
+            "hidden_zero": -5, "limit": 0.0, "time_major": False, "wide": False,
         },
     )]
 

@@ -146,7 +146,7 @@ class _Compiler:
             method="matrix" if on_weft else "", products=tuple(products),
             work=RecurrentWork(
                 kernel=node.kernel, attributes=node.attributes, products=tuple(works),
-                steps=node.steps,
+                steps=node.steps, mode=mode,
             ),
         )
 

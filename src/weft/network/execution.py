@@ -215,7 +215,7 @@ class RecurrentRun:
             kernel = [
                 kernels.recurrence(
                     self._work.kernel, [None if v is None else v[index, ...] for v in values],
-                    self._work.attributes, self._state,
+                    self._work.attributes, self._state, self._work.mode,
                 )
                 for index in range(first, first + together)
             ]

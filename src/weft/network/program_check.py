@@ -85,6 +85,7 @@ def _recurrent(program, step):
     work = step.work
     _require(work.kernel in RECURRENT, f"kernel must be one of {', '.join(RECURRENT)}")
     _require(work.steps > 0 and len(work.products) > 0, "it must have steps and products")
+    _require(work.mode == program.mode, "mode must be the mode of the program")
     for part in work.products:
         _numbers("x", [part.x], program, 0)
         _require(

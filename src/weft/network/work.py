@@ -159,12 +159,15 @@ class RecurrentWork:
         step.
     steps : int
         How often each product is computed in an inference.
+    mode : str
+        Rounding mode of the network.
     """
 
     kernel: str
     attributes: Mapping[str, Any]
     products: tuple[CoreWork | HostProduct, ...]
     steps: int
+    mode: str
 
 
 def core_works(work: CoreWork | HostProduct | HostWork | RecurrentWork) -> list[CoreWork]:

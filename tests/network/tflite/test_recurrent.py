@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from graph_runner import run_graph
+from lstm_files import lstm
 from tflite_files import T, build, runner
 
 from weft.config import Config
@@ -55,43 +56,6 @@ def test_svdf_is_a_product_and_a_state(rng, batch):
     same_over_runs(rng, data, graph)
 
 
-def lstm(
-    rng, batch, time, units=4, size=6, major=False, clip=10.0, cell=2**-11, zero=2, x_zero=-3,
-    kind="int8", state=None, activation=4, shape=None, absent=(), present=(),
-):
-    """A file of one LSTM; ``shape`` of its state; places of its inputs that change."""
-    def constant(*shape):
-        if kind == "float32":
-            return T(data=rng.normal(0, 0.4, shape).astype(np.float32))
-        return T(data=rng.integers(-127, 128, shape).astype(np.int8), scale=rng.uniform(.002, .02))
-
-    front = (time, batch) if major else (batch, time)
-    wide = kind == "int16"
-    tensors = {"x": T((*front, size), kind, scale=2**-14 if wide else 1 / 64, zero=x_zero)}
-    tensors |= {f"w{gate}": constant(units, size) for gate in range(4)}
-    tensors |= {f"r{gate}": constant(units, units) for gate in range(4)}
-    for gate in range(4):
-        bias = rng.integers(-3000, 3000, units) * (256 if wide else 1)
-        tensors[f"b{gate}"] = T(data=bias.astype(np.int64 if wide else np.int32))
-        if kind == "float32":
-            tensors[f"b{gate}"] = constant(units)
-    scale = 2**-15 if wide else 1 / 128
-    tensors["h"] = T(shape or (batch, units), state or kind, scale=scale, zero=zero, variable=True)
-    kind_of_cell = "float32" if kind == "float32" else "int16"
-    tensors["c"] = T(shape or (batch, units), kind_of_cell, scale=cell, variable=True)
-    names = list(tensors)
-    inputs = [*names[:9], None, None, None, *names[9:13], None, None, "h", "c", *[None] * 4]
-    tensors["other"] = T(data=rng.integers(-9, 9, units).astype(np.int8), scale=2**-12)
-    inputs = [
-        None if n in absent else "other" if n in present else i for n, i in enumerate(inputs)
-    ]
-    tensors["y"] = T((*front, units), kind, scale=scale, zero=zero)
-    options = {"fusedActivationFunction": activation, "cellClip": clip, "timeMajor": major}
-    options = "UnidirectionalSequenceLSTMOptions", options
-    operator = "UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, ["y"], options
-    return build(tensors, [operator], ["x"], ["y"])
-
-
 @pytest.mark.parametrize("options", [
     dict(batch=1, time=5), dict(batch=3, time=4), dict(batch=3, time=4, major=True),
     dict(batch=1, time=20, clip=0.3), dict(batch=1, time=20, clip=0.0, cell=2**-15),
@@ -122,6 +86,36 @@ def test_lstm_on_a_core_has_a_product_for_each_step(rng, tmp_path, options, rows
             x = rng.integers(-128, 128, (2, 5, 6)).astype(options.get("kind", "int8"))
             x *= 127 if rows == 4 else 1
             assert np.array_equal(session(x), oracle(x)[0])
+
+
+LITE = bytes.fromhex(  # of LiteRT 2.3
+    "26f10a0b01eefdfd01f6dffc22dfe6ec0ddf011ee900e30123faf51625ecfd1a04e2e1f0fb08f0fbe4eb240106fbf1"
+    "1b0000de0125eceaed1dec02f425fd06f5000b05ff230404f10407f8e80f03feef0b02110702250f2508fcf21cf4fd"
+    "df00"
+)
+
+
+def test_lstm_in_mode_single_has_the_bytes_of_litert():
+    """Other rounding, other functions, and a limit of the cell that is truncated."""
+    rng = np.random.default_rng(7)
+    graph = load(lstm(rng, 1, 24, cell=2**-9, clip=0.3, scales=(0.0173, 0.0081)), "net")
+    x = rng.integers(-128, 128, (1, 24, 6)).astype(np.int8)
+    for mode, different in (("single", 0), ("tflite", 14)):
+        config = Config(rows=2, cols=4, a_words=64, b_words=128, requantize=mode)
+        with compile_graph(graph, config).open(GoldenTransport(config)) as session:
+            assert np.sum(session(x).ravel() != np.frombuffer(LITE, np.int8)) == different
+
+
+@pytest.mark.parametrize("options", [
+    dict(cell=2**-8), dict(cell=2**-16), dict(kind="int16", zero=0, x_zero=0),
+])
+def test_mode_single_of_lstms_that_litert_does_not_have(rng, options):
+    data = lstm(rng, 1, 9, **options)
+    graph = load(data, "net")
+    shape, kind = graph.tensors[graph.inputs[0]].shape, graph.tensors[graph.inputs[0]].dtype
+    x = (rng.integers(-128, 128, shape) << 8 * kind.itemsize - 8).astype(kind)
+    y = run_graph(graph, [x], mode="single")[graph.outputs[0]]
+    assert np.array_equal(y, runner(data)(x)[0])
 
 
 @pytest.mark.parametrize("batch, options", [(1, {}), (2, dict(major=True, clip=0.3))])

@@ -48,7 +48,7 @@ def _work(graph, node, mode) -> tuple[int, HostProduct | HostWork | RecurrentWor
     if isinstance(node, Recurrence):
         products = [_product(graph, gemm, mode) for gemm in node.products]
         return sum(macs for macs, _ in products) * node.steps, RecurrentWork(
-            kernel=node.kernel, attributes=node.attributes, steps=node.steps,
+            kernel=node.kernel, attributes=node.attributes, steps=node.steps, mode=mode,
             products=tuple(work for _, work in products),
         )
     return node.macs, HostWork(node.kernel, node.attributes)

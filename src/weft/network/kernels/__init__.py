@@ -20,6 +20,7 @@ from weft.network.kernels import (
     onnx_reductions,
     runtimes,
     tflite_arithmetic,
+    tflite_lstm,
     tflite_pool,
     tflite_recurrent,
     tflite_unary,
@@ -36,8 +37,8 @@ KERNELS = {
     **tflite_unary.KERNELS,
     "onnx.model": runtimes.onnx_model, "tflite.model": runtimes.tflite_model,
 }
-# Each is function(inputs, attributes, state) -> generator, as `recurrence` describes it.
-RECURRENT = {**onnx_recurrent.RECURRENT, **tflite_recurrent.RECURRENT}
+# Each is function(inputs, attributes, state, mode) -> generator, as `recurrence` describes it.
+RECURRENT = {**onnx_recurrent.RECURRENT, **tflite_lstm.RECURRENT}
 # Names of the kernels that keep something from run to run.
 STATEFUL = frozenset({
     "onnx.model", "tflite.float_lstm", "tflite.lstm", "tflite.model", "tflite.svdf",
@@ -82,7 +83,7 @@ def run(
 
 def recurrence(
     kernel: str, inputs: Sequence[np.ndarray | None], attributes: Mapping[str, Any],
-    state: MutableMapping,
+    state: MutableMapping, mode: str,
 ) -> Generator[tuple[int, np.ndarray], np.ndarray, list[np.ndarray]]:
     """The computation of a recurrent layer, as a generator that asks for its products.
 
@@ -98,6 +99,8 @@ def recurrence(
         As for `run`.
     state : dict
         What a stateful kernel keeps from run to run.
+    mode : str
+        Rounding mode of the network: ``tflite``, ``single`` or ``onnx``.
 
     Raises
     ------
@@ -106,4 +109,4 @@ def recurrence(
     """
     if kernel not in RECURRENT:
         raise ModelError(f"kernel must be one of {', '.join(RECURRENT)}, not {kernel!r}")
-    return RECURRENT[kernel](inputs, attributes, state)
+    return RECURRENT[kernel](inputs, attributes, state, mode)

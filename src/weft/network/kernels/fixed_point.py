@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 __all__ = [
-    "clamp", "exp_on_negative", "high_mul", "logistic", "multiplier_of", "multiply",
+    "EXP_STEPS", "clamp", "exp_on_negative", "high_mul", "logistic", "multiplier_of", "multiply",
     "multiply_wide", "reciprocal", "round_shift", "tanh", "wrap32",
 ]
 
@@ -67,7 +67,7 @@ def multiplier_of(scale):
     return (0, 0) if shift < -31 else (multiplier, shift)
 
 
-_EXP_STEPS = (  # exp(-2**power) in 31 fractional bits, from 2**-2 on
+EXP_STEPS = (  # exp(-2**power) in 31 fractional bits, from 2**-2 on
     (-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535),
     (3, 720401), (4, 242),
 )
@@ -84,7 +84,7 @@ def exp_on_negative(x, integer_bits=5):
     rest = (x & (quarter - 1)) - quarter
     result = _exp_near_zero(np.clip(rest << integer_bits, LOW, HIGH))
     remainder = rest - x
-    for power, factor in _EXP_STEPS:
+    for power, factor in EXP_STEPS:
         if integer_bits > power:
             bit = (remainder >> (fraction + power)) & 1
             result = np.where(bit, high_mul(result, factor), result)

@@ -60,7 +60,7 @@ def _layer(cell, states):
     whether it runs from the end; ``units``; ``outputs`` : which of the results (Y, and the states
     at the end) are wanted.
     """
-    def kernel(inputs, attributes, state):
+    def kernel(inputs, attributes, state, mode):
         sums, lengths, *starts = inputs
         time, batch, _ = sums.shape
         backward, units = attributes["backward"], attributes["units"]

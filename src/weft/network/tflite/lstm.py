@@ -10,7 +10,7 @@ import tflite
 
 from weft.network.ir import Gemm, Recurrence, Tensor
 from weft.network.tflite.context import Fallback
-from weft.network.tflite.quantized import half_away, per_tensor, scale_of
+from weft.network.tflite.quantized import per_tensor, scale_of
 
 __all__ = ["BUILDERS"]
 
@@ -123,19 +123,29 @@ def _scales(graph, operator, x, clip):
     power = math.log2(c_scale)
     if c_zero or power != int(power):
         raise operator.error(f"scale of the cell must be a power of two, not {c_scale}")
-    gates = [
-        scale_of(operator, scale * per_tensor(operator, graph.input(operator, place))[0] / GATE)
-        for scale, first in ((x_scale, 1), (h_scale, 5)) for place in range(first, first + 4)
-    ]
-    steps = [
-        scale_of(operator, scale)
-        for scale in (RESULT * c_scale / c_scale, RESULT**2 / c_scale, RESULT**2 / h_scale)
-    ]
+    weights = [per_tensor(operator, graph.input(operator, place))[0] for place in range(1, 9)]
+    pairs = list(zip([x_scale] * 4 + [h_scale] * 4, weights, strict=True))
+    with np.errstate(over="ignore", under="ignore"):  # LiteRT's products are of float32
+        narrow = [
+            np.float32(weight) * np.float32(scale) / np.float32(GATE) for scale, weight in pairs
+        ]
+        narrow_hidden = np.float32(RESULT) / np.float32(h_scale) * np.float32(RESULT)
+
+    def scales(gates, **others):
+        found = [scale_of(operator, float(scale)) for scale in gates]
+        return {
+            "input_scales": tuple(found[:4]), "recurrent_scales": tuple(found[4:]),
+            **{name: scale_of(operator, float(scale)) for name, scale in others.items()},
+        }
+
     return {
-        "input_scales": tuple(gates[:4]), "recurrent_scales": tuple(gates[4:]),
-        "forget_scale": steps[0], "update_scale": steps[1], "hidden_scale": steps[2],
+        "tflite": scales(
+            [scale * weight / GATE for scale, weight in pairs], forget_scale=RESULT,
+            update_scale=RESULT**2 / c_scale, hidden_scale=RESULT**2 / h_scale,
+        ),
+        "single": scales(narrow, hidden_scale=narrow_hidden),
         "cell_power": int(power), "hidden_zero": h_zero, "wide": x.dtype == np.int16,
-        "limit": min(half_away(clip / c_scale), 32767) if clip else 0,
+        "limit": clip / c_scale,
     }
 
 
