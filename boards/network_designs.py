@@ -30,8 +30,8 @@ def _core(hop=2, **fields):
     return Config(target="ecp5", requantize="tflite", activation="none", hop=hop, **fields)
 
 
-# Of the block RAMs of the device, the memory takes 144 of 208 (288 KiB), and 36 of 56 (72 KiB).
-# Four multipliers a lane; the others are in the array.
+# Of the block RAMs of the device, the memory takes 144 of 208 (288 KiB), and 28 of 56 (56 KiB).
+# Four multipliers a lane; the others are in the array. 8 x 4 PEs need more LUTs than a 25F has.
 NETWORKS_85F = NetworkDesign(
     chip=ChipConfig(
         core=_core(rows=8, cols=8, depth=8, lanes=8, dsp_cols=3),
@@ -41,8 +41,8 @@ NETWORKS_85F = NetworkDesign(
 )
 NETWORKS_25F = NetworkDesign(
     chip=ChipConfig(
-        core=_core(rows=8, cols=4, depth=4, lanes=4, dsp_cols=0),
-        words=2048, b_words=512, lines=512, read_vectors=4,
+        core=_core(rows=6, cols=4, depth=4, lanes=4, dsp_cols=1),
+        words=2048, b_words=512, lines=512, read_vectors=2,
     ),
     clock=105, baud=3_000_000,
 )

@@ -1,5 +1,8 @@
 """The arbiters of the memory's side port: one for reads, one for writes."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -68,16 +71,21 @@ class ReadArbiter(wiring.Component):
         })
         m.submodules.skid = skid = SkidBuffer(granted)
         requests = [getattr(self, f"reads_{n}") for n in range(self.clients)]
-        for n, request in reversed(list(enumerate(requests))):
+        grant, masked = Signal(self.clients), []
+        for n, request in enumerate(requests):
             earlier = Cat(other.valid for other in requests[:n]).any() if n else 0
-            m.d.comb += request.ready.eq(skid.i.ready & ~earlier)
-            with m.If(request.valid):
-                m.d.comb += [
-                    skid.i.valid.eq(1), skid.i.payload.address.eq(request.payload),
-                    skid.i.payload.client.eq(1 << n),
-                ]
-        bank = skid.i.payload.address.bank
-        m.d.comb += skid.i.payload.bank.eq(Cat(bank == n for n in range(self.chip.banks)))
+            bank, address = request.payload.bank, request.payload.as_value()
+            m.d.comb += [
+                request.ready.eq(skid.i.ready & ~earlier), grant[n].eq(request.valid & ~earlier),
+            ]
+            # Decoded before the selection: both need the same time.
+            value = Cat(address, (bank == number for number in range(self.chip.banks)))
+            masked.append(value & grant[n].replicate(len(value)))
+        m.d.comb += [
+            skid.i.valid.eq(Cat(request.valid for request in requests).any()),
+            Cat(skid.i.payload.address, skid.i.payload.bank).eq(reduce(or_, masked)),
+            skid.i.payload.client.eq(grant),
+        ]
         # One bit a client, for each cycle that the memory takes.
         stages = [
             Signal(self.clients, name=f"client_{n}") for n in range(BankedMemory.READ_LATENCY)

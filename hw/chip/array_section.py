@@ -1,6 +1,6 @@
 """The array section: from the operands of a step to the sums of a chunk."""
 
-from amaranth.hdl import Module, signed
+from amaranth.hdl import Module, ResetInserter, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -17,6 +17,8 @@ from weft.latencies import MEMORY_READ
 
 __all__ = ["ArraySection"]
 
+_LUT_RAM_ROWS = 32  # of a result buffer in LUT RAM; more rows need too many multiplexers
+
 
 class ArraySection(wiring.Component):
     """The systolic array of a core for networks, with its skews, drain, and result buffer.
@@ -26,7 +28,8 @@ class ArraySection(wiring.Component):
     row by row: :meth:`write_latency` cycles after the tile's last step, the first ``row_written``.
 
     If the MAC cell is corrected, the array has one more column, whose B is 0. Its sums are the
-    pair sums of A: ``sum(a[d] * a[d+1])`` over the even d of all steps of a tile.
+    pair sums of A: ``sum(a[d] * a[d+1])`` over the even d of all steps of a tile. The last
+    ``dsp_cols`` columns use DSP blocks, this one first.
 
     Parameters
     ----------
@@ -40,6 +43,8 @@ class ArraySection(wiring.Component):
 
     Attributes
     ----------
+    reset : In, 1 bit
+        Clears the control: after FLUSH cycles no step and no sum is in flight. Data have no reset.
     step : In, shape ``step``
     a : In, ``rows`` x ``depth`` int8
     b_addr : Out
@@ -86,8 +91,10 @@ class ArraySection(wiring.Component):
         self.buffer_rows = buffer_rows
         self.drain_delay = self._drain_delay(chip, a_latency)
         self.columns = core.cols + self.mac.CORRECTED
+        self.FLUSH = (core.rows - 1) // core.hop + (self.columns - 1) // core.hop + 2
         vector = data.ArrayLayout(signed(8), core.depth)
         super().__init__({
+            "reset": In(1),
             "step": In(step),
             "a": In(data.ArrayLayout(vector, core.rows)),
             "b_addr": Out(step["b_addr"].shape),
@@ -115,9 +122,12 @@ class ArraySection(wiring.Component):
         core = self.core
         m.submodules.array = array = SystolicArray(
             rows=core.rows, cols=self.columns, hop=core.hop,
-            mac=lambda col: self.mac(depth=core.depth, dsp=col < core.dsp_cols),
+            mac=lambda col: self.mac(
+                depth=core.depth, dsp=col >= self.columns - core.dsp_cols
+            ),
         )
-        m.submodules.drain = drain = Drain(rows=core.rows, slots=1, delay=self.drain_delay)
+        drain = Drain(rows=core.rows, slots=1, delay=self.drain_delay)
+        m.submodules.drain = ResetInserter(self.reset)(drain)
         m.d.comb += [
             drain.start.eq(self.step.drain),
             array.shift.eq(drain.shift), array.valid.eq(drain.valid),
@@ -144,9 +154,8 @@ class ArraySection(wiring.Component):
         mac_latency = self.mac.latency(self.core.depth)
         delays = {"en": 0, "clear": mac_latency - self.mac.SLOTS, "capture": mac_latency}
         to_edge = self.a_latency + self.core.family.edge_registers
-        m.submodules.pe_control = skew = Skew(
-            shape=1, delays=[to_edge + delay for delay in delays.values()]
-        )
+        skew = Skew(shape=1, delays=[to_edge + delay for delay in delays.values()])
+        m.submodules.pe_control = ResetInserter(self.reset)(skew)
         for n, name in enumerate(delays):
             m.d.comb += [
                 skew.i[n].eq(self.step[name]), array.control[name].eq(skew.o[n]),
@@ -155,10 +164,11 @@ class ArraySection(wiring.Component):
     def _results(self, m, array):
         """Array -> result buffer -> the sums of a chunk."""
         core, registered = self.core, self.core.family.pipelines_results
-        m.submodules.buffer = buffer = ResultBuffer(
+        buffer = ResultBuffer(
             south=array.South, cols=self.columns, depth=self.buffer_rows, registered=registered,
-            target=core.target, lut_ram=True,
+            target=core.target, lut_ram=self.buffer_rows <= _LUT_RAM_ROWS,
         )
+        m.submodules.buffer = ResetInserter(self.reset)(buffer)
         row = buffer.row.as_value()[: core.cols * len(buffer.row[0])]
         m.d.comb += [
             buffer.south.eq(array.south),

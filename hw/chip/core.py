@@ -24,9 +24,9 @@ ADDED, LIST, LOADS, HOST = range(4)  # clients of the read arbiter, by priority
 class NetworkCore(wiring.Component):
     """Memory, array and control of a core for networks; ``docs/chip.md`` describes it.
 
-    While no list runs, all blocks except the memory, its arbiters and the list reader are reset.
-    So an abort ends a list in any state. The next list waits until no read of these blocks is in
-    flight.
+    While no list runs, all blocks except the memory, its arbiters and the list reader are reset,
+    RESET cycles late. So an abort ends a list in any state. The array has no reset: the next list
+    waits until it is empty, and until no read of these blocks is in flight.
 
     Parameters
     ----------
@@ -37,6 +37,8 @@ class NetworkCore(wiring.Component):
     writes, reads, read_valid, read_data, begin, abort, base, limit, status, finished
         The ports of `weft.hw.chip.interface.NetworkInterface`, flipped.
     """
+
+    RESET = 2  # cycles to the last register that is reset
 
     def __init__(self, chip):
         self.chip = chip
@@ -49,11 +51,14 @@ class NetworkCore(wiring.Component):
         m.submodules.memory = memory = BankedMemory(self.chip)
         m.submodules.read_arbiter = reads = ReadArbiter(self.chip, clients=4)
         m.submodules.write_arbiter = writes = WriteArbiter(self.chip)
-        resets = ResetInserter(list_reader.halt)
-        sequencer, map_reader = self._steps(m, resets, list_reader, memory)
-        b, lines = self._loads(m, resets, list_reader, reads)
-        array = self._array(m, resets, sequencer, map_reader, b)
-        output = self._output(m, resets, list_reader, sequencer, array, lines, reads)
+        # Two registers share the many loads. They differ in time: equal ones would be merged.
+        reset, late_reset = Signal(init=1), Signal(init=1)
+        m.d.sync += [reset.eq(list_reader.halt), late_reset.eq(reset)]
+        early, late = ResetInserter(reset), ResetInserter(late_reset)
+        sequencer, map_reader = self._steps(m, early, list_reader, memory)
+        b, lines = self._loads(m, late, list_reader, reads)
+        array = self._array(m, late_reset, sequencer, map_reader, b)
+        output = self._output(m, late, list_reader, sequencer, array, lines, reads)
 
         connect(m, list_reader.reads, getattr(reads, f"reads_{LIST}"))
         connect(m, flipped(self.reads), getattr(reads, f"reads_{HOST}"))
@@ -78,12 +83,19 @@ class NetworkCore(wiring.Component):
         m.d.comb += list_reader.address_error.eq(read_error | output.address_error)
         for block in (list_reader, map_reader, output):
             m.d.comb += [block.base.eq(self.base), block.limit.eq(self.limit)]
-        self._begin(m, list_reader, reads)
+        self._begin(m, list_reader, reads, array)
         return m
 
-    def _begin(self, m, list_reader, reads):
-        """Begin a list when no reads of an aborted list are in flight."""
-        waiting = Signal.like(self.begin)
+    def _begin(self, m, list_reader, reads, array):
+        """Begin a list when nothing of an aborted list is in flight."""
+        waiting, empty = Signal.like(self.begin), Signal(init=1)
+        cycles_left = Signal(range(self.RESET + array.FLUSH + 1))
+        with m.If(~list_reader.halt):
+            m.d.sync += [cycles_left.eq(self.RESET + array.FLUSH), empty.eq(0)]
+        with m.Elif(cycles_left != 0):
+            m.d.sync += cycles_left.eq(cycles_left - 1)
+        with m.Else():
+            m.d.sync += empty.eq(1)
         in_flight = Signal(range(ReadArbiter.IN_FLIGHT + 1))
         accepted, arrived = 0, 0
         for n in (ADDED, LIST, LOADS):
@@ -92,7 +104,7 @@ class NetworkCore(wiring.Component):
             arrived |= getattr(reads, f"valid_{n}")
         m.d.sync += in_flight.eq(in_flight + accepted - arrived)
         m.d.comb += list_reader.begin.eq(Mux(waiting.valid, waiting, self.begin))
-        with m.If(in_flight.any()):
+        with m.If(in_flight.any() | ~empty):
             m.d.comb += list_reader.begin.valid.eq(0)
             with m.If(self.begin.valid & list_reader.halt):
                 m.d.sync += waiting.eq(self.begin)
@@ -139,15 +151,15 @@ class NetworkCore(wiring.Component):
         ]
         return buffers
 
-    def _array(self, m, resets, sequencer, map_reader, b):
+    def _array(self, m, reset, sequencer, map_reader, b):
         """Steps, A and B -> sums."""
         array = ArraySection(
             self.chip, step=sequencer.step.shape(), a_latency=MapReader.LATENCY,
             buffer_rows=self.buffer_rows,
         )
-        m.submodules.array = resets(array)
+        m.submodules.array = array
         m.d.comb += [
-            array.step.eq(sequencer.step), array.a.eq(map_reader.a),
+            array.reset.eq(reset), array.step.eq(sequencer.step), array.a.eq(map_reader.a),
             b.read_addr.eq(array.b_addr), array.b.as_value().eq(b.read_data.as_value()),
         ]
         return array

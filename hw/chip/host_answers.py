@@ -85,7 +85,8 @@ class HostAnswers(wiring.Component):
         word, byte_index, wait = Signal(32), Signal(2), Signal(range(LATENCY + 1))
         payload = self.payload
 
-        m.d.sync += self.abort.eq(0)
+        no_words = Signal()  # two cycles after a change of words, or later
+        m.d.sync += [self.abort.eq(0), no_words.eq(words == 0)]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(1)
@@ -103,7 +104,7 @@ class HostAnswers(wiring.Component):
                         m.next = "BYTES"  # the text is in word
             with m.State("NEXT"):
                 m.d.sync += wait.eq(wait - 1)
-                with m.If(words == 0):
+                with m.If(no_words):
                     m.next = "MEMORY"
                 with m.Elif(wait == 0):
                     m.d.sync += [

@@ -32,7 +32,7 @@ class PixelWriter(wiring.Component):
     Attributes
     ----------
     start : In, 1 bit
-        Pulse: a frame begins; ``placement`` is valid. Allowed while ``idle``.
+        Pulse: a frame begins; ``placement`` is valid. Allowed while ``idle``, without a byte.
     placement : In, `PixelPlacement`
     bytes : In, stream of 8 bits
     last : In, 1 bit
@@ -79,7 +79,7 @@ class PixelWriter(wiring.Component):
 
         with m.FSM():
             with m.State("FILL"):
-                m.d.comb += [self.bytes.ready.eq(~self.start), self.idle.eq(1)]
+                m.d.comb += [self.bytes.ready.eq(1), self.idle.eq(1)]
                 with m.If(self.bytes.valid & self.bytes.ready):
                     m.d.sync += [
                         vector.word_select(byte_index, 8).eq(self.bytes.payload),

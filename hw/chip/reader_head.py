@@ -115,10 +115,11 @@ class ReaderHead(wiring.Component):
             bad.append((opcode == kind.OPCODE) & found.any())
         m.d.sync += any_bad.eq(Cat(bad).any())
 
-        # Pulses: the loop repeats its body, or ends.
-        repeat, leave = Signal(), Signal()
-        self._next(m, fields, repeat, leave)
-        self._wait(m, fields, repeat, leave)
+        # Pulses: the loop repeats its body, or ends; a cycle later for the steps of its turns.
+        repeat, leave, r_repeat, r_leave = Signal(), Signal(), Signal(), Signal()
+        m.d.sync += [r_repeat.eq(repeat), r_leave.eq(leave | self.begin)]
+        self._next(m, fields, r_repeat, r_leave)
+        self._wait(m, fields, r_repeat, r_leave)
         self._states(m, fields, opcode, passed, any_bad, repeat, leave)
         return m
 
@@ -153,7 +154,7 @@ class ReaderHead(wiring.Component):
             moved = later_sum(m, offset, step, banks, f"{name}_moved")
             with m.If(repeat):
                 m.d.sync += offset.eq(moved)
-            with m.Elif(leave | self.begin):
+            with m.Elif(leave):
                 m.d.sync += [offset.bank.eq(0), offset.word.eq(self.base)]
             changed[name] = later_sum(m, first, offset, banks, f"{name}_changed")
         for name, value in fields[self.kind].items():
@@ -200,6 +201,8 @@ class ReaderHead(wiring.Component):
         m.d.sync += last_turn.eq(turn + 1 == loop["times"])
         with m.If(advance):
             m.d.sync += [self.address.eq(behind), passed.eq(passed + ~passed.all())]
+        with m.If(leave):
+            m.d.sync += passed.eq(0)
 
         with m.FSM():
             with m.State("START"):
@@ -216,25 +219,26 @@ class ReaderHead(wiring.Component):
             with m.State("FAULTS"):  # the faults of all fields are joined
                 m.next = "CHECK"
             with m.State("CHECK"):
-                with m.If(bad | plan.stop):
-                    m.d.sync += self.fault.eq(Mux(bad, ListError.FIELD, error))
-                    m.next = "STOPPED"
-                with m.Elif(plan.hold):
+                m.d.comb += [
+                    advance.eq(plan.advance & ~bad), leave.eq(plan.leave & ~bad),
+                    repeat.eq(plan.repeat & ~bad),
+                ]
+                m.next = "FETCH"
+                with m.If(plan.hold):
                     m.next = "READY"
-                with m.Elif(plan.repeat):
-                    m.d.comb += repeat.eq(1)
+                with m.If(plan.repeat):
                     m.d.sync += [count.eq(loop["body"]), turn.eq(turn + 1)]
                     m.next = "BACK"
-                with m.Elif(plan.end):
+                with m.If(plan.leave):
+                    m.d.sync += turn.eq(0)
+                with m.If(plan.end):
                     m.next = "END"
                     if self.kind is ListJob:
                         m.d.sync += [self.address.eq(self.result), count.eq(end["result_bytes"])]
                         m.next = "RESULT"
-                with m.Else():
-                    m.d.comb += [advance.eq(1), leave.eq(plan.leave)]
-                    with m.If(leave):
-                        m.d.sync += [turn.eq(0), passed.eq(0)]
-                    m.next = "FETCH"
+                with m.If(bad | plan.stop):
+                    m.d.sync += self.fault.eq(Mux(bad, ListError.FIELD, error))
+                    m.next = "STOPPED"
             with m.State("READY"):
                 m.d.comb += [self.ready.eq(1), advance.eq(self.take)]
                 with m.If(self.take):
@@ -253,11 +257,13 @@ class ReaderHead(wiring.Component):
     def _plan(self, m, opcode, error, last_turn):
         """What happens with the descriptor, if its fields have no fault: one bit, registered."""
         plan = Signal(data.StructLayout({
-            "stop": 1, "hold": 1, "repeat": 1, "leave": 1, "end": 1,
+            "stop": 1, "hold": 1, "repeat": 1, "leave": 1, "end": 1, "advance": 1,
         }))
         is_loop, right = opcode == ListLoop.OPCODE, error == ListError.NONE
+        other = ListLoad if self.kind is ListJob else ListJob
         m.d.sync += [
             plan.stop.eq(~right), plan.hold.eq(right & (opcode == self.kind.OPCODE)),
+            plan.advance.eq(right & ((opcode == other.OPCODE) | (is_loop & last_turn))),
             plan.repeat.eq(right & is_loop & ~last_turn),
             plan.leave.eq(right & is_loop & last_turn),
             plan.end.eq(right & (opcode == ListEnd.OPCODE)),

@@ -109,20 +109,20 @@ class StepOffsets(wiring.Component):
         return m
 
     def _offset(self, m, restart, c_last, x_last, group_last):
-        """One adder moves from step to step, and from the group's first step to the next tile."""
+        """The offset moves from step to step, and from the group's first step to the next tile."""
         address = VectorAddress(self.chip)
         job, step, group = self.job, self.step, self.group
-        source, by = Signal.like(self.offset), Signal(address)
-        m.d.comb += source.eq(Mux(step.capture, group, self.offset))
-        with m.If(step.capture):
-            with m.If(group_last):
-                m.d.comb += by.eq(job.group_step)
-        with m.Elif(~c_last):
+        tap, by_group = Signal(address), Signal(address)
+        with m.If(~c_last):
             one = {"word": 1} if self.chip.banks == 1 else {"bank": 1}
-            m.d.comb += by.eq(address.const({"bank": 0, "word": 0} | one))
+            m.d.comb += tap.eq(address.const({"bank": 0, "word": 0} | one))
         with m.Else():
-            m.d.comb += by.eq(Mux(x_last, job.tap_y_step.as_value(), job.tap_x_step.as_value()))
-        moved = self._moved(m, source, by)
+            m.d.comb += tap.eq(Mux(x_last, job.tap_y_step.as_value(), job.tap_x_step.as_value()))
+        with m.If(group_last):
+            m.d.comb += by_group.eq(job.group_step)
+        # Both sums at once: only the choice waits for the step.
+        moved = self._moved(m, self.offset, tap, "tap")
+        next_group = self._moved(m, group, by_group, "group")
         origin = {
             "biased": bank_bias(self.chip.banks), "word": 0, "bank": 0,
             "low_word": self.base, "high_word": self.limit,
@@ -130,19 +130,19 @@ class StepOffsets(wiring.Component):
         with m.If(restart):
             m.d.sync += [self.offset[name].eq(value) for name, value in origin.items()]
             m.d.sync += [group[name].eq(value) for name, value in origin.items()]
+        with m.Elif(step.capture):
+            m.d.sync += [self.offset.eq(next_group), group.eq(next_group)]
         with m.Elif(step.en):
             m.d.sync += self.offset.eq(moved)
-            with m.If(step.capture):
-                m.d.sync += group.eq(moved)
 
-    def _moved(self, m, offset, by):
+    def _moved(self, m, offset, by, of):
         """The offset, moved by an address: each part in one carry chain.
 
         A bit between bank and word, which lets a carry pass, tells it.
         """
         bias, bits = bank_bias(self.chip.banks), len(by.bank)
-        moved = Signal.like(offset)
-        total = Signal(bits + 1 + len(by.word))
+        moved = Signal.like(offset, name=f"{of}_moved")
+        total = Signal(bits + 1 + len(by.word), name=f"{of}_total")
         step = Cat(by.bank, Const(0, 1), by.word)
         m.d.comb += [
             total.eq(Cat(offset.biased, Const(1, 1), offset.word) + step),
@@ -151,7 +151,7 @@ class StepOffsets(wiring.Component):
             moved.biased.eq(Mux(total[bits], total[:bits], total[:bits] + bias)),
         ]
         for name in ("low_word", "high_word"):
-            rest = Signal(signed(bits + 1 + len(offset[name])), name=f"{name}_rest")
+            rest = Signal(signed(bits + 1 + len(offset[name])), name=f"{of}_{name}_rest")
             m.d.comb += [
                 rest.eq(Cat(offset.bank, Const(0, 1), offset[name]).as_signed() - step.as_signed()),
                 moved[name].eq(rest[bits + 1 :]),
