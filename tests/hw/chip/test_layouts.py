@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from chip_configs import small_chip
+from network_chips import small_chip
 
 from verif.amaranth_bench import play
 from weft.hw.chip.layouts import VectorAddress, add_vectors, later_sum, within
