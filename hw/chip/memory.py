@@ -38,9 +38,9 @@ class BankedMemory(wiring.Component):
     Port A of each bank serves the row of the array that reads it. The rows read different banks:
     otherwise the data of these rows are undefined. Port B writes, or reads for the side port.
 
-    A write takes port B of its bank in the cycle after it was on ``write``. In this cycle
-    ``reads`` is not ready for a read of the same bank. Reads that are accepted after the cycle
-    of a write see it; so do rows that are requested two cycles later.
+    A write that is on ``write`` in cycle t blocks its bank in cycle t + 1: ``reads`` is not ready
+    then for a read of this bank. Reads that are accepted in cycle t + 1 or later see the write,
+    and so do rows that are requested in cycle t + 2 or later.
 
     The memory has no reset.
 
@@ -119,7 +119,7 @@ class BankedMemory(wiring.Component):
         """Port B: the write of the cycle before, or a read."""
         chip, read = self.chip, self.reads.payload
         r_write = Signal.like(self.write)
-        blocked = Signal(chip.banks)  # first banks of the reads that need the bank of the write
+        blocked = Signal(chip.banks)  # bit n: a read that begins in bank n needs the write's bank
         m.d.sync += r_write.eq(self.write)
         m.d.sync += [
             bit.eq(self.write.valid & Cat(
@@ -142,7 +142,7 @@ class BankedMemory(wiring.Component):
             addr = Signal.like(bank.b_addr, name=f"side_addr_{n}", reset_less=True)
             enable = Signal.like(bank.b_write_en, name=f"side_enable_{n}")
             m.d.comb += writes.eq(r_write.valid & (r_write.address.bank == n))
-            # A bank before the first one of the read has a vector of the next word.
+            # A read goes on in bank 0 after the last bank, with the next word.
             word = Mux(read.bank > n, next_word, read.word) if n < len(banks) - 1 else read.word
             m.d.sync += [
                 addr.eq(Mux(writes, r_write.address.word, word)),

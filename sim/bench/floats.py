@@ -1,4 +1,4 @@
-"""BF16 products of all kinds of numbers and all shapes, and many small random products."""
+"""BF16 products of all kinds of numbers and of many shapes, and many small random products."""
 
 import cocotb
 import numpy as np
@@ -12,7 +12,7 @@ __all__ = ["kinds", "seeds"]
 
 _BF16 = core_config().data_type.is_float
 _RATES = (0, 50, 90)
-# Kind, idle and stall: all combinations, or each value at least once.
+# Kind, idle and stall: all combinations; in a slow simulation each kind once.
 _ALL = [(kind, idle, stall) for kind in KINDS for idle in _RATES for stall in _RATES]
 _SOME = list(zip(KINDS, (0, 60, 0, 60), (0, 0, 60, 60), strict=True))
 
@@ -20,7 +20,7 @@ _SOME = list(zip(KINDS, (0, 60, 0, 60), (0, 0, 60, 60), strict=True))
 @cocotb.test(skip=not _BF16)
 @cocotb.parametrize((("kind", "idle", "stall"), _SOME if is_slow() else _ALL))
 async def kinds(dut, kind, idle, stall):
-    """Full and partial tiles; fewer tiles than a pass, as many, and more; K of 1 and of pages."""
+    """Full and partial tiles; parts of a pass, one pass, several passes; K of 1 to three pages."""
     tb = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols = tb.config.rows, tb.config.cols
     for m, n, k in (
@@ -43,7 +43,7 @@ async def kinds(dut, kind, idle, stall):
 
 @cocotb.test(skip=not _BF16)
 async def seeds(dut):
-    """100 small random products; the name of each has its own seed."""
+    """100 small random products; each has its own seed, which messages name."""
     tb = await CoreTestbench.start(dut, idle=5, stall=20)
     rows, cols = tb.config.rows, tb.config.cols
     for seed in range(100):

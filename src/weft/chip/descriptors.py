@@ -316,8 +316,8 @@ class ListLoop(_Descriptor):
     body : int
         Descriptors of the body.
     body_loads, body_jobs : int
-        Loads and jobs of the body. Each turn adds them to ``jobs`` and ``loads`` of the body's
-        descriptors.
+        Loads and jobs of the body. Each turn adds ``body_jobs`` to ``jobs`` of loads, and
+        ``body_loads`` to ``loads`` of jobs.
     source_step, input_step, output_step, add_step : address
         Each turn adds them to ``source`` of loads, and to ``input``, ``output`` and ``add_input``
         of jobs.

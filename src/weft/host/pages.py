@@ -51,7 +51,7 @@ class Ring:
         self._start = start
 
     def next_region(self, pages: int) -> int:
-        """Return the first page of the next region of ``pages`` pages."""
+        """Return the first page of the next region of ``pages`` pages, at most ``size``."""
         if self.position + pages > self.size:
             self.position = 0
         page = self._start + self.position

@@ -31,8 +31,8 @@ class PreparedProduct:
         self._accelerator = accelerator
         self._product = product
         self._free = free
-        self._given: list | None = None
         self._stream: ProductStream
+        self._stream_free: list | None = None  # the free pages for which the stream was built
         config, count = accelerator.config, product.raw_shape[0]
         operands = memories(config)
         indices = range(count)
@@ -44,7 +44,7 @@ class PreparedProduct:
             parameters = b"".join(
                 pack_entries(product.entries(i), operand, config.cols) for i in indices
             )
-        self._one_row = True
+        self._one_row = True  # the start is one row, for all rows of the product
         if product.has_start:
             starts = [product.start(i) for i in indices]
             self._one_row = len(starts[0]) == 1
@@ -79,7 +79,7 @@ class PreparedProduct:
     def _current(self) -> ProductStream:
         """Return the stream; it is built again after other operands were loaded or freed."""
         free = self._free()
-        if self._given != free:
+        if self._stream_free != free:
             product = self._product
             count, m, n = product.raw_shape
             page = product.pages[Region.B]
@@ -88,5 +88,5 @@ class PreparedProduct:
                 product.dtype, b_pages=None if page is None else [page] * count, free=free,
                 one_row=self._one_row, before=self._before,
             )
-            self._given = free
+            self._stream_free = free
         return self._stream

@@ -36,7 +36,23 @@ def job_of(
     layer: NetworkLayer, sizes: LayerWords, panels: Panels, part: Part, x: PlacedMap, y: PlacedMap,
     added: PlacedMap | None, loads: int, chip: ChipConfig,
 ) -> ListJob:
-    """Return the job of a part of a layer; it starts after ``loads`` loads.
+    """Return the job that computes a part of a layer; it starts after ``loads`` loads.
+
+    Steps lead from address to address: ``..._row_step`` from the last pixel of a row of the output
+    map to the first one of the next row, ``tap_x_step`` from the last vector of a tap to the first
+    one of the next tap, and ``tap_y_step`` to the first tap of the next row of the kernel.
+
+    Parameters
+    ----------
+    layer : NetworkLayer
+    sizes : LayerWords
+    panels : Panels
+    part : Part
+        The tiles that the job computes, and the place of their weights and parameters.
+    x, y, added : PlacedMap
+        Input, output, and the map that ADD adds.
+    loads : int
+    chip : ChipConfig
 
     Raises ValueError if a value does not fit its field.
     """

@@ -10,13 +10,13 @@ _ORDERS = 300  # tried at most
 
 @dataclass(frozen=True)
 class Block:
-    """Vectors that are used from one layer to another.
+    """Consecutive vectors that are used from layer ``first`` to layer ``last``.
 
     Attributes
     ----------
     size : int
+        Vectors.
     first, last : int
-        Layers.
     """
 
     size: int
@@ -27,8 +27,9 @@ class Block:
 def place(blocks: list[Block]) -> tuple[list[int], int]:
     """Return the first vector of each block, and the vectors of all of them together.
 
-    Each block has the lowest place that is free for all its life. Orders of the blocks are tried
-    until the vectors equal the most that live together.
+    Blocks are placed one after the other, each at the lowest place that is free from its first to
+    its last layer. The largest block comes first; then up to 300 random orders are tried. The
+    search ends early if a result cannot be smaller: the blocks of some layer need all its vectors.
     """
     if not blocks:
         return [], 0
@@ -37,11 +38,11 @@ def place(blocks: list[Block]) -> tuple[list[int], int]:
         for layer in range(max(block.last for block in blocks) + 1)
     )
     order = sorted(range(len(blocks)), key=lambda n: (-blocks[n].size, blocks[n].first))
-    best, shuffled = _placed(order, blocks), random.Random(1)
+    best, rng = _placed(order, blocks), random.Random(1)
     for _ in range(_ORDERS):
         if best[1] == least:
             break
-        shuffled.shuffle(order)
+        rng.shuffle(order)
         best = min(best, _placed(order, blocks), key=lambda result: result[1])
     return best
 
