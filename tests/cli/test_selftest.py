@@ -3,11 +3,15 @@
 import re
 
 import pytest
+from faulty_pipe import End, PipedBoard
+from golden_network_board import GoldenNetworkBoard
+from network_chips import network_chip
 
 from weft.cli import main, selftest
 from weft.commands import Region
 from weft.config import Config
 from weft.host import Accelerator
+from weft.host.board import BoardTransport
 from weft.host.golden import GoldenTransport
 from weft.host.golden_int8 import IntegerCore
 from weft.host.resident import Resident
@@ -123,6 +127,43 @@ def test_reports_a_closed_link_and_the_checks_before(monkeypatch, capsys):
 def test_rejects_no_transport(capsys):
     assert main(["selftest", "nonsense"]) == 2
     assert "transport must be a serial port" in capsys.readouterr().err
+
+
+class NetworkBoard(PipedBoard, GoldenNetworkBoard):
+    """A board with a core for networks on a pipe; ``stuck`` is a byte with a bit that stays 0."""
+
+    stuck = None
+
+    def __init__(self, chip):
+        PipedBoard.__init__(self)
+        GoldenNetworkBoard.__init__(self, chip)
+
+    def write(self, payload):
+        super().write(payload)
+        if self.stuck is not None:
+            self.memory[self.stuck] &= 0xFE
+
+
+@pytest.mark.parametrize("stuck", [None, 1234])
+def test_a_core_for_networks(stuck, monkeypatch, capsys):
+    chip = network_chip(2, 4, 4, 2, words=256, b_words=40, lines=16, read_vectors=2)
+    board = NetworkBoard(chip)
+    board.stuck = stuck
+    end = End(board)
+    monkeypatch.setattr("weft.host.opening.open_transport", lambda *_, **__: BoardTransport(
+        end, end
+    ))
+    assert main(["selftest", "/dev/board"]) == (stuck is not None)
+    said = capsys.readouterr().out
+    found = table(said)
+    assert set(found) == {
+        *CHECKS, "memory", "finished on the chip", "usage"
+    } - {"A buffer", "B buffer", "link"}
+    assert f"2x4x4-networks, 32 MAC/cycle, {chip.hash:08x}" in said
+    if stuck is None:
+        assert set(found.values()) == {"yes"}
+    else:
+        assert "memory: 1 of 6,144 bytes are wrong\n" in said
 
 
 def test_rejects_a_core_of_another_config(monkeypatch, capsys):

@@ -1,17 +1,19 @@
 """``weft selftest``: tests a core, its memories and its link."""
 
 import argparse
+import dataclasses
 import time
-from dataclasses import dataclass
 
 from weft.cli.argument_types import integer
 from weft.cli.transports import NAMES, add_transport, open_named
+from weft.config import PAGE_WORDS
 
 __all__ = ["add"]
 
 DESCRIPTION = f"""\
 Test a core and its link against the golden model: its identity registers, its operand buffers page
-by page, the link at its full rate, and products of every class of shape.
+by page, the link at its full rate, and products of every class of shape. Of a core for networks the
+whole memory is tested instead of the buffers.
 
   weft selftest /dev/ttyUSB1
   weft selftest board --rows 2 --cols 2 --a-words 64 --b-words 64
@@ -23,7 +25,7 @@ _TIMEOUT = 60.0  # seconds without an answer
 _READS = 40  # reads of all registers, to load the link towards the host
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Check:
     """One row of the table; ``failure`` is None if the check passed."""
 
@@ -51,18 +53,20 @@ def add(subparsers):
 def _run(args) -> int:
     from weft.cli.progress import progress
     from weft.host import Accelerator
+    from weft.host.core_session import product_transport
 
     with progress() as show:
         with show.task(f"opening {args.transport}"):
             transport, config = open_named(args, show)
         try:
-            accelerator = Accelerator(transport, config, timeout=_TIMEOUT)
+            for_products = product_transport(transport, _TIMEOUT)
+            accelerator = Accelerator(for_products, config, timeout=_TIMEOUT)
         except BaseException:
             transport.close()
             raise
         with accelerator:
             checks = []
-            for check in _checks(accelerator, transport, args):
+            for check in _checks(accelerator, transport, for_products, args):
                 checks.append(check)
                 show.say(f"{check.name}: {'passed' if check.failure is None else 'FAILED'}")
     return _print(checks)
@@ -88,18 +92,31 @@ def _print(checks):
     return 1 if failed else 0
 
 
-def _checks(accelerator, transport, args):
-    """All checks, one after another; stops if the link to the core is closed."""
+def _cases(config, transport, for_products, seed):
+    """The core, and the checks of its memories, its link and its products: [(name, check)]."""
     from weft.cli.selftest_cases import memories, products
+    from weft.host.list_transport import ListTransport
+
+    if not isinstance(for_products, ListTransport):
+        return config, [
+            *memories(config, seed), ("link", lambda core: _link(core, transport)),
+            *products(config, seed),
+        ]
+    driver = for_products.products.runner
+    # Shapes for the buffer of the core, not for the ones that the driver emulates.
+    words = max(2 * PAGE_WORDS, 1 << driver.chip.b_words.bit_length() - 1)
+    sizes = dataclasses.replace(config, a_words=words, b_words=words)
+    cases = [("memory", lambda _: _memory(driver, seed)), *products(sizes, seed)]
+    return driver.chip, cases
+
+
+def _checks(accelerator, transport, for_products, args):
+    """All checks, one after another; stops if the link to the core is closed."""
     from weft.host.transport import TransportClosed
 
     config = accelerator.config
-    yield Check("identity", f"{config.name}, {config.peak} MAC/cycle, {config.hash:08x}", None)
-    cases = [
-        *memories(config, args.seed),
-        ("link", lambda core: _link(core, transport)),
-        *products(config, args.seed),
-    ]
+    core, cases = _cases(config, transport, for_products, args.seed)
+    yield Check("identity", f"{core.name}, {config.peak} MAC/cycle, {core.hash:08x}", None)
     for name, case in cases:
         try:
             details, failure = case(accelerator)
@@ -129,6 +146,27 @@ def _usage(accelerator, transport, args):
         clock = DIVISOR * baud
         text += f" ({cycles / clock:.3f} s at {clock / 1e6:g} MHz)"
     return text
+
+
+def _memory(driver, seed):
+    """(bytes/s in both directions, failure): the memory of a core for networks, and its link."""
+    import numpy as np
+
+    size, wrong, seconds = driver.chip.memory_bytes, 0, [0.0, 0.0]
+    noise = np.random.default_rng(seed).integers(0, 256, size, np.uint8)
+    for values in (noise, ~noise):
+        times = [time.perf_counter()]
+        driver.write(0, values.tobytes())
+        times.append(time.perf_counter())
+        found = np.frombuffer(driver.read(0, size), np.uint8)
+        times.append(time.perf_counter())
+        wrong += int((found != values).sum())
+        seconds = [total + after - before for total, before, after in zip(
+            seconds, times, times[1:], strict=False
+        )]
+    rates = [f"{2 * size / total:,.0f}" for total in seconds]
+    text = f"{size:,} bytes; {rates[0]} bytes/s to the core, {rates[1]} bytes/s from it"
+    return text, f"{wrong} of {2 * size:,} bytes are wrong" if wrong else None
 
 
 def _link(accelerator, transport):

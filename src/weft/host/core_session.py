@@ -17,7 +17,7 @@ from weft.host.stats import Stats
 from weft.host.transport import Transport
 from weft.registers import COUNTERS, REGISTERS, decode
 
-__all__ = ["AcceleratorError", "CoreSession"]
+__all__ = ["AcceleratorError", "CoreSession", "product_transport"]
 
 _COMPLETE = Status(0)
 _PATIENCE = 0.1  # seconds without a word taken until `CoreSession.wait_for_words` gives up
@@ -66,11 +66,11 @@ class CoreSession:
         opened here is closed.
         """
         if not isinstance(transport, str):
-            return cls(_for_products(transport, timeout), config, timeout)
+            return cls(product_transport(transport, timeout), config, timeout)
         with contextlib.ExitStack() as undo:
             opened = open_transport(transport, config)
             undo.callback(opened.close)
-            session = cls(_for_products(opened, timeout), config, timeout)
+            session = cls(product_transport(opened, timeout), config, timeout)
             undo.pop_all()
             return session
 
@@ -191,8 +191,11 @@ class CoreSession:
         return found
 
 
-def _for_products(transport, timeout):
-    """Return ``transport``, or one that executes products as lists on a core for networks."""
+def product_transport(transport: Transport, timeout: float) -> Transport:
+    """Return ``transport``, or one that executes products as lists if a core for networks answers.
+
+    Only a `BoardTransport` is asked. Raises TransportError if the connection fails.
+    """
     if not isinstance(transport, BoardTransport):
         return transport
     if transport.read(0, 1, timeout) != [chip_registers.MAGIC]:

@@ -36,6 +36,8 @@ class ListProducts:
 
     Attributes
     ----------
+    runner : NetworkDriver
+        Or the model. Others must not use the core meanwhile.
     chip : ChipConfig
     counters : ListCounters
 
@@ -49,7 +51,7 @@ class ListProducts:
         self.chip = runner.chip
         block_sizes(self.chip, 1, 1, self.chip.core.cols, 4)
         self.counters = ListCounters(self.chip)
-        self._runner = runner
+        self.runner = runner
         self._timeout = timeout
         # What the buffers and the memory contain.
         self._b, self._lines = BufferCache(self.chip.b_words), BufferCache(self.chip.lines)
@@ -58,7 +60,7 @@ class ListProducts:
 
     def close(self) -> None:
         """Close the connection to the core."""
-        self._runner.close()
+        self.runner.close()
 
     def is_whole(self, m: int, k: int, n: int) -> bool:
         """Return whether a product with int8 results needs no partial sums of K."""
@@ -175,7 +177,7 @@ class ListProducts:
             result=job.output, result_bytes=count if count <= _RESULT_BYTES else 0
         )
         report = self._run([*loads, job, end], blocks.log)
-        found = report.result or self._runner.read(job.output, count)
+        found = report.result or self.runner.read(job.output, count)
         self.counters.received += count
         return np.frombuffer(found, np.uint8).reshape(m, -1)[:, : n * size]
 
@@ -202,7 +204,7 @@ class ListProducts:
         if data != self._list:
             self._write(0, data)
             self._list = data
-        report = self._runner.run(first, log_address, timeout=self._timeout)
+        report = self.runner.run(first, log_address, timeout=self._timeout)
         if report.error != ListError.NONE:
             raise AcceleratorError(
                 f"the list of a product ended with error {report.error.name} in job {report.jobs}"
@@ -212,7 +214,7 @@ class ListProducts:
 
     def _write(self, number, data, **form):
         """Write to the memory from vector ``number`` on; ``form`` as for the runner."""
-        self._runner.write(self._address(number), data, **form)
+        self.runner.write(self._address(number), data, **form)
         self.counters.sent += len(data)
 
     def _forget(self):
