@@ -17,7 +17,7 @@ from weft.chip.descriptors import DESCRIPTOR_BYTES, ListLoad
 from weft.network.chip.compiler import compile_chip
 from weft.network.chip.image import _pieces
 from weft.network.chip.program import ChipProgram
-from weft.network.errors import ModelError
+from weft.network.errors import ModelError, UnfitError
 from weft.network.target import target_of
 
 CHIP = network_chip(3, 4, 4, 2, words=512, b_words=64, lines=24, read_vectors=2)
@@ -131,6 +131,17 @@ def test_a_recurrent_layer_runs_on_the_host(tmp_path):
         found = session(x)
     assert len(session.program.segments) == 1 and len(session.program.host) == 2
     np.testing.assert_array_equal(found.reshape(2, -1), np.stack(wanted).reshape(2, -1))
+
+
+def test_a_network_without_a_layer_is_refused():
+    tensors = [tensor((1, 3, 5))]
+    graph = graph_of(lstm(np.random.default_rng(1), 0, tensors, 4), tensors)
+    text = (
+        "net: a core for networks needs a product that is a layer; operator 0 (FULLY_CONNECTED"
+        " fc0): its results must be of 8 bits"
+    )
+    with rejects(UnfitError, text):
+        compile_chip(graph, target_of(CHIP))
 
 
 def test_a_batch_is_one_list():

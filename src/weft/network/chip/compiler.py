@@ -49,8 +49,8 @@ def compile_chip(
     Raises
     ------
     UnfitError
-        If the memory or the buffers of the core are too small, or if the network is not of
-        TensorFlow Lite; the message has the numbers.
+        If the memory or the buffers of the core are too small, if the network is not of
+        TensorFlow Lite, or if none of its products is a layer; the message has the numbers.
     ModelError
         If an operator is not valid.
     """
@@ -60,6 +60,13 @@ def compile_chip(
         raise ModelError(f"batch must be an integer in 1..{_MAX_BATCH}, not {batch!r}")
     batch = operator.index(batch)
     divided = divide(graph, core.requantize, core.cols, core.depth, fuse=not activations)
+    products = [step for step in divided.after if step.macs]
+    if products and not divided.layers:
+        first = products[0]
+        raise UnfitError(
+            f"{graph.name}: a core for networks needs a product that is a layer; operator"
+            f" {first.position[0]} ({first.operators[0]} {first.name}): {first.placement.reason}"
+        )
     sizes = [
         LayerWords.of(layer, divided.maps[layer.x].channels, chip) for layer in divided.layers
     ]
