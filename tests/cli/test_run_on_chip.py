@@ -10,6 +10,7 @@ from faulty_pipe import End, PipedBoard
 from golden_network_board import GoldenNetworkBoard
 from tflite_files import T, build
 
+import weft
 from weft.chip.config import ChipConfig
 from weft.cli import main
 from weft.host.board import BoardTransport
@@ -160,14 +161,41 @@ def test_report(folder, capsys):
     assert found["link"] == {"sent": 108, "received": 30}
 
 
+def test_pages(folder, capsys):
+    """Of the report, with a core for matrix products beside it; and with measured cycles."""
+    command = ["report", "net.tflite", "--config", "chip.toml", "--against", "ulx3s-85f"]
+    assert main([*command, "--html", "p.html"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "page: p.html"
+    rows = {line[:18].strip(): line.split()[-2:] for line in lines}
+    assert rows["operators on Weft"] == ["of", "6"] and rows["MAC/cycle"] == ["48", "512"]
+    assert "chip and ulx3s-85f" in (folder / "p.html").read_text(encoding="utf-8")
+    assert main(["run", "net.tflite", "--config", "chip.toml", "--html", "r.html"]) == 0
+    assert "<th>measured</th>" not in (folder / "r.html").read_text(encoding="utf-8")
+    assert main(["report", "net.tflite", "--against", "chip.toml"]) == 0
+    assert "4 of 6" in capsys.readouterr().out
+
+
+def test_batches(folder, capsys):
+    x = np.random.default_rng(2).integers(-128, 128, (3, 8, 8, 1), np.int8)
+    np.save("x.npy", x)
+    command = ["run", "net.tflite", "--config", "chip.toml", "--input", "x.npy", "--output"]
+    assert main([*command, "a.npy"]) == main([*command, "b.npy", "--batch", "2"]) == 0
+    np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+    command = ["net.tflite", "--config", "chip.toml", "--batch", "4"]
+    assert main(["compile", *command, "-o", "net.weft"]) == 0
+    assert weft.load("net.weft").batch == 4
+    capsys.readouterr()
+    assert main(["report", *command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["batch"] == 4
+
+
 @pytest.mark.parametrize("command, message", [
+    (["run", "net.tflite", "--board", "ulx3s-85f", "--batch", "2"],
+     "batch must be 1 for a core for matrix products, not 2"),
     (["run", "net.tflite", "--config", "chip.toml", "--on", "nothing"], "transport must be "),
     (["run", "net.tflite", "--config", "chip.toml", "--on", "mem:0x10"],
      "offset must be a multiple of "),
-    (["run", "net.tflite", "--config", "chip.toml", "--html", "x.html"],
-     "--html must be for a core for matrix products, not for networks"),
-    (["report", "net.tflite", "--config", "chip.toml", "--against", "ulx3s-85f"],
-     "--against must be for a core for matrix products, not for networks"),
 ])
 def test_refuses_what_a_core_for_networks_lacks(folder, capsys, command, message):
     assert main(command) == 2

@@ -5,7 +5,7 @@ import os
 
 from weft.cli.argument_types import path
 from weft.cli.network_file import add_network, load_network
-from weft.cli.network_target import add_target, target_named
+from weft.cli.network_target import add_batch, add_target, batch_of, target_named
 from weft.cli.output_paths import output_file, output_folder, part_of
 
 __all__ = ["add"]
@@ -32,6 +32,7 @@ def add(subparsers):
     )
     add_network(parser, ".tflite or .onnx")
     add_target(parser, required=True)
+    add_batch(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, type=path("output"),
         help="the program file to write, .weft",
@@ -64,7 +65,7 @@ def _run(args) -> int:
             f"{args.network} must be a .tflite or .onnx file, not a program: it is compiled for"
             f" {network.target.name} already"
         )
-    program = network.compile(target)
+    program = network.compile(target, batch=batch_of(args))
     sources = {}
     if args.c is not None:
         prefix = args.prefix or "weft"

@@ -8,7 +8,7 @@ def explained(program) -> list[str]:
     from weft.network.chip.program import ChipProgram
 
     if isinstance(program, ChipProgram):
-        from weft.network.report.chip import chip_placement_line, chip_reasons
+        from weft.network.report.chip_placement import chip_placement_line, chip_reasons
 
         return [chip_placement_line(program), *chip_reasons(program), *program.notes]
     from weft.network.report.placement import placement_line, reasons_of

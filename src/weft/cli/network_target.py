@@ -1,8 +1,8 @@
 """The options that choose the target of a network: a board, its core, or a file."""
 
-from weft.cli.argument_types import path
+from weft.cli.argument_types import integer, path
 
-__all__ = ["DEFAULT_BOARD", "add_target", "target_named"]
+__all__ = ["DEFAULT_BOARD", "add_batch", "add_target", "batch_of", "target_named"]
 
 DEFAULT_BOARD = "ulx3s-85f"
 
@@ -25,6 +25,20 @@ def add_target(parser, *, required: bool = False) -> None:
         help="the board's core for networks: networks, or batch1 for fully connected layers; see"
              " weft build --list",
     )
+
+
+def add_batch(parser) -> None:
+    """Add ``--batch`` to ``parser``."""
+    parser.add_argument(
+        "--batch", metavar="INT", type=integer("batch", 1, 0xFFFF),
+        help="inferences that a core for networks computes in each list, with maps of their own;"
+             " default 1",
+    )
+
+
+def batch_of(args) -> int:
+    """The inferences of a list."""
+    return 1 if args.batch is None else args.batch
 
 
 def target_named(args):

@@ -7,7 +7,13 @@ import sys
 
 from weft.cli.argument_types import path
 from weft.cli.network_file import add_network, load_network
-from weft.cli.network_target import DEFAULT_BOARD, add_target, target_named
+from weft.cli.network_target import (
+    DEFAULT_BOARD,
+    add_batch,
+    add_target,
+    batch_of,
+    target_named,
+)
 from weft.cli.output_paths import output_file, part_of
 
 __all__ = ["add", "write_page"]
@@ -19,6 +25,7 @@ host, and why; predicted cycles and milliseconds, bytes at each level, and what 
   weft report kws.tflite
   weft report kws.tflite --board icebreaker --html kws.html
   weft report kws.onnx --config my.toml --against ulx3s-85f
+  weft report kws.tflite --board ulx3s-85f --for networks --against ulx3s-25f-networks
   weft report kws.weft --json                 a program file of weft compile
 
 The first line is the placement: operators on Weft, share of the MACs, and the runtime whose results
@@ -36,9 +43,11 @@ def add(subparsers):
     )
     add_network(parser, ".tflite, .onnx or .weft")
     add_target(parser)
+    add_batch(parser)
     parser.add_argument(
         "--against", metavar="TARGET", type=path("against"),
-        help="a second board, or a TOML file, to compare with",
+        help="a second board, or a TOML file, to compare with; BOARD-PURPOSE is a board's core for"
+             " networks: ulx3s-85f-networks",
     )
     parser.add_argument(
         "--html", metavar="FILE", type=path("html"), help="also write a page with pictures"
@@ -51,9 +60,7 @@ def _run(args) -> int:
     html = args.html and output_file(args.html)
     target = target_named(args)
     program, against = _programs(args, target)
-    if program.target.chip is not None:
-        return _on_chip(args, program)
-    from weft.network.report import report
+    from weft.network.report import ChipReport, report
 
     found = report(program, against)
     if html:
@@ -62,7 +69,10 @@ def _run(args) -> int:
         json.dump(found.to_json(), sys.stdout, indent=1)
         print()
         return 0
-    _show(found)
+    if isinstance(found, ChipReport):
+        print(found)
+    else:
+        _show(found)
     if target is None and not args.network.endswith(".weft"):
         print(
             f"No target was named: this is {found.target}. Choose with --board or --config;"
@@ -73,29 +83,15 @@ def _run(args) -> int:
     return 0
 
 
-def _on_chip(args, program):
-    """Print the report of a core for networks."""
-    from weft.network.errors import ModelError
-    from weft.network.report.chip import ChipReport
-
-    for name in ("html", "against"):
-        if getattr(args, name) is not None:
-            raise ModelError(f"--{name} must be for a core for matrix products, not for networks")
-    found = ChipReport(program)
-    if args.json:
-        json.dump(found.to_json(), sys.stdout, indent=1)
-        print()
-    else:
-        print(found)
-    return 0
-
-
 def write_page(found, path) -> None:
-    """Write the page of a `NetworkReport`, completely or not at all."""
+    """Write the page of a report, completely or not at all."""
+    from weft.network.report import ChipReport
+    from weft.network.report.chip_page import chip_page
     from weft.network.report.page import page
 
     part = part_of(path)
-    part.write_text(page(found), encoding="utf-8")
+    make = chip_page if isinstance(found, ChipReport) else page
+    part.write_text(make(found), encoding="utf-8")
     os.replace(part, path)
 
 
@@ -107,9 +103,9 @@ def _programs(args, target):
 
     network = load_network(args)
     if not isinstance(network, Program | ChipProgram):
-        program = network.compile(target or DEFAULT_BOARD)
+        program = network.compile(target or DEFAULT_BOARD, batch=batch_of(args))
         return program, args.against and network.compile(args.against)
-    for name in ("board", "config", "against"):
+    for name in ("board", "config", "against", "batch"):
         if getattr(args, name) is not None:
             raise ModelError(
                 f"--{name} must not be given for {args.network}: the program is compiled for"

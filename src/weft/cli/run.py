@@ -5,7 +5,13 @@ import contextlib
 
 from weft.cli.argument_types import integer, path
 from weft.cli.network_file import add_network, load_network
-from weft.cli.network_target import DEFAULT_BOARD, add_target, target_named
+from weft.cli.network_target import (
+    DEFAULT_BOARD,
+    add_batch,
+    add_target,
+    batch_of,
+    target_named,
+)
 from weft.cli.output_paths import output_file
 from weft.cli.run_products import run_products
 from weft.cli.transports import add_baud, open_by_name
@@ -54,6 +60,7 @@ def add(subparsers):
         help="the connection to the core; see above; default golden",
     )
     add_target(parser)
+    add_batch(parser)
     add_baud(parser)
     parser.add_argument(
         "--input", metavar="FILE", type=path("input"),
@@ -104,7 +111,7 @@ def _run(args) -> int:
 
             return run_on_chip(args, network, given, transport)
         program = network if args.network.endswith(".weft") else network.compile(
-            given, activations=args.activations is not None
+            given, activations=args.activations is not None, batch=batch_of(args)
         )
         return run_products(
             args, network, program, files, lambda: transport or _open(args, given.config)
@@ -124,8 +131,9 @@ def _load(args):
         return network, target or (default and _target_of(default))
     if args.check:
         raise ModelError(f"--check needs the network, not the program {args.network}")
-    if args.activations:
-        raise ModelError(f"--activations needs the network, not the program {args.network}")
+    for name in ("activations", "batch"):
+        if getattr(args, name):
+            raise ModelError(f"--{name} needs the network, not the program {args.network}")
     same = target is None or (target.config, target.chip) == (
         network.target.config, network.target.chip
     )

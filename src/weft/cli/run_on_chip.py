@@ -5,8 +5,10 @@ import dataclasses
 
 from weft.cli.network_explanation import explained
 from weft.cli.network_fallback import refuse_fallbacks
+from weft.cli.network_target import batch_of
 from weft.cli.network_values import check_outputs, inputs_of, show_outputs, write_outputs
 from weft.cli.output_paths import output_file
+from weft.cli.report import write_page
 from weft.cli.run_products import run_products
 
 __all__ = ["run_on_chip"]
@@ -29,15 +31,19 @@ def _run(args, network, target, transport):
     from weft.network.chip.program import ChipProgram
     from weft.network.errors import ModelError, UnfitError
     from weft.network.inputs import read_inputs
+    from weft.network.report import report
 
-    if args.html:
-        raise ModelError("--html must be for a core for matrix products, not for networks")
-    output, activations = (file and output_file(file) for file in (args.output, args.activations))
+    files = args.output, args.activations, args.html
+    output, activations, html = (file and output_file(file) for file in files)
     program = network
     if not isinstance(network, ChipProgram):
         try:
-            program = network.compile(target, activations=activations is not None)
+            program = network.compile(
+                target, activations=activations is not None, batch=batch_of(args)
+            )
         except UnfitError as error:
+            if html:
+                raise ModelError(f"--html needs a network that fits the core; {error}") from error
             print(f"{error}. The products run on the core one by one, over the link.")
             return _run_streamed(args, network, target, (output, activations, None), transport)
     for line in explained(program):
@@ -63,6 +69,8 @@ def _run(args, network, target, transport):
     y, records, values = (*found, {})[:3]
     outputs = y if isinstance(y, list) else [y]
     write_outputs(output, activations, outputs, values)
+    if html:
+        write_page(report(program).with_measured(records), html)
     _show(program, records, cycles, inferences)
     show_outputs(program, outputs)
     return check_outputs(args.check, program, outputs, wanted) if args.check else 0
@@ -137,7 +145,7 @@ def _watch(program):
 
 def _show(program, records, cycles, inferences):
     """Print the cycles of all lists, their bytes, and the time of the host."""
-    from weft.network.report.chip import link_bytes
+    from weft.network.report.chip_placement import link_bytes
 
     sent, received = link_bytes(program)
     host = sum(record.seconds for record in records)

@@ -73,21 +73,15 @@ class NeuralNetwork:
     def report(self, target, against=None):
         """Return a `weft.network.report.NetworkReport` for a target, beside a second one if given.
 
-        For a core for networks it is a `weft.network.report.chip.ChipReport`, without ``against``.
+        For a core for networks it is a `weft.network.report.ChipReport`. The second target may be a
+        core of the other kind.
 
         Raises ModelError and ConfigError as `compile` does.
         """
-        found = target_of(target)
-        if found.chip is not None:
-            from weft.network.report.chip import ChipReport
-
-            if against is not None:
-                raise ModelError("against must be None for a core for networks")
-            return ChipReport(self.compile(found))
         from weft.network.report import report
 
         other = None if against is None else self.compile(against)
-        return report(self.compile(found), other)
+        return report(self.compile(target), other)
 
 
 def load(source, name: str | None = None, *, shapes=None) -> NeuralNetwork | Program:

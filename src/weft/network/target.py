@@ -58,7 +58,8 @@ def target_of(target, purpose: str | None = None) -> NetworkTarget:
     target : NetworkTarget, Config, ChipConfig, str or path
         A NetworkTarget; a Config; a ChipConfig; the path of a TOML file of Config fields (it ends
         in ``.toml``), with a table ``[chip]`` for a core for networks; the path of a board file
-        (``.py``); or the name of a board, as ``weft build`` knows it.
+        (``.py``); or the name of a board, as ``weft build`` knows it. ``ulx3s-85f-networks`` is the
+        core for networks of the board ``ulx3s-85f``.
     purpose : str, optional
         The board's core for networks, as for ``weft build --for``: ``networks``, ``batch1``.
 
@@ -103,13 +104,17 @@ def _board(name, purpose):
     # Boards need Amaranth, which a PC beside a board may lack.
     try:
         from weft.boards.board import BoardError
-        from weft.boards.catalog import find, load
+        from weft.boards.catalog import BOARDS, find, load
     except ModuleNotFoundError as error:
         rule = f"a Config or a TOML file, as the package {error.name} is not installed for boards"
         raise ModelError(f"target must be {rule}, not {name!r}") from error
     if os.path.isfile(name) and not name.endswith(".py"):
         rule = "the name of a board, a board file (.py) or a file of Config fields (.toml)"
         raise ModelError(f"board must be {rule}, not the file {name!r}")
+    if purpose is None:
+        cores = {f"{board.name}-{of}": (board.name, of) for board in BOARDS.values()
+                 for of in board.networks}
+        name, purpose = cores.get(name, (name, None))
     try:
         board = load(name) if name.endswith(".py") else find(name)
         board = board.built_for(purpose) if purpose is not None else board

@@ -49,6 +49,6 @@ def test_compares_layers_by_their_operators(program):
 
 
 def test_without_a_serial_port_there_is_no_wire(monkeypatch):
-    for name in ("_layers", "_timeline", "_roofline"):
+    for name in ("layer_bars", "_timeline", "roofline"):
         monkeypatch.setattr(module, name, lambda *arguments: "")
     assert "wire" not in pictures(report(make_program(NetworkTarget("mine", TARGET.config))))

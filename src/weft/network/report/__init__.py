@@ -11,12 +11,14 @@ module          content
 `text`          tables for a terminal
 `pictures`      roofline, timeline, memory, energy, as SVG
 `page`          one HTML page with all of it, which needs no network
-`chip`          the report of a program for a core for networks
+`chip`          the report of a program for a core for networks; with `chip_phases`,
+                `chip_placement`, `chip_text`, `chip_pictures` and `chip_page`
 ==============  =================================================================================
 """
 
 from weft.network.report.build import report
+from weft.network.report.chip import ChipReport
 from weft.network.report.figures import LayerReport, NetworkReport
 from weft.network.report.placement import placement_line
 
-__all__ = ["LayerReport", "NetworkReport", "placement_line", "report"]
+__all__ = ["ChipReport", "LayerReport", "NetworkReport", "placement_line", "report"]

@@ -7,7 +7,9 @@ import numpy as np
 
 from weft.commands import Job
 from weft.cycles.limits import CycleLimits, limits
+from weft.network.chip.program import ChipProgram
 from weft.network.program import Estimate, Program
+from weft.network.report.chip import ChipReport
 from weft.network.report.energy import energy
 from weft.network.report.figures import Energy, LayerReport, LayerStreams, NetworkReport
 from weft.network.report.placement import placement_line
@@ -16,15 +18,20 @@ from weft.network.report.streams import ceilings, step_streams, transfers
 __all__ = ["report"]
 
 
-def report(program: Program, against: Program | None = None) -> NetworkReport:
+def report(
+    program: Program | ChipProgram, against: Program | ChipProgram | None = None
+) -> NetworkReport | ChipReport:
     """The report of a program.
 
     Parameters
     ----------
-    program : Program
-    against : Program, optional
+    program : Program or ChipProgram
+        A ChipProgram gives a `ChipReport`.
+    against : Program or ChipProgram, optional
         The same network compiled for another target, to compare with.
     """
+    if isinstance(program, ChipProgram):
+        return ChipReport(program, None if against is None else report(against))
     config, target = program.target.config, program.target
     able = ceilings(config)
     cached_limits = lru_cache(lambda commands: limits(config, commands))

@@ -1,96 +1,82 @@
 """The report of a network on a core for networks: places, cycles, memory, bytes on the link."""
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import numpy as np
+from weft.network.chip.program import ChipProgram, ChipRename, ChipStep, memory_bytes
+from weft.network.program import Step
+from weft.network.report.chip_phases import LayerWork, ListPhases, list_phases
+from weft.network.report.chip_placement import (
+    chip_placement_line,
+    chip_reasons,
+    link_bytes,
+    list_bytes,
+)
+from weft.network.report.figures import Ceilings, NetworkReport
 
-from weft.frames import MAX_WRITE, WRITE_FIELDS
-from weft.network.chip.places import input_writes
-from weft.network.chip.program import ChipProgram, memory_bytes
-from weft.network.report.placement import operators_text, oracle_text, reason_lines
-
-__all__ = ["ChipReport", "chip_placement_line", "chip_reasons", "link_bytes"]
-
-_FRAME = 12  # bytes of a frame without its payload: SYNC, type, sequence, length, two checksums
-_START = 8  # bytes of payload
-_DONE = 8  # bytes of payload before the result
-
-
-def chip_placement_line(program: ChipProgram) -> str:
-    """Return one line for people, as `weft.network.report.placement.placement_line`."""
-    on_core = {n for step in _on_core(program) for n in step.position}
-    text = operators_text(program, on_core, sum(step.macs for step in program.layers))
-    lists = len(program.segments)
-    where = {0: "", 1: ", whole network on the core"}.get(lists, f", {lists} lists on the core")
-    return (
-        f"{program.name}: {text}; {oracle_text(program)}; {program.target.name}{where}:"
-        f" {_cost(program)}"
-    )
+__all__ = ["ChipLayer", "ChipReport"]
 
 
-def _on_core(program):
-    """The layers, and the operators without work."""
-    renamed = (step for segment in program.segments for step in segment.renamed)
-    return (*program.layers, *renamed)
+@dataclass(frozen=True, kw_only=True)
+class ChipLayer:
+    """A layer on the core, an operator without work, or an operator of the host.
 
-
-def _cost(program):
-    if not program.segments:
-        return "the core is not used"
-    cycles = program.cycles // program.batch
-    core = program.target.core_seconds(cycles)
-    cost = f"{cycles:,} cycles" if core is None else f"{1e3 * core:,.2f} ms core"
-    wire = program.target.wire_seconds(*link_bytes(program))
-    return cost if wire is None else f"{cost}, {1e3 * wire:,.1f} ms wire"
-
-
-def chip_reasons(program: ChipProgram) -> list[str]:
-    """Return a line for each operator of the host with a reason that a user should know.
-
-    They have products, or run in another runtime, or lists come before and after them.
+    Attributes
+    ----------
+    operators, name, position, macs
+        As in `weft.network.program.Step`.
+    on_weft : bool
+    reason : str
+        Why the host computes it; empty if the core does.
+    output : (int, int, int) or None
+        Height, width and channels of its map; None on the host.
+    map_bytes : int
+        Of its map in the memory.
+    jobs, panels, panel_rows, words, cycles : int
+        As in `ChipStep`; 0 without work.
+    work : LayerWork
+    utilization : float
+        ``macs / (cycles * peak)``, in 0..1.
+    core_bound : str
+        ``compute``, ``load``, ``drain`` or ``latency``; empty without work.
+    core_ms : float or None
+        None if the target has no clock.
+    measured : int or None
+        Measured cycles; None if they were not measured.
     """
-    between = {step for segment in program.segments[1:] for step in segment.before}
-    return reason_lines(
-        ("+".join(step.operators), False, step.placement.reason, "", 0)
-        for step in program.host
-        if step.macs or step in between or getattr(step.work, "kernel", "").endswith(".model")
-    )
 
+    operators: tuple[str, ...]
+    name: str
+    position: tuple[int, ...]
+    macs: int
+    on_weft: bool
+    reason: str = ""
+    output: tuple[int, int, int] | None = None
+    map_bytes: int = 0
+    jobs: int = 0
+    panels: int = 0
+    panel_rows: int = 0
+    words: int = 0
+    cycles: int = 0
+    work: LayerWork = LayerWork(0, 0, 0, 0)
+    utilization: float = 0.0
+    core_bound: str = ""
+    core_ms: float | None = None
+    measured: int | None = None
 
-def link_bytes(program: ChipProgram) -> tuple[int, int]:
-    """Return the bytes to the core and from it for one inference: frames with their headers.
+    @property
+    def operator(self) -> str:
+        """The operators in one word: ``CONV_2D+ADD``."""
+        return "+".join(self.operators)
 
-    The results that DONE does not carry are read with frames of their own.
-    """
-    sizes = [_list_bytes(program, segment) for segment in program.segments]
-    return sum(sent for sent, _ in sizes), sum(received for _, received in sizes)
-
-
-def _list_bytes(program, segment):
-    """Return the bytes of one list."""
-    sent = _FRAME + _START
-    received = _FRAME + _DONE + segment.result_bytes
-    for entry in segment.written:
-        tensor = program.tensors[entry.form.tensor]
-        zeros = np.zeros(tensor.shape, tensor.dtype)
-        for write in input_writes(entry, zeros, tensor.dtype, program.chip, 0):
-            row = write.get("run", 0) * write.get("pixels", 0)
-            sent += _frames(len(write["data"]), row or 1)
-    if not segment.result_bytes:
-        for result in segment.results:
-            size = result.place.pitches.vectors * program.chip.core.depth
-            count = -(-size // 1024)
-            sent, received = sent + count * (_FRAME + 8), received + count * _FRAME + size
-    return sent, received
-
-
-def _frames(size, row):
-    """Return the bytes of WRITE frames with ``size`` bytes of data, in whole rows if they fit."""
-    room = MAX_WRITE - WRITE_FIELDS
-    each = room // row * row if row <= room else room
-    return size + -(-size // each) * (_FRAME + WRITE_FIELDS)
+    @property
+    def results(self) -> int:
+        """Values of its output map."""
+        height, width, channels = self.output or (0, 0, 0)
+        return height * width * channels
 
 
 @dataclass(frozen=True)
@@ -100,86 +86,195 @@ class ChipReport:
     Attributes
     ----------
     program : ChipProgram
+    against : ChipReport, NetworkReport or None
+        The same network on another target, to compare with.
+    measured : tuple of (tuple of int, int)
+        Positions of layers, and their measured cycles.
     """
 
     program: ChipProgram
+    against: "ChipReport | NetworkReport | None" = None
+    measured: tuple[tuple[tuple[int, ...], int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the network."""
+        return self.program.name
+
+    @property
+    def target(self) -> str:
+        """Name of the target."""
+        return self.program.target.name
+
+    @property
+    def config(self) -> str:
+        """Name of the Config: its size."""
+        return self.program.chip.core.name
+
+    @property
+    def placement(self) -> str:
+        """The placement line."""
+        return chip_placement_line(self.program)
+
+    @property
+    def clock(self) -> float | None:
+        """MHz."""
+        return self.program.target.clock
+
+    @property
+    def ceilings(self) -> Ceilings:
+        """The peak rates of the array, of loads and of the lanes; the sizes of memory and B."""
+        chip = self.program.chip
+        core = chip.core
+        return Ceilings(
+            core.peak, chip.read_vectors * core.depth, core.lanes / core.scale_cycles,
+            chip.memory_bytes, chip.b_words * core.cols * core.depth,
+        )
+
+    @cached_property
+    def phases(self) -> tuple[ListPhases, ...]:
+        """When each list loads, computes and stores."""
+        return tuple(list_phases(self.program, segment) for segment in self.program.segments)
+
+    @cached_property
+    def layers(self) -> tuple[ChipLayer, ...]:
+        """All operators, in the order of execution."""
+        program, found = self.program, []
+        for segment, phases in zip(program.segments, self.phases, strict=True):
+            found += [_host_layer(step) for step in segment.before]
+            layers = [
+                self._core_layer(step, work)
+                for step, work in zip(segment.steps, phases.layers, strict=True)
+            ]
+            layers += [self._renamed(step) for step in segment.renamed]
+            # The layers of a list are in the order of their last operators.
+            found += sorted(layers, key=lambda layer: max(layer.position))
+        return (*found, *(_host_layer(step) for step in program.after))
+
+    def _core_layer(self, step: ChipStep, work):
+        target, core = self.program.target, self.program.chip.core
+        seconds = target.core_seconds(step.cycles)
+        return dataclasses.replace(
+            self._renamed(step), macs=step.macs, jobs=step.jobs, panels=step.panels,
+            panel_rows=step.panel_rows, words=step.words, cycles=step.cycles, work=work,
+            utilization=_share(step.macs, step.cycles * core.peak),
+            core_bound=_bound(step.cycles, work),
+            core_ms=None if seconds is None else 1e3 * seconds,
+            measured=dict(self.measured).get(step.position),
+        )
+
+    def _renamed(self, step: ChipStep | ChipRename):
+        place, target = step.place, self.program.target
+        return ChipLayer(
+            operators=step.operators, name=step.name, position=step.position, macs=0,
+            on_weft=True, output=(place.height, place.width, place.channels),
+            map_bytes=place.pitches.vectors * self.program.chip.core.depth,
+            core_ms=None if target.clock is None else 0.0,
+        )
+
+    @property
+    def on_weft(self) -> tuple[ChipLayer, ...]:
+        """The layers on the core that have work."""
+        return tuple(layer for layer in self.layers if layer.jobs)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulate operations on the core."""
+        return sum(layer.macs for layer in self.on_weft)
+
+    @property
+    def cycles(self) -> int:
+        """Predicted cycles of one inference: the sum of all lists."""
+        return self.program.cycles // self.program.batch
+
+    @property
+    def utilization(self) -> float:
+        """MACs, divided by the cycles and the peak; in 0..1."""
+        return _share(self.macs, self.cycles * self.ceilings.peak)
+
+    @property
+    def core_ms(self) -> float | None:
+        """Predicted time of the core; None without a clock."""
+        seconds = self.program.target.core_seconds(self.cycles)
+        return None if seconds is None else 1e3 * seconds
+
+    @property
+    def wire_ms(self) -> float | None:
+        """Time of the bytes on the link; None without a serial port."""
+        seconds = self.program.target.wire_seconds(*self.link)
+        return None if seconds is None else 1e3 * seconds
+
+    @cached_property
+    def link(self) -> tuple[int, int]:
+        """Bytes to the core and from it in one inference, with frames."""
+        return link_bytes(self.program)
+
+    def with_measured(self, records: Sequence) -> "ChipReport":
+        """Return the report with the measured cycles of a session's records."""
+        counted = [record for record in records if record.cycles is not None]
+        measured = tuple((record.step.position, record.cycles) for record in counted)
+        return dataclasses.replace(self, measured=measured)
 
     def to_json(self) -> dict[str, Any]:
         """Return all facts as JSON values."""
         program = self.program
-        core = program.chip.core
-        sent, received = link_bytes(program)
-        cycles = program.cycles // program.batch
+        sent, received = self.link
         return {
             "name": program.name, "source": program.source, "mode": program.mode,
-            "placement": chip_placement_line(program), "target": program.target.name,
-            "config": core.name, "chip_hash": program.chip.hash, "clock": program.target.clock,
-            "batch": program.batch, "cycles": cycles,
-            "utilization": _share(sum(step.macs for step in program.layers), cycles * core.peak),
+            "placement": self.placement, "target": self.target, "config": self.config,
+            "chip_hash": program.chip.hash, "clock": self.clock, "batch": program.batch,
+            "cycles": self.cycles, "utilization": self.utilization, "core_ms": self.core_ms,
+            "wire_ms": self.wire_ms, "ceilings": dataclasses.asdict(self.ceilings),
             "memory": program.chip.memory_bytes, "areas": dict(program.areas),
             "used": memory_bytes(program.areas), "b_words": program.chip.b_words,
             "link": {"sent": sent, "received": received},
-            "lists": [_list(program, segment) for segment in program.segments],
-            "layers": [_layer(step, core) for step in program.layers],
+            "lists": [
+                _list(program, segment, phases)
+                for segment, phases in zip(program.segments, self.phases, strict=True)
+            ],
+            "layers": [dataclasses.asdict(layer) for layer in self.on_weft],
             "host": [
-                {"operator": "+".join(step.operators), "name": step.name,
-                 "position": step.position, "reason": step.placement.reason}
-                for step in program.host
+                {"operator": layer.operator, "name": layer.name, "position": layer.position,
+                 "reason": layer.reason} for layer in self.layers if not layer.on_weft
             ],
             "notes": list(program.notes),
+            "against": self.against and self.against.to_json(),
         }
 
     def __str__(self):
-        return "\n".join(self.lines())
+        from weft.network.report.chip_text import lines
 
-    def lines(self) -> Iterable[str]:
-        """Yield the lines of the text."""
-        facts = self.to_json()
-        yield facts["placement"]
-        yield (
-            f"{'position':>8}  {'operator':<28} {'MAC':>12} {'output':>14} {'panels':>7}"
-            f" {'rows':>5} {'jobs':>5} {'B words':>8} {'cycles':>10} {'use':>6}"
-        )
-        for layer in facts["layers"]:
-            size = "x".join(map(str, layer["output"]))
-            yield (
-                f"{min(layer['position']):>8}  {'+'.join(layer['operators']):<28}"
-                f" {layer['macs']:>12,} {size:>14} {layer['panels']:>7,} {layer['panel_rows']:>5}"
-                f" {layer['jobs']:>5} {layer['words']:>8,} {layer['cycles']:>10,}"
-                f" {layer['utilization']:>6.1%}"
-            )
-        areas = ", ".join(f"{name} {size:,}" for name, size in facts["areas"].items())
-        yield (
-            f"memory: {facts['used']:,} of {facts['memory']:,} bytes ({areas}; setup and maps share"
-            " their place)"
-        )
-        words = sum(layer["words"] for layer in facts["layers"])
-        kept = "they stay there" if not facts["areas"]["weights"] else "loaded in each inference"
-        yield f"weights: {words:,} words of B, which has {facts['b_words']:,}: {kept}"
-        link = facts["link"]
-        yield f"link: {link['sent']:,} bytes to the core, {link['received']:,} from it"
-        yield from chip_reasons(self.program)
-        yield from self.program.notes
+        return "\n".join(lines(self))
+
+    def reasons(self) -> Iterable[str]:
+        """Return why the host computes operators, and the notes."""
+        return [*chip_reasons(self.program), *self.program.notes]
+
+
+def _host_layer(step: Step):
+    return ChipLayer(
+        operators=step.operators, name=step.name, position=step.position, macs=step.macs,
+        on_weft=False, reason=step.placement.reason,
+    )
+
+
+def _bound(cycles, work):
+    """Return the part of the core that takes longest, or ``latency`` if more than half is left."""
+    longest = max(work.compute, work.drain) + work.wait
+    if 2 * longest < cycles:
+        return "latency"
+    parts = {"compute": work.compute, "load": work.wait, "drain": work.drain}
+    return max(parts, key=parts.get)
 
 
 def _share(part, whole):
     return part / whole if whole else 0.0
 
 
-def _list(program, segment):
-    sent, received = _list_bytes(program, segment)
+def _list(program, segment, phases):
+    sent, received = list_bytes(program, segment)
     return {
-        "cycles": segment.cycles // program.batch, "sent": sent, "received": received,
+        "cycles": phases.cycles, "sent": sent, "received": received,
         "positions": [step.position for step in segment.steps],
-    }
-
-
-def _layer(step, core):
-    place = step.place
-    return {
-        "operators": step.operators, "name": step.name, "position": step.position,
-        "macs": step.macs, "output": (place.height, place.width, place.channels),
-        "map_bytes": place.pitches.vectors * core.depth, "panels": step.panels,
-        "panel_rows": step.panel_rows, "jobs": step.jobs, "words": step.words,
-        "cycles": step.cycles, "utilization": _share(step.macs, step.cycles * core.peak),
+        "loads": phases.loads, "jobs": [dataclasses.astuple(job) for job in phases.jobs],
     }

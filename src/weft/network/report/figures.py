@@ -1,9 +1,13 @@
 """The data of a report: what each layer and the whole network cost, and what bounds them."""
 
 from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 from weft.cycles.limits import CycleLimits
 from weft.network.program import MatrixProduct
+
+if TYPE_CHECKING:
+    from weft.network.report.chip import ChipReport
 
 __all__ = ["Ceilings", "Energy", "LayerReport", "LayerStreams", "NetworkReport"]
 
@@ -200,7 +204,7 @@ class NetworkReport:
     layers : tuple of LayerReport
         In the order of execution.
     notes : tuple of str
-    against : NetworkReport or None
+    against : NetworkReport, ChipReport or None
         The same network on another target, to compare with.
     """
 
@@ -216,7 +220,7 @@ class NetworkReport:
     ceilings: Ceilings
     layers: tuple[LayerReport, ...]
     notes: tuple[str, ...] = ()
-    against: "NetworkReport | None" = None
+    against: "NetworkReport | ChipReport | None" = None
 
     @property
     def on_weft(self) -> tuple[LayerReport, ...]:
@@ -261,7 +265,7 @@ class NetworkReport:
 
     def to_json(self) -> dict:
         """Return all data as dicts, lists, strings and numbers, for `json.dumps`."""
-        data = asdict(self)
+        data = asdict(replace(self, against=None))
         for layer, entry in zip(self.layers, data["layers"], strict=True):
             entry["energy"]["total"] = layer.energy.total
         data["totals"] = {

@@ -2,6 +2,7 @@
 
 from html import escape
 
+from weft.network.report.chip import ChipReport
 from weft.network.report.energy import FORMULA
 from weft.network.report.figures import NetworkReport
 from weft.network.report.pictures import COLOURS, pictures
@@ -17,7 +18,9 @@ from weft.network.report.text import (
     reasons,
 )
 
-__all__ = ["page"]
+__all__ = [
+    "bullets", "card", "cards", "comparison_table", "document", "grid", "page", "picture", "table",
+]
 
 # By the name of a picture: its heading, and a description.
 TITLES = {
@@ -66,21 +69,19 @@ def page(report: NetworkReport) -> str:
     """The report as an HTML page."""
     drawn = pictures(report)
     body = [
-        f"<header><h1>{escape(report.name)} <small>on {escape(report.target)}</small></h1>",
-        f"<p class=lead>{escape(report.placement)}</p></header>",
-        _cards(report),
-        "<h2>Layers</h2>", _layers(report),
-        _list([*reasons(report), *report.notes]),
+        _cards(report), "<h2>Layers</h2>", _layers(report),
+        bullets([*reasons(report), *report.notes]), *comparison_table(report, drawn),
+        "<h2>Pictures</h2>", grid(TITLES, drawn), "<h2>How to read this</h2>",
+        _definitions(report),
     ]
-    if report.against:
-        body += [
-            f"<h2>{escape(report.target)} and {escape(report.against.target)}</h2>",
-            f"<div class=grid>{_comparison(report)}{_picture('against', drawn)}</div>",
-        ]
-    shown = [name for name in TITLES if name in drawn and name != "against"]
-    body += [
-        "<h2>Pictures</h2><div class=grid>", *(_picture(name, drawn) for name in shown), "</div>",
-        "<h2>How to read this</h2>", _definitions(report),
+    return document(report, body)
+
+
+def document(report: NetworkReport | ChipReport, body: list[str]) -> str:
+    """A page with a heading, the placement line, and the elements of ``body``."""
+    body = [
+        f"<header><h1>{escape(report.name)} <small>on {escape(report.target)}</small></h1>",
+        f"<p class=lead>{escape(report.placement)}</p></header>", *body,
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -92,6 +93,24 @@ def page(report: NetworkReport) -> str:
     )
 
 
+def grid(titles: dict[str, tuple[str, str]], drawn: dict[str, str]) -> str:
+    """The pictures that are drawn, except the comparison."""
+    shown = [name for name in titles if name in drawn and name != "against"]
+    return f"<div class=grid>{''.join(picture(name, titles, drawn) for name in shown)}</div>"
+
+
+def comparison_table(report: NetworkReport | ChipReport, drawn: dict[str, str]) -> list[str]:
+    """The totals of both targets, and their picture; empty without a second target."""
+    if report.against is None:
+        return []
+    heads = ["", report.target, report.against.target]
+    rows = table(heads, [("", "", list(row)) for row in comparison_rows(report)])
+    return [
+        f"<h2>{escape(report.target)} and {escape(report.against.target)}</h2>",
+        f"<div class=grid>{rows}{picture('against', TITLES, drawn)}</div>",
+    ]
+
+
 def _colours():
     light, dark = (
         "".join(f"--{name}:{pair[n]};" for name, pair in COLOURS.items()) for n in (0, 1)
@@ -99,28 +118,35 @@ def _colours():
     return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
 
 
-def _cards(report):
-    def card(name, value, more=""):
-        return f"<div class=card><b>{value}</b><span>{name}</span><small>{more}</small></div>"
+def card(name: str, value: str, more: str = "") -> str:
+    """A number with its name."""
+    return f"<div class=card><b>{value}</b><span>{name}</span><small>{more}</small></div>"
 
+
+def cards(shown: list[str]) -> str:
+    """Cards side by side."""
+    return f"<div class=cards>{''.join(shown)}</div>"
+
+
+def _cards(report):
     moved = report.streams
-    cards = [card("MAC", f"{report.macs:,}", f"{report.ceilings.peak} MAC/cycle at most")]
+    shown = [card("MAC", f"{report.macs:,}", f"{report.ceilings.peak} MAC/cycle at most")]
     if report.core_ms is None:
-        cards.append(card("cycles of the core", f"{report.cycles:,}"))
+        shown.append(card("cycles of the core", f"{report.cycles:,}"))
     else:
         cycles = f"{report.cycles:,} cycles at {report.clock:g} MHz"
-        cards.append(card("core", f"{report.core_ms:,.3f} ms", cycles))
+        shown.append(card("core", f"{report.core_ms:,.3f} ms", cycles))
     if report.wire_ms is not None:
         rate = f"at least, at {report.baud:,} baud"
-        cards.append(card("wire", f"{report.wire_ms:,.1f} ms", rate))
-    cards += [
+        shown.append(card("wire", f"{report.wire_ms:,.1f} ms", rate))
+    shown += [
         card("utilization of the array", f"{report.utilization:.1%}"),
         card(
             "bytes of commands", f"{moved.commands:,}", f"{moved.results:,} bytes of results"
         ),
         card("energy", energy_text(report.energy.total), "an estimate"),
     ]
-    return f"<div class=cards>{''.join(cards)}</div>"
+    return cards(shown)
 
 
 def _layers(report):
@@ -146,15 +172,10 @@ def _layers(report):
                 cells.append(f"{layer.wire_ms:,.1f}")
         cells += [""] * (len(heads) - len(cells))
         rows.append(("host" if not layer.on_weft else layer.core_bound, layer.name, cells))
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
-def _comparison(report):
-    heads = ["", report.target, report.against.target]
-    return _table(heads, [("", "", list(row)) for row in comparison_rows(report)])
-
-
-def _table(heads, rows):
+def table(heads: list[str], rows: list[tuple[str, str, list[str]]]) -> str:
     """A table; each row has a class, a title and its cells."""
     text = ["operator", "on", "bound by", ""]
     left = [" class=l" if name in text else "" for name in heads]
@@ -169,13 +190,15 @@ def _table(heads, rows):
     )
 
 
-def _list(lines):
+def bullets(lines: list[str]) -> str:
+    """Lines as a list; empty without lines."""
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _picture(name, drawn):
-    heading, text = TITLES[name]
+def picture(name: str, titles: dict[str, tuple[str, str]], drawn: dict[str, str]) -> str:
+    """A picture with its heading and its description."""
+    heading, text = titles[name]
     kind = ' class="wide"' if name in WIDE else ""
     return (
         f"<figure{kind}><h3>{heading}</h3><div class=scroll>{drawn[name]}</div>"

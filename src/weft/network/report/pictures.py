@@ -5,7 +5,10 @@ import re
 
 from weft.network.report.figures import NetworkReport
 
-__all__ = ["COLOURS", "pictures"]
+__all__ = [
+    "COLOURS", "MARKS", "WIDTH", "comparison", "figure_of", "layer_bars", "legend", "pictures",
+    "roofline", "short_number", "svg_of",
+]
 
 # By name: (light page, dark page). A page defines each as a CSS variable of this name.
 COLOURS = {
@@ -24,50 +27,51 @@ WIDTH = 4.6  # inches of 72 units
 ROW = 0.19  # inches of a layer
 TEXT = 9  # units
 # Matplotlib draws with these colours; each stands for the CSS variable of the same place.
-_MARKS = {name: f"#0000{n + 1:02x}" for n, name in enumerate(COLOURS)}
+MARKS = {name: f"#0000{n + 1:02x}" for n, name in enumerate(COLOURS)}
 
 
 def pictures(report: NetworkReport) -> dict[str, str]:
     """SVG elements by name: the pictures in `TITLES` of the page that the report has data for."""
     drawn = {}
     if report.on_weft:
-        drawn["cycles"] = _layers(report, "cycles", {
+        drawn["cycles"] = layer_bars(report, "cycles", {
             part: [layer.cycles * (layer.core_bound == part) for layer in report.on_weft]
             for part in ("compute", "load", "drain", "latency")
         })
         if report.baud is not None:
-            drawn["wire"] = _layers(report, "ms on the wire", {
+            drawn["wire"] = layer_bars(report, "ms on the wire", {
                 "wire": [layer.wire_ms for layer in report.on_weft],
             })
         drawn["timeline"] = _timeline(report)
-        drawn["roofline-load"] = _roofline(
+        drawn["roofline-load"] = roofline(
             report, "load", "MAC per byte of commands",
             lambda layer: layer.macs / layer.streams.commands, report.ceilings.load,
             f"load: {report.ceilings.load} bytes/cycle",
         )
-        drawn["roofline-drain"] = _roofline(
+        drawn["roofline-drain"] = roofline(
             report, "drain", "MAC per result", lambda layer: layer.macs / layer.results,
             report.ceilings.drain, f"drain: {report.ceilings.drain:.3g} results/cycle",
         )
-        drawn["chip"] = _layers(report, "bytes on the chip", {
+        drawn["chip"] = layer_bars(report, "bytes on the chip", {
             "load": [max(layer.resident, layer.streams.b) for layer in report.on_weft],
             "drain": [layer.streams.parameters for layer in report.on_weft],
         }, {"load": "weights, packed", "drain": "parameters"}, report.ceilings.b_bytes)
-        drawn["energy"] = _layers(report, "nJ, estimated", {
+        drawn["energy"] = layer_bars(report, "nJ, estimated", {
             "compute": [layer.energy.mac for layer in report.on_weft],
             "load": [layer.energy.operands for layer in report.on_weft],
             "drain": [layer.energy.results for layer in report.on_weft],
         }, {"compute": "MAC", "load": "operand buffers", "drain": "result buffer"})
-    drawn["maps"] = _layers(
+    drawn["maps"] = layer_bars(
         report, "bytes of feature maps", {"maps": [layer.maps for layer in report.layers]},
         {}, None, report.layers,
     )
     if report.against:
-        drawn["against"] = _comparison(report)
+        drawn["against"] = comparison(report)
     return drawn
 
 
-def _figure(height, width=WIDTH):
+def figure_of(height, width=WIDTH):
+    """An empty figure of ``height`` inches, and its axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -75,31 +79,31 @@ def _figure(height, width=WIDTH):
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
-        axes.spines[side].set_color(_MARKS["grid"])
-    axes.tick_params(colors=_MARKS["faint"], labelsize=TEXT, length=2)
-    axes.xaxis.label.set(color=_MARKS["faint"], size=TEXT)
-    axes.yaxis.label.set(color=_MARKS["faint"], size=TEXT)
+        axes.spines[side].set_color(MARKS["grid"])
+    axes.tick_params(colors=MARKS["faint"], labelsize=TEXT, length=2)
+    axes.xaxis.label.set(color=MARKS["faint"], size=TEXT)
+    axes.yaxis.label.set(color=MARKS["faint"], size=TEXT)
     return figure, axes
 
 
-def _layers(report, label, parts, names=None, line=None, layers=None):
+def layer_bars(report, label, parts, names=None, line=None, layers=None):
     """Horizontal bars, one for each layer, of stacked parts."""
     layers = report.on_weft if layers is None else layers
-    figure, axes = _figure(0.75 + ROW * len(layers))
+    figure, axes = figure_of(0.75 + ROW * len(layers))
     rows = range(len(layers))
     left = [0.0] * len(layers)
     for part, values in parts.items():
         if any(values):
             name = (names or {}).get(part, part)
-            axes.barh(rows, values, 0.72, left, color=_MARKS[part], label=name)
+            axes.barh(rows, values, 0.72, left, color=MARKS[part], label=name)
             left = [a + b for a, b in zip(left, values, strict=True)]
     _layer_axis(axes, report, layers)
     axes.set_xlabel(label)
     if line is not None:
-        axes.axvline(line, color=_MARKS["ink"], lw=0.8, ls=(0, (4, 3)), label="size of the buffer")
+        axes.axvline(line, color=MARKS["ink"], lw=0.8, ls=(0, (4, 3)), label="size of the buffer")
     if names is None and len(parts) > 1 or names:
-        _legend(axes)
-    return _svg(figure, label)
+        legend(axes)
+    return svg_of(figure, label)
 
 
 def _layer_axis(axes, report, layers):
@@ -107,12 +111,12 @@ def _layer_axis(axes, report, layers):
     axes.set_yticks(
         range(len(layers)),
         [f"{report.layers.index(layer) + 1}  {layer.operator}" for layer in layers],
-        color=_MARKS["ink"],
+        color=MARKS["ink"],
     )
     axes.set_ylim(len(layers) - 0.4, -0.6)
-    axes.xaxis.set_major_formatter(_short)
+    axes.xaxis.set_major_formatter(short_number)
     axes.xaxis.set_major_locator(_locator())
-    axes.grid(axis="x", color=_MARKS["grid"], lw=0.6)
+    axes.grid(axis="x", color=MARKS["grid"], lw=0.6)
     axes.set_axisbelow(True)
 
 
@@ -122,7 +126,7 @@ def _locator():
     return MaxNLocator(5)
 
 
-def _short(value, _=None):
+def short_number(value, _=None):
     """``1.5k``, ``20M``: a number in few characters."""
     for unit in ("", "k", "M", "G"):
         if abs(value) < 1000 or unit == "G":
@@ -131,17 +135,18 @@ def _short(value, _=None):
     return ""
 
 
-def _legend(axes, count=4):
+def legend(axes, count=4):
+    """Add the legend above the axes."""
     axes.legend(
         loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=count, frameon=False, fontsize=TEXT,
-        labelcolor=_MARKS["ink"], handlelength=0.9, handleheight=0.9, columnspacing=1.2,
+        labelcolor=MARKS["ink"], handlelength=0.9, handleheight=0.9, columnspacing=1.2,
         handletextpad=0.5, borderaxespad=0.2,
     )
 
 
 def _timeline(report):
     """Three lanes over the cycles of an inference; heights are shares of a layer's cycles."""
-    figure, axes = _figure(1.9, 2 * WIDTH)
+    figure, axes = figure_of(1.9, 2 * WIDTH)
     lanes = (
         ("load", lambda layer: layer.streams.commands / report.ceilings.load),
         ("compute", lambda layer: layer.active),
@@ -154,28 +159,28 @@ def _timeline(report):
         base = 2 - lane
         shares = [min(1, busy(layer) / max(1, layer.cycles)) for layer in report.on_weft]
         tops = [base + 0.8 * share for share in shares]
-        axes.barh(base, edges[-1], 0.8, align="edge", color=_MARKS["grid"], alpha=0.45, lw=0)
-        axes.stairs(tops, edges, baseline=base, fill=True, color=_MARKS[name], lw=0)
+        axes.barh(base, edges[-1], 0.8, align="edge", color=MARKS["grid"], alpha=0.45, lw=0)
+        axes.stairs(tops, edges, baseline=base, fill=True, color=MARKS[name], lw=0)
     axes.set_yticks([base + 0.4 for base in (2, 1, 0)], [name for name, _ in lanes])
-    axes.tick_params(axis="y", length=0, labelcolor=_MARKS["ink"])
+    axes.tick_params(axis="y", length=0, labelcolor=MARKS["ink"])
     for edge in edges[1:-1]:
-        axes.axvline(edge, color=_MARKS["faint"], lw=0.4)
+        axes.axvline(edge, color=MARKS["faint"], lw=0.4)
     for layer, start, end in zip(report.on_weft, edges, edges[1:], strict=False):
         if end - start > edges[-1] / 45:
             number = report.layers.index(layer) + 1
             axes.text(
-                (start + end) / 2, 2.86, number, ha="center", size=TEXT, color=_MARKS["faint"]
+                (start + end) / 2, 2.86, number, ha="center", size=TEXT, color=MARKS["faint"]
             )
     axes.set_xlim(0, edges[-1])
     axes.set_ylim(-0.05, 3.1)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_xlabel("cycles of the core, layer after layer (numbers: layers)")
-    return _svg(figure, "timeline")
+    return svg_of(figure, "timeline")
 
 
-def _roofline(report, part, label, intensity, slope, text):
+def roofline(report, part, label, intensity, slope, text):
     """MAC/cycle of each layer against an intensity, under the peak and a sloped ceiling."""
-    figure, axes = _figure(3.0)
+    figure, axes = figure_of(3.0)
     peak = report.ceilings.peak
     points = [
         (intensity(layer), layer.macs / layer.cycles, layer)
@@ -186,23 +191,23 @@ def _roofline(report, part, label, intensity, slope, text):
     low, high = min(xs) / 2, max(xs) * 3
     bottom = min([y for _, y, _ in points], default=1) / 2.5
     axes.loglog([max(low, bottom / slope), ridge], [max(low * slope, bottom), peak],
-                color=_MARKS[part], lw=1.4)
-    axes.plot([ridge, high], [peak, peak], color=_MARKS["compute"], lw=1.4)
+                color=MARKS[part], lw=1.4)
+    axes.plot([ridge, high], [peak, peak], color=MARKS["compute"], lw=1.4)
     axes.text(high, peak * 1.12, f"array: {peak} MAC/cycle", ha="right", size=TEXT,
-              color=_MARKS["compute"])
-    axes.text(0.02, 0.97, text, transform=axes.transAxes, size=TEXT, color=_MARKS[part], va="top")
+              color=MARKS["compute"])
+    axes.text(0.02, 0.97, text, transform=axes.transAxes, size=TEXT, color=MARKS[part], va="top")
     for x, y, layer in points:
-        axes.plot(x, y, "o", ms=5, color=_MARKS[layer.core_bound], mew=0, alpha=0.8)
+        axes.plot(x, y, "o", ms=5, color=MARKS[layer.core_bound], mew=0, alpha=0.8)
     for (x, y), numbers in _labels(report, points).items():
         axes.annotate(numbers, (x, y), (4, -9), textcoords="offset points", size=TEXT - 1,
-                      color=_MARKS["faint"])
+                      color=MARKS["faint"])
     axes.set(xlim=(low, high), ylim=(bottom, peak * 2.2), xlabel=label, ylabel="MAC/cycle")
-    axes.xaxis.set_major_formatter(_short)
-    axes.yaxis.set_major_formatter(_short)
+    axes.xaxis.set_major_formatter(short_number)
+    axes.yaxis.set_major_formatter(short_number)
     axes.minorticks_off()
-    axes.grid(color=_MARKS["grid"], lw=0.6)
+    axes.grid(color=MARKS["grid"], lw=0.6)
     axes.set_axisbelow(True)
-    return _svg(figure, f"roofline, {label}")
+    return svg_of(figure, f"roofline, {label}")
 
 
 def _labels(report, points):
@@ -222,7 +227,7 @@ def _labels(report, points):
     }
 
 
-def _comparison(report):
+def comparison(report):
     """The cycles, or the ms, of each layer that one of the targets computes."""
     other = report.against
     timed = None not in (report.core_ms, other.core_ms)
@@ -232,15 +237,15 @@ def _comparison(report):
     ]
     values[1] = _by_layer(report, other, values[1])
     rows = [n for n, pair in enumerate(zip(*values, strict=True)) if any(pair)]
-    figure, axes = _figure(0.9 + 1.5 * ROW * len(rows))
+    figure, axes = figure_of(0.9 + 1.5 * ROW * len(rows))
     for n, (target, colour) in enumerate(((report.target, "compute"), (other.target, "other"))):
         places = [place + 0.4 * n - 0.2 for place in range(len(rows))]
         lengths = [values[n][row] for row in rows]
-        axes.barh(places, lengths, 0.36, color=_MARKS[colour], label=target)
+        axes.barh(places, lengths, 0.36, color=MARKS[colour], label=target)
     _layer_axis(axes, report, [report.layers[row] for row in rows])
     axes.set_xlabel("ms of the core" if timed else "cycles of the core")
-    _legend(axes, 2)
-    return _svg(figure, "comparison")
+    legend(axes, 2)
+    return svg_of(figure, "comparison")
 
 
 def _by_layer(report, other, values):
@@ -260,7 +265,7 @@ def _by_layer(report, other, values):
     return sums
 
 
-def _svg(figure, name):
+def svg_of(figure, name):
     """The figure as an SVG element without fixed size, fonts and colours."""
     import matplotlib
 
@@ -276,6 +281,6 @@ def _svg(figure, name):
     text = re.sub(r"font-family: [^;\"]*(; )?", "", text)
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
     text = re.sub(r' id="([^"]+)"', lambda m: m[0] if m[1] in used else "", text)
-    for colour, mark in _MARKS.items():
+    for colour, mark in MARKS.items():
         text = text.replace(mark, f"var(--{colour})")
     return text.replace("<svg", f'<svg role="img" aria-label="{name}"', 1)

@@ -1,15 +1,16 @@
 """The report as text: the placement line, a table of layers, totals, and reasons."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from weft.network.report.chip import ChipReport
 from weft.network.report.figures import LayerReport, NetworkReport
 from weft.network.report.placement import reason_lines
 
 __all__ = [
-    "HOST_TIME", "WIDTH", "bound_text", "comparison_rows", "energy_text", "layer_table",
-    "measured_text", "place_text", "products_text", "reasons", "render", "show",
+    "HOST_TIME", "WIDTH", "bound_text", "columns_text", "comparison_rows", "energy_text",
+    "layer_table", "measured_text", "place_text", "products_text", "reasons", "render", "show",
 ]
 
 WIDTH = 200  # columns of a text that is not for a terminal
@@ -170,25 +171,49 @@ def reasons(report: NetworkReport) -> list[str]:
     )
 
 
-def comparison_rows(report: NetworkReport) -> list[tuple[str, str, str]]:
-    """Rows (name, value, value) of the totals of a report and of the one it is against."""
-    both = report, report.against
+def comparison_rows(report: NetworkReport | ChipReport) -> list[tuple[str, str, str]]:
+    """Rows (name, value, value) of the totals of a report and of the one it is against.
 
-    def row(name, text):
-        return name, *(text(each) for each in both)
+    A core for networks and one for matrix products have some totals in common.
+    """
+    first, second = _totals_of(report), _totals_of(report.against)
+    return [(name, text, second[name]) for name, text in first.items() if name in second]
 
-    def milliseconds(value, digits):
-        return "-" if value is None else f"{value:,.{digits}f}"
 
+def columns_text(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows as lines, with columns of equal width."""
+    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        row("Config", lambda r: r.config),
-        row("MAC/cycle", lambda r: f"{r.ceilings.peak:,}"),
-        row("operators on Weft", lambda r: f"{len(r.on_weft)} of {len(r.layers)}"),
-        row("cycles", lambda r: f"{r.cycles:,}"),
-        row("utilization", lambda r: f"{r.utilization:.1%}"),
-        row("core ms", lambda r: milliseconds(r.core_ms, 3)),
-        row("wire ms", lambda r: milliseconds(r.wire_ms, 0)),
-        row("bytes of commands", lambda r: f"{r.streams.commands:,}"),
-        row("bytes of results", lambda r: f"{r.streams.results:,}"),
-        row("energy (estimate)", lambda r: energy_text(r.energy.total)),
+        "  ".join(text.rjust(size) if n else text.ljust(size)
+                  for n, (text, size) in enumerate(zip(row, sizes, strict=True)))
+        for row in rows
     ]
+
+
+def _totals_of(report):
+    """The totals of a report by their names."""
+    moved = report.streams if isinstance(report, NetworkReport) else None
+    sent, received = (moved.sent, moved.received) if moved else report.link
+    totals = {
+        "Config": report.config, "MAC/cycle": f"{report.ceilings.peak:,}",
+        "operators on Weft": _operators(report),
+        "cycles": f"{report.cycles:,}", "utilization": f"{report.utilization:.1%}",
+        "core ms": _milliseconds(report.core_ms, 3), "wire ms": _milliseconds(report.wire_ms, 1),
+    }
+    if moved:
+        totals |= {
+            "bytes of commands": f"{moved.commands:,}", "bytes of results": f"{moved.results:,}",
+        }
+    totals |= {"bytes sent": f"{sent:,}", "bytes received": f"{received:,}"}
+    return totals | ({"energy (estimate)": energy_text(report.energy.total)} if moved else {})
+
+
+def _operators(report):
+    """``4 of 6``: operators on the core, and all of them."""
+    every = {place for layer in report.layers for place in layer.position}
+    core = {place for layer in report.layers if layer.on_weft for place in layer.position}
+    return f"{len(core)} of {len(every)}"
+
+
+def _milliseconds(value, digits):
+    return "-" if value is None else f"{value:,.{digits}f}"

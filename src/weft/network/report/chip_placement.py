@@ -1,0 +1,89 @@
+"""The placement line of a core for networks, and the bytes on its link."""
+
+import numpy as np
+
+from weft.frames import MAX_WRITE, WRITE_FIELDS
+from weft.network.chip.places import input_writes
+from weft.network.chip.program import ChipProgram, ChipSegment
+from weft.network.report.placement import operators_text, oracle_text, reason_lines
+
+__all__ = ["chip_placement_line", "chip_reasons", "link_bytes", "list_bytes"]
+
+_FRAME = 12  # bytes of a frame without its payload: SYNC, type, sequence, length, two checksums
+_START = 8  # bytes of payload
+_DONE = 8  # bytes of payload before the result
+
+
+def chip_placement_line(program: ChipProgram) -> str:
+    """Return one line for people, as `weft.network.report.placement.placement_line`."""
+    on_core = {n for step in _on_core(program) for n in step.position}
+    text = operators_text(program, on_core, sum(step.macs for step in program.layers))
+    lists = len(program.segments)
+    where = {0: "", 1: ", whole network on the core"}.get(lists, f", {lists} lists on the core")
+    return (
+        f"{program.name}: {text}; {oracle_text(program)}; {program.target.name}{where}:"
+        f" {_cost(program)}"
+    )
+
+
+def _on_core(program):
+    """The layers, and the operators without work."""
+    renamed = (step for segment in program.segments for step in segment.renamed)
+    return (*program.layers, *renamed)
+
+
+def _cost(program):
+    if not program.segments:
+        return "the core is not used"
+    cycles = program.cycles // program.batch
+    core = program.target.core_seconds(cycles)
+    cost = f"{cycles:,} cycles" if core is None else f"{1e3 * core:,.2f} ms core"
+    wire = program.target.wire_seconds(*link_bytes(program))
+    return cost if wire is None else f"{cost}, {1e3 * wire:,.1f} ms wire"
+
+
+def chip_reasons(program: ChipProgram) -> list[str]:
+    """Return a line for each operator of the host with a reason that a user should know.
+
+    They have products, or run in another runtime, or lists come before and after them.
+    """
+    between = {step for segment in program.segments[1:] for step in segment.before}
+    return reason_lines(
+        ("+".join(step.operators), False, step.placement.reason, "", 0)
+        for step in program.host
+        if step.macs or step in between or getattr(step.work, "kernel", "").endswith(".model")
+    )
+
+
+def link_bytes(program: ChipProgram) -> tuple[int, int]:
+    """Return the bytes to the core and from it for one inference: frames with their headers.
+
+    The results that DONE does not carry are read with frames of their own.
+    """
+    sizes = [list_bytes(program, segment) for segment in program.segments]
+    return sum(sent for sent, _ in sizes), sum(received for _, received in sizes)
+
+
+def list_bytes(program: ChipProgram, segment: ChipSegment) -> tuple[int, int]:
+    """Return the bytes to the core and from it for one list of one inference."""
+    sent = _FRAME + _START
+    received = _FRAME + _DONE + segment.result_bytes
+    for entry in segment.written:
+        tensor = program.tensors[entry.form.tensor]
+        zeros = np.zeros(tensor.shape, tensor.dtype)
+        for write in input_writes(entry, zeros, tensor.dtype, program.chip, 0):
+            row = write.get("run", 0) * write.get("pixels", 0)
+            sent += _frames(len(write["data"]), row or 1)
+    if not segment.result_bytes:
+        for result in segment.results:
+            size = result.place.pitches.vectors * program.chip.core.depth
+            count = -(-size // 1024)
+            sent, received = sent + count * (_FRAME + 8), received + count * _FRAME + size
+    return sent, received
+
+
+def _frames(size, row):
+    """Return the bytes of WRITE frames with ``size`` bytes of data, in whole rows if they fit."""
+    room = MAX_WRITE - WRITE_FIELDS
+    each = room // row * row if row <= room else room
+    return size + -(-size // each) * (_FRAME + WRITE_FIELDS)
