@@ -13,7 +13,8 @@ from weft.host.transport import TransportClosed, TransportError, TransportTimeou
 __all__ = ["NetworkMmioTransport"]
 
 _REGISTERS = {register.name: register for register in network_registers()}
-_ADDRESS = {item.name: item.address for item in (*_REGISTERS.values(), *network_fifo_ports())}
+_ADDRESS = {register.name: register.address for register in _REGISTERS.values()}
+_ADDRESS |= {port.name: port.address for port in network_fifo_ports()}
 _POLL = 0.2  # seconds in which `receive_list` looks for the end of a list
 _WRITE_STUCK = "the core wrote no data to its memory"
 
