@@ -1,9 +1,11 @@
-"""Write ``docs/registers.md``: the register maps of two IP cores, from `weft.register_map`."""
+"""Write ``docs/registers.md``: the register maps of three IP cores, from `weft.register_map`."""
 
 import re
 import sys
 from pathlib import Path
 
+from weft.boards.network_designs import NETWORKS_85F
+from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.ip import Ip
 from weft.kit.documents import markdown
@@ -16,23 +18,30 @@ CORES = {
         "`bus = \"axi\"`. With `wishbone` or `apb` the map is the same. With `bus = \"stream\"`\n"
         "it has no FIFO registers and no FIFO ports.",
     "DMA with an address window": "`bus = \"dma\"`, `window = true`.",
+    "Core for networks":
+        "8 x 8 x 8, `bus = \"axi\"`. With `wishbone` or `apb` the map is the same.",
 }
 HEAD = """\
 # Registers
 
-The register space of an IP core. It follows from one description, `src/weft/register_map.py`, and
-so do the hardware, the C header, the SystemRDL and the IP-XACT file. Each kit has this page for its
-own core. [IP cores](ip.md) tells how to use the registers.
+The register space of an IP core. It follows from one description, `src/weft/register_map.py`
+(`src/weft/chip/register_map.py` for a core for networks), and so do the hardware, the C header, the
+SystemRDL and the IP-XACT file. Each kit has this page for its own core. [IP cores](ip.md) tells how
+to use the registers.
 """
 
 
 def page() -> str:
     """The page: a map for each of `CORES`."""
-    ips = Ip(config=Config(), bus="axi"), Ip(config=Config(), bus="dma", window=True)
+    ips = (
+        Ip(config=Config(), bus="axi"), Ip(config=Config(), bus="dma", window=True),
+        NetworkIp(chip=NETWORKS_85F.chip, bus="axi"),
+    )
     parts = [HEAD]
-    for (title, text), ip in zip(CORES.items(), ips, strict=True):
+    names = "axi", "dma", "networks"
+    for (title, text), ip, name in zip(CORES.items(), ips, names, strict=True):
         body = markdown(ip).partition("\n\n")[2]
-        body = re.sub(r"^## (\w+) \(", rf"### \1 of {ip.bus} (", body, flags=re.M)
+        body = re.sub(r"^## (\w+) \(", rf"### \1 of {name} (", body, flags=re.M)
         parts.append(f"## {title}\n\n{text}\n\n{body}")
     return "\n".join(parts)
 

@@ -165,6 +165,17 @@ BUGS = [
          "jobs_done.eq(0), last_job.eq(0)", "jobs_done.eq(0)"),
     ),
     *table(
+        "registers, networks", "bus.network_bank",
+        ("a list begins with any window", "window",
+         "self.started & legal & ~self.running", "self.started & ~self.running"),
+        ("a list begins while another one runs", "one_list",
+         "legal & ~self.running & ~stops", "legal & ~stops"),
+        ("a list that does not begin is not refused", "started",
+         "self.refused.eq((self.started & ~self.begin) | ", "self.refused.eq("),
+        ("a transfer starts while another one is running", "transfer",
+         "allowed = ~self.memory_busy & ~self.reset_busy", "allowed = ~self.reset_busy"),
+    ),
+    *table(
         "registers, axi", "bus.interrupts",
         ("an event in the cycle of its clear is lost", "irq_status",
          "(self.status & ~cleared) | self.events", "(self.status | self.events) & ~cleared"),

@@ -11,14 +11,19 @@ from verif.formal.axi_stream import SinkRules, SourceRules
 from verif.formal.bench import FormalBench
 from verif.formal.core import CoreRules
 from verif.formal.lists import list_bench, loader_bench
+from verif.formal.network_registers import NetworkRegisterRules
 from verif.formal.register_bus import RegisterBusRules
 from verif.formal.registers import RegisterRules
 from verif.formal.wishbone import ClassicRules, PipelinedRules
 from weft.buses import BUSES
+from weft.chip.config import ChipConfig
+from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.hw.bus.apb import Apb
 from weft.hw.bus.axi_lite import AxiLite
 from weft.hw.bus.csr_bank import CsrBank
+from weft.hw.bus.network_bank import NetworkBank
+from weft.hw.bus.network_top import BareNetworkWrapper
 from weft.hw.bus.slaves import SLAVES
 from weft.hw.bus.top import BareWrapper
 from weft.hw.bus.wishbone import Wishbone
@@ -28,6 +33,10 @@ __all__ = ["PROOFS", "Proof"]
 
 BYTES = 4  # bytes of a word of both streams
 CONFIG = Config(rows=2, cols=4, bytes_in=BYTES, bytes_out=BYTES)
+CHIP = ChipConfig(
+    core=Config(rows=1, cols=2, depth=2, lanes=1, requantize="tflite", activation="none"),
+    words=16, read_vectors=1,
+)
 # Cut the contents of long memories: each read may return any word.
 MEMORIES = "memory_collect\ndelete t:$mem* r:SIZE>=256 %i\n"
 # Cut the DMA engine, which is proven alone: its outputs may have any value.
@@ -118,6 +127,21 @@ def tops():
                 )
 
 
+def network_tops():
+    """Every kind of IP core for networks, without its core."""
+    for name in ("axi", "wishbone", "apb"):
+        for pipelined in (False, True)[: 1 + ("pipelined" in BUSES[name].options)]:
+            ip = NetworkIp(chip=CHIP, bus=name, pipelined=pipelined)
+            slave = ip.protocol.register_slave
+            yield Proof(
+                ", ".join([name, *ip.options, "networks"]),
+                lambda ip=ip, slave=slave: FormalBench(
+                    BareNetworkWrapper(ip), {SLAVES[slave].prefix: SLAVE_RULES[slave](ip)}
+                ),
+                MEMORIES, PROVEN_BY_PARTS,
+            )
+
+
 def parts():
     """Parts alone, for rules that are too expensive to prove of a whole core."""
     yield Proof("AXI4-Lite alone", lambda: FormalBench(
@@ -138,6 +162,10 @@ def parts():
         yield Proof(
             f"registers, {bus}", lambda ip=ip: FormalBench(CsrBank(ip), {"": RegisterRules(ip)})
         )
+    ip = NetworkIp(chip=CHIP, bus="axi")
+    yield Proof("registers, networks", lambda: FormalBench(
+        NetworkBank(ip), {"": NetworkRegisterRules(ip)}
+    ))
     yield Proof("AXI4 reads alone", master.reader_bench)
     yield Proof("AXI4 reads alone, in order", master.order_bench)
     yield Proof("address generator alone", partial(master.address_bench, CONFIG))
@@ -151,4 +179,4 @@ def parts():
     yield Proof("list loader alone", loader_bench)
 
 
-PROOFS = {proof.name: proof for proof in (*parts(), *tops())}
+PROOFS = {proof.name: proof for proof in (*parts(), *tops(), *network_tops())}
