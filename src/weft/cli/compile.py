@@ -4,8 +4,9 @@ import argparse
 import os
 
 from weft.cli.argument_types import path
+from weft.cli.network_compilation import compiled
 from weft.cli.network_file import add_network, load_network
-from weft.cli.network_target import add_batch, add_target, batch_of, target_named
+from weft.cli.network_target import add_batch, add_target, target_named
 from weft.cli.output_paths import output_file, output_folder, part_of
 
 __all__ = ["add"]
@@ -65,7 +66,7 @@ def _run(args) -> int:
             f"{args.network} must be a .tflite or .onnx file, not a program: it is compiled for"
             f" {network.target.name} already"
         )
-    program = network.compile(target, batch=batch_of(args))
+    program = compiled(args, network, target)
     sources = {}
     if args.c is not None:
         prefix = args.prefix or "weft"

@@ -6,14 +6,9 @@ import os
 import sys
 
 from weft.cli.argument_types import path
+from weft.cli.network_compilation import compiled
 from weft.cli.network_file import add_network, load_network
-from weft.cli.network_target import (
-    DEFAULT_BOARD,
-    add_batch,
-    add_target,
-    batch_of,
-    target_named,
-)
+from weft.cli.network_target import DEFAULT_BOARD, add_batch, add_target, target_named
 from weft.cli.output_paths import output_file, part_of
 
 __all__ = ["add", "write_page"]
@@ -103,7 +98,7 @@ def _programs(args, target):
 
     network = load_network(args)
     if not isinstance(network, Program | ChipProgram):
-        program = network.compile(target or DEFAULT_BOARD, batch=batch_of(args))
+        program = compiled(args, network, target or DEFAULT_BOARD)
         return program, args.against and network.compile(args.against)
     for name in ("board", "config", "against", "batch"):
         if getattr(args, name) is not None:

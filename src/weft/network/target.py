@@ -8,7 +8,7 @@ from weft.chip.config import ChipConfig, config_from_toml
 from weft.config import Config
 from weft.network.errors import ModelError
 
-__all__ = ["NetworkTarget", "target_of", "target_of_file"]
+__all__ = ["NetworkTarget", "board_cores", "target_of", "target_of_file"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,23 @@ def target_of_file(path) -> NetworkTarget:
     if isinstance(found, ChipConfig):
         return NetworkTarget(name, found.core, chip=found)
     return NetworkTarget(name, found)
+
+
+def board_cores() -> list[NetworkTarget]:
+    """Return the cores for networks of all boards, equal ones once, the smallest memory first.
+
+    Without the packages of boards the list is empty.
+    """
+    try:
+        from weft.boards.catalog import BOARDS
+    except ModuleNotFoundError:
+        return []
+    found = {}
+    for board in BOARDS.values():
+        for purpose in board.networks:
+            target = _board(board.name, purpose)
+            found.setdefault(target.chip.hash, target)
+    return sorted(found.values(), key=lambda target: target.chip.memory_bytes)
 
 
 def _board(name, purpose):

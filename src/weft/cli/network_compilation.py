@@ -1,0 +1,47 @@
+"""Compiles the network of a command; if it does not fit the core, says what would run it."""
+
+from weft.cli.network_target import batch_of
+
+__all__ = ["compiled"]
+
+_OTHER_KIND = (
+    "a core for matrix products (no --for, no table [chip]), which gets each product over the link,"
+    " as this core does with 'weft run'"
+)
+
+
+def compiled(args, network, target):
+    """Compile a network for a target of `weft.network.target.target_of`.
+
+    Raises UnfitError with the numbers, and with other cores that run the network, if it does not
+    fit a core for networks.
+    """
+    from weft.network.errors import UnfitError
+    from weft.network.target import target_of
+
+    found = target_of(target)
+    try:
+        return network.compile(found, batch=batch_of(args))
+    except UnfitError as error:
+        ways = [_OTHER_KIND, *_larger(args, network, found)]
+        raise UnfitError(f"{error}. What runs it: {'; '.join(ways)}") from error
+
+
+def _larger(args, network, target):
+    """Yield the smallest core of a board with more memory that the network fits."""
+    from weft.network.chip.program import memory_bytes
+    from weft.network.errors import ModelError
+    from weft.network.target import board_cores
+
+    for core in board_cores():
+        if core.chip.memory_bytes <= target.chip.memory_bytes:
+            continue
+        try:
+            program = network.compile(core, batch=batch_of(args))
+        except ModelError:
+            continue
+        yield (
+            f"the core {core.name}: the network needs {memory_bytes(program.areas):,} bytes of its"
+            f" {core.chip.memory_bytes:,}"
+        )
+        return

@@ -1,0 +1,43 @@
+"""What the commands say of a network that does not fit a core for networks."""
+
+from argparse import Namespace
+
+import numpy as np
+import pytest
+from chip_networks import NetworkBuilder
+from network_chips import network_chip
+
+from weft.cli.network_compilation import compiled
+from weft.network.errors import UnfitError
+from weft.network.loading import NeuralNetwork
+from weft.network.target import board_cores
+
+WAYS = (
+    r"\. What runs it: a core for matrix products \(no --for, no table \[chip\]\), which gets each"
+    r" product over the link, as this core does with 'weft run'"
+)
+
+
+@pytest.fixture
+def network():
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 9, 9, 8))
+    builder.convolution(0, 8)
+    return NeuralNetwork(builder.graph(), b"")
+
+
+def test_names_the_smallest_core_that_the_network_fits(network):
+    smallest = board_cores()[0]
+    chip = network_chip(3, 4, 4, 2, words=64)
+    message = (
+        rf"net: the memory must have [\d,]+ bytes .* words of 4 bytes{WAYS}; the core"
+        rf" {smallest.name}: the network needs [\d,]+ bytes of its"
+        rf" {smallest.chip.memory_bytes:,}$"
+    )
+    with pytest.raises(UnfitError, match=message):
+        compiled(Namespace(batch=None), network, chip)
+
+
+def test_no_board_may_have_more_memory(network):
+    chip = network_chip(3, 4, 4, 2, words=65536, b_words=8)
+    with pytest.raises(UnfitError, match=rf"at most 8 words of B in a tile, not 18{WAYS}$"):
+        compiled(Namespace(batch=None), network, chip)
