@@ -85,6 +85,7 @@ class HostAnswers(wiring.Component):
         word, byte_index, wait = Signal(32), Signal(2), Signal(range(LATENCY + 1))
         payload = self.payload
 
+        m.d.sync += memory.start.eq(0)  # a cycle after the frame was selected
         no_words = Signal()  # two cycles after a change of words, or later
         m.d.sync += [self.abort.eq(0), no_words.eq(words == 0)]
         with m.FSM():
@@ -148,7 +149,7 @@ class HostAnswers(wiring.Component):
                     length = operands[32:43]
                     start = VectorAddress(self.chip).from_list(operands[:32])
                     m.d.sync += [header.type.eq(FrameType.DATA), header.length.eq(length)]
-                    m.d.comb += [
+                    m.d.sync += [
                         memory.start.eq(1), memory.length.eq(length),
                         memory.address.eq(Cat(*start.values())),
                     ]
@@ -180,11 +181,9 @@ class HostAnswers(wiring.Component):
             m.next = "FRAME"
         with m.Elif(self.done.valid):
             result = Mux(status.state == NetworkState.DONE, status.result_bytes[:11], 0)
-            m.d.comb += [
-                self.done.ready.eq(1), memory.start.eq(1), memory.length.eq(result),
-                memory.address.eq(status.result),
-            ]
+            m.d.comb += self.done.ready.eq(1)
             m.d.sync += [
+                memory.start.eq(1), memory.length.eq(result), memory.address.eq(status.result),
                 header.type.eq(FrameType.DONE), header.sequence.eq(self.done.payload),
                 header.length.eq(result + _STATUS_BYTES), words.eq(_STATUS_BYTES // 4),
                 address.eq(REGISTERS.index("NET_STATUS")),

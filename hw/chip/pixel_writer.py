@@ -62,6 +62,7 @@ class PixelWriter(wiring.Component):
         byte_index, run_left, row_left = Signal(range(depth)), Signal(8), Signal(16)
         vector = Signal(8 * depth)
         pixel_end, row_end = Signal(), Signal()  # the last vector of its pixel, pixel of its row
+        run_end = Signal()  # the next byte is the last one of its pixel
 
         following = add_vectors(m, address, 1, banks, "following")
         next_row = later_sum(m, first, place.row_step, banks, "next_row")
@@ -84,10 +85,9 @@ class PixelWriter(wiring.Component):
                     m.d.sync += [
                         vector.word_select(byte_index, 8).eq(self.bytes.payload),
                         byte_index.eq(byte_index + 1), run_left.eq(run_left - 1),
-                        pixel_end.eq((run_left == 1) & (place.run != 0)),
+                        run_end.eq((run_left == 2) & (place.run != 0)), pixel_end.eq(run_end),
                     ]
-                    full = (byte_index == depth - 1) | ((run_left == 1) & (place.run != 0))
-                    with m.If(full | self.last):
+                    with m.If((byte_index == depth - 1) | run_end | self.last):
                         m.next = "WRITE"
             with m.State("WRITE"):
                 m.d.comb += self.writes.valid.eq(inside)
@@ -97,7 +97,10 @@ class PixelWriter(wiring.Component):
                     with m.If(pixel_end):
                         m.next = "NEXT_PIXEL"
             with m.State("NEXT_PIXEL"):
-                m.d.sync += [run_left.eq(place.run), row_left.eq(row_left - 1), offset.eq(0)]
+                m.d.sync += [
+                    run_left.eq(place.run), run_end.eq(place.run == 1),
+                    row_left.eq(row_left - 1), offset.eq(0),
+                ]
                 with m.If(row_end):
                     m.d.sync += [
                         address.eq(next_row), first.eq(next_row), row_left.eq(place.pixels),
@@ -114,6 +117,7 @@ class PixelWriter(wiring.Component):
             m.d.sync += [
                 place.eq(self.placement), address.eq(self.placement.address),
                 first.eq(self.placement.address), offset.eq(0), run_left.eq(self.placement.run),
-                row_left.eq(self.placement.pixels), *new_vector,
+                run_end.eq(self.placement.run == 1), row_left.eq(self.placement.pixels),
+                *new_vector,
             ]
         return m

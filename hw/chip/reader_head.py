@@ -3,6 +3,7 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from weft.chip.descriptors import (
     DESCRIPTOR_BYTES,
@@ -40,8 +41,8 @@ class ReaderHead(wiring.Component):
     The descriptor is checked, and its addresses include the base and the steps of all turns of its
     loop. The fields of a descriptor of the other kind are not checked: the other head does that.
 
-    A turn of a loop steps back over its body by one descriptor a cycle. A loop whose body contains
-    a loop, or begins before the list, has the error FIELD.
+    A turn of a loop steps back over the loop and its body by one descriptor a cycle. A loop whose
+    body contains a loop, or begins before the list, has the error FIELD.
 
     Parameters
     ----------
@@ -190,7 +191,7 @@ class ReaderHead(wiring.Component):
     def _states(self, m, fields, opcode, passed, bad, repeat, leave):
         """The states of a descriptor, and the address of the next one."""
         chip, loop, end = self.chip, fields[ListLoop], fields[ListEnd]
-        behind, error = Signal(VectorAddress(chip), reset_less=True), Signal(ListError)
+        error = Signal(ListError)
         count, turn, last_turn = Signal(self.COUNT_BITS), Signal(self.COUNT_BITS), Signal()
         advance, vectors = Signal(), -(-DESCRIPTOR_BYTES // chip.core.depth)
         back, after = (
@@ -200,7 +201,7 @@ class ReaderHead(wiring.Component):
         plan = self._plan(m, opcode, error, last_turn)
         m.d.sync += last_turn.eq(turn + 1 == loop["times"])
         with m.If(advance):
-            m.d.sync += [self.address.eq(behind), passed.eq(passed + ~passed.all())]
+            m.d.sync += passed.eq(passed + ~passed.all())
         with m.If(leave):
             m.d.sync += passed.eq(0)
 
@@ -211,10 +212,9 @@ class ReaderHead(wiring.Component):
                     m.next = "FETCH"
             with m.State("FETCH"):
                 m.d.comb += self.fetch.eq(1)
-                m.d.sync += [
-                    opcode.eq(self.opcode), error.eq(self.error), behind.eq(self.following)
-                ]
+                m.d.sync += [opcode.eq(self.opcode), error.eq(self.error)]
                 with m.If(self.fetched):
+                    m.d.sync += self.address.eq(self.following)
                     m.next = "FAULTS"
             with m.State("FAULTS"):  # the faults of all fields are joined
                 m.next = "CHECK"
@@ -234,7 +234,9 @@ class ReaderHead(wiring.Component):
                 with m.If(plan.end):
                     m.next = "END"
                     if self.kind is ListJob:
-                        m.d.sync += [self.address.eq(self.result), count.eq(end["result_bytes"])]
+                        depth = chip.core.depth
+                        size = (end["result_bytes"] + depth - 1) >> ceil_log2(depth)
+                        m.d.sync += [self.address.eq(self.result), count.eq(size)]
                         m.next = "RESULT"
                 with m.If(bad | plan.stop):
                     m.d.sync += self.fault.eq(Mux(bad, ListError.FIELD, error))
@@ -245,7 +247,7 @@ class ReaderHead(wiring.Component):
                     m.next = "FETCH"
             with m.State("BACK"):
                 m.d.sync += [self.address.eq(back), count.eq(count - 1)]
-                with m.If(count == 1):
+                with m.If(count == 0):  # also over the descriptor of the loop
                     m.next = "FETCH"
             with m.State("END"):
                 m.d.comb += self.end.eq(1)
@@ -272,19 +274,16 @@ class ReaderHead(wiring.Component):
 
     def _result(self, m, end, after, count):
         """The fields of END, and the state that checks the vectors of the result."""
-        chip, depth = self.chip, self.chip.core.depth
-        field = Signal(VectorAddress(chip))
+        field = Signal(VectorAddress(self.chip))
         self._assign(m, field, end["result"])
         m.d.comb += [
             self.interrupt.eq(end["interrupt"]), self.result_bytes.eq(end["result_bytes"]),
             self.result.bank.eq(field.bank), self.result.word.eq(field.word + self.base),
         ]
         with m.State("RESULT"):
-            m.d.sync += [
-                self.address.eq(after), count.eq(Mux(count > depth, count - depth, 0)),
-            ]
+            m.d.sync += [self.address.eq(after), count.eq(count - 1)]
             with m.If(count == 0):
                 m.next = "END"
-            with m.Elif(~within(chip, self.address, 1, self.base, self.limit)):
+            with m.Elif(~within(self.chip, self.address, 1, self.base, self.limit)):
                 m.d.sync += self.fault.eq(ListError.ADDRESS)
                 m.next = "STOPPED"

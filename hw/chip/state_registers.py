@@ -1,8 +1,13 @@
 """The registers of a core for networks: constants that describe it, then its state."""
 
+from functools import reduce
+from itertools import pairwise
+from operator import or_
+
 from amaranth.hdl import Array, C, Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from weft.chip.addresses import BANK_BITS, WORD_BITS
 from weft.chip.registers import REGISTERS, describe
@@ -42,15 +47,14 @@ class StateRegisters(wiring.Component):
             status.result_bytes,
         ]
         first_state = REGISTERS.index("NET_STATUS")
-        constant, state = Signal(32), Signal(32)
-        is_constant, is_state = Signal(), Signal()
-        m.d.sync += [
-            constant.eq(Array(values[:first_state])[address]),
-            state.eq(Array(values[first_state:])[(address - first_state)[:2]]),
-            is_constant.eq(address < first_state),
-            is_state.eq((address >= first_state) & (address < len(values))),
-            self.value.eq(
-                (constant & is_constant.replicate(32)) | (state & is_state.replicate(32))
-            ),
-        ]
+        # First the word of each group of registers, and the group; then the word of that group.
+        bounds, masked = [*range(0, first_state, 16), first_state, len(values)], []
+        for n, end in pairwise(bounds):
+            word, mine = Signal(32, name=f"word_{n}"), Signal(name=f"is_group_{n}")
+            m.d.sync += [
+                word.eq(Array(values[n:end])[(address - n)[: ceil_log2(end - n)]]),
+                mine.eq((address >= n) & (address < end)),
+            ]
+            masked.append(word & mine.replicate(32))
+        m.d.sync += self.value.eq(reduce(or_, masked))
         return m

@@ -140,7 +140,7 @@ class HeadTimes:
         elif isinstance(descriptor, ListLoop):
             self._turn += 1
             if self._turn < descriptor.times:
-                self.state, self._count, self._loop = "back", descriptor.body, descriptor
+                self.state, self._count, self._loop = "back", descriptor.body + 1, descriptor
                 self.index -= descriptor.body
             else:
                 self.state, self._turn = "fetch", 0
