@@ -56,8 +56,8 @@ class Board:
     Raises
     ------
     BoardError
-        If the name, an LED, a programmer, the clock or the baud rate is not valid, or the Config is
-        for another target than the FPGA.
+        If the name, an LED, a programmer, a core for networks, the clock or the baud rate is not
+        valid, or the Config is for another target than the FPGA.
     """
 
     name: str
@@ -90,6 +90,11 @@ class Board:
                     f"programmer of {self.name} must be a tuple of a command and its arguments,"
                     f" not {command!r}"
                 )
+        named = isinstance(self.networks, Mapping)
+        if not named or not all(isinstance(d, NetworkDesign) for d in self.networks.values()):
+            raise BoardError(
+                f"networks of {self.name} must be a dict of NetworkDesign, not {self.networks!r}"
+            )
         if self.config.target != self.device.target:
             raise BoardError(
                 f"target of {self.name} must be {self.device.target}, not {self.config.target}"
