@@ -17,13 +17,13 @@ from weft.hw.bus.wishbone import Wishbone
 CHEAP = [
     "Wishbone alone", "Wishbone alone, pipelined", "registers, stream", "AXI4 reads alone",
     "AXI4 writes alone, in order", "address generator alone", "APB alone",
-    "list execution alone", "list loader alone",
+    "list execution alone", "list loader alone", "apb, networks",
 ]
 SOWN = [
     bug for bug in BUGS
     if bug.proof in (
         "Wishbone alone", "APB alone", "AXI4 reads alone", "address generator alone",
-        "list execution alone", "list loader alone",
+        "list execution alone", "list loader alone", "registers, networks",
     )
     or bug.rule in ("w_last", "w_limit")
 ]
