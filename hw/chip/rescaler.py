@@ -94,9 +94,9 @@ class Rescaler(wiring.Component):
         ends = Mux(self.job.add, *(
             Cat(getattr(issue, name) for issue in issues) for name in ("total", "layer")
         ))
-        m.d.comb += [
-            self.results_next.eq(ends[len(issues) - 1 - self.NEXT] & ~self.job.sums),
-            self.biased_next.eq(issues[self.join].layer & self.job.sums),
+        m.d.sync += [
+            self.results_next.eq(ends[len(issues) - 2 - self.NEXT] & ~self.job.sums),
+            self.biased_next.eq(issues[self.join - 1].layer & self.job.sums),
         ]
         return m
 
