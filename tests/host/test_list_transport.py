@@ -185,3 +185,25 @@ def test_an_accelerator_finds_a_core_for_networks_on_a_board():
         y, stats = lists.matmul(a, b, record=True)
     assert (y == a.astype(int) @ b.astype(int)).all()
     assert stats.cycles == CYCLES
+
+
+@pytest.mark.parametrize("runner", [3, "golden", None])
+def test_rejects_a_runner_without_a_core(runner):
+    with rejects(TypeError, (
+        "runner must have a core for networks, as weft.host.network_driver.NetworkDriver has, not"
+        f" {runner!r}"
+    )):
+        ListTransport(runner)
+
+
+def test_a_runner_is_not_a_transport():
+    runner = GoldenRunner(TINY)
+    with rejects(TypeError, (
+        f"transport must be a weft.host.transport.Transport, or the name of one, not {runner!r};"
+        " ListTransport(runner) is one"
+    )):
+        Accelerator(runner)
+    with rejects(TypeError, (
+        "transport must be a weft.host.transport.Transport, or the name of one, not 7"
+    )):
+        Accelerator(7)

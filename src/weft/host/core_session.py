@@ -63,9 +63,15 @@ class CoreSession:
         """Return a session over a transport or its name, as in `weft.host.opening`.
 
         A core for networks on a board executes the jobs as lists. On an error, a transport that was
-        opened here is closed.
+        opened here is closed. Raises TypeError if ``transport`` is neither.
         """
         if not isinstance(transport, str):
+            if not callable(getattr(transport, "receive", None)):
+                hint = "; ListTransport(runner) is one" if hasattr(transport, "chip") else ""
+                raise TypeError(
+                    "transport must be a weft.host.transport.Transport, or the name of one, not"
+                    f" {transport!r}{hint}"
+                )
             return cls(product_transport(transport, timeout), config, timeout)
         with contextlib.ExitStack() as undo:
             opened = open_transport(transport, config)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from weft.chip.addresses import split
+from weft.chip.config import ChipConfig
 from weft.chip.descriptors import ListEnd, ListError, ListJob, ListLoad, LoadTarget
 from weft.chip.report import ListReport
 from weft.host.buffer_cache import BufferCache
@@ -43,11 +44,18 @@ class ListProducts:
 
     Raises
     ------
+    TypeError
+        If ``runner`` has no core for networks.
     ValueError
         If the memory or a buffer of the core is too small for any product.
     """
 
     def __init__(self, runner, *, timeout: float = 60.0):
+        if not isinstance(getattr(runner, "chip", None), ChipConfig):
+            raise TypeError(
+                "runner must have a core for networks, as"
+                f" weft.host.network_driver.NetworkDriver has, not {runner!r}"
+            )
         self.chip = runner.chip
         block_sizes(self.chip, 1, 1, self.chip.core.cols, 4)
         self.counters = ListCounters(self.chip)
