@@ -4,7 +4,7 @@ from amaranth.hdl import Value
 from amaranth.lib.wiring import In
 
 from verif.primitives.icarus import run_bench
-from weft.hw.export import to_verilog
+from weft.hw.export import to_verilogs
 from weft.hw.primitives import Primitives
 from weft.sim.primitives import ECP5_MODELS
 
@@ -65,9 +65,11 @@ def cosimulate(component, *, cycles, models=None) -> str:
             bus = "i" if kind == "i" else f"{side}_o"
             connections[side] = f"{text}, .{name}({bus}[{sizes[kind]} +: {size}])"
         sizes[kind] += size
+    twin, primitives = to_verilogs({
+        "twin": (component, None), "primitives": (component, Primitives()),
+    })
     texts = {
-        "twin.v": to_verilog(component, name="twin"),
-        "primitives.v": to_verilog(component, name="primitives", platform=Primitives()),
+        "twin.v": twin, "primitives.v": primitives,
         "models.v": ECP5_MODELS.read_text(encoding="utf-8") if models is None else models,
         "cosimulate.v": BENCH.format(
             inputs=sizes["i"], outputs=sizes["o"], cycles=cycles, **connections

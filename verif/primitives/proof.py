@@ -2,7 +2,7 @@
 
 import subprocess
 
-from weft.hw.export import to_verilog
+from weft.hw.export import to_verilogs
 from weft.hw.primitives import Primitives
 from weft.sim import tools
 from weft.sim.primitives import ECP5_MODELS
@@ -60,10 +60,10 @@ def prove_equal(component, *, steps, models=None) -> None:
         If Yosys is missing.
     """
     models = ECP5_MODELS.read_text(encoding="utf-8") if models is None else models
-    designs = {"twin": to_verilog(component, name="twin")}
-    designs["primitives"] = to_verilog(component, name="primitives", platform=Primitives())
+    designs = {"twin": (component, None), "primitives": (component, Primitives())}
     script = "".join(
-        PREPARE.format(models=models, design=design, name=name) for name, design in designs.items()
+        PREPARE.format(models=models, design=design, name=name)
+        for name, design in zip(designs, to_verilogs(designs), strict=True)
     )
     script += MITER.format(steps=steps)
     run = subprocess.run(
