@@ -7,7 +7,7 @@ from pathlib import Path
 
 from weft.sim import cache, tools
 
-__all__ = ["WAIVERS", "executable"]
+__all__ = ["WAIVERS", "executable", "prepare"]
 
 # Verilator warnings that correct Verilog from Yosys causes: expressions whose widths follow
 # Verilog's rules, and priority cases, which overlap by design.
@@ -15,14 +15,13 @@ WAIVERS = ["-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-Wno-CASEOVERLAP", "-Wno-UNOP
 LIMIT = 3600  # seconds for a compilation
 # With -O2 a model compiles twice as long and does not run faster.
 _OPTIMIZE = "-O1"
-# Verilator's library is the same for all models: compiled once for each set of features.
-_RUNTIME = {"": ["verilated", "verilated_threads"], "trace": ["verilated_vcd_c"],
-            "vpi": ["verilated_vpi"]}
-# So is a header with all that models and harnesses include: GCC reads it a second faster if it is
-# precompiled. Clang, which does not know this format, reads the header itself.
-_HEADER = "model.hpp"
-_INCLUDED = ["algorithm", "array", "cstdint", "cstdio", "cstdlib", "cstring", "memory", "string",
-             "vector"]
+# Verilator's library, by feature, is the same for all models and compiled once. Models seldom call
+# the first two files, so they are not optimized.
+_RUNTIME = {
+    "": (["verilated.cpp", "verilated_threads.cpp"], "-O0"),
+    "trace": (["verilated_vcd_c.cpp"], _OPTIMIZE),
+    "vpi": (["verilated_vpi.cpp"], _OPTIMIZE),
+}
 
 
 def _key(*parts):
@@ -95,6 +94,11 @@ def executable(
     return cache.entry(kind, f"{name}-{digest}", make) / file
 
 
+def prepare() -> None:
+    """Compile Verilator's library for models and benches, into the cache."""
+    _Compiler("library", trace=False, vpi=True).runtime()
+
+
 class _Compiler:
     """The tools, and the options for compiling models and Verilator's runtime."""
 
@@ -142,32 +146,26 @@ class _Compiler:
             lines = [f'#include "{name}"' for name in [*hot, harness]]
             lines += ['#pragma GCC optimize("O0")', *(f'#include "{name}"' for name in cold)]
             (place / "obj" / "all.cc").write_text("\n".join(lines) + "\n", encoding="utf-8")
-            objects, header = ["obj/all.o"], self.runtime() / _HEADER
-            self._cxx(place, [
-                *flags, _OPTIMIZE, "-include", header, "-c", "obj/all.cc", "-o", "obj/all.o",
-            ])
-        library = sorted(self.runtime().glob("*.o"))
-        self._cxx(place, ["-o", file, *objects, *library, *link, "-pthread"])
+            objects = ["obj/all.o"]
+            self._cxx(place, [*flags, _OPTIMIZE, "-c", "obj/all.cc", "-o", "obj/all.o"])
+        self._cxx(place, ["-o", file, *objects, *self.runtime(), *link, "-pthread"])
         _delete(place / "obj")
 
     def runtime(self):
-        """The folder in the cache with Verilator's library and the precompiled header."""
+        """The objects of Verilator's library, in the cache."""
         features = ["", *(["trace"] if self.trace else []), *(["vpi"] if self.vpi else [])]
-        sources = [source for feature in features for source in _RUNTIME[feature]]
+        return [self._object(feature) for feature in features]
+
+    def _object(self, feature):
+        files, optimize = _RUNTIME[feature]
 
         def make(place):
-            for source in sources:
-                file = str(self.include / f"{source}.cpp")
-                self._cxx(place, [*self.flags, _OPTIMIZE, "-c", file, "-o", f"{source}.o"])
-            headers = [*(f"<{name}>" for name in _INCLUDED), '"verilated.h"']
-            headers += ['"verilated_vcd_c.h"'] if self.trace else []
-            text = "#pragma once\n" + "".join(f"#include {name}\n" for name in headers)
-            (place / _HEADER).write_text(text, encoding="utf-8")
-            self._cxx(place, [
-                *self.flags, _OPTIMIZE, "-x", "c++-header", _HEADER, "-o", f"{_HEADER}.gch",
-            ])
+            text = "".join(f'#include "{file}"\n' for file in files)
+            (place / "all.cc").write_text(text, encoding="utf-8")
+            self._cxx(place, [*self.flags, optimize, "-c", "all.cc", "-o", "all.o"])
 
-        return cache.entry("runtime", "-".join([_key(*self.flags), *features[1:]]), make)
+        name = "-".join([Path(files[0]).stem, _key(*self.flags, feature)])
+        return cache.entry("runtime", name, make) / "all.o"
 
     def _cxx(self, place, arguments):
         self._run(place, [self.cxx.path, *arguments], "the C++ compiler")

