@@ -1,5 +1,6 @@
 """Finds and checks the programs that simulation needs; errors say how to install them."""
 
+import functools
 import os
 import re
 import shutil
@@ -88,11 +89,7 @@ def _find(name, program, option, pattern, minimum, package):
     """A `Tool`; ``program option`` prints its version, which must be ``minimum`` or newer."""
     path = _locate(name, program, minimum, package)
     try:
-        run = subprocess.run(
-            [path, option], capture_output=True, text=True, errors="replace", timeout=GUARD,
-            stdin=subprocess.DEVNULL,
-        )
-        output, status = run.stdout + run.stderr, run.returncode
+        output, status = _output(path, option, path.stat().st_mtime_ns)
     except (OSError, subprocess.TimeoutExpired) as error:
         text = f"{name} does not run: {path}: {error}; {_remedy(package)}"
         raise ToolError(text) from error
@@ -109,6 +106,16 @@ def _find(name, program, option, pattern, minimum, package):
             f"{name} must be {minimum} or newer, not {version} ({path}); {_remedy(package)}"
         )
     return Tool(name, path, version)
+
+
+@functools.cache
+def _output(path, option, modified):
+    """What a program prints, and its status; a program that is modified later runs again."""
+    run = subprocess.run(
+        [path, option], capture_output=True, text=True, errors="replace", timeout=GUARD,
+        stdin=subprocess.DEVNULL,
+    )
+    return run.stdout + run.stderr, run.returncode
 
 
 def _locate(name, program, minimum, package):
