@@ -7,10 +7,14 @@ from amaranth.hdl import Module, Shape, Signal, Value
 from amaranth.lib import data
 from amaranth.sim import Simulator
 
+from verif.bench_context import BenchContext
+
 __all__ = [
     "ProtocolError", "checker", "plain", "play", "pulse", "put", "quiet", "receive", "send",
     "simulate", "ticks",
 ]
+
+PERIOD = 1e-6  # seconds of a clock cycle
 
 
 class ProtocolError(AssertionError):
@@ -21,31 +25,56 @@ def simulate(dut, *benches, background=(), limit=10_000):
     """Run ``benches`` (``async def bench(ctx)``) on ``dut`` until all of them have returned.
 
     The benches in ``background`` run until then. Raises TimeoutError if a bench has not returned
-    after ``limit`` cycles.
+    after ``limit`` cycles. Each run starts after a reset. A second run of a ``dut`` is faster: it
+    uses the simulator of the first one.
     """
-    m = Module()
-    m.submodules.dut = dut
-    m.d.sync += Signal(name="alive").eq(1)  # a clock domain, also for a combinational block
     running = set(range(len(benches)))
 
     def tracked(index, bench):
         async def run(ctx):
-            await bench(ctx)
+            with ctx.critical():
+                await bench(ctx)
             running.discard(index)
         return run
 
     async def watchdog(ctx):
-        await ticks(ctx, limit)
+        await ctx.delay(limit * PERIOD)
         names = ", ".join(benches[index].__name__ for index in sorted(running))
         raise TimeoutError(f"the simulation exceeded {limit} cycles; still running: {names}")
 
-    simulator = Simulator(m)
-    simulator.add_clock(1e-6)
-    for bench in (watchdog, *background):
-        simulator.add_testbench(bench, background=True)
-    for index, bench in enumerate(benches):
-        simulator.add_testbench(tracked(index, bench))
-    simulator.run()
+    foreground = [tracked(index, bench) for index, bench in enumerate(benches)]
+    testbenches = [watchdog, *background, *foreground]
+    simulation = getattr(dut, "_simulation", None)
+    if simulation is None or simulation.count < len(testbenches):
+        dut._simulation = simulation = _Simulation(dut, len(testbenches))
+    simulation.run(testbenches)
+
+
+class _Simulation:
+    """A simulator with a number of testbenches, which each run replaces."""
+
+    def __init__(self, dut, count):
+        self.count, self._testbenches = count, None
+        m = Module()
+        m.submodules.dut = dut
+        m.d.sync += Signal(name="alive").eq(1)  # a clock domain, also for a combinational block
+        self._simulator = Simulator(m)
+        self._simulator.add_clock(PERIOD)
+        for index in range(count):
+            self._simulator.add_testbench(self._testbench(index), background=True)
+
+    def _testbench(self, index):
+        async def run(ctx):
+            if index < len(self._testbenches):
+                await self._testbenches[index](BenchContext(ctx))
+        return run
+
+    def run(self, testbenches):
+        """Run testbenches from the reset on."""
+        if self._testbenches is not None:
+            self._simulator.reset()
+        self._testbenches = testbenches
+        self._simulator.run()
 
 
 def put(ctx, target, value):
@@ -61,7 +90,8 @@ def _check(shape, value):
         for key, member in members:
             _check(layout[key].shape, member)
         return
-    width, signed = Shape.cast(shape).width, Shape.cast(shape).signed
+    shape = Shape.cast(shape)
+    width, signed = shape.width, shape.signed
     low, high = (-(1 << width - 1), 1 << width - 1) if signed else (0, 1 << width)
     if not low <= int(value) < high:
         raise ValueError(f"a value of {width} bits must be in {low}..{high - 1}, not {int(value)}")
@@ -88,10 +118,12 @@ def play(dut, script, *watched, tail=0):
         return functools.reduce(getattr, name.split("."), dut)
 
     async def bench(ctx):
-        ports = [port(name) for name in watched]
+        ports, before = [port(name) for name in watched], {}
         for cycle in [*script, *({} for _ in range(tail))]:
             for name, value in cycle.items():
-                put(ctx, port(name), value)
+                if name not in before or value != before[name]:
+                    put(ctx, port(name), value)
+                    before[name] = value
             _, _, *values = await ctx.tick().sample(*ports)
             for trace, value in zip(samples, values, strict=True):
                 trace.append(plain(value))
@@ -119,13 +151,14 @@ async def send(ctx, stream, payloads, *, idle=0, seed=0):
     raw = Value.cast(stream.payload)
     for payload in payloads:
         while rng.random() < idle:
+            ctx.set(stream.valid, 0)
             ctx.set(raw, rng.getrandbits(max(1, len(raw))))
-            await ctx.tick()
+            await ctx.tick().sample(stream.ready)
         put(ctx, stream.payload, payload)
         ctx.set(stream.valid, 1)
         while not (await ctx.tick().sample(stream.ready))[-1]:
             pass
-        ctx.set(stream.valid, 0)
+    ctx.set(stream.valid, 0)
 
 
 async def receive(ctx, stream, count, *, stall=0, seed=0, until=None):

@@ -1,5 +1,6 @@
 """A cycle-exact model of the sequencer, as a bench that drives and checks it."""
 
+import functools
 import random
 
 from amaranth.hdl import Value
@@ -33,6 +34,17 @@ def tile(tag=0, *, k=5, last=0, a_page=0, b_page=0, status=0, accumulate=0, hold
     }
 
 
+@functools.cache
+def _sequencer(slots, credits, starts, rows, folded):
+    """The sequencer of all models with these parameters: it is elaborated once."""
+    geometries = {Region.A: A, Region.B: B} | ({Region.C: C} if starts else {})
+    layout = Tile(geometries, StructLayout({"requantize": 1, "table": 1}))
+    return Sequencer(
+        geometries=(A, B), tile=layout, slots=slots, rows=rows, depth=DEPTH, credits=credits,
+        folded=folded,
+    )
+
+
 class SequencerModel:
     """Drives a `Sequencer` with passes, records every cycle, and checks it against the rules.
 
@@ -57,12 +69,7 @@ class SequencerModel:
     def __init__(self, slots, room, *, starts=True, rows=ROWS, folded=False):
         self.slots, self.room, self.starts, self.rows = slots, room, starts, rows
         self.folded = folded
-        geometries = {Region.A: A, Region.B: B} | ({Region.C: C} if starts else {})
-        self.tile = Tile(geometries, StructLayout({"requantize": 1, "table": 1}))
-        self.dut = Sequencer(
-            geometries=(A, B), tile=self.tile, slots=slots, rows=rows, depth=DEPTH, credits=room,
-            folded=folded,
-        )
+        self.dut = _sequencer(slots, room, starts, rows, folded)
         self.cycles = []
 
     def fields(self, one):

@@ -1,5 +1,7 @@
 """Passes of several tiles: cores whose MAC cell holds several sums."""
 
+import functools
+
 import pytest
 
 from verif.core_bench import run
@@ -11,6 +13,8 @@ from weft.hw.core import Core
 from weft.sim.scenario import A, B, Scenario
 
 SMALL = {"a_words": 64, "b_words": 128}
+# All tests of a core use the same one: its elaboration takes longer than most simulations.
+core_of = functools.cache(lambda config, cell: Core(config, mac=cell))
 CORES = {
     "2x2x1-slots3": (Config(rows=2, cols=2, depth=1, **SMALL), interleaved_mac(3, 4)),
     "3x2x2-slots3": (Config(rows=3, cols=2, depth=2, hop=1, **SMALL), interleaved_mac(3, 5)),
@@ -33,7 +37,7 @@ def test_jobs_of_any_number_of_tiles(config, cell, idle, stall):
         k = int(scenario.rng.choice([1, 2, 3, 9, 16]))
         placed = scenario.multiply(*scenario.operands(m, n, k), feed=[(), (A, B)][tag % 2])
         scenario.job(*placed)
-    run(Core(config, mac=cell), scenario, idle=idle, stall=stall)
+    run(core_of(config, cell), scenario, idle=idle, stall=stall)
 
 
 @ALL
@@ -44,7 +48,7 @@ def test_each_tile_of_a_pass_has_its_own_parameters(config, cell):
         biases = scenario.rng.integers(-9999, 9999, len(b))
         columns = [(bias, 1 << 30, -5, 0, 3, -128, 127) for bias in biases]
         scenario.multiply(a, b, parameters=columns, flags=JobFlag.REQUANTIZE)
-    run(Core(config, mac=cell), scenario, stall=0.3)
+    run(core_of(config, cell), scenario, stall=0.3)
 
 
 @ALL
@@ -59,7 +63,7 @@ def test_chains_of_one_pass(config, cell, idle):
             product = scenario.operands(config.rows, across * config.cols, 5 + link)
             scenario.multiply(*product, flags=flags)
         scenario.multiply(*scenario.operands(2 * config.rows, 2 * config.cols, 4))
-    run(Core(config, mac=cell), scenario, idle=idle)
+    run(core_of(config, cell), scenario, idle=idle)
 
 
 def resident(config, m, n, k, *, jobs):
@@ -94,7 +98,7 @@ def test_an_abort_ends_the_active_job(config, cell, moment):
     # Four jobs of two passes each; the next pass is built while one runs.
     scenario = resident(config, 2 * config.rows, cell.SLOTS * config.cols, 16, jobs=4)
     slots, words = cell.SLOTS, 16 // config.depth
-    core = Core(config, mac=cell)
+    core = core_of(config, cell)
     done = moment(slots, words)
     active, left = done // (2 * slots * words), -done % (2 * slots * words)
     ended = None if 0 < left <= slots else active  # in its last round it is too late
@@ -122,7 +126,7 @@ def test_an_abort_ends_the_active_job(config, cell, moment):
 def test_full_rate_is_the_peak(config, cell):
     # Full passes of resident operands: a step in every cycle, from the first to the last.
     scenario = resident(config, 3 * config.rows, 4 * config.cols, 16 * config.depth, jobs=1)
-    core, steps = Core(config, mac=cell), []
+    core, steps = core_of(config, cell), []
 
     async def watch(ctx):
         while True:

@@ -1,5 +1,6 @@
 """A bench of the list reader: models of the memory, of jobs and of loads, and what they saw."""
 
+import functools
 import random
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ from weft.golden.chip.memory import ListFault, MemoryArea
 from weft.hw.chip.list_reader import ListReader
 
 __all__ = ["ListRun", "Timing", "descriptors_of", "run_lists"]
+
+_list_reader = functools.cache(ListReader)  # elaborated once for all lists of a core
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ def run_lists(chip, memory, runs, *, base=0, limit=None, timing=Timing(), seed=0
     loads, a load only after its jobs; both have the fields that the golden model finds.
     """
     rng = random.Random(seed)
-    depth, dut = chip.core.depth, ListReader(chip)
+    depth, dut = chip.core.depth, _list_reader(chip)
     vectors = [
         int.from_bytes(memory[n * depth : (n + 1) * depth], "little") for n in range(chip.vectors)
     ]

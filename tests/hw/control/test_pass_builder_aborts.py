@@ -109,13 +109,17 @@ class AbortTest:
         probes = Cat(*signals.values(), *facts.values())
         trace, waiting, quiet = [], list(zip(self.starts, self.jobs, strict=True)), 0
         done = 0  # jobs whose last tile has left the tile gate
+        offered = panels_before = None
         while quiet < 3 * self.slots + 8:
             t = len(trace)
             since, until, *panels = self.starved
-            ctx.set(ready_panels, panels if since <= t < until else [ALL, ALL])
+            panels = panels if since <= t < until else [ALL, ALL]
+            if panels != panels_before:
+                ctx.set(ready_panels, panels_before := panels)
             job_valid = bool(waiting) and t >= waiting[0][0]
-            if job_valid:
+            if job_valid and offered != len(waiting):
                 ctx.set(jobs.payload, waiting[0][1])
+                offered = len(waiting)
             ctx.set(jobs.valid, job_valid)
             pulled = len(self.jobs) - len(waiting)
             ctx.set(self.dut.tile_gate.job_index, pulled % 4)

@@ -62,15 +62,18 @@ class GateTest:
             "starved": dut.starved,
         }
         pulled, quiet, panels = 0, 0, (0, 0)
+        offered = ready_panels = None
         while quiet < 12:
             t = len(trace)
             job_valid = pulled < len(jobs) and t >= jobs[pulled].start
             ctx.set(dut.jobs.valid, job_valid)
-            if job_valid:
+            if job_valid and offered != pulled:
                 put(ctx, dut.jobs.payload, jobs[pulled].fields)
+                offered = pulled
             ctx.set(dut.job_index, pulled % 4)
             ctx.set(dut.rejected, pulled > 0 and jobs[pulled - 1].rejected)
-            ctx.set(dut.ready_panels, list(panels))
+            if panels != ready_panels:
+                ctx.set(dut.ready_panels, list(ready_panels := panels))
             ctx.set(dut.tiles.ready, self.ready(t))
             ctx.set(dut.abort, t in aborts)
             panels = jobs[pulled - 1].panels(t) if pulled else (0, 0)

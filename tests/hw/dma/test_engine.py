@@ -1,5 +1,7 @@
 """The engine with a core: products with operands and results in memory."""
 
+import functools
+
 import numpy as np
 import pytest
 from amaranth.hdl import Module
@@ -32,8 +34,9 @@ CONFIGS = {
 }
 
 
+@functools.cache
 def with_core(config):
-    """An engine; and a module with the engine and a core."""
+    """An engine; and a module with the engine and a core, elaborated once for all tests."""
     m = Module()
     m.submodules.dma = dma = Dma(config)
     m.submodules.core = core = Core(config)
