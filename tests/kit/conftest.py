@@ -8,7 +8,7 @@ from register_model import HookedRegisterModel, RegisterModel
 from weft.config import Config
 from weft.ip import Ip
 from weft.kit.build import build
-from weft.kit.documents import documents
+from weft.kit.documents import header
 from weft.kit.driver import driver
 from weft.kit.files.weft_driver import Driver, compile_driver
 from weft.kit.texts import text
@@ -44,8 +44,7 @@ def libraries(tmp_path_factory):
         key = repr(ip), changes
         if key not in cache:
             folder = tmp_path_factory.mktemp("driver")
-            header = f"{ip.name}_regs.h"
-            files = driver(ip) | {header: documents(ip, "0")[header]}
+            files = driver(ip) | {f"{ip.name}_regs.h": header(ip)}
             files |= {name: text(name).encode() for name in ("driver_hooks.h", "driver_glue.c")}
             for name, old, new in changes:
                 assert files[name].count(old.encode()) == 1

@@ -8,7 +8,7 @@ from rejects import rejects
 
 from weft.config import Config
 from weft.ip import Ip
-from weft.kit.documents import documents
+from weft.kit.documents import header
 from weft.kit.driver import driver
 from weft.kit.files.weft_driver import compiler
 
@@ -42,9 +42,8 @@ def sources(request, tmp_path_factory):
     """A folder with the driver of a core."""
     bus, more = CASES[request.param]
     ip = Ip(config=Config(rows=2, cols=4, a_words=64, b_words=64, **more), bus=bus)
-    header = f"{ip.name}_regs.h"
     folder = tmp_path_factory.mktemp("driver")
-    for name, data in (driver(ip) | {header: documents(ip, "0")[header]}).items():
+    for name, data in (driver(ip) | {f"{ip.name}_regs.h": header(ip)}).items():
         (folder / name).write_bytes(data)
     return folder
 

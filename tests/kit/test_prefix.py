@@ -11,7 +11,7 @@ from register_model import RegisterModel
 from weft.config import Config
 from weft.ip import Ip
 from weft.kit.bench import bench
-from weft.kit.documents import documents
+from weft.kit.documents import documents, header
 from weft.kit.driver import driver
 from weft.kit.files.weft_driver import Driver, compile_driver
 
@@ -45,8 +45,7 @@ def firmware(tmp_path_factory):
     for prefix, ip in CORES.items():
         subfolder = folder / prefix
         subfolder.mkdir()
-        header = f"{ip.name}_regs.h"
-        files = driver(ip) | {header: documents(ip, "0")[header]}
+        files = driver(ip) | {f"{ip.name}_regs.h": header(ip)}
         bench_files = bench(ip, [])
         files |= {name: bench_files[name] for name in ("driver_hooks.h", "driver_glue.c")}
         for name, data in files.items():

@@ -9,7 +9,7 @@ import numpy as np
 from register_model import RegisterModel
 
 from weft.c_names import identifier, renamed
-from weft.kit.documents import documents
+from weft.kit.documents import header
 from weft.kit.driver import driver
 from weft.kit.files.weft_driver import Driver, compiler
 from weft.kit.texts import text
@@ -27,8 +27,7 @@ unsigned char weft_test_arena[{ARENA}] __attribute__((aligned(4096)));
 
 @functools.lru_cache
 def _driver_files(ip):
-    header = f"{ip.name}_regs.h"
-    return driver(ip) | {header: documents(ip, "0")[header]}
+    return driver(ip) | {f"{ip.name}_regs.h": header(ip)}
 
 
 def write_sources(folder, ip, files):

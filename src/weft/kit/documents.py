@@ -11,7 +11,7 @@ from weft.kit.rdl import systemrdl
 from weft.register_map import constants, fifo_ports, registers
 from weft.register_types import Register
 
-__all__ = ["documents", "markdown"]
+__all__ = ["documents", "header", "markdown"]
 
 VENDOR = LIBRARY = "weft"
 _UNWANTED = ("fonts/", "launcher-", ".launcher")  # large fonts; programs that start a browser
@@ -23,25 +23,13 @@ def documents(ip: Ip | NetworkIp, version: str) -> dict[str, bytes]:
 
     Raises ModuleNotFoundError if PeakRDL is not installed.
     """
-    from peakrdl_cheader.c_standards import CStandard
-    from peakrdl_cheader.exporter import CHeaderExporter
     from peakrdl_html import HTMLExporter
     from peakrdl_ipxact import IPXACTExporter
-    from systemrdl import RDLCompiler
 
-    source = systemrdl(ip)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        (path / "weft.rdl").write_text(source, encoding="utf-8")
-        compiler = RDLCompiler()
-        compiler.compile_file(str(path / "weft.rdl"))
-        top = compiler.elaborate(ip.prefix).top
-        header, xml, html = (path / f"{ip.name}_regs.{kind}" for kind in ("h", "xml", "html"))
-        CHeaderExporter().export(
-            top, str(header), std=CStandard.gnu99, generate_bitfields=False,
-            bitfield_order_ltoh=True, reuse_typedefs=True, wide_reg_subword_size=32,
-            explode_top=False, instantiate=False, inst_offset=0, testcase=False,
-        )
+        top = _register_map(ip, path)
+        xml, html = (path / f"{ip.name}_regs.{kind}" for kind in ("xml", "html"))
         exporter = IPXACTExporter(
             vendor=VENDOR, library=LIBRARY, version=version, xml_indent="  ", xml_newline="\n"
         )
@@ -54,12 +42,41 @@ def documents(ip: Ip | NetworkIp, version: str) -> dict[str, bytes]:
             if page.is_file() and not name.startswith(_UNWANTED)
         }
         return {
-            f"{ip.name}.rdl": source.encode(),
+            f"{ip.name}.rdl": systemrdl(ip).encode(),
             f"{ip.name}_regs.md": markdown(ip).encode(),
-            header.name: header.read_bytes(),
+            f"{ip.name}_regs.h": _header(ip, top, path),
             xml.name: xml.read_bytes(),
             **pages,
         }
+
+
+def header(ip: Ip | NetworkIp) -> bytes:
+    """The C header of the register map."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _header(ip, _register_map(ip, Path(folder)), Path(folder))
+
+
+def _register_map(ip, folder):
+    """The register map, elaborated by the SystemRDL compiler; it writes to ``folder``."""
+    from systemrdl import RDLCompiler
+
+    (folder / "weft.rdl").write_text(systemrdl(ip), encoding="utf-8")
+    compiler = RDLCompiler()
+    compiler.compile_file(str(folder / "weft.rdl"))
+    return compiler.elaborate(ip.prefix).top
+
+
+def _header(ip, top, folder):
+    from peakrdl_cheader.c_standards import CStandard
+    from peakrdl_cheader.exporter import CHeaderExporter
+
+    path = folder / f"{ip.name}_regs.h"
+    CHeaderExporter().export(
+        top, str(path), std=CStandard.gnu99, generate_bitfields=False,
+        bitfield_order_ltoh=True, reuse_typedefs=True, wide_reg_subword_size=32,
+        explode_top=False, instantiate=False, inst_offset=0, testcase=False,
+    )
+    return path.read_bytes()
 
 
 def _without_date(page: bytes, ip: Ip | NetworkIp) -> bytes:
