@@ -1,7 +1,9 @@
-"""The Configs of the quick tests cover every legal pair of settings."""
+"""The covering Configs have every legal pair of settings, and the quick ones every setting."""
+
+from collections import Counter
 
 import numpy as np
-from covering import CONFIGS, pairs
+from covering import CONFIGS, QUICK, pairs, settings
 
 from verif.configs import random_config
 
@@ -20,3 +22,11 @@ def test_every_config_is_needed():
     for config in CONFIGS:
         others = set().union(*(pairs(other) for other in CONFIGS if other != config))
         assert not pairs(config) <= others, config
+
+
+def test_every_setting_is_in_two_quick_configs():
+    every, quick = (
+        Counter(setting for config in configs for setting in settings(config).items())
+        for configs in (CONFIGS, QUICK)
+    )
+    assert {setting for setting, count in every.items() if quick[setting] < min(2, count)} == set()

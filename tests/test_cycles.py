@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from command_sequences import draw
-from covering import CONFIGS as COVERING
+from covering import CASES
 from rejects import rejects
 
 from weft.commands import Job, JobFlag, Load, LoadFlag
@@ -72,8 +72,8 @@ def measure(transport, config, commands):
 
 
 @pytest.mark.parametrize("config", [
-    *COVERING, *(pytest.param(config, marks=pytest.mark.slow) for config in CONFIGS),
-], ids=lambda config: config.name)
+    *CASES, *(pytest.param(config, id=config.name, marks=pytest.mark.slow) for config in CONFIGS),
+])
 def test_equals_the_hardware(config, transports):
     random = np.random.default_rng(SEED)
     transport = transports(config)

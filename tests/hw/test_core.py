@@ -33,12 +33,16 @@ ICARUS = {
 VERILATOR = {
     "1x1x1": (Config(rows=1, cols=1, depth=1, lanes=1, bytes_in=1, bytes_out=1, **SMALL), 46),
     "3x4x4": (Config(rows=3, cols=4, depth=4, bytes_in=4, bytes_out=8, **SMALL), 46),
-    "6x12x2": (Config(rows=6, cols=12, depth=2, lanes=8, requantize="single", **SMALL), 46),
+    "3x6x2": (Config(
+        rows=3, cols=6, depth=2, hop=2, lanes=4, requantize="single", **SMALL
+    ), 46),
     "4x4x4-fip": (Config(
         rows=4, cols=4, depth=4, multiplier="fip", b_zero_point="column", **SMALL
     ), 46),
-    "1x16x8": (Config(rows=1, cols=16, depth=8, lanes=8, bytes_in=8, bytes_out=32, **SMALL), 46),
-    "4x4-bf16": (Config(rows=4, cols=4, dtype="bf16"), 92),
+    "1x8x4": (Config(
+        rows=1, cols=8, depth=4, hop=2, lanes=4, bytes_in=8, bytes_out=32, **SMALL
+    ), 46),
+    "4x4-bf16": (Config(rows=4, cols=4, hop=2, **FLOAT), 92),
     "3x2-bf16": (Config(
         rows=3, cols=2, hop=1, flush_subnormals=True, lanes=1, c_words=64, bytes_in=4, bytes_out=2,
         **FLOAT,

@@ -1,10 +1,12 @@
-"""Configs for the quick tests: every legal pair of settings is in at least one of them."""
+"""Configs for tests: every legal pair of settings is in at least one; and some for quick tests."""
 
 import itertools
 
+import pytest
+
 from weft.config import Config
 
-__all__ = ["CONFIGS", "pairs", "settings"]
+__all__ = ["CASES", "CONFIGS", "QUICK", "pairs", "settings"]
 
 
 def settings(config: Config) -> dict:
@@ -166,4 +168,11 @@ CONFIGS = [
         rows=5, cols=1, hop=1, dtype="bf16", flush_subnormals=True, a_words=32, b_words=64,
         c_words=64, lanes=1, bytes_in=2, bytes_out=1,
     ),
+]
+# Every setting is in at least two of them.
+QUICK = [CONFIGS[n] for n in (0, 1, 2, 9, 10, 14, 22, 23, 24, 26, 29)]
+# All Configs as parameters of a test; most are slow.
+CASES = [
+    pytest.param(config, id=config.name, marks=() if config in QUICK else pytest.mark.slow)
+    for config in CONFIGS
 ]

@@ -3,7 +3,10 @@
 from weft.chip.config import ChipConfig
 from weft.config import Config
 
-__all__ = ["BATCH1", "LARGE", "ODD", "SIMULATED", "SMALL", "TINY", "network_chip", "small_chip"]
+__all__ = [
+    "BATCH1", "LARGE", "ODD", "SIMULATED", "SIMULATED_SLOWLY", "SMALL", "TINY", "network_chip",
+    "small_chip",
+]
 
 
 def network_chip(rows, cols, depth, lanes=1, **fields):
@@ -29,7 +32,13 @@ ODD = network_chip(3, 2, 8, 1, words=16384, b_words=1024, lines=64, read_vectors
 TINY = network_chip(
     5, 8, 2, 2, words=16384, b_words=600, read_vectors=2, multiplier="plain"
 )
-# The core that quick tests simulate: they share its model.
-SIMULATED = network_chip(
-    3, 4, 4, 2, words=1024, b_words=256, lines=64, read_vectors=2, multiplier="fip"
-)
+# The core that quick tests simulate, and the others of slow tests: tests share their models.
+_SIZES = {"words": 1024, "b_words": 256, "lines": 64}
+SIMULATED = network_chip(3, 4, 4, 2, read_vectors=2, multiplier="fip", **_SIZES)
+SIMULATED_SLOWLY = [
+    network_chip(2, 2, 2, 2, read_vectors=2, **_SIZES),
+    network_chip(3, 2, 4, 1, read_vectors=1, scale_cycles=4, **_SIZES),
+    network_chip(4, 4, 4, 4, target="ecp5", requantize="single", **_SIZES),
+    network_chip(1, 8, 4, 2, hop=2, **_SIZES),
+    network_chip(8, 8, 8, 8, target="ecp5", dsp_cols=2, **_SIZES),
+]
