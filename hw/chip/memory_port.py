@@ -15,7 +15,7 @@ __all__ = ["MemoryPort"]
 class MemoryPort(wiring.Component):
     """Transfers bytes, four in a word, the first one lowest; one transfer at a time.
 
-    A word to write takes 4 cycles, and a vector 1 more. A word to read takes 4 cycles, and a vector
+    A word to write takes 4 cycles, and a vector 1 more. A word to read takes 5 cycles, and a vector
     as many more as a read of the memory takes. Bytes of the last word beyond the transfer are
     ignored, or 0. Words that arrive while no write is in progress are dropped.
 

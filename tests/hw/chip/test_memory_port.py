@@ -21,8 +21,8 @@ class PortBench:
     memory : array of uint8, one row a vector
     """
 
-    def __init__(self, chip):
-        self.chip, self.port = chip, MemoryPort(chip)
+    def __init__(self, chip, stall=0.5):
+        self.chip, self.port, self.stall = chip, MemoryPort(chip), stall
         self.memory = np.random.default_rng(3).integers(
             0, 256, (chip.vectors, chip.core.depth), np.uint8
         )
@@ -38,7 +38,7 @@ class PortBench:
     async def run(self, ctx):
         port, rng, reads, depth = self.port, random.Random(5), [None] * 3, self.chip.core.depth
         while True:
-            ready = rng.random() >= 0.5, rng.random() >= 0.5
+            ready = rng.random() >= self.stall, rng.random() >= self.stall
             ctx.set(port.writes.ready, ready[0])
             ctx.set(port.reads.ready, ready[1])
             _, _, write_valid, write, read_valid, read = await ctx.tick().sample(
@@ -68,7 +68,7 @@ class PortBench:
         await self.start(ctx, "write", number, len(data), **layout)
         padded = data.ljust(-(-len(data) // 4) * 4, b"\xee")
         words = np.frombuffer(padded, "<u4").tolist()
-        await send(ctx, self.port.written, words, idle=0.3)
+        await send(ctx, self.port.written, words, idle=0.3 if self.stall else 0)
         await self.idle(ctx)
 
     async def read(self, ctx, number, count):
@@ -114,6 +114,19 @@ def test_pixels_of_rows():
 
     async def body(ctx):
         await bench.write(ctx, 2, data, run=5, pitch=3, pixels=2, row_step=7)
+
+    simulate(bench.port, body, background=[bench.run])
+    assert bench.memory.tolist() == wanted.tolist()
+
+
+def test_pixels_of_one_byte_without_a_pause():
+    """Each pixel is a row, 3 vectors after the one before."""
+    bench = PortBench(small_chip(2, 4, 1), stall=0)
+    wanted, data = bench.memory.copy(), bytes(range(1, 14))
+    wanted[1 : 1 + 3 * 13 : 3, 0] = list(data)
+
+    async def body(ctx):
+        await bench.write(ctx, 1, data, run=1, pitch=1, pixels=1, row_step=3)
 
     simulate(bench.port, body, background=[bench.run])
     assert bench.memory.tolist() == wanted.tolist()
