@@ -53,7 +53,7 @@ class StateRegisters(wiring.Component):
             word, mine = Signal(32, name=f"word_{n}"), Signal(name=f"is_group_{n}")
             m.d.sync += [
                 word.eq(Array(values[n:end])[(address - n)[: ceil_log2(end - n)]]),
-                mine.eq((address >= n) & (address < end)),
+                mine.eq((address < end) & (address >= n if n else 1)),
             ]
             masked.append(word & mine.replicate(32))
         m.d.sync += self.value.eq(reduce(or_, masked))
