@@ -15,12 +15,11 @@ WAIVERS = ["-Wno-WIDTHEXPAND", "-Wno-WIDTHTRUNC", "-Wno-CASEOVERLAP", "-Wno-UNOP
 LIMIT = 3600  # seconds for a compilation
 # With -O2 a model compiles twice as long and does not run faster.
 _OPTIMIZE = "-O1"
-# Verilator's library, by feature, is the same for all models and compiled once. Models seldom call
-# the first two files, so they are not optimized.
+# Verilator's library, by feature, is the same for all models and compiled once.
 _RUNTIME = {
-    "": (["verilated.cpp", "verilated_threads.cpp"], "-O0"),
-    "trace": (["verilated_vcd_c.cpp"], _OPTIMIZE),
-    "vpi": (["verilated_vpi.cpp"], _OPTIMIZE),
+    "": ["verilated.cpp", "verilated_threads.cpp"],
+    "trace": ["verilated_vcd_c.cpp"],
+    "vpi": ["verilated_vpi.cpp"],
 }
 
 
@@ -157,12 +156,12 @@ class _Compiler:
         return [self._object(feature) for feature in features]
 
     def _object(self, feature):
-        files, optimize = _RUNTIME[feature]
+        files = _RUNTIME[feature]
 
         def make(place):
             text = "".join(f'#include "{file}"\n' for file in files)
             (place / "all.cc").write_text(text, encoding="utf-8")
-            self._cxx(place, [*self.flags, optimize, "-c", "all.cc", "-o", "all.o"])
+            self._cxx(place, [*self.flags, _OPTIMIZE, "-c", "all.cc", "-o", "all.o"])
 
         name = "-".join([Path(files[0]).stem, _key(*self.flags, feature)])
         return cache.entry("runtime", name, make) / "all.o"
