@@ -32,7 +32,7 @@ ODD = network_chip(3, 2, 8, 1, words=16384, b_words=1024, lines=64, read_vectors
 TINY = network_chip(
     5, 8, 2, 2, words=16384, b_words=600, read_vectors=2, multiplier="plain"
 )
-# The core that quick tests simulate, and the others of slow tests: tests share their models.
+# The core that quick tests simulate, sharing its model, and cores of slow tests.
 _SIZES = {"words": 1024, "b_words": 256, "lines": 64}
 SIMULATED = network_chip(3, 4, 4, 2, read_vectors=2, multiplier="fip", **_SIZES)
 SIMULATED_SLOWLY = [
