@@ -69,13 +69,14 @@ class MemoryBytes(wiring.Component):
             with m.State("REQUEST"):
                 m.d.comb += self.reads.valid.eq(inside)
                 with m.If(~inside):
-                    m.d.sync += vector.eq(0)
+                    m.d.sync += [vector.eq(0), address.eq(following)]
                     m.next = "BYTES"
                 with m.Elif(self.reads.ready):
                     m.next = "WAIT"
             with m.State("WAIT"):
                 m.d.sync += vector.eq(self.read_data[0])
                 with m.If(self.read_valid):
+                    m.d.sync += address.eq(following)
                     m.next = "BYTES"
             with m.State("BYTES"):
                 m.d.comb += self.bytes.valid.eq(1)
@@ -84,6 +85,5 @@ class MemoryBytes(wiring.Component):
                     with m.If(left == 1):
                         m.next = "IDLE"
                     with m.Elif(index == depth - 1):
-                        m.d.sync += address.eq(following)
                         m.next = "ADDRESS"
         return m
