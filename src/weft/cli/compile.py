@@ -52,16 +52,15 @@ def add(subparsers):
 def _run(args) -> int:
     from weft.cli.network_explanation import explained
     from weft.network.c_code import c_files, chip_c_files
-    from weft.network.chip.program import ChipProgram
     from weft.network.errors import ModelError
-    from weft.network.program import Program
+    from weft.network.program import CompiledNetwork
 
     if args.prefix is not None and args.c is None:
         raise ModelError("--prefix must be with --c: it is the prefix of the driver in C")
     output = output_file(args.output)
     target = target_named(args)
     network = load_network(args)
-    if isinstance(network, Program | ChipProgram):
+    if isinstance(network, CompiledNetwork):
         raise ModelError(
             f"{args.network} must be a .tflite or .onnx file, not a program: it is compiled for"
             f" {network.target.name} already"
@@ -70,7 +69,7 @@ def _run(args) -> int:
     sources = {}
     if args.c is not None:
         prefix = args.prefix or "weft"
-        if isinstance(program, ChipProgram):
+        if program.target.chip is not None:
             sources = chip_c_files(program, prefix)
         else:
             sources = c_files(network.graph, program, prefix)

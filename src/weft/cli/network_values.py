@@ -1,8 +1,35 @@
 """Inputs and outputs of ``weft run``: files, random values, comparison with a runtime."""
 
-__all__ = ["check_outputs", "inputs_of", "show_outputs", "write_outputs"]
+from weft.cli.network_explanation import explained
+from weft.cli.network_fallback import refuse_fallbacks
+
+__all__ = ["check_outputs", "inputs_of", "prepared", "show_outputs", "write_outputs"]
 
 _SHOWN = 10  # values of an output that are printed
+
+
+def prepared(args, network, program):
+    """Print what runs where; return inputs, number of inferences, and the outputs to expect.
+
+    The last value is None without ``--check``.
+    """
+    from weft.network.errors import ModelError
+    from weft.network.inputs import read_inputs
+
+    for line in explained(program):
+        print(line)
+    if args.fallback == "refuse":
+        refuse_fallbacks(program)
+    x = inputs_of(args, program)
+    try:
+        _, inferences, _ = read_inputs(program, x)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{program.name}: {error}") from error
+    if not args.check:
+        return x, inferences, None
+    from weft.network.oracles import expected
+
+    return x, inferences, expected(args.check, network, program, x)
 
 
 def inputs_of(args, program):

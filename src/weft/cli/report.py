@@ -92,12 +92,11 @@ def write_page(found, path) -> None:
 
 def _programs(args, target):
     """The program of the network; and the program of the network for ``--against``, or None."""
-    from weft.network.chip.program import ChipProgram
     from weft.network.errors import ModelError
-    from weft.network.program import Program
+    from weft.network.program import CompiledNetwork
 
     network = load_network(args)
-    if not isinstance(network, Program | ChipProgram):
+    if not isinstance(network, CompiledNetwork):
         program = compiled(args, network, target or DEFAULT_BOARD)
         return program, args.against and network.compile(args.against)
     for name in ("board", "config", "against", "batch"):

@@ -120,13 +120,12 @@ def _run(args) -> int:
 
 def _load(args):
     """Return the network or the program, and the target; None to take that of the core."""
-    from weft.network.chip.program import ChipProgram
     from weft.network.errors import ModelError
-    from weft.network.program import Program
+    from weft.network.program import CompiledNetwork
 
     target = target_named(args)
     network = load_network(args)
-    if not isinstance(network, Program | ChipProgram):
+    if not isinstance(network, CompiledNetwork):
         default = DEFAULT_BOARD if args.on in _SIMULATED else None
         return network, target or (default and _target_of(default))
     if args.check:

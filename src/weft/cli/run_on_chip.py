@@ -3,10 +3,8 @@
 import contextlib
 import dataclasses
 
-from weft.cli.network_explanation import explained
-from weft.cli.network_fallback import refuse_fallbacks
 from weft.cli.network_target import batch_of
-from weft.cli.network_values import check_outputs, inputs_of, show_outputs, write_outputs
+from weft.cli.network_values import check_outputs, prepared, show_outputs, write_outputs
 from weft.cli.output_paths import output_file
 from weft.cli.report import write_page
 from weft.cli.run_products import run_products
@@ -30,7 +28,6 @@ def run_on_chip(args, network, target, transport=None) -> int:
 def _run(args, network, target, transport):
     from weft.network.chip.program import ChipProgram
     from weft.network.errors import ModelError, UnfitError
-    from weft.network.inputs import read_inputs
     from weft.network.report import report
 
     files = args.output, args.activations, args.html
@@ -46,20 +43,7 @@ def _run(args, network, target, transport):
                 raise ModelError(f"--html needs a network that fits the core; {error}") from error
             print(f"{error}. The products run on the core one by one, over the link.")
             return _run_streamed(args, network, target, (output, activations, None), transport)
-    for line in explained(program):
-        print(line)
-    if args.fallback == "refuse":
-        refuse_fallbacks(program)
-    x = inputs_of(args, program)
-    try:
-        _, inferences, _ = read_inputs(program, x)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{program.name}: {error}") from error
-    wanted = None
-    if args.check:
-        from weft.network.oracles import expected
-
-        wanted = expected(args.check, network, program, x)
+    x, inferences, wanted = prepared(args, network, program)
     with program.open(_runner(args, program.chip, transport)) as session:
         found = session(
             x, stats=True, activations=activations is not None,

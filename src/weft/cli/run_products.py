@@ -1,8 +1,6 @@
 """``weft run`` with the products of a network one by one: the core gets each one over the link."""
 
-from weft.cli.network_explanation import explained
-from weft.cli.network_fallback import refuse_fallbacks
-from weft.cli.network_values import check_outputs, inputs_of, show_outputs, write_outputs
+from weft.cli.network_values import check_outputs, prepared, show_outputs, write_outputs
 
 __all__ = ["run_products"]
 
@@ -23,25 +21,11 @@ def run_products(args, network, program, files, connect) -> int:
         `weft.host.list_transport.ListTransport`, to a core for networks.
     """
     from weft.network.errors import ModelError
-    from weft.network.inputs import read_inputs
 
     output, activations, html = files
-    for line in explained(program):
-        print(line)
-    if args.fallback == "refuse":
-        refuse_fallbacks(program)
-    x = inputs_of(args, program)
-    try:
-        _, inferences, _ = read_inputs(program, x)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{program.name}: {error}") from error
+    x, inferences, wanted = prepared(args, network, program)
     if html and inferences > 1:
         raise ModelError(f"--html needs one inference, not {inferences}")
-    wanted = None
-    if args.check:
-        from weft.network.oracles import expected
-
-        wanted = expected(args.check, network, program, x)
     transport = connect()
     try:
         session = program.open(transport)

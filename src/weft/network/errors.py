@@ -1,6 +1,6 @@
 """The error of networks: a file that cannot be read, or a network that cannot run."""
 
-__all__ = ["ModelError", "UnfitError"]
+__all__ = ["ModelError", "UnfitError", "require"]
 
 
 class ModelError(ValueError):
@@ -15,3 +15,9 @@ class UnfitError(ModelError):
 
     The core can compute its products one by one: `weft.host.list_transport.ListTransport`.
     """
+
+
+def require(holds: bool, text: str) -> None:
+    """Raise ModelError with ``text`` unless ``holds``."""
+    if not holds:
+        raise ModelError(text)

@@ -12,7 +12,7 @@ from weft.network.work import CoreWork, HostProduct, HostWork, RecurrentWork
 if TYPE_CHECKING:
     from weft.network.session import Session
 
-__all__ = ["Estimate", "MatrixProduct", "Placement", "Program", "Step"]
+__all__ = ["CompiledNetwork", "Estimate", "MatrixProduct", "Placement", "Program", "Step"]
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Program:
-    """A network compiled for a target.
+class CompiledNetwork:
+    """A network compiled for a target: what programs of all cores have.
 
     Attributes
     ----------
@@ -171,8 +171,6 @@ class Program:
         Tensors.
     operators : tuple of str
         The operators of the file, in its order; `Step.position` counts in it.
-    steps : tuple of Step
-        In the order of execution.
     notes : tuple of str
         Facts about import and compilation that a user should know.
     """
@@ -185,8 +183,28 @@ class Program:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     operators: tuple[str, ...]
-    steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
+
+    def save(self, path) -> None:
+        """Write the program to a file; `weft.load` reads it."""
+        from weft.network.program_file import write_program
+
+        write_program(self, path)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Program(CompiledNetwork):
+    """A network compiled for a core for matrix products.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        In the order of execution.
+    others
+        As of `CompiledNetwork`.
+    """
+
+    steps: tuple[Step, ...]
 
     @property
     def estimate(self) -> Estimate:
@@ -199,12 +217,6 @@ class Program:
         from weft.network.session import Session
 
         return Session(self, transport, timeout=timeout)
-
-    def save(self, path) -> None:
-        """Write the program to a file; `weft.load` and `load` read it."""
-        from weft.network.program_file import write_program
-
-        write_program(self, path)
 
     @classmethod
     def load(cls, path) -> "Program":

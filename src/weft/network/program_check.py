@@ -7,10 +7,10 @@ from weft.geometry import memories
 from weft.network.arithmetic import FloatFinish, IntegerFinish
 from weft.network.chip.program import ChipProgram
 from weft.network.chip.program_check import check_chip_program
-from weft.network.errors import ModelError
+from weft.network.errors import ModelError, require
 from weft.network.kernels import RECURRENT
 from weft.network.lowering import MatrixRows, PairRows
-from weft.network.program import Program, Step
+from weft.network.program import CompiledNetwork, Step
 from weft.network.windows import WindowRows
 from weft.network.work import CoreWork, HostWork, RecurrentWork
 
@@ -19,19 +19,19 @@ __all__ = ["check"]
 _MAX_ELEMENTS = 1 << 31  # of a tensor, and of an operand of a product
 
 
-def check(program: Program | ChipProgram) -> None:
+def check(program: CompiledNetwork) -> None:
     """Raise ModelError if a part of a program does not fit the others."""
     for number, tensor in enumerate(program.tensors):
-        _require(
+        require(
             all(axis >= 0 for axis in tensor.shape) and math.prod(tensor.shape) <= _MAX_ELEMENTS,
             f"tensor {number} must have a shape of at most {_MAX_ELEMENTS} elements",
         )
         if tensor.data is not None:
             fits = tensor.data.shape == tensor.shape and tensor.data.dtype == tensor.dtype
-            _require(fits, f"data of tensor {number} must have its shape and type")
+            require(fits, f"data of tensor {number} must have its shape and type")
         given = tensor.quantization
         if given is not None:
-            _require(
+            require(
                 given.scale.ndim == 1 and given.scale.shape == given.zero.shape
                 and (len(given.scale) == 1 or 0 <= given.axis < len(tensor.shape)
                      and len(given.scale) == tensor.shape[given.axis]),
@@ -49,22 +49,17 @@ def check(program: Program | ChipProgram) -> None:
             raise ModelError(f"step {number}: {error}") from error
 
 
-def _require(holds, text):
-    if not holds:
-        raise ModelError(text)
-
-
 def _numbers(what, numbers, program, low):
     last = len(program.tensors) - 1
     for number in numbers:
-        _require(low <= number <= last, f"{what} must be tensors in {low}..{last}, not {number}")
+        require(low <= number <= last, f"{what} must be tensors in {low}..{last}, not {number}")
 
 
 def _step(program, number, step: Step):
     _numbers("inputs", step.inputs, program, -1)
     _numbers("outputs", step.outputs, program, 0)
-    _require(len(step.position) > 0 and len(step.operators) > 0, "it must have an operator")
-    _require(
+    require(len(step.position) > 0 and len(step.operators) > 0, "it must have an operator")
+    require(
         all(0 <= place < len(program.operators) for place in step.position),
         "position must be in the file's operators",
     )
@@ -75,7 +70,7 @@ def _step(program, number, step: Step):
         _recurrent(program, step)
         return
     _numbers("x and b", [n for n in (work.x, work.b) if n is not None], program, 0)
-    _require(len(step.outputs) == 1, "a product must have one output")
+    require(len(step.outputs) == 1, "a product must have one output")
     _product(program, step, work, math.prod(program.tensors[step.outputs[0]].shape))
     if isinstance(work, CoreWork):
         _early(program, number, work)
@@ -83,19 +78,19 @@ def _step(program, number, step: Step):
 
 def _recurrent(program, step):
     work = step.work
-    _require(work.kernel in RECURRENT, f"kernel must be one of {', '.join(RECURRENT)}")
-    _require(work.steps > 0 and len(work.products) > 0, "it must have steps and products")
-    _require(work.mode == program.mode, "mode must be the mode of the program")
+    require(work.kernel in RECURRENT, f"kernel must be one of {', '.join(RECURRENT)}")
+    require(work.steps > 0 and len(work.products) > 0, "it must have steps and products")
+    require(work.mode == program.mode, "mode must be the mode of the program")
     for part in work.products:
         _numbers("x", [part.x], program, 0)
-        _require(
+        require(
             part.b is None and isinstance(part.rows, MatrixRows) and part.rows.k > 0,
             "products of a recurrent layer must have constant weights and no window",
         )
         size = math.prod(program.tensors[part.x].shape)
         _product(program, step, part, size // part.rows.k * part.rows.n)
         if isinstance(part, CoreWork):
-            _require(part.early == -1, "a recurrent layer must not load other weights")
+            require(part.early == -1, "a recurrent layer must not load other weights")
 
 
 def _product(program, step, work, results):
@@ -107,7 +102,7 @@ def _product(program, step, work, results):
         _core(program, step, work)
         return
     shape = work.rows.count, work.rows.k, work.rows.n
-    _require(
+    require(
         work.b is not None or work.weights is not None and work.weights.shape == shape,
         f"weights must be of shape {shape}",
     )
@@ -121,13 +116,13 @@ def _rows(rows, x, b, y_size):
             *window.kernel, *window.stride, *window.dilation, *window.input, *window.output,
             *window.spread,
         )
-        _require(min(positive) > 0, "numbers of a window must be 1 or more")
-        _require(rows.layout in ("NHWC", "NCHW"), "layout must be NHWC or NCHW")
+        require(min(positive) > 0, "numbers of a window must be 1 or more")
+        require(rows.layout in ("NHWC", "NCHW"), "layout must be NHWC or NCHW")
         size = math.prod(window.input) * rows.groups * rows.channels
         results = math.prod(window.output) * rows.groups * rows.columns
         batch = math.prod(x.shape) // size
         fits = math.prod(x.shape) == batch * size and y_size == batch * results
-        _require(batch > 0 and fits, "x and y must fit the window")
+        require(batch > 0 and fits, "x and y must fit the window")
         reach = sum(
             spread * size + (kernel * dilation) + stride * out + abs(before)
             for spread, size, kernel, dilation, stride, out, before in zip(
@@ -135,25 +130,25 @@ def _rows(rows, x, b, y_size):
                 window.output, window.padding[::2], strict=True,
             )
         )
-        _require(reach < 1 << 24, "a window must reach less than 2**24 inputs")
+        require(reach < 1 << 24, "a window must reach less than 2**24 inputs")
     elif isinstance(rows, PairRows):
-        _require(
+        require(
             b is not None and rows.x_shape == x.shape and rows.b_shape == b.shape,
             "x and b must have the shapes of their tensors",
         )
-        _require(
+        require(
             min(len(x.shape), len(b.shape)) >= 2 and min(rows.k, rows.n, rows.count) > 0,
             "x and b must be matrices that are not empty",
         )
     else:
-        _require(min(rows.k, rows.n) > 0, "k and n must be 1 or more")
+        require(min(rows.k, rows.n) > 0, "k and n must be 1 or more")
         fits = math.prod(x.shape) % rows.k == 0
-        _require(
+        require(
             fits and y_size == math.prod(x.shape) // rows.k * rows.n,
             "x and y must fit the weights",
         )
     elements = rows.count * rows.m(x.shape) * max(rows.k, rows.n)
-    _require(0 < elements <= _MAX_ELEMENTS, f"products must have 1..{_MAX_ELEMENTS} elements")
+    require(0 < elements <= _MAX_ELEMENTS, f"products must have 1..{_MAX_ELEMENTS} elements")
 
 
 def _finish(work):
@@ -164,15 +159,15 @@ def _finish(work):
     shapes = [(count, rows.n) for count in counts]
     for name in ("w_zero", "bias", "column_sums"):
         array = getattr(finish, name)
-        _require(array is None or array.shape in shapes, f"{name} must be of shape {shapes[-1]}")
-    _require(finish.column_sums is not None or work.b is not None, "column_sums must be given")
+        require(array is None or array.shape in shapes, f"{name} must be of shape {shapes[-1]}")
+    require(finish.column_sums is not None or work.b is not None, "column_sums must be given")
     rescale = finish.rescale
     if rescale is not None:
-        _require(rescale.mode in ("tflite", "single", "onnx"), "mode must be known")
+        require(rescale.mode in ("tflite", "single", "onnx"), "mode must be known")
         channels = rows.n
         if isinstance(rows, WindowRows):
             channels = rows.groups * rows.columns
-        _require(
+        require(
             rescale.multiplier.shape == rescale.shift.shape == (channels,),
             f"multiplier and shift must be of shape {(channels,)}",
         )
@@ -181,14 +176,14 @@ def _finish(work):
 def _core(program, step, work):
     config = program.target.config
     geometry = memories(config)
-    _require(work.x_shape == program.tensors[work.x].shape, "x_shape must be the shape of x")
-    _require(work.copies in (1, 2), "copies must be 1 or 2")
-    _require(not int(work.flags) & ~int(supported_flags(config)), "flags must be supported")
-    _require(
+    require(work.x_shape == program.tensors[work.x].shape, "x_shape must be the shape of x")
+    require(work.copies in (1, 2), "copies must be 1 or 2")
+    require(not int(work.flags) & ~int(supported_flags(config)), "flags must be supported")
+    require(
         JobFlag.REQUANTIZE not in work.flags or isinstance(work.finish, IntegerFinish)
         and work.finish.rescale is not None, "results must have scales",
     )
-    _require(step.estimate is not None, "a product on the core must have an estimate")
+    require(step.estimate is not None, "a product on the core must have an estimate")
     b, count, (_, _, k, n) = geometry[Region.B], work.rows.count, work.shape()
     packed = work.packed
     pair = isinstance(work.rows, PairRows)
@@ -197,7 +192,7 @@ def _core(program, step, work):
         "b": 0 if pair else count * panels * b.panel_stream_words(k) * b.stream,
         "parameters": 0, "start": 0,
     }
-    _require(packed.products == (1 if pair else count), "operands must be for all products")
+    require(packed.products == (1 if pair else count), "operands must be for all products")
     if work.flags & (JobFlag.REQUANTIZE | JobFlag.CLAMP) and not (
         pair and JobFlag.REQUANTIZE in work.flags
     ):
@@ -210,22 +205,22 @@ def _core(program, step, work):
         operand = geometry[Region.C]
         sizes["start"] = packed.products * panels * operand.panel_stream_words(1) * operand.stream
     for name, size in sizes.items():
-        _require(
+        require(
             len(getattr(packed, name)) == size, f"{name} must have {size} bytes of packed operands"
         )
-    _require(
+    require(
         (work.table is not None) == (JobFlag.TABLE in work.flags)
         and (work.table is None or work.table.shape == (256,) and work.table.dtype.itemsize == 1),
         "a table must have 256 entries of 8 bits",
     )
-    _require(work.table is not None or not work.loads_table, "a loaded table must be given")
+    require(work.table is not None or not work.loads_table, "a loaded table must be given")
     size, (first, free) = panels * b.panel_pages(k), work.free
-    _require(0 <= first and free >= 0 and first + free <= b.pages, "pages must be in the buffer")
+    require(0 <= first and free >= 0 and first + free <= b.pages, "pages must be in the buffer")
     if work.b_pages is None:
-        _require(free > 0 and step.weights in ("streamed", "activation"), "pages must be free")
+        require(free > 0 and step.weights in ("streamed", "activation"), "pages must be free")
     else:
         stay = ("resident", "streamed" if isinstance(step.work, RecurrentWork) else "early")
-        _require(
+        require(
             not pair and len(work.b_pages) == count and step.weights in stay
             and all(0 <= page <= b.pages - size for page in work.b_pages),
             "weights must lie in the buffer",
@@ -234,7 +229,7 @@ def _core(program, step, work):
 
 def _early(program, number, work):
     if work.early != -1:
-        _require(
+        require(
             number < work.early < len(program.steps)
             and program.steps[work.early].weights == "early"
             and isinstance(program.steps[work.early].work, CoreWork)

@@ -16,7 +16,7 @@ from weft.config import Config, ConfigError
 from weft.network.chip.program import ChipProgram
 from weft.network.encoding import Decoder, Encoder
 from weft.network.errors import ModelError
-from weft.network.program import Program
+from weft.network.program import CompiledNetwork, Program
 from weft.network.program_check import check
 
 __all__ = ["VERSION", "read_program", "write_program"]
@@ -27,7 +27,7 @@ _MAIN = "program.json"
 _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 
 
-def write_program(program: Program | ChipProgram, path) -> None:
+def write_program(program: CompiledNetwork, path) -> None:
     """Write a program to a file; an existing file is replaced."""
     encoder, target = Encoder(), program.target
     main = {

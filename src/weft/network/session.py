@@ -1,21 +1,18 @@
 """Runs a program on a core behind any transport."""
 
 import math
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
 
 from weft.host.accelerator import Accelerator
 from weft.host.product_stream import Setup, table_load
 from weft.host.stats import Stats
 from weft.host.transport import Transport
-from weft.network.errors import ModelError
 from weft.network.execution import CoreRun, HostProductRun, RecurrentRun, host_run
-from weft.network.inputs import dequantized, read_inputs
+from weft.network.inputs import read_inputs
 from weft.network.program import Program, Step
+from weft.network.program_session import ProgramSession, joined, output_names
 from weft.network.work import CoreWork, HostProduct, RecurrentWork, core_works
 
 __all__ = ["Session", "StepRecord"]
@@ -42,7 +39,7 @@ class StepRecord:
     core_seconds: float
 
 
-class Session:
+class Session(ProgramSession):
     """A program on a core: ``y = session(x)``. `Program.open` makes it.
 
     It uses the core exclusively until it is closed. It is also a context manager that closes the
@@ -67,22 +64,15 @@ class Session:
     """
 
     def __init__(self, program: Program, transport: Transport | str, *, timeout: float = 60.0):
-        self.program = program
+        super().__init__(program)
         config = program.target.config
         self._accelerator = Accelerator(transport, config, timeout=timeout)
-        self._lock = threading.Lock()
         self._setup = Setup(config, self._setup_loads())
         self._runs = [self._run_of(step) for step in program.steps]
         self._last_use = {
             number: place
             for place, step in enumerate(program.steps) for number in step.inputs
         }
-
-    def __enter__(self) -> "Session":
-        return self
-
-    def __exit__(self, *exception) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the transport."""
@@ -129,64 +119,18 @@ class Session:
         with self._lock:
             for place, (step, run) in enumerate(zip(self.program.steps, self._runs, strict=True)):
                 start = time.perf_counter()
-                outcome = self._execute(step, run, values, inferences, stats)
+                outcome = self._run_step(step, run, values, inferences, stats)
                 seconds = time.perf_counter() - start
                 records.append(StepRecord(step, outcome.stats, seconds, outcome.core_seconds))
                 if watch is not None:
                     watch(records[-1])
-                for number, value in zip(step.outputs, outcome.outputs, strict=True):
-                    values[number] = value.reshape(
-                        inferences, *self.program.tensors[number].shape
-                    )
                 if activations:
-                    for index, number in enumerate(step.outputs):
-                        name = f"out{max(step.position)}" + (f"_{index}" if index else "")
-                        outputs[name] = self._output(values[number])
+                    outputs |= output_names(step, [joined(values[n]) for n in step.outputs])
                 for number in step.inputs:
                     if self._last_use[number] == place and number not in self.program.outputs:
                         values.pop(number, None)
-        results = []
-        for number in self.program.outputs:
-            value = self._output(self._value(values, number, inferences))
-            tensor = self.program.tensors[number]
-            results.append(dequantized(value, tensor) if is_float else value)
-        y = results[0] if len(results) == 1 else results
         added = [*([records] if stats else []), *([outputs] if activations else [])]
-        return (y, *added) if added else y
-
-    def _execute(self, step, run, values, inferences, record):
-        inputs = [None if n < 0 else self._value(values, n, inferences) for n in step.operands]
-        try:
-            outcome = run(inputs, inferences, record)
-            sizes = [inferences * math.prod(self.program.tensors[n].shape) for n in step.outputs]
-            found = [value.size for value in outcome.outputs]
-            if found != sizes:
-                raise ValueError(f"outputs must have {sizes} values, not {found}")
-            return outcome
-        except (ModelError, OSError, RuntimeError):
-            raise
-        except Exception as error:
-            raise ModelError(
-                f"{self.program.name}: operator {step.position[0]} ({step.operators[0]}"
-                f" {step.name}) failed: {error!r}"
-            ) from error
-
-    def _value(self, values, number, inferences):
-        """Return a tensor as [inferences, ...]."""
-        if number in values:
-            return values[number]
-        data = self.program.tensors[number].data
-        if data is None:
-            name = self.program.tensors[number].name
-            raise ModelError(f"{self.program.name}: tensor {number} ({name}) has no value")
-        return np.broadcast_to(data, (inferences, *data.shape))
-
-    @staticmethod
-    def _output(value):
-        """Return [inferences, ...] as one array: inferences are joined along the first axis."""
-        if len(value) == 1:
-            return value[0, ...].copy()
-        return value.reshape(-1, *value.shape[2:]) if value.ndim > 1 else value
+        return self._results(values, inferences, is_float, *added)
 
     def _setup_loads(self):
         """Return the loads before the first inference: resident weights, and the last table."""

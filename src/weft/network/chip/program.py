@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from weft.chip.config import ChipConfig
 from weft.network.chip.jobs import PlacedMap
 from weft.network.chip.layers import InputForm
-from weft.network.ir import Tensor
-from weft.network.program import Step
-from weft.network.target import NetworkTarget
+from weft.network.program import CompiledNetwork, Step
 
 __all__ = [
     "ChipInput", "ChipProgram", "ChipRename", "ChipResult", "ChipSegment", "ChipStep",
@@ -143,7 +141,7 @@ class ChipSegment:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ChipProgram:
+class ChipProgram(CompiledNetwork):
     """A network compiled for a core for networks.
 
     An inference executes its segments in their order: operators of the host, then a list. Addresses
@@ -151,14 +149,10 @@ class ChipProgram:
 
     Attributes
     ----------
-    name, source, mode : str
+    name, source, mode, tensors, inputs, outputs, operators, notes
+        As of `weft.network.program.CompiledNetwork`.
     target : NetworkTarget
         With a ChipConfig.
-    tensors : tuple of Tensor
-    inputs, outputs : tuple of int
-        Tensors.
-    operators : tuple of str
-    notes : tuple of str
     batch : int
         Inferences of each list.
     setup : tuple of bytes
@@ -178,15 +172,6 @@ class ChipProgram:
         No map overwrites another one.
     """
 
-    name: str
-    source: str
-    mode: str
-    target: NetworkTarget
-    tensors: tuple[Tensor, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    operators: tuple[str, ...]
-    notes: tuple[str, ...]
     batch: int
     setup: tuple[bytes, ...]
     segments: tuple[ChipSegment, ...]
@@ -239,12 +224,6 @@ class ChipProgram:
 
             runner = GoldenRunner(self.chip)
         return ChipSession(self, runner, timeout=timeout)
-
-    def save(self, path) -> None:
-        """Write the program to a file; `weft.load` reads it."""
-        from weft.network.program_file import write_program
-
-        write_program(self, path)
 
 
 def memory_bytes(areas: Mapping[str, int]) -> int:

@@ -5,7 +5,7 @@ import math
 from weft.chip.descriptors import ListJob, ListLoop, unpack_list
 from weft.network.chip.jobs import PlacedMap
 from weft.network.chip.program import ChipProgram, memory_bytes
-from weft.network.errors import ModelError
+from weft.network.errors import ModelError, require
 from weft.network.work import core_works
 
 __all__ = ["check_chip_program"]
@@ -20,14 +20,14 @@ def check_chip_program(program: ChipProgram) -> None:
     Tensors, inputs and outputs are checked by `weft.network.program_check.check`.
     """
     chip = program.chip
-    _require(program.mode == chip.core.requantize, "mode must be the one of the core")
-    _require(1 <= program.batch <= 0xFFFF, f"batch must be in 1..65535, not {program.batch}")
+    require(program.mode == chip.core.requantize, "mode must be the one of the core")
+    require(1 <= program.batch <= 0xFFFF, f"batch must be in 1..65535, not {program.batch}")
     _areas(program)
     for step in program.host:
-        _require(not core_works(step.work), "operators of the host must run there")
+        require(not core_works(step.work), "operators of the host must run there")
     renamed = [step for segment in program.segments for step in segment.renamed]
     for step in (*program.steps, *renamed):
-        _require(
+        require(
             len(step.operators) > 0 and len(step.position) > 0
             and all(0 <= place < len(program.operators) for place in step.position),
             "position must be in the file's operators",
@@ -40,10 +40,10 @@ def check_chip_program(program: ChipProgram) -> None:
 
 def _segment(program, segment):
     """The layers and the maps of a list fit the list."""
-    _require(len(segment.steps) > 0, "a list must have layers")
+    require(len(segment.steps) > 0, "a list must have layers")
     jobs = 0
     for step in segment.steps:
-        _require(step.first_job == jobs and step.jobs > 0, "jobs must follow each other")
+        require(step.first_job == jobs and step.jobs > 0, "jobs must follow each other")
         jobs += step.jobs
     for entry in (*segment.results, *segment.steps, *segment.renamed):
         _place(program, entry.place, entry.tensor)
@@ -51,29 +51,24 @@ def _segment(program, segment):
         form = entry.form
         _place(program, entry.place, form.tensor, form.map_size if _is_form(form) else None)
         size = form.height * form.width * form.channels
-        _require(
+        require(
             math.prod(program.tensors[form.tensor].shape) == size,
             "a written map must have the size of its tensor",
         )
-    _require(
+    require(
         not segment.result_bytes or len(segment.results) == 1, "DONE must carry the only result"
     )
     _list(segment.run, program, jobs, segment.result_bytes)
-
-
-def _require(holds, text):
-    if not holds:
-        raise ModelError(text)
 
 
 def _areas(program):
     """The sizes of all parts of the memory."""
     chip, depth = program.chip, program.chip.core.depth
     areas = program.areas
-    _require(set(areas) == _AREAS, f"areas must be {', '.join(sorted(_AREAS))}")
-    _require(all(isinstance(n, int) and n >= 0 for n in areas.values()), "areas must be bytes")
-    _require(memory_bytes(areas) <= chip.memory_bytes, "areas must fit the memory")
-    _require(
+    require(set(areas) == _AREAS, f"areas must be {', '.join(sorted(_AREAS))}")
+    require(all(isinstance(n, int) and n >= 0 for n in areas.values()), "areas must be bytes")
+    require(memory_bytes(areas) <= chip.memory_bytes, "areas must fit the memory")
+    require(
         program.arena * program.batch * depth == areas["maps"]
         and max(map(len, program.setup), default=0) == areas["setup"]
         and sum(len(segment.run) for segment in program.segments)
@@ -82,9 +77,9 @@ def _areas(program):
     )
     first = max(areas["maps"], areas["setup"])
     for segment in program.segments:
-        _require(segment.run_first * depth == first, "lists must follow each other")
+        require(segment.run_first * depth == first, "lists must follow each other")
         first += len(segment.run)
-    _require(program.log * depth == first, "the log must follow the lists")
+    require(program.log * depth == first, "the log must follow the lists")
 
 
 def _is_form(form):
@@ -96,11 +91,11 @@ def _is_form(form):
 def _place(program, place: PlacedMap, tensor, size=()):
     """The place of a map with the values of a tensor; ``size`` is another size of the map."""
     last = len(program.tensors) - 1
-    _require(0 <= tensor <= last, f"a tensor must be in 0..{last}, not {tensor}")
-    _require(min(place.height, place.width, place.channels) > 0, "a map must not be empty")
+    require(0 <= tensor <= last, f"a tensor must be in 0..{last}, not {tensor}")
+    require(min(place.height, place.width, place.channels) > 0, "a map must not be empty")
     pitches, vectors = place.pitches, -(-place.channels // program.chip.core.depth)
     rows = place.width * pitches.pitch - (pitches.pitch - vectors)
-    _require(
+    require(
         place.first >= 0 and vectors <= pitches.pitch and rows <= pitches.row_pitch
         and pitches.vectors == (place.height - 1) * pitches.row_pitch + rows
         and place.first + pitches.vectors <= program.arena,
@@ -110,9 +105,9 @@ def _place(program, place: PlacedMap, tensor, size=()):
         fits = math.prod(program.tensors[tensor].shape) == (
             place.height * place.width * place.channels
         )
-        _require(fits, "a map must have the size of its tensor")
+        require(fits, "a map must have the size of its tensor")
     else:
-        _require(size == (place.height, place.width, place.channels), "a map must fit its form")
+        require(size == (place.height, place.width, place.channels), "a map must fit its form")
 
 
 def _list(data, program, jobs, result_bytes=0):
@@ -125,10 +120,10 @@ def _list(data, program, jobs, result_bytes=0):
         raise ModelError(f"a list is damaged: {error}") from error
     found = sum(isinstance(entry, ListJob) for entry in entries)
     loops = [entry.times for entry in entries if isinstance(entry, ListLoop)]
-    _require(found == jobs, f"a list must have {jobs} jobs, not {found}")
+    require(found == jobs, f"a list must have {jobs} jobs, not {found}")
     if jobs:
-        _require((*loops, 1)[0] == program.batch, "a list must repeat its jobs for a batch")
-        _require(
+        require((*loops, 1)[0] == program.batch, "a list must repeat its jobs for a batch")
+        require(
             entries[-1].result_bytes == result_bytes <= _MAX_RESULT,
             "the result must be as the list says",
         )

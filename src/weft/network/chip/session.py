@@ -2,7 +2,6 @@
 
 import dataclasses
 import struct
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +18,9 @@ from weft.network.chip.program import ChipProgram, ChipRename, ChipSegment, Chip
 from weft.network.chip.runner import ChipRunner
 from weft.network.errors import ModelError
 from weft.network.execution import host_run
-from weft.network.inputs import dequantized, read_inputs
+from weft.network.inputs import read_inputs
 from weft.network.program import Step
+from weft.network.program_session import ProgramSession, joined, output_names
 
 __all__ = ["ChipRecord", "ChipSession"]
 
@@ -47,7 +47,7 @@ class ChipRecord:
     seconds: float
 
 
-class ChipSession:
+class ChipSession(ProgramSession):
     """A program on a core for networks: ``y = session(x)``. `ChipProgram.open` makes it.
 
     It writes lists, weights and parameters to the memory of the core, and uses the core exclusively
@@ -87,21 +87,14 @@ class ChipSession:
                 f"the core must have the ChipConfig of the program ({program.chip.hash:08x}),"
                 f" not {runner.chip.hash:08x}"
             )
-        self.program = program
+        super().__init__(program)
         self.cycles: int | None = None
         self._runner = runner
         self._timeout = timeout
-        self._lock = threading.Lock()
         self._host_runs = {step: host_run(step.work) for step in program.host}
         self._ready = False  # whether the resident weights are in the buffers
         for segment in program.segments:
             runner.write(self._address(segment.run_first), segment.run)
-
-    def __enter__(self) -> "ChipSession":
-        return self
-
-    def __exit__(self, *exception) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the runner."""
@@ -129,14 +122,9 @@ class ChipSession:
                 count = min(program.batch, inferences - first)
                 given = {n: value[first : first + count] for n, value in values.items()}
                 parts.append(self._run_batch(given, count, run, activations))
-        results = []
-        for number in program.outputs:
-            value = _joined(np.concatenate([part[number] for part in parts]))
-            tensor = program.tensors[number]
-            results.append(dequantized(value, tensor) if is_float else value)
-        y = results[0] if len(results) == 1 else results
+        found = {n: np.concatenate([part[n] for part in parts]) for n in program.outputs}
         added = [*([run.records] if stats else []), *([run.outputs()] if activations else [])]
-        return (y, *added) if added else y
+        return self._results(found, inferences, is_float, *added)
 
     def _run_batch(self, values, count, run, activations):
         """Run all operators for ``count`` inferences; return the outputs, each [count, ...]."""
@@ -156,18 +144,7 @@ class ChipSession:
     def _host(self, step, values, inferences, run):
         """Run an operator of the host."""
         start = time.perf_counter()
-        inputs = [None if n < 0 else self._value(values, n, inferences) for n in step.operands]
-        try:
-            found = self._host_runs[step](inputs, inferences, False).outputs
-        except (ModelError, OSError, RuntimeError):
-            raise
-        except Exception as error:
-            raise ModelError(
-                f"{self.program.name}: operator {step.position[0]} ({step.operators[0]}"
-                f" {step.name}) failed: {error!r}"
-            ) from error
-        for number, value in zip(step.outputs, found, strict=True):
-            values[number] = value.reshape(inferences, *self.program.tensors[number].shape)
+        self._run_step(step, self._host_runs[step], values, inferences)
         run.note(step, None, time.perf_counter() - start, [values[n] for n in step.outputs])
 
     def _list(self, segment: ChipSegment, values, inferences, run, activations) -> int | None:
@@ -241,15 +218,6 @@ class ChipSession:
         marks = [0] + [ends[step.first_job + step.jobs - 1] for step in segment.steps]
         return [after - before for before, after in zip(marks, marks[1:], strict=False)]
 
-    def _value(self, values, number, inferences):
-        """Return a tensor as [inferences, ...]."""
-        if number in values:
-            return values[number]
-        tensor = self.program.tensors[number]
-        if tensor.data is None:
-            raise ModelError(f"{self.program.name}: tensor {number} ({tensor.name}) has no value")
-        return np.broadcast_to(tensor.data, (inferences, *tensor.data.shape))
-
     def _address(self, number):
         return split(number, self.program.chip.banks)
 
@@ -290,9 +258,8 @@ class _Records:
         if self._watch is not None and not self._left:
             self._watch(self.records[self._next])
         self._next += 1
-        for index, value in enumerate(outputs if self._keep else ()):
-            name = f"out{max(step.position)}" + (f"_{index}" if index else "")
-            self._outputs[name] = value
+        if self._keep:
+            self._outputs |= output_names(step, outputs)
 
     def end_batch(self):
         """All steps have ended."""
@@ -303,13 +270,6 @@ class _Records:
     def outputs(self):
         """Return the outputs of all operators, inferences joined along the first axis."""
         return {
-            name: _joined(np.concatenate([batch[name] for batch in self._batches]))
+            name: joined(np.concatenate([batch[name] for batch in self._batches]))
             for name in self._batches[0]
         }
-
-
-def _joined(value):
-    """Return [inferences, ...] as one array: inferences are joined along the first axis."""
-    if len(value) == 1:
-        return value[0, ...].copy()
-    return value.reshape(-1, *value.shape[2:]) if value.ndim > 1 else value

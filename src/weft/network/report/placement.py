@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from weft.network.chip.program import ChipProgram
 from weft.network.oracles import is_float_product
-from weft.network.program import Program
+from weft.network.program import CompiledNetwork, Program
 from weft.network.report.streams import step_streams
 
 __all__ = [
@@ -34,7 +33,7 @@ def placement_line(program: Program) -> str:
     return f"{program.name}: {text}; {oracle_text(program)}; {program.target.name}: {cost}"
 
 
-def operators_text(program: Program | ChipProgram, on_weft: set[int], macs: int) -> str:
+def operators_text(program: CompiledNetwork, on_weft: set[int], macs: int) -> str:
     """``10 of 13 operators on Weft (100 % of 2,656,768 MAC), 3 on the host (ADD, SOFTMAX)``.
 
     ``on_weft`` are the places of operators in the file, ``macs`` the MAC of products on the core.
@@ -49,7 +48,7 @@ def operators_text(program: Program | ChipProgram, on_weft: set[int], macs: int)
     return text
 
 
-def oracle_text(program: Program | ChipProgram) -> str:
+def oracle_text(program: CompiledNetwork) -> str:
     """Which runtime has the same results, or similar ones if products are not of integers."""
     runtime, kind = ORACLES[program.mode], program.target.config.data_type
     if kind.acc.name != "int32" and any(step.placement.on_weft for step in program.steps):
