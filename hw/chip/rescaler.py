@@ -95,7 +95,7 @@ class Rescaler(wiring.Component):
             Cat(getattr(issue, name) for issue in issues) for name in ("total", "layer")
         ))
         m.d.sync += [
-            self.results_next.eq(ends[len(issues) - 2 - self.NEXT] & ~self.job.sums),
+            self.results_next.eq(ends[len(issues) - 2 - self.NEXT]),
             self.biased_next.eq(issues[self.join - 1].layer & self.job.sums),
         ]
         return m
@@ -114,6 +114,8 @@ class Rescaler(wiring.Component):
         for cycle in range(latencies.rescale(self.core)):
             issues.append(Signal(Issue, name=f"issue_{cycle + 1}"))
             m.d.sync += issues[-1].eq(issues[-2])
+            if cycle == self.join:  # the next job may start before sums would be scaled
+                m.d.sync += issues[-1].layer.eq(issues[-2].layer & ~self.job.sums)
         return issues
 
     def _parameters(self, m, issue):

@@ -90,6 +90,15 @@ def test_a_job_of_one_chunk_takes_the_latency(name, kind):
     assert bench.latencies == [request + latency] * 2
 
 
+@pytest.mark.parametrize("name", ["small", "fip", "ecp5"])
+def test_a_job_follows_a_short_job_of_another_kind(name):
+    """Sums are stored before they would be scaled; then nothing of them reaches the next job."""
+    rng = np.random.default_rng(10)
+    kinds = ["sums", "plain", "sums", "add", "plain", "sums", "plain"]
+    cases = [layer_case(rng, CHIPS[name], pixels=1, columns=1, kind=kind) for kind in kinds]
+    OutputBench(CHIPS[name], cases, drain=20).simulate()
+
+
 @pytest.mark.parametrize("name, errors", [("add_input", 1), ("output", 1), ("input", 0)])
 def test_an_access_beyond_the_limit_does_not_happen(name, errors):
     chip = CHIPS["small"]
