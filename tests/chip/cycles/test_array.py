@@ -29,20 +29,20 @@ def test_panels():
 
 
 def test_the_first_step_waits_for_its_panel():
-    """A pixel a cycle from cycle 101 on; the panel of 4 is taken in cycle 105, the step is 106."""
-    assert announced(1, out_width=4) == [106]
-    assert announced(1, out_width=1) == [103]
-    assert announced(1, out_width=4, tile_words=5) == [110]
+    """A pixel a cycle from cycle 102 on; the panel of 4 is taken in cycle 106, the step is 107."""
+    assert announced(1, out_width=4) == [107]
+    assert announced(1, out_width=1) == [104]
+    assert announced(1, out_width=4, tile_words=5) == [111]
 
 
 def test_long_tiles_follow_each_other():
-    assert announced(3, out_width=9, columns=8, tile_words=7) == [112, 119, 126]
+    assert announced(3, out_width=9, columns=8, tile_words=7) == [113, 120, 127]
 
 
 def test_short_tiles_wait_for_the_drain():
     """4 cycles; the panel behind a panel of one tile of one step is ready in time."""
-    assert announced(4, out_width=16, columns=4) == [106, 110, 114, 118]
-    assert announced(3, columns=12, tile_words=2) == [104, 108, 112]
+    assert announced(4, out_width=16, columns=4) == [107, 111, 115, 119]
+    assert announced(3, columns=12, tile_words=2) == [105, 109, 113]
 
 
 def test_a_tile_waits_for_space_in_the_result_buffer():

@@ -59,10 +59,10 @@ def test_a_limit():
 
 @pytest.mark.parametrize("multiplier", ["plain", "fip"])
 def test_a_layer_of_one_step_on_an_ecp5(multiplier):
-    """57 cycles from the last store before the job's start to its own last store."""
+    """58 cycles from the last store before the job's start to its own last store."""
     core = Config(
         rows=8, cols=8, depth=8, lanes=8, requantize="tflite", activation="none", target="ecp5",
         multiplier=multiplier,
     )
     job = ListJob(cross=1, panel_rows=8, out_height=1, out_width=8, columns=8, tile_words=1)
-    assert PlainLayer(ChipConfig(core=core), job, 1).finish() == 57
+    assert PlainLayer(ChipConfig(core=core), job, 1).finish() == 58
