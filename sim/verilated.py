@@ -94,8 +94,10 @@ def executable(
 
 
 def prepare() -> None:
-    """Compile Verilator's library for models and benches, into the cache."""
-    _Compiler("library", trace=False, vpi=True).runtime()
+    """Compile Verilator's library and header for models and benches, into the cache."""
+    compiler = _Compiler("library", trace=False, vpi=True)
+    compiler.runtime()
+    compiler.header()
 
 
 class _Compiler:
@@ -146,7 +148,9 @@ class _Compiler:
             lines += ['#pragma GCC optimize("O0")', *(f'#include "{name}"' for name in cold)]
             (place / "obj" / "all.cc").write_text("\n".join(lines) + "\n", encoding="utf-8")
             objects = ["obj/all.o"]
-            self._cxx(place, [*flags, _OPTIMIZE, "-c", "obj/all.cc", "-o", "obj/all.o"])
+            self._cxx(place, [
+                "-include", self.header(), *flags, _OPTIMIZE, "-c", "obj/all.cc", "-o", "obj/all.o",
+            ])
         self._cxx(place, ["-o", file, *objects, *self.runtime(), *link, "-pthread"])
         _delete(place / "obj")
 
@@ -154,6 +158,15 @@ class _Compiler:
         """The objects of Verilator's library, in the cache."""
         features = ["", *(["trace"] if self.trace else []), *(["vpi"] if self.vpi else [])]
         return [self._object(feature) for feature in features]
+
+    def header(self):
+        """Verilator's header for models; its precompiled form lies beside it, in the cache."""
+        def make(place):
+            (place / "all.h").write_text('#include "verilated.h"\n', encoding="utf-8")
+            precompile = [_OPTIMIZE, "-x", "c++-header", "all.h", "-o", "all.h.gch"]
+            self._cxx(place, [*self.flags, *precompile])
+
+        return cache.entry("runtime", f"header-{_key(*self.flags)}", make) / "all.h"
 
     def _object(self, feature):
         files = _RUNTIME[feature]
