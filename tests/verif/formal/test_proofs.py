@@ -16,8 +16,7 @@ from weft.hw.bus.wishbone import Wishbone
 
 CHEAP = [
     "Wishbone alone", "Wishbone alone, pipelined", "registers, stream", "AXI4 reads alone",
-    "AXI4 writes alone, in order", "address generator alone", "APB alone",
-    "list execution alone", "list loader alone", "apb, networks",
+    "address generator alone", "APB alone", "apb, networks",
 ]
 SOWN = [
     bug for bug in BUGS
