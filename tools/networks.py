@@ -1,4 +1,4 @@
-"""Write the tables of ``docs/networks.md``: the networks of MLPerf Tiny, predicted on boards.
+"""Write tables of the networks of MLPerf Tiny, predicted on boards: README and two other pages.
 
     WEFT_NETWORKS=folder python -m tools.networks
 """
@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools import chip_networks
 from tools.network_tables import replaced, write
 from weft.network.loading import load
 from weft.network.report import report
@@ -80,9 +81,9 @@ def tables(folder: Path) -> str:
 
 
 def page(folder: Path) -> str:
-    """The text of the page with new tables."""
-    return replaced(PATH, "networks", tables(folder))
+    """The text of ``docs/networks.md`` with new tables."""
+    return replaced(PATH, {"make networks": tables(folder), **chip_networks.sizes(folder)})
 
 
 if __name__ == "__main__":
-    sys.exit(write(PATH, page))
+    sys.exit(write({PATH: page} | chip_networks.PAGES))

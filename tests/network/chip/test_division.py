@@ -41,7 +41,9 @@ def test_a_residual_network(builder):
     )
     assert graph.maps[add.y].tensor == total
     assert (second.layout, pool.layout) == (WeightLayout.DIAGONAL, WeightLayout.EQUAL)
-    assert (pool.weights == 64).all() and pool.weights.shape == (36, 16)
+    assert (pool.weights == 64).all()
+    # The pool computes two groups of 8 channels.
+    assert (pool.weights.shape, pool.parts, pool.columns) == ((36, 8), 2, 8)
     [segment] = graph.segments
     assert segment.results == {dense: graph.layers[-1].y}
     assert [step.outputs for step in graph.after] == [(y,)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from chip_jobs import bank_conflicts
-from chip_networks import random_divided_network, random_network
+from chip_networks import NetworkBuilder, random_divided_network, random_network
 from graph_runner import run_graph
 from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
 from products import integers
@@ -34,23 +34,25 @@ def jobs_of(program):
 
 
 def check(seed, network=random_network):
-    """Run a network on one of the cores, with maps that share memory and with all maps kept.
-
-    Return the lists of its program.
-    """
+    """Run a random network on one of the cores, and return the lists of its program."""
     rng, chip = np.random.default_rng(seed), CHIPS[seed % len(CHIPS)]
     dtype = np.uint8 if seed % 3 == 2 else np.int8
     graph = network(rng, dtype)
-    x = integers(rng, dtype, *graph.tensors[0].shape)
+    try:
+        return len(equal(graph, integers(rng, dtype, *graph.tensors[0].shape), chip).segments)
+    except ModelError as error:
+        assert "words of B in" in str(error)
+        return 0
+
+
+def equal(graph, x, chip):
+    """Compare a network with the formulas, with maps that share memory and with all maps kept.
+
+    Return the program that keeps all maps.
+    """
     expected = run_graph(graph, [x])
-    lists = 0
     for activations in (False, True):
-        try:
-            program = compile_chip(graph, target_of(chip), activations=activations)
-        except ModelError as error:
-            assert "words of B in" in str(error)
-            return 0
-        lists = len(program.segments)
+        program = compile_chip(graph, target_of(chip), activations=activations)
         assert not any(bank_conflicts(chip, job) for job in jobs_of(program))
         for eager in (True, False):
             with program.open(GoldenRunner(chip, eager=eager)) as session:
@@ -61,12 +63,28 @@ def check(seed, network=random_network):
             for name, value in found.items():
                 number, = graph.nodes[int(name.removeprefix("out"))].outputs
                 np.testing.assert_array_equal(value, expected[number], name)
-    return lists
+    return program
 
 
 @pytest.mark.parametrize("seed", range(16))
 def test_random_networks(seed):
     check(seed)
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.core.name)
+@pytest.mark.parametrize("channels", [96, 100])
+def test_pools_of_whole_maps(channels, chip):
+    """The rows of the array compute groups of channels, if all groups have the same size."""
+    rng = np.random.default_rng(1)
+    builder = NetworkBuilder(rng, (1, 5, 5, 3))
+    pools = [builder.pool(builder.convolution(0, channels), 5, 1) for _ in range(2)]
+    builder.add(*pools)
+    program = equal(builder.graph(), integers(rng, np.int8, 1, 5, 5, 3), chip)
+    group = max(chip.core.cols, chip.core.depth)
+    groups = channels // group if channels % group == 0 else 1
+    jobs = [job for job in jobs_of(program) if (job.kernel_height, job.kernel_width) == (5, 5)]
+    assert {job.out_width for job in jobs} == {groups}
+    assert sum(job.columns for job in jobs) * groups == 2 * channels
 
 
 def test_random_networks_of_several_lists():

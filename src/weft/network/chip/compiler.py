@@ -6,7 +6,7 @@ from typing import SupportsIndex
 from weft.network.chip.division import divide
 from weft.network.chip.image import make_image
 from weft.network.chip.memory import plan_maps
-from weft.network.chip.pitches import panels_of
+from weft.network.chip.pitches import panels_of, panels_of_parts
 from weft.network.chip.prediction import predict_run
 from weft.network.chip.program import (
     ChipInput,
@@ -91,7 +91,8 @@ def _compiled(divided, sizes, target, chip, batch, activations, dense):
     plan = plan_maps(divided, sizes, chip, keep=activations, dense=dense)
     maps = plan.maps
     panels = [
-        panels_of(layer.window, maps[layer.x].pitches, core.rows, chip.banks)
+        panels_of_parts(layer.parts, core.rows) if layer.parts > 1
+        else panels_of(layer.window, maps[layer.x].pitches, core.rows, chip.banks)
         for layer in divided.layers
     ]
     demands = [

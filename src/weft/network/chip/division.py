@@ -203,10 +203,14 @@ class _Division:
 
     def _equal(self, node, size, window, scale, x_zero, zero, low, high):
         """Append a layer with equal weights."""
-        columns, taps = size[2], math.prod(window.kernel)
+        channels, taps = size[2], math.prod(window.kernel)
+        columns = max(self._cols, self._depth)  # whole vectors and whole words of B
+        parts = channels // columns
+        if window.output != (1, 1) or channels % columns:
+            columns, parts = channels, 1
         self._append(
-            node, self._places.input(node.inputs[0], size), (*window.output, columns),
-            columns=columns, macs=0, window=window, layout=WeightLayout.EQUAL,
+            node, self._places.input(node.inputs[0], size), (*window.output, channels),
+            columns=columns, parts=parts, macs=0, window=window, layout=WeightLayout.EQUAL,
             weights=np.full((taps, columns), scale.weight, np.int8), x_zero=x_zero,
             bias=np.full(columns, -x_zero * taps * scale.weight),
             multiplier=np.full(columns, scale.multiplier), shift=np.full(columns, scale.shift),

@@ -59,38 +59,39 @@ def job_of(
     window, core, banks = layer.window, chip.core, chip.banks
     top, _, left, _ = window.padding
     pixel, line = x.pitches.pitch, x.pitches.row_pitch
+    width, stride = window.output[1], window.stride[1]
+    # From output pixel to output pixel: in the input map, the output map, the added map.
+    steps = [stride * pixel, y.pitches.pitch, added.pitches.pitch if added else 0]
+    if layer.parts > 1:
+        width, stride = layer.parts, 0
+        steps = [layer.columns // core.depth] * 3
     vector = part.first * core.cols // core.depth  # of the first column of the part
     groups = part.first // sizes.group_tiles
     first = x.first - top * line - left * pixel + groups * sizes.group_step
     tap_x = window.dilation[1] * pixel
-    output_row = y.pitches.row_pitch - (y.width - 1) * y.pitches.pitch
     add_fields = {}
     if added is not None:
         addition = layer.addition
         add_fields = dict(
             add=1, add_line=part.line + part.tiles * sizes.row_lines,
             add_input=split(added.first + vector, banks),
-            add_pixel_step=split(added.pitches.pitch, banks),
-            add_row_step=split(
-                added.pitches.row_pitch - (added.width - 1) * added.pitches.pitch, banks
-            ),
+            add_pixel_step=split(steps[2], banks),
+            add_row_step=split(added.pitches.row_pitch - (width - 1) * steps[2], banks),
             add_zero=addition.add_zero, sum_zero=addition.zero, sum_low=addition.low,
             sum_high=addition.high,
         )
     return ListJob(
         cross=panels.cross, loads=loads, panel_rows=panels.rows, out_height=window.output[0],
-        out_width=window.output[1],
+        out_width=width,
         columns=min(layer.columns - part.first * core.cols, part.tiles * core.cols),
         tile_words=sizes.tile_words, kernel_height=window.kernel[0],
         kernel_width=window.kernel[1], tap_vectors=sizes.tap_vectors,
         group_tiles=min(sizes.group_tiles, part.tiles),
         group_step=split(sizes.group_step, banks), in_height=window.input[0],
         in_width=window.input[1], first_y=-top, first_x=-left, stride_y=window.stride[0],
-        stride_x=window.stride[1], dilation_y=window.dilation[0], dilation_x=window.dilation[1],
-        input=split(first, banks), input_pixel_step=split(window.stride[1] * pixel, banks),
-        input_row_step=split(
-            window.stride[0] * line - (window.output[1] - 1) * window.stride[1] * pixel, banks
-        ),
+        stride_x=stride, dilation_y=window.dilation[0], dilation_x=window.dilation[1],
+        input=split(first, banks), input_pixel_step=split(steps[0], banks),
+        input_row_step=split(window.stride[0] * line - (width - 1) * steps[0], banks),
         tap_x_step=split(tap_x - (sizes.tap_vectors - 1), banks),
         tap_y_step=split(
             window.dilation[0] * line - (window.kernel[1] - 1) * tap_x - (sizes.tap_vectors - 1),
@@ -98,7 +99,7 @@ def job_of(
         ),
         b_word=part.b_word, b_step=0 if sizes.filled else sizes.tile_words,
         parameter_line=part.line, output=split(y.first + vector, banks),
-        output_pixel_step=split(y.pitches.pitch, banks),
-        output_row_step=split(output_row, banks), outside=layer.x_zero, zero=layer.zero,
-        low=layer.low, high=layer.high, **add_fields,
+        output_pixel_step=split(steps[1], banks),
+        output_row_step=split(y.pitches.row_pitch - (width - 1) * steps[1], banks),
+        outside=layer.x_zero, zero=layer.zero, low=layer.low, high=layer.high, **add_fields,
     )

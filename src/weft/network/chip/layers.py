@@ -159,8 +159,11 @@ class NetworkLayer:
         Groups of a DENSE layer.
     weights : int8 array
         DENSE: [taps, channels of a group, columns]; DIAGONAL, EQUAL: [taps, columns].
+    parts : int
+        More than 1: y has one pixel, with this number of groups of channels. Each group is a pixel
+        of the job, so the rows of the array compute different channels.
     columns : int
-        Channels of y.
+        Channels of a pixel of the job: of y, or of a group.
     x_zero : int
     bias, multiplier, shift : int64 [columns]
     zero, low, high : int
@@ -177,6 +180,7 @@ class NetworkLayer:
     window: Window
     layout: str
     groups: int = 1
+    parts: int = 1
     weights: np.ndarray
     columns: int
     x_zero: int

@@ -41,6 +41,8 @@ def plan_maps(
     first_use, last_use = _lives(graph)
     readings: dict[int, list[MapReading]] = {}
     for layer, size in zip(graph.layers, sizes, strict=True):
+        if layer.parts > 1:
+            continue  # the vectors of a pixel lie in different banks
         steps = size.tiles * size.tile_words
         readings.setdefault(owners[layer.x][0], []).append(MapReading(layer.window, steps))
     roots = sorted({root for root, _ in owners})

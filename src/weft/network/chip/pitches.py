@@ -8,7 +8,9 @@ import numpy as np
 
 from weft.network.ir import Window
 
-__all__ = ["MapPitches", "MapReading", "Panels", "choose_pitches", "panels_of"]
+__all__ = [
+    "MapPitches", "MapReading", "Panels", "choose_pitches", "panels_of", "panels_of_parts",
+]
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,15 @@ def panels_of(window: Window, pitches: MapPitches, rows: int, banks: int) -> Pan
         *window.output, window.stride[1] * pitches.pitch % banks,
         window.stride[0] * pitches.row_pitch % banks, rows, banks,
     )
+
+
+def panels_of_parts(parts: int, rows: int) -> Panels:
+    """Return the panels of a layer whose output pixels are groups of channels.
+
+    A group has a power of two of vectors, and the number of banks is odd and more than ``rows``. So
+    neighbouring groups lie in different banks.
+    """
+    return Panels(True, rows, -(-parts // rows))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ import numpy as np
 from weft.network.chip.layers import InputForm, WeightLayout
 from weft.network.chip.pools import NO_PADDING
 from weft.network.chip.refusal import Refusal, WrongMap
-from weft.network.chip.space_to_depth import space_to_depth
+from weft.network.chip.space_to_depth import best_block, space_to_depth
 from weft.network.ir import Gemm, Tensor, Window
 from weft.network.rescale import Rescale
 
@@ -80,9 +80,10 @@ def product_of(
     if stored is None:
         form = InputForm(gemm.x, *size)
         dense = layout == WeightLayout.DENSE and groups == 1
-        if dense and size[2] % depth and window.dilation == (1, 1) and max(window.stride) > 1:
+        block = best_block(window, size[2], depth)
+        if dense and window.dilation == (1, 1) and block != (1, 1):
             fill = gemm.x_zero - half
-            window, form, weights = space_to_depth(window, form, weights, fill)
+            window, form, weights = space_to_depth(window, form, weights, fill, block)
             size = form.map_size
     columns = weights.shape[-1]
     x_zero = gemm.x_zero - half

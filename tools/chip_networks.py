@@ -1,0 +1,108 @@
+"""Tables of the networks of MLPerf Tiny on the boards' cores for networks."""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.network_tables import replaced
+from weft.boards.network_designs import BATCH1_85F, NETWORKS_25F, NETWORKS_85F, NetworkDesign
+from weft.network.chip.program import memory_bytes
+from weft.network.loading import load
+from weft.network.report.chip_placement import link_bytes
+
+__all__ = ["PAGES", "sizes"]
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Run:
+    """A network on a core.
+
+    Attributes
+    ----------
+    file, name, title : str
+        Name of the file, of the benchmark, and what it does.
+    design : NetworkDesign
+    goal : int
+        Microseconds of an inference.
+    """
+
+    file: str
+    name: str
+    title: str
+    design: NetworkDesign
+    goal: int
+
+    @property
+    def array(self) -> str:
+        """Rows, columns and depth of the array."""
+        core = self.design.chip.core
+        return f"{core.rows} x {core.cols} x {core.depth}"
+
+
+RUNS = [
+    Run("ad01_int8", "ad01", "anomaly detection", BATCH1_85F, 15),
+    Run("kws_int8", "kws", "keyword spotting", NETWORKS_85F, 130),
+    Run("kws_int8", "kws", "keyword spotting", NETWORKS_25F, 350),
+    Run("resnet8_int8", "resnet8", "image classification", NETWORKS_85F, 320),
+    Run("vww_96_int8", "vww", "visual wake words", NETWORKS_85F, 500),
+]
+
+
+@functools.cache
+def _programs(folder):
+    """The runs, and their programs."""
+    return [(run, load(folder / f"{run.file}.tflite").compile(run.design.chip)) for run in RUNS]
+
+
+def sizes(folder: Path) -> dict[str, str]:
+    """The table of ``docs/networks.md``: bytes of the memory and of the link, words, jobs."""
+    heads = "cycles", "maps", "setup", "list", "weights", "memory", "words of B", "jobs"
+    lines = [
+        f"| network | array | {' | '.join(heads)} | sent | received |",
+        "|---|---|" + "---:|" * (len(heads) + 2),
+    ]
+    for run, program in _programs(folder):
+        areas = [program.areas[name] for name in ("maps", "setup", "list", "weights")]
+        words = sum(layer.words for layer in program.layers)
+        values = [program.cycles, *areas, memory_bytes(program.areas), words, program.jobs]
+        values += link_bytes(program)
+        numbers = " | ".join(f"{value:,}" for value in values)
+        lines.append(f"| {run.file} | {run.array} | {numbers} |")
+    return {"make networks, bytes": "\n".join(lines)}
+
+
+def _times(folder):
+    """The table of ``docs/chip.md``: cycles and microseconds."""
+    lines = [
+        "| network | core | cycles | clock, MHz | us | goal, us |", "|---|---|---:|---:|---:|---:|",
+    ]
+    for run, program in _programs(folder):
+        batch1 = " (`--for batch1`)" if run.design is BATCH1_85F else ""
+        lines.append(
+            f"| {run.name} | {run.array}{batch1} | {program.cycles:,} | {run.design.clock:g}"
+            f" | {program.cycles / run.design.clock:.1f} | {run.goal} |"
+        )
+    return {"make networks, cycles": "\n".join(lines)}
+
+
+def _summary(folder):
+    """The table of README: the networks on the core of the LFE5U-85F."""
+    clock = NETWORKS_85F.clock
+    lines = [
+        f"| network | cycles | at {clock:g} MHz | bytes on the link |", "|---|---:|---:|---:|",
+    ]
+    for run, program in _programs(folder):
+        if run.design is NETWORKS_85F:
+            lines.append(
+                f"| {run.title} ({run.name}) | {program.cycles:,}"
+                f" | {program.cycles / clock / 1000:.2f} ms | {sum(link_bytes(program)):,} |"
+            )
+    return {"make networks": "\n".join(lines)}
+
+
+PAGES = {
+    ROOT / "docs" / "chip.md": lambda folder: replaced(ROOT / "docs" / "chip.md", _times(folder)),
+    ROOT / "README.md": lambda folder: replaced(ROOT / "README.md", _summary(folder)),
+}
