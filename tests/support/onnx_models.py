@@ -8,6 +8,7 @@ from graph_runner import run_graph
 
 from weft.network.ir import Gemm
 from weft.network.onnx import load
+from weft.network.onnx.exact_products import with_exact_products
 
 __all__ = ["Builder", "attention", "cnn", "equal_to_runtime", "require", "run_runtime"]
 
@@ -108,7 +109,11 @@ def attention():
 
 
 def run_runtime(data, inputs, optimized=False):
-    """The outputs of a model in onnxruntime, for inputs in order; by default node by node."""
+    """The outputs of a model in onnxruntime, for inputs in order; by default node by node.
+
+    Products of integers are exact on each processor (`with_exact_products`).
+    """
+    import onnx
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -118,6 +123,7 @@ def run_runtime(data, inputs, optimized=False):
     )
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
+    data = with_exact_products(onnx.ModelProto.FromString(data)).SerializeToString()
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_inputs()]
     return session.run(None, dict(zip(names, inputs, strict=True)))

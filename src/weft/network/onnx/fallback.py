@@ -88,22 +88,26 @@ def needs_runtime(what):
 def open_session(model: bytes, what: str):
     """onnxruntime with a model, on one core, node by node as the model has them.
 
+    Products of integers are exact on each processor (`with_exact_products`).
+
     Raises ModelError if onnxruntime is missing or cannot load the model, or if the model needs
     other files.
     """
     needs_runtime(what)
     import onnxruntime
 
+    from weft.network.onnx.exact_products import with_exact_products
     from weft.network.onnx.reading import parse
 
-    parse(model, what)  # refuses data in other files
+    proto = parse(model, what)  # refuses data in other files
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     try:
         return onnxruntime.InferenceSession(
-            model, options, providers=["CPUExecutionProvider"], enable_fallback=0
+            with_exact_products(proto).SerializeToString(), options,
+            providers=["CPUExecutionProvider"], enable_fallback=0,
         )
     except Exception as error:  # of many types, from C++
         raise ModelError(f"onnxruntime cannot load {what}: {_line(error)}") from error

@@ -10,7 +10,7 @@ def ort(data: bytes, names: list[str], inferences: list) -> list:
 
     Optimizations are off. With them, onnxruntime replaces ``DequantizeLinear, Softmax,
     QuantizeLinear`` by ``QLinearSoftmax``, which rounds in another way: the results differ from the
-    file's.
+    file's. Products of integers are exact on each processor (`with_exact_products`).
 
     Parameters
     ----------
