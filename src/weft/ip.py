@@ -1,5 +1,6 @@
 """`Ip`: a core's Config with its bus, its clocks and the prefix of its names."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from weft.buses import BUSES
@@ -7,9 +8,9 @@ from weft.buses.bus import Bus, DataPath
 from weft.c_names import prefix_problems
 from weft.config import Config, ConfigError
 
-__all__ = ["OPTIONS", "Ip"]
+__all__ = ["OPTIONS", "BusCore", "Ip"]
 
-# Fields of an Ip that only some buses allow, with their meanings.
+# Fields of a BusCore that only some buses allow, with their meanings.
 OPTIONS = {
     "pipelined": "the pipelined mode of Wishbone B4",
     "window": "registers that restrict the bus master to a window of memory",
@@ -17,20 +18,15 @@ OPTIONS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ip:
-    """An IP core: a Config, the bus in front of it, and the prefix of its names.
+class BusCore:
+    """A core of any kind behind a bus; a subclass adds the core.
 
     Parameters
     ----------
-    config : Config
     bus : str
         One of `weft.buses.BUSES`.
-    clocks : int
-        1: bus and core share a clock; 2: the core has its own clock, ``core_clk``.
     pipelined : bool
         Bus ``wishbone`` only: pipelined cycles of B4 instead of classic ones.
-    window : bool
-        Bus ``dma`` only: registers that limit the bus master to a window of memory.
     prefix : str
         Prefix of all names of the core and its driver: modules, files, C functions, and in capitals
         C macros. Cores with different prefixes can be used in one design and one firmware.
@@ -41,11 +37,8 @@ class Ip:
         All problems in one message, one line for each.
     """
 
-    config: Config
     bus: str
-    clocks: int = 1
     pipelined: bool = False
-    window: bool = False
     prefix: str = "weft"
 
     def __post_init__(self):
@@ -60,12 +53,49 @@ class Ip:
     @property
     def options(self) -> tuple[str, ...]:
         """The fields of `OPTIONS` that are set."""
-        return tuple(name for name in OPTIONS if getattr(self, name))
+        return tuple(name for name in OPTIONS if getattr(self, name, False))
 
     @property
     def has_fifo_ports(self) -> bool:
-        """Whether commands and results pass through the register space."""
+        """Whether the data of the core pass through the register space."""
         return self.protocol.data_path is DataPath.FIFO_PORTS
+
+    def _name(self, *parts: str) -> str:
+        """A short name for folders, files and modules, with ``parts`` at its end."""
+        return "_".join((self.prefix, self.bus, *self.options, *parts))
+
+    def _problems(self) -> Iterator[str]:
+        """A line for each problem, if the bus is allowed."""
+        yield from prefix_problems(self.prefix)
+        for option in self.options:
+            if option not in self.protocol.options:
+                value = getattr(self, option)
+                yield f"{option} must be False with bus {self.bus!r}, not {value!r}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ip(BusCore):
+    """An IP core for matrix products: a Config, and the bus in front of it.
+
+    Parameters
+    ----------
+    config : Config
+    clocks : int
+        1: bus and core share a clock; 2: the core has its own clock, ``core_clk``.
+    window : bool
+        Bus ``dma`` only: registers that limit the bus master to a window of memory.
+    bus, pipelined, prefix
+        As of `BusCore`.
+
+    Raises
+    ------
+    ConfigError
+        As of `BusCore`.
+    """
+
+    config: Config
+    clocks: int = 1
+    window: bool = False
 
     @property
     def has_streams(self) -> bool:
@@ -80,9 +110,7 @@ class Ip:
     @property
     def name(self) -> str:
         """A short name for folders, files and modules."""
-        kind = "".join(f"_{option}" for option in self.options)
-        kind += "_two_clocks" * (self.clocks == 2)
-        return f"{self.prefix}_{self.bus}{kind}_{self.config.name}"
+        return self._name(*["two_clocks"] * (self.clocks == 2), self.config.name)
 
     def _problems(self):
         if self.bus not in BUSES:
@@ -90,9 +118,5 @@ class Ip:
             return
         if self.clocks not in (1, 2):
             yield f"clocks must be 1 or 2, not {self.clocks!r}"
-        yield from prefix_problems(self.prefix)
-        for option in self.options:
-            if option not in self.protocol.options:
-                value = getattr(self, option)
-                yield f"{option} must be False with bus {self.bus!r}, not {value!r}"
+        yield from super()._problems()
         yield from self.protocol.problems(self.config)

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from network_chips import small_chip
 from register_model import HookedRegisterModel, RegisterModel
 
+from weft.chip.ip import NetworkIp
 from weft.config import Config
 from weft.ip import Ip
 from weft.kit.build import build
@@ -16,16 +18,20 @@ from weft.kit.texts import text
 
 @pytest.fixture(scope="session")
 def kits():
-    """``kits(bus, **fields)``: a small core and the files of its kit. Each kit is made once."""
+    """``kits(bus, **fields)``: a small core and the files of its kit. Each kit is made once.
+
+    ``kits("networks")`` is a core for networks.
+    """
     cache = {}
 
     def kit(bus, clocks=1, pipelined=False, prefix="weft", **fields):
         key = bus, clocks, pipelined, prefix, *fields.items()
         if key not in cache:
-            config = Config(**{"rows": 2, "cols": 4, "a_words": 64, "b_words": 64, **fields})
-            ip = Ip(
-                config=config, bus=bus, clocks=clocks, pipelined=pipelined, prefix=prefix
-            )
+            if bus == "networks":
+                ip = NetworkIp(chip=small_chip(2, 2, 2, words=64), bus="axi", prefix="mm")
+            else:
+                config = Config(**{"rows": 2, "cols": 4, "a_words": 64, "b_words": 64, **fields})
+                ip = Ip(config=config, bus=bus, clocks=clocks, pipelined=pipelined, prefix=prefix)
             cache[key] = ip, build(ip)
         return cache[key]
 

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from weft.buses import BUSES
-from weft.config import Config
-from weft.ip import Ip
 from weft.kit.build import guide
 from weft.kit.folder import MANIFEST, write
+from weft.kit.head import parameters_of
 
-buses = pytest.mark.parametrize("bus", BUSES)
+buses = pytest.mark.parametrize("bus", [
+    *BUSES, pytest.param("networks", marks=pytest.mark.slow),
+])
 ROOT = Path(__file__).resolve().parents[2]
 AGAIN = """\
 import sys
@@ -36,8 +37,9 @@ def test_links_and_manifest_match_the_files(kits, bus):
     links = set(re.findall(r"\]\(([^)]+)\)", page))
     assert links <= set(files)
     assert set(guide(ip, files)) <= links
-    digests = json.loads(files[MANIFEST])["files"]
-    assert digests == {
+    found = json.loads(files[MANIFEST])
+    assert (found["name"], found["bus"]) == (ip.name, ip.bus)
+    assert found["files"] == {
         name: hashlib.sha256(data).hexdigest()
         for name, data in files.items() if name != MANIFEST
     }
@@ -74,14 +76,16 @@ def test_core_with_primitives_has_their_models(kits, tmp_path):
     assert set(sources) <= set(guide(ip, files))
 
 
-def test_module_names_start_with_the_name_of_the_core(kits):
-    ip, files = kits("dma")
+@pytest.mark.parametrize("bus", ["dma", pytest.param("networks", marks=pytest.mark.slow)])
+def test_module_names_start_with_the_name_of_the_core(kits, bus):
+    ip, files = kits(bus)
     modules = re.findall(r"^module (\S+?)\(", files[f"{ip.name}.v"].decode(), re.M)
     assert modules
     assert [name for name in modules if not name.lstrip("\\").startswith(ip.name)] == []
 
 
-def test_config_file_gives_the_same_ip(kits, tmp_path):
-    ip, files = kits("stream")
+@pytest.mark.parametrize("bus", ["stream", pytest.param("networks", marks=pytest.mark.slow)])
+def test_config_file_gives_the_same_ip(kits, bus, tmp_path):
+    ip, files = kits(bus)
     (tmp_path / "config.toml").write_bytes(files["config.toml"])
-    assert Ip(config=Config.from_toml(tmp_path / "config.toml"), bus="stream") == ip
+    assert type(parameters_of(ip)).from_toml(tmp_path / "config.toml") == parameters_of(ip)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TAG = "SPDX-License-Identifier: BSD-2-Clause"
 
 
-@pytest.mark.parametrize("bus", ["axi", "dma"])
+@pytest.mark.parametrize("bus", ["axi", "dma", pytest.param("networks", marks=pytest.mark.slow)])
 def test_every_file_has_an_identifier(kits, bus):
     _, files = kits(bus)
     without = [

@@ -6,8 +6,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from c_network import shared_library
-from c_network_driver import CNetworkDriver, driver_files
+from c_network import shared_library, write_sources
+from c_network_driver import CNetworkDriver
 from network_chips import network_chip
 from network_registers import NetworkRegisterModel
 
@@ -172,9 +172,7 @@ def test_the_model_sees_bugs(tmp_path, old, new, check):
 
 
 def test_needs_no_library_and_is_clean_on_32_bits(tmp_path):
-    for name, data in driver_files(IP).items():
-        (tmp_path / name).write_bytes(data)
-    sources = [tmp_path / "weft.c"]
+    sources = write_sources(tmp_path, IP, {})
     shared_library(tmp_path, sources, *FREESTANDING, "-O3")
     flags = ["-m32", "-fsyntax-only"]
     probe = [*compiler(), *FREESTANDING, *flags, "-x", "c", "/dev/null"]

@@ -16,6 +16,7 @@ CASES = [(bus, {}) for bus in BUSES] + [
     ("axi", {"target": "ice40up", "rows": 1, "cols": 2, "depth": 2}),
     ("axi", {"dtype": "bf16", "rows": 1, "cols": 2}),
     ("dma", {"target": "ecp5", "rows": 1, "cols": 2, "lanes": 1, "bytes_in": 4, "bytes_out": 4}),
+    ("networks", {}),
 ]
 # Warnings of Verilator 5.006, from its manual.
 RULES_OF_5_006 = """

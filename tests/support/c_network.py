@@ -14,7 +14,9 @@ from weft.kit.driver import driver
 from weft.kit.files.weft_driver import Driver, compiler
 from weft.kit.texts import text
 
-__all__ = ["LoadedNetwork", "shared_library", "write_sources"]
+__all__ = [
+    "LoadedNetwork", "driver_files", "hooked_library", "shared_library", "write_sources",
+]
 
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wsign-conversion",
          "-pedantic"]
@@ -26,15 +28,24 @@ unsigned char weft_test_arena[{ARENA}] __attribute__((aligned(4096)));
 
 
 @functools.lru_cache
-def _driver_files(ip):
+def driver_files(ip):
+    """The files of the driver, with the header of the registers."""
     return driver(ip) | {f"{ip.name}_regs.h": header(ip)}
 
 
 def write_sources(folder, ip, files):
     """Write the driver and the network's C files to a folder; return the C sources."""
-    for name, data in (_driver_files(ip) | files).items():
+    for name, data in (driver_files(ip) | files).items():
         (folder / name).write_bytes(data)
     return sorted(map(str, folder.glob("*.c")))
+
+
+def hooked_library(folder, ip, glue):
+    """Compile the sources in a folder and C code ``glue``, with the hooks of `Library`."""
+    hooks = folder / "driver_hooks.h"
+    hooks.write_text(renamed(text("driver_hooks.h"), ip.prefix))
+    (folder / "glue.c").write_text(renamed(glue, ip.prefix))
+    return shared_library(folder, sorted(folder.glob("*.c")), "-O1", "-include", hooks)
 
 
 def shared_library(folder, sources, *flags):
@@ -65,12 +76,8 @@ class LoadedNetwork:
     """
 
     def __init__(self, folder, ip, name, files):
-        hooks = folder / "driver_hooks.h"
-        hooks.write_text(renamed(text("driver_hooks.h"), ip.prefix))
-        glue = renamed(text("driver_glue.c") + GLUE, ip.prefix)
-        (folder / "glue.c").write_text(glue)
-        sources = write_sources(folder, ip, files)
-        library = shared_library(folder, sources, "-O1", "-include", hooks)
+        write_sources(folder, ip, files)
+        library = hooked_library(folder, ip, text("driver_glue.c") + GLUE)
         device = RegisterModel(ip)
         loaded = ctypes.CDLL(str(library))
         arena = ctypes.addressof((ctypes.c_uint8 * ARENA).in_dll(loaded, f"{ip.prefix}_test_arena"))

@@ -21,17 +21,19 @@ from weft.commands import (
 from weft.descriptors import ElementOrder, Fetch, Store, write_unit
 from weft.geometry import memories
 from weft.host.dma_memory import DmaMemory
-from weft.host.mmio import RegisterAccess, RegisterTransport, field_bits, field_value
+from weft.host.mmio import ProductTransport
 from weft.host.packing import pack_results
-from weft.host.transport import Packet, TransportError, TransportTimeout
+from weft.host.register_transport import RegisterAccess, progress
+from weft.host.transport import Packet, TransportError
 from weft.job_rules import JobRules
 
 __all__ = ["DmaTransport"]
 
 _WORDS = 13  # 32-bit words of a descriptor that are written; the others stay 0, as after a reset
-_BUSY = field_bits("status", "busy", "dma_busy")
-_DROPPED = field_bits("irq_status", "bad_descriptor", "bad_address")
-_EVENTS = _DROPPED | field_bits("irq_status", "failed")
+_NAMES = ProductTransport.NAMES
+_BUSY = _NAMES.bits("status", "busy", "dma_busy")
+_DROPPED = _NAMES.bits("irq_status", "bad_descriptor", "bad_address")
+_FAILED = _NAMES.bits("irq_status", "failed")
 
 
 @dataclass
@@ -53,7 +55,7 @@ class _Command:
 
 
 
-class DmaTransport(RegisterTransport):
+class DmaTransport(ProductTransport):
     """A `weft.host.transport.Transport` to an IP core of bus ``dma``.
 
     Each load becomes a descriptor of order PACKED, with its payload in memory. Each job becomes a
@@ -134,10 +136,7 @@ class DmaTransport(RegisterTransport):
         while not self._packets:
             moved = self._collect()
             moved |= self._submit()
-            if moved:
-                last_move = time.monotonic()
-            elif time.monotonic() - last_move > timeout:
-                raise TransportTimeout(f"no job ended for {timeout:g} s")
+            last_move = progress(moved, last_move, timeout, "no job ended")
         return self._packets.popleft()
 
     def close(self) -> None:
@@ -283,11 +282,11 @@ class DmaTransport(RegisterTransport):
             )
         if not count:
             return False
-        tag = field_value("last_job", "tag", last)
-        status = Status(field_value("last_job", "status", last))
+        tag = _NAMES.value("last_job", "tag", last)
+        status = Status(_NAMES.value("last_job", "status", last))
         if tag not in [job.tag for job, _ in self._jobs]:
             raise TransportError(f"job {tag} ended, but was not submitted")
-        failed = events & field_bits("irq_status", "failed")
+        failed = events & _FAILED
         while True:
             job, offset = self._jobs.popleft()
             if job.tag == tag:
@@ -304,7 +303,7 @@ class DmaTransport(RegisterTransport):
         events = 0
         while True:
             done = self._read("jobs_done")
-            new = self._read("irq_status") & _EVENTS
+            new = self._read("irq_status") & (_DROPPED | _FAILED)
             if new:
                 self._write("irq_status", new)
             events |= new

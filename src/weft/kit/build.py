@@ -4,7 +4,7 @@ import importlib
 from importlib import metadata
 
 from weft.chip.ip import NetworkIp
-from weft.hw.bus.top import IpTop
+from weft.hw.bus.network_top import ip_top
 from weft.ip import Ip
 from weft.kit.bench import bench
 from weft.kit.constraints import constraint_files, constraints
@@ -13,9 +13,8 @@ from weft.kit.driver import driver
 from weft.kit.folder import MANIFEST, manifest
 from weft.kit.formats import formats
 from weft.kit.fusesoc import description
-from weft.kit.head import head, toml
+from weft.kit.head import head, parameters_of, toml
 from weft.kit.licence import licensed
-from weft.kit.network_build import build_network_kit, network_guide
 from weft.kit.ports import ports
 from weft.kit.sheet import sheet
 from weft.kit.template import template
@@ -39,12 +38,10 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
     ModuleNotFoundError
         If PeakRDL is not installed. It is raised before any step that takes long.
     """
-    if isinstance(ip, NetworkIp):
-        return build_network_kit(ip, measured=measured)
     name, version = ip.name, metadata.version("weft")
     files = documents(ip, version)
     files[f"driver/{name}_regs.h"] = files.pop(f"{name}_regs.h")
-    top = IpTop(ip)
+    top = ip_top(ip)
     pins = ports(top, ip.protocol)
     sources = {f"{name}.v": core(top, head=head(ip, "the core"))}
     if models := primitives(ip, head=head(ip, "simulation models of its device primitives")):
@@ -52,27 +49,41 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
     texts = {
         **sources,
         f"{name}.vhd": package(name, pins, head=head(ip, "VHDL component declaration")),
-        f"{name}.vlt": text("lint.vlt"),
-        f"{name}.core": description(ip, version, list(sources), [*driver(ip), f"{name}_regs.h"]),
-        "config.toml": toml(ip.config), "LICENSE": text("LICENSE"),
-        "constraints.md": constraints(ip), **constraint_files(ip), "formats.md": formats(ip),
         f"{name}.veo": template(name, pins, head=head(ip, "instantiation template")),
+        f"{name}.vlt": text("lint.vlt"),
+        "config.toml": toml(parameters_of(ip)), "LICENSE": text("LICENSE"),
+        "constraints.md": constraints(ip), **constraint_files(ip),
     }
     files |= {path: value.encode() for path, value in texts.items()}
-    for folder, contents in (
-        ("driver", driver(ip)), ("bench", bench(ip, list(sources))), ("litex", _litex(ip)),
-        ("examples", {"amaranth_soc.py": text("amaranth_soc.py").encode()}),
-    ):
-        files |= {f"{folder}/{file}": data for file, data in contents.items()}
+    files |= {f"driver/{file}": data for file, data in driver(ip).items()}
+    files |= _network_files(ip) if isinstance(ip, NetworkIp) else _product_files(ip, [*sources])
     files["README.md"] = sheet(ip, pins, guide(ip, files), measured=measured).encode()
     files = {path: licensed(path, data) for path, data in files.items()}
     index = manifest(
         files, weft=version, name=name, bus=ip.bus, clocks=ip.clocks, pipelined=ip.pipelined,
-        prefix=ip.prefix, hash=f"{ip.config.hash:08x}", data_path=ip.protocol.data_path.value,
+        prefix=ip.prefix, hash=f"{parameters_of(ip).hash:08x}",
+        data_path=ip.protocol.data_path.value,
         clock=ip.protocol.clock, reset=ip.protocol.reset, reset_active=ip.protocol.reset_active,
     )
     files[MANIFEST] = licensed(MANIFEST, index)
     return dict(sorted(files.items()))
+
+
+def _network_files(ip):
+    """The files that only cores for networks have."""
+    return {"lists.md": f"# Lists of {ip.name}\n\n{text('formats_chip.md')}".encode()}
+
+
+def _product_files(ip, sources):
+    """The files that only cores for matrix products have; ``sources`` are of Verilog."""
+    drivers = [*driver(ip), f"{ip.name}_regs.h"]
+    files = {
+        f"{ip.name}.core": description(ip, metadata.version("weft"), sources, drivers).encode(),
+        "formats.md": formats(ip).encode(),
+        "examples/amaranth_soc.py": text("amaranth_soc.py").encode(),
+    }
+    files |= {f"bench/{file}": data for file, data in bench(ip, sources).items()}
+    return files | {f"litex/{file}": data for file, data in _litex(ip).items()}
 
 
 def check_packages() -> None:
@@ -90,8 +101,6 @@ def _litex(ip):
 
 def guide(ip: Ip | NetworkIp, files) -> dict[str, str]:
     """A one-line description of each file in ``files`` that a user opens, by path."""
-    if isinstance(ip, NetworkIp):
-        return network_guide(ip, files)
     name = ip.name
     descriptions = {
         f"{name}.v": "the core in Verilog-2005, one file",
@@ -115,6 +124,7 @@ def guide(ip: Ip | NetworkIp, files) -> dict[str, str]:
         f"{name}.xdc": "timing constraints for Vivado",
         f"{name}.lpf": "timing constraints for Diamond and nextpnr-ecp5",
         "formats.md": "byte layout of commands, operands, results and descriptors",
-        "config.toml": "the Config from which the kit is made",
+        "lists.md": "memory, lists and their descriptors",
+        "config.toml": f"the {type(parameters_of(ip)).__name__} from which the kit is made",
     }
     return {path: text for path, text in descriptions.items() if path in files}

@@ -3,33 +3,69 @@
 from weft import commands, registers
 from weft.buses import BUSES
 from weft.c_names import renamed
+from weft.chip import registers as chip_registers
+from weft.chip.ip import NetworkIp
 from weft.descriptors import write_unit
 from weft.geometry import memories, operands
 from weft.hw.bus.fifo_ports import CAPACITY
 from weft.ip import Ip
 from weft.kit.texts import text
 
-__all__ = ["configuration", "driver"]
+__all__ = ["driver"]
 
 RESULT_WORDS = CAPACITY // 16 * 16  # 32-bit words of results that fit the FIFO, for any bytes_out
 _ANY_K = 0x7FFF_FFFF  # the largest k of a data type without a limit
 _ABSENT = "{1, 1, 1, 1, 1, 1, 0}"  # the geometry of a region that a core does not have
 
 
-def driver(ip: Ip) -> dict[str, bytes]:
+def driver(ip: Ip | NetworkIp) -> dict[str, bytes]:
     """The files of the driver, by name."""
-    names = ["weft.h", "weft_internal.h", "weft_stream_io.h"]
-    names += ["weft.c", "weft_jobs.c", "weft_pack.c"]
-    names += [*["weft_panel.c"] * (not ip.has_dma), f"weft_{ip.protocol.data_path.value}.c"]
-    files = {name: text(name) for name in names}
-    files = {renamed(name, ip.prefix): renamed(data, ip.prefix) for name, data in files.items()}
-    files[f"{ip.prefix}_config.h"] = configuration(ip)
+    if isinstance(ip, NetworkIp):
+        sources = {f"weft.{kind}": f"weft_network.{kind}" for kind in "hc"}
+    else:
+        names = ["weft.h", "weft_internal.h", "weft_stream_io.h"]
+        names += ["weft.c", "weft_jobs.c", "weft_pack.c"]
+        names += [*["weft_panel.c"] * (not ip.has_dma), f"weft_{ip.protocol.data_path.value}.c"]
+        sources = {name: name for name in names}
+    files = {
+        renamed(name, ip.prefix): renamed(text(file), ip.prefix) for name, file in sources.items()
+    }
+    files[f"{ip.prefix}_config.h"] = _configuration(ip)
     return {name: data.encode() for name, data in files.items()}
 
 
-def configuration(ip: Ip) -> str:
+def _configuration(ip):
     """The header ``<prefix>_config.h``: the constants of the core that the driver needs."""
     macro = ip.prefix.upper()
+    network = isinstance(ip, NetworkIp)
+    values = _network_constants(ip) if network else _product_constants(ip)
+    lines = [
+        f"#define {macro}_{name} {value} /* {renamed(_MEANINGS[name], ip.prefix)} */"
+        for name, value in values.items()
+    ]
+    if not network:
+        regions = [_geometry(memories(ip.config).get(region)) for region in commands.Region]
+        lines += [
+            "", f"/* Regions A, B, parameters, table, C: struct {ip.prefix}_geometry of each. */",
+            f"#define {macro}_REGIONS {{" + ", ".join(regions) + "}",
+        ]
+    return "\n".join([
+        f"/* Constants of the core {ip.name} for its driver. */",
+        f"#ifndef {macro}_CONFIG_H", f"#define {macro}_CONFIG_H", "",
+        f'#include "{ip.name}_regs.h"', "", *lines, "", "#endif", "",
+    ])
+
+
+def _network_constants(ip):
+    chip = ip.chip
+    return {
+        "MAGIC": f"0x{chip_registers.MAGIC:08x}u", "VERSION": f"{chip_registers.VERSION}u",
+        "HASH": f"0x{chip.hash:08x}u", "DEPTH": f"{chip.core.depth}u",
+        "BANKS": f"{chip.banks}u", "WORDS": f"{chip.words}u", "VECTORS": f"{chip.vectors}u",
+    }
+
+
+def _product_constants(ip):
     c = ip.config
     _, b = operands(c)
     words = min(o.words for o in operands(c))
@@ -56,20 +92,7 @@ def configuration(ip: Ip) -> str:
         narrow = epilogue[0] if epilogue else commands.JobFlag(0)
         values["RESULT_ALIGN"] = f"{write_unit(c, commands.JobFlag(0))}u"
         values["NARROW_RESULT_ALIGN"] = f"{write_unit(c, narrow)}u"
-    lines = [
-        f"#define {macro}_{name} {value} /* {renamed(_MEANINGS[name], ip.prefix)} */"
-        for name, value in values.items()
-    ]
-    regions = [_geometry(memories(c).get(region)) for region in commands.Region]
-    return "\n".join([
-        f"/* Constants of the core {ip.name} for its driver. */",
-        f"#ifndef {macro}_CONFIG_H", f"#define {macro}_CONFIG_H", "",
-        f'#include "{ip.name}_regs.h"', "",
-        *lines, "",
-        f"/* Regions A, B, parameters, table, C: struct {ip.prefix}_geometry of each. */",
-        f"#define {macro}_REGIONS {{" + ", ".join(regions) + "}", "",
-        "#endif", "",
-    ])
+    return values
 
 
 _MEANINGS = {
@@ -80,7 +103,9 @@ _MEANINGS = {
     "MAGIC": "register magic", "VERSION": "register version", "HASH": "register hash",
     "COMMANDS_VERSION": "version in command headers",
     "ROWS": "rows of the array", "COLS": "columns of the array",
-    "DEPTH": "values along K in a word", "LANES": "results of a chunk",
+    "DEPTH": "values along K in a word",
+    "BANKS": "banks of the memory", "WORDS": "words of a bank; a word is a vector of DEPTH bytes",
+    "VECTORS": "vectors of the memory", "LANES": "results of a chunk",
     "BYTES_IN": "bytes of a word of commands", "BYTES_OUT": "bytes of a word of results",
     "K_MAX": "largest K of a product", "K_PANEL": "largest K that is not split",
     "BF16": "1: bfloat16 operands, 0: int8", "VALUE_BYTES": "bytes of a value of A or B",

@@ -7,6 +7,7 @@ from weft.boards.toolchain import Toolchain, ToolchainError, to_rtlil
 from weft.chip.ip import NetworkIp
 from weft.hw.bus.network_top import ip_top
 from weft.ip import Ip
+from weft.kit.table import table
 
 __all__ = ["device", "measure"]
 
@@ -39,11 +40,9 @@ def measure(ip: Ip | NetworkIp, part: Device, tools: Toolchain, *, folder: Path,
         (name, f"{used:,}", f"{part.capacity[name]:,}", f"{used / part.capacity[name]:.1%}")
         for name, used in placed.used.items() if part.capacity[name]
     ]
-    lines = [
-        (f"The core alone on {part.name}, from Yosys and nextpnr, seed {seed}:"
+    return (
+        f"The core alone on {part.name}, from Yosys and nextpnr, seed {seed}:"
         f" **{placed.fmax:.1f} MHz** (critical path: {placed.critical_path}), or"
-        f" {placed.fmax * ip.config.peak / 1000:.2f} GMAC/s peak."),
-        "", "| resource | used | available | share |", "| --- | --- | --- | --- |",
-        *("| " + " | ".join(row) + " |" for row in rows),
-    ]
-    return "\n".join(lines)
+        f" {placed.fmax * ip.config.peak / 1000:.2f} GMAC/s peak.\n\n"
+        + table(("resource", "used", "available", "share"), rows)
+    )

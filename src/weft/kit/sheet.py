@@ -3,32 +3,32 @@
 import dataclasses
 
 from weft.chip.ip import NetworkIp
-from weft.cli.info import cycle_counts, result_types
-from weft.config import Config
-from weft.geometry import operands
 from weft.ip import Ip
+from weft.kit import network_sections, product_sections
 from weft.kit.head import command
 from weft.kit.ports import Port, interfaces
+from weft.kit.table import table
 from weft.kit.waves import waves
 from weft.register_map import registers
 
-__all__ = ["port_tables", "sheet", "table"]
+__all__ = ["sheet"]
 
-EDGES = 8, 16, 32, 64, 128, 256  # M = N = K of the products in the table of cycles
-MAX_CYCLES = 40_000  # at peak rate; larger products are left out
 NOT_MEASURED = "Not measured. `weft generate --measure DEVICE` places and routes the core."
+_FIFO_PORTS = " and 2 FIFO ports"
 
 
-def sheet(ip: Ip, ports: list[Port], files: dict[str, str], *, measured: str | None) -> str:
+def sheet(
+    ip: Ip | NetworkIp, ports: list[Port], files: dict[str, str], *, measured: str | None
+) -> str:
     """The page in Markdown.
 
     ``files`` are descriptions of the kit's files by path; ``measured`` is the text of the section
     "Area and clock".
     """
-    c = ip.config
+    c, kind = ip.config, network_sections if isinstance(ip, NetworkIp) else product_sections
     return "\n\n".join([
         f"# {ip.name}",
-        f"A matrix-multiply accelerator, C[M, N] = A[M, K] x B[K, N], with {c.rows} x {c.cols}"
+        f"{kind.KIND}, with {c.rows} x {c.cols}"
         f" processing elements of {c.depth} operand pair{'s' * (c.depth > 1)} a cycle:"
         f" **{c.peak} MAC/cycle**, {c.dtype}. Bus: {ip.protocol.text}."
         + " The core has its own clock, `core_clk`." * (ip.clocks == 2),
@@ -37,32 +37,21 @@ def sheet(ip: Ip, ports: list[Port], files: dict[str, str], *, measured: str | N
         "## Files", table(("file", "contents"), [
             (f"[{name}]({name})", text) for name, text in files.items()
         ]),
-        "## Numbers", _numbers(c),
-        "## Use", _use(ip),
-        "## Ports", *port_tables(ip, ports),
+        "## Numbers", kind.numbers(ip),
+        "## Use", kind.use(ip),
+        "## Ports", *_port_tables(ip, ports),
         "## Timing", *waves(ip),
         "## Registers",
         (f"{len(registers(ip))} registers{_FIFO_PORTS * ip.has_fifo_ports} in 4 KiB:"
         f" [{ip.name}_regs.md]({ip.name}_regs.md), also as [HTML](html/index.html),"
         f" [SystemRDL]({ip.name}.rdl), [IP-XACT]({ip.name}_regs.xml) and"
         f" [C header](driver/{ip.name}_regs.h)."),
-        "## Performance",
-        "Clock cycles of a product, from the cycle model, which the tests of Weft compare with the"
-        " hardware cycle by cycle.\n\n"
-        "* cold: from the first load word accepted to the last result word taken, nothing loaded"
-        " before\n"
-        "* resident: from the job's first word to the last result word, both operands loaded before"
-        " (-: they do not fit the buffers)\n"
-        "* steady: the interval between equal products back to back, loads included\n"
-        "* utilization: multiply-accumulates of the steady interval, relative to the peak\n\n"
-        "The input stream is always valid and the output stream always ready:"
-        f" {c.bytes_in} bytes in and {c.bytes_out} bytes out a cycle."
-        + _FIFO_PACE * ip.has_fifo_ports,
-        _cycles(c),
+        *kind.performance(ip),
         "## Area and clock", measured or NOT_MEASURED,
         "## Parameters", table(("field", "value", "meaning"), [
-            (f"`{f.name}`", str(getattr(c, f.name)), f.metadata["text"])
-            for f in dataclasses.fields(c)
+            *((f"`{f.name}`", str(getattr(c, f.name)), f.metadata["text"])
+              for f in dataclasses.fields(c)),
+            *kind.parameters(ip),
         ]),
         "## Integration",
         ("[constraints.md](constraints.md) describes clocks, reset and timing constraints. The core"
@@ -75,40 +64,7 @@ def sheet(ip: Ip, ports: list[Port], files: dict[str, str], *, measured: str | N
     ]) + "\n"
 
 
-_FIFO_PORTS = " and 2 FIFO ports"
-_FIFO_PACE = (
-    " Through the FIFO ports of the register space the processor is slower than this: each access"
-    " moves 4 bytes."
-)
-_FIFO_USE = (
-    "Write commands to the FIFO port `cmd_fifo`, at most `cmd_fifo_free` words at a time. Read"
-    " results from the FIFO port `result_fifo`, at most `result_level.words` words at a time. The"
-    " driver [{header}]({header}) does this in C."
-)
-
-
-def _use(ip: Ip) -> str:
-    text = ip.protocol.use + f" {_FIFO_USE}" * ip.has_fifo_ports
-    return text.format(header=f"driver/{ip.prefix}.h")
-
-
-def table(head, rows) -> str:
-    """A table in Markdown."""
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(row) + " |" for row in lines)
-
-
-def _numbers(c: Config) -> str:
-    a, b = operands(c)
-    results = " or ".join(name for name, _ in result_types(c))
-    return (
-        f"Operands {c.data_type.a.name}, results {results}: {c.data_type.arithmetic(c)}. A job"
-        f" computes K up to {min(a.words, b.words) * c.depth:,}; the driver splits larger products."
-        f" Buffers: {a.words * a.word_bytes:,} bytes for A, {b.words * b.word_bytes:,} bytes for B."
-    )
-
-
-def port_tables(ip: Ip | NetworkIp, ports: list[Port]):
+def _port_tables(ip, ports):
     """Yield the title and the table of each interface."""
     remaining = list(ports)
     for interface in interfaces(ip.protocol):
@@ -119,18 +75,3 @@ def port_tables(ip: Ip | NetworkIp, ports: list[Port]):
             yield table(("port", "bits", "direction", "meaning"), [
                 (f"`{p.name}`", str(p.width), "out" if p.out else "in", p.text) for p in group
             ])
-
-
-def _cycles(c: Config) -> str:
-    rows = []
-    for edge in [edge for edge in EDGES if edge**3 <= MAX_CYCLES * c.peak]:
-        for name, flags in result_types(c):
-            cold, resident, steady = cycle_counts(c, edge, edge, edge, flags)
-            rows.append((
-                f"{edge} x {edge} x {edge}", name, f"{cold:,}",
-                "-" if resident is None else f"{resident:,}", f"{steady:,.0f}",
-                f"{edge**3 / steady / c.peak:.1%}",
-            ))
-    return table(
-        ("M x K x N", "results", "cold", "resident", "steady", "utilization"), rows
-    )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from c_network import shared_library
-from c_network_driver import CNetworkDriver, driver_files
+from c_network import shared_library, write_sources
+from c_network_driver import CNetworkDriver
 from chip_networks import NetworkBuilder, random_network
 from graph_runner import run_graph
 from network_chips import SIMULATED, network_chip
@@ -105,9 +105,9 @@ def test_must_be_loaded(digits):
     digits.device.board.memory[:] = 0  # the lists are lost
     assert digits(x)[0] == -7  # OPCODE
     assert digits(x)[0] == NOT_LOADED
-    run = digits.driver.library.digits_cnn_run
+    run = digits.driver.lib.digits_cnn_run
     assert run(digits.driver.core, None, None) == run(None, None, None) == NULL
-    assert digits.driver.library.digits_cnn_load(None) == NULL
+    assert digits.driver.lib.digits_cnn_load(None) == NULL
 
 
 def test_no_wait_is_endless(digits):
@@ -174,8 +174,7 @@ def test_a_driver_of_another_core_does_not_compile(tmp_path):
     builder.dense(0, 4)
     program = compile_chip(builder.graph(), target_of(CHIP))
     other = NetworkIp(chip=network_chip(3, 4, 4, 2, words=2048), bus="axi")
-    for name, data in (driver_files(other) | chip_c_files(program)).items():
-        (tmp_path / name).write_bytes(data)
+    write_sources(tmp_path, other, chip_c_files(program))
     with pytest.raises(AssertionError, match="for another ChipConfig than the driver"):
         shared_library(tmp_path, [tmp_path / "net.c"], "-fsyntax-only")
 

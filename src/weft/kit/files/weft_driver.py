@@ -38,39 +38,67 @@ class WeftProduct(ctypes.Structure):
     ]
 
 
-class Driver:
-    """The compiled driver, connected to one device.
+class Library:
+    """A compiled driver of any kind of core, connected to one device.
 
     Parameters
     ----------
     library : path
-        The shared library that `compile_driver` returns.
+        The shared library.
     device : object
-        The core, real or simulated. It has the methods ``read(address)``, ``write(address, value)``
-        and ``exchange(commands, result_bytes)``, which returns the bytes of a result packet and its
-        status, and the attribute ``memory``, an array of bytes that the core can access.
+        The core, real or simulated. It has the methods ``read(address)`` and
+        ``write(address, value)``.
     prefix : str
         The prefix of the driver's names.
+    """
+
+    def __init__(self, library, device, prefix="weft"):
+        self.device, self.prefix = device, prefix
+        self.lib = ctypes.CDLL(str(library))
+        # References to callbacks and buffers, which C code uses for as long as the driver lives.
+        self._callbacks = [READ(device.read), WRITE(device.write)]
+        for name, hook in zip(("read", "write"), self._callbacks, strict=True):
+            self.variable(f"test_{name}").value = ctypes.cast(hook, _P).value
+        size = self._function("test_core_size")
+        size.restype = ctypes.c_size_t
+        self.core = ctypes.create_string_buffer(size())
+
+    def call(self, name, *arguments):
+        """Call a function of the driver on this core; ``name`` has the prefix ``weft`` or none."""
+        return self._function(name.removeprefix("weft_"))(self.core, *arguments)
+
+    def variable(self, name):
+        """A pointer variable of the library, by its name without the prefix."""
+        return _P.in_dll(self.lib, f"{self.prefix}_{name}")
+
+    def _function(self, name):
+        return getattr(self.lib, f"{self.prefix}_{name}")
+
+
+class Driver(Library):
+    """The driver of a core for matrix products.
+
+    Parameters
+    ----------
+    library, prefix
+        As of `Library`; `compile_driver` returns the library.
+    device : object
+        It also has the method ``exchange(commands, result_bytes)``, which returns the bytes of a
+        result packet and its status, and the attribute ``memory``, an array of bytes that the core
+        can access.
     """
 
     Weights, DONE, READ = WeftWeights, DONE, READ  # for tests
 
     def __init__(self, library, device, prefix="weft"):
-        self.device, self.prefix = device, prefix
-        self.lib = ctypes.CDLL(str(library))
+        super().__init__(library, device, prefix)
         self.used = 0  # bytes of memory that are allocated
-        # References to callbacks and buffers, which C code uses for as long as the driver lives.
-        self._callbacks = [READ(device.read), WRITE(device.write), EXCHANGE(self._exchange)]
-        for name, hook in zip(("read", "write"), self._callbacks, strict=False):
-            self.variable(f"test_{name}").value = ctypes.cast(hook, _P).value
+        self._callbacks += [EXCHANGE(self._exchange)]
         self.variable("test_memory").value = device.memory.ctypes.data
         self._function("load_b").argtypes = [_P, _P, _P, _D, _D, _U, _U]
         self._function("test_buffers").argtypes = [
             _P, _P, ctypes.c_size_t, _P, ctypes.c_size_t, EXCHANGE
         ]
-        size = self._function("test_core_size")
-        size.restype = ctypes.c_size_t
-        self.core = ctypes.create_string_buffer(size())
         self.buffers(1 << 15, 1 << 15)
 
     def buffers(self, commands, results):
@@ -95,17 +123,6 @@ class Driver:
         copy = copy.T if order == "F" else copy
         copy[...] = array
         return copy
-
-    def call(self, name, *arguments):
-        """Call a function of the driver on this core; ``name`` has the prefix ``weft`` or none."""
-        return self._function(name.removeprefix("weft_"))(self.core, *arguments)
-
-    def variable(self, name):
-        """A pointer variable of the library, by its name without the prefix."""
-        return _P.in_dll(self.lib, f"{self.prefix}_{name}")
-
-    def _function(self, name):
-        return getattr(self.lib, f"{self.prefix}_{name}")
 
     def product(self, a, b, c, *, epilogue=0, columns=None, bias=None, weights=None):
         """``weft_product`` for arrays; with weights ``b`` is None."""

@@ -1,0 +1,53 @@
+"""Parts of the data sheet that only a core for networks has."""
+
+import dataclasses
+
+from weft.chip.ip import NetworkIp
+
+__all__ = ["KIND", "numbers", "parameters", "performance", "use"]
+
+KIND = "A core that executes whole neural networks from its own memory"
+_SIZES = {
+    "words": "words of each bank of the memory", "b_words": "words of the B buffer",
+    "lines": "lines of the parameter buffer",
+    "read_vectors": "vectors that loads, descriptors and the host read in a cycle",
+}
+_TRANSFERS = """\
+To write memory, wait until `status.memory_busy` is 0, set `memory_address`, `memory_layout` and
+`memory_row_step`, write the number of bytes to `memory_write`, and the bytes to `write_fifo`: at
+most `write_fifo_free` words at a time. To read memory, write `memory_address` and `memory_read`,
+and read at most `read_fifo_level` words at a time from `read_fifo`. To run a list, set `base` and
+`limit` once, then `list_address` and `log_address`; write `control.start`, and wait until
+`status.list_busy` is 0, or for the interrupt `done`."""
+
+
+def numbers(ip: NetworkIp) -> str:
+    """The sizes of the memory."""
+    chip = ip.chip
+    return (
+        f"The memory holds {chip.memory_bytes:,} bytes: {chip.banks} banks of {chip.words:,} words"
+        f" of {chip.core.depth} bytes."
+    )
+
+
+def use(ip: NetworkIp) -> str:
+    """How software uses the core."""
+    return (
+        f"The driver [driver/{ip.prefix}.h](driver/{ip.prefix}.h) writes and reads the memory, and"
+        " runs lists. `weft compile NETWORK --config config.toml -o net.weft --c FOLDER` writes a"
+        " network as C code for it: `net_load` and `net_run` with the name of the network."
+        f" [lists.md](lists.md) describes lists for own software.\n\n{_TRANSFERS}"
+    )
+
+
+def performance(ip: NetworkIp) -> list[str]:
+    """None: `weft compile` predicts the cycles of a network."""
+    return []
+
+
+def parameters(ip: NetworkIp) -> list[tuple[str, str, str]]:
+    """Rows of the fields of the ChipConfig: name, value, meaning."""
+    return [
+        (f"`chip.{f.name}`", str(getattr(ip.chip, f.name)), _SIZES[f.name])
+        for f in dataclasses.fields(ip.chip) if f.name != "core"
+    ]
