@@ -243,7 +243,8 @@ class Core(wiring.Component):
             tile=pending.Tile, rows=c.rows, cols=c.cols, lanes=c.lanes, slots=slots,
             buffer_rows=latencies.buffer_rows, epilogue_flags=flags,
             reorder_depth=latencies.reorder_depth, interval=c.scale_cycles,
-            epilogue_lag=latencies.epilogue_lag, read_delay=latencies.read_delay,
+            epilogue_lag=latencies.epilogue_lag, serial_epilogue=latencies.serial_epilogue,
+            read_delay=latencies.read_delay,
         )
         m.d.comb += pending.results.eq(sequencer.results)
         connect(m, pending.tiles, scheduler.tiles)

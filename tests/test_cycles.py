@@ -33,6 +33,10 @@ CONFIGS = [
         rows=4, cols=2, depth=2, target="ice40up", drain="folded", lanes=1, activation="none",
         scale_cycles=8, bytes_in=2, bytes_out=1, jobs=2, a_words=256, b_words=512,
     ),
+    Config(
+        rows=3, cols=3, depth=4, target="ice40hx", multiplier="plain", lanes=1, scale_cycles=4,
+        bytes_in=8, bytes_out=1, jobs=2, **SMALL
+    ),
     Config(dtype="bf16", rows=4, cols=4, **SMALL),
     Config(
         dtype="bf16", rows=2, cols=3, lanes=8, bytes_out=2, c_words=64, flush_subnormals=True,

@@ -16,7 +16,8 @@ BASE = tuple(
     f"weft.{name}" for name in (
         "config", "hints", "formats", "frames", "register_types", "registers", "commands",
         "geometry", "timing", "cycles", "buses", "ip", "register_map", "descriptors", "dtypes",
-        "job_rules", "latencies", "mac_cells", "registry", "targets", "c_names", "checks", "chip",
+        "job_rules", "latencies", "serial_schedule", "mac_cells", "registry", "targets", "c_names",
+        "checks", "chip",
     )
 )
 PUBLIC = ("weft.config", "weft.host")  # what `import weft` itself reaches

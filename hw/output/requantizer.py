@@ -1,6 +1,6 @@
 """The int8 epilogue: turns int32 sums into int8 results, with parameters for each column."""
 
-from amaranth.hdl import Mux, Signal, signed
+from amaranth.hdl import Signal, signed
 from amaranth.lib import data
 
 from weft import latencies
@@ -11,6 +11,7 @@ from weft.hw.output.clamp import clamp
 from weft.hw.output.operand_sums import RowSums
 from weft.hw.output.result_pipeline import ResultPipeline
 from weft.hw.output.scalers import SCALERS
+from weft.hw.output.table_lookup import look_up
 
 __all__ = ["Parameter", "Requantizer"]
 
@@ -78,7 +79,12 @@ class Requantizer(ResultPipeline):
         ]
         results, stage = self._scaled(m, parameters, sums, self.join_stage + wait)
         if self.has_table:
-            results, stage = self._look_up(m, results, stage)
+            use_table = pipeline(m, self.request.chunk.epilogue.table, stage, "use_table_0")
+            results = look_up(
+                m, results, use_table=use_table, geometry=self.geometries[Region.TABLE],
+                write=self.table,
+            )
+            stage += latencies.TABLE
         assert stage == self.LATENCY
         for lane, result in enumerate(results):
             m.d.comb += self.results[lane].eq(result)
@@ -162,21 +168,3 @@ class Requantizer(ResultPipeline):
             for name, wait in (("zero", 2), ("low", 3), ("high", 3))
         )
         return clamp(m, y, zero=zero, low=low, high=high, name=n)
-
-    def _look_up(self, m, results, stage):
-        """The table entry of each result, if the job uses the table; each lane has a table."""
-        latency = OperandBuffer.LATENCY
-        use_table = pipeline(m, self.request.chunk.epilogue.table, stage + latency, "use_table")
-        outputs = []
-        for n, result in enumerate(results):
-            # Wide and a few lines deep: the tool may use distributed RAM.
-            m.submodules[f"table_{n}"] = table = OperandBuffer(
-                geometry=self.geometries[Region.TABLE], write=self.table.shape(), target="generic"
-            )
-            m.d.comb += [
-                table.write.eq(self.table), table.read_en.eq(1), table.read_addr.eq(result[:8]),
-            ]
-            bypass = pipeline(m, result, latency, f"bypass_{n}")
-            output = Mux(use_table, table.read_data[0][0], bypass).as_signed()
-            outputs.append(pipeline(m, output, 1, f"output_{n}"))
-        return outputs, stage + latency + 1

@@ -64,7 +64,8 @@ class ResultScheduler(wiring.Component):
     free entry. So nothing in the result path ever stalls. The request of the last chunk of a pass
     releases the room of the pass. Requests that use the epilogue are at least ``interval`` cycles
     apart. A request that does not use it follows such a request by more than ``epilogue_lag``
-    cycles, since its sums arrive ``epilogue_lag`` cycles sooner.
+    cycles, since its sums arrive ``epilogue_lag`` cycles sooner. Within these cycles, requests for
+    a serial epilogue are multiples of ``interval`` cycles apart.
 
     Parameters
     ----------
@@ -80,7 +81,10 @@ class ResultScheduler(wiring.Component):
     interval : int
         Cycles between two requests that use the epilogue.
     epilogue_lag : int
-        Cycles by which results of the epilogue arrive later than sums.
+        Cycles by which results of the epilogue arrive later than sums; of a serial epilogue, its
+        latency.
+    serial_epilogue : bool
+        Requires an ``interval`` that is a power of two.
     read_delay : int
         Cycles from a request to its read of the result buffer.
 
@@ -103,7 +107,7 @@ class ResultScheduler(wiring.Component):
 
     def __init__(
         self, *, tile, rows, cols, lanes, slots, buffer_rows, epilogue_flags, reorder_depth,
-        interval, epilogue_lag, read_delay=0,
+        interval, epilogue_lag, serial_epilogue=False, read_delay=0,
     ):
         self.rows = rows
         self.cols = cols
@@ -113,6 +117,7 @@ class ResultScheduler(wiring.Component):
         self.reorder_depth = reorder_depth
         self.interval = interval
         self.epilogue_lag = epilogue_lag
+        self.serial_epilogue = serial_epilogue
         self.read_delay = read_delay
         self.Chunk = Chunk(lanes=lanes, tile=tile["tile"].shape, cols=cols)
         super().__init__({
@@ -227,12 +232,21 @@ class ResultScheduler(wiring.Component):
         m.d.sync += [popped.eq(self.popped), in_flight.eq(in_flight + fire - popped)]
         if not self.epilogue_flags:
             return in_flight[-1]
-        passed = []
-        for cycles in (self.epilogue_lag, self.interval - 1):
-            remaining = Signal(signed(ceil_log2(cycles + 1) + 1), init=-1)
-            with m.If(fire & uses_epilogue):
-                m.d.sync += remaining.eq(cycles - 1)
-            with m.Elif(~remaining[-1]):
-                m.d.sync += remaining.eq(remaining - 1)
-            passed.append(remaining[-1])
-        return in_flight[-1] & Mux(uses_epilogue, passed[1], passed[0])
+        lag_passed = self._passed(m, self.epilogue_lag, fire & uses_epilogue)
+        if self.serial_epilogue:
+            phase = Signal(range(self.interval))
+            m.d.sync += phase.eq(Mux(fire & uses_epilogue, 1, phase + 1))
+            interval_passed = lag_passed | (phase == 0)
+        else:
+            interval_passed = self._passed(m, self.interval - 1, fire & uses_epilogue)
+        return in_flight[-1] & Mux(uses_epilogue, interval_passed, lag_passed)
+
+    @staticmethod
+    def _passed(m, cycles, start):
+        """Whether ``cycles`` cycles have passed since ``start``."""
+        remaining = Signal(signed(ceil_log2(cycles + 1) + 1), init=-1)
+        with m.If(start):
+            m.d.sync += remaining.eq(cycles - 1)
+        with m.Elif(~remaining[-1]):
+            m.d.sync += remaining.eq(remaining - 1)
+        return remaining[-1]

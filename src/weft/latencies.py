@@ -1,10 +1,10 @@
 """The latencies of the blocks in cycles: data for the hardware and for the cycle model."""
 
 __all__ = [
-    "BF16_MAC", "CLAMP", "CORRECTION", "DSP_MULTIPLIER", "HALVED_CYCLES", "ICE40_DSP_ACCUMULATOR",
-    "LOGIC_MULTIPLIER", "MEMORY_READ", "OPERAND_SUMS_READ", "ROW_SUM", "SCALER_STAGES", "STEP",
-    "TWO_STAGE_MAC", "UNPACKER", "bf16_join", "bf16_output", "requantizer", "requantizer_join",
-    "scale_product", "scaler", "tree",
+    "BF16_MAC", "CLAMP", "CORRECTION", "DSP_MULTIPLIER", "HALVED_CYCLES",
+    "ICE40_DSP_ACCUMULATOR", "LOGIC_MULTIPLIER", "MEMORY_READ", "OPERAND_SUMS_READ", "ROW_SUM",
+    "SCALER_STAGES", "STEP", "TABLE", "TWO_STAGE_MAC", "UNPACKER", "bf16_join", "bf16_output",
+    "requantizer", "requantizer_join", "scale_product", "scaler", "tree",
 ]
 
 STEP = 1  # from the sequencer's decision on a step to the registered step
@@ -26,6 +26,7 @@ CORRECTION = ROW_SUM + 2  # the corrected sums of a fast inner product
 # Stages of a scaler before and after its product, by requantization mode.
 SCALER_STAGES = {"tflite": (2, 4), "single": (0, 5), "onnx": (5, 7)}
 CLAMP = 5  # from a scaled sum to its int8 result
+TABLE = MEMORY_READ + 1  # from a result to its entry of the activation table
 HALVED_CYCLES = 4, 8  # cycles of a scale product whose digits are multiplied in two halves
 
 
@@ -54,9 +55,9 @@ def requantizer(
 ) -> int:
     """From a chunk request to the results of the int8 epilogue.
 
-    The bias takes 1 cycle, zero points of B 1 more, the table a read and 1 more.
+    The bias takes 1 cycle, zero points of B 1 more.
     """
-    stages = 1 + zero_points + scaler(mode, cycles) + CLAMP + (MEMORY_READ + 1) * table
+    stages = 1 + zero_points + scaler(mode, cycles) + CLAMP + TABLE * table
     return requantizer_join(sum_latency, zero_points) + stages
 
 

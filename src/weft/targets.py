@@ -28,6 +28,9 @@ class Target:
         Whether the result buffer has an output register, and the selection of lanes a pipeline.
     reorder_latency : int
         Cycles from a chunk's arrival at the reorder buffer to its being readable there.
+    serial_epilogue : bool
+        Whether int8 results are requantized digit by digit where the Config allows it: logic cells
+        are scarce.
     models : str or None
         File in ``sim/primitives`` with models of the primitives; None if a core uses none.
     fusesoc_arch : str
@@ -42,6 +45,7 @@ class Target:
     edge_registers: int = 0
     pipelines_results: bool = False
     reorder_latency: int = 0
+    serial_epilogue: bool = False
     models: str | None = None
     fusesoc_arch: str = "ecp5"
 
@@ -53,7 +57,7 @@ class Target:
 
 _ICE40HX = Target(
     name="ice40hx", mac_suffix="_ice40hx", prefers_fip=True, pipelines_results=True,
-    reorder_latency=2, models="ice40.v", fusesoc_arch="ice40",
+    reorder_latency=2, serial_epilogue=True, models="ice40.v", fusesoc_arch="ice40",
 )
 TARGETS = Registry(
     "FPGA family",

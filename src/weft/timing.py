@@ -80,8 +80,17 @@ class Latencies:
 
     @property
     def epilogue_lag(self) -> int:
-        """Cycles by which results from the epilogue arrive later than plain sums."""
-        return max(0, self.epilogue_latency - self.sum_latency)
+        """Cycles after a chunk for the epilogue in which no other chunk may be requested.
+
+        The sums of another chunk arrive as many cycles sooner than results from the epilogue. A
+        serial epilogue must be empty.
+        """
+        return max(0, self.epilogue_latency - (0 if self.serial_epilogue else self.sum_latency))
+
+    @property
+    def serial_epilogue(self) -> bool:
+        """Whether chunks for the epilogue are multiples of ``scale_cycles`` cycles apart."""
+        return self.config.data_type.serial_epilogue(self.config)
 
     @property
     def reorder_depth(self) -> int:

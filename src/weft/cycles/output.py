@@ -73,6 +73,7 @@ class OutputStage:
         self._interval = config.scale_cycles  # between chunks that pass through the epilogue
         # From a chunk that passes through the epilogue to one that does not.
         self._lag = latencies.epilogue_lag + 1
+        self._serial = latencies.serial_epilogue
         self._latency = tuple(  # by ResultKind.epilogue
             latency + latencies.reorder_latency
             for latency in (latencies.sum_latency, latencies.epilogue_latency)
@@ -150,6 +151,8 @@ class OutputStage:
             self.read + 1, freed[0] + 2,
             self._epilogue + (self._interval if epilogue else self._lag),
         )
+        if epilogue and self._serial:
+            earliest = self._serial_slot(time, earliest)
         self.read = read = self.slack.later(ARRAY_TO_OUTPUT, time, earliest)
         if epilogue:
             self._epilogue = read
@@ -161,6 +164,17 @@ class OutputStage:
         freed.append(self._sent)
         if kind.packed:
             self.end = self._word = self._sent + 1
+
+    def _serial_slot(self, time, earliest):
+        """The cycle in which a serial epilogue takes a chunk that is written at ``time``.
+
+        Until it is empty, such cycles are multiples of the interval after the last one.
+        """
+        for slot in range(self._epilogue + self._interval, self._epilogue + self._lag,
+                          self._interval):
+            if slot >= earliest and self.slack.later(ARRAY_TO_OUTPUT, time, slot) == slot:
+                return slot
+        return max(earliest, self._epilogue + self._lag)
 
 
 class IdealOutput(OutputStage):

@@ -96,6 +96,13 @@ class DType:
         """
         raise NotImplementedError
 
+    def serial_epilogue(self, config: "Config") -> bool:
+        """Whether the epilogue takes chunks only at multiples of ``scale_cycles`` cycles.
+
+        The first chunk after a pause as long as the latency of the epilogue comes in any cycle.
+        """
+        return False
+
     def arithmetic(self, config: "Config") -> str:
         """The arithmetic of the sums and results as text, for the data sheet."""
         raise NotImplementedError

@@ -6,6 +6,7 @@ from weft import latencies
 from weft.commands import JobFlag
 from weft.dtypes.dtype import DType, must_be
 from weft.formats import Number
+from weft.serial_schedule import SerialSchedule
 from weft.targets import TARGETS
 
 __all__ = ["Int8"]
@@ -40,7 +41,16 @@ class Int8(DType):
             return ()
         return (JobFlag.REQUANTIZE, *([JobFlag.TABLE] if config.activation == "table" else []))
 
+    def serial_epilogue(self, config):
+        return (
+            config.family.serial_epilogue and config.requantize == "tflite"
+            and config.scale_cycles >= 4 and config.bytes_in <= 8 and config.b_zero_point == "none"
+        )
+
     def epilogue_latency(self, config, sum_latency):
+        if self.serial_epilogue(config):
+            table = latencies.TABLE * (config.activation != "none")
+            return SerialSchedule(config.scale_cycles, sum_latency).latency + table
         return latencies.requantizer(
             sum_latency, mode=config.requantize, cycles=config.scale_cycles,
             zero_points=config.b_zero_point != "none", table=config.activation != "none",

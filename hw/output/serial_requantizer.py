@@ -1,0 +1,222 @@
+"""The int8 epilogue in few logic cells: a result takes several steps of small adders."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from weft.commands import Region
+from weft.hw.buffers.parameter_buffer import ParameterBuffer
+from weft.hw.delay import pipeline
+from weft.hw.output.digit_source import DigitSource
+from weft.hw.output.result_pipeline import ResultPipeline
+from weft.hw.output.serial_product import SerialProduct
+from weft.hw.output.serial_shifter import SerialShifter
+from weft.hw.output.table_lookup import look_up
+from weft.latencies import MEMORY_READ, TABLE
+from weft.serial_schedule import SerialSchedule
+
+__all__ = ["SerialRequantizer"]
+
+
+class SerialRequantizer(ResultPipeline):
+    """``y = table[clamp(scale(S + bias) + zero, low, high)]``, in int8, in mode ``tflite``.
+
+    A result is in the low byte of its lane. It is exact, as that of a
+    `weft.hw.output.requantizer.Requantizer`, but takes more cycles. Parameters are read when a step
+    needs them; `weft.serial_schedule.SerialSchedule` has the cycles.
+
+    Parameters
+    ----------
+    geometries : dict of `weft.geometry.Operand`
+        The memories of the core, by `weft.commands.Region`.
+    cycles : int
+        4, 8, 16 or 32. While a result is in the pipeline, requests are multiples of so many cycles
+        apart.
+    target : str
+        The target of the Config.
+    chunk, acc, lanes, sum_latency, writes
+        As for `ResultPipeline`. ``writes`` has ``parameters``, and ``table`` if there is a table.
+    """
+
+    def __init__(self, *, geometries, cycles, target, sum_latency, writes, **common):
+        self.geometries = geometries
+        self.target = target
+        self.schedule = SerialSchedule(cycles, sum_latency)
+        self.has_table = "table" in writes
+        self.LATENCY = self.schedule.latency + TABLE * self.has_table
+        super().__init__(sum_latency=sum_latency, writes=writes, **common)
+
+    def stages(self, m, chunk):
+        times = self.schedule
+        # The cycle since the last request, modulo the least cycles between two of them.
+        phase = Signal(range(times.cycles))
+        with m.If(self.request.valid & self.request.chunk.uses_epilogue):
+            m.d.sync += phase.eq(1)
+        with m.Else():
+            m.d.sync += phase.eq(phase + 1)
+        m.submodules.parameters = buffer = self._parameters(m, chunk, phase)
+        strobes = {
+            name: phase == times.phase(cycle) for name, cycle in _events(times).items()
+        }
+        results = []
+        for n in range(self.lanes):
+            m.submodules[f"lane_{n}"] = lane = _Lane(bits=times.bits)
+            m.d.comb += [
+                lane.sum.eq(pipeline(m, self.sums[n], times.join - self.sum_latency, f"sum_{n}")),
+                lane.even.eq(buffer.even[n]), lane.odd.eq(buffer.odd[n]),
+                *(getattr(lane, name).eq(strobe) for name, strobe in strobes.items()),
+            ]
+            results.append(lane.result)
+        if self.has_table:
+            use_table = pipeline(
+                m, self.request.chunk.epilogue.table, times.latency, "use_table_0"
+            )
+            results = look_up(
+                m, results, use_table=use_table, geometry=self.geometries[Region.TABLE],
+                write=self.table,
+            )
+        m.d.comb += [self.results[n].eq(result) for n, result in enumerate(results)]
+
+    def _parameters(self, m, chunk, phase):
+        """The parameter buffer. Each read has the address of its result, and its own phase."""
+        times, geometry = self.schedule, self.geometries[Region.PARAMETERS]
+        buffer = ParameterBuffer(
+            geometry=geometry, write=self.parameters.shape(), target=self.target
+        )
+        address = (chunk.b_panel * geometry.page + chunk.index)[: ceil_log2(geometry.words)]
+        # The address of the chunk that was requested 0, 1, 2, ... periods ago.
+        addresses = [address]
+        for age in range(times.age(times.limits_read + 1)):
+            older = Signal(len(address), name=f"address_{age + 1}", reset_less=True)
+            with m.If(phase == 0):
+                m.d.sync += older.eq(addresses[-1])
+            addresses.append(older)
+        reads = (
+            (buffer.even_addr, (
+                (times.shift_read, 1), (times.bias_read, 0), (times.right_shift_read, 1),
+                (times.zero_read, 1),
+            )),
+            (buffer.odd_addr, (
+                (times.multiplier_read, 0), (times.limits_read, 1), (times.limits_read + 1, 1),
+            )),
+        )
+        for port, cycles in reads:
+            with m.Switch(phase):
+                for cycle, half in cycles:
+                    with m.Case(times.phase(cycle)):
+                        m.d.comb += port.eq(Cat(half, addresses[times.age(cycle)]))
+                with m.Default():
+                    m.d.comb += port.eq(Cat(1, addresses[times.age(cycles[-1][0])]))
+        m.d.comb += buffer.write.eq(self.parameters)
+        return buffer
+
+
+def _events(times):
+    """The cycle of each strobe of a lane."""
+    return {
+        "has_shift": times.shift_read + MEMORY_READ,
+        "has_sum": times.join,
+        "has_multiplier": times.multiplier_read + MEMORY_READ,
+        "first": times.join + times.levels + 4,
+        "has_product": times.product,
+        "is_shifted": times.shifted,
+        "has_zero": times.zero_read + MEMORY_READ,
+    }
+
+
+class _Shift(data.Struct):
+    """Part 2 of the parameters of a column."""
+
+    shift: signed(8)
+    b_zero: signed(8)
+    zero: signed(16)
+
+
+class _Limits(data.Struct):
+    """Part 3 of the parameters of a column."""
+
+    low: signed(16)
+    high: signed(16)
+
+
+class _Lane(wiring.Component):
+    """The arithmetic of one lane. A strobe is high in the cycle in which its value is valid.
+
+    Parameters
+    ----------
+    bits : int
+        Bits of a digit of the sum.
+
+    Attributes
+    ----------
+    sum : In, signed 32 bits
+        Valid with ``has_sum``.
+    even : In, 32 bits
+        Bias with ``has_sum``; shift with ``has_shift`` and ``has_product``; zero point with
+        ``has_zero``.
+    odd : In, 32 bits
+        Multiplier with ``has_multiplier``; limits in the second and third cycle before ``result``.
+    has_shift, has_sum, has_multiplier, has_product, has_zero : In, 1 bit
+    first : In, 1 bit
+        As for `weft.hw.output.serial_product.SerialProduct`.
+    is_shifted : In, 1 bit
+        The shifted product is valid.
+    result : Out, signed 8 bits
+        Valid one cycle after the last cycle of the limits.
+    """
+
+    def __init__(self, *, bits):
+        self.bits = bits
+        super().__init__({
+            "sum": In(signed(32)), "even": In(32), "odd": In(32), "result": Out(signed(8)),
+            **dict.fromkeys(_events(SerialSchedule(32, 0)), In(1)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        shift, limits = _Shift(self.even), _Limits(self.odd)
+        biased, left = Signal(32, reset_less=True), Signal(5, reset_less=True)
+        multiplier = Signal(31, reset_less=True)
+        with m.If(self.has_shift):
+            m.d.sync += left.eq(Mux(shift.shift < 0, 0, shift.shift))
+        with m.If(self.has_sum):
+            m.d.sync += biased.eq(self.sum + self.even.as_signed())
+        with m.If(self.has_multiplier):
+            m.d.sync += multiplier.eq(self.odd)
+        m.submodules.digits = digits = DigitSource(bits=self.bits)
+        m.submodules.product = product = SerialProduct(bits=self.bits)
+        m.submodules.shifter = shifter = SerialShifter(bits=self.bits)
+        m.d.comb += [
+            digits.start.eq(self.has_sum), digits.acc.eq(biased), digits.left.eq(left),
+            product.digit.eq(digits.digit), product.below.eq(digits.below),
+            product.first.eq(self.first), product.multiplier.eq(multiplier),
+            shifter.start.eq(self.has_product), shifter.value.eq(product.product),
+            shifter.right.eq(Mux(shift.shift < 0, -shift.shift, 0)),
+        ]
+        self._clamp(m, shifter, shift.zero[:9].as_signed(), limits)
+        return m
+
+    def _clamp(self, m, shifter, zero, limits):
+        """``clamp(y + zero, low, high)``; a tie of a value below 0 is rounded down."""
+        low, high = limits.low[:9].as_signed(), limits.high[:9].as_signed()
+        y, round_up = Signal.like(shifter.y, reset_less=True), Signal(reset_less=True)
+        y_sign, total_sign = (  # fits, negative
+            Signal(2, name=f"{name}_sign", reset_less=True) for name in ("y", "total")
+        )
+        total = Signal(signed(len(y) + 1), reset_less=True)
+        with m.If(self.is_shifted):
+            m.d.sync += [
+                y.eq(shifter.y), y_sign.eq(Cat(shifter.fits, shifter.negative)),
+                round_up.eq(shifter.half & (~shifter.negative | shifter.sticky)),
+            ]
+        with m.If(self.has_zero):
+            padded = Cat(1, y).as_signed() + Cat(round_up, zero).as_signed()
+            m.d.sync += [total.eq(padded[1:].as_signed()), total_sign.eq(y_sign)]
+        fits, negative = total_sign
+        is_low, is_high = Signal(), Signal()
+        m.d.sync += [
+            is_low.eq(Mux(fits, total < low, negative)),
+            is_high.eq(Mux(fits, total > high, ~negative)),
+            self.result.eq(Mux(is_low, low, Mux(is_high, high, total))),
+        ]
