@@ -9,7 +9,7 @@ from pathlib import Path
 from weft.buses.bus import DataPath
 from weft.chip.ip import NetworkIp
 from weft.host.dma_memory import MappedMemory
-from weft.hw.bus.network_top import ip_top
+from weft.hw.bus.top import IpTop
 from weft.hw.export import to_verilog
 from weft.ip import Ip
 from weft.sim import build, verilated
@@ -60,7 +60,7 @@ class SimRegisters:
         kind = "dma" if has_dma else ip.protocol.register_slave
         harness = Path(__file__).with_name(f"mmio_{kind}.cpp")
         model = verilated.executable(
-            "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(ip_top(ip), name="ip"),
+            "mmio", ip.name, build.sources(repr(ip)), lambda: to_verilog(IpTop(ip), name="ip"),
             harness, top="ip",
             say=lambda: say(f"compiling the {ip.name} model (once, about 10 to 60 s)"),
         )

@@ -3,25 +3,23 @@
 from amaranth.hdl import ClockDomain, DomainRenamer, Module
 from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, connect, flipped
 
-from weft.hw import core
+from weft.chip.ip import NetworkIp
 from weft.hw.bus.bus_wrapper import BusWrapper
-from weft.hw.interface import CoreInterface
+from weft.hw.bus.network_wrapper import NetworkWrapper
+from weft.hw.chip.core import NetworkCore
+from weft.hw.core import Core
 
-__all__ = ["BareWrapper", "IpTop", "WrappedTop"]
+__all__ = ["BareWrapper", "IpTop"]
 
 
-class WrappedTop(wiring.Component):
-    """Clocks, resets and a bus wrapper; a subclass adds the core.
-
-    A subclass has the class of the wrapper as ``WRAPPER``, and defines ``connect_core``.
+class IpTop(wiring.Component):
+    """An IP core for matrix products or for networks; ``docs/ip.md`` describes its ports.
 
     Parameters
     ----------
     ip : Ip or NetworkIp
-    more : members
-        Further ports.
 
     Attributes
     ----------
@@ -30,20 +28,27 @@ class WrappedTop(wiring.Component):
     core_clk : In, 1 bit
         Clock of the core; only with two clocks.
     pins
-        The pins of the wrapper.
+        The pins of `weft.hw.bus.bus_wrapper.BusWrapper`, or of
+        `weft.hw.bus.network_wrapper.NetworkWrapper`.
     """
 
-    def __init__(self, ip, **more):
+    def __init__(self, ip):
         self.ip = ip
-        self.wrapper = self.WRAPPER(ip)
+        self.wrapper = (NetworkWrapper if isinstance(ip, NetworkIp) else BusWrapper)(ip)
         clocks = (ip.protocol.clock, ip.protocol.reset, *["core_clk"] * (ip.clocks - 1))
-        super().__init__({**dict.fromkeys(clocks, In(1)), **self.WRAPPER.pins(ip), **more})
+        super().__init__({
+            **dict.fromkeys(clocks, In(1)), **self.wrapper.pins(ip), **self.core_members(),
+        })
+
+    def core_members(self):
+        """Ports of the core that are pins: none."""
+        return {}
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.wrapper = wrapper = self.wrapper
         self._clocks(m)
-        for name, member in self.WRAPPER.pins(self.ip).items():
+        for name, member in wrapper.pins(self.ip).items():
             outer, inner = getattr(self, name), getattr(wrapper, name)
             m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
         self.connect_core(m)
@@ -74,31 +79,10 @@ class WrappedTop(wiring.Component):
 
     def connect_core(self, m):
         """Add the core to ``m``."""
-        raise NotImplementedError
-
-
-class IpTop(WrappedTop):
-    """An IP core for matrix products; ``docs/ip.md`` describes its ports.
-
-    Parameters
-    ----------
-    ip : Ip
-
-    Attributes
-    ----------
-    pins
-        The pins of `weft.hw.bus.bus_wrapper.BusWrapper`.
-    others
-        The ports of `WrappedTop`.
-    """
-
-    WRAPPER = BusWrapper
-
-    def connect_core(self, m):
-        """Add the core to ``m``."""
-        inner = core.Core(self.ip.config)
-        m.submodules.core = DomainRenamer("core")(inner)
-        connect(m, self.wrapper.core, inner)
+        ip = self.ip
+        core = NetworkCore(ip.chip) if isinstance(ip, NetworkIp) else Core(ip.config)
+        m.submodules.core = DomainRenamer("core")(core)
+        connect(m, self.wrapper.core, core)
 
 
 class BareWrapper(IpTop):
@@ -106,15 +90,18 @@ class BareWrapper(IpTop):
 
     Attributes
     ----------
-    core : Out, `weft.hw.interface.CoreInterface`
+    core : Out
+        As of the wrapper.
     core_reset : Out, 1 bit
         Reset of the core.
     others
         The ports of `IpTop`.
     """
 
-    def __init__(self, ip):
-        super().__init__(ip, core=Out(CoreInterface(ip.config)), core_reset=Out(1))
+    def core_members(self):
+        """The ports of the core."""
+        members = self.wrapper.signature.members
+        return {name: members[name] for name in ("core", "core_reset")}
 
     def connect_core(self, m):
         """Connect the pins of the core."""

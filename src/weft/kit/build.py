@@ -4,7 +4,7 @@ import importlib
 from importlib import metadata
 
 from weft.chip.ip import NetworkIp
-from weft.hw.bus.network_top import ip_top
+from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 from weft.kit.bench import bench
 from weft.kit.constraints import constraint_files, constraints
@@ -41,7 +41,7 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
     name, version = ip.name, metadata.version("weft")
     files = documents(ip, version)
     files[f"driver/{name}_regs.h"] = files.pop(f"{name}_regs.h")
-    top = ip_top(ip)
+    top = IpTop(ip)
     pins = ports(top, ip.protocol)
     sources = {f"{name}.v": core(top, head=head(ip, "the core"))}
     if models := primitives(ip, head=head(ip, "simulation models of its device primitives")):

@@ -5,7 +5,7 @@ from pathlib import Path
 from weft.boards.devices import DEVICES, Device
 from weft.boards.toolchain import Toolchain, ToolchainError, to_rtlil
 from weft.chip.ip import NetworkIp
-from weft.hw.bus.network_top import ip_top
+from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 from weft.kit.table import table
 
@@ -34,7 +34,7 @@ def measure(ip: Ip | NetworkIp, part: Device, tools: Toolchain, *, folder: Path,
 
     Raises ToolchainError if it does not fit, or a tool fails.
     """
-    netlist = tools.synthesize(to_rtlil(ip_top(ip)), part, folder)
+    netlist = tools.synthesize(to_rtlil(IpTop(ip)), part, folder)
     placed = tools.place(netlist, part, seed, out_of_context=True)
     rows = [
         (name, f"{used:,}", f"{part.capacity[name]:,}", f"{used / part.capacity[name]:.1%}")

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 from weft.chip.ip import NetworkIp
-from weft.hw.bus.top import WrappedTop
+from weft.hw.bus.top import IpTop
 from weft.hw.export import to_verilog
 from weft.hw.primitives import Primitives
 from weft.ip import Ip
@@ -12,7 +12,7 @@ from weft.ip import Ip
 __all__ = ["commented", "core", "primitives"]
 
 
-def core(top: WrappedTop, *, head: list[str]) -> str:
+def core(top: IpTop, *, head: list[str]) -> str:
     """Verilog-2005 of a core, with the primitives of its FPGA family, if it has any."""
     ip = top.ip
     platform = Primitives() if ip.config.family.models else None

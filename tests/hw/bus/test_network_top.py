@@ -14,8 +14,8 @@ from weft.chip.descriptors import ListEnd
 from weft.chip.ip import NetworkIp
 from weft.chip.registers import REGISTERS
 from weft.chip.states import NetworkState
-from weft.hw.bus.network_top import BareNetworkWrapper
 from weft.hw.bus.network_wrapper import NetworkWrapper
+from weft.hw.bus.top import BareWrapper
 from weft.hw.chip.core import NetworkCore
 from weft.register_map import constants, fifo_ports, registers
 
@@ -31,7 +31,7 @@ PINS = {
 @pytest.mark.parametrize("bus", PINS)
 def test_ports(bus):
     clock, reset, prefix = PINS[bus]
-    top = BareNetworkWrapper(NetworkIp(chip=CHIP, bus=bus))
+    top = BareWrapper(NetworkIp(chip=CHIP, bus=bus))
     rtlil.convert(top, name="top", emit_src=False)
     *names, irq, core, core_reset = top.signature.members
     assert names[:2] == [clock, reset] and (irq, core, core_reset) == ("irq", "core", "core_reset")
