@@ -3,11 +3,16 @@
 // The clock always runs, as on a board. After a long time without a bit on the serial port it slows
 // down, so that an idle board uses little processor time. Compiled with DIVISOR, the clock cycles
 // per bit.
+//
+// The optional argument names a file that gets a line for each byte on the serial port: ">" and the
+// clock cycle of its first bit for a byte to the board, "<" and the cycle after its last bit for a
+// byte from it.
 
 #include <poll.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <fstream>
 #include <vector>
 
 #include "Vboard.h"
@@ -27,6 +32,9 @@ class UartTx {
 public:
     void add(const uint8_t* data, size_t size) { bytes_.insert(bytes_.end(), data, data + size); }
     bool idle() const { return !remaining_ && next_ == bytes_.size(); }
+
+    // Whether a byte began in this cycle; after level().
+    bool began() const { return remaining_ == BITS * DIVISOR - 1; }
 
     // The level of the line in this cycle.
     bool level() {
@@ -68,17 +76,23 @@ private:
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+    std::ofstream events;
+    if (argc > 1) events.open(argv[1]);
     Model<Vboard> top;
     UartTx uart_tx;
     UartRx uart_rx;
     uint8_t buffer[READ_SIZE];
-    uint64_t idle_cycles = 0;
+    uint64_t idle_cycles = 0, now = 0;
     auto cycle = [&] {
+        size_t received = uart_rx.bytes.size();
         top->rx = uart_tx.level();
+        if (uart_tx.began()) events << "> " << now << '\n';
         top.set_clock(false);
         uart_rx.sample(top->tx);
         top.set_clock(true);
+        now++;
+        if (uart_rx.bytes.size() > received) events << "< " << now << '\n';
     };
     top->rst = 1;
     cycle();
@@ -95,6 +109,7 @@ int main() {
         bool idle = uart_tx.idle() && uart_rx.idle() && uart_rx.bytes.empty();
         idle_cycles = idle ? idle_cycles + POLL_CYCLES : 0;
         if (!uart_rx.bytes.empty()) {
+            events.flush();
             write_all(uart_rx.bytes.data(), uart_rx.bytes.size());
             uart_rx.bytes.clear();
         }

@@ -15,12 +15,14 @@ DIVISOR = 4  # clock cycles per bit: the minimum of the hardware
 _HARNESS = Path(__file__).with_name("board.cpp")
 # In a core for networks on a board BASE is 0, so comparisons with it are constant.
 _NETWORKS_CONTROL = "`verilator_config\nlint_off -rule UNSIGNED\n"
-ACK_TIMEOUT = 5.0  # seconds; a large core is simulated at about 100,000 cycles per second
+# Seconds, with DIVISOR; a large core is simulated at about 100,000 cycles per second.
+ACK_TIMEOUT = 5.0
 _PROBE_TIMEOUT = 600.0  # seconds for the first answer; an exit of the process is noticed at once
 
 
 def start(
-    config: Config | ChipConfig, *, divisor: int = DIVISOR, say=lambda text: None
+    config: Config | ChipConfig, *, divisor: int = DIVISOR, events: Path | None = None,
+    say=lambda text: None,
 ) -> subprocess.Popen:
     """Start a process whose standard input and output are the serial port of a simulated board.
 
@@ -29,6 +31,10 @@ def start(
     config : Config or ChipConfig
     divisor : int
         Clock cycles per bit.
+    events : Path, optional
+        File that gets a line for each byte on the serial port, before the process writes an answer:
+        ``> CYCLE`` for the first bit of a byte to the board, ``< CYCLE`` for the end of a byte from
+        it.
     say : callable
         Called with a line of text before a step that takes long.
 
@@ -49,7 +55,8 @@ def start(
         control=_NETWORKS_CONTROL if isinstance(config, ChipConfig) else None,
         say=lambda: say(f"compiling the {config.name} board (once, takes 10 to 60 s)"),
     )
-    return subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    command = [program] if events is None else [program, events]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 class SimBoardTransport(BoardTransport):
@@ -63,6 +70,8 @@ class SimBoardTransport(BoardTransport):
     config : Config or ChipConfig
     divisor : int
         Clock cycles per bit.
+    events : Path, optional
+        File of the bytes on the serial port, as for `start`.
     say : callable, optional
         Called with a line of text before a step that takes long.
 
@@ -78,12 +87,13 @@ class SimBoardTransport(BoardTransport):
     """
 
     def __init__(
-        self, config: Config | ChipConfig, *, divisor: int = DIVISOR, say=lambda text: None
+        self, config: Config | ChipConfig, *, divisor: int = DIVISOR, events: Path | None = None,
+        say=lambda text: None,
     ):
-        self.process = start(config, divisor=divisor, say=say)
+        self.process = start(config, divisor=divisor, events=events, say=say)
         super().__init__(
             self.process.stdout, self.process.stdin, name="the simulated board",
-            timeout=ACK_TIMEOUT,
+            timeout=ACK_TIMEOUT * max(1, divisor // DIVISOR),
         )
         try:
             self.probe(_PROBE_TIMEOUT)

@@ -239,8 +239,9 @@ def _weft():
 
 
 def _pip(name, *arguments):
+    """Run ``pip install``; Python compiles a module when it is first imported."""
     pip = [VENV / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
-    _run(name, [*pip, *arguments])
+    _run(name, [*pip, "--no-compile", *arguments])
 
 
 def _verilator():

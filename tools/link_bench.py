@@ -1,8 +1,9 @@
-"""Write ``docs/link-bench.md``: the time of products over a serial port, wire and core apart.
+"""Write ``docs/link-bench.md``: the time of products and networks over a serial port.
 
-    python -m tools.link_bench
+    WEFT_NETWORKS=folder python -m tools.link_bench
 
-Exit code 1 if a result differs from the golden model.
+The folder has the networks of MLPerf Tiny. Exit code 1 if a result differs from the golden model
+or from TensorFlow Lite Micro.
 """
 
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tools import network_link
+from tools.network_tables import networks_folder
 from weft import Accelerator
 from weft.boards.catalog import find
 from weft.host import GoldenTransport
@@ -79,12 +82,23 @@ def rows(board, shapes):
                 )
 
 
-def main() -> int:
-    lines = [HEAD]
+def _page(folder):
+    """Yield the page in parts."""
+    yield HEAD
     for name, shapes in BOARDS.items():
-        for line in rows(find(name), shapes):
-            lines.append(line)
-            print(line, end="", flush=True)
+        yield from rows(find(name), shapes)
+    yield network_link.HEAD
+    yield from network_link.rows(folder)
+
+
+def main() -> int:
+    folder = networks_folder()
+    if folder is None:
+        return 2
+    lines = []
+    for line in _page(folder):
+        lines.append(line)
+        print(line, end="", flush=True)
     PATH.write_text("".join(lines), encoding="utf-8")
     print(PATH)
     return 0

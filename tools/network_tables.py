@@ -9,7 +9,16 @@ import re
 import sys
 from pathlib import Path
 
-__all__ = ["replaced", "write"]
+__all__ = ["networks_folder", "replaced", "write"]
+
+
+def networks_folder() -> Path | None:
+    """The folder WEFT_NETWORKS; None, with a message, if it is not set."""
+    folder = os.environ.get("WEFT_NETWORKS")
+    if not folder:
+        print("WEFT_NETWORKS must be a folder with the files of MLPerf Tiny", file=sys.stderr)
+        return None
+    return Path(folder)
 
 
 def replaced(path: Path, tables: dict[str, str]) -> str:
@@ -26,11 +35,10 @@ def replaced(path: Path, tables: dict[str, str]) -> str:
 
 def write(pages: dict) -> int:
     """Write the text ``page(folder)`` of each path in ``pages``; the exit code."""
-    folder = os.environ.get("WEFT_NETWORKS")
-    if not folder:
-        print("WEFT_NETWORKS must be a folder with the files of MLPerf Tiny", file=sys.stderr)
+    folder = networks_folder()
+    if folder is None:
         return 2
     for path, page in pages.items():
-        path.write_text(page(Path(folder)), encoding="utf-8")
+        path.write_text(page(folder), encoding="utf-8")
         print(path)
     return 0

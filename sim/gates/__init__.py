@@ -3,13 +3,14 @@
 from pathlib import Path
 
 from weft.sim import verilated
+from weft.sim.gates.gate_network import check_network
 from weft.sim.gates.gate_test import GateTest, check_gates
 from weft.sim.gates.netlist import FAMILIES, UnsupportedCell, verilog
 from weft.sim.gates.simulator import HARNESS, GateSim, GateSimError
 
 __all__ = [
     "FAMILIES", "GateSim", "GateSimError", "GateTest", "UnsupportedCell", "build_model",
-    "check_gates", "verilog",
+    "check_gates", "check_network", "verilog",
 ]
 
 

@@ -3,21 +3,23 @@
 import dataclasses
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 from weft.boards import bitstream, catalog, toolchain
+from weft.boards.network_designs import NETWORKS_25F
 from weft.boards.toolchain import Netlist
 from weft.cli import main
 from weft.sim import gates
 from weft.sim.gates import GateSimError, GateTest, UnsupportedCell
 
-PORTS = {
-    name: {"direction": way, "bits": [bit]}
-    for bit, (name, way) in enumerate(
-        {"clk12_0__io": "input", "uart_0__rx__io": "inout", "uart_0__tx__io": "inout"}.items(), 2
-    )
+PINS = {
+    "clk12_0__io": "input", "clk25_0__io": "input", "uart_0__rx__io": "inout",
+    "uart_0__tx__io": "inout",
 }
+PORTS = {name: {"direction": way, "bits": [bit]} for bit, (name, way) in enumerate(PINS.items(), 2)}
+DIGITS = str(Path(__file__).resolve().parents[2] / "examples" / "digits_cnn.tflite")
 
 
 class Tools:
@@ -98,6 +100,23 @@ def test_simulates_the_synthesized_netlist(run):
     assert "synthesized" in said.out
 
 
+def test_runs_a_network_on_the_core_for_networks(run, monkeypatch):
+    given = {}
+
+    def check_network(sim, program, *, seed, say):
+        given.update(divisor=sim.divisor, chip=program.chip, name=program.name, seed=seed)
+        return GateTest(jobs=9, macs=77_777, results=10)
+
+    monkeypatch.setattr(gates, "check_network", check_network)
+    status, said, asked = run(
+        "ulx3s-25f", "--for", "networks", "--network", DIGITS, "--baud", "26250000", "--seed", "3"
+    )
+    assert (status, asked["netlist"], asked["pins"]["clk"]) == (0, "top.json", "clk25_0__io")
+    assert given == {"divisor": 4, "chip": NETWORKS_25F.chip, "name": "digits_cnn", "seed": 3}
+    for text in (NETWORKS_25F.chip.name, "77,777", "equal"):
+        assert text in said.out
+
+
 def test_reports_a_difference(run):
     def check_gates(*given, **options):
         raise GateSimError("sums differ from golden: job 1, word 2")
@@ -121,8 +140,12 @@ def test_reports_a_cell_without_a_model(run, monkeypatch):
 @pytest.mark.parametrize("arguments, problem", [
     ((), "no board given; name one of "),
     (("no-board",), "board must be one of "),
+    (("ulx3s-25f", "--for", "networks"), "--for and --network must be given together"),
+    (("ulx3s-25f", "--network", DIGITS), "--for and --network must be given together"),
+    (("icebreaker", "--for", "networks", "--network", DIGITS), "has no core for networks"),
+    (("ulx3s-25f", "--for", "networks", "--network", "no.tflite"), "no.tflite"),
 ])
-def test_rejects_no_board(run, arguments, problem):
+def test_rejects_arguments_before_any_work(run, arguments, problem):
     status, said, _ = run(*arguments)
     assert status == 2
     assert problem in said.err

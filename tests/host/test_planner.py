@@ -130,7 +130,7 @@ def test_gives_jobs_consecutive_tags():
 FINISHED = JobFlag.REQUANTIZE | JobFlag.TABLE
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=30)
 @given(config=SMALL, m=SIZE, n=SIZE, k=st.integers(1, 400))
 def test_loads_parameters_before_the_jobs_that_need_them(config, m, n, k):
     _, core = plan(config, m, n, k, FINISHED)

@@ -1,12 +1,13 @@
 """``weft gatesim``: simulates the netlist of a board cell by cell, at its serial port."""
 
 import argparse
+import dataclasses
 import json
 import re
 import sys
 import time
 
-from weft.cli.argument_types import integer
+from weft.cli.argument_types import integer, path
 from weft.cli.build import add_board, board_of
 
 __all__ = ["add"]
@@ -20,6 +21,8 @@ the serial port at the board's baud rate, runs jobs, and compares the results wi
   weft gatesim ulx3s-25f                      ECP5: the synthesized netlist
   weft gatesim ulx3s-25f --stage routed       the routed netlist (minutes more)
   weft gatesim --board ./my_board.py          a board of your own (docs/boards.md)
+  weft gatesim ulx3s-25f --for networks --network kws.tflite
+                                              one inference on the core for networks
 
 Installs Yosys and nextpnr from PyPI at first use. Exit code 1 if the Config or a result differs.
 """
@@ -43,21 +46,28 @@ def add(subparsers):
         "--seed", metavar="INT", type=integer("seed", 0), default=1,
         help="seed of the operands and of undefined values at power-on; default 1",
     )
+    parser.add_argument(
+        "--for", dest="purpose", metavar="PURPOSE",
+        help="the board's core for networks: networks or batch1; needs --network",
+    )
+    parser.add_argument(
+        "--network", metavar="FILE", type=path("network"),
+        help="a .tflite or .onnx file; one inference runs on the core for networks",
+    )
+    parser.add_argument(
+        "--baud", metavar="INT", type=integer("baud", 1),
+        help="baud rate that the core is built for; a fast one needs fewer cycles to load a"
+        " network; default: the board's",
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(args) -> int:
     from weft.cli.progress import progress
-    from weft.sim.gates import (
-        GateSim,
-        GateSimError,
-        UnsupportedCell,
-        build_model,
-        check_gates,
-        verilog,
-    )
+    from weft.sim.gates import GateSim, GateSimError, UnsupportedCell, build_model, verilog
 
-    board = board_of(args)
+    board = _board(args)
+    check = _check(args, board)
     stage = args.stage or board.device.flow.simulated_stage
     with progress() as show:
         netlist = _netlist(board, stage, show)
@@ -74,13 +84,41 @@ def _run(args) -> int:
             GateSim(program, divisor=board.divisor, seed=args.seed) as gates,
         ):
             try:
-                passed = check_gates(gates, board.config, seed=args.seed, say=show.say)
+                passed = check(gates, seed=args.seed, say=show.say)
             except GateSimError as error:
                 failure = error
     _show(board, stage, netlist, gates, passed, time.monotonic() - start)
     if failure:
         print(f"FAILED  {board.name}: {failure}")
     return 1 if failure else 0
+
+
+def _board(args):
+    """The board with the core and the baud rate of the arguments."""
+    from weft.boards.board import BoardError
+    from weft.boards.pins import check_pins
+
+    board = board_of(args)
+    if bool(args.purpose) != bool(args.network):
+        raise BoardError("--for and --network must be given together: the core and its network")
+    if args.purpose:
+        board = board.built_for(args.purpose)
+    if args.baud:
+        board = dataclasses.replace(board, baud=args.baud)
+    check_pins(board)
+    return board
+
+
+def _check(args, board):
+    """The test of the gates: a function of a GateSim, a seed, and ``say``."""
+    from weft.sim import gates
+
+    if not args.network:
+        return lambda sim, **options: gates.check_gates(sim, board.config, **options)
+    from weft.network.loading import load
+
+    program = load(args.network).compile(board.config)
+    return lambda sim, **options: gates.check_network(sim, program, **options)
 
 
 def _netlist(board, stage, show):

@@ -115,7 +115,7 @@ class ChipSession(ProgramSession):
                 f"{program.name}: activations need a program that is compiled with activations=True"
             )
         values, inferences, is_float = read_inputs(program, x)
-        run = _Records(inferences, program.batch, watch, activations)
+        run = _Records(inferences, program.batch, watch, keep=activations, stats=stats)
         parts = []
         with self._lock:
             for first in range(0, inferences, program.batch):
@@ -163,7 +163,7 @@ class ChipSession(ProgramSession):
             values[tensor] = np.stack([
                 self._read(segment, tensor, place, n, report) for n in range(inferences)
             ])
-        layers = self._cycles_of_layers(segment, report)
+        layers = self._cycles_of_layers(segment, report, run.log)
         for step, cycles in zip(segment.steps, layers, strict=True):
             run.note(step, cycles, 0.0, [values[step.tensor]] if activations else [])
         for other in segment.renamed if activations else ():
@@ -206,9 +206,9 @@ class ChipSession(ProgramSession):
             )
         return report
 
-    def _cycles_of_layers(self, segment, report):
-        """Return the cycles of each layer from the log; each None without cycles."""
-        if report.cycles is None:
+    def _cycles_of_layers(self, segment, report, wanted):
+        """Return the cycles of each layer from the log; None for each if they are not wanted."""
+        if report.cycles is None or not wanted:
             return [None] * len(segment.steps)
         program, depth = self.program, self.program.chip.core.depth
         size = -(-_LOG_ENTRY.size // depth) * depth
@@ -232,16 +232,21 @@ class _Records:
         Called with the record of a step in the last batch.
     keep : bool
         Keep the outputs.
+    stats : bool
+        The records are returned.
 
     Attributes
     ----------
     records : list of ChipRecord
+    log : bool
+        Whether the records are for a caller; else the log of the core is not read.
     """
 
-    def __init__(self, inferences, batch, watch, keep):
+    def __init__(self, inferences, batch, watch, *, keep, stats):
         self.records: list[ChipRecord] = []
         self._left = -(-inferences // batch) - 1  # batches after this one
         self._watch, self._keep = watch, keep
+        self.log = stats or watch is not None
         self._next = 0
         self._outputs: dict[str, np.ndarray] = {}  # of this batch, by name
         self._batches: list[dict[str, np.ndarray]] = []

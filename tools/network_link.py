@@ -1,0 +1,79 @@
+"""The time of an inference over a serial port: networks of MLPerf Tiny on simulated boards."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from tools.chip_networks import RUNS
+from weft.host.network_driver import NetworkDriver
+from weft.network.loading import load
+from weft.sim.board import SimBoardTransport
+
+__all__ = ["HEAD", "rows"]
+
+# Milliseconds of an inference, from the first bit of the input to the last bit of the result.
+GOALS = {"ad01": 6, "kws": 4, "resnet8": 14, "vww": 110}
+TIMEOUT = 600.0  # seconds of a wait; the program is loaded bit by bit, at the speed of a simulation
+HEAD = """\
+
+## Networks on the chip
+
+One inference of the networks of MLPerf Tiny on the cores for networks ([Networks on the
+chip](chip.md)), at their clock and baud rate, bit by bit. The program is loaded before. **Time** is
+from the first bit of the input to the last bit of the result, with START, the list, and the
+questions of the host whether it has ended. **Core** is the time of the list. Each result equals
+TensorFlow Lite Micro.
+
+| network | core | bytes sent | bytes received | wire | core | time | goal |
+|---|---|---:|---:|---:|---:|---:|---:|
+"""
+
+
+def rows(folder: Path):
+    """Yield the lines of the table; ``folder`` has the networks and their results."""
+    for run in RUNS:
+        sent, received, core, cycles = _measure(run, folder)
+        us = run.design.clock
+        wire = (sent + received) * 10 * _divisor(run.design) / us
+        yield (
+            f"| {run.name} | {run.array} | {sent:,} | {received:,} | {wire / 1e3:.2f} ms"
+            f" | {core / us / 1e3:.2f} ms | {cycles / us / 1e3:.2f} ms | {GOALS[run.name]} ms |\n"
+        )
+
+
+def _divisor(design):
+    """Clock cycles of a bit."""
+    return round(design.clock * 1e6 / design.baud)
+
+
+def _measure(run, folder):
+    """Return the bytes to and from the board, the cycles of the list, and all cycles.
+
+    Raises SystemExit if the result differs from TensorFlow Lite Micro.
+    """
+    program = load(folder / f"{run.file}.tflite").compile(run.design.chip)
+    vectors = np.load(folder / f"{run.file}.npz")
+    with tempfile.TemporaryDirectory() as scratch:
+        events = Path(scratch) / "events"
+        transport = SimBoardTransport(
+            run.design.chip, divisor=_divisor(run.design), events=events, say=print
+        )
+        driver = NetworkDriver(transport, run.design.chip, timeout=TIMEOUT)
+        with program.open(driver, timeout=TIMEOUT) as session:
+            session(vectors["model_in"][0])
+            before = len(_bytes(events))
+            result = session(vectors["model_in"][1])
+            found = _bytes(events)[before:]
+            core = session.cycles
+    if not np.array_equal(result.reshape(-1), vectors["model_out_tflm"][1].reshape(-1)):
+        raise SystemExit(f"{run.name}: the result differs from TensorFlow Lite Micro")
+    sent = [cycle for direction, cycle in found if direction == ">"]
+    received = [cycle for direction, cycle in found if direction == "<"]
+    return len(sent), len(received), core, received[-1] - sent[0]
+
+
+def _bytes(events):
+    """The direction and the cycle of each byte on the serial port."""
+    lines = events.read_text(encoding="ascii").splitlines()
+    return [(line[0], int(line[2:])) for line in lines]
