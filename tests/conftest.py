@@ -80,6 +80,12 @@ def mlperf_tiny():
 
 
 @pytest.fixture
+def in_checkout(monkeypatch):
+    """Run in the checkout, so that hints do not name its folder."""
+    monkeypatch.chdir(Path(__file__).parent.parent)
+
+
+@pytest.fixture
 def sums():
     """``sums(rng, scale)``: random int32 of all sizes for each scale, most of them near a tie."""
     return _sums

@@ -3,18 +3,13 @@
 import re
 import sys
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
 from weft.cli import doctor, main
 from weft.sim import tools
 
-
-@pytest.fixture(autouse=True)
-def here(monkeypatch):
-    """Run in the checkout, so that hints do not name its folder."""
-    monkeypatch.chdir(Path(__file__).parent.parent.parent)
+pytestmark = pytest.mark.usefixtures("in_checkout")
 
 
 @pytest.fixture

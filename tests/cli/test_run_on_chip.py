@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faulty_pipe import End, PipedBoard
-from golden_network_board import GoldenNetworkBoard
+from faulty_pipe import End
+from golden_network_board import PipedNetworkBoard
 from tflite_files import T, build
 
 import weft
@@ -123,18 +123,10 @@ def test_compiles_a_program_that_runs(folder, capsys):
     assert "net.weft is compiled for chip" in capsys.readouterr().err
 
 
-class Board(PipedBoard, GoldenNetworkBoard):
-    """A board with a core for networks on a pipe."""
-
-    def __init__(self, chip):
-        PipedBoard.__init__(self)
-        GoldenNetworkBoard.__init__(self, chip)
-
-
 @pytest.mark.parametrize("target", [[], ["--config", "chip.toml"]])
 def test_runs_on_a_board(folder, capsys, monkeypatch, target):
     """Without a target, the network is compiled for the core that answers."""
-    board = Board(ChipConfig.from_toml("chip.toml"))
+    board = PipedNetworkBoard(ChipConfig.from_toml("chip.toml"))
     end = End(board)
     monkeypatch.setattr(
         "weft.host.opening.open_transport", lambda *_, **__: BoardTransport(end, end)
@@ -225,7 +217,7 @@ def test_compiles_to_c_code(folder, capsys):
 def test_a_network_that_does_not_fit_runs_product_by_product(folder, capsys, monkeypatch, on):
     pytest.importorskip("tflite_micro")
     (folder / "small.toml").write_text(CONFIG.replace("words = 2048", "words = 64", 1))
-    end = End(Board(ChipConfig.from_toml("small.toml")))
+    end = End(PipedNetworkBoard(ChipConfig.from_toml("small.toml")))
     monkeypatch.setattr(
         "weft.host.opening.open_transport", lambda *_, **__: BoardTransport(end, end)
     )

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from faulty_pipe import End, PipedBoard
-from golden_network_board import GoldenNetworkBoard
+from faulty_pipe import End
+from golden_network_board import PipedNetworkBoard
 from network_chips import network_chip
 
 from weft.cli import main, selftest
@@ -129,14 +129,10 @@ def test_rejects_no_transport(capsys):
     assert "transport must be a serial port" in capsys.readouterr().err
 
 
-class NetworkBoard(PipedBoard, GoldenNetworkBoard):
-    """A board with a core for networks on a pipe; ``stuck`` is a byte with a bit that stays 0."""
+class NetworkBoard(PipedNetworkBoard):
+    """``stuck`` is a byte with a bit that stays 0."""
 
     stuck = None
-
-    def __init__(self, chip):
-        PipedBoard.__init__(self)
-        GoldenNetworkBoard.__init__(self, chip)
 
     def write(self, payload):
         super().write(payload)

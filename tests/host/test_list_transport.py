@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from faulty_pipe import End, PipedBoard
-from golden_network_board import CYCLES, GoldenNetworkBoard
+from faulty_pipe import End
+from golden_network_board import CYCLES, PipedNetworkBoard
 from network_chips import network_chip
 from rejects import rejects
 
@@ -41,14 +41,6 @@ class Runner(GoldenRunner):
             raise error
         report = super().run(*addresses, timeout=timeout)
         return ListReport(error, 1) if error else report
-
-
-class Board(PipedBoard, GoldenNetworkBoard):
-    """A board with a core for networks on a pipe."""
-
-    def __init__(self, chip):
-        PipedBoard.__init__(self)
-        GoldenNetworkBoard.__init__(self, chip)
 
 
 def pair(chip):
@@ -176,7 +168,7 @@ def test_a_memory_that_is_too_small():
 
 def test_an_accelerator_finds_a_core_for_networks_on_a_board():
     """Over frames, as on a serial port; the cycles are what the board reports."""
-    board = Board(TINY)
+    board = PipedNetworkBoard(TINY)
     end = End(board)
     rng = np.random.default_rng(7)
     a, b = operands(rng, (2, 4), (4, 3))

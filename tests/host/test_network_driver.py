@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from faulty_pipe import FAULTS, End, Faults, PipedBoard, flip
 from golden_board import GoldenBoard
-from golden_network_board import CYCLES, GoldenNetworkBoard
+from golden_network_board import CYCLES, PipedNetworkBoard
 from network_chips import network_chip
 from rejects import rejects
 
@@ -29,14 +29,6 @@ CHIP = network_chip(2, 4, 4, 2, words=1024, b_words=8, lines=8, read_vectors=2)
 BANKS = CHIP.banks
 ACK_TIMEOUT = 0.05
 GUARD = 600  # seconds after which a test hangs
-
-
-class Board(PipedBoard, GoldenNetworkBoard):
-    """A board with a core for networks on a pipe."""
-
-    def __init__(self, chip=CHIP, **faults):
-        PipedBoard.__init__(self, **faults)
-        GoldenNetworkBoard.__init__(self, chip)
 
 
 def linked(board, **options):
@@ -62,7 +54,7 @@ def loaded(driver, result=b"result!", loads=3):
 
 
 def test_runs_a_list():
-    board = Board()
+    board = PipedNetworkBoard(CHIP)
     result = random.Random(1).randbytes(1024)
     with linked(board, chip=CHIP) as driver:
         assert driver.status() == (NetworkState.IDLE, ListReport(ListError.NONE, 0, b"", CYCLES))
@@ -76,7 +68,7 @@ def test_runs_a_list():
 
 
 def test_reports_the_error_of_a_list():
-    with linked(Board()) as driver:
+    with linked(PipedNetworkBoard(CHIP)) as driver:
         driver.write(at(LIST), bytes(128))
         report = driver.run(at(LIST), at(LOG))
         assert report == ListReport(ListError.OPCODE, 0, b"", CYCLES)
@@ -97,7 +89,7 @@ WRITES = {
 @pytest.mark.parametrize("case", WRITES)
 def test_writes_and_reads(case):
     number, size, layout = WRITES[case]
-    data, board = random.Random(case).randbytes(size), Board()
+    data, board = random.Random(case).randbytes(size), PipedNetworkBoard(CHIP)
     expected = board.memory.reshape(-1, 4).copy()
     run = layout.get("run") or size
     step = {"many rows": 7 * 3 + 4, "long rows": 285 * 2 + 30, "upwards": -7}.get(case, 0)
@@ -119,7 +111,7 @@ def test_writes_and_reads(case):
 @pytest.mark.parametrize("way", ["to_board", "to_host"])
 def test_recovers_from_faults(fault, way):
     faults = Faults(FAULTS[fault], chance=0.2, seed=3)
-    board = Board(**{way: faults})
+    board = PipedNetworkBoard(CHIP, **{way: faults})
     with linked(board) as driver:
         for n in range(4):
             result = random.Random(n).randbytes(1024)
@@ -132,7 +124,7 @@ def test_recovers_from_faults(fault, way):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_recovers_when_done_does_not_arrive(fault):
     faults = Faults(FAULTS[fault], chance=1, kinds=[FrameType.DONE])
-    board = Board(to_host=faults)
+    board = PipedNetworkBoard(CHIP, to_host=faults)
     with linked(board) as driver:
         loaded(driver)
         assert driver.run(at(LIST), at(LOG)) == ListReport(0, 0, b"result!", CYCLES)
@@ -143,7 +135,7 @@ def test_recovers_when_done_does_not_arrive(fault):
 
 
 def test_ends_a_list_that_takes_too_long():
-    board = Board()
+    board = PipedNetworkBoard(CHIP)
     with linked(board) as driver:
         loaded(driver)
         board.busy = True
@@ -155,7 +147,7 @@ def test_ends_a_list_that_takes_too_long():
 
 
 def test_an_interrupt_aborts_the_list(monkeypatch):
-    board = Board()
+    board = PipedNetworkBoard(CHIP)
     with linked(board) as driver:
         loaded(driver)
         board.busy = True
@@ -175,7 +167,7 @@ def test_an_interrupt_aborts_the_list(monkeypatch):
 
 
 def test_threads_take_turns():
-    board = Board()
+    board = PipedNetworkBoard(CHIP)
     found = []
     with linked(board) as driver:
         loaded(driver)
@@ -191,7 +183,7 @@ def test_threads_take_turns():
 
 
 def test_aborts_the_list_of_another_client():
-    board = Board()
+    board = PipedNetworkBoard(CHIP)
     with linked(board) as driver:
         loaded(driver)
         board.busy = True
@@ -204,7 +196,7 @@ def test_aborts_the_list_of_another_client():
 
 
 def test_reports_a_reset_during_a_list():
-    board = Board()
+    board = PipedNetworkBoard(CHIP)
     with linked(board) as driver:
         loaded(driver)
         board.busy = True
@@ -217,7 +209,7 @@ def test_reports_a_reset_during_a_list():
 
 
 def test_reports_a_core_that_does_not_accept_frames():
-    board = Board()
+    board = PipedNetworkBoard(CHIP)
     with linked(board) as driver:
         loaded(driver)
         board.to_board = Faults(flip, chance=1.0, kinds=[FrameType.WRITE])
@@ -244,7 +236,7 @@ def test_reports_a_core_that_does_not_accept_frames():
 ])
 def test_rejects_a_write_before_it_is_sent(arguments, text):
     address, data, layout = arguments
-    board = Board()
+    board = PipedNetworkBoard(CHIP)
     with linked(board) as driver:
         with rejects(ValueError, text):
             driver.write(address, data, **layout)
@@ -261,7 +253,7 @@ def test_rejects_another_core():
         f"the core must have the ChipConfig {CHIP.core.name} with hash {CHIP.hash:08x}, not"
         f" {CHIP.core.name} with hash {other.hash:08x}\nthe core's lines must be 8, not 16"
     )):
-        linked(Board(other), chip=CHIP)
+        linked(PipedNetworkBoard(other), chip=CHIP)
 
 
 def test_rejects_a_core_for_matrix_products():
@@ -280,7 +272,7 @@ def test_rejects_a_core_for_matrix_products():
 
 def test_a_shared_board():
     """Over TCP, through a server that another client used before."""
-    end = End(Board())
+    end = End(PipedNetworkBoard(CHIP))
     server = TcpServer(end, end, listen(), timeout=GUARD)
     thread = threading.Thread(target=server.serve)
     thread.start()

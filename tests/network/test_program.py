@@ -44,13 +44,6 @@ def program():
     return compile_graph(every_kind(), SMALL)
 
 
-@pytest.fixture(scope="module")
-def contents(program, tmp_path_factory):
-    path = tmp_path_factory.mktemp("program") / "net.weft"
-    program.save(path)
-    return path.read_bytes()
-
-
 def refused(data, message):
     with pytest.raises(ModelError, match=message) as caught:
         weft.load(data, "net.weft")

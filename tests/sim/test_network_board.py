@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from network_chips import SIMULATED
+from network_programs import check_network
 from rejects import rejects
 
 import weft
@@ -59,16 +60,9 @@ def test_errors_and_aborts_over_the_wires(driver):
 
 
 def test_a_network_over_the_wires(driver):
-    """The results and the cycles are those of the golden runner and of the cycle model."""
     pytest.importorskip("tflite")
     program = weft.load(EXAMPLES / "digits_mlp.tflite").compile(SIMULATED)
-    shape = program.tensors[program.inputs[0]].shape
-    x = np.random.default_rng(1).integers(-128, 128, (1, *shape[1:]), np.int8)
-    session = program.open(driver, timeout=TIMEOUT)
-    y = session(x)
-    assert session.cycles == program.cycles
-    with program.open("golden") as golden:
-        assert np.array_equal(y, golden(x))
+    check_network(program, driver)
 
 
 def test_a_matrix_product_over_the_wires(driver):

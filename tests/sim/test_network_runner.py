@@ -8,6 +8,7 @@ from chip_networks import NetworkBuilder
 from graph_runner import run_graph
 from network_chips import SIMULATED, network_chip
 from network_duel import NetworkDuel
+from network_programs import random_inputs
 from products import integers
 
 import weft
@@ -29,8 +30,7 @@ def test_digits(name):
     pytest.importorskip("tflite_micro")
     network = weft.load(EXAMPLES / f"{name}.tflite")
     program = network.compile(SIMULATED)
-    shape = program.tensors[program.inputs[0]].shape
-    x = np.random.default_rng(1).integers(-128, 128, (2, *shape[1:]), np.int8)
+    x = random_inputs(program, 2)
     duel = NetworkDuel(SIMULATED)
     with program.open(duel) as session:
         y = session(x)

@@ -4,18 +4,13 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from rejects import rejects
 
 from weft.sim import tools
 
-
-@pytest.fixture(autouse=True)
-def here(monkeypatch):
-    """Run in the checkout, so that hints do not name it."""
-    monkeypatch.chdir(Path(__file__).parent.parent.parent)
+pytestmark = pytest.mark.usefixtures("in_checkout")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import struct
 
 import numpy as np
+from faulty_pipe import PipedBoard
 
 from weft.chip.addresses import join
 from weft.chip.descriptors import ListError
@@ -12,7 +13,7 @@ from weft.frames import MAX_DATA, MAX_WRITE, WRITE_FIELDS, FrameType
 from weft.golden.chip import ChipBuffers, run_list
 from weft.host.link import Frame
 
-__all__ = ["GoldenNetworkBoard"]
+__all__ = ["GoldenNetworkBoard", "PipedNetworkBoard"]
 
 CYCLES = 1234  # of every list: the golden runner does not count them
 
@@ -137,3 +138,11 @@ class GoldenNetworkBoard:
 
     def say(self, frame):
         raise NotImplementedError
+
+
+class PipedNetworkBoard(PipedBoard, GoldenNetworkBoard):
+    """A board with a core for networks on a pipe."""
+
+    def __init__(self, chip, **faults):
+        PipedBoard.__init__(self, **faults)
+        GoldenNetworkBoard.__init__(self, chip)

@@ -62,6 +62,22 @@ def host_step(operator, position, reason, field=""):
     )
 
 
+def random_inputs(program, count, seed=1):
+    """Random int8 inputs of a network, for ``count`` inferences."""
+    shape = program.tensors[program.inputs[0]].shape
+    return np.random.default_rng(seed).integers(-128, 128, (count, *shape[1:]), np.int8)
+
+
+def check_network(program, runner):
+    """Run two inferences; results and cycles are those of golden runner and cycle model."""
+    x = random_inputs(program, 2)
+    session = program.open(runner, timeout=600)
+    y = session(x)
+    assert session.cycles == program.cycles
+    with program.open("golden") as golden:
+        assert np.array_equal(y, golden(x))
+
+
 def make_program(target=TARGET, mode="tflite"):
     """A convolution, a depthwise one, a pool, a fully connected layer and a softmax."""
     steps = (

@@ -8,7 +8,7 @@ from weft.host.golden import GoldenTransport
 
 __all__ = [
     "SMALL", "accelerator", "check_equal", "check_sums", "exact", "floats", "integers",
-    "operands",
+    "multiplies", "operands",
 ]
 
 SMALL = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
@@ -41,6 +41,12 @@ def exact(a, b, p=0, q=0) -> np.ndarray:
 def accelerator(config=SMALL, **options) -> Accelerator:
     """The driver on the golden transport."""
     return Accelerator(GoldenTransport(config), config, **options)
+
+
+def multiplies(accelerator) -> bool:
+    """Whether a product equals numpy's."""
+    a = np.arange(-60, 60, dtype=np.int8).reshape(12, 10)
+    return np.array_equal(accelerator.matmul(a, a.T), a.astype(int) @ a.T)
 
 
 def check_sums(result, expected):

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
+from network_programs import random_inputs
 
 import weft
 from weft.boards.network_designs import BATCH1_85F
@@ -59,8 +60,7 @@ def test_digits(name, chip):
     pytest.importorskip("tflite_micro")
     network = weft.load(EXAMPLES / f"{name}.tflite")
     program = network.compile(chip)
-    shape = program.tensors[program.inputs[0]].shape
-    x = np.random.default_rng(1).integers(-128, 128, (2, *shape[1:]), np.int8)
+    x = random_inputs(program, 2)
     with program.open(GoldenRunner(chip)) as session:
         y = session(x)
     [wanted] = expected("tflm", network, program, x)

@@ -85,13 +85,6 @@ def program():
     return compile_chip(network(), target_of(CHIP))
 
 
-@pytest.fixture(scope="module")
-def contents(program, tmp_path_factory):
-    path = tmp_path_factory.mktemp("program") / "net.weft"
-    program.save(path)
-    return path.read_bytes()
-
-
 def test_a_file_runs_as_the_program(contents, tmp_path):
     loaded = weft.load(contents, "net.weft")
     assert isinstance(loaded, ChipProgram)

@@ -1,37 +1,10 @@
 """The page of a core for networks: whole, and with its pictures."""
 
-from html.parser import HTMLParser
-
 import pytest
+from html_elements import HtmlElements
 
 from weft.network.report import report
 from weft.network.report.chip_page import chip_page
-
-VOID = {"meta", "br"}
-
-
-class Elements(HTMLParser):
-    """Checks that elements nest, and collects the cells of tables."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.cells = [], []
-
-    def handle_starttag(self, tag, attributes):
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "td":
-            self.cells.append("")
-
-    def handle_startendtag(self, tag, attributes):
-        pass
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] == "td":
-            self.cells[-1] += data
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +13,7 @@ def text(chip_program, program):
 
 
 def test_elements_nest(text):
-    found = Elements()
-    found.feed(text)
+    found = HtmlElements(text)
     assert found.open == []
     row = found.cells.index("CONV_2D+ADD")
     assert found.cells[row : row + 7] == [

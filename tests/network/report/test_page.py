@@ -1,48 +1,18 @@
 """The HTML page: whole, alone, and safe for any name."""
 
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
+from html_elements import HtmlElements
 
 from weft.network.report import report
 from weft.network.report.page import page
-
-VOID = {"meta", "br"}
-
-
-class Checker(HTMLParser):
-    """Checks that elements nest, and collects their text and all addresses."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text, self.links = [], [], []
-
-    def handle_starttag(self, tag, attributes):
-        if tag not in VOID:
-            self.open.append(tag)
-        self.links += [
-            value for name, value in attributes
-            if name in ("src", "href", "xlink:href", "srcset") and not value.startswith("#")
-        ]
-
-    def handle_startendtag(self, tag, attributes):
-        pass
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 @pytest.fixture(scope="module")
 def checked(program, other_program):
     named = replace(program, name="<b>&")
-    checker = Checker()
-    checker.feed(page(report(named, other_program)))
-    checker.close()
-    return checker
+    return HtmlElements(page(report(named, other_program)))
 
 
 def test_elements_nest(checked):
