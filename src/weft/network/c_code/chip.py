@@ -1,15 +1,13 @@
 """Writes the C files of a network for a core for networks: images of its memory, load and run."""
 
-import math
-
 import numpy as np
 
-from weft.c_names import identifier
 from weft.network.c_code.arrays import array, numbers, struct
 from weft.network.c_code.chip_templates import CHIP_HEADER, CHIP_SOURCE
-from weft.network.c_code.operators import OPERATORS, operator_problem
-from weft.network.c_code.sources import check_prefix, filled_sources
-from weft.network.c_code.tensors import TensorAddresses, is_alias
+from weft.network.c_code.generator import Generator, checked_call, no_code, require_one
+from weft.network.c_code.operators import operator_problem
+from weft.network.c_code.sources import check_prefix
+from weft.network.c_code.tensors import is_alias
 from weft.network.chip.program import ChipProgram
 from weft.network.errors import ModelError
 from weft.network.work import HostWork
@@ -39,11 +37,7 @@ def chip_c_files(program: ChipProgram, prefix: str = "weft") -> dict[str, bytes]
 
 def _check(program):
     """Raise ModelError for the first thing without C code."""
-    for what, found in (("input", program.inputs), ("output", program.outputs)):
-        if len(found) != 1:
-            raise ModelError(
-                f"{program.name}: C code needs one {what}, the network has {len(found)}"
-            )
+    require_one(program)
     if program.batch != 1:
         raise ModelError(f"{program.name}: batch must be 1 for C code, not {program.batch}")
     tensors = program.tensors
@@ -58,11 +52,7 @@ def _check(program):
                 kind = "absent" if number < 0 else tensors[number].dtype
                 reason = f"tensors must be int8, not {kind}"
         if reason:
-            operator = " and ".join(step.operators)
-            raise ModelError(
-                f"{program.name}: operator {step.position[0]} ({operator} {step.name}): no C code:"
-                f" {reason}"
-            )
+            raise no_code(program, step, reason)
     maps = [entry.form.tensor for part in program.segments for entry in part.written]
     maps += [result.tensor for part in program.segments for result in part.results]
     for number in (*program.inputs, *program.outputs, *maps):
@@ -73,21 +63,17 @@ def _check(program):
             )
 
 
-class _ChipGenerator:
+class _ChipGenerator(Generator):
     """Collects the definitions and the calls of all segments."""
 
     def __init__(self, program):
-        self._program = program
         accesses = []
         for segment in program.segments:
             accesses += [(step.inputs, step.outputs) for step in segment.before]
             accesses += [((entry.form.tensor,), ()) for entry in segment.written]
             accesses.append(((), [result.tensor for result in segment.results]))
         accesses += [(step.inputs, step.outputs) for step in program.after]
-        self._tensors = TensorAddresses(program, accesses)
-        self._texts: list[str] = []
-        self._headers = {"net_map.h"}
-        self._constant_bytes = 0
+        super().__init__(program, accesses, "net_map.h")
         self._row = 1  # bytes
         self._maps = self._calls = 0  # numbers in names
 
@@ -96,23 +82,27 @@ class _ChipGenerator:
         program, load, body = self._program, [], []
         for number, segment in enumerate(program.segments):
             self._image(f"run{number}", segment.run)
-            load += _checked(
+            load += checked_call(
                 f"weft_write(core, {segment.run_first}, NULL, run{number}, sizeof run{number})"
             )
         for number, part in enumerate(program.setup):
             self._image(f"setup{number}", part)
-            load += _checked(f"weft_write(core, 0, NULL, setup{number}, sizeof setup{number})")
-            load += _checked(f"weft_run(core, 0, {program.log})")
+            load += checked_call(f"weft_write(core, 0, NULL, setup{number}, sizeof setup{number})")
+            load += checked_call(f"weft_run(core, 0, {program.log})")
         for segment in program.segments:
             body += [line for step in segment.before for line in self._host(step)]
             for entry in segment.written:
                 body += self._write(entry)
-            body += _checked(f"weft_run(core, {segment.run_first}, {program.log})")
+            body += checked_call(f"weft_run(core, {segment.run_first}, {program.log})")
             for result in segment.results:
                 tensor = self._tensors.of(result.tensor)
-                body += _checked(f"net_read_map(core, &{self._map(result.place)}, {tensor})")
+                body += checked_call(f"net_read_map(core, &{self._map(result.place)}, {tensor})")
         body += [line for step in program.after for line in self._host(step)]
-        return self._written(prefix, load, body)
+        return self._filled(
+            CHIP_HEADER, CHIP_SOURCE, prefix, cycles=f"{program.cycles:,}",
+            ram=max(self._tensors.arena, 1) + self._row, row=self._row,
+            hash=f"0x{program.chip.hash:08x}u", load="\n".join(load), body="\n".join(body),
+        )
 
     def _image(self, name, data):
         """Add an array of bytes of the memory."""
@@ -141,44 +131,12 @@ class _ChipGenerator:
             ))
             self._row = max(self._row, entry.place.width * entry.place.channels)
         tensor = self._tensors.of(form.tensor)
-        return _checked(f"net_write_map(core, &{place}, {name}, {tensor}, row)")
+        return checked_call(f"net_write_map(core, &{place}, {name}, {tensor}, row)")
 
     def _host(self, step):
         """Return the lines of an operator of the host."""
         if is_alias(step, self._program.outputs):
             return []
-        tensors = self._program.tensors
-        shapes = tensors[step.inputs[0]].shape, tensors[step.outputs[0]].shape
-        call = OPERATORS[step.work.kernel](self._calls, step.work.attributes, *shapes)
         self._calls += 1
-        self._headers.add(call.header)
-        self._constant_bytes += call.constant_bytes
-        if call.text:
-            self._texts.append(call.text)
-        names = [self._tensors.of(n) for n in step.inputs]
-        text = call.call.format(a=names[0], b=names[-1], y=self._tensors.of(step.outputs[0]))
+        text = self._text(step, self._call(self._calls - 1, step), step.inputs)
         return [f"    /* {' and '.join(step.operators)} */", f"    {text};"]
-
-    def _written(self, prefix, load, body):
-        program, tensors = self._program, self._tensors
-        name = identifier(program.name)
-        arena = max(tensors.arena, 1)
-        input_size, output_size = (
-            math.prod(program.tensors[found[0]].shape)
-            for found in (program.inputs, program.outputs)
-        )
-        values = {
-            "name": name, "NAME": name.upper(), "operators": len(program.operators),
-            "input": input_size, "output": output_size, "cycles": f"{program.cycles:,}",
-            "constant": self._constant_bytes + tensors.constant_bytes,
-            "ram": arena + self._row, "arena": arena, "row": self._row,
-            "hash": f"0x{program.chip.hash:08x}u",
-            "definitions": "\n\n".join([*tensors.texts, *self._texts]),
-            "load": "\n".join(load), "body": "\n".join(body),
-        }
-        return filled_sources(CHIP_HEADER, CHIP_SOURCE, self._headers, values, prefix)
-
-
-def _checked(call):
-    """Return the lines of a call whose error ends the function."""
-    return [f"    error = {call};", "    if (error != WEFT_OK)", "        return error;"]
