@@ -58,6 +58,7 @@ LAYERS = {
     "hw/bus/amaranth_soc": (*BASE, "weft.hw", "amaranth", "amaranth_soc"),
     "hw/": (*BASE, "weft.hw", "amaranth"),
     "boards/": (*BASE, "weft.hw", "weft.boards", "amaranth", "amaranth_boards"),
+    "sim/gates/gate_network": (*BASE, "weft.host", "weft.network", "weft.sim", "numpy"),
     "sim/": (
         *BASE, "weft.hw", "weft.golden", "weft.host", "weft.demo", "weft.quantize", "weft.sim",
         "amaranth", "cocotb", "cocotb_tools", "cocotbext", "find_libpython", "ml_dtypes", "numpy",

@@ -8,6 +8,7 @@ from network_chips import network_chip
 from network_registers import NetworkRegisterModel
 from rejects import rejects
 
+from weft import Accelerator
 from weft.chip.addresses import split
 from weft.chip.descriptors import ListEnd, ListError
 from weft.chip.report import ListReport
@@ -140,6 +141,15 @@ def test_opens_by_name(monkeypatch):
         with NetworkDriver(name, CHIP) as driver:
             assert driver.status()[0] == NetworkState.IDLE
     assert mapped == [("/dev/uio3", 0), ("/dev/mem", 0x43C00000)]
+
+
+def test_an_accelerator_opens_by_name(monkeypatch):
+    model = NetworkRegisterModel(CHIP)
+    monkeypatch.setattr("weft.host.opening.MappedRegisters", lambda *given: model)
+    with Accelerator("uio:/dev/uio3") as accelerator:
+        assert (accelerator.config.rows, accelerator.config.cols) == (2, 4)
+        assert not model.closed
+    assert model.closed
 
 
 def test_use_after_close():

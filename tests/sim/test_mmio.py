@@ -56,15 +56,23 @@ def test_errors_of_the_bus_are_raised(core):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bus", ["axi", "wishbone", "apb"])
-def test_a_network(bus):
+def test_a_network(bus, monkeypatch):
+    """A network runs; then the same core multiplies."""
     pytest.importorskip("tflite")
     program = weft.load(EXAMPLES / "digits_cnn.tflite").compile(SIMULATED)
     registers = SimRegisters(NetworkIp(chip=SIMULATED, bus=bus))
+    monkeypatch.setattr(registers, "close", lambda: None)  # it is opened twice
     with NetworkDriver(NetworkMmioTransport(registers), SIMULATED) as driver:
         data = np.random.default_rng(2).bytes(1100)
         driver.write(500, data)
         assert driver.read(500, 1100) == data
         check_network(program, driver)
+    monkeypatch.setattr("weft.host.opening.MappedRegisters", lambda *given: registers)
+    a, b = np.full((3, 5), -128, np.int8), np.arange(35, dtype=np.int8).reshape(5, 7)
+    with Accelerator("uio:/dev/uio3") as accelerator:
+        assert np.array_equal(accelerator.matmul(a, b), a.astype(int) @ b)
+    monkeypatch.undo()
+    registers.close()
 
 
 def test_rejects_cores_with_streams():

@@ -9,6 +9,7 @@ from weft.chip import registers as chip_registers
 from weft.commands import Job, Load, Status, result
 from weft.config import Config
 from weft.host.board import BoardTransport
+from weft.host.network_mmio import NetworkMmioTransport
 from weft.host.opening import open_transport
 from weft.host.packing import result_bytes
 from weft.host.planner import tags
@@ -62,11 +63,12 @@ class CoreSession:
     def open(cls, transport: Transport | str, config: Config | None, timeout: float):
         """Return a session over a transport or its name, as in `weft.host.opening`.
 
-        A core for networks on a board executes the jobs as lists. On an error, a transport that was
-        opened here is closed. Raises TypeError if ``transport`` is neither.
+        A core for networks executes the jobs as lists. On an error, a transport that was opened
+        here is closed. Raises TypeError if ``transport`` is neither.
         """
         if not isinstance(transport, str):
-            if not callable(getattr(transport, "receive", None)):
+            is_for_networks = isinstance(transport, NetworkMmioTransport)
+            if not is_for_networks and not callable(getattr(transport, "receive", None)):
                 hint = "; ListTransport(runner) is one" if hasattr(transport, "chip") else ""
                 raise TypeError(
                     "transport must be a weft.host.transport.Transport, or the name of one, not"
@@ -197,14 +199,17 @@ class CoreSession:
         return found
 
 
-def product_transport(transport: Transport, timeout: float) -> Transport:
+def product_transport(
+    transport: Transport | NetworkMmioTransport, timeout: float
+) -> Transport:
     """Return ``transport``, or one that executes products as lists if a core for networks answers.
 
-    Only a `BoardTransport` is asked. Raises TransportError if the connection fails.
+    A `BoardTransport` is asked. Raises TransportError if the connection fails.
     """
-    if not isinstance(transport, BoardTransport):
-        return transport
-    if transport.read(0, 1, timeout) != [chip_registers.MAGIC]:
+    if isinstance(transport, BoardTransport):
+        if transport.read(0, 1, timeout) != [chip_registers.MAGIC]:
+            return transport
+    elif not isinstance(transport, NetworkMmioTransport):
         return transport
     from weft.host.list_transport import ListTransport
     from weft.host.network_driver import NetworkDriver

@@ -2,6 +2,7 @@
 
 import re
 
+from weft.chip.registers import MAGIC
 from weft.config import Config
 from weft.host.board import BoardTransport
 from weft.host.mmio import MappedRegisters, MmioTransport
@@ -19,15 +20,15 @@ NAMES = (
 
 def open_transport(
     name: str, config: Config | None = None, *, baud: int | None = None
-) -> Transport:
+) -> Transport | NetworkMmioTransport:
     """Open the transport with a name.
 
     Parameters
     ----------
     name : str
         A serial port (``/dev/ttyUSB1``, ``COM3``); ``tcp://host:port``; the registers of an IP core
-        with FIFO ports, as ``uio:`` and a UIO device or ``mem:`` and a physical address; or
-        ``golden``.
+        with FIFO ports or of a core for networks, as ``uio:`` and a UIO device or ``mem:`` and a
+        physical address; or ``golden``.
     config : Config, optional
         Config of ``golden``; default ``Config()``.
     baud : int, optional
@@ -36,6 +37,7 @@ def open_transport(
     Returns
     -------
     Transport
+        A NetworkMmioTransport if the registers are those of a core for networks.
 
     Raises
     ------
@@ -55,7 +57,8 @@ def open_transport(
             raise ValueError(f"transport must be tcp://host:port, not {name!r}")
         return TcpTransport(match[1].strip("[]"), int(match[2]))
     if registers := _open_registers(name):
-        return MmioTransport(registers)
+        is_for_networks = registers.read(0) == MAGIC
+        return NetworkMmioTransport(registers) if is_for_networks else MmioTransport(registers)
     if name.startswith("/") or re.fullmatch(r"COM\d+", name, re.IGNORECASE):
         return SerialTransport(name, baud) if baud else find(name)
     raise ValueError(f"transport must be {NAMES}, not {name!r}")
