@@ -3,6 +3,7 @@
 import numpy as np
 
 from weft.network.ir import Gemm
+from weft.network.onnx.einsum import form_of
 from weft.network.onnx.operands import limits_of
 from weft.network.onnx.products import layout_of
 
@@ -16,14 +17,17 @@ def lower(importer, operator) -> bool:
     source = importer.source
     if operator.domain not in ("", "ai.onnx"):
         return False
-    if operator.kind not in ("Conv", "ConvTranspose", "MatMul", "Gemm"):
+    form, kind = form_of(source, operator), operator.kind
+    if form is not None and form.is_matmul:
+        kind = "MatMul"
+    if kind not in ("Conv", "ConvTranspose", "MatMul", "Gemm"):
         return False
     if any(source.types[name][0] != FLOAT for name in operator.reads):
         return False
     attributes, names = operator.attributes, operator.inputs
     w, y_shape = importer.float_constant(names[1]), source.types[operator.outputs[0]][1]
     layout = layout_of(
-        operator.kind, attributes, source.types[names[0]][1], source.types[names[1]][1], w, y_shape
+        kind, attributes, source.types[names[0]][1], source.types[names[1]][1], w, y_shape
     )
     if layout is None:
         return False

@@ -6,7 +6,7 @@ import numpy as np
 
 from weft.network.errors import ModelError
 from weft.network.ir import Graph, Host, Quantization, Tensor
-from weft.network.onnx import floats, integers, quantized_moves, recurrent, tables
+from weft.network.onnx import einsum, floats, integers, quantized_moves, recurrent, tables
 from weft.network.onnx.fallback import cut_out
 from weft.network.onnx.host import lower
 from weft.network.onnx.reading import read
@@ -18,7 +18,8 @@ __all__ = ["Importer", "load"]
 def load(data: bytes, name: str, *, shapes=None) -> Graph:
     """The network of an ``.onnx`` file.
 
-    Products (``Conv``, ``ConvTranspose``, ``MatMul``, ``Gemm``) become `weft.network.ir.Gemm`:
+    Products (``Conv``, ``ConvTranspose``, ``MatMul``, ``Gemm``, and ``Einsum`` of two operands of
+    float32) become `weft.network.ir.Gemm`:
 
     - products of ``QLinearConv``, ``QLinearMatMul``, ``QGemm``, ``ConvInteger``,
       ``MatMulInteger``;
@@ -181,7 +182,7 @@ class Importer:
 
     def _lower(self, operator):
         try:
-            for kind in (integers, quantized_moves, tables, floats, recurrent):
+            for kind in (integers, quantized_moves, tables, floats, einsum, recurrent):
                 if kind.lower(self, operator):
                     return
             self.host(operator)

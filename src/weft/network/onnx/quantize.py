@@ -1,10 +1,13 @@
 """Quantizes a float model to int8 with onnxruntime: per channel, from calibration data."""
 
+import contextlib
+import logging
 import tempfile
 from pathlib import Path
 
 from weft.network.errors import ModelError
 from weft.network.onnx.calibration import Feeds
+from weft.network.onnx.exported import rewrite
 from weft.network.onnx.reading import upgraded
 
 __all__ = ["METHODS", "prepare", "quantize"]
@@ -16,8 +19,8 @@ MAX_BATCHES = 16  # of which onnxruntime keeps all activations at a time
 def prepare(data: bytes, name: str) -> bytes:
     """The float model of a file, ready to be quantized.
 
-    It has operator set 13 or newer. onnxruntime has folded its constants, and its batch
-    normalizations into the convolutions before them.
+    It has operator set 13 or newer, and the forms of `weft.network.onnx.exported`. onnxruntime has
+    folded its constants, and its batch normalizations into the convolutions before them.
 
     Raises ModelError if the file is damaged, or quantized already.
     """
@@ -35,7 +38,8 @@ def prepare(data: bytes, name: str) -> bytes:
             f"{name}: must be a float model, but has the node {node.name or node.output[0]} "
             f"({node.op_type})"
         )
-    with tempfile.TemporaryDirectory() as folder:
+    rewrite(model)
+    with _errors_alone(), tempfile.TemporaryDirectory() as folder:
         source, path = Path(folder, "float.onnx"), Path(folder, "prepared.onnx")
         source.write_bytes(model.SerializeToString())  # given a model, it makes external data
         try:
@@ -76,7 +80,7 @@ def quantize(
     if method not in METHODS:
         raise ModelError(f"method must be {', '.join(METHODS)}, not {method!r}")
     stride = next(n for n in range(MAX_BATCHES, 0, -1) if len(feeds) % n == 0)
-    with tempfile.TemporaryDirectory() as folder:
+    with _errors_alone(), tempfile.TemporaryDirectory() as folder:
         source, path = Path(folder, "prepared.onnx"), Path(folder, "quantized.onnx")
         source.write_bytes(prepared)
         try:
@@ -91,6 +95,22 @@ def quantize(
             text = " ".join(str(error).split())[:300]
             raise ModelError(f"{name}: onnxruntime cannot quantize it: {text}") from error
         return path.read_bytes()
+
+
+@contextlib.contextmanager
+def _errors_alone():
+    """onnxruntime prints errors alone: its warnings are about its own intermediate models."""
+    import onnxruntime
+
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)
+    onnxruntime.set_default_logger_severity(3)
+    try:
+        yield
+    finally:
+        onnxruntime.set_default_logger_severity(2)
+        root.setLevel(level)
 
 
 def _reader(feeds, advance):
