@@ -28,17 +28,17 @@ def export_torch(folder: Path) -> Path:
 
 
 def export_jax(folder: Path) -> Path:
-    """``jax.onnx``: two layers of JAX."""
+    """``jax.onnx``: two layers of JAX, the first one with a bias and a ReLU."""
     import jax.numpy as jnp
     from jax2onnx import to_onnx
 
     rng = np.random.default_rng(1)
-    first, second = (
-        jnp.asarray(rng.normal(0, 0.2, shape), jnp.float32) for shape in ((64, 32), (32, 10))
+    first, second, bias = (
+        jnp.asarray(rng.normal(0, 0.2, shape), jnp.float32) for shape in ((64, 32), (32, 10), 32)
     )
 
     def network(x):
-        return jnp.maximum(x @ first, 0) @ second
+        return jnp.maximum(x @ first + bias, 0) @ second
 
     path = folder / "jax.onnx"
     to_onnx(network, [(1, 64)], return_mode="file", output_path=str(path))

@@ -33,6 +33,8 @@ class TensorSpec:
         Axis of the scales.
     data : array or None
         Value of a constant.
+    any_size : tuple of int
+        Axes that may have any size; ``shape`` has the stored one.
     variable : bool
         Whether the tensor keeps its value from one run to the next.
     """
@@ -43,6 +45,7 @@ class TensorSpec:
     zero: Any = 0
     axis: int = 0
     data: Any = None
+    any_size: Any = ()
     variable: bool = False
 
     def __post_init__(self):
@@ -184,6 +187,10 @@ def _subgraph(s, model, codes, tensors, operators, inputs, outputs):
 def _tensor(s, model, name, spec):
     tensor = s.TensorT()
     tensor.name, tensor.shape, tensor.buffer = name, list(spec.shape), 0
+    if spec.any_size:
+        tensor.shapeSignature = [
+            -1 if axis in spec.any_size else size for axis, size in enumerate(spec.shape)
+        ]
     tensor.type, tensor.isVariable = getattr(s.TensorType, TYPES[spec.dtype]), spec.variable
     if spec.scale is not None:
         tensor.quantization = quantization = s.QuantizationParametersT()

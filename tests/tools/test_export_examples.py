@@ -1,5 +1,6 @@
 """The examples of each framework: written where it is installed, and read by Weft."""
 
+import numpy as np
 import pytest
 from tooling import load
 
@@ -19,7 +20,24 @@ def test_exported_networks_are_read(tmp_path, framework):
     else:
         from weft.network.tflite import load as read
     graph = read(path.read_bytes(), path.name)
-    assert sum(hasattr(node, "weights") for node in graph.nodes) == 2
+    products = [node for node in graph.nodes if hasattr(node, "weights")]
+    assert len(products) == 2
+    if path.suffix == ".onnx":
+        products = quantized_products(path, graph.tensors[graph.inputs[0]])
+    assert [str(node.weights.dtype) for node in products] == ["int8", "int8"]
+    assert None not in [node.requantization for node in products]
+
+
+def quantized_products(path, x):
+    """The products of an exported network, quantized with samples for its input."""
+    from weft.network.onnx import load as read
+    from weft.network.onnx.calibration import Feeds
+    from weft.network.onnx.quantize import prepare, quantize
+
+    samples = np.random.default_rng(1).normal(size=(8, *x.shape[1:])).astype(np.float32)
+    prepared = prepare(path.read_bytes(), path.name)
+    data = quantize(prepared, path.name, Feeds({x.name: samples}, prepared, "samples"))
+    return [node for node in read(data, path.name).nodes if hasattr(node, "weights")]
 
 
 def test_says_what_is_missing(tmp_path, monkeypatch, capsys):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from weft.chip.config import ChipConfig, config_from_toml
 from weft.config import Config
+from weft.hints import to_install
 from weft.network.errors import ModelError
 
 __all__ = ["NetworkTarget", "board_cores", "target_of", "target_of_file"]
@@ -123,8 +124,10 @@ def _board(name, purpose):
         from weft.boards.board import BoardError
         from weft.boards.catalog import BOARDS, find, load
     except ModuleNotFoundError as error:
-        rule = f"a Config or a TOML file, as the package {error.name} is not installed for boards"
-        raise ModelError(f"target must be {rule}, not {name!r}") from error
+        raise ModelError(
+            f"the board {name!r} needs the package {error.name}; {to_install(extra='hw')}; or give"
+            " a TOML file of Config fields (--config)"
+        ) from error
     if os.path.isfile(name) and not name.endswith(".py"):
         rule = "the name of a board, a board file (.py) or a file of Config fields (.toml)"
         raise ModelError(f"board must be {rule}, not the file {name!r}")

@@ -172,8 +172,13 @@ def _prelu(graph, operator):
 
 
 def _select(graph, operator):
+    """SELECT, whose shapes are equal, or SELECT_V2, whose shapes broadcast."""
     graph.counts(operator, 3, 3)
     condition, a, b = graph.inputs(operator)
+    if operator.name == "SELECT" and not condition.shape == a.shape == b.shape:
+        raise operator.error(
+            f"shapes must be equal, not {condition.shape}, {a.shape} and {b.shape}"
+        )
     y = graph.output(operator)
     graph.same_type(operator, a, b, y)
     if condition.dtype != np.bool_:
@@ -187,7 +192,7 @@ BUILDERS = {
     "SUB": functools.partial(_linear, "sub", "SubOptions"),
     "MUL": _mul, "DIV": _div, "SQUARED_DIFFERENCE": _squared_difference, "PRELU": _prelu,
     "MAXIMUM": functools.partial(_extreme, "maximum"),
-    "MINIMUM": functools.partial(_extreme, "minimum"), "SELECT_V2": _select,
+    "MINIMUM": functools.partial(_extreme, "minimum"), "SELECT": _select, "SELECT_V2": _select,
     **{
         name: functools.partial(_compare, name.lower())
         for name in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")

@@ -1,11 +1,16 @@
 """The file as the builders of nodes see it: tensors by place, constants, shapes."""
 
+import dataclasses
+import math
+
 import numpy as np
 
 from weft.network import kernels
 from weft.network.ir import Host
 
 __all__ = ["Context", "Fallback"]
+
+ELEMENTS = (1 << 31) - 1  # of a tensor
 
 
 class Fallback(Exception):
@@ -24,6 +29,8 @@ class Context:
             i: tensor.data for i, tensor in enumerate(file.tensors) if tensor.data is not None
         }
         self.added = []  # tensors that are not in the file
+        self.hybrid = 0  # products of float32 activations and int8 weights
+        self.resized = set()  # tensors whose stored size is wrong
         self._converted = {}
         self._budget = 16 * len(file.data) + 4096  # bytes of copies of constants
 
@@ -106,10 +113,31 @@ class Context:
             raise operator.error(f"shapes must broadcast, not {texts}") from None
 
     def expect(self, operator, shape, place=0):
-        """Check the shape of an output."""
-        shape, given = tuple(shape), self.output(operator, place).shape
-        if shape != given:
+        """Check the shape of an output; sizes of axes that may have any size are replaced."""
+        shape, number = tuple(shape), operator.outputs[place]
+        given = self.file.tensors[number].shape
+        if shape == given:
+            return
+        pairs = enumerate(zip(shape, given, strict=False))
+        wrong = {axis for axis, (size, stored) in pairs if size != stored}
+        fits = len(shape) == len(given) and wrong <= self.file.dynamic[number]
+        if not fits or math.prod(shape) > ELEMENTS:
             raise operator.error(f"output {place} must be of shape {shape}, not {given}")
+        self.file.tensors[number] = dataclasses.replace(self.file.tensors[number], shape=shape)
+        self.resized.add(number)
+
+    def expect_size(self, operator, size):
+        """Check the number of elements of the output; one axis of any size adapts to it."""
+        y, dynamic = self.output(operator), self.file.dynamic[operator.outputs[0]]
+        if math.prod(y.shape) != size and len(dynamic) == 1:
+            shape, [axis] = list(y.shape), dynamic
+            others = math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
+            shape[axis] = size // others if others else 0
+            if math.prod(shape) == size:
+                self.expect(operator, shape)
+                return
+        if math.prod(y.shape) != size:
+            raise operator.error(f"the output must have {size} elements, not shape {y.shape}")
 
     def same_type(self, operator, *tensors):
         """The common type of tensors."""

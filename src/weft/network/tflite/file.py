@@ -102,13 +102,17 @@ class File:
     name : str
     data : bytes
         The whole file.
-    tensors : tuple of Tensor
+    tensors : list of Tensor
         Tensors of the first subgraph; constants with their data.
+    dynamic : tuple of frozenset of int
+        The axes of each tensor that may have any size; the file stores one that may be wrong.
     kinds : tuple of str
         Type of each tensor, as the file names it.
     variables : frozenset of int
         Tensors that an operator keeps from run to run.
     operators : tuple of TfliteOperator
+    used : frozenset of str
+        Names of the operators of all subgraphs.
     inputs, outputs : tuple of int
     subgraphs : int
         Number of subgraphs in the file.
@@ -119,10 +123,12 @@ class File:
 
     name: str
     data: bytes
-    tensors: tuple[Tensor, ...]
+    tensors: list[Tensor]
+    dynamic: tuple[frozenset[int], ...]
     kinds: tuple[str, ...]
     variables: frozenset[int]
     operators: tuple[TfliteOperator, ...]
+    used: frozenset[str]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     subgraphs: int

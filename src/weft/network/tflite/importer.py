@@ -39,15 +39,27 @@ def import_file(data: bytes, name: str) -> Graph:
         dataclasses.replace(tensor, data=graph.values.get(i))
         for i, tensor in enumerate(file.tensors)
     ] + graph.added
-    return _graph(file, nodes, tensors, _notes(file))
+    return _graph(file, nodes, tensors, _notes(graph))
 
 
-def _notes(file):
+def _notes(graph):
+    file = graph.file
     used = {i for o in file.operators for i in (*o.inputs, *o.outputs) if i >= 0}
     notes = []
     if any(file.kinds[i] == "UINT8" for i in used):
         notes.append(
             "TFLite Micro has no uint8: values are computed as int8 and then raised by 128"
+        )
+    if graph.hybrid:
+        notes.append(
+            f"{graph.hybrid} products have float32 activations and int8 weights (dynamic range"
+            " quantization); their weights become float32. With a representative dataset, the"
+            " converter makes int8 products, which an INT8 core computes"
+        )
+    if graph.resized:
+        notes.append(
+            f"{len(graph.resized)} tensors have other sizes than the file stores, as its batch is"
+            " dynamic; TFLite Micro takes the stored sizes, and its results are wrong"
         )
     if file.subgraphs > 1:
         notes.append(f"the file has {file.subgraphs} subgraphs; only the first one runs")
@@ -89,6 +101,11 @@ def _nodes(graph, operator):
     if not operator.custom and operator.name not in RUNTIME:
         raise operator.error(f"{reason}; TFLite Micro does not have this operator")
     used = [i for i in (*operator.inputs, *operator.outputs, *operator.intermediates) if i >= 0]
+    if graph.resized.intersection(used):
+        raise operator.error(
+            f"{reason}, and the file stores wrong sizes of its tensors, as its batch is dynamic;"
+            " convert the network with a fixed batch of 1"
+        )
     if graph.file.sparse.intersection(used):
         raise operator.error("constants must not have a sparse encoding")
     model, fed = cut(graph.file, operator, graph.values)
@@ -110,6 +127,12 @@ def _attributes(label, model, tensors, outputs):
 
 def _whole(file, reason):
     """The whole file as one operator of the runtime."""
+    reads = [operator for operator in file.operators if operator.name == "READ_VARIABLE"]
+    if reads and "ASSIGN_VARIABLE" not in file.used:
+        raise reads[0].error(
+            "no operator writes the variable, as the converter lost its value; convert the network"
+            " from a concrete function alone: TFLiteConverter.from_concrete_functions([function])"
+        )
     if not file.outputs:
         raise ModelError(f"{file.name}: outputs must be at least 1, not 0")
     if file.sparse:

@@ -1,10 +1,12 @@
 """Operators that move values: shapes, parts of tensors, padding, gathering."""
 
+import dataclasses
 import functools
 import math
 
 import numpy as np
 
+from weft.network.ir import Tensor
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.quantized import per_tensor
 
@@ -32,10 +34,9 @@ def _moved(graph, operator, kernel, inputs=(0,), **attributes):
 
 def _reshape(graph, operator):
     graph.counts(operator, 1, 2)
-    x, y = graph.input(operator, 0), graph.output(operator)
-    if math.prod(x.shape) != math.prod(y.shape):
-        raise operator.error(f"shapes must have as many elements, not {x.shape} and {y.shape}")
-    return _moved(graph, operator, "reshape", shape=y.shape)
+    x = graph.input(operator, 0)
+    graph.expect_size(operator, math.prod(x.shape))
+    return _moved(graph, operator, "reshape", shape=graph.output(operator).shape)
 
 
 def _transpose(graph, operator):
@@ -258,6 +259,84 @@ def _blocks(forward, kind, graph, operator):
     return _moved(graph, operator, "rearrange", split=split, axes=axes, shape=shape)
 
 
+def _batch_blocks(graph, operator):
+    """Numbers of SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: the blocks, and a pair for each axis."""
+    graph.counts(operator, 3, 3)
+    x, blocks = graph.input(operator, 0), graph.integers(operator, 1)
+    pairs = graph.integers(operator, 2)
+    if not 1 <= len(blocks) < len(x.shape) or len(pairs) != 2 * len(blocks):
+        raise operator.error(
+            f"blocks and pairs must be for 1..{len(x.shape) - 1} axes, not {len(blocks)} and"
+            f" {len(pairs) / 2}"
+        )
+    if min(blocks) < 1 or min(pairs) < 0:
+        raise operator.error(f"blocks must be 1 or more and sizes 0 or more: {blocks}, {pairs}")
+    return x, blocks, list(zip(pairs[::2], pairs[1::2], strict=True))
+
+
+def _space_to_batch(graph, operator):
+    """Padding, and then each place in the blocks becomes a batch."""
+    x, blocks, pairs = _batch_blocks(graph, operator)
+    inside = [n + sum(pair) for n, pair in zip(x.shape[1:], pairs, strict=False)]
+    if any(size % block for size, block in zip(inside, blocks, strict=True)):
+        raise operator.error(f"blocks {blocks} must divide the padded sizes {inside}")
+    rest, count = x.shape[len(blocks) + 1 :], len(blocks)
+    split = [x.shape[0]]
+    for size, block in zip(inside, blocks, strict=True):
+        split += [size // block, block]
+    axes = [*range(2, 2 * count + 1, 2), 0, *range(1, 2 * count, 2)]
+    shape = [x.shape[0] * math.prod(blocks), *split[1::2], *rest]
+    graph.expect(operator, shape)
+    # As LiteRT; TFLite Micro pads with a number that it does not initialize.
+    zero = per_tensor(operator, x)[1] if x.quantization is not None else 0
+    padded = graph.add(Tensor(
+        f"{x.name}/padded", (x.shape[0], *inside, *rest), x.dtype, x.quantization
+    ))
+    padding = ((0, 0), *pairs, *[(0, 0)] * len(rest))
+    pad = _moved(graph, operator, "pad", padding=padding, value=zero)
+    move = _moved(
+        graph, operator, "rearrange", split=(*split, *rest), shape=tuple(shape),
+        axes=(*axes, *range(len(split), len(split) + len(rest))),
+    )
+    return [
+        dataclasses.replace(pad, outputs=(padded,)), dataclasses.replace(move, inputs=(padded,)),
+    ]
+
+
+def _batch_to_space(graph, operator):
+    """Batches become places in blocks, and then the borders are cut off."""
+    x, blocks, pairs = _batch_blocks(graph, operator)
+    count, whole = len(blocks), math.prod(blocks)
+    batch, sizes, rest = x.shape[0] // whole, x.shape[1 : count + 1], x.shape[count + 1 :]
+    if x.shape[0] % whole:
+        raise operator.error(f"blocks {blocks} must divide the batch, not {x.shape[0]}")
+    axes = [count]
+    for axis in range(count):
+        axes += [count + 1 + axis, axis]
+    joined = [size * block for size, block in zip(sizes, blocks, strict=True)]
+    ends = [size - after for size, (_, after) in zip(joined, pairs, strict=True)]
+    begins = [before for before, _ in pairs]
+    shape = [batch, *(b - a for a, b in zip(begins, ends, strict=True)), *rest]
+    if min(shape) < 0:
+        raise operator.error(f"borders {pairs} must fit the sizes {joined}")
+    graph.expect(operator, shape)
+    inner = graph.add(Tensor(
+        f"{x.name}/joined", (batch, *joined, *rest), x.dtype, x.quantization
+    ))
+    move = _moved(
+        graph, operator, "rearrange", split=(*blocks, batch, *sizes, *rest),
+        axes=(*axes, *range(2 * count + 1, 2 * count + 1 + len(rest))),
+        shape=(batch, *joined, *rest),
+    )
+    cut = _sliced(
+        graph, operator, [0, *begins, *[0] * len(rest)], [batch, *ends, *rest], [1] * len(shape)
+    )
+    return [
+        dataclasses.replace(move, outputs=(inner,)),
+        dataclasses.replace(cut, inputs=(inner,)),
+    ]
+
+
 def _shape(graph, operator):
     graph.counts(operator, 1, 1)
     shape = graph.input(operator, 0).shape
@@ -297,6 +376,7 @@ BUILDERS = {
     "CONCATENATION": _concatenation, "PACK": _pack, "UNPACK": _unpack, "SPLIT": _split,
     "SPLIT_V": _split_v, "SLICE": _slice, "STRIDED_SLICE": _strided_slice, "PAD": _pad,
     "PADV2": _pad, "MIRROR_PAD": _mirror_pad, "GATHER": _gather, "SHAPE": _shape,
+    "SPACE_TO_BATCH_ND": _space_to_batch, "BATCH_TO_SPACE_ND": _batch_to_space,
     "BROADCAST_TO": _broadcast_to, "TILE": _tile, "REVERSE_V2": _reverse,
     "SPACE_TO_DEPTH": functools.partial(_blocks, True, "SpaceToDepthOptions"),
     "DEPTH_TO_SPACE": functools.partial(_blocks, False, "DepthToSpaceOptions"),

@@ -20,18 +20,14 @@ def _fully_connected(graph, operator):
     graph.counts(operator, 2, 3)
     if options.WeightsFormat() != 0:
         raise Fallback("weights are shuffled")
-    x, w, y = graph.inputs(operator, 0, 1), graph.input(operator, 1), graph.output(operator)
-    x = x[0]
+    x, w = graph.input(operator, 0), graph.input(operator, 1)
     if len(w.shape) != 2:
         raise operator.error(f"weights must have 2 dimensions, not {len(w.shape)}")
     channels, k = w.shape
     size = math.prod(x.shape)
     if k == 0 or size % k:
         raise operator.error(f"size of the input ({size}) must be a multiple of {k}")
-    if math.prod(y.shape) != size // k * channels:
-        raise operator.error(
-            f"the output must have {size // k * channels} elements, not shape {y.shape}"
-        )
+    graph.expect_size(operator, size // k * channels)
     fused = _fused(options.FusedActivationFunction())
     weights = graph.constant(operator, 1, required=False)
     if weights is None and (len(x.shape) < 2 or x.shape[-1] != k):
@@ -209,6 +205,9 @@ def _product(
         b_transposed=b_transposed, weights=weights, window=window,
     )
     kinds = [str(tensor.dtype) for tensor in (left, right, y)]
+    if kinds == ["float32", "int8", "float32"] and weights is not None:
+        common["weights"] = _dequantized(graph, operator, right, axis, weights)
+        kinds[1] = "float32"
     if kinds == ["float32"] * 3:
         if fused == "relu_n1_to_1":
             raise Fallback("a float32 product has no limits of -1 and 1")
@@ -241,6 +240,19 @@ def _product(
             low=low, high=high, dtype=y.dtype, wide=left.dtype == np.int16 and not narrow,
         ),
     )
+
+
+def _dequantized(graph, operator, tensor, axis, weights):
+    """Weights of dynamic range quantization, [groups, K, N], in float32."""
+    scale, zero = per_channel(operator, tensor, axis)
+    groups, _, columns = weights.shape
+    graph.spend(operator, 8 * weights.size)
+    graph.hybrid += 1
+    scale, zero = (
+        np.broadcast_to(part, groups * columns).reshape(groups, 1, columns)
+        for part in (scale, zero)
+    )
+    return ((weights - zero) * scale).astype(np.float32)
 
 
 def _check_scales(operator, x_scale, w_scale, y_scale):

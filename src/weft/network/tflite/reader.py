@@ -124,6 +124,7 @@ class _Reader:
         tensors, sparse = [], set()
         for i, tensor in enumerate(raw):
             tensors.append(self.tensor(i, tensor, buffers, sparse))
+        dynamic = tuple(self.any_size(tensor) for tensor in raw)
         self.where = "the inputs"
         inputs = self.indices(graph, "Inputs", len(tensors))
         self.where = "the outputs"
@@ -132,23 +133,19 @@ class _Reader:
         for i, operator in enumerate(self.tables(graph, "Operators")):
             operators.append(self.operator(i, operator, codes, tensors))
         return File(
-            name=self.name, data=self.data, tensors=tuple(tensors),
+            name=self.name, data=self.data, tensors=tensors, dynamic=dynamic,
             kinds=tuple(NAMES[tensor.Type()] for tensor in raw),
             variables=frozenset(i for i, tensor in enumerate(raw) if tensor.IsVariable()),
-            operators=tuple(operators), inputs=inputs, outputs=outputs, subgraphs=len(graphs),
-            sparse=frozenset(sparse), notes=self.notes(raw),
+            operators=tuple(operators),
+            used=frozenset(OPERATORS.get(code, "") for code, *_ in codes), inputs=inputs,
+            outputs=outputs, subgraphs=len(graphs),
+            sparse=frozenset(sparse), notes=_notes(dynamic),
         )
 
-    def notes(self, raw):
-        dynamic = sum(
-            any((self.vector(tensor, field) < 0).any() for field in ("Shape", "ShapeSignature"))
-            for tensor in raw
-        )
-        if not dynamic:
-            return []
-        return [
-            f"{dynamic} tensors have dimensions of any size; each is fixed to its stored size, or 1"
-        ]
+    def any_size(self, raw):
+        """The axes of a tensor that may have any size."""
+        sizes = [self.vector(raw, field) for field in ("Shape", "ShapeSignature")]
+        return frozenset(np.concatenate([np.flatnonzero(part < 0) for part in sizes]).tolist())
 
     def code(self, entry):
         """Code, version and custom name of an entry of the operator codes."""
@@ -270,3 +267,10 @@ class _Reader:
             if shape[axis] != scale.size:
                 raise self.error(f"scales must be 1 or {shape[axis]}, not {scale.size}")
         return Quantization(scale.view("<f4"), np.asarray(zero, np.int64), axis)
+
+
+def _notes(dynamic):
+    count = sum(map(bool, dynamic))
+    if not count:
+        return []
+    return [f"{count} tensors have dimensions of any size; each is fixed to its stored size, or 1"]

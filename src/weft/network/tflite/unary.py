@@ -82,7 +82,12 @@ def _steps(scale, most):
 
 
 def _gelu(graph, operator):
+    x, y = _one(graph, operator)
     approximate = bool(operator.options("GeluOptions").Approximate())
+    if graph.same_type(operator, x, y) == FLOAT:
+        return graph.host(
+            operator, "onnx.gelu", REASON, approximate="tanh" if approximate else "none"
+        )
     return _table(functools.partial(tables.gelu, approximate), graph, operator)
 
 
