@@ -1,15 +1,16 @@
 """The report of a core for networks as one HTML page that needs no network."""
 
-from html import escape
-
 from weft.network.chip.program import memory_bytes
 from weft.network.report.chip import ChipReport
 from weft.network.report.chip_pictures import chip_pictures
 from weft.network.report.page import (
+    CYCLES,
+    DRAIN,
     bullets,
     card,
     cards,
     comparison_table,
+    definitions,
     document,
     grid,
     table,
@@ -17,12 +18,8 @@ from weft.network.report.page import (
 
 __all__ = ["chip_page"]
 
-# By the name of a picture: its heading, and a description.
-TITLES = {
-    "cycles": (
-        "Cycles of the core",
-        "The colour of a bar is the part that bounds the layer.",
-    ),
+TITLES = {  # as in `weft.network.report.page`
+    "cycles": CYCLES,
     "timeline": (
         "What is busy",
         "Loads; array steps; and the results of each job after its last step. All are exact.",
@@ -31,10 +28,7 @@ TITLES = {
         "Roofline: load",
         "A layer near the slope waits for its weights, unless they load under earlier layers.",
     ),
-    "roofline-drain": (
-        "Roofline: drain",
-        "A layer near the slope waits for its results. More lanes raise the slope.",
-    ),
+    "roofline-drain": DRAIN,
     "memory": ("Memory on the chip", "Areas of the memory."),
     "maps": ("Maps", "Maps that are not needed at the same time share their place."),
 }
@@ -58,19 +52,9 @@ def chip_page(report: ChipReport) -> str:
 
 def _cards(report):
     sent, received = report.link
-    program, lists = report.program, len(report.program.segments)
-    shown = [card("MAC", f"{report.macs:,}", f"{report.ceilings.peak} MAC/cycle at most")]
-    if report.core_ms is None:
-        shown.append(card("cycles of the core", f"{report.cycles:,}", f"{lists} lists"))
-    else:
-        cycles = f"{report.cycles:,} cycles at {report.clock:g} MHz"
-        shown.append(card("core", f"{report.core_ms:,.3f} ms", cycles))
-    if report.wire_ms is not None:
-        rate = f"at {program.target.baud:,} baud"
-        shown.append(card("wire", f"{report.wire_ms:,.1f} ms", rate))
-    return cards([
-        *shown,
-        card("utilization of the array", f"{report.utilization:.1%}"),
+    program = report.program
+    rate = program.target.baud and f"at {program.target.baud:,} baud"
+    return cards(report, rate, f"{len(program.segments)} lists", [
         card("bytes to the core", f"{sent:,}", f"{received:,} bytes from it"),
         card(
             "bytes of memory", f"{memory_bytes(program.areas):,}",
@@ -103,11 +87,7 @@ def _layers(report):
 
 
 def _definitions(report):
-    terms = "".join(f"<dt class={name}>{name}</dt><dd>{text}</dd>" for name, text in BOUNDS)
-    return (
-        "<p>Cycles are predicted by the cycle model, which equals the hardware. The part that takes"
-        f" longest bounds a layer.</p><dl>{terms}</dl>"
-        "<p>Time on the host is not included. The time on the wire counts the bytes alone: it"
-        " leaves out the delays of USB adapters.</p>"
-        f"<p>Config {escape(report.config)}, hash {report.program.chip.hash:08x}.</p>"
+    return definitions(
+        BOUNDS, "The part that takes longest bounds a layer.",
+        "Time on the host is not included.", report.config, report.program.chip.hash,
     )

@@ -19,15 +19,18 @@ from weft.network.report.text import (
 )
 
 __all__ = [
-    "bullets", "card", "cards", "comparison_table", "document", "grid", "page", "picture", "table",
+    "CYCLES", "DRAIN", "bullets", "card", "cards", "comparison_table", "definitions", "document",
+    "grid", "page", "picture", "table",
 ]
 
-# By the name of a picture: its heading, and a description.
-TITLES = {
-    "cycles": (
-        "Cycles of the core",
-        "The colour of a bar is the part that bounds the layer.",
-    ),
+# Headings of pictures, and descriptions.
+CYCLES = "Cycles of the core", "The colour of a bar is the part that bounds the layer."
+DRAIN = (
+    "Roofline: drain",
+    "A layer near the slope waits for its results. More lanes raise the slope.",
+)
+TITLES = {  # by the name of the picture
+    "cycles": CYCLES,
     "wire": (
         "Time on the wire",
         "Commands and results with their frames, in the slower of the two directions.",
@@ -40,10 +43,7 @@ TITLES = {
         "Roofline: load",
         "A layer near the slope waits for operands. Reuse them more, or widen the stream.",
     ),
-    "roofline-drain": (
-        "Roofline: drain",
-        "A layer near the slope waits for its results. More lanes raise the slope.",
-    ),
+    "roofline-drain": DRAIN,
     "chip": (
         "Memory on the chip",
         "Packed weights, and parameters. Weights that exceed the buffer pass through it in parts.",
@@ -123,30 +123,31 @@ def card(name: str, value: str, more: str = "") -> str:
     return f"<div class=card><b>{value}</b><span>{name}</span><small>{more}</small></div>"
 
 
-def cards(shown: list[str]) -> str:
-    """Cards side by side."""
-    return f"<div class=cards>{''.join(shown)}</div>"
+def cards(report: NetworkReport | ChipReport, rate: str, lists: str, more: list[str]) -> str:
+    """The numbers of a network side by side.
 
-
-def _cards(report):
-    moved = report.streams
+    ``rate`` is that of the wire, ``lists`` the text below the cycles, ``more`` are further cards.
+    """
     shown = [card("MAC", f"{report.macs:,}", f"{report.ceilings.peak} MAC/cycle at most")]
     if report.core_ms is None:
-        shown.append(card("cycles of the core", f"{report.cycles:,}"))
+        shown.append(card("cycles of the core", f"{report.cycles:,}", lists))
     else:
         cycles = f"{report.cycles:,} cycles at {report.clock:g} MHz"
         shown.append(card("core", f"{report.core_ms:,.3f} ms", cycles))
     if report.wire_ms is not None:
-        rate = f"at least, at {report.baud:,} baud"
         shown.append(card("wire", f"{report.wire_ms:,.1f} ms", rate))
-    shown += [
-        card("utilization of the array", f"{report.utilization:.1%}"),
+    shown.append(card("utilization of the array", f"{report.utilization:.1%}"))
+    return f"<div class=cards>{''.join([*shown, *more])}</div>"
+
+
+def _cards(report):
+    moved, rate = report.streams, report.baud and f"at least, at {report.baud:,} baud"
+    return cards(report, rate, "", [
         card(
             "bytes of commands", f"{moved.commands:,}", f"{moved.results:,} bytes of results"
         ),
         card("energy", energy_text(report.energy.total), "an estimate"),
-    ]
-    return cards(shown)
+    ])
 
 
 def _layers(report):
@@ -206,13 +207,21 @@ def picture(name: str, titles: dict[str, tuple[str, str]], drawn: dict[str, str]
     )
 
 
-def _definitions(report):
-    terms = "".join(f"<dt class={name}>{name}</dt><dd>{text}</dd>" for name, text in BOUNDS)
+def definitions(bounds, first: str, second: str, config: str, config_hash: int) -> str:
+    """How to read a page: two paragraphs around the names of ``bounds``, and the core."""
+    terms = "".join(f"<dt class={name}>{name}</dt><dd>{text}</dd>" for name, text in bounds)
     return (
-        "<p>Cycles are predicted by the cycle model, which equals the hardware. Each layer is"
-        " predicted again with an ideal load, an ideal array and an ideal drain; the part that"
-        f" takes longest alone bounds the layer.</p><dl>{terms}</dl>"
-        f"<p>{escape(HOST_TIME)} The time on the wire counts the bytes alone: it leaves out the"
-        " delays of USB adapters.</p>"
-        f"<p>Config {escape(report.config)}, hash {report.config_hash:08x}.</p>"
+        f"<p>Cycles are predicted by the cycle model, which equals the hardware. {first}</p>"
+        f"<dl>{terms}</dl><p>{second} The time on the wire counts the bytes alone: it leaves out"
+        " the delays of USB adapters.</p>"
+        f"<p>Config {escape(config)}, hash {config_hash:08x}.</p>"
+    )
+
+
+def _definitions(report):
+    return definitions(
+        BOUNDS,
+        "Each layer is predicted again with an ideal load, an ideal array and an ideal drain; the"
+        " part that takes longest alone bounds the layer.",
+        escape(HOST_TIME), report.config, report.config_hash,
     )

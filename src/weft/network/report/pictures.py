@@ -6,8 +6,8 @@ import re
 from weft.network.report.figures import NetworkReport
 
 __all__ = [
-    "COLOURS", "MARKS", "WIDTH", "comparison", "figure_of", "layer_bars", "legend", "pictures",
-    "roofline", "short_number", "svg_of",
+    "COLOURS", "MARKS", "WIDTH", "common_pictures", "comparison", "figure_of", "layer_bars",
+    "legend", "pictures", "roofline", "short_number", "svg_of", "timeline_of",
 ]
 
 # By name: (light page, dark page). A page defines each as a CSS variable of this name.
@@ -34,10 +34,7 @@ def pictures(report: NetworkReport) -> dict[str, str]:
     """SVG elements by name: the pictures in `TITLES` of the page that the report has data for."""
     drawn = {}
     if report.on_weft:
-        drawn["cycles"] = layer_bars(report, "cycles", {
-            part: [layer.cycles * (layer.core_bound == part) for layer in report.on_weft]
-            for part in ("compute", "load", "drain", "latency")
-        })
+        drawn |= common_pictures(report)
         if report.baud is not None:
             drawn["wire"] = layer_bars(report, "ms on the wire", {
                 "wire": [layer.wire_ms for layer in report.on_weft],
@@ -47,10 +44,6 @@ def pictures(report: NetworkReport) -> dict[str, str]:
             report, "load", "MAC per byte of commands",
             lambda layer: layer.macs / layer.streams.commands, report.ceilings.load,
             f"load: {report.ceilings.load} bytes/cycle",
-        )
-        drawn["roofline-drain"] = roofline(
-            report, "drain", "MAC per result", lambda layer: layer.macs / layer.results,
-            report.ceilings.drain, f"drain: {report.ceilings.drain:.3g} results/cycle",
         )
         drawn["chip"] = layer_bars(report, "bytes on the chip", {
             "load": [max(layer.resident, layer.streams.b) for layer in report.on_weft],
@@ -68,6 +61,20 @@ def pictures(report: NetworkReport) -> dict[str, str]:
     if report.against:
         drawn["against"] = comparison(report)
     return drawn
+
+
+def common_pictures(report) -> dict[str, str]:
+    """The pictures of layers that all kinds of cores have."""
+    return {
+        "cycles": layer_bars(report, "cycles", {
+            part: [layer.cycles * (layer.core_bound == part) for layer in report.on_weft]
+            for part in ("compute", "load", "drain", "latency")
+        }),
+        "roofline-drain": roofline(
+            report, "drain", "MAC per result", lambda layer: layer.macs / layer.results,
+            report.ceilings.drain, f"drain: {report.ceilings.drain:.3g} results/cycle",
+        ),
+    }
 
 
 def figure_of(height, width=WIDTH):
@@ -161,20 +168,31 @@ def _timeline(report):
         tops = [base + 0.8 * share for share in shares]
         axes.barh(base, edges[-1], 0.8, align="edge", color=MARKS["grid"], alpha=0.45, lw=0)
         axes.stairs(tops, edges, baseline=base, fill=True, color=MARKS[name], lw=0)
-    axes.set_yticks([base + 0.4 for base in (2, 1, 0)], [name for name, _ in lanes])
-    axes.tick_params(axis="y", length=0, labelcolor=MARKS["ink"])
     for edge in edges[1:-1]:
         axes.axvline(edge, color=MARKS["faint"], lw=0.4)
-    for layer, start, end in zip(report.on_weft, edges, edges[1:], strict=False):
-        if end - start > edges[-1] / 45:
-            number = report.layers.index(layer) + 1
+    spans = [*zip(report.on_weft, edges, edges[1:], strict=False)]
+    label = "cycles of the core, layer after layer (numbers: layers)"
+    return timeline_of(figure, report, [name for name, _ in lanes], spans, edges[-1], label)
+
+
+def timeline_of(figure, report, lanes, spans, cycles, label):
+    """A timeline with three lanes, and the numbers of the layers that have space for them.
+
+    ``spans`` has the first and the last cycle of each layer.
+    """
+    axes = figure.axes[0]
+    for layer, start, end in spans:
+        if end - start > cycles / 45:
             axes.text(
-                (start + end) / 2, 2.86, number, ha="center", size=TEXT, color=MARKS["faint"]
+                (start + end) / 2, 2.86, report.layers.index(layer) + 1, ha="center", size=TEXT,
+                color=MARKS["faint"],
             )
-    axes.set_xlim(0, edges[-1])
+    axes.set_yticks([2.4, 1.4, 0.4], lanes)
+    axes.tick_params(axis="y", length=0, labelcolor=MARKS["ink"])
+    axes.set_xlim(0, cycles)
     axes.set_ylim(-0.05, 3.1)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.set_xlabel("cycles of the core, layer after layer (numbers: layers)")
+    axes.set_xlabel(label)
     return svg_of(figure, "timeline")
 
 
