@@ -18,11 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 class Subcommand:
     """A subcommand that returns a status or raises an exception."""
 
+    __name__ = "weft.cli.end"
+    HELP = DESCRIPTION = "Ends."
+
     def __init__(self, end):
         self.end = end
 
-    def add(self, subparsers):
-        subparsers.add_parser("end").set_defaults(run=self.run)
+    def add(self, parser):
+        pass
 
     def run(self, args):
         if isinstance(self.end, int):

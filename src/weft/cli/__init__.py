@@ -27,8 +27,8 @@ from weft.cli.parser import Parser, Version
 
 __all__ = ["SUBCOMMANDS", "main"]
 
-# Each has a function add(subparsers), which registers a parser with
-# set_defaults(run=function(args) -> exit code).
+# Each has the texts HELP and DESCRIPTION, and functions: add(parser) adds its arguments, run(args)
+# returns the exit code.
 SUBCOMMANDS = [
     sim, generate, info, bench, build, gatesim, program, selftest, monitor, serve, report, run,
     compile, quantize, doctor, clean,
@@ -55,7 +55,13 @@ def main(argv=None) -> int:
         title="commands", metavar="COMMAND", dest="command", required=True
     )
     for subcommand in SUBCOMMANDS:
-        subcommand.add(subparsers)
+        added = subparsers.add_parser(
+            subcommand.__name__.rpartition(".")[2],
+            help=subcommand.HELP, description=subcommand.DESCRIPTION,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        added.set_defaults(run=subcommand.run)
+        subcommand.add(added)
     args, rest = parser.parse_known_args(argv)
     if rest:
         subparsers.choices[args.command].unknown(rest)

@@ -11,8 +11,9 @@ import time
 from weft.cli.argument_types import integer, path
 from weft.cli.output_paths import output_folder
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "measure area, clock and throughput of designs"
 DESCRIPTION = """\
 Measure whole accelerators: link, buffers, tiler, array and post-processing. Each is synthesized,
 placed and routed for its device with several seeds. The rate is measured over equal products with
@@ -30,14 +31,8 @@ over 3 % worse than its last record, which is then kept.
 WIDTH = 200  # columns of the table if the output is not a terminal
 
 
-def add(subparsers):
-    """Register ``weft bench``."""
-    parser = subparsers.add_parser(
-        "bench",
-        help="measure area, clock and throughput of designs",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft bench``."""
     parser.add_argument(
         "design", nargs="*", metavar="DESIGN", help="a design to measure; default all"
     )
@@ -58,7 +53,6 @@ def add(subparsers):
         "--docs", metavar="DIR", default="docs", type=path("docs"),
         help="folder of the page, the picture and the records (performance.*); default docs",
     )
-    parser.set_defaults(run=_run)
 
 
 def _seeds(text):
@@ -67,7 +61,8 @@ def _seeds(text):
     return list(dict.fromkeys(map(int, text.split(","))))
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     from weft.boards.presets import PRESETS
 
     unknown = [name for name in args.design if name not in PRESETS]

@@ -1,6 +1,5 @@
 """``weft build``: makes a bitstream for a board, and a report about it."""
 
-import argparse
 import dataclasses
 import os
 import shutil
@@ -13,8 +12,9 @@ from weft.cli.argument_types import integer, path
 from weft.cli.options import add_config, config_of
 from weft.cli.output_paths import output_file, output_folder, part_of
 
-__all__ = ["add", "add_board", "board_of", "clock_missed"]
+__all__ = ["DESCRIPTION", "HELP", "add", "add_board", "board_of", "clock_missed", "run"]
 
+HELP = "make a bitstream for a board"
 DESCRIPTION = """\
 Synthesize, place and route an accelerator with its serial port for a board, and make the bitstream,
 with Yosys and nextpnr from PyPI, installed at first use. The output folder then holds the
@@ -35,14 +35,8 @@ SEEDS = 3
 RATIO = 6
 
 
-def add(subparsers):
-    """Register ``weft build``."""
-    parser = subparsers.add_parser(
-        "build",
-        help="make a bitstream for a board",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft build``."""
     add_board(parser)
     parser.add_argument(
         "--list", action="store_true",
@@ -73,7 +67,6 @@ def add(subparsers):
         help="folder of the results; default out/<board>",
     )
     add_config(parser)
-    parser.set_defaults(run=_run)
 
 
 def add_board(parser):
@@ -101,7 +94,8 @@ def board_of(args):
     return find(args.name)
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     if args.list:
         return _list(args)
     from weft.boards.pins import check_pins

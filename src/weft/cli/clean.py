@@ -1,7 +1,8 @@
 """``weft clean``: deletes the cache of compiled models."""
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "delete the cache of compiled models"
 DESCRIPTION = """\
 Delete the simulation models, Verilog texts and compiled libraries that Weft keeps in its cache.
 They are built again when they are needed. The cache is limited to 2 GiB: the least recently used
@@ -9,15 +10,12 @@ entries are deleted first.
 """
 
 
-def add(subparsers):
-    """Register ``weft clean``."""
-    parser = subparsers.add_parser(
-        "clean", help="delete the cache of compiled models", description=DESCRIPTION,
-    )
-    parser.set_defaults(run=_run)
+def add(parser):
+    """Add the arguments of ``weft clean``."""
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     from weft.sim import cache
 
     root = cache.root()

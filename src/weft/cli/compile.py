@@ -1,6 +1,5 @@
 """``weft compile``: compiles a network for an accelerator, to a program file."""
 
-import argparse
 import os
 
 from weft.cli.argument_types import path
@@ -9,8 +8,9 @@ from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import add_batch, add_target, target_named
 from weft.cli.output_paths import output_file, output_folder, part_of
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "compile a network to a program file"
 DESCRIPTION = """\
 Compile a network for an accelerator. The program file has all that 'weft run' needs, without code:
 weights and parameters as the core takes them, the schedule, and predicted cycles. Running it needs
@@ -25,12 +25,8 @@ driver of the IP kit in the folder ip, which 'weft generate --bus BUS -o ip' wri
 """
 
 
-def add(subparsers):
-    """Register ``weft compile``."""
-    parser = subparsers.add_parser(
-        "compile", help="compile a network to a program file", description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft compile``."""
     add_network(parser, ".tflite or .onnx")
     add_target(parser, required=True)
     add_batch(parser)
@@ -46,10 +42,10 @@ def add(subparsers):
         "--prefix", metavar="NAME",
         help="with --c: the prefix of the kit; default weft",
     )
-    parser.set_defaults(run=_run)
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     from weft.cli.network_explanation import explained
     from weft.network.c_code import c_files, chip_c_files
     from weft.network.errors import ModelError

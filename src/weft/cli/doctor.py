@@ -1,6 +1,5 @@
 """``weft doctor``: checks that everything that Weft needs is installed."""
 
-import argparse
 import platform
 import re
 import sys
@@ -9,8 +8,9 @@ from importlib import metadata
 
 from weft.hints import to_install
 
-__all__ = ["Finding", "add", "examine", "install_hint"]
+__all__ = ["DESCRIPTION", "HELP", "Finding", "add", "examine", "install_hint", "run"]
 
+HELP = "check that everything that Weft needs is installed"
 DESCRIPTION = """\
 Look for everything that Weft uses. For each, print the version needed, the version found and, if it
 is missing or too old, the command that installs it. Exit code 0 if 'weft sim' can run, else 1.
@@ -62,18 +62,12 @@ class Finding:
     optional: bool = False
 
 
-def add(subparsers):
-    """Register ``weft doctor``."""
-    parser = subparsers.add_parser(
-        "doctor",
-        help="check that everything that Weft needs is installed",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=_run)
+def add(parser):
+    """Add the arguments of ``weft doctor``."""
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     # Without rich: this command must run where packages are missing.
     findings = examine()
     columns = zip(*map(_cells, findings), strict=True)

@@ -1,6 +1,5 @@
 """``weft gatesim``: simulates the netlist of a board cell by cell, at its serial port."""
 
-import argparse
 import dataclasses
 import json
 import re
@@ -10,8 +9,9 @@ import time
 from weft.cli.argument_types import integer, path
 from weft.cli.build import add_board, board_of
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "simulate the netlist of a board, gate by gate"
 DESCRIPTION = """\
 Simulate the netlist of a board after synthesis, or after place and route: every LUT, flip-flop,
 memory and DSP block; the PLL only passes its clock on. The test reads the Config over the pins of
@@ -29,14 +29,8 @@ Installs Yosys and nextpnr from PyPI at first use. Exit code 1 if the Config or 
 SEEDS = 3  # maximum for place and route, until one meets the clock
 
 
-def add(subparsers):
-    """Register ``weft gatesim``."""
-    parser = subparsers.add_parser(
-        "gatesim",
-        help="simulate the netlist of a board, gate by gate",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft gatesim``."""
     add_board(parser)
     parser.add_argument(
         "--stage", choices=("synthesized", "routed"),
@@ -59,10 +53,10 @@ def add(subparsers):
         help="baud rate that the core is built for; a fast one needs fewer cycles to load a"
         " network; default: the board's",
     )
-    parser.set_defaults(run=_run)
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     from weft.cli.progress import progress
     from weft.sim.gates import GateSim, GateSimError, UnsupportedCell, build_model, verilog
 

@@ -1,6 +1,5 @@
 """``weft generate``: writes the core of a Config as one Verilog file, or as an IP kit."""
 
-import argparse
 import dataclasses
 import os
 from pathlib import Path
@@ -15,8 +14,9 @@ from weft.cli.output_paths import output_file, output_folder, part_of
 from weft.config import Config, ConfigError
 from weft.ip import OPTIONS, Ip
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "write the core as Verilog, or an IP kit"
 DESCRIPTION = """\
 Write the core as Verilog-2005 that all common tools can read: module weft, clock clk, synchronous
 reset rst, streams cmd_* and res_*, registers reg_* (see docs/interfaces.md). The same Config gives
@@ -35,14 +35,8 @@ VHDL component, FuseSoC and LiteX files (docs/kit.md).
 """
 
 
-def add(subparsers):
-    """Register ``weft generate``."""
-    parser = subparsers.add_parser(
-        "generate",
-        help="write the core as Verilog, or an IP kit",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft generate``."""
     parser.add_argument(
         "-o", "--output", metavar="PATH", type=path("output"),
         help="the Verilog file, default out/weft_<design>.v; with --bus, the folder of the kit",
@@ -66,10 +60,10 @@ def add(subparsers):
         help="place and route the core (minutes) to add area and clock to the data sheet",
     )
     add_config(parser)
-    parser.set_defaults(run=_run)
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     if args.bus is not None:
         return _kit(args)
     for name in ("clocks", *OPTIONS, "prefix", "measure"):

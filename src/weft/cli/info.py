@@ -11,8 +11,9 @@ from weft.cycles import predict
 from weft.geometry import operands
 from weft.timing import Latencies
 
-__all__ = ["add", "cycle_counts"]
+__all__ = ["DESCRIPTION", "HELP", "add", "cycle_counts", "run"]
 
+HELP = "describe a design and predict its cycles"
 DESCRIPTION = """\
 Describe a design: its fields, its buffers, the minimum K for which the array never waits for
 results, and the predicted cycles of some products: cold (from the first load word to the last
@@ -28,20 +29,13 @@ REPEATS = 4
 RAW = JobFlag(0)
 
 
-def add(subparsers):
-    """Register ``weft info``."""
-    parser = subparsers.add_parser(
-        "info",
-        help="describe a design and predict its cycles",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft info``."""
     parser.add_argument(
         "--shape", action="append", metavar="MxKxN", type=_shape,
         help="a product to predict; can be given several times; default " + " ".join(SHAPES),
     )
     add_config(parser)
-    parser.set_defaults(run=_run)
 
 
 def _shape(text):
@@ -83,7 +77,8 @@ def cycle_counts(config: Config, m: int, k: int, n: int, flags: JobFlag = RAW):
     return cold, resident, (late - early) / REPEATS
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     config = config_of(args)
     shapes = args.shape or [_shape(text) for text in SHAPES]
     for shape in shapes:

@@ -1,13 +1,13 @@
 """``weft monitor``: prints a core's performance counters while it runs."""
 
-import argparse
 import time
 
 from weft.cli.argument_types import integer, number
 from weft.cli.transports import NAMES, add_transport, open_named
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "print a core's performance counters while it runs"
 DESCRIPTION = f"""\
 Print a core's performance counters, one line per interval, until Ctrl-C. Of the cycles in which the
 core was busy: the share in which the array took operands (active), in which a job waited for
@@ -26,14 +26,8 @@ DAY = 24 * 60 * 60  # seconds
 _TIMEOUT = 10.0  # seconds for an answer
 
 
-def add(subparsers):
-    """Register ``weft monitor``."""
-    parser = subparsers.add_parser(
-        "monitor",
-        help="print a core's performance counters while it runs",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft monitor``."""
     parser.add_argument(
         "--count", metavar="INT", type=integer("count", 1),
         help="number of lines to print; default no limit",
@@ -43,10 +37,10 @@ def add(subparsers):
         help="time between two lines; default 1",
     )
     add_transport(parser)
-    parser.set_defaults(run=_run)
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     from weft.cli.progress import progress
     from weft.host.core_session import CoreSession
 

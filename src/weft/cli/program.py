@@ -1,6 +1,5 @@
 """``weft program``: loads a bitstream onto a board, with a tool for that board."""
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -9,8 +8,9 @@ from pathlib import Path
 from weft.cli.argument_types import path
 from weft.cli.build import add_board, board_of
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "load a bitstream onto a board"
 DESCRIPTION = """\
 Load a bitstream with the first of the board's tools that is installed.
 
@@ -28,23 +28,17 @@ INSTALL = {
 }
 
 
-def add(subparsers):
-    """Register ``weft program``."""
-    parser = subparsers.add_parser(
-        "program",
-        help="load a bitstream onto a board",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft program``."""
     add_board(parser)
     parser.add_argument(
         "file", nargs="?", metavar="FILE", type=path("file"),
         help="the bitstream; default the output of weft build",
     )
-    parser.set_defaults(run=_run)
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     if args.board and args.name and not args.file:  # with --board, the first argument is FILE
         args.name, args.file = None, args.name
     board = board_of(args)

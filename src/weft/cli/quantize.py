@@ -1,6 +1,5 @@
 """``weft quantize``: makes an int8 network of a float ONNX file, and shows what that changed."""
 
-import argparse
 import math
 import os
 from pathlib import Path
@@ -9,8 +8,9 @@ from weft.cli.argument_types import number, path
 from weft.cli.output_paths import output_file, part_of
 from weft.cli.progress import progress
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "quantize a float ONNX network to int8"
 DESCRIPTION = """\
 Quantize a float ONNX network to int8 after training, with onnxruntime: weights per channel, ranges
 of the activations from calibration data, in the form QDQ. Then run the float and the quantized
@@ -27,14 +27,8 @@ METHODS = ["min-max", "entropy", "percentile"]
 WEAK = 20  # dB of SQNR below which a tensor is highlighted
 
 
-def add(subparsers):
-    """Register ``weft quantize``."""
-    parser = subparsers.add_parser(
-        "quantize",
-        help="quantize a float ONNX network to int8",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft quantize``."""
     parser.add_argument("network", type=path("network"), help="the float network, an .onnx file")
     parser.add_argument(
         "--data", metavar="FILE", required=True, type=path("data"),
@@ -53,10 +47,10 @@ def add(subparsers):
         "--min-top1", metavar="SHARE", type=number("min-top1", 0, 1), default=0.0,
         help="share of samples, 0 to 1, whose top-1 must agree; default 0",
     )
-    parser.set_defaults(run=_run)
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     from weft.network.onnx.agreement import compare
     from weft.network.onnx.calibration import Feeds, read_arrays
     from weft.network.onnx.quantize import prepare, quantize

@@ -1,6 +1,5 @@
 """``weft report``: where each layer of a network runs, the reason, its cost and its limit."""
 
-import argparse
 import json
 import os
 import sys
@@ -11,8 +10,9 @@ from weft.cli.network_file import add_network, load_network
 from weft.cli.network_target import DEFAULT_BOARD, add_batch, add_target, target_named
 from weft.cli.output_paths import output_file, part_of
 
-__all__ = ["add", "write_page"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run", "write_page"]
 
+HELP = "explain a network on an accelerator: placement, cycles, bytes"
 DESCRIPTION = """\
 Explain a network on an accelerator, without hardware: which operators run on Weft and which on the
 host, and why; predicted cycles and milliseconds, bytes at each level, and what bounds each layer.
@@ -28,14 +28,8 @@ are equal. Time on the host is not predicted.
 """
 
 
-def add(subparsers):
-    """Register ``weft report``."""
-    parser = subparsers.add_parser(
-        "report",
-        help="explain a network on an accelerator: placement, cycles, bytes",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft report``."""
     add_network(parser, ".tflite, .onnx or .weft")
     add_target(parser)
     add_batch(parser)
@@ -48,10 +42,10 @@ def add(subparsers):
         "--html", metavar="FILE", type=path("html"), help="also write a page with pictures"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
-    parser.set_defaults(run=_run)
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     html = args.html and output_file(args.html)
     target = target_named(args)
     program, against = _programs(args, target)

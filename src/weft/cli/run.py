@@ -1,6 +1,5 @@
 """``weft run``: runs a network on a core, and compares it with its runtime."""
 
-import argparse
 import contextlib
 
 from weft.cli.argument_types import integer, path
@@ -16,8 +15,9 @@ from weft.cli.output_paths import output_file
 from weft.cli.run_products import run_products
 from weft.cli.transports import add_baud, open_by_name
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "run a network on a core"
 DESCRIPTION = """\
 Run a network on an accelerator: .tflite, .onnx, or a program file of 'weft compile'. The first line
 says what runs on Weft and what on the host.
@@ -48,12 +48,8 @@ _SIMULATED = "golden", "sim", "board"
 _TIMEOUT = 60.0  # seconds without an answer
 
 
-def add(subparsers):
-    """Register ``weft run``."""
-    parser = subparsers.add_parser(
-        "run", help="run a network on a core", description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft run``."""
     add_network(parser, ".tflite, .onnx or .weft")
     parser.add_argument(
         "--on", default="golden", metavar="TRANSPORT",
@@ -95,10 +91,10 @@ def add(subparsers):
         "--html", metavar="FILE", type=path("html"),
         help="write the page of weft report with the measured cycles; for one inference",
     )
-    parser.set_defaults(run=_run)
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     files = [name and output_file(name) for name in (args.output, args.activations, args.html)]
     network, given = _load(args)
     with contextlib.ExitStack() as undo:

@@ -1,6 +1,5 @@
 """``weft selftest``: tests a core, its memories and its link."""
 
-import argparse
 import dataclasses
 import time
 
@@ -8,8 +7,9 @@ from weft.cli.argument_types import integer
 from weft.cli.transports import NAMES, add_transport, open_named
 from weft.config import PAGE_WORDS
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "test a core, its memories and its link"
 DESCRIPTION = f"""\
 Test a core and its link against the golden model: its identity registers, its operand buffers page
 by page, the link at its full rate, and products of every class of shape. Of a core for networks the
@@ -34,23 +34,17 @@ class Check:
     failure: str | None
 
 
-def add(subparsers):
-    """Register ``weft selftest``."""
-    parser = subparsers.add_parser(
-        "selftest",
-        help="test a core, its memories and its link",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft selftest``."""
     parser.add_argument(
         "--seed", metavar="INT", type=integer("seed", 0), default=1,
         help="seed of the operands; 0 or more, default 1",
     )
     add_transport(parser)
-    parser.set_defaults(run=_run)
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     from weft.cli.progress import progress
     from weft.host import Accelerator
     from weft.host.core_session import product_transport

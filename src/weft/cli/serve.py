@@ -6,8 +6,9 @@ from weft.cli.argument_types import integer
 from weft.cli.options import add_config, config_of
 from weft.cli.transports import add_baud
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "share a local board over TCP"
 DESCRIPTION = """\
 Share a local board over TCP: pass bytes between the board and one client at a time. Other clients
 are refused while a client is connected. A client whose machine does not respond for 60 s is
@@ -24,14 +25,8 @@ BOARD is a serial port, or the word board for a simulated board with the given d
 PORT = 9337
 
 
-def add(subparsers):
-    """Register ``weft serve``."""
-    parser = subparsers.add_parser(
-        "serve",
-        help="share a local board over TCP",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft serve``."""
     parser.add_argument(
         "board", metavar="BOARD", help="a serial port, or board for a simulated board"
     )
@@ -45,7 +40,6 @@ def add(subparsers):
     )
     add_baud(parser)
     add_config(parser)
-    parser.set_defaults(run=_run)
 
 
 def _host(text):
@@ -55,7 +49,8 @@ def _host(text):
     return host
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     import contextlib
 
     from weft.host.tcp import address

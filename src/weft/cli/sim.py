@@ -1,6 +1,5 @@
 """``weft sim``: checks a design on two simulators, and runs a network on it."""
 
-import argparse
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,8 +10,9 @@ from weft.cli.options import add_config, config_of
 from weft.cli.output_paths import output_file, output_folder
 from weft.hints import to_install
 
-__all__ = ["add"]
+__all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
+HELP = "check a design on two simulators and run a network on it"
 DESCRIPTION = """\
 Generate the design, check its Verilog with cocotb on Icarus and on Verilator against the golden
 model, then run a network trained on handwritten digits on the simulated hardware: all layers, all
@@ -32,14 +32,8 @@ a result differs from the golden model, or cycles differ from the cycle model.
 TRACED = [(16, 16, 16), (13, 7, 9)]
 
 
-def add(subparsers):
-    """Register ``weft sim``."""
-    parser = subparsers.add_parser(
-        "sim",
-        help="check a design on two simulators and run a network on it",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser):
+    """Add the arguments of ``weft sim``."""
     parser.add_argument(
         "--out", metavar="DIR", default="out", type=path("out"),
         help="folder of the picture (activity.png) or the trace (weft.vcd); default out",
@@ -55,10 +49,10 @@ def add(subparsers):
         help="only run two small products, and write a trace of all signals (VCD)",
     )
     add_config(parser)
-    parser.set_defaults(run=_run)
 
 
-def _run(args) -> int:
+def run(args) -> int:
+    """Run the command; return its exit code."""
     config = config_of(args)
     from weft.cli.progress import progress
     from weft.sim import tools
