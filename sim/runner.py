@@ -21,8 +21,7 @@ __all__ = ["SIMULATORS", "BenchError", "Outcome", "run"]
 
 # The benches use only ports of a design; other public signals would make the model slower.
 _PUBLIC = '`verilator_config\npublic_flat_rw -module "{}" -var "*"\n'
-_WAVES = {"icarus": "{}.fst", "verilator": "dump.vcd"}
-SIMULATORS = tuple(_WAVES)
+SIMULATORS = "icarus", "verilator"
 _PREFIXES = ("COCOTB_", "PYTEST_", "SIM_CMD_")  # environment variables that would change the run
 _NAMES = ("WAVES", "GUI", "GPI_USERS", "RANDOM_SEED")
 
@@ -55,8 +54,6 @@ class Outcome:
     seed : int
     log : Path
         Output of the simulator.
-    waves : Path or None
-        File of the waveforms.
     """
 
     simulator: str
@@ -67,11 +64,10 @@ class Outcome:
     build_seconds: float
     seed: int
     log: Path
-    waves: Path | None
 
 
 def run(
-    config: Config, simulator: str, *, build_dir, testcase=None, seed: int = 1, waves: bool = False,
+    config: Config, simulator: str, *, build_dir, testcase=None, seed: int = 1,
     limit: float = 7200, verilog: str | None = None, modules=MODULES, top: str = "weft",
     env: dict | None = None,
 ) -> Outcome:
@@ -83,14 +79,12 @@ def run(
     simulator : str
         One of `SIMULATORS`.
     build_dir : path
-        Folder for logs, results and waveforms; each design and simulator has its own folder in it.
+        Folder for logs and results; each design and simulator has its own folder in it.
     testcase : str or sequence of str, optional
         Names of tests; all tests if absent. A name selects all parameters of a test: they follow
         the name after a ``/``.
     seed : int
         Seed of all random choices of the tests.
-    waves : bool
-        Write waveforms to `Outcome.waves`.
     limit : float
         Seconds after which a simulation is killed.
     verilog : str, optional
@@ -112,7 +106,7 @@ def run(
     if simulator not in SIMULATORS:
         raise ValueError(f"simulator must be one of {', '.join(SIMULATORS)}, not {simulator!r}")
     tool = _tool(simulator)
-    name = f"{config.name}-{config.hash:08x}-{simulator}{'-waves' if waves else ''}"
+    name = f"{config.name}-{config.hash:08x}-{simulator}"
     name = name if top == "weft" else f"{top}-{name}"
     place = Path(build_dir).absolute() / name
     place.mkdir(parents=True, exist_ok=True)
@@ -120,22 +114,21 @@ def run(
     with _locked(place):
         start = time.monotonic()
         text = build.verilog(config) if verilog is None else verilog
-        executable = _BUILDS[simulator](f"{top}-{config.name}", text, top, waves)
+        executable = _BUILDS[simulator](f"{top}-{config.name}", text, top)
         built = time.monotonic()
         results, log = place / "results.xml", place / "test.log"
         results.unlink(missing_ok=True)
         _simulate(simulator, place, log, limit, f"{title}, seed {seed},", {
             "test_module": ",".join(modules), "test_filter": _filter(testcase), "seed": seed,
             "hdl_toplevel": top, "hdl_toplevel_lang": "verilog", "timescale": ("1ns", "1ps"),
-            "build_dir": str(executable.parent), "test_dir": str(place), "waves": waves,
+            "build_dir": str(executable.parent), "test_dir": str(place),
             "results_xml": str(results),
             "extra_env": {"WEFT_CONFIG": json.dumps(asdict(config)), **(env or {})},
         })
         seconds = time.monotonic() - built
-        trace = place / _WAVES[simulator].format(top) if waves else None
         tests, failed, cycles = _read(results, title, log)
         outcome = Outcome(
-            str(tool), tests, len(failed), cycles, seconds, built - start, seed, log, trace
+            str(tool), tests, len(failed), cycles, seconds, built - start, seed, log
         )
     if not tests:
         raise BenchError(
@@ -170,18 +163,18 @@ def _locked(place):
         yield
 
 
-def _icarus(name, verilog, top, waves):
-    return icarus.executable("benches", name, verilog, top=top, waves=waves)
+def _icarus(name, verilog, top):
+    return icarus.executable("benches", name, verilog, top=top)
 
 
-def _verilator(name, verilog, top, waves):
+def _verilator(name, verilog, top):
     """Built as by cocotb's own runner: its harness with the class ``Vtop``."""
     from cocotb_tools import config as cocotb
 
     return verilated.executable(
         "benches", name, [verilog], lambda: verilog,
         cocotb.share_dir / "lib" / "verilator" / "verilator.cpp", top=top, prefix="Vtop",
-        file=top, control=_PUBLIC.format(top), trace=waves, vpi=True,
+        file=top, control=_PUBLIC.format(top), vpi=True,
         link=[f"-Wl,-rpath,{cocotb.libs_dir}", f"-L{cocotb.libs_dir}", "-lcocotbvpi_verilator"],
     )
 

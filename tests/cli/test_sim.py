@@ -160,7 +160,7 @@ def test_checks_the_same_verilog_on_both_simulators(capsys, monkeypatch, tmp_pat
         runs.append((config, simulator, options))
         if simulator == "verilator":
             raise runner.BenchError("1 of 31 failed")
-        return runner.Outcome("x", 30, 0, 1234, 1.0, 1.0, 9, None, None)
+        return runner.Outcome("x", 30, 0, 1234, 1.0, 1.0, 9, None)
 
     monkeypatch.setattr(runner, "run", failing)
     monkeypatch.setenv("WEFT_BUILD", str(tmp_path))

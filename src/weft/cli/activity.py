@@ -38,6 +38,7 @@ _LANES = (
 )
 _BINS = 600  # maximum; each covers a power of two of cycles, to align with most tiles
 _HEIGHT = 0.78  # share of a lane that is drawn; the rest is space
+_ZOOM = 300  # most cycles of the lower panel
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +85,11 @@ class Timeline:
         return [(name, start, end) for (name, start), end in zip(self.layers, ends, strict=True)]
 
 
-def activity_picture(path, timeline, title, zoom=0, zoom_cycles=300):
+def activity_picture(path, timeline, title):
     """Draw ``timeline`` as a PNG of 1600 x 900.
 
     The upper panel shows the whole run; the height in a lane is the share of cycles in which its
-    flag is set. The lower panel shows the start of one layer, cycle by cycle.
+    flag is set. The lower panel shows the start of the first layer, cycle by cycle.
 
     Parameters
     ----------
@@ -96,24 +97,12 @@ def activity_picture(path, timeline, title, zoom=0, zoom_cycles=300):
         The file is written completely or not at all.
     timeline : Timeline
     title : str
-    zoom : int
-        Index of the layer whose first ``zoom_cycles`` cycles the lower panel shows.
-    zoom_cycles : int
-
-    Raises
-    ------
-    ValueError
-        If ``zoom`` is not the index of a layer, or ``zoom_cycles`` is less than 1.
     """
-    if not 0 <= zoom < len(timeline.layers):
-        raise ValueError(f"zoom must be in 0..{len(timeline.layers) - 1}, not {zoom}")
-    if zoom_cycles < 1:
-        raise ValueError(f"zoom_cycles must be 1 or more, not {zoom_cycles}")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    name, start, end = timeline.spans()[zoom]
-    end = min(end, start + zoom_cycles)
+    name, start, end = timeline.spans()[0]
+    end = min(end, start + _ZOOM)
     figure = Figure(figsize=(16, 9), dpi=100, facecolor="white")
     FigureCanvasAgg(figure)
     upper = figure.add_axes((0.075, 0.485, 0.835, 0.340), facecolor="none")

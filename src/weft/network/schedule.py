@@ -14,10 +14,10 @@ from weft.network.work import CoreWork
 __all__ = ["commands_of", "schedule"]
 
 
-def commands_of(config: Config, shape, flags, *, pages=None, free=None):
+def commands_of(config: Config, shape, flags, *, free=None):
     """Return the headers of products of one ``shape``, (count, m, k, n), with streamed weights.
 
-    ``pages`` is the first page of a resident B, and ``free`` the range of pages of B to use.
+    ``free`` is the range of pages of B to use.
     """
     count, m, k, n = shape
     a, b = operands(config)
@@ -25,7 +25,7 @@ def commands_of(config: Config, shape, flags, *, pages=None, free=None):
     return [
         command
         for _ in range(count)
-        for step in planner.plan(m, n, k, b_page=pages, flags=flags)
+        for step in planner.plan(m, n, k, flags=flags)
         for command in step.commands
     ]
 
