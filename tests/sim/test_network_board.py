@@ -13,10 +13,12 @@ import weft
 from weft.chip.addresses import split
 from weft.chip.descriptors import ListEnd, ListError, ListLoad, ListLoop
 from weft.chip.states import NetworkState
+from weft.frames import WRITE_FIELDS, FrameType
+from weft.host.link import Frame
 from weft.host.list_transport import ListTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.transport import TransportTimeout
-from weft.sim.board import SimBoardTransport
+from weft.sim.board import DIVISOR, SimBoardTransport
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TIMEOUT = 600
@@ -43,6 +45,25 @@ def test_memory_and_lists_over_the_wires(driver):
     driver.write(at(700), ListEnd(result=at(3), result_bytes=1000).pack())
     report = driver.run(at(700), at(800), timeout=TIMEOUT)
     assert (report.error, report.jobs, report.result) == (ListError.NONE, 0, data[:1000])
+
+
+def test_the_bytes_on_the_wires_are_recorded(tmp_path):
+    events = tmp_path / "events"
+    with NetworkDriver(SimBoardTransport(SIMULATED, events=events), SIMULATED) as driver:
+        driver.status()  # the first call restarts the connection
+        before = len(events.read_text().splitlines())
+        data = np.random.default_rng(5).bytes(40)
+        driver.write(at(3), data)
+        assert driver.read(at(3), 40) == data
+        lines = events.read_text().splitlines()[before:]
+    found = {way: [int(line[2:]) for line in lines if line[0] == way] for way in "><"}
+    # WRITE and READ_MEMORY with their fields; ACK and DATA.
+    frame = len(Frame(FrameType.ACK, 0).encode())
+    assert len(found[">"]) == frame + WRITE_FIELDS + 40 + frame + 8
+    assert len(found["<"]) == frame + frame + 40
+    for cycles in found.values():
+        assert np.all(np.diff(cycles) >= 10 * DIVISOR)
+    assert found["<"][0] > found[">"][0]
 
 
 def test_errors_and_aborts_over_the_wires(driver):
