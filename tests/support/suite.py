@@ -19,6 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 DURATIONS = Path(__file__).resolve().parent.parent / "durations.json"
 UNKNOWN = 1.0    # seconds of a file without a record
 INTERVAL = 20.0  # seconds between two lines of progress
+PRIOR = 60.0     # recorded seconds; see `remaining`
 
 
 def read() -> dict:
@@ -34,9 +35,13 @@ def file_of(node_id: str) -> str:
     return node_id.partition("::")[0]
 
 
-def remaining(elapsed: float, done: float, total: float) -> float | None:
-    """Remaining seconds, if ``done`` of ``total`` recorded seconds took ``elapsed``."""
-    return elapsed * (total - done) / done if done > 0 else None
+def remaining(elapsed: float, done: float, total: float, workers: int) -> float:
+    """Remaining seconds, if ``done`` of ``total`` recorded seconds took ``elapsed``.
+
+    The first `PRIOR` seconds count as if each worker had run at the recorded speed, because a
+    worker starts with long tests and has done none of them for a while.
+    """
+    return (total - done) * (elapsed + PRIOR / workers) / (done + PRIOR)
 
 
 def clock(seconds: float) -> str:
@@ -58,12 +63,23 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(config, items):
     """Run the longest files first, so that no worker starts a long file at the end."""
-    record = read()
+    record, quick = read(), _is_quick(config)
     order = {}
     for item in items:
         name = file_of(item.nodeid)
-        order.setdefault(name, -sum(record.get(name, {"": UNKNOWN}).values()))
+        order.setdefault(name, -_seconds(record, name, quick))
     items.sort(key=lambda item: (order[file_of(item.nodeid)], file_of(item.nodeid)))
+
+
+def _is_quick(config):
+    """Whether the slow tests do not run."""
+    return "not slow" in (config.getoption("markexpr") or "")
+
+
+def _seconds(record, name, quick):
+    """The recorded seconds of the tests of a file that run."""
+    kinds = record.get(name, {"quick": UNKNOWN})
+    return kinds.get("quick", 0.0) + (0.0 if quick else kinds.get("slow", 0.0))
 
 
 def _cpu():
@@ -94,6 +110,7 @@ class Progress:
     def __init__(self, config):
         self.config, self.start = config, time.monotonic()
         self.printed = self.start
+        self.workers = max(1, len(getattr(config.option, "tx", None) or ()))
         self.seconds = {}  # test -> recorded seconds
         self.done = 0.0
         self.cpu = defaultdict(lambda: {"quick": 0.0, "slow": 0.0})
@@ -101,12 +118,10 @@ class Progress:
     def plan(self, node_ids):
         """Record the tests to run: the seconds of a file are divided among its tests."""
         record, tests = read(), Counter(map(file_of, node_ids))
-        quick = "not slow" in (self.config.getoption("markexpr") or "")
+        quick = _is_quick(self.config)
         for node_id in node_ids:
             name = file_of(node_id)
-            kinds = record.get(name, {"quick": UNKNOWN})
-            whole = kinds.get("quick", 0.0) + (0.0 if quick else kinds.get("slow", 0.0))
-            self.seconds[node_id] = max(whole, 0.01) / tests[name]
+            self.seconds[node_id] = max(_seconds(record, name, quick), 0.01) / tests[name]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids):
@@ -133,8 +148,8 @@ class Progress:
     def report(self, elapsed):
         """Print a line of progress."""
         total = sum(self.seconds.values())
-        seconds = remaining(elapsed, self.done, total)
-        if seconds is not None and total:
+        if total:
+            seconds = remaining(elapsed, self.done, total, self.workers)
             share = self.done / total
             text = f"{share:4.0%} after {clock(elapsed)}, about {clock(seconds)} to go"
             reporter = self.config.pluginmanager.get_plugin("terminalreporter")
