@@ -109,8 +109,9 @@ def test_several_lists(divided, capsys):
     assert facts["host"] == [
         {"operator": "MAX_POOL_2D", "name": "p", "position": [1], "reason": reason}
     ]
-    # START twice; two WRITE, of 144 and of 288 bytes; each list's result has 288 bytes.
-    assert facts["link"] == {"sent": 2 * 20 + 2 * 24 + 144 + 288, "received": 2 * (20 + 288)}
+    # START twice; two WRITE, of 144 and of 288 bytes; each list's result has 288 bytes. Two ACKs of
+    # 12 bytes for each list.
+    assert facts["link"] == {"sent": 2 * 20 + 2 * 24 + 144 + 288, "received": 2 * (44 + 288)}
 
 
 def test_compiles_a_program_that_runs(folder, capsys):
@@ -143,14 +144,14 @@ def test_report(folder, capsys):
     text = capsys.readouterr().out
     assert "memory: " in text and "link: 108 bytes to the core" in text
     assert main(["report", "net.tflite", "--config", "chip.toml", "--json"]) == 0
-    # WRITE with 64 bytes, START; DONE with 10 bytes. A frame has 12 bytes more, WRITE has 24 more.
+    # WRITE with 64 bytes, START; two ACKs, DONE with 10 bytes. A frame has 12 bytes more, WRITE 24.
     found = json.loads(capsys.readouterr().out)
     assert [layer["operators"] for layer in found["layers"]] == [
         ["CONV_2D"], ["DEPTHWISE_CONV_2D"], ["CONV_2D", "ADD"], ["AVERAGE_POOL_2D"],
         ["FULLY_CONNECTED"],
     ]
     assert found["memory"] == 5 * 2048 * 4
-    assert found["link"] == {"sent": 108, "received": 30}
+    assert found["link"] == {"sent": 108, "received": 54}
 
 
 def test_pages(folder, capsys):

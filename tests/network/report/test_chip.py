@@ -25,7 +25,7 @@ def test_layers(chip_program):
     ]
     assert found.cycles == sum(segment.cycles for segment in chip_program.segments)
     assert found.core_ms == pytest.approx(found.cycles / 100e3)
-    assert found.wire_ms == pytest.approx(6.64)
+    assert found.wire_ms == pytest.approx(13.28)
     assert found.utilization == pytest.approx(found.macs / (found.cycles * 48))
     assert [layer.results for layer in found.on_weft] == [288, 288]
 

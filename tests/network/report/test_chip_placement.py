@@ -9,7 +9,8 @@ def test_line_of_two_lists(chip_program):
         "net: 4 of 5 operators on Weft (100 % of 41,472 MAC), 1 on the host (MAX_POOL_2D); equal to"
         " TFLite Micro in mode tflite; mine, 2 lists on the core: "
     )
-    # Each list: WRITE with 288 bytes in a frame of 24 bytes more, START in 20, DONE in 20 and 288.
-    assert link_bytes(chip_program) == (2 * (288 + 24 + 20), 2 * (20 + 288))
-    assert line.endswith(" ms core, 6.6 ms wire")
+    # Each list: WRITE with 288 bytes in a frame of 24 bytes more, and START in 20; an ACK of 12 for
+    # each of them, and DONE in 20 and 288.
+    assert link_bytes(chip_program) == (2 * (288 + 24 + 20), 2 * (3 * 12 + 8 + 288))
+    assert line.endswith(" ms core, 13.3 ms wire")
     assert chip_reasons(chip_program) == ["on the host: MAX_POOL_2D: no product"]

@@ -13,6 +13,7 @@ from weft.network.report.chip_placement import (
     chip_placement_line,
     chip_reasons,
     link_bytes,
+    link_seconds,
     list_bytes,
 )
 from weft.network.report.figures import Ceilings, NetworkReport
@@ -201,7 +202,7 @@ class ChipReport:
     @property
     def wire_ms(self) -> float | None:
         """Time of the bytes on the link; None without a serial port."""
-        seconds = self.program.target.wire_seconds(*self.link)
+        seconds = link_seconds(self.program)
         return None if seconds is None else 1e3 * seconds
 
     @cached_property

@@ -7,7 +7,7 @@ from weft.network.chip.places import input_writes
 from weft.network.chip.program import ChipProgram, ChipSegment
 from weft.network.report.placement import operators_text, oracle_text, reason_lines
 
-__all__ = ["chip_placement_line", "chip_reasons", "link_bytes", "list_bytes"]
+__all__ = ["chip_placement_line", "chip_reasons", "link_bytes", "link_seconds", "list_bytes"]
 
 _FRAME = 12  # bytes of a frame without its payload: SYNC, type, sequence, length, two checksums
 _START = 8  # bytes of payload
@@ -38,7 +38,7 @@ def _cost(program):
     cycles = program.cycles // program.batch
     core = program.target.core_seconds(cycles)
     cost = f"{cycles:,} cycles" if core is None else f"{1e3 * core:,.2f} ms core"
-    wire = program.target.wire_seconds(*link_bytes(program))
+    wire = link_seconds(program)
     return cost if wire is None else f"{cost}, {1e3 * wire:,.1f} ms wire"
 
 
@@ -58,22 +58,34 @@ def chip_reasons(program: ChipProgram) -> list[str]:
 def link_bytes(program: ChipProgram) -> tuple[int, int]:
     """Return the bytes to the core and from it for one inference: frames with their headers.
 
-    The results that DONE does not carry are read with frames of their own.
+    The core acknowledges each WRITE and the START. The results that DONE does not carry are read
+    with frames of their own.
     """
     sizes = [list_bytes(program, segment) for segment in program.segments]
     return sum(sent for sent, _ in sizes), sum(received for _, received in sizes)
 
 
+def link_seconds(program: ChipProgram) -> float | None:
+    """Return the time of `link_bytes`; None without a serial port.
+
+    The result follows the input, so the bytes of both directions count.
+    """
+    return program.target.wire_seconds(sum(link_bytes(program)), 0)
+
+
 def list_bytes(program: ChipProgram, segment: ChipSegment) -> tuple[int, int]:
     """Return the bytes to the core and from it for one list of one inference."""
     sent = _FRAME + _START
-    received = _FRAME + _DONE + segment.result_bytes
+    received = 2 * _FRAME + _DONE + segment.result_bytes  # ACK and DONE
     for entry in segment.written:
         tensor = program.tensors[entry.form.tensor]
         zeros = np.zeros(tensor.shape, tensor.dtype)
         for write in input_writes(entry, zeros, tensor.dtype, program.chip, 0):
             row = write.get("run", 0) * write.get("pixels", 0)
-            sent += _frames(len(write["data"]), row or 1)
+            size = len(write["data"])
+            count = _frames(size, row or 1)
+            sent += size + count * (_FRAME + WRITE_FIELDS)
+            received += count * _FRAME
     if not segment.result_bytes:
         for result in segment.results:
             size = result.place.pitches.vectors * program.chip.core.depth
@@ -83,7 +95,7 @@ def list_bytes(program: ChipProgram, segment: ChipSegment) -> tuple[int, int]:
 
 
 def _frames(size, row):
-    """Return the bytes of WRITE frames with ``size`` bytes of data, in whole rows if they fit."""
+    """Return the number of WRITE frames for ``size`` bytes of data, in whole rows if they fit."""
     room = MAX_WRITE - WRITE_FIELDS
     each = room // row * row if row <= room else room
-    return size + -(-size // each) * (_FRAME + WRITE_FIELDS)
+    return -(-size // each)
