@@ -5,7 +5,16 @@ import difflib
 
 from weft.network.errors import ModelError
 from weft.network.ir import Graph, Host
-from weft.network.tflite import arithmetic, lstm, moving, products, recurrent, reducing, unary
+from weft.network.tflite import (
+    arithmetic,
+    bidirectional,
+    lstm,
+    moving,
+    products,
+    recurrent,
+    reducing,
+    unary,
+)
 from weft.network.tflite.context import Context, Fallback
 from weft.network.tflite.cutout import cut
 from weft.network.tflite.reader import read
@@ -16,7 +25,7 @@ __all__ = ["import_file"]
 
 BUILDERS = {
     **products.BUILDERS, **arithmetic.BUILDERS, **unary.BUILDERS, **moving.BUILDERS,
-    **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS,
+    **reducing.BUILDERS, **recurrent.BUILDERS, **lstm.BUILDERS, **bidirectional.BUILDERS,
 }
 
 

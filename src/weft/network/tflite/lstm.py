@@ -12,7 +12,7 @@ from weft.network.ir import Gemm, Recurrence, Tensor
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.quantized import per_tensor, scale_of
 
-__all__ = ["BUILDERS"]
+__all__ = ["BUILDERS", "layer"]
 
 GATE = 2.0**-12  # scale of a gate before its activation
 RESULT = 2.0**-15  # and after it
@@ -26,10 +26,28 @@ PARTS = (  # places that are absent or present only in LSTMs that TFLite Micro d
 
 
 def _lstm(graph, operator):
-    """Inputs 1..4 and 5..8 are the weights of input and recurrence, 12..15 the biases."""
     graph.counts(operator, 20, None)
     options = operator.options("UnidirectionalSequenceLSTMOptions")
     x, y = graph.input(operator, 0), graph.output(operator)
+    nodes = layer(graph, operator, options, (operator.inputs[0], x), (operator.outputs[0], y))
+    graph.expect(operator, (*x.shape[:2], graph.input(operator, HIDDEN).shape[1]))
+    return nodes
+
+
+def layer(graph, operator, options, source, target):
+    """The nodes of one pass over the time.
+
+    Parameters
+    ----------
+    graph : Context
+    operator : TfliteOperator
+        Inputs 1..4 and 5..8 are the weights of input and recurrence, 12..15 the biases, 18 and 19
+        the states.
+    options : options of the operator
+    source, target : (int, Tensor)
+        Input and output.
+    """
+    (number, x), (output, y) = source, target
     zeros = _supported(graph, operator, options, x, y)
     major = bool(options.TimeMajor())
     time, batch, size, units = _sizes(graph, operator, x, major)
@@ -48,12 +66,12 @@ def _lstm(graph, operator):
     common = {"operator": operator.name, "position": (operator.position,)}
     return [
         Gemm(
-            **common, name=f"{y.name}/input", inputs=(operator.inputs[0],), outputs=(sums,),
-            x=operator.inputs[0], x_zero=zeros[0], weights=weights.T[None],
+            **common, name=f"{y.name}/input", inputs=(number,), outputs=(sums,), x=number,
+            x_zero=zeros[0], weights=weights.T[None],
             bias=bias if is_float else bias.astype(np.int64),
         ),
         Recurrence(
-            **common, name=y.name, inputs=(sums,), outputs=operator.outputs,
+            **common, name=y.name, inputs=(sums,), outputs=(output,),
             kernel="tflite.float_lstm" if is_float else "tflite.lstm", steps=time,
             reason="the host computes the gates and the cell",
             attributes={"time_major": major, **attributes},
@@ -99,7 +117,6 @@ def _sizes(graph, operator, x, major):
     for place, shape in zip((HIDDEN, CELL), states, strict=True):
         if shape != (batch, units) or operator.inputs[place] not in graph.file.variables:
             raise operator.error(f"input {place} must be a variable of {(batch, units)}")
-    graph.expect(operator, (*x.shape[:2], units))
     return time, batch, x.shape[2], units
 
 
