@@ -11,6 +11,7 @@ from c_network import shared_library, write_sources
 from c_network_driver import CNetworkDriver
 from chip_networks import NetworkBuilder, random_network
 from graph_runner import run_graph
+from graphs import fully_connected, graph_of, lstm, tensor
 from network_chips import SIMULATED, network_chip
 from network_registers import NetworkRegisterModel
 from rejects import rejects
@@ -219,3 +220,13 @@ def test_digits_on_a_simulated_core(tmp_path):
     cycles = registers.read(4 * REGISTERS.index("NET_CYCLES"))
     assert cycles == program.cycles
     registers.close()
+
+
+def test_rejects_a_recurrent_layer_before_a_layer():
+    rng, tensors = np.random.default_rng(1), [tensor((1, 3, 5))]
+    nodes = lstm(rng, 0, tensors, 4)
+    nodes.append(fully_connected(rng, nodes[-1].outputs[0], tensors, 6, position=len(nodes)))
+    program = compile_chip(graph_of(nodes, tensors), target_of(CHIP))
+    text = r"net: operator 1 \(\w+ \w+\): no C code: C code has no operators with a state, such as"
+    with pytest.raises(ModelError, match=text):
+        chip_c_files(program)

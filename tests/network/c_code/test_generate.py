@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from c_network import LoadedNetwork, shared_library, write_sources
 from graphs import chain, fully_connected, graph_of, tensor
+from lstm_files import lstm as recurrent_file
 from rejects import rejects
-from tflite_files import micro
+from tflite_files import T, build, micro
 
 import weft
 from weft.config import Config
@@ -20,6 +21,7 @@ from weft.network.c_code import c_files
 from weft.network.compiler import compile_graph
 from weft.network.errors import ModelError
 from weft.network.loading import NeuralNetwork
+from weft.network.tflite import load as load_tflite
 
 DIGITS = Path(__file__).resolve().parents[3] / "examples" / "digits_cnn.tflite"
 CONFIG = Config(rows=2, cols=4, a_words=256, b_words=256)
@@ -141,6 +143,37 @@ def test_rejects_two_outputs():
     nodes = [fully_connected(rng, 0, tensors, 4, position=n) for n in range(2)]
     graph = graph_of(nodes, tensors, outputs=(1, 2))
     with rejects(ModelError, "net: C code needs one output, the network has 2"):
+        files_of(graph)
+
+
+STATE = (
+    "no C code: C code has no operators with a state, such as recurrent layers; a program file runs"
+    " them from Python: weft run {}.weft --on PORT"
+)
+
+
+@pytest.mark.parametrize("kind, cell", [("int8", 2**-11), ("int16", 2**-11), ("float32", None)])
+def test_rejects_a_recurrent_layer(kind, cell):
+    zero = dict(zero=0, x_zero=0) if kind == "int16" else {}
+    graph = load_tflite(recurrent_file(np.random.default_rng(1), 1, 5, kind=kind, cell=cell,
+                                       **zero), "lstm")
+    label = "lstm: operator 0 (UNIDIRECTIONAL_SEQUENCE_LSTM y): "
+    with rejects(ModelError, label + STATE.format("lstm")):
+        files_of(graph)
+
+
+def test_rejects_a_filter_in_time():
+    rng = np.random.default_rng(1)
+    tensors = {
+        "x": T((1, 6), scale=0.05), "y": T((1, 4), scale=0.02),
+        "f": T(data=rng.integers(-128, 128, (4, 6)).astype(np.int8), scale=0.01),
+        "t": T(data=rng.integers(-300, 300, (4, 4)).astype(np.int16), scale=0.001),
+        "s": T((1, 16), "int16", scale=0.001, variable=True),
+    }
+    options = "SVDFOptions", {"rank": 1, "fusedActivationFunction": 1}
+    operator = ("SVDF", ["x", "f", "t", None, "s"], ["y"], options)
+    graph = load_tflite(build(tensors, [operator], ["x"], ["y"]), "net")
+    with rejects(ModelError, "net: operator 0 (SVDF y): " + STATE.format("net")):
         files_of(graph)
 
 

@@ -4,7 +4,13 @@ import numpy as np
 
 from weft.network.c_code.arrays import array, numbers, struct
 from weft.network.c_code.chip_templates import CHIP_HEADER, CHIP_SOURCE
-from weft.network.c_code.generator import Generator, checked_call, no_code, require_one
+from weft.network.c_code.generator import (
+    Generator,
+    checked_call,
+    no_code,
+    require_no_state,
+    require_one,
+)
 from weft.network.c_code.operators import operator_problem
 from weft.network.c_code.sources import check_prefix
 from weft.network.c_code.tensors import is_alias
@@ -37,6 +43,7 @@ def chip_c_files(program: ChipProgram, prefix: str = "weft") -> dict[str, bytes]
 
 def _check(program):
     """Raise ModelError for the first thing without C code."""
+    require_no_state(program, program.host)
     require_one(program)
     if program.batch != 1:
         raise ModelError(f"{program.name}: batch must be 1 for C code, not {program.batch}")

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from weft.network.c_code.generator import Generator, checked_call, no_code, require_one
+from weft.network.c_code.generator import (
+    Generator,
+    checked_call,
+    no_code,
+    require_no_state,
+    require_one,
+)
 from weft.network.c_code.layers import CLayer, layer_of, layer_problem
 from weft.network.c_code.operators import OperatorCall, operator_problem
 from weft.network.c_code.sources import check_prefix
@@ -50,6 +56,7 @@ class _ProductGenerator(Generator):
     def _check(self):
         """Raise ModelError for the first thing without C code."""
         program, tensors = self._program, self._program.tensors
+        require_no_state(program, program.steps)
         require_one(program)
         if program.outputs[0] not in self._writers:
             raise ModelError(f"{program.name}: no operator computes the output: no C code")

@@ -7,8 +7,9 @@ from weft.network.c_code.operators import OPERATORS, OperatorCall
 from weft.network.c_code.sources import filled_sources
 from weft.network.c_code.tensors import TensorAddresses
 from weft.network.errors import ModelError
+from weft.network.work import HostWork, RecurrentWork
 
-__all__ = ["Generator", "checked_call", "no_code", "require_one"]
+__all__ = ["Generator", "checked_call", "no_code", "require_no_state", "require_one"]
 
 
 def require_one(program) -> None:
@@ -31,6 +32,17 @@ def no_code(program, step, reason: str) -> ModelError:
 def checked_call(call: str) -> list[str]:
     """Return the lines of a call whose error ends the function."""
     return [f"    error = {call};", "    if (error != WEFT_OK)", "        return error;"]
+
+
+def require_no_state(program, steps) -> None:
+    """Raise ModelError for a recurrent layer, or another operator with a state."""
+    for step in steps:
+        is_recurrent = isinstance(step.work, RecurrentWork)
+        if is_recurrent or (isinstance(step.work, HostWork) and step.work.kernel == "tflite.svdf"):
+            raise no_code(
+                program, step, "C code has no operators with a state, such as recurrent layers; a"
+                f" program file runs them from Python: weft run {program.name}.weft --on PORT"
+            )
 
 
 class Generator:
