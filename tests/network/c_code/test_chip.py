@@ -227,6 +227,6 @@ def test_rejects_a_recurrent_layer_before_a_layer():
     nodes = lstm(rng, 0, tensors, 4)
     nodes.append(fully_connected(rng, nodes[-1].outputs[0], tensors, 6, position=len(nodes)))
     program = compile_chip(graph_of(nodes, tensors), target_of(CHIP))
-    text = r"net: operator 0 \(LSTM lstm0\): no C code: C code has no operators with a state, such as"
+    text = r"net: operator 0 \(LSTM lstm0\): no C code: C code has no operators with a state"
     with pytest.raises(ModelError, match=text):
         chip_c_files(program)
