@@ -1,32 +1,37 @@
 """The CRC of a frame, computed one bit per cycle to save area."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
-from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["Crc32"]
+
+_POLYNOMIAL = 0xEDB88320  # from the lowest bit on
+_RESIDUE = 0xDEBB20E3  # of data that is followed by its CRC
 
 
 class Crc32(wiring.Component):
     """CRC-32 of a sequence of bytes, as in Ethernet and zlib.
 
-    A byte takes 8 cycles after the cycle of ``valid``.
+    A byte takes 8 cycles after the cycle of ``valid``. Source: ISO/IEC 13239, 32-bit FCS.
 
     Attributes
     ----------
     start : In
         Restart of the CRC; 1 bit.
     valid : In
-        Valid bit of ``data`` and ``include``; allowed only while ``idle`` is high.
+        Valid bit of ``data``, ``include`` and ``emit``; allowed only while ``idle`` is high.
     data : In
         Next byte; 8 bits.
     include : In
         Whether ``data`` is part of the CRC; 1 bit.
+    emit : In
+        ``data`` is the lowest byte of ``crc``; remove it. ``include`` must be 0; 1 bit.
     idle : Out
         High when ``crc`` includes all bytes so far; 1 bit.
     crc : Out
-        CRC of the bytes since ``start``; 32 bits, valid while ``idle`` is high.
+        CRC of the bytes since ``start``; 32 bits, valid while ``idle`` is high. The next bytes move
+        down when a byte is removed.
     match : Out
         High when the last four bytes are the CRC of the bytes before them; 1 bit, one cycle after
         ``idle``.
@@ -36,22 +41,28 @@ class Crc32(wiring.Component):
     valid: In(1)
     data: In(8)
     include: In(1)
+    emit: In(1)
     idle: Out(1)
     crc: Out(32)
     match: Out(1)
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.crc = crc = CRC32_ISO_HDLC(data_width=1).create()
-        # bit_valid has a one for each bit that remains in bits.
-        bits, bit_valid, include = Signal(8), Signal(8), Signal()
-        m.d.comb += [
-            crc.start.eq(self.start), crc.data.eq(bits[0]), crc.valid.eq(bit_valid[0] & include),
-            self.idle.eq(~bit_valid[0]), self.crc.eq(crc.crc),
-        ]
-        m.d.sync += self.match.eq(crc.match_detected)
+        state = Signal(32, init=0xFFFFFFFF)
+        bits, remaining = Signal(8), Signal(range(9))  # of the byte
+        include, shift = Signal(), Signal()
+        m.d.comb += [self.idle.eq(remaining == 0), self.crc.eq(~state)]
+        m.d.sync += self.match.eq(state == _RESIDUE)
         with m.If(self.valid):
-            m.d.sync += [bits.eq(self.data), bit_valid.eq(-1), include.eq(self.include)]
-        with m.Else():
-            m.d.sync += [bits.eq(bits >> 1), bit_valid.eq(bit_valid >> 1)]
+            m.d.sync += [
+                bits.eq(self.data), remaining.eq(8), include.eq(self.include),
+                shift.eq(self.include | self.emit),
+            ]
+        with m.Elif(~self.idle):
+            m.d.sync += [bits.eq(bits >> 1), remaining.eq(remaining - 1)]
+        feedback = include & (state[0] ^ bits[0])
+        with m.If(self.start):
+            m.d.sync += state.eq(0xFFFFFFFF)
+        with m.Elif(shift & ~self.idle):
+            m.d.sync += state.eq((state >> 1) ^ Mux(feedback, _POLYNOMIAL, 0))
         return m

@@ -17,7 +17,8 @@ __all__ = [
     "RequestOp",
 ]
 
-_SYNC = int.from_bytes(SYNC, "little")
+# States that wait a cycle for registers, and the states that follow.
+_WAITS = {"PAYLOAD_END": "CRC", "CRC_END": "EXECUTE", "COMMIT": "ACK"}
 _HEADER, _CRC = 6, 4  # bytes of a frame: header without SYNC, CRC
 
 
@@ -166,26 +167,36 @@ class FrameReceiver(wiring.Component):
         )
         m.submodules.crc = crc = Crc32()
         connect(m, fifo.words, flipped(self.commands))
-        in_search, in_field = Signal(), Signal()  # from the FSM: looks for SYNC, takes bytes
+        # From the FSM: it looks for SYNC, or takes bytes of a field; also which field.
+        in_search, in_field, in_header, in_payload = (
+            Signal(name=name) for name in ("in_search", "in_field", "in_header", "in_payload")
+        )
         remaining = Signal(range(self.frames.max_payload + 1))  # bytes of this field to receive
-        byte_valid, history, search, more, sync_found = self._receive_byte(
+        byte_valid, search, more, sync_found = self._receive_byte(
             m, fifo, crc, in_search, in_field, remaining
         )
-        sequence = Signal(8)
-        full, ack_request, unexpected = self._acknowledge(m, fifo, sequence)
         header_full = Signal()  # full, before the header
-        decoded = self._decode_header(m, history[-64:], header_full)
+        decoded, sequence, length = self._decode_header(
+            m, crc.data, byte_valid & in_header, remaining, header_full
+        )
+        full, ack_request, unexpected = self._acknowledge(m, fifo, sequence)
         header = Signal.like(decoded)  # captured at the end of the header
-
         send_request = Signal()
-        needs_request = self._request(m, crc, header, history, sequence, send_request)
+        operand_valid = byte_valid & in_payload
+        needs_request = self._request(m, crc, header, sequence, operand_valid, send_request)
+        stores_header = self.frames.with_header & ~header_full
+        stores_payload = header.ordered & ~header.rejected & ~unexpected
+        stores = (in_header & stores_header) | (in_payload & stores_payload)
+        m.d.comb += fifo.write.eq(byte_valid & stores)
+
+        field_end = ~more & crc.idle
 
         def receive_field(next_state):
             """Receive the remaining bytes of the field, then go to ``next_state``."""
             m.d.comb += in_field.eq(1)
             with m.If(self.rx_error):
                 m.next = "SYNC"
-            with m.Elif(~more & crc.idle):
+            with m.Elif(field_end):
                 m.next = next_state
 
         with m.FSM():
@@ -195,41 +206,31 @@ class FrameReceiver(wiring.Component):
                 with m.If(sync_found):
                     m.next = "HEADER"
             with m.State("HEADER"):
-                m.d.comb += fifo.write.eq(byte_valid & self.frames.with_header & ~header_full)
+                m.d.comb += in_header.eq(1)
                 receive_field("DECODE")
             with m.State("DECODE"):
-                m.d.sync += [
-                    header.eq(decoded), sequence.eq(history[-40:-32]), remaining.eq(history[-32:]),
-                ]
+                m.d.sync += [header.eq(decoded), remaining.eq(length)]
                 m.next = "CHECK_LENGTH"
             with m.State("CHECK_LENGTH"):
                 m.next = "PAYLOAD"
                 with m.If(header.too_long):
                     m.next = "EXECUTE"
             with m.State("PAYLOAD"):
-                m.d.comb += fifo.write.eq(
-                    byte_valid & header.ordered & ~header.rejected & ~unexpected
-                )
-                with m.If(~more & crc.idle):
+                m.d.comb += in_payload.eq(1)
+                with m.If(field_end):
                     m.d.sync += remaining.eq(_CRC)
                 receive_field("PAYLOAD_END")
-            with m.State("PAYLOAD_END"):
-                m.next = "CRC"
             with m.State("CRC"):
                 receive_field("CRC_END")
-            with m.State("CRC_END"):
-                m.next = "EXECUTE"
+            for state, next_state in _WAITS.items():
+                with m.State(state):
+                    m.next = next_state
             with m.State("EXECUTE"):
-                m.next = "SYNC"
+                accepted = ~needs_request & ~unexpected
+                m.d.comb += [send_request.eq(needs_request), fifo.commit.eq(accepted)]
+                m.next = "COMMIT"
                 with m.If(needs_request):
-                    m.d.comb += send_request.eq(1)
-                with m.Elif(unexpected):
-                    m.next = "ACK"
-                with m.Else():
-                    m.d.comb += fifo.commit.eq(1)
-                    m.next = "COMMIT"
-            with m.State("COMMIT"):
-                m.next = "ACK"
+                    m.next = "SYNC"
             with m.State("ACK"):  # fifo.level counts the committed bytes from the next cycle on
                 m.d.comb += ack_request.eq(1)
                 m.next = "SYNC"
@@ -238,19 +239,17 @@ class FrameReceiver(wiring.Component):
     def _receive_byte(self, m, fifo, crc, in_search, in_field, remaining):
         """Accept bytes from the stream and pass them to the CRC and the FIFO.
 
-        Returns ``byte_valid`` (high in the cycle after a byte moved), ``history`` (the last bytes:
-        a whole header, or the operands of a request and its CRC), and three registered bits:
+        Returns ``byte_valid`` (high in the cycle after a byte moved), and three registered bits:
         ``search`` (``in_search``), ``more`` (``remaining`` is not 0) and ``sync_found`` (the last
         two bytes are SYNC).
         """
-        history = Signal(8 * (_CRC + max(4, self.frames.operand_bytes)))
         byte_valid, byte = Signal(), Signal(8)
-        search, more, sync_found = Signal(), Signal(), Signal()
+        search, more, sync_begun, sync_found = Signal(), Signal(), Signal(), Signal()
         fire = self.bytes.valid & self.bytes.ready
         m.d.sync += [
             search.eq(in_search), more.eq(remaining != 0), byte_valid.eq(fire),
             byte.eq(self.bytes.payload),
-            sync_found.eq(byte_valid & (Cat(history[-8:], byte) == _SYNC)),
+            sync_found.eq(byte_valid & sync_begun & (byte == SYNC[1])),
             self.bytes.ready.eq((search | (in_field & more)) & crc.idle & ~byte_valid & ~fire),
         ]
         m.d.comb += [
@@ -260,36 +259,41 @@ class FrameReceiver(wiring.Component):
             crc.include.eq(~search),
         ]
         with m.If(byte_valid):
-            m.d.sync += [history.eq(Cat(history, byte)[8:]), remaining.eq(remaining - 1)]
-        return byte_valid, history, search, more, sync_found
+            m.d.sync += [sync_begun.eq(byte == SYNC[0]), remaining.eq(remaining - 1)]
+        return byte_valid, search, more, sync_found
 
-    def _decode_header(self, m, history, full):
-        """The `_Header` of the bytes in ``history``; valid a few cycles after its last byte."""
-        frame_type, length = history[16:24], history[32:64]
+    def _decode_header(self, m, byte, valid, position, full):
+        """Decode the header byte by byte; ``position`` is 6 for its first byte, 1 for its last.
+
+        Returns the `_Header`, valid two cycles after the last byte, the sequence number and the
+        length of the payload.
+        """
         decoded = Signal(_Header)
         op, expected_length = Signal(RequestOp), Signal(range(16))
-        ordered, any_length, known, length_ok, too_long, partial_word = (
+        sequence, length = Signal(8), Signal(range(self.frames.max_payload + 1))
+        ordered, any_length, known, long, length_ok, too_long = (
             Signal(name=name) for name in (
-                "ordered", "any_length", "known", "length_ok", "too_long", "partial_word",
+                "ordered", "any_length", "known", "long", "length_ok", "too_long",
             )
         )
         m.d.sync += [
-            ordered.eq(0), any_length.eq(0), known.eq(1), expected_length.eq(0),
-            too_long.eq(length > self.frames.max_payload),
-            partial_word.eq((length % self.bytes_in).any()),
+            too_long.eq(long | (length > self.frames.max_payload)),
             length_ok.eq(length == expected_length),
         ]
-        with m.Switch(frame_type):
-            for kind, size in self.frames.ordered.items():
-                with m.Case(kind):
-                    m.d.sync += [
-                        ordered.eq(1), any_length.eq(size == 0), expected_length.eq(size),
-                    ]
-            for kind, (kind_op, size) in self.frames.requests.items():
-                with m.Case(kind):
-                    m.d.sync += [op.eq(kind_op), expected_length.eq(size)]
-            with m.Default():
-                m.d.sync += known.eq(0)
+        partial_word = (length % self.bytes_in).any()
+        high_bits = len(length) - 8
+        with m.If(valid):
+            with m.Switch(position[:3]):
+                with m.Case(_HEADER):
+                    self._decode_type(m, byte, ordered, any_length, known, op, expected_length)
+                with m.Case(_HEADER - 1):
+                    m.d.sync += sequence.eq(byte)
+                with m.Case(4):
+                    m.d.sync += length.eq(byte)
+                with m.Case(3):
+                    m.d.sync += [length[8:].eq(byte), long.eq(byte[high_bits:].any())]
+                with m.Default():
+                    m.d.sync += long.eq(long | byte.any())
         m.d.comb += [
             decoded.ordered.eq(ordered), decoded.op.eq(op),
             decoded.too_long.eq(too_long), decoded.rejected.eq(1), decoded.nak.eq(Nak.SIZE),
@@ -302,27 +306,52 @@ class FrameReceiver(wiring.Component):
             m.d.comb += decoded.nak.eq(Nak.TYPE)
         with m.Elif(any_length | length_ok):
             m.d.comb += decoded.rejected.eq(0)
-        return decoded
+        return decoded, sequence, length
 
-    def _request(self, m, crc, header, history, sequence, send):
+    def _decode_type(self, m, byte, ordered, any_length, known, op, expected_length):
+        """Set the registers that follow from the type of a frame."""
+        m.d.sync += [ordered.eq(0), any_length.eq(0), known.eq(1), expected_length.eq(0)]
+        with m.Switch(byte):
+            for kind, size in self.frames.ordered.items():
+                with m.Case(kind):
+                    m.d.sync += [
+                        ordered.eq(1), any_length.eq(size == 0), expected_length.eq(size),
+                    ]
+            for kind, (kind_op, size) in self.frames.requests.items():
+                with m.Case(kind):
+                    m.d.sync += [op.eq(kind_op), expected_length.eq(size)]
+            with m.Default():
+                m.d.sync += known.eq(0)
+
+    def _request(self, m, crc, header, sequence, operand_valid, send):
         """Put the frame on ``request`` when ``send`` is high.
+
+        The payload moves into the operands of the request, unless the previous request still waits:
+        then the frame is ``late``.
 
         Returns a bit that says whether the frame needs a request: every frame does, except
         ordered ones without an error. It is valid one cycle after ``crc.match``.
         """
-        crc_error, needs_request = Signal(), Signal()
+        crc_error, needs_request, late = Signal(), Signal(), Signal()
+        request = self.request.payload
+        is_nak = crc_error | header.rejected
         m.d.sync += [
             crc_error.eq(~crc.match & ~header.too_long),
             needs_request.eq(~crc.match | header.rejected | ~header.ordered),
         ]
         with m.If(self.request.ready):
             m.d.sync += self.request.valid.eq(0)
-        with m.If(send & ~self.request.valid):
-            request = self.request.payload
+        with m.If(operand_valid):
+            with m.If(self.request.valid):
+                m.d.sync += late.eq(1)
+            with m.Else():
+                m.d.sync += request.operands.eq(Cat(request.operands, crc.data)[8:])
+        with m.If(crc.start):
+            m.d.sync += late.eq(0)
+        with m.If(send & ~self.request.valid & (is_nak | ~late)):
             m.d.sync += [
                 self.request.valid.eq(1), request.sequence.eq(sequence),
-                request.operands.eq(history[-8 * (_CRC + self.frames.operand_bytes) : -8 * _CRC]),
-                request.op.eq(Mux(crc_error | header.rejected, RequestOp.NAK, header.op)),
+                request.op.eq(Mux(is_nak, RequestOp.NAK, header.op)),
                 request.nak.eq(Mux(crc_error, Nak.CRC, header.nak)),
             ]
         return needs_request

@@ -63,6 +63,7 @@ class FrameSender(wiring.Component):
         byte = self.bytes.payload
         m.d.comb += [
             crc.data.eq(byte), crc.valid.eq(self.bytes.valid & self.bytes.ready),
+            crc.emit.eq(field == _Field.CRC),
             crc.include.eq(
                 (field == _Field.PAYLOAD) | ((field == _Field.HEADER) & (index >= len(SYNC)))
             ),
@@ -85,7 +86,7 @@ class FrameSender(wiring.Component):
                     with m.Case(_Field.HEADER):
                         m.d.sync += byte.eq(header.word_select(index, 8))
                     with m.Case(_Field.CRC):
-                        m.d.sync += byte.eq(crc.crc.word_select(index[:2], 8))
+                        m.d.sync += byte.eq(crc.crc[:8])
                     with m.Default():
                         m.d.sync += byte.eq(self.payload.payload)
                         with m.If(~field_end):

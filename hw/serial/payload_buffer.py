@@ -66,11 +66,10 @@ class PayloadBuffer(wiring.Component):
         read_addr = Signal(range(self.depth))
         ready = Signal(init=1)
         m.d.comb += self.results.ready.eq(ready)
-        m.d.comb += [memory.read_addr.eq(read_addr), self.byte.eq(memory.read_data)]
-        m.d.sync += [
+        m.d.comb += [
+            memory.read_addr.eq(read_addr), self.byte.eq(memory.read_data),
             memory.write_addr.eq(self.length),
             memory.write_data.eq(word.word_select(byte_index, 8)),
-            memory.write_en.eq(0),
         ]
         with m.If(self.advance):
             m.d.sync += read_addr.eq(read_addr + 1)
@@ -86,7 +85,7 @@ class PayloadBuffer(wiring.Component):
                     ]
                     m.next = "STORE"
             with m.State("STORE"):
-                m.d.sync += memory.write_en.eq(1)
+                m.d.comb += memory.write_en.eq(1)
                 m.d.sync += [self.length.eq(self.length + 1), byte_index.eq(byte_index + 1)]
                 with m.If(byte_index == self.bytes_out - 1):
                     m.d.sync += byte_index.eq(0)

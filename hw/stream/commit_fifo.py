@@ -62,10 +62,9 @@ class CommitFifo(wiring.Component):
             Signal(range(2 * self.depth), name=name)
             for name in ("write_ptr", "commit_ptr", "read_ptr")
         )
-        m.d.comb += memory.read_addr.eq(read_ptr)
-        m.d.sync += [
-            memory.write_addr.eq(write_ptr), memory.write_data.eq(self.data),
-            memory.write_en.eq(self.write),
+        m.d.comb += [
+            memory.read_addr.eq(read_ptr), memory.write_addr.eq(write_ptr),
+            memory.write_data.eq(self.data), memory.write_en.eq(self.write),
         ]
         m.d.sync += self.level.eq(commit_ptr - read_ptr)
         with m.If(self.write):

@@ -35,3 +35,25 @@ def test_equals_zlib():
                 assert ctx.get(dut.match) == (n == 3)
 
     simulate(dut, bench)
+
+
+def test_bytes_of_the_crc_move_down():
+    dut, data = Crc32(), b"123456789"
+
+    async def write(ctx, byte, include):
+        ctx.set(dut.data, byte)
+        ctx.set(dut.include, include)
+        ctx.set(dut.emit, not include)
+        await pulse(ctx, dut.valid)
+        await ticks(ctx, 8)
+
+    async def bench(ctx):
+        for _ in range(2):
+            await pulse(ctx, dut.start)
+            for byte in data:
+                await write(ctx, byte, 1)
+            for byte in zlib.crc32(data).to_bytes(4, "little"):
+                assert ctx.get(dut.crc) & 0xFF == byte
+                await write(ctx, byte, 0)
+
+    simulate(dut, bench)

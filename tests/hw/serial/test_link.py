@@ -275,3 +275,33 @@ def test_sequence_numbers_wrap():
 
     simulate(dut, host, background=[listen], limit=100_000)
     assert acks == [*range(1, 256), 0, 1]
+
+
+def test_a_request_that_comes_while_the_previous_one_waits_is_dropped():
+    dut = FrameReceiver(bytes_in=4, target="generic")
+    found = []
+
+    def read(sequence, operands):
+        return Frame(FrameType.READ, sequence, operands).encode()
+
+    async def host(ctx):
+        request = dut.request
+        for first in (1, 4):
+            await send(ctx, dut.bytes, read(first, b"\x01\x02\x03\x04"))
+            while not ctx.get(request.valid):
+                await ctx.tick()
+            late = read(first + 1, b"\x05\x06\x07\x08")
+            await send(ctx, dut.bytes, late[:-6])
+            # The previous request is taken while the last bytes of the payload come.
+            found.append((ctx.get(request.payload.sequence), ctx.get(request.payload.operands)))
+            await pulse(ctx, request.ready)
+            await send(ctx, dut.bytes, late[-6:])
+            await ticks(ctx, 40)
+            assert not ctx.get(request.valid)
+            await send(ctx, dut.bytes, read(first + 2, b"\x09\x0a\x0b\x0c"))
+            await ticks(ctx, 40)
+            found.append((ctx.get(request.payload.sequence), ctx.get(request.payload.operands)))
+            await pulse(ctx, request.ready)
+
+    simulate(dut, host, limit=20_000)
+    assert found == [(1, 0x04030201), (3, 0x0C0B0A09), (4, 0x04030201), (6, 0x0C0B0A09)]
