@@ -19,6 +19,7 @@ from weft.network.compiler import compile_graph
 from weft.network.errors import ModelError
 from weft.network.ir import Host
 from weft.network.program import Program
+from weft.network.report import report
 
 SMALL = Config(rows=3, cols=4, depth=2, lanes=2, a_words=128, b_words=256)
 
@@ -103,8 +104,13 @@ def test_reading_and_running_import_no_parser(contents, tmp_path):
     (lambda m: m["config"].update(rows=4), "the Config must have the hash"),
     (lambda m: m.update(program=[]), "program must be a Program"),
     (lambda m: m.update(program={"class": "os.system", "fields": {}}), "a class must be one of"),
-    (lambda m: m["program"]["fields"].pop("mode"), "Program must have the fields"),
-    (lambda m: m["program"]["fields"].update(mode=3), "Program.mode must not be a int"),
+    (lambda m: m["program"]["fields"].pop("mode"), "Program has missing or unknown fields: mode"),
+    (lambda m: m["program"]["fields"].update(mode=3), "Program.mode must be str, not 3"),
+    (lambda m: m["program"]["fields"].update(mode="x"), "mode must be one of tflite, single, onnx"),
+    (lambda m: m["program"]["fields"].update(source="x"), "source must be one of tflite, onnx"),
+    (lambda m: m.pop("program"), "program.json must have the key 'program'"),
+    (lambda m: m.pop("config_hash"), "program.json must have the key 'config_hash'"),
+    (lambda m: m.update(config=None), "config must be an object, not None"),
     (lambda m: m["program"]["fields"].update(outputs=[99]), "outputs must be tensors in 0..5"),
 ])
 def test_refuses_a_wrong_program(contents, main, message):
@@ -130,8 +136,9 @@ def first_step(**fields):
     ({"early": 0}, "step 0: early must be a later step"),
     ({"copies": 3}, "step 0: copies must be 1 or 2"),
     ({"loads_table": True}, "step 0: a loaded table must be given"),
-    ({"table": {"bytes": 0}}, "CoreWork.table must not be a bytes"),
+    ({"table": {"bytes": 0}}, "CoreWork.table must be numpy.ndarray | None, not b"),
     ({"outputs": []}, "step 0: a product must have one output"),
+    ({"inputs": []}, "step 0: a product must have an input"),
 ])
 def test_refuses_parts_that_do_not_fit(contents, fields, message):
     refused(changed(contents, first_step(**fields)), message)
@@ -185,6 +192,27 @@ def test_damaged_files_are_refused_or_run(contents):
         attempt(buffer.getvalue())
 
 
+WRONG = (None, True, -1, 1 << 40, "x", [], {}, {"map": {}}, {"float": "nan"}, {"dtype": "int8"})
+
+
+def test_keys_of_wrong_types_are_refused_or_run(contents):
+    """Seeded mutations: each changes or removes one value of ``program.json``."""
+    rng = np.random.default_rng(2)
+    for _ in range(150):
+        def damage(main):
+            node, key = main, str(rng.choice(list(main)))
+            while isinstance(node[key], dict | list) and node[key] and rng.random() < 0.9:
+                node = node[key]
+                key = rng.choice(list(node)) if isinstance(node, dict) else rng.integers(len(node))
+                key = key.item() if isinstance(node, list) else str(key)
+            if rng.random() < 0.3:
+                del node[key]
+            else:
+                node[key] = WRONG[rng.integers(len(WRONG))]
+
+        attempt(changed(contents, damage))
+
+
 def attempt(data):
     """Load and run; only errors that name what is wrong are allowed."""
     try:
@@ -196,6 +224,7 @@ def attempt(data):
     try:
         with program.open(GoldenTransport(program.target.config)) as session:
             session([np.zeros(shape, np.int8) for shape in shapes])
+        str(report(program))
     except (ModelError, TypeError, ValueError, RuntimeError) as error:
         assert str(error)
 

@@ -181,11 +181,12 @@ class Decoder:
         hints = _HINTS[name]
         if fields.keys() != hints.keys():
             wrong = sorted(fields.keys() ^ hints.keys())
-            raise ValueError(f"{name} must have the fields {', '.join(hints)}; wrong: {wrong[:4]}")
+            raise ValueError(f"{name} has missing or unknown fields: {', '.join(wrong)[:120]}")
         values = {key: self.decode(part) for key, part in fields.items()}
         for key, value in values.items():
             if not _fits(value, hints[key]):
-                raise ValueError(f"{name}.{key} must not be a {type(value).__name__} like this")
+                wanted = getattr(hints[key], "__name__", hints[key])
+                raise ValueError(f"{name}.{key} must be {wanted}, not {value!r:.40}")
         return _CLASSES[name](**values)
 
     def _flags(self, value):

@@ -16,11 +16,16 @@ from weft.network.work import CoreWork, HostWork, RecurrentWork
 
 __all__ = ["check"]
 
+MODES = ("tflite", "single", "onnx")
 _MAX_ELEMENTS = 1 << 31  # of a tensor, and of an operand of a product
 
 
 def check(program: CompiledNetwork) -> None:
     """Raise ModelError if a part of a program does not fit the others."""
+    for what, value, known in (
+        ("source", program.source, ("tflite", "onnx")), ("mode", program.mode, MODES),
+    ):
+        require(value in known, f"{what} must be one of {', '.join(known)}, not {value!r}")
     for number, tensor in enumerate(program.tensors):
         require(
             all(axis >= 0 for axis in tensor.shape) and math.prod(tensor.shape) <= _MAX_ELEMENTS,
@@ -59,6 +64,8 @@ def _step(program, number, step: Step):
     _numbers("inputs", step.inputs, program, -1)
     _numbers("outputs", step.outputs, program, 0)
     require(len(step.position) > 0 and len(step.operators) > 0, "it must have an operator")
+    has_input = len(step.inputs) > 0 and step.inputs[0] >= 0
+    require(step.macs == 0 or has_input, "a product must have an input")
     require(
         all(0 <= place < len(program.operators) for place in step.position),
         "position must be in the file's operators",
@@ -163,7 +170,7 @@ def _finish(work):
     require(finish.column_sums is not None or work.b is not None, "column_sums must be given")
     rescale = finish.rescale
     if rescale is not None:
-        require(rescale.mode in ("tflite", "single", "onnx"), "mode must be known")
+        require(rescale.mode in MODES, "mode must be known")
         channels = rows.n
         if isinstance(rows, WindowRows):
             channels = rows.groups * rows.columns

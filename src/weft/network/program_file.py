@@ -51,6 +51,11 @@ def read_program(data: bytes, name: str) -> Program | ChipProgram:
     """
     try:
         main, members = _members(data, name)
+        for key in ("config", "config_hash", "program", *(["chip_hash"] if "chip" in main else [])):
+            if key not in main:
+                raise ModelError(f"{name}: {_MAIN} must have the key {key!r}")
+        if not isinstance(main["config"], dict):
+            raise ModelError(f"{name}: config must be an object, not {main['config']!r:.40}")
         config = Config.from_dict(main["config"])
         if config.hash != main["config_hash"]:
             raise ModelError(
@@ -82,6 +87,8 @@ def _chip(main, config, name):
     """Return the ChipConfig of ``program.json``; None if it has none."""
     if "chip" not in main:
         return None
+    if not isinstance(main["chip"], dict):
+        raise ModelError(f"{name}: chip must be an object, not {main['chip']!r:.40}")
     chip = ChipConfig.from_dict(config, main["chip"])
     if chip.hash != main["chip_hash"]:
         raise ModelError(

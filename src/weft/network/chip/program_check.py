@@ -45,6 +45,9 @@ def _segment(program, segment):
     for step in segment.steps:
         require(step.first_job == jobs and step.jobs > 0, "jobs must follow each other")
         jobs += step.jobs
+        last = len(program.tensors) - 1
+        fits = len(step.inputs) > 0 and all(0 <= number <= last for number in step.inputs)
+        require(fits, f"inputs of a layer must be in 0..{last}, not {step.inputs}")
     for entry in (*segment.results, *segment.steps, *segment.renamed):
         _place(program, entry.place, entry.tensor)
     for entry in segment.written:
