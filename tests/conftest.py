@@ -11,7 +11,10 @@ import pytest
 from tflite_files import runner
 
 from tools.tflite_writer import fully_connected_file
+from weft.cycles.array import Array
 from weft.host import Accelerator
+from weft.host.tcp_server import listen
+from weft.host.transport import TransportError
 from weft.sim.transport import SimTransport
 
 pytest_plugins = ["suite"]
@@ -77,6 +80,23 @@ def mlperf_tiny():
     if "WEFT_NETWORKS" not in os.environ:
         pytest.skip("WEFT_NETWORKS must name a folder with the networks of MLPerf Tiny")
     return Path(os.environ["WEFT_NETWORKS"])
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """A list with an item for each pass that the cycle model computes."""
+    found, run = [], Array.run
+    monkeypatch.setattr(Array, "run", lambda *args: found.append(1) or run(*args))
+    return found
+
+
+@pytest.fixture
+def has_ipv6():
+    """Skip the test on a machine without IPv6."""
+    try:
+        listen("::1").close()
+    except TransportError:
+        pytest.skip("this machine has no IPv6")
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from weft.cli.product_cycles import product_cycles
 from weft.commands import JobFlag, epilogue_flags
 from weft.config import Config
 from weft.cycles import predict
-from weft.cycles.array import Array
 from weft.host.planner import Planner
 
 SEED = 20264
@@ -42,14 +41,6 @@ def test_equals_the_prediction_of_all_commands(config):
         said = [predict(config, sent) for sent in (once, thrice)]
         found = product_cycles(config, m, k, n, flags, [1, 3])
         assert found == [(one.cycles, one.cold) for one in said], (m, k, n, flags)
-
-
-@pytest.fixture
-def passes(monkeypatch):
-    """A list that grows with each pass that is computed."""
-    found, run = [], Array.run
-    monkeypatch.setattr(Array, "run", lambda *args: found.append(1) or run(*args))
-    return found
 
 
 HUGE = 2_000_000_000

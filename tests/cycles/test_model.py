@@ -10,7 +10,6 @@ from verif.configs import random_config
 from weft.commands import Job, JobFlag, Load, LoadFlag
 from weft.config import Config
 from weft.cycles import predict
-from weft.cycles.array import Array
 from weft.cycles.output import OutputStage
 from weft.geometry import operands
 
@@ -40,14 +39,6 @@ def plain(monkeypatch):
             return predict(config, commands)
 
     return run
-
-
-@pytest.fixture
-def passes(monkeypatch):
-    """A list with one item for each computed pass."""
-    found, run = [], Array.run
-    monkeypatch.setattr(Array, "run", lambda *args: found.append(1) or run(*args))
-    return found
 
 
 def test_equals_every_step(plain, passes):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ml_dtypes import bfloat16
-from products import accelerator, check_equal, floats
+from products import accelerator, check_equal, floats, run_counted
 from rejects import rejects
 
 from weft import Config
@@ -205,30 +205,25 @@ def test_accepts_strided_arrays():
     check_equal(accelerator(SMALL).matmul(a, b, c=c), golden(SMALL, a, b, start=c))
 
 
-def sent(acc, *args, **options):
-    result, record = acc.matmul(*args, record=True, **options)
-    return record.bytes_in, result
-
-
 def test_sends_unchanged_data_once():
     rng = np.random.default_rng(4)
     a, b = numbers(rng, 3, 20), numbers(rng, 20, 7)
     acc = accelerator(SMALL)
     held = acc.load(b)
-    raw, _ = sent(acc, a, held)
+    raw, _ = run_counted(acc, a, held)
     # 2 panels of a word of 5 sums; 2 panels of 2 words of 4 entries; each after a header
     row, limits = 32 + 2 * 32, 32 + 2 * 2 * 32
     options = {"bias": numbers(rng, 7, dtype=np.float32), "low": 0}
     for extra in (row + limits, 0):
-        size, y = sent(acc, a, held, **options)
+        size, y = run_counted(acc, a, held, **options)
         assert size == raw + extra
         check_equal(y, golden(SMALL, a, b, start=options["bias"], low=0))
     c = np.broadcast_to(options["bias"], (3, 7))
     for extra in (32 + 2 * 3 * 32, 0):
-        size, y = sent(acc, a, held, c=c)
+        size, y = run_counted(acc, a, held, c=c)
         assert size == raw + extra
         check_equal(y, golden(SMALL, a, b, start=c))
-    size, y = sent(acc, a, held, **options)  # rows of C lie where the bias was
+    size, y = run_counted(acc, a, held, **options)  # rows of C lie where the bias was
     assert size == raw + row
     check_equal(y, golden(SMALL, a, b, start=options["bias"], low=0))
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from products import accelerator, check_equal, integers
+from products import accelerator, check_equal, integers, run_counted
 from rejects import rejects
 
 from weft import Accelerator, Config
@@ -130,11 +130,6 @@ def test_gives_each_job_its_own_parameters():
         check_equal(acc.matmul(a, held[index]), matmul(a, weights[index]))
 
 
-def sent(acc, *args, **options):
-    result, record = acc.matmul(*args, record=True, **options)
-    return record.bytes_in, result
-
-
 def test_sends_unchanged_data_once():
     config = Config(**SMALL)
     rng = np.random.default_rng(3)
@@ -143,26 +138,26 @@ def test_sends_unchanged_data_once():
     held = acc.load(b)
     options = scaling(rng, config, 7) | {"activation": integers(rng, np.int8, 256)}
     want = expected(config, a, b, **options)
-    raw, _ = sent(acc, a, held)
+    raw, _ = run_counted(acc, a, held)
     # 2 panels of 2 words of 4 entries, and 16 words of 16 values; each after a header
     parameters, table = 32 + 2 * 2 * 64, 32 + 256
-    first, y = sent(acc, a, held, **options)
+    first, y = run_counted(acc, a, held, **options)
     check_equal(y, want)
     assert first == raw + parameters + table
-    again, y = sent(acc, a, held, **options)
+    again, y = run_counted(acc, a, held, **options)
     check_equal(y, want)
     assert again == raw
-    changed, y = sent(acc, a, held, **options | {"zero_point": 1})
+    changed, y = run_counted(acc, a, held, **options | {"zero_point": 1})
     check_equal(y, expected(config, a, b, **options | {"zero_point": 1}))
     assert changed == raw + parameters
     flipped = options | {"zero_point": 1, "activation": options["activation"][::-1]}
-    other, y = sent(acc, a, held, **flipped)
+    other, y = run_counted(acc, a, held, **flipped)
     check_equal(y, expected(config, a, b, **flipped))
     assert other == raw + table
     held.free()  # the next data in its pages have other parameters
     c = integers(rng, np.int8, 20, 7)
     with acc.load(c) as held:
-        later, y = sent(acc, a, held, **options, bias=5)
+        later, y = run_counted(acc, a, held, **options, bias=5)
         check_equal(y, expected(config, a, c, **options, bias=5))
         assert later == raw + parameters + table
 
@@ -175,12 +170,12 @@ def test_sends_everything_again_after_a_failure():
     acc = Accelerator(transport, timeout=600)
     held = acc.load(b)
     options = scaling(rng, config, 7) | {"activation": integers(rng, np.int8, 256)}
-    first, _ = sent(acc, a, held, **options)
+    first, _ = run_counted(acc, a, held, **options)
     send, transport.send = transport.send, lambda commands: None  # all is lost
     with pytest.raises(TransportTimeout):
         acc.matmul(a, held, **options | {"bias": 4, "activation": options["activation"][::-1]})
     transport.send = send
-    again, y = sent(acc, a, held, **options | {"bias": 4})
+    again, y = run_counted(acc, a, held, **options | {"bias": 4})
     check_equal(y, expected(config, a, b, **options | {"bias": 4}))
     assert again == first
 

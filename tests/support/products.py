@@ -8,7 +8,7 @@ from weft.host.golden import GoldenTransport
 
 __all__ = [
     "SMALL", "accelerator", "check_equal", "check_sums", "exact", "floats", "integers",
-    "multiplies", "operands",
+    "multiplies", "operands", "run_counted",
 ]
 
 SMALL = Config(rows=3, cols=5, depth=2, a_words=64, b_words=64)
@@ -47,6 +47,12 @@ def multiplies(accelerator) -> bool:
     """Whether a product equals numpy's."""
     a = np.arange(-60, 60, dtype=np.int8).reshape(12, 10)
     return np.array_equal(accelerator.matmul(a, a.T), a.astype(int) @ a.T)
+
+
+def run_counted(acc, *args, **options):
+    """The bytes that a product sends, and its result."""
+    result, record = acc.matmul(*args, record=True, **options)
+    return record.bytes_in, result
 
 
 def check_sums(result, expected):
