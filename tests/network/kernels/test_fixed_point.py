@@ -62,13 +62,6 @@ def test_multiplier_of(scale, expected):
     assert fixed_point.multiplier_of(scale) == expected
 
 
-def test_exp_is_near_the_exponential():
-    x = -np.arange(0, 1 << 31, 7_654_321)
-    found = fixed_point.exp_on_negative(x) / 2**31
-    assert np.abs(found - np.exp(x / 2**26)).max() < 2e-7
-    assert fixed_point.exp_on_negative(np.array([0])).tolist() == [(1 << 31) - 1]
-
-
 def test_reciprocal_is_near_the_quotient():
     x = np.unique(np.geomspace(1, 2**31 - 1, 500).astype(np.int64))
     scale, over = fixed_point.reciprocal(x, 12)

@@ -8,7 +8,8 @@ import numpy as np
 
 from weft.network.c_code.arrays import array, struct
 from weft.network.ir import Tensor
-from weft.network.kernels.fixed_point import exp_on_negative, high_mul, wrap32
+from weft.network.kernels.fixed_point import high_mul, wrap32
+from weft.network.kernels.gemmlowp import INT32
 from weft.network.program import Step
 
 __all__ = ["OPERATORS", "OperatorCall", "operator_problem"]
@@ -99,7 +100,7 @@ def _mean(number, given, x, y):
 def _softmax(number, given, x, y):
     steps = np.arange(-255, 1)
     scaled = high_mul(wrap32(steps << given["left_shift"]), given["multiplier"])
-    values = np.where(steps >= given["least"], exp_on_negative(scaled), 0)
+    values = np.where(steps >= given["least"], INT32.exp_on_negative(scaled, 5), 0)
     size = x[-1]
     call = (
         f"net_softmax(exponentials{number}, {math.prod(x) // size}, {size}, {{a}}, {{y}})"

@@ -7,13 +7,14 @@ import math
 
 import numpy as np
 
-from weft.network.kernels import fixed_point16
 from weft.network.kernels.fixed_point import clamp, multiply, multiply_wide, round_shift
-from weft.network.kernels.fixed_point16 import int16, wrap16
+from weft.network.kernels.gemmlowp import INT16
 from weft.network.kernels.onnx_elementwise import sigmoid
 from weft.network.kernels.tflite_unary import logistic16, tanh16
 
 __all__ = ["RECURRENT", "LiteRules", "MicroRules"]
+
+int16 = INT16.saturate
 
 
 class MicroRules:
@@ -61,18 +62,18 @@ class LiteRules:
     def functions(self, gates):
         """Input, forget, new and output, after their functions."""
         return [
-            (fixed_point16.tanh if n == 2 else fixed_point16.logistic)(x, 3)
+            (INT16.tanh if n == 2 else INT16.logistic)(x, 3)
             for n, x in enumerate(gates)
         ]
 
     def cell(self, forget, cell, enter, new):
         """The cell before its limit."""
-        kept = wrap16(round_shift(forget * cell, 15))
-        return int16(kept + wrap16(round_shift(enter * new, 30 + self._power)))
+        kept = INT16.wrap(round_shift(forget * cell, 15))
+        return int16(kept + INT16.wrap(round_shift(enter * new, 30 + self._power)))
 
     def hidden(self, leave, cell):
         """The state without its zero point."""
-        shown = fixed_point16.tanh(cell, 15 + self._power)
+        shown = INT16.tanh(cell, 15 + self._power)
         return multiply(leave * shown, *self._scales["hidden_scale"])
 
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from weft.network.kernels.fixed_point import (
     clamp,
-    exp_on_negative,
     high_mul,
     multiply,
     reciprocal,
     round_shift,
     wrap32,
 )
+from weft.network.kernels.gemmlowp import INT32
 
 __all__ = ["KERNELS", "logistic16", "tanh16"]
 
@@ -63,7 +63,7 @@ def _softmax(inputs, attributes):
     difference = x.astype(np.int64) - x.max(-1, keepdims=True)
     steps = np.arange(-255, 1)
     scaled = high_mul(wrap32(steps << attributes["left_shift"]), attributes["multiplier"])
-    exponentials = np.where(steps >= attributes["least"], exp_on_negative(scaled), 0)
+    exponentials = np.where(steps >= attributes["least"], INT32.exp_on_negative(scaled, 5), 0)
     terms = exponentials[difference + 255]
     scale, over = reciprocal(round_shift(terms, 12).sum(-1, keepdims=True), 12)
     y = round_shift(high_mul(scale, terms), over + 31 - 8 * kind.itemsize)
