@@ -66,10 +66,18 @@ static int inside(uint32_t vector, uint32_t bytes)
     return vector < WEFT_VECTORS && (bytes - 1) / WEFT_DEPTH < WEFT_VECTORS - vector;
 }
 
-/* Describe a transfer, when the one before has ended. */
-static int prepare(weft_core *core, uint32_t vector, const weft_layout *layout)
+/* Check and describe a transfer, when the one before has ended. */
+static int prepare(weft_core *core, uint32_t vector, const weft_layout *layout, const void *data,
+                   uint32_t bytes)
 {
-    const int error = wait_for(core, WEFT__STATUS__MEMORY_BUSY_bm);
+    int error;
+    if (core == NULL || (data == NULL && bytes > 0))
+        return WEFT_ERR_NULL;
+    if (bytes == 0)
+        return WEFT_OK;
+    if (!inside(vector, layout ? 1 : bytes))
+        return WEFT_ERR_RANGE;
+    error = wait_for(core, WEFT__STATUS__MEMORY_BUSY_bm);
     if (error != WEFT_OK)
         return error;
     WRITE(core, memory_address, weft_address(vector));
@@ -79,30 +87,30 @@ static int prepare(weft_core *core, uint32_t vector, const weft_layout *layout)
     return WEFT_OK;
 }
 
+/* Count polls without a word in a FIFO; after too many reset the core. */
+static int progress(weft_core *core, uint32_t words, uint32_t *polls)
+{
+    *polls = words > 0 ? 0 : *polls + 1;
+    if (*polls <= core->poll_limit)
+        return WEFT_OK;
+    (void)reset(core);
+    return WEFT_ERR_TIMEOUT;
+}
+
 int weft_write(weft_core *core, uint32_t vector, const weft_layout *layout, const void *data,
                uint32_t bytes)
 {
     const uint8_t *from = (const uint8_t *)data;
     uint32_t space, n, word, polls = 0;
-    int error;
-    if (core == NULL || (data == NULL && bytes > 0))
-        return WEFT_ERR_NULL;
-    if (bytes == 0)
-        return WEFT_OK;
-    if (!inside(vector, layout ? 1 : bytes))
-        return WEFT_ERR_RANGE;
-    error = prepare(core, vector, layout);
-    if (error != WEFT_OK)
+    int error = prepare(core, vector, layout, data, bytes);
+    if (error != WEFT_OK || bytes == 0)
         return error;
     WRITE(core, memory_write, bytes);
     while (bytes > 0) {
         space = WEFT_REGISTER(core, write_fifo_free);
-        if (space > 0)
-            polls = 0;
-        else if (++polls > core->poll_limit) {
-            (void)reset(core);
-            return WEFT_ERR_TIMEOUT;
-        }
+        error = progress(core, space, &polls);
+        if (error != WEFT_OK)
+            return error;
         for (; space > 0 && bytes > 0; space--) {
             if (bytes >= 4) {
                 word = from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16
@@ -122,25 +130,15 @@ int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes)
 {
     uint8_t *to = (uint8_t *)data;
     uint32_t level, n, word, polls = 0;
-    int error;
-    if (core == NULL || (data == NULL && bytes > 0))
-        return WEFT_ERR_NULL;
-    if (bytes == 0)
-        return WEFT_OK;
-    if (!inside(vector, bytes))
-        return WEFT_ERR_RANGE;
-    error = prepare(core, vector, NULL);
-    if (error != WEFT_OK)
+    int error = prepare(core, vector, NULL, data, bytes);
+    if (error != WEFT_OK || bytes == 0)
         return error;
     WRITE(core, memory_read, bytes);
     while (bytes > 0) {
         level = WEFT_REGISTER(core, read_fifo_level);
-        if (level > 0)
-            polls = 0;
-        else if (++polls > core->poll_limit) {
-            (void)reset(core);
-            return WEFT_ERR_TIMEOUT;
-        }
+        error = progress(core, level, &polls);
+        if (error != WEFT_OK)
+            return error;
         for (; level > 0; level--) {
             word = WEFT_REGISTER(core, read_fifo);
             for (n = 0; n < 4 && bytes > 0; n++, bytes--, word >>= 8)
