@@ -5,7 +5,7 @@ import numpy as np
 from cocotb.triggers import RisingEdge
 
 from weft.commands import JobFlag, Status
-from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
+from weft.sim.bench.core_testbench import core_config, core_test, is_slow
 from weft.sim.bench.preload import load_operands
 from weft.sim.bench.streams import number
 from weft.sim.scenario import B
@@ -38,11 +38,10 @@ class StepCounter:
                 self.at_abort = self.count
 
 
-@cocotb.test(skip=not _BF16)
-async def abort_any_time(dut):
+@core_test(skip=not _BF16)
+async def abort_any_time(tb):
     """An abort ends the job whose steps are executed, or are next."""
-    tb = await CoreTestbench.start(dut)
-    steps = StepCounter(dut)
+    steps = StepCounter(tb.dut)
     a, b, c = load_operands(tb, 3 * tb.config.rows, 4 * tb.config.cols, 5)
     await tb.wait_sent()
     for _ in range(8 if is_slow() else 100):
@@ -77,10 +76,9 @@ def check(jobs, ends, done, slots):
         assert ended, f"job {running} of ends {ends} must be aborted after {done} steps"
 
 
-@cocotb.test(skip=not _HAS_C)
-async def abort_in_preload(dut):
+@core_test(skip=not _HAS_C)
+async def abort_in_preload(tb):
     """A job is aborted before its first step, while C is preloaded."""
-    tb = await CoreTestbench.start(dut)
     a, b, c = load_operands(tb, tb.config.rows, 2 * tb.config.cols, 5)
     await tb.wait_done()
     for delay in range(4, 12 + tb.slots * tb.config.rows, 9 if is_slow() else 1):
@@ -93,10 +91,9 @@ async def abort_in_preload(dut):
         await tb.wait_done()
 
 
-@cocotb.test(skip=not _BF16)
-async def abort_while_building_pass(dut):
+@core_test(skip=not _BF16)
+async def abort_while_building_pass(tb):
     """A job is aborted while the pass builder collects tiles of the next jobs."""
-    tb = await CoreTestbench.start(dut)
     k = 8 + 16 // tb.config.bytes_in
     a, b, _ = load_operands(tb, 3 * tb.config.rows, 4 * tb.config.cols, k)
     await tb.wait_sent()
@@ -112,11 +109,10 @@ async def abort_while_building_pass(dut):
         await tb.wait_done()
 
 
-@cocotb.test(skip=not _BF16)
-async def abort_in_chain(dut):
+@core_test(skip=not _BF16)
+async def abort_in_chain(tb):
     """A job of a chain over a whole pass is aborted: the rest of the chain and later jobs run."""
-    tb = await CoreTestbench.start(dut)
-    steps = StepCounter(dut)
+    steps = StepCounter(tb.dut)
     a, b, _ = load_operands(tb, tb.config.rows, 8 * tb.config.cols, 8)
     await tb.wait_sent()
     each = tb.geometry[B].panels(len(b.matrix)) * a.matrix.shape[1]

@@ -1,5 +1,6 @@
 """The cocotb testbench of the core: a `Scenario` that drives the core, and a watchdog."""
 
+import functools
 import json
 import os
 import random
@@ -15,7 +16,7 @@ from weft.sim.bench import PERIOD_NS
 from weft.sim.bench.streams import CommandDriver, ResultMonitor, number, on_icarus
 from weft.sim.scenario import Scenario
 
-__all__ = ["CoreTestbench", "core_config", "is_slow"]
+__all__ = ["CoreTestbench", "core_config", "core_test", "is_slow"]
 
 BUSY = 1 << 5  # in `activity`
 
@@ -148,3 +149,23 @@ class CoreTestbench(Scenario):
         """Upper bound of the cycles without a transfer: the K of a pass, and slow results."""
         edges = self.config.rows + self.config.cols
         return self.slots * (2 * self._steps + 40 * edges) + 2000
+
+
+def core_test(*, skip: bool = False, idle: int = 0, stall: int = 0):
+    """Make a cocotb test of ``async def test(tb, ...)``, with a started `CoreTestbench`.
+
+    ``idle`` and ``stall`` are for its start, unless the test is parametrized with them. When the
+    test returns, all results must come.
+    """
+    def decorate(function):
+        @functools.wraps(function)
+        async def test(dut, **given):
+            flow = {"idle": idle, "stall": stall}
+            flow |= {name: given.pop(name) for name in flow if name in given}
+            tb = await CoreTestbench.start(dut, **flow)
+            await function(tb, **given)
+            await tb.wait_done()
+
+        return cocotb.test(skip=skip)(test)
+
+    return decorate

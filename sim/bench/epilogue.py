@@ -7,7 +7,7 @@ from weft.commands import JobFlag, Load, LoadFlag, Status
 from weft.geometry import memories
 from weft.host.packing import ENTRY
 from weft.registers import REGISTERS
-from weft.sim.bench.core_testbench import CoreTestbench, core_config
+from weft.sim.bench.core_testbench import core_config, core_test
 from weft.sim.bench.products import send_random
 from weft.sim.scenario import A, B
 
@@ -65,11 +65,10 @@ def random_flags(tb):
     return LOOK_UP if _HAS_TABLE and tb.rng.random() < 0.5 else FINISH
 
 
-@cocotb.test(skip=not _HAS_EPILOGUE)
 @cocotb.parametrize(idle=(0, 50, 90), stall=(0, 50, 90))
-async def epilogue_flow(dut, idle, stall):
+@core_test(skip=not _HAS_EPILOGUE)
+async def epilogue_flow(tb):
     """Int8 results and sums in turns, full and partial tiles, with idle and stall cycles."""
-    tb = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols, depth = tb.config.rows, tb.config.cols, tb.config.depth
     if _HAS_TABLE:
         send_table(tb)
@@ -81,13 +80,11 @@ async def epilogue_flow(dut, idle, stall):
     a, b = send_with_epilogue(tb, 1, 1, 1)
     for turn in range(8):
         tb.job(a, b, flags=JobFlag(0) if turn % 3 == 1 else random_flags(tb))
-    await tb.wait_done()
 
 
-@cocotb.test(skip=not _HAS_EPILOGUE)
-async def random_epilogue(dut):
+@core_test(skip=not _HAS_EPILOGUE, idle=10, stall=10)
+async def random_epilogue(tb):
     """Random jobs of all kinds and shapes."""
-    tb = await CoreTestbench.start(dut, idle=10, stall=10)
     if _HAS_TABLE:
         send_table(tb)
     for _ in range(20):
@@ -96,13 +93,11 @@ async def random_epilogue(dut):
         else:
             m, n = (int(tb.rng.integers(1, 3 * e + 1)) for e in (tb.config.rows, tb.config.cols))
             send_with_epilogue(tb, m, n, int(tb.rng.integers(1, 60)), flags=random_flags(tb))
-    await tb.wait_done()
 
 
-@cocotb.test(skip=not _HAS_EPILOGUE)
-async def epilogue_extremes(dut):
+@core_test(skip=not _HAS_EPILOGUE, stall=20)
+async def epilogue_extremes(tb):
     """Extreme sums and biases, and sums that wrap in int32."""
-    tb = await CoreTestbench.start(dut, stall=20)
     m, n, k = tb.fit(tb.config.rows, 2 * tb.config.cols, 7)
     for value in (-128, 127):
         a = tb.place(A, np.full((m, k), value, np.int8))
@@ -116,13 +111,11 @@ async def epilogue_extremes(dut):
         tb.load_parameters(b, entries)
         tb.job(a, b, flags=FINISH)
         tb.job(a, b)
-    await tb.wait_done()
 
 
-@cocotb.test(skip=not _HAS_EPILOGUE)
-async def parameter_conflicts(dut):
+@core_test(skip=not _HAS_EPILOGUE, stall=60)
+async def parameter_conflicts(tb):
     """A load of parameters waits for the jobs that use its pages, and only for them."""
-    tb = await CoreTestbench.start(dut, stall=60)
     rows, cols = tb.config.rows, tb.config.cols
     m, n, k = tb.fit(2 * rows, 2 * cols, 3 * tb.config.depth)
     a, b = tb.place(A, tb.random(m, k)), tb.place(B, tb.random(n, k), page=0, gap=0)
@@ -138,13 +131,11 @@ async def parameter_conflicts(dut):
         tb.load(copy)
         tb.load_parameters(copy, random_parameters(tb, n))
         tb.job(a, copy, flags=FINISH)
-    await tb.wait_done()
 
 
-@cocotb.test(skip=not _HAS_TABLE)
-async def table_conflicts(dut):
+@core_test(skip=not _HAS_TABLE, stall=60)
+async def table_conflicts(tb):
     """A table holds for the jobs after it until the next load; all 256 entries are used."""
-    tb = await CoreTestbench.start(dut, stall=60)
     m, n, k = tb.fit(2 * tb.config.rows, 2 * tb.config.cols, 2)
     a, b = tb.place(A, tb.random(m, k)), tb.place(B, tb.random(n, k))
     tb.load(a, b)
@@ -163,13 +154,11 @@ async def table_conflicts(dut):
         entries["low"] = entries["high"] = np.arange(first, first + width) % 256
         tb.load_parameters(b, entries)
         tb.job(a, b, flags=LOOK_UP)
-    await tb.wait_done()
 
 
-@cocotb.test(skip=not _HAS_EPILOGUE)
-async def epilogue_aborts(dut):
+@core_test(skip=not _HAS_EPILOGUE, stall=40)
+async def epilogue_aborts(tb):
     """Aborts and chains of jobs with int8 results; later jobs are correct."""
-    tb = await CoreTestbench.start(dut, stall=40)
     rows, cols, depth = tb.config.rows, tb.config.cols, tb.config.depth
     k = min(tb.max_k(tiles=2), 16 * depth)
     statuses = {Status(0), Status.ABORTED}
@@ -186,13 +175,11 @@ async def epilogue_aborts(dut):
     tb.load_parameters(placed[1], random_parameters(tb, cols))
     tb.load(*placed, flags=LoadFlag.CONTINUE)
     tb.job(*placed, flags=JobFlag.ACCUMULATE | FINISH)
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def unsupported(dut):
+@core_test(stall=20)
+async def unsupported(tb):
     """Unsupported commands: a job is rejected, a load counts as an error."""
-    tb = await CoreTestbench.start(dut, stall=20)
     flags = [JobFlag.REQUANTIZE] * (not _HAS_EPILOGUE) + [JobFlag.TABLE] * (not _HAS_TABLE)
     for flag in flags:
         tb.reject(flags=flag)

@@ -1,10 +1,9 @@
 """Invalid headers, aborts and resets: each has its effect, and the next job is correct."""
 
-import cocotb
 
 from weft.commands import Job, JobFlag, LoadFlag, Status, supported_flags
 from weft.registers import REGISTERS
-from weft.sim.bench.core_testbench import CoreTestbench, is_slow
+from weft.sim.bench.core_testbench import core_test, is_slow
 from weft.sim.bench.products import send_random
 from weft.sim.scenario import A, B
 
@@ -20,10 +19,9 @@ __all__ = [
 ]
 
 
-@cocotb.test()
-async def bad_jobs(dut):
+@core_test(stall=20)
+async def bad_jobs(tb):
     """An invalid job ends with REJECTED, in order."""
-    tb = await CoreTestbench.start(dut, stall=20)
     limits = [g.pages * g.edge for g in tb.geometry]
     deepest = min(g.words for g in tb.geometry) * tb.config.depth
     bad = [(0, 1, 1, 0), (1, 0, 1, 0), (1, 1, 0, 0)]
@@ -39,13 +37,11 @@ async def bad_jobs(dut):
         if number % 4 == 0:
             send_random(tb)
     send_random(tb)
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def bad_headers(dut):
+@core_test()
+async def bad_headers(tb):
     """An invalid header is dropped and counted; the command stream continues after it."""
-    tb = await CoreTestbench.start(dut)
     good = Job(1, 1, 1, 0, 1, 1, 0, 1, 1).pack()
     bad = [b"\0" * 32, b"\3" + good[1:], b"\xff" * 32, good[:1] + b"\1" + good[2:]]
     for header in bad:
@@ -56,10 +52,9 @@ async def bad_headers(dut):
     assert errors == len(bad), f"register errors must be {len(bad)}, not {errors}"
 
 
-@cocotb.test()
-async def abort_running(dut):
+@core_test()
+async def abort_running(tb):
     """An abort ends the running job; later jobs are not affected."""
-    tb = await CoreTestbench.start(dut)
     k = min(tb.max_k(tiles=2), (16 if is_slow() else 64) * tb.config.depth)
     a = tb.place(A, tb.random(2 * tb.config.rows, k))
     b = tb.place(B, tb.random(2 * tb.config.cols, k))
@@ -81,13 +76,11 @@ async def abort_running(dut):
         tb.job(a, b)
         await tb.wait_sent()
         await tb.abort()
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def abort_starved(dut):
+@core_test()
+async def abort_starved(tb):
     """An abort ends a job that waits for all or some of its operands."""
-    tb = await CoreTestbench.start(dut)
     k = min(tb.max_k(tiles=2), 3 * tb.config.depth)
     for fed in ((), (A,), (B,)):
         a = tb.place(A, tb.random(tb.config.rows + 1, k))
@@ -109,10 +102,9 @@ async def abort_starved(dut):
         await tb.wait_done()
 
 
-@cocotb.test()
-async def abort_keep(dut):
+@core_test()
+async def abort_keep(tb):
     """A job that keeps its sums ends with ABORTED when it is aborted."""
-    tb = await CoreTestbench.start(dut)
     k = min(tb.max_k(), (16 if is_slow() else 64) * tb.config.depth)
     a, b = tb.place(A, tb.random(1, k)), tb.place(B, tb.random(1, k))
     for feed in ((A, B), ()):  # while it waits for operands, and while it runs
@@ -125,10 +117,9 @@ async def abort_keep(dut):
         await tb.wait_done()
 
 
-@cocotb.test()
-async def abort_idle(dut):
+@core_test()
+async def abort_idle(tb):
     """Without a job an abort has no effect, also while operands are loaded."""
-    tb = await CoreTestbench.start(dut)
     await tb.abort()
     await tb.cycles(5)
     send_random(tb)
@@ -142,13 +133,11 @@ async def abort_idle(dut):
     await tb.wait_sent()
     await tb.abort()
     tb.job(a, b)
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def aborts_at_random(dut):
+@core_test(stall=50)
+async def aborts_at_random(tb):
     """Aborts at random times: every job ends normally or with ABORTED; its results are correct."""
-    tb = await CoreTestbench.start(dut, stall=50)
     k = min(tb.max_k(tiles=2), 4 * tb.config.depth)
     a = tb.place(A, tb.random(tb.config.rows + 1, k))
     b = tb.place(B, tb.random(tb.config.cols + 1, k))
@@ -161,13 +150,11 @@ async def aborts_at_random(dut):
         await tb.abort()
     await tb.wait_done()
     send_random(tb)
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def reset_in_mid_job(dut):
+@core_test()
+async def reset_in_mid_job(tb):
     """Resets at random times: later jobs are correct."""
-    tb = await CoreTestbench.start(dut)
     k = min(tb.max_k(tiles=2), 8 * tb.config.depth)
     for limit in (10, 40, 150) if is_slow() else (10, 40, 40, 150, 150):
         for _ in range(2):

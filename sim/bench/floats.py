@@ -3,7 +3,7 @@
 import cocotb
 import numpy as np
 
-from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
+from weft.sim.bench.core_testbench import core_config, core_test, is_slow
 from weft.sim.bench.limits import send_with_epilogue
 from weft.sim.bench.preload import random_start
 from weft.sim.numbers import KINDS
@@ -17,11 +17,10 @@ _ALL = [(kind, idle, stall) for kind in KINDS for idle in _RATES for stall in _R
 _SOME = list(zip(KINDS, (0, 60, 0, 60), (0, 0, 60, 60), strict=True))
 
 
-@cocotb.test(skip=not _BF16)
 @cocotb.parametrize((("kind", "idle", "stall"), _SOME if is_slow() else _ALL))
-async def kinds(dut, kind, idle, stall):
+@core_test(skip=not _BF16)
+async def kinds(tb, kind):
     """Full and partial tiles; parts of a pass, one pass, several passes; K of 1 to three pages."""
-    tb = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols = tb.config.rows, tb.config.cols
     for m, n, k in (
         (1, 1, 1),
@@ -38,13 +37,11 @@ async def kinds(dut, kind, idle, stall):
     ):
         m, n, k = tb.fit(m, n, k)
         tb.multiply(tb.numbers.random(tb.rng, m, k, kind), tb.numbers.random(tb.rng, n, k, kind))
-    await tb.wait_done()
 
 
-@cocotb.test(skip=not _BF16)
-async def seeds(dut):
+@core_test(skip=not _BF16, idle=5, stall=20)
+async def seeds(tb):
     """100 small random products; each has its own seed, which messages name."""
-    tb = await CoreTestbench.start(dut, idle=5, stall=20)
     rows, cols = tb.config.rows, tb.config.cols
     for seed in range(100):
         tb.rng = np.random.default_rng((cocotb.RANDOM_SEED, seed))
@@ -52,4 +49,3 @@ async def seeds(dut):
         m, n = int(tb.rng.integers(1, 2 * rows + 2)), int(tb.rng.integers(1, 3 * cols + 1))
         a, b = tb.operands(m, n, int(tb.rng.integers(1, 5 if is_slow() else 30)))
         send_with_epilogue(tb, a, b, random_start(tb, a, b))
-    await tb.wait_done()

@@ -5,7 +5,7 @@ import numpy as np
 
 from weft.commands import JobFlag
 from weft.host.packing import LIMITS
-from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
+from weft.sim.bench.core_testbench import core_config, core_test, is_slow
 from weft.sim.scenario import A, B
 
 __all__ = ["EPILOGUES", "bf16_epilogues", "single_tiles", "limit_conflicts"]
@@ -48,22 +48,19 @@ def send_with_epilogue(tb, a, b, c=None, flags=None):
 _FLOW = ((0, 0), (60, 60)) if is_slow() else [(i, o) for i in (0, 50, 90) for o in (0, 50, 90)]
 
 
-@cocotb.test(skip=not core_config().data_type.is_float)
 @cocotb.parametrize((("idle", "stall"), _FLOW))
-async def bf16_epilogues(dut, idle, stall):
+@core_test(skip=not core_config().data_type.is_float)
+async def bf16_epilogues(tb):
     """All epilogues in random order; full and partial tiles."""
-    tb = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols = tb.config.rows, tb.config.cols
     for m, n, k in ((rows + 1, cols + 1, 2), (1, 1, 1), (rows, 3 * cols, 3)):
         for flags in tb.rng.permutation(EPILOGUES):
             send_with_epilogue(tb, *tb.operands(m, n, k), flags=JobFlag(int(flags)))
-    await tb.wait_done()
 
 
-@cocotb.test(skip=not core_config().data_type.is_float)
-async def single_tiles(dut):
+@core_test(skip=not core_config().data_type.is_float, stall=20)
+async def single_tiles(tb):
     """Jobs of one tile on resident operands, back to back, with all pairs of epilogues."""
-    tb = await CoreTestbench.start(dut, stall=20)
     shapes = (1, 1), (tb.config.rows, tb.config.cols)
     for m, n in shapes[:1] if is_slow() else shapes:
         a, b = tb.operands(m, n, 1)
@@ -75,13 +72,11 @@ async def single_tiles(dut):
         for first in EPILOGUES:
             for flags in (first, *EPILOGUES):
                 tb.job(a, b, flags=flags)
-    await tb.wait_done()
 
 
-@cocotb.test(skip=not _CLAMPS)
-async def limit_conflicts(dut):
+@core_test(skip=not _CLAMPS, stall=50)
+async def limit_conflicts(tb):
     """A load of limits waits for the jobs that use its pages, and only for them."""
-    tb = await CoreTestbench.start(dut, stall=50)
     m, n, k = tb.fit(2 * tb.config.rows, 2 * tb.config.cols, 3)
     a, b = tb.operands(m, n, k)
     sums, a = tb.numbers.product(a, b), tb.place(A, a)
@@ -96,4 +91,3 @@ async def limit_conflicts(dut):
         tb.load_parameters(place, random_limits(tb, sums))
         for _ in range(int(tb.rng.integers(1, 3))):
             tb.job(a, place, flags=EPILOGUES[2 + turn % 2])
-    await tb.wait_done()

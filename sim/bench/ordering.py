@@ -1,20 +1,18 @@
 """Dependences of jobs and loads: resident operands, chains, page conflicts, a full job table."""
 
-import cocotb
 
 from weft.commands import HEADER_BYTES, JobFlag, LoadFlag
 from weft.geometry import operands
-from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
+from weft.sim.bench.core_testbench import core_config, core_test, is_slow
 from weft.sim.bench.streams import number
 from weft.sim.scenario import A, B, PlacedOperand
 
 __all__ = ["chains", "conflicts", "page_overlaps", "partial_operands", "queue_full", "resident"]
 
 
-@cocotb.test()
-async def resident(dut):
+@core_test(idle=20, stall=20)
+async def resident(tb):
     """Many jobs use resident operands, completely or in part."""
-    tb = await CoreTestbench.start(dut, idle=20, stall=20)
     rows, cols, k = tb.config.rows, tb.config.cols, min(tb.max_k(tiles=2), 2 * tb.config.depth + 1)
     b = tb.place(B, tb.random(2 * cols, k))
     tb.load(b)
@@ -27,13 +25,11 @@ async def resident(dut):
         a = tb.place(A, tb.random(rows + 1, k))
         tb.job(a, b, feed=(A,))
         tb.load(a, flags=LoadFlag.FEED)
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def chains(dut):
+@core_test(idle=20, stall=50)
+async def chains(tb):
     """A job continues the sums that the previous job kept; they do not affect other jobs."""
-    tb = await CoreTestbench.start(dut, idle=20, stall=50)
     rows, cols, depth = tb.config.rows, tb.config.cols, tb.config.depth
     for links, m, n in ((2, rows, cols), (3, 1, cols), (4, rows, 1)):
         for link in range(links):
@@ -43,13 +39,11 @@ async def chains(dut):
             flags |= JobFlag.ACCUMULATE if link else JobFlag(0)
             tb.multiply(a, b, flags=flags)
         tb.multiply(tb.random(rows, depth), tb.random(cols, depth))
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def partial_operands(dut):
+@core_test(stall=20)
+async def partial_operands(tb):
     """Each job of a chain uses some pages of resident operands."""
-    tb = await CoreTestbench.start(dut, stall=20)
     page = 16 * tb.config.depth
     k = min(tb.max_k(), (2 if is_slow() else 5) * page - 1)
     lines = tb.random(tb.config.rows, k), tb.random(tb.config.cols, k)
@@ -67,13 +61,11 @@ async def partial_operands(dut):
             flags |= JobFlag.KEEP if start + step < k else JobFlag(0)
             tb.job(a, b, flags=flags)
         tb.job(*whole)
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def conflicts(dut):
+@core_test()
+async def conflicts(tb):
     """A load waits for the jobs that use its pages."""
-    tb = await CoreTestbench.start(dut)
     k = min(tb.max_k(tiles=2), (3 if is_slow() else 20) * tb.config.depth)
     placed = {}
     for fed in ((), (A,), (B,), (A, B)):
@@ -94,10 +86,11 @@ async def conflicts(dut):
 
 
 # Operands of two pages with one page in common need buffers of four pages.
-@cocotb.test(skip=min(g.pages for g in operands(core_config())) < 4)
-async def page_overlaps(dut):
+
+
+@core_test(skip=min(g.pages for g in operands(core_config())) < 4)
+async def page_overlaps(tb):
     """A load waits for a job that uses only its first or its last page."""
-    tb = await CoreTestbench.start(dut)
     k = 16 * tb.config.depth + 1
     pairs = ((0, 1), (1, 0), (0, 2), (2, 0))
     for side, other in ((A, B), (B, A)):
@@ -114,10 +107,9 @@ async def page_overlaps(dut):
             await tb.wait_done()
 
 
-@cocotb.test()
-async def queue_full(dut):
+@core_test()
+async def queue_full(tb):
     """Jobs that exceed the job table wait in the command stream; all end in order."""
-    tb = await CoreTestbench.start(dut)
     k = tb.config.depth
     a, b = tb.place(A, tb.random(tb.config.rows, k)), tb.place(B, tb.random(tb.config.cols, k))
     tb.load(a, b)
@@ -130,7 +122,6 @@ async def queue_full(dut):
     header = max(1, HEADER_BYTES // tb.config.bytes_in)
     most = (tb.config.jobs + 1) * header
     taken = tb.commands.taken - loaded
-    assert number(dut.res_valid), "res_valid must not wait for res_ready"
+    assert number(tb.dut.res_valid), "res_valid must not wait for res_ready"
     assert taken <= most, f"at most {most} words of headers may be taken, not {taken}"
     tb.results.stall = 50
-    await tb.wait_done()

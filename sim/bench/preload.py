@@ -4,7 +4,7 @@ import cocotb
 import numpy as np
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Status
-from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
+from weft.sim.bench.core_testbench import core_config, core_test, is_slow
 from weft.sim.bench.limits import EPILOGUES, random_limits
 from weft.sim.scenario import A, B, C, PlacedOperand
 
@@ -49,31 +49,28 @@ def load_operands(tb, m, n, k, share=1):
     return *placed, *[None] * (3 - len(placed))
 
 
-@cocotb.test(skip=not _HAS_C)
 @cocotb.parametrize((("idle", "stall"), ((0, 0), (50, 0), (0, 50), (80, 80))))
-async def preloads(dut, idle, stall):
+@core_test(skip=not _HAS_C)
+async def preloads(tb):
     """Tiles of all shapes, fewer than a pass and more, with a C of a matrix or a row."""
-    tb = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols = tb.config.rows, tb.config.cols
     shapes = [
         (1, 1, 1), (rows, cols, 1), (rows + 1, cols + 1, 3), (1, 2 * cols + 1, 2),
         (2 * rows + 1, 1, 2), (rows, 8 * cols, 1), (3 * rows, 3 * cols, 2),
     ]
     if is_slow():  # each shape once, with different flow control
-        shapes = shapes[idle > 0 :: 2]
+        shapes = shapes[tb.commands.idle > 0 :: 2]
     for m, n, k in shapes:
         a, b = tb.operands(m, n, k)
         for height in (len(a), 1):
             if tb.fits_c(height, len(b)):
                 tb.multiply(a, b, random_sums(tb, height, len(b), tb.numbers.product(a, b)))
         tb.multiply(a, b)
-    await tb.wait_done()
 
 
-@cocotb.test(skip=not _HAS_C)
-async def resident_c(dut):
+@core_test(skip=not _HAS_C, stall=20)
+async def resident_c(tb):
     """Many jobs use a resident C: completely, in part, or one row of it for all rows."""
-    tb = await CoreTestbench.start(dut, stall=20)
     a, b, c = load_operands(tb, 2 * tb.config.rows, 3 * tb.config.cols, 4)
     (m, n), rows, cols = c.matrix.T.shape, tb.config.rows, tb.config.cols
     for lines, columns in ((m, n), (1, n), (min(m, rows + 1), 1), (m, min(n, cols + 1))):
@@ -82,13 +79,11 @@ async def resident_c(dut):
         tb.job(*part)
         row = int(tb.rng.integers(m))
         tb.job(*part, PlacedOperand(C, c.matrix[:, row : row + 1], c.page + row, c.pitch, c.pages))
-    await tb.wait_done()
 
 
-@cocotb.test(skip=not _HAS_C)
-async def c_conflicts(dut):
+@core_test(skip=not _HAS_C)
+async def c_conflicts(tb):
     """A load of C waits for jobs that use its words, also only the first or the last one."""
-    tb = await CoreTestbench.start(dut)
     a, b, c = load_operands(tb, tb.config.rows, 2 * tb.config.cols, 4, share=2)
     m, n = c.matrix.T.shape
     span = m * tb.geometry[B].panels(n)
@@ -103,10 +98,9 @@ async def c_conflicts(dut):
         await tb.wait_done()
 
 
-@cocotb.test(skip=not _HAS_C)
-async def loads_ahead(dut):
+@core_test(skip=not _HAS_C)
+async def loads_ahead(tb):
     """C of the next job is loaded while a job runs, with a C of its own or without."""
-    tb = await CoreTestbench.start(dut)
     rows, cols = min(2, tb.config.rows), tb.config.cols
     words = (2 * HEADER_BYTES + rows * 4 * cols) // tb.config.bytes_in + rows  # of a job and a load
     k = min(8 + 2 * words // tb.slots, tb.max_k())
@@ -138,22 +132,19 @@ def send_without_preload(tb, a, b, *, c, flags=JobFlag(0)):
     return tb.expect(tb.numbers.product(a.matrix, b.matrix), {Status(0)})
 
 
-@cocotb.test(skip=not _BF16)
-async def unused_fields(dut):
+@core_test(skip=not _BF16)
+async def unused_fields(tb):
     """Without PRELOAD, BROADCAST and the C fields have no effect."""
-    tb = await CoreTestbench.start(dut)
     a, b, _ = load_operands(tb, tb.config.rows, tb.config.cols, 3)
     for flags in (JobFlag(0), *[JobFlag.BROADCAST] * _HAS_C):
         for _ in range(2):
             c = (int(x) for x in tb.rng.integers(0, 1 << 16, 3))
             send_without_preload(tb, a, b, c=c, flags=flags)
-    await tb.wait_done()
 
 
-@cocotb.test(skip=not _BF16)
-async def bf16_chains(dut):
+@core_test(skip=not _BF16, stall=30)
+async def bf16_chains(tb):
     """Chains over up to a whole pass, with random gaps between the jobs, from C or from 0."""
-    tb = await CoreTestbench.start(dut, stall=30)
     rows, cols = tb.config.rows, tb.config.cols
     for tiles, m in ((1, rows), (3, 1), (8, rows), (7, rows)):
         m, n, _ = tb.fit(m, tiles * cols - int(tb.rng.integers(cols)), 1)
@@ -178,4 +169,3 @@ async def bf16_chains(dut):
                 await tb.wait_sent()
                 await tb.cycles(int(tb.rng.integers(1, 4 * tb.slots)))
         tb.multiply(*tb.operands(rows, cols + 1, 2))
-    await tb.wait_done()

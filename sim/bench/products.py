@@ -4,7 +4,7 @@ import cocotb
 import numpy as np
 
 from weft.commands import JobFlag
-from weft.sim.bench.core_testbench import CoreTestbench, core_config, is_slow
+from weft.sim.bench.core_testbench import core_config, core_test, is_slow
 from weft.sim.bench.streams import on_icarus
 from weft.sim.scenario import A, B
 
@@ -13,10 +13,9 @@ __all__ = ["extremes", "flow", "random_jobs", "rates", "shapes", "short_k", "wra
 _IS_INT8 = core_config().data_type.a.name == "int8"
 
 
-@cocotb.test()
-async def shapes(dut):
+@core_test()
+async def shapes(tb):
     """Full and partial tiles, single rows, columns and products, back to back."""
-    tb = await CoreTestbench.start(dut)
     rows, cols, depth = tb.config.rows, tb.config.cols, tb.config.depth
     some = 3 * depth + 1
     for m, n, k in (
@@ -33,13 +32,11 @@ async def shapes(dut):
         (1, cols, 2 * depth),
     ):
         tb.multiply(*tb.operands(m, n, k))
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def short_k(dut):
+@core_test()
+async def short_k(tb):
     """K of 1 to 20, tiles and jobs back to back: a sum ends as the next one starts."""
-    tb = await CoreTestbench.start(dut)
     most = min(12 if is_slow() else 20, tb.max_k(tiles=2))
     a, b = tb.random(tb.config.rows + 1, most), tb.random(tb.config.cols + 1, most)
     for k in range(1, most + 1):
@@ -49,26 +46,22 @@ async def short_k(dut):
     tb.load(a, b)
     for _ in range(6):
         tb.job(a, b)
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def rates(dut):
+@core_test()
+async def rates(tb):
     """Tiles and jobs back to back, from the smallest K up to where the array limits the rate."""
-    tb = await CoreTestbench.start(dut)
     for words in range(1, 25, 5 if is_slow() else 1):
         m, n, k = tb.fit(3 * tb.config.rows, 2 * tb.config.cols, words * tb.config.depth)
         a, b = tb.place(A, tb.random(m, k)), tb.place(B, tb.random(n, k))
         tb.load(a, b)
         tb.job(a, b)
         tb.job(a, b)
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def extremes(dut):
+@core_test()
+async def extremes(tb):
     """-128 x -128 over K of 1024 and more, in chains if necessary; all other extreme values."""
-    tb = await CoreTestbench.start(dut)
     extremes = tb.numbers.EXTREMES
 
     def full(lines, k, value):
@@ -90,36 +83,33 @@ async def extremes(dut):
     for _ in range(4):
         lines = tb.config.rows + 1, tb.config.cols + 1
         tb.multiply(*(tb.rng.choice(extremes, (count, k)) for count in lines))
-    await tb.wait_done()
 
 
-@cocotb.test()
-async def random_jobs(dut):
+@core_test()
+async def random_jobs(tb):
     """Batches of random jobs; the core is idle between batches."""
-    tb = await CoreTestbench.start(dut)
     for _ in range(3):
         for _ in range(4 if is_slow() else 20 if on_icarus() else 60):
             send_random(tb)
         await tb.wait_done()
 
 
-@cocotb.test()
 @cocotb.parametrize(idle=(0, 50, 90), stall=(0, 50, 90))
-async def flow(dut, idle, stall):
+@core_test()
+async def flow(tb):
     """Products with idle and stall cycles."""
-    tb = await CoreTestbench.start(dut, idle=idle, stall=stall)
     rows, cols, depth = tb.config.rows, tb.config.cols, tb.config.depth
     for _ in range(1 if is_slow() else 2):
         for m, n, k in ((rows + 1, cols, 2 * depth + 1), (1, 1, 1), (rows, cols + 1, 3 * depth)):
             tb.multiply(*tb.operands(m, n, k))
-    await tb.wait_done()
 
 
 # 2^17 cycles take too long on Icarus; with a larger depth it tests the same adders.
-@cocotb.test(skip=not _IS_INT8 or on_icarus() and core_config().depth < 4)
-async def wraps(dut):
+
+
+@core_test(skip=not _IS_INT8 or on_icarus() and core_config().depth < 4)
+async def wraps(tb):
     """A sum above 2^31 wraps like int32: -128 x -128 over K of more than 2^17."""
-    tb = await CoreTestbench.start(dut)
     k = min(tb.max_k(), 256 * tb.config.depth)
     line = np.full((1, k), -128, np.int8)
     placed = [tb.place(side, line, page=0) for side in (A, B)]
@@ -132,7 +122,6 @@ async def wraps(dut):
             tb.job(*placed, flags=flags)
         else:  # the jobs of a chain must follow each other
             tb.multiply(line, line, flags=flags)
-    await tb.wait_done()
 
 
 def send_random(tb):

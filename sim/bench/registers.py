@@ -5,7 +5,7 @@ from cocotb.triggers import RisingEdge
 
 from weft.commands import LoadFlag
 from weft.registers import COUNTERS, REGISTERS, decode, describe
-from weft.sim.bench.core_testbench import CoreTestbench
+from weft.sim.bench.core_testbench import core_test
 from weft.sim.bench.streams import number
 from weft.sim.scenario import A, B
 
@@ -14,10 +14,9 @@ __all__ = ["counters", "description"]
 ACTIVITY = ("words_in", "active", "starved", "stalled", "words_out", "busy")
 
 
-@cocotb.test()
-async def description(dut):
+@core_test()
+async def description(tb):
     """The registers describe the Config; unused addresses read 0."""
-    tb = await CoreTestbench.start(dut)
     expected = describe(tb.config)
     read = [await tb.register(address) for address in range(len(expected))]
     assert read == expected, f"description must be {expected}, not {read}"
@@ -27,12 +26,11 @@ async def description(dut):
         assert value == 0, f"register {address} must be 0, not {value}"
 
 
-@cocotb.test()
-async def counters(dut):
+@core_test(stall=30)
+async def counters(tb):
     """Counters and activity agree with the streams and the jobs."""
-    tb = await CoreTestbench.start(dut, stall=30)
     seen = dict.fromkeys(ACTIVITY, 0)
-    cocotb.start_soon(_count(dut, seen))
+    cocotb.start_soon(_count(tb.dut, seen))
     rows, cols, k = tb.config.rows, tb.config.cols, min(tb.max_k(tiles=2), 3 * tb.config.depth + 1)
     operands = tb.place(A, tb.random(rows + 1, k)), tb.place(B, tb.random(cols + 1, k))
     tb.job(*operands, feed=(A, B))
