@@ -108,6 +108,7 @@ def test_reading_and_running_import_no_parser(contents, tmp_path):
     (lambda m: m["program"]["fields"].update(mode=3), "Program.mode must be str, not 3"),
     (lambda m: m["program"]["fields"].update(mode="x"), "mode must be one of tflite, single, onnx"),
     (lambda m: m["program"]["fields"].update(source="x"), "source must be one of tflite, onnx"),
+    (lambda m: m["program"]["fields"]["target"]["fields"].update(baud=0), "baud must be above 0"),
     (lambda m: m.pop("program"), "program.json must have the key 'program'"),
     (lambda m: m.pop("config_hash"), "program.json must have the key 'config_hash'"),
     (lambda m: m.update(config=None), "config must be an object, not None"),
@@ -138,6 +139,10 @@ def first_step(**fields):
     ({"loads_table": True}, "step 0: a loaded table must be given"),
     ({"table": {"bytes": 0}}, "CoreWork.table must be numpy.ndarray | None, not b"),
     ({"outputs": []}, "step 0: a product must have one output"),
+    ({"flags": {"flags": 18}}, "step 0: flags must be supported"),
+    ({"placement": {"class": "Placement", "fields": {
+        "on_weft": False, "reason": "", "field": "", "extra_bytes": 0,
+    }}}, "step 0: on_weft must be True, as its work says"),
     ({"inputs": []}, "step 0: a product must have an input"),
 ])
 def test_refuses_parts_that_do_not_fit(contents, fields, message):

@@ -12,11 +12,15 @@ from weft.network.kernels import RECURRENT
 from weft.network.lowering import MatrixRows, PairRows
 from weft.network.program import CompiledNetwork, Step
 from weft.network.windows import WindowRows
-from weft.network.work import CoreWork, HostWork, RecurrentWork
+from weft.network.work import CoreWork, HostWork, RecurrentWork, core_works
 
 __all__ = ["check"]
 
 MODES = ("tflite", "single", "onnx")
+_FLAGS = (  # of a step; the others are those of its commands
+    JobFlag.REQUANTIZE | JobFlag.TABLE | JobFlag.PRELOAD | JobFlag.BROADCAST | JobFlag.CLAMP
+    | JobFlag.ROUND
+)
 _MAX_ELEMENTS = 1 << 31  # of a tensor, and of an operand of a product
 
 
@@ -26,6 +30,10 @@ def check(program: CompiledNetwork) -> None:
         ("source", program.source, ("tflite", "onnx")), ("mode", program.mode, MODES),
     ):
         require(value in known, f"{what} must be one of {', '.join(known)}, not {value!r}")
+    for what in ("clock", "baud"):
+        rate = getattr(program.target, what)
+        fits = rate is None or 0 < rate < 1e12
+        require(fits, f"{what} must be above 0 and below 1e12, not {rate}")
     for number, tensor in enumerate(program.tensors):
         require(
             all(axis >= 0 for axis in tensor.shape) and math.prod(tensor.shape) <= _MAX_ELEMENTS,
@@ -50,6 +58,10 @@ def check(program: CompiledNetwork) -> None:
     for number, step in enumerate(steps):
         try:
             _step(program, number, step)
+            on_weft = len(core_works(step.work)) > 0
+            require(
+                step.placement.on_weft == on_weft, f"on_weft must be {on_weft}, as its work says"
+            )
         except ModelError as error:
             raise ModelError(f"step {number}: {error}") from error
 
@@ -185,7 +197,9 @@ def _core(program, step, work):
     geometry = memories(config)
     require(work.x_shape == program.tensors[work.x].shape, "x_shape must be the shape of x")
     require(work.copies in (1, 2), "copies must be 1 or 2")
-    require(not int(work.flags) & ~int(supported_flags(config)), "flags must be supported")
+    require(
+        not int(work.flags) & ~int(supported_flags(config) & _FLAGS), "flags must be supported"
+    )
     require(
         JobFlag.REQUANTIZE not in work.flags or isinstance(work.finish, IntegerFinish)
         and work.finish.rescale is not None, "results must have scales",

@@ -48,7 +48,14 @@ class ProgramSession:
             found = [value.size for value in outcome.outputs]
             if found != sizes:
                 raise ValueError(f"outputs must have {sizes} values, not {found}")
-        except (ModelError, OSError, RuntimeError):
+        except ModelError as error:
+            if str(error).startswith(f"{self.program.name}:"):
+                raise
+            raise ModelError(
+                f"{self.program.name}: operator {step.position[0]} ({step.operators[0]}"
+                f" {step.name}): {error}"
+            ) from error
+        except (OSError, RuntimeError):
             raise
         except Exception as error:
             raise ModelError(

@@ -66,3 +66,20 @@ def test_says_that_onnx_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ModelError, match="net.onnx: reading ONNX needs the package onnx; "):
         load(data, "net.onnx")
+
+
+@pytest.mark.parametrize("opset", [21, 30])
+def test_a_node_of_a_new_operator_set_has_the_oldest_that_is_equal(opset):
+    require("onnx")
+    import onnx
+    from onnx import helper
+
+    from weft.network.onnx.fallback import cut_out
+    from weft.network.onnx.nodes import OnnxOperator
+
+    node = helper.make_node("Det", ["x"], ["y"])
+    operator = OnnxOperator(0, "Det", "", "n", ("x",), ("y",), {}, node)
+    types = {"x": (np.dtype(np.float32), (2, 2)), "y": (np.dtype(np.float32), ())}
+    model, _ = cut_out(operator, types, {}, [helper.make_opsetid("", opset)])
+    [entry] = onnx.ModelProto.FromString(model).opset_import
+    assert entry.version <= 22 and entry.version <= opset

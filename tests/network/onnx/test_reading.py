@@ -104,7 +104,7 @@ def test_other_dynamic_dimensions_need_a_shape():
 @pytest.mark.parametrize("shapes, message", [
     (dict(z=(1, 4)), "shapes must name inputs (x), not z"),
     (dict(x=(2, 5)), "shape of input x must fit (None, 4), not (2, 5)"),
-    (dict(x=(0, 4)), "shape of input x must fit (None, 4), not (0, 4)"),
+    (dict(x=(0, 4)), "sizes of input x must be 1 or more, not 0"),
     (dict(x=(4,)), "shape of input x must fit (None, 4), not (4,)"),
 ])
 def test_rejects_wrong_shapes(shapes, message):

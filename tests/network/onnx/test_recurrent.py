@@ -154,7 +154,6 @@ def replaced(place, make):
     (replaced(7, lambda b: b.weights(1, 3 * UNITS)), "LSTM with peepholes"),
     (replaced(2, lambda b: b.input("r", [1, 4 * UNITS, UNITS])), "weights or biases are computed"),
     (replaced(3, lambda b: b.input("b", [1, 8 * UNITS])), "weights or biases are computed"),
-    (lambda b, names: {"layout": 1}, "LSTM whose first axis is the batch (layout)"),
     (replaced(0, lambda b: b.node("Slice", "x", np.int64([0]), np.int64([0]), np.int64([0]))),
      "LSTM without elements"),
 ])
@@ -163,14 +162,25 @@ def test_other_inputs_stay_on_the_host(change, reason):
     assert (node.kernel, node.reason) == ("onnx.model", f"{reason}: onnxruntime computes it")
 
 
-def test_a_layer_of_double_precision_stays_on_the_host():
-    require("onnx")
+def test_rejects_what_onnxruntime_has_not():
+    require("onnx", "onnxruntime")
+    text = (
+        r"net.onnx: node LSTM0 \(LSTM\): LSTM whose first axis is the batch \(layout\): onnxruntime"
+        r" computes it; but onnxruntime cannot load LSTM: .*layout_ == 0"
+    )
+    with pytest.raises(ModelError, match=text):
+        load(changed(lambda b, names: {"layout": 1}), "net.onnx")
+
+
+def test_rejects_double_precision():
+    require("onnx", "onnxruntime")
     b = Builder(seed=53, domains=())
     weights = (b.constant(b.rng.normal(size=(1, UNITS, n))) for n in (SIZE, UNITS))
     x = b.input("x", [TIME, BATCH, SIZE], np.float64)
     data = b.bytes(b.node("RNN", x, *weights, hidden_size=UNITS), dtype=np.float64)
-    [node] = load(data, "net.onnx").nodes
-    assert node.reason == "a product of float64: onnxruntime computes it"
+    text = r"net.onnx: node RNN0 \(RNN\): a product of float64: onnxruntime computes it; but"
+    with pytest.raises(ModelError, match=text):
+        load(data, "net.onnx")
 
 
 @pytest.mark.parametrize("place, shape, message", [

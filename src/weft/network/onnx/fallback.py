@@ -9,7 +9,9 @@ from weft.hints import to_install
 from weft.network.errors import ModelError
 from weft.network.onnx.inference import one_node_model
 
-__all__ = ["cut_out", "needs_runtime", "open_session", "probe", "run_model", "run_session"]
+__all__ = [
+    "check_runs", "cut_out", "needs_runtime", "open_session", "probe", "run_model", "run_session",
+]
 
 MAX_PROBE = 1 << 28  # bytes of zeros that a node of unknown results is tried with
 
@@ -21,8 +23,59 @@ def cut_out(operator, types, constants, opsets) -> tuple[bytes, tuple[str, ...]]
     """
     inside = {n: constants[n] for n in operator.reads if n in constants and constants[n].size <= 64}
     names = tuple(name for name in operator.reads if name not in inside)
-    model = one_node_model(operator.proto, types, names, inside, opsets)
+    model = one_node_model(
+        operator.proto, types, names, inside, _oldest(operator.proto, opsets)
+    )
     return model.SerializeToString(), names
+
+
+def _oldest(node, opsets):
+    """The operator sets, the standard one as old as the node allows: the runtime may lack new ones.
+    """
+    import onnx
+
+    oldest = []
+    for entry in opsets:
+        entry = type(entry).FromString(entry.SerializeToString())
+        if entry.domain in ("", "ai.onnx"):
+            nodes, since = [node], 1
+            while nodes:
+                part = nodes.pop()
+                for attribute in part.attribute:
+                    for graph in (attribute.g, *attribute.graphs):
+                        nodes += graph.node
+                if part.domain in ("", "ai.onnx"):
+                    since = max(since, _since(onnx, part.op_type, entry.version))
+            entry.version = min(entry.version, since)
+        oldest.append(entry)
+    return oldest
+
+
+def _since(onnx, kind, version):
+    """The operator set in which the operator has become as it is in ``version``."""
+    try:
+        return onnx.defs.get_schema(kind, version, "").since_version
+    except onnx.defs.SchemaError:
+        return version
+
+
+def check_runs(model: bytes, operator, why: str, types, file: str) -> None:
+    """Raise ModelError with the file and the node if onnxruntime cannot run a model of it.
+
+    ``why`` is the reason for onnxruntime. Without it nothing is checked but the types, which must
+    be of numpy.
+    """
+    where = f"{file}: node {operator.name} ({operator.kind}): {why}"
+    for name in (*operator.reads, *filter(None, operator.outputs)):
+        dtype = types[name][0]
+        if dtype.isbuiltin != 1:
+            raise ModelError(f"{where}; but {name} is {dtype}, which it does not exchange")
+    if importlib.util.find_spec("onnxruntime") is None:
+        return
+    try:
+        open_session(model, _title(model))
+    except ModelError as error:
+        raise ModelError(f"{where}; but {error}") from error
 
 
 def run_model(model: bytes, inputs, state) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ import numpy as np
 from weft.network.errors import ModelError
 from weft.network.ir import Graph, Host, Quantization, Tensor
 from weft.network.onnx import einsum, floats, integers, quantized_moves, recurrent, tables
-from weft.network.onnx.fallback import cut_out
+from weft.network.onnx.fallback import check_runs, cut_out
 from weft.network.onnx.host import lower
 from weft.network.onnx.reading import read
 from weft.network.onnx.source import Source, dequantized
@@ -153,6 +153,7 @@ class Importer:
         outputs = [name for name in operator.outputs if name]
         if lowered is None:
             model, names = cut_out(operator, source.types, source.constants, source.opsets)
+            check_runs(model, operator, why, source.types, source.file)
             kernel, attributes, reason = "onnx.model", {"model": model}, why
         else:
             kernel, names, attributes, reason = lowered

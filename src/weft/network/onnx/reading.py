@@ -189,11 +189,11 @@ def _converted(model, name):
     import onnx
 
     versions = [o.version for o in model.opset_import if o.domain in _STANDARD]
-    if len(versions) != 1:
+    if len(versions) > 1:
         raise ModelError(
             f"{name}: must import the standard operators once, not {len(versions)} times"
         )
-    if versions[0] >= OPSET:
+    if not versions or versions[0] >= OPSET:
         return model, []
     data = convert(model.SerializeToString(), name, OPSET)
     return onnx.ModelProto.FromString(data), [
@@ -263,7 +263,7 @@ def _fix_shape(name, tensor, dims, shape, sizes):
         shape = tuple(shape)
         given = tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in dims)
         fits = len(shape) == len(given) and all(
-            g in (None, s) and s > 0 for g, s in zip(given, shape, strict=True)
+            g in (None, s) for g, s in zip(given, shape, strict=True)
         )
         if not fits:
             raise ModelError(f"{name}: shape of input {tensor} must fit {given}, not {shape}")
