@@ -121,7 +121,7 @@ sim-speed:  ## measure the speed of the simulation, write docs/sim-speed.md
 	@$(SETUP) sim
 	@$(RUN) python -m tools.sim_speed
 
-link-bench:  ## multiply over simulated serial ports, write docs/link-bench.md (minutes)
+link-bench:  ## products and networks over simulated serial ports, write docs/link-bench.md (an hour)
 	@$(SETUP) sim
 	@$(RUN) python -m tools.link_bench
 
