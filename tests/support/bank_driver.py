@@ -1,6 +1,10 @@
 """Accesses to a bank of registers in Amaranth's simulator, one at a time."""
 
-__all__ = ["BankDriver"]
+from verif.amaranth_bench import pulse
+from weft.register_map import fifo_ports, registers
+from weft.register_types import CORE_SPACE, SPACE
+
+__all__ = ["BankDriver", "check_accesses", "core_registers"]
 
 
 class BankDriver:
@@ -20,3 +24,38 @@ class BankDriver:
         ctx.set(bus.request.valid, 0)
         (response,) = await ctx.tick().sample(bus.response.payload).until(bus.response.valid)
         return response.data, response.error
+
+
+def core_registers(dut):
+    """A core that answers reads of its registers with their numbers plus 1000."""
+    async def run(ctx):
+        while True:
+            _, _, req, address = await ctx.tick().sample(dut.reg_req, dut.reg_address)
+            if req:
+                ctx.set(dut.reg_data, address + 1000)
+                await pulse(ctx, dut.reg_ack)
+
+    return run
+
+
+async def check_accesses(ctx, driver, ip):
+    """Reads and writes end in an error where the register map of ``ip`` does not allow them.
+
+    The accesses are to all registers, to both ends of FIFO ports, and to their neighbours.
+    """
+    allowed = {r.address: r.access for r in registers(ip)}
+    ends = {*allowed}
+    for port in fifo_ports(ip):
+        allowed |= dict.fromkeys(range(port.address, port.address + port.size, 4), port.access)
+        ends |= {port.address, port.address + port.size}
+    for address in sorted({a for k in ends for a in (k - 4, k, k + 4) if 0 <= a < SPACE}):
+        access = allowed.get(address, "")
+        value, error = await driver.access(ctx, address)
+        assert error == (access not in ("ro", "rw")), hex(address)
+        assert not error or value == 0
+        if access and address < CORE_SPACE:
+            assert value == address // 4 + 1000
+        _, error = await driver.access(ctx, address, 0)
+        assert error == (access not in ("wo", "rw")), hex(address)
+        for mask in (0, 7, 14):
+            assert (await driver.access(ctx, address, 0, mask))[1]

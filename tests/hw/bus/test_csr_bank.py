@@ -1,30 +1,20 @@
 """Tests of the registers against the register map: errors, values and effects."""
 
 import pytest
-from bank_driver import BankDriver
+from bank_driver import BankDriver, check_accesses, core_registers
 
 from verif.amaranth_bench import pulse, simulate
 from weft.buses import BUSES
 from weft.config import Config
 from weft.hw.bus.csr_bank import DMA_ERRORS, CsrBank
 from weft.ip import Ip
-from weft.register_map import fifo_ports, registers
-from weft.register_types import SPACE
-from weft.registers import REGISTERS
+from weft.register_map import registers
 
 CONFIG = Config(rows=2, cols=4, depth=1, a_words=64, b_words=64)
 
 
 def run(ip, bench):
     dut = CsrBank(ip)
-
-    async def core(ctx):
-        """Answers reads of core registers with their number plus 1000, some cycles later."""
-        while True:
-            _, _, req, address = await ctx.tick().sample(dut.reg_req, dut.reg_address)
-            if req:
-                ctx.set(dut.reg_data, address + 1000)
-                await pulse(ctx, dut.reg_ack)
 
     async def body(ctx):
         if ip.has_fifo_ports:
@@ -35,33 +25,15 @@ def run(ip, bench):
             ctx.set(dut.desc_free, 3)
         await bench(ctx, dut, BankDriver(dut))
 
-    simulate(dut, body, background=[core], limit=60_000)
+    simulate(dut, body, background=[core_registers(dut)], limit=60_000)
 
 
 @pytest.mark.parametrize("bus, window", [*((bus, False) for bus in BUSES), ("dma", True)])
 def test_every_address_allows_what_the_map_says(bus, window):
     ip = Ip(config=CONFIG, bus=bus, window=window)
-    allowed = {r.address: r.access for r in registers(ip)}
-    for port in fifo_ports(ip):
-        allowed |= dict.fromkeys(range(port.address, port.address + port.size, 4), port.access)
-    known = sorted(allowed)
-    chosen = {a for k in known for a in (k - 4, k, k + 4) if not 0x810 < a % 0x400 + 0x800 < 0xBF0}
-    chosen = sorted(a for a in chosen | set(known[:80]) if 0 <= a < SPACE)
 
     async def bench(ctx, dut, driver):
-        for address in chosen:
-            access = allowed.get(address, "")
-            value, error = await driver.access(ctx, address)
-            assert error == (access not in ("ro", "rw")), hex(address)
-            if address < 4 * len(REGISTERS):
-                assert value == address // 4 + 1000
-            if error:
-                assert value == 0
-            if address != next(r.address for r in registers(ip) if r.name == "control"):
-                _, error = await driver.access(ctx, address, 0)
-                assert error == (access not in ("wo", "rw")), hex(address)
-                for mask in (0, 7, 14):
-                    assert (await driver.access(ctx, address, 0, mask))[1]
+        await check_accesses(ctx, driver, ip)
 
     run(ip, bench)
 

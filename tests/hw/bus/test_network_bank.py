@@ -1,6 +1,6 @@
 """Tests of the registers of a core for networks: errors, lists that start or do not, transfers."""
 
-from bank_driver import BankDriver
+from bank_driver import BankDriver, check_accesses, core_registers
 from network_chips import small_chip
 
 from verif.amaranth_bench import simulate, ticks
@@ -8,7 +8,6 @@ from weft.chip.ip import NetworkIp
 from weft.chip.states import NetworkState
 from weft.hw.bus.network_bank import NetworkBank
 from weft.register_map import fifo_ports, registers
-from weft.register_types import SPACE
 
 CHIP = small_chip(2, 4, 4, words=32)
 IP = NetworkIp(chip=CHIP, bus="axi")
@@ -22,15 +21,6 @@ class NetworkBankBench:
 
     def __init__(self, dut):
         self.dut, self.driver, self.pulses = dut, BankDriver(dut), []
-
-    async def core(self, ctx):
-        while True:
-            _, _, req, address = await ctx.tick().sample(self.dut.reg_req, self.dut.reg_address)
-            if req:
-                ctx.set(self.dut.reg_data, address + 1000)
-                ctx.set(self.dut.reg_ack, 1)
-                await ctx.tick()
-                ctx.set(self.dut.reg_ack, 0)
 
     async def watch(self, ctx):
         dut = self.dut
@@ -66,26 +56,13 @@ def run(bench):
         ctx.set(found.dut.read_level, 7)
         await bench(ctx, found.dut, found)
 
-    simulate(found.dut, body, background=[found.core, found.watch], limit=60_000)
+    simulate(found.dut, body, background=[core_registers(found.dut), found.watch], limit=60_000)
     return found.pulses
 
 
 def test_every_address_allows_what_the_map_says():
-    allowed = {r.address: r.access for r in registers(IP)}
-    for port in fifo_ports(IP):
-        allowed |= dict.fromkeys(range(port.address, port.address + port.size, 4), port.access)
-    ends = {a for port in fifo_ports(IP) for a in (port.address, port.address + port.size)}
-    chosen = sorted({a for k in {*AT.values(), *ends} for a in (k - 4, k, k + 4) if 0 <= a < SPACE})
-
     async def bench(ctx, dut, found):
-        for address in chosen:
-            access = allowed.get(address, "")
-            value, error = await found.driver.access(ctx, address)
-            assert error == (access not in ("ro", "rw")), hex(address)
-            assert not error or value == 0
-            _, error = await found.driver.access(ctx, address, 0)
-            assert error == (access not in ("wo", "rw")), hex(address)
-            assert (await found.driver.access(ctx, address, 0, 7))[1]
+        await check_accesses(ctx, found.driver, IP)
 
     run(bench)
 
