@@ -15,6 +15,7 @@ from weft.network.placement import Decision, decide, mode_of
 from weft.network.products import core_flags, core_work, host_product
 from weft.network.program import Estimate, MatrixProduct, Placement, Program, Step
 from weft.network.schedule import commands_of, schedule
+from weft.network.table_modes import in_mode
 from weft.network.target import target_of
 from weft.network.work import CoreWork, HostProduct, HostWork, RecurrentWork, core_works
 
@@ -45,6 +46,7 @@ def compile_graph(graph: Graph, target, *, fuse: bool = True) -> Program:
     target = target_of(target)
     config = target.config
     mode = mode_of(graph.source, config)
+    graph = in_mode(graph, mode)
     decisions = [
         decide(node, graph.tensors, config, mode) if isinstance(node, Gemm) else None
         for node in graph.nodes

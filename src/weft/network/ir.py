@@ -219,6 +219,7 @@ class Host(Node):
         ``tflite.model`` and ``onnx.model`` run a sub-model in the runtime itself.
     attributes : mapping of str
         Arguments of the kernel: numbers, strings, tuples of them, arrays, and bytes (a sub-model).
+        A ``table`` may have another one for the mode ``single``: `weft.network.table_modes`.
     reason : str
         Why it does not run on Weft, for people: "no product", "softmax needs a reduction".
     macs : int

@@ -23,6 +23,7 @@ from weft.network.chip.tensor_places import TensorPlaces
 from weft.network.errors import UnfitError
 from weft.network.ir import Gemm, Graph, Window
 from weft.network.program import Step
+from weft.network.table_modes import in_mode
 
 __all__ = ["divide"]
 
@@ -49,7 +50,7 @@ def divide(graph: Graph, mode: str, cols: int, depth: int, *, fuse: bool = True)
             f"{graph.name}: a core for networks has the rounding of TensorFlow Lite, and the"
             f" network must be a .tflite file, not .{graph.source}"
         )
-    return _Division(graph, mode, cols, depth, fuse).divided()
+    return _Division(in_mode(graph, mode), mode, cols, depth, fuse).divided()
 
 
 class _Division:

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from weft.network.tflite import tables
+from weft.network.tflite import lite_tables, tables
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.quantized import per_tensor, scale_of
 
@@ -25,14 +25,24 @@ def _one(graph, operator):
     return x, y
 
 
-def _table(function, graph, operator):
-    """``function(operator, x, y)`` is the table of an 8-bit x."""
+def _table(function, graph, operator, single=None):
+    """``function(operator, x, y)`` is the table of an 8-bit x, and ``single`` that of LiteRT.
+
+    ``single`` returns None where LiteRT has the table of TFLite Micro.
+    """
     x, y = _one(graph, operator)
     if graph.same_type(operator, x, y) not in BYTES:
         raise Fallback(f"no kernel for {x.dtype}")
-    return graph.host(
-        operator, "table", "a table without a product before it", table=function(operator, x, y)
+    return _table_node(
+        graph, operator, function(operator, x, y), single and single(operator, x, y)
     )
+
+
+def _table_node(graph, operator, table, single):
+    attributes = {"table": table}
+    if single is not None and not np.array_equal(single, table):
+        attributes["single"] = single
+    return graph.host(operator, "table", "a table without a product before it", **attributes)
 
 
 def _relu(low, high, graph, operator):
@@ -55,14 +65,17 @@ def _leaky_relu(graph, operator):
             operator, "tflite.leaky_relu_quantized", REASON,
             **tables.leaky_attributes(operator, x, y, alpha),
         )
-    return _table(functools.partial(tables.leaky_relu, alpha), graph, operator)
+    return _table(
+        functools.partial(tables.leaky_relu, alpha), graph, operator,
+        functools.partial(lite_tables.leaky_relu, alpha),
+    )
 
 
-def _sigmoid(kernel, table, graph, operator):
+def _sigmoid(kernel, table, single, graph, operator):
     """LOGISTIC or TANH: a table of 8 bits, or a table with interpolation of 16."""
     x, y = _one(graph, operator)
     if graph.same_type(operator, x, y) != np.int16:
-        return _table(table, graph, operator)
+        return _table(table, graph, operator, single)
     scale, zero = per_tensor(operator, x)
     if zero or per_tensor(operator, y) != (1 / 32768, 0):
         raise operator.error("int16 must have zero points of 0, and y a scale of 1 / 32768")
@@ -117,7 +130,7 @@ def _quantize(graph, operator):
     multiplier, shift = scale_of(operator, x_scale / scale)
     if x.dtype in BYTES:
         table = tables.scaled(x, y.dtype, x_zero, zero, multiplier, shift)
-        return graph.host(operator, "table", "a table without a product before it", table=table)
+        return _table_node(graph, operator, table, lite_tables.converted(operator, x, y))
     return graph.host(
         operator, "tflite.requantize", "a conversion of scales", zeros=(x_zero, zero),
         multiplier=multiplier, shift=shift, dtype=str(y.dtype),
@@ -189,8 +202,9 @@ BUILDERS = {
     "RELU": functools.partial(_relu, 0, None), "RELU6": functools.partial(_relu, 0, 6),
     "RELU_N1_TO_1": functools.partial(_relu, -1, 1), "RELU_0_TO_1": functools.partial(_relu, 0, 1),
     "LEAKY_RELU": _leaky_relu, "GELU": _gelu,
-    "LOGISTIC": functools.partial(_sigmoid, "tflite.logistic16", tables.logistic),
-    "TANH": functools.partial(_sigmoid, "tflite.tanh16", tables.tanh),
+    "LOGISTIC": functools.partial(_sigmoid, "tflite.logistic16", tables.logistic,
+                                  lite_tables.logistic),
+    "TANH": functools.partial(_sigmoid, "tflite.tanh16", tables.tanh, lite_tables.tanh),
     "HARD_SWISH": functools.partial(_table, tables.hard_swish),
     "ELU": functools.partial(_table, tables.elu), "EXP": functools.partial(_table, tables.exp),
     "ABS": functools.partial(_float, "tflite.abs", tables.absolute),
