@@ -88,7 +88,7 @@ def test_the_output_of_a_concatenation_has_all_inputs():
 
 
 @pytest.mark.parametrize("name, message", [
-    ("BIDIRECTIONAL_SEQUENCE_LSTM",
+    ("UNIDIRECTIONAL_SEQUENCE_RNN",
      "this operator; the nearest supported operator is UNIDIRECTIONAL_SEQUENCE_LSTM"),
     (9999, r"\(code 9999, 'y'\): neither Weft nor TFLite Micro has this operator"),
     ("DENSIFY", "neither Weft nor TFLite Micro has this operator$"),
