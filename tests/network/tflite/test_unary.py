@@ -5,9 +5,11 @@ import itertools
 import numpy as np
 import pytest
 from graph_runner import run_graph
+from rejects import rejects
 from tflite_files import T, build, micro
 from tflite_operators import FLOAT, INT8, INT16, check, check_uint8, q
 
+from weft.network.errors import ModelError
 from weft.network.tflite import load
 
 
@@ -47,6 +49,14 @@ def test_tables(rng, name):
         assert np.array_equal(found, expected), (x.scale, x.zero, y.scale, found, expected)
         tensors = {"x": x, "y": y}
         check_uint8(name, tensors, ["x"], ["y"], options, [every], [expected])
+
+
+def test_rejects_the_square_root_of_int8(rng):
+    """TFLite Micro would refuse it only when it runs."""
+    data = build({"x": q(rng, (4,)), "y": q(rng, (4,))}, [("SQRT", ["x"], ["y"])], ["x"], ["y"])
+    text = "net: operator 0 (SQRT, 'y'): input must be float32, not int8: TFLite Micro has no other"
+    with rejects(ModelError, text):
+        load(data, "net")
 
 
 @pytest.mark.parametrize("name", [

@@ -109,6 +109,8 @@ def _float(kernel, table, graph, operator):
     x, y = _one(graph, operator)
     if graph.same_type(operator, x, y) == FLOAT:
         return graph.host(operator, kernel, REASON)
+    if operator.name == "SQRT":
+        raise operator.error(f"input must be float32, not {x.dtype}: TFLite Micro has no other")
     if table is None:
         raise Fallback(f"no kernel for {x.dtype}")
     return _table(table, graph, operator)
