@@ -188,8 +188,9 @@ def _tensor(s, model, name, spec):
     tensor = s.TensorT()
     tensor.name, tensor.shape, tensor.buffer = name, list(spec.shape), 0
     if spec.any_size:
+        rank = max(len(spec.shape), *(axis + 1 for axis in spec.any_size))
         tensor.shapeSignature = [
-            -1 if axis in spec.any_size else size for axis, size in enumerate(spec.shape)
+            -1 if axis in spec.any_size else spec.shape[axis] for axis in range(rank)
         ]
     tensor.type, tensor.isVariable = getattr(s.TensorType, TYPES[spec.dtype]), spec.variable
     if spec.scale is not None:

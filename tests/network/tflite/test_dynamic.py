@@ -69,6 +69,13 @@ def test_rejects_a_wrong_size_that_is_fixed():
         load(dilated(1, False), "net")
 
 
+def test_rejects_a_signature_that_is_longer_than_the_shape():
+    tensors = {"x": T((2, 6)), "y": T((3, 5), any_size=(2,)), "row": blocks(3, 5)}
+    data = build(tensors, [("RESHAPE", ["x", "row"], ["y"], None)], ["x"], ["y"])
+    with pytest.raises(ModelError, match=r"must have 12 elements, not shape \(3, 5\)"):
+        load(data, "net")
+
+
 def test_rejects_the_runtime_after_a_wrong_size():
     tensors = {
         "x": T((1, 6, 3), "float32", any_size=(0,)), "blocks": blocks(2), "pads": blocks([0, 0]),

@@ -144,8 +144,9 @@ class _Reader:
 
     def any_size(self, raw):
         """The axes of a tensor that may have any size."""
-        sizes = [self.vector(raw, field) for field in ("Shape", "ShapeSignature")]
-        return frozenset(np.concatenate([np.flatnonzero(part < 0) for part in sizes]).tolist())
+        shape, signature = (self.vector(raw, field) for field in ("Shape", "ShapeSignature"))
+        axes = [*np.flatnonzero(shape < 0), *np.flatnonzero(signature[: shape.size] < 0)]
+        return frozenset(map(int, axes))
 
     def code(self, entry):
         """Code, version and custom name of an entry of the operator codes."""
