@@ -144,7 +144,9 @@ class Core(wiring.Component):
         writes = {name: getattr(loader, name) for name in "abc" if name in loader.names.values()}
         m.submodules.array = array = SystolicArray(
             rows=c.rows, cols=c.cols, hop=c.hop,
-            mac=lambda col: mac(depth=c.depth, dsp=col < c.dsp_cols, folded=self.folded),
+            mac=lambda col: mac(
+                depth=c.depth, dsp=col < c.dsp_cols, blocks=c.pe_blocks, folded=self.folded
+            ),
         )
         m.submodules.feeder = feeder = Feeder(
             geometries=memories(c), writes={name: port.shape() for name, port in writes.items()},

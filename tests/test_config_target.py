@@ -29,3 +29,14 @@ def test_dsp_cols_are_all_columns_with_dsp_blocks(target, most):
     )
     assert refusal(Config, **fields, dsp_cols=-1) == "dsp_cols must be in 0..64, not -1"
     assert refusal(Config, **fields, dsp_cols=True) == "dsp_cols must be an integer, not True"
+
+
+@pytest.mark.parametrize("fields, blocks", [
+    ({"target": "ice40up", "rows": 2, "cols": 2, "depth": 6}, 2),
+    ({"target": "ice40up", "rows": 3, "cols": 3, "depth": 4, "dsp_cols": 1}, 2),
+    ({"target": "ice40up", "rows": 3, "cols": 3, "depth": 4}, 0),
+    ({"target": "ice40up", "rows": 3, "cols": 3, "depth": 4, "dsp_cols": 0}, None),
+    ({"target": "ecp5", "rows": 64, "cols": 64}, None),
+])
+def test_pes_share_the_dsp_blocks_of_a_small_device(fields, blocks):
+    assert Config(multiplier="plain", **fields).pe_blocks == blocks

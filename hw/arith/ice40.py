@@ -22,7 +22,8 @@ class Ice40Mac(ProductsMac):
 
     * One product, in DSP: the factors; a block with multiplier and accumulator.
     * Products of bytes, in DSP: the factors; a block for two products, which has three stages; a
-      tree of adders, one stage a level; the sum.
+      tree of adders, one stage a level; the sum. Products for which there is no block are in
+      logic: a register, the halves of the product, and their sum are three stages, too.
     * Any products, in logic: the factors; one more register, for the latency of a block; the
       halves of the products; the tree, whose last level adds the halves; the sum.
     """
@@ -39,7 +40,7 @@ class Ice40Mac(ProductsMac):
             a, b = factors[-1]
             m.d.sync += [a.eq(Mux(self.en, values[0], 0)), b.eq(values[1])]
         structure = self._in_logic
-        blocks = self.dsp and self.BLOCKS
+        blocks = self.dsp and self.BLOCKS and self.blocks != 0
         if blocks and len(factors) == 1:
             structure = self._in_block
         elif blocks and all(len(factor) <= 8 for pair in factors for factor in pair):
@@ -60,13 +61,17 @@ class Ice40Mac(ProductsMac):
         return accumulator
 
     def _in_pairs(self, m, factors):
-        """Two products of bytes in each DSP block, the sum in logic."""
+        """Two products of bytes in each DSP block, the others and the sum in logic."""
         terms = []
-        for n in range(0, len(factors), 2):
+        in_blocks = len(factors) if self.blocks is None else min(2 * self.blocks, len(factors))
+        for n in range(0, in_blocks, 2):
             m.submodules[f"product_{n}"] = pair = PairMultiplier()
-            for i, (a, b) in enumerate(factors[n : n + 2]):
+            for i, (a, b) in enumerate(factors[n : min(n + 2, in_blocks)]):
                 m.d.comb += [pair.a[i].eq(a), pair.b[i].eq(b)]
                 terms.append(pair.product[i])
+        for n in range(in_blocks, len(factors)):
+            product = self._multiplier(m, n, *factors[n])
+            terms += self._level(m, [product.low, product.high << product.split])
         while len(terms) > 1:
             terms = self._level(m, terms)
         accumulator = CarryChainAccumulator(term=terms[0].shape(), folded=self.folded)
@@ -77,10 +82,7 @@ class Ice40Mac(ProductsMac):
         """Products and their sum in logic."""
         lows, highs = [], []
         for n, (a, b) in enumerate(factors):
-            if self.BLOCKS:
-                a, b = (pipeline(m, value, 1, "delayed") for value in (a, b))
-            m.submodules[f"product_{n}"] = product = HalvesMultiplier(a=a.shape(), b=b.shape())
-            m.d.comb += [product.a.eq(a), product.b.eq(b)]
+            product = self._multiplier(m, n, a, b)
             lows.append(product.low)
             highs.append(product.high)
         while len(lows) > 1:
@@ -89,6 +91,14 @@ class Ice40Mac(ProductsMac):
         accumulator = CarryChainAccumulator(term=term.shape(), folded=self.folded)
         m.d.comb += accumulator.term.eq(term)
         return accumulator
+
+    def _multiplier(self, m, n, a, b):
+        """The multiplier in logic for product ``n``."""
+        if self.BLOCKS:
+            a, b = (pipeline(m, value, 1, "delayed") for value in (a, b))
+        m.submodules[f"product_{n}"] = product = HalvesMultiplier(a=a.shape(), b=b.shape())
+        m.d.comb += [product.a.eq(a), product.b.eq(b)]
+        return product
 
     @staticmethod
     def _level(m, terms):

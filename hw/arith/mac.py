@@ -36,6 +36,8 @@ class Mac(wiring.Component):
         Pairs a step.
     dsp : bool
         Multiply in DSP blocks instead of logic, if the cell has both; the latency is the same.
+    blocks : int, optional
+        With ``dsp``: the most DSP blocks to use, if the cell can multiply in both at once.
     folded : bool
         Results leave through the sums: ``sum <= above`` in a cycle of ``shift``. No step takes
         effect in that cycle. A folded cell has no ``clear``: the last value shifted in is 0.
@@ -73,9 +75,10 @@ class Mac(wiring.Component):
     OPERAND_DECODER = None
     START_DECODER = None
 
-    def __init__(self, *, depth, dsp=False, folded=False):
+    def __init__(self, *, depth, dsp=False, blocks=None, folded=False):
         self.depth = depth
         self.dsp = dsp
+        self.blocks = blocks
         self.folded = folded
         control = {"shift": In(1), "above": In(self.ACC)} if folded else {"clear": In(1)}
         start = {} if self.START is None else {"preload": In(1), "init": In(self.START)}

@@ -240,6 +240,13 @@ class Config:
         return MAC_CELLS[self.mac_cell]
 
     @property
+    def pe_blocks(self) -> int | None:
+        """DSP blocks for each PE in a column with DSP blocks; None without a limit."""
+        if self.family.dsp_blocks is None or not self.dsp_cols:
+            return None
+        return self.family.dsp_blocks // (self.rows * self.dsp_cols)
+
+    @property
     def peak(self) -> int:
         """MAC/cycle when every PE is active."""
         return self.rows * self.cols * self.depth

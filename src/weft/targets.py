@@ -18,6 +18,8 @@ class Target:
         Suffix of the names of the int8 MAC cells for this family.
     has_dsp : bool
         Whether PEs can multiply in DSP blocks.
+    dsp_blocks : int or None
+        DSP blocks of its largest device, if PEs use logic for products that have no block.
     prefers_fip : bool
         Whether multiplier "auto" selects a fast inner product for an even depth.
     max_fip_depth : int or None
@@ -40,6 +42,7 @@ class Target:
     name: str
     mac_suffix: str = ""
     has_dsp: bool = False
+    dsp_blocks: int | None = None
     prefers_fip: bool = False
     max_fip_depth: int | None = None
     edge_registers: int = 0
@@ -69,5 +72,8 @@ TARGETS = Registry(
     _ICE40HX,
     # An SB_MAC16 computes one product, or two of bytes; the factors of a fast inner product have
     # nine bits.
-    replace(_ICE40HX, name="ice40up", mac_suffix="_ice40up", has_dsp=True, max_fip_depth=2),
+    replace(
+        _ICE40HX, name="ice40up", mac_suffix="_ice40up", has_dsp=True, dsp_blocks=8,
+        max_fip_depth=2,
+    ),
 )

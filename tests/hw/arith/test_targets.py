@@ -26,15 +26,24 @@ FAST = {
     "ecp5": Ecp5FastInnerProductMac, "ice40up": Ice40FastInnerProductMac,
     "ice40hx": Ice40LogicFastInnerProductMac,
 }
+
+
+class OneBlockMac(Ice40PlainMac):
+    """Two products in a DSP block, the others in logic."""
+
+    def __init__(self, **options):
+        super().__init__(blocks=1, **options)
+
+
 ALL = pytest.mark.parametrize("cell, depth", [
     pytest.param(cells[target], depth, id=f"{target}-{name}-{depth}")
     for name, cells, depths in (("plain", PLAIN, (1, 2, 5)), ("fip", FAST, (2, 4)))
     for target in cells for depth in depths
-])
+] + [pytest.param(OneBlockMac, depth, id=f"ice40up-one-block-{depth}") for depth in (1, 3, 6)])
 # Each takes two seconds: the cell and its twin are exported, compiled and simulated.
 TWINS = pytest.mark.parametrize("twin", tiers(
     {case.id: case.values for case in ALL.args[1]},
-    *(f"{target}-{kind}" for target in PLAIN for kind in ("fip-4",)),
+    *(f"{target}-{kind}" for target in PLAIN for kind in ("fip-4",)), "ice40up-one-block-3",
 ))
 DSP = pytest.mark.parametrize("dsp", [True, False], ids=["dsp", "logic"])
 
