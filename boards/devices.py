@@ -27,6 +27,8 @@ class Device:
         left out.
     dsp_sites : pair of tuples of int
         Columns and rows of the groups of four DSP blocks, in nextpnr's coordinates; ECP5 only.
+    ram_sites : pair of tuples of int
+        The same for the groups of four block RAMs; LFE5U-85F only.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Device:
     options: tuple[str, ...]
     capacity: Mapping[str, int]
     dsp_sites: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    ram_sites: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
     @property
     def flow(self) -> Flow:
@@ -63,10 +66,12 @@ class Device:
         return names.get(cell, cell)
 
 
-def _ecp5(size, package, luts, ram, columns, rows):
+def _ecp5(size, package, luts, ram, columns, rows, ram_rows=()):
     options = f"--{size}k", "--speed", "6", "--package", package
     capacity = {"LUT": luts, "FF": luts, "DSP": 4 * len(columns) * len(rows), "RAM": ram}
-    return Device(f"LFE5U-{size}F", "ecp5", options, capacity, (columns, rows))
+    return Device(
+        f"LFE5U-{size}F", "ecp5", options, capacity, (columns, rows), (columns, ram_rows)
+    )
 
 
 DEVICES = {
@@ -75,7 +80,7 @@ DEVICES = {
         _ecp5(45, "CABGA381", 43_848, 108, (4, 13, 22, 31, 42, 51, 60, 69, 78), (22, 46)),
         _ecp5(
             85, "CABGA756", 83_640, 208,
-            (4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114), (10, 34, 58),
+            (4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114), (10, 34, 58), (22, 46, 70, 82),
         ),
         Device(
             "iCE40UP5K", "ice40up", ("--up5k", "--package", "sg48"),

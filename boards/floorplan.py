@@ -13,7 +13,7 @@ __all__ = ["place_dsp_blocks"]
 _PE = re.compile(r"\bpe_(\d+)_(\d+)\.")
 # The four blocks of a group on an ECP5: column relative to the group, and name.
 _GROUP = (0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5")
-MIN_SHARE = 2 / 3  # PEs are constrained only if they use this share of the device's DSP blocks
+MIN_SHARE = 0.6  # PEs are constrained only if they use this share of the device's DSP blocks
 
 
 def place_dsp_blocks(path: Path, device: "Device") -> int:
@@ -21,8 +21,12 @@ def place_dsp_blocks(path: Path, device: "Device") -> int:
 
     If PEs use most blocks of an ECP5, nextpnr puts the last ones wherever a site is free, up to a
     whole chip away from their PEs. So each row of PEs gets a row of blocks, or two or three rows of
-    PEs share one, in the order of their columns. The free sites, for multipliers outside the PEs,
-    stay in the middle of each row.
+    PEs share one, in the order of their columns. If there are fewer rows of PEs, each row of blocks
+    gets some columns of PEs, in alternating directions. The free sites, for multipliers outside the
+    PEs, stay in the middle of each row.
+
+    If the PEs do not need all rows of blocks, the first rows of blocks stay free. Then the rows of
+    PEs follow each other in pairs to and fro, from the last row of blocks to the first one in use.
     """
     netlist = json.loads(path.read_text(encoding="utf-8"))
     pes = {}
@@ -35,12 +39,12 @@ def place_dsp_blocks(path: Path, device: "Device") -> int:
     if not pes or count < MIN_SHARE * device.capacity["DSP"]:
         return 0
     columns, rows = device.dsp_sites
-    pe_rows = -(-(1 + max(row for row, _ in pes)) // len(rows))  # PE rows per row of blocks
-    for number, y in enumerate(rows):
-        positions = sorted(
-            (position for position in pes if position[0] // pe_rows == number),
-            key=lambda position: position[::-1],
-        )
+    needed = -(-count // (len(columns) * len(_GROUP)))
+    if needed < len(rows):
+        rows, shares = rows[: -needed - 1 : -1], _paired_shares(pes, needed)
+    else:
+        shares = _shares(pes, len(rows))
+    for y, positions in zip(rows, shares, strict=True):
         middle = len(positions) // 2
         left, right = (
             [cell for position in half for _, cell in sorted(pes[position], key=lambda pe: pe[0])]
@@ -54,3 +58,28 @@ def place_dsp_blocks(path: Path, device: "Device") -> int:
                 cell["attributes"]["BEL"] = site
     path.write_text(json.dumps(netlist), encoding="utf-8")
     return count
+
+
+def _shares(positions, count):
+    """The positions (row, column) of PEs for each row of blocks, in the order of its sites."""
+    rows, columns = (sorted(set(numbers)) for numbers in zip(*positions, strict=True))
+    axis, numbers = (0, rows) if len(rows) >= count else (1, columns)
+    size = -(-len(numbers) // count)
+    shares = []
+    for n in range(count):
+        chosen = numbers[n * size : (n + 1) * size]
+        share = [position for position in positions if position[axis] in chosen]
+        backwards = axis == 1 and n % 2 == 1
+        shares.append(sorted(share, key=lambda position: position[::-1], reverse=backwards))
+    return shares
+
+
+def _paired_shares(positions, count):
+    """The same for pairs of rows, which share their operand registers, one after the other."""
+    size = -(-(1 + max(row for row, _ in positions)) // count)
+    shares = []
+    for n in range(count):
+        share = [position for position in positions if position[0] // size == n]
+        order = sorted(share, key=lambda position: (position[0] // 2, position[1], position[0]))
+        shares.append(order[::-1] if n % 2 == 0 else order)
+    return shares

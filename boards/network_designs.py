@@ -37,7 +37,7 @@ NETWORKS_85F = NetworkDesign(
         core=_core(rows=8, cols=8, depth=8, lanes=8, dsp_cols=3),
         words=4096, b_words=512, lines=512, read_vectors=4,
     ),
-    clock=105, baud=3_000_000,
+    clock=87.5, baud=3_000_000,
 )
 NETWORKS_25F = NetworkDesign(
     chip=ChipConfig(

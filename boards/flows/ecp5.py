@@ -3,7 +3,7 @@
 from amaranth.hdl import Instance, Signal
 from amaranth.lib import io
 
-from weft.boards import carry_chains, floorplan, pll
+from weft.boards import carry_chains, floorplan, memory_floorplan, pll, register_copies
 from weft.boards.flows.flow import Flow
 
 __all__ = ["Ecp5Flow"]
@@ -49,6 +49,8 @@ class Ecp5Flow(Flow):
     def improve(self, netlist, device):
         carry_chains.drop_unused_carries(netlist)
         floorplan.place_dsp_blocks(netlist, device)
+        regions = memory_floorplan.place_memory(netlist, device)
+        register_copies.copy_registers(netlist, regions)
 
     def pll(self, source, clock):
         return pll.ecp5(source, clock)

@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.chip.latencies import WRITE
+from weft.chip.latencies import DELIVERY, WRITE
 from weft.hw.chip.interface import VectorWrite
 from weft.hw.chip.layouts import VectorAddress
 from weft.hw.chip.memory import BankedMemory, MemoryWrite
@@ -46,8 +46,8 @@ class ReadArbiter(wiring.Component):
         From the memory, BankedMemory.READ_LATENCY cycles after it accepted a read.
     """
 
-    LATENCY = SkidBuffer.LATENCY + BankedMemory.READ_LATENCY
-    IN_FLIGHT = 2 + BankedMemory.READ_LATENCY  # 2: in the skid buffer
+    LATENCY = SkidBuffer.LATENCY + BankedMemory.READ_LATENCY + DELIVERY
+    IN_FLIGHT = 2 + BankedMemory.READ_LATENCY + DELIVERY  # 2: in the skid buffer
 
     def __init__(self, chip, clients):
         self.chip = chip
@@ -93,12 +93,14 @@ class ReadArbiter(wiring.Component):
         m.d.comb += [
             self.reads.valid.eq(skid.o.valid), self.reads.payload.eq(skid.o.payload.address),
             self.read_bank.eq(skid.o.payload.bank),
-            skid.o.ready.eq(self.reads.ready), self.data.eq(self.read_data),
+            skid.o.ready.eq(self.reads.ready),
         ]
         m.d.sync += stages[0].eq(skid.o.payload.client)  # anything, while no read is accepted
         m.d.sync += [new.eq(old) for old, new in zip(stages[:-1], stages[1:], strict=True)]
+        # The clients are far from the memory, and from each other.
+        m.d.sync += self.data.eq(self.read_data)
         for n in range(self.clients):
-            m.d.comb += getattr(self, f"valid_{n}").eq(self.read_valid & stages[-1][n])
+            m.d.sync += getattr(self, f"valid_{n}").eq(self.read_valid & stages[-1][n])
         return m
 
 

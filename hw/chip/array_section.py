@@ -176,7 +176,8 @@ class ArraySection(wiring.Component):
             self.row_written.eq(buffer.row_written),
         ]
         if core.lanes == core.cols:  # a chunk is a row
-            m.d.comb += self.sums.eq(row)
+            wait = result_read(core) - ResultBuffer.latency(registered)
+            m.d.comb += self.sums.eq(pipeline(m, row, wait, "sums"))
         else:
             m.submodules.lanes = lanes = LaneSelect(
                 acc=self.mac.ACC, cols=core.cols, lanes=core.lanes, registered=registered

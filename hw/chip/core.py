@@ -89,14 +89,14 @@ class NetworkCore(wiring.Component):
     def _begin(self, m, list_reader, reads, array):
         """Begin a list when nothing of an aborted list is in flight."""
         waiting, empty = Signal.like(self.begin), Signal(init=1)
+        in_flight = Signal(range(ReadArbiter.IN_FLIGHT + 1))
         cycles_left = Signal(range(self.RESET + array.FLUSH + 1))
         with m.If(~list_reader.halt):
             m.d.sync += [cycles_left.eq(self.RESET + array.FLUSH), empty.eq(0)]
         with m.Elif(cycles_left != 0):
             m.d.sync += cycles_left.eq(cycles_left - 1)
         with m.Else():
-            m.d.sync += empty.eq(1)
-        in_flight = Signal(range(ReadArbiter.IN_FLIGHT + 1))
+            m.d.sync += empty.eq(~in_flight.any())
         accepted, arrived = 0, 0
         for n in (ADDED, LIST, LOADS):
             port = getattr(reads, f"reads_{n}")
@@ -104,7 +104,7 @@ class NetworkCore(wiring.Component):
             arrived |= getattr(reads, f"valid_{n}")
         m.d.sync += in_flight.eq(in_flight + accepted - arrived)
         m.d.comb += list_reader.begin.eq(Mux(waiting.valid, waiting, self.begin))
-        with m.If(in_flight.any() | ~empty):
+        with m.If(~empty):
             m.d.comb += list_reader.begin.valid.eq(0)
             with m.If(self.begin.valid & list_reader.halt):
                 m.d.sync += waiting.eq(self.begin)
@@ -123,6 +123,7 @@ class NetworkCore(wiring.Component):
         m.d.comb += [
             map_reader.step.eq(sequencer.step),
             memory.rows.eq(map_reader.rows), map_reader.row_data.eq(memory.row_data),
+            memory.outside.eq(list_reader.job.outside),
         ]
         for block in (sequencer, map_reader):
             m.d.comb += [block.job.eq(list_reader.job), block.start.eq(list_reader.start)]

@@ -1,13 +1,14 @@
 """The host's commands: WRITE and START frames, executed in order."""
 
 from amaranth.hdl import Cat, Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.frames import WRITE_FIELDS, FrameType
 from weft.hw.chip.interface import ListBegin, VectorWrite
 from weft.hw.chip.layouts import VectorAddress
 from weft.hw.chip.pixel_writer import PixelWriter
+from weft.hw.stream.skid_buffer import SkidBuffer
 
 __all__ = ["HostCommands"]
 
@@ -48,6 +49,8 @@ class HostCommands(wiring.Component):
         m = Module()
         m.submodules.writer = writer = PixelWriter(self.chip)
         connect(m, writer.writes, flipped(self.writes))
+        # Data of WRITE pass a register, so that nothing waits for the memory in the same cycle.
+        m.submodules.skid = skid = SkidBuffer(data.StructLayout({"byte": 8, "last": 1}))
         commands = self.commands
 
         def address(value):
@@ -73,7 +76,9 @@ class HostCommands(wiring.Component):
             place.row_step.eq(address(fields[64:96])),
             begin.valid.eq(self.list.valid), begin.list.eq(address(start[:32])),
             begin.log.eq(address(start[32:])),
-            writer.bytes.payload.eq(commands.payload), writer.last.eq(last),
+            skid.i.payload.byte.eq(commands.payload), skid.i.payload.last.eq(last),
+            writer.bytes.payload.eq(skid.o.payload.byte), writer.last.eq(skid.o.payload.last),
+            writer.bytes.valid.eq(skid.o.valid), skid.o.ready.eq(writer.bytes.ready),
         ]
         with m.FSM():
             with m.State("IDLE"):
@@ -103,9 +108,7 @@ class HostCommands(wiring.Component):
                 with m.Else():
                     m.d.comb += commands.ready.eq(1)
             with m.State("DATA"):
-                m.d.comb += [
-                    writer.bytes.valid.eq(commands.valid), commands.ready.eq(writer.bytes.ready),
-                ]
+                m.d.comb += [skid.i.valid.eq(commands.valid), commands.ready.eq(skid.i.ready)]
                 with m.If(fire & last):
                     m.next = "END"
             with m.State("BEGIN"):
@@ -113,6 +116,6 @@ class HostCommands(wiring.Component):
                 with m.If(self.list.ready):
                     m.next = "END"
             with m.State("END"):
-                with m.If(writer.idle):
+                with m.If(writer.idle & ~skid.o.valid):
                     m.next = "IDLE"
         return m

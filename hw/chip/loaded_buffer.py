@@ -49,13 +49,14 @@ class LoadedBuffer(wiring.Component):
     Attributes
     ----------
     write : In, `LoadedWord`
-        A word can be read from the next cycle on.
+        A word can be read WRITE cycles later.
     read_addr : In, a word address
     read_data : Out, ``vectors`` vectors
         The word, LATENCY cycles later.
     """
 
     LATENCY = Bank.LATENCY
+    WRITE = 2  # a register near the blocks, which can be far from the loader; the bank
 
     def __init__(self, chip, *, vectors, words):
         self.chip = chip
@@ -70,37 +71,39 @@ class LoadedBuffer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         width = 8 * self.chip.core.depth * self.chip.read_vectors
+        write = Signal.like(self.write)
+        m.d.sync += write.eq(self.write)
         for group in range(self.vectors // self.chip.read_vectors):
-            enable, data = self.write.enable[group], self.write.data.as_value()
+            data = write.data.as_value().word_select(group, width)
             m.d.comb += self.read_data.as_value().word_select(group, width).eq(
-                self._group(m, group, enable, data.word_select(group, width))
+                self._group(m, group, write.enable[group], write.word, data)
             )
         return m
 
-    def _group(self, m, group, enable, data):
+    def _group(self, m, group, enable, word, data):
         """Add the banks of a group of vectors; return the vectors of the word that is read."""
         most = 1 << (self.words - 1).bit_length() - 1  # words of the next smaller power of two
         few = self.words - most
         if not 0 < few <= _FEW_WORDS < most:
-            return self._bank(m, f"bank_{group}", self.words, enable, data)
+            return self._bank(m, f"bank_{group}", self.words, enable, word, data)
         level = ceil_log2(most)
-        writes_few, reads_few = self.write.word[level], self.read_addr[level]
-        first = self._bank(m, f"bank_{group}", most, enable & ~writes_few, data)
-        last = self._bank(m, f"few_{group}", few, enable & writes_few, data, lut_ram=True)
+        writes_few, reads_few = word[level], self.read_addr[level]
+        first = self._bank(m, f"bank_{group}", most, enable & ~writes_few, word, data)
+        last = self._bank(m, f"few_{group}", few, enable & writes_few, word, data, lut_ram=True)
         for n in range(self.LATENCY):
             later = Signal(name=f"reads_few_{group}_{n}", reset_less=True)
             m.d.sync += later.eq(reads_few)
             reads_few = later
         return Mux(reads_few, last, first)
 
-    def _bank(self, m, name, words, enable, data, *, lut_ram=False):
+    def _bank(self, m, name, words, enable, word, data, *, lut_ram=False):
         """Add a bank; return its read data."""
         m.submodules[name] = bank = Bank(
             width=len(data), depth=words, target=self.chip.core.target, lut_ram=lut_ram
         )
         m.d.comb += [
             bank.write_en.eq(enable),
-            bank.write_addr.eq(self.write.word),
+            bank.write_addr.eq(word),
             bank.write_data.eq(data),
             bank.read_addr.eq(self.read_addr),
         ]

@@ -1,18 +1,17 @@
 """The map reader: the vectors of all rows of the array, for each step of a job."""
 
-from amaranth.hdl import Cat, Module, Mux, signed
+from amaranth.hdl import Cat, Module, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.chip.latencies import MAP_READ, PANEL_START
 from weft.hw.chip.layouts import JobFields, VectorAddress
-from weft.hw.chip.memory import BankedMemory, RowRead
+from weft.hw.chip.memory import RowRead
 from weft.hw.chip.panel_buffer import PanelBuffer, ReadyPanel
 from weft.hw.chip.pixel_generator import OutputPixel, PixelGenerator
 from weft.hw.chip.row_address import RowAddress
 from weft.hw.chip.step_offsets import StepOffsets
 from weft.hw.chip.step_sequencer import JobStep
-from weft.hw.delay import pipeline
 from weft.hw.stream.skid_buffer import SkidBuffer
 
 __all__ = ["MapReader"]
@@ -94,9 +93,6 @@ class MapReader(wiring.Component):
                 address.offset.eq(offsets.offset), address.limits.eq(offsets.limits),
                 self.rows[n].eq(address.request),
             ]
-            outside = pipeline(m, address.outside, BankedMemory.ROW_LATENCY, f"outside_{n}")
-            m.d.sync += self.a[n].eq(
-                Mux(outside, self.job.outside.replicate(chip.core.depth), self.row_data[n])
-            )
+            m.d.sync += self.a[n].eq(self.row_data[n])
         m.d.comb += self.address_error.eq(Cat(row.address_error for row in addresses).any())
         return m

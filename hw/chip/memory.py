@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,10 +18,13 @@ __all__ = ["BankedMemory", "MemoryWrite", "RowRead"]
 
 
 class RowRead(data.StructLayout):
-    """A request of a row of the array: the vector at ``address``, if ``valid``."""
+    """A request of a row of the array: the vector at ``address`` if ``valid``, else 0.
+
+    With ``outside``, and without ``valid``, the row gets the value outside the map.
+    """
 
     def __init__(self, chip):
-        super().__init__({"valid": 1, "address": VectorAddress(chip)})
+        super().__init__({"valid": 1, "outside": 1, "address": VectorAddress(chip)})
 
 
 class MemoryWrite(data.StructLayout):
@@ -44,6 +47,9 @@ class BankedMemory(wiring.Component):
 
     The memory has no reset.
 
+    The last registers before the blocks, and before the selection of their words, do nothing else.
+    So place and route may have copies of them near the blocks, which can be far apart.
+
     Parameters
     ----------
     chip : ChipConfig
@@ -52,7 +58,10 @@ class BankedMemory(wiring.Component):
     ----------
     rows : In, `RowRead` for each row of the array
     row_data : Out, a vector for each row
-        ROW_LATENCY cycles later. Combinational: a register should follow. 0 for an invalid row.
+        ROW_LATENCY cycles later. Combinational: a register should follow.
+    outside : In, int8
+        Each byte of a vector outside the map. Stable while such vectors are read, and 2 cycles
+        before.
     reads : In, stream of `VectorAddress`
         Reads of ``read_vectors`` vectors that follow each other.
     read_bank : In, 1 bit for each bank
@@ -64,7 +73,7 @@ class BankedMemory(wiring.Component):
     write : In, `MemoryWrite`
     """
 
-    ROW_LATENCY = ROW_READ  # the address, DualPortBank, BankSelect
+    ROW_LATENCY = ROW_READ  # the address, its copies, DualPortBank, BankSelect
     READ_LATENCY = SIDE_READ  # and a register
 
     def __init__(self, chip):
@@ -73,6 +82,7 @@ class BankedMemory(wiring.Component):
         super().__init__({
             "rows": In(data.ArrayLayout(RowRead(chip), chip.core.rows)),
             "row_data": Out(data.ArrayLayout(vector, chip.core.rows)),
+            "outside": In(signed(8)),
             "reads": In(stream.Signature(VectorAddress(chip))),
             "read_bank": In(chip.banks),
             "read_valid": Out(1),
@@ -96,12 +106,14 @@ class BankedMemory(wiring.Component):
     def _rows(self, m, banks):
         """Port A: each bank takes the word address of the row that reads it."""
         chip = self.chip
-        m.submodules.row_select = select = BankSelect(
-            width=8 * chip.core.depth, banks=chip.banks, readers=chip.core.rows
+        m.submodules.row_select = select = BankSelect(  # the value outside is one more bank
+            width=8 * chip.core.depth, banks=chip.banks + 1, readers=chip.core.rows
         )
         hits = Signal(select.select.shape())  # the banks that each row reads
         for row, hit in zip(self.rows, hits, strict=True):
-            m.d.comb += hit.eq(Cat(row.valid & (row.address.bank == n) for n in range(chip.banks)))
+            m.d.comb += hit.eq(Cat(
+                *(row.valid & (row.address.bank == n) for n in range(chip.banks)), row.outside
+            ))
         for n, bank in enumerate(banks):
             words = [
                 row.address.word[: len(bank.a_addr)] & hit[n].replicate(len(bank.a_addr))
@@ -109,14 +121,20 @@ class BankedMemory(wiring.Component):
             ]
             r_word = Signal.like(bank.a_addr, name=f"row_word_{n}", reset_less=True)
             m.d.sync += r_word.eq(reduce(or_, words))
-            m.d.comb += [bank.a_addr.eq(r_word), select.words[n].eq(bank.a_data)]
+            m.d.comb += [
+                bank.a_addr.eq(pipeline(m, r_word, 1, f"row_address_{n}")),
+                select.words[n].eq(bank.a_data),
+            ]
         m.d.comb += [
-            select.select.eq(pipeline(m, hits, 1 + DualPortBank.LATENCY, "row_banks")),
+            select.words[chip.banks].eq(
+                pipeline(m, self.outside, 2, "outside").replicate(chip.core.depth)
+            ),
+            select.select.eq(pipeline(m, hits, 2 + DualPortBank.LATENCY, "row_banks")),
             self.row_data.eq(select.selected),
         ]
 
     def _side_port(self, m, banks):
-        """Port B: the write of the cycle before, or a read."""
+        """Port B: the write of two cycles before, or a read."""
         chip, read = self.chip, self.reads.payload
         r_write = Signal.like(self.write)
         blocked = Signal(chip.banks)  # bit n: a read that begins in bank n needs the write's bank
@@ -148,11 +166,15 @@ class BankedMemory(wiring.Component):
                 addr.eq(Mux(writes, r_write.address.word, word)),
                 enable.eq(r_write.enable & writes.replicate(len(enable))),
             ]
-            m.d.comb += [bank.b_addr.eq(addr), bank.b_write_en.eq(enable)]
-        r_data = Signal.like(r_write.data, reset_less=True)
-        m.d.sync += r_data.eq(r_write.data)
+            near_enable = Signal.like(enable)
+            m.d.sync += near_enable.eq(enable)
+            m.d.comb += [
+                bank.b_addr.eq(pipeline(m, addr, 1, f"side_address_{n}")),
+                bank.b_write_en.eq(near_enable),
+            ]
+        write_data = pipeline(m, r_write.data, 2, "write_data")
         m.d.comb += [
-            *(bank.b_write_data.eq(r_data) for bank in banks),
+            *(bank.b_write_data.eq(write_data) for bank in banks),
             self.reads.ready.eq(~(blocked & self.read_bank).any()),
             fire.eq(self.reads.valid & self.reads.ready),
         ]
@@ -167,7 +189,7 @@ class BankedMemory(wiring.Component):
         valids = Signal(self.READ_LATENCY)  # delay line
         m.d.comb += [
             *(select.words[n].eq(bank.b_data) for n, bank in enumerate(banks)),
-            select.select.eq(pipeline(m, hits, 1 + DualPortBank.LATENCY, "read_banks")),
+            select.select.eq(pipeline(m, hits, 2 + DualPortBank.LATENCY, "read_banks")),
             self.read_valid.eq(valids[-1]),
         ]
         m.d.sync += [valids.eq(Cat(fire, valids)), self.read_data.eq(select.selected)]

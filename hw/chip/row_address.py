@@ -26,8 +26,6 @@ class RowAddress(wiring.Component):
     offset : In, `AddressOffset`
     limits : In, `TapLimits`
     request : Out, `RowRead`
-    outside : Out, 1 bit
-        The tap lies outside the map.
     address_error : Out, 1 bit
         The tap lies inside the map, but not in BASE..LIMIT. So ``request`` is not valid.
     """
@@ -42,7 +40,6 @@ class RowAddress(wiring.Component):
             "offset": In(AddressOffset(chip)),
             "limits": In(TapLimits),
             "request": Out(RowRead(chip)),
-            "outside": Out(1),
             "address_error": Out(1),
         })
 
@@ -73,7 +70,7 @@ class RowAddress(wiring.Component):
             self.request.valid.eq(used & allowed),
             self.request.address.word.eq(total[bits + 1 :]),
             self.request.address.bank.eq(Mux(total[bits], total[:bits] - self.bias, total[:bits])),
-            self.outside.eq(~inside),
+            self.request.outside.eq(~inside),
             self.address_error.eq(used & ~allowed),
         ]
         return m

@@ -39,7 +39,8 @@ def site(bel):
 
 @pytest.mark.parametrize(
     ("device", "rows", "cols", "products"),
-    [(LARGE, 6, 6, 4), (LARGE, 8, 4, 4), (LARGE, 12, 13, 1), (SMALL, 4, 6, 1), (SMALL, 5, 1, 4)],
+    [(LARGE, 6, 6, 4), (LARGE, 8, 4, 4), (LARGE, 12, 13, 1), (LARGE, 1, 15, 8),
+     (LARGE, 8, 3, 4), (SMALL, 4, 6, 1), (SMALL, 5, 1, 4)],
     ids=str,
 )
 def test_every_block_has_its_own_site(tmp_path, device, rows, cols, products):
@@ -61,6 +62,28 @@ def test_blocks_of_a_pe_and_of_its_neighbours_are_near(tmp_path):
             assert 18 <= places[row, col + 1, n][0] - x <= 29
 
 
+def test_columns_of_one_row_of_pes_go_to_and_fro(tmp_path):
+    places = {k: site(bel) for k, bel in arranged(tmp_path, LARGE, 1, 15, 8).items()}
+    for (_, col, n), (x, y, _) in places.items():
+        assert y == LARGE.dsp_sites[1][col // 5]
+        if col in (4, 9):  # the last column in a row of blocks, and the first one in the next
+            assert abs(places[0, col + 1, n][0] - x) <= 5
+        elif col < 14:
+            assert (places[0, col + 1, n][0] > x) == (col // 5 % 2 == 0)
+
+
+def test_pairs_of_rows_follow_each_other_if_a_row_of_blocks_stays_free(tmp_path):
+    places = {k: site(bel) for k, bel in arranged(tmp_path, LARGE, 8, 3, 4).items()}
+    ranges = []
+    for pair in range(4):
+        sites = [site for (row, _, _), site in places.items() if row // 2 == pair]
+        assert {y for _, y, _ in sites} == {LARGE.dsp_sites[1][2 if pair < 2 else 1]}
+        ranges.append((min(x for x, *_ in sites), max(x for x, *_ in sites)))
+    right, left = ranges[0], ranges[1]
+    assert left[1] < right[0] and right[1] - right[0] < 60
+    assert ranges[2] == left and ranges[3] == right
+
+
 def test_free_sites_are_in_the_middle(tmp_path):
     taken = {site(bel)[:2] for bel in arranged(tmp_path, LARGE, 6, 6, 4, others=12).values()}
     columns, lines = LARGE.dsp_sites
@@ -70,7 +93,7 @@ def test_free_sites_are_in_the_middle(tmp_path):
 
 @pytest.mark.parametrize(
     ("device", "rows", "cols", "products"),
-    [(LARGE, 4, 8, 1), (LARGE, 12, 4, 4), (SMALL, 3, 1, 4)],
+    [(LARGE, 5, 4, 4), (LARGE, 12, 4, 4), (SMALL, 3, 1, 4)],
     ids=["few blocks", "more than a row has", "few blocks on a small device"],
 )
 def test_otherwise_nothing_is_constrained(tmp_path, device, rows, cols, products):

@@ -7,25 +7,25 @@ from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
-    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "LIST_SETTLE", "MAP_READ", "PANEL_START",
-    "ROW_READ", "SIDE_READ", "SUM_PARTS", "WRITE", "AddSlots", "add_slots", "added_chunks",
-    "array_write", "chunks_in_flight", "join", "read_delay", "rescale", "result_read",
-    "result_rows", "store_sums",
-    "sum_latency",
+    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
+    "PANEL_START", "ROW_READ", "SIDE_READ", "SUM_PARTS", "WRITE", "AddSlots", "add_slots",
+    "added_chunks", "array_write", "chunks_in_flight", "join", "read_delay", "rescale",
+    "result_read", "result_rows", "store_sums", "sum_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
 PANEL_START = 3  # from the start of a job to its first step, beside the pixels of the panel
-ROW_READ = 1 + latencies.MEMORY_READ + 1  # from the address of a row to its vector
+ROW_READ = 2 + latencies.MEMORY_READ + 1  # from the address of a row to its vector
 WRITE = 1  # from a write of a client to the memory
 SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
+DELIVERY = 1  # from the memory to the client of a read
 MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 PARAMETER_READ = 1 + latencies.MEMORY_READ  # from an issue to the parameters of its columns
 CHUNK_START = 3  # from an announced tile to its first chunk
 CHUNK_ADDRESS = 3  # from a chunk to its checked address
 CHUNK_STORE = 1 + CHUNK_ADDRESS  # from a chunk at the map store to its write
 SUM_PARTS = 4  # writes of a chunk of sums at most, one a slot
-_ADDED_READ = 20  # from a chunk to its added values, if the side port is free
+_ADDED_READ = 15 + SIDE_READ + DELIVERY  # from a chunk to its added values, at the best
 
 
 def array_write(core: Config) -> int:
@@ -38,7 +38,7 @@ def array_write(core: Config) -> int:
 def result_read(core: Config) -> int:
     """From a read of the result buffer to the sums of a chunk; a whole row needs no selection."""
     if core.lanes == core.cols:
-        return latencies.MEMORY_READ if core.family.pipelines_results else 1
+        return latencies.MEMORY_READ + 1 if core.family.pipelines_results else 1
     return core.family.result_read_latency
 
 

@@ -35,7 +35,7 @@ def reads_of(clients, *, idle, stall, count=40):
         return bench
 
     async def memory(ctx):
-        pipeline, now = [None] * latency, 0
+        pipeline, now, arrives = [None] * latency, 0, False
         while any(len(reads) < count for reads in found):
             ctx.set(dut.reads.ready, rng.random() >= stall)
             number = pipeline.pop(0)
@@ -57,7 +57,8 @@ def reads_of(clients, *, idle, stall, count=40):
                     found[client].append((plain(data)[0], now))
                 if values[4 + clients + client]:
                     accepted[client].append(now)
-            assert sum(values[4 : 4 + clients]) == (number is not None)
+            assert sum(values[4 : 4 + clients]) == arrives
+            arrives = number is not None  # a cycle later
             taken = sum(map(len, accepted)) - sum(map(len, found))
             assert taken <= ReadArbiter.IN_FLIGHT
             now += 1

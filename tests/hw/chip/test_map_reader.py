@@ -61,6 +61,7 @@ class ReaderBench(wiring.Component):
         """
         rng, reader, sequencer = random.Random(seed), self.reader, self.sequencer
         put(ctx, reader.job, hardware_fields(self.chip, job, base))
+        self.outside = job.outside
         put(ctx, reader.base, base)
         put(ctx, reader.limit, limit)
         ctx.set(reader.start, 1)
@@ -86,7 +87,7 @@ class ReaderBench(wiring.Component):
         return found
 
     def answer(self, ctx, image, rows, rng):
-        """The data of the requests; anything for a row without a request."""
+        """The data of the requests; anything for a row that reads nothing."""
         depth = self.chip.core.depth
         for n, row in enumerate(rows):
             value = rng.getrandbits(8 * depth)
@@ -95,6 +96,8 @@ class ReaderBench(wiring.Component):
                 number = address["bank"] + self.chip.banks * address["word"]
                 vector = image.memory[number * depth : (number + 1) * depth]
                 value = int.from_bytes(vector.tobytes(), "little")
+            elif row and row["outside"]:
+                value = int.from_bytes([self.outside & 0xFF] * depth)
             ctx.set(self.reader.row_data[n], value)
 
 

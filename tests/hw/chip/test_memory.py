@@ -13,6 +13,8 @@ from verif.primitives import cosimulate
 from weft.hw.chip.memory import BankedMemory
 
 CYCLES = 300
+OUTSIDE = -1  # number of a vector outside the map
+VALUE = 0xA5  # of its bytes
 
 
 class Traffic:
@@ -37,19 +39,23 @@ class Traffic:
         self.writes.append((number, word, enable) if valid else None)
 
     def set_rows(self, ctx):
-        """Each row reads a bank of its own, or is invalid in any bank."""
+        """Each row reads a bank of its own, or is invalid in any bank, and may be outside."""
         chip, rng, numbers = self.chip, self.rng, []
         banks = rng.sample(range(chip.banks), chip.core.rows)
         for row, bank in enumerate(banks):
             number, valid = bank + chip.banks * rng.randrange(chip.words), rng.random() < 0.7
             unused = rng.randrange(chip.vectors)
             address = self.place(number if valid else unused)
-            put(ctx, self.dut.rows[row], {"valid": valid, "address": address})
-            numbers.append(number if valid else None)
+            outside = not valid and rng.random() < 0.5
+            request = {"valid": valid, "outside": outside, "address": address}
+            put(ctx, self.dut.rows[row], request)
+            numbers.append(number if valid else OUTSIDE if outside else None)
         self.rows.append(numbers)
 
     async def run(self, ctx):
         dut, chip, number = self.dut, self.chip, None
+        ctx.set(dut.outside, VALUE)
+        await ctx.tick().repeat(2)
         for _ in range(CYCLES):
             self.set_write(ctx)
             self.set_rows(ctx)
@@ -93,6 +99,8 @@ def test_each_row_gets_its_vector(traffic):
             found = traffic.row_data[now + BankedMemory.ROW_LATENCY][row]
             if number is None:
                 assert found == 0
+            elif number == OUTSIDE:
+                assert found == int.from_bytes([VALUE] * traffic.chip.core.depth)
             elif not (previous and previous[0] == number):  # written while it is read
                 assert found == traffic.vector(number, now - 1)
                 compared += 1

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from weft.chip.latencies import SIDE_READ, WRITE
+from weft.chip.latencies import DELIVERY, SIDE_READ, WRITE
 
 __all__ = ["SidePortTimes"]
 
@@ -58,7 +58,7 @@ class SidePortTimes:
                 (blocked - bank) % self._banks < self._vectors
             )
             if not conflict:
-                self._in_flight.append((now + SIDE_READ, client))
+                self._in_flight.append((now + SIDE_READ + DELIVERY, client))
                 advance = True
         incoming = None if accepted is None else (accepted, requests[accepted])
         self._ready = advance or (self._skid is None and incoming is None)

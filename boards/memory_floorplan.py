@@ -1,0 +1,49 @@
+"""Floorplan of an ECP5: the blocks of a core's memory that hold the same bits, near each other."""
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
+    from weft.boards.devices import Device
+
+__all__ = ["place_memory"]
+
+# Bank, and first bit of the word, of a block of a `weft.hw.chip.memory.BankedMemory`.
+_BLOCK = re.compile(r"\bmemory\.bank_(\d+)\.block_(\d+)\b")
+_GROUP = tuple((2 * n, f"EBR{n}") for n in range(4))  # column relative to the group, and name
+
+
+def place_memory(path: Path, device: "Device") -> dict[str, int]:
+    """Constrain the DP16KD of a memory to sites; returns the region of each, by cell name.
+
+    All rows of the array read all banks, but a bit of a row comes from the same bit of the banks.
+    So the blocks with the same bits of all banks become neighbours in a line of blocks, beginning
+    with the last line of the device. A region is one half of the blocks in a line.
+
+    A device with few lines of blocks has no sites here, and its blocks no constraints.
+    """
+    netlist = json.loads(path.read_text(encoding="utf-8"))
+    slices = {}  # of the word, by first bit: the blocks of all banks
+    for module in netlist["modules"].values():
+        for name, cell in module["cells"].items():
+            match = _BLOCK.search(name)
+            if cell["type"] == "DP16KD" and match:
+                slices.setdefault(int(match[2]), []).append((int(match[1]), name, cell))
+    columns, lines = device.ram_sites
+    sites = [(x + dx, block) for x in columns for dx, block in _GROUP]
+    banks = max(map(len, slices.values()), default=1)
+    in_line = len(sites) // banks  # slices
+    if not slices or in_line * len(lines) < len(slices):
+        return {}
+    regions = {}
+    for number, (_, blocks) in enumerate(sorted(slices.items())):
+        line, place = divmod(number, in_line)
+        first = place * banks + (len(sites) - in_line * banks) // 2
+        for n, (_, name, cell) in enumerate(sorted(blocks, key=lambda block: block[0])):
+            x, site = sites[first + n]
+            cell["attributes"]["BEL"] = f"X{x}/Y{lines[-1 - line]}/{site}"
+            regions[name] = 2 * line + (2 * place >= in_line)
+    path.write_text(json.dumps(netlist), encoding="utf-8")
+    return regions

@@ -1,0 +1,69 @@
+"""The floorplan of a memory: a site for each block; the same bits of all banks are neighbours."""
+
+import json
+import re
+
+import pytest
+
+from weft.boards.devices import DEVICES
+from weft.boards.memory_floorplan import place_memory
+
+LARGE, SMALL = DEVICES["LFE5U-85F"], DEVICES["LFE5U-25F"]
+
+
+def arranged(tmp_path, device, banks, width, step):
+    """By bank and first bit: (x, y, block number, region) of each block, or an empty dict."""
+    places = {
+        f"accelerator.core.memory.bank_{bank}.block_{bit}": (bank, bit)
+        for bank in range(banks) for bit in range(0, width, step)
+    }
+    others = ["accelerator.core.buffer_b.bank_0.block_36", "accelerator.core.memory.select"]
+    cells = {
+        name: {"type": "DP16KD" if "block" in name else "TRELLIS_FF", "attributes": {}}
+        for name in [*places, *others]
+    }
+    path = tmp_path / "top.json"
+    path.write_text(json.dumps({"modules": {"top": {"cells": cells}, "empty": {"cells": {}}}}))
+    regions = place_memory(path, device)
+    cells = json.loads(path.read_text())["modules"]["top"]["cells"]
+    sites = {
+        name: re.fullmatch(r"X(\d+)/Y(\d+)/EBR([0-3])", cell["attributes"]["BEL"]).groups()
+        for name, cell in cells.items() if cell["attributes"]
+    }
+    assert set(sites) == set(regions)
+    return {places[name]: (*map(int, site), regions[name]) for name, site in sites.items()}
+
+
+@pytest.mark.parametrize(
+    ("banks", "width", "step"), [(9, 64, 4), (4, 128, 16), (1, 8, 8), (13, 64, 4)], ids=str
+)
+def test_every_block_has_its_own_site(tmp_path, banks, width, step):
+    found = arranged(tmp_path, LARGE, banks, width, step)
+    assert len(found) == banks * width // step
+    assert len({site[:3] for site in found.values()}) == len(found)
+    columns, lines = LARGE.ram_sites
+    for x, y, number, _ in found.values():
+        assert x - 2 * number in columns
+        assert y in lines
+
+
+def test_the_same_bits_of_all_banks_are_neighbours_in_a_region(tmp_path):
+    found = arranged(tmp_path, LARGE, 9, 64, 4)
+    for bit in range(0, 64, 4):
+        bits = [found[bank, bit] for bank in range(9)]
+        assert len({(y, region) for _, y, _, region in bits}) == 1
+        assert [x for x, *_ in bits] == sorted(x for x, *_ in bits)
+        assert bits[-1][0] - bits[0][0] < 24
+    regions = {}
+    for x, y, _, region in found.values():
+        regions.setdefault(region, []).append((y, x))
+    for places in regions.values():
+        assert len({y for y, _ in places}) == 1
+        assert max(places)[1] - min(places)[1] < 68
+
+
+@pytest.mark.parametrize(
+    ("device", "banks", "width"), [(SMALL, 7, 32), (LARGE, 0, 0), (LARGE, 9, 128)]
+)
+def test_no_constraints_without_a_memory_or_space(tmp_path, device, banks, width):
+    assert arranged(tmp_path, device, banks, width, 4) == {}

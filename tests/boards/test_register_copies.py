@@ -1,0 +1,75 @@
+"""Copies of registers: each load keeps its value, and has the copy of its region."""
+
+import copy
+import json
+
+from weft.boards.register_copies import copy_registers
+
+FF_PORTS = {"CLK": "input", "DI": "input", "Q": "output"}
+
+
+def flip_flop(d, q):
+    return {
+        "type": "TRELLIS_FF", "parameters": {"GSR": "DISABLED"}, "attributes": {},
+        "port_directions": FF_PORTS, "connections": {"CLK": [2], "DI": [d], "Q": [q]},
+    }
+
+
+def block(address, data):
+    return {
+        "type": "DP16KD", "attributes": {}, "port_directions": {"ADA0": "input", "DOA0": "output"},
+        "connections": {"ADA0": [address], "DOA0": [data]},
+    }
+
+
+def lut(a, b, z):
+    return {
+        "type": "LUT4", "attributes": {},
+        "port_directions": {"A": "input", "B": "input", "Z": "output"},
+        "connections": {"A": [a], "B": [b], "Z": [z]},
+    }
+
+
+# Three blocks in two regions. Registers: an address of all blocks; a selection of words, whose LUTs
+# follow the blocks; a selection that the LUT of no block reads, too; one of a single region.
+CELLS = {
+    "address": flip_flop(3, 10), "select": flip_flop(4, 11), "used": flip_flop(5, 12),
+    "one": flip_flop(6, 13),
+    "left": block(10, 20), "left_2": block(10, 21), "right": block(10, 22),
+    "and_left": lut(20, 11, 30), "and_left_2": lut(21, 12, 31), "and_right": lut(22, 11, 32),
+    "or": lut(13, 20, 33), "far": lut(12, 33, 34), "and_used": lut(12, 22, 35),
+}
+REGIONS = {"left": 0, "left_2": 0, "right": 5}
+
+
+def copied(tmp_path, cells, regions=REGIONS, ports=None):
+    path = tmp_path / "top.json"
+    module = {"cells": copy.deepcopy(cells), "ports": ports or {}}
+    path.write_text(json.dumps({"modules": {"top": module, "empty": {"cells": {}, "ports": {}}}}))
+    count = copy_registers(path, regions)
+    found = json.loads(path.read_text())["modules"]["top"]["cells"]
+    assert len(found) == len(cells) + count
+    return {name: cell["connections"] for name, cell in found.items()}
+
+
+def test_a_region_has_its_own_copy(tmp_path):
+    found = copied(tmp_path, CELLS)
+    assert set(found) - set(CELLS) == {"address_copy_5", "select_copy_5"}
+    for name in ("address", "select"):
+        original, twin = found[name], found[f"{name}_copy_5"]
+        assert twin["CLK"] == original["CLK"] and twin["DI"] == original["DI"]
+        assert original["Q"] == CELLS[name]["connections"]["Q"]
+    address, select = (found[f"{name}_copy_5"]["Q"] for name in ("address", "select"))
+    assert address[0] > 35 and select[0] > 35 and address != select
+    assert found["right"]["ADA0"] == address and found["and_right"]["B"] == select
+    changed = {"right", "and_right"}
+    assert all(found[name] == CELLS[name]["connections"] for name in set(CELLS) - changed)
+
+
+def test_a_register_of_an_output_has_no_copy(tmp_path):
+    ports = {"out": {"direction": "output", "bits": [10]}}
+    assert "address_copy_5" not in copied(tmp_path, CELLS, ports=ports)
+
+
+def test_nothing_is_copied_without_regions(tmp_path):
+    assert len(copied(tmp_path, CELLS, {})) == len(CELLS)
