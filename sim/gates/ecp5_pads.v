@@ -22,13 +22,15 @@ endmodule
 module EHXPLLL #(
     parameter CLKFB_DIV = 1, CLKI_DIV = 1, CLKOP_CPHASE = 0, CLKOP_DIV = 1, CLKOP_FPHASE = 0,
     parameter CLKOP_ENABLE = "ENABLED", FEEDBK_PATH = "CLKOP",
+    parameter CLKOS_CPHASE = 0, CLKOS_DIV = 1, CLKOS_ENABLE = "DISABLED", CLKOS_FPHASE = 0,
     parameter ICP_CURRENT = 0, LPF_RESISTOR = 0, MFG_ENABLE_FILTEROPAMP = 0, MFG_GMCREF_SEL = 0
 ) (
     input wire CLKI, CLKFB, RST, STDBY,
-    output wire CLKOP, LOCK
+    output wire CLKOP, CLKOS, LOCK
 );
     reg [6:0] count = 0;
     assign CLKOP = CLKI & !STDBY;
+    assign CLKOS = CLKOP;
     assign LOCK = count[6];
     always @(posedge CLKI or posedge RST) begin
         if (RST) count <= 0;

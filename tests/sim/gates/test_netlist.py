@@ -6,6 +6,7 @@ import re
 import pytest
 from rejects import rejects
 
+from weft.boards import pll
 from weft.sim.gates import UnsupportedCell, verilog
 
 PINS = {"clk": "clock", "rx": "rx", "tx": "tx"}
@@ -56,6 +57,18 @@ def test_buses_and_texts(tmp_path):
     found = text(tmp_path, "ecp5", cells)
     assert "#(.WCKMUX(\"INV\")) \\m (.DI({n7, 1'b0, n6, n5})" in found
     assert '#(.CEMUX("1")) \\f (.CLK(n2), .LSR(1\'b0)' in found
+
+
+@pytest.mark.parametrize("clock, output", [(125, "CLKOP"), (105, "CLKOS")])
+def test_both_outputs_of_a_pll(tmp_path, clock, output):
+    settings = {
+        name: f"{value:032b}" if isinstance(value, int) else f"{value} "
+        for name, value in pll.ecp5(25, clock).parameters.items()
+    }
+    assert ("CLKOS_DIV" in settings) == (output == "CLKOS")
+    pins = {"CLKI": [2], "CLKFB": [5], "CLKOP": [5], "LOCK": [6]} | {output: [4]}
+    found = instance(text(tmp_path, "ecp5", {"p": ("EHXPLLL", settings, pins)}), "p")
+    assert found[output] == "n4" and found["CLKOP_DIV"]
 
 
 @pytest.mark.parametrize("family, kind, port, mux, value", [
