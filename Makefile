@@ -54,7 +54,7 @@ test:  ## run the tests except the slow ones, on all cores (10 minutes on two co
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) -m 'not slow' $(ARGS)
 
-test-all:  ## run all tests, on more designs and sizes (30 minutes on two cores)
+test-all:  ## run all tests, on more designs and sizes (25 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) $(ARGS)
 
