@@ -33,7 +33,7 @@ def test_layers_make_up_the_list(programs):
     assert total < program.cycles < total + 40
 
 
-def test_a_large_batch_takes_the_time_of_its_third_inference(programs):
+def test_a_large_batch_takes_the_mean_time_of_inferences_after_the_first(programs):
     """Banks differ from inference to inference, and so do waits of reads for writes."""
     for program in programs:
         [run] = program.segments

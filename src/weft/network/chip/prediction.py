@@ -15,8 +15,8 @@ _TURNS = 3  # of a batch, that are followed
 def predict_run(chip: ChipConfig, run: bytes, first: int, log: int) -> ListPrediction:
     """Predict the cycles of the list at the start of ``run``.
 
-    Of a batch of more than 3 inferences the model follows 3, and the others take the time of the
-    third one. It is exact for smaller batches.
+    Of a batch of more than 3 inferences the model follows 3, and the others take the mean time of
+    the second and the third one. It is exact for smaller batches.
 
     Parameters
     ----------
@@ -36,5 +36,5 @@ def predict_run(chip: ChipConfig, run: bytes, first: int, log: int) -> ListPredi
     if not more:
         return prediction
     jobs = len(prediction.jobs) // _TURNS
-    turn = prediction.jobs[-1][1] - prediction.jobs[-1 - jobs][1]
-    return replace(prediction, cycles=prediction.cycles + more * turn)
+    turns = prediction.jobs[-1][1] - prediction.jobs[jobs - 1][1]  # all but the first
+    return replace(prediction, cycles=prediction.cycles + more * turns // (_TURNS - 1))
