@@ -51,7 +51,7 @@ def test_every_board_is_elaborated(board):
 
 @pytest.mark.slow
 def test_a_core_for_networks_on_a_board():
-    board = BOARDS["ulx3s-85f"].built_for("networks")
+    board = BOARDS["ulx3s-25f"].built_for("networks")
     core = replace(board.config.core, rows=2, cols=4, depth=4, lanes=1, dsp_cols=0)
     chip = ChipConfig(core=core, words=512, b_words=32, lines=32, read_vectors=4)
     design = prepare(board, chip)
