@@ -22,8 +22,8 @@ __all__ = ["SerialRequantizer"]
 class SerialRequantizer(ResultPipeline):
     """``y = table[clamp(scale(S + bias) + zero, low, high)]``, in int8, in mode ``tflite``.
 
-    A result is in the low byte of its lane. It is exact, as that of a
-    `weft.hw.output.requantizer.Requantizer`, but takes more cycles. Parameters are read when a step
+    A result is in the low byte of its lane. It equals the result of a
+    `weft.hw.output.requantizer.Requantizer`, and takes more cycles. Parameters are read when a step
     needs them; `weft.serial_schedule.SerialSchedule` has the cycles.
 
     Parameters

@@ -46,7 +46,7 @@ class _Rewriter:
         self._graph.initializer.extend(kept)
 
     def _drop_unread(self):
-        """Drop nodes whose results nobody reads any more."""
+        """Drop the nodes whose results no other node and no output reads."""
         read = {value.name for value in self._graph.output}
         kept = []
         for node in reversed(self._nodes):
