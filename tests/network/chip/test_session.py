@@ -9,7 +9,7 @@ from graph_runner import run_graph
 from network_chips import network_chip
 from rejects import rejects
 
-from weft.chip.addresses import join
+from weft.chip.addresses import join, split
 from weft.chip.descriptors import ListError
 from weft.chip.report import ListReport
 from weft.host.recovery import AcceleratorError
@@ -64,6 +64,19 @@ def test_cycles_of_the_layers(graph):
         sum(10 * n + 5 for n in range(start, stop))
         for start, stop in zip(first, first[1:], strict=False)
     ]
+
+
+def test_the_log_is_read_for_records_only(graph):
+    program = compile_chip(graph, target_of(CHIP))
+    runner, addresses = TimedRunner(CHIP), []
+    read = runner.read
+    runner.read = lambda address, count: addresses.append(address) or read(address, count)
+    log = split(program.log, CHIP.banks)
+    with program.open(runner) as session:
+        for options in ({}, {"stats": True}, {"watch": lambda record: None}):
+            addresses.clear()
+            session(inputs(), **options)
+            assert (log in addresses) == bool(options)
 
 
 def test_resident_weights_load_again_after_an_error(graph):
