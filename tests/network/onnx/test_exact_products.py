@@ -64,12 +64,30 @@ def test_qlinear_matmul_with_a_zero_point_per_column():
     assert np.array_equal(result(b, y, x, U8), requantized(products(x, 3, zeros)))
 
 
+def qgemm(b):
+    """A QGemm of the input ``x``; the name of its result."""
+    return b.node("QGemm", b.input("x", [M, K], U8), F32(1e-2), U8(3), W, F32(1e-2), I8(-7),
+                  np.zeros(N, I32), F32(1), U8(100), domain="com.microsoft", transB=0)
+
+
 def test_qgemm():
     b = Builder(seed=104)
     x = activations(b.rng)
-    y = b.node("QGemm", b.input("x", [M, K], U8), F32(1e-2), U8(3), W, F32(1e-2), I8(-7),
-               np.zeros(N, I32), F32(1), U8(100), domain="com.microsoft", transB=0)
+    y = qgemm(b)
     assert np.array_equal(result(b, y, x, U8), requantized(products(x, 3, -7)))
+
+
+def test_a_model_without_the_standard_operators():
+    import onnx
+
+    b = Builder(seed=107)
+    x = activations(b.rng)
+    y = qgemm(b)
+    model = b.model(y, dtype=U8)
+    del model.opset_import[:]
+    model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    [[z]] = ort(model.SerializeToString(), ["x"], [[x]])
+    assert np.array_equal(z, requantized(products(x, 3, -7)))
 
 
 def test_qlinear_conv():

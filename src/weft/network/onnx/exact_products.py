@@ -38,7 +38,6 @@ def with_exact_products(model):
     Parameters
     ----------
     model : onnx.ModelProto
-        Its domains must include the standard one.
 
     Returns
     -------
