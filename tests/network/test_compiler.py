@@ -193,6 +193,8 @@ def float_graph():
 
 @pytest.mark.parametrize("config, on_weft, field", [
     (Config(dtype="bf16", a_words=64, b_words=64), True, ""),
+    (Config(dtype="bf16", a_words=64, b_words=64, activation="none"), True, "activation=clamp"),
+    (Config(dtype="bf16", a_words=64, b_words=64, c_words=0), True, "c_words=1024"),
     (Config(dtype="bf16", a_words=64, b_words=64, activation="none", c_words=0), True,
      "c_words=1024"),
     (SMALL, False, "dtype=bf16"),

@@ -26,7 +26,9 @@ def core_flags(gemm: Gemm, decision: Decision, config: Config, *, table: bool = 
         flags = JobFlag.REQUANTIZE if decision.requantizes else JobFlag(0)
         return flags | JobFlag.TABLE if table else flags
     flags = JobFlag(0)
-    if gemm.bias is not None and config.c_words:
+    if gemm.bias is not None:
+        if not config.c_words:
+            return flags  # the host adds the bias, and then clamps
         flags |= JobFlag.PRELOAD | JobFlag.BROADCAST
     if gemm.activation != "none" and config.activation == "clamp":
         flags |= JobFlag.CLAMP
@@ -49,8 +51,8 @@ def core_work(
     )
     if config.dtype == "bf16":
         return CoreWork(
-            **common, results=np.dtype(np.float32), packed=_float_operands(gemm, rows, config),
-            finish=_float_finish(gemm, flags),
+            **common, results=np.dtype(np.float32),
+            packed=_float_operands(gemm, rows, config, flags), finish=_float_finish(gemm, flags),
         )
     columns, finish = _integer(gemm, tensors, rows, mode, split=True)
     entries = None
@@ -117,7 +119,7 @@ def _packed(columns, entries, config):
     return Packed(b, parameters, products=1 if columns is None else len(columns))
 
 
-def _float_operands(gemm, rows, config):
+def _float_operands(gemm, rows, config, flags):
     """Return weights, limits and bias of a bf16 product, packed."""
     geometry = memories(config)
     b = parameters = start = b""
@@ -127,12 +129,12 @@ def _float_operands(gemm, rows, config):
         with np.errstate(over="ignore", invalid="ignore"):
             columns = rows.weights(gemm.weights, zero).astype(bfloat16).swapaxes(1, 2)
         b = b"".join(pack(lines, geometry[Region.B]) for lines in columns)
-    if gemm.activation != "none" and config.activation == "clamp":
+    if JobFlag.CLAMP in flags:
         low, high = _LIMITS[gemm.activation]
         limits = np.zeros(rows.n, LIMITS)
         limits["low"], limits["high"] = low, np.inf if high is None else high
         parameters = count * pack_entries(limits, geometry[Region.PARAMETERS], config.cols)
-    if gemm.bias is not None and config.c_words:
+    if JobFlag.PRELOAD in flags:
         bias = rows.by_columns(gemm.bias.astype(np.float32))
         start = b"".join(pack(line[:, None], geometry[Region.C]) for line in bias)
     return Packed(b, parameters, start, count)
