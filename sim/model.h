@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "verilated.h"
-#if VM_TRACE
+#ifdef TRACED
 #include "verilated_vcd_c.h"
 #endif
 
@@ -19,7 +19,7 @@ class Model {
 public:
     // `vcd` is a file for a waveform, or null. A model without tracing writes none.
     explicit Model(const char* vcd = nullptr) {
-#if VM_TRACE
+#ifdef TRACED
         if (vcd) {
             Verilated::traceEverOn(true);
             trace_ = std::make_unique<VerilatedVcdC>();
@@ -32,7 +32,7 @@ public:
     }
 
     ~Model() {
-#if VM_TRACE
+#ifdef TRACED
         if (trace_) trace_->close();
 #endif
         top_->final();
@@ -43,14 +43,14 @@ public:
     void set_clock(bool level) {
         top_->clk = level;
         top_->eval();
-#if VM_TRACE
+#ifdef TRACED
         if (trace_) trace_->dump(time_++);
 #endif
     }
 
 private:
     std::unique_ptr<Top> top_ = std::make_unique<Top>();
-#if VM_TRACE
+#ifdef TRACED
     std::unique_ptr<VerilatedVcdC> trace_;
     uint64_t time_ = 0;
 #endif

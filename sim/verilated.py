@@ -96,8 +96,9 @@ def executable(
 def prepare() -> None:
     """Compile Verilator's library and header for models and benches, into the cache."""
     compiler = _Compiler("library", trace=False, vpi=True)
-    compiler.runtime()
-    compiler.header()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for part in [pool.submit(compiler.header), pool.submit(compiler.runtime)]:
+            part.result()
 
 
 class _Compiler:
@@ -107,11 +108,9 @@ class _Compiler:
         self.name, self.trace, self.vpi = name, trace, vpi
         self.verilator, self.cxx = tools.verilator(), tools.compiler()
         self.include = _include(self.verilator)
-        flags = {"COVERAGE": 0, "SC": 0, "TIMING": 0, "TRACE": trace, "TRACE_VCD": trace,
-                 "TRACE_FST": 0, "TRACE_SAIF": 0}
+        # No option of a model: the library and the header are the same for all of them.
         self.flags = [
             "-std=gnu++17", "-w", "-DVERILATOR=1", "-faligned-new",
-            *(f"-DVM_{flag}={int(value)}" for flag, value in flags.items()),
             f"-I{self.include}", f"-I{self.include / 'vltstd'}",
         ]
 
@@ -129,7 +128,8 @@ class _Compiler:
     def compile(self, place, file, harness, defines, link, large):
         """Compile the C++ and the harness to the executable ``file``; delete all other files."""
         generated = sorted(path.name for path in (place / "obj").glob("*.cpp"))
-        flags = [*self.flags, "-Iobj", *(f"-D{define}" for define in defines)]
+        traced = ["-DTRACED"] if self.trace else []
+        flags = [*self.flags, *traced, "-Iobj", *(f"-D{define}" for define in defines)]
         if large:
             units = [f"obj/{name}" for name in generated] + [str(harness)]
             objects = [f"obj/{n}.o" for n in range(len(units))]
@@ -157,7 +157,8 @@ class _Compiler:
     def runtime(self):
         """The objects of Verilator's library, in the cache."""
         features = ["", *(["trace"] if self.trace else []), *(["vpi"] if self.vpi else [])]
-        return [self._object(feature) for feature in features]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            return list(pool.map(self._object, features))
 
     def header(self):
         """Verilator's header for models; its precompiled form lies beside it, in the cache."""
