@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,15 +16,26 @@ from weft.cycles.array import Array
 from weft.host import Accelerator
 from weft.host.tcp_server import listen
 from weft.host.transport import TransportError
+from weft.sim import cache
 from weft.sim.transport import SimTransport
 
 pytest_plugins = ["suite"]
+LIBRARY = cache.root() / "runtime"  # Verilator's library in the user's cache, from the set-up
 os.environ.setdefault("WEFT_BUILD", str(Path(__file__).parent.parent / "build"))
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
 
 # Elaboration creates millions of long-lived objects. With the default thresholds, garbage
 # collection doubles the time of the tests.
 gc.set_threshold(200_000, 20, 100)
+
+
+def pytest_configure(config):
+    """Copy Verilator's library into the cache of the tests, once."""
+    copy = cache.root() / "runtime"
+    if not hasattr(config, "workerinput") and LIBRARY.exists() and not copy.exists():
+        part = copy.with_name(".runtime")
+        shutil.copytree(LIBRARY, part, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
+        part.rename(copy)
 
 
 @pytest.fixture(scope="session")
