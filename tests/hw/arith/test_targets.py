@@ -6,7 +6,6 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
-from tiers import tiers
 from wrapping import wrap32
 
 from verif.amaranth_bench import play
@@ -40,11 +39,6 @@ ALL = pytest.mark.parametrize("cell, depth", [
     for name, cells, depths in (("plain", PLAIN, (1, 2, 5)), ("fip", FAST, (2, 4)))
     for target in cells for depth in depths
 ] + [pytest.param(OneBlockMac, depth, id=f"ice40up-one-block-{depth}") for depth in (1, 3, 6)])
-# Each takes two seconds: the cell and its twin are exported, compiled and simulated.
-TWINS = pytest.mark.parametrize("twin", tiers(
-    {case.id: case.values for case in ALL.args[1]},
-    *(f"{target}-{kind}" for target in PLAIN for kind in ("fip-4",)), "ice40up-one-block-3",
-))
 DSP = pytest.mark.parametrize("dsp", [True, False], ids=["dsp", "logic"])
 
 
@@ -134,11 +128,22 @@ class DelayedShift(wiring.Component):
         return m
 
 
-@TWINS
-@DSP
-@pytest.mark.parametrize("folded", [False, True], ids=["overlapped", "folded"])
-def test_primitives_equal_the_twin(twin, dsp, folded):
-    cell, depth = twin
+# Quick cells, and whether the folded one has DSP blocks: each pair of settings is tested quickly.
+QUICK = {
+    "ecp5-fip-4": True, "ice40up-fip-4": False, "ice40hx-fip-4": True, "ice40up-one-block-3": False,
+}
+
+
+# Each takes two seconds: the cell and its twin are exported, compiled and simulated.
+@pytest.mark.parametrize("cell, depth, dsp, folded", [
+    pytest.param(
+        *case.values, dsp, folded,
+        id=f"{'folded' if folded else 'overlapped'}-{'dsp' if dsp else 'logic'}-{case.id}",
+        marks=() if QUICK.get(case.id) == (dsp == folded) else pytest.mark.slow,
+    )
+    for case in ALL.args[1] for dsp in (True, False) for folded in (True, False)
+])
+def test_primitives_equal_the_twin(cell, depth, dsp, folded):
     models = ECP5_MODELS if cell in (PLAIN["ecp5"], FAST["ecp5"]) else ICE40_MODELS
     dut = cell(depth=depth, dsp=dsp, folded=folded)
     dut = DelayedShift(dut, cell.latency(depth)) if folded else dut

@@ -7,7 +7,10 @@ from weft.config import Config
 from weft.hw.bus.top import BareWrapper, IpTop
 from weft.ip import Ip
 
-CONFIG = Config(rows=1, cols=4, depth=1, a_words=32, b_words=32, jobs=2, activation="none")
+CONFIG = Config(
+    rows=1, cols=1, depth=1, lanes=1, requantize="none", activation="none", a_words=32, b_words=32,
+    jobs=2,
+)
 LITE = [
     "awaddr", "awprot", "awvalid", "awready", "wdata", "wstrb", "wvalid", "wready", "bresp",
     "bvalid", "bready", "araddr", "arprot", "arvalid", "arready", "rdata", "rresp", "rvalid",
