@@ -15,7 +15,7 @@ GROUPS = {
     "array": ("array",),
     "operands": (
         "feeder", "loader", "memory", "read_arbiter", "write_arbiter", "map_reader", "buffer_b",
-        "buffer_lines",
+        "buffer_lines", "buffer_table",
     ),
     "control": (
         "decoder", "job_table", "tile_gate", "pass_builder", "sequencer", "list_reader", "core",

@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
 from weft.chip.latencies import result_rows
+from weft.hw.chip.add_tables import AddTables
 from weft.hw.chip.arbiters import ReadArbiter, WriteArbiter
 from weft.hw.chip.array_section import ArraySection
 from weft.hw.chip.interface import NetworkInterface
@@ -56,9 +57,9 @@ class NetworkCore(wiring.Component):
         m.d.sync += [reset.eq(list_reader.halt), late_reset.eq(reset)]
         early, late = ResetInserter(reset), ResetInserter(late_reset)
         sequencer, map_reader = self._steps(m, early, list_reader, memory)
-        b, lines = self._loads(m, late, list_reader, reads)
+        b, lines, table = self._loads(m, late, list_reader, reads)
         array = self._array(m, late_reset, sequencer, map_reader, b)
-        output = self._output(m, late, list_reader, sequencer, array, lines, reads)
+        output = self._output(m, late, list_reader, sequencer, array, lines, table, reads)
 
         connect(m, list_reader.reads, getattr(reads, f"reads_{LIST}"))
         connect(m, flipped(self.reads), getattr(reads, f"reads_{HOST}"))
@@ -130,27 +131,28 @@ class NetworkCore(wiring.Component):
         return sequencer, map_reader
 
     def _loads(self, m, resets, list_reader, reads):
-        """Loads -> the buffers of weights and parameters, which a reset leaves as they are."""
+        """Loads -> the buffers of B, of parameters and of ADD, which a reset leaves as they are.
+        """
         chip = self.chip
         loader = ListLoader(chip)
         m.submodules.loader = resets(loader)
         connect(m, list_reader.load, loader.load)
         connect(m, loader.reads, getattr(reads, f"reads_{LOADS}"))
-        buffers = []
-        for name, vectors, words in (
-            ("b", chip.core.cols, chip.b_words), ("lines", chip.line_vectors, chip.lines),
-        ):
-            buffer = LoadedBuffer(chip, vectors=vectors, words=words)
+        buffers = {
+            "b": LoadedBuffer(chip, vectors=chip.core.cols, words=chip.b_words),
+            "lines": LoadedBuffer(chip, vectors=chip.line_vectors, words=chip.lines),
+            "table": AddTables(chip),
+        }
+        for name, buffer in buffers.items():
             m.submodules[f"buffer_{name}"] = buffer
             m.d.comb += buffer.write.eq(getattr(loader, name))
-            buffers.append(buffer)
         m.d.comb += [
             loader.base.eq(self.base), loader.limit.eq(self.limit),
             loader.read_valid.eq(getattr(reads, f"valid_{LOADS}")),
             loader.read_data.eq(reads.data),
             list_reader.load_done.eq(loader.done), list_reader.load_error.eq(loader.address_error),
         ]
-        return buffers
+        return buffers.values()
 
     def _array(self, m, reset, sequencer, map_reader, b):
         """Steps, A and B -> sums."""
@@ -165,7 +167,7 @@ class NetworkCore(wiring.Component):
         ]
         return array
 
-    def _output(self, m, resets, list_reader, sequencer, array, lines, reads):
+    def _output(self, m, resets, list_reader, sequencer, array, lines, table, reads):
         """Tiles and sums -> the output map."""
         output = OutputSection(self.chip, buffer_rows=self.buffer_rows)
         m.submodules.output = resets(output)
@@ -178,6 +180,7 @@ class NetworkCore(wiring.Component):
             output.sums.eq(array.sums), output.pair_sum.eq(array.pair_sum),
             lines.read_addr.eq(output.parameter_addr),
             output.parameter_line.as_value().eq(lines.read_data.as_value()),
+            table.read_addr.eq(output.table_addr), output.table_data.eq(table.read_data),
             output.read_valid.eq(getattr(reads, f"valid_{ADDED}")),
             output.read_data.eq(reads.data[0]),
         ]

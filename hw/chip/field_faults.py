@@ -1,6 +1,7 @@
 """The rules for the fields of a descriptor: the error FIELD as hardware."""
 
 from weft.chip.addresses import BANK_BITS
+from weft.chip.config import ADD_TABLE_WORDS
 from weft.chip.descriptors import ListEnd, ListJob, ListLoad, ListLoop, LoadTarget, places
 
 __all__ = ["field_faults"]
@@ -40,6 +41,7 @@ def field_faults(chip, kind, values, passed):
             target > max(LoadTarget),
             (target == LoadTarget.B) & (end > chip.b_words),
             (target == LoadTarget.PARAMETERS) & (end > chip.lines),
+            (target == LoadTarget.ADD_TABLE) & (end > ADD_TABLE_WORDS),
         ]
     elif kind is ListJob:
         faults += [values["panel_rows"] > chip.core.rows, values["add"] & values["sums"]]

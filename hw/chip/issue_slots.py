@@ -1,10 +1,10 @@
-"""The issue slots of the scalers: a chunk takes one slot, or four with ADD or sums."""
+"""The issue slots of the scalers: a chunk takes one slot, two with ADD, or four with sums."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.chip.latencies import add_slots
+from weft.chip.latencies import add_slot
 
 __all__ = ["Issue", "IssueSlots"]
 
@@ -12,17 +12,13 @@ __all__ = ["Issue", "IssueSlots"]
 class Issue(data.Struct):
     """The values that the scalers take in a slot; at most one bit is 1.
 
-    ========== ====================================================================================
-    ``layer``  the sums of a chunk
-    ``added``  the same chunk of the added map
-    ``result`` the results of the layer for that chunk
-    ``total``  the sum of both
-    ========== ====================================================================================
+    ========= =====================================================================================
+    ``layer`` the sums of a chunk
+    ``total`` the scaled results of the layer for that chunk, and its scaled added values
+    ========= =====================================================================================
     """
 
     layer: 1
-    added: 1
-    result: 1
     total: 1
 
 
@@ -30,8 +26,8 @@ class IssueSlots(wiring.Component):
     """Assigns slots of ``scale_cycles`` cycles to the values of chunks.
 
     Chunks are at least a slot apart, or four slots in a job with sums. With ADD they are a multiple
-    of four slots apart while there are chunks in flight. The other three values of a chunk follow
-    its sums by the numbers of slots in `weft.chip.latencies.add_slots`.
+    of two slots apart while there are chunks in flight. The total of a chunk follows its sums by
+    `weft.chip.latencies.add_slot` slots, an odd number.
 
     Parameters
     ----------
@@ -55,7 +51,7 @@ class IssueSlots(wiring.Component):
 
     def __init__(self, core):
         self.cycles = core.scale_cycles
-        self.slots = add_slots(core)
+        self.total_slot = add_slot(core)
         super().__init__({
             "start": In(1), "add": In(1), "sums": In(1), "request": In(1), "ready": Out(1),
             "issue": Out(Issue),
@@ -63,24 +59,24 @@ class IssueSlots(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        period = 4 * self.cycles  # with ADD or sums
-        cycle = Signal(range(period))
+        cycle = Signal(range(4 * self.cycles))
+        last = Signal.like(cycle, init=self.cycles - 1)  # cycle of a period
         requested = Signal()  # a chunk was requested in this period; 0 when a job starts
-        before = Signal(self.slots.total // 4)  # the same for the periods before
-        four = Signal()  # slots that a chunk takes
-        m.d.sync += four.eq(self.add | self.sums)
-        end = cycle == Mux(four, period - 1, self.cycles - 1)
-        m.d.comb += [self.ready.eq(cycle == 0), self.issue.layer.eq(self.request)]
+        before = Signal(self.total_slot // 2)  # the same for the periods before
+        slots = Mux(self.sums, 4, Mux(self.add, 2, 1))  # of a period, the time of a chunk
+        m.d.sync += last.eq(slots * self.cycles - 1)
+        end = cycle == last
+        m.d.comb += [
+            self.ready.eq(cycle == 0),
+            self.issue.layer.eq(self.request),
+            self.issue.total.eq(before[-1] & (cycle == self.cycles)),
+        ]
         with m.If(self.request | (cycle != 0) | requested | before.any()):
             m.d.sync += cycle.eq(Mux(end, 0, cycle + 1))
             with m.If(self.add):
                 m.d.sync += requested.eq((requested | self.request) & ~end)
         with m.If(end):
             m.d.sync += before.eq(Cat(requested, before))
-        chunks = Cat(requested, before)
-        for name in ("added", "result", "total"):
-            periods, slot = divmod(getattr(self.slots, name), 4)
-            m.d.comb += self.issue[name].eq(chunks[periods] & (cycle == slot * self.cycles))
         with m.If(self.start):
             m.d.sync += [cycle.eq(0), before.eq(0)]
         return m

@@ -13,7 +13,7 @@ _FEW_WORDS = 32  # that are cheaper in LUT RAM than in blocks of twice the words
 
 
 class LoadedWord(data.StructLayout):
-    """A write of a `LoadedBuffer`.
+    """A write of a `LoadedBuffer`, or of `weft.hw.chip.add_tables.AddTables`.
 
     ``enable`` has one bit for each group of ``read_vectors`` vectors of the word, and ``data`` has
     all its vectors.
@@ -27,7 +27,7 @@ class LoadedWord(data.StructLayout):
 
     def __init__(self, chip, vectors, words):
         super().__init__({
-            "enable": vectors // chip.read_vectors,
+            "enable": -(-vectors // chip.read_vectors),
             "word": ceil_log2(words),
             "data": data.ArrayLayout(8 * chip.core.depth, vectors),
         })

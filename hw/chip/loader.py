@@ -1,9 +1,10 @@
-"""The loader: copies weights and parameters from the memory to their buffers."""
+"""The loader: copies weights, parameters and the ADD table from the memory to their buffers."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.chip.config import ADD_TABLE_WORDS
 from weft.chip.descriptors import LoadTarget
 from weft.hw.chip.layouts import ListLoadFields, VectorAddress, add_vectors
 from weft.hw.chip.loaded_buffer import LoadedWord
@@ -14,7 +15,7 @@ __all__ = ["ListLoader"]
 class ListLoader(wiring.Component):
     """Executes one load after the other; `weft.chip.descriptors.ListLoad` has the meaning.
 
-    It reads ``read_vectors`` vectors a cycle, or one word a cycle if the words are diagonal. A fill
+    It reads ``read_vectors`` vectors a cycle, or one word a cycle if a word has one vector. A fill
     writes one word a cycle. A read is requested LATENCY cycles after its load was accepted, or
     later.
 
@@ -29,8 +30,8 @@ class ListLoader(wiring.Component):
     reads : Out, stream of `VectorAddress`
     read_valid, read_data : In
         1 bit, ``read_vectors`` vectors: the data of the reads, in order.
-    b, lines : Out, `weft.hw.chip.loaded_buffer.LoadedWord`
-        Writes to the B buffer and to the parameter buffer.
+    b, lines, table : Out, `weft.hw.chip.loaded_buffer.LoadedWord`
+        Writes to the B buffer, to the parameter buffer and to the ADD table.
     done : Out, 1 bit
         Pulse in the cycle of the last write of a load.
     base, limit : In
@@ -52,6 +53,7 @@ class ListLoader(wiring.Component):
             "read_data": In(data.ArrayLayout(8 * core.depth, chip.read_vectors)),
             "b": Out(LoadedWord(chip, core.cols, chip.b_words)),
             "lines": Out(LoadedWord(chip, chip.line_vectors, chip.lines)),
+            "table": Out(LoadedWord(chip, chip.add_table_vectors, ADD_TABLE_WORDS)),
             "done": Out(1),
             "base": In(word), "limit": In(word),
             "address_error": Out(1),
@@ -69,30 +71,38 @@ class ListLoader(wiring.Component):
             m.d.sync += busy.eq(0)
 
         # Decoded as the load is accepted: no comparison precedes the address.
-        to_b, diagonal = Signal(), Signal()
-        groups = chip.core.cols // chip.read_vectors, chip.line_vectors // chip.read_vectors
-        last_group = Signal(range(max(groups)))
+        target, diagonal, single = Signal(len(LoadTarget)), Signal(), Signal()
+        last_group = Signal(range(max(len(port.enable) for port in self._ports())))
         payload = self.load.payload
-        for_b = payload.target == LoadTarget.B
         with m.If(accept):
-            m.d.sync += [
-                to_b.eq(for_b), diagonal.eq(payload.diagonal & for_b),
-                last_group.eq(Mux(for_b, groups[0] - 1, groups[1] - 1)),
-            ]
-            with m.If(payload.fill | payload.diagonal & for_b):
-                m.d.sync += last_group.eq(0)
+            m.d.sync += target.eq(1 << payload.target)
+            with m.Switch(payload.target):
+                for kind, port in zip(LoadTarget, self._ports(), strict=True):
+                    with m.Case(kind):
+                        m.d.sync += last_group.eq(Mux(payload.fill, 0, len(port.enable) - 1))
+            for_b = payload.target == LoadTarget.B
+            m.d.sync += [diagonal.eq(0), single.eq(0)]
+            with m.If(for_b & payload.diagonal):
+                m.d.sync += [diagonal.eq(1), single.eq(1), last_group.eq(0)]
+            if chip.add_table_vectors == 1:
+                with m.If(payload.target == LoadTarget.ADD_TABLE):
+                    m.d.sync += single.eq(1)
 
-        self._request(m, load, accept, diagonal, last_group)
-        self._write(m, load, accept, busy, to_b, diagonal, last_group, last)
+        self._request(m, accept, single, last_group)
+        self._write(m, load, accept, busy, target, diagonal, last_group, last)
         return m
 
-    def _request(self, m, load, accept, diagonal, last_group):
+    def _ports(self):
+        """The writes, in the order of `LoadTarget`."""
+        return self.b, self.lines, self.table
+
+    def _request(self, m, accept, single, last_group):
         """Request the vectors of the load: one read a cycle, a cycle after its check began."""
         chip = self.chip
         active, advance, inside = Signal(), Signal(), Signal()
         address = Signal(VectorAddress(chip), reset_less=True)
-        group, words_left = Signal.like(last_group), Signal.like(load.words)
-        following, last_word = self._following(m, address, diagonal)
+        group, words_left = Signal.like(last_group), Signal.like(self.load.payload.words)
+        following, last_word = self._following(m, address, single)
         # The read that is checked: its address, and the word of its last vector.
         c_valid, c_last = Signal(), Signal.like(last_word, reset_less=True)
         c_address = Signal.like(address, reset_less=True)
@@ -121,7 +131,7 @@ class ListLoader(wiring.Component):
                 words_left.eq(payload.words),
             ]
 
-    def _following(self, m, address, diagonal):
+    def _following(self, m, address, single):
         """The address of the next read, and the word of the last vector of this one."""
         chip, beat = self.chip, self.chip.read_vectors
         following = Signal(VectorAddress(chip))
@@ -131,13 +141,13 @@ class ListLoader(wiring.Component):
         )
         beyond = Signal()  # the last vector is a word higher
         m.d.comb += [
-            following.eq(Mux(diagonal, one, more)),
-            beyond.eq(~diagonal & (address.bank >= chip.banks - beat + 1)),
+            following.eq(Mux(single, one, more)),
+            beyond.eq(~single & (address.bank >= chip.banks - beat + 1)),
             last_word.eq(address.word + beyond),
         ]
         return following, last_word
 
-    def _write(self, m, load, accept, busy, to_b, diagonal, last_group, last):
+    def _write(self, m, load, accept, busy, target, diagonal, last_group, last):
         """Write the data of each read, or the fill value: one cycle after it arrives."""
         chip = self.chip
         L = chip.read_vectors
@@ -150,14 +160,12 @@ class ListLoader(wiring.Component):
             last.eq(take & word_end & (words_left == 1)),
         ]
         # The write port, one cycle later.
-        w_b, w_lines, w_all, w_diagonal = (
-            Signal(name=name) for name in ("w_b", "w_lines", "w_all", "w_diagonal")
-        )
+        w_target, w_all, w_diagonal = Signal.like(target), Signal(), Signal()
         w_group, w_word, w_phase = (Signal.like(s) for s in (group, word, phase))
         w_data = Signal(self.read_data.shape(), reset_less=True)
         fill = load.fill_value.as_unsigned().replicate(L * chip.core.depth)
         m.d.sync += [
-            w_b.eq(take & to_b), w_lines.eq(take & ~to_b), w_diagonal.eq(diagonal),
+            w_target.eq(target & take.replicate(len(target))), w_diagonal.eq(diagonal),
             w_all.eq(load.fill | diagonal), w_group.eq(group), w_word.eq(word), w_phase.eq(phase),
             w_data.eq(Mux(load.fill, fill, self.read_data.as_value())),
             self.done.eq(last),
@@ -175,12 +183,13 @@ class ListLoader(wiring.Component):
                 word.eq(payload.first_word), words_left.eq(payload.words), group.eq(0),
                 phase.eq(0),
             ]
-        for port, valid in ((self.b, w_b), (self.lines, w_lines)):
+        for port, valid in zip(self._ports(), w_target, strict=True):
             m.d.comb += port.word.eq(w_word)
             for n in range(len(port.enable)):
                 m.d.comb += port.enable[n].eq(valid & (w_all | (w_group == n)))
-        for n in range(chip.line_vectors):
-            m.d.comb += self.lines.data[n].eq(w_data[n % L])
+        for port in (self.lines, self.table):
+            for n in range(port.data.shape().length):
+                m.d.comb += port.data[n].eq(w_data[n % L])
         for n in range(chip.core.cols):
             m.d.comb += self.b.data[n].eq(self._column(w_data, w_diagonal, w_phase, n))
 

@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
+from weft.chip.config import ADD_TABLE_WORDS
 from weft.hw.chip.added_map import AddedMap
 from weft.hw.chip.chunk_scheduler import ChunkScheduler
 from weft.hw.chip.layouts import ColumnParameters, ComputedTile, JobFields, VectorAddress
@@ -47,6 +48,10 @@ class OutputSection(wiring.Component):
         A parameter line.
     parameter_line : In, ``lanes`` x `weft.hw.chip.layouts.ColumnParameters`
         `weft.latencies.MEMORY_READ` cycles after ``parameter_addr``.
+    table_addr : Out, ``lanes`` word addresses
+        A word of the ADD table for each lane.
+    table_data : In, ``lanes`` x 32 bits
+        `weft.latencies.MEMORY_READ` cycles after ``table_addr``.
     reads : Out, stream of `weft.hw.chip.layouts.VectorAddress`
         Reads of the added map.
     read_valid : In, 1 bit
@@ -79,6 +84,8 @@ class OutputSection(wiring.Component):
             "pair_sum": In(signed(32)),
             "parameter_addr": Out(range(chip.lines)),
             "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
+            "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
+            "table_data": In(data.ArrayLayout(signed(32), core.lanes)),
             "reads": Out(stream.Signature(address)),
             "read_valid": In(1),
             "read_data": In(data.ArrayLayout(8 * core.depth, chip.read_vectors)),
@@ -119,6 +126,8 @@ class OutputSection(wiring.Component):
             rescaler.pair_sum.eq(self.pair_sum),
             rescaler.parameter_line.eq(self.parameter_line),
             self.parameter_addr.eq(rescaler.parameter_addr),
+            self.table_addr.eq(rescaler.table_addr),
+            rescaler.table_data.eq(self.table_data),
             store.request.eq(scheduler.request),
             store.results.eq(rescaler.results),
             store.results_next.eq(rescaler.results_next),

@@ -1,32 +1,30 @@
 """The rescaler: turns the sums of chunks into int8 results; with ADD, adds a chunk of a map."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from weft.chip import latencies
+from weft.chip.config import ADD_TABLE_WORDS
 from weft.hw.chip.issue_slots import Issue, IssueSlots
 from weft.hw.chip.layouts import ColumnParameters, JobFields, MapChunk
 from weft.hw.delay import MultiCycle, pipeline
 from weft.hw.output.clamp import clamp
 from weft.hw.output.scalers import SCALERS
-from weft.latencies import CLAMP, MEMORY_READ
+from weft.latencies import MEMORY_READ
 
 __all__ = ["Rescaler"]
-
-_ADD_SHIFT = 20  # left shift of the values that ADD scales
 
 
 class Rescaler(wiring.Component):
     """``y = clamp(scale(sums + bias) + zero, low, high)``, for each lane.
 
-    With ADD the same scalers compute three more values, and z is the result::
+    With ADD the same scalers compute one more value, and z is the result. The ADD table has the
+    scaled values of all bytes::
 
-        t1 = scale((x - add_zero) << 20)
-        t2 = scale((y - zero) << 20)
-        z  = clamp(scale(t1 + t2) + sum_zero, sum_low, sum_high)
+        z  = clamp(scale(table[x] + table[256 + y]) + sum_zero, sum_low, sum_high)
 
-    Sums are modulo 2^32. All values of a chunk take the same path: `IssueSlots` gives each one its
+    Sums are modulo 2^32. Both values of a chunk take the same path: `IssueSlots` gives each one its
     slot, in which its parameters are read. So the results of a chunk follow its request by a fixed
     number of cycles, `weft.chip.latencies.rescale`. A job with sums needs only ``sums + bias``.
 
@@ -51,6 +49,10 @@ class Rescaler(wiring.Component):
         A parameter line.
     parameter_line : In, ``lanes`` x `weft.hw.chip.layouts.ColumnParameters`
         `weft.latencies.MEMORY_READ` cycles after ``parameter_addr``.
+    table_addr : Out, ``lanes`` word addresses
+        A word of the ADD table for each lane.
+    table_data : In, ``lanes`` x 32 bits
+        `weft.latencies.MEMORY_READ` cycles after ``table_addr``.
     added : In, stream of ``lanes`` int8
         Values of x, chunk by chunk. A valid chunk is taken when the scalers need it.
     results : Out, ``lanes`` int8
@@ -78,6 +80,8 @@ class Rescaler(wiring.Component):
             "pair_sum": In(signed(32)),
             "parameter_addr": Out(range(chip.lines)),
             "parameter_line": In(data.ArrayLayout(ColumnParameters, core.lanes)),
+            "table_addr": Out(data.ArrayLayout(range(ADD_TABLE_WORDS), core.lanes)),
+            "table_data": In(data.ArrayLayout(signed(32), core.lanes)),
             "added": In(stream.Signature(values)),
             "results": Out(values),
             "results_next": Out(1),
@@ -91,11 +95,12 @@ class Rescaler(wiring.Component):
         parameters = self._parameters(m, issues[0])
         for lane in range(self.lanes):
             self._lane(m, lane, parameters[lane], issues)
-        ends = Mux(self.job.add, *(
-            Cat(getattr(issue, name) for issue in issues) for name in ("total", "layer")
-        ))
+        end = issues[latencies.rescale(self.core) - 1 - self.NEXT]
+        m.d.comb += self.added.ready.eq(
+            issues[latencies.added_take(self.core)].layer & self.job.add
+        )
         m.d.sync += [
-            self.results_next.eq(ends[len(issues) - 2 - self.NEXT]),
+            self.results_next.eq(Mux(self.job.add, end.total, end.layer)),
             self.biased_next.eq(issues[self.join - 1].layer & self.job.sums),
         ]
         return m
@@ -111,7 +116,7 @@ class Rescaler(wiring.Component):
             self.ready.eq(slots.ready),
         ]
         issues = [slots.issue]
-        for cycle in range(latencies.rescale(self.core)):
+        for cycle in range(latencies.total_latency(self.core) - 1):
             issues.append(Signal(Issue, name=f"issue_{cycle + 1}"))
             m.d.sync += issues[-1].eq(issues[-2])
             if cycle == self.join:  # the next job may start before sums would be scaled
@@ -120,11 +125,11 @@ class Rescaler(wiring.Component):
 
     def _parameters(self, m, issue):
         """The parameters of all lanes, at the join stage, as `MultiCycle` values."""
-        line, cycles = self.job.add_line, self.core.scale_cycles
+        cycles = self.core.scale_cycles
         with m.If(issue.as_value().any()):
-            m.d.sync += self.parameter_addr.eq(Mux(
-                issue.layer, self.request.chunk.line, line + (issue.total << 1) + issue.result
-            ))
+            m.d.sync += self.parameter_addr.eq(
+                Mux(issue.layer, self.request.chunk.line, self.job.add_line)
+            )
         # The address is stable until the next issue.
         word = MultiCycle(self.parameter_line.as_value(), cycles).delay(
             m, self.join - 1 - MEMORY_READ, "word"
@@ -150,8 +155,9 @@ class Rescaler(wiring.Component):
             Mux(issues[scaled + 3].total, job[f"sum_{name}"], job[name]) for name in ("low", "high")
         )
         y = clamp(m, scaler.y, zero=zero, low=low, high=high, name=lane)[:8].as_signed()
-        terms = self._terms(m, lane, y, scaler.y, issues, scaled)
-        value = Mux(issues[self.join].layer, sums.as_signed(), terms)
+        value = Mux(
+            issues[self.join].layer, sums.as_signed(), self._total(m, lane, y, issues)
+        )
         biased = pipeline(m, (value + column.value.bias)[:32].as_signed(), 1, f"biased_{lane}")
         m.d.comb += [
             scaler.start.eq(issues[self.join + 1].as_value().any()),
@@ -162,23 +168,18 @@ class Rescaler(wiring.Component):
             self.biased[lane].eq(biased),
         ]
 
-    def _terms(self, m, lane, y, scaled_value, issues, scaled):
-        """The values of ADD at the join stage: of the added map, the result, and their sum."""
-        job, before = self.job, issues[self.join - 1]
-        result, added = Signal(signed(8), name=f"result_{lane}"), Signal(signed(32), name="t1")
-        total, terms = Signal(signed(32), name="t1_t2"), Signal(signed(32), name=f"terms_{lane}")
-        with m.If(issues[scaled + CLAMP].layer):
-            m.d.sync += result.eq(y)
-        with m.If(issues[scaled].added):
-            m.d.sync += added.eq(scaled_value)
-        with m.If(issues[scaled].result):
-            m.d.sync += total.eq(added + scaled_value)
-        value, zero = (
-            Mux(before.added, x, y) for x, y in (
-                (self.added.payload[lane], result), (job.add_zero, job.zero)
-            )
+    def _total(self, m, lane, y, issues):
+        """The sum of both values of the table, until the next chunk has one."""
+        address, found = self.table_addr[lane], self.table_data[lane]
+        result_value, total = (
+            Signal(signed(32), name=f"{name}_{lane}") for name in ("result_value", "total")
         )
-        shifted = Cat(Const(0, _ADD_SHIFT), value - zero).as_signed()
-        m.d.sync += terms.eq(Mux(before.total, total, shifted))
-        m.d.comb += self.added.ready.eq(before.added)
-        return terms
+        end = latencies.rescale(self.core)
+        m.d.sync += result_value.eq(found)
+        with m.If(issues[end].layer):
+            m.d.sync += address.eq(Cat(y, 1))
+        with m.Else():
+            m.d.sync += address.eq(self.added.payload[lane].as_unsigned())
+        with m.If(issues[latencies.total_latency(self.core) - 1].layer):
+            m.d.sync += total.eq(result_value + found)
+        return total

@@ -35,7 +35,7 @@ def test_bytes_of_a_load():
         first_word=7, words=40,
     )
     words = struct.unpack("<32I", load.pack())
-    assert words[:4] == (0x111, 0xFE01_0003, 0x1234_05, 40 << 16 | 7)
+    assert words[:4] == (0x121, 0xFE01_0003, 0x1234_05, 40 << 16 | 7)
     assert not any(words[4:])
 
 
@@ -58,10 +58,10 @@ def test_a_value_too_large_is_named():
 
 
 @pytest.mark.parametrize("word, value, text", [
-    (0, 0x12, "version 1 and an opcode in 1..4"),
-    (0, 0x15, "version 1 and an opcode in 1..4"),
+    (0, 0x11, "version 2 and an opcode in 1..4"),
+    (0, 0x25, "version 2 and an opcode in 1..4"),
     (31, 1 << 31, "unused bits of word 31 of ListLoad must be 0"),
-    (0, 0x10, "opcode 0"),
+    (0, 0x20, "opcode 0"),
 ])
 def test_damaged_descriptors_are_refused(word, value, text):
     words = list(struct.unpack("<32I", ListLoad().pack()))

@@ -30,7 +30,7 @@ def changed(name, value):
     ([1], r"registers must be \d+ or more, not 1"),
     (registers.describe(CORE) + [0] * 20, "must be a core for networks, not one for matrix"),
     (changed("magic", 1), r"register magic must be 0x54454e57 \('WNET'\), not 0x00000001"),
-    (changed("version", 9), "register version must be 1, not 9"),
+    (changed("version", 9), "register version must be 2, not 9"),
     (changed("lines", 32), "register hash must be 0x.* for its own fields"),
     (changed("words", 63), "words must be a power of two"),
     (changed("core_rows", 3), "register hash must be"),

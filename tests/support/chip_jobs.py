@@ -175,7 +175,7 @@ def job_of(chip, layer, packed, plan, source, output, *, added=None, b_word=0, l
     fields = steps("output", output)
     if add := layer.addition:
         fields |= steps("add", added) | dict(
-            add=1, add_line=line + len(packed.lines) - 3, add_zero=add.zero,
+            add=1, add_line=line + len(packed.lines) - 1,
             add_input=split(added.number, banks), sum_zero=add.sum_zero, sum_low=add.low,
             sum_high=add.high,
         )
@@ -231,6 +231,8 @@ def case_of(rng, chip, layer, *, base=0, limit=None) -> JobCase:
     line = int(rng.integers(chip.lines - len(packed.lines) + 1))
     buffers.b[b_word : b_word + len(packed.words)] = packed.words
     buffers.lines[line : line + len(packed.lines)] = packed.lines
+    if packed.table is not None:
+        buffers.table[:] = packed.table
     job = job_of(
         chip, layer, packed, plan, source, output, added=added, b_word=b_word, line=line
     )

@@ -6,6 +6,7 @@ import numpy as np
 from chip_jobs import ChipImage, MapPlace, MapPlan, job_of, plan_map
 from chip_layers import ChipLayer, random_layer
 from chip_packing import PackedLayer, pack_layer
+from random_lists import buffer_words
 
 from weft.chip.addresses import split
 from weft.chip.descriptors import ListEnd, ListLoad, ListLoop, LoadTarget
@@ -109,6 +110,14 @@ def _stages(rng, chip, layers, most_turns, sizes):
     return stages
 
 
+def _loaded(packed):
+    """Yield the target, the words and their bytes in the memory, for each load of a layer."""
+    yield LoadTarget.B, packed.words, packed.source
+    yield LoadTarget.PARAMETERS, packed.lines, packed.lines
+    if packed.table is not None:
+        yield LoadTarget.ADD_TABLE, packed.table, packed.table
+
+
 class _Ring:
     """Places in a buffer, one after the other, and the last job that uses each word."""
 
@@ -135,7 +144,7 @@ class _Builder:
         self._rng, self._chip, self._resident = rng, chip, resident
         self._image = ChipImage(rng, chip, base, limit)
         self._buffers = ChipBuffers(chip)
-        self._rings = {LoadTarget.B: _Ring(chip.b_words), LoadTarget.PARAMETERS: _Ring(chip.lines)}
+        self._rings = {kind: _Ring(words) for kind, words in buffer_words(chip).items()}
         self._loads = self._jobs = 0  # that the descriptors until now execute
         self._descriptors: list = []
         self._maps: list = []
@@ -195,27 +204,25 @@ class _Builder:
         """Append loads, job and loop of a stage."""
         turns, packed = len(stage.turns), stage.packed[0]
         blocks = [  # what the loads of each turn read
-            np.concatenate([p.source.reshape(-1), p.lines.reshape(-1)]) for p in stage.packed
+            np.concatenate([data.reshape(-1) for _, _, data in _loaded(p)]) for p in stage.packed
         ]
-        start = [self._image.store(block) for block in blocks][0]
+        source = [self._image.store(block) for block in blocks][0]
         loads, places = [], {}
-        for target, words, source in (
-            (LoadTarget.B, packed.words, start),
-            (LoadTarget.PARAMETERS, packed.lines, start + len(packed.source)),
-        ):
+        for target, words, data in _loaded(packed):
             first, waits = self._rings[target].take(len(words), self._jobs + turns)
             places[target] = first
             # Words that no layer before has used may be in the buffer at START.
             if turns == 1 and waits == 0 and self._rng.random() < self._resident:
-                (self._buffers.b if target == LoadTarget.B else self._buffers.lines)[
-                    first : first + len(words)
-                ] = words
+                buffer = (self._buffers.b, self._buffers.lines, self._buffers.table)[target]
+                buffer[first : first + len(words)] = words
+                source += data.size // self._chip.core.depth
                 continue
             loads.append(ListLoad(
                 diagonal=int(target == LoadTarget.B and packed.diagonal), target=target,
                 jobs=self._jobs if turns > 1 else waits, source=split(source, self._chip.banks),
                 first_word=first, words=len(words),
             ))
+            source += data.size // self._chip.core.depth
         job = job_of(
             self._chip, stage.turns[0], packed, stage.plan, sources[0], outputs[0],
             added=added[0], b_word=places[LoadTarget.B], line=places[LoadTarget.PARAMETERS],

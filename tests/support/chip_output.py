@@ -40,7 +40,7 @@ class OutputCase:
 
     def __init__(self, rng, case, base):
         self.chip, self.job, self.base = case.buffers.chip, case.job, base
-        self.buffers, self.image = case.buffers, case.image
+        self.buffers, self.image, self.layer = case.buffers, case.image, case.layer
         job, core = self.job, self.chip.core
         shape = job.out_height, job.out_width, job.columns
         self.sums = rng.integers(-1 << 31, 1 << 31, shape) >> rng.integers(0, 30, shape)
@@ -66,14 +66,15 @@ class OutputCase:
         return after
 
     def _added(self, image, y):
+        """The sum as TensorFlow Lite defines it: without the table."""
         job, mode = self.job, self.chip.core.requantize
-        scales = [self.buffers.parameters(job.add_line + n, 0)[1:] for n in range(3)]
+        add = self.layer.addition
         x = image.vectors()[self._index("add", job.columns)]
         total = np.zeros(x.shape, np.int64)
-        for values, zero, scale in zip((x, y), (job.add_zero, job.zero), scales, strict=False):
+        for values, zero, scale in zip((x, y), (add.zero, job.zero), add.scales, strict=False):
             total += scaled((values.astype(int) - zero) * 2**20, *scale, mode=mode)
         return requantize(
-            total.astype(np.int32), *scales[2], mode=mode, zero_point=job.sum_zero,
+            total.astype(np.int32), *add.scales[2], mode=mode, zero_point=job.sum_zero,
             low=job.sum_low, high=job.sum_high,
         )
 
@@ -122,7 +123,7 @@ class OutputBench:
         rows, latency = core.rows, result_read(core)
         ring = [None] * BUFFER_ROWS
         sums = [(None, 0)] * (latency - 1)
-        lines = [0]
+        lines, words = [0], [[0] * core.lanes]
         written = now = wait = 0
         most = BUFFER_ROWS // rows
         queue, free, tiles = [], most, iter(())
@@ -139,26 +140,30 @@ class OutputBench:
             put(ctx, dut.tiles, {**dict.fromkeys(("rows", "cols", "line"), 0), **tile})
             write = bool(queue) and queue[0][0] <= now
             put(ctx, dut.row_written, write)
-            ports = dut.release, dut.address, dut.index, dut.parameter_addr
-            _, _, release, address, index, line = await ctx.tick().sample(*ports)
+            ports = dut.release, dut.address, dut.index, dut.parameter_addr, dut.table_addr
+            _, _, release, address, index, line, table = await ctx.tick().sample(*ports)
             free, wait, now = free + release, max(0, wait - 1), now + 1
             assert free <= most
             sums.append((ring[address], index))
             lines.append(line)
-            self.answer(ctx, *sums.pop(0), lines.pop(0))
+            words.append(plain(table))
+            self.answer(ctx, *sums.pop(0), lines.pop(0), words.pop(0))
             if write:
                 ring[written % BUFFER_ROWS] = queue.pop(0)[1]
                 written += 1
 
-    def answer(self, ctx, row, index, line):
+    def answer(self, ctx, row, index, line, words):
         dut, lanes = self.dut, self.chip.core.lanes
         values, pair = row or ([], self.random_sum())
         taken = values[index * lanes : (index + 1) * lanes]
         taken += [self.random_sum() for _ in range(lanes - len(taken))]
         put(ctx, dut.sums, [wrap32(value) for value in taken])
         put(ctx, dut.pair_sum, pair)
-        raw = self.jobs[self.current].buffers.lines[line].tobytes()[: 9 * lanes]
+        buffers = self.jobs[self.current].buffers
+        raw = buffers.lines[line].tobytes()[: 9 * lanes]
         ctx.set(dut.parameter_line.as_value(), int.from_bytes(raw, "little"))
+        found = [buffers.table[word, :4].tobytes() for word in words]
+        put(ctx, dut.table_data, [int.from_bytes(raw, "little", signed=True) for raw in found])
 
     async def run(self, ctx):
         """Start each job after the one before; compare the whole memory after each."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.chip.config import PARAMETER_BYTES
+from weft.golden import scaled
 
 __all__ = ["PackedLayer", "pack_layer"]
 
@@ -22,7 +23,9 @@ class PackedLayer:
     source : int8 [vectors, depth]
         What a load of these words reads.
     lines : int8 [lines, bytes of a line]
-        Its parameter lines; with ADD, three more follow.
+        Its parameter lines; with ADD, one more follows.
+    table : int8 [512, bytes of a word], or None
+        Its ADD table.
     map_vectors : int
         Vectors of each pixel that the job reads.
     tap_vectors, tile_words, group_tiles, group_step, b_step : int
@@ -33,6 +36,7 @@ class PackedLayer:
     diagonal: bool
     source: np.ndarray
     lines: np.ndarray
+    table: np.ndarray | None
     map_vectors: int
     tap_vectors: int
     tile_words: int
@@ -56,7 +60,8 @@ def pack_layer(chip, layer) -> PackedLayer:
     tile_words = len(words) // tiles
     return PackedLayer(
         words=words, diagonal=diagonal, source=source.reshape(-1, chip.core.depth),
-        lines=_lines(chip, layer, words), map_vectors=vectors, tap_vectors=taps,
+        lines=_lines(chip, layer, words), table=_table(chip, layer), map_vectors=vectors,
+        tap_vectors=taps,
         tile_words=tile_words, group_tiles=group_tiles, group_step=taps if diagonal else 0,
         b_step=tile_words if tiles > 1 else 0,
     )
@@ -92,7 +97,7 @@ def _diagonal(chip, layer, tiles):
 
 
 def _lines(chip, layer, words):
-    """Parameter lines: of all chunks of a row, then the three of ADD."""
+    """Parameter lines: of all chunks of a row, then the one of ADD."""
     core, lanes = chip.core, chip.core.lanes
     tiles = -(-layer.columns // core.cols)
     bias = layer.bias
@@ -106,11 +111,25 @@ def _lines(chip, layer, words):
     ]
     columns += [bytes(PARAMETER_BYTES)] * (tiles * core.cols - layer.columns)
     if layer.addition:
-        for m, s in layer.addition.scales:
-            columns += [struct.pack("<Iib", 0, m, s)] * lanes
+        columns += [struct.pack("<Iib", 0, *layer.addition.scales[2])] * lanes
     size = chip.line_vectors * core.depth
     lines = [
         b"".join(columns[at : at + lanes]).ljust(size, b"\0")
         for at in range(0, len(columns), lanes)
     ]
     return np.frombuffer(b"".join(lines), np.int8).reshape(-1, size)
+
+
+def _table(chip, layer):
+    """The scaled values of all bytes of the added map, then of all results."""
+    add = layer.addition
+    if not add:
+        return None
+    words = np.zeros((512, chip.add_table_vectors * chip.core.depth), np.int8)
+    for first, zero, scale in ((0, add.zero, add.scales[0]), (256, layer.zero, add.scales[1])):
+        values = np.arange(-128, 128)
+        scaled_values = scaled((values - zero) << 20, *scale, mode=chip.core.requantize)
+        words[first + values % 256, :4] = np.frombuffer(
+            scaled_values.astype("<i4").tobytes(), np.int8
+        ).reshape(-1, 4)
+    return words

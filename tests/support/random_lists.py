@@ -1,9 +1,12 @@
 """Random lists of loads, jobs and loops for tests of the list reader: no layers behind them."""
 
 from weft.chip.addresses import split
+from weft.chip.config import ADD_TABLE_WORDS
 from weft.chip.descriptors import ListEnd, ListJob, ListLoad, ListLoop, LoadTarget, places
 
-__all__ = ["random_list", "random_step", "some_job", "some_load", "store_list"]
+__all__ = [
+    "buffer_words", "random_list", "random_step", "some_job", "some_load", "store_list",
+]
 
 SIZES = (
     "panel_rows", "out_height", "out_width", "columns", "tile_words", "kernel_height",
@@ -28,10 +31,15 @@ def some_job(rng, chip, loads=0):
     return ListJob(**fields | {"loads": loads, "panel_rows": rng.randint(1, chip.core.rows)})
 
 
+def buffer_words(chip):
+    """The words of each buffer, by its `LoadTarget`."""
+    return dict(zip(LoadTarget, (chip.b_words, chip.lines, ADD_TABLE_WORDS), strict=True))
+
+
 def some_load(rng, chip, jobs=0):
     """A load whose fields have random values that fit the core."""
     target = rng.choice(list(LoadTarget))
-    size = chip.b_words if target == LoadTarget.B else chip.lines
+    size = buffer_words(chip)[target]
     first = rng.randrange(size)
     return ListLoad(
         diagonal=rng.getrandbits(1), fill=rng.getrandbits(1), jobs=jobs, target=target,

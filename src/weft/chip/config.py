@@ -12,9 +12,13 @@ from typing import SupportsIndex
 from weft.config import Config, ConfigError
 from weft.hints import did_you_mean
 
-__all__ = ["PARAMETER_BYTES", "ChipConfig", "config_from_toml"]
+__all__ = [
+    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "PARAMETER_BYTES", "ChipConfig", "config_from_toml",
+]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
+ADD_TABLE_WORDS = 512  # of the ADD table: 256 for the added map, then 256 for the results
+ADD_TABLE_BYTES = 4  # of a word of that table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +153,12 @@ class ChipConfig:
         """Vectors of a parameter line, in the memory and in its buffer."""
         vectors = -(-PARAMETER_BYTES * self.core.lanes // self.core.depth)
         return -(-vectors // self.read_vectors) * self.read_vectors
+
+    @property
+    def add_table_vectors(self) -> int:
+        """Vectors of a word of the ADD table, in the memory."""
+        depth = self.core.depth
+        return 1 if depth >= ADD_TABLE_BYTES else max(self.read_vectors, ADD_TABLE_BYTES // depth)
 
     @property
     def row_chunks(self) -> int:

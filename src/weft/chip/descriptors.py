@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import ClassVar, Self
 
+from weft.chip.config import ChipConfig
+
 __all__ = [
     "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "FieldPlace", "ListEnd", "ListError",
     "ListJob", "ListLoad", "ListLoop", "ListOpcode", "LoadTarget", "places", "unpack",
@@ -19,7 +21,7 @@ __all__ = [
 
 DESCRIPTOR_WORDS = 32
 DESCRIPTOR_BYTES = 4 * DESCRIPTOR_WORDS
-LIST_VERSION = 1
+LIST_VERSION = 2
 
 
 class ListOpcode(IntEnum):
@@ -36,6 +38,7 @@ class LoadTarget(IntEnum):
 
     B = 0
     PARAMETERS = 1
+    ADD_TABLE = 2
 
 
 class ListError(IntEnum):
@@ -151,11 +154,12 @@ class ListLoad(_Descriptor):
     jobs : int
         Jobs that must have ended before the load starts.
     target : LoadTarget
-        ``diagonal`` has no effect on PARAMETERS.
+        ``diagonal`` has an effect on B only.
     fill_value : int8
     source : address
         Of the first vector. Vectors follow each other; a word of B has ``cols`` vectors, one
-        with ``diagonal``, and a line of parameters has ``line_vectors``.
+        with ``diagonal``; a line of parameters has ``line_vectors``, and a word of the ADD table
+        has ``add_table_vectors``: 32 bits, little-endian, then unused bytes.
     first_word, words : int
         Of the buffer.
     """
@@ -169,6 +173,14 @@ class ListLoad(_Descriptor):
     source: int = _address(2)
     first_word: int = _bits(3, 0, 16)
     words: int = _bits(3, 16, 16)
+
+    def word_vectors(self, chip: ChipConfig) -> int:
+        """Return the vectors of each word in the memory, from which the load reads it."""
+        return {
+            LoadTarget.B: 1 if self.diagonal else chip.core.cols,
+            LoadTarget.PARAMETERS: chip.line_vectors,
+            LoadTarget.ADD_TABLE: chip.add_table_vectors,
+        }[LoadTarget(self.target)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +207,8 @@ class ListJob(_Descriptor):
     cross : flag
         A panel may contain pixels of several rows of the output map.
     add : flag
-        Another map is added to the result.
+        Another map is added to the result. The ADD table has the scaled values: byte x of the added
+        map has word ``x modulo 256``, and result y has word ``256 + (y modulo 256)``.
     sums : flag
         The output map has sums instead of results: 32 bits each, little-endian, with their biases
         and modulo 2^32. A pixel has ``4 * columns`` bytes. Not together with ``add``.
@@ -239,8 +252,8 @@ class ListJob(_Descriptor):
     parameter_line : int
         Line of the first chunk; the lines of all chunks of a row follow each other.
     add_line : int
-        First of three lines, with the scales of the added map, of the result and of the sum; all
-        lanes have the same parameters, and no bias.
+        A line with the scale of the sum with ``add``; all lanes have the same parameters, and no
+        bias.
     output : address
         Of pixel (0, 0). The columns of a pixel follow each other, ``depth`` in a vector, or
         ``depth / 4`` with ``sums``.
@@ -251,8 +264,6 @@ class ListJob(_Descriptor):
         Zero point and limits of the result; of the sum with ``add``: see below.
     add_input, add_pixel_step, add_row_step : address
         Of the added map.
-    add_zero : int8
-        Zero point of the added map.
     sum_zero, sum_low, sum_high : int8
         Zero point and limits of the sum with ``add``.
     """
@@ -299,7 +310,6 @@ class ListJob(_Descriptor):
     add_input: int = _address(21)
     add_pixel_step: int = _address(22)
     add_row_step: int = _address(23)
-    add_zero: int = _bits(24, 0, 8, signed=True)
     sum_zero: int = _bits(24, 8, 8, signed=True)
     sum_low: int = _bits(24, 16, 8, signed=True)
     sum_high: int = _bits(24, 24, 8, signed=True)

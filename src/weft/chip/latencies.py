@@ -1,16 +1,14 @@
 """The latencies of the blocks of a core for networks: data for hardware and cycle model."""
 
-from dataclasses import dataclass
-
 from weft import latencies
 from weft.chip.config import ChipConfig
 from weft.config import Config
 
 __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_READ",
-    "PANEL_START", "ROW_READ", "SIDE_READ", "SUM_PARTS", "WRITE", "AddSlots", "add_slots",
-    "added_chunks", "array_write", "chunks_in_flight", "join", "read_delay", "rescale",
-    "result_read", "result_rows", "store_sums", "sum_latency",
+    "PANEL_START", "ROW_READ", "SIDE_READ", "SUM_PARTS", "WRITE", "add_slot", "added_chunks",
+    "added_take", "array_write", "chunks_in_flight", "join", "read_delay", "rescale",
+    "result_read", "result_rows", "store_sums", "sum_latency", "total_latency",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
@@ -64,7 +62,7 @@ def _scaled(core):
 
 def rescale(core: Config, add: bool = False) -> int:
     """From the request of a chunk to its results."""
-    first = add_slots(core).total * core.scale_cycles if add else 0
+    first = add_slot(core) * core.scale_cycles if add else 0
     return first + _scaled(core) + latencies.CLAMP
 
 
@@ -73,51 +71,34 @@ def store_sums(core: Config) -> int:
     return join(core) + CHUNK_STORE
 
 
-@dataclass(frozen=True)
-class AddSlots:
-    """When the scalers take the values of a chunk with ADD, in slots after its request.
+def added_take(core: Config) -> int:
+    """From the request of a chunk to its added values, which follow its result in the table."""
+    return rescale(core) + 1
 
-    A slot has ``scale_cycles`` cycles, and a chunk is requested every 4 slots at most. The three
-    numbers and 0 differ modulo 4. So a slot never has two values.
 
-    Attributes
-    ----------
-    added, result, total : int
-        Slots of the added map, of the result of the layer, and of the sum of both.
+def total_latency(core: Config) -> int:
+    """From the request of a chunk with ADD to the sum of both values of the table."""
+    return added_take(core) + 1 + latencies.MEMORY_READ + 1
+
+
+def add_slot(core: Config) -> int:
+    """The slot after its request in which the scalers take the total of a chunk with ADD.
+
+    A slot has ``scale_cycles`` cycles, and a chunk is requested every 2 slots at most. The number
+    is odd, so a slot never has two values.
     """
-
-    added: int
-    result: int
-    total: int
-
-
-def add_slots(core: Config) -> AddSlots:
-    """The first slots in which all values have arrived."""
-    cycles, scaled = core.scale_cycles, _scaled(core) - join(core)
-    # A result is clamped, kept, and has its zero point subtracted, which takes CLAMP + 2 cycles. A
-    # sum is added and kept, which takes 2.
-    result = -(-(scaled + latencies.CLAMP + 2) // cycles)
-    rest = -(-(scaled + 2) // cycles)
-    found = []
-    for n in range(result, result + 4):
-        for total in range(n + rest, n + rest + 4):
-            found += [
-                AddSlots(added, n, total) for added in range(max(1, n - 3), n)
-                if len({0, added % 4, n % 4, total % 4}) == 4
-            ]
-    return min(found, key=lambda slots: (slots.total, -slots.added))
+    return -(-(total_latency(core) - join(core)) // core.scale_cycles) | 1
 
 
 def chunks_in_flight(core: Config) -> int:
     """Chunks between their requests and their results."""
     cycles = core.scale_cycles
-    return 1 + max(-(-rescale(core) // cycles), -(-rescale(core, add=True) // (4 * cycles)))
+    return 1 + max(-(-rescale(core) // cycles), -(-rescale(core, add=True) // (2 * cycles)))
 
 
 def added_chunks(core: Config) -> int:
     """Chunks of the added map between their reads and the scalers, at full rate."""
-    cycles = core.scale_cycles
-    return 1 + -(-(add_slots(core).added * cycles + _ADDED_READ) // (4 * cycles))
+    return 1 + -(-(added_take(core) + _ADDED_READ) // (2 * core.scale_cycles))
 
 
 def result_rows(chip: ChipConfig) -> int:

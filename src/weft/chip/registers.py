@@ -10,7 +10,7 @@ from weft.config import ConfigError
 __all__ = ["LATENCY", "MAGIC", "REGISTERS", "VERSION", "decode", "describe"]
 
 MAGIC = int.from_bytes(b"WNET", "little")
-VERSION = 1
+VERSION = 2
 
 LATENCY = 4  # cycles that an address must be stable before its register can be read
 

@@ -9,7 +9,7 @@ from network_chips import network_chip
 from weft.chip.descriptors import ListError, ListJob, ListLoad, ListLoop
 from weft.golden.chip import run_list
 
-MEMORY = {"words": 2048, "b_words": 64, "lines": 24, "read_vectors": 2}
+MEMORY = {"words": 8192, "b_words": 64, "lines": 24, "read_vectors": 2}
 
 
 @pytest.mark.parametrize("eager", [True, False])
@@ -21,7 +21,7 @@ def test_random_lists(config, eager):
     rng = np.random.default_rng(20)
     kinds, cases = [], 0
     while cases < 20:
-        base, limit = int(rng.integers(9)), 2040
+        base, limit = int(rng.integers(9)), 8184
         try:
             case = random_list(
                 rng, config, layers=5, base=base, limit=limit, most_channels=7, most_kernel=3

@@ -135,12 +135,12 @@ def test_addresses_are_taken_modulo_twice_the_memory():
 
 
 JOB, END = copy_job(output=address(9)), ListEnd()
-VERSION_2 = bytes([0x24]) + bytes(127)
+OTHER_VERSION = bytes([0x14]) + bytes(127)
 
 
 @pytest.mark.parametrize("error, jobs, descriptors", [
     (ListError.OPCODE, 1, [JOB, bytes(128)]),
-    (ListError.OPCODE, 0, [VERSION_2]),
+    (ListError.OPCODE, 0, [OTHER_VERSION]),
     (ListError.OPCODE, 1, [JOB, END.pack()[:-1] + b"\1"]),
     (ListError.FIELD, 1, [JOB, copy_job(columns=0), END]),
     (ListError.FIELD, 0, [copy_job(panel_rows=3)]),
@@ -148,7 +148,8 @@ VERSION_2 = bytes([0x24]) + bytes(127)
     (ListError.FIELD, 0, [ListLoad(words=0)]),
     (ListError.FIELD, 0, [ListLoad(words=2, first_word=7)]),
     (ListError.FIELD, 0, [ListLoad(words=2, first_word=3, target=LoadTarget.PARAMETERS)]),
-    (ListError.FIELD, 0, [ListLoad(words=2, target=2)]),
+    (ListError.FIELD, 0, [ListLoad(words=2, first_word=511, target=LoadTarget.ADD_TABLE)]),
+    (ListError.FIELD, 0, [ListLoad(words=2, target=3)]),
     (ListError.FIELD, 0, [ListLoad(words=2, source=3)]),
     (ListError.FIELD, 1, [JOB, ListLoop(times=0, body=1)]),
     (ListError.FIELD, 1, [JOB, ListLoop(times=2, body=0)]),

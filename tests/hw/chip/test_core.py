@@ -12,7 +12,7 @@ from weft.chip.descriptors import ListError
 from weft.chip.states import NetworkState
 from weft.golden.chip import run_list
 
-CHIP = network_chip(2, 2, 4, 2, words=128, b_words=32, lines=16, read_vectors=2, multiplier="fip")
+CHIP = network_chip(2, 2, 4, 2, words=256, b_words=32, lines=16, read_vectors=2, multiplier="fip")
 
 
 @pytest.fixture(scope="module")

@@ -115,8 +115,9 @@ FIELDS = {
         "add_row_step",
     )},
     "bank 255": replace(JOB, tap_x_step=0xFF),
-    "words 0": replace(LOAD, words=0), "target 2": replace(LOAD, target=2),
+    "words 0": replace(LOAD, words=0), "target 3": replace(LOAD, target=3),
     "B": replace(LOAD, first_word=7), "lines": replace(LOAD, target=1, first_word=3),
+    "ADD table": replace(LOAD, target=2, first_word=511),
     "bank of source": replace(LOAD, source=NO_BANK),
     "times 0": replace(LOOP, times=0), "body 0": replace(LOOP, body=0),
     **{f"bank of {name}": replace(LOOP, **{name: NO_BANK}) for name in (

@@ -1,9 +1,10 @@
-"""The loader: words of B and parameter lines, against a model that computes each byte."""
+"""The loader: words of all buffers, against a model that computes each byte."""
 
 import random
 
 import pytest
 from network_chips import network_chip
+from random_lists import buffer_words
 from side_port import SidePort, hardware_address
 
 from verif.amaranth_bench import checker, play, put, simulate, ticks
@@ -17,13 +18,14 @@ def chip_of(rows, cols, depth, read_vectors, lanes=2):
     )
 
 
+BUFFERS = "b", "lines", "table"  # in the order of LoadTarget
 CHIPS = [chip_of(4, 4, 4, 2), chip_of(2, 8, 2, 4), chip_of(2, 2, 8, 1), chip_of(1, 4, 2, 4, 1)]
 
 
 def loaded_bytes(chip, vectors, load, word):
     """The vectors of word ``word`` of a load, each a list of ``depth`` bytes."""
     cols, depth = chip.core.cols, chip.core.depth
-    count = cols if load.target == LoadTarget.B else chip.line_vectors
+    count = [cols, chip.line_vectors, chip.add_table_vectors][load.target]
 
     def source(n):
         if load.fill:
@@ -48,7 +50,7 @@ def run(chip, loads, *, stall=0.0, limit=None, base=0, expect_error=False, seed=
     vectors = [rng.getrandbits(8 * chip.core.depth) for _ in range(chip.vectors)]
     port = SidePort(chip, vectors, stall=stall, seed=seed)
     dut = ListLoader(chip)
-    buffers = {"b": {}, "lines": {}}
+    buffers = {name: {} for name in BUFFERS}
     writes, done, errors = [], [], []
 
     async def bench(ctx):
@@ -70,14 +72,14 @@ def run(chip, loads, *, stall=0.0, limit=None, base=0, expect_error=False, seed=
 
     async def watch(ctx):
         cycle = 0
-        vectors_of = {"b": chip.core.cols, "lines": chip.line_vectors}
-        async for _, _, b, lines, end, error in ctx.tick().sample(
-            dut.b, dut.lines, dut.done, dut.address_error
+        vectors_of = chip.core.cols, chip.line_vectors, chip.add_table_vectors
+        async for _, _, *ports, end, error in ctx.tick().sample(
+            dut.b, dut.lines, dut.table, dut.done, dut.address_error
         ):
-            for name, write in (("b", b), ("lines", lines)):
+            for name, count, write in zip(BUFFERS, vectors_of, ports, strict=True):
                 if write.enable:
                     writes.append(cycle)
-                for n in range(vectors_of[name]):
+                for n in range(count):
                     if write.enable >> n // chip.read_vectors & 1:
                         data = write.data[n].to_bytes(chip.core.depth, "little")
                         buffers[name].setdefault(write.word, {})[n] = list(data)
@@ -104,13 +106,13 @@ def random_loads(chip, rng, count):
     loads = []
     for _ in range(count):
         target = rng.choice(list(LoadTarget))
-        size = chip.b_words if target == LoadTarget.B else chip.lines
+        size = min(16, buffer_words(chip)[target])
         words = rng.choice([1, 2, rng.randint(1, size)])
-        vectors = words * max(chip.core.cols, chip.line_vectors)
+        vectors = words * max(chip.core.cols, chip.line_vectors, chip.add_table_vectors)
         loads.append(ListLoad(
             diagonal=rng.random() < 0.4, fill=rng.random() < 0.25, target=target,
             fill_value=rng.randint(-128, 127), words=words,
-            first_word=rng.randint(0, size - words),
+            first_word=rng.randint(0, buffer_words(chip)[target] - words),
             source=rng.randint(0, chip.vectors - vectors),
         ))
     return loads
@@ -122,10 +124,10 @@ def test_words(chip, stall):
     rng = random.Random(5)
     loads = random_loads(chip, rng, 12)
     buffers, done, port = run(chip, loads, stall=stall)
-    expected = {"b": {}, "lines": {}}
+    expected = {name: {} for name in BUFFERS}
     for load in loads:
         for word in range(load.words):
-            target = expected["b" if load.target == LoadTarget.B else "lines"]
+            target = expected[BUFFERS[load.target]]
             vectors = loaded_bytes(chip, port.vectors, load, word)
             target[load.first_word + word] = dict(enumerate(vectors))
     assert buffers == expected
@@ -152,6 +154,9 @@ def test_streams_back_to_back():
     assert many - one == 8 * 2  # 4 vectors a word, 2 a cycle
     one, _ = cycles_of(chip, ListLoad(words=1, diagonal=1))
     many, _ = cycles_of(chip, ListLoad(words=9, diagonal=1))
+    assert many - one == 8
+    one, _ = cycles_of(chip, ListLoad(words=1, target=LoadTarget.ADD_TABLE))
+    many, _ = cycles_of(chip, ListLoad(words=9, target=LoadTarget.ADD_TABLE))
     assert many - one == 8
     one, _ = cycles_of(chip, ListLoad(words=1, fill=1))
     many, port = cycles_of(chip, ListLoad(words=9, fill=1))

@@ -55,7 +55,7 @@ def layer_case(rng, chip, *, pixels, columns, kind):
 @pytest.mark.parametrize("kind", ["plain", "add", "sums"])
 @pytest.mark.parametrize("name", ["small", "fip", "ecp5"])
 def test_jobs_run_at_full_rate(name, kind):
-    """Of two jobs, the longer one takes its chunks more, each with one slot or four."""
+    """Of two jobs, the longer one takes its chunks more, each with one, two or four slots."""
     chip = CHIPS[name]
     rng = np.random.default_rng(8)
     core, pixels = chip.core, (2 * chip.core.rows, 6 * chip.core.rows)
@@ -63,7 +63,7 @@ def test_jobs_run_at_full_rate(name, kind):
     bench = OutputBench(chip, [replace_panels(case, core.rows) for case in cases])
     bench.simulate()
     chunks = 4 * core.rows * chip.row_chunks
-    interval = core.scale_cycles * (1 if kind == "plain" else 4)
+    interval = core.scale_cycles * {"plain": 1, "add": 2, "sums": 4}[kind]
     assert bench.cycles[1] - bench.cycles[0] == chunks * interval
 
 

@@ -13,10 +13,12 @@ from weft.latencies import MEMORY_READ
 EDGES = [-(1 << 31), -(1 << 30), -70000, -1, 0, 1, 70000, (1 << 31) - 1]
 LINES = {  # of both lanes: bias, multiplier, shift
     3: [(-5, 1 << 30, -9), (1 << 30, (1 << 31) - 1, -24)],
-    8: [(0, 1 << 30, 0)] * 2, 9: [(0, (1 << 31) - 1, -1)] * 2, 10: [(0, 3 << 29, -20)] * 2,
+    10: [(0, 3 << 29, -20)] * 2,
 }
+SCALES = [(1 << 30, 0), ((1 << 31) - 1, -1)]  # of the added map and of the results
+ADD_ZERO = 3
 JOB = {
-    "add_line": 8, "zero": -7, "low": -100, "high": 120, "add_zero": 3, "sum_zero": 100,
+    "add_line": 10, "zero": -7, "low": -100, "high": 120, "sum_zero": 100,
     "sum_low": -128, "sum_high": 127,
 }
 
@@ -29,11 +31,20 @@ def expected(chip, sums, added):
     if added is None:
         return y.tolist()
     total = np.zeros(2, np.int64)
-    for line, values in ((8, np.array(added) - 3), (9, y.astype(int) + 7)):
-        total += scaled(values * 2**20, *LINES[line][0][1:], mode=mode)
+    for scale, values in zip(SCALES, (np.array(added) - ADD_ZERO, y.astype(int) + 7), strict=True):
+        total += scaled(values * 2**20, *scale, mode=mode)
     return requantize(
         total.astype(np.int32), *LINES[10][0][1:], mode=mode, zero_point=100
     ).tolist()
+
+
+def table(chip):
+    """The ADD table."""
+    values = np.arange(256).astype(np.int8).astype(np.int64)
+    return [
+        int(t) for scale, zero in zip(SCALES, (ADD_ZERO, -7), strict=True)
+        for t in scaled((values - zero) * 2**20, *scale, mode=chip.core.requantize)
+    ]
 
 
 @pytest.mark.parametrize("add", [0, 1])
@@ -44,11 +55,12 @@ def expected(chip, sums, added):
 def test_results_follow_the_request(chip, add):
     dut, core = Rescaler(chip), chip.core
     latency = latencies.rescale(core, bool(add))
+    words = table(chip)
     sums_at = latencies.join(core) - core.cell.corrected
 
     async def chunk(ctx, sums, added):
         pair = 1234567 * core.cell.corrected
-        lines, found = [0] * MEMORY_READ, None
+        lines, addresses, found = [0] * MEMORY_READ, [[0, 0]] * MEMORY_READ, None
         for now in range(latency + 1):
             put(ctx, dut.request.valid, now == 0)
             put(ctx, dut.request.chunk.line, 3 if now == 0 else 0)
@@ -59,9 +71,11 @@ def test_results_follow_the_request(chip, add):
             put(ctx, dut.parameter_line, [
                 {"bias": b, "multiplier": m, "shift": s} for b, m, s in parameters
             ])
-            ports = dut.results, dut.results_next, dut.parameter_addr
-            _, _, results, following, line = await ctx.tick().sample(*ports)
+            put(ctx, dut.table_data, [words[n] for n in addresses.pop(0)])
+            ports = dut.results, dut.results_next, dut.parameter_addr, dut.table_addr
+            _, _, results, following, line, addressed = await ctx.tick().sample(*ports)
             lines.append(line)
+            addresses.append(plain(addressed))
             assert following == (now == latency - Rescaler.NEXT)
             found = plain(results)
         assert found == expected(chip, sums, added if add else None)

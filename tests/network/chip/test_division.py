@@ -36,9 +36,10 @@ def test_a_residual_network(builder):
     ]
     _, second, add, pool, _ = graph.layers
     # The convolution has more weights than the depthwise one: it adds, and it runs last.
-    assert (add.position, add.added, add.addition.add_zero) == (
-        (2, 3), second.y, builder.zero_of(depthwise)
-    )
+    assert (add.position, add.added) == ((2, 3), second.y)
+    # A scaled value is 0 at its zero point only.
+    zeros = [np.flatnonzero(half == 0).tolist() for half in add.addition.table]
+    assert zeros == [[builder.zero_of(n) % 256] for n in (depthwise, other)]
     assert graph.maps[add.y].tensor == total
     assert (second.layout, pool.layout) == (WeightLayout.DIAGONAL, WeightLayout.EQUAL)
     assert (pool.weights == 64).all()

@@ -28,9 +28,17 @@ def test_what_fits_is_resident():
     schedule = schedule_buffers([demand(2, 30), demand(4, 10, adds=True)], CHIP)
     assert (schedule.b_resident, schedule.lines_resident) == (True, True)
     assert [(part.b_word, part.words, part.line, part.lines) for part in schedule.parts] == [
-        (0, 60, 0, 4), (60, 40, 4, 11)
+        (0, 60, 0, 4), (60, 40, 4, 9)
     ]
     assert all(part.b_jobs == part.line_jobs == 0 for part in schedule.parts)
+
+
+def test_the_first_job_of_a_layer_loads_the_add_table_after_the_layer_before():
+    layers = [demand(2, 30, adds=True), demand(1, 5), demand(2, 90, adds=True)]
+    parts = schedule_buffers(layers, CHIP).parts
+    assert [(part.layer, part.table_jobs) for part in parts] == [
+        (0, 0), (1, None), (2, 1), (2, None)
+    ]
 
 
 def random_demands(rng):
@@ -87,5 +95,5 @@ def test_refuses_large_tiles():
     with rejects(ValueError, "CONV_2D c must have at most 100 words of B in 2 tiles, not 102"):
         schedule_buffers([demand(4, 51, granule=2)], CHIP)
     small = network_chip(4, 4, 4, 2, b_words=100, lines=4)
-    with rejects(ValueError, "CONV_2D c must have at most 4 parameter lines in a tile, not 5"):
-        schedule_buffers([demand(2, 1, adds=True)], small)
+    with rejects(ValueError, "CONV_2D c must have at most 4 parameter lines in 2 tiles, not 5"):
+        schedule_buffers([demand(4, 1, adds=True, granule=2)], small)

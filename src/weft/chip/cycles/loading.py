@@ -1,7 +1,6 @@
 """The loader in the cycle model of lists: the reads of a load, and its end."""
 
 from weft.chip.addresses import join
-from weft.chip.descriptors import LoadTarget
 
 __all__ = ["LoaderTimes"]
 
@@ -34,14 +33,12 @@ class LoaderTimes:
     def accept(self, load) -> None:
         """Accept a load in this cycle, after `step`; only while not ``busy``."""
         chip = self._chip
-        to_b = load.target == LoadTarget.B
-        diagonal = to_b and bool(load.diagonal)
-        groups = (chip.core.cols if to_b else chip.line_vectors) // chip.read_vectors
+        vectors = load.word_vectors(chip)
         self._fill = bool(load.fill)
-        self._takes = load.words * (1 if diagonal or load.fill else groups)
+        self._takes = load.words * (1 if load.fill else -(-vectors // chip.read_vectors))
         self._requests = 0 if load.fill else self._takes
         self._bank = join(load.source, chip.banks) % chip.banks
-        self._stride = 1 if diagonal else chip.read_vectors
+        self._stride = min(vectors, chip.read_vectors)
         self.busy = True
 
     def step(self, accepted: bool, arrived: bool) -> None:

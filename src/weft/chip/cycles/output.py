@@ -10,13 +10,13 @@ from weft.chip.latencies import (
     CHUNK_ADDRESS,
     CHUNK_START,
     SUM_PARTS,
-    add_slots,
+    add_slot,
     added_chunks,
+    added_take,
     array_write,
     rescale,
     store_sums,
 )
-from weft.chip.latencies import join as join_latency
 
 __all__ = ["AddedLayer", "ChunkStore", "PlainLayer"]
 
@@ -190,9 +190,8 @@ class AddedLayer(_Layer):
         self._space = added_chunks(core)
         self._waiting_depth = max(4, self._space)
         self._latency = rescale(core, add=True)
-        slots = add_slots(core)
-        self._take_delay = slots.added * self._interval + join_latency(core) - 1
-        self._periods = slots.total // 4
+        self._take_delay = added_take(core)
+        self._periods = add_slot(core) // 2
         self._generated: deque[_Chunk] = deque()  # of announced tiles
         self._next_tile = start  # first cycle in which the chunks of the next tile are valid
         self._waiting: deque[tuple[int, _Chunk]] = deque()  # with the cycle of their acceptance
@@ -254,7 +253,7 @@ class AddedLayer(_Layer):
             self._stores.append(ChunkStore(now + self._latency, chunk.store_banks[0], chunk.last))
             if chunk.tile_end:
                 self._tiles.released.append(now)
-        period = 4 * self._interval
+        period = 2 * self._interval
         end = self._cycle == period - 1
         running = request or self._cycle or self._requested or any(self._before)
         if end:

@@ -1,18 +1,18 @@
-"""The buffers of weights and parameters, and the loads that write them."""
+"""The buffers of weights, parameters and the ADD table, and the loads that write them."""
 
 import numpy as np
 
 from weft.chip.addresses import join
-from weft.chip.config import PARAMETER_BYTES
+from weft.chip.config import ADD_TABLE_BYTES, ADD_TABLE_WORDS, PARAMETER_BYTES
 from weft.chip.descriptors import LoadTarget
 
 __all__ = ["ChipBuffers"]
 
 
 class ChipBuffers:
-    """The B buffer and the parameter buffer. They keep their contents from list to list.
+    """The B buffer, the parameter buffer and the ADD table.
 
-    Words that no load has written are 0.
+    They keep their contents from list to list. Words that no load has written are 0.
 
     Parameters
     ----------
@@ -22,6 +22,7 @@ class ChipBuffers:
     ----------
     b : int8 [b_words, cols, depth]
     lines : int8 [lines, line_vectors * depth]
+    table : int8 [ADD_TABLE_WORDS, add_table_vectors * depth]
     """
 
     def __init__(self, chip):
@@ -29,24 +30,28 @@ class ChipBuffers:
         self.chip = chip
         self.b = np.zeros((chip.b_words, core.cols, core.depth), np.int8)
         self.lines = np.zeros((chip.lines, chip.line_vectors * core.depth), np.int8)
+        self.table = np.zeros((ADD_TABLE_WORDS, chip.add_table_vectors * core.depth), np.int8)
 
     def load(self, memory, load) -> None:
         """Execute a `weft.chip.descriptors.ListLoad` from a `MemoryArea`."""
-        chip, cols = self.chip, self.chip.core.cols
-        to_b = load.target == LoadTarget.B
-        diagonal = to_b and load.diagonal
-        vectors = 1 if diagonal else cols if to_b else chip.line_vectors
+        chip, vectors = self.chip, load.word_vectors(self.chip)
         shape = load.words, vectors
         if load.fill:
             source = np.full((*shape, chip.core.depth), load.fill_value, np.int8)
         else:
             first = join(load.source, chip.banks)
             source = memory.read(first + np.arange(load.words * vectors)).reshape(*shape, -1)
-        if diagonal:
+        if load.target == LoadTarget.B and load.diagonal:
             source = source * self._diagonal(load.words)
-        target = self.b if to_b else self.lines
+        target = (self.b, self.lines, self.table)[load.target]
         words = slice(load.first_word, load.first_word + load.words)
         target[words] = source.reshape(target[words].shape)
+
+    def added(self, x, y):
+        """The sum of the words of added bytes x and results y, modulo 2^32; int32 of their shape.
+        """
+        words = np.ascontiguousarray(self.table[:, :ADD_TABLE_BYTES]).view("<i4")[:, 0]
+        return words[x.astype(np.uint8)] + words[256 + y.astype(np.uint8).astype(int)]
 
     def _diagonal(self, words):
         """1 where column i of word w takes byte d of its vector; int8 [words, cols, depth]."""

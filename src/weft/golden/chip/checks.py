@@ -1,6 +1,7 @@
 """The rules for the fields of a descriptor, which the list reader checks."""
 
 from weft.chip.addresses import BANK_BITS
+from weft.chip.config import ADD_TABLE_WORDS
 from weft.chip.descriptors import ListEnd, ListJob, ListLoad, ListLoop, LoadTarget, places
 
 __all__ = ["RESULT_BYTES", "fits"]
@@ -40,6 +41,8 @@ def _limits(chip, descriptor):
             return first + words <= chip.b_words
         case ListLoad(target=LoadTarget.PARAMETERS, first_word=first, words=words):
             return first + words <= chip.lines
+        case ListLoad(target=LoadTarget.ADD_TABLE, first_word=first, words=words):
+            return first + words <= ADD_TABLE_WORDS
         case ListLoad():
             return False
         case ListJob():

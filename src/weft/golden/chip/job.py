@@ -4,12 +4,11 @@ import numpy as np
 
 from weft.chip.addresses import join
 from weft.golden.matmul import matmul
-from weft.golden.requantize import add_bias, requantize, scaled
+from weft.golden.requantize import add_bias, requantize
 
 __all__ = ["run_job"]
 
 POSITION_LIMIT = (1 << 16) - 1  # of y and x of a tap
-ADD_SHIFT = 20  # the added values are multiplied by 2**20 before they are scaled
 
 
 def run_job(chip, memory, buffers, job) -> None:
@@ -161,13 +160,8 @@ def _layer(chip, buffers, job, sums):
 def _added(chip, buffers, job, x, y):
     """The rescaled sum of the added map ``x`` and the result ``y``, both int8 [..., N]."""
     lane = np.arange(job.columns) % chip.core.lanes
-    scales = [buffers.parameters(job.add_line + line, lane)[1:] for line in range(3)]
-    mode = chip.core.requantize
-    total = sum(
-        scaled((values.astype(np.int32) - zero) << ADD_SHIFT, *scale, mode=mode).astype(np.int64)
-        for values, zero, scale in zip((x, y), (job.add_zero, job.zero), scales, strict=False)
-    )
+    _, multiplier, shift = buffers.parameters(job.add_line, lane)
     return requantize(
-        total.astype(np.int32), *scales[2], mode=mode,
+        buffers.added(x, y), multiplier, shift, mode=chip.core.requantize,
         zero_point=job.sum_zero, low=job.sum_low, high=job.sum_high,
     )

@@ -1,4 +1,4 @@
-"""ADD of two maps with the scaler of the lanes, if all its results are exact."""
+"""ADD of two maps with a table and the scaler of the lanes, if all its results are exact."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from weft.network.chip.layers import Addition
 from weft.network.chip.refusal import Refusal
 from weft.network.ir import Host, Tensor
 
-__all__ = ["addition", "added"]
+__all__ = ["addition"]
 
 _LEFT_SHIFT = 20
 
@@ -29,32 +29,27 @@ def addition(node: Host, own: int, tensors: tuple[Tensor, ...], mode: str) -> Ad
         raise Refusal(f"its left_shift must be {_LEFT_SHIFT}, not {given['left_shift']}")
     half = 128 if dtype == np.uint8 else 0
     other = 1 - own
-    scales = Addition(
-        (given["multipliers"][other], given["multipliers"][own], given["multiplier"]),
-        (given["shifts"][other], given["shifts"][own], given["shift"]),
-        given["zeros"][other] - half, given["zero"] - half, given["low"] - half,
+    values = np.arange(256).astype(np.int8).astype(np.int64)  # of the bytes
+    table = np.stack([
+        scaled(
+            ((values + half - given["zeros"][n]) << _LEFT_SHIFT).astype(np.int32),
+            given["multipliers"][n], given["shifts"][n], mode=mode,
+        ) for n in (other, own)
+    ]).astype(np.int32)
+    found = Addition(
+        table, given["multiplier"], given["shift"], given["zero"] - half, given["low"] - half,
         given["high"] - half,
     )
-    values = np.arange(-128, 128)
-    x, y = values[:, None], values[None, :]
-    inputs = [np.broadcast_to(v + half, (256, 256)).astype(dtype) for v in (x, y)]
-    ordered = inputs if other == 0 else inputs[::-1]
-    [expected] = kernels.run(node.kernel, ordered, given)
-    found = added(x, y, given["zeros"][own] - half, scales, mode)
-    if not np.array_equal(found + half, expected):
+    x, y = np.broadcast_arrays(values[:, None], values[None, :])
+    inputs = [(v + half).astype(dtype) for v in (x, y)]
+    [expected] = kernels.run(node.kernel, inputs if other == 0 else inputs[::-1], given)
+    if not np.array_equal(_added(found, x, y, mode) + half, expected):
         raise Refusal(f"its results are not exact in mode {mode}")
-    return scales
+    return found
 
 
-def added(x, y, y_zero: int, scales: Addition, mode: str) -> np.ndarray:
-    """Return the sum of an added map x and a result y; ``y_zero`` is the zero point of y."""
-    terms = [
-        scaled(((value.astype(np.int64) - zero) << _LEFT_SHIFT).astype(np.int32), multiplier,
-               shift, mode=mode).astype(np.int64)
-        for value, zero, multiplier, shift in zip(
-            (x, y), (scales.add_zero, y_zero), scales.multipliers, scales.shifts, strict=False
-        )
-    ]
-    total = (terms[0] + terms[1]).astype(np.int32)
-    z = scaled(total, scales.multipliers[2], scales.shifts[2], mode=mode).astype(np.int64)
-    return np.clip(z + scales.zero, scales.low, scales.high)
+def _added(addition: Addition, x, y, mode: str) -> np.ndarray:
+    """Return the sums of added bytes x and results y, by the table."""
+    total = addition.table[0, x & 255] + addition.table[1, y & 255]
+    z = scaled(total, addition.multiplier, addition.shift, mode=mode).astype(np.int64)
+    return np.clip(z + addition.zero, addition.low, addition.high)

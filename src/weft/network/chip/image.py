@@ -1,9 +1,9 @@
-"""The bytes of a program in the memory: its lists, weights and parameters.
+"""The bytes of a program in the memory: its lists, weights, parameters and ADD tables.
 
 The **setup** parts have lists that load resident weights and parameters, and these. They share the
 place of the maps: one is written and executed after the other, and nothing reads them after the
-setup. The **run** parts have the lists of an inference, and the weights and parameters that each
-loads.
+setup. The **run** parts have the lists of an inference, and the weights, parameters and ADD tables
+that each loads.
 """
 
 import dataclasses
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.chip.addresses import split
-from weft.chip.config import ChipConfig
+from weft.chip.config import ADD_TABLE_WORDS, ChipConfig
 from weft.chip.descriptors import DESCRIPTOR_BYTES, ListEnd, ListLoad, ListLoop, LoadTarget
 from weft.network.chip.jobs import PlacedMap, job_of
 from weft.network.chip.layers import ChipGraph
 from weft.network.chip.pitches import Panels
 from weft.network.chip.schedule import BufferSchedule
-from weft.network.chip.weights import LayerWords, lines_of, words_of
+from weft.network.chip.weights import LayerWords, lines_of, table_of, words_of
 
 __all__ = ["MemoryImage", "make_image"]
 
@@ -36,7 +36,7 @@ class MemoryImage:
     end : int
         The vector after the last run part.
     areas : dict of int
-        Bytes of the lists, the weights and the parameters of the run parts.
+        Bytes of the lists, the weights, the parameters and the ADD tables of the run parts.
     """
 
     setup: tuple[bytes, ...]
@@ -47,7 +47,7 @@ class MemoryImage:
 
 @dataclass(frozen=True)
 class _Data:
-    """Weights or parameters of a part of a layer; in a setup part or in a run part."""
+    """Weights, parameters or table of a part of a layer; in a setup part or in a run part."""
 
     part: int
     target: LoadTarget
@@ -84,7 +84,7 @@ def make_image(
         runs.append((first, run))
         first += len(run) // depth
     areas = {"list": length * DESCRIPTOR_BYTES}
-    for name, target in (("weights", LoadTarget.B), ("parameters", LoadTarget.PARAMETERS)):
+    for name, target in zip(("weights", "parameters", "tables"), LoadTarget, strict=True):
         areas[name] = sum(entry.vectors.nbytes for entry in streamed if entry.target == target)
     return MemoryImage(setup, tuple(runs), first, areas)
 
@@ -117,7 +117,7 @@ def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, chip, 
 
 
 def _data(graph, sizes, schedule, chip):
-    """Yield weights and parameters of all parts, in the order of their loads."""
+    """Yield weights, parameters and tables of all parts, in the order of their loads."""
     made = None, None
     for number, part in enumerate(schedule.parts):
         layer, size = graph.layers[part.layer], sizes[part.layer]
@@ -138,6 +138,11 @@ def _data(graph, sizes, schedule, chip):
             number, LoadTarget.PARAMETERS, part.line_jobs, schedule.lines_resident,
             lines.reshape(-1, depth),
         )
+        if part.table_jobs is not None:
+            table = table_of(layer.addition, chip).view(np.int8)
+            yield _Data(
+                number, LoadTarget.ADD_TABLE, part.table_jobs, False, table.reshape(-1, depth)
+            )
 
 
 def _load(entry, graph, sizes, schedule, before=0):
@@ -147,6 +152,8 @@ def _load(entry, graph, sizes, schedule, before=0):
         return ListLoad(
             jobs=jobs, target=entry.target, first_word=part.line, words=part.lines
         )
+    if entry.target == LoadTarget.ADD_TABLE:
+        return ListLoad(jobs=jobs, target=entry.target, words=ADD_TABLE_WORDS)
     size = sizes[part.layer]
     value = int(graph.layers[part.layer].weights.flat[0]) if size.filled else 0
     return ListLoad(

@@ -77,8 +77,7 @@ def job_of(
             add_input=split(added.first + vector, banks),
             add_pixel_step=split(steps[2], banks),
             add_row_step=split(added.pitches.row_pitch - (width - 1) * steps[2], banks),
-            add_zero=addition.add_zero, sum_zero=addition.zero, sum_low=addition.low,
-            sum_high=addition.high,
+            sum_zero=addition.zero, sum_low=addition.low, sum_high=addition.high,
         )
     return ListJob(
         cross=panels.cross, loads=loads, panel_rows=panels.rows, out_height=window.output[0],

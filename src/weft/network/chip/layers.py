@@ -115,15 +115,17 @@ class Addition:
 
     Attributes
     ----------
-    multipliers, shifts : (int, int, int)
-        Scales of the added map, of the layer's result, and of the sum.
-    add_zero, zero, low, high : int
-        Zero point of the added map; zero point and limits of the sum.
+    table : int32 [2, 256]
+        The scaled values of the added map, and of the layer's result, by their bytes.
+    multiplier, shift : int
+        Scale of the sum.
+    zero, low, high : int
+        Zero point and limits of the sum.
     """
 
-    multipliers: tuple[int, int, int]
-    shifts: tuple[int, int, int]
-    add_zero: int
+    table: np.ndarray
+    multiplier: int
+    shift: int
     zero: int
     low: int
     high: int

@@ -10,7 +10,7 @@ from weft.network.work import core_works
 
 __all__ = ["check_chip_program"]
 
-_AREAS = {"maps", "setup", "list", "weights", "parameters", "log"}
+_AREAS = {"maps", "setup", "list", "weights", "parameters", "tables", "log"}
 _MAX_RESULT = 1024
 
 
@@ -75,7 +75,7 @@ def _areas(program):
         program.arena * program.batch * depth == areas["maps"]
         and max(map(len, program.setup), default=0) == areas["setup"]
         and sum(len(segment.run) for segment in program.segments)
-        == areas["list"] + areas["weights"] + areas["parameters"],
+        == sum(areas[name] for name in ("list", "weights", "parameters", "tables")),
         "areas must have the sizes of their contents",
     )
     first = max(areas["maps"], areas["setup"])

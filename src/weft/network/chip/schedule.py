@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.chip.config import ChipConfig
+from weft.chip.config import ADD_TABLE_WORDS, ChipConfig
 from weft.network.chip.weights import LINES_OF_ADD, LayerWords
 
 __all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
@@ -36,7 +36,7 @@ class LayerDemand:
 
     def cycles(self, tiles: int, chip: ChipConfig) -> int:
         """Return the cycles of a job of some tiles, without its latency."""
-        chunk = chip.core.scale_cycles * (4 if self.adds else 1)
+        chunk = chip.core.scale_cycles * (2 if self.adds else 1)
         output = self.panel_rows * self.sizes.row_lines * chunk
         return self.panels * tiles * max(self.sizes.tile_words, output)
 
@@ -56,6 +56,8 @@ class Part:
         To load; ``words`` is 0 if the part before has loaded them.
     b_jobs, line_jobs : int
         Jobs that must have ended before the load; of resident weights or parameters 0.
+    table_jobs : int or None
+        The same for the ADD table; None if the part loads none.
     """
 
     layer: int
@@ -67,6 +69,7 @@ class Part:
     lines: int
     b_jobs: int = 0
     line_jobs: int = 0
+    table_jobs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ class BufferSchedule:
 def schedule_buffers(demands: Sequence[LayerDemand], chip: ChipConfig) -> BufferSchedule:
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
-    If all words of B fit, they are resident; parameters likewise. Otherwise a job uses at most a
+    If all words of B fit, they are resident; parameters likewise. The first job of each layer with
+    ADD loads the ADD table. Otherwise a job uses at most a
     share of B, so that weights load while jobs before it compute. The shares of `_SHARES` are
     tried for all layers together, and then for each layer alone.
 
@@ -140,6 +144,7 @@ def _schedule(demands, chip, shares, b_resident):
     lines_resident = total <= chip.lines
     b, lines = _Ring(chip.b_words), _Ring(chip.lines)
     parts: list[Part] = []
+    table_jobs = 0  # until the last one with ADD
     for layer, (demand, share) in enumerate(zip(demands, shares, strict=True)):
         tiles = _tiles_of(demand, chip, share, b_resident, lines_resident)
         jobs = -(-demand.sizes.tiles // tiles)
@@ -153,9 +158,12 @@ def _schedule(demands, chip, shares, b_resident):
             else:
                 words = 0
             line, line_jobs = lines.take(line_count, len(parts))
-            parts.append(
-                Part(layer, first, count, b_word, line, words, line_count, b_jobs, line_jobs)
-            )
+            parts.append(Part(
+                layer, first, count, b_word, line, words, line_count, b_jobs, line_jobs,
+                table_jobs if demand.adds and not first else None,
+            ))
+        if demand.adds:
+            table_jobs = len(parts)
     cycles = _cycles(parts, demands, chip, b_resident, lines_resident)
     return BufferSchedule(tuple(parts), b_resident, lines_resident, cycles)
 
@@ -207,14 +215,17 @@ def _cycles(parts, demands, chip, b_resident, lines_resident):
     loaded, ends = 0, [0]
     for part in parts:
         demand = demands[part.layer]
-        for resident, jobs, vectors in (
-            (b_resident or demand.sizes.filled, part.b_jobs,
-             part.words * (1 if demand.sizes.diagonal else chip.core.cols)),
-            (lines_resident, part.line_jobs, part.lines * chip.line_vectors),
-        ):
-            if not resident:
-                reads = vectors / chip.read_vectors
-                loaded = max(loaded, ends[jobs]) + int(_LOAD_FACTOR * reads) + _LOAD_LATENCY
-        start = max(ends[-1], 0 if b_resident and lines_resident else loaded)
+        loads = []
+        if not (b_resident or demand.sizes.filled):
+            vectors = part.words * (1 if demand.sizes.diagonal else chip.core.cols)
+            loads.append((part.b_jobs, vectors / chip.read_vectors))
+        if not lines_resident:
+            loads.append((part.line_jobs, part.lines * chip.line_vectors / chip.read_vectors))
+        if part.table_jobs is not None:
+            word = max(1, chip.add_table_vectors // chip.read_vectors)
+            loads.append((part.table_jobs, ADD_TABLE_WORDS * word))
+        for jobs, reads in loads:
+            loaded = max(loaded, ends[jobs]) + int(_LOAD_FACTOR * reads) + _LOAD_LATENCY
+        start = max(ends[-1], loaded)
         ends.append(start + _JOB_LATENCY + demand.cycles(part.tiles, chip))
     return ends[-1]

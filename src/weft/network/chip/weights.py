@@ -1,16 +1,16 @@
-"""Weights and parameters of a layer as the memory holds them: words of B, and lines."""
+"""Weights, parameters and ADD table of a layer as the memory holds them."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from weft.chip.config import ChipConfig
+from weft.chip.config import ADD_TABLE_BYTES, ADD_TABLE_WORDS, ChipConfig
 from weft.host.chip_words import COLUMN, dense_words, parameter_lines
-from weft.network.chip.layers import NetworkLayer, WeightLayout
+from weft.network.chip.layers import Addition, NetworkLayer, WeightLayout
 
-__all__ = ["LINES_OF_ADD", "LayerWords", "lines_of", "words_of"]
+__all__ = ["LINES_OF_ADD", "LayerWords", "lines_of", "table_of", "words_of"]
 
-LINES_OF_ADD = 3
+LINES_OF_ADD = 1
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,12 @@ def lines_of(
     added = np.zeros(0, COLUMN)
     if layer.addition is not None:
         added = np.zeros(LINES_OF_ADD * lanes, COLUMN)
-        added["multiplier"] = np.repeat(layer.addition.multipliers, lanes)
-        added["shift"] = np.repeat(layer.addition.shifts, lanes)
+        added["multiplier"], added["shift"] = layer.addition.multiplier, layer.addition.shift
     return parameter_lines(columns, chip), parameter_lines(added, chip)
+
+
+def table_of(addition: Addition, chip: ChipConfig) -> np.ndarray:
+    """Return the words of the ADD table, uint8 [words, bytes]."""
+    words = np.zeros((ADD_TABLE_WORDS, chip.add_table_vectors * chip.core.depth), np.uint8)
+    words[:, :ADD_TABLE_BYTES] = addition.table.astype("<i4").reshape(-1, 1).view(np.uint8)
+    return words

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from weft.chip.descriptors import ListJob, ListLoad, LoadTarget, unpack_list
+from weft.chip.descriptors import ListJob, ListLoad, unpack_list
 from weft.network.chip.prediction import predict_run
 from weft.network.chip.program import ChipProgram, ChipSegment
 
@@ -98,10 +98,10 @@ def _tiles(job, chip):
 
 
 def _drain(job, chip):
-    """Return the cycles of the chunks of a job; with ADD a chunk takes four slots."""
+    """Return the cycles of the chunks of a job; with ADD a chunk takes two slots."""
     full, rest = divmod(job.columns, chip.core.cols)
     chunks = full * chip.row_chunks + -(-rest // chip.core.lanes)
-    slots = 4 if job.add else 1
+    slots = 2 if job.add else 1
     return job.out_height * job.out_width * chunks * slots * chip.core.scale_cycles
 
 
@@ -110,9 +110,7 @@ def _loaded_bytes(descriptors, chip):
     found, waiting = [], 0
     for entry in descriptors:
         if isinstance(entry, ListLoad):
-            vectors = chip.line_vectors
-            if entry.target == LoadTarget.B:
-                vectors = 0 if entry.fill else 1 if entry.diagonal else chip.core.cols
+            vectors = 0 if entry.fill else entry.word_vectors(chip)
             waiting += entry.words * vectors * chip.core.depth
         elif isinstance(entry, ListJob):
             found.append(waiting)
