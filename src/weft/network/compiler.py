@@ -9,13 +9,13 @@ from weft.cycles import predict
 from weft.geometry import operands
 from weft.network.errors import ModelError
 from weft.network.fusion import FusedNode, fuse_tables
+from weft.network.host_modes import in_mode
 from weft.network.ir import Gemm, Graph, Recurrence
 from weft.network.lowering import candidates
 from weft.network.placement import Decision, decide, mode_of
 from weft.network.products import core_flags, core_work, host_product
 from weft.network.program import Estimate, MatrixProduct, Placement, Program, Step
 from weft.network.schedule import commands_of, schedule
-from weft.network.table_modes import in_mode
 from weft.network.target import target_of
 from weft.network.work import CoreWork, HostProduct, HostWork, RecurrentWork, core_works
 

@@ -219,17 +219,19 @@ class Host(Node):
         ``tflite.model`` and ``onnx.model`` run a sub-model in the runtime itself.
     attributes : mapping of str
         Arguments of the kernel: numbers, strings, tuples of them, arrays, and bytes (a sub-model).
-        A ``table`` may have another one for the mode ``single``: `weft.network.table_modes`.
     reason : str
         Why it does not run on Weft, for people: "no product", "softmax needs a reduction".
     macs : int
         Multiply-accumulate operations of its products; 0 if it has none.
+    single : tuple of str and mapping, or None
+        Kernel and attributes for the mode ``single``, if they differ: `weft.network.host_modes`.
     """
 
     kernel: str
     attributes: Mapping[str, Any]
     reason: str
     macs: int = 0
+    single: tuple[str, Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

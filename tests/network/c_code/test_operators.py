@@ -26,6 +26,15 @@ SUM = {
 POOL = {"kernel_size": (3, 2), "stride": (2, 2), "padding": (1, 0), "output": (3, 4)}
 SOFTMAX = {"multiplier": 1717986918, "left_shift": 23, "least": -248, "dtype": "int8"}
 MEAN = {"zeros": (5, -20), "multiplier": 1503238554, "shift": 1}
+LITE_SUM = {
+    "zeros": (-128, 35), "multipliers": (1175423, -1873741), "shift": 21, "zero": -7, "low": -100,
+    "high": 90,
+}
+LITE_MEAN = {"axes": (1, 2), "shape": (2, 3), "scale": 1 / 70, "zeros": (5, -20)}
+LITE_SOFTMAX = {
+    "exponentials": np.exp(np.arange(-255, 1) / 16).astype(np.float32), "scale": 1 / 256,
+    "dtype": "int8",
+}
 # Name: kernel, attributes, shape of each input, shape of the output.
 CASES = {
     "add": ("tflite.add", SUM, [(2, 50), (2, 50)], (2, 50)),
@@ -37,6 +46,9 @@ CASES = {
     "softmax": ("tflite.softmax", SOFTMAX, [(6, 11)], (6, 11)),
     "long softmax": ("tflite.softmax", SOFTMAX | {"multiplier": 1 << 30, "left_shift": 1},
                      [(1, 700)], (1, 700)),
+    "LiteRT's add": ("litert.add", LITE_SUM, [(2, 50), (2, 50)], (2, 50)),
+    "LiteRT's mean": ("litert.sum", LITE_MEAN, [(2, 5, 7, 3)], (2, 3)),
+    "LiteRT's softmax": ("litert.softmax", LITE_SOFTMAX, [(6, 11)], (6, 11)),
     "pad": ("pad", {"padding": ((1, 2), (0, 3), (2, 0)), "value": -9}, [(2, 3, 4)], (5, 6, 6)),
     "reshape": ("reshape", {"shape": (3, 8)}, [(4, 6)], (3, 8)),
 }

@@ -11,9 +11,9 @@ from weft.network.chip.refusal import Refusal
 from weft.network.ir import Host
 
 
-def node(**attributes):
+def node(kernel="tflite.mean", **attributes):
     return Host(
-        operator="MEAN", name="m", position=(0,), inputs=(0,), outputs=(1,), kernel="tflite.mean",
+        operator="MEAN", name="m", position=(0,), inputs=(0,), outputs=(1,), kernel=kernel,
         attributes=attributes, reason="",
     )
 
@@ -50,12 +50,33 @@ def test_refuses_large_windows():
 @pytest.mark.parametrize("size", [(4, 3), (7, 7), (1, 2)])
 def test_means_are_exact(size, multiplier):
     mean = node(axes=(1, 2), shape=(1, 500), zeros=(3, -7), multiplier=multiplier, shift=0)
-    scale = mean_scale(mean, (1, *size, 500), "tflite")
+    scale = mean_scale(mean, (1, *size, 500), 0, "tflite")
     x = np.random.default_rng(1).integers(-128, 128, (1, *size, 500)).astype(np.int8)
     [expected] = kernels.run("tflite.mean", [x], mean.attributes)
     sums = scale.weight * (x.astype(np.int64) - 3).sum((0, 1, 2)).astype(np.int32)
     found = np.clip(scaled(sums, scale.multiplier, scale.shift) - 7, -128, 127)
     np.testing.assert_array_equal(found, expected.reshape(-1))
+
+
+@pytest.mark.parametrize("half, zeros", [(0, (3, -7)), (128, (131, 121))])
+def test_means_of_litert_are_exact(half, zeros):
+    dtype = np.uint8 if half else np.int8
+    mean = node("litert.sum", axes=(1, 2), shape=(1, 500), zeros=zeros, scale=0.0271828)
+    scale = mean_scale(mean, (1, 7, 7, 500), half, "single")
+    x = np.random.default_rng(1).integers(0, 256, (1, 7, 7, 500)).astype(np.uint8).view(dtype)
+    [expected] = kernels.run("litert.sum", [x], mean.attributes)
+    sums = scale.weight * (x.astype(np.int64) - zeros[0]).sum((0, 1, 2))
+    found = scaled(sums.astype(np.int32), scale.multiplier, scale.shift, mode="single")
+    limits = np.iinfo(dtype)
+    found = np.clip(found.astype(np.int64) + zeros[1], limits.min, limits.max)
+    np.testing.assert_array_equal(found, expected.reshape(-1))
+
+
+def test_refuses_means_of_litert_with_ties():
+    """LiteRT rounds ties to even, the lanes round them up."""
+    mean = node("litert.sum", axes=(1, 2), shape=(1, 5), zeros=(0, 0), scale=1 / 16)
+    with rejects(Refusal, "sums of 16 inputs are not exact with the scaler of the lanes"):
+        mean_scale(mean, (1, 4, 4, 5), 0, "single")
 
 
 @pytest.mark.parametrize("fields, reason", [
@@ -65,4 +86,4 @@ def test_means_are_exact(size, multiplier):
 def test_refuses_other_means(fields, reason):
     given = dict(axes=(1, 2), shape=(1, 5), zeros=(0, 0), multiplier=1518500250, shift=0) | fields
     with rejects(Refusal, reason):
-        mean_scale(node(**given), (1, 4, 3, 5), "tflite")
+        mean_scale(node(**given), (1, 4, 3, 5), 0, "tflite")

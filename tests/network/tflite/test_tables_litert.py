@@ -9,7 +9,7 @@ from tflite_operators import q
 from weft.config import Config
 from weft.host.golden import GoldenTransport
 from weft.network.compiler import compile_graph
-from weft.network.table_modes import in_mode
+from weft.network.host_modes import in_mode
 from weft.network.tflite import load
 from weft.network.tflite.oracle import litert
 
@@ -28,11 +28,13 @@ def table_file(rng, name, number):
         y = T((1, 256), scale=FIXED[name][0], zero=FIXED[name][1])
     if name == "LEAKY_RELU":
         options = "LeakyReluOptions", {"alpha": float(rng.uniform(-0.5, 2))}
-    operator = (name, ["x"], ["y"], options, 2)
+    if name == "GELU":
+        options = "GeluOptions", {"approximate": number % 5 == 0}
+    operator = (name, ["x"], ["y"], options, 1 if name == "ELU" else 2)
     return build({"x": x, "y": y}, [operator], ["x"], ["y"])
 
 
-@pytest.mark.parametrize("name", ["LOGISTIC", "TANH", "LEAKY_RELU", "QUANTIZE"])
+@pytest.mark.parametrize("name", ["LOGISTIC", "TANH", "LEAKY_RELU", "QUANTIZE", "ELU", "GELU"])
 def test_equals_litert(rng, name):
     pytest.importorskip("ai_edge_litert")
     for number in range(60):
@@ -41,6 +43,8 @@ def test_equals_litert(rng, name):
         single = in_mode(graph, "single")
         [[expected]] = litert(data, [[EVERY]])
         assert np.array_equal(run_graph(single, [EVERY])[graph.outputs[0]], expected)
+        if name == "GELU":
+            continue  # TFLite Micro does not have it
         [expected] = micro(data, [EVERY])
         assert np.array_equal(
             run_graph(in_mode(graph, "tflite"), [EVERY])[graph.outputs[0]], expected

@@ -45,11 +45,11 @@ def operator_problem(step: Step, tensors: tuple[Tensor, ...]) -> str:
     if kernel not in OPERATORS:
         return f"no C kernel for it; those of {', '.join(sorted(_NAMES))} exist"
     shapes = [tensors[number].shape for number in step.inputs]
-    if kernel == "tflite.add" and len(set(shapes)) > 1:
+    if kernel in ("tflite.add", "litert.add") and len(set(shapes)) > 1:
         return f"operands must have one shape, not {shapes[0]} and {shapes[1]}"
-    if kernel == "tflite.softmax" and not 1 <= shapes[0][-1] <= _MAX_SOFTMAX:
+    if kernel in ("tflite.softmax", "litert.softmax") and not 1 <= shapes[0][-1] <= _MAX_SOFTMAX:
         return f"a row must have 1..{_MAX_SOFTMAX} values, not {shapes[0][-1]}"
-    if kernel == "tflite.mean":
+    if kernel in ("tflite.mean", "litert.sum"):
         axes = given["axes"]
         if not axes or axes != tuple(range(axes[0], axes[-1] + 1)):
             return f"the axes must be adjacent, not {axes}"
@@ -83,10 +83,24 @@ def _pool(number, given, x, y, *, is_average):
     return OperatorCall("net_pool.h", call, text)
 
 
-def _mean(number, given, x, y):
+def _lite_add(number, given, x, y):
+    pairs = np.transpose([given["zeros"], given["multipliers"]])
+    text = struct(
+        "net_products", f"sum{number}", math.prod(y), pairs, given["shift"], given["zero"],
+        given["low"], given["high"],
+    )
+    return OperatorCall("net_lite.h", f"net_lite_add(&sum{number}, {{a}}, {{b}}, {{y}})", text)
+
+
+def _parts(given, x):
+    """Values before, along and after the axes of a reduction."""
     first, last = given["axes"][0], given["axes"][-1]
-    outer, inner = math.prod(x[:first]), math.prod(x[last + 1 :])
-    count = math.prod(x[first : last + 1])
+    sizes = x[:first], x[first : last + 1], x[last + 1 :]
+    return [math.prod(size) for size in sizes]
+
+
+def _mean(number, given, x, y):
+    outer, count, inner = _parts(given, x)
     # The scale is divided by the count, as `weft.network.kernels.tflite_pool` does.
     places = min(count.bit_length() - 1, 32, 31 + given["shift"])
     multiplier = (given["multiplier"] << places) // count
@@ -95,6 +109,31 @@ def _mean(number, given, x, y):
         given["shift"] - places,
     )
     return OperatorCall("net_mean.h", f"net_mean(&mean{number}, {{a}}, {{y}})", text)
+
+
+def _lite_mean(number, given, x, y):
+    outer, count, inner = _parts(given, x)
+    scale, (zero, y_zero) = np.float32(given["scale"]), given["zeros"]
+    offset = np.float32(y_zero) - np.float32(count * zero) * scale
+    text = struct("net_total", f"mean{number}", outer, count, inner, _float(scale), _float(offset))
+    return OperatorCall("net_lite.h", f"net_lite_mean(&mean{number}, {{a}}, {{y}})", text)
+
+
+def _float(value):
+    """A float32 as C text."""
+    return f"{float(value).hex()}f"
+
+
+def _lite_softmax(number, given, x, y):
+    size = x[-1]
+    scale = _float(np.float32(given["scale"]))
+    call = (
+        f"net_lite_softmax(exponentials{number}, {scale}, {math.prod(x) // size}, {size}, "
+        "{a}, {y})"
+    )
+    values = ", ".join(_float(value) for value in given["exponentials"])
+    text = struct("float", f"exponentials{number}[]", values)
+    return OperatorCall("net_lite.h", call, text, 1024)
 
 
 def _softmax(number, given, x, y):
@@ -146,5 +185,6 @@ _NAMES = (
 OPERATORS: dict[str, Callable[..., OperatorCall]] = {
     "pad": _pad, "reshape": _copy, "table": _table, "tflite.add": _add,
     "tflite.average_pool": _average, "tflite.max_pool": _largest, "tflite.mean": _mean,
-    "tflite.softmax": _softmax,
+    "tflite.softmax": _softmax, "litert.add": _lite_add, "litert.softmax": _lite_softmax,
+    "litert.sum": _lite_mean,
 }

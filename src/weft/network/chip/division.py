@@ -21,9 +21,9 @@ from weft.network.chip.products import half_of, product_of
 from weft.network.chip.refusal import Refusal, WrongMap
 from weft.network.chip.tensor_places import TensorPlaces
 from weft.network.errors import UnfitError
+from weft.network.host_modes import in_mode
 from weft.network.ir import Gemm, Graph, Window
 from weft.network.program import Step
-from weft.network.table_modes import in_mode
 
 __all__ = ["divide"]
 
@@ -119,11 +119,11 @@ class _Division:
         elif node.kernel in ("reshape", _JOINED):
             (self._places.join if node.kernel == _JOINED else self._places.rename)(node)
             self._renamed.append((node, node.outputs[0]))
-        elif node.kernel in ("tflite.average_pool", "tflite.mean"):
+        elif node.kernel in ("tflite.average_pool", "tflite.mean", "litert.sum"):
             self._pool(node)
         elif node.kernel == "tflite.requantize":
             self._convert(node)
-        elif node.kernel == "tflite.add":
+        elif node.kernel in ("tflite.add", "litert.add"):
             self._add(node)
         elif node.kernel == "table":
             raise Refusal("a core for networks has no lookup tables")
@@ -174,8 +174,8 @@ class _Division:
         if x.dtype not in _BIT8 or y.dtype != x.dtype or len(x.shape) != 4 or x.shape[0] != 1:
             raise Refusal("its input must be one map of 8 bits")
         half, size = half_of(x.dtype), x.shape[1:]
-        if node.kernel == "tflite.mean":
-            scale = mean_scale(node, x.shape, self._mode)
+        if node.kernel != "tflite.average_pool":
+            scale = mean_scale(node, x.shape, half, self._mode)
             window = Window(size[:2], (1, 1), (1, 1), NO_PADDING, size[:2], (1, 1))
             x_zero, zero = (number - half for number in node.attributes["zeros"])
             low, high = -128, 127

@@ -9,6 +9,7 @@ from weft.golden import scaled
 from weft.network.chip.refusal import Refusal
 from weft.network.ir import Host, Window
 from weft.network.kernels.fixed_point import multiply
+from weft.network.kernels.litert import scaled_total
 from weft.quantize import quantize_multiplier
 
 __all__ = [
@@ -66,23 +67,29 @@ def average_scale(count: int, mode: str, zero: int) -> EqualWeights:
     return found
 
 
-def mean_scale(node: Host, shape: tuple[int, ...], mode: str) -> EqualWeights:
+def mean_scale(node: Host, shape: tuple[int, ...], half: int, mode: str) -> EqualWeights:
     """Return a weight and a scale for a mean over the pixels of a map of ``shape``.
 
-    In mode ``tflite`` they are the ones of the kernel ``tflite.mean``. In mode ``single`` the
-    results for all sums are compared with it. Raises Refusal if the axes are others, or no weight
-    in 1..127 is exact.
+    They are the ones of the kernel ``tflite.mean``; the results for all sums are compared with the
+    kernel ``litert.sum``. ``half`` is subtracted from all values, which then are int8. Raises
+    Refusal if the axes are others, or no weight in 1..127 is exact.
     """
     given = node.attributes
     if len(shape) != 4 or tuple(sorted(axis % 4 for axis in given["axes"])) != (1, 2):
         raise Refusal("its axes must be height and width")
     count = math.prod(shape[1:3])
+    if count > _MAX_COUNT:
+        raise Refusal(f"its map must have at most {_MAX_COUNT} pixels, not {count}")
+    zeros = tuple(zero - half for zero in given["zeros"])
+    if node.kernel == "litert.sum":
+        totals = np.arange(-128 * count, 127 * count + 1)
+        results = scaled_total(totals + half * count, count, given).astype(np.int64)
+        expected = np.clip(results - half, -128, 127) - zeros[1]
+        return _found(given["scale"], totals - zeros[0] * count, expected, mode, count)
     places = min(count.bit_length() - 1, 32, 31 + given["shift"])
     multiplier = (given["multiplier"] << places) // count
     shift = given["shift"] - places
-    if count > _MAX_COUNT:
-        raise Refusal(f"its map must have at most {_MAX_COUNT} pixels, not {count}")
-    return _as_the_kernel(multiplier, shift, count, given["zeros"], mode)
+    return _as_the_kernel(multiplier, shift, count, zeros, mode)
 
 
 def conversion_scale(node: Host, zeros: tuple[int, int], mode: str) -> EqualWeights:
@@ -100,7 +107,12 @@ def _as_the_kernel(multiplier, shift, count, zeros, mode):
         return EqualWeights(1, multiplier, shift)  # the kernel computes with these
     sums = _sums(count, zeros[0])
     expected = np.clip(multiply(sums, multiplier, shift), -128 - zeros[1], 127 - zeros[1])
-    found = _exact(multiplier * 2.0 ** (shift - 31), sums, expected, mode)
+    return _found(multiplier * 2.0 ** (shift - 31), sums, expected, mode, count)
+
+
+def _found(scale, sums, expected, mode, count):
+    """Return the weight and the scale whose results are the expected ones; Refusal without."""
+    found = _exact(scale, sums, expected, mode)
     if found is None:
         raise Refusal(f"sums of {count} inputs are not exact with the scaler of the lanes")
     return found

@@ -13,6 +13,7 @@ import numpy as np
 from weft.network.errors import ModelError
 from weft.network.kernels import (
     common,
+    litert,
     onnx_elementwise,
     onnx_movement,
     onnx_quantized,
@@ -32,7 +33,7 @@ __all__ = ["KERNELS", "RECURRENT", "STATEFUL", "recurrence", "run"]
 # state).
 KERNELS = {
     **common.KERNELS, **onnx_elementwise.KERNELS, **onnx_movement.KERNELS,
-    **onnx_quantized.KERNELS, **onnx_reductions.KERNELS,
+    **litert.KERNELS, **onnx_quantized.KERNELS, **onnx_reductions.KERNELS,
     **tflite_arithmetic.KERNELS, **tflite_pool.KERNELS, **tflite_recurrent.KERNELS,
     **tflite_unary.KERNELS,
     "onnx.model": runtimes.onnx_model, "tflite.model": runtimes.tflite_model,

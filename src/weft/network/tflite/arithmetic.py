@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from weft.network.tflite import lite
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.quantized import (
     FUSED,
@@ -72,9 +73,10 @@ def _linear(kernel, kind, graph, operator):
     terms, twice = _sum_terms(operator, a, b, 15 if y.dtype == np.int16 else 20)
     y_scale, zero = per_tensor(operator, y)
     multiplier, shift = _below_one(operator, twice / ((1 << terms["left_shift"]) * y_scale))
+    single = lite.total(operator, (a, b, y), 1 if kernel == "add" else -1, low, high)
     return graph.host(
         operator, f"tflite.{kernel}", REASON, **terms, multiplier=multiplier, shift=shift,
-        zero=zero, low=low, high=high,
+        zero=zero, low=low, high=high, single=single,
     )
 
 
@@ -111,6 +113,7 @@ def _mul(graph, operator):
     return graph.host(
         operator, "tflite.mul", REASON, zeros=(a_zero, b_zero), multiplier=multiplier,
         shift=shift, zero=zero, low=low, high=high,
+        single=lite.product(operator, (a, b, y), low, high),
     )
 
 

@@ -152,13 +152,13 @@ class Context:
         outputs = kernels.run(kernel, inputs, attributes)
         self.values |= dict(zip(operator.outputs, outputs, strict=True))
 
-    def host(self, operator, kernel, reason, inputs=None, **attributes):
-        """A node of the host; ``inputs`` are places, all by default."""
+    def host(self, operator, kernel, reason, inputs=None, single=None, **attributes):
+        """A node of the host; ``inputs`` are places, all by default; ``single``: `Host.single`."""
         numbers = operator.inputs
         if inputs is not None:
             numbers = tuple(operator.inputs[place] for place in inputs)
         return Host(
             operator=operator.name, name=self.output(operator).name,
             position=(operator.position,), inputs=numbers, outputs=operator.outputs,
-            kernel=kernel, attributes=attributes, reason=reason,
+            kernel=kernel, attributes=attributes, reason=reason, single=single,
         )

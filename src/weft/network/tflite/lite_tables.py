@@ -2,16 +2,18 @@
 
 A table is None where LiteRT computes the one of TFLite Micro (`weft.network.tflite.tables`).
 
-Sources: XNNPACK, ``unary-elementwise-nc.c``, ``microparams-init.c``, ``qs8-vcvt``, ``qs8-vlrelu``.
+Sources: XNNPACK, ``unary-elementwise-nc.c``, ``reference/unary-elementwise.cc``,
+``microparams-init.c``, ``qs8-vcvt``, ``qs8-vlrelu``.
 """
 
 import math
 
 import numpy as np
 
-from weft.network.tflite.quantized import per_tensor
+from weft.network.kernels.fixed_point import high_mul
+from weft.network.tflite.quantized import per_tensor, scale_of
 
-__all__ = ["converted", "leaky_relu", "logistic", "tanh"]
+__all__ = ["converted", "elu", "leaky_relu", "logistic", "tanh"]
 
 LEAST, MOST = 2.0**-8, 2.0**7  # of a ratio of scales that XNNPACK takes
 
@@ -44,9 +46,28 @@ def tanh(operator, x, y):
     return _of_function(math.tanh, operator, x, y)
 
 
+def elu(operator, x, y):
+    """``x``, or ``exp(x) - 1`` below 0; the zero point is added in float32, then ties to even."""
+    (scale, _), (y_scale, zero) = per_tensor(operator, x), per_tensor(operator, y)
+    arguments = np.float32(scale) * _steps(x).astype(np.float32)
+    results = [v if v >= 0 else math.expm1(v) for v in arguments.tolist()]
+    inverse = np.float32(1) / np.float32(y_scale)
+    with np.errstate(over="ignore"):
+        steps = np.array(results, np.float32) * inverse + np.float32(zero)
+    limits = np.iinfo(y.dtype)
+    return np.rint(steps.clip(limits.min, limits.max)).astype(y.dtype)
+
+
 def converted(operator, x, y):
-    """``x`` in another scale; the ratio of the scales has 8 fractional bits."""
+    """``x`` in another scale; the ratio of the scales has 8 fractional bits.
+
+    From int8 to uint8, or back, it has 31 bits, and results are rounded twice, ties up.
+    """
     (scale, _), (y_scale, _) = per_tensor(operator, x), per_tensor(operator, y)
+    if {x.dtype, y.dtype} == {np.dtype(np.int8), np.dtype(np.uint8)}:
+        multiplier, shift = scale_of(operator, scale / y_scale)
+        values = high_mul(_steps(x) << max(shift, 0), multiplier)
+        return _limited((values + (1 << max(-shift, 0) >> 1)) >> max(-shift, 0), y)
     ratio = np.float32(scale) / np.float32(y_scale)
     if x.dtype != y.dtype or not LEAST <= ratio <= MOST:
         return None

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from weft.network.kernels.tflite_pool import MAX_WINDOW
+from weft.network.tflite import lite
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.moving import axes_of
 from weft.network.tflite.products import padding_of, positive
@@ -73,6 +74,7 @@ def _average(kernel, graph, operator):
     return graph.host(
         operator, kernel, "a reduction has no weights", inputs=(0,), axes=axes, shape=y.shape,
         multiplier=multiplier, shift=shift, zeros=(x_zero, y_zero),
+        single=lite.reduction(operator, x, y, axes, kernel == "tflite.mean"),
     )
 
 
@@ -113,11 +115,12 @@ def _resize(kernel, kind, types, reason, graph, operator):
     if types and graph.same_type(operator, x, y) not in types:
         raise Fallback(f"no kernel for {x.dtype}")
     options = operator.options(kind)
-    return graph.host(
-        operator, kernel, reason, inputs=(0,), size=tuple(size),
-        align_corners=bool(options.AlignCorners()),
-        half_pixel_centers=bool(options.HalfPixelCenters()),
-    )
+    attributes = {
+        "size": tuple(size), "align_corners": bool(options.AlignCorners()),
+        "half_pixel_centers": bool(options.HalfPixelCenters()),
+    }
+    single = lite.resize_bilinear(attributes) if types else None
+    return graph.host(operator, kernel, reason, inputs=(0,), single=single, **attributes)
 
 
 BUILDERS = {

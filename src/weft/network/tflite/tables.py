@@ -69,13 +69,19 @@ def exp(operator, x, y):
 
 
 def gelu(approximate, operator, x, y):
-    """``x * (1 + erf(x / sqrt(2))) / 2``, or its approximation with tanh."""
-    if approximate:
-        root = math.sqrt(2 / math.pi)
-        return _of_function(
-            lambda v: v / 2 * (1 + math.tanh(root * (v + 0.044715 * v**3))), operator, x, y
-        )
-    return _of_function(lambda v: v * math.erfc(-v / math.sqrt(2)) / 2, operator, x, y)
+    """``x * erfc(-x / sqrt(2)) / 2``, or its approximation with tanh, each step in float32."""
+    f32 = np.float32
+    half = f32(0.5)
+
+    def exact(value):
+        return half * f32(value) * f32(math.erfc(f32(value) * f32(-math.sqrt(0.5))))
+
+    def near(value):
+        v = f32(value)
+        inner = f32(math.sqrt(2 / math.pi)) * (v + f32(0.044715) * v * v * v)
+        return half * v * (f32(1) + f32(math.tanh(inner)))
+
+    return _of_function(near if approximate else exact, operator, x, y)
 
 
 def logistic(operator, x, y):

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from weft.network.tflite import lite_tables, tables
+from weft.network.tflite import lite, lite_tables, tables
 from weft.network.tflite.context import Fallback
 from weft.network.tflite.quantized import per_tensor, scale_of
 
@@ -39,10 +39,11 @@ def _table(function, graph, operator, single=None):
 
 
 def _table_node(graph, operator, table, single):
-    attributes = {"table": table}
-    if single is not None and not np.array_equal(single, table):
-        attributes["single"] = single
-    return graph.host(operator, "table", "a table without a product before it", **attributes)
+    if single is not None:
+        single = None if np.array_equal(single, table) else ("table", {"table": single})
+    return graph.host(
+        operator, "table", "a table without a product before it", table=table, single=single
+    )
 
 
 def _relu(low, high, graph, operator):
@@ -64,6 +65,7 @@ def _leaky_relu(graph, operator):
         return graph.host(
             operator, "tflite.leaky_relu_quantized", REASON,
             **tables.leaky_attributes(operator, x, y, alpha),
+            single=lite.leaky_relu16(operator, x, y, alpha),
         )
     return _table(
         functools.partial(tables.leaky_relu, alpha), graph, operator,
@@ -80,7 +82,10 @@ def _sigmoid(kernel, table, single, graph, operator):
     if zero or per_tensor(operator, y) != (1 / 32768, 0):
         raise operator.error("int16 must have zero points of 0, and y a scale of 1 / 32768")
     multiplier, shift = _steps(scale, 1 if kernel == "tflite.logistic16" else 2)
-    return graph.host(operator, kernel, REASON, multiplier=multiplier, shift=shift)
+    return graph.host(
+        operator, kernel, REASON, multiplier=multiplier, shift=shift,
+        single=lite.sigmoid16(kernel, scale),
+    )
 
 
 def _steps(scale, most):
@@ -124,7 +129,7 @@ def _quantize(graph, operator):
             raise Fallback(f"no kernel for {x.dtype} to {y.dtype}")
         return graph.host(
             operator, "tflite.quantize", "a conversion from float32", scale=scale, zero=zero,
-            dtype=str(y.dtype),
+            dtype=str(y.dtype), single=lite.quantize(scale, zero, y.dtype),
         )
     if y.dtype not in (*QUANTIZED, np.int32) or x.dtype not in (*QUANTIZED, np.int32):
         raise Fallback(f"no kernel for {x.dtype} to {y.dtype}")
@@ -189,6 +194,7 @@ def _softmax(graph, operator):
     return graph.host(
         operator, "tflite.softmax", "softmax needs exponentials and a sum of a row",
         multiplier=multiplier, left_shift=left_shift, least=least, dtype=str(y.dtype),
+        single=lite.softmax(operator, x, y, beta),
     )
 
 
@@ -208,7 +214,8 @@ BUILDERS = {
                                   lite_tables.logistic),
     "TANH": functools.partial(_sigmoid, "tflite.tanh16", tables.tanh, lite_tables.tanh),
     "HARD_SWISH": functools.partial(_table, tables.hard_swish),
-    "ELU": functools.partial(_table, tables.elu), "EXP": functools.partial(_table, tables.exp),
+    "ELU": functools.partial(_table, tables.elu, single=lite_tables.elu),
+    "EXP": functools.partial(_table, tables.exp),
     "ABS": functools.partial(_float, "tflite.abs", tables.absolute),
     "NEG": functools.partial(_float, "tflite.neg", None),
     "SQRT": functools.partial(_float, "tflite.sqrt", None),
