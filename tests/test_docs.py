@@ -10,11 +10,9 @@ import pytest
 
 from weft import cli
 from weft.cli.info import cycle_counts
-from weft.commands import JobFlag
 from weft.config import Config
-from weft.cycles import predict
+from weft.demo import digits_images, digits_network
 from weft.golden import clamp, matmul_bf16, to_bfloat16
-from weft.host.planner import Planner
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -70,11 +68,12 @@ def test_printed_layers_equal_the_cycle_model():
     assert [tuple(map(int, layer[:3])) for layer in layers] == [
         (450, 64, 64), (450, 64, 32), (450, 32, 10),
     ]
+    with digits_network("int8").compile(Config()).open("golden") as session:
+        records = session(digits_images()[0], stats=True)[1]
     total = 0
-    for *shape, cycles, predicted, used in layers:
+    for (*shape, cycles, predicted, used), record in zip(layers, records, strict=True):
         m, k, n = map(int, shape)
-        steps = Planner(Config()).plan(m, n, k, flags=JobFlag.REQUANTIZE)
-        taken = predict(Config(), [c for step in steps for c in step.commands]).cycles
+        taken = record.stats.cycles
         total += taken
         assert cycles == predicted == f"{taken:,}"
         assert used == f"{m * k * n / cycle_counts(Config(), m, k, n)[2] / Config().peak:.1%}"

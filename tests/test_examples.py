@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tooling import load
 
-from weft.demo import Network
+from weft.demo import digits_images
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = {path.name: path for path in sorted((ROOT / "examples").glob("*.py"))}
@@ -61,7 +61,7 @@ def test_data_of_the_soc_example(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "examples" / "soc")
     module = example(ROOT / "examples" / "soc" / "run.py")
     header, digits = module.network_header()
-    labels = Network.load().labels[: module.IMAGES]
+    labels = digits_images()[1][: module.IMAGES]
     assert (np.array(digits) == labels).sum() >= module.IMAGES - 1
     assert header.count("static const weft_column columns") == 3
 

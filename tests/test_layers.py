@@ -50,9 +50,7 @@ LAYERS = {
     "src/weft/network/report/": (*NETWORK, "matplotlib", "rich"),
     "src/weft/network/target": (*NETWORK, "weft.boards"),
     "src/weft/network/": NETWORK,
-    "src/weft/demo/": (
-        *BASE, "weft.host", "weft.demo", "weft.golden", "weft.quantize", "numpy", "ml_dtypes",
-    ),
+    "src/weft/demo/": ("weft.network", "numpy"),
     "src/weft/cli/": ("weft", "numpy", "ml_dtypes", "rich", "matplotlib", "amaranth"),
     "src/weft/": BASE,
     "hw/bus/amaranth_soc": (*BASE, "weft.hw", "amaranth", "amaranth_soc"),
@@ -60,7 +58,7 @@ LAYERS = {
     "boards/": (*BASE, "weft.hw", "weft.boards", "amaranth", "amaranth_boards"),
     "sim/gates/gate_network": (*BASE, "weft.host", "weft.network", "weft.sim", "numpy"),
     "sim/": (
-        *BASE, "weft.hw", "weft.golden", "weft.host", "weft.demo", "weft.quantize", "weft.sim",
+        *BASE, "weft.hw", "weft.golden", "weft.host", "weft.quantize", "weft.sim",
         "amaranth", "cocotb", "cocotb_tools", "cocotbext", "find_libpython", "ml_dtypes", "numpy",
     ),
     # Imports everything; no layer above may import it, so only tests and tools do.

@@ -24,7 +24,7 @@ from weft.chip.config import ChipConfig
 from weft.chip.cycles import predict_list
 from weft.chip.descriptors import DESCRIPTOR_BYTES, ListEnd, unpack
 from weft.config import Config
-from weft.demo.network import Network
+from weft.demo import digits_images
 from weft.sim.network_runner import SimulatedRunner
 
 ROOT = Path(__file__).parent.parent
@@ -50,8 +50,7 @@ def main() -> int:
     console = Console(highlight=False)
     core = chip()
     program = weft.load(MODEL).compile(core)
-    digits = Network.load()
-    images, labels = digits.images[:SHOWN], digits.labels[:SHOWN]
+    images, labels = (values[:SHOWN] for values in digits_images())
     macs = sum(step.macs for step in program.layers)
     console.print(
         f"{program.name}: {len(program.layers)} layers, {macs:,} MAC, on a simulated core of"
@@ -63,7 +62,7 @@ def main() -> int:
     scores, right = [], True
     with program.open(runner) as session, program.open("golden") as golden:
         for image in images:
-            x = image.reshape(shape).astype(np.float32) / digits.image_max
+            x = image.reshape(shape)
             scores.append(session(x).ravel())
             right &= np.array_equal(scores[-1], golden(x).ravel())
             if len(scores) % ACROSS == 0:
@@ -101,7 +100,7 @@ def _show(console, images, labels, scores, first):
 
 def _picture(image, colors):
     """An 8 x 8 image in half blocks: two pixels in a character."""
-    pixels = image.reshape(8, 8).astype(int) * 255 // max(1, image.max())
+    pixels = (image.reshape(8, 8) * 255 / image.max()).astype(int)
     text = Text(no_wrap=True)
     for y in range(0, 8, 2):
         for top, bottom in zip(pixels[y], pixels[y + 1], strict=True):

@@ -121,22 +121,26 @@ def tflite_file(tensors, operators, inputs, outputs, extra=(), description=None)
 
 
 def fully_connected_file(layers, activations, rows=1, description=None) -> bytes:
-    """Return the file of a sequence of int8 layers, each with its fused activation function.
+    """Return the file of a sequence of layers, each with its fused activation function.
 
-    Of each `weft.demo.Layer`, the scales, zero points, weights and bias are used.
+    A layer has ``weights`` [N, K], ``bias`` [N], ``x_scale``, ``x_zero_point``, ``w_scale``,
+    ``y_scale`` and ``y_zero_point``. The scales of a layer in float32 are None.
     """
     first = layers[0]
+    dtype = first.weights.dtype
     tensors = {
         "x0": TensorSpec(
-            (rows, first.weights.shape[1]), scale=first.x_scale, zero=first.x_zero_point
+            (rows, first.weights.shape[1]), dtype, scale=first.x_scale, zero=first.x_zero_point
         )
     }
     operators = []
     for n, (layer, activation) in enumerate(zip(layers, activations, strict=True)):
-        scale = np.float32(np.float64(layer.x_scale) * layer.w_scale)
+        scale = None
+        if layer.w_scale is not None:
+            scale = np.float32(np.float64(layer.x_scale) * layer.w_scale)
         tensors |= {
             f"x{n + 1}": TensorSpec(
-                (rows, len(layer.bias)), scale=layer.y_scale, zero=layer.y_zero_point
+                (rows, len(layer.bias)), dtype, scale=layer.y_scale, zero=layer.y_zero_point
             ),
             f"L{n}_weights": TensorSpec(scale=layer.w_scale, data=layer.weights),
             f"L{n}_bias": TensorSpec(scale=scale, data=layer.bias),

@@ -1,10 +1,11 @@
-"""Trains a network on scikit-learn's handwritten digits, quantizes it to INT8, writes digits.npz.
+"""Trains an MLP on scikit-learn's handwritten digits, and writes TFLite files and test images.
 
-    python -m tools.train_digits [--out FILE]
+    python -m tools.train_digits [--out FOLDER]
 
-Needs scikit-learn in addition to Weft. Data: Optical Recognition of Handwritten Digits, E. Alpaydin
-and C. Kaynak, UCI Machine Learning Repository, CC BY 4.0. The same machine and the same versions
-give the same bytes.
+Writes ``digits_mlp_float32.tflite``, ``digits_mlp_int8.tflite`` (the same network quantized), and
+``digits.npz``, the test images. Needs scikit-learn and tflite-micro in addition to Weft. Data:
+Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, UCI Machine Learning
+Repository, CC BY 4.0. The same machine and the same versions give the same bytes.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import io
 import os
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -19,13 +21,16 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
-from weft.demo import Network
-from weft.demo.network import FORMAT
-from weft.golden import requantize
+from tools.tflite_writer import fully_connected_file
+from weft.config import Config
+from weft.network.loading import load
 
-__all__ = ["calibrate", "main", "multiplier_and_shift", "quantize_layers", "train", "write_npz"]
+__all__ = ["calibrate", "main", "train"]
 
-OUT = Path(__file__).resolve().parent.parent / "src" / "weft" / "demo" / "digits.npz"
+OUT = Path(__file__).resolve().parent.parent / "src" / "weft" / "demo"
+DATA = "Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, CC BY 4.0"
+NONE, RELU = 0, 1  # fused activation functions of the schema
+ACTIVATIONS = (RELU, RELU, NONE)
 IMAGE_MAX = 16
 HIDDEN = (64, 32)
 SEED = 0
@@ -59,61 +64,37 @@ def calibrate(values):
     return scale, int(np.clip(np.rint(-128 - low / float(scale)), -128, 127))
 
 
-def multiplier_and_shift(real):
-    """``real`` as ``multiplier / 2**31 * 2**shift``, the multiplier in 2**30..2**31-1."""
-    fraction, shift = np.frexp(real)
-    multiplier = int(np.floor(fraction * 2.0**31 + 0.5))
-    if multiplier == 1 << 31:
-        multiplier, shift = multiplier >> 1, shift + 1
-    return multiplier, int(shift)
+def float_layers(weights, biases):
+    """The layers in float32, for `tools.tflite_writer.fully_connected_file`."""
+    return [
+        SimpleNamespace(
+            weights=w, bias=b, x_scale=None, w_scale=None, y_scale=None, x_zero_point=0,
+            y_zero_point=0,
+        )
+        for w, b in zip(weights, biases, strict=True)
+    ]
 
 
-def quantize_layers(weights, biases, images):
-    """The arrays of all layers, by their names in the file, calibrated on ``images``."""
-    arrays = {"n_layers": np.int64(len(weights))}
+def quantized_layers(weights, biases, images):
+    """The layers in int8, calibrated on ``images``."""
+    layers = []
     x = images.astype(np.float32) / np.float32(IMAGE_MAX)
     x_scale, x_zero_point = calibrate(x)
-    for i, (w, b) in enumerate(zip(weights, biases, strict=True)):
-        last = i + 1 == len(weights)
+    for w, b, activation in zip(weights, biases, ACTIVATIONS, strict=True):
         x = x @ w.T + b
-        x = x if last else np.maximum(x, 0)
+        x = np.maximum(x, 0) if activation == RELU else x
         y_scale, y_zero_point = calibrate(x)
         maximum = np.abs(w).max(axis=1)  # almost 0 for a unit that died in training
         w_scale = (np.maximum(maximum, maximum.max() / 1024) / 127).astype(np.float32)
         sum_scale = np.float64(x_scale) * w_scale.astype(np.float64)
-        factors = [multiplier_and_shift(real) for real in sum_scale / np.float64(y_scale)]
-        layer = {
-            "weights": np.clip(np.rint(w / w_scale[:, None]), -127, 127).astype(np.int8),
-            "bias": np.rint(b / sum_scale).astype(np.int32),
-            "multiplier": np.array([m for m, _ in factors], np.int32),
-            "shift": np.array([s for _, s in factors], np.int32),
-            "x_zero_point": np.int32(x_zero_point),
-            "y_zero_point": np.int32(y_zero_point),
-            "low": np.int32(-128 if last else y_zero_point),
-            "high": np.int32(127),
-            "x_scale": np.float32(x_scale),
-            "y_scale": np.float32(y_scale),
-            "w_scale": w_scale,
-            "float_weights": w,
-            "float_bias": b,
-        }
-        arrays |= {f"L{i}_{name}": value for name, value in layer.items()}
+        layers.append(SimpleNamespace(
+            weights=np.clip(np.rint(w / w_scale[:, None]), -127, 127).astype(np.int8),
+            bias=np.rint(b / sum_scale).astype(np.int32),
+            x_scale=float(x_scale), w_scale=w_scale, y_scale=float(y_scale),
+            x_zero_point=x_zero_point, y_zero_point=y_zero_point,
+        ))
         x_scale, x_zero_point = y_scale, y_zero_point
-    return arrays
-
-
-def int8_predictions(network):
-    """The predictions of the quantized network for its own images, in numpy integers."""
-    x = network.encode(network.images)
-    for layer in network.layers:
-        acc = (x.astype(np.int64) - layer.x_zero_point) @ layer.weights.T.astype(
-            np.int64
-        ) + layer.bias
-        x = requantize(
-            acc, layer.multiplier, layer.shift, zero_point=layer.y_zero_point, low=layer.low,
-            high=layer.high,
-        )
-    return np.argmax(x, axis=1)
+    return layers
 
 
 def write_npz(path, arrays):
@@ -132,25 +113,23 @@ def write_npz(path, arrays):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--out", type=Path, default=OUT, help="the file to write; default the one in the package"
+        "--out", type=Path, default=OUT, help="folder; default the one of the package"
     )
     out = parser.parse_args().out
     weights, biases, train_x, test_x, test_y = train()
-    arrays = {
-        "format": np.int64(FORMAT),
-        "images": test_x,
-        "labels": test_y,
-        "image_max": np.int64(IMAGE_MAX),
-        "float_accuracy": np.float64(0),
-        "int8_accuracy": np.float64(0),
-        **quantize_layers(weights, biases, train_x),
-    }
-    network = Network.from_arrays(arrays)
-    arrays["float_accuracy"] = np.float64(network.accuracy(network.run_float(test_x)))
-    arrays["int8_accuracy"] = np.float64(network.accuracy(int8_predictions(network)))
-    write_npz(out, arrays)
-    print(f"{out}: {out.stat().st_size} bytes, {len(test_y)} test images")
-    print(f"accuracy {arrays['float_accuracy']:.2%} float, {arrays['int8_accuracy']:.2%} int8")
+    write_npz(out / "digits.npz", {"images": test_x, "labels": test_y})
+    for kind, layers in (
+        ("int8", quantized_layers(weights, biases, train_x)),
+        ("float32", float_layers(weights, biases)),
+    ):
+        path = out / f"digits_mlp_{kind}.tflite"
+        path.write_bytes(fully_connected_file(
+            layers, ACTIVATIONS, description=f"digits MLP; data: {DATA}"
+        ))
+        with load(path).compile(Config()).open("golden") as session:
+            scores = session(test_x / np.float32(IMAGE_MAX))
+        correct = np.mean(scores.argmax(axis=1) == test_y)
+        print(f"{path}: {path.stat().st_size} bytes, {correct:.2%} of {len(test_y)} test images")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Trains a small CNN on scikit-learn's handwritten digits, and writes int8 TFLite files.
+"""Trains a small CNN on scikit-learn's handwritten digits, and writes an int8 TFLite file.
 
     python -m tools.train_digits_cnn [--out FOLDER]
 
 Writes ``digits_cnn.tflite``: a convolution, a depthwise and a pointwise one, a residual addition,
-an average pool, and a fully connected layer. ``digits_mlp.tflite`` is the network of digits.npz.
+an average pool, and a fully connected layer.
 Needs scikit-learn and tflite-micro in addition to Weft. The same machine and the same versions give
 the same bytes.
 """
@@ -18,17 +18,14 @@ from sklearn.model_selection import train_test_split
 from tflite_micro import runtime
 from threadpoolctl import threadpool_limits
 
-from tools.tflite_writer import OperatorSpec, TensorSpec, fully_connected_file, tflite_file
-from tools.train_digits import IMAGE_MAX, SEED, calibrate
-from weft.demo import Network
+from tools.tflite_writer import OperatorSpec, TensorSpec, tflite_file
+from tools.train_digits import DATA, IMAGE_MAX, NONE, RELU, SEED, calibrate
 
-__all__ = ["cnn_file", "main", "mlp_file", "train"]
+__all__ = ["cnn_file", "main", "train"]
 
 OUT = Path(__file__).resolve().parent.parent / "examples"
 CHANNELS, CLASSES, SIZE, KERNEL = 12, 10, 8, 3
 EPOCHS, BATCH, RATE = 60, 32, 0.004
-DATA = "Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, CC BY 4.0"
-NONE, RELU = 0, 1  # fused activation functions of the schema
 SAME = 0           # padding of the schema
 
 
@@ -187,14 +184,6 @@ def cnn_file(w, x) -> bytes:
     )
 
 
-def mlp_file(network) -> bytes:
-    """The network of digits.npz."""
-    activations = [RELU] * (len(network.layers) - 1) + [NONE]
-    return fully_connected_file(
-        network.layers, activations, description=f"digits MLP; data: {DATA}"
-    )
-
-
 def _operator(
     code, kind, version, x, y, weights=None, *, other=None, stride=None, relu=NONE, **fields
 ):
@@ -231,13 +220,12 @@ def main() -> int:
     train_x, test_x, train_y, test_y = images()
     with threadpool_limits(1):  # several threads would sum in another order
         w = train(train_x, train_y)
-        correct = np.mean(forward(w, test_x)["logits"].argmax(1) == test_y)
-        files = {"digits_cnn": cnn_file(w, train_x), "digits_mlp": mlp_file(Network.load())}
+    correct = np.mean(forward(w, test_x)["logits"].argmax(1) == test_y)
     print(f"float CNN: {correct:.2%}")
-    for name, data in files.items():
-        path = folder / f"{name}.tflite"
-        path.write_bytes(data)
-        print(f"{path}: {len(data)} bytes, {accuracy(data, test_x, test_y):.2%} int8")
+    data = cnn_file(w, train_x)
+    path = folder / "digits_cnn.tflite"
+    path.write_bytes(data)
+    print(f"{path}: {len(data)} bytes, {accuracy(data, test_x, test_y):.2%} int8")
     return 0
 
 

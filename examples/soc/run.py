@@ -12,10 +12,12 @@ import numpy as np
 from riscv_soc import FOLDER, compile_firmware, compile_soc
 
 from weft import Config
-from weft.demo import Network
+from weft.demo import digits_images, digits_network
 from weft.golden import add_bias, matmul, requantize
 from weft.ip import Ip
 from weft.kit.build import build
+from weft.network.inputs import quantized
+from weft.quantize import tflite_scale
 
 __all__ = ["CONFIG", "IMAGES", "main", "network_header"]
 
@@ -32,31 +34,30 @@ def array(name: str, kind: str, values) -> str:
 
 def network_header() -> tuple[str, list[int]]:
     """The file ``network.h``, and the digits that the golden model gives."""
-    network = Network.load()
-    values = images = network.encode(network.images[:IMAGES])
-    lines, rows = [], []
-    for number, layer in enumerate(network.layers):
-        n, k = layer.weights.shape
+    graph = digits_network("int8").graph
+    images = quantized(digits_images()[0][:IMAGES], graph.tensors[0], graph.source)
+    values, lines, rows, width = images, [], [], 0
+    for number, layer in enumerate(graph.nodes):
+        weights, given = layer.weights[0], layer.requantization
+        k, n = weights.shape
         # (a - zero point) @ b + bias = a @ b + (bias - zero point * column sums of b)
-        bias = layer.bias.astype(np.int64) - layer.x_zero_point * layer.weights.sum(1, dtype=int)
+        bias = layer.bias - layer.x_zero * weights.sum(0, dtype=int)
+        multiplier, shift = tflite_scale(given.x_scale, given.w_scale, given.y_scale)
         columns = ", ".join(
-            f"{{{b}, {multiplier}u, {shift}, 0, {layer.y_zero_point}, {layer.low}, {layer.high}}}"
-            for b, multiplier, shift in zip(
-                bias, np.broadcast_to(layer.multiplier, n), np.broadcast_to(layer.shift, n),
-                strict=True,
-            )
+            f"{{{c}, {m}u, {s}, 0, {given.zero}, {given.low}, {given.high}}}"
+            for c, m, s in zip(bias, multiplier, shift, strict=True)
         )
         lines += [
-            array(f"weights{number}", "int8_t", layer.weights),
+            array(f"weights{number}", "int8_t", weights.T),
             f"static const weft_column columns{number}[] = {{{columns}}};",
         ]
         rows.append(f"    {{{k}, {n}, weights{number}, columns{number}}},")
-        sums = matmul(values, layer.weights.T, a_zero_point=layer.x_zero_point)
+        sums = matmul(values, weights, a_zero_point=layer.x_zero)
         values = requantize(
-            add_bias(sums, layer.bias), layer.multiplier, layer.shift, mode=CONFIG.requantize,
-            zero_point=layer.y_zero_point, low=layer.low, high=layer.high,
+            add_bias(sums, layer.bias.astype(np.int32)), multiplier, shift,
+            mode=CONFIG.requantize, zero_point=given.zero, low=given.low, high=given.high,
         )
-    width = max(layer.weights.shape[0] for layer in network.layers)
+        width = max(width, n)
     text = [
         '#include "weft.h"',
         f"enum {{ IMAGES = {IMAGES}, LAYERS = {len(rows)}, MAX_WIDTH = {width} }};",

@@ -3,9 +3,9 @@
 import dataclasses
 import json
 import shutil
-from pathlib import Path
 
 import pytest
+from digits import CNN
 
 from weft.boards import bitstream, catalog, toolchain
 from weft.boards.network_designs import NETWORKS_25F
@@ -19,7 +19,7 @@ PINS = {
     "uart_0__tx__io": "inout",
 }
 PORTS = {name: {"direction": way, "bits": [bit]} for bit, (name, way) in enumerate(PINS.items(), 2)}
-DIGITS = str(Path(__file__).resolve().parents[2] / "examples" / "digits_cnn.tflite")
+DIGITS = str(CNN)
 
 
 class Tools:

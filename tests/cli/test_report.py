@@ -1,15 +1,15 @@
 """``weft report``: first line, targets, JSON, page, and its messages."""
 
 import json
-from pathlib import Path
 
 import pytest
+from digits import CNN
 
 from weft.cli import main
 from weft.network.loading import load
 
 pytest.importorskip("tflite")
-NETWORK = str(Path(__file__).resolve().parent.parent.parent / "examples" / "digits_cnn.tflite")
+NETWORK = str(CNN)
 START = (
     "digits_cnn: 4 of 6 operators on Weft (100 % of 24,960 MAC), 2 on the host (ADD,"
     " AVERAGE_POOL_2D); equal to TFLite Micro in mode tflite; "

@@ -2,10 +2,10 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from digits import CNN
 from faulty_pipe import End
 from golden_network_board import PipedNetworkBoard
 from tflite_files import T, build
@@ -15,7 +15,6 @@ from weft.chip.config import ChipConfig
 from weft.cli import main
 from weft.host.board import BoardTransport
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CONFIG = """\
 rows = 3
 cols = 4
@@ -36,7 +35,7 @@ read_vectors = 2
 def folder(tmp_path, monkeypatch):
     pytest.importorskip("tflite")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "net.tflite").write_bytes((EXAMPLES / "digits_cnn.tflite").read_bytes())
+    (tmp_path / "net.tflite").write_bytes(CNN.read_bytes())
     (tmp_path / "chip.toml").write_text(CONFIG)
     return tmp_path
 

@@ -6,16 +6,16 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from digits import CNN
 
 from weft import Accelerator
 from weft.cli import main
 from weft.host.tcp_server import listen
 
-NETWORK = str(Path(__file__).parents[2] / "examples" / "digits_cnn.tflite")
+NETWORK = str(CNN)
 SMALL = [
     "--rows", "2", "--cols", "3", "--depth", "2", "--a-words", "64", "--b-words", "64",
     "--bytes-in", "4", "--bytes-out", "8", "--lanes", "2", "--jobs", "2",

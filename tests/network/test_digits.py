@@ -1,24 +1,18 @@
 """The digits networks in all modes: every byte of all test images equals that of a runtime."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from digits import CNN, MLP
 from onnx_models import Builder, require
 
 from weft.config import Config
-from weft.demo import Network
+from weft.demo import digits_images
 from weft.host.golden import GoldenTransport
+from weft.network.inputs import quantized
 from weft.network.loading import load
 from weft.network.oracles import expected
 
-EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 SIZE = dict(rows=4, cols=4, depth=4, a_words=512, b_words=512)
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return Network.load()
 
 
 def outputs(network, x, mode, oracle):
@@ -30,99 +24,96 @@ def outputs(network, x, mode, oracle):
     return y.reshape(len(x), -1), expected(oracle, network, program, x)[0].reshape(len(x), -1)
 
 
-@pytest.mark.parametrize("name, share", [("digits_cnn", 0.984), ("digits_mlp", 0.973)])
+def quantized_images(tensors):
+    """The test images as the first of ``tensors``, and their labels."""
+    images, labels = digits_images()
+    x = quantized(images, tensors[0], "tflite")
+    return x.reshape(len(x), *tensors[0].shape[1:]), labels
+
+
+@pytest.mark.parametrize("path, share", [(CNN, 0.984), (MLP, 0.973)], ids=["cnn", "mlp"])
 @pytest.mark.parametrize("mode, oracle, runtime", [
     ("tflite", "tflm", "tflite_micro"), ("single", "litert", "ai_edge_litert"),
 ])
-def test_tflite_files(digits, name, share, mode, oracle, runtime):
+def test_tflite_files(path, share, mode, oracle, runtime):
     require("tflite", runtime)
-    network = load(EXAMPLES / f"{name}.tflite")
-    given = network.graph.tensors[network.graph.inputs[0]]
-    scale, zero = given.quantization.scale[0], given.quantization.zero[0]
-    x = np.clip(np.rint(digits.images / digits.image_max / scale) + zero, -128, 127)
-    x = x.astype(np.int8).reshape(len(digits.images), *given.shape[1:])
+    network = load(path)
+    x, labels = quantized_images(network.graph.tensors)
     y, wanted = outputs(network, x, mode, oracle)
     np.testing.assert_array_equal(y, wanted)
-    assert np.mean(y.argmax(axis=1) == digits.labels) > share
+    assert np.mean(y.argmax(axis=1) == labels) > share
 
 
-def test_onnx_file(digits):
-    """The MLP as an ONNX file; its ReLU is the lower limit of int8."""
-    require("onnx", "onnxruntime")
-    b = Builder()
-    y = b.input("x", ["n", digits.layers[0].k], np.int8)
-    for layer in digits.layers:
-        assert layer.low == -128
-        y = b.node(
-            "QGemm", y, np.float32(layer.x_scale), np.int8(layer.x_zero_point), layer.weights,
-            layer.w_scale, np.zeros(layer.n, np.int8), layer.bias, np.float32(layer.y_scale),
-            np.int8(layer.y_zero_point), domain="com.microsoft", transB=1,
+class Tensors:
+    """The tensors of a TFLite file by name, and a builder of an ONNX file from them."""
+
+    def __init__(self, tensors):
+        self.known = {tensor.name: tensor for tensor in tensors}
+        self.builder = Builder()
+
+    def steps(self, name):
+        """Scale and zero point of a tensor."""
+        given = self.known[name].quantization
+        return np.float32(given.scale[0]), np.int8(given.zero[0])
+
+    def gemm(self, y, source, name, result):
+        """A fully connected layer with its ReLU, which is a limit of int8."""
+        weights = self.known[f"{name}_weights"]
+        return self.builder.node(
+            "QGemm", y, *self.steps(source), weights.data, weights.quantization.scale,
+            np.zeros(len(weights.data), np.int8), self.known[f"{name}_bias"].data,
+            *self.steps(result), domain="com.microsoft", transB=1,
         )
-    network = load(b.bytes(y, dtype=np.int8), "digits.onnx")
-    x = digits.encode(digits.images)
-    y, wanted = outputs(network, x, "onnx", "ort")
-    np.testing.assert_array_equal(y, wanted)
-    assert np.mean(y.argmax(axis=1) == digits.labels) > 0.97
+
+    def convolution(self, y, source, name, axes, **attributes):
+        """A convolution; ``axes`` are those of the weights in the order OIHW."""
+        weights = self.known[f"{name}_weights"]
+        data = weights.data.transpose(axes)
+        return self.builder.node(
+            "QLinearConv", y, *self.steps(source), data, weights.quantization.scale,
+            np.zeros(len(data), np.int8), *self.steps(name), self.known[f"{name}_bias"].data,
+            **attributes,
+        )
+
+
+def mlp_file(tensors):
+    """The MLP as an ONNX file."""
+    file = Tensors(tensors)
+    y = file.builder.input("x", ["n", 64], np.int8)
+    for n in range(3):
+        y = file.gemm(y, f"x{n}", f"L{n}", f"x{n + 1}")
+    return file.builder.bytes(y, dtype=np.int8)
 
 
 def cnn_file(tensors):
-    """The CNN as an ONNX file, from the ``tensors`` of its TFLite file."""
-    known = {tensor.name: tensor for tensor in tensors}
-
-    def scale(name):
-        return np.float32(known[name].quantization.scale[0])
-
-    def zero(name):
-        return np.int8(known[name].quantization.zero[0])
-
-    def quantized(name):
-        return scale(name), zero(name)
-
-    def convolution(source, name, weights, **attributes):
-        count = len(weights)
-        return b.node(
-            "QLinearConv", at[source], *quantized(source), weights,
-            known[f"{name}_weights"].quantization.scale, np.zeros(count, np.int8),
-            *quantized(name), known[f"{name}_bias"].data, **attributes,
-        )
-
-    b = Builder()
-    at = {"image": b.input("x", ["n", 1, 8, 8], np.int8)}
-    # From OHWI, or 1HWO in the depthwise convolution, to OIHW.
-    first, depthwise, pointwise = (
-        known[f"{name}_weights"].data.transpose(axes) for name, axes in (
-            ("conv", (0, 3, 1, 2)), ("depthwise", (3, 0, 1, 2)), ("pointwise", (0, 3, 1, 2)),
-        )
-    )
+    """The CNN as an ONNX file."""
+    file = Tensors(tensors)
+    node, steps = file.builder.node, file.steps
+    x = file.builder.input("x", ["n", 1, 8, 8], np.int8)
     pads = [1, 1, 1, 1]
-    at["conv"] = convolution("image", "conv", first, pads=pads)
-    at["depthwise"] = convolution("conv", "depthwise", depthwise, pads=pads, group=len(depthwise))
-    at["pointwise"] = convolution("depthwise", "pointwise", pointwise)
-    y = b.node(
-        "QLinearAdd", at["conv"], *quantized("conv"), at["pointwise"], *quantized("pointwise"),
-        *quantized("add"), domain="com.microsoft",
+    x = file.convolution(x, "image", "conv", (0, 3, 1, 2), pads=pads)
+    y = file.convolution(x, "conv", "depthwise", (3, 0, 1, 2), pads=pads, group=12)
+    y = file.convolution(y, "depthwise", "pointwise", (0, 3, 1, 2))
+    y = node(
+        "QLinearAdd", x, *steps("conv"), y, *steps("pointwise"), *steps("add"),
+        domain="com.microsoft",
     )
-    y = b.node(
-        "QLinearAveragePool", y, *quantized("add"), *quantized("pool"), domain="com.microsoft",
+    y = node(
+        "QLinearAveragePool", y, *steps("add"), *steps("pool"), domain="com.microsoft",
         kernel_shape=[2, 2], strides=[2, 2],
     )
-    y = b.node("Flatten", b.node("Transpose", y, perm=[0, 2, 3, 1]))
-    weights = known["dense_weights"]
-    y = b.node(
-        "QGemm", y, *quantized("pool"), weights.data, weights.quantization.scale,
-        np.zeros(len(weights.data), np.int8), known["dense_bias"].data, *quantized("logits"),
-        domain="com.microsoft", transB=1,
-    )
-    return b.bytes(y, dtype=np.int8)
+    y = node("Flatten", node("Transpose", y, perm=[0, 2, 3, 1]))
+    return file.builder.bytes(file.gemm(y, "pool", "dense", "logits"), dtype=np.int8)
 
 
-def test_onnx_file_of_the_cnn(digits):
+@pytest.mark.parametrize("path, file, shape, share", [
+    (CNN, cnn_file, (1, 8, 8), 0.98), (MLP, mlp_file, (64,), 0.97),
+], ids=["cnn", "mlp"])
+def test_onnx_files(path, file, shape, share):
     require("tflite", "onnx", "onnxruntime")
-    tensors = load(EXAMPLES / "digits_cnn.tflite").graph.tensors
-    network = load(cnn_file(tensors), "digits_cnn.onnx")
-    scale, zero = tensors[0].quantization.scale[0], tensors[0].quantization.zero[0]
-    x = np.clip(np.rint(digits.images / digits.image_max / scale) + zero, -128, 127)
-    x = x.astype(np.int8).reshape(-1, 1, 8, 8)
-    y, wanted = outputs(network, x, "onnx", "ort")
+    tensors = load(path).graph.tensors
+    x, labels = quantized_images(tensors)
+    network = load(file(tensors), "digits.onnx")
+    y, wanted = outputs(network, x.reshape(-1, *shape), "onnx", "ort")
     np.testing.assert_array_equal(y, wanted)
-    assert np.mean(y.argmax(axis=1) == digits.labels) > 0.98
+    assert np.mean(y.argmax(axis=1) == labels) > share

@@ -1,9 +1,9 @@
 """Products on simulated IP cores, through the registers of their bus."""
 
-from pathlib import Path
 
 import numpy as np
 import pytest
+from digits import CNN
 from network_chips import SIMULATED
 from network_programs import check_network
 
@@ -18,7 +18,6 @@ from weft.host.network_mmio import NetworkMmioTransport
 from weft.ip import Ip
 from weft.sim.mmio import BusError, SimRegisters
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CONFIG = Config(
     rows=2, cols=2, lanes=2, requantize="tflite", bytes_in=4, bytes_out=8, a_words=32, b_words=32
 )
@@ -59,7 +58,7 @@ def test_errors_of_the_bus_are_raised(core):
 def test_a_network(bus, monkeypatch):
     """A network runs; then the same core multiplies."""
     pytest.importorskip("tflite")
-    program = weft.load(EXAMPLES / "digits_cnn.tflite").compile(SIMULATED)
+    program = weft.load(CNN).compile(SIMULATED)
     registers = SimRegisters(NetworkIp(chip=SIMULATED, bus=bus))
     monkeypatch.setattr(registers, "close", lambda: None)  # it is opened twice
     with NetworkDriver(NetworkMmioTransport(registers), SIMULATED) as driver:

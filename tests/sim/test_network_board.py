@@ -1,10 +1,10 @@
 """A simulated board with a core for networks, at the pins of its serial port, with the driver."""
 
 import contextlib
-from pathlib import Path
 
 import numpy as np
 import pytest
+from digits import MLP
 from network_chips import SIMULATED
 from network_programs import check_network
 from rejects import rejects
@@ -20,7 +20,6 @@ from weft.host.network_driver import NetworkDriver
 from weft.host.transport import TransportTimeout
 from weft.sim.board import DIVISOR, SimBoardTransport
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TIMEOUT = 600
 
 
@@ -82,7 +81,7 @@ def test_errors_and_aborts_over_the_wires(driver):
 
 def test_a_network_over_the_wires(driver):
     pytest.importorskip("tflite")
-    program = weft.load(EXAMPLES / "digits_mlp.tflite").compile(SIMULATED)
+    program = weft.load(MLP).compile(SIMULATED)
     check_network(program, driver)
 
 

@@ -1,10 +1,10 @@
 """Networks on the simulated core: results of TensorFlow Lite Micro, all bytes of the memory."""
 
-from pathlib import Path
 
 import numpy as np
 import pytest
 from chip_networks import NetworkBuilder
+from digits import CNN, MLP
 from graph_runner import run_graph
 from network_chips import SIMULATED, network_chip
 from network_duel import NetworkDuel
@@ -21,14 +21,13 @@ from weft.network.target import target_of
 
 pytest.importorskip("tflite")
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LARGE = network_chip(8, 8, 8, 8, target="ecp5", dsp_cols=4)
 
 
-@pytest.mark.parametrize("name", ["digits_mlp", "digits_cnn"])
-def test_digits(name):
+@pytest.mark.parametrize("path", [MLP, CNN], ids=lambda path: path.stem)
+def test_digits(path):
     pytest.importorskip("tflite_micro")
-    network = weft.load(EXAMPLES / f"{name}.tflite")
+    network = weft.load(path)
     program = network.compile(SIMULATED)
     x = random_inputs(program, 2)
     duel = NetworkDuel(SIMULATED)

@@ -93,7 +93,6 @@ def main(argv=None) -> int:
 def _status(error):
     """1 for a failed check, 2 for an error that the user can fix, None for a bug in Weft."""
     from weft.config import ConfigError
-    from weft.demo import NetworkError
     from weft.host.accelerator import AcceleratorError
     from weft.host.transport import TransportError
     from weft.network.errors import ModelError
@@ -102,9 +101,7 @@ def _status(error):
 
     if isinstance(error, BenchError):
         return 1
-    user_errors = [
-        AcceleratorError, ConfigError, ModelError, NetworkError, OSError, ToolError, TransportError,
-    ]
+    user_errors = [AcceleratorError, ConfigError, ModelError, OSError, ToolError, TransportError]
     with contextlib.suppress(ImportError):  # without Amaranth, Yosys was not called
         from amaranth._toolchain.yosys import YosysError
 

@@ -1,85 +1,80 @@
-"""The network that ``weft sim`` runs for each data type, and its results by the golden model."""
+"""The network that ``weft sim`` runs for each data type, and its layers by the golden model."""
+
+from dataclasses import dataclass
+
+import numpy as np
 
 from weft.dtypes import DTYPES
 
-__all__ = ["NETWORKS"]
+__all__ = ["NETWORKS", "GoldenLayer"]
+
+
+@dataclass(frozen=True)
+class GoldenLayer:
+    """A fully connected layer for given inputs, by the golden model.
+
+    Attributes
+    ----------
+    a, b : array [M, K], [K, N]
+        Operands of the product.
+    arguments : dict
+        Further arguments of `weft.Accelerator.matmul` for what the core computes of the layer.
+    product : array [M, N]
+        The result of the core.
+    y : array [M, N]
+        The result of the layer.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    arguments: dict
+    product: np.ndarray
+    y: np.ndarray
 
 
 class _Int8Network:
     """The quantized digits network."""
 
-    name = "INT8"
+    kind = "int8"
 
     @staticmethod
-    def load():
-        from weft.demo import Network
-
-        return Network.load()
-
-    @staticmethod
-    def golden(run, layer, config):
-        """The sums and the results of a layer, by the golden model."""
+    def layer(gemm, x, program) -> GoldenLayer:
         from weft.golden import add_bias, matmul, requantize
+        from weft.quantize import tflite_scale
 
-        sums = matmul(run.x, layer.weights.T, a_zero_point=layer.x_zero_point)
-        y = requantize(
-            add_bias(sums, layer.bias), layer.multiplier, layer.shift, mode="tflite",
-            zero_point=layer.y_zero_point, low=layer.low, high=layer.high,
+        given, w = gemm.requantization, gemm.weights[0]
+        multiplier, shift = tflite_scale(given.x_scale, given.w_scale, given.y_scale)
+        scaling = dict(
+            multiplier=multiplier, shift=shift, zero_point=given.zero, low=given.low,
+            high=given.high,
         )
-        return sums, y
-
-    @staticmethod
-    def matrix(random, *shape):
-        """A random matrix."""
-        import numpy as np
-
-        return random.integers(-128, 128, shape, dtype=np.int8)
-
-    @staticmethod
-    def product(a, b, config):
-        """A product, by the golden model."""
-        from weft.golden import matmul
-
-        return matmul(a, b)
+        bias = gemm.bias.astype(np.int32)
+        arguments = {"a_zero_point": gemm.x_zero}
+        sums = matmul(x, w, **arguments)
+        y = requantize(add_bias(sums, bias), mode=program.mode, **scaling)
+        if program.target.config.requantize != program.mode:
+            return GoldenLayer(x, w, arguments, sums, y)
+        return GoldenLayer(x, w, {**arguments, "bias": bias, **scaling}, y, y)
 
 
 class _Bf16Network:
-    """The digits network with its weights rounded to bfloat16."""
+    """The digits network in float32, with operands rounded to bfloat16."""
 
-    name = "BF16"
-
-    @staticmethod
-    def load():
-        from weft.demo import Bf16Network
-
-        return Bf16Network.load()
+    kind = "float32"
 
     @staticmethod
-    def golden(run, layer, config):
-        import numpy as np
-
+    def layer(gemm, x, program) -> GoldenLayer:
         from weft.golden import clamp, matmul_bf16, to_bfloat16
 
-        flush = {"flush_subnormals": config.flush_subnormals}
-        if run.sums is not None:  # the core gave raw sums, and the host finished them
-            sums = matmul_bf16(run.x, layer.weights.T, **flush)
-            return sums, layer.finish(sums)
-        y = matmul_bf16(run.x, layer.weights.T, start=layer.bias, **flush)
-        if layer.relu:
-            y = clamp(y, low=np.float32(0))
-        return None, y if layer.results == np.float32 else to_bfloat16(y)
-
-    @staticmethod
-    def matrix(random, *shape):
-        from ml_dtypes import bfloat16
-
-        return random.standard_normal(shape).astype(bfloat16)
-
-    @staticmethod
-    def product(a, b, config):
-        from weft.golden import matmul_bf16
-
-        return matmul_bf16(a, b, flush_subnormals=config.flush_subnormals)
+        config = program.target.config
+        x, w = to_bfloat16(x), to_bfloat16(gemm.weights[0])
+        low = None if gemm.activation == "none" else np.float32(0)
+        start = gemm.bias if config.c_words else None
+        sums = matmul_bf16(x, w, start=start, flush_subnormals=config.flush_subnormals)
+        y = clamp(sums if config.c_words else sums + gemm.bias, low=low)
+        if config.c_words and config.activation == "clamp":
+            return GoldenLayer(x, w, {"bias": gemm.bias, "low": low}, y, y)
+        return GoldenLayer(x, w, {"bias": start}, sums, y)
 
 
 # By the name of the data type.

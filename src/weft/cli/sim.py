@@ -8,6 +8,7 @@ from weft.cli.argument_types import integer, path
 from weft.cli.networks import NETWORKS
 from weft.cli.options import add_config, config_of
 from weft.cli.output_paths import output_file, output_folder
+from weft.config import Config
 from weft.hints import to_install
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -71,14 +72,11 @@ def run(args) -> int:
             return _waves(config, file, args.seed, show)
         if checks:
             _check(config, args.seed, show)
-        layers, timeline, predictions, network = _network(config, show)
-        picture = _draw(file, timeline, config, show)
+        rows, flags, accuracy = _network(config, show)
+        picture = _draw(file, _timeline(flags, rows), config, show)
     from weft.cli.sim_report import layer_table
 
-    passed = layer_table(
-        layers, images=len(network.images), accuracy=network.accuracy(predictions),
-        float_accuracy=network.float_accuracy, numbers=NETWORKS[config.dtype].name,
-    )
+    passed = layer_table(rows, **accuracy, numbers=config.dtype.upper())
     print(f"Activity of the array over time: {picture}")
     return 0 if passed else 1
 
@@ -110,51 +108,88 @@ def _check(config, seed, show):
 
 
 def _network(config, show):
-    """Run every layer. Returns (rows of the table, Timeline, predictions, network)."""
+    """Run every layer. Returns rows of the table, activity of each cycle, and the accuracies."""
     import numpy as np
 
-    from weft.cli.activity import BUSY, Timeline
-    from weft.cli.sim_report import LayerRow
-    from weft.host import Accelerator, GoldenTransport
+    from weft.demo import digits_images, digits_network
     from weft.sim.transport import SimTransport
 
-    network = NETWORKS[config.dtype].load()
+    images, labels = digits_images()
+    network = digits_network(NETWORKS[config.dtype].kind)
+    program = network.compile(config)
     with tempfile.TemporaryDirectory() as scratch:
         trace = Path(scratch) / "activity"
         with show.task("building the simulated accelerator"):
             transport = SimTransport(config, activity=trace)
-        with Accelerator(transport, config) as accelerator:
-            count = len(network.layers)
-            with show.task(f"running {len(network.images)} images", total=count) as advance:
-                predictions, runs = network.run(
-                    network.images, accelerator, on_layer=lambda run: advance()
+        with program.open(transport) as session:
+            task = show.task(f"running {len(images)} images", total=len(program.steps))
+            with task as advance:
+                scores, records, outputs = session(
+                    images, stats=True, activations=True, watch=lambda record: advance()
                 )
-            # The cycle model runs behind the same driver, which does not send resident data again.
-            with Accelerator(GoldenTransport(config), config) as model:
-                predicted = [run.record.cycles for run in network.run(network.images, model)[1]]
-            rows = []
-            with show.task("measuring the steady state", total=count) as advance:
-                for run, layer, cycles in zip(runs, network.layers, predicted, strict=True):
-                    rows.append(LayerRow(
-                        name=run.name, m=run.m, k=run.k, n=run.n, cycles=run.record.cycles,
-                        predicted=cycles, match=_matches(config, run, layer),
-                        utilization=_steady(accelerator, run, layer),
-                    ))
-                    advance()
         flags = np.fromfile(trace, np.uint8)
-    busy = flags[(flags & BUSY) != 0]
-    starts = np.cumsum([0, *(run.record.cycles for run in runs)]).tolist()
-    timeline = Timeline(
-        busy[: starts[-1]],
-        tuple((run.name, start) for run, start in zip(runs, starts, strict=False)),
+    with program.open("golden") as model:  # its cycles are those of the cycle model
+        predicted = [record.stats.cycles for record in model(images, stats=True)[1]]
+    # A core for integers leaves products of float32 to the host.
+    with digits_network("float32").compile(Config()).open("golden") as host:
+        float_scores = host(images)
+    accuracy, float_accuracy = (
+        float(np.mean(found.argmax(axis=1) == labels)) for found in (scores, float_scores)
     )
-    return rows, timeline, predictions, network
+    outputs = list(outputs.values())
+    layers = _golden_layers(network, program, images, outputs)
+    cycles = [record.stats.cycles for record in records]
+    rows = _rows(config, layers, outputs, cycles, predicted, show)
+    accuracies = dict(accuracy=accuracy, float_accuracy=float_accuracy)
+    return rows, flags, dict(images=len(images), **accuracies)
 
 
-def _matches(config, run, layer):
-    """Whether the results, and the sums if the accelerator returned them, equal golden's."""
-    sums, y = NETWORKS[config.dtype].golden(run, layer, config)
-    return _same(y, run.y) and (run.sums is None or _same(sums, run.sums))
+def _golden_layers(network, program, images, outputs):
+    """The layers by the golden model; each takes the output of the layer before it."""
+    from weft.network.inputs import read_inputs
+
+    [x] = read_inputs(program, images)[0].values()
+    layer = NETWORKS[program.target.config.dtype].layer
+    inputs = [x[:, 0], *outputs[:-1]]
+    return [layer(*each, program) for each in zip(network.graph.nodes, inputs, strict=True)]
+
+
+def _rows(config, layers, outputs, cycles, predicted, show):
+    """The rows of the table. They also measure each layer as equal products back to back."""
+    from weft.cli.sim_report import LayerRow
+    from weft.cli.steady_state import equal_products
+    from weft.host import Accelerator
+    from weft.sim.transport import SimTransport
+
+    rows = []
+    columns = zip(layers, outputs, cycles, predicted, strict=True)
+    with (
+        show.task("measuring the steady state", total=len(layers)) as advance,
+        Accelerator(SimTransport(config), config) as accelerator,
+    ):
+        for number, (layer, y, measured, model) in enumerate(columns, 1):
+            (m, k), n = layer.a.shape, layer.b.shape[1]
+            interval, equal = equal_products(
+                accelerator, layer.a, layer.b, layer.product, **layer.arguments
+            )
+            rows.append(LayerRow(
+                name=f"layer {number}", m=m, k=k, n=n, cycles=measured, predicted=model,
+                match=equal and _same(layer.y, y), utilization=m * k * n / interval / config.peak,
+            ))
+            advance()
+    return rows
+
+
+def _timeline(flags, rows):
+    """The activity of the array in the layers of ``rows``, without the loads before them."""
+    import numpy as np
+
+    from weft.cli.activity import BUSY, Timeline
+
+    starts = np.cumsum([0, *(row.cycles for row in rows)]).tolist()
+    busy = flags[(flags & BUSY) != 0][-starts[-1] :]
+    names = [row.name for row in rows]
+    return Timeline(busy, tuple(zip(names, starts, strict=False)))
 
 
 def _same(x, y):
@@ -162,37 +197,20 @@ def _same(x, y):
     return (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
 
 
-def _steady(accelerator, run, layer):
-    """The measured utilization with equal products back to back, loading included."""
-    import numpy as np
-
-    def cycles(count):
-        x = np.stack([run.x] * count)
-        w = np.stack([layer.weights.T] * count)
-        arguments = layer.arguments(on_chip=run.sums is None)
-        return accelerator.matmul(x, w, record=True, **arguments)[1].cycles
-
-    cycles(3)  # after this, the parameters are resident
-    interval = cycles(3) - cycles(2)
-    return run.m * run.k * run.n / interval / accelerator.config.peak
-
-
 def _waves(config, path, seed, show):
-    import numpy as np
-
+    from weft.cli.selftest_cases import CASES
     from weft.host import Accelerator
     from weft.sim.transport import SimTransport
 
-    network = NETWORKS[config.dtype]
-    random = np.random.default_rng(seed)
+    cases = CASES[config.dtype](config, seed)
     with show.task("building the simulated accelerator with a trace"):
         transport = SimTransport(config, waves=path)
     passed = True
     with Accelerator(transport, config) as accelerator:
         for m, k, n in TRACED:
             with show.task(f"multiplying {m} x {k} x {n}, seed {seed}"):
-                a, b = network.matrix(random, m, k), network.matrix(random, k, n)
-                passed &= _same(accelerator.matmul(a, b), network.product(a, b, config))
+                a, b = cases.noise(m, k), cases.noise(k, n)
+                passed &= _same(accelerator.matmul(a, b), cases.golden(a, b))
     print(f"{path}: all signals, {path.stat().st_size:,} bytes;"
           f" results {'equal golden' if passed else 'DIFFER from golden'}")
     return 0 if passed else 1

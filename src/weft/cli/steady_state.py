@@ -1,8 +1,11 @@
-"""Steady-state interval of products with int8 results, by the cycle model and in simulation."""
+"""Steady-state interval of products, by the cycle model and in simulation."""
 
 from weft.config import Config
 
-__all__ = ["SIZES", "ResultMismatch", "measure_interval", "predict_interval", "simulate_interval"]
+__all__ = [
+    "SIZES", "ResultMismatch", "equal_products", "measure_interval", "predict_interval",
+    "simulate_interval",
+]
 
 SIZES = 128, 256  # M = K = N of the products; the better one counts
 # Numbers of products in a batch; the warm-up loads the data that stays resident.
@@ -11,6 +14,29 @@ WARM_UP, EARLY, LATE = 2, 2, 4
 
 class ResultMismatch(Exception):
     """The hardware's results or cycles differ from the golden model or the cycle model."""
+
+
+def equal_products(accelerator, a, b, expected, **arguments) -> tuple[float, bool]:
+    """Cycles from one product to the next, for equal products back to back; loading is included.
+
+    ``arguments`` are further arguments of `weft.Accelerator.matmul`. Also returns whether each
+    result equals ``expected``, bit for bit.
+    """
+    import numpy as np
+
+    equal = True
+
+    def cycles(copies):
+        nonlocal equal
+        c, record = accelerator.matmul(
+            np.stack([a] * copies), np.stack([b] * copies), record=True, **arguments
+        )
+        equal &= c.dtype == expected.dtype
+        equal &= all(result.tobytes() == expected.tobytes() for result in c)
+        return record.cycles
+
+    cycles(WARM_UP)
+    return (cycles(LATE) - cycles(EARLY)) / (LATE - EARLY), equal
 
 
 def measure_interval(accelerator, size: int) -> float:
@@ -36,17 +62,10 @@ def measure_interval(accelerator, size: int) -> float:
             scaling = {"scale": np.float32(0.001), "zero_point": -3}
         arguments = {"bias": bias, **scaling}
         expected = requantize(add_bias(expected, bias), mode=mode, **scaling)
-
-    def cycles(copies):
-        c, record = accelerator.matmul(
-            np.stack([a] * copies), np.stack([b] * copies), record=True, **arguments
-        )
-        if any(result.tobytes() != expected.tobytes() for result in c):
-            raise ResultMismatch(f"results of {accelerator.config.name} differ from golden")
-        return record.cycles
-
-    cycles(WARM_UP)
-    return (cycles(LATE) - cycles(EARLY)) / (LATE - EARLY)
+    interval, equal = equal_products(accelerator, a, b, expected, **arguments)
+    if not equal:
+        raise ResultMismatch(f"results of {accelerator.config.name} differ from golden")
+    return interval
 
 
 def predict_interval(config: Config) -> tuple[int, float]:

@@ -3,13 +3,13 @@
 import ctypes
 import dataclasses
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from c_network import shared_library, write_sources
 from c_network_driver import CNetworkDriver
 from chip_networks import NetworkBuilder, random_network
+from digits import CNN
 from graph_runner import run_graph
 from graphs import fully_connected, graph_of, lstm, tensor
 from network_chips import SIMULATED, network_chip
@@ -26,7 +26,6 @@ from weft.network.chip.compiler import compile_chip
 from weft.network.errors import ModelError
 from weft.network.target import target_of
 
-DIGITS = Path(__file__).resolve().parents[3] / "examples" / "digits_cnn.tflite"
 CHIP = network_chip(3, 4, 4, 2)
 NOT_LOADED, NULL = -11, -3
 
@@ -78,7 +77,7 @@ def check_graph(folder, graph, chip=CHIP):
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
     pytest.importorskip("tflite")
-    program = weft.load(DIGITS).compile(SIMULATED)
+    program = weft.load(CNN).compile(SIMULATED)
     return LoadedChipNetwork(tmp_path_factory.mktemp("digits"), program)
 
 
@@ -88,7 +87,7 @@ def test_digits_equal_tflite_micro(digits):
     assert digits.load() == 0
     for x in inputs_of(digits.program):
         error, y = digits(x)
-        [expected] = micro(DIGITS.read_bytes(), [x])
+        [expected] = micro(CNN.read_bytes(), [x])
         assert error == 0
         np.testing.assert_array_equal(y.ravel(), expected.ravel())
     assert f"takes {digits.program.cycles:,} cycles" in digits.header
@@ -208,7 +207,7 @@ def test_digits_on_a_simulated_core(tmp_path):
     pytest.importorskip("tflite")
     from weft.sim.mmio import SimRegisters
 
-    program = weft.load(DIGITS).compile(SIMULATED)
+    program = weft.load(CNN).compile(SIMULATED)
     registers = SimRegisters(NetworkIp(chip=SIMULATED, bus="axi"))
     network = LoadedChipNetwork(tmp_path, program, registers)
     network.driver.call("test_poll_limit", 100_000)
@@ -216,7 +215,7 @@ def test_digits_on_a_simulated_core(tmp_path):
     for x in inputs_of(program):
         error, y = network(x)
         assert error == 0
-        np.testing.assert_array_equal(y.ravel(), micro(DIGITS.read_bytes(), [x])[0].ravel())
+        np.testing.assert_array_equal(y.ravel(), micro(CNN.read_bytes(), [x])[0].ravel())
     cycles = registers.read(4 * REGISTERS.index("NET_CYCLES"))
     assert cycles == program.cycles
     registers.close()

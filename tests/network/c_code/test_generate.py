@@ -3,11 +3,11 @@
 import dataclasses
 import re
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 from c_network import LoadedNetwork, shared_library, write_sources
+from digits import CNN
 from graphs import chain, fully_connected, graph_of, tensor
 from lstm_files import lstm as recurrent_file
 from rejects import rejects
@@ -23,7 +23,6 @@ from weft.network.errors import ModelError
 from weft.network.loading import NeuralNetwork
 from weft.network.tflite import load as load_tflite
 
-DIGITS = Path(__file__).resolve().parents[3] / "examples" / "digits_cnn.tflite"
 CONFIG = Config(rows=2, cols=4, a_words=256, b_words=256)
 LARGE = Config(rows=8, cols=8, depth=8, lanes=2, jobs=4, activation="none", a_words=512,
                b_words=512)
@@ -39,12 +38,12 @@ def loaded(folder, network: NeuralNetwork, bus, config=CONFIG):
 @pytest.mark.parametrize("bus", ["axi", "dma", "stream"])
 def test_digits_equal_tflite_micro(tmp_path, bus):
     pytest.importorskip("tflite")
-    network, shape = loaded(tmp_path, weft.load(DIGITS), bus)
+    network, shape = loaded(tmp_path, weft.load(CNN), bus)
     rng = np.random.default_rng(1)
     for _ in range(3):
         x = rng.integers(-128, 128, shape, np.int8)
         error, y = network(x, 10)
-        [expected] = micro(DIGITS.read_bytes(), [x])
+        [expected] = micro(CNN.read_bytes(), [x])
         assert error == 0
         np.testing.assert_array_equal(y, expected.ravel())
 
@@ -78,7 +77,7 @@ FREESTANDING = ["-ffreestanding", "-fno-builtin", "-nostdlib", "-Wl,-z,defs"]
 def digits(request, tmp_path):
     """A folder with the C code of the digits network, and the driver of a bus."""
     pytest.importorskip("tflite")
-    network = weft.load(DIGITS)
+    network = weft.load(CNN)
     files = c_files(network.graph, network.compile(CONFIG))
     write_sources(tmp_path, Ip(config=CONFIG, bus=request.param), files)
     return tmp_path

@@ -1,9 +1,9 @@
 """The networks of MLPerf Tiny and of the examples on cores for networks: all bytes are equal."""
 
-from pathlib import Path
 
 import numpy as np
 import pytest
+from digits import CNN, MLP
 from network_chips import BATCH1, LARGE, ODD, SMALL, TINY, network_chip
 from network_programs import random_inputs
 
@@ -14,7 +14,6 @@ from weft.network.oracles import expected
 
 pytest.importorskip("tflite")
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 # With space for all maps at once.
 ROOMY = network_chip(8, 8, 8, 8, words=65536)
 
@@ -55,10 +54,10 @@ def test_activations(mlperf_tiny, name):
 
 
 @pytest.mark.parametrize("chip", [LARGE, SMALL, BATCH1, ODD, TINY], ids=lambda c: c.core.name)
-@pytest.mark.parametrize("name", ["digits_mlp", "digits_cnn"])
-def test_digits(name, chip):
+@pytest.mark.parametrize("path", [MLP, CNN], ids=lambda path: path.stem)
+def test_digits(path, chip):
     pytest.importorskip("tflite_micro")
-    network = weft.load(EXAMPLES / f"{name}.tflite")
+    network = weft.load(path)
     program = network.compile(chip)
     x = random_inputs(program, 2)
     with program.open(GoldenRunner(chip)) as session:

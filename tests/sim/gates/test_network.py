@@ -1,9 +1,9 @@
 """The test of gate-level cores for networks, on a core that is not synthesized: it builds fast."""
 
-from pathlib import Path
 
 import numpy as np
 import pytest
+from digits import CNN
 from network_chips import SIMULATED, SIMULATED_SLOWLY
 
 import weft
@@ -11,7 +11,6 @@ from weft.hw import export
 from weft.hw.serial.accelerator import SerialAccelerator
 from weft.sim.gates import GateSim, GateSimError, build_model, check_network
 
-DIGITS = Path(__file__).resolve().parents[3] / "examples" / "digits_cnn.tflite"
 DIVISOR = 4
 pytestmark = pytest.mark.slow
 
@@ -32,7 +31,7 @@ def gates(model):
 
 @pytest.fixture(scope="module")
 def program():
-    return weft.load(DIGITS).compile(SIMULATED)
+    return weft.load(CNN).compile(SIMULATED)
 
 
 def test_the_result_equals_golden(gates, program):
@@ -71,6 +70,6 @@ def test_a_different_result_is_found(gates, program, monkeypatch):
 
 
 def test_another_core_is_found(gates):
-    other = weft.load(DIGITS).compile(SIMULATED_SLOWLY[2])
+    other = weft.load(CNN).compile(SIMULATED_SLOWLY[2])
     with pytest.raises(GateSimError, match="^the core must have the ChipConfig 4x4x4"):
         check_network(gates, other, seed=1)
