@@ -41,6 +41,26 @@ def test_survives_an_abort_of_onnx():
         load(old(build), "net.onnx")
 
 
+def test_rejects_a_conversion_that_changes_inputs():
+    """Operator set 8 has a Scan with batches; onnx's converter removes the first axis."""
+    import onnx.parser
+
+    model = onnx.parser.parse_model("""
+        <ir_version: 7, opset_import: ["" : 8]>
+        net (float[1, 2] first, float[1, 3, 2] x) => (float[1, 2] y, float[1, 3, 2] z) {
+            y, z = Scan <num_scan_inputs = 1, body = step (float[2] sum, float[2] next)
+                => (float[2] total, float[2] out) {
+                    total = Add(sum, next)
+                    out = Identity(total)
+                }
+            > ("", first, x)
+        }
+    """)
+    rule = "net.onnx: cannot be converted to operator set 13: input first would get another shape"
+    with pytest.raises(ModelError, match=rule):
+        load(model.SerializeToString(), "net.onnx")
+
+
 def test_names_what_cannot_be_converted():
     data = old(lambda b, x: b.node("Relu", x))
     with pytest.raises(ModelError, match="net.onnx: cannot be converted to operator set 9999: "):

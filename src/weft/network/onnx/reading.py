@@ -195,8 +195,14 @@ def _converted(model, name):
         )
     if not versions or versions[0] >= OPSET:
         return model, []
-    data = convert(model.SerializeToString(), name, OPSET)
-    return onnx.ModelProto.FromString(data), [
+    converted = onnx.ModelProto.FromString(convert(model.SerializeToString(), name, OPSET))
+    for old, new in zip(model.graph.input, converted.graph.input, strict=False):
+        if old.type != new.type:  # a Scan of operator set 8
+            raise ModelError(
+                f"{name}: cannot be converted to operator set {OPSET}: input {old.name} would get "
+                "another shape; export it with a newer operator set"
+            )
+    return converted, [
         f"converted from operator set {versions[0]} to {OPSET}; operators are counted after it"
     ]
 
