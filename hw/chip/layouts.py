@@ -1,6 +1,6 @@
 """The layouts that the blocks of a core for networks share: addresses, jobs, loads."""
 
-from amaranth.hdl import Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
@@ -9,7 +9,7 @@ from weft.chip.descriptors import ListJob, ListLoad, places
 
 __all__ = [
     "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "MapChunk", "VectorAddress",
-    "add_addresses", "add_vectors", "later_sum", "within",
+    "add_addresses", "add_vectors", "bank_bias", "later_sum", "within",
 ]
 
 
@@ -116,16 +116,25 @@ class ColumnParameters(data.Struct):
     shift: signed(8)
 
 
+def bank_bias(banks):
+    """``bank + other + bias`` carries out of the bits of a bank if ``bank + other >= banks``."""
+    return (1 << ceil_log2(banks)) - banks
+
+
 def add_addresses(m, a, b, banks, name):
-    """``a + b`` of two `VectorAddress`, combinationally: banks carry into words."""
-    total = Signal.like(a, name=name)
-    raw = Signal(range(2 * banks), name=f"{name}_bank")
-    carry = Signal(name=f"{name}_carry")
+    """``a + b`` of two `VectorAddress`, combinationally: bank and word in one carry chain.
+
+    A bit between them lets a carry pass, and tells it.
+    """
+    bias, bits = bank_bias(banks), len(b.bank)
+    biased, total = Signal(bits, name=f"{name}_biased"), Signal.like(a, name=name)
+    chain = Signal(bits + 1 + len(a.word), name=f"{name}_chain")
     m.d.comb += [
-        raw.eq(a.bank + b.bank),
-        carry.eq(raw >= banks),
-        total.bank.eq(raw - carry * banks),
-        total.word.eq(a.word + b.word + carry),
+        biased.eq(b.bank + bias),
+        chain.eq(Cat(a.bank, Const(1, 1), a.word) + Cat(biased, Const(0, 1), b.word)),
+        total.word.eq(chain[bits + 1 :]),
+        # Without a carry the sum still has the bias.
+        total.bank.eq(Mux(chain[bits], chain[:bits] - bias, chain[:bits])),
     ]
     return total
 

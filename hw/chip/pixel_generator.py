@@ -1,6 +1,6 @@
 """The pixel generator: the window origins of all pixels of a job's output map, one a cycle."""
 
-from amaranth.hdl import Module, Mux, signed
+from amaranth.hdl import Module, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -72,9 +72,12 @@ class PixelGenerator(wiring.Component):
             y_loop.advance.eq(fire & x_loop.last),
             pixel.row_last.eq(x_loop.last), pixel.last.eq(x_loop.last & y_loop.last),
         ]
-        step = Mux(x_loop.last, job.input_row_step.as_value(), job.input_pixel_step.as_value())
-        moved = add_addresses(
-            m, origin.address, VectorAddress(self.chip)(step), self.chip.banks, "moved"
+        # Both sums at once: only the choice waits for the loop.
+        next_pixel, next_row = (
+            add_addresses(m, origin.address, step, self.chip.banks, name)
+            for step, name in (
+                (job.input_pixel_step, "next_pixel"), (job.input_row_step, "next_row"),
+            )
         )
         with m.If(self.start):
             m.d.sync += [
@@ -83,9 +86,12 @@ class PixelGenerator(wiring.Component):
             ]
         with m.Elif(fire):
             m.d.sync += [
-                self.pixels.valid.eq(~pixel.last), origin.address.eq(moved),
+                self.pixels.valid.eq(~pixel.last), origin.address.eq(next_pixel),
                 origin.x.eq(origin.x + job.stride_x),
             ]
             with m.If(x_loop.last):
-                m.d.sync += [origin.x.eq(job.first_x), origin.y.eq(origin.y + job.stride_y)]
+                m.d.sync += [
+                    origin.address.eq(next_row), origin.x.eq(job.first_x),
+                    origin.y.eq(origin.y + job.stride_y),
+                ]
         return m

@@ -4,9 +4,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.chip.layouts import bank_bias
 from weft.hw.chip.memory import RowRead
 from weft.hw.chip.panel_buffer import PanelRow
-from weft.hw.chip.step_offsets import AddressOffset, TapLimits, bank_bias
+from weft.hw.chip.step_offsets import AddressOffset, TapLimits
 
 __all__ = ["RowAddress"]
 

@@ -3,26 +3,20 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
-from weft.hw.chip.layouts import JobFields, VectorAddress
+from weft.hw.chip.layouts import JobFields, VectorAddress, bank_bias
 from weft.hw.chip.loop_counter import LoopCounter
 from weft.hw.chip.pixel_generator import POSITION
 from weft.hw.chip.step_sequencer import JobStep
 
-__all__ = ["AddressOffset", "StepOffsets", "TapLimits", "bank_bias"]
-
-
-def bank_bias(banks):
-    """``bank + other + bias`` carries out of the bits of a bank if ``bank + other >= banks``."""
-    return (1 << ceil_log2(banks)) - banks
+__all__ = ["AddressOffset", "StepOffsets", "TapLimits"]
 
 
 class AddressOffset(data.StructLayout):
     """The address of a tap relative to its window origin, and the origins that it allows.
 
     ============== ================================================================================
-    ``biased``     bank of the offset, plus :func:`bank_bias`
+    ``biased``     bank of the offset, plus :func:`weft.hw.chip.layouts.bank_bias`
     ``word``       word of the offset
     ``bank``       bank of the two origins below
     ``low_word``   signed word of the origin whose tap is the first vector of BASE

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from network_chips import small_chip
 
 from verif.amaranth_bench import play
-from weft.hw.chip.layouts import VectorAddress, add_vectors, later_sum, within
+from weft.hw.chip.layouts import VectorAddress, add_addresses, add_vectors, later_sum, within
 
 CHIP = small_chip(4, 4, 2)  # 5 banks of 16 words; a word of an address has 5 bits
 STEPS = -7, -1, 0, 1, 4, 5, 12
@@ -19,13 +19,16 @@ class Sums(wiring.Component):
     def __init__(self):
         address = VectorAddress(CHIP)
         super().__init__({
-            "a": In(address), "b": In(address), "total": Out(address),
+            "a": In(address), "b": In(address), "total": Out(address), "at_once": Out(address),
             "moved": Out(address).array(len(STEPS)), "inside": Out(8),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.total.eq(later_sum(m, self.a, self.b, CHIP.banks, "sum"))
+        m.d.comb += [
+            self.total.eq(later_sum(m, self.a, self.b, CHIP.banks, "sum")),
+            self.at_once.eq(add_addresses(m, self.a, self.b, CHIP.banks, "at_once")),
+        ]
         for moved, step in zip(self.moved, STEPS, strict=True):
             m.d.comb += moved.eq(add_vectors(m, self.a, step, CHIP.banks, f"add_{step + 7}"))
         for vectors in range(1, 9):
@@ -45,23 +48,26 @@ def samples():
     dut = Sums()
     for name, moved in zip(watched, dut.moved, strict=True):
         setattr(dut, name, moved)
-    total, inside, *moved = play(dut, script, "total", "inside", *watched, tail=2)
-    return numbers, total, inside, moved
+    sums = play(dut, script, "total", "at_once", "inside", *watched, tail=2)
+    total, at_once, inside, *moved = sums
+    return numbers, total, at_once, inside, moved
 
 
 def test_a_constant_number_of_vectors_is_added_at_once(samples):
-    numbers, _, _, moved = samples
+    numbers, _, _, _, moved = samples
     for step, found in zip(STEPS, moved, strict=True):
         assert found[: len(numbers)] == [place(n + step) for n in numbers]
 
 
-def test_two_addresses_are_added_two_cycles_later(samples):
-    numbers, total, _, _ = samples
-    assert total[2:] == [place(4 * n) for n in numbers]
+def test_two_addresses_are_added_at_once_or_two_cycles_later(samples):
+    numbers, total, at_once, *_ = samples
+    expected = [place(4 * n) for n in numbers]
+    assert total[2:] == expected
+    assert at_once[: len(numbers)] == expected
 
 
 def test_a_read_must_lie_within_its_limits(samples):
-    numbers, _, inside, _ = samples
+    numbers, _, _, inside, _ = samples
     first, beyond = 3 * CHIP.banks, 9 * CHIP.banks
     for n, found in zip(numbers, inside, strict=False):
         assert found == sum(

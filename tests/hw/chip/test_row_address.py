@@ -8,10 +8,10 @@ from network_chips import small_chip
 
 from verif.formal.induction import prove_by_induction
 from weft.hw.chip import row_address, step_offsets
-from weft.hw.chip.layouts import JobFields
+from weft.hw.chip.layouts import JobFields, bank_bias
 from weft.hw.chip.panel_buffer import PanelRow
 from weft.hw.chip.row_address import RowAddress
-from weft.hw.chip.step_offsets import StepOffsets, bank_bias
+from weft.hw.chip.step_offsets import StepOffsets
 from weft.hw.chip.step_sequencer import JobStep
 
 STEPS = "group_step", "tap_x_step", "tap_y_step"
