@@ -31,7 +31,9 @@ def _core(hop=2, **fields):
 
 
 # Of the block RAMs of the device, the memory takes 144 of 208 (288 KiB), and 28 of 56 (56 KiB).
-# Four multipliers a lane; the others are in the array. 8 x 4 PEs need more LUTs than a 25F has.
+# Four multipliers a lane; the others are in the array. 8 x 4 PEs need more LUTs than a 25F has. An
+# operand register for each 3 x 3 PEs of the 25F: with 2 x 2, it has 460 flip-flops more, and the
+# legalization of nextpnr did not end in 4 minutes.
 NETWORKS_85F = NetworkDesign(
     chip=ChipConfig(
         core=_core(rows=8, cols=8, depth=8, lanes=8, dsp_cols=3),
@@ -41,19 +43,19 @@ NETWORKS_85F = NetworkDesign(
 )
 NETWORKS_25F = NetworkDesign(
     chip=ChipConfig(
-        core=_core(rows=6, cols=4, depth=4, lanes=4, dsp_cols=1),
+        core=_core(rows=6, cols=4, depth=4, lanes=4, dsp_cols=1, hop=3),
         words=2048, b_words=512, lines=512, read_vectors=2,
     ),
-    clock=105, baud=3_000_000,
+    clock=110, baud=3_000_000,
 )
 
 # For networks of fully connected layers, whose weights stay in B: 512 words in 120 block RAMs of 36
 # bits, and 16 words in LUT RAM. 1,024 words would take 232 blocks. The parameters take 30 blocks,
-# and the memory 32 (64 KiB). An operand register for each 4 PEs: with 2, a layer takes 8 cycles
-# more.
+# and the memory 32 (64 KiB). An operand register for each 16 PEs: with 4, B needs 12,288 flip-flops
+# more to wait for A, and a layer takes 6 cycles more.
 BATCH1_85F = NetworkDesign(
     chip=ChipConfig(
-        core=_core(rows=1, cols=32, depth=16, lanes=8, dsp_cols=15, hop=4),
+        core=_core(rows=1, cols=32, depth=16, lanes=8, dsp_cols=15, hop=16),
         words=1024, b_words=528, lines=256, read_vectors=4,
     ),
     clock=105, baud=3_000_000,

@@ -59,9 +59,9 @@ def test_a_core_for_networks_on_a_board():
     blocks = set(re.findall(r"^module \\top\.accelerator\.core\.(\w+)$", design.rtlil, re.M))
     assert len(blocks) > 8
     assert blocks <= {block for members in GROUPS.values() for block in members}
-    assert design.rtlil.count("parameter \\CLKOS_DIV 5\n") == 1  # 525 MHz / 5
-    assert "parameter \\CLKOP_DIV 21\n" in design.rtlil
-    assert design.board.divisor == 35
+    assert design.rtlil.count("parameter \\CLKOS_DIV 5\n") == 1  # 550 MHz / 5
+    assert "parameter \\CLKOP_DIV 22\n" in design.rtlil
+    assert design.board.divisor == 37
 
 
 def test_a_board_of_full_size(icebreaker):
