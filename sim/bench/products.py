@@ -51,7 +51,7 @@ async def short_k(tb):
 @core_test()
 async def rates(tb):
     """Tiles and jobs back to back, from the smallest K up to where the array limits the rate."""
-    for words in range(1, 25, 5 if is_slow() else 1):
+    for words in range(1, 25, 5 if on_icarus() else 1):
         m, n, k = tb.fit(3 * tb.config.rows, 2 * tb.config.cols, words * tb.config.depth)
         a, b = tb.place(A, tb.random(m, k)), tb.place(B, tb.random(n, k))
         tb.load(a, b)

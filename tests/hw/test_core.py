@@ -14,7 +14,7 @@ ICARUS = {
     "2x3x2-folded": (Config(
         rows=2, cols=3, depth=2, drain="folded", multiplier="fip", requantize="onnx",
         b_zero_point="column", lanes=2, bytes_out=8, jobs=2, a_words=64, b_words=64,
-    ), 45),
+    ), 39),
     "2x1-bf16": (Config(
         rows=2, cols=1, hop=1, lanes=2, flush_subnormals=True, c_words=64, bytes_out=4, **FLOAT
     ), 53),
@@ -25,7 +25,7 @@ ICARUS = {
     "2x3x2-fip": (Config(
         rows=2, cols=3, depth=2, multiplier="fip", requantize="onnx", b_zero_point="column",
         bytes_in=2, bytes_out=64, jobs=2, a_words=32, b_words=32,
-    ), 44),
+    ), 38),
     "1x1-bf16": (Config(
         rows=1, cols=1, lanes=1, c_words=0, activation="none", bytes_in=64, bytes_out=1, **FLOAT
     ), 44),
@@ -33,8 +33,8 @@ ICARUS = {
 VERILATOR = {
     "1x1x1": (Config(rows=1, cols=1, depth=1, lanes=1, bytes_in=1, bytes_out=1, **SMALL), 46),
     "3x4x4": (Config(rows=3, cols=4, depth=4, bytes_in=4, bytes_out=8, **SMALL), 46),
-    "3x6x2": (Config(
-        rows=3, cols=6, depth=2, hop=2, lanes=4, requantize="single", **SMALL
+    "3x6x2-folded": (Config(
+        rows=3, cols=6, depth=2, hop=2, drain="folded", lanes=4, requantize="single", **SMALL
     ), 46),
     "4x4x4-fip": (Config(
         rows=4, cols=4, depth=4, multiplier="fip", b_zero_point="column", **SMALL
